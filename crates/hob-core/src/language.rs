@@ -1,0 +1,86 @@
+//! The languages that a voice can belong to, and which of them hob can already read aloud.
+
+use std::fmt;
+
+/// The language of a voice. Kokoro's voices carry it in their first letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Language {
+    AmericanEnglish,
+    BritishEnglish,
+    Spanish,
+    French,
+    Hindi,
+    Italian,
+    Japanese,
+    BrazilianPortuguese,
+    Mandarin,
+}
+
+impl Language {
+    pub const ALL: [Language; 9] = [
+        Language::AmericanEnglish,
+        Language::BritishEnglish,
+        Language::Spanish,
+        Language::French,
+        Language::Hindi,
+        Language::Italian,
+        Language::Japanese,
+        Language::BrazilianPortuguese,
+        Language::Mandarin,
+    ];
+
+    /// BCP 47 tag, as the voice list shows it.
+    pub fn tag(self) -> &'static str {
+        match self {
+            Language::AmericanEnglish => "en-US",
+            Language::BritishEnglish => "en-GB",
+            Language::Spanish => "es",
+            Language::French => "fr",
+            Language::Hindi => "hi",
+            Language::Italian => "it",
+            Language::Japanese => "ja",
+            Language::BrazilianPortuguese => "pt-BR",
+            Language::Mandarin => "zh",
+        }
+    }
+
+    /// The first letter of a Kokoro voice's name.
+    pub fn voice_letter(self) -> char {
+        match self {
+            Language::AmericanEnglish => 'a',
+            Language::BritishEnglish => 'b',
+            Language::Spanish => 'e',
+            Language::French => 'f',
+            Language::Hindi => 'h',
+            Language::Italian => 'i',
+            Language::Japanese => 'j',
+            Language::BrazilianPortuguese => 'p',
+            Language::Mandarin => 'z',
+        }
+    }
+
+    pub fn from_voice_letter(letter: char) -> Option<Language> {
+        Language::ALL.into_iter().find(|language| language.voice_letter() == letter)
+    }
+
+    /// Whether hob can turn text of this language into phonemes today.
+    pub fn is_spoken(self) -> bool {
+        matches!(self, Language::AmericanEnglish | Language::BritishEnglish)
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Language::AmericanEnglish => "American English",
+            Language::BritishEnglish => "British English",
+            Language::Spanish => "Spanish",
+            Language::French => "French",
+            Language::Hindi => "Hindi",
+            Language::Italian => "Italian",
+            Language::Japanese => "Japanese",
+            Language::BrazilianPortuguese => "Brazilian Portuguese",
+            Language::Mandarin => "Mandarin Chinese",
+        })
+    }
+}

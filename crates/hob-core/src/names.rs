@@ -1,0 +1,56 @@
+//! Finding the names that somebody probably meant.
+
+/// Up to `limit` of `known`, nearest first by edit distance, leaving out what is too far to be a
+/// slip (more than half of the longer name differs).
+pub fn nearest<'a>(
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    limit: usize,
+) -> Vec<String> {
+    let mut ranked: Vec<(usize, &str)> = known
+        .into_iter()
+        .map(|candidate| (edit_distance(name, candidate), candidate))
+        .filter(|(distance, candidate)| {
+            distance * 2 <= name.chars().count().max(candidate.chars().count())
+        })
+        .collect();
+    ranked.sort();
+    ranked.into_iter().take(limit).map(|(_, candidate)| candidate.to_owned()).collect()
+}
+
+/// Levenshtein distance in characters, on at most the first 64 of each, so that a hostile name
+/// costs nothing.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.chars().take(64).collect();
+    let b: Vec<char> = b.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(from != to);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_finds_the_name() {
+        let known = ["af_heart", "af_bella", "bm_fable"];
+        assert_eq!(nearest("af_haert", known, 1), ["af_heart"]);
+        assert_eq!(nearest("zzzzzzzz", known, 3), Vec::<String>::new());
+    }
+
+    #[test]
+    fn distance_is_symmetric_and_counts_edits() {
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+        assert_eq!(edit_distance("sitting", "kitten"), 3);
+        assert_eq!(edit_distance("", "abc"), 3);
+    }
+}

@@ -1,0 +1,70 @@
+//! The roster: which name leads to which model, and whether there is room.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::{Admission, SpeechModel, nearest};
+
+/// Every model that this hob answers for, by name and by alias.
+#[derive(Clone, Debug, Default)]
+pub struct Roster {
+    speech: BTreeMap<String, Arc<SpeechTarget>>,
+    aliases: BTreeMap<String, String>,
+}
+
+/// A speech model and the room it has.
+pub struct SpeechTarget {
+    pub name: String,
+    pub model: Arc<dyn SpeechModel>,
+    pub admission: Admission,
+}
+
+impl fmt::Debug for SpeechTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpeechTarget")
+            .field("name", &self.name)
+            .field("state", &self.model.state())
+            .finish_non_exhaustive()
+    }
+}
+
+/// No model has this name; `near` holds those that it may have meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownModel {
+    pub name: String,
+    pub near: Vec<String>,
+}
+
+impl Roster {
+    pub fn add_speech(&mut self, target: SpeechTarget) {
+        self.speech.insert(target.name.clone(), Arc::new(target));
+    }
+
+    /// Lets `alias` lead where `name` leads.
+    pub fn add_alias(&mut self, alias: impl Into<String>, name: impl Into<String>) {
+        self.aliases.insert(alias.into(), name.into());
+    }
+
+    /// # Errors
+    /// [`UnknownModel`] with the nearest names.
+    pub fn speech(&self, name: &str) -> Result<Arc<SpeechTarget>, UnknownModel> {
+        let meant = self.aliases.get(name).map_or(name, String::as_str);
+        self.speech.get(meant).cloned().ok_or_else(|| self.unknown(name))
+    }
+
+    /// The speech models, by name; aliases are not repeated.
+    pub fn speech_targets(&self) -> impl Iterator<Item = &Arc<SpeechTarget>> {
+        self.speech.values()
+    }
+
+    /// Aliases and the names they lead to, sorted.
+    pub fn aliases(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.aliases.iter().map(|(alias, name)| (alias.as_str(), name.as_str()))
+    }
+
+    fn unknown(&self, name: &str) -> UnknownModel {
+        let known = self.speech.keys().chain(self.aliases.keys()).map(String::as_str);
+        UnknownModel { name: name.to_owned(), near: nearest(name, known, 3) }
+    }
+}

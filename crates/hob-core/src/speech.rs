@@ -1,0 +1,180 @@
+//! Speech: text in, PCM out, while the text may still be arriving.
+
+use std::fmt;
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, Stream, StreamExt};
+
+use crate::{Language, ModelError};
+
+/// A model that speaks.
+///
+/// Whatever can be refused is refused by the future, before any sound exists. Once it yields a
+/// stream the answer has begun: a failure is then an `Err` item, never a clean end. Dropping the
+/// stream stops the work behind it.
+pub trait SpeechModel: Send + Sync {
+    /// The voices that can be asked for, in the order to show them.
+    fn voices(&self) -> &[Voice];
+
+    /// What the model would do with a request now.
+    fn state(&self) -> ModelState;
+
+    fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>>;
+}
+
+/// What is to be said, and how.
+#[derive(Debug)]
+pub struct SpeechRequest {
+    pub text: SpeechText,
+    pub voice: String,
+    pub speed: Speed,
+    /// How to say it, for models that take direction; others ignore it.
+    pub instructions: Option<String>,
+}
+
+/// The text of a request: there at once, or still being written (by a person, or by a chat model).
+pub enum SpeechText {
+    Whole(String),
+    /// Pieces in order, cut anywhere between characters.
+    Arriving(BoxStream<'static, String>),
+}
+
+impl fmt::Debug for SpeechText {
+    /// Says how much, never what: texts do not belong in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SpeechText::Whole(text) => write!(f, "Whole({} bytes)", text.len()),
+            SpeechText::Arriving(_) => f.write_str("Arriving"),
+        }
+    }
+}
+
+/// Speaking rate: 0.25 to 4, where 1 is the voice's own.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Speed(f32);
+
+impl Speed {
+    pub const NORMAL: Speed = Speed(1.0);
+    pub const RANGE: std::ops::RangeInclusive<f32> = 0.25..=4.0;
+
+    /// # Errors
+    /// Outside 0.25..=4, or not a number.
+    pub fn new(rate: f32) -> Result<Speed, ModelError> {
+        if Speed::RANGE.contains(&rate) {
+            Ok(Speed(rate))
+        } else {
+            Err(ModelError::InvalidField {
+                field: "speed",
+                reason: format!("must be from 0.25 to 4, and is {rate}"),
+            })
+        }
+    }
+
+    pub fn rate(self) -> f32 {
+        self.0
+    }
+}
+
+/// A voice as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Voice {
+    pub id: String,
+    /// For people: "Heart".
+    pub name: String,
+    pub language: Language,
+    pub gender: Gender,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gender {
+    Female,
+    Male,
+}
+
+/// What a model would do with a request right now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ModelState {
+    /// Not in memory; the first request would wait for a load.
+    Cold,
+    Loading {
+        ready_in: Duration,
+    },
+    Ready,
+    /// It keeps failing to start; `reason` is for people.
+    Down {
+        reason: String,
+    },
+}
+
+/// One step of a spoken answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SpeechEvent {
+    /// Mono samples in -1..=1, at the stream's rate, that follow the previous ones without a gap.
+    Audio(Vec<f32>),
+    /// When words of the user's text are heard. Comes before the audio they describe.
+    Words(Vec<WordTiming>),
+}
+
+/// When one word is heard. The span points into the text that was sent, not into its spoken form.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WordTiming {
+    /// Bytes of the request's text.
+    pub span: Range<usize>,
+    /// Seconds from the first sample of the answer.
+    pub start_s: f32,
+    pub end_s: f32,
+}
+
+/// The answer: events in order; dropping it stops the work.
+pub struct SpeechStream {
+    pub sample_rate_hz: u32,
+    events: BoxStream<'static, Result<SpeechEvent, ModelError>>,
+}
+
+impl SpeechStream {
+    pub fn new(
+        sample_rate_hz: u32,
+        events: impl Stream<Item = Result<SpeechEvent, ModelError>> + Send + 'static,
+    ) -> SpeechStream {
+        SpeechStream { sample_rate_hz, events: events.boxed() }
+    }
+}
+
+impl fmt::Debug for SpeechStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpeechStream").field("sample_rate_hz", &self.sample_rate_hz).finish()
+    }
+}
+
+impl Stream for SpeechStream {
+    type Item = Result<SpeechEvent, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.events.poll_next_unpin(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speed_is_a_quarter_to_four() {
+        for rate in [0.25, 1.0, 4.0] {
+            assert_eq!(Speed::new(rate).map(Speed::rate), Ok(rate));
+        }
+        for rate in [0.0, 0.249, 4.01, -1.0, f32::NAN, f32::INFINITY] {
+            assert!(Speed::new(rate).is_err(), "{rate} must be refused");
+        }
+    }
+
+    #[test]
+    fn a_request_can_be_logged_without_its_text() {
+        let text = SpeechText::Whole("a secret".to_owned());
+        assert_eq!(format!("{text:?}"), "Whole(8 bytes)");
+    }
+}

@@ -1,0 +1,3 @@
+//! Speech engines, and the worker process that runs one.
+
+pub mod synthesiser;
