@@ -1,1 +1,43 @@
-fn main() {}
+//! Chores about the tree itself: `cargo xtask tidy` checks it, `cargo xtask docs` writes the pages
+//! that are generated. Nothing here is part of the product, and no crate may depend on it.
+
+mod docs;
+mod tidy;
+mod tree;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+use docs::Mode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Chores about the tree itself")]
+enum Chore {
+    /// Check what no compiler checks: arrows between crates, sizes, headers, links, names.
+    Tidy,
+    /// Write docs/reference/{cli,config}.md from the types that they describe.
+    Docs {
+        /// Write nothing; fail when a page is not what would be written.
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+fn main() -> Result<ExitCode> {
+    let complaints = match Chore::parse() {
+        Chore::Tidy => tidy::complaints(&tree::Tree::read()?),
+        Chore::Docs { check: false } => docs::pages(Mode::Write)?,
+        Chore::Docs { check: true } => docs::pages(Mode::Check)?,
+    };
+    Ok(report(&complaints))
+}
+
+#[expect(clippy::print_stderr, reason = "this is what the program is for")]
+fn report(complaints: &[String]) -> ExitCode {
+    for complaint in complaints {
+        eprintln!("{complaint}");
+    }
+    if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,4 +1,5 @@
 //! Chat: messages in, events out. The seam that the embedded engine and upstreams will fill.
+//! Until then a scripted model answers, so that what stands on it can be built and tested.
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;

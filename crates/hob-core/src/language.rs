@@ -1,4 +1,5 @@
 //! The languages that a voice can belong to, and which of them hob can already read aloud.
+//! Closed on purpose: a language is more than a tag, it needs somebody who can read it.
 
 use std::fmt;
 

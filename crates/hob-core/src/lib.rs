@@ -18,7 +18,7 @@ pub use language::Language;
 pub use names::nearest;
 pub use roster::{Roster, SpeechTarget, UnknownModel};
 pub use speech::{
-    Gender, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, SpeechText, Speed,
-    Voice, WordTiming,
+    Direction, Gender, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
+    SpeechText, Speed, Voice, WordTiming,
 };
 pub use transcript::{TranscriptModel, TranscriptRequest, TranscriptStream};

@@ -1,4 +1,5 @@
 //! Finding the names that somebody probably meant.
+//! A refusal that names what exists saves its reader a search.
 
 /// Up to `limit` of `known`, nearest first by edit distance, leaving out what is too far to be a
 /// slip (more than half of the longer name differs).

@@ -1,4 +1,5 @@
 //! The roster: which name leads to which model, and whether there is room.
+//! Filled once at the start; which models there are is decided by whoever fills it.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,5 @@
 //! Models that say what they are told to: for tests of everything above the engines.
+//! Real implementations of the traits, with no clock and no threads: a test can await all they do.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

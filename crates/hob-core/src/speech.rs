@@ -1,4 +1,5 @@
 //! Speech: text in, PCM out, while the text may still be arriving.
+//! No format and no container: what crosses this seam is samples, whoever made them.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,6 +23,11 @@ pub trait SpeechModel: Send + Sync {
 
     /// What the model would do with a request now.
     fn state(&self) -> ModelState;
+
+    /// What becomes of [`SpeechRequest::instructions`].
+    fn direction(&self) -> Direction {
+        Direction::Ignored
+    }
 
     fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>>;
 }
@@ -93,6 +99,15 @@ pub struct Voice {
 pub enum Gender {
     Female,
     Male,
+}
+
+/// Whether a model takes instructions on how to speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Ignored,
+    Taken,
+    /// Refused without, as [`ModelError::MissingField`].
+    Required,
 }
 
 /// What a model would do with a request right now.

@@ -1,4 +1,39 @@
 //! The only room with native engines: each runs in a worker process of its own, behind a
 //! supervisor that offers it as one of the model traits. No HTTP, no configuration files.
+//!
+//! The server's side:
+//!
+//! ```no_run
+//! # async fn serve(voices: Vec<hob_core::Voice>) -> Result<(), hob_core::ModelError> {
+//! use hob_engines::speech::{SpeechWorker, SpeechWorkerOptions};
+//! use hob_engines::supervisor::WorkerCommand;
+//!
+//! let command = WorkerCommand::new("/proc/self/exe").arg("worker").arg("speech");
+//! // Inside a tokio runtime; starts no process until `load` or the first `speak`.
+//! let speech = SpeechWorker::start(voices, command, SpeechWorkerOptions::default());
+//! speech.load().await?; // `unload` and `shutdown` end the process; dropping it does too
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The worker's side, the whole of `hob worker speech` but for its engine:
+//!
+//! ```no_run
+//! # fn work() -> Result<(), hob_engines::speech::ServeError> {
+//! use hob_engines::speech::scripted::{ScriptedSynthesiser, ScriptedUnits};
+//! use hob_engines::speech::{Loaded, ServeOptions, serve_speech};
+//! use hob_engines::worker::become_worker;
+//!
+//! // Runs on this thread, which becomes the engine's.
+//! let load = || {
+//!     let synthesiser = ScriptedSynthesiser::default();
+//!     Ok::<_, std::io::Error>(Loaded { synthesiser, units: ScriptedUnits })
+//! };
+//! serve_speech(become_worker()?, load, ServeOptions::default())
+//! # }
+//! ```
 
+pub mod frame;
 pub mod speech;
+pub mod supervisor;
+pub mod worker;

@@ -1,1 +1,22 @@
-//! Not written yet.
+//! Models: which ones hob knows, where their files come from, how they are checked, stored and found.
+//! Nothing here runs a model, reads the environment or writes to the terminal.
+
+pub mod catalog;
+mod checksum;
+mod disk;
+mod fetch;
+pub mod kokoro;
+pub mod onnx;
+mod progress;
+mod pull;
+mod store;
+mod transform;
+
+pub use catalog::{Catalog, Entry, SourceKind, UnknownEntry};
+pub use checksum::{NotAChecksum, Sha256};
+pub use disk::DiskError;
+pub use fetch::{FetchError, Fetcher, Limits, PythonClient};
+pub use progress::{Cancelled, Progress, Task, Watch};
+pub use pull::{Arrival, PullError, PullOptions, Pulled, Puller, SourceFailure};
+pub use store::{Manifest, PartSource, Removed, Store, StoreError, StoredFile, StoredModel};
+pub use transform::{KokoroTransform, RawFiles, Transform, TransformError};

@@ -1,4 +1,5 @@
 //! What the engine is given: one unit of text as phonemes, with the way back to the user's words.
+//! Owned data without lifetimes: it outlives the text that it was read from.
 
 use std::ops::Range;
 

@@ -1,1 +1,29 @@
-fn main() {}
+//! The binary `hob`: arguments in, an exit code out.
+//! Everything a command needs to know is settled in `settings`; what is built of it, in `wire_up`.
+
+mod app;
+mod cli;
+mod commands;
+mod config;
+mod failure;
+mod logging;
+mod playback;
+mod port_owner;
+mod printer;
+mod programs;
+mod reference;
+mod remote;
+mod settings;
+mod shelf;
+mod signals;
+mod sink;
+mod speaking;
+mod stdin_text;
+mod storing;
+mod wire_up;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

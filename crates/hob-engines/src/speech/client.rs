@@ -1,0 +1,166 @@
+//! A speech worker as a `SpeechModel`: what can be refused is refused here, before the worker
+//! hears of it; frames become events, and a stream that is dropped is cancelled.
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
+use hob_core::{
+    ModelError, ModelState, SpeechModel, SpeechRequest, SpeechStream, SpeechText, Voice, nearest,
+};
+
+use super::answer::Answer;
+use super::protocol::{About, Begin, SpeechOrder};
+use crate::supervisor::{Supervisor, SupervisorOptions, WorkerCommand};
+use crate::worker::protocol::WorkerStats;
+
+const ENGINE: &str = "speech";
+
+#[derive(Clone, Debug)]
+pub struct SpeechWorkerOptions {
+    pub supervisor: SupervisorOptions,
+    /// Characters of one request, whole or arriving.
+    pub text_chars_max: usize,
+    /// Seconds of sound that a slow reader may leave unread before its stream pauses.
+    pub unread_s_max: f32,
+}
+
+impl Default for SpeechWorkerOptions {
+    fn default() -> SpeechWorkerOptions {
+        SpeechWorkerOptions {
+            supervisor: SupervisorOptions::new(ENGINE),
+            text_chars_max: 1_000_000,
+            unread_s_max: 30.0,
+        }
+    }
+}
+
+/// A speech model in a worker process.
+#[derive(Debug)]
+pub struct SpeechWorker {
+    voices: Vec<Voice>,
+    supervisor: Supervisor,
+    text_chars_max: usize,
+    unread_s_max: f32,
+}
+
+impl SpeechWorker {
+    /// Starts the supervisor, and no process yet. Called inside a tokio runtime.
+    pub fn start(
+        voices: Vec<Voice>,
+        command: WorkerCommand,
+        options: SpeechWorkerOptions,
+    ) -> SpeechWorker {
+        SpeechWorker {
+            voices,
+            supervisor: Supervisor::start(command, options.supervisor),
+            text_chars_max: options.text_chars_max,
+            unread_s_max: options.unread_s_max,
+        }
+    }
+
+    /// Loads the model if it is not loaded.
+    ///
+    /// # Errors
+    /// Why this attempt failed; the supervisor goes on trying, with growing waits.
+    pub async fn load(&self) -> Result<(), ModelError> {
+        self.supervisor.load().await
+    }
+
+    /// Ends the process and the streams that are open; the next request loads again.
+    pub async fn unload(&self) {
+        self.supervisor.unload().await;
+    }
+
+    /// Ends the process for good, and returns when it is gone.
+    pub async fn shutdown(&self) {
+        self.supervisor.shutdown().await;
+    }
+
+    /// The worker's process, while the model is loaded.
+    pub fn pid(&self) -> Option<u32> {
+        self.supervisor.pid()
+    }
+
+    /// The worker's resident memory, where the system tells (Linux).
+    pub fn resident_bytes(&self) -> Option<u64> {
+        self.supervisor.resident_bytes()
+    }
+
+    /// Streams that are open.
+    pub fn in_flight(&self) -> usize {
+        self.supervisor.in_flight()
+    }
+
+    /// What the worker does now, by its own account, between two windows.
+    ///
+    /// # Errors
+    /// The model is not loaded, or the worker ended before it answered.
+    pub async fn stats(&self) -> Result<WorkerStats, ModelError> {
+        self.supervisor.stats().await
+    }
+
+    async fn begin(&self, request: SpeechRequest) -> Result<SpeechStream, ModelError> {
+        let voice = self.voice(&request.voice)?;
+        let text = self.text(request.text)?;
+        let (session, ticket) = self.supervisor.open()?;
+        let About { sample_rate_hz } = About::from_payload(&session.about).ok_or_else(|| {
+            let detail = "it did not say its sample rate".to_owned();
+            ModelError::EngineFailed { engine: ENGINE, detail }
+        })?;
+        let begin = Begin {
+            language: voice.language,
+            speed: request.speed,
+            credit: (self.unread_s_max * sample_rate_hz as f32) as u32,
+            voice: voice.id.clone(),
+        };
+        let order = SpeechOrder::Begin { stream: ticket.stream, begin };
+        // A worker that is gone is seen by the answer, with the reason.
+        let _ = ticket.outgoing().send(order.to_frame()).await;
+        let answer = Answer::new(ENGINE, ticket, text, self.text_chars_max);
+        Ok(SpeechStream::new(sample_rate_hz, answer))
+    }
+
+    fn voice(&self, id: &str) -> Result<&Voice, ModelError> {
+        let Some(voice) = self.voices.iter().find(|voice| voice.id == id) else {
+            let known = self.voices.iter().map(|voice| voice.id.as_str());
+            return Err(ModelError::UnknownVoice {
+                voice: id.to_owned(),
+                near: nearest(id, known, 3),
+            });
+        };
+        if !voice.language.is_spoken() {
+            let language = voice.language;
+            return Err(ModelError::LanguageNotSpoken { voice: id.to_owned(), language });
+        }
+        Ok(voice)
+    }
+
+    /// The text as pieces; a whole one is checked at once, an arriving one as it comes.
+    fn text(&self, text: SpeechText) -> Result<stream::BoxStream<'static, String>, ModelError> {
+        let text = match text {
+            SpeechText::Whole(text) => text,
+            SpeechText::Arriving(pieces) => return Ok(pieces),
+        };
+        if !hob_speech::is_speakable(&text) {
+            return Err(ModelError::EmptyText);
+        }
+        let chars = text.chars().count();
+        if chars > self.text_chars_max {
+            return Err(ModelError::TextTooLong { chars, chars_max: self.text_chars_max });
+        }
+        Ok(stream::iter([text]).boxed())
+    }
+}
+
+impl SpeechModel for SpeechWorker {
+    fn voices(&self) -> &[Voice] {
+        &self.voices
+    }
+
+    fn state(&self) -> ModelState {
+        self.supervisor.state()
+    }
+
+    fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
+        self.begin(request).boxed()
+    }
+}

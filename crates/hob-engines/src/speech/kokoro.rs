@@ -1,0 +1,203 @@
+//! Kokoro-82M on `rten`: the front runs on the whole unit, the vocoder in windows of frames.
+//! Everything is relative to a stored model; how it was transformed stands in `hob-models`.
+
+mod contours;
+mod graphs;
+mod plan;
+mod seam;
+mod statistics;
+#[cfg(test)]
+mod tests;
+mod voices;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hob_core::{Speed, WordTiming};
+use hob_speech::SpokenUnit;
+
+use super::synthesiser::{SynthesisError, Synthesiser};
+use contours::Contours;
+use graphs::{Front, Vocoder};
+use plan::{Context, Plan};
+use seam::Seam;
+use statistics::{Prior, Running};
+use voices::Voices;
+
+pub use voices::voice_list;
+
+pub const SAMPLE_RATE_HZ: u32 = 24_000;
+/// One frame is 25 ms: what the front's durations count.
+pub const SAMPLES_PER_FRAME: usize = 600;
+/// Ids between the two boundary tokens.
+const TOKENS_MAX: usize = 510;
+const FRAMES_PER_SECOND: f32 = SAMPLE_RATE_HZ as f32 / SAMPLES_PER_FRAME as f32;
+
+/// The model's files inside its folder.
+pub mod files {
+    pub const FRONT: &str = "front.onnx";
+    pub const VOCODER: &str = "vocoder.onnx";
+    pub const VOCABULARY: &str = "vocab.json";
+    pub const VOICES: &str = "voices";
+    /// One prior per voice, made by [`super::Kokoro::calibrate`].
+    pub const STATISTICS: &str = "statistics";
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KokoroOptions {
+    /// Cores that one window may use.
+    pub threads: usize,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error("cannot read {path}: {source}")]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{path} is not what hob stored: {reason}; `hob pull` stores it anew")]
+    Damaged { path: PathBuf, reason: String },
+}
+
+/// The loaded model.
+#[derive(Debug)]
+pub struct Kokoro {
+    front: Front,
+    vocoder: Vocoder,
+    vocabulary: HashMap<char, i32>,
+    voices: Voices,
+}
+
+/// One unit between its front and its last window.
+#[derive(Debug)]
+pub struct Utterance {
+    contours: Contours,
+    style: Vec<f32>,
+    plan: Plan,
+    statistics: Running,
+    seam: Seam,
+    words: Vec<WordTiming>,
+}
+
+impl Kokoro {
+    /// # Errors
+    /// A file is missing, unreadable or damaged.
+    pub fn load(folder: &Path, options: KokoroOptions) -> Result<Kokoro, LoadError> {
+        let front = Front::load(&folder.join(files::FRONT), options.threads)?;
+        let vocoder = Vocoder::load(&folder.join(files::VOCODER), options.threads)?;
+        let vocabulary = voices::read_vocabulary(&folder.join(files::VOCABULARY))?;
+        Ok(Kokoro { front, vocoder, vocabulary, voices: Voices::new(folder) })
+    }
+
+    /// The characters that can be spoken.
+    pub fn vocabulary(&self) -> impl Iterator<Item = char> {
+        self.vocabulary.keys().copied()
+    }
+
+    /// Measures the statistics that a voice's utterances start from: the bytes of its file under
+    /// [`files::STATISTICS`]. About ten seconds of speech are synthesised for it.
+    ///
+    /// # Errors
+    /// The voice is unknown, or the graph failed.
+    pub fn calibrate(&mut self, voice: &str) -> Result<Vec<u8>, SynthesisError> {
+        let mut prior = Prior::default();
+        for phonemes in statistics::CALIBRATION {
+            let tokens = self.tokens(phonemes)?;
+            let style = self.voices.style(voice, tokens.len() - 2)?;
+            let contours = self.front.run(&tokens, &style, Speed::NORMAL)?;
+            let own = Running::empty(self.vocoder.channels());
+            let window = self.vocoder.run(&contours.cut(0..contours.frames()), &style, &own)?;
+            prior.push(tokens.len() - 2, &window.mean, &window.variance);
+        }
+        Ok(prior.to_bytes())
+    }
+
+    /// The whole unit in one window that is normalised by itself, as the published graph does:
+    /// the reference that windows are compared with. Nothing is trimmed.
+    ///
+    /// # Errors
+    /// As [`Synthesiser::begin`].
+    pub fn whole(
+        &mut self,
+        phonemes: &str,
+        voice: &str,
+        speed: Speed,
+    ) -> Result<Whole, SynthesisError> {
+        let tokens = self.tokens(phonemes)?;
+        let style = self.voices.style(voice, tokens.len() - 2)?;
+        let contours = self.front.run(&tokens, &style, speed)?;
+        let own = Running::empty(self.vocoder.channels());
+        let window = self.vocoder.run(&contours.cut(0..contours.frames()), &style, &own)?;
+        Ok(Whole { samples: window.samples, durations: contours.durations().to_vec() })
+    }
+
+    fn tokens(&self, phonemes: &str) -> Result<Vec<i32>, SynthesisError> {
+        let ids = phonemes.chars().map(|symbol| {
+            self.vocabulary.get(&symbol).copied().ok_or(SynthesisError::UnknownPhoneme(symbol))
+        });
+        let ids: Vec<i32> = ids.collect::<Result<_, _>>()?;
+        if ids.len() > TOKENS_MAX {
+            return Err(SynthesisError::TooLong { phonemes: ids.len(), phonemes_max: TOKENS_MAX });
+        }
+        Ok([&[0], &ids[..], &[0]].concat())
+    }
+}
+
+/// What [`Kokoro::whole`] gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Whole {
+    pub samples: Vec<f32>,
+    /// Frames per token, boundary tokens included.
+    pub durations: Vec<usize>,
+}
+
+impl Synthesiser for Kokoro {
+    type Utterance = Utterance;
+
+    fn sample_rate_hz(&self) -> u32 {
+        SAMPLE_RATE_HZ
+    }
+
+    fn begin(
+        &mut self,
+        unit: &SpokenUnit,
+        voice: &str,
+        speed: Speed,
+    ) -> Result<Utterance, SynthesisError> {
+        let tokens = self.tokens(&unit.phonemes)?;
+        let ids = tokens.len() - 2;
+        let style = self.voices.style(voice, ids)?;
+        let prior = self.voices.prior(voice, self.vocoder.channels())?;
+        let contours = self.front.run(&tokens, &style, speed)?;
+        let plan = Plan::new(contours.durations(), &unit.phonemes);
+        let words = plan.words(&unit.words, contours.durations());
+        let statistics = prior.running(ids);
+        Ok(Utterance { contours, style, plan, statistics, seam: Seam::default(), words })
+    }
+
+    fn words(&self, utterance: &Utterance) -> Vec<WordTiming> {
+        utterance.words.clone()
+    }
+
+    fn seconds_left(&self, utterance: &Utterance) -> f32 {
+        utterance.plan.frames_left() as f32 / FRAMES_PER_SECOND
+    }
+
+    fn render(
+        &mut self,
+        utterance: &mut Utterance,
+        seconds: f32,
+    ) -> Result<Vec<f32>, SynthesisError> {
+        let frames_wished = (seconds * FRAMES_PER_SECOND).round() as usize;
+        let Some(window) = utterance.plan.next(frames_wished, utterance.contours.pitch()) else {
+            return Ok(Vec::new());
+        };
+        let Context { heard, computed } = window;
+        let cut = utterance.contours.cut(computed.clone());
+        let result = self.vocoder.run(&cut, &utterance.style, &utterance.statistics)?;
+        utterance.statistics.add(&result.mean, &result.variance, heard.len());
+        let first = (heard.start - computed.start) * SAMPLES_PER_FRAME;
+        let last = (heard.end - computed.start) * SAMPLES_PER_FRAME;
+        let is_last = utterance.plan.frames_left() == 0;
+        Ok(utterance.seam.join(&result.samples, first..last, is_last))
+    }
+}

@@ -1,0 +1,89 @@
+//! Windowed against whole synthesis, and the seams between windows and units.
+
+use hob_core::Speed;
+use hob_speech::SpokenUnit;
+
+use super::distance::{log_mel_db, log_spectral_db};
+use super::kokoro;
+use crate::speech::kokoro::SAMPLES_PER_FRAME;
+use crate::speech::synthesiser::Synthesiser;
+
+/// As [`crate::speech::Pacing`] grows them for a single listener.
+const WINDOWS_S: [f32; 4] = [0.25, 0.5, 1.0, 2.0];
+
+/// None of these is what a voice is calibrated with.
+const SENTENCES: [&str; 4] = [
+    "ðə bˈɜɹʧ kənˈu slˈɪd ˌɔn ðə smˈuð plˈæŋks.",
+    "ðiz dˈAz ɐ ʧˈɪkɪn lˈɛɡ ɪz ɐ ɹˈɛɹ dˈɪʃ; ɹˈIs ɪz ˈɔfən sˈɜɹvd ɪn ɹˈWnd bˈOlz.",
+    "fˈɔɹ ˈWəɹz ʌv stˈɛdi wˈɜɹk fˈAst ˌʌs, bˌʌt nˈObɑdi kəmplˈAnd əbˈWt ðə hˈit.",
+    "wˌɛɹ dˈɪd ju pˌʊt ðə lˈɑɹʤ sˈIz ɪn stˈɑkɪŋz?",
+];
+
+struct Windowed {
+    samples: Vec<f32>,
+    /// Where windows meet, in samples.
+    seams: Vec<usize>,
+    /// Where the unit's heard samples begin in the whole.
+    from: usize,
+}
+
+fn windowed(kokoro: &mut super::Kokoro, phonemes: &str, voice: &str) -> Windowed {
+    let unit = SpokenUnit { phonemes: phonemes.to_owned(), words: Vec::new(), pause_after_ms: 0 };
+    let mut utterance = kokoro.begin(&unit, voice, Speed::NORMAL).expect("begins");
+    let from = utterance.plan.heard_from() * SAMPLES_PER_FRAME;
+    let promised = kokoro.seconds_left(&utterance);
+    let (mut samples, mut seams) = (Vec::new(), Vec::new());
+    for at in 0.. {
+        let seconds = WINDOWS_S[at.min(WINDOWS_S.len() - 1)];
+        let window = kokoro.render(&mut utterance, seconds).expect("renders");
+        if window.is_empty() {
+            break;
+        }
+        seams.push(samples.len());
+        samples.extend(window);
+    }
+    assert_eq!(samples.len() as f32 / 24_000.0, promised, "the length is known beforehand");
+    Windowed { samples, seams: seams[1..].to_vec(), from }
+}
+
+#[test]
+fn windows_sound_like_the_whole_sentence() {
+    let mut kokoro = kokoro();
+    let mut distances = Vec::new();
+    for voice in ["af_heart", "bm_fable", "am_adam"] {
+        for phonemes in SENTENCES {
+            let ours = windowed(&mut kokoro, phonemes, voice);
+            let whole = kokoro.whole(phonemes, voice, Speed::NORMAL).expect("whole").samples;
+            let whole = &whole[ours.from..ours.from + ours.samples.len()];
+            let mel = log_mel_db(&ours.samples, whole);
+            let spectral = log_spectral_db(&ours.samples, whole);
+            let click = worst_click(&ours);
+            println!("{voice}: log-mel {mel:.2} dB, spectral {spectral:.2} dB, click {click:.2}");
+            assert!(mel < 5.0, "{voice}: {mel} dB for {phonemes}");
+            assert!(click < 2.0, "{voice}: a seam jumps {click} times as far as speech does");
+            distances.push(mel);
+        }
+    }
+    distances.sort_by(f32::total_cmp);
+    let median = distances[distances.len() / 2];
+    println!("median {median:.2} dB");
+    assert!(median < 3.0, "median {median} dB");
+}
+
+/// The largest step from sample to sample around a seam, relative to the 99.9th percentile of all.
+fn worst_click(windowed: &Windowed) -> f32 {
+    let step = |at: usize| (windowed.samples[at] - windowed.samples[at - 1]).abs();
+    let mut steps: Vec<f32> = (1..windowed.samples.len()).map(step).collect();
+    steps.sort_by(f32::total_cmp);
+    let usual = steps[steps.len() * 999 / 1000];
+    let at_seams = windowed.seams.iter().flat_map(|seam| seam - 2..seam + 3).map(step);
+    at_seams.fold(0.0, f32::max) / usual
+}
+
+#[test]
+fn the_same_request_gives_the_same_samples_whatever_was_said_before() {
+    let mut kokoro = kokoro();
+    let first = windowed(&mut kokoro, SENTENCES[0], "af_heart").samples;
+    windowed(&mut kokoro, SENTENCES[1], "bm_fable");
+    assert_eq!(windowed(&mut kokoro, SENTENCES[0], "af_heart").samples, first);
+}

@@ -1,0 +1,148 @@
+//! Voices on disk: a style per length of text, and the prior that was measured when stored.
+//! Read when first asked for and kept: a voice is half a megabyte and a third of one.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hob_core::{Gender, Language, Voice};
+
+use super::statistics::Prior;
+use super::{LoadError, TOKENS_MAX, files};
+use crate::speech::synthesiser::SynthesisError;
+
+/// Values per style.
+const STYLE: usize = 256;
+const STYLE_BYTES: usize = 4 * STYLE;
+
+#[derive(Debug)]
+pub(super) struct Voices {
+    folder: PathBuf,
+    priors: HashMap<String, Arc<Prior>>,
+}
+
+impl Voices {
+    pub(super) fn new(model: &Path) -> Voices {
+        Voices { folder: model.to_owned(), priors: HashMap::new() }
+    }
+
+    /// The style for a text of `tokens` tokens: row `tokens − 1` of 510.
+    pub(super) fn style(&self, voice: &str, tokens: usize) -> Result<Vec<f32>, SynthesisError> {
+        let row = tokens.clamp(1, TOKENS_MAX) - 1;
+        let path = self.path(files::VOICES, voice)?;
+        let bytes = read_row(&path, row).map_err(|error| unreadable(&path, &error))?;
+        Ok(bytes.as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word)).collect())
+    }
+
+    pub(super) fn prior(
+        &mut self,
+        voice: &str,
+        channels: usize,
+    ) -> Result<Arc<Prior>, SynthesisError> {
+        if let Some(prior) = self.priors.get(voice) {
+            return Ok(Arc::clone(prior));
+        }
+        let path = self.path(files::STATISTICS, voice)?;
+        let bytes = fs::read(&path).map_err(|error| unreadable(&path, &error))?;
+        let prior = Prior::from_bytes(&bytes, channels)
+            .ok_or_else(|| unreadable(&path, &io::ErrorKind::InvalidData.into()))?;
+        let prior = Arc::new(prior);
+        self.priors.insert(voice.to_owned(), Arc::clone(&prior));
+        Ok(prior)
+    }
+
+    /// A name is a file name only if it looks like a voice, so that it cannot lead elsewhere.
+    fn path(&self, kind: &str, voice: &str) -> Result<PathBuf, SynthesisError> {
+        let is_plain = voice.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let path = self.folder.join(kind).join(format!("{voice}.bin"));
+        if !is_plain || !self.folder.join(files::VOICES).join(format!("{voice}.bin")).exists() {
+            return Err(SynthesisError::UnknownVoice(voice.to_owned()));
+        }
+        Ok(path)
+    }
+}
+
+fn read_row(path: &Path, row: usize) -> io::Result<[u8; STYLE_BYTES]> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start((row * STYLE_BYTES) as u64))?;
+    let mut bytes = [0; STYLE_BYTES];
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> SynthesisError {
+    SynthesisError::Graph(format!("{} cannot be used: {error}", path.display()))
+}
+
+/// The voices of a stored model, by name. Kokoro's first letter is the language, the second the
+/// gender: `bf_emma`.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn voice_list(model: &Path) -> Result<Vec<Voice>, LoadError> {
+    let path = model.join(files::VOICES);
+    let read = |source| LoadError::Read { path: path.clone(), source };
+    let mut voices = Vec::new();
+    for entry in fs::read_dir(&path).map_err(read)? {
+        let file = entry.map_err(read)?.path();
+        voices.extend(file.file_stem().and_then(|stem| stem.to_str()).and_then(voice_named));
+    }
+    voices.sort_by(|a: &Voice, b: &Voice| a.id.cmp(&b.id));
+    Ok(voices)
+}
+
+fn voice_named(id: &str) -> Option<Voice> {
+    let (kind, name) = id.split_once('_')?;
+    let mut letters = kind.chars();
+    let language = Language::from_voice_letter(letters.next()?)?;
+    let gender = match (letters.next()?, letters.next()) {
+        ('f', None) => Gender::Female,
+        ('m', None) => Gender::Male,
+        _ => return None,
+    };
+    let mut first = name.chars();
+    let capital = first.next()?.to_uppercase();
+    Some(Voice { id: id.to_owned(), name: capital.chain(first).collect(), language, gender })
+}
+
+pub(super) fn read_vocabulary(path: &Path) -> Result<HashMap<char, i32>, LoadError> {
+    let text = fs::read_to_string(path)
+        .map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
+    let damaged = |reason: String| LoadError::Damaged { path: path.to_owned(), reason };
+    let file: Vocabulary =
+        serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+    Ok(file.vocab)
+}
+
+#[derive(serde::Deserialize)]
+struct Vocabulary {
+    vocab: HashMap<char, i32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_name_says_language_gender_and_name() {
+        let emma = Voice {
+            id: "bf_emma".to_owned(),
+            name: "Emma".to_owned(),
+            language: Language::BritishEnglish,
+            gender: Gender::Female,
+        };
+        assert_eq!(voice_named("bf_emma"), Some(emma));
+        for other in ["emma", "xf_emma", "bx_emma", "bff_emma", "bf_"] {
+            assert_eq!(voice_named(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_voice_cannot_lead_out_of_its_folder() {
+        let voices = Voices::new(Path::new("."));
+        let refused = voices.style("../../secret", 5).expect_err("not a voice");
+        assert_eq!(refused, SynthesisError::UnknownVoice("../../secret".to_owned()));
+    }
+}

@@ -1,0 +1,241 @@
+//! Cases of who is next, and a simulated machine on which nobody may starve.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+
+/// A scheduler whose margin is 0.3 s: a begin costs 0.05 s, a second of sound 0.4 s.
+fn scheduler() -> Scheduler {
+    let mut scheduler = Scheduler::new(Pacing::default());
+    scheduler.cost = Cost { begin_s: 0.05, render_rtf: 0.4 };
+    scheduler
+}
+
+/// Adds a stream that is ready at `at`, and has a listener with this lead if it has spoken.
+fn add(scheduler: &mut Scheduler, stream: u32, lead_s: Option<f32>, at: Instant) {
+    scheduler.add(stream);
+    scheduler.set_ready(stream, true, at);
+    if let Some(lead_s) = lead_s {
+        scheduler.sent(stream, lead_s, at);
+    }
+}
+
+/// Streams 1, 2, … with these leads, none for those that await their first sound; the turn that is
+/// dealt first.
+fn check(leads_s: &[Option<f32>], expect: Option<(u32, f32)>) {
+    let now = Instant::now();
+    let mut scheduler = scheduler();
+    for (stream, lead_s) in (1..).zip(leads_s) {
+        add(&mut scheduler, stream, *lead_s, now);
+    }
+    let turn = scheduler.pick(now).map(|turn| (turn.stream, turn.window_s));
+    assert_eq!(turn, expect, "{leads_s:?}");
+}
+
+#[test]
+fn who_is_next_and_how_long_the_window_is() {
+    check(&[], None);
+    check(&[None], Some((1, 0.25)));
+    check(&[None, None], Some((1, 0.25)));
+    // A first sound beats a later window of whoever is ahead, and makes windows small.
+    check(&[Some(5.0), None], Some((2, 0.25)));
+    check(&[Some(5.0), Some(0.31), None, None], Some((3, 0.25)));
+    // But not of whoever is about to run dry.
+    check(&[Some(5.0), Some(0.29), None, None], Some((2, 0.25)));
+    // Alone or among those who are ahead: the soonest dry, with a window that its lead allows.
+    check(&[Some(0.1)], Some((1, 0.25)));
+    check(&[Some(0.6)], Some((1, 0.5)));
+    check(&[Some(1.9)], Some((1, 1.0)));
+    check(&[Some(60.0)], Some((1, 2.0)));
+    check(&[Some(3.0), Some(2.0), Some(4.0)], Some((2, 2.0)));
+}
+
+#[test]
+fn whoever_runs_dry_goes_before_each_first_sound_once() {
+    let now = Instant::now();
+    let mut scheduler = scheduler();
+    add(&mut scheduler, 1, Some(0.0), now);
+    for stream in 2..=4 {
+        add(&mut scheduler, stream, None, now);
+    }
+    let mut dealt = Vec::new();
+    for step in 0..9 {
+        // Time flies: everybody who was sent something has heard it.
+        let now = now + Duration::from_secs(step);
+        let turn = scheduler.pick(now).expect("all are ready");
+        scheduler.sent(turn.stream, turn.window_s, now);
+        dealt.push(turn.stream);
+    }
+    assert_eq!(dealt, [1, 2, 1, 2, 3, 1, 2, 3, 4]);
+}
+
+#[test]
+fn a_stream_without_text_or_credit_is_passed_over_and_comes_back() {
+    let now = Instant::now();
+    let mut scheduler = scheduler();
+    add(&mut scheduler, 1, Some(0.0), now);
+    add(&mut scheduler, 2, Some(9.0), now);
+    scheduler.set_ready(1, false, now);
+    assert_eq!(scheduler.pick(now).map(|turn| turn.stream), Some(2));
+    scheduler.set_ready(2, false, now);
+    assert_eq!(scheduler.pick(now), None);
+    scheduler.set_ready(1, true, now);
+    assert_eq!(scheduler.pick(now).map(|turn| turn.stream), Some(1));
+    scheduler.remove(1);
+    assert_eq!(scheduler.pick(now), None);
+}
+
+#[test]
+fn a_pause_in_the_text_is_no_claim_on_what_was_missed() {
+    let start = Instant::now();
+    let mut scheduler = scheduler();
+    // The first one's text paused for an hour; the second ran dry a second ago.
+    add(&mut scheduler, 1, Some(1.0), start);
+    scheduler.set_ready(1, false, start);
+    let later = start + Duration::from_secs(3600);
+    add(&mut scheduler, 2, Some(1.0), later - Duration::from_secs(2));
+    scheduler.set_ready(1, true, later);
+    assert_eq!(scheduler.pick(later).map(|turn| turn.stream), Some(2));
+}
+
+#[test]
+fn a_listener_who_ran_dry_starts_again_from_now() {
+    let start = Instant::now();
+    let mut scheduler = scheduler();
+    add(&mut scheduler, 1, Some(1.0), start);
+    let later = start + Duration::from_secs(10);
+    scheduler.sent(1, 1.0, later);
+    assert_eq!(scheduler.pick(later).map(|turn| turn.window_s), Some(1.0));
+}
+
+/// A machine on which a unit costs `begin_s` and a second of sound `rtf`.
+struct Machine {
+    begin_s: f32,
+    rtf: f32,
+    now: Instant,
+    scheduler: Scheduler,
+    streams: Vec<Simulated>,
+}
+
+/// A request of one unit that comes at `arrives` and has `left_s` of sound.
+#[derive(Clone, Copy)]
+struct Simulated {
+    arrives: Instant,
+    is_begun: bool,
+    left_s: f32,
+    sent_s: f32,
+    first_sent: Option<Instant>,
+    /// The longest time that its listener heard nothing in the middle.
+    gap_s: f32,
+}
+
+impl Machine {
+    fn new(begin_s: f32, rtf: f32, arrivals_s: &[f32], sound_s: f32) -> Machine {
+        let now = Instant::now();
+        let stream = |at_s: &f32| Simulated {
+            arrives: now + Duration::from_secs_f32(*at_s),
+            is_begun: false,
+            left_s: sound_s,
+            sent_s: 0.0,
+            first_sent: None,
+            gap_s: 0.0,
+        };
+        let scheduler = Scheduler::new(Pacing::default());
+        Machine { begin_s, rtf, now, scheduler, streams: arrivals_s.iter().map(stream).collect() }
+    }
+
+    fn run(&mut self, steps_max: usize) {
+        for _ in 0..steps_max {
+            self.admit();
+            let Some(turn) = self.scheduler.pick(self.now) else {
+                let Some(next) = self.next_arrival() else { return };
+                self.now = next;
+                continue;
+            };
+            self.step(turn);
+        }
+    }
+
+    fn admit(&mut self) {
+        for (id, stream) in (0..).zip(&self.streams) {
+            if stream.arrives <= self.now && !self.scheduler.streams.contains_key(&id) {
+                self.scheduler.add(id);
+                self.scheduler.set_ready(id, stream.left_s > 0.0, stream.arrives);
+            }
+        }
+    }
+
+    fn next_arrival(&self) -> Option<Instant> {
+        self.streams.iter().map(|stream| stream.arrives).filter(|at| *at > self.now).min()
+    }
+
+    fn step(&mut self, turn: Turn) {
+        let stream = &mut self.streams[turn.stream as usize];
+        if !stream.is_begun {
+            stream.is_begun = true;
+            let cost = Duration::from_secs_f32(self.begin_s);
+            self.now += cost;
+            return self.scheduler.began(cost);
+        }
+        let sound_s = turn.window_s.min(stream.left_s);
+        let cost = Duration::from_secs_f32(sound_s * self.rtf);
+        self.now += cost;
+        stream.hear(sound_s, self.now);
+        self.scheduler.rendered(sound_s, cost);
+        self.scheduler.sent(turn.stream, sound_s, self.now);
+        self.scheduler.set_ready(turn.stream, stream.left_s > 0.001, self.now);
+    }
+}
+
+impl Simulated {
+    fn hear(&mut self, sound_s: f32, now: Instant) {
+        match self.first_sent {
+            None => self.first_sent = Some(now),
+            Some(first) => {
+                let late_s = (now - first).as_secs_f32() - self.sent_s - self.gap_s;
+                self.gap_s += late_s.max(0.0);
+            }
+        }
+        self.sent_s += sound_s;
+        self.left_s -= sound_s;
+    }
+
+    fn waited_s(&self) -> f32 {
+        self.first_sent.map_or(f32::INFINITY, |first| (first - self.arrives).as_secs_f32())
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_machine_that_is_fast_enough_leaves_no_gap_and_no_long_wait(
+        arrivals_s in vec(0.0f32..1.0, 1..12),
+        rtf in 0.02f32..0.06,
+    ) {
+        let begin_s = 0.04;
+        let mut machine = Machine::new(begin_s, rtf, &arrivals_s, 10.0);
+        machine.run(100_000);
+        // Every first behind a window of everybody else, and all behind one that was running.
+        let clients = arrivals_s.len() as f32;
+        let wait_s_max = clients * (begin_s + clients * 0.25 * rtf) + 2.0 * rtf;
+        for stream in &machine.streams {
+            prop_assert!(stream.left_s < 0.001);
+            prop_assert!(stream.gap_s < 0.001, "a gap of {} s", stream.gap_s);
+            prop_assert!(stream.waited_s() <= wait_s_max, "waited {} s", stream.waited_s());
+        }
+    }
+
+    #[test]
+    fn a_machine_that_is_too_slow_is_slow_for_everybody(
+        arrivals_s in vec(0.0f32..1.0, 2..10),
+        rtf in 1.0f32..4.0,
+    ) {
+        let mut machine = Machine::new(0.2, rtf, &arrivals_s, f32::MAX);
+        machine.run(arrivals_s.len() * 20);
+        let sent_s = machine.streams.iter().map(|stream| stream.sent_s);
+        let least = sent_s.clone().fold(f32::INFINITY, f32::min);
+        let most = sent_s.fold(0.0, f32::max);
+        prop_assert!(least > 0.0, "a stream starved");
+        prop_assert!(most - least <= 20.0 / 2.0 * 0.25, "{least} s against {most} s");
+    }
+}

@@ -1,0 +1,139 @@
+//! The speech worker: one thread that owns the engine, the phonemiser and every stream.
+//! It ends when the supervisor closes the socket, and never outlives it by more than a window.
+
+mod engine;
+mod voicing;
+
+use std::fmt;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use hob_core::{Language, Speed};
+
+use super::protocol::{About, SpeechOrder};
+use super::scheduler::{Pacing, Scheduler};
+use super::synthesiser::{SynthesisError, Synthesiser};
+use super::units::UnitSource;
+use crate::worker::protocol::{PROTOCOL_VERSION, Report};
+use crate::worker::{Inbox, InboxError, Outlet};
+
+use engine::Engine;
+
+/// What a worker needs to speak.
+#[derive(Debug)]
+pub struct Loaded<S, U> {
+    pub synthesiser: S,
+    pub units: U,
+}
+
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    pub pacing: Pacing,
+    /// What is said to nobody before the worker calls itself ready.
+    pub warm_up: Option<WarmUp>,
+    /// An engine that still computes this long after the server has gone is aborted.
+    pub orphan_limit: Duration,
+}
+
+/// The first request's surprises (page faults, lazy tables, the phonemiser) are met with this.
+#[derive(Clone, Debug)]
+pub struct WarmUp {
+    pub languages: Vec<Language>,
+    /// Speaks the first of the languages.
+    pub voice: String,
+    pub text: String,
+}
+
+impl Default for ServeOptions {
+    fn default() -> ServeOptions {
+        ServeOptions {
+            pacing: Pacing::default(),
+            warm_up: None,
+            orphan_limit: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Why a worker ended other than by its supervisor's wish.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("the model does not load: {0}")]
+    Load(String),
+    #[error("the model loads but does not speak: {0}")]
+    WarmUp(#[from] SynthesisError),
+    #[error(transparent)]
+    Inbox(#[from] InboxError),
+    #[error("the server cannot be reached: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Loads, says so, and serves until the other end of the socket is closed. A panic of the engine
+/// is meant to end the process: the supervisor reports it and starts another.
+///
+/// # Errors
+/// See [`ServeError`]; a failure to load was also told to the supervisor.
+pub fn serve_speech<S: Synthesiser, U: UnitSource, E: fmt::Display>(
+    socket: UnixStream,
+    load: impl FnOnce() -> Result<Loaded<S, U>, E>,
+    options: ServeOptions,
+) -> Result<(), ServeError> {
+    let inbox = Inbox::start(&socket, SpeechOrder::from_frame, options.orphan_limit)?;
+    let mut outlet = Outlet::new(&socket)?;
+    outlet.report(&Report::Hello { version: PROTOCOL_VERSION })?;
+
+    let started = Instant::now();
+    let mut scheduler = Scheduler::new(options.pacing);
+    let loaded = load()
+        .map_err(|error| ServeError::Load(error.to_string()))
+        .and_then(|loaded| warm(loaded, options.warm_up.as_ref(), &mut scheduler));
+    let loaded = match loaded {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            outlet.report(&Report::LoadFailed { reason: error.to_string() })?;
+            return Err(error);
+        }
+    };
+    outlet.report(&ready(&loaded.synthesiser, started.elapsed()))?;
+    Engine::new(loaded, scheduler, outlet).run(&inbox)
+}
+
+fn ready(synthesiser: &impl Synthesiser, load: Duration) -> Report {
+    let load_ms = u32::try_from(load.as_millis()).unwrap_or(u32::MAX);
+    let about = About { sample_rate_hz: synthesiser.sample_rate_hz() };
+    Report::Ready { load_ms, about: about.to_payload() }
+}
+
+/// Says the first window of the warm-up, which also teaches the scheduler what steps cost.
+fn warm<S: Synthesiser, U: UnitSource>(
+    mut loaded: Loaded<S, U>,
+    warm_up: Option<&WarmUp>,
+    scheduler: &mut Scheduler,
+) -> Result<Loaded<S, U>, ServeError> {
+    let Some(warm_up) = warm_up else {
+        return Ok(loaded);
+    };
+    for &language in &warm_up.languages {
+        loaded.units.warm(language);
+    }
+    let unit = warm_up.languages.first().and_then(|&language| {
+        let mut text = loaded.units.open(language);
+        loaded.units.push(&mut text, &warm_up.text);
+        loaded.units.finish(&mut text);
+        loaded.units.next_unit(&mut text)
+    });
+    if let Some(unit) = unit {
+        let begun = Instant::now();
+        let synthesiser = &mut loaded.synthesiser;
+        let mut utterance = synthesiser.begin(&unit, &warm_up.voice, Speed::NORMAL)?;
+        scheduler.began(begun.elapsed());
+        let begun = Instant::now();
+        let samples = synthesiser.render(&mut utterance, scheduler.first_window_s())?;
+        let sound_s = samples.len() as f32 / synthesiser.sample_rate_hz() as f32;
+        scheduler.rendered(sound_s, begun.elapsed());
+    }
+    Ok(loaded)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! The engine's loop: take in what was ordered, take the turn that the scheduler deals, repeat.
+//! Orders are obeyed between any two steps, so a cancel costs at most the step that is running.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use hob_core::WordTiming;
+
+use super::voicing::Voicing;
+use super::{Loaded, ServeError};
+use crate::speech::protocol::{
+    AUDIO_SAMPLES_MAX, Begin, SpeechOrder, WORDS_MAX, audio_frame, words_frame,
+};
+use crate::speech::scheduler::{Scheduler, Turn};
+use crate::speech::synthesiser::{SynthesisError, Synthesiser};
+use crate::speech::units::UnitSource;
+use crate::worker::protocol::{Failure, Order, Report, WorkerStats};
+use crate::worker::{Inbox, Outlet, Polled};
+
+pub(super) struct Engine<S: Synthesiser, U: UnitSource> {
+    synthesiser: S,
+    units: U,
+    sample_rate_hz: u32,
+    streams: BTreeMap<u32, Voicing<U::Text, S::Utterance>>,
+    scheduler: Scheduler,
+    outlet: Outlet,
+    windows: u64,
+}
+
+/// Whether a stream goes on after a step.
+enum Step {
+    Continues,
+    Ends(Report),
+}
+
+impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
+    pub(super) fn new(loaded: Loaded<S, U>, scheduler: Scheduler, outlet: Outlet) -> Engine<S, U> {
+        Engine {
+            sample_rate_hz: loaded.synthesiser.sample_rate_hz(),
+            synthesiser: loaded.synthesiser,
+            units: loaded.units,
+            streams: BTreeMap::new(),
+            scheduler,
+            outlet,
+            windows: 0,
+        }
+    }
+
+    /// Returns when the socket is closed, whatever is still open.
+    pub(super) fn run(mut self, inbox: &Inbox<SpeechOrder>) -> Result<(), ServeError> {
+        loop {
+            match inbox.poll()? {
+                Polled::Order(order) => {
+                    self.obey(order)?;
+                    continue;
+                }
+                Polled::Closed => return Ok(()),
+                Polled::Empty => {}
+            }
+            if let Some(turn) = self.scheduler.pick(Instant::now()) {
+                self.take(turn)?;
+            } else if let Some(order) = inbox.wait()? {
+                self.obey(order)?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn obey(&mut self, order: SpeechOrder) -> Result<(), ServeError> {
+        match order {
+            SpeechOrder::Begin { stream, begin } => self.begin_stream(stream, begin),
+            SpeechOrder::Text { stream, piece } => self.push(stream, &piece),
+            SpeechOrder::EndText { stream } => self.finish(stream),
+            SpeechOrder::Any(Order::Cancel { stream }) => self.remove(stream),
+            SpeechOrder::Any(Order::Credit { stream, amount }) => self.grant(stream, amount),
+            SpeechOrder::Any(Order::Ping { stream }) => {
+                let stats =
+                    WorkerStats { streams: self.streams.len() as u32, windows: self.windows };
+                self.outlet.report(&Report::Stats { stream, stats })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_stream(&mut self, stream: u32, begin: Begin) {
+        let text = self.units.open(begin.language);
+        self.streams.insert(stream, Voicing::new(begin, text));
+        self.scheduler.add(stream);
+    }
+
+    /// Orders for a stream that has ended are late, not wrong: they crossed its end on the way.
+    fn push(&mut self, stream: u32, piece: &str) {
+        if let Some(voicing) = self.streams.get_mut(&stream) {
+            self.units.push(&mut voicing.text, piece);
+            voicing.may_have_unit = true;
+        }
+        self.refresh(stream);
+    }
+
+    fn finish(&mut self, stream: u32) {
+        if let Some(voicing) = self.streams.get_mut(&stream) {
+            self.units.finish(&mut voicing.text);
+            voicing.text_has_ended = true;
+            voicing.may_have_unit = true;
+        }
+        self.refresh(stream);
+    }
+
+    fn grant(&mut self, stream: u32, samples: u32) {
+        if let Some(voicing) = self.streams.get_mut(&stream) {
+            voicing.grant(samples);
+        }
+        self.refresh(stream);
+    }
+
+    fn remove(&mut self, stream: u32) {
+        self.streams.remove(&stream);
+        self.scheduler.remove(stream);
+    }
+
+    fn refresh(&mut self, stream: u32) {
+        if let Some(voicing) = self.streams.get(&stream) {
+            self.scheduler.set_ready(stream, voicing.is_ready(), Instant::now());
+        }
+    }
+
+    fn take(&mut self, turn: Turn) -> Result<(), ServeError> {
+        let stream = turn.stream;
+        // Taken out for the step, so that the engine's parts can be lent beside it.
+        let Some(mut voicing) = self.streams.remove(&stream) else {
+            return Ok(());
+        };
+        let step = match voicing.utterance.take() {
+            Some(utterance) => self.render(&mut voicing, utterance, turn)?,
+            None => self.begin_unit(&mut voicing, stream)?,
+        };
+        match step {
+            Step::Continues => {
+                self.streams.insert(stream, voicing);
+                self.refresh(stream);
+            }
+            Step::Ends(report) => {
+                self.scheduler.remove(stream);
+                self.outlet.report(&report)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_unit(
+        &mut self,
+        voicing: &mut Voicing<U::Text, S::Utterance>,
+        stream: u32,
+    ) -> Result<Step, ServeError> {
+        let started = Instant::now();
+        let Some(unit) = self.units.next_unit(&mut voicing.text) else {
+            voicing.may_have_unit = false;
+            return Ok(if voicing.text_has_ended { end(voicing, stream) } else { Step::Continues });
+        };
+        let pause = voicing.enter(&unit, self.sample_rate_hz);
+        self.send_silence(voicing, stream, pause)?;
+        match self.synthesiser.begin(&unit, &voicing.voice, voicing.speed) {
+            Ok(utterance) => {
+                self.scheduler.began(started.elapsed());
+                let mut words = self.synthesiser.words(&utterance);
+                voicing.place(&mut words, self.sample_rate_hz);
+                self.send_words(stream, &words)?;
+                voicing.utterance = Some(utterance);
+                Ok(Step::Continues)
+            }
+            Err(error) => Ok(failed(stream, &error)),
+        }
+    }
+
+    fn render(
+        &mut self,
+        voicing: &mut Voicing<U::Text, S::Utterance>,
+        mut utterance: S::Utterance,
+        turn: Turn,
+    ) -> Result<Step, ServeError> {
+        let stream = turn.stream;
+        let started = Instant::now();
+        let samples = match self.synthesiser.render(&mut utterance, turn.window_s) {
+            Ok(samples) => samples,
+            Err(error) => return Ok(failed(stream, &error)),
+        };
+        self.windows += 1;
+        self.scheduler.rendered(self.seconds(samples.len()), started.elapsed());
+        self.send_audio(voicing, stream, &samples)?;
+        if !samples.is_empty() && self.synthesiser.seconds_left(&utterance) > 0.0 {
+            voicing.utterance = Some(utterance);
+            return Ok(Step::Continues);
+        }
+        // Asked now and not at the next turn, which others may get before: the answer would be
+        // complete and its client would wait for the end.
+        let is_done = self.units.is_done(&voicing.text);
+        voicing.may_have_unit = !is_done;
+        Ok(if is_done { end(voicing, stream) } else { Step::Continues })
+    }
+
+    fn send_silence(
+        &mut self,
+        voicing: &mut Voicing<U::Text, S::Utterance>,
+        stream: u32,
+        samples: usize,
+    ) -> Result<(), ServeError> {
+        self.send_audio(voicing, stream, &vec![0.0; samples])
+    }
+
+    fn send_audio(
+        &mut self,
+        voicing: &mut Voicing<U::Text, S::Utterance>,
+        stream: u32,
+        samples: &[f32],
+    ) -> Result<(), ServeError> {
+        for part in samples.chunks(AUDIO_SAMPLES_MAX) {
+            self.outlet.send(&audio_frame(stream, part))?;
+        }
+        if !samples.is_empty() {
+            voicing.count_sent(samples.len());
+            self.scheduler.sent(stream, self.seconds(samples.len()), Instant::now());
+        }
+        Ok(())
+    }
+
+    fn send_words(&mut self, stream: u32, words: &[WordTiming]) -> Result<(), ServeError> {
+        for part in words.chunks(WORDS_MAX) {
+            self.outlet.send(&words_frame(stream, part))?;
+        }
+        Ok(())
+    }
+
+    fn seconds(&self, samples: usize) -> f32 {
+        samples as f32 / self.sample_rate_hz as f32
+    }
+}
+
+fn end<Text, Utterance>(voicing: &Voicing<Text, Utterance>, stream: u32) -> Step {
+    Step::Ends(if voicing.has_spoken() {
+        Report::Done { stream }
+    } else {
+        Report::Failed { stream, failure: Failure::Empty }
+    })
+}
+
+fn failed(stream: u32, error: &SynthesisError) -> Step {
+    Step::Ends(Report::Failed { stream, failure: Failure::Engine(error.to_string()) })
+}

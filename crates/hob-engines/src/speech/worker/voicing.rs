@@ -1,0 +1,82 @@
+//! One request inside the worker: its text, the utterance that is being rendered, what was sent.
+//! Knows nothing of other requests.
+
+use hob_core::{Speed, WordTiming};
+use hob_speech::SpokenUnit;
+
+use crate::speech::protocol::Begin;
+
+/// Silence is sent as samples, so it has a limit like everything that takes memory.
+const PAUSE_S_MAX: f64 = 60.0;
+
+/// A request that is being spoken; `Text` is the unit source's and `Utterance` the engine's.
+#[derive(Debug)]
+pub(super) struct Voicing<Text, Utterance> {
+    pub(super) voice: String,
+    pub(super) speed: Speed,
+    pub(super) text: Text,
+    pub(super) utterance: Option<Utterance>,
+    /// Whether the text may hold another unit: it was not asked since more of it came.
+    pub(super) may_have_unit: bool,
+    /// No more text will come.
+    pub(super) text_has_ended: bool,
+    /// Samples that may be sent. A window may overdraw it, so it can be below zero.
+    credit: i64,
+    samples_sent: u64,
+    /// Silence owed before the next unit; none before the first.
+    pause_ms: u32,
+    units: u64,
+}
+
+impl<Text, Utterance> Voicing<Text, Utterance> {
+    pub(super) fn new(begin: Begin, text: Text) -> Voicing<Text, Utterance> {
+        Voicing {
+            voice: begin.voice,
+            speed: begin.speed,
+            text,
+            utterance: None,
+            may_have_unit: false,
+            text_has_ended: false,
+            credit: begin.credit.into(),
+            samples_sent: 0,
+            pause_ms: 0,
+            units: 0,
+        }
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        (self.utterance.is_some() || self.may_have_unit) && self.credit > 0
+    }
+
+    pub(super) fn has_spoken(&self) -> bool {
+        self.units > 0
+    }
+
+    pub(super) fn grant(&mut self, samples: u32) {
+        self.credit += i64::from(samples);
+    }
+
+    pub(super) fn count_sent(&mut self, samples: usize) {
+        self.samples_sent += samples as u64;
+        self.credit -= samples as i64;
+    }
+
+    /// Counts a unit and returns the samples of silence before it. A pause follows the speaking
+    /// rate like the words around it.
+    pub(super) fn enter(&mut self, unit: &SpokenUnit, sample_rate_hz: u32) -> usize {
+        let pause_s = f64::from(self.pause_ms) / 1000.0 / f64::from(self.speed.rate());
+        let pause_s = pause_s.min(PAUSE_S_MAX);
+        self.pause_ms = unit.pause_after_ms;
+        self.units += 1;
+        (pause_s * f64::from(sample_rate_hz)).round() as usize
+    }
+
+    /// Moves timings that count from the unit's first sample to the answer's first sample.
+    pub(super) fn place(&self, words: &mut [WordTiming], sample_rate_hz: u32) {
+        let sent_s = (self.samples_sent as f64 / f64::from(sample_rate_hz)) as f32;
+        for word in words {
+            word.start_s += sent_s;
+            word.end_s += sent_s;
+        }
+    }
+}

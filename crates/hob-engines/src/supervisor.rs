@@ -1,0 +1,279 @@
+//! The supervisor: keeps one worker process alive while it is wanted, and says honestly when not.
+//! Knows processes and frames; what a worker's streams mean is the business of the model's client.
+
+mod actor;
+mod backoff;
+mod link;
+mod process;
+pub(crate) mod session;
+mod stderr;
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::{ModelError, ModelState};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::worker::protocol::{Order, Report, WorkerStats};
+use actor::{Actor, Command};
+pub use backoff::Backoff;
+pub use process::WorkerCommand;
+use session::{NotOpened, Session, Ticket};
+
+/// Commands that wait for the supervisor's task; beyond them whoever commands waits.
+const COMMANDS_MAX: usize = 8;
+
+/// A worker that should be ready any moment is still not asked for more often than this.
+const READY_IN_MIN: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Debug)]
+pub struct SupervisorOptions {
+    /// For errors and logs: "speech".
+    pub engine: &'static str,
+    pub backoff: Backoff,
+    /// A worker that is not ready by then is killed.
+    pub load_limit: Duration,
+    /// How long a load is expected to take before one was measured.
+    pub load_guess: Duration,
+    /// A worker that has not ended this long after its socket was closed is killed.
+    pub stop_limit: Duration,
+    /// How often a worker with open streams is asked whether it lives.
+    pub ping_every: Duration,
+    /// A worker with open streams that said nothing for this long after a ping is killed.
+    pub stall_limit: Duration,
+    /// A worker without streams is unloaded after this long (looked at every `ping_every`).
+    pub idle_unload: Option<Duration>,
+    /// Streams open at once. Admission refuses long before; this is the limit of memory.
+    pub streams_max: usize,
+}
+
+impl SupervisorOptions {
+    pub fn new(engine: &'static str) -> SupervisorOptions {
+        SupervisorOptions {
+            engine,
+            backoff: Backoff::default(),
+            load_limit: Duration::from_secs(60),
+            load_guess: Duration::from_secs(2),
+            stop_limit: Duration::from_secs(2),
+            ping_every: Duration::from_secs(5),
+            stall_limit: Duration::from_secs(30),
+            idle_unload: None,
+            streams_max: 256,
+        }
+    }
+}
+
+/// One model's worker process, started when wanted, restarted when lost, ended when dropped.
+pub struct Supervisor {
+    engine: &'static str,
+    commands: mpsc::Sender<Command>,
+    status: watch::Receiver<Status>,
+    /// The one task that owns the process.
+    actor: JoinSet<()>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Status {
+    phase: Phase,
+    /// Attempts to load that have ended, well or badly.
+    attempts: u64,
+    load_estimate: Duration,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    Cold,
+    Loading {
+        ready_at: Instant,
+    },
+    Ready(Arc<Session>),
+    /// The last attempt failed; another follows.
+    Down {
+        reason: String,
+    },
+    Stopped,
+}
+
+impl fmt::Debug for Supervisor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Supervisor")
+            .field("engine", &self.engine)
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Supervisor {
+    /// Starts the supervisor's task, and no process yet. Called inside a tokio runtime.
+    pub fn start(command: WorkerCommand, options: SupervisorOptions) -> Supervisor {
+        let (commands, commanded) = mpsc::channel(COMMANDS_MAX);
+        let load_estimate = options.load_guess;
+        let status = Status { phase: Phase::Cold, attempts: 0, load_estimate };
+        let (publish, status) = watch::channel(status);
+        let engine = options.engine;
+        let mut actor = JoinSet::new();
+        actor.spawn(Actor::new(command, options, commanded, publish).run());
+        Supervisor { engine, commands, status, actor }
+    }
+
+    /// Loads the model if it is not loaded, at once even when a restart is waiting for its time.
+    ///
+    /// # Errors
+    /// Why this attempt failed; the supervisor goes on trying, with growing waits.
+    pub async fn load(&self) -> Result<(), ModelError> {
+        let mut status = self.status.clone();
+        let before = status.borrow().attempts;
+        self.command(Command::Load).await;
+        let ended = status.wait_for(|status| match status.phase {
+            Phase::Ready(_) | Phase::Stopped => true,
+            _ => status.attempts > before,
+        });
+        let phase = ended.await.map_or(Phase::Stopped, |status| status.phase.clone());
+        match phase {
+            Phase::Ready(_) => Ok(()),
+            Phase::Down { reason } => Err(self.lost(format!("it does not start: {reason}"))),
+            Phase::Stopped => Err(self.lost("it was shut down".to_owned())),
+            Phase::Cold | Phase::Loading { .. } => {
+                Err(self.lost("it was unloaded while loading".to_owned()))
+            }
+        }
+    }
+
+    /// Ends the process, and with it the streams that are open. All memory is given back.
+    pub async fn unload(&self) {
+        self.command(Command::Unload).await;
+        self.until(|phase| matches!(phase, Phase::Cold | Phase::Stopped)).await;
+    }
+
+    /// Ends the process for good, and returns when it is gone.
+    pub async fn shutdown(&self) {
+        self.command(Command::Stop).await;
+        self.until(|phase| matches!(phase, Phase::Stopped)).await;
+    }
+
+    pub fn state(&self) -> ModelState {
+        match &self.status.borrow().phase {
+            Phase::Cold => ModelState::Cold,
+            Phase::Loading { ready_at } => ModelState::Loading { ready_in: ready_in(*ready_at) },
+            Phase::Ready(_) => ModelState::Ready,
+            Phase::Down { reason } => ModelState::Down { reason: reason.clone() },
+            Phase::Stopped => ModelState::Down { reason: "it was shut down".to_owned() },
+        }
+    }
+
+    /// The process, while the model is loaded.
+    pub fn pid(&self) -> Option<u32> {
+        self.session().and_then(|session| session.pid)
+    }
+
+    /// The process's resident memory, where the system tells (Linux).
+    pub fn resident_bytes(&self) -> Option<u64> {
+        self.pid().and_then(process::resident_bytes)
+    }
+
+    /// Streams that are open.
+    pub fn in_flight(&self) -> usize {
+        self.session().map_or(0, |session| session.in_flight())
+    }
+
+    /// What the worker does now, by its own account, between two windows.
+    ///
+    /// # Errors
+    /// The model is not loaded, or the worker ended before it answered.
+    pub async fn stats(&self) -> Result<WorkerStats, ModelError> {
+        let (_, mut ticket) = self.open()?;
+        let ping = Order::Ping { stream: ticket.stream }.to_frame();
+        // A worker that is gone is seen below, with the reason.
+        let _ = ticket.outgoing().send(ping).await;
+        let frame = poll_fn(|cx| ticket.poll_frame(cx)).await;
+        let frame = frame.map_err(|cut| self.cut(cut))?;
+        match Report::from_frame(&frame) {
+            Ok(Some(Report::Stats { stats, .. })) => Ok(stats),
+            other => Err(self.failed(format!("it answered a ping with {other:?}"))),
+        }
+    }
+
+    /// Opens a stream in a worker that is ready. A model that is cold is set to loading.
+    pub(crate) fn open(&self) -> Result<(Arc<Session>, Ticket), ModelError> {
+        let status = self.status.borrow().clone();
+        match status.phase {
+            Phase::Ready(session) => {
+                let ticket = session.open().map_err(|error| self.not_opened(error))?;
+                Ok((session, ticket))
+            }
+            Phase::Cold => {
+                // A full queue holds a command already, and the next request comes here again.
+                let _ = self.commands.try_send(Command::Load);
+                Err(ModelError::Loading { retry_after: status.load_estimate })
+            }
+            Phase::Loading { ready_at } => {
+                Err(ModelError::Loading { retry_after: ready_in(ready_at) })
+            }
+            Phase::Down { reason } => Err(self.lost(format!("it does not start: {reason}"))),
+            Phase::Stopped => Err(self.lost("it was shut down".to_owned())),
+        }
+    }
+
+    fn not_opened(&self, error: NotOpened) -> ModelError {
+        match error {
+            NotOpened::Full => ModelError::Busy { retry_after: Duration::from_secs(1) },
+            NotOpened::Lost(detail) => self.lost(detail),
+        }
+    }
+
+    pub(crate) fn cut(&self, cut: session::Cut) -> ModelError {
+        cut_error(self.engine, cut)
+    }
+
+    fn lost(&self, detail: String) -> ModelError {
+        ModelError::WorkerLost { engine: self.engine, detail }
+    }
+
+    fn failed(&self, detail: String) -> ModelError {
+        ModelError::EngineFailed { engine: self.engine, detail }
+    }
+
+    fn session(&self) -> Option<Arc<Session>> {
+        match &self.status.borrow().phase {
+            Phase::Ready(session) => Some(Arc::clone(session)),
+            _ => None,
+        }
+    }
+
+    async fn command(&self, command: Command) {
+        // A supervisor that has stopped shows so in its status.
+        let _ = self.commands.send(command).await;
+    }
+
+    async fn until(&self, is_reached: impl Fn(&Phase) -> bool) {
+        // An actor that is gone has stopped too.
+        let _ = self.status.clone().wait_for(|status| is_reached(&status.phase)).await;
+    }
+}
+
+impl Drop for Supervisor {
+    /// Lets the actor see that nobody commands any more; it then ends the process in good order.
+    /// A runtime that shuts down before drops the actor, which kills the process.
+    fn drop(&mut self) {
+        self.actor.detach_all();
+    }
+}
+
+/// What a stream's end without a last frame means to whoever reads it.
+pub(crate) fn cut_error(engine: &'static str, cut: session::Cut) -> ModelError {
+    match cut {
+        session::Cut::Lost(detail) => ModelError::WorkerLost { engine, detail },
+        session::Cut::Overrun => {
+            let detail = "it sent more than it had credit for".to_owned();
+            ModelError::EngineFailed { engine, detail }
+        }
+    }
+}
+
+fn ready_in(ready_at: Instant) -> Duration {
+    ready_at.saturating_duration_since(Instant::now()).max(READY_IN_MIN)
+}

@@ -1,0 +1,163 @@
+//! A worker as the system sees it: started with one end of a socket pair as its standard input,
+//! ended, reaped, and described when it dies.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use super::stderr::StderrTail;
+
+/// How to start a worker process.
+#[derive(Clone, Debug)]
+pub struct WorkerCommand {
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
+    /// Added to the environment that the server has.
+    pub envs: Vec<(OsString, OsString)>,
+}
+
+impl WorkerCommand {
+    pub fn new(program: impl Into<PathBuf>) -> WorkerCommand {
+        WorkerCommand { program: program.into(), args: Vec::new(), envs: Vec::new() }
+    }
+
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<OsString>) -> WorkerCommand {
+        self.args.push(arg.into());
+        self
+    }
+
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> WorkerCommand {
+        self.envs.push((name.into(), value.into()));
+        self
+    }
+}
+
+/// A running worker; killed if it is dropped.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    stderr: Option<StderrTail>,
+}
+
+impl Process {
+    /// Starts the worker and returns the server's end of the socket.
+    pub(super) fn spawn(
+        engine: &'static str,
+        command: &WorkerCommand,
+    ) -> io::Result<(Process, UnixStream)> {
+        let (ours, theirs) = StdUnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let mut child = Command::new(&command.program)
+            .args(&command.args)
+            .envs(command.envs.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            // Ctrl-C in a terminal is for the server, which then ends its workers in good order.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()?;
+        let stderr = child.stderr.take().map(|stderr| StderrTail::follow(engine, stderr));
+        Ok((Process { child, stderr }, UnixStream::from_std(ours)?))
+    }
+
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Waits for the end of a worker whose socket was closed, kills it after `limit`, and says how
+    /// it ended.
+    pub(super) async fn end(mut self, limit: Duration) -> String {
+        let status = match timeout(limit, self.child.wait()).await {
+            Ok(status) => status,
+            Err(_) => self.kill().await,
+        };
+        let ended = match status {
+            Ok(status) => describe(status),
+            Err(error) => format!("its end could not be seen: {error}"),
+        };
+        let last_lines = match self.stderr {
+            Some(stderr) => stderr.last_lines().await,
+            None => String::new(),
+        };
+        if last_lines.is_empty() { ended } else { format!("{ended}; it wrote: {last_lines}") }
+    }
+
+    async fn kill(&mut self) -> io::Result<ExitStatus> {
+        self.child.start_kill()?;
+        self.child.wait().await
+    }
+}
+
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}{}", signal_name(signal)),
+        (None, None) => "it ended".to_owned(),
+    }
+}
+
+/// The signals that native code dies of, with the same numbers on Linux and macOS.
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        15 => " (SIGTERM)",
+        _ => "",
+    }
+}
+
+/// Resident memory of a process, where the system tells (Linux).
+pub(super) fn resident_bytes(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = resident.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn ended(script: &str, limit: Duration) -> String {
+        let command = WorkerCommand::new("/bin/sh").arg("-c").arg(script).env("HOB_TEST", "set");
+        let (process, _socket) = Process::spawn("test", &command).expect("a shell");
+        process.end(limit).await
+    }
+
+    #[tokio::test]
+    async fn an_end_is_described_with_the_last_words() {
+        let long = Duration::from_secs(60);
+        assert_eq!(ended("exit 3", long).await, "exit status 3");
+        assert_eq!(ended("kill -9 $$", long).await, "killed by signal 9 (SIGKILL)");
+        let said = ended("echo \"no $HOB_TEST\" >&2; echo ignored; exit 1", long).await;
+        assert_eq!(said, "exit status 1; it wrote: no set");
+    }
+
+    #[tokio::test]
+    async fn what_does_not_end_is_killed() {
+        let stubborn = ended("exec sleep 3600", Duration::ZERO).await;
+        assert_eq!(stubborn, "killed by signal 9 (SIGKILL)");
+    }
+
+    #[test]
+    fn memory_of_this_process_is_known_on_linux() {
+        let resident = resident_bytes(std::process::id());
+        assert_eq!(resident.is_some_and(|bytes| bytes > 1 << 20), cfg!(target_os = "linux"));
+        assert_eq!(resident_bytes(u32::MAX), None);
+    }
+}

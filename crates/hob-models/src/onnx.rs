@@ -1,0 +1,7 @@
+//! ONNX graphs as editable data: just enough of the format to read, rewrite and write a model.
+//! Runs nothing and knows no engine; what is done to which model stands in that model's own file.
+
+pub mod graph;
+pub mod proto;
+
+pub use graph::{Graph, GraphError};

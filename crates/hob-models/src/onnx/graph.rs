@@ -1,0 +1,310 @@
+//! A graph that can be searched, cut and rewritten by the names of its values.
+//! Every edit keeps the order of nodes topological, because engines rely on it.
+
+use std::collections::{HashMap, HashSet};
+
+use prost::Message;
+
+use super::proto::{
+    ATTRIBUTE_INT, ATTRIBUTE_INTS, AttributeProto, DATA_FLOAT, DATA_INT64, DimensionProto,
+    GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto,
+    TensorTypeProto, TypeProto, ValueInfoProto,
+};
+
+/// An ONNX model's graph with the operator sets it needs.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    ir_version: i64,
+    opsets: Vec<OperatorSetIdProto>,
+    nodes: Vec<NodeProto>,
+    weights: HashMap<String, TensorProto>,
+    inputs: Vec<ValueInfoProto>,
+    outputs: Vec<ValueInfoProto>,
+}
+
+/// The bytes are no model that hob can edit, or not the model that the edit was written for.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum GraphError {
+    #[error("the file is not an ONNX model: {0}")]
+    NotOnnx(String),
+    #[error("the model uses {0}, which hob cannot carry over")]
+    Unsupported(&'static str),
+    #[error("the graph has no value '{0}'; it is not the model this was written for")]
+    NoSuchValue(String),
+    #[error("the graph has {found} {what} where {expected} were expected")]
+    Unexpected { what: &'static str, found: usize, expected: usize },
+}
+
+impl Graph {
+    /// # Errors
+    /// Not an ONNX model, or one with functions, sparse or external weights.
+    pub fn decode(bytes: &[u8]) -> Result<Graph, GraphError> {
+        let model = ModelProto::decode(bytes).map_err(|e| GraphError::NotOnnx(e.to_string()))?;
+        let graph = model.graph.ok_or_else(|| GraphError::NotOnnx("no graph".to_owned()))?;
+        refuse_what_would_be_lost(&model.functions, &graph)?;
+        Ok(Graph {
+            ir_version: model.ir_version,
+            opsets: model.opset_import,
+            nodes: graph.node,
+            weights: graph.initializer.into_iter().map(|t| (t.name.clone(), t)).collect(),
+            inputs: graph.input,
+            outputs: graph.output,
+        })
+    }
+
+    /// The model's bytes. The same graph gives the same bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut weights: Vec<TensorProto> = self.weights.values().cloned().collect();
+        weights.sort_by(|a, b| a.name.cmp(&b.name));
+        let graph = GraphProto {
+            node: self.nodes.clone(),
+            name: "hob".to_owned(),
+            initializer: weights,
+            input: self.inputs.clone(),
+            output: self.outputs.clone(),
+            sparse_initializer: Vec::new(),
+        };
+        ModelProto {
+            ir_version: self.ir_version,
+            producer_name: "hob".to_owned(),
+            graph: Some(graph),
+            opset_import: self.opsets.clone(),
+            functions: Vec::new(),
+        }
+        .encode_to_vec()
+    }
+
+    pub fn nodes(&self) -> &[NodeProto] {
+        &self.nodes
+    }
+
+    pub fn nodes_mut(&mut self) -> &mut [NodeProto] {
+        &mut self.nodes
+    }
+
+    /// Where the node is that computes `value`.
+    ///
+    /// # Errors
+    /// No node computes it.
+    pub fn producer(&self, value: &str) -> Result<usize, GraphError> {
+        self.nodes
+            .iter()
+            .position(|node| node.output.iter().any(|output| output == value))
+            .ok_or_else(|| GraphError::NoSuchValue(value.to_owned()))
+    }
+
+    /// Where the nodes are that read `value`, in order.
+    pub fn consumers(&self, value: &str) -> Vec<usize> {
+        (0..self.nodes.len())
+            .filter(|&at| self.nodes[at].input.iter().any(|input| input == value))
+            .collect()
+    }
+
+    /// Puts `nodes` in front of the node at `at`.
+    pub fn insert(&mut self, at: usize, nodes: impl IntoIterator<Item = NodeProto>) {
+        self.nodes.splice(at..at, nodes);
+    }
+
+    /// Puts `nodes` where the node at `at` was.
+    pub fn replace(&mut self, at: usize, nodes: impl IntoIterator<Item = NodeProto>) {
+        self.nodes.splice(at..=at, nodes);
+    }
+
+    /// Puts a node behind all others.
+    pub fn push(&mut self, node: NodeProto) {
+        self.nodes.push(node);
+    }
+
+    pub fn add_input(&mut self, input: ValueInfoProto) {
+        self.inputs.push(input);
+    }
+
+    pub fn add_output(&mut self, output: ValueInfoProto) {
+        self.outputs.push(output);
+    }
+
+    /// Lets every reader of `from` read `to` instead.
+    pub fn redirect(&mut self, from: &str, to: &str) {
+        for input in self.nodes.iter_mut().flat_map(|node| &mut node.input) {
+            if input == from {
+                to.clone_into(input);
+            }
+        }
+    }
+
+    /// Gives a value another name, where it is made and where it is read.
+    pub fn rename(&mut self, from: &str, to: &str) {
+        let outputs = self.nodes.iter_mut().flat_map(|node| &mut node.output);
+        for output in outputs.filter(|output| *output == from) {
+            to.clone_into(output);
+        }
+        self.redirect(from, to);
+    }
+
+    pub fn add_floats(&mut self, name: &str, dims: &[i64], values: &[f32]) {
+        let raw_data = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.add_weight(name, dims, DATA_FLOAT, raw_data);
+    }
+
+    pub fn add_ints(&mut self, name: &str, dims: &[i64], values: &[i64]) {
+        let raw_data = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.add_weight(name, dims, DATA_INT64, raw_data);
+    }
+
+    fn add_weight(&mut self, name: &str, dims: &[i64], data_type: i32, raw_data: Vec<u8>) {
+        let tensor = TensorProto {
+            name: name.to_owned(),
+            dims: dims.to_vec(),
+            data_type,
+            raw_data,
+            ..TensorProto::default()
+        };
+        self.weights.insert(name.to_owned(), tensor);
+    }
+
+    pub fn weight(&self, name: &str) -> Option<&TensorProto> {
+        self.weights.get(name)
+    }
+
+    /// The values of a float weight.
+    ///
+    /// # Errors
+    /// There is no weight of this name, or it holds something else.
+    pub fn floats(&self, name: &str) -> Result<Vec<f32>, GraphError> {
+        let tensor = self.weight(name).filter(|tensor| tensor.data_type == DATA_FLOAT);
+        let tensor = tensor.ok_or_else(|| GraphError::NoSuchValue(name.to_owned()))?;
+        if tensor.raw_data.is_empty() {
+            return Ok(tensor.float_data.clone());
+        }
+        let words = tensor.raw_data.as_chunks::<4>().0;
+        Ok(words.iter().map(|word| f32::from_le_bytes(*word)).collect())
+    }
+
+    /// The part that leads from `inputs` to `outputs`: whatever else it needs must be weights.
+    ///
+    /// # Errors
+    /// An output does not exist, or depends on an input of the whole graph that is not given.
+    pub fn extract(
+        &self,
+        inputs: &[ValueInfoProto],
+        outputs: &[ValueInfoProto],
+    ) -> Result<Graph, GraphError> {
+        let producers = self.producers();
+        let given: HashSet<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+        let mut kept = vec![false; self.nodes.len()];
+        let mut weights = HashMap::new();
+        let mut wanted: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
+        while let Some(value) = wanted.pop() {
+            if value.is_empty() || given.contains(value) {
+                continue;
+            }
+            if let Some(tensor) = self.weights.get(value) {
+                weights.insert(value.to_owned(), tensor.clone());
+            } else {
+                let &at = producers
+                    .get(value)
+                    .ok_or_else(|| GraphError::NoSuchValue(value.to_owned()))?;
+                if !kept[at] {
+                    kept[at] = true;
+                    wanted.extend(self.nodes[at].input.iter().map(String::as_str));
+                }
+            }
+        }
+        let nodes = self.nodes.iter().zip(&kept).filter(|(_, kept)| **kept);
+        Ok(Graph {
+            ir_version: self.ir_version,
+            opsets: self.opsets.clone(),
+            nodes: nodes.map(|(node, _)| node.clone()).collect(),
+            weights,
+            inputs: inputs.to_vec(),
+            outputs: outputs.to_vec(),
+        })
+    }
+
+    fn producers(&self) -> HashMap<&str, usize> {
+        self.nodes
+            .iter()
+            .enumerate()
+            .flat_map(|(at, node)| node.output.iter().map(move |output| (output.as_str(), at)))
+            .collect()
+    }
+}
+
+fn refuse_what_would_be_lost(functions: &[Vec<u8>], graph: &GraphProto) -> Result<(), GraphError> {
+    if !functions.is_empty() {
+        return Err(GraphError::Unsupported("local functions"));
+    }
+    if !graph.sparse_initializer.is_empty() {
+        return Err(GraphError::Unsupported("sparse weights"));
+    }
+    if graph.initializer.iter().any(|tensor| !tensor.external_data.is_empty()) {
+        return Err(GraphError::Unsupported("weights in other files"));
+    }
+    Ok(())
+}
+
+/// A node of the default operator set, named after its first output.
+pub fn node(op_type: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
+    NodeProto {
+        input: inputs.iter().map(|&name| name.to_owned()).collect(),
+        output: outputs.iter().map(|&name| name.to_owned()).collect(),
+        name: outputs[0].to_owned(),
+        op_type: op_type.to_owned(),
+        ..NodeProto::default()
+    }
+}
+
+impl NodeProto {
+    #[must_use]
+    pub fn with_int(mut self, name: &str, value: i64) -> NodeProto {
+        self.attribute.push(AttributeProto {
+            name: name.to_owned(),
+            i: Some(value),
+            kind: ATTRIBUTE_INT,
+            ..AttributeProto::default()
+        });
+        self
+    }
+
+    #[must_use]
+    pub fn with_ints(mut self, name: &str, values: &[i64]) -> NodeProto {
+        self.attribute.push(AttributeProto {
+            name: name.to_owned(),
+            ints: values.to_vec(),
+            kind: ATTRIBUTE_INTS,
+            ..AttributeProto::default()
+        });
+        self
+    }
+
+    pub fn attribute(&self, name: &str) -> Option<&AttributeProto> {
+        self.attribute.iter().find(|attribute| attribute.name == name)
+    }
+
+    pub fn attribute_mut(&mut self, name: &str) -> Option<&mut AttributeProto> {
+        self.attribute.iter_mut().find(|attribute| attribute.name == name)
+    }
+}
+
+/// Declares an input or output: its name, element type and shape, where a text is a free length.
+pub fn value(name: &str, elem_type: i32, shape: &[Dim]) -> ValueInfoProto {
+    let dim = shape.iter().map(|dim| dim.to_proto()).collect();
+    let tensor = TensorTypeProto { elem_type, shape: Some(TensorShapeProto { dim }) };
+    ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { tensor_type: Some(tensor) }) }
+}
+
+/// One dimension of a declared shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dim {
+    Fixed(i64),
+    Free(&'static str),
+}
+
+impl Dim {
+    fn to_proto(self) -> DimensionProto {
+        match self {
+            Dim::Fixed(size) => DimensionProto { dim_value: Some(size), dim_param: None },
+            Dim::Free(name) => DimensionProto { dim_value: None, dim_param: Some(name.to_owned()) },
+        }
+    }
+}

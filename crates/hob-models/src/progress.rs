@@ -1,0 +1,180 @@
+//! What a long task tells while it runs, and how it is told to stop.
+//! Synchronous on purpose: a pull is one thread of file work; who wants async runs it beside.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Something to show to the person who waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Another process pulls the same model; this one goes on when that one is done.
+    Waiting,
+    /// A source of this part is being asked.
+    Trying { part: String, source: String },
+    /// `done_bytes` of the task on this part; never falls within one task of one source.
+    Bytes { part: String, task: Task, done_bytes: u64, total_bytes: Option<u64> },
+    /// The source could not deliver; the next one is asked.
+    SourceFailed { part: String, source: String, reason: String },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Task {
+    Fetching,
+    Unpacking,
+    Verifying,
+    Transforming,
+}
+
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Task::Fetching => "fetching",
+            Task::Unpacking => "unpacking",
+            Task::Verifying => "verifying",
+            Task::Transforming => "transforming",
+        })
+    }
+}
+
+/// The flag was raised. What was fetched so far stays, and the next pull goes on from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("interrupted; what was fetched so far is kept")]
+pub struct Cancelled;
+
+/// The thread between a task and whoever waits for it: reports go up, the wish to stop comes down.
+pub struct Watch<'a> {
+    tell: &'a mut dyn FnMut(Progress),
+    cancel: &'a AtomicBool,
+    part: String,
+    task: Task,
+    before_bytes: u64,
+    told_bytes: u64,
+    total_bytes: Option<u64>,
+}
+
+impl fmt::Debug for Watch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("part", &self.part).field("task", &self.task).finish()
+    }
+}
+
+impl<'a> Watch<'a> {
+    pub fn new(tell: &'a mut dyn FnMut(Progress), cancel: &'a AtomicBool) -> Watch<'a> {
+        Watch {
+            tell,
+            cancel,
+            part: String::new(),
+            task: Task::Fetching,
+            before_bytes: 0,
+            told_bytes: 0,
+            total_bytes: None,
+        }
+    }
+
+    /// To be asked before every piece of work that takes longer than a blink.
+    ///
+    /// # Errors
+    /// The flag is up.
+    pub fn check(&self) -> Result<(), Cancelled> {
+        if self.cancel.load(Ordering::Relaxed) { Err(Cancelled) } else { Ok(()) }
+    }
+
+    /// Begins a task of which `total_bytes` are to be done.
+    pub fn begin(&mut self, task: Task, total_bytes: Option<u64>) {
+        self.task = task;
+        self.before_bytes = 0;
+        self.told_bytes = 0;
+        self.total_bytes = total_bytes;
+        self.tell_bytes(0);
+    }
+
+    /// `done_bytes` of the current item are done. What is counted may shrink (a connection that
+    /// begins again, a client that tidies up); what is told does not.
+    pub fn at(&mut self, done_bytes: u64) {
+        let done_bytes = self.before_bytes.saturating_add(done_bytes);
+        let done_bytes = self.total_bytes.map_or(done_bytes, |total| done_bytes.min(total));
+        if done_bytes > self.told_bytes {
+            self.tell_bytes(done_bytes);
+        }
+    }
+
+    fn tell_bytes(&mut self, done_bytes: u64) {
+        self.told_bytes = done_bytes;
+        (self.tell)(Progress::Bytes {
+            part: self.part.clone(),
+            task: self.task,
+            done_bytes,
+            total_bytes: self.total_bytes,
+        });
+    }
+
+    /// The current item, of `item_bytes`, is complete; the next one counts from there.
+    pub fn item_done(&mut self, item_bytes: u64) {
+        self.before_bytes = self.before_bytes.saturating_add(item_bytes);
+        self.at(0);
+    }
+
+    pub(crate) fn set_part(&mut self, part: &str) {
+        part.clone_into(&mut self.part);
+    }
+
+    pub(crate) fn waiting(&mut self) {
+        (self.tell)(Progress::Waiting);
+    }
+
+    pub(crate) fn trying(&mut self, source: &str) {
+        (self.tell)(Progress::Trying { part: self.part.clone(), source: source.to_owned() });
+    }
+
+    pub(crate) fn source_failed(&mut self, source: &str, reason: &dyn fmt::Display) {
+        (self.tell)(Progress::SourceFailed {
+            part: self.part.clone(),
+            source: source.to_owned(),
+            reason: reason.to_string(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(task: Task, done_bytes: u64, total_bytes: Option<u64>) -> Progress {
+        Progress::Bytes { part: "graph".to_owned(), task, done_bytes, total_bytes }
+    }
+
+    #[test]
+    fn items_add_up_and_never_pass_the_total() {
+        let mut told = Vec::new();
+        let cancel = AtomicBool::new(false);
+        let mut tell = |progress| told.push(progress);
+        let mut watch = Watch::new(&mut tell, &cancel);
+        watch.set_part("graph");
+        watch.begin(Task::Fetching, Some(10));
+        watch.at(4);
+        watch.at(2);
+        watch.item_done(6);
+        watch.at(9);
+        watch.begin(Task::Verifying, None);
+        watch.at(9);
+        let expect = [
+            bytes(Task::Fetching, 0, Some(10)),
+            bytes(Task::Fetching, 4, Some(10)),
+            bytes(Task::Fetching, 6, Some(10)),
+            bytes(Task::Fetching, 10, Some(10)),
+            bytes(Task::Verifying, 0, None),
+            bytes(Task::Verifying, 9, None),
+        ];
+        assert_eq!(told, expect);
+    }
+
+    #[test]
+    fn the_flag_is_seen() {
+        let cancel = AtomicBool::new(false);
+        let mut tell = |_| {};
+        let watch = Watch::new(&mut tell, &cancel);
+        assert_eq!(watch.check(), Ok(()));
+        cancel.store(true, Ordering::Relaxed);
+        assert_eq!(watch.check(), Err(Cancelled));
+    }
+}

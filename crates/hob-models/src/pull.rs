@@ -1,0 +1,296 @@
+//! From a name in the catalog to a model in the store: whatever is here already is used, the rest is
+//! fetched from the first source that can, verified, transformed once, and placed in one step.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::catalog::{Entry, Part, Source, SourceKind};
+use crate::disk::{self, DiskError, make_folder, room_for};
+use crate::fetch::{Desk, FetchError, Fetcher};
+use crate::progress::{Cancelled, Watch};
+use crate::store::{Lock, NewModel, Parcel, PartSource, Store, StoreError, StoredModel};
+use crate::transform::{RawFiles, Transform, TransformError};
+
+/// Raw files, the packages they travel in, and the stored form are on the disk at the same time.
+const ROOM_FACTOR: u64 = 3;
+
+/// Everything a pull needs that is the same for every model.
+#[derive(Clone, Copy, Debug)]
+pub struct Puller<'a> {
+    pub store: &'a Store,
+    pub fetcher: &'a Fetcher,
+    pub options: &'a PullOptions,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PullOptions {
+    /// A folder of the user's, instead of all sources; or a file, before those of its part.
+    pub from: Option<PathBuf>,
+    /// Only sources of these kinds are asked; none means all.
+    pub only: Vec<SourceKind>,
+}
+
+/// How the model came to be here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It was, whole and in its current form; nothing was done.
+    WasHere,
+    /// Its raw files were; the stored form was made anew without asking any source.
+    Transformed,
+    Fetched,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pulled {
+    pub model: StoredModel,
+    pub arrival: Arrival,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PullError {
+    #[error("no source could deliver the {part} of '{name}':{}", listed(failures))]
+    NoSource { name: String, part: String, failures: Vec<SourceFailure> },
+    #[error("'{name}' could not be transformed: {error}")]
+    Transform { name: String, error: TransformError },
+    #[error(transparent)]
+    Store(StoreError),
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+/// One source, and why it did not deliver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFailure {
+    pub source: String,
+    pub error: FetchError,
+}
+
+fn listed(failures: &[SourceFailure]) -> String {
+    if failures.is_empty() {
+        return " none of the wanted kind has it".to_owned();
+    }
+    let line = |SourceFailure { source, error }: &SourceFailure| format!("\n- {source}: {error}");
+    failures.iter().map(line).collect()
+}
+
+impl PullError {
+    /// What the person can do about it, where there is something.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            PullError::NoSource { name, .. } => Some(format!(
+                "check the network; or bring the files or packages from another machine and use \
+                 `hob pull {name} --from FOLDER`"
+            )),
+            _ => None,
+        }
+    }
+}
+
+impl From<StoreError> for PullError {
+    fn from(error: StoreError) -> PullError {
+        match error {
+            StoreError::Cancelled(cancelled) => PullError::Cancelled(cancelled),
+            error => PullError::Store(error),
+        }
+    }
+}
+
+impl From<DiskError> for PullError {
+    fn from(error: DiskError) -> PullError {
+        PullError::Store(StoreError::Disk(error))
+    }
+}
+
+/// A part whose raw files are all here.
+struct Gathered<'e> {
+    part: &'e str,
+    source: &'e Source,
+    label: String,
+    fetched: bool,
+}
+
+/// A source to be asked, or a place of the user's that may hold the files of that source.
+struct Way<'e> {
+    source: &'e Source,
+    from: Option<&'e Path>,
+}
+
+impl fmt::Display for Way<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.from {
+            Some(path) => write!(f, "{}, as from {}", path.display(), self.source),
+            None => self.source.fmt(f),
+        }
+    }
+}
+
+impl Puller<'_> {
+    /// Makes sure that the model is here, whole, and in the form of this transformation. Interrupted
+    /// or failed at any point, it leaves no half model, and the next pull goes on from what arrived.
+    ///
+    /// # Errors
+    /// [`PullError::NoSource`] says why each source failed; the disk's refusals end the pull at once.
+    pub fn pull(
+        &self,
+        entry: &Entry,
+        transform: &dyn Transform,
+        watch: &mut Watch<'_>,
+    ) -> Result<Pulled, PullError> {
+        let _lock = Lock::hold(self.store, &entry.name, watch)?;
+        if let Some(model) = self.current(entry, transform, watch)? {
+            return Ok(Pulled { model, arrival: Arrival::WasHere });
+        }
+        let desk = self.desk(entry)?;
+        let mut parts = Vec::new();
+        for part in &entry.parts {
+            parts.push(self.gather(&entry.name, part, &desk, watch)?);
+        }
+        let fetched = parts.iter().any(|part| part.fetched);
+        self.keep(entry, transform, (&desk, parts), watch)?;
+        desk.tidy()?;
+        let model = self.store.find(&entry.name)?;
+        Ok(Pulled { model, arrival: if fetched { Arrival::Fetched } else { Arrival::Transformed } })
+    }
+
+    /// Reads all of it: `hob pull` is what people are told to do about damage, so it must not be
+    /// content with lengths.
+    fn current(
+        &self,
+        entry: &Entry,
+        transform: &dyn Transform,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<StoredModel>, StoreError> {
+        let Ok(model) = self.store.find(&entry.name) else { return Ok(None) };
+        let manifest = &model.manifest;
+        if manifest.version != entry.version || manifest.transform_version != transform.version() {
+            return Ok(None);
+        }
+        match self.store.verify(&model, watch) {
+            Ok(()) => Ok(Some(model)),
+            Err(StoreError::Damaged { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn desk(&self, entry: &Entry) -> Result<Desk, DiskError> {
+        let folder = self.store.downloads(&entry.name);
+        make_folder(&folder)?;
+        let here_bytes = disk::used_bytes([&*folder]);
+        room_for(&folder, (entry.bytes() * ROOM_FACTOR).saturating_sub(here_bytes))?;
+        Desk::open(folder)
+    }
+
+    fn gather<'e>(
+        &'e self,
+        name: &str,
+        part: &'e Part,
+        desk: &Desk,
+        watch: &mut Watch<'_>,
+    ) -> Result<Gathered<'e>, PullError> {
+        watch.set_part(&part.name);
+        if let Some(gathered) = held(part, desk, watch)? {
+            return Ok(gathered);
+        }
+        let mut failures = Vec::new();
+        for way in self.ways(part) {
+            let label = way.to_string();
+            watch.trying(&label);
+            let Err(error) = self.go(&way, desk, watch) else {
+                desk.note_origin(&part.name, &label)?;
+                return Ok(Gathered { part: &part.name, source: way.source, label, fetched: true });
+            };
+            if !error.is_the_sources() {
+                return Err(not_the_sources(error));
+            }
+            if way.from.is_none() || !matches!(error, FetchError::NotThere { .. }) {
+                watch.source_failed(&label, &error);
+            }
+            // What the user gave is there and wrong: fetching something else would hide that.
+            let stop = way.from.is_some() && matches!(error, FetchError::Checksum { .. });
+            failures.push(SourceFailure { source: label, error });
+            if stop {
+                break;
+            }
+        }
+        let part = part.name.clone();
+        Err(PullError::NoSource { name: name.to_owned(), part, failures })
+    }
+
+    fn ways<'e>(&'e self, part: &'e Part) -> Vec<Way<'e>> {
+        let from = self.options.from.as_deref();
+        let given = part
+            .sources
+            .iter()
+            .filter_map(|source| from.map(|path| Way { source, from: Some(path) }));
+        let only = &self.options.only;
+        let wanted = |source: &&Source| only.is_empty() || only.contains(&source.kind());
+        let asked = part.sources.iter().filter(wanted).map(|source| Way { source, from: None });
+        match from {
+            Some(path) if path.is_dir() => given.collect(),
+            _ => given.chain(asked).collect(),
+        }
+    }
+
+    fn go(&self, way: &Way<'_>, desk: &Desk, watch: &mut Watch<'_>) -> Result<(), FetchError> {
+        match way.from {
+            Some(path) => self.fetcher.take(path, way.source, desk, watch),
+            None => self.fetcher.fetch(way.source, desk, watch),
+        }
+    }
+
+    fn keep(
+        &self,
+        entry: &Entry,
+        transform: &dyn Transform,
+        (desk, parts): (&Desk, Vec<Gathered<'_>>),
+        watch: &mut Watch<'_>,
+    ) -> Result<(), PullError> {
+        watch.set_part(&entry.name);
+        let files = parts.iter().flat_map(|part| &part.source.files);
+        let raw = RawFiles::new(desk.raw(), files.map(|file| file.path.clone()).collect());
+        let parcel = Parcel::new(self.store, &entry.name)?;
+        transform.apply(&raw, parcel.folder(), watch).map_err(|error| refused(entry, error))?;
+        let sources = parts
+            .into_iter()
+            .map(|part| PartSource { part: part.part.to_owned(), source: part.label });
+        let transform_version = transform.version();
+        let new = NewModel { entry, transform_version, sources: sources.collect() };
+        Ok(parcel.place(new, watch)?)
+    }
+}
+
+/// The part, if an earlier pull brought all of it, whichever source that was from.
+fn held<'e>(
+    part: &'e Part,
+    desk: &Desk,
+    watch: &mut Watch<'_>,
+) -> Result<Option<Gathered<'e>>, PullError> {
+    for source in &part.sources {
+        if desk.missing(source, watch).map_err(not_the_sources)?.is_empty() {
+            let label = desk.origin(&part.name).unwrap_or_else(|| source.to_string());
+            return Ok(Some(Gathered { part: &part.name, source, label, fetched: false }));
+        }
+    }
+    Ok(None)
+}
+
+fn not_the_sources(error: FetchError) -> PullError {
+    match error {
+        FetchError::Cancelled(cancelled) => PullError::Cancelled(cancelled),
+        FetchError::Disk(disk) => disk.into(),
+        other => DiskError::Other {
+            path: PathBuf::new(),
+            kind: std::io::ErrorKind::Other,
+            detail: other.to_string(),
+        }
+        .into(),
+    }
+}
+
+fn refused(entry: &Entry, error: TransformError) -> PullError {
+    match error {
+        TransformError::Cancelled(cancelled) => PullError::Cancelled(cancelled),
+        TransformError::Disk(disk) => disk.into(),
+        error => PullError::Transform { name: entry.name.clone(), error },
+    }
+}

@@ -1,0 +1,230 @@
+//! Where models are kept, found, checked and removed.
+//!
+//! ```text
+//! ROOT/models/NAME/VERSION-tTRANSFORM/   the stored form; model.json is its manifest
+//! ROOT/downloads/NAME/                   verified raw files, and what interrupted pulls left
+//! ROOT/locks/NAME.lock                   held by whoever changes that model
+//! ```
+//!
+//! A folder is a model only under its final name, and it gets that name by one rename after
+//! everything in it is on the disk. There is no index that could disagree with the folders.
+//!
+//! Raw files are kept, 92 MB for Kokoro on top of 120 MB stored (voices lie on the disk once, under
+//! two names): a newer hob can then make its stored form anew without a network, which a machine at
+//! home may not have on that day. `remove` takes them too.
+
+mod lock;
+mod manifest;
+mod place;
+
+use std::path::{Path, PathBuf};
+
+use hob_core::nearest;
+
+use crate::Sha256;
+use crate::catalog::Licence;
+use crate::disk::{self, DiskError};
+use crate::progress::{Cancelled, Task, Watch};
+
+pub(crate) use lock::Lock;
+pub use manifest::{Manifest, PartSource, StoredFile};
+pub(crate) use place::{NewModel, Parcel};
+
+const SUGGESTIONS_MAX: usize = 3;
+
+/// The folder with all models. Opening it touches nothing: what is not there is made when needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    root: PathBuf,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    #[error("model '{name}' is not here: `hob pull {name}` fetches it{}", or_stored(near))]
+    Missing { name: String, near: Vec<String> },
+    #[error("model '{name}' is damaged: {detail}; `hob pull {name}` repairs it")]
+    Damaged { name: String, detail: String },
+    #[error("model '{name}' is being changed by another hob; try again when it is done")]
+    InUse { name: String },
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+fn or_stored(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!(" (stored is {})", near.join(", ")) }
+}
+
+/// A model that is here, whole by the sizes of its files; [`Store::verify`] reads them all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredModel {
+    pub manifest: Manifest,
+    /// Where the files of the manifest are.
+    pub folder: PathBuf,
+    /// What removing the model would free: stored form, raw files and leftovers.
+    pub disk_bytes: u64,
+}
+
+impl StoredModel {
+    pub fn name(&self) -> &str {
+        &self.manifest.name
+    }
+
+    pub fn licences(&self) -> &[Licence] {
+        &self.manifest.licences
+    }
+
+    /// The stems of `voices/*.bin`, sorted.
+    pub fn voice_ids(&self) -> impl Iterator<Item = &str> {
+        self.manifest.files.iter().filter_map(|file| {
+            file.path.strip_prefix("voices/").and_then(|path| path.strip_suffix(".bin"))
+        })
+    }
+}
+
+/// What [`Store::remove`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removed {
+    pub freed_bytes: u64,
+}
+
+impl Store {
+    pub fn open(root: impl Into<PathBuf>) -> Store {
+        Store { root: root.into() }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The models that are here and whole, by name. A damaged one is not among them; [`Self::names`]
+    /// with [`Self::find`] tells.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn list(&self) -> Result<Vec<StoredModel>, StoreError> {
+        let names = self.names()?;
+        Ok(names.iter().filter_map(|name| self.find(name).ok()).collect())
+    }
+
+    /// Names of all models that were ever stored completely and not removed, whole or not, sorted.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn names(&self) -> Result<Vec<String>, StoreError> {
+        let mut names = visible_folders(&self.models())?;
+        names
+            .retain(|name| visible_folders(&self.model(name)).is_ok_and(|forms| !forms.is_empty()));
+        Ok(names)
+    }
+
+    /// # Errors
+    /// [`StoreError::Missing`], or [`StoreError::Damaged`] when a file is gone or cut short.
+    pub fn find(&self, name: &str) -> Result<StoredModel, StoreError> {
+        let Some(folder) = self.form(name)? else {
+            return Err(self.missing(name));
+        };
+        let damaged = |detail| StoreError::Damaged { name: name.to_owned(), detail };
+        let manifest = Manifest::read(&folder).map_err(damaged)?;
+        manifest.check_sizes(&folder).map_err(damaged)?;
+        let disk_bytes = disk::used_bytes([&*self.model(name), &*self.downloads(name)]);
+        Ok(StoredModel { manifest, folder, disk_bytes })
+    }
+
+    /// Reads every file of the model and compares its checksum.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] names the first file that differs.
+    pub fn verify(&self, model: &StoredModel, watch: &mut Watch<'_>) -> Result<(), StoreError> {
+        watch.set_part(model.name());
+        watch.begin(Task::Verifying, Some(model.manifest.bytes()));
+        for file in &model.manifest.files {
+            let path = model.folder.join(&file.path);
+            let got = Sha256::of_file::<StoreError>(&path, watch)?;
+            if got != file.sha256 {
+                let detail = format!("{} is {got} and was {}", file.path, file.sha256);
+                return Err(StoreError::Damaged { name: model.name().to_owned(), detail });
+            }
+            watch.item_done(file.bytes);
+        }
+        Ok(())
+    }
+
+    /// Removes the stored form, the raw files and whatever an interrupted pull left.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] when there is nothing of that name; [`StoreError::InUse`] while a
+    /// pull of it runs.
+    pub fn remove(&self, name: &str) -> Result<Removed, StoreError> {
+        let places = [self.model(name), self.downloads(name)];
+        if !is_plain_name(name) || !places.iter().any(|place| place.exists()) {
+            return Err(self.missing(name));
+        }
+        let _lock = Lock::try_hold(self, name)?;
+        let freed_bytes = disk::used_bytes(places.iter().map(PathBuf::as_path));
+        places.iter().try_for_each(|place| disk::clear(place))?;
+        Ok(Removed { freed_bytes })
+    }
+
+    /// The folder of the stored form. There is one; were there two (a crash between the rename of a
+    /// new one and the removal of the old one), the one made by the newer transformation is meant.
+    fn form(&self, name: &str) -> Result<Option<PathBuf>, StoreError> {
+        if !is_plain_name(name) {
+            return Ok(None);
+        }
+        let folder = self.model(name);
+        let forms = visible_folders(&folder)?;
+        let newest = forms.into_iter().max_by_key(|form| place::transform_version(form));
+        Ok(newest.map(|form| folder.join(form)))
+    }
+
+    fn missing(&self, name: &str) -> StoreError {
+        let stored = self.names().unwrap_or_default();
+        let near = nearest(name, stored.iter().map(String::as_str), SUGGESTIONS_MAX);
+        StoreError::Missing { name: name.to_owned(), near }
+    }
+
+    fn models(&self) -> PathBuf {
+        self.root.join("models")
+    }
+
+    pub(crate) fn model(&self, name: &str) -> PathBuf {
+        self.models().join(name)
+    }
+
+    pub(crate) fn downloads(&self, name: &str) -> PathBuf {
+        self.root.join("downloads").join(name)
+    }
+
+    fn locks(&self) -> PathBuf {
+        self.root.join("locks")
+    }
+}
+
+/// A name from the command line that cannot lead out of the store.
+fn is_plain_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
+    !name.is_empty() && !name.starts_with('.') && name.chars().all(allowed)
+}
+
+/// The folders in a folder, sorted; those that begin with a dot are under construction. No folder
+/// at all is an empty one.
+fn visible_folders(folder: &Path) -> Result<Vec<String>, DiskError> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(DiskError::new(folder, &error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(DiskError::at(folder))?;
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if is_folder && !name.starts_with('.') {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}

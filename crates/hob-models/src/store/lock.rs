@@ -1,0 +1,58 @@
+//! One change of a model at a time, across processes: an advisory lock on a file that stays.
+//! The system lets go of it when the process ends, however it ends, so it can never be left behind.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::time::Duration;
+
+use super::{Store, StoreError};
+use crate::DiskError;
+use crate::disk::make_folder;
+use crate::progress::Watch;
+
+/// How often a waiting pull looks whether the other one is done, and whether it shall stop.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Waits for its turn, however long that takes: whoever holds the lock makes progress or fails.
+    pub(crate) fn hold(
+        store: &Store,
+        name: &str,
+        watch: &mut Watch<'_>,
+    ) -> Result<Lock, StoreError> {
+        let mut told = false;
+        loop {
+            match Lock::try_hold(store, name) {
+                Err(StoreError::InUse { .. }) => {}
+                settled => return settled,
+            }
+            if !told {
+                watch.waiting();
+                told = true;
+            }
+            watch.check()?;
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    pub(super) fn try_hold(store: &Store, name: &str) -> Result<Lock, StoreError> {
+        make_folder(&store.locks())?;
+        let path = store.locks().join(format!("{name}.lock"));
+        let file = open(&path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(StoreError::InUse { name: name.to_owned() }),
+            Err(TryLockError::Error(error)) => Err(DiskError::new(&path, &error).into()),
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<File, DiskError> {
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true).open(path).map_err(DiskError::at(path))
+}

@@ -1,0 +1,146 @@
+//! Placing a new stored form: built under a name that no search takes for a model, written to the
+//! disk, then renamed. A crash at any moment leaves the old form, or the new one, or none.
+
+use std::path::{Path, PathBuf};
+
+use super::manifest::{Manifest, PartSource, StoredFile};
+use super::{Store, StoreError};
+use crate::Sha256;
+use crate::catalog::Entry;
+use crate::disk::{self, DiskError, clear, make_folder, settle};
+use crate::progress::{Task, Watch};
+
+/// Begins the name of everything that is not a model yet or no longer.
+const HIDDEN: char = '.';
+
+/// A stored form under construction. The caller holds the model's lock, and dropping the parcel
+/// unplaced removes it.
+#[derive(Debug)]
+pub(crate) struct Parcel {
+    folder: tempfile::TempDir,
+    parent: PathBuf,
+}
+
+/// What is known of the form that a parcel becomes.
+#[derive(Debug)]
+pub(crate) struct NewModel<'a> {
+    pub(crate) entry: &'a Entry,
+    pub(crate) transform_version: u32,
+    pub(crate) sources: Vec<PartSource>,
+}
+
+impl Parcel {
+    /// An empty folder in the file system of the final place, so that it can be renamed. Clears
+    /// what interrupted pulls left there.
+    pub(crate) fn new(store: &Store, name: &str) -> Result<Parcel, DiskError> {
+        let parent = store.model(name);
+        make_folder(&parent)?;
+        clear_hidden(&parent)?;
+        let folder = tempfile::Builder::new()
+            .prefix(&format!("{HIDDEN}new-"))
+            .tempdir_in(&parent)
+            .map_err(DiskError::at(&parent))?;
+        Ok(Parcel { folder, parent })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Gives it its manifest and its final name; older forms go.
+    pub(crate) fn place(self, new: NewModel<'_>, watch: &mut Watch<'_>) -> Result<(), StoreError> {
+        let form = form_name(&new.entry.version, new.transform_version);
+        let files = sum_files(self.folder.path(), watch)?;
+        let manifest = Manifest::new(new.entry, new.transform_version, new.sources, files);
+        manifest.write(self.folder.path())?;
+        settle_all(self.folder.path())?;
+        let target = self.parent.join(&form);
+        self.set_aside(&target)?;
+        let built = self.folder.keep();
+        std::fs::rename(&built, &target).map_err(DiskError::at(&target))?;
+        settle(&self.parent)?;
+        clear_others(&self.parent, &form)?;
+        Ok(())
+    }
+
+    /// A form of the same name is damaged or unwanted, else nobody would build another.
+    fn set_aside(&self, target: &Path) -> Result<(), DiskError> {
+        if !target.exists() {
+            return Ok(());
+        }
+        let aside = self.parent.join(format!("{HIDDEN}old-{}", std::process::id()));
+        clear(&aside)?;
+        std::fs::rename(target, &aside).map_err(DiskError::at(target))
+    }
+}
+
+fn form_name(version: &str, transform_version: u32) -> String {
+    format!("{version}-t{transform_version}")
+}
+
+/// The transformation that made a form, by the name of its folder.
+pub(super) fn transform_version(form: &str) -> Option<u32> {
+    form.rsplit_once("-t").and_then(|(_, version)| version.parse().ok())
+}
+
+fn clear_hidden(parent: &Path) -> Result<(), DiskError> {
+    for name in children(parent)? {
+        if name.starts_with(HIDDEN) {
+            clear(&parent.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn clear_others(parent: &Path, form: &str) -> Result<(), DiskError> {
+    for name in children(parent)? {
+        if name != form {
+            clear(&parent.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn children(folder: &Path) -> Result<Vec<String>, DiskError> {
+    let entries = std::fs::read_dir(folder).map_err(DiskError::at(folder))?;
+    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    names.collect::<std::io::Result<_>>().map_err(DiskError::at(folder))
+}
+
+/// Every file below, by its path from there, sorted.
+fn files_below(folder: &Path) -> Result<Vec<(String, PathBuf)>, DiskError> {
+    let mut files = Vec::new();
+    let mut waiting = vec![String::new()];
+    while let Some(prefix) = waiting.pop() {
+        for name in children(&folder.join(&prefix))? {
+            let path = format!("{prefix}{name}");
+            if folder.join(&path).is_dir() {
+                waiting.push(format!("{path}/"));
+            } else {
+                files.push((path.clone(), folder.join(path)));
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn sum_files(folder: &Path, watch: &mut Watch<'_>) -> Result<Vec<StoredFile>, StoreError> {
+    watch.begin(Task::Verifying, Some(disk::used_bytes([folder])));
+    let mut files = Vec::new();
+    for (path, file) in files_below(folder)? {
+        let bytes = std::fs::metadata(&file).map_err(DiskError::at(&file))?.len();
+        let sha256 = Sha256::of_file::<StoreError>(&file, watch)?;
+        watch.item_done(bytes);
+        files.push(StoredFile { path, bytes, sha256 });
+    }
+    Ok(files)
+}
+
+fn settle_all(folder: &Path) -> Result<(), DiskError> {
+    for (_, file) in files_below(folder)? {
+        settle(&file)?;
+        file.parent().map_or(Ok(()), settle)?;
+    }
+    Ok(())
+}

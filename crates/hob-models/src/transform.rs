@@ -1,0 +1,129 @@
+//! The seam between the files as published and the files as stored: applied once, when a model is
+//! stored, never at request time. What is done to which model stands with that model.
+
+mod kokoro;
+
+use std::path::{Path, PathBuf};
+
+use crate::DiskError;
+use crate::progress::{Cancelled, Watch};
+
+pub use kokoro::KokoroTransform;
+
+/// Turns raw files into the stored form.
+pub trait Transform: Sync {
+    /// Counts up whenever the stored form changes; a stored model of another version is made anew.
+    fn version(&self) -> u32;
+
+    /// Writes the stored form into `out`, an empty folder. What it leaves there is what is stored.
+    ///
+    /// # Errors
+    /// A raw file is missing or is not what it should be, or the disk refused.
+    fn apply(
+        &self,
+        raw: &RawFiles,
+        out: &Path,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), TransformError>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TransformError {
+    #[error("the model has no file '{file}'")]
+    FileMissing { file: String },
+    #[error("'{file}' could not be transformed: {detail}")]
+    Refused { file: String, detail: String },
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+/// The files as they were published, each verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawFiles {
+    folder: PathBuf,
+    /// Sorted.
+    paths: Vec<String>,
+}
+
+impl RawFiles {
+    pub fn new(folder: PathBuf, mut paths: Vec<String>) -> RawFiles {
+        paths.sort();
+        RawFiles { folder, paths }
+    }
+
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.paths.iter().map(String::as_str)
+    }
+
+    /// # Errors
+    /// There is no such file.
+    pub fn path(&self, file: &str) -> Result<PathBuf, TransformError> {
+        if self.paths().any(|path| path == file) {
+            Ok(self.folder.join(file))
+        } else {
+            Err(TransformError::FileMissing { file: file.to_owned() })
+        }
+    }
+
+    /// # Errors
+    /// There is no such file, or it cannot be read.
+    pub fn read(&self, file: &str) -> Result<Vec<u8>, TransformError> {
+        let path = self.path(file)?;
+        Ok(std::fs::read(&path).map_err(DiskError::at(&path))?)
+    }
+
+    /// Places the file as it is, by another name of the same bytes where the file system can, so
+    /// that it takes no room twice.
+    ///
+    /// # Errors
+    /// There is no such file, or the disk refused.
+    pub fn place(&self, file: &str, to: &Path) -> Result<(), TransformError> {
+        let from = self.path(file)?;
+        let linked = std::fs::hard_link(&from, to);
+        linked.or_else(|_| std::fs::copy(&from, to).map(drop)).map_err(DiskError::at(to))?;
+        Ok(())
+    }
+}
+
+/// Writes a file of the stored form.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), TransformError> {
+    Ok(std::fs::write(path, bytes).map_err(DiskError::at(path))?)
+}
+
+impl TransformError {
+    pub(crate) fn refused(file: &str, detail: impl ToString) -> TransformError {
+        TransformError::Refused { file: file.to_owned(), detail: detail.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_files_give_only_what_was_verified() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("voices")).expect("a folder");
+        for file in ["voices/b.bin", "voices/a.bin", "stray.bin"] {
+            std::fs::write(folder.path().join(file), file).expect("a file");
+        }
+        let listed = vec!["voices/b.bin".to_owned(), "voices/a.bin".to_owned()];
+        let raw = RawFiles::new(folder.path().to_path_buf(), listed);
+        assert_eq!(raw.paths().collect::<Vec<_>>(), ["voices/a.bin", "voices/b.bin"]);
+        assert_eq!(raw.read("voices/a.bin"), Ok(b"voices/a.bin".to_vec()));
+        let missing = TransformError::FileMissing { file: "stray.bin".to_owned() };
+        assert_eq!(raw.read("stray.bin"), Err(missing));
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_the_disks_refusal() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("a"), "a").expect("a file");
+        let raw = RawFiles::new(folder.path().to_path_buf(), vec!["a".to_owned()]);
+        let below_a_file = folder.path().join("a/b");
+        let refused = DiskError::NotAFolder { path: below_a_file.clone() };
+        assert_eq!(raw.place("a", &below_a_file), Err(TransformError::Disk(refused)));
+    }
+}

@@ -1,0 +1,123 @@
+//! Finding, checking and removing what was stored, and telling damage from absence.
+
+use std::sync::atomic::AtomicBool;
+
+use hob_models::{Arrival, Cancelled, Removed, Sha256, Store, StoreError, StoredModel, Watch};
+
+use crate::stage::{NAME, Stage, VOICE_BYTES, voice};
+
+fn pulled() -> (Stage, StoredModel) {
+    let stage = Stage::new();
+    let model = stage.pull().expect("pulled").model;
+    (stage, model)
+}
+
+fn damaged(detail: &str) -> StoreError {
+    StoreError::Damaged { name: NAME.to_owned(), detail: detail.to_owned() }
+}
+
+fn verify(store: &Store, model: &StoredModel, cancel: &AtomicBool) -> Result<(), StoreError> {
+    store.verify(model, &mut Watch::new(&mut |_| {}, cancel))
+}
+
+#[test]
+fn an_empty_store_is_not_made_by_looking_into_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path().join("home"));
+    assert_eq!(store.list(), Ok(Vec::new()));
+    let missing = StoreError::Missing { name: NAME.to_owned(), near: Vec::new() };
+    assert_eq!(missing.to_string(), "model 'demo' is not here: `hob pull demo` fetches it");
+    assert_eq!(store.find(NAME), Err(missing.clone()));
+    assert_eq!(store.remove(NAME), Err(missing));
+    assert!(!store.root().exists());
+}
+
+#[test]
+fn a_slip_is_told_what_is_stored() {
+    let (stage, _) = pulled();
+    let near = vec![NAME.to_owned()];
+    assert_eq!(stage.store.find("dema"), Err(StoreError::Missing { name: "dema".into(), near }));
+}
+
+#[test]
+fn names_that_lead_out_of_the_store_are_no_models() {
+    let (stage, _) = pulled();
+    for name in ["", ".", "..", "../models/demo", "demo/2.0-t1", "/etc"] {
+        let is_missing = |error| matches!(error, StoreError::Missing { .. });
+        assert!(stage.store.find(name).is_err_and(is_missing), "{name}");
+        assert!(stage.store.remove(name).is_err_and(is_missing), "{name}");
+    }
+    assert!(stage.store.find(NAME).is_ok());
+}
+
+#[test]
+fn a_file_that_is_cut_short_or_gone_is_seen_when_the_model_is_found() {
+    let (stage, model) = pulled();
+    let file = model.folder.join("voices/a.bin");
+    std::fs::remove_file(&file).expect("removed");
+    std::fs::write(&file, [0; 10]).expect("cut short");
+    let short = damaged(&format!("voices/a.bin has 10 bytes instead of {VOICE_BYTES}"));
+    assert_eq!(stage.store.find(NAME), Err(short));
+    assert_eq!(stage.store.list(), Ok(Vec::new()));
+    assert_eq!(stage.store.names(), Ok(vec![NAME.to_owned()]));
+    std::fs::remove_file(&file).expect("removed");
+    let gone = stage.store.find(NAME).expect_err("gone");
+    assert!(gone.to_string().contains("voices/a.bin: "), "{gone}");
+    assert_eq!(stage.pull().expect("repaired").model, model);
+}
+
+#[test]
+fn a_flipped_bit_is_seen_when_the_model_is_verified() {
+    let (stage, model) = pulled();
+    assert_eq!(verify(&stage.store, &model, &AtomicBool::new(false)), Ok(()));
+    let mut bytes = voice("b");
+    bytes[VOICE_BYTES / 2] ^= 1;
+    std::fs::write(model.folder.join("voices/b.bin"), &bytes).expect("flipped");
+    assert_eq!(stage.store.find(NAME).as_ref(), Ok(&model), "its length is right");
+    let (got, was) = (Sha256::of(&bytes), Sha256::of(&voice("b")));
+    let flipped = damaged(&format!("voices/b.bin is {got} and was {was}"));
+    assert_eq!(verify(&stage.store, &model, &AtomicBool::new(false)), Err(flipped));
+    // As the message promises; the raw voice is the same file and has to come anew.
+    assert_eq!(stage.pull().expect("repaired").arrival, Arrival::Fetched);
+    assert_eq!(verify(&stage.store, &model, &AtomicBool::new(false)), Ok(()));
+}
+
+#[test]
+fn verifying_can_be_interrupted() {
+    let (stage, model) = pulled();
+    let cancelled = verify(&stage.store, &model, &AtomicBool::new(true));
+    assert_eq!(cancelled, Err(StoreError::Cancelled(Cancelled)));
+}
+
+#[test]
+fn a_manifest_that_cannot_be_read_is_damage() {
+    let (stage, model) = pulled();
+    let path = model.folder.join("model.json");
+    let good = std::fs::read_to_string(&path).expect("a manifest");
+    let of_the_future = good.replace("\"format\": 1", "\"format\": 2");
+    let rows = [
+        (String::new(), "model.json: EOF"),
+        (good.replace("\"title\"", "\"heading\""), "model.json: unknown field `heading`"),
+        (of_the_future, "model.json has format 2, and this hob reads 1"),
+        (" ".repeat(2 << 20), "model.json has 2097152 bytes, and 1048576 is the limit"),
+    ];
+    for (text, expect) in rows {
+        std::fs::write(&path, text).expect("written over");
+        let found = stage.store.find(NAME).expect_err("damaged");
+        let StoreError::Damaged { detail, .. } = &found else { panic!("{found}") };
+        assert!(detail.starts_with(expect), "{detail}");
+    }
+    std::fs::remove_file(&path).expect("removed");
+    assert!(matches!(stage.store.find(NAME), Err(StoreError::Damaged { .. })));
+}
+
+#[test]
+fn removing_gives_all_the_room_back() {
+    let (stage, model) = pulled();
+    assert!(model.disk_bytes > 2 * 300_001, "the raw graph and the stored one");
+    assert_eq!(stage.store.remove(NAME), Ok(Removed { freed_bytes: model.disk_bytes }));
+    assert_eq!(stage.store.list(), Ok(Vec::new()));
+    let left = ["models", "downloads"].map(|below| stage.path("home").join(below).join(NAME));
+    assert!(left.iter().all(|folder| !folder.exists()));
+    stage.pull().expect("it can be had again");
+}

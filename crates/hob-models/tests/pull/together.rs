@@ -1,0 +1,82 @@
+//! Several pulls of one model, and a removal, at the same time.
+
+use std::sync::Barrier;
+use std::sync::mpsc::sync_channel;
+
+use hob_models::{Arrival, Progress, StoreError};
+
+use crate::stage::{NAME, Stage};
+
+#[test]
+fn of_pulls_at_the_same_time_one_fetches_and_the_others_wait() {
+    let stage = Stage::new();
+    let start = Barrier::new(4);
+    let arrivals = std::thread::scope(|scope| {
+        let pull = || {
+            start.wait();
+            stage.pull().expect("pulled").arrival
+        };
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(pull)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("ended")).collect::<Vec<_>>()
+    });
+    let fetched = arrivals.iter().filter(|arrival| **arrival == Arrival::Fetched).count();
+    let was_here = arrivals.iter().filter(|arrival| **arrival == Arrival::WasHere).count();
+    assert_eq!((fetched, was_here), (1, 3));
+    assert_eq!(stage.calls(), ["pip demo-part-1==2.0", "pip demo-part-2==2.0"]);
+}
+
+/// The first pull is held in the middle until the second has said that it waits.
+#[test]
+fn the_one_that_waits_says_so_and_a_removal_is_refused_meanwhile() {
+    let stage = Stage::new();
+    let (first_runs, runs) = sync_channel(1);
+    let (second_waits, waits) = sync_channel(1);
+    std::thread::scope(|scope| {
+        let stage = &stage;
+        scope.spawn(move || {
+            let mut begun = false;
+            let first = stage.pull_watched(&mut |_, _| {
+                if !begun {
+                    begun = true;
+                    first_runs.send(()).expect("the test listens");
+                    waits.recv().expect("the second waits");
+                }
+            });
+            assert_eq!(first.expect("pulled").arrival, Arrival::Fetched);
+        });
+        runs.recv().expect("the first runs");
+        let in_use = StoreError::InUse { name: NAME.to_owned() };
+        assert_eq!(stage.store.remove(NAME), Err(in_use));
+        let second = stage.pull_watched(&mut |progress, _| {
+            if *progress == Progress::Waiting {
+                second_waits.send(()).expect("the first listens");
+            }
+        });
+        assert_eq!(second.expect("pulled").arrival, Arrival::WasHere);
+    });
+}
+
+#[test]
+fn waiting_can_be_given_up() {
+    let stage = Stage::new();
+    let (first_runs, runs) = sync_channel(1);
+    let (given_up, go_on) = sync_channel(1);
+    std::thread::scope(|scope| {
+        let stage = &stage;
+        scope.spawn(move || {
+            let mut begun = false;
+            stage.pull_watched(&mut |_, _| {
+                if !begun {
+                    begun = true;
+                    first_runs.send(()).expect("the test listens");
+                    go_on.recv().expect("the second gave up");
+                }
+            })
+        });
+        runs.recv().expect("the first runs");
+        let second = stage.pull_until(|progress| *progress == Progress::Waiting);
+        assert_eq!(second, Err(hob_models::PullError::Cancelled(hob_models::Cancelled)));
+        given_up.send(()).expect("the first listens");
+    });
+    assert!(stage.store.find(NAME).is_ok());
+}

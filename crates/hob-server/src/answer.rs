@@ -1,0 +1,251 @@
+//! A spoken answer on its way: samples from the model, bytes to the client, and an account of both.
+//! Nothing is made ahead of the client here: a piece is asked of the model when the last has left.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use hob_core::{ModelError, Permit, SpeechEvent, SpeechStream};
+use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::failure::Refusal;
+use crate::metrics::{Metrics, Outcome};
+use crate::plan::WHOLE_SOUND_S_MAX;
+use crate::requests::Received;
+
+/// Samples that are encoded in one go on an async thread: half a second at 24 kHz, which costs a few
+/// milliseconds in the slowest format. Handing every piece to another thread would cost more, and
+/// between pieces the runtime can turn to somebody else.
+const ENCODED_AT_ONCE: usize = 12_000;
+
+/// What is known of an answer from its beginning to its end; dropping it writes the account.
+pub(crate) struct Account {
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) received: Received,
+    pub(crate) model: String,
+    pub(crate) permit: Option<Permit>,
+    pub(crate) sample_rate_hz: u32,
+    samples: u64,
+    /// Time spent waiting for the model, and not for the client.
+    waited: Duration,
+    ttfa: Option<Duration>,
+    outcome: Outcome,
+}
+
+impl Account {
+    pub(crate) fn new(
+        metrics: Arc<Metrics>,
+        received: Received,
+        model: &str,
+        permit: Permit,
+        sample_rate_hz: u32,
+    ) -> Account {
+        Account {
+            metrics,
+            received,
+            model: model.to_owned(),
+            permit: Some(permit),
+            sample_rate_hz,
+            samples: 0,
+            waited: Duration::ZERO,
+            ttfa: None,
+            outcome: Outcome::Abandoned,
+        }
+    }
+
+    fn sound_s(&self) -> f64 {
+        self.samples as f64 / f64::from(self.sample_rate_hz)
+    }
+
+    fn made(&mut self, samples: usize) {
+        self.samples += samples as u64;
+        if let Some(permit) = &mut self.permit {
+            permit.made(samples as f64 / f64::from(self.sample_rate_hz));
+        }
+    }
+
+    /// The first of the answer is in hand; later calls change nothing.
+    fn begun(&mut self) {
+        if self.ttfa.is_none() {
+            let ttfa = self.received.at.elapsed();
+            self.metrics.first_audio(&self.model, ttfa);
+            self.ttfa = Some(ttfa);
+        }
+    }
+
+    fn complete(&mut self) {
+        self.outcome = Outcome::Complete;
+        if let Some(permit) = self.permit.take() {
+            permit.finished(self.waited);
+        }
+    }
+
+    fn failed(&mut self, refusal: &Refusal) {
+        self.outcome = Outcome::Failed;
+        if refusal.status().is_server_error() {
+            tracing::warn!(id = self.received.id, model = self.model, error = %refusal, "speech failed");
+        }
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        let (id, sound_s) = (self.received.id, self.sound_s());
+        self.metrics.answer(&self.model, self.outcome, sound_s);
+        let ttfa_ms = self.ttfa.map(|ttfa| ttfa.as_millis() as u64);
+        let ms = self.received.at.elapsed().as_millis() as u64;
+        let (model, outcome) = (&self.model, self.outcome.name());
+        tracing::info!(id, model, outcome, sound_s, ttfa_ms, ms, "speech");
+    }
+}
+
+/// Samples as the model makes them, at the volume that was asked for.
+pub(crate) struct Sound {
+    pub(crate) events: SpeechStream,
+    pub(crate) account: Account,
+    pub(crate) volume: f32,
+    /// For the model to make its next piece.
+    pub(crate) sound_time_max: Duration,
+}
+
+impl Sound {
+    /// The next samples, never none of them; `None` when everything was said.
+    async fn next(&mut self) -> Result<Option<Vec<f32>>, Refusal> {
+        loop {
+            match self.next_event().await? {
+                Some(SpeechEvent::Audio(samples)) if !samples.is_empty() => {
+                    self.account.made(samples.len());
+                    return Ok(Some(self.at_volume(samples)));
+                }
+                // Timings are for other routes.
+                Some(SpeechEvent::Audio(_) | SpeechEvent::Words(_)) => {}
+                // A text of nothing but what is not spoken.
+                None if self.account.samples == 0 => return Err(ModelError::EmptyText.into()),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    async fn next_event(&mut self) -> Result<Option<SpeechEvent>, Refusal> {
+        let asked = Instant::now();
+        let time_max = self.sound_time_max;
+        let event = timeout(time_max, self.events.next()).await;
+        self.account.waited += asked.elapsed();
+        let event = event.map_err(|_| Refusal::ModelStalled { time_max })?;
+        Ok(event.transpose()?)
+    }
+
+    fn at_volume(&self, mut samples: Vec<f32>) -> Vec<f32> {
+        if self.volume != 1.0 {
+            samples.iter_mut().for_each(|sample| *sample *= self.volume);
+        }
+        samples
+    }
+
+    /// The finished file, with exact headers. Encoding it takes a while, so it leaves the async
+    /// threads.
+    pub(crate) async fn into_file(mut self, format: AudioFormat) -> Result<WholeFile, Refusal> {
+        let file = self.collect_and_encode(format).await;
+        match &file {
+            Ok(_) => self.account.complete(),
+            Err(refusal) => self.account.failed(refusal),
+        }
+        Ok(WholeFile { bytes: file?, ttfa: self.account.ttfa.unwrap_or_default() })
+    }
+
+    async fn collect_and_encode(&mut self, format: AudioFormat) -> Result<Vec<u8>, Refusal> {
+        let rate = self.account.sample_rate_hz;
+        let samples_max = WHOLE_SOUND_S_MAX as usize * rate as usize;
+        let mut all = Vec::new();
+        while let Some(samples) = self.next().await? {
+            self.account.begun();
+            all.extend(samples);
+            if all.len() > samples_max {
+                let sound_s = self.account.sound_s() as u64;
+                return Err(Refusal::WholeTooLong { sound_s, sound_s_max: WHOLE_SOUND_S_MAX });
+            }
+        }
+        let encoded = spawn_blocking(move || encode_whole(format, rate, &all)).await;
+        let encoded = encoded.map_err(|error| ModelError::EngineFailed {
+            engine: "encoder",
+            detail: error.to_string(),
+        })?;
+        Ok(encoded?)
+    }
+}
+
+/// An answer that is not streamed.
+pub(crate) struct WholeFile {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) ttfa: Duration,
+}
+
+fn encode_whole(format: AudioFormat, rate: u32, samples: &[f32]) -> Result<Vec<u8>, EncodeError> {
+    let mut encoder = Encoder::new(format, rate, Length::Samples(samples.len() as u64))?;
+    let mut bytes = encoder.encode(samples)?;
+    bytes.extend(encoder.finish()?);
+    Ok(bytes)
+}
+
+/// The bytes of one file, as they come to be.
+pub(crate) struct Encoded {
+    sound: Sound,
+    /// None once the file is finished.
+    encoder: Option<Encoder>,
+    samples: Vec<f32>,
+    taken: usize,
+}
+
+impl Encoded {
+    pub(crate) fn new(sound: Sound, format: AudioFormat) -> Result<Encoded, Refusal> {
+        let encoder = Encoder::new(format, sound.account.sample_rate_hz, Length::Unknown)?;
+        Ok(Encoded { sound, encoder: Some(encoder), samples: Vec::new(), taken: 0 })
+    }
+
+    /// The next bytes, never none of them; `None` when the file is complete.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
+        let bytes = self.make_bytes().await;
+        match &bytes {
+            Ok(Some(_)) => self.sound.account.begun(),
+            Ok(None) => self.sound.account.complete(),
+            Err(refusal) => self.sound.account.failed(refusal),
+        }
+        bytes
+    }
+
+    pub(crate) fn ttfa(&self) -> Duration {
+        self.sound.account.ttfa.unwrap_or_default()
+    }
+
+    /// Twentieths of a second made so far.
+    pub(crate) fn twentieths(&self) -> u64 {
+        (self.sound.account.sound_s() * 20.0).round() as u64
+    }
+
+    async fn make_bytes(&mut self) -> Result<Option<Bytes>, Refusal> {
+        while let Some(encoder) = &mut self.encoder {
+            let bytes = if self.taken < self.samples.len() {
+                let end = self.samples.len().min(self.taken + ENCODED_AT_ONCE);
+                let piece = self.taken..end;
+                self.taken = end;
+                encoder.encode(&self.samples[piece])?
+            } else if let Some(samples) = self.sound.next().await? {
+                (self.samples, self.taken) = (samples, 0);
+                continue;
+            } else {
+                self.finish()?
+            };
+            if !bytes.is_empty() {
+                return Ok(Some(bytes.into()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn finish(&mut self) -> Result<Vec<u8>, EncodeError> {
+        self.encoder.take().map_or(Ok(Vec::new()), Encoder::finish)
+    }
+}

@@ -1,0 +1,250 @@
+//! From every reason not to answer to a status, a code and OpenAI's envelope. The only place that
+//! knows which failure has which status, and whether to come again is any use.
+
+use std::time::Duration;
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use hob_core::{ModelError, UnknownModel};
+use hob_speech::encode::EncodeError;
+use hob_wire::{ErrorBody, ErrorKind, WireError};
+
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+/// A worker that died is started again within about this time.
+const WORKER_RESTART: Duration = Duration::from_secs(1);
+
+/// Why a request gets no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    #[error("no model is called '{}'{}", .0.name, known(&.0.near))]
+    UnknownModel(UnknownModel),
+    #[error("this hob has no speech model; get one with `hob pull`")]
+    NoSpeechModel,
+    #[error(
+        "'stream' is false, the whole answer would be about {sound_s} s of sound, and the limit is \
+         {sound_s_max} s; leave 'stream' out or send less text"
+    )]
+    WholeTooLong { sound_s: u64, sound_s_max: u64 },
+    #[error("the model made no sound for {} s", time_max.as_secs())]
+    ModelStalled { time_max: Duration },
+    #[error("the body is larger than the limit of {bytes_max} bytes")]
+    BodyTooLarge { bytes_max: usize },
+    #[error("the body did not arrive within {} s", time_max.as_secs())]
+    BodyTooSlow { time_max: Duration },
+    #[error("the body broke off")]
+    BodyBrokenOff,
+    #[error("the body must be application/json, and is '{got}'")]
+    NotJson { got: String },
+    #[error("nothing is at {path}")]
+    NoSuchPath { path: String },
+    #[error("{path} does not take {method}")]
+    WrongMethod { method: String, path: String },
+    #[error("this hob does not answer to the name '{host}'; add it to allowed_hosts if it should")]
+    ForeignHost { host: String },
+    #[error(
+        "pages of '{origin}' may not call this hob; add its host to allowed_hosts if they should"
+    )]
+    ForeignOrigin { origin: String },
+    #[error("this hob wants an API key: send 'Authorization: Bearer KEY'")]
+    NoKey,
+    #[error("the API key is not this hob's")]
+    WrongKey,
+}
+
+fn known(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(", ")) }
+}
+
+/// Whether the same request may succeed later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Retry {
+    Useless,
+    After(Duration),
+    /// Nobody can say.
+    Unknown,
+}
+
+impl Refusal {
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Refusal::Wire(_) | Refusal::WholeTooLong { .. } | Refusal::BodyBrokenOff => {
+                StatusCode::BAD_REQUEST
+            }
+            Refusal::Model(error) => status_of(error),
+            Refusal::Encode(EncodeError::TooLongForWav { .. }) => StatusCode::BAD_REQUEST,
+            Refusal::Encode(EncodeError::NotBuilt { .. }) => StatusCode::NOT_IMPLEMENTED,
+            Refusal::Encode(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Refusal::ModelStalled { .. } => StatusCode::GATEWAY_TIMEOUT,
+            Refusal::UnknownModel(_) | Refusal::NoSuchPath { .. } => StatusCode::NOT_FOUND,
+            Refusal::NoSpeechModel => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Refusal::BodyTooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
+            Refusal::NotJson { .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Refusal::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Refusal::ForeignHost { .. } => StatusCode::MISDIRECTED_REQUEST,
+            Refusal::ForeignOrigin { .. } => StatusCode::FORBIDDEN,
+            Refusal::NoKey | Refusal::WrongKey => StatusCode::UNAUTHORIZED,
+        }
+    }
+
+    pub(crate) fn body(&self) -> ErrorBody {
+        ErrorBody {
+            message: self.to_string(),
+            kind: self.kind(),
+            param: self.param(),
+            code: self.code(),
+        }
+    }
+
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Refusal::NoKey | Refusal::WrongKey => ErrorKind::Authentication,
+            Refusal::ForeignOrigin { .. } => ErrorKind::Permission,
+            _ if self.status().is_server_error() => ErrorKind::Server,
+            _ => ErrorKind::InvalidRequest,
+        }
+    }
+
+    fn param(&self) -> Option<&'static str> {
+        match self {
+            Refusal::Wire(error) => error.field(),
+            Refusal::Model(error) => field_of(error),
+            Refusal::Encode(EncodeError::TooLongForWav { .. } | EncodeError::NotBuilt { .. }) => {
+                Some("response_format")
+            }
+            Refusal::UnknownModel(_) => Some("model"),
+            Refusal::WholeTooLong { .. } => Some("stream"),
+            _ => None,
+        }
+    }
+
+    fn code(&self) -> Option<&'static str> {
+        match self {
+            Refusal::Model(error) => code_of(error),
+            Refusal::Encode(EncodeError::NotBuilt { .. }) => Some("not_built"),
+            Refusal::ModelStalled { .. } => Some("timeout"),
+            Refusal::UnknownModel(_) => Some("model_not_found"),
+            Refusal::NoSpeechModel => Some("no_target"),
+            Refusal::NoKey | Refusal::WrongKey => Some("invalid_api_key"),
+            _ => None,
+        }
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            Refusal::Model(
+                ModelError::Busy { retry_after } | ModelError::Loading { retry_after },
+            ) => Retry::After(*retry_after),
+            Refusal::Model(ModelError::WorkerLost { .. }) => Retry::After(WORKER_RESTART),
+            // Only its owner can help, and no client's patience.
+            Refusal::NoSpeechModel => Retry::Useless,
+            _ if self.status().is_server_error()
+                && self.status() != StatusCode::NOT_IMPLEMENTED =>
+            {
+                Retry::Unknown
+            }
+            Refusal::BodyTooSlow { .. } => Retry::Unknown,
+            _ => Retry::Useless,
+        }
+    }
+}
+
+fn status_of(error: &ModelError) -> StatusCode {
+    match error {
+        ModelError::EmptyText
+        | ModelError::TextTooLong { .. }
+        | ModelError::UnknownVoice { .. }
+        | ModelError::LanguageNotSpoken { .. }
+        | ModelError::MissingField { .. }
+        | ModelError::InvalidField { .. } => StatusCode::BAD_REQUEST,
+        ModelError::Busy { .. } | ModelError::Loading { .. } | ModelError::WorkerLost { .. } => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        ModelError::NotBuilt { .. } => StatusCode::NOT_IMPLEMENTED,
+        ModelError::EngineFailed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+fn field_of(error: &ModelError) -> Option<&'static str> {
+    match error {
+        ModelError::EmptyText | ModelError::TextTooLong { .. } => Some("input"),
+        ModelError::UnknownVoice { .. } | ModelError::LanguageNotSpoken { .. } => Some("voice"),
+        ModelError::MissingField { field } | ModelError::InvalidField { field, .. } => Some(field),
+        _ => None,
+    }
+}
+
+fn code_of(error: &ModelError) -> Option<&'static str> {
+    match error {
+        ModelError::Busy { .. } => Some("queue_full"),
+        ModelError::Loading { .. } => Some("model_loading"),
+        ModelError::NotBuilt { .. } => Some("not_built"),
+        ModelError::WorkerLost { .. } => Some("worker_lost"),
+        _ => None,
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = self.status();
+        let json = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let mut response = (status, [json], self.body().to_json()).into_response();
+        let headers = response.headers_mut();
+        match self.retry() {
+            Retry::Useless => {
+                headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+            }
+            Retry::After(wait) => {
+                headers.insert(SHOULD_RETRY, HeaderValue::from_static("true"));
+                headers.insert(RETRY_AFTER, whole_seconds(wait).into());
+            }
+            Retry::Unknown => {}
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// Rounded up, from 1 to the 120 beyond which openai-python does not come again.
+pub(crate) fn whole_seconds(wait: Duration) -> u64 {
+    (wait.as_millis().div_ceil(1000) as u64).clamp(1, 120)
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_speech::encode::AudioFormat;
+
+    use super::*;
+
+    #[test]
+    fn formats_that_cannot_be_written_are_the_clients_to_change() {
+        let format = AudioFormat::Aac;
+        let field = Some("response_format");
+        for (error, status, param, code) in [
+            (EncodeError::NotBuilt { format, feature: "aac" }, 501, field, Some("not_built")),
+            (EncodeError::TooLongForWav { samples: 2, samples_max: 1 }, 400, field, None),
+            (EncodeError::Codec { format, detail: String::new() }, 500, None, None),
+        ] {
+            let refusal = Refusal::Encode(error);
+            let said = (refusal.status().as_u16(), refusal.param(), refusal.code());
+            assert_eq!(said, (status, param, code), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn waits_are_whole_seconds_that_clients_obey() {
+        for (wait_ms, seconds) in [(0, 1), (1, 1), (1000, 1), (1001, 2), (500_000, 120)] {
+            assert_eq!(whole_seconds(Duration::from_millis(wait_ms)), seconds);
+        }
+    }
+}

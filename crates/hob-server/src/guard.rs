@@ -1,0 +1,205 @@
+//! Who may ask: the name a request was sent to, the page it came from, and the key it carries.
+//! A web page anywhere can make a browser call loopback; it cannot choose these headers.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use crate::failure::Refusal;
+use crate::router::App;
+
+/// The names under which this server may be called.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    listen: IpAddr,
+    allowed_hosts: Vec<String>,
+}
+
+impl Guard {
+    pub(crate) fn new(listen: IpAddr, allowed_hosts: &[String]) -> Guard {
+        let allowed_hosts = allowed_hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+        Guard { listen: listen.to_canonical(), allowed_hosts }
+    }
+
+    /// Rebinding needs a name that its owner can point elsewhere, so on an address that others
+    /// reach anyway every literal address is as good as the next.
+    fn knows(&self, host: &str) -> bool {
+        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        if let Ok(address) = host.parse::<IpAddr>() {
+            let address = address.to_canonical();
+            return address.is_loopback() || !self.listen.is_loopback() || self.allows(&host);
+        }
+        host == "localhost" || host.ends_with(".localhost") || self.allows(&host)
+    }
+
+    fn allows(&self, host: &str) -> bool {
+        self.allowed_hosts.iter().any(|allowed| allowed == "*" || allowed == host)
+    }
+
+    fn check_host(&self, authority: &str) -> Result<(), Refusal> {
+        match host_of(authority) {
+            Some(host) if self.knows(host) => Ok(()),
+            _ => Err(Refusal::ForeignHost { host: authority.to_owned() }),
+        }
+    }
+
+    fn check_origin(&self, origin: &str) -> Result<(), Refusal> {
+        let web = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        match web.and_then(host_of) {
+            Some(host) if self.knows(host) => Ok(()),
+            _ => Err(Refusal::ForeignOrigin { origin: origin.to_owned() }),
+        }
+    }
+
+    /// A request without a `Host` is no browser's.
+    fn check(&self, request: &Request) -> Result<(), Refusal> {
+        if let Some(authority) = request.uri().authority() {
+            self.check_host(authority.as_str())?;
+        }
+        for host in request.headers().get_all(HOST) {
+            self.check_host(&text(host))?;
+        }
+        for origin in request.headers().get_all(ORIGIN) {
+            self.check_origin(&text(origin))?;
+        }
+        Ok(())
+    }
+}
+
+/// Every request passes here first.
+pub(crate) async fn check_names(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Refusal> {
+    app.guard.check(&request)?;
+    Ok(next.run(request).await)
+}
+
+/// Requests that cost something, or tell something, pass here too.
+pub(crate) async fn check_key(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Refusal> {
+    if let Some(key) = &app.api_key {
+        let presented = bearer(request.headers()).ok_or(Refusal::NoKey)?;
+        if !key.matches(presented) {
+            return Err(Refusal::WrongKey);
+        }
+    }
+    Ok(next.run(request).await)
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    const SCHEME: &[u8] = b"bearer ";
+    let value = headers.get(AUTHORIZATION)?.as_bytes();
+    let (scheme, key) = value.split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then(|| key.trim_ascii())
+}
+
+fn text(value: &HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).into_owned()
+}
+
+/// The host of `host`, `host:port` or `[v6]:port`; nothing when it is none of these.
+fn host_of(authority: &str) -> Option<&str> {
+    if let Some(rest) = authority.strip_prefix('[') {
+        let (host, port) = rest.split_once(']')?;
+        return (port.is_empty() || is_port(port.strip_prefix(':')?)).then_some(host);
+    }
+    match authority.split_once(':') {
+        Some((host, port)) => (is_port(port) && is_host(host)).then_some(host),
+        None => is_host(authority).then_some(authority),
+    }
+}
+
+fn is_port(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_host(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard(listen: &str, allowed: &[&str]) -> Guard {
+        let allowed: Vec<String> = allowed.iter().map(|&host| host.to_owned()).collect();
+        Guard::new(listen.parse().expect("an address"), &allowed)
+    }
+
+    #[test]
+    fn a_loopback_server_answers_to_loopback_names() {
+        let guard = guard("127.0.0.1", &["hob.lan"]);
+        for host in [
+            "localhost",
+            "localhost:8484",
+            "LOCALHOST.",
+            "hob.localhost:1",
+            "127.0.0.1:9",
+            "127.3.2.1",
+            "[::1]:8484",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "HOB.lan:80",
+        ] {
+            assert!(guard.check_host(host).is_ok(), "{host}");
+            assert!(guard.check_origin(&format!("http://{host}")).is_ok(), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "evil.example:8484",
+            "192.168.1.7",
+            "[fe80::1]:8484",
+            "localhost:",
+            "localhost:x",
+            "localhost@evil.example",
+            "[::1",
+            "[::1]x",
+            "::1",
+            "notlocalhost",
+            "hob.lan.evil.example",
+            "localhost/x",
+        ] {
+            assert!(guard.check_host(host).is_err(), "{host}");
+            assert!(guard.check_origin(&format!("http://{host}")).is_err(), "{host}");
+        }
+    }
+
+    #[test]
+    fn origins_are_web_pages_of_known_hosts() {
+        let guard = guard("127.0.0.1", &[]);
+        assert!(guard.check_origin("https://localhost:3000").is_ok());
+        for origin in
+            ["null", "", "localhost", "file://", "ftp://localhost", "chrome-extension://abc"]
+        {
+            assert!(guard.check_origin(origin).is_err(), "{origin}");
+        }
+    }
+
+    #[test]
+    fn an_open_server_answers_to_addresses_but_not_to_any_name() {
+        let guard = guard("0.0.0.0", &[]);
+        for (host, known) in [
+            ("192.168.1.7:8484", true),
+            ("[fe80::1]", true),
+            ("localhost", true),
+            ("box.lan", false),
+        ] {
+            assert_eq!(guard.check_host(host).is_ok(), known, "{host}");
+        }
+        assert!(self::guard("0.0.0.0", &["*"]).check_host("box.lan").is_ok());
+    }
+}

@@ -1,0 +1,96 @@
+//! What there is and whether it is ready: models, voices, health, readiness, metrics.
+//! Nothing here waits for a model: each answers at once, whatever the worker is doing.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use hob_core::{ModelState, UnknownModel, Voice};
+use hob_wire::ModelEntry;
+
+use crate::failure::{Refusal, whole_seconds};
+use crate::router::App;
+
+type Json = ([(HeaderName, &'static str); 1], String);
+
+/// `GET /models`: the models, and every alias that leads to one.
+pub(crate) async fn models(State(app): State<Arc<App>>) -> Json {
+    json(hob_wire::models(&entries(&app)))
+}
+
+/// `GET /models/{id}`, where the id may hold slashes.
+pub(crate) async fn model(
+    State(app): State<Arc<App>>,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json, Refusal> {
+    let Ok(Path(id)) = id else {
+        return Err(Refusal::UnknownModel(UnknownModel { name: String::new(), near: Vec::new() }));
+    };
+    let state = app.target(Some(&id))?.model.state();
+    Ok(json(hob_wire::model(&ModelEntry { id, state })))
+}
+
+/// `GET /audio/models`.
+pub(crate) async fn audio_models(State(app): State<Arc<App>>) -> Json {
+    json(hob_wire::audio_models(&entries(&app)))
+}
+
+/// `GET /audio/voices`: those of the default model that hob can read aloud, so that nobody picks a
+/// voice from a menu to be told that it cannot speak.
+pub(crate) async fn voices(
+    State(app): State<Arc<App>>,
+    RawQuery(query): RawQuery,
+) -> Result<Json, Refusal> {
+    let target = app.target(None)?;
+    let spoken = target.model.voices().iter().filter(|voice: &&Voice| voice.language.is_spoken());
+    let legacy = query.is_some_and(|query| query.split('&').any(|pair| pair == "legacy=true"));
+    Ok(json(if legacy { hob_wire::voice_ids(spoken) } else { hob_wire::voices(spoken) }))
+}
+
+/// `GET /health`: the server answers; whether a model does is `/ready`'s question.
+pub(crate) async fn health() -> Json {
+    json(format!(r#"{{"status":"ok","version":"{}"}}"#, env!("CARGO_PKG_VERSION")))
+}
+
+/// `GET /ready`: 200 once the default speech model would speak at once.
+pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
+    let target = match app.target(None) {
+        Ok(target) => target,
+        Err(refusal) => return (StatusCode::SERVICE_UNAVAILABLE, refusal).into_response(),
+    };
+    let state = target.model.state();
+    let body = json(hob_wire::readiness(&target.name, &state));
+    match state {
+        ModelState::Ready => body.into_response(),
+        ModelState::Loading { ready_in } => {
+            let wait = [(RETRY_AFTER, whole_seconds(ready_in).to_string())];
+            (StatusCode::SERVICE_UNAVAILABLE, wait, body).into_response()
+        }
+        ModelState::Cold | ModelState::Down { .. } => {
+            (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
+        }
+    }
+}
+
+/// `GET /metrics`.
+pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Json {
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render(&app.roster))
+}
+
+fn entries(app: &App) -> Vec<ModelEntry> {
+    let entry = |id: &str, state| ModelEntry { id: id.to_owned(), state };
+    let targets =
+        app.roster.speech_targets().map(|target| entry(&target.name, target.model.state()));
+    let aliases = app.roster.aliases().filter_map(|(alias, _)| {
+        let target = app.roster.speech(alias).ok()?;
+        Some(entry(alias, target.model.state()))
+    });
+    targets.chain(aliases).collect()
+}
+
+fn json(body: String) -> Json {
+    ([(CONTENT_TYPE, "application/json")], body)
+}

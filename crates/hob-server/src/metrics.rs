@@ -1,0 +1,115 @@
+//! Numbers for `/metrics`, in Prometheus's format. Each server has a recorder of its own: no global,
+//! so tests and several servers in one process do not count for each other.
+
+use std::time::Duration;
+
+use hob_core::{ModelState, Roster, SpeechTarget};
+use metrics::{
+    Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+    with_local_recorder,
+};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
+
+const REQUESTS: &str = "hob_requests_total";
+const TTFA: &str = "hob_speech_ttfa_seconds";
+const ANSWERS: &str = "hob_speech_answers_total";
+const SOUND: &str = "hob_speech_audio_ms_total";
+const IN_FLIGHT: &str = "hob_speech_in_flight";
+const IN_FLIGHT_MAX: &str = "hob_speech_in_flight_max";
+const BACKLOG: &str = "hob_speech_backlog_seconds";
+const STATE: &str = "hob_model_state";
+
+/// From a good machine's warm start to a bad one's cold start.
+const TTFA_BUCKETS_S: [f64; 12] =
+    [0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0];
+
+/// How a spoken answer ended, once it had begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Complete,
+    Failed,
+    /// The client left, or was cut off when the server stopped.
+    Abandoned,
+}
+
+impl Outcome {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Outcome::Complete => "complete",
+            Outcome::Failed => "failed",
+            Outcome::Abandoned => "abandoned",
+        }
+    }
+}
+
+pub(crate) struct Metrics(PrometheusRecorder);
+
+impl Metrics {
+    pub(crate) fn new() -> Metrics {
+        let builder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Full(TTFA.to_owned()), &TTFA_BUCKETS_S)
+            .expect("there are buckets");
+        let recorder = builder.build_recorder();
+        with_local_recorder(&recorder, describe);
+        Metrics(recorder)
+    }
+
+    pub(crate) fn request(&self, route: &str, status: u16) {
+        let labels = [("route", route.to_owned()), ("status", status.to_string())];
+        with_local_recorder(&self.0, || counter!(REQUESTS, &labels).increment(1));
+    }
+
+    /// The first bytes of sound are on their way.
+    pub(crate) fn first_audio(&self, model: &str, ttfa: Duration) {
+        let labels = [("model", model.to_owned())];
+        with_local_recorder(&self.0, || histogram!(TTFA, &labels).record(ttfa));
+    }
+
+    pub(crate) fn answer(&self, model: &str, outcome: Outcome, sound_s: f64) {
+        let model = ("model", model.to_owned());
+        let ended = [model.clone(), ("outcome", outcome.name().to_owned())];
+        let sound_ms = (sound_s * 1000.0).round() as u64;
+        with_local_recorder(&self.0, || {
+            counter!(ANSWERS, &ended).increment(1);
+            counter!(SOUND, &[model]).increment(sound_ms);
+        });
+    }
+
+    /// Everything counted so far, and what the models are doing now.
+    pub(crate) fn render(&self, roster: &Roster) -> String {
+        with_local_recorder(&self.0, || roster.speech_targets().for_each(|target| observe(target)));
+        self.0.handle().render()
+    }
+
+    /// Puts raw samples into their buckets; they would pile up otherwise.
+    pub(crate) fn fold(&self) {
+        self.0.handle().run_upkeep();
+    }
+}
+
+fn observe(target: &SpeechTarget) {
+    let model = [("model", target.name.clone())];
+    gauge!(IN_FLIGHT, &model).set(target.admission.in_flight() as f64);
+    gauge!(IN_FLIGHT_MAX, &model).set(target.admission.requests_max() as f64);
+    gauge!(BACKLOG, &model).set(target.admission.backlog_s());
+    let now = target.model.state();
+    let down = ModelState::Down { reason: String::new() };
+    let loading = ModelState::Loading { ready_in: Duration::ZERO };
+    for state in [ModelState::Cold, loading, ModelState::Ready, down] {
+        let name = hob_wire::state_name(&state);
+        let is_now = f64::from(u8::from(name == hob_wire::state_name(&now)));
+        let labels = [model[0].clone(), ("state", name.to_owned())];
+        gauge!(STATE, &labels).set(is_now);
+    }
+}
+
+fn describe() {
+    describe_counter!(REQUESTS, "Requests, by route and status.");
+    describe_histogram!(TTFA, Unit::Seconds, "From a request's headers to its first sound.");
+    describe_counter!(ANSWERS, "Spoken answers that began, by how they ended.");
+    describe_counter!(SOUND, Unit::Milliseconds, "Sound made since the start.");
+    describe_gauge!(IN_FLIGHT, "Speech requests admitted and not yet answered.");
+    describe_gauge!(IN_FLIGHT_MAX, "Speech requests that are admitted at once.");
+    describe_gauge!(BACKLOG, Unit::Seconds, "Sound still owed to those in flight.");
+    describe_gauge!(STATE, "1 for the state that the model is in.");
+}

@@ -1,0 +1,132 @@
+//! What the server is told: limits, names, keys; and whether its address is safe to listen on.
+//! Everything is settled here: nothing below reads a file, a flag or the environment.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use subtle::ConstantTimeEq;
+
+/// What the server is told. Each size, count and time has a limit.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// The speech model for requests that name none, or one of OpenAI's; `None`: the roster's first.
+    pub default_speech: Option<String>,
+    /// Asked of every request but the lists, health, ready and the page.
+    pub api_key: Option<ApiKey>,
+    /// Names other than loopback under which this server may be called; `*` lets every name in.
+    pub allowed_hosts: Vec<String>,
+    /// Characters of text in one speech request.
+    pub text_chars_max: usize,
+    /// Bytes of a request's body.
+    pub body_bytes_max: usize,
+    pub connections_max: usize,
+    /// For a client to send its headers, and again to send its body.
+    pub read_time_max: Duration,
+    /// For a model to make its next piece of sound, the first one included.
+    pub sound_time_max: Duration,
+    /// For a client to take any byte of its answer; a paused player is such a client.
+    pub stall_time_max: Duration,
+    /// For running answers to finish after the stop was asked for.
+    pub drain_time_max: Duration,
+}
+
+impl Default for ServerOptions {
+    fn default() -> ServerOptions {
+        ServerOptions {
+            default_speech: None,
+            api_key: None,
+            allowed_hosts: Vec::new(),
+            text_chars_max: 100_000,
+            body_bytes_max: 4 << 20,
+            connections_max: 512,
+            read_time_max: Duration::from_secs(30),
+            sound_time_max: Duration::from_secs(60),
+            stall_time_max: Duration::from_secs(300),
+            drain_time_max: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A secret that clients send as `Authorization: Bearer …`. It is never printed.
+#[derive(Clone)]
+pub struct ApiKey(String);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the API key is empty; set one, or none at all")]
+pub struct EmptyKey;
+
+impl ApiKey {
+    /// # Errors
+    /// Empty, or nothing but blanks: a setting that was meant to hold a key and does not.
+    pub fn new(key: impl Into<String>) -> Result<ApiKey, EmptyKey> {
+        let key = key.into();
+        if key.trim().is_empty() { Err(EmptyKey) } else { Ok(ApiKey(key.trim().to_owned())) }
+    }
+
+    /// Takes the same time wherever the first difference is.
+    pub(crate) fn matches(&self, presented: &[u8]) -> bool {
+        self.0.as_bytes().ct_eq(presented).into()
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(…)")
+    }
+}
+
+/// Refused: this address would let a whole network in without a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{listen} can be reached from other machines and no API key is set; \
+     set a key, listen on 127.0.0.1, or allow it explicitly"
+)]
+pub struct Exposed {
+    pub listen: SocketAddr,
+}
+
+/// Whether it is safe to listen on this address.
+///
+/// # Errors
+/// [`Exposed`] when others can reach it, there is no key, and nobody allowed that.
+pub fn check_exposure(listen: SocketAddr, has_key: bool, allowed: bool) -> Result<(), Exposed> {
+    let safe = listen.ip().to_canonical().is_loopback() || has_key || allowed;
+    if safe { Ok(()) } else { Err(Exposed { listen }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_keyless_open_address_is_refused() {
+        let rows = [
+            ("127.0.0.1:8484", false, false, true),
+            ("127.8.9.1:80", false, false, true),
+            ("[::1]:8484", false, false, true),
+            ("[::ffff:127.0.0.1]:8484", false, false, true),
+            ("0.0.0.0:8484", false, false, false),
+            ("[::]:8484", false, false, false),
+            ("192.168.1.7:8484", false, false, false),
+            ("192.168.1.7:8484", true, false, true),
+            ("0.0.0.0:8484", false, true, true),
+        ];
+        for (listen, has_key, allowed, safe) in rows {
+            let listen: SocketAddr = listen.parse().expect("an address");
+            let expected = if safe { Ok(()) } else { Err(Exposed { listen }) };
+            assert_eq!(check_exposure(listen, has_key, allowed), expected, "{listen}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_compared_whole_and_never_shown() {
+        let key = ApiKey::new(" My API Key\n").expect("a key");
+        assert!(key.matches(b"My API Key"));
+        for wrong in ["", "My API Kez", "My API Key ", "My API"] {
+            assert!(!key.matches(wrong.as_bytes()), "{wrong:?}");
+        }
+        assert_eq!(format!("{key:?}"), "ApiKey(…)");
+        assert_eq!(ApiKey::new(" \n").expect_err("blank"), EmptyKey);
+    }
+}

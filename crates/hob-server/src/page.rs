@@ -1,0 +1,100 @@
+//! The page: files of `web/`, built into the binary, with headers that keep everybody else's code out.
+//! No directory listings and no other folder: what is not embedded is not there.
+
+use axum::extract::Request;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use rust_embed::{EmbeddedFile, RustEmbed};
+
+use crate::failure::Refusal;
+
+/// Scripts and styles from this server only; sound also from memory, where the player builds it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data: blob:; font-src 'self'; media-src 'self' blob:; connect-src 'self'; \
+    manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+#[derive(RustEmbed)]
+#[folder = "../../web"]
+struct Web;
+
+/// `GET /`.
+pub(crate) async fn index(request: Request) -> Result<Response, Refusal> {
+    file("index.html", &request)
+}
+
+/// Whatever no route took: a file of the page, or nothing.
+pub(crate) async fn asset(request: Request) -> Result<Response, Refusal> {
+    let path = request.uri().path();
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Err(Refusal::NoSuchPath { path: path.to_owned() });
+    }
+    file(path.trim_start_matches('/'), &request)
+}
+
+fn file(name: &str, request: &Request) -> Result<Response, Refusal> {
+    let file = Web::get(name)
+        .ok_or_else(|| Refusal::NoSuchPath { path: request.uri().path().to_owned() })?;
+    let etag = etag(&file);
+    let headers = [
+        (CONTENT_TYPE, content_type(name)),
+        (CACHE_CONTROL, "no-cache"),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (REFERRER_POLICY, "no-referrer"),
+        (ETAG, &etag),
+    ];
+    if has_it_already(request.headers(), &etag) {
+        return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
+    }
+    Ok((headers, file.data.into_owned()).into_response())
+}
+
+fn etag(file: &EmbeddedFile) -> String {
+    let hash = &file.metadata.sha256_hash()[..8];
+    format!("\"{:016x}\"", hash.iter().fold(0u64, |all, byte| all << 8 | u64::from(*byte)))
+}
+
+fn has_it_already(headers: &HeaderMap, etag: &str) -> bool {
+    headers.get(IF_NONE_MATCH).is_some_and(|seen| seen.as_bytes() == etag.as_bytes())
+}
+
+/// Types of what a page is made of; a file of another kind is offered as a download.
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js" | "mjs") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("png") => "image/png",
+        Some("ico") => "image/x-icon",
+        Some("json" | "map") => "application/json",
+        Some("webmanifest") => "application/manifest+json",
+        Some("woff2") => "font/woff2",
+        Some("txt" | "md") => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn browsers_are_told_what_each_file_is() {
+        for (name, expected) in [
+            ("index.html", "text/html; charset=utf-8"),
+            ("player/clock.js", "text/javascript; charset=utf-8"),
+            ("page.css", "text/css; charset=utf-8"),
+            ("hob.svg", "image/svg+xml"),
+            ("README", "application/octet-stream"),
+            ("a.exe", "application/octet-stream"),
+        ] {
+            assert_eq!(content_type(name), expected, "{name}");
+        }
+    }
+}

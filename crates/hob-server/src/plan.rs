@@ -1,0 +1,141 @@
+//! From a request as written to one that a model can take: which model, which voice, how much.
+//! Everything that can be refused without the model's help is refused here, before a place is taken.
+
+use std::sync::Arc;
+
+use hob_core::{Direction, ModelError, SpeechRequest, SpeechTarget, SpeechText};
+use hob_speech::encode::AudioFormat;
+use hob_wire::{Delivery, WireError, WireSpeech, language_agrees, local_voice};
+
+use crate::failure::Refusal;
+use crate::router::App;
+
+/// English at the voice's own speed, for estimates of how long an answer will be.
+const CHARS_PER_SECOND: f64 = 15.0;
+
+/// An answer that is not streamed is held in memory whole: ten minutes are 58 MB of samples.
+pub(crate) const WHOLE_SOUND_S_MAX: u64 = 600;
+
+/// What will be asked of which model, and what the answer will look like.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) target: Arc<SpeechTarget>,
+    pub(crate) request: SpeechRequest,
+    pub(crate) answer: AnswerShape,
+    /// Seconds of sound to expect.
+    pub(crate) sound_s: f64,
+}
+
+#[derive(Debug)]
+pub(crate) struct AnswerShape {
+    pub(crate) voice: String,
+    pub(crate) format: AudioFormat,
+    pub(crate) delivery: Delivery,
+    pub(crate) volume: f32,
+    pub(crate) ignored: Vec<String>,
+    pub(crate) input_chars: u64,
+}
+
+/// The formats a request may name.
+pub(crate) fn format_names() -> [&'static str; 6] {
+    AudioFormat::ALL.map(AudioFormat::name)
+}
+
+pub(crate) fn plan(app: &App, wire: WireSpeech) -> Result<Plan, Refusal> {
+    let chars = check_text(&wire.input, app.limits.text_chars_max)?;
+    let target = app.target(wire.model.as_deref())?;
+    let voice = voice(&target, wire.voice)?;
+    check_language(&target, &voice, wire.language.as_deref())?;
+    let sound_s = chars as f64 / CHARS_PER_SECOND / f64::from(wire.speed.rate());
+    if wire.delivery == Delivery::Whole {
+        check_whole(sound_s)?;
+    }
+    let mut ignored = wire.ignored;
+    let instructions = instructions(target.model.direction(), wire.instructions, &mut ignored)?;
+    let request = SpeechRequest {
+        text: SpeechText::Whole(wire.input),
+        voice: voice.clone(),
+        speed: wire.speed,
+        instructions,
+    };
+    let answer = AnswerShape {
+        voice,
+        format: format(wire.format)?,
+        delivery: wire.delivery,
+        volume: wire.volume,
+        ignored,
+        input_chars: chars as u64,
+    };
+    Ok(Plan { target, request, answer, sound_s })
+}
+
+fn check_text(text: &str, chars_max: usize) -> Result<usize, ModelError> {
+    if text.trim().is_empty() {
+        return Err(ModelError::EmptyText);
+    }
+    let chars = text.chars().count();
+    if chars > chars_max { Err(ModelError::TextTooLong { chars, chars_max }) } else { Ok(chars) }
+}
+
+/// The model's own names come first; one of OpenAI's leads to a voice of its kind, if the model
+/// has that. Any other name goes to the model, which knows what to say about it.
+fn voice(target: &SpeechTarget, asked: Option<String>) -> Result<String, WireError> {
+    let voices = target.model.voices();
+    let has = |id: &str| voices.iter().any(|voice| voice.id == id);
+    match asked {
+        Some(id) if has(&id) => Ok(id),
+        Some(name) => {
+            Ok(local_voice(&name).filter(|id| has(id)).map(str::to_owned).unwrap_or(name))
+        }
+        None => match voices.first() {
+            Some(first) => Ok(first.id.clone()),
+            None => Err(WireError::Missing { field: "voice" }),
+        },
+    }
+}
+
+fn check_language(
+    target: &SpeechTarget,
+    voice: &str,
+    asked: Option<&str>,
+) -> Result<(), WireError> {
+    let known = target.model.voices().iter().find(|known| known.id == voice);
+    let (Some(voice), Some(asked)) = (known, asked) else { return Ok(()) };
+    if language_agrees(asked, voice.language) {
+        return Ok(());
+    }
+    let (id, language) = (&voice.id, voice.language);
+    let reason = format!("does not fit voice '{id}', which speaks {language} ({})", language.tag());
+    Err(WireError::Invalid { field: "language", reason })
+}
+
+fn check_whole(sound_s: f64) -> Result<(), Refusal> {
+    let sound_s = sound_s as u64;
+    if sound_s <= WHOLE_SOUND_S_MAX {
+        return Ok(());
+    }
+    Err(Refusal::WholeTooLong { sound_s, sound_s_max: WHOLE_SOUND_S_MAX })
+}
+
+fn instructions(
+    direction: Direction,
+    given: Option<String>,
+    ignored: &mut Vec<String>,
+) -> Result<Option<String>, ModelError> {
+    match (direction, given) {
+        (Direction::Required, None) => Err(ModelError::MissingField { field: "instructions" }),
+        (Direction::Ignored, Some(_)) => {
+            ignored.push("instructions".to_owned());
+            Ok(None)
+        }
+        (_, given) => Ok(given),
+    }
+}
+
+fn format(name: &str) -> Result<AudioFormat, WireError> {
+    AudioFormat::parse(name).map_err(|unknown| WireError::NotOneOf {
+        field: "response_format",
+        got: unknown.given,
+        accepted: format_names().to_vec(),
+    })
+}

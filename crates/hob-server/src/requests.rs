@@ -1,0 +1,96 @@
+//! Every request from outside: its number, its clock, its line in the log, and the reading of its body.
+//! Never its text: what people have read aloud is theirs.
+
+use std::error::Error as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use bytes::Bytes;
+use http_body_util::LengthLimitError;
+use tokio::time::timeout;
+
+use crate::failure::Refusal;
+use crate::router::{App, Limits};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// A request's number and the moment its headers were read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received {
+    pub(crate) id: u64,
+    pub(crate) at: Instant,
+}
+
+/// Numbers, times, counts and logs every request.
+pub(crate) async fn observe(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    static LAST_ID: AtomicU64 = AtomicU64::new(0);
+    let received = Received { id: LAST_ID.fetch_add(1, Ordering::Relaxed) + 1, at: Instant::now() };
+    request.extensions_mut().insert(received);
+    let route = route_of(&request);
+    let method = request.method().clone();
+    let mut response = next.run(request).await;
+    let status = response.status().as_u16();
+    app.metrics.request(&route, status);
+    let ms = received.at.elapsed().as_millis() as u64;
+    tracing::info!(id = received.id, %method, route, status, ms, "request");
+    if let Ok(id) = HeaderValue::try_from(format!("hob-{}", received.id)) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    response
+}
+
+/// The route's pattern, never the path: a path can hold anything, and would make endless metrics.
+fn route_of(request: &Request) -> String {
+    let Some(matched) = request.extensions().get::<MatchedPath>() else {
+        return "other".to_owned();
+    };
+    let path = matched.as_str();
+    path.strip_prefix("/v1").filter(|rest| rest.starts_with('/')).unwrap_or(path).to_owned()
+}
+
+/// The whole body of a JSON request, within the limits.
+pub(crate) async fn read_json(
+    headers: &HeaderMap,
+    body: Body,
+    limits: &Limits,
+) -> Result<Bytes, Refusal> {
+    check_type(headers)?;
+    let bytes_max = limits.body_bytes_max;
+    // What says that it is too large need not be read to be believed.
+    if announced(headers).is_some_and(|bytes| bytes > bytes_max as u64) {
+        return Err(Refusal::BodyTooLarge { bytes_max });
+    }
+    let time_max = limits.read_time_max;
+    let read = timeout(time_max, to_bytes(body, bytes_max)).await;
+    let read = read.map_err(|_| Refusal::BodyTooSlow { time_max })?;
+    read.map_err(|error| {
+        let too_large = error.source().is_some_and(|source| source.is::<LengthLimitError>());
+        if too_large { Refusal::BodyTooLarge { bytes_max } } else { Refusal::BodyBrokenOff }
+    })
+}
+
+/// No type at all is taken for JSON; another one is a client's mistake, or a form on a foreign page.
+fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let got = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+    let essence = got.split(';').next().unwrap_or_default().trim();
+    if essence == "application/json" || essence.ends_with("+json") {
+        return Ok(());
+    }
+    Err(Refusal::NotJson { got })
+}
+
+fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}

@@ -1,0 +1,126 @@
+//! Accepting connections under a limit, and stopping without cutting off who is being answered.
+//! HTTP/1.1 only: every client of this API speaks it, and one stream per connection keeps
+//! "client gone" and "answer failed" visible as the end of a socket.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hob_core::Roster;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::{interval, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::ServerOptions;
+use crate::metrics::Metrics;
+use crate::router::router_with;
+use crate::socket::Socket;
+
+/// Histograms keep raw samples until they are folded; nobody may be asking for `/metrics`.
+const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+
+/// When the system has no socket to give (too many open files), the next try waits this long.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What every connection needs.
+#[derive(Clone)]
+struct Service {
+    app: Router,
+    read_time_max: Duration,
+    stall_time_max: Duration,
+    stop: CancellationToken,
+}
+
+/// Answers on `listener` until `shutdown` resolves; then lets running answers finish for
+/// `options.drain_time_max` and cuts off the rest, which their clients see as an error.
+///
+/// # Errors
+/// The listener has no address, which means that it was not bound.
+pub async fn serve(
+    listener: TcpListener,
+    roster: Roster,
+    options: ServerOptions,
+    shutdown: impl Future<Output = ()> + Send,
+) -> io::Result<()> {
+    let listen = listener.local_addr()?.ip();
+    let metrics = Arc::new(Metrics::new());
+    let service = Service {
+        read_time_max: options.read_time_max,
+        stall_time_max: options.stall_time_max,
+        stop: CancellationToken::new(),
+        app: router_with(roster, &options, listen, Arc::clone(&metrics)),
+    };
+    let places = Arc::new(Semaphore::new(options.connections_max));
+    let mut connections = JoinSet::new();
+    let mut upkeep = interval(METRICS_UPKEEP);
+    tokio::pin!(shutdown);
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            Some(_) = connections.join_next() => {}
+            _ = upkeep.tick() => metrics.fold(),
+            (socket, place) = accept(&listener, &places) => {
+                connections.spawn(connection(socket, place, service.clone()));
+            }
+        }
+    }
+    drop(listener);
+    service.stop.cancel();
+    drain(connections, options.drain_time_max).await;
+    Ok(())
+}
+
+/// Takes a place before it takes a connection, so that those beyond the limit wait in the kernel.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> (TcpStream, Option<OwnedSemaphorePermit>) {
+    let place = Arc::clone(places).acquire_owned().await.ok();
+    loop {
+        match listener.accept().await {
+            Ok((socket, _)) => return (socket, place),
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn connection(socket: TcpStream, place: Option<OwnedSemaphorePermit>, service: Service) {
+    // Small chunks must leave at once; a socket that refuses the option is merely slower.
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY was refused");
+    }
+    let io = TokioIo::new(Socket::new(socket, service.stall_time_max));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(service.read_time_max)
+        .serve_connection(io, TowerToHyperService::new(service.app));
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = &mut connection => ended,
+        () = service.stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+    drop(place);
+}
+
+async fn drain(mut connections: JoinSet<()>, time_max: Duration) {
+    let all = async { while connections.join_next().await.is_some() {} };
+    if timeout(time_max, all).await.is_err() {
+        tracing::warn!(answers = connections.len(), "cut off answers that did not finish in time");
+        connections.shutdown().await;
+    }
+}

@@ -1,0 +1,135 @@
+//! `POST /audio/speech`: plan, take a place, have the first sound in hand, and only then say 200.
+//! After that a failure breaks the answer off where everybody sees it; it never ends well.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::future::ready;
+use futures::stream::{self, Stream, StreamExt};
+use hob_core::{Busy, ModelError};
+use hob_wire::{Delivery, SpeechUsage, error_event, parse_speech, speech_delta, speech_done};
+
+use crate::answer::{Account, Encoded, Sound};
+use crate::failure::Refusal;
+use crate::plan::{AnswerShape, Plan, format_names, plan};
+use crate::requests::{Received, read_json};
+use crate::router::App;
+
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+const TTFA_MS: HeaderName = HeaderName::from_static("x-hob-ttfa-ms");
+const VOICE: HeaderName = HeaderName::from_static("x-hob-voice");
+const TARGET: HeaderName = HeaderName::from_static("x-hob-target");
+const IGNORED: HeaderName = HeaderName::from_static("x-hob-ignored");
+
+pub(crate) async fn speak(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let received = parts.extensions.get::<Received>().copied();
+    let received = received.unwrap_or_else(|| Received { id: 0, at: Instant::now() });
+    let body = read_json(&parts.headers, body, &app.limits).await?;
+    let plan = plan(&app, parse_speech(&body, &format_names())?)?;
+    drop(body);
+    answer(&app, plan, received).await
+}
+
+async fn answer(app: &App, plan: Plan, received: Received) -> Result<Response, Refusal> {
+    let Plan { target, request, answer, sound_s } = plan;
+    let busy = |Busy { retry_after }| ModelError::Busy { retry_after };
+    let permit = target.admission.admit(sound_s).map_err(busy)?;
+    let events = target.model.speak(request).await?;
+    let metrics = Arc::clone(&app.metrics);
+    let account = Account::new(metrics, received, &target.name, permit, events.sample_rate_hz);
+    let sound_time_max = app.limits.sound_time_max;
+    let sound = Sound { events, account, volume: answer.volume, sound_time_max };
+    let mut headers = headers(&target.name, &answer);
+    let (ttfa, body) = match answer.delivery {
+        Delivery::Whole => whole(sound, &answer).await?,
+        Delivery::Stream | Delivery::Events => begin(sound, &answer).await?,
+    };
+    headers.insert(TTFA_MS, whole_ms(ttfa));
+    Ok((headers, body).into_response())
+}
+
+async fn whole(sound: Sound, answer: &AnswerShape) -> Result<(Duration, Body), Refusal> {
+    let file = sound.into_file(answer.format).await?;
+    Ok((file.ttfa, Body::from(file.bytes)))
+}
+
+/// The answer from its first bytes on, which exist when this returns.
+async fn begin(sound: Sound, answer: &AnswerShape) -> Result<(Duration, Body), Refusal> {
+    let mut encoded = Encoded::new(sound, answer.format)?;
+    let first = encoded.next().await?.unwrap_or_default();
+    let ttfa = encoded.ttfa();
+    let body = match answer.delivery {
+        Delivery::Events => Body::from_stream(events(first, encoded, answer.input_chars)),
+        Delivery::Stream | Delivery::Whole => Body::from_stream(bytes(first, encoded)),
+    };
+    Ok((ttfa, body))
+}
+
+/// The bytes of the file. An error here closes the connection without the last chunk.
+fn bytes(first: Bytes, rest: Encoded) -> impl Stream<Item = Result<Bytes, Refusal>> {
+    let rest = stream::try_unfold(rest, async |mut rest| {
+        let bytes = rest.next().await?;
+        Ok(bytes.map(|bytes| (bytes, rest)))
+    });
+    stream::once(ready(Ok(first))).chain(rest)
+}
+
+/// The same bytes as events, and one that says how it ended.
+fn events(
+    first: Bytes,
+    rest: Encoded,
+    input_chars: u64,
+) -> impl Stream<Item = Result<String, Infallible>> {
+    let rest = stream::unfold(Some(rest), move |rest| async move {
+        let mut rest = rest?;
+        Some(match rest.next().await {
+            Ok(Some(bytes)) => (Ok(speech_delta(&bytes)), Some(rest)),
+            Ok(None) => {
+                let usage = SpeechUsage { input_chars, output_twentieths: rest.twentieths() };
+                (Ok(speech_done(usage)), None)
+            }
+            Err(refusal) => (Ok(error_event(&refusal.body())), None),
+        })
+    });
+    stream::once(ready(Ok(speech_delta(&first)))).chain(rest)
+}
+
+fn headers(target: &str, answer: &AnswerShape) -> HeaderMap {
+    let content_type = match answer.delivery {
+        Delivery::Events => "text/event-stream; charset=utf-8",
+        Delivery::Stream | Delivery::Whole => answer.format.content_type(),
+    };
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    insert_text(&mut headers, VOICE, &answer.voice);
+    insert_text(&mut headers, TARGET, target);
+    if !answer.ignored.is_empty() {
+        insert_text(&mut headers, IGNORED, &hob_wire::ignored_header(&answer.ignored));
+    }
+    headers
+}
+
+/// A name that no header can hold is left out; it is there for people to read.
+fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: &str) {
+    if let Ok(value) = HeaderValue::try_from(text) {
+        headers.insert(name, value);
+    }
+}
+
+fn whole_ms(time: Duration) -> HeaderValue {
+    HeaderValue::from(time.as_millis() as u64)
+}

@@ -1,0 +1,167 @@
+//! A client that sees what a library would hide: each chunk, and whether the end was an end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Nothing here takes a second; a test that waits this long has found a hang.
+const HANG: Duration = Duration::from_secs(20);
+
+pub(crate) struct Client(BufReader<TcpStream>);
+
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) status: u16,
+    headers: Vec<(String, String)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) head: Head,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Head {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl Answer {
+    pub(crate) fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.header(name)
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        str::from_utf8(&self.body).expect("text")
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
+        serde_json::from_slice(&self.body).expect("JSON")
+    }
+}
+
+pub(crate) async fn no_hang<T>(work: impl Future<Output = T>) -> T {
+    timeout(HANG, work).await.expect("no hang")
+}
+
+impl Client {
+    pub(crate) async fn connect(address: SocketAddr) -> Client {
+        Client(BufReader::new(TcpStream::connect(address).await.expect("a connection")))
+    }
+
+    pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.0.write_all(bytes.as_ref()).await.expect("a write");
+    }
+
+    /// `POST /v1/audio/speech`.
+    pub(crate) async fn speak(&mut self, json: &str) {
+        self.send(post("/v1/audio/speech", json)).await;
+    }
+
+    pub(crate) async fn head(&mut self) -> Head {
+        no_hang(self.read_head()).await
+    }
+
+    /// The next chunk's bytes; `None` at a clean end; an error when there is no clean end.
+    pub(crate) async fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
+        no_hang(self.read_chunk()).await
+    }
+
+    /// All chunks, of a body that ends cleanly.
+    pub(crate) async fn chunks(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        while let Some(chunk) = self.chunk().await.expect("a chunk or a clean end") {
+            all.extend(chunk);
+        }
+        all
+    }
+
+    /// Whatever comes until the server closes.
+    pub(crate) async fn rest(&mut self) -> io::Result<Vec<u8>> {
+        let mut rest = Vec::new();
+        no_hang(self.0.read_to_end(&mut rest)).await.map(|_| rest)
+    }
+
+    pub(crate) async fn answer(&mut self) -> Answer {
+        let head = self.head().await;
+        let body = match head.header("content-length") {
+            Some(length) => {
+                let mut body = vec![0; length.parse().expect("a length")];
+                no_hang(self.0.read_exact(&mut body)).await.expect("the whole body");
+                body
+            }
+            None if head.header("transfer-encoding").is_some() => self.chunks().await,
+            None => Vec::new(),
+        };
+        Answer { head, body }
+    }
+
+    /// The head, of an answer to `HEAD`: a length is told, and no body comes.
+    pub(crate) async fn bodiless(mut self) -> Head {
+        let head = self.head().await;
+        assert_eq!(self.rest().await.expect("a clean end"), b"");
+        head
+    }
+
+    async fn read_head(&mut self) -> Head {
+        let status = self.line().await.expect("a status line");
+        let status = status.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line().await.expect("a header");
+            let Some((name, value)) = line.split_once(": ") else { break };
+            headers.push((name.to_ascii_lowercase(), value.to_owned()));
+        }
+        Head { status: status.expect("a status"), headers }
+    }
+
+    async fn read_chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let size = usize::from_str_radix(&self.line().await?, 16).map_err(io::Error::other)?;
+        let mut chunk = vec![0; size + 2];
+        self.0.read_exact(&mut chunk).await?;
+        assert_eq!(chunk.split_off(size), b"\r\n");
+        Ok((size > 0).then_some(chunk))
+    }
+
+    async fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        self.0.read_line(&mut line).await?;
+        match line.strip_suffix("\r\n") {
+            Some(line) => Ok(line.to_owned()),
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+pub(crate) fn get(path: &str) -> String {
+    request("GET", path, "Host: localhost\r\n")
+}
+
+/// A request without a body, with these header lines.
+pub(crate) fn request(method: &str, path: &str, headers: &str) -> String {
+    format!("{method} {path} HTTP/1.1\r\n{headers}\r\n")
+}
+
+pub(crate) fn post(path: &str, json: impl AsRef<[u8]>) -> Vec<u8> {
+    post_with(path, "Content-Type: application/json\r\n", json)
+}
+
+pub(crate) fn post_with(path: &str, headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
+    let length = body.len();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\n\r\n"
+    );
+    [head.as_bytes(), body].concat()
+}

@@ -1,0 +1,79 @@
+//! Names, origins and keys, as a browser and a client send them.
+
+use hob_server::{ApiKey, ServerOptions};
+
+use crate::client::{post_with, request};
+use crate::model::{StagedSpeech, sound};
+use crate::server::Server;
+
+#[tokio::test]
+async fn names_that_are_not_ours_are_refused_everywhere() {
+    let options = ServerOptions { allowed_hosts: vec!["hob.lan".to_owned()], ..Default::default() };
+    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let rows = [
+        ("Host: localhost:8484\r\n", 200),
+        ("Host: hob.lan\r\n", 200),
+        ("Host: hob.lan\r\nOrigin: http://hob.lan:80\r\n", 200),
+        ("Host: localhost\r\nOrigin: http://127.0.0.1:8484\r\n", 200),
+        ("Host: evil.example\r\n", 421),
+        ("Host: localhost\r\nHost: evil.example\r\n", 421),
+        ("Host: \r\n", 421),
+        ("Host: localhost\r\nOrigin: http://evil.example\r\n", 403),
+        ("Host: localhost\r\nOrigin: null\r\n", 403),
+    ];
+    for path in ["/health", "/v1/models", "/"] {
+        for (headers, status) in rows {
+            let answer = server.ask(request("GET", path, headers)).await;
+            assert_eq!(answer.status(), status, "{path} {headers}");
+        }
+    }
+    let absolute = request("GET", "http://evil.example/health", "Host: localhost\r\n");
+    let answer = server.ask(absolute).await;
+    assert_eq!(answer.status(), 421);
+    let message = answer.json()["error"]["message"].as_str().expect("a message").to_owned();
+    assert!(message.contains("'evil.example'; add it to allowed_hosts"), "{message}");
+}
+
+#[tokio::test]
+async fn a_foreign_page_cannot_make_it_speak() {
+    let server = Server::start().await;
+    for headers in ["Origin: https://evil.example\r\n", "Content-Type: text/plain\r\n"] {
+        let answer = server.ask(post_with("/v1/audio/speech", headers, r#"{"input":"Hi"}"#)).await;
+        assert!([403, 415].contains(&answer.status()), "{headers}");
+    }
+    assert_eq!(server.model.asked(), []);
+}
+
+#[tokio::test]
+async fn a_key_opens_what_costs_and_lists_stay_open() {
+    let api_key = Some(ApiKey::new("My API Key").expect("a key"));
+    let options = ServerOptions { api_key, ..Default::default() };
+    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let open =
+        ["/health", "/ready", "/models", "/v1/models", "/v1/audio/voices", "/v1/audio/models", "/"];
+    for path in open {
+        assert_eq!(server.get(path).await.status(), 200, "{path}");
+    }
+    for path in ["/metrics", "/v1/metrics", "/v1/models/kokoro"] {
+        let answer = server.get(path).await;
+        assert_eq!(answer.status(), 401, "{path}");
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+        assert_eq!(answer.json()["error"]["code"], "invalid_api_key");
+        assert_eq!(answer.json()["error"]["type"], "authentication_error");
+    }
+    for (authorization, status) in [
+        ("", 401),
+        ("Authorization: Bearer My API Kez\r\n", 401),
+        ("Authorization: Bearer\r\n", 401),
+        ("Authorization: Basic My API Key\r\n", 401),
+        ("Authorization: Bearer My API Key\r\n", 200),
+        ("authorization: bearer My API Key\r\n", 200),
+    ] {
+        if status == 200 {
+            server.model.stage_all([sound(0.1, 100)]);
+        }
+        let body = r#"{"input":"Hi"}"#;
+        let answer = server.ask(post_with("/audio/speech", authorization, body)).await;
+        assert_eq!(answer.status(), status, "{authorization}");
+    }
+}

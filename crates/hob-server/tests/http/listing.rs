@@ -1,0 +1,193 @@
+//! What can be asked without being spoken to: lists, health, readiness, metrics, the page.
+
+use hob_core::ModelState;
+use serde_json::json;
+
+use crate::client::{Client, request};
+use crate::model::{loading, sound};
+use crate::server::Server;
+
+#[tokio::test]
+async fn every_route_is_there_with_and_without_v1() {
+    let server = Server::start().await;
+    for path in [
+        "/models",
+        "/models/kokoro",
+        "/audio/models",
+        "/audio/voices",
+        "/health",
+        "/ready",
+        "/metrics",
+    ] {
+        for prefix in ["", "/v1"] {
+            assert_eq!(
+                server.get(&format!("{prefix}{path}")).await.status(),
+                200,
+                "{prefix}{path}"
+            );
+        }
+    }
+    for path in ["/audio/speech", "/v1/audio/speech"] {
+        server.model.stage_all([sound(0.1, 100)]);
+        let request = crate::client::post(path, r#"{"input":"Hi"}"#);
+        assert_eq!(server.ask(request).await.status(), 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn models_are_listed_with_their_aliases_and_found_by_any_name() {
+    let server = Server::start().await;
+    server.model.set_state(loading(3));
+    let list = server.get("/v1/models").await.json();
+    let names: Vec<_> = list["data"].as_array().expect("a list").iter().map(|m| &m["id"]).collect();
+    assert_eq!(names, [&json!("kokoro"), &json!("narrator")]);
+    assert_eq!(list["data"][1]["hob"]["state"], "loading");
+    for name in ["kokoro", "narrator", "tts-1", "gpt-4o-mini-tts"] {
+        let model = server.get(&format!("/v1/models/{name}")).await.json();
+        assert_eq!((&model["id"], &model["object"]), (&json!(name), &json!("model")));
+    }
+    for (path, name) in [("org%2Fother", "org/other"), ("org/other", "org/other"), ("%ff", "")] {
+        let answer = server.get(&format!("/v1/models/{path}")).await;
+        let message = format!("no model is called '{name}'");
+        assert_eq!((answer.status(), &answer.json()["error"]["message"]), (404, &json!(message)));
+    }
+    let audio = json!({"models": [{"id": "kokoro", "name": "kokoro"}, {"id": "narrator", "name": "narrator"}]});
+    assert_eq!(server.get("/v1/audio/models").await.json(), audio);
+}
+
+#[tokio::test]
+async fn voices_that_can_speak_are_listed() {
+    let server = Server::start().await;
+    let voices = server.get("/v1/audio/voices").await.json();
+    let fable = json!({"id": "bm_fable", "name": "fable", "language": "en-GB", "gender": "male"});
+    assert_eq!(
+        (voices["voices"].as_array().map(Vec::len), &voices["voices"][2]),
+        (Some(3), &fable)
+    );
+    let legacy = server.get("/v1/audio/voices?x=1&legacy=true").await.json();
+    assert_eq!(legacy, json!({"voices": ["af_heart", "af_nova", "bm_fable"]}));
+}
+
+#[tokio::test]
+async fn ready_means_that_it_would_speak_at_once() {
+    let server = Server::start().await;
+    let health = json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")});
+    let down = ModelState::Down { reason: "no such file".to_owned() };
+    for (state, status, name, retry_after) in [
+        (ModelState::Ready, 200, "ready", None),
+        (ModelState::Cold, 503, "cold", None),
+        (loading(3), 503, "loading", Some("3")),
+        (down, 503, "down", None),
+    ] {
+        server.model.set_state(state);
+        let answer = server.get("/ready").await;
+        assert_eq!(
+            (answer.status(), answer.header("retry-after")),
+            (status, retry_after),
+            "{name}"
+        );
+        assert_eq!(answer.json()["status"], name);
+        assert_eq!(answer.json()["error"].is_object(), status != 200, "{name}");
+        assert_eq!(server.get("/health").await.json(), health, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_say_what_happened() {
+    let server = Server::start().await;
+    server.model.stage_all([sound(0.1, 36_000)]);
+    server.post_speech(r#"{"input":"Hi"}"#).await;
+    server.post_speech("{}").await;
+    server.get("/nowhere/else").await;
+    let mouth = server.model.stage();
+    let mut client = server.client().await;
+    client.speak(r#"{"input":"twelve chars","response_format":"pcm"}"#).await;
+    mouth.send(sound(0.1, 240)).await.expect("a listener");
+    client.head().await;
+    let metrics = server.get("/metrics").await;
+    assert!(
+        metrics.header("content-type").is_some_and(|t| t.starts_with("text/plain; version=0.0.4"))
+    );
+    for line in [
+        r#"hob_requests_total{route="/audio/speech",status="200"} 2"#,
+        r#"hob_requests_total{route="/audio/speech",status="400"} 1"#,
+        r#"hob_requests_total{route="other",status="404"} 1"#,
+        r#"hob_speech_ttfa_seconds_count{model="kokoro"} 2"#,
+        r#"hob_speech_answers_total{model="kokoro",outcome="complete"} 1"#,
+        r#"hob_speech_audio_ms_total{model="kokoro"} 1500"#,
+        r#"hob_speech_in_flight{model="kokoro"} 1"#,
+        r#"hob_speech_in_flight_max{model="kokoro"} 2"#,
+        r#"hob_speech_backlog_seconds{model="kokoro"} 0.79"#,
+        r#"hob_model_state{model="kokoro",state="warm"} 1"#,
+        r#"hob_model_state{model="kokoro",state="down"} 0"#,
+    ] {
+        assert!(metrics.text().lines().any(|known| known == line), "{line}\n{}", metrics.text());
+    }
+}
+
+#[tokio::test]
+async fn paths_and_methods_that_are_not_there() {
+    let server = Server::start().await;
+    for (method, path, status, message) in [
+        ("GET", "/v1/nothing", 404, "nothing is at /v1/nothing"),
+        ("POST", "/nothing", 404, "nothing is at /nothing"),
+        ("GET", "/../Cargo.toml", 404, "nothing is at /../Cargo.toml"),
+        ("GET", "/%2e%2e/Cargo.toml", 404, "nothing is at /%2e%2e/Cargo.toml"),
+        ("GET", "/v1/audio/speech", 405, "/v1/audio/speech does not take GET"),
+        ("DELETE", "/v1/models/kokoro", 405, "/v1/models/kokoro does not take DELETE"),
+        ("PUT", "/health", 405, "/health does not take PUT"),
+        ("POST", "/", 405, "/ does not take POST"),
+    ] {
+        let answer = server.ask(request(method, path, "Host: localhost\r\n")).await;
+        assert_eq!(
+            (answer.status(), &answer.json()["error"]["message"]),
+            (status, &json!(message))
+        );
+        assert_eq!(answer.header("allow").is_some(), status == 405, "{method} {path}");
+    }
+}
+
+async fn head(server: &Server, path: &str) -> crate::client::Head {
+    let mut client = Client::connect(server.address).await;
+    client.send(request("HEAD", path, "Host: localhost\r\nConnection: close\r\n")).await;
+    client.bodiless().await
+}
+
+#[tokio::test]
+async fn head_answers_like_get_without_a_body() {
+    let server = Server::start().await;
+    for path in ["/", "/health", "/ready", "/v1/models", "/metrics"] {
+        let length = server.get(path).await.header("content-length").map(str::to_owned);
+        let head = head(&server, path).await;
+        assert_eq!(head.status, 200, "{path}");
+        if path != "/metrics" {
+            assert_eq!(head.header("content-length"), length.as_deref(), "{path}");
+        }
+    }
+    assert_eq!(head(&server, "/v1/audio/speech").await.status, 405);
+}
+
+#[tokio::test]
+async fn the_page_is_served_with_headers_that_keep_others_out() {
+    let server = Server::start().await;
+    let page = server.get("/").await;
+    assert_eq!(
+        (page.status(), page.header("content-type")),
+        (200, Some("text/html; charset=utf-8"))
+    );
+    assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(page.header("cache-control"), Some("no-cache"));
+    let policy = page.header("content-security-policy").expect("a policy");
+    assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{policy}");
+    assert!(!policy.contains("unsafe"), "{policy}");
+    let etag = page.header("etag").expect("a tag");
+    let again = request("GET", "/", &format!("Host: localhost\r\nIf-None-Match: {etag}\r\n"));
+    let again = server.ask(again).await;
+    assert_eq!((again.status(), again.header("etag")), (304, Some(etag)));
+    let index = server.get("/index.html").await;
+    assert_eq!(index.body, page.body);
+    assert_eq!(
+        server.get("/app.js").await.header("content-type"),
+        Some("text/javascript; charset=utf-8")
+    );
+}

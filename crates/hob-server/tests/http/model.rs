@@ -1,0 +1,173 @@
+//! A speech model whose every event is given by the test, while the request waits for it.
+//! It refuses voices as a real one does, and remembers what it was asked.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::stream;
+use hob_core::{
+    Direction, Gender, Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest,
+    SpeechStream, SpeechText, Voice, nearest,
+};
+use tokio::sync::mpsc;
+
+pub(crate) const RATE_HZ: u32 = 24_000;
+
+type Event = Result<SpeechEvent, ModelError>;
+
+/// The test's end of one spoken answer. `closed()` resolves when the server has dropped its end.
+pub(crate) type Mouth = mpsc::Sender<Event>;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Asked {
+    pub(crate) text: String,
+    pub(crate) voice: String,
+    pub(crate) speed: f32,
+    pub(crate) instructions: Option<String>,
+}
+
+pub(crate) struct StagedSpeech {
+    voices: Vec<Voice>,
+    direction: Direction,
+    state: Mutex<ModelState>,
+    staged: Mutex<VecDeque<Result<mpsc::Receiver<Event>, ModelError>>>,
+    asked: Mutex<Vec<Asked>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no test panics while it holds this")
+}
+
+fn voice(id: &str, language: Language, gender: Gender) -> Voice {
+    Voice { id: id.to_owned(), name: id[3..].to_owned(), language, gender }
+}
+
+impl StagedSpeech {
+    pub(crate) fn new() -> StagedSpeech {
+        StagedSpeech {
+            voices: vec![
+                voice("af_heart", Language::AmericanEnglish, Gender::Female),
+                voice("af_nova", Language::AmericanEnglish, Gender::Female),
+                voice("bm_fable", Language::BritishEnglish, Gender::Male),
+                voice("jf_alpha", Language::Japanese, Gender::Female),
+            ],
+            direction: Direction::Ignored,
+            state: Mutex::new(ModelState::Ready),
+            staged: Mutex::default(),
+            asked: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn with_direction(self, direction: Direction) -> StagedSpeech {
+        StagedSpeech { direction, ..self }
+    }
+
+    pub(crate) fn set_state(&self, state: ModelState) {
+        *locked(&self.state) = state;
+    }
+
+    /// The next request gets what is sent into the returned end.
+    pub(crate) fn stage(&self) -> Mouth {
+        let (mouth, ear) = mpsc::channel(1);
+        locked(&self.staged).push_back(Ok(ear));
+        mouth
+    }
+
+    /// The next request is refused.
+    pub(crate) fn stage_refusal(&self, error: ModelError) {
+        locked(&self.staged).push_back(Err(error));
+    }
+
+    /// The next request gets these events, and then the end.
+    pub(crate) fn stage_all(&self, events: impl IntoIterator<Item = Event>) {
+        let events: Vec<Event> = events.into_iter().collect();
+        let (mouth, ear) = mpsc::channel(events.len().max(1));
+        for event in events {
+            mouth.try_send(event).expect("room for every event");
+        }
+        locked(&self.staged).push_back(Ok(ear));
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        locked(&self.asked).clone()
+    }
+
+    fn refuse(&self, voice: &str) -> Result<(), ModelError> {
+        let known = self.voices.iter().find(|known| known.id == voice);
+        match known.map(|known| known.language) {
+            Some(language) if language.is_spoken() => Ok(()),
+            Some(language) => {
+                Err(ModelError::LanguageNotSpoken { voice: voice.to_owned(), language })
+            }
+            None => {
+                let known = self.voices.iter().map(|known| known.id.as_str());
+                Err(ModelError::UnknownVoice {
+                    voice: voice.to_owned(),
+                    near: nearest(voice, known, 3),
+                })
+            }
+        }
+    }
+
+    fn begin(&self, request: SpeechRequest) -> Result<SpeechStream, ModelError> {
+        self.refuse(&request.voice)?;
+        let text = match request.text {
+            SpeechText::Whole(text) => text,
+            SpeechText::Arriving(_) => "(text that is still arriving)".to_owned(),
+        };
+        locked(&self.asked).push(Asked {
+            text,
+            voice: request.voice,
+            speed: request.speed.rate(),
+            instructions: request.instructions,
+        });
+        let ear = locked(&self.staged).pop_front().expect("a staged answer")?;
+        let events = stream::unfold(ear, |mut ear| async { Some((ear.recv().await?, ear)) });
+        Ok(SpeechStream::new(RATE_HZ, events))
+    }
+}
+
+impl SpeechModel for StagedSpeech {
+    fn voices(&self) -> &[Voice] {
+        &self.voices
+    }
+
+    fn state(&self) -> ModelState {
+        locked(&self.state).clone()
+    }
+
+    fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
+        let begun = self.begin(request);
+        async { begun }.boxed()
+    }
+}
+
+/// So many samples of this value.
+pub(crate) fn sound(value: f32, samples: usize) -> Event {
+    Ok(SpeechEvent::Audio(vec![value; samples]))
+}
+
+/// The same samples as `pcm` holds them.
+pub(crate) fn pcm(value: f32, samples: usize) -> Vec<u8> {
+    let sample = (value * 32768.0).round() as i16;
+    sample.to_le_bytes().repeat(samples)
+}
+
+pub(crate) fn worker_lost() -> ModelError {
+    ModelError::WorkerLost { engine: "speech", detail: "killed by signal 9".to_owned() }
+}
+
+pub(crate) fn loading(seconds: u64) -> ModelState {
+    ModelState::Loading { ready_in: Duration::from_secs(seconds) }
+}
+
+pub(crate) fn share(model: &Arc<StagedSpeech>) -> Arc<dyn SpeechModel> {
+    Arc::clone(model) as Arc<dyn SpeechModel>
+}

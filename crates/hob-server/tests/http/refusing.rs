@@ -1,0 +1,300 @@
+//! Every way to be refused: status, envelope, and what a client's retry logic reads.
+//! None of them reaches the model with a place taken, and none says 200.
+
+use std::time::Duration;
+
+use hob_core::{Admission, Direction, ModelError, Roster};
+use hob_server::ServerOptions;
+use serde_json::json;
+
+use crate::client::{Answer, post, post_with, request};
+use crate::model::{StagedSpeech, sound, worker_lost};
+use crate::server::Server;
+
+/// Status, type, param, code, x-should-retry, retry-after.
+type Row = (
+    u16,
+    &'static str,
+    Option<&'static str>,
+    Option<&'static str>,
+    Option<&'static str>,
+    Option<&'static str>,
+);
+
+const INVALID: &str = "invalid_request_error";
+
+fn invalid(param: Option<&'static str>) -> Row {
+    (400, INVALID, param, None, Some("false"), None)
+}
+
+fn check(answer: &Answer, expected: Row, message: &str) {
+    let (status, kind, param, code, should_retry, retry_after) = expected;
+    let error = json!({"message": message, "type": kind, "param": param, "code": code});
+    assert_eq!(answer.json(), json!({ "error": error }));
+    assert_eq!(answer.status(), status, "{message}");
+    assert_eq!(answer.header("x-should-retry"), should_retry, "{message}");
+    assert_eq!(answer.header("retry-after"), retry_after, "{message}");
+}
+
+#[tokio::test]
+async fn requests_that_cannot_be_answered() {
+    let options = ServerOptions { text_chars_max: 20_000, ..ServerOptions::default() };
+    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let empty = "there is nothing to say: the text is empty, or holds only what is not spoken";
+    let long = format!(r#"{{"input":"{}"}}"#, "é".repeat(20_001));
+    let whole = format!(r#"{{"input":"{}","stream":false}}"#, "a".repeat(9_030));
+    let rows: &[(&str, Row, &str)] = &[
+        (r#"{"input":""}"#, invalid(Some("input")), empty),
+        (r#"{"input":" \n\t "}"#, invalid(Some("input")), empty),
+        ("{}", invalid(Some("input")), "'input' is missing"),
+        (
+            "[",
+            invalid(None),
+            "the body is not valid JSON: EOF while parsing a list at line 1 column 1",
+        ),
+        (&long, invalid(Some("input")), "the text has 20001 characters and the limit is 20000"),
+        (
+            r#"{"input":"Hi","model":"kokoto"}"#,
+            (404, INVALID, Some("model"), Some("model_not_found"), Some("false"), None),
+            "no model is called 'kokoto'; the nearest are kokoro",
+        ),
+        (
+            r#"{"input":"Hi","voice":"af_haert"}"#,
+            invalid(Some("voice")),
+            "no voice is called 'af_haert'; the nearest are af_heart",
+        ),
+        (
+            r#"{"input":"Hi","voice":"jf_alpha"}"#,
+            invalid(Some("voice")),
+            "voice 'jf_alpha' speaks Japanese, which hob cannot read aloud yet; English voices begin with 'a' or 'b'",
+        ),
+        (
+            r#"{"input":"Hi","voice":"fable","language":"fr"}"#,
+            invalid(Some("language")),
+            "'language' does not fit voice 'bm_fable', which speaks British English (en-GB)",
+        ),
+        (
+            r#"{"input":"Hi","response_format":"midi"}"#,
+            invalid(Some("response_format")),
+            "'response_format' must be one of mp3, wav, pcm, opus, flac, aac, and is 'midi'",
+        ),
+        (
+            r#"{"input":"Hi","speed":5}"#,
+            invalid(Some("speed")),
+            "'speed' must be from 0.25 to 4, and is 5",
+        ),
+        (
+            &whole,
+            invalid(Some("stream")),
+            "'stream' is false, the whole answer would be about 602 s of sound, and the limit is \
+             600 s; leave 'stream' out or send less text",
+        ),
+    ];
+    for (body, expected, message) in rows {
+        check(&server.post_speech(body).await, *expected, message);
+    }
+    assert_eq!(server.model.asked(), [], "nothing reached the model");
+    assert_eq!(server.admission.in_flight(), 0);
+}
+
+#[tokio::test]
+async fn models_that_refuse_or_fail_before_the_first_sound() {
+    let seconds = Duration::from_secs;
+    let server = Server::start().await;
+    let server_error = |status, code, should_retry, retry_after| -> Row {
+        (status, "server_error", None, code, should_retry, retry_after)
+    };
+    let rows: [(ModelError, Row); 9] = [
+        (ModelError::EmptyText, invalid(Some("input"))),
+        (ModelError::TextTooLong { chars: 9, chars_max: 8 }, invalid(Some("input"))),
+        (ModelError::MissingField { field: "instructions" }, invalid(Some("instructions"))),
+        (
+            ModelError::InvalidField { field: "voice", reason: "is a blend".to_owned() },
+            invalid(Some("voice")),
+        ),
+        (
+            ModelError::Busy { retry_after: seconds(7) },
+            server_error(503, Some("queue_full"), Some("true"), Some("7")),
+        ),
+        (
+            ModelError::Loading { retry_after: Duration::from_millis(1200) },
+            server_error(503, Some("model_loading"), Some("true"), Some("2")),
+        ),
+        (
+            ModelError::NotBuilt { engine: "rten" },
+            server_error(501, Some("not_built"), Some("false"), None),
+        ),
+        (worker_lost(), server_error(503, Some("worker_lost"), Some("true"), Some("1"))),
+        (
+            ModelError::EngineFailed { engine: "rten", detail: "no memory".to_owned() },
+            server_error(500, None, None, None),
+        ),
+    ];
+    for (error, expected) in rows {
+        let message = error.to_string();
+        server.model.stage_refusal(error.clone());
+        check(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, &message);
+        // The same failure in the place of the first sound is no different for the client.
+        server.model.stage_all([Err(error)]);
+        check(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, &message);
+    }
+    assert_eq!(server.admission.in_flight(), 0);
+}
+
+#[tokio::test]
+async fn an_answer_without_any_sound_is_no_answer() {
+    let server = Server::start().await;
+    server.model.stage_all([sound(0.0, 0)]);
+    let answer = server.post_speech(r#"{"input":"🙂","response_format":"wav"}"#).await;
+    assert_eq!((answer.status(), answer.json()["error"]["param"].clone()), (400, json!("input")));
+}
+
+#[tokio::test]
+async fn a_model_that_needs_instructions_is_not_asked_without() {
+    let model = StagedSpeech::new().with_direction(Direction::Required);
+    let server = Server::start_with(model, ServerOptions::default()).await;
+    let answer = server.post_speech(r#"{"input":"Hi","instructions":" "}"#).await;
+    let message = "this model needs 'instructions' and the request has none";
+    check(&answer, invalid(Some("instructions")), message);
+    assert_eq!(server.model.asked(), []);
+}
+
+#[tokio::test]
+async fn a_model_that_says_nothing_is_not_waited_for_forever() {
+    let sound_time_max = Duration::from_millis(50);
+    let options = ServerOptions { sound_time_max, ..ServerOptions::default() };
+    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let mouth = server.model.stage();
+    let answer = server.post_speech(r#"{"input":"Hi"}"#).await;
+    let expected = (504, "server_error", None, Some("timeout"), None, None);
+    check(&answer, expected, "the model made no sound for 0 s");
+    assert!(mouth.is_closed(), "its work was stopped");
+}
+
+#[tokio::test]
+async fn when_the_places_are_taken_the_next_hears_how_long() {
+    let server = Server::start().await;
+    let body = format!(r#"{{"input":"{}","response_format":"pcm"}}"#, "a".repeat(300));
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mouth = server.model.stage();
+        let mut client = server.client().await;
+        client.speak(&body).await;
+        mouth.send(sound(0.1, 24_000)).await.expect("a listener");
+        assert_eq!(client.head().await.status, 200);
+        held.push((mouth, client));
+    }
+    // 300 characters are 20 s of sound; one second of each was made; half a second of work for each.
+    let expected = (503, "server_error", None, Some("queue_full"), Some("true"), Some("19"));
+    check(&server.post_speech(&body).await, expected, "the model is busy; try again in 19 s");
+    let (mouth, mut client) = held.pop().expect("a held place");
+    drop(mouth);
+    client.chunks().await;
+    server.model.stage_all([sound(0.1, 100)]);
+    assert_eq!(server.post_speech(&body).await.status(), 200, "a place is free again");
+}
+
+#[tokio::test]
+async fn a_hob_without_models_says_so() {
+    let model = std::sync::Arc::new(StagedSpeech::new());
+    let server = Server::start_roster(
+        Roster::default(),
+        ServerOptions::default(),
+        model,
+        Admission::new(1, 1.0),
+    )
+    .await;
+    let message = "this hob has no speech model; get one with `hob pull`";
+    let expected = (503, "server_error", None, Some("no_target"), Some("false"), None);
+    check(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, message);
+    check(&server.get("/v1/audio/voices").await, expected, message);
+    assert_eq!(server.get("/ready").await.status(), 503);
+    assert_eq!(server.get("/v1/models").await.json(), json!({"object": "list", "data": []}));
+}
+
+#[tokio::test]
+async fn a_default_that_is_not_there_is_named() {
+    let options =
+        ServerOptions { default_speech: Some("other".to_owned()), ..ServerOptions::default() };
+    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let expected = (404, INVALID, Some("model"), Some("model_not_found"), Some("false"), None);
+    check(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, "no model is called 'other'");
+}
+
+#[tokio::test]
+async fn bodies_that_are_not_json() {
+    let server = Server::start().await;
+    let path = "/v1/audio/speech";
+    let form = post_with(path, "Content-Type: Application/X-www-form-urlencoded\r\n", "input=Hi");
+    check(
+        &server.ask(form).await,
+        (415, INVALID, None, None, Some("false"), None),
+        "the body must be application/json, and is 'application/x-www-form-urlencoded'",
+    );
+    check(
+        &server.post_speech(b"{\"input\":\"\xff\"}").await,
+        invalid(None),
+        "the body is not valid UTF-8: byte 10 begins no character",
+    );
+    for content_type in ["", "Content-Type: application/json; charset=utf-8\r\n"] {
+        server.model.stage_all([sound(0.1, 100)]);
+        let answer = server.ask(post_with(path, content_type, r#"{"input":"Hi"}"#)).await;
+        assert_eq!(answer.status(), 200, "{content_type}");
+    }
+}
+
+const TOO_LARGE: Row = (413, INVALID, None, None, Some("false"), None);
+const TOO_LARGE_MESSAGE: &str = "the body is larger than the limit of 4194304 bytes";
+
+#[tokio::test]
+async fn ten_megabytes_are_refused_before_they_are_read() {
+    let server = Server::start().await;
+    let body = format!(r#"{{"input":"{}"}}"#, "a".repeat(10 << 20));
+    check(&server.post_speech(&body).await, TOO_LARGE, TOO_LARGE_MESSAGE);
+    // Announced, and never sent.
+    let announced = "Host: localhost\r\nContent-Length: 99999999999\r\n";
+    let announced = request("POST", "/v1/audio/speech", announced);
+    check(&server.ask(announced).await, TOO_LARGE, TOO_LARGE_MESSAGE);
+}
+
+#[tokio::test]
+async fn a_large_body_of_unknown_length_is_cut_off() {
+    let server = Server::start().await;
+    let mut client = server.client().await;
+    let headers = "Host: localhost\r\nTransfer-Encoding: chunked\r\n";
+    client.send(request("POST", "/v1/audio/speech", headers)).await;
+    for _ in 0..5 {
+        client.send(format!("{:x}\r\n{}\r\n", 1 << 20, "a".repeat(1 << 20))).await;
+    }
+    check(&client.answer().await, TOO_LARGE, TOO_LARGE_MESSAGE);
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let read_time_max = Duration::from_millis(50);
+    let options = ServerOptions { read_time_max, ..ServerOptions::default() };
+    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let mut client = server.client().await;
+    let request = post("/v1/audio/speech", r#"{"input":"Hi"}"#);
+    client.send(&request[..request.len() - 2]).await;
+    let expected = (408, INVALID, None, None, None, None);
+    check(&client.answer().await, expected, "the body did not arrive within 0 s");
+}
+
+#[tokio::test]
+async fn headers_that_do_not_come_end_the_connection() {
+    let read_time_max = Duration::from_millis(50);
+    let options = ServerOptions { read_time_max, ..ServerOptions::default() };
+    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let mut client = server.client().await;
+    client.send("GET /health HTTP/1.1\r\nHost: loc").await;
+    assert!(client.rest().await.is_err(), "a reset, and no answer");
+}
+
+#[tokio::test]
+async fn a_chunk_that_is_none_is_refused() {
+    let server = Server::start().await;
+    let headers = "Host: localhost\r\nTransfer-Encoding: chunked\r\n";
+    let broken = request("POST", "/v1/audio/speech", headers) + "zz\r\n";
+    check(&server.ask(broken).await, invalid(None), "the body broke off");
+}

@@ -1,0 +1,87 @@
+//! A running server with one staged model, on a port of its own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hob_core::{Admission, Roster, SpeechTarget};
+use hob_server::{ServerOptions, serve};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use crate::client::{Answer, Client, get, no_hang, post};
+use crate::model::{StagedSpeech, share};
+
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) model: Arc<StagedSpeech>,
+    pub(crate) admission: Admission,
+    stop: Option<oneshot::Sender<()>>,
+    running: JoinSet<std::io::Result<()>>,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Server {
+        Server::start_with(StagedSpeech::new(), ServerOptions::default()).await
+    }
+
+    pub(crate) async fn start_with(model: StagedSpeech, options: ServerOptions) -> Server {
+        let model = Arc::new(model);
+        let admission = Admission::new(2, 0.5);
+        let mut roster = Roster::default();
+        roster.add_speech(SpeechTarget {
+            name: "kokoro".to_owned(),
+            model: share(&model),
+            admission: admission.clone(),
+        });
+        roster.add_alias("narrator", "kokoro");
+        Server::start_roster(roster, options, model, admission).await
+    }
+
+    pub(crate) async fn start_roster(
+        roster: Roster,
+        options: ServerOptions,
+        model: Arc<StagedSpeech>,
+        admission: Admission,
+    ) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let mut running = JoinSet::new();
+        running.spawn(serve(listener, roster, options, async move {
+            // An error means that the test is over, which is a reason to stop too.
+            stopped.await.unwrap_or_default();
+        }));
+        Server { address, model, admission, stop: Some(stop), running }
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(self.address).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.ask(get(path)).await
+    }
+
+    pub(crate) async fn post_speech(&self, json: impl AsRef<[u8]>) -> Answer {
+        self.ask(post("/v1/audio/speech", json)).await
+    }
+
+    /// One request on a connection of its own.
+    pub(crate) async fn ask(&self, request: impl AsRef<[u8]>) -> Answer {
+        let mut client = self.client().await;
+        client.send(request).await;
+        client.answer().await
+    }
+
+    pub(crate) fn ask_to_stop(&mut self) {
+        let stop = self.stop.take().expect("asked once");
+        stop.send(()).expect("a running server");
+    }
+
+    /// Resolves when the server has stopped.
+    pub(crate) async fn stopped(&mut self) {
+        let ended = no_hang(self.running.join_next()).await.expect("a server");
+        ended.expect("no panic").expect("no error");
+    }
+}

@@ -1,0 +1,390 @@
+//! Answers: their bytes, their headers, when they come, and how they end.
+
+use std::sync::{Arc, Mutex};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hob_core::{Direction, ModelError, SpeechEvent};
+use hob_server::ServerOptions;
+use serde_json::{Value, json};
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::client::{no_hang, post};
+use crate::model::{Asked, StagedSpeech, pcm, sound, worker_lost};
+use crate::server::Server;
+
+const PCM: &str = r#"{"model":"kokoro","input":"Hello.","voice":"nova","response_format":"pcm"}"#;
+
+#[tokio::test]
+async fn sound_leaves_as_it_comes_and_nothing_before_it() {
+    let server = Server::start().await;
+    let mouth = server.model.stage();
+    let mut client = server.client().await;
+    client.speak(PCM).await;
+    // A window of nothing and a timing are no sound yet: 200 must wait for the next one.
+    mouth.send(sound(0.0, 0)).await.expect("a listener");
+    mouth.send(Ok(SpeechEvent::Words(Vec::new()))).await.expect("a listener");
+    mouth.send(sound(0.5, 2400)).await.expect("a listener");
+    let head = client.head().await;
+    assert_eq!(head.status, 200);
+    for (name, value) in [
+        ("content-type", "audio/pcm"),
+        ("transfer-encoding", "chunked"),
+        ("cache-control", "no-cache"),
+        ("x-accel-buffering", "no"),
+        ("x-hob-voice", "af_nova"),
+        ("x-hob-target", "kokoro"),
+    ] {
+        assert_eq!(head.header(name), Some(value), "{name}");
+    }
+    assert!(head.header("x-hob-ttfa-ms").is_some_and(|ms| ms.parse::<u64>().is_ok()), "{head:?}");
+    assert!(head.header("x-request-id").is_some_and(|id| id.starts_with("hob-")), "{head:?}");
+    assert_eq!(head.header("x-hob-ignored"), None);
+    assert_eq!(client.chunk().await.expect("a chunk"), Some(pcm(0.5, 2400)));
+    mouth.send(sound(-0.25, 100)).await.expect("a listener");
+    assert_eq!(client.chunk().await.expect("a chunk"), Some(pcm(-0.25, 100)));
+    drop(mouth);
+    assert_eq!(client.chunk().await.expect("a clean end"), None);
+    assert_eq!(server.admission.in_flight(), 0);
+}
+
+#[tokio::test]
+async fn one_connection_carries_one_answer_after_another() {
+    let server = Server::start().await;
+    let mut client = server.client().await;
+    for value in [0.25, 0.5] {
+        server.model.stage_all([sound(value, 30_000)]);
+        client.speak(PCM).await;
+        assert_eq!(client.answer().await.body, pcm(value, 30_000));
+    }
+}
+
+#[tokio::test]
+async fn two_clients_get_each_their_own() {
+    let server = Server::start().await;
+    let mut clients = Vec::new();
+    for value in [0.25, 0.5] {
+        let mouth = server.model.stage();
+        let mut client = server.client().await;
+        client.speak(PCM).await;
+        mouth.send(sound(value, 1000)).await.expect("a listener");
+        client.head().await;
+        clients.push((mouth, client, value));
+    }
+    for (mouth, _, value) in &clients {
+        mouth.send(sound(-value, 1000)).await.expect("a listener");
+    }
+    for (mouth, mut client, value) in clients {
+        drop(mouth);
+        assert_eq!(client.chunks().await, [pcm(value, 1000), pcm(-value, 1000)].concat());
+    }
+}
+
+#[tokio::test]
+async fn every_format_has_its_type_and_its_first_bytes() {
+    let server = Server::start().await;
+    for (format, content_type, magic) in [
+        ("mp3", "audio/mpeg", &b"\xff"[..]),
+        ("wav", "audio/wav", b"RIFF\xff\xff\xff\xff"),
+        ("flac", "audio/flac", b"fLaC"),
+        ("opus", "audio/ogg", b"OggS"),
+        ("aac", "audio/aac", b"\xff"),
+    ] {
+        server.model.stage_all([sound(0.1, 24_000), sound(0.2, 24_000)]);
+        let body = format!(r#"{{"input":"Hello.","response_format":"{format}"}}"#);
+        let answer = server.post_speech(&body).await;
+        assert_eq!(answer.header("content-type"), Some(content_type));
+        assert!(answer.body.starts_with(magic), "{format}: {:?}", &answer.body[..8]);
+        assert!(answer.body.len() > 100, "{format}");
+    }
+}
+
+#[tokio::test]
+async fn a_whole_file_has_its_length_and_exact_sizes() {
+    let server = Server::start().await;
+    server.model.stage_all([sound(0.5, 1000), sound(0.25, 500)]);
+    let answer =
+        server.post_speech(r#"{"input":"Hello.","response_format":"wav","stream":false}"#).await;
+    assert_eq!(answer.header("content-length"), Some("3044"));
+    assert_eq!(answer.header("transfer-encoding"), None);
+    assert_eq!(answer.body[4..8], 3036u32.to_le_bytes());
+    assert_eq!(answer.body[40..44], 3000u32.to_le_bytes());
+    assert_eq!(answer.body[44..], [pcm(0.5, 1000), pcm(0.25, 500)].concat());
+}
+
+#[tokio::test]
+async fn a_whole_file_that_fails_late_is_still_refused() {
+    let server = Server::start().await;
+    server.model.stage_all([sound(0.5, 1000), Err(worker_lost())]);
+    let answer = server.post_speech(r#"{"input":"Hello.","stream":false}"#).await;
+    assert_eq!(
+        (answer.status(), answer.json()["error"]["code"].clone()),
+        (503, json!("worker_lost"))
+    );
+}
+
+/// The data of each event, decoded.
+fn events(body: &[u8]) -> Vec<Value> {
+    let text = str::from_utf8(body).expect("text");
+    let datas = text.split_terminator("\n\n").map(|event| event.strip_prefix("data: "));
+    datas.map(|data| serde_json::from_str(data.expect("data")).expect("JSON")).collect()
+}
+
+#[tokio::test]
+async fn events_carry_the_file_and_then_what_it_took() {
+    let server = Server::start().await;
+    server.model.stage_all([sound(0.5, 24_000), sound(0.25, 1200)]);
+    let body = r#"{"input":"Grüße.","response_format":"pcm","stream_format":"sse"}"#;
+    let answer = server.post_speech(body).await;
+    assert_eq!(answer.header("content-type"), Some("text/event-stream; charset=utf-8"));
+    let mut events = events(&answer.body);
+    let done = events.pop().expect("a last event");
+    let usage = json!({"input_tokens": 6, "output_tokens": 21, "total_tokens": 27});
+    assert_eq!(done, json!({"type": "speech.audio.done", "usage": usage}));
+    let mut file = Vec::new();
+    for event in events {
+        assert_eq!(event["type"], "speech.audio.delta");
+        file.extend(STANDARD.decode(event["audio"].as_str().expect("a string")).expect("base64"));
+    }
+    assert_eq!(file, [pcm(0.5, 24_000), pcm(0.25, 1200)].concat());
+}
+
+#[tokio::test]
+async fn an_event_says_that_the_answer_failed() {
+    let server = Server::start().await;
+    server.model.stage_all([sound(0.5, 100), Err(worker_lost())]);
+    let body = r#"{"input":"Hi.","response_format":"pcm","stream_format":"sse"}"#;
+    let events = events(&server.post_speech(body).await.body);
+    let error = json!({
+        "message": "the speech worker ended unexpectedly: killed by signal 9",
+        "type": "server_error",
+        "param": null,
+        "code": "worker_lost",
+    });
+    assert_eq!(events[1..], [json!({"type": "error", "error": error})]);
+}
+
+#[tokio::test]
+async fn a_failure_after_the_start_is_no_clean_end() {
+    let server = Server::start().await;
+    let mouth = server.model.stage();
+    let mut client = server.client().await;
+    client.speak(PCM).await;
+    for value in [0.1, 0.2] {
+        mouth.send(sound(value, 100)).await.expect("a listener");
+    }
+    assert_eq!(client.head().await.status, 200);
+    assert_eq!(client.chunk().await.expect("a chunk"), Some(pcm(0.1, 100)));
+    assert_eq!(client.chunk().await.expect("a chunk"), Some(pcm(0.2, 100)));
+    mouth.send(Err(worker_lost())).await.expect("a listener");
+    let end = client.chunk().await;
+    assert!(end.is_err(), "{end:?}");
+    no_hang(mouth.closed()).await;
+    assert_eq!(server.admission.in_flight(), 0);
+}
+
+/// Proxies speak HTTP/1.0 by default, where the end of the connection is the end of the answer.
+#[tokio::test]
+async fn a_failure_is_seen_over_http_1_0_too() {
+    let server = Server::start().await;
+    let mouth = server.model.stage();
+    let mut client = server.client().await;
+    let request = post("/v1/audio/speech", PCM);
+    let request = String::from_utf8(request).expect("text").replace("HTTP/1.1", "HTTP/1.0");
+    client.send(request).await;
+    mouth.send(sound(0.1, 100)).await.expect("a listener");
+    assert_eq!(client.head().await.status, 200);
+    mouth.send(Err(worker_lost())).await.expect("a listener");
+    let rest = client.rest().await;
+    assert_eq!(rest.expect_err("a reset").kind(), std::io::ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn samples_that_are_no_numbers_fail_the_answer() {
+    let server = Server::start().await;
+    server.model.stage_all([sound(f32::NAN, 10)]);
+    let answer = server.post_speech(PCM).await;
+    assert_eq!(answer.status(), 500);
+    assert_eq!(answer.json()["error"]["message"], "sample 0 is not a finite number");
+}
+
+#[tokio::test]
+async fn a_client_that_left_is_not_spoken_to() {
+    let server = Server::start().await;
+    // Before the first sound, in the middle, and while it reads nothing.
+    let mouth = server.model.stage();
+    let mut client = server.client().await;
+    client.speak(PCM).await;
+    while server.model.asked().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    drop(client);
+    no_hang(mouth.closed()).await;
+
+    let mouth = server.model.stage();
+    let mut client = server.client().await;
+    client.speak(PCM).await;
+    mouth.send(sound(0.1, 100)).await.expect("a listener");
+    client.head().await;
+    drop(client);
+    no_hang(mouth.closed()).await;
+    while server.admission.in_flight() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.admission.backlog_s(), 0.0);
+    let metrics = server.get("/metrics").await;
+    let line = r#"hob_speech_answers_total{model="kokoro",outcome="abandoned"} 2"#;
+    assert!(metrics.text().contains(line), "{}", metrics.text());
+}
+
+#[tokio::test]
+async fn five_hundred_clients_that_leave_leave_nothing_behind() {
+    let server = Server::start().await;
+    for turn in 0..500 {
+        let request = post("/v1/audio/speech", PCM);
+        let mut client = server.client().await;
+        if turn % 5 == 0 {
+            client.send(&request[..turn * request.len() / 500]).await;
+            continue;
+        }
+        let mouth = server.model.stage();
+        client.send(request).await;
+        // How far the answer comes: asked for, begun, under way, or with a window unread.
+        if turn % 5 > 1 {
+            mouth.send(sound(0.1, 100)).await.expect("a listener");
+            client.head().await;
+        } else {
+            while server.model.asked().len() < turn - turn / 5 {
+                tokio::task::yield_now().await;
+            }
+        }
+        if turn % 5 > 2 {
+            client.chunk().await.expect("a chunk");
+        }
+        if turn % 5 > 3 {
+            mouth.send(sound(0.1, 100_000)).await.expect("a listener");
+        }
+        drop(client);
+        no_hang(mouth.closed()).await;
+    }
+    while server.admission.in_flight() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.admission.backlog_s(), 0.0);
+}
+
+#[tokio::test]
+async fn a_reader_that_takes_nothing_holds_the_model_back_and_is_let_go() {
+    let stall_time_max = std::time::Duration::from_millis(200);
+    let options = ServerOptions { stall_time_max, ..ServerOptions::default() };
+    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let mouth = server.model.stage();
+    let mut client = server.client().await;
+    client.speak(PCM).await;
+    let mut windows = 0;
+    while no_hang(mouth.send(sound(0.1, 240_000))).await.is_ok() {
+        windows += 1;
+    }
+    // Sockets hold some megabytes; a server that kept what is not read would take all of these.
+    assert!(windows < 200, "{windows} windows of 480 kB were taken");
+    assert_eq!(server.admission.in_flight(), 0);
+}
+
+#[tokio::test]
+async fn the_model_gets_what_was_asked() {
+    let server = Server::start().await;
+    let rows = [
+        (r#"{"input":"Hi"}"#, "af_heart", 1.0),
+        (r#"{"input":"Hi","model":"narrator","voice":"bm_fable","speed":1.5}"#, "bm_fable", 1.5),
+        (r#"{"input":"Hi","model":"tts-1-hd","voice":{"id":"fable"}}"#, "bm_fable", 1.0),
+        (
+            r#"{"input":"Hi","model":"gpt-4o-mini-tts","lang_code":"b","voice":"fable"}"#,
+            "bm_fable",
+            1.0,
+        ),
+    ];
+    let mut expected = Vec::new();
+    for (body, voice, speed) in rows {
+        server.model.stage_all([sound(0.1, 100)]);
+        assert_eq!(server.post_speech(body).await.status(), 200, "{body}");
+        expected.push(Asked {
+            text: "Hi".to_owned(),
+            voice: voice.to_owned(),
+            speed,
+            instructions: None,
+        });
+    }
+    assert_eq!(server.model.asked(), expected);
+}
+
+#[tokio::test]
+async fn what_has_no_effect_is_named() {
+    let server = Server::start().await;
+    server.model.stage_all([sound(0.1, 100)]);
+    let body = r#"{"input":"Hi","instructions":"softly","user":"me","return_timestamps":true}"#;
+    let answer = server.post_speech(body).await;
+    assert_eq!(answer.header("x-hob-ignored"), Some("return_timestamps,user,instructions"));
+}
+
+#[tokio::test]
+async fn instructions_reach_a_model_that_takes_them() {
+    for direction in [Direction::Taken, Direction::Required] {
+        let model = StagedSpeech::new().with_direction(direction);
+        let server = Server::start_with(model, ServerOptions::default()).await;
+        server.model.stage_all([sound(0.1, 100)]);
+        let answer = server.post_speech(r#"{"input":"Hi","instructions":"softly"}"#).await;
+        assert_eq!(answer.header("x-hob-ignored"), None);
+        assert_eq!(server.model.asked()[0].instructions.as_deref(), Some("softly"));
+    }
+}
+
+#[tokio::test]
+async fn volume_is_what_was_asked() {
+    let server = Server::start().await;
+    server.model.stage_all([sound(0.25, 100)]);
+    let body = r#"{"input":"Hi","response_format":"pcm","volume_multiplier":2}"#;
+    assert_eq!(server.post_speech(body).await.body, pcm(0.5, 100));
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("a log").extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Log;
+
+    fn make_writer(&'a self) -> Log {
+        self.clone()
+    }
+}
+
+#[tokio::test]
+async fn requests_are_logged_and_texts_are_not() {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(log.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let server = Server::start().await;
+    server.model.stage_all([sound(0.1, 100)]);
+    server.model.stage_refusal(ModelError::EmptyText);
+    let body = r#"{"input":"xyzzy-secret","instructions":"xyzzy-secret","response_format":"pcm"}"#;
+    assert_eq!(server.post_speech(body).await.status(), 200);
+    assert_eq!(server.post_speech(body).await.status(), 400);
+    assert_eq!(server.post_speech(r#"{"input":["xyzzy-secret"]}"#).await.status(), 400);
+    let log = String::from_utf8(log.0.lock().expect("a log").clone()).expect("text");
+    assert!(log.contains("audio/speech") && log.contains("status=400"), "{log}");
+    assert!(!log.contains("xyzzy"), "{log}");
+}

@@ -1,0 +1,69 @@
+//! The end: running answers are finished, new ones are not begun, and nobody holds the server up.
+
+use std::time::Duration;
+
+use hob_server::ServerOptions;
+use tokio::net::TcpStream;
+
+use crate::client::{get, no_hang};
+use crate::model::{StagedSpeech, pcm, sound};
+use crate::server::Server;
+
+const PCM: &str = r#"{"input":"Hello.","response_format":"pcm"}"#;
+
+#[tokio::test]
+async fn a_running_answer_is_finished_and_no_new_one_is_begun() {
+    let mut server = Server::start().await;
+    let mouth = server.model.stage();
+    let mut idle = server.client().await;
+    idle.send(get("/health")).await;
+    assert_eq!(idle.answer().await.status(), 200);
+    let mut client = server.client().await;
+    client.speak(PCM).await;
+    mouth.send(sound(0.1, 100)).await.expect("a listener");
+    client.head().await;
+    server.ask_to_stop();
+    assert_eq!(idle.rest().await.expect("a clean end"), b"", "idle connections are closed");
+    let refused = TcpStream::connect(server.address).await;
+    assert!(refused.is_err(), "the port is closed");
+    mouth.send(sound(0.2, 100)).await.expect("a listener");
+    drop(mouth);
+    assert_eq!(client.chunks().await, [pcm(0.1, 100), pcm(0.2, 100)].concat());
+    server.stopped().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_takes_too_long_is_cut_off_where_its_client_sees_it() {
+    let drain_time_max = Duration::from_millis(50);
+    let options = ServerOptions { drain_time_max, ..ServerOptions::default() };
+    let mut server = Server::start_with(StagedSpeech::new(), options).await;
+    let mouth = server.model.stage();
+    let mut client = server.client().await;
+    client.speak(PCM).await;
+    mouth.send(sound(0.1, 100)).await.expect("a listener");
+    client.head().await;
+    client.chunk().await.expect("a chunk");
+    server.ask_to_stop();
+    server.stopped().await;
+    no_hang(mouth.closed()).await;
+    let end = client.chunk().await;
+    assert!(end.is_err(), "{end:?}");
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_for_a_place() {
+    let options = ServerOptions { connections_max: 1, ..ServerOptions::default() };
+    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let mouth = server.model.stage();
+    let mut first = server.client().await;
+    first.speak(PCM).await;
+    mouth.send(sound(0.1, 100)).await.expect("a listener");
+    first.head().await;
+    let mut second = server.client().await;
+    second.send(get("/health")).await;
+    // Only the end of the first can let the second in.
+    let mut answer = Box::pin(second.answer());
+    assert!(futures::poll!(&mut answer).is_pending());
+    drop((first, mouth));
+    assert_eq!(answer.await.status(), 200);
+}

@@ -1,0 +1,46 @@
+//! The symbols that the speech model knows: misaki's phonemes, stress marks and punctuation.
+//! Whatever is not among them must be mapped or dropped before the model sees it.
+
+/// All 114 symbols, in the order of the model's vocabulary. One character is one token.
+pub const ALPHABET: &str = concat!(
+    ";:,.!?—…\"()“” \u{303}ʣʥʦʨᵝꭧAIOQSTWYᵊ",
+    "abcdefhijklmnopqrstuvwxyzɑɐɒæβɔɕçɖðʤəɚɛɜɟɡɥɨɪʝɯɰŋɳɲɴøɸθœɹɾɻʁɽʂʃʈʧʊʋʌɣɤχʎʒʔ",
+    "ˈˌːʰʲ↓→↗↘ᵻ",
+);
+
+/// The longest unit that the model takes, in symbols.
+pub const UNIT_PHONEMES_MAX: usize = 510;
+
+pub fn is_phoneme(symbol: char) -> bool {
+    ALPHABET.contains(symbol)
+}
+
+/// Symbols that carry no sound of their own: what is left without them is what is heard.
+pub(crate) fn is_silent(symbol: char) -> bool {
+    matches!(symbol, ' ' | 'ˈ' | 'ˌ' | 'ː' | '↓' | '→' | '↗' | '↘') || is_punctuation(symbol)
+}
+
+pub(crate) fn is_punctuation(symbol: char) -> bool {
+    matches!(symbol, ';' | ':' | ',' | '.' | '!' | '?' | '—' | '…' | '"' | '(' | ')' | '“' | '”')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn there_are_114_different_symbols() {
+        assert_eq!(ALPHABET.chars().count(), 114);
+        assert_eq!(ALPHABET.chars().collect::<BTreeSet<_>>().len(), 114);
+    }
+
+    #[test]
+    fn look_alikes_are_told_apart() {
+        assert!(is_phoneme('ɡ'), "the phonetic g is in");
+        for outside in ['g', '❓', '\'', '-', '1', 'N', 'é'] {
+            assert!(!is_phoneme(outside), "{outside} is not in");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! PCM → bytes: one encoder for the whole of a response, six formats behind one small trait.
+//! No clock, no socket and no flushing policy: bytes are handed out as soon as a format allows.
+
+mod aac;
+mod flac;
+mod format;
+mod frames;
+mod mp3;
+mod opus;
+mod pcm;
+mod wav;
+
+pub use format::{AudioFormat, UnknownFormat};
+
+/// What is known about the length of a response before its first sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// A stream: headers say "unknown", and every byte leaves as early as it can.
+    Unknown,
+    /// Exactly this many samples: headers are exact, and giving more or fewer is an error.
+    Samples(u64),
+}
+
+/// Why audio could not be encoded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EncodeError {
+    #[error("{format} cannot carry {sample_rate_hz} Hz; it takes {}", rates(accepted))]
+    UnsupportedRate { format: AudioFormat, sample_rate_hz: u32, accepted: &'static [u32] },
+    #[error(
+        "a wav file holds at most {samples_max} samples and this one has {samples}; ask for flac, or for a stream"
+    )]
+    TooLongForWav { samples: u64, samples_max: u64 },
+    #[error(
+        "{format} is not built into this hob: build it with `--features {feature}`, or ask for mp3 or opus"
+    )]
+    NotBuilt { format: AudioFormat, feature: &'static str },
+    /// The synthesiser produced a value that is not a number or infinite. It is never made silence.
+    #[error("sample {index} is not a finite number")]
+    NotFinite { index: u64 },
+    #[error("the headers promise {promised} samples and {given} were given")]
+    WrongLength { promised: u64, given: u64 },
+    #[error("the {format} encoder failed: {detail}")]
+    Codec { format: AudioFormat, detail: String },
+}
+
+fn rates(accepted: &[u32]) -> String {
+    accepted.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A format's own part. Samples arrive clipped to −1..=1, in pieces of any size, and what a piece
+/// completes is appended to `out`; where the pieces are cut must not show in the bytes.
+trait Codec: Send {
+    fn header(&mut self, _out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        Ok(())
+    }
+    fn encode(&mut self, samples: &[f32], out: &mut Vec<u8>) -> Result<(), EncodeError>;
+    fn finish(self: Box<Self>, out: &mut Vec<u8>) -> Result<(), EncodeError>;
+}
+
+/// Turns the mono PCM of one response into the bytes of one file.
+pub struct Encoder {
+    codec: Box<dyn Codec>,
+    length: Length,
+    samples_taken: u64,
+    header_written: bool,
+}
+
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Encoder")
+            .field("length", &self.length)
+            .field("samples_taken", &self.samples_taken)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Encoder {
+    /// Refuses here, before any byte is sent, whatever the format cannot do.
+    pub fn new(
+        format: AudioFormat,
+        sample_rate_hz: u32,
+        length: Length,
+    ) -> Result<Self, EncodeError> {
+        let accepted = format.sample_rates_hz();
+        if !accepted.contains(&sample_rate_hz) {
+            return Err(EncodeError::UnsupportedRate { format, sample_rate_hz, accepted });
+        }
+        let codec = start(format, sample_rate_hz, length)?;
+        Ok(Self { codec, length, samples_taken: 0, header_written: false })
+    }
+
+    /// Takes mono samples, −1..=1 (what is outside is clipped), and returns the bytes that are ready,
+    /// which may be none. The header comes with the first call, unless it can only be exact at the
+    /// end (flac of a known length): then everything comes from [`Encoder::finish`].
+    pub fn encode(&mut self, samples: &[f32]) -> Result<Vec<u8>, EncodeError> {
+        let clipped = self.clip(samples)?;
+        self.count(samples.len())?;
+        let mut out = Vec::new();
+        self.write_header(&mut out)?;
+        self.codec.encode(&clipped, &mut out)?;
+        Ok(out)
+    }
+
+    /// The rest, to the last sample.
+    pub fn finish(mut self) -> Result<Vec<u8>, EncodeError> {
+        if let Length::Samples(promised) = self.length
+            && promised != self.samples_taken
+        {
+            return Err(EncodeError::WrongLength { promised, given: self.samples_taken });
+        }
+        let mut out = Vec::new();
+        self.write_header(&mut out)?;
+        self.codec.finish(&mut out)?;
+        Ok(out)
+    }
+
+    fn clip(&self, samples: &[f32]) -> Result<Vec<f32>, EncodeError> {
+        match samples.iter().position(|sample| !sample.is_finite()) {
+            Some(at) => Err(EncodeError::NotFinite { index: self.samples_taken + at as u64 }),
+            None => Ok(samples.iter().map(|sample| sample.clamp(-1.0, 1.0)).collect()),
+        }
+    }
+
+    fn count(&mut self, samples: usize) -> Result<(), EncodeError> {
+        let given = self.samples_taken + samples as u64;
+        match self.length {
+            Length::Samples(promised) if given > promised => {
+                Err(EncodeError::WrongLength { promised, given })
+            }
+            _ => {
+                self.samples_taken = given;
+                Ok(())
+            }
+        }
+    }
+
+    fn write_header(&mut self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        if self.header_written {
+            return Ok(());
+        }
+        self.header_written = true;
+        self.codec.header(out)
+    }
+}
+
+fn start(
+    format: AudioFormat,
+    sample_rate_hz: u32,
+    length: Length,
+) -> Result<Box<dyn Codec>, EncodeError> {
+    Ok(match format {
+        AudioFormat::Mp3 => Box::new(mp3::Mp3::new(sample_rate_hz)?),
+        AudioFormat::Wav => Box::new(wav::Wav::new(sample_rate_hz, length)?),
+        AudioFormat::Pcm => Box::new(pcm::Pcm),
+        AudioFormat::Opus => Box::new(opus::OggOpus::new(sample_rate_hz)?),
+        AudioFormat::Flac => Box::new(flac::Flac::new(sample_rate_hz, length)?),
+        AudioFormat::Aac => aac::start(sample_rate_hz)?,
+    })
+}

@@ -1,0 +1,77 @@
+//! The names of the six formats: what a client writes, what a response header says.
+//! No default: which format an absent field means is the wire's business.
+
+use std::fmt;
+
+/// A container and codec that a response can be made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AudioFormat {
+    Mp3,
+    Wav,
+    Pcm,
+    Opus,
+    Flac,
+    Aac,
+}
+
+/// A format name that hob does not know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no audio format is called '{given}'; hob writes mp3, wav, pcm, opus, flac and aac")]
+pub struct UnknownFormat {
+    /// The first characters of what was written: an error must not repeat a whole request.
+    pub given: String,
+}
+
+const GIVEN_CHARS_MAX: usize = 32;
+
+const OPUS_RATES_HZ: &[u32] = &[8_000, 12_000, 16_000, 24_000, 48_000];
+const MPEG_RATES_HZ: &[u32] =
+    &[8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000];
+
+impl AudioFormat {
+    pub const ALL: [AudioFormat; 6] =
+        [Self::Mp3, Self::Wav, Self::Pcm, Self::Opus, Self::Flac, Self::Aac];
+
+    /// Reads a name exactly as [`AudioFormat::name`] writes it.
+    pub fn parse(text: &str) -> Result<Self, UnknownFormat> {
+        let known = Self::ALL.into_iter().find(|format| format.name() == text);
+        known.ok_or_else(|| UnknownFormat { given: text.chars().take(GIVEN_CHARS_MAX).collect() })
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mp3 => "mp3",
+            Self::Wav => "wav",
+            Self::Pcm => "pcm",
+            Self::Opus => "opus",
+            Self::Flac => "flac",
+            Self::Aac => "aac",
+        }
+    }
+
+    /// The `Content-Type` of a response in this format.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Mp3 => "audio/mpeg",
+            Self::Wav => "audio/wav",
+            Self::Pcm => "audio/pcm",
+            Self::Opus => "audio/ogg",
+            Self::Flac => "audio/flac",
+            Self::Aac => "audio/aac",
+        }
+    }
+
+    /// The rates an [`Encoder`](super::Encoder) takes for this format. Nothing is resampled.
+    pub fn sample_rates_hz(self) -> &'static [u32] {
+        match self {
+            Self::Opus => OPUS_RATES_HZ,
+            Self::Mp3 | Self::Wav | Self::Pcm | Self::Flac | Self::Aac => MPEG_RATES_HZ,
+        }
+    }
+}
+
+impl fmt::Display for AudioFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

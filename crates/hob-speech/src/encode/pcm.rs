@@ -1,0 +1,29 @@
+//! Raw samples: signed 16 bit, little-endian, mono, and nothing else.
+//! No dither: at 16 bit its noise would be the loudest thing in a pause.
+
+use super::{Codec, EncodeError};
+
+#[derive(Debug)]
+pub(super) struct Pcm;
+
+impl Codec for Pcm {
+    fn encode(&mut self, samples: &[f32], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        write_s16le(samples, out);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, _out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        Ok(())
+    }
+}
+
+pub(super) fn write_s16le(samples: &[f32], out: &mut Vec<u8>) {
+    out.extend(samples.iter().flat_map(|&sample| to_s16(sample).to_le_bytes()));
+}
+
+/// The scale is 2^15, as every decoder's is, so that levels agree exactly between formats; +1.0
+/// has no 16-bit value of its own and becomes the largest one.
+pub(super) fn to_s16(sample: f32) -> i16 {
+    // A float cast saturates at the ends of the integer's range.
+    (sample * 32_768.0).round() as i16
+}

@@ -1,0 +1,179 @@
+//! espeak-ng, kept open as a separate program: words in, IPA out, one line each.
+//! Never linked (it is GPL-3 and hob is not), never waited for longer than a limit.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::phonemes::Accent;
+
+/// A word takes 1–4 ms, the first after a start about 30 ms; on a loaded machine several times that.
+const ANSWER_TIME_MAX: Duration = Duration::from_millis(700);
+
+/// After so many failures in a row it is not asked again.
+const FAILURES_MAX: u32 = 3;
+
+/// Longer ones are cut: no word of any language needs more, and one line must stay one clause.
+const WORD_CHARS_MAX: usize = 80;
+
+#[derive(Debug, Error, PartialEq, Eq)]
+pub(crate) enum EspeakError {
+    #[error("{program} cannot be started: {detail}")]
+    NotStarted { program: String, detail: String },
+    #[error("espeak-ng gave no answer within {} ms", ANSWER_TIME_MAX.as_millis())]
+    Silent,
+    #[error("espeak-ng ended")]
+    Ended,
+    #[error("espeak-ng failed {FAILURES_MAX} times in a row and is not asked again")]
+    GivenUp,
+}
+
+/// The program, with its child process while one is alive.
+#[derive(Debug)]
+pub(crate) struct Espeak {
+    program: PathBuf,
+    arguments: Vec<String>,
+    running: Option<Running>,
+    failures: u32,
+}
+
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    words: ChildStdin,
+    answers: Receiver<String>,
+}
+
+impl Espeak {
+    pub(crate) fn new(program: &Path, accent: Accent) -> Espeak {
+        let voice = if accent == Accent::American { "en-us" } else { "en-gb" };
+        Espeak::with_arguments(program, &["-q", "--ipa", "-v", voice])
+    }
+
+    fn with_arguments(program: &Path, arguments: &[&str]) -> Espeak {
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        Espeak { program: program.to_owned(), arguments, running: None, failures: 0 }
+    }
+
+    /// IPA of one word. A child that died or hangs is replaced before the next word.
+    pub(crate) fn ipa(&mut self, word: &str) -> Result<String, EspeakError> {
+        if self.failures >= FAILURES_MAX {
+            return Err(EspeakError::GivenUp);
+        }
+        let answer = self.ask(word);
+        match &answer {
+            Ok(_) => self.failures = 0,
+            Err(_) => {
+                self.failures += 1;
+                self.running = None;
+            }
+        }
+        answer
+    }
+
+    fn ask(&mut self, word: &str) -> Result<String, EspeakError> {
+        if self.running.is_none() {
+            self.running = Some(start(&self.program, &self.arguments)?);
+        }
+        let running = self.running.as_mut().ok_or(EspeakError::Ended)?;
+        let line = one_clause(word);
+        writeln!(running.words, "{line}").map_err(|_| EspeakError::Ended)?;
+        running.words.flush().map_err(|_| EspeakError::Ended)?;
+        running.answers.recv_timeout(ANSWER_TIME_MAX).map_err(|error| match error {
+            std::sync::mpsc::RecvTimeoutError::Timeout => EspeakError::Silent,
+            std::sync::mpsc::RecvTimeoutError::Disconnected => EspeakError::Ended,
+        })
+    }
+}
+
+/// Only letters and apostrophes, so that one line in is one line out.
+fn one_clause(word: &str) -> String {
+    word.chars()
+        .map(|c| if c.is_alphanumeric() || c == '\'' { c } else { ' ' })
+        .take(WORD_CHARS_MAX)
+        .collect()
+}
+
+fn start(program: &Path, arguments: &[String]) -> Result<Running, EspeakError> {
+    let not_started = |error: std::io::Error| EspeakError::NotStarted {
+        program: program.display().to_string(),
+        detail: error.to_string(),
+    };
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(not_started)?;
+    let words = child.stdin.take().ok_or(EspeakError::Ended)?;
+    let said = child.stdout.take().ok_or(EspeakError::Ended)?;
+    // One question is open at a time, so two answers are already one too many.
+    let (answer, answers) = sync_channel(2);
+    thread::spawn(move || {
+        for line in BufReader::new(said).lines().map_while(Result::ok) {
+            if answer.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(Running { child, words, answers })
+}
+
+impl Drop for Running {
+    /// Ends the child; the reading thread ends with its pipe.
+    fn drop(&mut self) {
+        if self.child.kill().is_ok() {
+            // Reaped at once: it was just killed. An error means that it was gone already.
+            self.child.wait().ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shell script in espeak-ng's place.
+    fn script(body: &str) -> Espeak {
+        Espeak::with_arguments(Path::new("sh"), &["-c", body])
+    }
+
+    #[test]
+    fn words_go_in_and_ipa_comes_out() {
+        let mut espeak = script("while read word; do echo \"ipa of $word\"; done");
+        assert_eq!(espeak.ipa("café"), Ok("ipa of café".to_owned()));
+        assert_eq!(espeak.ipa("two\nlines"), Ok("ipa of two lines".to_owned()));
+    }
+
+    #[test]
+    fn a_child_that_dies_is_replaced() {
+        let mut espeak = script("read word; echo \"once $word\"");
+        assert_eq!(espeak.ipa("one"), Ok("once one".to_owned()));
+        assert_eq!(espeak.ipa("two"), Err(EspeakError::Ended));
+        assert_eq!(espeak.ipa("three"), Ok("once three".to_owned()));
+    }
+
+    #[test]
+    fn one_that_never_answers_is_given_up() {
+        let mut espeak = script("exec sleep 60");
+        for _ in 0..FAILURES_MAX {
+            assert_eq!(espeak.ipa("word"), Err(EspeakError::Silent));
+        }
+        assert_eq!(espeak.ipa("word"), Err(EspeakError::GivenUp));
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let mut espeak = Espeak::new(Path::new("no-such-program"), Accent::American);
+        let error = espeak.ipa("word").expect_err("there is none");
+        assert!(
+            matches!(&error, EspeakError::NotStarted { program, .. } if program == "no-such-program")
+        );
+    }
+}

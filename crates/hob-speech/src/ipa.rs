@@ -1,0 +1,155 @@
+//! espeak-ng's IPA → misaki's alphabet, for American and British English.
+//! Sounds that English does not have become their nearest neighbour; nothing is left unmapped.
+
+use crate::alphabet::is_phoneme;
+use crate::phonemes::Accent;
+use crate::spelling::is_vowel;
+
+/// Longest first; the first that fits is taken. `us` and `gb` differ where misaki's variants do:
+/// American has no length marks, British keeps them.
+const SOUNDS: &[(&str, &str, &str)] = &[
+    ("ɜːɹ", "ɜɹ", "ɜːɹ"),
+    ("n\u{329}", "ᵊn", "ᵊn"),
+    ("l\u{329}", "ᵊl", "ᵊl"),
+    ("m\u{329}", "ᵊm", "ᵊm"),
+    ("aɪ", "I", "I"),
+    ("aʊ", "W", "W"),
+    ("eɪ", "A", "A"),
+    ("ɔɪ", "Y", "Y"),
+    ("oʊ", "O", "Q"),
+    ("əʊ", "O", "Q"),
+    ("dʒ", "ʤ", "ʤ"),
+    ("tʃ", "ʧ", "ʧ"),
+    ("ts", "ts", "ts"),
+    ("iə", "iə", "ɪə"),
+    ("ɪə", "iə", "ɪə"),
+    ("eə", "ɛɹ", "ɛː"),
+    ("ɛə", "ɛɹ", "ɛː"),
+    ("ɜː", "ɜɹ", "ɜː"),
+    ("iː", "i", "iː"),
+    ("uː", "u", "uː"),
+    ("ɔː", "ɔ", "ɔː"),
+    ("ɑː", "ɑ", "ɑː"),
+    ("oː", "ɔ", "ɔː"),
+    ("ɛː", "ɛ", "ɛː"),
+    ("eː", "A", "A"),
+    ("aː", "ɑ", "ɑː"),
+    ("ɚ", "əɹ", "ə"),
+    ("ɝ", "ɜɹ", "ɜː"),
+    ("ɐ", "ə", "ə"),
+    ("æ", "æ", "a"),
+    ("a", "ɑ", "a"),
+    ("e", "A", "ɛ"),
+    ("o", "O", "Q"),
+    ("ɒ", "ɑ", "ɒ"),
+    ("ɾ", "T", "t"),
+    ("ʔ", "t", "t"),
+    ("r", "ɹ", "ɹ"),
+    ("ʁ", "ɹ", "ɹ"),
+    ("x", "k", "k"),
+    ("ç", "k", "k"),
+    ("ɣ", "ɡ", "ɡ"),
+    ("g", "ɡ", "ɡ"),
+    ("ɬ", "l", "l"),
+    ("ɫ", "l", "l"),
+    ("ʎ", "lj", "lj"),
+    ("ɲ", "nj", "nj"),
+    ("y", "u", "uː"),
+    ("ʏ", "ʊ", "ʊ"),
+    ("ø", "ɜ", "ɜː"),
+    ("œ", "ɜ", "ɜː"),
+    ("ɨ", "ᵻ", "ɪ"),
+    ("ɯ", "u", "uː"),
+    ("ɪ\u{308}", "ɪ", "ɪ"),
+    ("β", "b", "b"),
+    ("ɸ", "f", "f"),
+    ("ʋ", "v", "v"),
+    ("ʲ", "", ""),
+    ("ʰ", "", ""),
+    ("ː", "", ""),
+];
+
+/// One word as espeak-ng writes it, in the model's symbols. Words of another language that it
+/// switches to are wrapped in marks such as `(hi)` … `(en-us)`, which are not sounds.
+pub(crate) fn to_misaki(ipa: &str, accent: Accent) -> String {
+    let bare = without_language_marks(ipa.trim());
+    let mut rest = bare.as_str();
+    let mut out = String::with_capacity(rest.len());
+    while let Some(symbol) = rest.chars().next() {
+        if let Some((from, us, gb)) = SOUNDS.iter().find(|(from, ..)| rest.starts_with(from)) {
+            out.push_str(if accent == Accent::American { us } else { gb });
+            rest = &rest[from.len()..];
+        } else {
+            if is_sound(symbol) {
+                out.push(symbol);
+            }
+            rest = &rest[symbol.len_utf8()..];
+        }
+    }
+    weakened(&out)
+}
+
+/// misaki writes the weak vowel of "bottle" small, where no vowel follows the l.
+pub(crate) fn weakened(sounds: &str) -> String {
+    let mut out = String::with_capacity(sounds.len());
+    let mut symbols = sounds.chars().peekable();
+    let mut schwa = false;
+    while let Some(symbol) = symbols.next() {
+        let open = symbols.peek().is_some_and(|next| is_vowel(*next) || matches!(next, 'ˈ' | 'ˌ'));
+        if schwa && symbol == 'l' && !open {
+            out.pop();
+            out.push('ᵊ');
+        }
+        out.push(symbol);
+        schwa = symbol == 'ə';
+    }
+    out
+}
+
+fn is_sound(symbol: char) -> bool {
+    is_phoneme(symbol) && !crate::alphabet::is_punctuation(symbol)
+}
+
+fn without_language_marks(ipa: &str) -> String {
+    let mut out = String::with_capacity(ipa.len());
+    let mut inside = false;
+    for symbol in ipa.chars() {
+        match symbol {
+            '(' => inside = true,
+            ')' => inside = false,
+            // Joiners and tie bars say that two letters are one sound, which the table knows.
+            '\u{200d}' | '\u{200c}' | '\u{361}' | '_' => {}
+            _ if !inside => out.push(symbol),
+            _ => {}
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(ipa: &str, us: &str, gb: &str) {
+        assert_eq!(to_misaki(ipa, Accent::American), us, "{ipa} in American");
+        assert_eq!(to_misaki(ipa, Accent::British), gb, "{ipa} in British");
+    }
+
+    #[test]
+    fn diphthongs_affricates_and_lengths() {
+        check("kæfˈeɪ", "kæfˈA", "kafˈA");
+        check("həlˈoʊ", "həlˈO", "həlˈQ");
+        check("dʒˈʌdʒ", "ʤˈʌʤ", "ʤˈʌʤ");
+        check("kjˈuːbɚnˌiːts", "kjˈubəɹnˌits", "kjˈuːbənˌiːts");
+        check("bˈɜːd", "bˈɜɹd", "bˈɜːd");
+        check("bˈɑːtəl", "bˈɑtᵊl", "bˈɑːtᵊl");
+    }
+
+    #[test]
+    fn marks_joiners_and_foreign_sounds() {
+        check("(hi)nəmˈʌsteː(en-us)\n", "nəmˈʌstA", "nəmˈʌstA");
+        check("t\u{361}ʃaɪ", "ʧI", "ʧI");
+        check("bax", "bɑk", "bak");
+        check("?!q'", "q", "q");
+    }
+}

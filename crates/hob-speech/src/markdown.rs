@@ -1,0 +1,352 @@
+//! What of the text is meant to be heard: markdown marks, tags, link targets, emoji and control
+//! characters are taken out, character by character, and every character left knows its bytes.
+
+use std::ops::Range;
+
+use unicode_normalization::char::{compose, is_combining_mark};
+
+use crate::alphabet::{is_phoneme, is_silent};
+
+/// One character to be read, and the user's bytes that it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) c: char,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// The visible characters of a segment, and the words whose sounds the user wrote himself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Visible {
+    pub(crate) chars: Vec<Seen>,
+    /// `[word](/phonemes/)`: the user's bytes of the word, and the phonemes.
+    pub(crate) pronounced: Vec<(Range<usize>, String)>,
+}
+
+/// How far the end of a link or a tag is looked for, in bytes.
+const CONSTRUCT_BYTES_MAX: usize = 512;
+
+/// Takes the marks out of `text`, which begins at byte `offset` of the user's text.
+pub(crate) fn visible(text: &str, offset: usize) -> Visible {
+    let mut stripper = Stripper { text, offset, at: 0, out: Visible::default() };
+    while stripper.at < text.len() {
+        if stripper.at == 0 || text[..stripper.at].ends_with('\n') {
+            stripper.line_start();
+        }
+        stripper.step();
+    }
+    stripper.out
+}
+
+struct Stripper<'a> {
+    text: &'a str,
+    offset: usize,
+    at: usize,
+    out: Visible,
+}
+
+impl<'a> Stripper<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// Marks that are only marks at the beginning of a line.
+    fn line_start(&mut self) {
+        let line = self.rest().split('\n').next().unwrap_or("");
+        if is_rule(line) {
+            self.at += line.len();
+            return;
+        }
+        loop {
+            let rest = self.rest();
+            let mark = quote_mark(rest)
+                .or_else(|| heading_mark(rest))
+                .or_else(|| bullet(rest))
+                .or_else(|| task_box(rest));
+            match mark {
+                Some(length) => self.at += length,
+                None => return,
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        let rest = self.rest();
+        let Some(c) = rest.chars().next() else { return };
+        match c {
+            '[' | '!' if self.link() => {}
+            '<' if self.tag() => {}
+            '&' if self.entity() => {}
+            '\\' if rest[1..].starts_with(|c: char| c.is_ascii_punctuation()) => {
+                self.at += 1;
+                self.keep();
+            }
+            '`' => self.hide(1),
+            '~' if rest.starts_with("~~") => self.hide(2),
+            '*' if !self.is_operator() => self.hide(1),
+            '_' if !self.is_inside_word() => self.hide(1),
+            '|' => self.put(',', 1),
+            _ => self.keep(),
+        }
+    }
+
+    fn hide(&mut self, length: usize) {
+        self.at += length;
+    }
+
+    fn put(&mut self, c: char, length: usize) {
+        let start = self.offset + self.at;
+        self.out.chars.push(Seen { c, start, end: start + length });
+        self.at += length;
+    }
+
+    /// The character itself, unless it cannot be heard; a combining mark joins its letter.
+    fn keep(&mut self) {
+        let Some(c) = self.rest().chars().next() else { return };
+        let length = c.len_utf8();
+        if is_zero_width(c) {
+            return self.hide(length);
+        }
+        if is_combining_mark(c) {
+            return self.combine(c);
+        }
+        self.put(heard(c), length);
+    }
+
+    fn combine(&mut self, mark: char) {
+        let length = mark.len_utf8();
+        let end = self.offset + self.at + length;
+        match self.out.chars.last_mut() {
+            Some(last) if last.c.is_alphanumeric() => {
+                if let Some(whole) = compose(last.c, mark) {
+                    last.c = whole;
+                    last.end = end;
+                    self.at += length;
+                } else if mark.is_alphabetic() {
+                    // A vowel sign of an Indian or a Thai script is part of its word.
+                    self.put(mark, length);
+                } else {
+                    last.end = end;
+                    self.at += length;
+                }
+            }
+            _ => self.hide(length),
+        }
+    }
+
+    /// `[text](target)` and `![text](target)`: the text stays, the target goes.
+    fn link(&mut self) -> bool {
+        let rest = self.rest();
+        let image = usize::from(rest.starts_with('!'));
+        let Some(text) = rest[image..].strip_prefix('[') else { return false };
+        let Some(length) = within(text, ']').filter(|length| *length > 0) else { return false };
+        let Some(target) = text[length + 1..].strip_prefix('(') else { return false };
+        let Some(target_length) = within(target, ')') else { return false };
+        let start = self.at + image + 1;
+        self.link_text(start..start + length, &target[..target_length]);
+        self.at = start + length + 2 + target_length + 1;
+        true
+    }
+
+    fn link_text(&mut self, range: Range<usize>, target: &str) {
+        let inner = visible(&self.text[range.clone()], self.offset + range.start);
+        let phonemes =
+            target.strip_prefix('/').and_then(|t| t.strip_suffix('/')).filter(|p| is_phonetic(p));
+        if let Some(phonemes) = phonemes {
+            let span = self.offset + range.start..self.offset + range.end;
+            self.out.pronounced.push((span, phonemes.to_owned()));
+        }
+        self.out.chars.extend(inner.chars);
+        self.out.pronounced.extend(inner.pronounced);
+    }
+
+    /// A tag is a pause between words; an address in angle brackets is read.
+    fn tag(&mut self) -> bool {
+        let rest = self.rest();
+        let opens = rest[1..].starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c));
+        let Some(length) = within(&rest[1..], '>').filter(|_| opens) else { return false };
+        let inner = &rest[1..=length];
+        if inner.contains("://") || (inner.contains('@') && !inner.contains(' ')) {
+            self.at += 1;
+            for _ in inner.chars() {
+                self.keep();
+            }
+            self.at += 1;
+        } else {
+            self.put(' ', length + 2);
+        }
+        true
+    }
+
+    fn entity(&mut self) -> bool {
+        const ENTITIES: [(&str, char); 9] = [
+            ("&amp;", '&'),
+            ("&lt;", '<'),
+            ("&gt;", '>'),
+            ("&quot;", '"'),
+            ("&apos;", '\''),
+            ("&#39;", '\''),
+            ("&nbsp;", ' '),
+            ("&mdash;", '—'),
+            ("&hellip;", '…'),
+        ];
+        let rest = self.rest();
+        match ENTITIES.iter().find(|(entity, _)| rest.starts_with(entity)) {
+            Some((entity, c)) => {
+                self.put(*c, entity.len());
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// "2 * 3" and "2*3" are read, "*this*" is emphasis.
+    fn is_operator(&self) -> bool {
+        let (before, after) = self.neighbours();
+        let digits =
+            before.is_some_and(|c| c.is_ascii_digit()) && after.is_some_and(|c| c.is_ascii_digit());
+        let blanks = before == Some(' ') && after == Some(' ');
+        digits || blanks
+    }
+
+    fn is_inside_word(&self) -> bool {
+        let (before, after) = self.neighbours();
+        before.is_some_and(char::is_alphanumeric) && after.is_some_and(char::is_alphanumeric)
+    }
+
+    fn neighbours(&self) -> (Option<char>, Option<char>) {
+        (self.text[..self.at].chars().next_back(), self.rest().chars().nth(1))
+    }
+}
+
+/// Bytes before the next `end`, on this line or a wrapped one, within the limit.
+fn within(text: &str, end: char) -> Option<usize> {
+    text.find(end).filter(|length| *length <= CONSTRUCT_BYTES_MAX)
+}
+
+fn is_phonetic(target: &str) -> bool {
+    target.chars().any(|c| is_phoneme(c) && !is_silent(c))
+}
+
+fn is_rule(line: &str) -> bool {
+    let line = line.trim();
+    line.len() >= 3
+        && line.chars().all(|c| matches!(c, '-' | '=' | '*' | '_' | '|' | ':' | ' ' | '+'))
+        && (line.contains("--")
+            || line.contains("==")
+            || line.contains("**")
+            || line.contains("__")
+            || line.contains("- -")
+            || line.contains("* *"))
+}
+
+fn blanks(text: &str) -> usize {
+    text.len() - text.trim_start_matches([' ', '\t', '\r']).len()
+}
+
+fn quote_mark(rest: &str) -> Option<usize> {
+    let at = blanks(rest);
+    rest[at..].starts_with('>').then_some(at + 1)
+}
+
+fn heading_mark(rest: &str) -> Option<usize> {
+    let at = blanks(rest);
+    let text = rest[at..].trim_start_matches('#');
+    let marks = rest.len() - at - text.len();
+    ((1..=6).contains(&marks) && text.starts_with(char::is_whitespace)).then_some(at + marks)
+}
+
+fn bullet(rest: &str) -> Option<usize> {
+    let at = blanks(rest);
+    let mark = rest[at..].chars().next()?;
+    let behind = &rest[at + mark.len_utf8()..];
+    let plain = matches!(mark, '-' | '*' | '+' | '–') && behind.starts_with([' ', '\t']);
+    let dot = matches!(mark, '•' | '◦' | '▪' | '‣' | '·');
+    (plain || dot).then_some(at + mark.len_utf8())
+}
+
+fn task_box(rest: &str) -> Option<usize> {
+    let at = blanks(rest);
+    ["[ ] ", "[x] ", "[X] "].iter().any(|mark| rest[at..].starts_with(mark)).then_some(at + 4)
+}
+
+/// Joiners, soft hyphens, direction marks and variation selectors: nothing is heard of them, and
+/// they do not part words.
+fn is_zero_width(c: char) -> bool {
+    matches!(c as u32,
+        0xad | 0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x206f | 0xfeff | 0xfe00..=0xfe0f
+        | 0xe0000..=0xe0fff)
+}
+
+/// The character as it is read: full-width forms as plain ones, pictures and control characters as
+/// a gap between words.
+fn heard(c: char) -> char {
+    match c as u32 {
+        0xff01..=0xff5e => char::from_u32(c as u32 - 0xfee0).unwrap_or(c),
+        0x00..=0x1f | 0x7f..=0x9f => ' ',
+        0x2300..=0x23ff | 0x2500..=0x25ff | 0x2600..=0x27bf | 0x2b00..=0x2bff => ' ',
+        0xe000..=0xf8ff | 0xfff0..=0xffff | 0x1f000..=0x1faff => ' ',
+        _ if c.is_whitespace() => ' ',
+        _ => c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: &str) {
+        let seen: String = visible(text, 0).chars.iter().map(|seen| seen.c).collect();
+        let words: Vec<&str> = seen.split_whitespace().collect();
+        assert_eq!(words.join(" "), expect, "{text}");
+    }
+
+    #[test]
+    fn marks_go_and_words_stay() {
+        check("# Title", "Title");
+        check(
+            "**bold** and *it* and _this_ and ~~gone~~ `code`",
+            "bold and it and this and gone code",
+        );
+        check("- item\n* other\n> quoted\n- [x] done", "item other quoted done");
+        check("2 * 3 and 4*5", "2 * 3 and 4*5");
+        check("snake_case stays", "snake_case stays");
+        check("---\nText\n===", "Text");
+        check("| a | b |\n|---|:-:|\n| c | d |", ", a , b , , c , d ,");
+        check(r"1\. not a list \*", "1. not a list *");
+    }
+
+    #[test]
+    fn links_tags_and_entities() {
+        check("See [the page](https://x.org/a_b) now", "See the page now");
+        check("![a cat](cat.png) here", "a cat here");
+        check("[not a link] (here)", "[not a link] (here)");
+        check("<speak>Hi <break time=\"1s\"/> you</speak>", "Hi you");
+        check("a < b and c > d", "a < b and c > d");
+        check("<https://x.org>", "https://x.org");
+        check("AT&amp;T &lt; 3", "AT&T < 3");
+    }
+
+    #[test]
+    fn pictures_and_invisible_characters() {
+        check("👍🏽 yes ❤️", "yes");
+        check("wo\u{200b}rd so\u{ad}ft", "word soft");
+        check("\u{0}a\u{7}b", "a b");
+        check("cafe\u{301} \u{301} x", "café x");
+        check("Ｆｕｌｌ　１２", "Full 12");
+    }
+
+    #[test]
+    fn every_character_knows_its_bytes() {
+        let seen = visible("**é**", 10);
+        assert_eq!(seen.chars, [Seen { c: 'é', start: 12, end: 14 }]);
+        let seen = visible("e\u{301}", 0);
+        assert_eq!(seen.chars, [Seen { c: 'é', start: 0, end: 3 }]);
+    }
+
+    #[test]
+    fn sounds_that_the_user_wrote() {
+        let seen = visible("a [word](/wˈɜɹd/) b", 0);
+        assert_eq!(seen.pronounced, [(3..7, "wˈɜɹd".to_owned())]);
+    }
+}

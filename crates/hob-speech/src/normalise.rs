@@ -1,0 +1,93 @@
+//! English as it is written → English as it is said: numbers, money, dates, times, units,
+//! addresses, symbols, acronyms. Every word said knows the user's bytes that it came from.
+
+mod acronym;
+mod address;
+mod cardinal;
+mod date;
+mod item;
+mod money;
+mod number;
+mod numeral;
+mod quantity;
+mod roman;
+mod symbol;
+mod time;
+mod unit;
+mod word;
+
+use hob_core::Language;
+
+use self::item::{Item, items};
+use crate::markdown::visible;
+use crate::reading::Reading;
+
+/// What the readers of single kinds see: everything from the word in question to the end of the
+/// sentence, and the word before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    items: &'a [Item],
+    at: usize,
+    british: bool,
+    /// The sentence is all capitals: they do not mark acronyms in it.
+    shouted: bool,
+}
+
+/// A reader of one kind: says what it knows and returns how many items that were; `None` leaves
+/// them to the next kind.
+type Kind = fn(View<'_>, &mut Reading) -> Option<usize>;
+
+/// In this order: the more particular form first.
+const KINDS: &[Kind] = &[
+    address::read,
+    money::read,
+    date::read,
+    time::read,
+    quantity::read,
+    roman::read,
+    number::read,
+    symbol::read,
+    acronym::read,
+    word::read,
+];
+
+/// Reads a segment whose first byte is byte `offset` of the user's text.
+pub(crate) fn read(text: &str, offset: usize, language: Language) -> Reading {
+    let visible = visible(text, offset);
+    let items = items(&visible);
+    let british = language == Language::BritishEnglish;
+    let shouted = is_shouted(&items);
+    let mut reading = Reading::default();
+    let mut at = 0;
+    while at < items.len() {
+        at += read_one(View { items: &items, at, british, shouted }, &mut reading);
+    }
+    reading
+}
+
+fn read_one(view: View<'_>, out: &mut Reading) -> usize {
+    match &view.items[view.at] {
+        Item::Mark(mark) => out.mark(*mark),
+        Item::Open(mark) => out.open(*mark),
+        Item::Pronounced { word, span, phonemes } => out.pronounce(span.clone(), word, phonemes),
+        Item::Word(_) => {
+            return KINDS.iter().find_map(|kind| kind(view, out)).unwrap_or(1);
+        }
+    }
+    1
+}
+
+/// At least three words of three letters or more, and all of those in capitals.
+fn is_shouted(items: &[Item]) -> bool {
+    let long = |item: &&Item| {
+        item.word().is_some_and(|word| word.text.chars().filter(|c| c.is_alphabetic()).count() >= 3)
+    };
+    let words: Vec<&Item> = items.iter().filter(long).collect();
+    words.len() >= 3
+        && words
+            .iter()
+            .all(|item| item.word().is_some_and(|word| !word.text.chars().any(char::is_lowercase)))
+}
+
+#[cfg(test)]
+mod tests;

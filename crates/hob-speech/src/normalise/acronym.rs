@@ -1,0 +1,124 @@
+//! Acronyms: "EHR" and "GPUs" letter by letter, "NASA" as a word, "U.S." by its letters.
+//! Nobody can tell from the letters which are said as words, so those are a table.
+
+use super::View;
+use crate::reading::Reading;
+
+/// Said as words, and written as words that sound like them.
+const WORDS: &[(&str, &str)] = &[
+    ("AIDS", "aids"),
+    ("ASCII", "asky"),
+    ("BASIC", "basic"),
+    ("BIOS", "bios"),
+    ("CAPTCHA", "captcha"),
+    ("COVID", "covid"),
+    ("CRUD", "crud"),
+    ("CUDA", "cooda"),
+    ("DARPA", "darpa"),
+    ("DOS", "doss"),
+    ("DRAM", "dee-ram"),
+    ("FIFA", "fifa"),
+    ("GIF", "gif"),
+    ("GUI", "gooey"),
+    ("HIPAA", "hippa"),
+    ("IKEA", "ikea"),
+    ("JPEG", "jay-peg"),
+    ("JSON", "jason"),
+    ("LAN", "lan"),
+    ("LASER", "laser"),
+    ("LIDAR", "lidar"),
+    ("MIDI", "midi"),
+    ("NAFTA", "nafta"),
+    ("NAS", "nass"),
+    ("NASA", "nasa"),
+    ("NASDAQ", "nasdaq"),
+    ("NATO", "nato"),
+    ("OPEC", "opec"),
+    ("OSHA", "osha"),
+    ("PIN", "pin"),
+    ("POSIX", "posix"),
+    ("RADAR", "radar"),
+    ("RAID", "raid"),
+    ("RAM", "ram"),
+    ("REST", "rest"),
+    ("ROM", "rom"),
+    ("SCUBA", "scuba"),
+    ("SIM", "sim"),
+    ("SOAP", "soap"),
+    ("SONAR", "sonar"),
+    ("SWAT", "swat"),
+    ("TOML", "tommel"),
+    ("UEFA", "you-ay-fa"),
+    ("UNESCO", "unesco"),
+    ("UNICEF", "unicef"),
+    ("UNIX", "unix"),
+    ("VRAM", "vee-ram"),
+    ("WAN", "wan"),
+    ("WASM", "wozzum"),
+    ("YAML", "yamel"),
+    ("ZIP", "zip"),
+];
+
+/// Words in capitals that are no acronyms even in a sentence that is not shouted.
+const EMPHASISED: &[&str] = &[
+    "A", "I", "AM", "AN", "AND", "ARE", "AS", "AT", "BE", "BUT", "BY", "CAN", "DO", "FOR", "GO",
+    "HE", "IF", "IN", "IS", "ME", "MY", "NO", "NOT", "NOW", "OF", "OH", "ON", "ONE", "OR", "OUR",
+    "OUT", "SHE", "SO", "THE", "TO", "TWO", "UP", "WE", "YES", "YOU", "ALL", "ANY", "BAD", "BIG",
+    "DID", "END", "GET", "HAS", "HER", "HIM", "HIS", "HOW", "LET", "NEW", "OFF", "OLD", "SEE",
+    "STOP", "TOP", "TRY", "WAS", "WHY", "WAY", "WIN", "NEVER", "ALWAYS", "VERY", "MUST", "ONLY",
+    "MORE", "MOST", "EVER", "THIS", "THAT", "WILL", "WARNING", "NOTE", "ERROR", "ALSO", "HERE",
+    "THEN", "WHEN", "WHAT", "WITH", "FROM", "HAVE", "BEEN", "EVERY", "BOTH", "SOME", "NONE",
+    "READ",
+];
+
+pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    dotted(view, out).or_else(|| capitals(view, out))
+}
+
+/// "U.S.", "e.g." has gone to the abbreviations: single letters with a stop behind each.
+fn dotted(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let letters: Vec<&str> = word.text.split('.').collect();
+    let single = |part: &&str| part.chars().count() == 1 && part.chars().all(char::is_alphabetic);
+    if letters.len() < 2
+        || !letters.iter().all(single)
+        || crate::abbreviations::abbreviation(&word.text).is_some()
+    {
+        return None;
+    }
+    out.spell(word.span(), &letters.concat().to_uppercase());
+    // The stop behind the last letter belongs to it, and at the end of a sentence also to that.
+    Some(1 + usize::from(view.mark_ahead(1) == Some('.') && view.goes_on(2)))
+}
+
+fn capitals(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let text = word.text.replace('’', "'");
+    let stem = text.strip_suffix("'s").or_else(|| text.strip_suffix('s')).unwrap_or(&text);
+    let is_acronym = stem.len() >= 2
+        && stem.len() <= 6
+        && stem.chars().all(|c| c.is_ascii_uppercase())
+        && !view.shouted
+        && !EMPHASISED.contains(&stem)
+        && (stem.len() <= 4 || !looks_like_word(stem));
+    if !is_acronym {
+        return None;
+    }
+    if let Some(said) = as_word(stem) {
+        out.say(word.span(), &format!("{said}{}", &text[stem.len()..]));
+    } else {
+        out.spell(word.span(), &text);
+    }
+    Some(1)
+}
+
+/// The word that an acronym is said as, if it is not spelled.
+pub(super) fn as_word(acronym: &str) -> Option<&'static str> {
+    WORDS.iter().find(|(written, _)| *written == acronym).map(|(_, said)| *said)
+}
+
+/// Five or six capitals with vowels among them are more often a shout or a name than letters.
+fn looks_like_word(letters: &str) -> bool {
+    let vowels = letters.chars().filter(|c| matches!(c, 'A' | 'E' | 'I' | 'O' | 'U' | 'Y')).count();
+    vowels >= 2
+}

@@ -1,0 +1,155 @@
+//! Addresses: URLs and e-mail by their parts, IP addresses, versions, files and paths, @names and
+//! #tags.
+
+use super::View;
+use super::cardinal::by_digit;
+use super::item::Word;
+use super::number::dotted;
+use super::symbol::name;
+use super::word::say_letters_and_digits;
+use crate::reading::Reading;
+
+/// Endings that make "word.ending" a site or a file rather than two sentences without a blank.
+const ENDINGS: &[&str] = &[
+    "com", "org", "net", "io", "dev", "ai", "co", "edu", "gov", "info", "app", "uk", "de", "fr",
+    "it", "es", "eu", "us", "ca", "au", "nl", "ch", "at", "jp", "cn", "in", "me", "tv", "xyz",
+    "rs", "py", "js", "ts", "md", "txt", "pdf", "png", "jpg", "jpeg", "gif", "svg", "html", "css",
+    "json", "toml", "yaml", "yml", "xml", "csv", "exe", "zip", "gz", "tar", "sh", "cpp", "hpp",
+    "h", "c", "go", "java", "rb", "php", "mp3", "mp4", "wav", "ogg", "flac", "doc", "docx", "xls",
+    "xlsx", "ppt", "pptx", "onnx", "gguf", "bin", "lock", "log", "conf", "cfg", "ini", "sql", "db",
+    "so", "dll", "local", "home", "lan",
+];
+
+pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let done = version(view, word, out)
+        || ip(word, out)
+        || url(word, out)
+        || mail_or_name(word, out)
+        || dotted_name(word, out)
+        || path(word, out);
+    done.then_some(1)
+}
+
+/// "v2.10", "2.10.1", and "2.10" behind the word "version".
+fn version(view: View<'_>, word: &Word, out: &mut Reading) -> bool {
+    let number = word.text.strip_prefix(['v', 'V']).unwrap_or(&word.text);
+    let called = view.before().is_some_and(|before| {
+        matches!(
+            &*before.text.to_lowercase(),
+            "version" | "v" | "release" | "python" | "rust" | "node"
+        )
+    });
+    let marked = number.len() < word.text.len();
+    if !(marked || called || number.matches('.').count() == 2) {
+        return false;
+    }
+    let Some(said) = dotted(number, view.british) else { return false };
+    out.say(word.span(), &if marked { format!("version {said}") } else { said });
+    true
+}
+
+/// "192.168.0.1", with a port.
+fn ip(word: &Word, out: &mut Reading) -> bool {
+    let (host, port) = word.text.split_once(':').map_or((&*word.text, None), |(h, p)| (h, Some(p)));
+    let parts: Vec<&str> = host.split('.').collect();
+    let number =
+        |part: &&str| (1..=3).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    if parts.len() != 4 || !parts.iter().all(number) {
+        return false;
+    }
+    let groups: Vec<String> = parts.iter().map(|part| by_digit(part)).collect();
+    let port = port.map(|port| format!(" port {}", by_digit(port))).unwrap_or_default();
+    out.say(word.span(), &format!("{}{port}", groups.join(" dot ")));
+    true
+}
+
+fn url(word: &Word, out: &mut Reading) -> bool {
+    let scheme = word.text.find("://").filter(|at| {
+        *at > 0 && word.text[..*at].bytes().all(|b| b.is_ascii_alphanumeric() || b == b'+')
+    });
+    let start = match scheme {
+        Some(at) => at + 3,
+        None if word.text.starts_with("www.") => 0,
+        None => return false,
+    };
+    if start > 0 && !word.text.starts_with("http") {
+        say_letters_and_digits(word, 0..start - 3, out);
+    }
+    parts(word, start, out);
+    true
+}
+
+/// "ann@example.com" and "@ann".
+fn mail_or_name(word: &Word, out: &mut Reading) -> bool {
+    match word.text.split_once('@') {
+        Some(("", name)) if is_name(name) => {}
+        Some((user, host)) if is_name(user) && host.contains('.') && is_name(host) => {}
+        _ => match word.text.strip_prefix('#') {
+            Some(tag) if tag.starts_with(char::is_alphabetic) && is_name(tag) => {
+                out.say(word.span_of(0..1), "hashtag");
+                parts(word, 1, out);
+                return true;
+            }
+            _ => return false,
+        },
+    }
+    parts(word, 0, out);
+    true
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+'))
+}
+
+/// "example.com/a", "main.rs", "Node.js".
+fn dotted_name(word: &Word, out: &mut Reading) -> bool {
+    let host = word.text.split(['/', ':', '?']).next().unwrap_or_default();
+    let Some((name, ending)) = host.rsplit_once('.') else { return false };
+    let known = ENDINGS.contains(&ending.to_ascii_lowercase().as_str());
+    let letters = name.chars().any(char::is_alphabetic) || ending.len() > 2;
+    let single = name.chars().count() == 1 && ending.len() == 1;
+    if !known || !letters || single || !(name.is_empty() || is_name(name)) {
+        return false;
+    }
+    parts(word, 0, out);
+    true
+}
+
+/// "/usr/bin", "~/notes", "C:\\Users".
+fn path(word: &Word, out: &mut Reading) -> bool {
+    let text = &word.text;
+    let rooted = text.starts_with('/') || text.starts_with("~/") || text.starts_with("./");
+    let drive = text.len() > 3 && text.get(1..).is_some_and(|rest| rest.starts_with(":\\"));
+    if !(drive || rooted && text.chars().any(char::is_alphanumeric)) {
+        return false;
+    }
+    parts(word, 0, out);
+    true
+}
+
+/// Names with the symbols between them: "dot", "slash", "at".
+fn parts(word: &Word, start: usize, out: &mut Reading) {
+    let end = word.text.trim_end_matches('/').len();
+    let mut from = start;
+    for (at, symbol) in
+        word.text[..end].char_indices().filter(|(at, c)| *at >= start && !c.is_alphanumeric())
+    {
+        say_letters_and_digits(word, from..at, out);
+        let called = match symbol {
+            '.' => "dot",
+            '-' | '–' => "dash",
+            '_' => "underscore",
+            ':' => "colon",
+            '?' => "question mark",
+            '~' => "tilde",
+            '#' => "hash",
+            ',' => "comma",
+            _ => name(symbol).unwrap_or_default(),
+        };
+        out.say(word.span_of(at..at + symbol.len_utf8()), called);
+        from = at + symbol.len_utf8();
+    }
+    say_letters_and_digits(word, from.min(end)..end, out);
+}

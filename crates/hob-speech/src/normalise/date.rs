@@ -1,0 +1,133 @@
+//! Dates: "2024-05-06", "3/4/2027", "3 March 2027", "March 3, 2027", "Jan. 5".
+//! Day and month are read in the order of the accent: 3/4 is not the same day everywhere.
+
+use super::View;
+use super::cardinal::{ordinal, year};
+use super::numeral::Numeral;
+use crate::reading::Reading;
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    digits_only(view, out).or_else(|| month_first(view, out)).or_else(|| day_first(view, out))
+}
+
+/// The month that a word names, whole or shortened to three letters or more.
+pub(super) fn month(word: &str) -> Option<&'static str> {
+    let is_name = word.len() >= 3 && word.starts_with(|c: char| c.is_ascii_uppercase());
+    let lower = word.to_ascii_lowercase();
+    MONTHS.into_iter().find(|month| {
+        let month = month.to_ascii_lowercase();
+        is_name
+            && (month == lower || lower == "sept" && month == "september" || month[..3] == lower)
+    })
+}
+
+/// "2024-05-06", "2024/05/06", "5/6/2024", "06.05.2024".
+fn digits_only(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let separator = word.text.chars().find(|c| !c.is_ascii_digit())?;
+    let parts: Vec<&str> = word.text.split(separator).collect();
+    let [first, second, third] = parts[..] else { return None };
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty();
+    if ![first, second, third].into_iter().all(digits) {
+        return None;
+    }
+    let (year, month, day) = match (first.len(), second.len(), third.len(), separator) {
+        (4, 1..=2, 1..=2, '-' | '/' | '.') => (first, second, third),
+        (1..=2, 1..=2, 4, '/' | '-') if view.british => (third, second, first),
+        (1..=2, 1..=2, 4, '/' | '-') => (third, first, second),
+        (1..=2, 1..=2, 4, '.') => (third, second, first),
+        _ => return None,
+    };
+    let (month, day) = month_and_day(month, day)?;
+    let year: u64 = year.parse().ok()?;
+    out.say(word.span(), &said(day, month, Some(year), view.british));
+    Some(1)
+}
+
+/// Numbers that cannot be a month and a day may be a day and a month.
+fn month_and_day<'a>(month: &'a str, day: &'a str) -> Option<(&'static str, &'a str)> {
+    let in_order = |month: &str, day: &str| {
+        let day: usize = day.parse().ok().filter(|day| (1..=31).contains(day))?;
+        let month: usize = month.parse().ok()?;
+        MONTHS.get(month.checked_sub(1)?).map(|name| (*name, day))
+    };
+    if let Some((name, _)) = in_order(month, day) {
+        return Some((name, day));
+    }
+    in_order(day, month).map(|(name, _)| (name, month))
+}
+
+fn said(day: &str, month: &str, number: Option<u64>, british: bool) -> String {
+    let day = ordinal(day, british);
+    let year = number.map(|number| format!(", {}", year(number, british))).unwrap_or_default();
+    if british { format!("the {day} of {month}{year}") } else { format!("{month} {day}{year}") }
+}
+
+/// "March 3", "March 3rd, 2027", "Jan. 5".
+fn month_first(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let name = month(view.text_ahead(0)?)?;
+    let stop = usize::from(view.mark_ahead(1) == Some('.'));
+    let number = view.ahead(1 + stop)?;
+    let day = day_number(&number.text)?;
+    out.say(view.word()?.span(), name);
+    out.say(number.span(), &ordinal(day, view.british));
+    let comma = usize::from(view.mark_ahead(2 + stop) == Some(','));
+    match view.ahead(2 + stop + comma).and_then(|word| Some((word, year_number(&word.text)?))) {
+        Some((word, number)) => {
+            out.mark(',');
+            out.say(word.span(), &year(number, view.british));
+            Some(3 + stop + comma)
+        }
+        None => Some(2 + stop),
+    }
+}
+
+/// "3 March", "3rd March 2027"; in American also with "the … of".
+fn day_first(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let day = day_number(&word.text)?;
+    let name_word = view.ahead(1)?;
+    let name = month(&name_word.text)?;
+    let article = view.before().is_some_and(|before| before.text.eq_ignore_ascii_case("the"));
+    let the = if article { "" } else { "the " };
+    out.say(word.span(), &format!("{the}{} of", ordinal(day, view.british)));
+    out.say(name_word.span(), name);
+    let stop = usize::from(view.mark_ahead(2) == Some('.') && view.goes_on(3));
+    let comma = usize::from(view.mark_ahead(2) == Some(','));
+    match view.ahead(2 + stop + comma).and_then(|word| Some((word, year_number(&word.text)?))) {
+        Some((word, number)) => {
+            out.say(word.span(), &year(number, view.british));
+            Some(3 + stop + comma)
+        }
+        None => Some(2 + stop),
+    }
+}
+
+/// "3", "03", "3rd", from 1 to 31.
+fn day_number(text: &str) -> Option<&str> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let suffix = &text[digits.len()..];
+    let day: u64 = Numeral::parse(digits)?.small()?;
+    let plausible = (1..=31).contains(&day) && matches!(suffix, "" | "st" | "nd" | "rd" | "th");
+    plausible.then_some(digits)
+}
+
+fn year_number(text: &str) -> Option<u64> {
+    let year = Numeral::parse(text)?.small()?;
+    (text.len() == 4 && (1000..=2999).contains(&year)).then_some(year)
+}

@@ -1,0 +1,327 @@
+//! Numbers without a unit: counts, years, ordinals, decades, ranges, fractions, powers, telephone
+//! numbers.
+
+use super::View;
+use super::cardinal::{by_digit, cardinal, decade, in_words, ordinal, year};
+use super::date::month;
+use super::numeral::Numeral;
+use crate::reading::Reading;
+
+/// Longer numbers are left to the readers of words, who say them in pieces.
+const DIGITS_MAX: usize = 40;
+
+pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    telephone(view, out).or_else(|| {
+        let word = view.word()?;
+        let said = form(&word.text, view)?;
+        out.say(word.span(), &said);
+        Some(1)
+    })
+}
+
+fn form(text: &str, view: View<'_>) -> Option<String> {
+    let british = view.british;
+    ordinal_form(text, british)
+        .or_else(|| decade_form(text, british))
+        .or_else(|| fraction(text, british))
+        .or_else(|| power(text, british))
+        .or_else(|| range(text, view))
+        .or_else(|| scaled(text, british))
+        .or_else(|| marked(text, view))
+        .or_else(|| plain(text, view))
+}
+
+/// "4th", "1,000th".
+fn ordinal_form(text: &str, british: bool) -> Option<String> {
+    let digits = text.strip_suffix(['t', 'd', 'h', 'T', 'D', 'H'])?;
+    let digits = digits.strip_suffix(['s', 'n', 'r', 't', 'S', 'N', 'R', 'T'])?;
+    let number = Numeral::parse(digits)?;
+    (number.fraction.is_none() && !number.negative).then(|| ordinal(&number.whole, british))
+}
+
+/// "1990s", "'90s", "90s", "2010's".
+fn decade_form(text: &str, british: bool) -> Option<String> {
+    let digits = text.strip_suffix("'s").or_else(|| text.strip_suffix("’s"));
+    let digits = digits.or_else(|| text.strip_suffix('s'))?.trim_start_matches(['\'', '’']);
+    let number = Numeral::parse(digits)?.small()?;
+    let is_decade =
+        number % 10 == 0 && ((20..100).contains(&number) || (1100..2100).contains(&number));
+    (is_decade && digits.len() % 2 == 0).then(|| decade(number, british))
+}
+
+/// "1990s", or "90s" behind "the": not a number of seconds.
+pub(super) fn is_decade(view: View<'_>) -> bool {
+    let Some(digits) = view.word().and_then(|word| word.text.strip_suffix('s')) else {
+        return false;
+    };
+    let before = view.before().map(|word| word.text.to_lowercase()).unwrap_or_default();
+    let dated = matches!(&*before, "the" | "early" | "late" | "mid" | "those");
+    decade_form(&format!("{digits}s"), view.british).is_some() && (digits.len() == 4 || dated)
+}
+
+/// "1/2", "3/4", "2½"; "24/7" is not one.
+fn fraction(text: &str, british: bool) -> Option<String> {
+    if let Some((whole, part)) = vulgar(text) {
+        return Some(match whole {
+            "" => part.to_owned(),
+            whole => format!("{} and {}", Numeral::parse(whole)?.said(british), article(part)),
+        });
+    }
+    let (upper, lower) = text.split_once('/')?;
+    let (upper, lower) = (Numeral::parse(upper)?, Numeral::parse(lower)?);
+    if !lower.is_plain() || upper.fraction.is_some() || upper.grouped {
+        return None;
+    }
+    let (over, under) = (upper.said(british), lower.small()?);
+    match (upper.whole.as_str(), under) {
+        ("24", 7) => Some("twenty four seven".to_owned()),
+        ("9", 11) => Some("nine eleven".to_owned()),
+        ("50", 50) => Some("fifty fifty".to_owned()),
+        (_, 2) => Some(format!("{over} {}", if upper.is_one() { "half" } else { "halves" })),
+        (_, 4) => Some(format!("{over} {}", if upper.is_one() { "quarter" } else { "quarters" })),
+        (_, 3..=20 | 100 | 1000) => {
+            let part = ordinal(&lower.whole, british);
+            Some(format!("{over} {part}{}", if upper.is_one() { "" } else { "s" }))
+        }
+        _ => Some(format!("{over} over {}", lower.said(british))),
+    }
+}
+
+fn article(part: &str) -> String {
+    match part.strip_prefix("one ") {
+        Some(name) => format!("{} {name}", if name.starts_with('e') { "an" } else { "a" }),
+        None => part.to_owned(),
+    }
+}
+
+fn vulgar(text: &str) -> Option<(&str, &'static str)> {
+    let sign = text.chars().next_back()?;
+    let part = match sign {
+        '½' => "one half",
+        '⅓' => "one third",
+        '⅔' => "two thirds",
+        '¼' => "one quarter",
+        '¾' => "three quarters",
+        '⅕' => "one fifth",
+        '⅖' => "two fifths",
+        '⅗' => "three fifths",
+        '⅘' => "four fifths",
+        '⅙' => "one sixth",
+        '⅚' => "five sixths",
+        '⅛' => "one eighth",
+        '⅜' => "three eighths",
+        '⅝' => "five eighths",
+        '⅞' => "seven eighths",
+        _ => return None,
+    };
+    let whole = &text[..text.len() - sign.len_utf8()];
+    (whole.is_empty() || Numeral::parse(whole).is_some()).then_some((whole, part))
+}
+
+/// "10^6", "10⁶", "5²", "x^2".
+fn power(text: &str, british: bool) -> Option<String> {
+    let (base, exponent) = match text.split_once('^') {
+        Some((base, exponent)) => (base, exponent.to_owned()),
+        None => {
+            let at = text.find(|c| superscript(c).is_some())?;
+            (&text[..at], text[at..].chars().map(superscript).collect::<Option<String>>()?)
+        }
+    };
+    let letter = base.len() == 1 && base.chars().all(|c| c.is_ascii_alphabetic());
+    let base = if letter { base.to_owned() } else { Numeral::parse(base)?.said(british) };
+    let exponent = Numeral::parse(&exponent)?;
+    Some(match exponent.whole.as_str() {
+        _ if exponent.negative || exponent.fraction.is_some() => {
+            format!("{base} to the power of {}", exponent.said(british))
+        }
+        "2" => format!("{base} squared"),
+        "3" => format!("{base} cubed"),
+        digits => format!("{base} to the {}", ordinal(digits, british)),
+    })
+}
+
+pub(super) fn superscript(c: char) -> Option<char> {
+    let at = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻".chars().position(|known| known == c)?;
+    "0123456789-".chars().nth(at)
+}
+
+/// "2020–2024", "5-10", "pages 3–7".
+fn range(text: &str, view: View<'_>) -> Option<String> {
+    let at = text.get(1..)?.find(['–', '-', '−'])? + 1;
+    let dash = text[at..].chars().next()?;
+    let (from, to) = (&text[..at], &text[at + dash.len_utf8()..]);
+    let (first, second) = (Numeral::parse(from)?, Numeral::parse(to)?);
+    if second.negative || (dash == '-' && (from.len() > 4 || to.len() > 4)) {
+        return None;
+    }
+    // "2020–24" is two years although the second is short.
+    let years = is_year(&first, from) && (is_year(&second, to) || to.len() == 2);
+    let said = |number: &Numeral| match number.small() {
+        Some(value) if years => year(value, view.british),
+        _ => number.said(view.british),
+    };
+    Some(format!("{} to {}", said(&first), said(&second)))
+}
+
+fn is_year(number: &Numeral, text: &str) -> bool {
+    text.len() == 4 && number.small().is_some_and(|value| (1100..2100).contains(&value))
+}
+
+/// "10k", "5M", "1.5bn"; "3x" and "5G" are left to others.
+fn scaled(text: &str, british: bool) -> Option<String> {
+    let (number, length) = Numeral::leading(text)?;
+    let scale = match &text[length..] {
+        "k" => "thousand",
+        "K" if number.whole.len() > 1 => "thousand",
+        "M" | "mn" => "million",
+        "bn" | "B" => "billion",
+        "tn" => "trillion",
+        _ => return None,
+    };
+    Some(format!("{} {scale}", number.said(british)))
+}
+
+/// "#5", "~5", "5+", "±5", "<5", "≥5", "(5)".
+fn marked(text: &str, view: View<'_>) -> Option<String> {
+    let first = text.chars().next()?;
+    let rest = &text[first.len_utf8()..];
+    let before = match first {
+        '#' | '№' => "number",
+        '~' | '≈' => "about",
+        '±' => "plus or minus",
+        '<' => "less than",
+        '>' => "more than",
+        '≤' => "at most",
+        '≥' => "at least",
+        '×' => "times",
+        '=' => "equals",
+        '§' => "section",
+        '+' => "plus",
+        _ => {
+            let number = text.strip_suffix('+')?;
+            return Some(format!("{} plus", form(number, view)?));
+        }
+    };
+    let number = Numeral::parse(rest)?;
+    Some(format!("{before} {}", number.said(view.british)))
+}
+
+fn plain(text: &str, view: View<'_>) -> Option<String> {
+    let number = Numeral::parse(text)?;
+    if text.len() > DIGITS_MAX {
+        return None;
+    }
+    if is_year(&number, text) && reads_as_year(&number, view) {
+        return number.small().map(|value| year(value, view.british));
+    }
+    if number.is_plain() && number.whole.len() > 9 {
+        return Some(by_digit(&number.whole));
+    }
+    Some(number.said(view.british))
+}
+
+/// Words behind which a number of four digits is a year.
+const BEFORE_YEARS: &[&str] = &[
+    "in", "since", "by", "from", "until", "till", "during", "after", "before", "around", "circa",
+    "year", "early", "late", "mid", "spring", "summer", "autumn", "fall", "winter", "of",
+];
+
+/// From 1900 on a year, unless things are counted; before that only behind a word that dates.
+fn reads_as_year(number: &Numeral, view: View<'_>) -> bool {
+    let before = view.before().map(|word| word.text.to_lowercase()).unwrap_or_default();
+    let dated = BEFORE_YEARS.contains(&before.as_str())
+        || view.before().is_some_and(|word| month(&word.text).is_some());
+    let counted = view.text_ahead(1).is_some_and(is_plural);
+    let recent = number.small().is_some_and(|value| value >= 1900);
+    if recent { !counted || dated && before == "in" } else { dated && !counted }
+}
+
+/// "items", "people", not "was", "this" or "is".
+fn is_plural(word: &str) -> bool {
+    let plural = word.ends_with('s') && word.len() > 3 && !word.ends_with("ss");
+    let verbs =
+        ["this", "does", "sees", "says", "was", "has", "is", "saw", "gets", "brings", "marks"];
+    let irregular = ["people", "men", "women", "children", "of", "euro", "yen"];
+    word.starts_with(char::is_lowercase)
+        && ((plural && !verbs.contains(&word)) || irregular.contains(&word) && word != "of")
+}
+
+/// "+44 20 7946 0958", "555-0199", "(555) 123-4567", "1-800-555-0199": groups of digits.
+fn telephone(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let first = view.word()?;
+    if is_area_code(view) {
+        out.say(first.span(), &by_digit(&first.text));
+        return Some(1);
+    }
+    let international = first.text.starts_with('+');
+    let dashed = is_telephone(&first.text);
+    if !international && !dashed {
+        return None;
+    }
+    let mut used = 1;
+    let is_group = |text: &str| {
+        text.len() >= 2 && text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit() || b == b'-')
+    };
+    if international {
+        let digits = first.text[1..].bytes().filter(u8::is_ascii_digit).count();
+        while used < 6 && view.text_ahead(used).is_some_and(is_group) {
+            used += 1;
+        }
+        if (used == 1 && digits < 8)
+            || !first.text[1..].bytes().all(|b| b.is_ascii_digit() || b == b'-')
+        {
+            return None;
+        }
+    }
+    for index in 0..used {
+        let word = view.ahead(index)?;
+        let plus = if word.text.starts_with('+') { "plus " } else { "" };
+        let groups: Vec<String> = word.text.split('-').map(by_digit).collect();
+        out.say(word.span(), &format!("{plus}{}", groups.join(", ")));
+        if index + 1 < used {
+            out.mark(',');
+        }
+    }
+    Some(used)
+}
+
+/// The 555 of "(555) 123-4567".
+fn is_area_code(view: View<'_>) -> bool {
+    let digits = |text: &str| text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
+    view.text_ahead(0).is_some_and(digits)
+        && view.mark_ahead(1) == Some(')')
+        && view.text_ahead(2).is_some_and(is_telephone)
+}
+
+fn is_telephone(text: &str) -> bool {
+    let groups: Vec<&str> = text.split('-').collect();
+    let digits = groups.iter().all(|group| group.bytes().all(|b| b.is_ascii_digit()));
+    let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+    digits && matches!(lengths[..], [3, 4] | [3, 3, 4] | [1, 3, 3, 4])
+}
+
+/// "2.10" in a version: parts are numbers, not decimals.
+pub(super) fn dotted(text: &str, british: bool) -> Option<String> {
+    let parts: Vec<&str> = text.split('.').collect();
+    let number = |part: &&str| {
+        !part.is_empty() && part.len() <= 4 && part.bytes().all(|b| b.is_ascii_digit())
+    };
+    if parts.len() < 2 || !parts.iter().all(number) {
+        return None;
+    }
+    if parts.len() > 2 && parts[0].len() <= 3 && parts[1..].iter().all(|part| part.len() == 3) {
+        // "1.000.000" is a million where thousands are grouped by stops.
+        return Some(cardinal(&parts.concat(), british));
+    }
+    let words: Vec<String> = parts
+        .iter()
+        .map(|part| match part.parse::<u64>() {
+            Ok(value) if value < 100 && !(part.len() > 1 && part.starts_with('0')) => {
+                in_words(value, british)
+            }
+            _ if part.len() <= 2 => by_digit(part),
+            _ => cardinal(part, british),
+        })
+        .collect();
+    Some(words.join(" point "))
+}

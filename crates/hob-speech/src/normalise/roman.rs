@@ -1,0 +1,110 @@
+//! Roman numerals behind names and headings: "Henry VIII", "Chapter IV", "World War II".
+//! Needs the word before it: alone, "I" and "MIX" are words.
+
+use super::View;
+use super::cardinal::{in_words, ordinal};
+use crate::reading::Reading;
+
+/// Words that are numbered and not named: "Part II" is "part two", "Louis II" is "the second".
+const COUNTED: &[&str] = &[
+    "act", "appendix", "article", "book", "chapter", "class", "episode", "figure", "grade",
+    "level", "mark", "match", "section", "part", "phase", "psalm", "scene", "season", "stage",
+    "step", "table", "title", "tier", "type", "unit", "version", "vol", "volume", "war", "bowl",
+    "apollo", "olympiad", "fantasy", "quest", "rocky", "windows", "lesson", "round", "track",
+    "wave",
+];
+
+pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let number = value(&word.text)?;
+    let before = &view.before()?.text;
+    let counted = COUNTED.contains(&before.to_lowercase().as_str());
+    let named = before.chars().next().is_some_and(char::is_uppercase)
+        && before.chars().skip(1).any(char::is_lowercase)
+        && word.text.len() > 1
+        && number < 40;
+    // "I" alone is the pronoun, and "V" or "X" an initial, unless a counted word stands before.
+    match (counted, named) {
+        (true, _) if word.text != "I" || !view.goes_on(1) => {
+            out.say(word.span(), &in_words(number, view.british));
+        }
+        (false, true) if !view.shouted => {
+            out.say(word.span(), &format!("the {}", ordinal(&number.to_string(), view.british)));
+        }
+        _ => return None,
+    }
+    Some(1)
+}
+
+/// The value of a well-formed numeral: one that is written the way it would be written.
+fn value(text: &str) -> Option<u64> {
+    if text.is_empty() || text.len() > 8 {
+        return None;
+    }
+    let digits: Vec<u64> = text.chars().map(digit).collect::<Option<_>>()?;
+    let mut total = 0;
+    for (index, &digit) in digits.iter().enumerate() {
+        let is_subtracted = digits.get(index + 1).is_some_and(|next| *next > digit);
+        total = if is_subtracted { total + 2_000 - digit } else { total + digit };
+    }
+    // Each subtraction was lifted by 2,000 so that the sum never went below nothing.
+    let total = total % 2_000;
+    (written(total) == text).then_some(total)
+}
+
+fn digit(c: char) -> Option<u64> {
+    Some(match c {
+        'I' => 1,
+        'V' => 5,
+        'X' => 10,
+        'L' => 50,
+        'C' => 100,
+        _ => return None,
+    })
+}
+
+fn written(mut number: u64) -> String {
+    const SIGNS: [(u64, &str); 9] = [
+        (100, "C"),
+        (90, "XC"),
+        (50, "L"),
+        (40, "XL"),
+        (10, "X"),
+        (9, "IX"),
+        (5, "V"),
+        (4, "IV"),
+        (1, "I"),
+    ];
+    let mut out = String::new();
+    for (value, sign) in SIGNS {
+        while number >= value && out.len() <= 8 {
+            out.push_str(sign);
+            number -= value;
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_well_formed_numerals_count() {
+        for (text, expect) in [
+            ("I", Some(1)),
+            ("IV", Some(4)),
+            ("VIII", Some(8)),
+            ("XIV", Some(14)),
+            ("XLIX", Some(49)),
+            ("XCIX", Some(99)),
+            ("IIII", None),
+            ("VX", None),
+            ("MIX", None),
+            ("hi", None),
+            ("", None),
+        ] {
+            assert_eq!(value(text), expect, "{text}");
+        }
+    }
+}

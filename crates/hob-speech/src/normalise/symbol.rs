@@ -1,0 +1,85 @@
+//! Symbols that stand alone: "&", "+", "→", "§ 5". What has no name is not said.
+//! Symbols inside words are the business of whoever reads that kind of word.
+
+use super::View;
+use crate::reading::Reading;
+
+pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    if word.text.chars().any(char::is_alphanumeric) {
+        return None;
+    }
+    let known = match &*word.text {
+        "->" | "=>" | "-->" => Some("to"),
+        "<=" => Some("less than or equal to"),
+        ">=" => Some("greater than or equal to"),
+        "!=" => Some("is not equal to"),
+        "==" => Some("equals"),
+        "..." => Some(""),
+        _ => None,
+    };
+    if let Some(name) = known {
+        out.say(word.span(), name);
+        return Some(1);
+    }
+    // A row of the same symbol is decoration; a few different ones are said one by one.
+    let symbols: Vec<(usize, char)> = word.text.char_indices().collect();
+    if symbols.len() > 3 {
+        return Some(1);
+    }
+    for (at, symbol) in symbols {
+        out.say(word.span_of(at..at + symbol.len_utf8()), name(symbol).unwrap_or_default());
+    }
+    Some(1)
+}
+
+/// How a symbol is called between words.
+pub(super) fn name(symbol: char) -> Option<&'static str> {
+    Some(match symbol {
+        '&' => "and",
+        '+' => "plus",
+        '=' => "equals",
+        '@' => "at",
+        '%' => "percent",
+        '‰' => "per mille",
+        '#' => "number",
+        '/' | '⁄' => "slash",
+        '\\' => "backslash",
+        '<' => "less than",
+        '>' => "greater than",
+        '*' | '×' | '⋅' => "times",
+        '÷' => "divided by",
+        '±' => "plus or minus",
+        '≤' => "less than or equal to",
+        '≥' => "greater than or equal to",
+        '≠' => "is not equal to",
+        '≈' | '≃' => "approximately",
+        '~' => "about",
+        '^' => "to the power of",
+        '→' | '⇒' | '➔' => "to",
+        '←' => "from",
+        '↔' => "to and from",
+        '↑' => "up",
+        '↓' => "down",
+        '∞' => "infinity",
+        '√' => "the square root of",
+        '∑' => "sum",
+        '∈' => "in",
+        '∀' => "for all",
+        '§' => "section",
+        '¶' => "paragraph",
+        '©' => "copyright",
+        '°' => "degrees",
+        '$' => "dollars",
+        '€' => "euros",
+        '£' => "pounds",
+        '¥' => "yen",
+        '₹' => "rupees",
+        '¢' => "cents",
+        '№' => "number",
+        '−' => "minus",
+        '–' => "to",
+        'µ' => "micro",
+        _ => return None,
+    })
+}

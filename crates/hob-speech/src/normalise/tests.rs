@@ -1,0 +1,262 @@
+//! What is written and what is said, row by row.
+
+use super::*;
+
+fn check_in(language: Language, cases: &[(&str, &str)]) {
+    let wrong: Vec<String> = cases
+        .iter()
+        .map(|(text, expect)| (text, expect, read(text, 0, language).text))
+        .filter(|(_, expect, said)| said != *expect)
+        .map(|(text, expect, said)| format!("\n{text}\n  said     {said}\n  expected {expect}"))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.concat());
+}
+
+fn check(cases: &[(&str, &str)]) {
+    check_in(Language::AmericanEnglish, cases);
+}
+
+#[test]
+fn plain_words_are_left_alone() {
+    check(&[
+        ("Hello, “world”!", "Hello, “world”!"),
+        ("It’s well-known.", "It's well-known."),
+        ("\"Go,\" she said.", "“Go,” she said."),
+        ("Wait... what?!", "Wait… what?!"),
+        ("yes -- no—maybe – so", "yes — no — maybe — so"),
+        ("He said 'no' to rock 'em", "He said no to rock 'em"),
+        ("(see below)", "(see below)"),
+        ("the dogs' bowls", "the dogs bowls"),
+        ("one,two;three", "one, two; three"),
+    ]);
+}
+
+#[test]
+fn numbers() {
+    check(&[
+        ("1,204 items", "one thousand two hundred four items"),
+        ("3.5", "three point five"),
+        ("-7", "minus seven"),
+        ("1/2", "one half"),
+        ("3/4 of it", "three quarters of it"),
+        ("2½ hours", "two and a half hours"),
+        ("24/7", "twenty four seven"),
+        ("4th", "fourth"),
+        ("the 21st", "the twenty first"),
+        ("10^6", "ten to the sixth"),
+        ("5²", "five squared"),
+        ("10⁻³", "ten to the power of minus three"),
+        ("007", "zero zero seven"),
+        ("#5", "number five"),
+        ("~20", "about twenty"),
+        ("20+ people", "twenty plus people"),
+        ("10k users", "ten thousand users"),
+        ("pages 3–7", "pages three to seven"),
+        ("5-10 minutes", "five to ten minutes"),
+        ("1000000", "one million"),
+        ("a 3x gain", "a three times gain"),
+        ("1,2,3", "one two three"),
+        ("1.000.000", "one million"),
+        ("E=mc²", "E equals mc squared"),
+        ("~5x faster", "about five times faster"),
+        ("(555) 123-4567", "(five five five) one two three, four five six seven"),
+    ]);
+}
+
+#[test]
+fn years_and_dates() {
+    check(&[
+        ("in 1969", "in nineteen sixty nine"),
+        ("1969 items", "one thousand nine hundred sixty nine items"),
+        ("In 2005, it was", "In two thousand five, it was"),
+        ("the 2010s", "the twenty tens"),
+        ("the '90s", "the nineties"),
+        ("the 1980s", "the nineteen eighties"),
+        ("the 90s", "the nineties"),
+        ("a 90s timeout", "a ninety seconds timeout"),
+        ("2020–2024", "twenty twenty to twenty twenty four"),
+        ("1500 metres", "one thousand five hundred metres"),
+        ("in 1845", "in eighteen forty five"),
+        ("3 March 2027", "the third of March twenty twenty seven"),
+        ("March 3, 2027", "March third, twenty twenty seven"),
+        ("on Jan. 5 we", "on January fifth we"),
+        ("Jan. 5", "January fifth"),
+        ("May 2024", "May twenty twenty four"),
+        ("2024-05-06", "May sixth, twenty twenty four"),
+        ("3/4/2027", "March fourth, twenty twenty seven"),
+        ("the 4th of July", "the fourth of July"),
+        ("I may go", "I may go"),
+    ]);
+    check_in(
+        Language::BritishEnglish,
+        &[
+            ("2024-05-06", "the sixth of May, twenty twenty four"),
+            ("3/4/2027", "the third of April, twenty twenty seven"),
+            ("105", "one hundred and five"),
+            ("5 km", "five kilometres"),
+        ],
+    );
+}
+
+#[test]
+fn times() {
+    check(&[
+        ("at 9:15", "at nine fifteen"),
+        ("at 10:30", "at ten thirty"),
+        ("17:45", "seventeen forty five"),
+        ("9:05", "nine oh five"),
+        ("9:00", "nine o'clock"),
+        ("7 pm", "seven P M"),
+        ("7 p.m. today", "seven P M today"),
+        ("at 7 p.m.", "at seven P M."),
+        ("7:30am", "seven thirty A M"),
+        ("10:00–11:30", "ten o'clock to eleven thirty"),
+        ("10 a.m.–5 p.m. today", "ten A M to five P M today"),
+        ("Mon.–Fri. only", "Monday to Friday only"),
+        ("16:9", "sixteen to nine"),
+        ("I am", "I am"),
+    ]);
+}
+
+#[test]
+fn money() {
+    check(&[
+        ("$1,204.50", "one thousand two hundred four dollars and fifty cents"),
+        ("$1.05", "one dollar and five cents"),
+        ("$0.99", "ninety nine cents"),
+        ("$9.99.", "nine dollars and ninety nine cents."),
+        ("$1", "one dollar"),
+        ("£3m", "three million pounds"),
+        ("€1.5bn", "one point five billion euros"),
+        ("$5 million deal", "five million dollars deal"),
+        ("¥500", "five hundred yen"),
+        ("₹200", "two hundred rupees"),
+        ("5€", "five euros"),
+        ("€5,50", "five euros and fifty cents"),
+        ("-$5", "minus five dollars"),
+        ("$5–10", "five to ten dollars"),
+        ("$5/month", "five dollars per month"),
+        ("$10k", "ten thousand dollars"),
+    ]);
+}
+
+#[test]
+fn units() {
+    check(&[
+        ("5km", "five kilometers"),
+        ("5 km away", "five kilometers away"),
+        ("1 km", "one kilometer"),
+        ("100 km/h", "one hundred kilometers per hour"),
+        ("25°C", "twenty five degrees Celsius"),
+        ("-3 °C", "minus three degrees Celsius"),
+        ("50%", "fifty percent"),
+        ("3.5 GB/s", "three point five gigabytes per second"),
+        ("20 mA at 5 mV", "twenty milliamps at five millivolts"),
+        ("100 Mbit/s", "one hundred megabits per second"),
+        ("3 kWh", "three kilowatt hours"),
+        ("10–20 kg", "ten to twenty kilograms"),
+        ("5 in the box", "five in the box"),
+        ("RAM and JSONs", "ram and jasons"),
+        ("8GB of RAM", "eight gigabytes of ram"),
+        ("a 5-km run", "a five kilometers run"),
+    ]);
+}
+
+#[test]
+fn addresses() {
+    check(&[
+        ("ann@example.com", "ann at example dot com"),
+        ("Mail ann.lee@example.co.uk.", "Mail ann dot lee at example dot co dot uk."),
+        ("https://example.com/a-b", "example dot com slash a dash b"),
+        ("www.example.com", "www dot example dot com"),
+        ("192.168.0.1", "one nine two dot one six eight dot zero dot one"),
+        ("v2.10", "version two point ten"),
+        ("version 2.10", "version two point ten"),
+        ("Node.js", "Node dot js"),
+        ("main.rs", "main dot rs"),
+        ("@ann said", "at ann said"),
+        ("#winning", "hashtag winning"),
+        ("555-0199", "five five five, zero one nine nine"),
+        ("+44 20 7946 0958", "plus four four, two zero, seven nine four six, zero nine five eight"),
+        ("/usr/bin", "slash usr slash bin"),
+    ]);
+}
+
+#[test]
+fn symbols() {
+    check(&[
+        ("R & D", "R and D"),
+        ("AT&T", "AT and T"),
+        ("2 + 2 = 4", "two plus two equals four"),
+        ("A → B", "A to B"),
+        ("§ 5", "section five"),
+        ("C# and C++", "C sharp and C plus plus"),
+        ("and/or", "and slash or"),
+        ("100% & more", "one hundred percent and more"),
+        ("x <= y", "x less than or equal to y"),
+        ("-----", ""),
+        ("snake_case", "snake case"),
+    ]);
+}
+
+#[test]
+fn acronyms_and_mixtures() {
+    check(&[
+        ("The EHR and GPUs", "The EHR and GPUs"),
+        ("gpt-4o", "gpt four o"),
+        ("H2O", "H two O"),
+        ("the U.S. army", "the US army"),
+        ("in the U.S.", "in the US."),
+        ("THIS IS VERY LOUD TEXT", "this is very loud text"),
+        ("MP3 files", "MP three files"),
+        ("two MP3s", "two MP threes"),
+        ("4K and 10K", "four K and ten thousand"),
+        ("iPhone15", "iPhone fifteen"),
+        ("x86", "x eighty six"),
+        ("I AM NOT", "I AM NOT"),
+    ]);
+}
+
+#[test]
+fn abbreviations() {
+    check(&[
+        ("Dr. Smith", "Doctor Smith"),
+        ("Elm Dr. is", "Elm Drive is"),
+        ("Mr Jones", "Mister Jones"),
+        ("e.g. this", "for example this"),
+        ("fruit, e.g., apples", "fruit, for example, apples"),
+        ("i.e. that", "that is that"),
+        ("eggs, etc.", "eggs, et cetera."),
+        ("eggs etc. and", "eggs et cetera and"),
+        ("cats vs. dogs", "cats versus dogs"),
+        ("No. 5", "number five"),
+        ("No.", "No."),
+        ("5 St. James", "five Saint James"),
+        ("Main St. is", "Main Street is"),
+        ("a Ph.D. in", "a PHD in"),
+        ("p. 12", "page twelve"),
+    ]);
+}
+
+#[test]
+fn roman_numerals() {
+    check(&[
+        ("Henry VIII", "Henry the eighth"),
+        ("Chapter IV", "Chapter four"),
+        ("World War II", "World War two"),
+        ("I think", "I think"),
+        ("Vitamin C", "Vitamin C"),
+    ]);
+}
+
+#[test]
+fn markup_and_noise() {
+    check(&[
+        ("## A title", "A title"),
+        ("**Bold** `code` [link](http://x.y)", "Bold code link"),
+        ("😀 👍", ""),
+        ("\u{0}\u{1}\u{301}", ""),
+        ("Hi <break time=\"1s\"/> you", "Hi you"),
+        ("wo\u{200b}rd", "word"),
+    ]);
+}

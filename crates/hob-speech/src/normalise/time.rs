@@ -1,0 +1,106 @@
+//! Times of day: "9:15", "17:45", "7 pm", "10:00–11:30", "9:05:30"; and ratios like "16:9".
+//! Which of the two it is, only the figures and their neighbours tell.
+
+use super::View;
+use super::cardinal::{cardinal, in_words};
+use crate::reading::Reading;
+
+pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
+    let word = view.word()?;
+    let (clock, half) = split_half(&word.text);
+    let apart = if half.is_none() { half_behind(view) } else { None };
+    let said = match clock.split_once(['–', '-']) {
+        Some((from, to)) => {
+            let (from, from_half) = split_half(from);
+            let from = one_time(from, from_half.is_some() || half.is_some() || apart.is_some())?;
+            let to = one_time(to, half.is_some() || apart.is_some())?;
+            format!("{from}{} to {to}", from_half.unwrap_or_default())
+        }
+        None => one_time(clock, half.is_some() || apart.is_some()).or_else(|| ratio(clock))?,
+    };
+    let (end, half) = match (half, apart) {
+        (Some(half), _) => (word.span().end, half),
+        (None, Some(half)) => (view.ahead(1)?.span().end, half),
+        (None, None) => (word.span().end, ""),
+    };
+    out.say(word.span().start..end, &format!("{said}{half}"));
+    let used = if apart.is_some() { 2 } else { 1 };
+    Some(used + stop_of_half(view, used, !half.is_empty()))
+}
+
+/// The full stop of "p.m." in the middle of a sentence belongs to it.
+fn stop_of_half(view: View<'_>, used: usize, has_half: bool) -> usize {
+    let written = view.text_ahead(used - 1).unwrap_or_default();
+    let dotted = has_half && written.to_ascii_lowercase().ends_with(".m");
+    usize::from(dotted && view.mark_ahead(used) == Some('.') && view.goes_on(used + 1))
+}
+
+/// "7pm" → "7" and " P M".
+fn split_half(text: &str) -> (&str, Option<&'static str>) {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '.');
+    match half(&text[digits.len()..]) {
+        Some(half) if digits.ends_with(|c: char| c.is_ascii_digit()) => (digits, Some(half)),
+        _ => (text, None),
+    }
+}
+
+fn half(text: &str) -> Option<&'static str> {
+    match text.to_ascii_lowercase().trim_end_matches('.') {
+        "am" | "a.m" => Some(" A M"),
+        "pm" | "p.m" => Some(" P M"),
+        _ => None,
+    }
+}
+
+/// "7 pm", but not "I am" or "7 am I".
+fn half_behind(view: View<'_>) -> Option<&'static str> {
+    let next = view.ahead(1)?;
+    let begins = view.word()?.text.starts_with(|c: char| c.is_ascii_digit());
+    half(&next.text).filter(|_| begins && next.spaced)
+}
+
+/// Hours alone only count with an a.m. or a p.m.
+fn one_time(text: &str, has_half: bool) -> Option<String> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let number = |text: &str, digits: std::ops::RangeInclusive<usize>, below: u64| {
+        let fits = digits.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+        text.parse::<u64>().ok().filter(|value| fits && *value < below)
+    };
+    match parts[..] {
+        [hour] if has_half => number(hour, 1..=2, 13).map(|hour| in_words(hour, false)),
+        [hour, minute] => {
+            let (hour, minute) = (number(hour, 1..=2, 25)?, number(minute, 2..=2, 60)?);
+            Some(hour_and_minute(hour, minute, has_half))
+        }
+        [hour, minute, second] => {
+            let (hour, minute) = (number(hour, 1..=2, 100)?, number(minute, 2..=2, 60)?);
+            let second = number(second, 2..=2, 60)?;
+            Some(format!(
+                "{} and {} seconds",
+                hour_and_minute(hour, minute, has_half),
+                in_words(second, false)
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn hour_and_minute(hour: u64, minute: u64, has_half: bool) -> String {
+    let said = in_words(hour, false);
+    match minute {
+        0 if has_half => said,
+        0 if (1..=12).contains(&hour) => format!("{said} o'clock"),
+        0 => format!("{said} hundred"),
+        1..10 => format!("{said} oh {}", in_words(minute, false)),
+        _ => format!("{said} {}", in_words(minute, false)),
+    }
+}
+
+fn ratio(text: &str) -> Option<String> {
+    let (left, right) = text.split_once(':')?;
+    let is_number = |text: &str| {
+        !text.is_empty() && text.len() <= 6 && text.bytes().all(|b| b.is_ascii_digit())
+    };
+    (is_number(left) && is_number(right))
+        .then(|| format!("{} to {}", cardinal(left, false), cardinal(right, false)))
+}

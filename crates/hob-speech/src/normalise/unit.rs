@@ -1,0 +1,253 @@
+//! Units of measurement: symbol → what one of it and many of it are called.
+//! Case matters (mW and MW), and British English spells some of them its own way.
+
+/// "km" → "kilometers"; with a rate "km/h" → "kilometers per hour". `one` asks for the singular.
+pub(super) fn unit_name(symbol: &str, one: bool, british: bool) -> Option<String> {
+    if let Some(name) = simple(symbol, one) {
+        return Some(in_spelling(name, british));
+    }
+    let (over, under) = symbol.split_once('/')?;
+    let over = if over.is_empty() { "" } else { simple(over, one)? };
+    let under = per(under)?;
+    Some(in_spelling(&format!("{over} per {under}"), british).trim_start().to_owned())
+}
+
+/// A unit that is safe to recognise with a blank before it: "in" and "a" are also words.
+pub(super) fn stands_apart(symbol: &str) -> bool {
+    !matches!(
+        symbol,
+        "in" | "a"
+            | "A"
+            | "s"
+            | "h"
+            | "d"
+            | "m"
+            | "C"
+            | "F"
+            | "K"
+            | "B"
+            | "b"
+            | "x"
+            | "t"
+            | "V"
+            | "N"
+            | "J"
+            | "W"
+            | "L"
+            | "l"
+            | "g"
+            | "bar"
+            | "yr"
+            | "min"
+            | "pt"
+    ) || matches!(symbol, "m" | "g" | "V" | "W" | "A" | "K" | "L" | "l" | "s" | "h" | "min")
+}
+
+fn simple(symbol: &str, one: bool) -> Option<&'static str> {
+    let symbol = symbol.trim_end_matches('.');
+    let (_, singular, plural) = TABLE.iter().find(|(short, ..)| *short == symbol)?;
+    Some(if one { singular } else { plural })
+}
+
+fn per(symbol: &str) -> Option<&'static str> {
+    Some(match symbol {
+        "s" | "sec" | "second" => "second",
+        "min" | "minute" => "minute",
+        "h" | "hr" | "hour" => "hour",
+        "d" | "day" => "day",
+        "wk" | "week" => "week",
+        "mo" | "month" => "month",
+        "yr" | "y" | "year" => "year",
+        _ => return simple(symbol, true).or_else(|| per_word(symbol)),
+    })
+}
+
+fn per_word(word: &str) -> Option<&'static str> {
+    ["user", "person", "night", "token", "request", "seat", "unit", "page", "word"]
+        .into_iter()
+        .find(|known| *known == word)
+}
+
+/// "meter" and "liter" are "metre" and "litre" in British.
+fn in_spelling(name: &str, british: bool) -> String {
+    if british { name.replace("meter", "metre").replace("liter", "litre") } else { name.to_owned() }
+}
+
+const TABLE: &[(&str, &str, &str)] = &[
+    ("%", "percent", "percent"),
+    ("‰", "per mille", "per mille"),
+    ("°", "degree", "degrees"),
+    ("°C", "degree Celsius", "degrees Celsius"),
+    ("℃", "degree Celsius", "degrees Celsius"),
+    ("ºC", "degree Celsius", "degrees Celsius"),
+    ("°F", "degree Fahrenheit", "degrees Fahrenheit"),
+    ("℉", "degree Fahrenheit", "degrees Fahrenheit"),
+    ("nm", "nanometer", "nanometers"),
+    ("µm", "micrometer", "micrometers"),
+    ("μm", "micrometer", "micrometers"),
+    ("um", "micrometer", "micrometers"),
+    ("mm", "millimeter", "millimeters"),
+    ("cm", "centimeter", "centimeters"),
+    ("dm", "decimeter", "decimeters"),
+    ("m", "meter", "meters"),
+    ("km", "kilometer", "kilometers"),
+    ("mm²", "square millimeter", "square millimeters"),
+    ("cm²", "square centimeter", "square centimeters"),
+    ("m²", "square meter", "square meters"),
+    ("km²", "square kilometer", "square kilometers"),
+    ("cm³", "cubic centimeter", "cubic centimeters"),
+    ("m³", "cubic meter", "cubic meters"),
+    ("in", "inch", "inches"),
+    ("ft", "foot", "feet"),
+    ("yd", "yard", "yards"),
+    ("mi", "mile", "miles"),
+    ("ha", "hectare", "hectares"),
+    ("mph", "mile per hour", "miles per hour"),
+    ("kph", "kilometer per hour", "kilometers per hour"),
+    ("kmh", "kilometer per hour", "kilometers per hour"),
+    ("ng", "nanogram", "nanograms"),
+    ("µg", "microgram", "micrograms"),
+    ("μg", "microgram", "micrograms"),
+    ("mcg", "microgram", "micrograms"),
+    ("mg", "milligram", "milligrams"),
+    ("g", "gram", "grams"),
+    ("kg", "kilogram", "kilograms"),
+    ("t", "ton", "tons"),
+    ("lb", "pound", "pounds"),
+    ("lbs", "pound", "pounds"),
+    ("oz", "ounce", "ounces"),
+    ("ml", "milliliter", "milliliters"),
+    ("mL", "milliliter", "milliliters"),
+    ("cl", "centiliter", "centiliters"),
+    ("dl", "deciliter", "deciliters"),
+    ("l", "liter", "liters"),
+    ("L", "liter", "liters"),
+    ("gal", "gallon", "gallons"),
+    ("ns", "nanosecond", "nanoseconds"),
+    ("µs", "microsecond", "microseconds"),
+    ("μs", "microsecond", "microseconds"),
+    ("us", "microsecond", "microseconds"),
+    ("ms", "millisecond", "milliseconds"),
+    ("s", "second", "seconds"),
+    ("sec", "second", "seconds"),
+    ("secs", "second", "seconds"),
+    ("min", "minute", "minutes"),
+    ("mins", "minute", "minutes"),
+    ("h", "hour", "hours"),
+    ("hr", "hour", "hours"),
+    ("hrs", "hour", "hours"),
+    ("yr", "year", "years"),
+    ("yrs", "year", "years"),
+    ("Hz", "hertz", "hertz"),
+    ("kHz", "kilohertz", "kilohertz"),
+    ("MHz", "megahertz", "megahertz"),
+    ("GHz", "gigahertz", "gigahertz"),
+    ("THz", "terahertz", "terahertz"),
+    ("bit", "bit", "bits"),
+    ("kbit", "kilobit", "kilobits"),
+    ("Kbit", "kilobit", "kilobits"),
+    ("Mbit", "megabit", "megabits"),
+    ("Gbit", "gigabit", "gigabits"),
+    ("kbps", "kilobit per second", "kilobits per second"),
+    ("Mbps", "megabit per second", "megabits per second"),
+    ("Gbps", "gigabit per second", "gigabits per second"),
+    ("kB", "kilobyte", "kilobytes"),
+    ("KB", "kilobyte", "kilobytes"),
+    ("MB", "megabyte", "megabytes"),
+    ("GB", "gigabyte", "gigabytes"),
+    ("TB", "terabyte", "terabytes"),
+    ("PB", "petabyte", "petabytes"),
+    ("KiB", "kibibyte", "kibibytes"),
+    ("MiB", "mebibyte", "mebibytes"),
+    ("GiB", "gibibyte", "gibibytes"),
+    ("TiB", "tebibyte", "tebibytes"),
+    ("mV", "millivolt", "millivolts"),
+    ("V", "volt", "volts"),
+    ("kV", "kilovolt", "kilovolts"),
+    ("MV", "megavolt", "megavolts"),
+    ("µA", "microamp", "microamps"),
+    ("mA", "milliamp", "milliamps"),
+    ("A", "amp", "amps"),
+    ("kA", "kiloamp", "kiloamps"),
+    ("mAh", "milliamp hour", "milliamp hours"),
+    ("Ah", "amp hour", "amp hours"),
+    ("mW", "milliwatt", "milliwatts"),
+    ("W", "watt", "watts"),
+    ("kW", "kilowatt", "kilowatts"),
+    ("MW", "megawatt", "megawatts"),
+    ("GW", "gigawatt", "gigawatts"),
+    ("Wh", "watt hour", "watt hours"),
+    ("kWh", "kilowatt hour", "kilowatt hours"),
+    ("MWh", "megawatt hour", "megawatt hours"),
+    ("Ω", "ohm", "ohms"),
+    ("kΩ", "kiloohm", "kiloohms"),
+    ("MΩ", "megaohm", "megaohms"),
+    ("µF", "microfarad", "microfarads"),
+    ("nF", "nanofarad", "nanofarads"),
+    ("J", "joule", "joules"),
+    ("kJ", "kilojoule", "kilojoules"),
+    ("MJ", "megajoule", "megajoules"),
+    ("kcal", "kilocalorie", "kilocalories"),
+    ("cal", "calorie", "calories"),
+    ("N", "newton", "newtons"),
+    ("Nm", "newton meter", "newton meters"),
+    ("Pa", "pascal", "pascals"),
+    ("hPa", "hectopascal", "hectopascals"),
+    ("kPa", "kilopascal", "kilopascals"),
+    ("MPa", "megapascal", "megapascals"),
+    ("bar", "bar", "bars"),
+    ("mbar", "millibar", "millibars"),
+    ("psi", "P S I", "P S I"),
+    ("dB", "decibel", "decibels"),
+    ("dBFS", "decibel full scale", "decibels full scale"),
+    ("rpm", "R P M", "R P M"),
+    ("bpm", "beat per minute", "beats per minute"),
+    ("fps", "frame per second", "frames per second"),
+    ("tok", "token", "tokens"),
+    ("tokens", "token", "tokens"),
+    ("px", "pixel", "pixels"),
+    ("pt", "point", "points"),
+    ("dpi", "D P I", "D P I"),
+    ("MP", "megapixel", "megapixels"),
+    ("ppm", "part per million", "parts per million"),
+    ("mol", "mole", "moles"),
+    ("lm", "lumen", "lumens"),
+    ("lx", "lux", "lux"),
+    ("x", "times", "times"),
+    ("×", "times", "times"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(symbol: &str, one: &str, many: &str) {
+        assert_eq!(unit_name(symbol, true, false).as_deref(), Some(one), "{symbol}");
+        assert_eq!(unit_name(symbol, false, false).as_deref(), Some(many), "{symbol}");
+    }
+
+    #[test]
+    fn units_that_others_get_wrong() {
+        check("MV", "megavolt", "megavolts");
+        check("mV", "millivolt", "millivolts");
+        check("mA", "milliamp", "milliamps");
+        check("ml", "milliliter", "milliliters");
+        check("km/h", "kilometer per hour", "kilometers per hour");
+        check("°C", "degree Celsius", "degrees Celsius");
+        check("Mbit/s", "megabit per second", "megabits per second");
+        check("kWh", "kilowatt hour", "kilowatt hours");
+        check("GB/s", "gigabyte per second", "gigabytes per second");
+        assert_eq!(unit_name("km", false, true).as_deref(), Some("kilometres"));
+        assert_eq!(unit_name("and", false, false), None);
+        assert_eq!(unit_name("and/or", false, false), None);
+    }
+
+    #[test]
+    fn no_symbol_is_there_twice() {
+        let mut symbols: Vec<&str> = TABLE.iter().map(|(symbol, ..)| *symbol).collect();
+        symbols.sort_unstable();
+        let count = symbols.len();
+        symbols.dedup();
+        assert_eq!(symbols.len(), count);
+    }
+}

@@ -1,0 +1,268 @@
+//! One request: text that is there or still arriving, read unit by unit.
+//! Nothing behind the next unit is normalised or turned into phonemes before it is asked for.
+
+use std::collections::VecDeque;
+
+use hob_core::Language;
+
+use crate::normalise::read;
+use crate::phonemes::Phonemizer;
+use crate::reading::Reading;
+use crate::segment::{End, NeedMore, Segment, next_segment};
+use crate::spoken::SpokenUnit;
+use crate::unit::{Turn, UNIT_PHONEMES_MIN, has_room, joined, length, units};
+
+/// The text behind a unit is looked at until it is this long, to know whether it can stand alone.
+const TAIL_CHARS_MIN: usize = UNIT_PHONEMES_MIN;
+
+/// Read text is forgotten in steps of this many bytes, so that forgetting stays cheap.
+const FORGET_BYTES: usize = 16 * 1024;
+
+/// A line that begins with so many backticks or tildes opens or closes a code block.
+const FENCE_MARKS: usize = 3;
+
+/// Reads one text to its end.
+#[derive(Debug)]
+pub struct Reader {
+    language: Language,
+    /// What has come and is not forgotten yet, from byte `forgotten` of the user's text on.
+    text: String,
+    forgotten: usize,
+    /// Where reading goes on, in `text`.
+    at: usize,
+    ended: bool,
+    /// Nothing was decided on this text: asking again is idle until something new comes.
+    waiting: bool,
+    /// Only blanks stand between `at` and the beginning of its line.
+    line_start: bool,
+    /// Inside a code block, which these marks close.
+    fence: Option<char>,
+    fence_opening: bool,
+    /// Units that are ready but for the last one's tail.
+    ready: VecDeque<SpokenUnit>,
+    /// A sentence was read.
+    begun: bool,
+    done: bool,
+}
+
+impl Reader {
+    pub fn new(language: Language) -> Reader {
+        Reader {
+            language,
+            text: String::new(),
+            forgotten: 0,
+            at: 0,
+            ended: false,
+            waiting: false,
+            line_start: true,
+            fence: None,
+            fence_opening: false,
+            ready: VecDeque::new(),
+            begun: false,
+            done: false,
+        }
+    }
+
+    /// Adds text, cut anywhere between characters.
+    pub fn push(&mut self, piece: &str) {
+        let last = self.text.chars().next_back();
+        let middle_of_word =
+            last.is_some_and(char::is_alphanumeric) && piece.chars().all(char::is_alphanumeric);
+        self.text.push_str(piece);
+        let unread = self.text.len() - self.at;
+        if !middle_of_word || unread > crate::segment::SENTENCE_BYTES_MAX {
+            self.waiting = false;
+        }
+    }
+
+    /// No more text will come.
+    pub fn finish(&mut self) {
+        self.ended = true;
+        self.waiting = false;
+    }
+
+    /// The next unit. `None`: more text is needed, or, when [`Reader::is_done`], this was all.
+    pub fn next_unit(&mut self, phonemizer: &mut Phonemizer) -> Option<SpokenUnit> {
+        if self.waiting || self.done {
+            return None;
+        }
+        match self.work(phonemizer) {
+            Ok(Some(unit)) => Some(unit),
+            Ok(None) => {
+                self.done = true;
+                None
+            }
+            Err(NeedMore) => {
+                self.waiting = true;
+                None
+            }
+        }
+    }
+
+    /// Whether every unit was handed out and no text can follow.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Reads sentences until one unit is complete: long enough, and with a tail behind it that is
+    /// long enough to stand alone, or none.
+    fn work(&mut self, phonemizer: &mut Phonemizer) -> Result<Option<SpokenUnit>, NeedMore> {
+        loop {
+            if self.ready.len() > 1 {
+                return Ok(self.ready.pop_front());
+            }
+            if let Some(unit) = self.ready.front()
+                && length(unit) >= UNIT_PHONEMES_MIN
+                && !self.is_short_tail()?
+            {
+                return Ok(self.ready.pop_front());
+            }
+            let Some((reading, end)) = self.next_reading()? else {
+                return Ok(self.last_unit());
+            };
+            let turn = if self.begun { Turn::Later } else { Turn::First };
+            self.begun = true;
+            self.take(units(phonemizer.sounds(self.language, &reading), end, turn));
+        }
+    }
+
+    /// The next sentence that has a word; `None` at the end of the text.
+    fn next_reading(&mut self) -> Result<Option<(Reading, End)>, NeedMore> {
+        loop {
+            self.forget();
+            if let Some(fence) = self.fence {
+                self.skip_code(fence)?;
+            }
+            self.skip_whitespace();
+            let (reading, end) = match self.code_block()? {
+                Some(reading) => (reading, End::Paragraph),
+                None => match next_segment(&self.text, self.at, self.ended)? {
+                    Some(segment) => (self.read(&segment), segment.end),
+                    None => return Ok(None),
+                },
+            };
+            if !reading.is_empty() {
+                return Ok(Some((reading, end)));
+            }
+        }
+    }
+
+    fn skip_whitespace(&mut self) {
+        let rest = &self.text[self.at..];
+        let skipped = rest.len() - rest.trim_start().len();
+        self.line_start |= rest[..skipped].contains('\n');
+        self.at += skipped;
+    }
+
+    fn read(&mut self, segment: &Segment) -> Reading {
+        self.at = segment.range.end;
+        self.line_start = false;
+        let text = &self.text[segment.range.clone()];
+        let mut reading = read(text, self.forgotten + segment.range.start, self.language);
+        if segment.end >= End::Line {
+            reading.close();
+        }
+        reading
+    }
+
+    /// A code fence at the beginning of a line: the block is announced, not read.
+    fn code_block(&mut self) -> Result<Option<Reading>, NeedMore> {
+        let rest = &self.text[self.at..];
+        let Some(mark @ ('`' | '~')) = rest.chars().next().filter(|_| self.line_start) else {
+            return Ok(None);
+        };
+        let marks = rest.chars().take_while(|c| *c == mark).count();
+        if marks == rest.len() && marks < FENCE_MARKS && !self.ended {
+            return Err(NeedMore);
+        }
+        if marks < FENCE_MARKS {
+            return Ok(None);
+        }
+        let mut reading = Reading::default();
+        let start = self.forgotten + self.at;
+        reading.say(start..start + FENCE_MARKS, "code block");
+        reading.mark('.');
+        self.fence = Some(mark);
+        self.at += FENCE_MARKS;
+        // The line of the opening fence is the first that is skipped, so that it does not close.
+        self.fence_opening = true;
+        Ok(Some(reading))
+    }
+
+    /// Skips whole lines up to the one that closes the block.
+    fn skip_code(&mut self, fence: char) -> Result<(), NeedMore> {
+        while self.fence.is_some() {
+            let rest = &self.text[self.at..];
+            let length = match rest.find('\n') {
+                Some(length) => length,
+                None if self.ended => rest.len(),
+                None => return Err(NeedMore),
+            };
+            let line = rest[..length].trim();
+            let closes = !self.fence_opening
+                && line.len() >= FENCE_MARKS
+                && line.chars().all(|c| c == fence);
+            if closes || self.at + length == self.text.len() {
+                self.fence = None;
+            }
+            self.fence_opening = false;
+            self.line_start = true;
+            self.at = (self.at + length + 1).min(self.text.len());
+        }
+        Ok(())
+    }
+
+    /// Whether what follows is the end of the text and too short to be said alone.
+    fn is_short_tail(&mut self) -> Result<bool, NeedMore> {
+        self.skip_whitespace();
+        let tail = &self.text[self.at..];
+        let count = tail.chars().take(TAIL_CHARS_MIN).count();
+        if count >= TAIL_CHARS_MIN {
+            return Ok(false);
+        }
+        if self.ended { Ok(true) } else { Err(NeedMore) }
+    }
+
+    /// Puts units behind what is ready, joining across a boundary where one side is too short.
+    fn take(&mut self, units: Vec<SpokenUnit>) {
+        for unit in units {
+            match self.ready.pop_back() {
+                Some(last)
+                    if length(&last).min(length(&unit)) < UNIT_PHONEMES_MIN
+                        && has_room(&last, length(&unit)) =>
+                {
+                    self.ready.push_back(joined(last, unit));
+                }
+                Some(last) => self.ready.extend([last, unit]),
+                None => self.ready.push_back(unit),
+            }
+        }
+    }
+
+    fn last_unit(&mut self) -> Option<SpokenUnit> {
+        let mut unit = self.ready.pop_front()?;
+        if self.ready.is_empty() {
+            unit.pause_after_ms = 0;
+        }
+        Some(unit)
+    }
+
+    fn forget(&mut self) {
+        if self.at >= FORGET_BYTES {
+            self.text.drain(..self.at);
+            self.forgotten += self.at;
+            self.at = 0;
+        }
+    }
+}
+
+/// Whether anything of `text` would be heard. Stops at the first sentence that has a word.
+pub fn is_speakable(text: &str) -> bool {
+    let mut reader = Reader::new(Language::AmericanEnglish);
+    reader.push(text);
+    reader.finish();
+    matches!(reader.next_reading(), Ok(Some(_)))
+}
+
+#[cfg(test)]
+mod tests;

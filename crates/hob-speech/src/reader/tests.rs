@@ -1,0 +1,283 @@
+//! Reading unit by unit: lazily, completely, and the same wherever the text is cut.
+
+use std::cell::RefCell;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::alphabet::{UNIT_PHONEMES_MAX, is_phoneme};
+use crate::phonemes::PhonemizerOptions;
+
+thread_local! {
+    /// One for the tests of a thread: the dictionaries take a while to load.
+    static PHONEMIZER: RefCell<Phonemizer> =
+        RefCell::new(Phonemizer::new(PhonemizerOptions::default()));
+}
+
+fn rest(reader: &mut Reader) -> Vec<SpokenUnit> {
+    PHONEMIZER
+        .with_borrow_mut(|phonemizer| std::iter::from_fn(|| reader.next_unit(phonemizer)).collect())
+}
+
+fn units_of(text: &str) -> Vec<SpokenUnit> {
+    let mut reader = Reader::new(Language::AmericanEnglish);
+    reader.push(text);
+    reader.finish();
+    let units = rest(&mut reader);
+    assert!(reader.is_done());
+    units
+}
+
+/// Units when the text comes in pieces that end at these bytes, asked for after every piece.
+fn units_of_pieces(text: &str, cuts: &[usize]) -> Vec<SpokenUnit> {
+    let mut reader = Reader::new(Language::AmericanEnglish);
+    let mut units = Vec::new();
+    let mut from = 0;
+    for &to in cuts.iter().chain([&text.len()]) {
+        reader.push(&text[from..to]);
+        from = to;
+        units.extend(rest(&mut reader));
+        assert!(!reader.is_done());
+    }
+    reader.finish();
+    units.extend(rest(&mut reader));
+    assert!(reader.is_done());
+    units
+}
+
+fn phonemes(text: &str) -> Vec<String> {
+    units_of(text).into_iter().map(|unit| unit.phonemes).collect()
+}
+
+/// The user's words, unit by unit.
+fn words(text: &str) -> Vec<Vec<&str>> {
+    let unit_words =
+        |unit: SpokenUnit| unit.words.into_iter().map(|word| &text[word.span]).collect::<Vec<_>>();
+    units_of(text).into_iter().map(unit_words).collect()
+}
+
+#[test]
+fn two_sentences_are_two_units() {
+    assert_eq!(phonemes("Hello there. How are you?"), ["həlˈO ðˈɛɹ.", "hˌW ɑɹ ju?"]);
+}
+
+#[test]
+fn what_is_too_short_joins_its_neighbour() {
+    assert_eq!(words("No. I would rather not."), [["No", "I", "would", "rather", "not"]]);
+    assert_eq!(words("I would rather not. No."), [["I", "would", "rather", "not", "No"]]);
+    assert_eq!(words("Go! 🎉🎉🎉"), [["Go"]]);
+}
+
+#[test]
+fn headings_and_items_are_heard_as_sentences() {
+    let text = "# A fine title\n- the first item\n- the second item\n\nDone with the list";
+    let heard = phonemes(text);
+    assert_eq!(heard.len(), 4);
+    assert!(heard.iter().all(|unit| unit.ends_with('.')), "{heard:?}");
+}
+
+#[test]
+fn pauses_grow_with_the_boundary() {
+    let text = "The first sentence ends.  The second one does, too.\n\nA new paragraph begins.";
+    let pauses: Vec<u32> = units_of(text).iter().map(|unit| unit.pause_after_ms).collect();
+    assert_eq!(pauses, [260, 600, 0]);
+}
+
+#[test]
+fn words_lead_back_to_the_text() {
+    let text = "Pay $1,204.50 on 3 March 2027 for **GPUs**, Zoë!";
+    assert_eq!(
+        words(text),
+        [["Pay", "$1,204.50", "on", "3", "March", "2027", "for", "GPUs", "Zoë"]]
+    );
+    let unit = &units_of("It’s  10:30 now.")[0];
+    let heard: Vec<(&str, String)> = unit
+        .words
+        .iter()
+        .map(|word| {
+            let sounds = unit.phonemes.chars().skip(word.phonemes.start).take(word.phonemes.len());
+            (&"It’s  10:30 now."[word.span.clone()], sounds.collect())
+        })
+        .collect();
+    let expect = [("It’s", "ˌɪts"), ("10:30", "tˈɛn θˈɜɹTi"), ("now", "nˈW")];
+    assert_eq!(heard, expect.map(|(word, sounds)| (word, sounds.to_owned())));
+}
+
+#[test]
+fn the_same_letters_are_heard_by_their_part_of_speech() {
+    let heard = phonemes("I read it yesterday. I will read it tomorrow.").join(" ");
+    assert!(heard.contains("ɹˈɛd") && heard.contains("ɹˈid"), "{heard}");
+}
+
+#[test]
+fn only_the_first_sentence_is_looked_at() {
+    let mut reader = Reader::new(Language::AmericanEnglish);
+    reader.push("This is the first sentence. ");
+    reader.push(&"And here is one more of them. ".repeat(4_000));
+    let first = PHONEMIZER.with_borrow_mut(|phonemizer| reader.next_unit(phonemizer));
+    assert_eq!(first.map(|unit| unit.words.len()), Some(5));
+    assert_eq!(reader.at, "This is the first sentence. ".len());
+}
+
+#[test]
+fn a_unit_comes_before_the_text_has_ended() {
+    let mut reader = Reader::new(Language::AmericanEnglish);
+    reader.push("Let me see about that. ");
+    assert_eq!(rest(&mut reader), []);
+    reader.push("It might be");
+    assert_eq!(rest(&mut reader).len(), 1);
+    reader.push(" late.");
+    assert_eq!(rest(&mut reader), []);
+    reader.finish();
+    assert_eq!(rest(&mut reader).len(), 1);
+}
+
+#[test]
+fn a_long_sentence_splits_where_a_reader_would_breathe() {
+    let clause = "the old house on the hill was slowly falling apart under the rain and the wind";
+    let text = format!("All that year, {clause}; {clause}; {clause}, {clause}.");
+    let units = units_of(&text);
+    assert!(units.len() > 1);
+    for unit in &units {
+        assert!(unit.phonemes.ends_with([';', ',', '.']), "{}", unit.phonemes);
+        assert!(unit.phonemes.chars().count() <= 260, "{}", unit.phonemes);
+    }
+}
+
+#[test]
+fn a_code_block_is_announced_and_not_read() {
+    let text = "Look at this:\n\n```rust\nfn main() {}\n\n// more\n```\n\nThat was the code.";
+    let heard = words(text);
+    assert_eq!(heard.concat(), ["Look", "at", "this", "```", "That", "was", "the", "code"]);
+    assert_eq!(words("```\nnever closed").concat(), ["```"]);
+}
+
+#[test]
+fn what_cannot_be_said_is_nothing() {
+    let long = "😀".repeat(25_000);
+    for text in
+        ["", "  \n\t ", "😀👍🏽", "...", "\u{0}\u{7}", "\u{301}\u{302}", "---", "<br/>", &long]
+    {
+        assert!(!is_speakable(text), "{text:?}");
+        assert_eq!(units_of(text), [], "{text:?}");
+    }
+    for text in ["a", "7", "😀 ok", "世界", "&", "<speak>Hi</speak>", "```\n```", "½", "\u{e01}"]
+    {
+        assert!(is_speakable(text), "{text:?}");
+        assert_ne!(units_of(text), [], "{text:?}");
+    }
+}
+
+#[test]
+fn extremes_are_read_and_bounded() {
+    let letters: String = ('a'..='z').cycle().take(5_000).collect();
+    let no_stop = "word after word goes on ".repeat(125);
+    let mut texts = vec![letters, no_stop];
+    for c in
+        ['a', '1', '.', '(', '*', '[', '<', '`', '-', '\'', '"', '&', '世', '\n', '_', '#', '|']
+    {
+        texts.push(c.to_string().repeat(100_000 / c.len_utf8()));
+    }
+    for text in texts {
+        let units = units_of(&text);
+        assert!(units.iter().all(is_sound), "{}", &text[..3]);
+    }
+}
+
+/// What every unit must be, whatever the text.
+fn is_sound(unit: &SpokenUnit) -> bool {
+    let length = unit.phonemes.chars().count();
+    let ordered = unit.words.windows(2).all(|pair| {
+        pair[0].span.start <= pair[1].span.start && pair[0].phonemes.end <= pair[1].phonemes.start
+    });
+    (1..=UNIT_PHONEMES_MAX).contains(&length)
+        && unit.phonemes.chars().all(is_phoneme)
+        && !unit.words.is_empty()
+        && ordered
+        && unit
+            .words
+            .iter()
+            .all(|word| word.phonemes.start < word.phonemes.end && word.phonemes.end <= length)
+}
+
+/// Text as people and machines write it: words, numbers, marks, other scripts, noise.
+fn any_text() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        4 => "[a-z]{1,9}",
+        2 => "[A-Z][a-z]{0,8}",
+        1 => "[A-Z]{2,6}s?",
+        1 => "[0-9]{1,5}([.,:/–-][0-9]{1,4}){0,2}(km|%|°C|th|s)?",
+        1 => "[$£€][0-9]{1,4}(\\.[0-9]{2})?(m|bn|k)?",
+        1 => "(Dr|Mr|St|No|Jan|e\\.g|U\\.S|a\\.m|etc|vs)\\.",
+        1 => "[a-z]{2,5}@[a-z]{2,5}\\.com|https://[a-z]{2,6}\\.org/[a-z0-9_]{1,6}",
+        1 => "[a-zA-Z0-9'’_.-]{1,12}",
+        1 => "[а-яё]{1,6}|[ぁ-ん]{1,4}|[가-힣]{1,3}|[一-龥]{1,4}|[ऀ-ॿ]{1,5}|[é-ÿ]{1,4}",
+        1 => "[*_`#>\\[\\]()<!|~&\\\\\"“”‘’{}]{1,3}",
+        1 => any::<char>().prop_map(String::from),
+    ];
+    let gap = prop_oneof![
+        8 => Just(" "), 2 => Just(", "), 2 => Just(". "), 1 => Just("\n"), 1 => Just("\n\n"),
+        1 => Just("? "), 1 => Just("…"), 1 => Just("; "), 1 => Just(""), 1 => Just(" — "),
+    ];
+    proptest::collection::vec((part, gap), 0..40)
+        .prop_map(|parts| parts.into_iter().map(|(part, gap)| part + gap).collect())
+}
+
+/// Plain prose without markup, whose every word must be heard.
+fn prose() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        6 => "[a-z]{1,12}",
+        2 => "[A-Z][a-z]{0,9}",
+        1 => "[A-Z]{2,5}",
+        1 => "[0-9]{1,6}",
+        1 => "[a-z]{1,4}[0-9]{1,3}|[0-9]{1,3}[a-z]{1,4}",
+        1 => "[а-я]{1,7}|[α-ω]{2,6}|[一-龥]{1,3}|[א-ת]{2,5}",
+        1 => "[a-z]{1,6}['’-][a-z]{1,6}",
+    ];
+    let gap = prop_oneof![
+        8 => Just(" "), 2 => Just(", "), 2 => Just(". "), 1 => Just("\n"), 1 => Just("! "),
+    ];
+    proptest::collection::vec((word, gap), 1..40)
+        .prop_map(|parts| parts.into_iter().map(|(word, gap)| word + gap).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn units_are_sound_and_in_order(text in any_text()) {
+        let units = units_of(&text);
+        let mut last = 0;
+        for unit in &units {
+            prop_assert!(is_sound(unit), "{unit:?}");
+            for word in &unit.words {
+                prop_assert!(text.get(word.span.clone()).is_some(), "{word:?} cuts a character");
+                prop_assert!(word.span.start >= last, "{word:?} goes back");
+                last = word.span.start;
+            }
+        }
+        prop_assert_eq!(is_speakable(&text), !units.is_empty());
+    }
+
+    #[test]
+    fn where_the_text_is_cut_cannot_be_heard(
+        text in any_text(),
+        places in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
+    ) {
+        let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+        let mut cuts: Vec<usize> = places.iter().map(|place| ends[place.index(ends.len())]).collect();
+        cuts.sort_unstable();
+        prop_assert_eq!(units_of_pieces(&text, &cuts), units_of(&text));
+    }
+
+    #[test]
+    fn no_word_is_left_out(text in prose()) {
+        let units = units_of(&text);
+        let heard = |at: usize| {
+            units.iter().flat_map(|unit| &unit.words).any(|word| word.span.contains(&at))
+        };
+        for (at, c) in text.char_indices().filter(|(_, c)| c.is_alphanumeric()) {
+            prop_assert!(heard(at), "{c:?} at {at} of {text:?}");
+        }
+    }
+}

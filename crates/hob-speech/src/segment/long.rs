@@ -1,0 +1,35 @@
+//! Cutting what has no boundary: behind a semicolon, else behind a comma, else between words, else
+//! anywhere between characters.
+
+use super::{End, Segment};
+
+/// A part should not be shorter than this many bytes: a cut right at the beginning helps nobody.
+const PART_BYTES_MIN: usize = 120;
+
+/// Cuts `text[start..end]`, which goes on behind `end`, at its last good place.
+pub(super) fn cut(text: &str, start: usize, end: usize) -> Segment {
+    let window = &text[start..end];
+    let places: [(End, &[char]); 3] = [
+        (End::Clause, &[';', ':']),
+        (End::Comma, &[',', '—', '–']),
+        (End::Word, &[' ', '\n', '\t']),
+    ];
+    for (kind, marks) in places {
+        if let Some(stop) = last_behind(window, marks) {
+            return Segment { range: start..start + stop, end: kind };
+        }
+    }
+    Segment { range: start..end, end: End::Word }
+}
+
+/// Behind the last of `marks` that has whitespace behind it and enough before it.
+fn last_behind(window: &str, marks: &[char]) -> Option<usize> {
+    window
+        .rmatch_indices(marks)
+        .map(|(at, mark)| (at + mark.len(), mark))
+        .take_while(|(stop, _)| *stop >= PART_BYTES_MIN)
+        .find(|(stop, mark)| {
+            mark.trim().is_empty() || window[*stop..].starts_with(char::is_whitespace)
+        })
+        .map(|(stop, _)| stop)
+}

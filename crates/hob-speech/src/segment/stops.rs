@@ -1,0 +1,289 @@
+//! Whether a stop ends a sentence: not in "Dr. Smith", "3.5", "J. R.", "e.g.", "wait... what",
+//! "“Really?” she asked", "1. First"; and it does in "etc. But", "U.S. The".
+
+use super::End;
+use super::ahead::{Ahead, Known};
+use super::lines::line_ends;
+use crate::abbreviations::{Ending, abbreviation};
+
+/// How many bytes of closing marks and further stops are followed behind a stop.
+const CLOSERS_MAX: usize = 64;
+
+/// How many bytes of blanks are followed to see what comes next.
+const BLANKS_MAX: usize = 64;
+
+/// Stops of other scripts, which need no space behind them.
+pub(super) fn is_full_stop(c: char) -> bool {
+    matches!(c, '。' | '！' | '？' | '．' | '।' | '॥' | '؟' | '۔' | '։' | '።')
+}
+
+/// Behind further stops and the quotes and brackets that close after them.
+pub(super) fn behind_closers(ahead: Ahead<'_>, at: usize) -> Known<usize> {
+    ahead.skip(at, CLOSERS_MAX, |c| {
+        matches!(c, '.' | '!' | '?' | '…') || is_full_stop(c) || is_closer(c)
+    })
+}
+
+fn is_closer(c: char) -> bool {
+    matches!(
+        c,
+        '"' | '”' | '’' | '\'' | ')' | ']' | '}' | '»' | '」' | '』' | '】' | '*' | '_' | '~' | '`'
+    )
+}
+
+/// Where the sentence ends, if the stop at byte `at` ends the sentence that began at `start`.
+pub(super) fn stop_ends(ahead: Ahead<'_>, start: usize, at: usize) -> Known<Option<(usize, End)>> {
+    let stops = ahead.skip(at, CLOSERS_MAX, |c| matches!(c, '.' | '!' | '?' | '…'))?;
+    let behind = behind_note(ahead, behind_closers(ahead, at)?)?;
+    let Some(follows) = ahead.char_at(behind)? else {
+        return Ok(Some((behind, End::Sentence)));
+    };
+    if !follows.is_whitespace() {
+        return Ok(glued_sentence(follows).then_some((behind, End::Sentence)));
+    }
+    let line = ahead.skip(behind, BLANKS_MAX, |c| c.is_whitespace() && c != '\n')?;
+    if ahead.char_at(line)? == Some('\n')
+        && let Some(found) = line_ends(ahead, start, line)?
+    {
+        return Ok(Some(found));
+    }
+    let next = ahead.skip(line, BLANKS_MAX, char::is_whitespace)?;
+    let Some(first) = ahead.char_at(next)? else {
+        return Ok(Some((behind, End::Sentence)));
+    };
+    let run = &ahead.text[at..stops];
+    let closed = behind > stops;
+    let ends = if run.contains(['!', '?']) {
+        !(closed && first.is_lowercase())
+    } else if run.len() > 1 {
+        !first.is_lowercase()
+    } else {
+        full_stop_ends(ahead, Stop { start, at, closed, first, next })?
+    };
+    Ok(ends.then_some((behind, End::Sentence)))
+}
+
+/// Behind a note mark such as "[12]" that stands right behind the stop.
+fn behind_note(ahead: Ahead<'_>, at: usize) -> Known<usize> {
+    if ahead.char_at(at)? != Some('[') {
+        return Ok(at);
+    }
+    let digits = ahead.skip(at + 1, 4, |c| c.is_ascii_digit())?;
+    let is_note = digits > at + 1 && ahead.char_at(digits)? == Some(']');
+    Ok(if is_note { digits + 1 } else { at })
+}
+
+/// Scripts without spaces go on right behind the stop.
+fn glued_sentence(follows: char) -> bool {
+    matches!(follows as u32, 0x3040..=0x30ff | 0x3400..=0x9fff | 0xac00..=0xd7a3)
+}
+
+/// A single full stop with whitespace behind it.
+struct Stop {
+    start: usize,
+    at: usize,
+    /// A quote or a bracket closes behind it.
+    closed: bool,
+    /// The first character of what follows, and where it stands.
+    first: char,
+    next: usize,
+}
+
+fn full_stop_ends(ahead: Ahead<'_>, stop: Stop) -> Known<bool> {
+    let before = &ahead.text[stop.start..stop.at];
+    let word = word_before(before);
+    if is_list_number(before, word) {
+        return Ok(false);
+    }
+    if let Some(found) = abbreviation(word) {
+        return match found.ending {
+            Ending::Never => Ok(false),
+            Ending::BeforeNumber => {
+                Ok(!stop.first.is_ascii_digit() && !is_roman(stop.first, found.said))
+            }
+            Ending::Sometimes => starts_sentence(ahead, &stop),
+        };
+    }
+    let is_letters =
+        |part: &str| part.chars().count() <= 2 && part.chars().all(char::is_alphabetic);
+    if word.contains('.') && word.split('.').all(is_letters) {
+        // "U.S.", "J.R.R."
+        return starts_sentence(ahead, &stop);
+    }
+    if word.chars().count() == 1 && word.chars().all(char::is_alphabetic) {
+        return initial_ends(ahead, before, word, &stop);
+    }
+    Ok(!stop.first.is_lowercase() || (!stop.closed && is_plain_word(word)))
+}
+
+/// "chapter XII": a number in letters behind "ch." or "vol.".
+fn is_roman(first: char, said: &str) -> bool {
+    matches!(first, 'I' | 'V' | 'X') && matches!(said, "chapter" | "volume" | "section")
+}
+
+/// A letter alone is an initial ("J. Smith"), unless it ends a phrase ("vitamin C. The …").
+fn initial_ends(ahead: Ahead<'_>, before: &str, word: &str, stop: &Stop) -> Known<bool> {
+    let phrase = before[..before.len() - word.len()].trim_end();
+    let behind_name = word_before(phrase).chars().next().is_none_or(char::is_uppercase);
+    if word.chars().all(char::is_lowercase) {
+        return Ok(!phrase.is_empty() && !stop.first.is_lowercase());
+    }
+    if word == "I" && !behind_name {
+        return Ok(!stop.first.is_lowercase());
+    }
+    if phrase.is_empty() || phrase.ends_with('.') {
+        return Ok(false);
+    }
+    starts_sentence(ahead, stop)
+}
+
+/// The word right before the stop, without opening marks.
+fn word_before(before: &str) -> &str {
+    let word = before.rsplit(char::is_whitespace).next().unwrap_or(before);
+    word.trim_start_matches(|c: char| !c.is_alphanumeric())
+}
+
+/// "1." or "12." at the beginning numbers a list item.
+fn is_list_number(before: &str, word: &str) -> bool {
+    let alone =
+        before.trim().trim_start_matches(['>', '*', '_', '#', ' ', '(']).len() == word.len();
+    alone && word.len() <= 3 && !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// A whole word that nobody abbreviates, so that "i went home. it was late." is two sentences.
+fn is_plain_word(word: &str) -> bool {
+    word.chars().count() >= 3
+        && word.chars().all(|c| c.is_lowercase() || c == '\'' || c == '’')
+        && word.contains(['a', 'e', 'i', 'o', 'u', 'y'])
+}
+
+/// Whether what follows begins a sentence rather than going on with a name: it starts with one of
+/// the words that sentences start with.
+fn starts_sentence(ahead: Ahead<'_>, stop: &Stop) -> Known<bool> {
+    if !stop.first.is_uppercase() {
+        return Ok(
+            !stop.first.is_alphanumeric() && !matches!(stop.first, '(' | '-' | '–' | '—' | '&')
+        );
+    }
+    let end = ahead.skip(stop.next, 16, char::is_alphabetic)?;
+    Ok(STARTERS.contains(&&ahead.text[stop.next..end]))
+}
+
+const STARTERS: &[&str] = &[
+    "A",
+    "After",
+    "All",
+    "Also",
+    "Although",
+    "An",
+    "And",
+    "Another",
+    "Any",
+    "Are",
+    "As",
+    "At",
+    "Because",
+    "Before",
+    "Both",
+    "But",
+    "By",
+    "Can",
+    "Could",
+    "Did",
+    "Do",
+    "Does",
+    "During",
+    "Each",
+    "Even",
+    "Every",
+    "Finally",
+    "First",
+    "For",
+    "From",
+    "Had",
+    "Has",
+    "Have",
+    "He",
+    "Her",
+    "Here",
+    "His",
+    "How",
+    "However",
+    "I",
+    "If",
+    "In",
+    "Instead",
+    "Is",
+    "It",
+    "Its",
+    "Just",
+    "Last",
+    "Later",
+    "Let",
+    "Many",
+    "May",
+    "Maybe",
+    "Most",
+    "Much",
+    "My",
+    "Next",
+    "No",
+    "Not",
+    "Nothing",
+    "Now",
+    "Of",
+    "On",
+    "Once",
+    "One",
+    "Only",
+    "Or",
+    "Other",
+    "Our",
+    "Perhaps",
+    "Please",
+    "She",
+    "Should",
+    "Since",
+    "So",
+    "Some",
+    "Soon",
+    "Still",
+    "Such",
+    "Than",
+    "That",
+    "The",
+    "Their",
+    "Then",
+    "There",
+    "Therefore",
+    "These",
+    "They",
+    "This",
+    "Those",
+    "Though",
+    "Thus",
+    "To",
+    "Today",
+    "Two",
+    "Under",
+    "Unless",
+    "Until",
+    "Was",
+    "We",
+    "Well",
+    "Were",
+    "What",
+    "When",
+    "Where",
+    "Which",
+    "While",
+    "Who",
+    "Why",
+    "Will",
+    "With",
+    "Would",
+    "Yes",
+    "Yet",
+    "You",
+    "Your",
+];

@@ -1,0 +1,119 @@
+//! Where sentences end, and where they do not.
+
+use super::*;
+
+fn segments(text: &str) -> Vec<(&str, End)> {
+    let mut at = 0;
+    let mut found = Vec::new();
+    while let Ok(Some(segment)) = next_segment(text, at, true) {
+        at = segment.range.end;
+        found.push((text[segment.range].trim(), segment.end));
+    }
+    found
+}
+
+fn check(text: &str, expect: &[&str]) {
+    let found: Vec<&str> = segments(text).into_iter().map(|(sentence, _)| sentence).collect();
+    assert_eq!(found, expect, "{text}");
+}
+
+#[test]
+fn plain_sentences() {
+    check("", &[]);
+    check(" \n ", &[]);
+    check("Hello there. How are you?", &["Hello there.", "How are you?"]);
+    check("Stop! Now. Really?! Yes", &["Stop!", "Now.", "Really?!", "Yes"]);
+    check("i went home. it was late. ok", &["i went home.", "it was late.", "ok"]);
+}
+
+#[test]
+fn abbreviations_and_initials() {
+    check("Dr. Smith met Mrs. Jones. They left.", &["Dr. Smith met Mrs. Jones.", "They left."]);
+    check("Fruit, e.g. Apples, is good.", &["Fruit, e.g. Apples, is good."]);
+    check("J. R. R. Tolkien wrote it.", &["J. R. R. Tolkien wrote it."]);
+    check("J.R.R. Tolkien wrote it. Yes.", &["J.R.R. Tolkien wrote it.", "Yes."]);
+    check("He lives in the U.S. The end.", &["He lives in the U.S.", "The end."]);
+    check("The U.S. Army came.", &["The U.S. Army came."]);
+    check("We met at 7 p.m. It rained.", &["We met at 7 p.m.", "It rained."]);
+    check("Eggs, milk, etc. But no bread.", &["Eggs, milk, etc.", "But no bread."]);
+    check("See No. 5 there. No. Never.", &["See No. 5 there.", "No.", "Never."]);
+    check("On Jan. 5 it snowed.", &["On Jan. 5 it snowed."]);
+    check("Take vitamin C. The rest is easy.", &["Take vitamin C.", "The rest is easy."]);
+    check("So am I. We agree.", &["So am I.", "We agree."]);
+    check("Acme Inc. Chairman Bob spoke.", &["Acme Inc. Chairman Bob spoke."]);
+}
+
+#[test]
+fn numbers_addresses_and_dots() {
+    check("It is 3.5 or v2.10.1. Good.", &["It is 3.5 or v2.10.1.", "Good."]);
+    check("Go to example.com/a?b=c. Then stop.", &["Go to example.com/a?b=c.", "Then stop."]);
+    check("It costs $9.99. Cheap!", &["It costs $9.99.", "Cheap!"]);
+    check("Wait... what? Oh... Fine.", &["Wait... what?", "Oh...", "Fine."]);
+    check("Hm… Yes. Hm… no.", &["Hm…", "Yes.", "Hm… no."]);
+    check("It works.[12] Next one.", &["It works.[12]", "Next one."]);
+}
+
+#[test]
+fn quotes_and_brackets_close_after_the_stop() {
+    check("“Go.” He went.", &["“Go.”", "He went."]);
+    check("\"Really?\" she asked. \"Yes!\"", &["\"Really?\" she asked.", "\"Yes!\""]);
+    check("(It was late.) We slept.", &["(It was late.)", "We slept."]);
+    check("**Bold.** Then plain.", &["**Bold.**", "Then plain."]);
+}
+
+#[test]
+fn other_scripts() {
+    check("你好。再见！「好。」走", &["你好。", "再见！", "「好。」", "走"]);
+    check("नमस्ते। फिर मिलेंगे।", &["नमस्ते।", "फिर मिलेंगे।"]);
+}
+
+#[test]
+fn lines_and_paragraphs() {
+    use End::{Line, Paragraph, Sentence};
+    let check = |text: &str, expect: &[(&str, End)]| assert_eq!(segments(text), expect, "{text}");
+    check(
+        "One\n\nTwo.\r\n\r\nThree",
+        &[("One", Paragraph), ("Two.", Paragraph), ("Three", Paragraph)],
+    );
+    check(
+        "# Title\nText here. More.",
+        &[("# Title", Paragraph), ("Text here.", Sentence), ("More.", Sentence)],
+    );
+    check("- one\n- two\n3. three", &[("- one", Line), ("- two", Line), ("3. three", Paragraph)]);
+    check("1. Wash. 2. Dry.", &[("1. Wash.", Sentence), ("2. Dry.", Sentence)]);
+    check(
+        "a long line that was wrapped at a column\nand goes on here.",
+        &[("a long line that was wrapped at a column\nand goes on here.", Sentence)],
+    );
+    check(
+        "Roses are red\nViolets are blue",
+        &[("Roses are red", Line), ("Violets are blue", Paragraph)],
+    );
+}
+
+#[test]
+fn what_has_no_boundary_is_cut_at_the_best_place() {
+    let comma = format!("{}, {}", "word ".repeat(60).trim_end(), "word ".repeat(140));
+    let found = segments(&comma);
+    assert_eq!(found[0].1, End::Comma);
+    assert!(found[0].0.ends_with(','));
+    let words = "word ".repeat(600);
+    assert!(segments(&words).iter().all(|(part, _)| part.len() <= SENTENCE_BYTES_MAX));
+    let one = "é".repeat(5_000);
+    let parts: Vec<&str> = segments(&one).into_iter().map(|(part, _)| part).collect();
+    assert_eq!(parts.concat(), one);
+}
+
+#[test]
+fn nothing_is_decided_before_it_is_known() {
+    for (text, known) in [
+        ("Hello there.", false),
+        ("Hello there. ", false),
+        ("Hello there. H", true),
+        ("Dr. S", false),
+        ("One\n", false),
+        ("One\n\n", true),
+    ] {
+        assert_eq!(next_segment(text, 0, false).is_ok(), known, "{text:?}");
+    }
+}

@@ -1,0 +1,94 @@
+//! Letters by their names: acronyms, initials and whatever has no other reading.
+//! Phonemes and not words, because a dictionary would read "A" as the article.
+
+use crate::phonemes::Accent;
+
+/// How a letter is called; `None` for what is not a Latin letter.
+pub(crate) fn letter_name(letter: char, accent: Accent) -> Option<&'static str> {
+    let american = accent == Accent::American;
+    let pick = |us, gb| if american { us } else { gb };
+    Some(match letter.to_ascii_uppercase() {
+        'A' => "A",
+        'B' => pick("bi", "biː"),
+        'C' => pick("si", "siː"),
+        'D' => pick("di", "diː"),
+        'E' => pick("i", "iː"),
+        'F' => "ɛf",
+        'G' => pick("ʤi", "ʤiː"),
+        'H' => "Aʧ",
+        'I' => "I",
+        'J' => "ʤA",
+        'K' => "kA",
+        'L' => "ɛl",
+        'M' => "ɛm",
+        'N' => "ɛn",
+        'O' => pick("O", "Q"),
+        'P' => pick("pi", "piː"),
+        'Q' => pick("kju", "kjuː"),
+        'R' => pick("ɑɹ", "ɑː"),
+        'S' => "ɛs",
+        'T' => pick("ti", "tiː"),
+        'U' => pick("ju", "juː"),
+        'V' => pick("vi", "viː"),
+        'W' => pick("dʌbᵊlju", "dʌbᵊljuː"),
+        'X' => "ɛks",
+        'Y' => "wI",
+        'Z' => pick("zi", "zɛd"),
+        _ => return None,
+    })
+}
+
+/// An acronym: every letter with a light stress, the last with the main one. A final lower-case
+/// `s` is a plural or a possessive, not a letter.
+pub(crate) fn spell(acronym: &str, accent: Accent) -> String {
+    let (letters, ending) = match acronym.strip_suffix("'s").or(acronym.strip_suffix('s')) {
+        Some(letters) if letters.chars().any(|c| c.is_ascii_uppercase()) => (letters, true),
+        _ => (acronym, false),
+    };
+    let names: Vec<&str> = letters.chars().filter_map(|c| letter_name(c, accent)).collect();
+    let mut out = String::new();
+    for (index, name) in names.iter().enumerate() {
+        let stress = if index + 1 == names.len() { 'ˈ' } else { 'ˌ' };
+        push_stressed(&mut out, name, stress);
+    }
+    if ending { plural(out, accent) } else { out }
+}
+
+/// misaki puts the mark right before the vowel.
+fn push_stressed(out: &mut String, name: &str, stress: char) {
+    let vowel = name.find(is_vowel).unwrap_or(0);
+    out.push_str(&name[..vowel]);
+    out.push(stress);
+    out.push_str(&name[vowel..]);
+}
+
+pub(crate) fn is_vowel(symbol: char) -> bool {
+    "AIOQWYaiuæɑɒɔəɛɜɪʊʌᵻ".contains(symbol)
+}
+
+/// The sound of a plural or possessive `s` behind `stem`.
+pub(crate) fn plural(stem: String, accent: Accent) -> String {
+    let ending = match stem.chars().last() {
+        Some('p' | 't' | 'k' | 'f' | 'θ') => "s",
+        Some('s' | 'z' | 'ʃ' | 'ʒ' | 'ʧ' | 'ʤ') if accent == Accent::American => "ᵻz",
+        Some('s' | 'z' | 'ʃ' | 'ʒ' | 'ʧ' | 'ʤ') => "ɪz",
+        _ => "z",
+    };
+    stem + ending
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn acronyms_are_stressed_on_their_last_letter() {
+        assert_eq!(spell("GPU", Accent::American), "ʤˌipˌijˈu");
+        assert_eq!(spell("GPUs", Accent::American), "ʤˌipˌijˈuz");
+        assert_eq!(spell("EHR", Accent::British), "ˌiːˌAʧˈɑː");
+        assert_eq!(spell("Z", Accent::American), "zˈi");
+        assert_eq!(spell("Z", Accent::British), "zˈɛd");
+        assert_eq!(spell("OS's", Accent::American), "ˌOˈɛsᵻz");
+        assert_eq!(spell("s", Accent::American), "ˈɛs");
+    }
+}

@@ -1,0 +1,216 @@
+//! The lists that clients fill their menus from: models, audio models, voices.
+//! `name` is always there: Open WebUI falls back to six voices of its own when one lacks it.
+
+use hob_core::{Gender, ModelState, Voice};
+use serde::Serialize;
+
+use crate::error::json;
+use crate::{ErrorBody, ErrorKind};
+
+/// Clients want a date that never changes, and no file carries a truer one: the day of hob's first
+/// release series, 2026-11-01.
+const CREATED: u64 = 1_793_491_200;
+
+/// A model as lists show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelEntry {
+    /// A name or an alias.
+    pub id: String,
+    pub state: ModelState,
+}
+
+#[derive(Serialize)]
+struct List<T> {
+    object: &'static str,
+    data: Vec<T>,
+}
+
+#[derive(Serialize)]
+struct Model<'a> {
+    id: &'a str,
+    object: &'static str,
+    created: u64,
+    owned_by: &'static str,
+    hob: Hob,
+}
+
+#[derive(Serialize)]
+struct Hob {
+    kind: &'static str,
+    state: &'static str,
+    capabilities: [&'static str; 1],
+}
+
+#[derive(Serialize)]
+struct WireVoice<'a> {
+    id: &'a str,
+    name: &'a str,
+    language: &'static str,
+    gender: &'static str,
+}
+
+/// `GET /v1/models`.
+pub fn models(entries: &[ModelEntry]) -> String {
+    json(&List { object: "list", data: entries.iter().map(wire_model).collect() })
+}
+
+/// `GET /v1/models/{id}`.
+pub fn model(entry: &ModelEntry) -> String {
+    json(&wire_model(entry))
+}
+
+/// `GET /v1/audio/models`.
+pub fn audio_models(entries: &[ModelEntry]) -> String {
+    #[derive(Serialize)]
+    struct Named<'a> {
+        id: &'a str,
+        name: &'a str,
+    }
+    #[derive(Serialize)]
+    struct Models<'a> {
+        models: Vec<Named<'a>>,
+    }
+    let models = entries.iter().map(|ModelEntry { id, .. }| Named { id, name: id });
+    json(&Models { models: models.collect() })
+}
+
+/// `GET /v1/audio/voices`.
+pub fn voices<'a>(voices: impl IntoIterator<Item = &'a Voice>) -> String {
+    #[derive(Serialize)]
+    struct Voices<'a> {
+        object: &'static str,
+        voices: Vec<WireVoice<'a>>,
+    }
+    json(&Voices { object: "list", voices: voices.into_iter().map(wire_voice).collect() })
+}
+
+/// `GET /v1/audio/voices?legacy=true`: names only, as older clients read them.
+pub fn voice_ids<'a>(voices: impl IntoIterator<Item = &'a Voice>) -> String {
+    #[derive(Serialize)]
+    struct Voices<'a> {
+        voices: Vec<&'a str>,
+    }
+    json(&Voices { voices: voices.into_iter().map(|voice| voice.id.as_str()).collect() })
+}
+
+/// `GET /ready`: the model that speaks by default, and what it waits for; as an error too, for
+/// clients that read nothing else of a refusal.
+pub fn readiness(model: &str, state: &ModelState) -> String {
+    #[derive(Serialize)]
+    struct Readiness<'a> {
+        status: &'static str,
+        model: &'a str,
+        ready_in_s: Option<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<ErrorBody>,
+    }
+    let (status, ready_in_s, why_not) = match state {
+        ModelState::Ready => ("ready", None, None),
+        ModelState::Cold => ("cold", None, Some("the model is not in memory yet".to_owned())),
+        ModelState::Loading { ready_in } => {
+            let seconds = ready_in.as_secs_f64();
+            (
+                "loading",
+                Some(seconds),
+                Some(format!("the model is loading, for about {seconds:.1} s")),
+            )
+        }
+        ModelState::Down { reason } => {
+            ("down", None, Some(format!("the model does not start: {reason}")))
+        }
+    };
+    let error = why_not.map(|message| ErrorBody {
+        message,
+        kind: ErrorKind::Server,
+        param: None,
+        code: Some("model_not_ready"),
+    });
+    json(&Readiness { status, model, ready_in_s, error })
+}
+
+/// The word for a state, as the lists and the readiness answer use it.
+pub fn state_name(state: &ModelState) -> &'static str {
+    match state {
+        ModelState::Ready => "warm",
+        ModelState::Cold => "cold",
+        ModelState::Loading { .. } => "loading",
+        ModelState::Down { .. } => "down",
+    }
+}
+
+fn wire_model(entry: &ModelEntry) -> Model<'_> {
+    Model {
+        id: &entry.id,
+        object: "model",
+        created: CREATED,
+        owned_by: "hob",
+        hob: Hob { kind: "speech", state: state_name(&entry.state), capabilities: ["speech"] },
+    }
+}
+
+fn wire_voice(voice: &Voice) -> WireVoice<'_> {
+    WireVoice {
+        id: &voice.id,
+        name: &voice.name,
+        language: voice.language.tag(),
+        gender: match voice.gender {
+            Gender::Female => "female",
+            Gender::Male => "male",
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hob_core::Language;
+
+    use super::*;
+
+    #[test]
+    fn lists_are_as_clients_read_them() {
+        let entries = [
+            ModelEntry { id: "kokoro".to_owned(), state: ModelState::Ready },
+            ModelEntry {
+                id: "narrator".to_owned(),
+                state: ModelState::Loading { ready_in: Duration::from_secs(1) },
+            },
+        ];
+        let heart = Voice {
+            id: "af_heart".to_owned(),
+            name: "Heart".to_owned(),
+            language: Language::AmericanEnglish,
+            gender: Gender::Female,
+        };
+        let down = ModelState::Down { reason: "no such file".to_owned() };
+        let answers = [
+            models(&entries),
+            model(&entries[0]),
+            audio_models(&entries),
+            voices([&heart]),
+            voice_ids([&heart]),
+            readiness("kokoro", &ModelState::Ready),
+            readiness("kokoro", &ModelState::Cold),
+            readiness("kokoro", &entries[1].state),
+            readiness("kokoro", &down),
+        ];
+        insta::assert_snapshot!(answers.join("\n"), @r#"
+        {"object":"list","data":[{"id":"kokoro","object":"model","created":1793491200,"owned_by":"hob","hob":{"kind":"speech","state":"warm","capabilities":["speech"]}},{"id":"narrator","object":"model","created":1793491200,"owned_by":"hob","hob":{"kind":"speech","state":"loading","capabilities":["speech"]}}]}
+        {"id":"kokoro","object":"model","created":1793491200,"owned_by":"hob","hob":{"kind":"speech","state":"warm","capabilities":["speech"]}}
+        {"models":[{"id":"kokoro","name":"kokoro"},{"id":"narrator","name":"narrator"}]}
+        {"object":"list","voices":[{"id":"af_heart","name":"Heart","language":"en-US","gender":"female"}]}
+        {"voices":["af_heart"]}
+        {"status":"ready","model":"kokoro","ready_in_s":null}
+        {"status":"cold","model":"kokoro","ready_in_s":null,"error":{"message":"the model is not in memory yet","type":"server_error","param":null,"code":"model_not_ready"}}
+        {"status":"loading","model":"kokoro","ready_in_s":1.0,"error":{"message":"the model is loading, for about 1.0 s","type":"server_error","param":null,"code":"model_not_ready"}}
+        {"status":"down","model":"kokoro","ready_in_s":null,"error":{"message":"the model does not start: no such file","type":"server_error","param":null,"code":"model_not_ready"}}
+        "#);
+    }
+
+    #[test]
+    fn every_state_has_its_word() {
+        let down = ModelState::Down { reason: String::new() };
+        assert_eq!((state_name(&ModelState::Cold), state_name(&down)), ("cold", "down"));
+    }
+}

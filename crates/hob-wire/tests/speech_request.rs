@@ -1,0 +1,180 @@
+//! Bodies as clients send them, and what becomes of each: a request, or a sentence that says why not.
+//! The text itself never appears in an error.
+
+use hob_core::Speed;
+use hob_wire::{Delivery, WireError, WireSpeech, ignored_header, parse_speech};
+
+const FORMATS: [&str; 3] = ["mp3", "wav", "pcm"];
+
+fn parse(body: impl AsRef<[u8]>) -> Result<WireSpeech, WireError> {
+    parse_speech(body.as_ref(), &FORMATS)
+}
+
+fn plain() -> WireSpeech {
+    WireSpeech {
+        model: None,
+        input: "Hi".to_owned(),
+        voice: None,
+        format: "mp3",
+        speed: Speed::NORMAL,
+        delivery: Delivery::Stream,
+        instructions: None,
+        language: None,
+        volume: 1.0,
+        ignored: Vec::new(),
+    }
+}
+
+#[test]
+fn what_is_left_out_or_null_has_its_default() {
+    assert_eq!(parse(r#"{"input":"Hi"}"#), Ok(plain()));
+    let nulls = r#"{"input":"Hi","model":null,"voice":null,"speed":null,"response_format":null,
+        "stream_format":null,"stream":null,"instructions":null,"x":null,"instructions":"  "}"#;
+    assert_eq!(parse(nulls), Ok(plain()));
+}
+
+#[test]
+fn every_field_arrives() {
+    let body = r#"{"model":"tts-1","input":"Hi","voice":{"id":"nova"},"response_format":"wav",
+        "speed":1.5,"stream":false,"instructions":"softly","lang_code":"en-us",
+        "volume_multiplier":0.5,"normalization_options":{"normalize":true},"user":"me"}"#;
+    let expected = WireSpeech {
+        model: Some("tts-1".to_owned()),
+        voice: Some("nova".to_owned()),
+        format: "wav",
+        speed: Speed::new(1.5).expect("a speed"),
+        delivery: Delivery::Whole,
+        instructions: Some("softly".to_owned()),
+        language: Some("en-us".to_owned()),
+        volume: 0.5,
+        ignored: vec!["normalization_options".to_owned(), "user".to_owned()],
+        ..plain()
+    };
+    assert_eq!(parse(body), Ok(expected));
+}
+
+#[test]
+fn sound_travels_as_was_asked() {
+    for (fields, expected) in [
+        ("", Delivery::Stream),
+        (r#","stream":true"#, Delivery::Stream),
+        (r#","stream":false"#, Delivery::Whole),
+        (r#","stream_format":"audio","stream":false"#, Delivery::Whole),
+        (r#","stream_format":"sse""#, Delivery::Events),
+        (r#","stream_format":"sse","stream":true"#, Delivery::Events),
+    ] {
+        let wire = parse(format!(r#"{{"input":"Hi"{fields}}}"#)).expect("a request");
+        assert_eq!(wire.delivery, expected, "{fields}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_field_and_accepted_values() {
+    let long = format!(r#"{{"input":"Hi","voice":"{}"}}"#, "v".repeat(257));
+    let rows: &[(&[u8], &str)] = &[
+        (b"", "the body is not valid JSON: EOF while parsing a value at line 1 column 0"),
+        (b"{\"input\":\"\xff\"}", "the body is not valid UTF-8: byte 10 begins no character"),
+        (
+            br#"{"input":"\ud800"}"#,
+            "the body is not valid JSON: unexpected end of hex escape at line 1 column 17",
+        ),
+        (
+            br#"{"input":"\udc00 x"}"#,
+            "the body is not valid JSON: lone leading surrogate in hex escape at line 1 column 16",
+        ),
+        (br#"{"input":"Hi",}"#, "the body is not valid JSON: trailing comma at line 1 column 15"),
+        (b"[1]", "the body must be a JSON object, and is a list"),
+        (b"null", "the body must be a JSON object, and is null"),
+        (b"\"Hi\"", "the body must be a JSON object, and is a string"),
+        (b"{}", "'input' is missing"),
+        (br#"{"input":null}"#, "'input' is missing"),
+        (br#"{"input":["Hi"]}"#, "'input' must be a string, and is a list"),
+        (br#"{"input":7}"#, "'input' must be a string, and is a number"),
+        (br#"{"input":"Hi","model":{}}"#, "'model' must be a string, and is an object"),
+        (
+            br#"{"input":"Hi","voice":true}"#,
+            "'voice' must be a string or an object with an 'id', and is a boolean",
+        ),
+        (
+            br#"{"input":"Hi","voice":{"name":"nova"}}"#,
+            "'voice' must be a string or an object with an 'id', and is one without",
+        ),
+        (long.as_bytes(), "'voice' has 257 characters and the limit is 256"),
+        (
+            br#"{"input":"Hi","response_format":"midi"}"#,
+            "'response_format' must be one of mp3, wav, pcm, and is 'midi'",
+        ),
+        (
+            br#"{"input":"Hi","stream_format":"ws"}"#,
+            "'stream_format' must be one of audio, sse, and is 'ws'",
+        ),
+        (br#"{"input":"Hi","speed":"1"}"#, "'speed' must be a number, and is a string"),
+        (br#"{"input":"Hi","speed":9}"#, "'speed' must be from 0.25 to 4, and is 9"),
+        (br#"{"input":"Hi","speed":0}"#, "'speed' must be from 0.25 to 4, and is 0"),
+        (
+            br#"{"input":"Hi","speed":1e39}"#,
+            "'speed' must be from 0.25 to 4, and is 1000000000000000000000000000000000000000",
+        ),
+        (br#"{"input":"Hi","stream":"no"}"#, "'stream' must be true or false, and is a string"),
+        (
+            br#"{"input":"Hi","stream":false,"stream_format":"sse"}"#,
+            "'stream' cannot be false when 'stream_format' is 'sse'",
+        ),
+        (
+            br#"{"input":"Hi","volume_multiplier":-1}"#,
+            "'volume_multiplier' must be from 0 to 4, and is -1",
+        ),
+        (br#"{"input":"Hi","instructions":[]}"#, "'instructions' must be a string, and is a list"),
+    ];
+    for (body, expected) in rows {
+        let error = parse(body).expect_err(&String::from_utf8_lossy(body));
+        assert_eq!(error.to_string(), *expected);
+    }
+}
+
+#[test]
+fn nesting_has_a_limit() {
+    let deep = format!(r#"{{"input":"Hi","x":{}"#, "[".repeat(100_000));
+    let error = parse(deep).expect_err("too deep");
+    assert!(matches!(error, WireError::Malformed { .. }), "{error}");
+}
+
+#[test]
+fn an_error_names_its_field() {
+    for (body, field) in
+        [("{", None), ("{}", Some("input")), (r#"{"input":"","speed":9}"#, Some("speed"))]
+    {
+        assert_eq!(parse(body).expect_err(body).field(), field);
+    }
+}
+
+#[test]
+fn ignored_names_make_a_harmless_header() {
+    let names = ["user", "a\r\nb: c", "größe", &"x".repeat(100)].map(str::to_owned);
+    let expected = format!("user,a??b??c,gr??e,{}", "x".repeat(64));
+    assert_eq!(ignored_header(&names), expected);
+    let many: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+    assert_eq!(ignored_header(&many).split(',').count(), 32);
+}
+
+#[test]
+fn a_request_can_be_logged_without_its_text() {
+    let wire = parse(r#"{"input":"a secret","instructions":"a secret"}"#).expect("a request");
+    assert!(!format!("{wire:?}").contains("secret"));
+}
+
+proptest::proptest! {
+    /// Whatever arrives is a request or a refusal, and a refusal is short.
+    #[test]
+    fn no_body_is_a_surprise(body: Vec<u8>) {
+        if let Err(error) = parse(body) {
+            proptest::prop_assert!(error.to_string().len() < 400);
+        }
+    }
+
+    #[test]
+    fn any_text_arrives_as_it_was_sent(text: String) {
+        let body = serde_json::json!({ "input": text }).to_string();
+        proptest::prop_assert_eq!(parse(body).map(|wire| wire.input), Ok(text));
+    }
+}

@@ -1,0 +1,58 @@
+//! What a command has in its hands: what was typed, the environment, the file, and what they settle to.
+//! Settled before a command runs: no command reads a file or the environment for its settings.
+
+use std::path::PathBuf;
+
+use crate::cli::Globals;
+use crate::config::Written;
+use crate::failure::{Failure, Outcome};
+use crate::printer::Printer;
+use crate::programs;
+use crate::settings::{Environment, Espeak, Overrides, Settings};
+
+#[derive(Debug)]
+pub(crate) struct App<'a> {
+    pub(crate) environment: Environment,
+    pub(crate) written: Written,
+    pub(crate) settings: Settings,
+    pub(crate) printer: &'a Printer,
+}
+
+impl<'a> App<'a> {
+    /// # Errors
+    /// The configuration cannot be read or has something wrong in it.
+    pub(crate) fn open(
+        globals: &Globals,
+        flags: Overrides,
+        printer: &'a Printer,
+    ) -> Outcome<App<'a>> {
+        let environment = Environment::read();
+        let written = Written::read(globals.config.as_deref(), &environment.folders)?;
+        let flags = Overrides { home: globals.home.clone(), ..flags };
+        let settings = Settings::resolve(&flags, &environment, &written)?;
+        Ok(App { environment, written, settings, printer })
+    }
+}
+
+impl App<'_> {
+    /// The espeak-ng to ask, if it is wanted and installed.
+    pub(crate) fn espeak(&self) -> Option<PathBuf> {
+        match &self.settings.speech.espeak {
+            Espeak::Never => None,
+            Espeak::Program(program) => programs::find(program, &self.environment.path),
+        }
+    }
+}
+
+/// Runs the asynchronous part of a command. What it leaves running when it returns is stopped, not
+/// waited for: a thread that still reads from a slow server must not keep the process.
+pub(crate) fn block_on<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::io("no threads could be started", &error))?;
+    let result = runtime.block_on(future);
+    runtime.shutdown_background();
+    result
+}

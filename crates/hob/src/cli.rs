@@ -1,0 +1,133 @@
+//! The command line as it is typed. The doc comments are the help texts.
+//! What the flags mean together with the file and the environment is settled in `settings`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::commands::{config, docs, doctor, models, pull, say, serve, worker};
+use crate::failure::{Exit, Outcome};
+use crate::logging;
+use crate::printer::{Printer, Volume};
+
+/// AI on your own machine, behind one OpenAI-compatible address. It speaks before it has read
+/// your text to the end.
+#[derive(Debug, Parser)]
+#[command(name = "hob", version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(propagate_version = false, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const AFTER_HELP: &str = "\
+First steps:
+  hob pull                     fetch the default models
+  hob say \"Good evening.\"      hear one
+  hob serve                    a page, and an address for every OpenAI client
+  hob doctor                   what is installed, and whether it works
+
+Exit codes:
+  0  done                                   5  server: taken, silent, or busy
+  1  file, disk, or a bug in hob            6  engine or player failed
+  2  command, request or configuration      7  doctor found what does not work
+  3  model missing or damaged             130  interrupted
+  4  no source could deliver the model";
+
+/// What every command takes.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Globals {
+    /// The configuration; without it, hob.toml of the working folder, then of the user's
+    /// configuration folder
+    #[arg(long, global = true, value_name = "FILE", help_heading = "For every command")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where models are kept (also HOB_HOME)
+    #[arg(long, global = true, value_name = "FOLDER", help_heading = "For every command")]
+    pub(crate) home: Option<PathBuf>,
+    /// Say nothing on stderr but errors
+    #[arg(short, long, global = true, help_heading = "For every command")]
+    pub(crate) quiet: bool,
+    /// What to log on stderr, such as "info" or "hob_server=debug" (also HOB_LOG); texts never are
+    #[arg(long, global = true, value_name = "FILTER", help_heading = "For every command")]
+    pub(crate) log: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Serve(serve::ServeArgs),
+    Say(say::SayArgs),
+    Pull(pull::PullArgs),
+    Models(models::ModelsArgs),
+    Doctor(doctor::DoctorArgs),
+    Config(config::ConfigArgs),
+    #[command(hide = true)]
+    Worker(worker::WorkerArgs),
+    #[command(hide = true)]
+    Docs(docs::DocsArgs),
+}
+
+/// The command tree, for the reference page and for tests.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Parses, runs, and says what went wrong.
+pub(crate) fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(refusal) => return refused(&refusal),
+    };
+    let volume = if cli.globals.quiet { Volume::ErrorsOnly } else { Volume::Normal };
+    let printer = Printer::new(volume);
+    match dispatch(cli, &printer) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            printer.failure(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+/// Clap prints help and versions to stdout, refusals to stderr.
+fn refused(refusal: &clap::Error) -> ExitCode {
+    // When even stderr is closed there is nobody to tell.
+    let _nobody_reads = refusal.print();
+    if refusal.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
+}
+
+fn dispatch(cli: Cli, printer: &Printer) -> Outcome<Exit> {
+    logging::start(cli.globals.log.as_deref())?;
+    let globals = &cli.globals;
+    match cli.verb {
+        Verb::Serve(args) => serve::run(&args, globals, printer),
+        Verb::Say(args) => say::run(&args, globals, printer),
+        Verb::Pull(args) => pull::run(&args, globals, printer),
+        Verb::Models(args) => models::run(&args, globals, printer),
+        Verb::Doctor(args) => doctor::run(&args, globals, printer),
+        Verb::Config(args) => config::run(&args, globals, printer),
+        Verb::Worker(args) => worker::run(&args),
+        Verb::Docs(args) => docs::run(&args, printer),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_tree_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_exit_code_is_in_the_help() {
+        for exit in Exit::ALL {
+            let code = exit.code().to_string();
+            let words = AFTER_HELP.split_whitespace().filter(|word| *word == code).count();
+            assert_eq!(words, 1, "{exit:?}");
+        }
+    }
+}

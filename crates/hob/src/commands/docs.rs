@@ -1,0 +1,29 @@
+//! `hob docs`, hidden: prints the reference pages that are generated from the types.
+//! They are committed, and `cargo xtask docs --check` says when they are no longer true.
+
+use clap::{Args, ValueEnum};
+
+use crate::failure::{Exit, Outcome};
+use crate::printer::Printer;
+use crate::reference;
+
+/// Print a reference page, generated from the types
+#[derive(Debug, Args)]
+pub(crate) struct DocsArgs {
+    page: Page,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Page {
+    Cli,
+    Config,
+}
+
+pub(crate) fn run(args: &DocsArgs, printer: &Printer) -> Outcome<Exit> {
+    let page = match args.page {
+        Page::Cli => reference::cli_markdown(),
+        Page::Config => reference::config_markdown()?,
+    };
+    printer.data(page.trim_end())?;
+    Ok(Exit::Done)
+}

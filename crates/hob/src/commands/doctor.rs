@@ -1,0 +1,114 @@
+//! `hob doctor`: what is installed, and whether each part really loads and runs, found by running it.
+//! It repairs nothing: every doubt comes with what to do.
+
+mod check;
+mod machine;
+mod models;
+mod speech;
+mod tools;
+
+use clap::Args;
+
+use crate::app::{App, block_on};
+use crate::cli::Globals;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::Printer;
+use crate::settings::Overrides;
+use crate::signals::StopSignals;
+
+use check::{Check, Verdict};
+
+/// Find out what works: loads the models, speaks a word, runs every part
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct DoctorArgs {
+    /// Print the findings as JSON, when all are in
+    #[arg(long)]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+Each line is ok, warn (hob works, something could be better) or fail (something does not work).
+The exit code is 7 when anything fails.";
+
+pub(crate) fn run(args: &DoctorArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let findings = Findings { all: Vec::new(), shown: !args.json, printer };
+    let findings = match App::open(globals, Overrides::default(), printer) {
+        Ok(app) => block_on(async {
+            let mut signals = StopSignals::listen()?;
+            signals.or(examine(&app, findings)).await
+        })?,
+        // Without settings there is no place to look at; that is the finding.
+        Err(failure) => findings.with([Check::failed("config", failure)])?,
+    };
+    if args.json {
+        printer.data(json(&findings.all)?)?;
+    }
+    Ok(exit(&findings.all))
+}
+
+/// Shown as they are found, because loading a model takes a while.
+struct Findings<'a> {
+    all: Vec<Check>,
+    shown: bool,
+    printer: &'a Printer,
+}
+
+impl Findings<'_> {
+    fn with(mut self, checks: impl IntoIterator<Item = Check>) -> Outcome<Self> {
+        for check in checks {
+            if self.shown {
+                self.printer.data(&check)?;
+            }
+            self.all.push(check);
+        }
+        Ok(self)
+    }
+}
+
+async fn examine<'a>(app: &App<'_>, findings: Findings<'a>) -> Outcome<Findings<'a>> {
+    findings
+        .with(machine::checks(&app.settings))?
+        .with([tools::config(app)])?
+        .with(models::checks(app))?
+        .with([speech::phonemizer(app)])?
+        .with([tools::espeak(app).await])?
+        .with(speech::encoders())?
+        .with([tools::players(&app.environment.path)])?
+        .with([speech::engine(app).await])?
+        .with([tools::port(app).await])
+}
+
+fn exit(checks: &[Check]) -> Exit {
+    let fails = checks.iter().any(|check| check.verdict == Verdict::Fail);
+    if fails { Exit::Unhealthy } else { Exit::Done }
+}
+
+fn json(checks: &[Check]) -> Outcome<String> {
+    serde_json::to_string_pretty(checks).map_err(|error| Failure::new(Exit::Internal, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_failure_makes_the_exit_code() {
+        let rows = [
+            (vec![Check::ok("a", ""), Check::warn("b", "", "do")], Exit::Done),
+            (vec![Check::ok("a", ""), Check::fail("b", "", "do")], Exit::Unhealthy),
+        ];
+        for (checks, expected) in rows {
+            assert_eq!(exit(&checks), expected, "{checks:?}");
+        }
+    }
+
+    #[test]
+    fn a_finding_for_programs_says_the_same() {
+        let text = json(&[Check::warn("players", "none", "install one")]).expect("JSON");
+        let expected = serde_json::json!([
+            { "part": "players", "verdict": "warn", "found": "none", "to_do": "install one" }
+        ]);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("JSON"), expected);
+    }
+}

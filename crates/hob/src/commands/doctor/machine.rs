@@ -1,0 +1,127 @@
+//! The machine: this hob, the processor, memory, and the place where models are kept.
+//! Facts that whoever reads a report of a fault asks for first.
+
+use std::path::Path;
+use std::thread;
+
+use sysinfo::{Disks, MemoryRefreshKind, RefreshKind, System};
+
+use super::Check;
+use crate::settings::Settings;
+
+const MIB: u64 = 1 << 20;
+/// The default models, stored beside what they are made from, with room to spare.
+const DISK_FREE_MIN: u64 = 1024 * MIB;
+/// Server and speech worker settle below 400 MB; the rest is the system's.
+const MEMORY_FREE_MIN: u64 = 768 * MIB;
+
+pub(super) fn checks(settings: &Settings) -> Vec<Check> {
+    let home = home(&settings.home);
+    vec![version(), processor(), memory(), home]
+}
+
+fn version() -> Check {
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    Check::ok("hob", format!("{} for {os} on {arch}", env!("CARGO_PKG_VERSION")))
+}
+
+fn processor() -> Check {
+    let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let found = format!("{cores} cores, {}", features());
+    if !cfg!(target_arch = "x86_64") || has_avx2() {
+        return Check::ok("processor", found);
+    }
+    Check::warn("processor", found, "without AVX2 speech will be several times slower")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn features() -> String {
+    let known = [
+        ("avx2", has_avx2()),
+        ("fma", is_x86_feature_detected!("fma")),
+        ("avx512f", is_x86_feature_detected!("avx512f")),
+        ("avx512vnni", is_x86_feature_detected!("avx512vnni")),
+    ];
+    let has = known.into_iter().filter(|(_, has)| *has).map(|(name, _)| name);
+    has.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn features() -> String {
+    std::env::consts::ARCH.to_owned()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_avx2() -> bool {
+    false
+}
+
+fn memory() -> Check {
+    let refresh = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
+    let system = System::new_with_specifics(refresh);
+    let (total, free) = (system.total_memory(), system.available_memory());
+    let found = format!("{} MB, {} MB of it free", total / MIB, free / MIB);
+    if free >= MEMORY_FREE_MIN {
+        return Check::ok("memory", found);
+    }
+    Check::warn("memory", found, "close something: hob needs about 400 MB to speak")
+}
+
+fn home(home: &Path) -> Check {
+    let place = home.display();
+    if let Err(error) = writable(home) {
+        let to_do = "name a folder that you may write to: --home, HOB_HOME, or home in hob.toml";
+        return Check::fail("home", format!("{place} cannot be written: {error}"), to_do);
+    }
+    match free_bytes(home) {
+        Some(free) if free < DISK_FREE_MIN => {
+            let found = format!("{place}, {} MB free", free / MIB);
+            Check::warn("home", found, "free some space, or let HOB_HOME name another disk")
+        }
+        Some(free) => Check::ok("home", format!("{place}, {} MB free", free / MIB)),
+        None => Check::ok("home", place),
+    }
+}
+
+/// By writing, because permissions, quotas and read-only disks all end there.
+fn writable(home: &Path) -> std::io::Result<()> {
+    fs_err::create_dir_all(home)?;
+    tempfile::tempfile_in(home).map(drop)
+}
+
+/// Of the disk whose mount point is the longest beginning of the path.
+fn free_bytes(home: &Path) -> Option<u64> {
+    let home = fs_err::canonicalize(home).ok()?;
+    let disks = Disks::new_with_refreshed_list();
+    let holding = disks.iter().filter(|disk| home.starts_with(disk.mount_point()));
+    let nearest = holding.max_by_key(|disk| disk.mount_point().as_os_str().len())?;
+    Some(nearest.available_space())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Verdict;
+    use super::*;
+
+    #[test]
+    fn a_home_that_is_a_file_fails_and_a_new_one_is_made() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        fs_err::write(&file, "").expect("a file");
+        assert_eq!(home(&file).verdict, Verdict::Fail);
+        let new = folder.path().join("a/b");
+        assert_ne!(home(&new).verdict, Verdict::Fail);
+        assert!(new.is_dir());
+    }
+
+    #[test]
+    fn the_machine_has_cores_and_memory() {
+        let text = format!("{} {}", processor(), memory());
+        assert!(!text.contains(" 0 cores") && !text.contains(" 0 MB, "), "{text}");
+    }
+}

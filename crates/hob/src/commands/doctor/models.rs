@@ -1,0 +1,31 @@
+//! The models: here, and still the bytes that were stored.
+//! Every file is read and compared: that it is there says little about a disk.
+
+use std::time::Instant;
+
+use super::Check;
+use crate::app::App;
+use crate::shelf::{Condition, Entry, Shelf};
+
+pub(super) fn checks(app: &App<'_>) -> Vec<Check> {
+    let shelf = Shelf::open(app);
+    match shelf.entries() {
+        Ok(entries) => entries.iter().map(|entry| check(entry, &shelf)).collect(),
+        Err(failure) => vec![Check::failed("models", failure)],
+    }
+}
+
+fn check(entry: &Entry, shelf: &Shelf) -> Check {
+    if entry.condition == Condition::NotHere {
+        let to_do = format!("hob pull {}", entry.name);
+        return Check::fail(&entry.name, "it is not here", to_do);
+    }
+    let started = Instant::now();
+    match shelf.verify(&entry.name) {
+        Ok(()) => {
+            let took_ms = started.elapsed().as_millis();
+            Check::ok(&entry.name, format!("every checksum is right, read in {took_ms} ms"))
+        }
+        Err(failure) => Check::failed(&entry.name, failure),
+    }
+}

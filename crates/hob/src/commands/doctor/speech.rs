@@ -1,0 +1,163 @@
+//! The speaking parts, each really run: words to phonemes, samples to bytes, and the engine in its worker.
+//! That a part is installed says little: each one has to do its work once.
+
+use std::f32::consts::TAU;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use hob_core::{Language, SpeechEvent, SpeechModel, SpeechRequest, SpeechText, Speed};
+use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
+use hob_speech::{Phonemizer, PhonemizerOptions, Reader};
+use tokio::time::timeout;
+
+use super::Check;
+use crate::app::App;
+use crate::failure::{Failure, Outcome};
+use crate::wire_up::Speech;
+
+const SENTENCE: &str = "Hello, this is hob.";
+const RATE_HZ: u32 = 24_000;
+/// Longer than a cold disk and a slow processor take together.
+const SPEAK_TIME_MAX: Duration = Duration::from_secs(60);
+
+pub(super) fn phonemizer(app: &App<'_>) -> Check {
+    let started = Instant::now();
+    let mut phonemizer = Phonemizer::new(PhonemizerOptions { espeak: app.espeak() });
+    let mut reader = Reader::new(Language::AmericanEnglish);
+    reader.push(SENTENCE);
+    reader.finish();
+    match reader.next_unit(&mut phonemizer) {
+        Some(unit) => {
+            let took_ms = started.elapsed().as_millis();
+            Check::ok("phonemizer", format!("\"{}\", after {took_ms} ms", unit.phonemes))
+        }
+        None => Check::fail("phonemizer", "it made nothing of a sentence", REPORT),
+    }
+}
+
+const REPORT: &str = "this is a bug in hob; please report it with this output";
+
+/// One second of a tone through each encoder.
+pub(super) fn encoders() -> Vec<Check> {
+    AudioFormat::ALL.into_iter().map(encoder).collect()
+}
+
+fn encoder(format: AudioFormat) -> Check {
+    let started = Instant::now();
+    match encode_a_second(format) {
+        Ok(bytes) => {
+            let took_ms = started.elapsed().as_secs_f64() * 1000.0;
+            Check::ok(format, format!("a second of sound is {bytes} bytes, in {took_ms:.1} ms"))
+        }
+        Err(error @ EncodeError::NotBuilt { .. }) => {
+            Check::warn(format, &error, "choose another format, or build hob with it")
+        }
+        Err(error) => Check::fail(format, &error, REPORT),
+    }
+}
+
+fn encode_a_second(format: AudioFormat) -> Result<usize, EncodeError> {
+    let tone = |sample: u32| 0.5 * (TAU * 440.0 * sample as f32 / RATE_HZ as f32).sin();
+    let samples: Vec<f32> = (0..RATE_HZ).map(tone).collect();
+    let mut encoder = Encoder::new(format, RATE_HZ, Length::Unknown)?;
+    Ok(encoder.encode(&samples)?.len() + encoder.finish()?.len())
+}
+
+/// Loads the model in a worker of its own and lets it speak.
+pub(super) async fn engine(app: &App<'_>) -> Check {
+    let looking = app.printer.spinner("loading the speech engine");
+    let spoken = match Speech::start(app) {
+        Ok(speech) => {
+            let spoken = timeout(SPEAK_TIME_MAX, speak(app, &speech)).await;
+            speech.worker.shutdown().await;
+            spoken.unwrap_or_else(|_| Err(too_slow()))
+        }
+        Err(failure) => Err(failure),
+    };
+    looking.finish_and_clear();
+    match spoken {
+        Ok(spoken) => spoken.check(),
+        Err(failure) => Check::failed("engine", failure),
+    }
+}
+
+fn too_slow() -> Failure {
+    let seconds = SPEAK_TIME_MAX.as_secs();
+    Failure::new(crate::failure::Exit::Engine, format!("no sentence within {seconds} s"))
+        .hint("is the machine very busy, or out of memory?")
+}
+
+struct Spoken {
+    load: Duration,
+    first_audio: Duration,
+    took: Duration,
+    sound_s: f64,
+}
+
+async fn speak(app: &App<'_>, speech: &Speech) -> Outcome<Spoken> {
+    let started = Instant::now();
+    speech.worker.load().await?;
+    let load = started.elapsed();
+    let request = SpeechRequest {
+        text: SpeechText::Whole(SENTENCE.to_owned()),
+        voice: app.settings.speech.default_voice.clone(),
+        speed: Speed::NORMAL,
+        instructions: None,
+    };
+    let asked = Instant::now();
+    let mut stream = speech.worker.speak(request).await?;
+    let rate_hz = f64::from(stream.sample_rate_hz);
+    let mut first_audio = None;
+    let mut samples = 0;
+    while let Some(event) = stream.next().await {
+        if let SpeechEvent::Audio(new) = event? {
+            first_audio.get_or_insert_with(|| asked.elapsed());
+            samples += new.len();
+        }
+    }
+    let took = asked.elapsed();
+    let first_audio = first_audio.unwrap_or(took);
+    Ok(Spoken { load, first_audio, took, sound_s: samples as f64 / rate_hz })
+}
+
+impl Spoken {
+    fn check(&self) -> Check {
+        if self.sound_s == 0.0 {
+            return Check::fail("engine", "it spoke without a sound", REPORT);
+        }
+        let rtf = self.took.as_secs_f64() / self.sound_s;
+        let found = format!(
+            "loaded in {} ms, first sound after {} ms, {:.1} s of sound at RTF {rtf:.2}",
+            self.load.as_millis(),
+            self.first_audio.as_millis(),
+            self.sound_s
+        );
+        if rtf < 1.0 {
+            Check::ok("engine", found)
+        } else {
+            Check::warn("engine", found, "slower than it plays: close what else computes")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Verdict;
+    use super::*;
+
+    #[test]
+    fn every_encoder_works_or_says_that_it_was_not_built() {
+        for check in encoders() {
+            assert_ne!(check.verdict, Verdict::Fail, "{check}");
+        }
+    }
+
+    #[test]
+    fn an_engine_slower_than_it_plays_is_doubtful_and_a_silent_one_fails() {
+        let second = Duration::from_secs(1);
+        let spoken = |sound_s| Spoken { load: second, first_audio: second, took: second, sound_s };
+        assert_eq!(spoken(2.0).check().verdict, Verdict::Ok);
+        assert_eq!(spoken(0.5).check().verdict, Verdict::Warn);
+        assert_eq!(spoken(0.0).check().verdict, Verdict::Fail);
+    }
+}

@@ -1,0 +1,110 @@
+//! What surrounds the models: the configuration, programs that hob runs, and the port.
+//! hob works without most of them, so what is missing is mostly a warning.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::Check;
+use crate::app::App;
+use crate::failure::Outcome;
+use crate::playback::Player;
+use crate::port_owner;
+use crate::remote::Remote;
+use crate::settings::Espeak;
+
+/// espeak-ng answers in milliseconds.
+const PROGRAM_TIME_MAX: Duration = Duration::from_secs(5);
+
+pub(super) fn config(app: &App<'_>) -> Check {
+    if let Err(failure) = app.settings.server.api_key.read() {
+        return Check::failed("config", failure);
+    }
+    match &app.written.path {
+        Some(path) => Check::ok("config", format!("{} is right", path.display())),
+        None => Check::ok("config", "no hob.toml, and none is needed"),
+    }
+}
+
+pub(super) async fn espeak(app: &App<'_>) -> Check {
+    let Espeak::Program(name) = &app.settings.speech.espeak else {
+        return Check::ok("espeak-ng", "turned off: unknown words are read by rules");
+    };
+    let Some(program) = app.espeak() else {
+        let found = format!("{} is not installed", name.display());
+        return Check::warn(
+            "espeak-ng",
+            found,
+            "install espeak-ng: it knows words that hob does not",
+        );
+    };
+    match (output(&program, &["--version"]).await, ipa(&program).await) {
+        (Ok(version), Ok(ipa)) => Check::ok("espeak-ng", format!("{version}; says \"{ipa}\"")),
+        (Err(error), _) | (_, Err(error)) => {
+            let found = format!("{} does not run: {error}", program.display());
+            Check::warn("espeak-ng", found, "install it again, or turn it off: espeak = \"\"")
+        }
+    }
+}
+
+async fn ipa(program: &Path) -> io::Result<String> {
+    let said = output(program, &["-q", "--ipa", "-v", "en-us", "hello"]).await?;
+    if said.is_empty() { Err(io::Error::other("it has no English voice")) } else { Ok(said) }
+}
+
+/// The first line that a program writes.
+async fn output(program: &Path, args: &[&str]) -> io::Result<String> {
+    let child = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = timeout(PROGRAM_TIME_MAX, child).await??;
+    if !output.status.success() {
+        return Err(io::Error::other(output.status.to_string()));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+pub(super) fn players(path: &OsStr) -> Check {
+    let names: Vec<&str> = Player::installed(path).iter().map(Player::name).collect();
+    if names.is_empty() {
+        let to_do = "install pulseaudio-utils, alsa-utils, ffmpeg or sox; files work without";
+        return Check::warn("players", "none is installed, so `hob say` cannot play", to_do);
+    }
+    Check::ok("players", names.join(", "))
+}
+
+pub(super) async fn port(app: &App<'_>) -> Check {
+    let listen = app.settings.server.listen.0;
+    match TcpListener::bind(listen).await {
+        Ok(_) => Check::ok("port", format!("{listen} is free")),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => match models(app).await {
+            Ok(count) => {
+                Check::ok("port", format!("a hob with {count} models answers at {listen}"))
+            }
+            Err(_) => {
+                let owner = port_owner::of(listen).unwrap_or_else(|| "another program".to_owned());
+                let to_do = "stop it, or set server.listen to another port";
+                Check::fail("port", format!("{listen} is taken by {owner}"), to_do)
+            }
+        },
+        Err(error) => {
+            let found = format!("nobody can listen on {listen}: {error}");
+            Check::fail("port", found, "set server.listen to an address of this machine")
+        }
+    }
+}
+
+async fn models(app: &App<'_>) -> Outcome<usize> {
+    let key = app.settings.server.api_key.read()?;
+    Ok(Remote::here(app.settings.server.listen.0, key).models().await?.len())
+}

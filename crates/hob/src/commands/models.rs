@@ -1,0 +1,142 @@
+//! `hob models`: what can be had, what is here, what is loaded; and giving disk space back.
+//! What is loaded only a running server knows, so it is asked, and may be absent.
+
+use std::io::{self, BufRead, IsTerminal};
+
+use clap::{Args, Subcommand};
+use comfy_table::Table;
+use serde::Serialize;
+
+use crate::app::{App, block_on};
+use crate::cli::Globals;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::{Printer, stderr_line, table};
+use crate::remote::{Remote, RemoteModel, RemoteVoice};
+use crate::settings::Overrides;
+use crate::shelf::{Condition, Entry, Shelf};
+
+const MB: u64 = 1_000_000;
+
+/// List the models: size, licence, where they come from, and whether they are here and loaded
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct ModelsArgs {
+    /// Print the list as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Rm(RmArgs),
+}
+
+/// Delete a stored model, and give its disk space back
+#[derive(Debug, Args)]
+struct RmArgs {
+    /// Which model
+    name: String,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+/// One line of the list.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Line {
+    #[serde(flatten)]
+    entry: Entry,
+    /// What the running server says of it; none when no server answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+}
+
+pub(crate) fn run(args: &ModelsArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let app = App::open(globals, Overrides::default(), printer)?;
+    match &args.action {
+        Some(Action::Rm(rm)) => remove(rm, &Shelf::open(&app), printer),
+        None => {
+            let lines = block_on(lines(&app))?;
+            if args.json {
+                let json = serde_json::to_string_pretty(&lines);
+                printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+            } else {
+                printer.data(model_table(&lines))?;
+            }
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// The server is asked, if one runs; a list must not wait for one that does not.
+async fn lines(app: &App<'_>) -> Outcome<Vec<Line>> {
+    let entries = Shelf::open(app).entries()?;
+    let key = app.settings.server.api_key.read()?;
+    let server = Remote::here(app.settings.server.listen.0, key).models().await;
+    let running = server.unwrap_or_default();
+    Ok(entries.into_iter().map(|entry| line(entry, &running)).collect())
+}
+
+fn line(entry: Entry, running: &[RemoteModel]) -> Line {
+    let running = running.iter().find(|model| model.id == entry.name);
+    Line { state: running.map(|model| model.hob.state.clone()), entry }
+}
+
+fn model_table(lines: &[Line]) -> String {
+    let mut table = table(["model", "kind", "size", "licence", "here", "loaded", "from"]);
+    for Line { entry, state } in lines {
+        let loaded = match state.as_deref() {
+            Some("warm") => "yes",
+            Some(state) => state,
+            None => "no",
+        };
+        table.add_row([
+            entry.name.as_str(),
+            &entry.kind,
+            &format!("{} MB", entry.bytes.div_ceil(MB)),
+            &entry.licence,
+            match entry.condition {
+                Condition::Here => "yes",
+                Condition::NotHere => "no",
+                Condition::Damaged => "damaged",
+            },
+            loaded,
+            &entry.source,
+        ]);
+    }
+    table.trim_fmt()
+}
+
+/// The voices, as `hob say --voices` lists them.
+pub(crate) fn voice_table(voices: impl IntoIterator<Item = impl Into<RemoteVoice>>) -> Table {
+    let mut table = table(["voice", "name", "language", "gender"]);
+    for voice in voices {
+        let RemoteVoice { id, name, language, gender } = voice.into();
+        table.add_row([id, name, language, gender]);
+    }
+    table
+}
+
+fn remove(args: &RmArgs, shelf: &Shelf, printer: &Printer) -> Outcome<Exit> {
+    if !args.yes && !agreed(&format!("delete {} from {}?", args.name, shelf.place().display()))? {
+        printer.note("nothing was deleted");
+        return Ok(Exit::Done);
+    }
+    let freed = shelf.remove(&args.name)?;
+    printer.note(format_args!("{} is deleted: {} MB given back", args.name, freed.div_ceil(MB)));
+    Ok(Exit::Done)
+}
+
+fn agreed(question: &str) -> Outcome<bool> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::usage(format!("{question} Nobody is there to ask"))
+            .hint("say --yes if you mean it"));
+    }
+    stderr_line(format_args!("{question} [y/N]"));
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    read.map_err(|error| Failure::io("the answer cannot be read", &error))?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}

@@ -1,0 +1,266 @@
+//! `hob say`: text in, sound out, with or without a server.
+//! Samples come in either way, so format, player and progress are the same in both.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use hob_core::{SpeechModel, SpeechRequest, SpeechText, Speed};
+use hob_speech::encode::AudioFormat;
+
+use crate::app::{App, block_on};
+use crate::cli::Globals;
+use crate::commands::models::voice_table;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::playback::Player;
+use crate::printer::Printer;
+use crate::remote::{Remote, Words};
+use crate::settings::Overrides;
+use crate::shelf::Shelf;
+use crate::signals::StopSignals;
+use crate::sink::Sink;
+use crate::speaking::{Destination, Figures, Progress, deliver};
+use crate::stdin_text::StdinText;
+use crate::wire_up::Speech;
+
+/// A text that is sent to a server is sent whole; this much is a long book.
+const REMOTE_TEXT_BYTES_MAX: usize = 16 << 20;
+
+/// Say something: to the speakers, or into a file
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct SayArgs {
+    /// What to say; without it, or with "-", stdin is read and spoken as it arrives
+    text: Vec<String>,
+    /// Whose voice (--voices lists them)
+    #[arg(short, long)]
+    voice: Option<String>,
+    /// mp3, wav, pcm, opus, flac or aac; without it, what the file's name ends with, else mp3
+    #[arg(short, long, value_parser = format)]
+    format: Option<AudioFormat>,
+    /// The file to write, or "-" for stdout; without it the sound is played, unless stdout leads to
+    /// a file or a pipe
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How fast, from 0.25 to 4, where 1 is the voice's own speed
+    #[arg(long, default_value = "1", value_parser = speed)]
+    speed: Speed,
+    /// Play the sound, also when it is written to a file
+    #[arg(long)]
+    play: bool,
+    /// Let this server speak, instead of an engine that is started for the purpose
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// Threads for the engine; 0 lets hob choose
+    #[arg(long, value_name = "N")]
+    threads: Option<u16>,
+    /// List the voices, and say nothing
+    #[arg(long)]
+    voices: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  hob say \"Good evening.\"
+  hob say -v bm_george -o hello.mp3 \"Good evening.\"
+  hob say -o book.opus < book.txt
+  tail -f log.txt | hob say
+  hob say --server http://nas:8484 \"Good evening.\"
+  hob say -f wav -o - \"Good evening.\" | aplay";
+
+fn format(text: &str) -> Result<AudioFormat, String> {
+    AudioFormat::parse(text).map_err(|error| error.to_string())
+}
+
+fn speed(text: &str) -> Result<Speed, String> {
+    let rate = text.parse().map_err(|_| "it must be a number from 0.25 to 4".to_owned())?;
+    Speed::new(rate).map_err(|error| error.to_string())
+}
+
+pub(crate) fn run(args: &SayArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let flags = Overrides { threads: args.threads, ..Overrides::default() };
+    let app = App::open(globals, flags, printer)?;
+    block_on(async {
+        let mut signals = StopSignals::listen()?;
+        if args.voices {
+            signals.or(list_voices(args, &app)).await
+        } else {
+            signals.or(say(args, &app)).await
+        }
+    })
+}
+
+async fn list_voices(args: &SayArgs, app: &App<'_>) -> Outcome<Exit> {
+    let table = match remote(args, app)? {
+        Some(remote) => voice_table(remote.voices().await?),
+        None => voice_table(Shelf::open(app).speech()?.voices),
+    };
+    app.printer.data(table)?;
+    Ok(Exit::Done)
+}
+
+/// What is to be said, as it is given.
+enum Given {
+    Whole(String),
+    Stdin(StdinText),
+}
+
+async fn say(args: &SayArgs, app: &App<'_>) -> Outcome<Exit> {
+    let given = given(&args.text)?;
+    let to = destination(args, app)?;
+    let figures = match given {
+        Given::Whole(text) => speak(args, app, to, SpeechText::Whole(text)).await?,
+        Given::Stdin(stdin) => {
+            let (pieces, broken) = stdin.split();
+            tokio::select! {
+                figures = speak(args, app, to, SpeechText::Arriving(pieces)) => figures?,
+                failure = broken => return Err(failure),
+            }
+        }
+    };
+    app.printer.note(figures.sentence());
+    Ok(Exit::Done)
+}
+
+async fn speak(
+    args: &SayArgs,
+    app: &App<'_>,
+    to: Destination,
+    text: SpeechText,
+) -> Outcome<Figures> {
+    let voice = args.voice.clone().unwrap_or_else(|| app.settings.speech.default_voice.clone());
+    match remote(args, app)? {
+        Some(remote) => {
+            let input = whole(text).await?;
+            let progress = Progress::new(None, app.printer);
+            let asked = Instant::now();
+            let words = Words { input, voice, speed: args.speed.rate() };
+            deliver(remote.speak(words).await?, to, progress, asked).await
+        }
+        None => {
+            let speech = Speech::start(app)?;
+            let request = SpeechRequest { text, voice, speed: args.speed, instructions: None };
+            let figures = speak_here(&speech, app, to, request).await;
+            speech.worker.shutdown().await;
+            figures
+        }
+    }
+}
+
+async fn speak_here(
+    speech: &Speech,
+    app: &App<'_>,
+    to: Destination,
+    request: SpeechRequest,
+) -> Outcome<Figures> {
+    let loading = app.printer.spinner(format_args!("loading {}", speech.name));
+    let loaded = speech.worker.load().await;
+    loading.finish_and_clear();
+    loaded?;
+    let text = match &request.text {
+        SpeechText::Whole(text) => Some(text.as_str()),
+        SpeechText::Arriving(_) => None,
+    };
+    let progress = Progress::new(text, app.printer);
+    let asked = Instant::now();
+    deliver(speech.worker.speak(request).await?, to, progress, asked).await
+}
+
+fn remote(args: &SayArgs, app: &App<'_>) -> Outcome<Option<Remote>> {
+    let Some(address) = &args.server else { return Ok(None) };
+    Ok(Some(Remote::at(address, app.settings.server.api_key.read()?)))
+}
+
+/// A server takes its text in one piece.
+async fn whole(text: SpeechText) -> Outcome<String> {
+    let mut pieces: BoxStream<'static, String> = match text {
+        SpeechText::Whole(text) => return Ok(text),
+        SpeechText::Arriving(pieces) => pieces,
+    };
+    let mut whole = String::new();
+    while let Some(piece) = pieces.next().await {
+        whole.push_str(&piece);
+        if whole.len() > REMOTE_TEXT_BYTES_MAX {
+            return Err(Failure::usage(format!(
+                "the text is longer than the {REMOTE_TEXT_BYTES_MAX} bytes that are sent to a server"
+            ))
+            .hint("leave --server out: the engine here speaks a text as it arrives"));
+        }
+    }
+    Ok(whole)
+}
+
+fn given(words: &[String]) -> Outcome<Given> {
+    match words {
+        [] if io::stdin().is_terminal() => Err(Failure::usage("there is nothing to say")
+            .hint("hob say \"Good evening.\", or let another program write: … | hob say")),
+        [] => Ok(Given::Stdin(StdinText::read())),
+        [dash] if dash == "-" => Ok(Given::Stdin(StdinText::read())),
+        words => Ok(Given::Whole(words.join(" "))),
+    }
+}
+
+/// Found out before any model is loaded, so that a wrong file name costs nothing.
+fn destination(args: &SayArgs, app: &App<'_>) -> Outcome<Destination> {
+    let format = match (&args.format, &args.output) {
+        (Some(format), _) => *format,
+        (None, Some(output)) => format_of(output)?,
+        (None, None) => AudioFormat::Mp3,
+    };
+    let to_stdout = args.output.is_none() && !args.play && !io::stdout().is_terminal();
+    let file = match &args.output {
+        Some(output) => Some((format, Sink::open(output)?)),
+        None if to_stdout => Some((format, Sink::stdout()?)),
+        None => None,
+    };
+    let player = match (&file, args.play) {
+        (Some(_), false) => None,
+        _ => Some(Player::first(&app.environment.path)?),
+    };
+    Ok(Destination { file, player })
+}
+
+fn format_of(output: &Path) -> Outcome<AudioFormat> {
+    let ending = output.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    match ending.as_deref() {
+        None => Ok(AudioFormat::Mp3),
+        // What Opus files are most often called.
+        Some("ogg" | "oga") => Ok(AudioFormat::Opus),
+        Some(ending) => AudioFormat::parse(ending)
+            .map_err(|error| Failure::usage(error).hint("say which with -f")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_name_says_the_format() {
+        let rows = [
+            ("a.mp3", Some(AudioFormat::Mp3)),
+            ("a.WAV", Some(AudioFormat::Wav)),
+            ("a.b.flac", Some(AudioFormat::Flac)),
+            ("a.ogg", Some(AudioFormat::Opus)),
+            ("-", Some(AudioFormat::Mp3)),
+            ("hello", Some(AudioFormat::Mp3)),
+            ("a.doc", None),
+        ];
+        for (name, expected) in rows {
+            assert_eq!(format_of(Path::new(name)).ok(), expected, "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_text_for_a_server_is_gathered_up_to_a_limit() {
+        let pieces = |count| {
+            let pieces = futures::stream::iter(vec!["a".repeat(1 << 20); count]);
+            SpeechText::Arriving(pieces.boxed())
+        };
+        assert_eq!(whole(pieces(2)).await.map(|text| text.len()), Ok(2 << 20));
+        assert_eq!(whole(pieces(17)).await.expect_err("too long").exit, Exit::Usage);
+    }
+}

@@ -1,0 +1,160 @@
+//! `hob serve`: listens first, loads behind it, answers until it is told to stop.
+//! Until the model is loaded, whoever asks is told at once when to come back.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use clap::Args;
+use hob_server::{ServerOptions, check_exposure};
+use tokio::net::TcpListener;
+
+use crate::app::{App, block_on};
+use crate::cli::Globals;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::port_owner;
+use crate::printer::Printer;
+use crate::remote::Remote;
+use crate::settings::{Listen, Overrides, Settings};
+use crate::signals::{StopSignals, interrupted};
+use crate::wire_up::{self, Speech};
+
+/// Serve the page and the OpenAI-compatible API, until Ctrl-C
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct ServeArgs {
+    /// The address to listen on [default: 127.0.0.1:8484]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<Listen>,
+    /// Let other machines in without an API key
+    #[arg(long)]
+    allow_remote: bool,
+    /// A name under which browsers may call this server, besides localhost; may be given again
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
+    /// Threads for the engine; 0 lets hob choose
+    #[arg(long, value_name = "N")]
+    threads: Option<u16>,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  hob serve
+  hob serve --listen 127.0.0.1:9000
+  HOB_API_KEY=… hob serve --listen 0.0.0.0:8484 --allow-host nas.lan
+
+Then open the address it prints, or:
+  curl http://127.0.0.1:8484/v1/audio/speech --output hello.mp3 \\
+    -H 'Content-Type: application/json' \\
+    -d '{\"model\":\"tts-1\",\"voice\":\"alloy\",\"input\":\"Good evening.\"}'";
+
+pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let flags = Overrides {
+        listen: args.listen,
+        allow_remote: args.allow_remote,
+        allowed_hosts: args.allow_host.clone(),
+        threads: args.threads,
+        home: None,
+    };
+    let app = App::open(globals, flags, printer)?;
+    block_on(serve(&app))
+}
+
+async fn serve(app: &App<'_>) -> Outcome<Exit> {
+    let mut signals = StopSignals::listen()?;
+    let options = options(&app.settings)?;
+    let listener = bind(app.settings.server.listen.0, &app.settings).await?;
+    let speech = Speech::start(app)?;
+    announce(&listener, app)?;
+    let roster = wire_up::roster(&app.settings, &speech);
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    // Resolves when the sender is used, and when it is dropped.
+    let shutdown = async { drop(stopped.await) };
+    let serving = hob_server::serve(listener, roster, options, shutdown);
+    let stopping = async {
+        signals.next().await;
+        app.printer.note("stopping; Ctrl-C again stops at once");
+        // A server that has ended already needs no telling.
+        let _server_ended = stop.send(());
+        signals.next().await;
+    };
+    tokio::select! {
+        served = serving => served.map_err(|error| Failure::io("the server ended", &error))?,
+        () = stopping => return Err(interrupted()),
+        // Answers go on being given when the model is there, or will never be.
+        never = load(&speech, app) => match never {},
+    }
+    speech.worker.shutdown().await;
+    Ok(Exit::Done)
+}
+
+/// Requests that come before the model is ready are told when to come back. Goes on for ever, so
+/// that it ends with the server and not before.
+async fn load(speech: &Speech, app: &App<'_>) -> Infallible {
+    let started = Instant::now();
+    app.printer.note(format_args!("loading {}", speech.name));
+    match speech.worker.load().await {
+        Ok(()) => {
+            let ready_ms = started.elapsed().as_millis();
+            app.printer.note(format_args!("ready in {ready_ms} ms"));
+        }
+        Err(error) => {
+            let failure = Failure::from(error).hint("hob goes on trying; `hob doctor` says more");
+            app.printer.failure(&failure);
+        }
+    }
+    std::future::pending().await
+}
+
+fn announce(listener: &TcpListener, app: &App<'_>) -> Outcome<()> {
+    let listen =
+        listener.local_addr().map_err(|error| Failure::io("the address is unknown", &error))?;
+    let remote = Remote::here(listen, None);
+    app.printer.data(format_args!("hob speaks at {0}/ (OpenAI clients: {0}/v1)", remote.base()))?;
+    if !listen.ip().to_canonical().is_loopback() {
+        app.printer.note(format_args!("other machines reach it on port {}", listen.port()));
+    }
+    Ok(())
+}
+
+/// The guard comes before anything is loaded or bound.
+fn options(settings: &Settings) -> Outcome<ServerOptions> {
+    let key = settings.server.api_key.read()?;
+    check_exposure(settings.server.listen.0, key.is_some(), settings.server.allow_remote).map_err(
+        |exposed| {
+            Failure::usage(exposed)
+                .hint("HOB_API_KEY=… hob serve, or --allow-remote if the network is trusted")
+        },
+    )?;
+    wire_up::server_options(settings, key)
+}
+
+async fn bind(listen: SocketAddr, settings: &Settings) -> Outcome<TcpListener> {
+    match TcpListener::bind(listen).await {
+        Ok(listener) => Ok(listener),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            Err(taken(listen, settings).await)
+        }
+        Err(error) => {
+            Err(Failure::new(Exit::Server, format!("cannot listen on {listen}: {error}"))
+                .hint("choose an address of this machine with --listen"))
+        }
+    }
+}
+
+async fn taken(listen: SocketAddr, settings: &Settings) -> Failure {
+    let key = settings.server.api_key.read().ok().flatten();
+    let another_hob = Remote::here(listen, key).models().await.is_ok();
+    let owner = match (another_hob, port_owner::of(listen)) {
+        (true, Some(owner)) => format!("another hob, {owner}"),
+        (true, None) => "another hob".to_owned(),
+        (false, Some(owner)) => owner,
+        (false, None) => "another program".to_owned(),
+    };
+    let next = listen.port().checked_add(1).unwrap_or(listen.port() - 1);
+    Failure::new(Exit::Server, format!("{listen} is taken by {owner}")).hint(format!(
+        "stop that one, or choose another port: hob serve --listen {}",
+        SocketAddr::new(listen.ip(), next)
+    ))
+}

@@ -1,0 +1,170 @@
+//! The configuration as it is written in `hob.toml`: every key optional, unknown keys refused.
+//! The comments here are the reference page and the JSON schema; what is left out is settled in
+//! `settings`.
+
+mod keys;
+mod place;
+
+use std::num::{NonZeroU16, NonZeroU32};
+use std::path::{Path, PathBuf};
+
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use keys::{Key, known_keys};
+
+use crate::failure::{Failure, Outcome};
+use crate::settings::{Folders, Listen};
+
+/// The file's name, in the working folder or in the user's configuration folder.
+pub(crate) const FILE_NAME: &str = "hob.toml";
+
+/// The configuration of hob. Each key may be left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ConfigFile {
+    /// Where models are kept. Relative to this file. Default: the platform's data folder, such as
+    /// `~/.local/share/hob`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) home: Option<PathBuf>,
+    /// What `hob serve` answers, and to whom.
+    pub(crate) server: ServerSection,
+    /// How hob speaks.
+    pub(crate) speech: SpeechSection,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ServerSection {
+    /// The address to listen on: `127.0.0.1:8484`, `[::1]:8484`, or just a port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub(crate) listen: Option<Listen>,
+    /// Listen on an address that other machines reach, even without an API key. Whoever reaches it
+    /// can then use this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) allow_remote: Option<bool>,
+    /// A file whose first line is the key that clients must send. Relative to this file. The
+    /// variable `HOB_API_KEY` wins over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) api_key_file: Option<PathBuf>,
+    /// Names, other than this machine's loopback names, under which browsers may call this server;
+    /// `*` lets every name in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) allowed_hosts: Option<Vec<String>>,
+    /// The longest text of one speech request, in characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) text_chars_max: Option<NonZeroU32>,
+    /// How many speech requests are let in at once; the next is told when to come back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) requests_max: Option<NonZeroU16>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct SpeechSection {
+    /// The voice of `hob say` when it names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) default_voice: Option<String>,
+    /// Threads that the speech engine computes with; 0 lets hob choose for this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) threads: Option<u16>,
+    /// The `espeak-ng` program, asked for words that the dictionary does not have; an empty text
+    /// means never to run it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) espeak: Option<PathBuf>,
+}
+
+/// A configuration and the file it came from; without one, everything is left to the defaults.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Written {
+    pub(crate) config: ConfigFile,
+    pub(crate) path: Option<PathBuf>,
+}
+
+impl Written {
+    /// Reads the named file, or the first that exists of the working folder's and the user's.
+    pub(crate) fn read(named: Option<&Path>, folders: &Folders) -> Outcome<Written> {
+        let Some(path) = named.map(Path::to_path_buf).or_else(|| find(folders)) else {
+            return Ok(Written::default());
+        };
+        let text = fs_err::read_to_string(&path).map_err(|error| {
+            Failure::usage(format!("the configuration cannot be read: {error}"))
+                .hint("name another with --config, or leave it out: hob needs none")
+        })?;
+        let config = parse(&text, &path)?;
+        Ok(Written { config, path: Some(path) })
+    }
+
+    /// Paths in the file are meant from where the file is; `~/` is the user's home.
+    pub(crate) fn resolve(&self, path: &Path, folders: &Folders) -> PathBuf {
+        if let (Ok(rest), Some(home)) = (path.strip_prefix("~"), &folders.home) {
+            return home.join(rest);
+        }
+        let folder = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        folders.working.join(folder).join(path)
+    }
+}
+
+/// The JSON schema of the file, for editors and for the reference page.
+pub(crate) fn schema() -> Schema {
+    let settings = schemars::generate::SchemaSettings::default()
+        .with(|settings| settings.inline_subschemas = true);
+    settings.into_generator().into_root_schema_for::<ConfigFile>()
+}
+
+fn find(folders: &Folders) -> Option<PathBuf> {
+    let users = folders.config.as_ref().map(|folder| folder.join("hob").join(FILE_NAME));
+    let working = folders.working.join(FILE_NAME);
+    [Some(working), users].into_iter().flatten().find(|path| path.is_file())
+}
+
+/// Unknown keys are looked for first, because "did you mean" helps more than a type error behind it.
+fn parse(text: &str, path: &Path) -> Outcome<ConfigFile> {
+    keys::refuse_unknown(text, path)?;
+    toml::from_str(text).map_err(|error| {
+        let place = place::of(text, path, error.span());
+        Failure::usage(format!("{place}: {}", error.message().replace('\n', "; ")))
+            .hint("`hob config schema` and docs/reference/config.md say what each key takes")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        parse(text, Path::new("hob.toml")).expect_err("a refusal").sentence
+    }
+
+    #[test]
+    fn every_key_can_be_written_and_read_back() {
+        let text = "home = \"models\"\n[server]\nlisten = \"9000\"\nallow_remote = true\n\
+            api_key_file = \"key\"\nallowed_hosts = [\"nas\"]\ntext_chars_max = 5\n\
+            requests_max = 2\n[speech]\ndefault_voice = \"bm_fable\"\nthreads = 2\nespeak = \"\"\n";
+        let config = parse(text, Path::new("hob.toml")).expect("a good file");
+        assert_eq!(config.server.listen, Some(Listen(([127, 0, 0, 1], 9000).into())));
+        let written = toml::to_string(&config).expect("TOML");
+        assert_eq!(toml::from_str::<ConfigFile>(&written), Ok(config));
+        for key in known_keys() {
+            assert!(written.contains(key.name()), "{} is not in:\n{written}", key.path);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        let rows = [
+            ("[server]\nlisten = 8484\n", "hob.toml:2:10: invalid type: integer"),
+            ("[server]\nlisten = \"x\"\n", "hob.toml:2:10: 'x' is not an address"),
+            ("[server]\nrequests_max = 0\n", "hob.toml:2:16: invalid value: integer `0`"),
+            ("[server]\n\ntext_chars_max = -1", "hob.toml:3:18: invalid value"),
+            ("[speech]\nthreads = 70000\n", "hob.toml:2:11: invalid value"),
+            ("[speech\n", "hob.toml:1:8: "),
+            ("server = 3\n", "hob.toml:1:10: invalid type: integer `3`"),
+        ];
+        for (text, begins) in rows {
+            let sentence = refused(text);
+            assert!(sentence.starts_with(begins), "{text:?} gave {sentence:?}");
+        }
+    }
+}

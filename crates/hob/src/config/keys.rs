@@ -1,0 +1,150 @@
+//! The keys that exist, taken from the schema, and the refusal of those that do not.
+//! Serde refuses them too, but knows neither where a key moved to nor what was probably meant.
+
+use std::path::Path;
+
+use hob_core::nearest;
+use serde_json::Value;
+use toml::de::{DeTable, DeValue};
+
+use super::{place, schema};
+use crate::failure::{Failure, Outcome};
+
+/// One key of the file, as the reference page shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// With its table: `server.listen`.
+    pub(crate) path: String,
+    /// What it takes: `string`, `integer`, `boolean`, `array`, or `table`.
+    pub(crate) kind: String,
+    pub(crate) meaning: String,
+}
+
+impl Key {
+    /// Without its table.
+    pub(crate) fn name(&self) -> &str {
+        self.path.rsplit('.').next().unwrap_or(&self.path)
+    }
+}
+
+/// All keys, tables included, by name.
+pub(crate) fn known_keys() -> Vec<Key> {
+    let mut keys = Vec::new();
+    collect(schema().as_value(), "", &mut keys);
+    keys
+}
+
+fn collect(schema: &Value, table: &str, keys: &mut Vec<Key>) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let path = if table.is_empty() { name.clone() } else { format!("{table}.{name}") };
+        let is_table = property.get("properties").is_some();
+        let kind = if is_table { "table".to_owned() } else { kind_of(&property["type"]) };
+        let meaning = property["description"].as_str().unwrap_or_default().replace('\n', " ");
+        keys.push(Key { path: path.clone(), kind, meaning });
+        collect(property, &path, keys);
+    }
+}
+
+/// An optional key's type is `[its type, "null"]`.
+fn kind_of(kind: &Value) -> String {
+    let first = kind.as_array().and_then(|kinds| kinds.first()).unwrap_or(kind);
+    first.as_str().unwrap_or("any").to_owned()
+}
+
+/// # Errors
+/// The first key that hob does not know, where it stands, and the nearest that it does.
+pub(crate) fn refuse_unknown(text: &str, path: &Path) -> Outcome<()> {
+    // What does not parse is reported by the caller, with serde's message.
+    let Ok(root) = DeTable::parse(text) else { return Ok(()) };
+    let known = known_keys();
+    match first_unknown(root.get_ref(), "", &known) {
+        Some((key, start)) => {
+            let place = place::of(text, path, Some(start..start));
+            Err(refusal(&key, &place, &known))
+        }
+        None => Ok(()),
+    }
+}
+
+fn first_unknown(table: &DeTable<'_>, prefix: &str, known: &[Key]) -> Option<(String, usize)> {
+    let mut unknown: Vec<(String, usize)> = Vec::new();
+    for (name, value) in table {
+        let path = match prefix {
+            "" => name.get_ref().to_string(),
+            prefix => format!("{prefix}.{}", name.get_ref()),
+        };
+        match (known.iter().find(|key| key.path == path), value.get_ref()) {
+            (None, _) => unknown.push((path, name.span().start)),
+            (Some(key), DeValue::Table(inner)) if key.kind == "table" => {
+                unknown.extend(first_unknown(inner, &path, known));
+            }
+            (Some(_), _) => {}
+        }
+    }
+    unknown.into_iter().min_by_key(|(_, start)| *start)
+}
+
+fn refusal(key: &str, place: &str, known: &[Key]) -> Failure {
+    let failure = Failure::usage(format!("{place}: '{key}' is not a setting of hob"));
+    match suggestion(key, known) {
+        Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
+        None => failure.hint("`hob config schema` and docs/reference/config.md list them all"),
+    }
+}
+
+/// A key in the wrong table is the likeliest mistake, then half a name (`voice` for
+/// `default_voice`), then a slip of the finger.
+fn suggestion(key: &str, known: &[Key]) -> Option<String> {
+    let name = key.rsplit('.').next().unwrap_or(key);
+    let elsewhere = known.iter().find(|known| known.name() == name);
+    let half = || known.iter().find(|known| known.name().split('_').any(|part| part == name));
+    let slip = || {
+        let near = nearest(name, known.iter().map(Key::name), 1);
+        known.iter().find(|known| near.first().is_some_and(|near| near == known.name()))
+    };
+    elsewhere.or_else(half).or_else(slip).map(|known| known.path.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_keys_are_refused_with_place_and_nearest() {
+        let rows = [
+            ("[server]\nlisen = \"x\"\n", "2:1", "server.lisen", Some("server.listen")),
+            ("\nlisten = \"x\"\n", "2:1", "listen", Some("server.listen")),
+            ("[sever]\nlisten = \"x\"\n", "1:2", "sever", Some("server")),
+            ("[server]\nspeech.threads = 1\n", "2:1", "server.speech", Some("speech")),
+            ("speech = { thread = 1 }\n", "1:12", "speech.thread", Some("speech.threads")),
+            (
+                "[speech]\ntreads = 1\n[server]\nx = 1\n",
+                "2:1",
+                "speech.treads",
+                Some("speech.threads"),
+            ),
+            ("[speech]\nvoice = 1\n", "2:1", "speech.voice", Some("speech.default_voice")),
+            ("colour_of_the_house = 1\n", "1:1", "colour_of_the_house", None),
+        ];
+        for (text, at, key, meant) in rows {
+            let failure = refuse_unknown(text, Path::new("h.toml")).expect_err(text);
+            assert_eq!(failure.sentence, format!("h.toml:{at}: '{key}' is not a setting of hob"));
+            let hint = failure.hint.unwrap_or_default();
+            match meant {
+                Some(meant) => assert_eq!(hint, format!("did you mean '{meant}'?")),
+                None => assert!(hint.contains("list them all"), "{hint}"),
+            }
+        }
+    }
+
+    #[test]
+    fn each_key_says_what_it_takes_and_why() {
+        let keys = known_keys();
+        let paths: Vec<&str> = keys.iter().map(|key| key.path.as_str()).collect();
+        assert_eq!(paths[..3], ["home", "server", "server.allow_remote"]);
+        for key in keys {
+            assert!(!key.meaning.is_empty(), "{} has no description", key.path);
+            assert_ne!(key.kind, "any", "{}", key.path);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! How a run of hob ends: an exit code by kind, one sentence, and what to do about it.
+//! Libraries have their own error types; this is where they become something for people.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use hob_core::ModelError;
+use hob_speech::encode::EncodeError;
+
+use crate::remote;
+
+pub(crate) type Outcome<T> = Result<T, Failure>;
+
+/// Why the process ended. The numbers are part of hob's interface: scripts test for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done,
+    Internal,
+    Usage,
+    ModelMissing,
+    Source,
+    Server,
+    Engine,
+    Unhealthy,
+    Interrupted,
+}
+
+impl Exit {
+    pub(crate) const ALL: [Exit; 9] = [
+        Exit::Done,
+        Exit::Internal,
+        Exit::Usage,
+        Exit::ModelMissing,
+        Exit::Source,
+        Exit::Server,
+        Exit::Engine,
+        Exit::Unhealthy,
+        Exit::Interrupted,
+    ];
+
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Internal => 1,
+            Exit::Usage => 2,
+            Exit::ModelMissing => 3,
+            Exit::Source => 4,
+            Exit::Server => 5,
+            Exit::Engine => 6,
+            Exit::Unhealthy => 7,
+            Exit::Interrupted => 130,
+        }
+    }
+
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Exit::Done => "done",
+            Exit::Internal => "this machine said no (a file, the disk), or a bug in hob",
+            Exit::Usage => "the command, the request or the configuration is wrong",
+            Exit::ModelMissing => "a model is not here, or what is here is damaged",
+            Exit::Source => "no source could deliver the model",
+            Exit::Server => "the address is taken, or the server did not answer or is busy",
+            Exit::Engine => "the engine or the player failed",
+            Exit::Unhealthy => "hob doctor found something that does not work",
+            Exit::Interrupted => "interrupted (Ctrl-C)",
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
+    }
+}
+
+/// What went wrong, for the person at the keyboard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) sentence: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, sentence: impl fmt::Display) -> Failure {
+        Failure { exit, sentence: sentence.to_string(), hint: None }
+    }
+
+    pub(crate) fn usage(sentence: impl fmt::Display) -> Failure {
+        Failure::new(Exit::Usage, sentence)
+    }
+
+    pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Failure {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// What could not be done, and what the system said.
+    pub(crate) fn io(doing: impl fmt::Display, error: &io::Error) -> Failure {
+        let failure = Failure::new(Exit::Internal, format!("{doing}: {error}"));
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                failure.hint("free some space, or write to another disk")
+            }
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                failure.hint("choose a place that you may write to")
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Failure {
+        let (exit, hint) = match &error {
+            ModelError::UnknownVoice { .. } | ModelError::LanguageNotSpoken { .. } => {
+                (Exit::Usage, Some("`hob say --voices` lists them"))
+            }
+            ModelError::TextTooLong { .. } => (
+                Exit::Usage,
+                Some("raise server.text_chars_max there, or run `hob say` without --server"),
+            ),
+            ModelError::EmptyText
+            | ModelError::MissingField { .. }
+            | ModelError::InvalidField { .. } => (Exit::Usage, None),
+            ModelError::Busy { .. } | ModelError::Loading { .. } => (Exit::Server, None),
+            ModelError::EngineFailed { engine: remote::ENGINE, .. } => {
+                (Exit::Server, Some("is `hob serve` still running there?"))
+            }
+            ModelError::NotBuilt { .. } => (Exit::Engine, Some("this hob was built without it")),
+            ModelError::WorkerLost { .. } | ModelError::EngineFailed { .. } => {
+                (Exit::Engine, Some("`hob doctor` tries every part and says which one fails"))
+            }
+        };
+        let failure = Failure::new(exit, error);
+        Failure { hint: hint.map(str::to_owned), ..failure }
+    }
+}
+
+impl From<EncodeError> for Failure {
+    fn from(error: EncodeError) -> Failure {
+        let exit = match error {
+            EncodeError::UnsupportedRate { .. }
+            | EncodeError::TooLongForWav { .. }
+            | EncodeError::NotBuilt { .. } => Exit::Usage,
+            EncodeError::NotFinite { .. } => Exit::Engine,
+            EncodeError::WrongLength { .. } | EncodeError::Codec { .. } => Exit::Internal,
+        };
+        Failure::new(exit, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn each_kind_has_a_code_of_its_own() {
+        let mut codes: Vec<u8> = Exit::ALL.into_iter().map(Exit::code).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 130]);
+    }
+
+    #[test]
+    fn who_can_act_decides_the_code() {
+        let retry_after = Duration::from_secs(3);
+        let rows = [
+            (ModelError::EmptyText, Exit::Usage),
+            (ModelError::UnknownVoice { voice: "x".into(), near: Vec::new() }, Exit::Usage),
+            (ModelError::Busy { retry_after }, Exit::Server),
+            (ModelError::Loading { retry_after }, Exit::Server),
+            (ModelError::NotBuilt { engine: "speech" }, Exit::Engine),
+            (ModelError::EngineFailed { engine: remote::ENGINE, detail: "".into() }, Exit::Server),
+            (ModelError::WorkerLost { engine: "speech", detail: "9".into() }, Exit::Engine),
+        ];
+        for (error, exit) in rows {
+            assert_eq!(Failure::from(error.clone()).exit, exit, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_says_what_to_do() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let failure = Failure::io("cannot write a.mp3", &full);
+        assert_eq!(failure.hint.as_deref(), Some("free some space, or write to another disk"));
+    }
+}

@@ -1,0 +1,27 @@
+//! Logs go to stderr, filtered by `--log` or `HOB_LOG`. Texts that are spoken are never logged:
+//! the types that hold them print their lengths only.
+
+use std::io;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::failure::{Failure, Outcome};
+use crate::settings::Environment;
+
+/// Without a wish, only what somebody should know about.
+const DEFAULT_FILTER: &str = "warn";
+
+/// # Errors
+/// The filter makes no sense.
+pub(crate) fn start(flag: Option<&str>) -> Outcome<()> {
+    let environment = Environment::read();
+    let wish = flag.or(environment.hob_log.as_deref()).unwrap_or(DEFAULT_FILTER);
+    let filter = EnvFilter::try_new(wish).map_err(|error| {
+        Failure::usage(format!("'{wish}' is not a log filter: {error}"))
+            .hint("try --log info, or --log hob_server=debug,warn")
+    })?;
+    let colours = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
+    let log = tracing_subscriber::fmt().with_env_filter(filter);
+    log.with_writer(io::stderr).with_ansi(colours).init();
+    Ok(())
+}

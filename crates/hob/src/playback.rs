@@ -1,0 +1,255 @@
+//! Playing sound through a program that is already installed. hob links no audio library: what
+//! reaches the speakers differs per system, and each system has a program that knows.
+
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+
+use hob_speech::encode::{AudioFormat, Encoder, Length};
+use tempfile::TempPath;
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin, Command};
+
+use crate::failure::{Exit, Failure, Outcome};
+use crate::programs;
+
+/// A program that plays, and how it is told what comes.
+#[derive(Debug, PartialEq, Eq)]
+struct Known {
+    name: &'static str,
+    /// `{rate}` stands for the sample rate in Hz, `{file}` for a finished WAV file.
+    args: &'static [&'static str],
+}
+
+/// In the order to try: first those that surely read raw samples from their standard input, so that
+/// sound starts with the first window; `afplay` can only be given a finished file.
+const KNOWN: [Known; 6] = [
+    Known { name: "paplay", args: &["--raw", "--rate={rate}", "--channels=1", "--format=s16le"] },
+    Known {
+        name: "pw-play",
+        args: &["--raw", "--rate={rate}", "--channels=1", "--format=s16", "-"],
+    },
+    Known { name: "aplay", args: &["-q", "-t", "raw", "-f", "S16_LE", "-c", "1", "-r", "{rate}"] },
+    Known {
+        name: "ffplay",
+        args: &[
+            "-nodisp",
+            "-autoexit",
+            "-loglevel",
+            "error",
+            "-f",
+            "s16le",
+            "-ar",
+            "{rate}",
+            "-i",
+            "pipe:0",
+        ],
+    },
+    Known {
+        name: "play",
+        args: &["-q", "-t", "raw", "-r", "{rate}", "-e", "signed", "-b", "16", "-c", "1", "-"],
+    },
+    Known { name: "afplay", args: &["{file}"] },
+];
+
+/// An installed program that plays.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Player {
+    known: &'static Known,
+    program: PathBuf,
+}
+
+impl Player {
+    /// Those that are installed, best first.
+    pub(crate) fn installed(path: &OsStr) -> Vec<Player> {
+        let found = |known: &'static Known| {
+            let program = programs::find(Path::new(known.name), path)?;
+            Some(Player { known, program })
+        };
+        KNOWN.iter().filter_map(found).collect()
+    }
+
+    /// # Errors
+    /// None is installed.
+    pub(crate) fn first(path: &OsStr) -> Outcome<Player> {
+        Player::installed(path).into_iter().next().ok_or_else(|| {
+            let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
+            let names = names.join(", ");
+            Failure::new(
+                Exit::Engine,
+                format!("no program to play sound with is installed ({names})"),
+            )
+            .hint("install one, or write a file: hob say … -o hello.mp3")
+        })
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.known.name
+    }
+
+    /// Starts the program; from now on it waits for samples.
+    pub(crate) fn start(self, sample_rate_hz: u32) -> Outcome<Playing> {
+        if self.known.args.contains(&"{file}") {
+            return Ok(Playing::Whole { player: self, sample_rate_hz, samples: Vec::new() });
+        }
+        Ok(Playing::Pipe(Box::new(self.pipe(sample_rate_hz, None)?)))
+    }
+
+    fn pipe(&self, sample_rate_hz: u32, file: Option<TempPath>) -> Outcome<Pipe> {
+        let name = self.known.name;
+        let rate = sample_rate_hz.to_string();
+        let path = file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
+        let fill = |arg: &&str| arg.replace("{rate}", &rate).replace("{file}", &path);
+        let mut child = Command::new(&self.program)
+            .args(self.known.args.iter().map(fill))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| {
+                Failure::new(Exit::Engine, format!("{name} does not start: {error}"))
+            })?;
+        let encoder = Encoder::new(AudioFormat::Pcm, sample_rate_hz, Length::Unknown)?;
+        let input = child.stdin.take();
+        Ok(Pipe { name, child, input, encoder, _file: file })
+    }
+}
+
+/// Sound on its way to the speakers.
+#[derive(Debug)]
+pub(crate) enum Playing {
+    Pipe(Box<Pipe>),
+    /// Kept until it is whole.
+    Whole {
+        player: Player,
+        sample_rate_hz: u32,
+        samples: Vec<f32>,
+    },
+}
+
+/// A running player.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    name: &'static str,
+    child: Child,
+    input: Option<ChildStdin>,
+    encoder: Encoder,
+    /// What it plays, if not its input; deleted when the player has ended.
+    _file: Option<TempPath>,
+}
+
+impl Playing {
+    /// Waits while the player has enough.
+    pub(crate) async fn write(&mut self, new: &[f32]) -> Outcome<()> {
+        match self {
+            Playing::Pipe(pipe) => pipe.write(new).await,
+            Playing::Whole { samples, .. } => {
+                samples.extend_from_slice(new);
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns when the last sample was heard.
+    pub(crate) async fn finish(self) -> Outcome<()> {
+        match self {
+            Playing::Pipe(pipe) => pipe.finish().await,
+            Playing::Whole { player, sample_rate_hz, samples } => {
+                let file = wav_file(sample_rate_hz, &samples)?;
+                player.pipe(sample_rate_hz, Some(file))?.finish().await
+            }
+        }
+    }
+}
+
+impl Pipe {
+    async fn write(&mut self, samples: &[f32]) -> Outcome<()> {
+        let bytes = self.encoder.encode(samples)?;
+        let Some(input) = &mut self.input else { return Ok(()) };
+        match input.write_all(&bytes).await {
+            Ok(()) => Ok(()),
+            // It has stopped reading: it has ended, or is about to.
+            Err(_) => Err(stopped(self.name, self.child.wait().await)),
+        }
+    }
+
+    async fn finish(mut self) -> Outcome<()> {
+        drop(self.input.take());
+        match self.child.wait().await {
+            Ok(status) if status.success() => Ok(()),
+            status => Err(stopped(self.name, status)),
+        }
+    }
+}
+
+fn wav_file(sample_rate_hz: u32, samples: &[f32]) -> Outcome<TempPath> {
+    let length = Length::Samples(samples.len() as u64);
+    let mut encoder = Encoder::new(AudioFormat::Wav, sample_rate_hz, length)?;
+    let bytes = [encoder.encode(samples)?, encoder.finish()?].concat();
+    let write = || -> io::Result<TempPath> {
+        let mut file = tempfile::Builder::new().suffix(".wav").tempfile()?;
+        file.write_all(&bytes)?;
+        Ok(file.into_temp_path())
+    };
+    write().map_err(|error| Failure::io("the sound cannot be kept to play it", &error))
+}
+
+fn stopped(name: &str, status: io::Result<ExitStatus>) -> Failure {
+    let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+    Failure::new(Exit::Engine, format!("{name} stopped playing ({how})"))
+        .hint("is a sound device there? `hob say … -o hello.mp3` writes a file instead")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn fake(folder: &Path, name: &str, script: &str) {
+        let program = folder.join(name);
+        fs_err::write(&program, format!("#!/bin/sh\n{script}\n")).expect("a program");
+        fs_err::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("a mode");
+    }
+
+    async fn play(folder: &Path) -> Outcome<()> {
+        let mut playing = Player::first(folder.as_os_str())?.start(24_000)?;
+        playing.write(&[0.0, 1.0]).await?;
+        playing.write(&[-1.0]).await?;
+        playing.finish().await
+    }
+
+    #[tokio::test]
+    async fn a_player_that_reads_gets_raw_samples_and_their_rate() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let heard = folder.path().join("heard");
+        let script = format!("echo \"$@\" > {0}.args; /bin/cat > {0}", heard.display());
+        fake(folder.path(), "aplay", &script);
+        play(folder.path()).await.expect("played");
+        assert_eq!(fs_err::read(&heard).expect("samples"), [0, 0, 255, 127, 0, 128]);
+        let args = fs_err::read_to_string(heard.with_extension("args")).expect("arguments");
+        assert_eq!(args, "-q -t raw -f S16_LE -c 1 -r 24000\n");
+    }
+
+    #[tokio::test]
+    async fn a_player_of_files_gets_a_whole_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let heard = folder.path().join("heard");
+        fake(folder.path(), "afplay", &format!("/bin/cat \"$1\" > {}", heard.display()));
+        play(folder.path()).await.expect("played");
+        let wav = fs_err::read(&heard).expect("a file");
+        assert_eq!((&wav[..4], wav.len()), (&b"RIFF"[..], 44 + 6));
+    }
+
+    #[tokio::test]
+    async fn a_player_that_fails_and_none_at_all_are_said() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let none = play(folder.path()).await.expect_err("none");
+        assert_eq!(none.exit, Exit::Engine);
+        assert!(none.hint.unwrap_or_default().contains("-o hello.mp3"));
+        fake(folder.path(), "play", "exit 3");
+        let failed = play(folder.path()).await.expect_err("failed");
+        assert_eq!(failed.sentence, "play stopped playing (exit status: 3)");
+    }
+}

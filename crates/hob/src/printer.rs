@@ -1,0 +1,120 @@
+//! What people and programs see: data on stdout, everything else on stderr.
+//! Colours are dropped by anstream when the stream is no terminal or `NO_COLOR` is set.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::Table;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::failure::{Failure, Outcome};
+
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+const FAINT: Style = Style::new().dimmed();
+
+/// How often a spinner moves.
+const TICK: Duration = Duration::from_millis(120);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Volume {
+    Normal,
+    ErrorsOnly,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Printer {
+    volume: Volume,
+}
+
+impl Printer {
+    pub(crate) fn new(volume: Volume) -> Printer {
+        Printer { volume }
+    }
+
+    /// One line, or several, of what was asked for. A reader that has seen enough (`| head`) is
+    /// not an error.
+    pub(crate) fn data(&self, text: impl Display) -> Outcome<()> {
+        match writeln!(anstream::stdout(), "{text}") {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(Failure::io("stdout cannot be written", &error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// One line for the person who waits.
+    pub(crate) fn note(&self, text: impl Display) {
+        if self.volume == Volume::Normal {
+            stderr_line(text);
+        }
+    }
+
+    pub(crate) fn failure(&self, failure: &Failure) {
+        stderr_line(format_args!("{BAD}hob:{BAD:#} {failure}"));
+        if let Some(hint) = &failure.hint {
+            stderr_line(format_args!("     {FAINT}→{FAINT:#} {hint}"));
+        }
+    }
+
+    /// A bar of `length` steps; `template` is indicatif's. Hidden when stderr is no terminal.
+    pub(crate) fn bar(&self, length: u64, template: &str) -> ProgressBar {
+        let bar = ProgressBar::with_draw_target(Some(length), self.target());
+        bar.set_style(style(template));
+        bar
+    }
+
+    /// A spinner, for what has no known length.
+    pub(crate) fn spinner(&self, message: impl Display) -> ProgressBar {
+        let spinner = ProgressBar::with_draw_target(None, self.target());
+        spinner.set_style(style("{spinner} {msg}"));
+        spinner.set_message(message.to_string());
+        spinner.enable_steady_tick(TICK);
+        spinner
+    }
+
+    /// Whether somebody sees bars move.
+    pub(crate) fn draws(&self) -> bool {
+        !self.target().is_hidden()
+    }
+
+    fn target(&self) -> ProgressDrawTarget {
+        match self.volume {
+            Volume::Normal => ProgressDrawTarget::stderr(),
+            Volume::ErrorsOnly => ProgressDrawTarget::hidden(),
+        }
+    }
+}
+
+/// A template that does not parse is a slip in this program; the bar is then merely plain.
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// A table without lines, as other programs can read it too.
+pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING).set_header(header);
+    table
+}
+
+/// One line on stderr, whoever prints; errors go this way even when notes do not.
+pub(crate) fn stderr_line(text: impl Display) {
+    // When stderr is closed there is nobody to tell.
+    let _nobody_reads = writeln!(anstream::stderr(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_template_parses() {
+        for template in crate::commands::TEMPLATES {
+            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Finding installed programs on the PATH.
+//! The PATH is handed in, so that a test can have one of its own.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The program that a shell would start for this name; a name with a folder in it is a path.
+pub(crate) fn find(name: &Path, path: &OsStr) -> Option<PathBuf> {
+    if name.components().count() > 1 {
+        return is_executable(name).then(|| name.to_path_buf());
+    }
+    std::env::split_paths(path).map(|folder| folder.join(name)).find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    let metadata = fs_err::metadata(file);
+    metadata.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_started_is_found_and_the_first_wins() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = |name: &str, mode| {
+            let file = folder.path().join(name);
+            fs_err::create_dir_all(file.parent().expect("a parent")).expect("a folder");
+            fs_err::write(&file, "").expect("a file");
+            fs_err::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("a mode");
+            file
+        };
+        place("a/play", 0o644);
+        let second = place("b/play", 0o755);
+        place("c/play", 0o755);
+        let path = std::env::join_paths(["a", "b", "c"].map(|name| folder.path().join(name)))
+            .expect("a PATH");
+        assert_eq!(find(Path::new("play"), &path), Some(second.clone()));
+        assert_eq!(find(Path::new("aplay"), &path), None);
+        assert_eq!(find(&second, OsStr::new("")), Some(second));
+    }
+}

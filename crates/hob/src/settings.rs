@@ -1,0 +1,267 @@
+//! What was meant: flags, environment and file settled once, nothing optional left.
+//! A flag wins over the environment, that over the file, that over the default.
+
+mod environment;
+mod listen;
+
+use std::fmt;
+use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+
+pub(crate) use environment::{Environment, Folders, VARIABLES};
+pub(crate) use listen::Listen;
+
+use crate::config::{ConfigFile, ServerSection, SpeechSection, Written};
+use crate::failure::{Failure, Outcome};
+
+const DEFAULT_VOICE: &str = "af_heart";
+const DEFAULT_TEXT_CHARS_MAX: u32 = 100_000;
+const DEFAULT_REQUESTS_MAX: u16 = 16;
+const DEFAULT_ESPEAK: &str = "espeak-ng";
+/// An API key is a line, not a file that was named by mistake.
+const KEY_BYTES_MAX: usize = 4096;
+
+/// What the command line says; `None` and empty leave it to the others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Overrides {
+    pub(crate) home: Option<PathBuf>,
+    pub(crate) listen: Option<Listen>,
+    pub(crate) allow_remote: bool,
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) threads: Option<u16>,
+}
+
+/// Settled.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Settings {
+    pub(crate) home: PathBuf,
+    pub(crate) server: ServerSettings,
+    pub(crate) speech: SpeechSettings,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ServerSettings {
+    pub(crate) listen: Listen,
+    pub(crate) allow_remote: bool,
+    pub(crate) api_key: KeySource,
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) text_chars_max: NonZeroU32,
+    pub(crate) requests_max: NonZeroU16,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SpeechSettings {
+    pub(crate) default_voice: String,
+    pub(crate) threads: Threads,
+    pub(crate) espeak: Espeak,
+}
+
+/// How many threads an engine computes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// Chosen for this machine by the engine's measured default.
+    Measured,
+    Fixed(NonZeroUsize),
+}
+
+impl Threads {
+    /// As a configuration writes it: 0 leaves the choice to the engine.
+    pub(crate) fn wished(self) -> usize {
+        match self {
+            Threads::Measured => 0,
+            Threads::Fixed(threads) => threads.get(),
+        }
+    }
+
+    fn new(written: u16) -> Threads {
+        NonZeroUsize::new(usize::from(written)).map_or(Threads::Measured, Threads::Fixed)
+    }
+}
+
+/// Whether, and as which program, words are looked up outside hob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Espeak {
+    Never,
+    Program(PathBuf),
+}
+
+impl Espeak {
+    fn new(written: &Path) -> Espeak {
+        if written.as_os_str().is_empty() {
+            Espeak::Never
+        } else {
+            Espeak::Program(written.to_path_buf())
+        }
+    }
+}
+
+/// Where the API key comes from. The file is read when the key is needed, not before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KeySource {
+    None,
+    Environment(Secret),
+    File(PathBuf),
+}
+
+/// Text that is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    pub(crate) fn new(text: String) -> Secret {
+        Secret(text)
+    }
+
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl KeySource {
+    /// # Errors
+    /// The file cannot be read, or holds no key.
+    pub(crate) fn read(&self) -> Outcome<Option<Secret>> {
+        let (text, from) = match self {
+            KeySource::None => return Ok(None),
+            KeySource::Environment(secret) => (secret.0.clone(), "HOB_API_KEY".to_owned()),
+            KeySource::File(path) => (read_key(path)?, path.display().to_string()),
+        };
+        let key = text.lines().next().unwrap_or_default().trim();
+        if key.is_empty() || key.len() > KEY_BYTES_MAX {
+            return Err(Failure::usage(format!("{from} holds no API key"))
+                .hint("put the key on its first line, or take the setting away"));
+        }
+        Ok(Some(Secret(key.to_owned())))
+    }
+}
+
+fn read_key(path: &Path) -> Outcome<String> {
+    fs_err::read_to_string(path).map_err(|error| {
+        Failure::usage(format!("the API key cannot be read: {error}"))
+            .hint("server.api_key_file names that file")
+    })
+}
+
+impl Settings {
+    /// # Errors
+    /// There is no home folder to keep models in, and none was named.
+    pub(crate) fn resolve(
+        flags: &Overrides,
+        environment: &Environment,
+        written: &Written,
+    ) -> Outcome<Settings> {
+        Ok(Settings {
+            home: home(flags, environment, written)?,
+            server: server(flags, environment, written),
+            speech: speech(flags, environment, written),
+        })
+    }
+
+    /// The same as a file would say it, every key filled in. Secrets are named, not shown.
+    pub(crate) fn as_written(&self) -> ConfigFile {
+        let api_key_file = match &self.server.api_key {
+            KeySource::File(path) => Some(path.clone()),
+            KeySource::None | KeySource::Environment(_) => None,
+        };
+        ConfigFile {
+            home: Some(self.home.clone()),
+            server: ServerSection {
+                listen: Some(self.server.listen),
+                allow_remote: Some(self.server.allow_remote),
+                api_key_file,
+                allowed_hosts: Some(self.server.allowed_hosts.clone()),
+                text_chars_max: Some(self.server.text_chars_max),
+                requests_max: Some(self.server.requests_max),
+            },
+            speech: self.speech.as_written(),
+        }
+    }
+}
+
+impl SpeechSettings {
+    fn as_written(&self) -> SpeechSection {
+        let threads = u16::try_from(self.threads.wished()).unwrap_or(u16::MAX);
+        let espeak = match &self.espeak {
+            Espeak::Never => PathBuf::new(),
+            Espeak::Program(program) => program.clone(),
+        };
+        SpeechSection {
+            default_voice: Some(self.default_voice.clone()),
+            threads: Some(threads),
+            espeak: Some(espeak),
+        }
+    }
+}
+
+fn home(flags: &Overrides, environment: &Environment, written: &Written) -> Outcome<PathBuf> {
+    let folders = &environment.folders;
+    let typed = flags.home.as_ref().or(environment.hob_home.as_ref());
+    let from_file = || written.config.home.as_ref().map(|home| written.resolve(home, folders));
+    let default = || folders.data.as_ref().map(|data| data.join("hob"));
+    typed.map(|home| folders.working.join(home)).or_else(from_file).or_else(default).ok_or_else(
+        || {
+            Failure::usage("this user has no home folder, so there is no place for models")
+                .hint("name one with --home, HOB_HOME, or home in hob.toml")
+        },
+    )
+}
+
+fn server(flags: &Overrides, environment: &Environment, written: &Written) -> ServerSettings {
+    let file = &written.config.server;
+    let hosts = if flags.allowed_hosts.is_empty() {
+        file.allowed_hosts.clone().unwrap_or_default()
+    } else {
+        flags.allowed_hosts.clone()
+    };
+    ServerSettings {
+        listen: flags.listen.or(file.listen).unwrap_or_default(),
+        allow_remote: flags.allow_remote || file.allow_remote.unwrap_or(false),
+        api_key: key_source(environment, written),
+        allowed_hosts: hosts,
+        text_chars_max: file.text_chars_max.unwrap_or(at_least_one(DEFAULT_TEXT_CHARS_MAX)),
+        requests_max: file
+            .requests_max
+            .unwrap_or(NonZeroU16::MIN.saturating_add(DEFAULT_REQUESTS_MAX - 1)),
+    }
+}
+
+fn at_least_one(number: u32) -> NonZeroU32 {
+    NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
+}
+
+fn key_source(environment: &Environment, written: &Written) -> KeySource {
+    match (&environment.hob_api_key, &written.config.server.api_key_file) {
+        (Some(key), _) => KeySource::Environment(key.clone()),
+        (None, Some(path)) => KeySource::File(written.resolve(path, &environment.folders)),
+        (None, None) => KeySource::None,
+    }
+}
+
+fn speech(flags: &Overrides, environment: &Environment, written: &Written) -> SpeechSettings {
+    let file = &written.config.speech;
+    SpeechSettings {
+        default_voice: file.default_voice.clone().unwrap_or_else(|| DEFAULT_VOICE.to_owned()),
+        threads: Threads::new(flags.threads.or(file.threads).unwrap_or(0)),
+        espeak: espeak(file, environment, written),
+    }
+}
+
+/// A bare name is looked for on the PATH; anything with a folder in it is a path from the file.
+fn espeak(file: &SpeechSection, environment: &Environment, written: &Written) -> Espeak {
+    match &file.espeak {
+        None => Espeak::new(Path::new(DEFAULT_ESPEAK)),
+        Some(program) if program.components().count() > 1 => {
+            Espeak::Program(written.resolve(program, &environment.folders))
+        }
+        Some(program) => Espeak::new(program),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! What hob takes from its environment, read once.
+//! `NO_COLOR` and the terminal's width are read by the crates that draw; nothing else reads any.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use etcetera::BaseStrategy;
+
+use super::Secret;
+
+/// What the environment says; pure data from here on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Environment {
+    pub(crate) hob_home: Option<PathBuf>,
+    pub(crate) hob_api_key: Option<Secret>,
+    pub(crate) hob_log: Option<String>,
+    /// Where programs are looked for.
+    pub(crate) path: OsString,
+    pub(crate) folders: Folders,
+}
+
+/// The platform's folders for this user.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Folders {
+    pub(crate) working: PathBuf,
+    /// None when the system knows no home folder, as for some service users.
+    pub(crate) home: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) data: Option<PathBuf>,
+}
+
+/// Name and meaning of each variable, for the reference pages.
+pub(crate) const VARIABLES: [(&str, &str); 5] = [
+    ("HOB_HOME", "where models are kept (a flag or the environment wins over the config file)"),
+    ("HOB_API_KEY", "the key that `hob serve` asks for and that `hob say --server` sends"),
+    ("HOB_LOG", "what to log on stderr, such as `info` or `hob_server=debug`"),
+    ("NO_COLOR", "any value: no colours"),
+    ("XDG_CONFIG_HOME", "where `hob/hob.toml` is looked for"),
+];
+
+impl Environment {
+    pub(crate) fn read() -> Environment {
+        Environment {
+            hob_home: variable("HOB_HOME").map(PathBuf::from),
+            hob_api_key: text("HOB_API_KEY").map(Secret::new),
+            hob_log: text("HOB_LOG"),
+            path: variable("PATH").unwrap_or_default(),
+            folders: Folders::read(),
+        }
+    }
+}
+
+impl Folders {
+    fn read() -> Folders {
+        let strategy = etcetera::base_strategy::choose_native_strategy().ok();
+        Folders {
+            working: std::env::current_dir().unwrap_or_default(),
+            home: strategy.as_ref().map(|folders| folders.home_dir().to_path_buf()),
+            config: strategy.as_ref().map(BaseStrategy::config_dir),
+            data: strategy.as_ref().map(BaseStrategy::data_dir),
+        }
+    }
+}
+
+/// An empty variable counts as none: that is how people unset one for a single command.
+fn variable(name: &str) -> Option<OsString> {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads it")]
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+fn text(name: &str) -> Option<String> {
+    variable(name).map(|value| value.to_string_lossy().into_owned())
+}

@@ -1,0 +1,125 @@
+//! What wins over what, as a table.
+
+use super::*;
+
+fn folders() -> Folders {
+    Folders {
+        working: PathBuf::from("/here"),
+        home: Some(PathBuf::from("/me")),
+        config: Some(PathBuf::from("/me/config")),
+        data: Some(PathBuf::from("/me/data")),
+    }
+}
+
+fn environment() -> Environment {
+    Environment { folders: folders(), ..Environment::default() }
+}
+
+fn written(text: &str) -> Written {
+    let config = toml::from_str(text).expect("a good file");
+    Written { config, path: Some(PathBuf::from("/etc/hob/hob.toml")) }
+}
+
+fn settle(flags: &Overrides, environment: &Environment, written: &Written) -> Settings {
+    Settings::resolve(flags, environment, written).expect("settings")
+}
+
+#[test]
+fn nothing_said_is_the_defaults() {
+    let settings = settle(&Overrides::default(), &environment(), &Written::default());
+    let expected = Settings {
+        home: PathBuf::from("/me/data/hob"),
+        server: ServerSettings {
+            listen: Listen(([127, 0, 0, 1], 8484).into()),
+            allow_remote: false,
+            api_key: KeySource::None,
+            allowed_hosts: Vec::new(),
+            text_chars_max: NonZeroU32::new(100_000).expect("not zero"),
+            requests_max: NonZeroU16::new(16).expect("not zero"),
+        },
+        speech: SpeechSettings {
+            default_voice: "af_heart".to_owned(),
+            threads: Threads::Measured,
+            espeak: Espeak::Program(PathBuf::from("espeak-ng")),
+        },
+    };
+    assert_eq!(settings, expected);
+}
+
+#[test]
+fn flag_beats_environment_beats_file_beats_default() {
+    let file = written("home = \"models\"");
+    let mut environment = environment();
+    let mut flags = Overrides::default();
+    assert_eq!(settle(&flags, &environment, &file).home, Path::new("/etc/hob/models"));
+    environment.hob_home = Some(PathBuf::from("/env"));
+    assert_eq!(settle(&flags, &environment, &file).home, Path::new("/env"));
+    flags.home = Some(PathBuf::from("typed"));
+    assert_eq!(settle(&flags, &environment, &file).home, Path::new("/here/typed"));
+}
+
+#[test]
+fn a_flag_beats_the_file_for_each_setting() {
+    let file = written(
+        "[server]\nlisten = \"1\"\nallowed_hosts = [\"a\"]\n[speech]\nthreads = 3\nespeak = \"\"",
+    );
+    let settings = settle(&Overrides::default(), &environment(), &file);
+    assert_eq!(settings.server.listen.0.port(), 1);
+    assert_eq!(settings.server.allowed_hosts, ["a"]);
+    assert_eq!(settings.speech.threads, Threads::new(3));
+    assert_eq!(settings.speech.espeak, Espeak::Never);
+    let flags = Overrides {
+        listen: Some(Listen(([127, 0, 0, 1], 2).into())),
+        allow_remote: true,
+        allowed_hosts: vec!["b".to_owned()],
+        threads: Some(0),
+        home: None,
+    };
+    let settings = settle(&flags, &environment(), &file);
+    assert_eq!(settings.server.listen.0.port(), 2);
+    assert!(settings.server.allow_remote);
+    assert_eq!(settings.server.allowed_hosts, ["b"]);
+    assert_eq!(settings.speech.threads, Threads::Measured);
+}
+
+#[test]
+fn the_key_of_the_environment_beats_the_file_and_is_never_shown() {
+    let file = written("[server]\napi_key_file = \"~/key\"");
+    let mut environment = environment();
+    let settings = settle(&Overrides::default(), &environment, &file);
+    assert_eq!(settings.server.api_key, KeySource::File(PathBuf::from("/me/key")));
+    environment.hob_api_key = Some(Secret::new("abracadabra".to_owned()));
+    let settings = settle(&Overrides::default(), &environment, &file);
+    assert!(!format!("{settings:?}").contains("abracadabra"));
+    assert!(!format!("{:?}", settings.as_written()).contains("abracadabra"));
+    let key = settings.server.api_key.read().expect("a key");
+    assert_eq!(key.as_ref().map(Secret::expose), Some("abracadabra"));
+}
+
+#[test]
+fn a_file_without_a_key_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("key");
+    let missing = KeySource::File(path.clone()).read().expect_err("no file");
+    assert!(missing.sentence.contains("cannot be read"), "{missing}");
+    fs_err::write(&path, " \n").expect("a file");
+    let empty = KeySource::File(path.clone()).read().expect_err("blank");
+    assert!(empty.sentence.ends_with("holds no API key"), "{empty}");
+    fs_err::write(&path, " my key \nmore\n").expect("a file");
+    let key = KeySource::File(path).read().expect("a key");
+    assert_eq!(key, Some(Secret::new("my key".to_owned())));
+}
+
+#[test]
+fn a_user_without_a_home_must_name_one() {
+    let nobody = Environment::default();
+    let failure = Settings::resolve(&Overrides::default(), &nobody, &Written::default());
+    assert_eq!(failure.expect_err("no place").exit, crate::failure::Exit::Usage);
+}
+
+#[test]
+fn settled_settings_written_down_settle_to_themselves() {
+    let settings = settle(&Overrides::default(), &environment(), &Written::default());
+    let again = Written { config: settings.as_written(), path: None };
+    assert_eq!(settle(&Overrides::default(), &environment(), &again), settings);
+}

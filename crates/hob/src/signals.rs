@@ -1,0 +1,49 @@
+//! Ctrl-C and SIGTERM, as futures.
+//! Whoever waits drops its work when one comes, and dropping is what cancels.
+
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::failure::{Exit, Failure, Outcome};
+
+/// Listens from its creation on, so that no signal is missed between two waits.
+#[derive(Debug)]
+pub(crate) struct StopSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignals {
+    /// # Errors
+    /// The system refuses to tell.
+    pub(crate) fn listen() -> Outcome<StopSignals> {
+        let listen = || -> io::Result<StopSignals> {
+            Ok(StopSignals {
+                interrupt: signal(SignalKind::interrupt())?,
+                terminate: signal(SignalKind::terminate())?,
+            })
+        };
+        listen().map_err(|error| Failure::io("signals cannot be received", &error))
+    }
+
+    /// The next Ctrl-C or SIGTERM.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    /// Runs `work` until it ends or a signal comes; what it held is then dropped.
+    pub(crate) async fn or<T>(&mut self, work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+        tokio::select! {
+            result = work => result,
+            () = self.next() => Err(interrupted()),
+        }
+    }
+}
+
+pub(crate) fn interrupted() -> Failure {
+    Failure::new(Exit::Interrupted, "interrupted")
+}

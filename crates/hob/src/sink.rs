@@ -1,0 +1,177 @@
+//! Where encoded sound goes: a file that appears whole or not at all, or stdout.
+//! Nobody takes half of a spoken text for the whole because the disk was full.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::failure::{Failure, Outcome};
+
+/// Readable by everybody that the user's umask lets read, like any file a program writes.
+const FILE_MODE: u32 = 0o666;
+
+#[derive(Debug)]
+pub(crate) enum Sink {
+    /// Written beside its place and moved there when complete; gone if dropped before.
+    File {
+        temporary: NamedTempFile,
+        place: PathBuf,
+    },
+    /// A device or a pipe, which nothing can be moved onto.
+    Device {
+        file: fs_err::File,
+    },
+    Stdout,
+}
+
+/// Whether somebody still reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    There,
+    Gone,
+}
+
+impl Sink {
+    /// `-` is stdout.
+    ///
+    /// # Errors
+    /// The file cannot be made, or sound would be written to a terminal.
+    pub(crate) fn open(place: &Path) -> Outcome<Sink> {
+        if place == Path::new("-") {
+            return Sink::stdout();
+        }
+        // Through links, so that what they point to is replaced and not the link itself.
+        let place = fs_err::canonicalize(place).unwrap_or_else(|_| place.to_path_buf());
+        let found = fs_err::metadata(&place).map(|metadata| metadata.file_type());
+        match found {
+            Ok(kind) if kind.is_dir() => {
+                Err(Failure::usage(format!("{} is a folder", place.display()))
+                    .hint("name a file in it, such as hello.mp3"))
+            }
+            Ok(kind) if !kind.is_file() => device(&place),
+            _ => file(place),
+        }
+    }
+
+    pub(crate) fn stdout() -> Outcome<Sink> {
+        if io::stdout().is_terminal() {
+            return Err(Failure::usage("sound is not written to a terminal")
+                .hint("name a file with -o, or pipe it on"));
+        }
+        Ok(Sink::Stdout)
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Outcome<Reader> {
+        let written = match self {
+            Sink::File { temporary, .. } => temporary.write_all(bytes),
+            Sink::Device { file } => file.write_all(bytes),
+            Sink::Stdout => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(bytes).and_then(|()| stdout.flush())
+            }
+        };
+        match written {
+            Ok(()) => Ok(Reader::There),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+            Err(error) => Err(Failure::io(format!("{} cannot be written", self.name()), &error)),
+        }
+    }
+
+    /// Puts the file in its place.
+    pub(crate) fn finish(self) -> Outcome<()> {
+        if let Sink::File { temporary, place } = self {
+            let name = place.display().to_string();
+            temporary
+                .persist(&place)
+                .map_err(|error| Failure::io(format!("{name} cannot be written"), &error.error))?;
+        }
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Sink::File { place, .. } => place.display().to_string(),
+            Sink::Device { file } => file.path().display().to_string(),
+            Sink::Stdout => "stdout".to_owned(),
+        }
+    }
+}
+
+fn device(place: &Path) -> Outcome<Sink> {
+    let file = fs_err::OpenOptions::new().write(true).open(place);
+    let file = file.map_err(|error| Failure::io("the output cannot be opened", &error))?;
+    Ok(Sink::Device { file })
+}
+
+fn file(place: PathBuf) -> Outcome<Sink> {
+    let folder = match place.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(FILE_MODE);
+    let temporary = tempfile::Builder::new().prefix(".hob-").permissions(mode).tempfile_in(&folder);
+    let temporary = temporary
+        .map_err(|error| Failure::io(format!("{} cannot be made", place.display()), &error))?;
+    Ok(Sink::File { temporary, place })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs_err::read_dir(folder).expect("a folder");
+        let name = |entry: io::Result<fs_err::DirEntry>| {
+            entry.expect("an entry").file_name().to_string_lossy().into_owned()
+        };
+        let mut names: Vec<String> = entries.map(name).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_appears_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("a.wav");
+        let mut sink = Sink::open(&place).expect("a sink");
+        assert_eq!(sink.write(b"half"), Ok(Reader::There));
+        assert!(!place.exists());
+        drop(sink);
+        assert_eq!(names(folder.path()), Vec::<String>::new());
+        let mut sink = Sink::open(&place).expect("a sink");
+        assert_eq!(sink.write(b"whole"), Ok(Reader::There));
+        sink.finish().expect("in its place");
+        assert_eq!(fs_err::read(&place).expect("a file"), b"whole");
+        assert_eq!(names(folder.path()), ["a.wav"]);
+    }
+
+    #[test]
+    fn a_link_stays_a_link_and_a_device_a_device() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (real, link) = (folder.path().join("real.wav"), folder.path().join("link.wav"));
+        fs_err::write(&real, "old").expect("a file");
+        fs_err::os::unix::fs::symlink(&real, &link).expect("a link");
+        let mut sink = Sink::open(&link).expect("a sink");
+        sink.write(b"new").expect("written");
+        sink.finish().expect("in its place");
+        assert!(link.is_symlink());
+        assert_eq!(fs_err::read(&real).expect("a file"), b"new");
+        let sink = Sink::open(Path::new("/dev/null")).expect("a sink");
+        assert!(matches!(sink, Sink::Device { .. }));
+    }
+
+    #[test]
+    fn what_cannot_be_a_file_is_refused_in_a_sentence() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let is_folder = Sink::open(folder.path()).expect_err("a folder");
+        assert!(is_folder.sentence.ends_with("is a folder"), "{is_folder}");
+        let nowhere = Sink::open(&folder.path().join("no/such.wav")).expect_err("no folder");
+        assert!(nowhere.sentence.contains("such.wav cannot be made"), "{nowhere}");
+        let full = Sink::open(Path::new("/dev/full"));
+        if let Ok(mut full) = full {
+            let failure = full.write(b"x").expect_err("full");
+            assert_eq!(failure.hint.as_deref(), Some("free some space, or write to another disk"));
+        }
+    }
+}

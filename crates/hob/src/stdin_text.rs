@@ -1,0 +1,146 @@
+//! Text from stdin as it is written, so that speaking starts before the writer has ended.
+//! Bytes are cut into characters here; what is no UTF-8 is a failure and never a guess.
+
+use std::io::{self, Read};
+
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task;
+
+use crate::failure::{Exit, Failure, Outcome};
+
+const READ_BYTES: usize = 8 << 10;
+/// Pieces that wait for the speaker; beyond them the writer waits.
+const PIECES_MAX: usize = 16;
+
+/// The text, and what was wrong with it. After a failure the text neither goes on nor ends, so that
+/// nobody takes half of it for the whole.
+pub(crate) struct StdinText {
+    pub(crate) pieces: BoxStream<'static, String>,
+    failure: oneshot::Receiver<Broken>,
+}
+
+/// The sender keeps the text from ending.
+type Broken = (Failure, mpsc::Sender<String>);
+
+impl StdinText {
+    pub(crate) fn read() -> StdinText {
+        StdinText::of(io::stdin())
+    }
+
+    fn of(input: impl Read + Send + 'static) -> StdinText {
+        let (pieces, arriving) = mpsc::channel(PIECES_MAX);
+        let (broken, failure) = oneshot::channel();
+        // Ends with its input, or when nobody listens any more.
+        task::spawn_blocking(move || {
+            if let Err(failure) = send(input, &pieces) {
+                // Who listened has left.
+                drop(broken.send((failure, pieces)));
+            }
+        });
+        let arriving = stream::unfold(arriving, |mut arriving| async {
+            arriving.recv().await.map(|piece| (piece, arriving))
+        });
+        StdinText { pieces: arriving.boxed(), failure }
+    }
+
+    /// Takes the text out, and a future that ends only if the text breaks.
+    pub(crate) fn split(self) -> (BoxStream<'static, String>, impl Future<Output = Failure>) {
+        let failure = self.failure;
+        let broken = async move {
+            match failure.await {
+                Ok((failure, _)) => failure,
+                Err(_) => std::future::pending().await,
+            }
+        };
+        (self.pieces, broken)
+    }
+}
+
+fn send(mut input: impl Read, pieces: &mpsc::Sender<String>) -> Outcome<()> {
+    let mut decoder = Utf8::default();
+    let mut bytes = vec![0; READ_BYTES];
+    loop {
+        let count = match input.read(&mut bytes) {
+            Ok(0) => return decoder.end(),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Failure::io("stdin cannot be read", &error)),
+        };
+        let piece = decoder.push(&bytes[..count])?;
+        let listener_left = !piece.is_empty() && pieces.blocking_send(piece).is_err();
+        if listener_left {
+            return Ok(());
+        }
+    }
+}
+
+/// Puts characters together that were cut between two reads.
+#[derive(Debug, Default)]
+struct Utf8 {
+    cut: Vec<u8>,
+    decoded_bytes: usize,
+}
+
+impl Utf8 {
+    fn push(&mut self, bytes: &[u8]) -> Outcome<String> {
+        let mut all = std::mem::take(&mut self.cut);
+        all.extend_from_slice(bytes);
+        let valid = match std::str::from_utf8(&all) {
+            Ok(_) => all.len(),
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            Err(error) => return Err(self.invalid(error.valid_up_to())),
+        };
+        self.cut = all.split_off(valid);
+        self.decoded_bytes += valid;
+        String::from_utf8(all).map_err(|error| Failure::new(Exit::Internal, error))
+    }
+
+    fn end(&self) -> Outcome<()> {
+        if self.cut.is_empty() { Ok(()) } else { Err(self.invalid(0)) }
+    }
+
+    fn invalid(&self, at: usize) -> Failure {
+        let byte = self.decoded_bytes + at;
+        Failure::usage(format!("the text on stdin is not UTF-8 at byte {byte}"))
+            .hint("convert it first: iconv -f latin1 -t utf-8")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_the_bytes_are_cut_does_not_matter() {
+        let text = "a€ü🦀b";
+        for size in 1..=text.len() {
+            let mut decoder = Utf8::default();
+            let pieces: Outcome<Vec<String>> =
+                text.as_bytes().chunks(size).map(|chunk| decoder.push(chunk)).collect();
+            assert_eq!(pieces.expect("UTF-8").concat(), text, "cut every {size} bytes");
+            assert_eq!(decoder.end(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn what_is_not_utf8_is_refused_with_its_place() {
+        let mut decoder = Utf8::default();
+        decoder.push(b"abc").expect("ASCII");
+        let failure = decoder.push(b"d\xffe").expect_err("not UTF-8");
+        assert_eq!(failure.sentence, "the text on stdin is not UTF-8 at byte 4");
+        let mut decoder = Utf8::default();
+        decoder.push("é".as_bytes().split_last().expect("two bytes").1).expect("half a letter");
+        assert!(decoder.end().is_err());
+    }
+
+    #[tokio::test]
+    async fn a_text_that_breaks_does_not_end() {
+        let (mut pieces, broken) = StdinText::of(&b"whole\xff"[..]).split();
+        assert_eq!(broken.await.exit, Exit::Usage);
+        assert_eq!(pieces.next().await, None, "nobody holds it open any longer");
+        let (pieces, _broken) = StdinText::of(&b"whole"[..]).split();
+        assert_eq!(pieces.collect::<Vec<_>>().await, ["whole"]);
+    }
+}

@@ -1,0 +1,177 @@
+//! The only place that knows every room: settings become workers, a roster and a server.
+//! No decisions of its own: what is built follows from the settings alone.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hob_core::{
+    Admission, Language, ModelError, Roster, SpeechModel, SpeechTarget, Voice, nearest,
+};
+use hob_engines::speech::kokoro::{Kokoro, KokoroOptions, LoadError};
+use hob_engines::speech::{
+    Loaded, ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmUp, serve_speech,
+};
+use hob_engines::supervisor::WorkerCommand;
+use hob_engines::worker::become_worker;
+use hob_server::{ApiKey, ServerOptions};
+use hob_speech::{Phonemizer, PhonemizerOptions};
+
+use crate::app::App;
+use crate::commands::worker::SpeechWorkerArgs;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::settings::{Secret, Settings};
+use crate::shelf::Shelf;
+
+/// Seconds of work per second of sound, until the first answers teach a better figure.
+const RTF_GUESS: f64 = 0.3;
+
+/// The speech model of this hob, in its worker process.
+#[derive(Clone, Debug)]
+pub(crate) struct Speech {
+    pub(crate) name: String,
+    pub(crate) worker: Arc<SpeechWorker>,
+}
+
+impl Speech {
+    /// Finds the model and supervises a worker for it; the process starts when it is loaded.
+    /// Called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// The model is not here, or the default voice is none of its voices.
+    pub(crate) fn start(app: &App<'_>) -> Outcome<Speech> {
+        let stored = Shelf::open(app).speech()?;
+        check_default_voice(&app.settings.speech.default_voice, &stored.voices)?;
+        let worker = SpeechWorker::start(
+            stored.voices,
+            speech_command(app, &stored.folder)?,
+            SpeechWorkerOptions::default(),
+        );
+        Ok(Speech { name: stored.name, worker: Arc::new(worker) })
+    }
+}
+
+/// What the server answers for.
+pub(crate) fn roster(settings: &Settings, speech: &Speech) -> Roster {
+    let requests_max = usize::from(settings.server.requests_max.get());
+    let mut roster = Roster::default();
+    roster.add_speech(SpeechTarget {
+        name: speech.name.clone(),
+        model: Arc::clone(&speech.worker) as Arc<dyn SpeechModel>,
+        admission: Admission::new(requests_max, RTF_GUESS),
+    });
+    roster
+}
+
+/// # Errors
+/// The key is none that a header can carry.
+pub(crate) fn server_options(settings: &Settings, key: Option<Secret>) -> Outcome<ServerOptions> {
+    let api_key = key.map(|key| ApiKey::new(key.expose())).transpose().map_err(Failure::usage)?;
+    Ok(ServerOptions {
+        api_key,
+        allowed_hosts: settings.server.allowed_hosts.clone(),
+        text_chars_max: settings.server.text_chars_max.get() as usize,
+        ..ServerOptions::default()
+    })
+}
+
+/// Every worker warms up with it, so a wrong one would stop them all, with a worse message.
+fn check_default_voice(id: &str, voices: &[Voice]) -> Outcome<()> {
+    let hint = "speech.default_voice in hob.toml names it; `hob say --voices` lists them";
+    match voices.iter().find(|voice| voice.id == id) {
+        Some(voice) if voice.language.is_spoken() => Ok(()),
+        Some(Voice { language, .. }) => {
+            let voice = id.to_owned();
+            let error = ModelError::LanguageNotSpoken { voice, language: *language };
+            Err(Failure::from(error).hint(hint))
+        }
+        None => {
+            let near = nearest(id, voices.iter().map(|voice| voice.id.as_str()), 3);
+            let error = ModelError::UnknownVoice { voice: id.to_owned(), near };
+            Err(Failure::from(error).hint(hint))
+        }
+    }
+}
+
+fn speech_command(app: &App<'_>, folder: &Path) -> Outcome<WorkerCommand> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::io("hob does not find its own program", &error))?;
+    let settings = &app.settings;
+    let mut command = WorkerCommand::new(program)
+        .arg("worker")
+        .arg("speech")
+        .arg("--model")
+        .arg(folder)
+        .arg("--threads")
+        .arg(settings.speech.threads.wished().to_string())
+        .arg("--voice")
+        .arg(&settings.speech.default_voice);
+    if let Some(program) = app.espeak() {
+        command = command.arg("--espeak").arg(program);
+    }
+    Ok(command)
+}
+
+/// The whole of `hob worker speech`: returns when the hob that started it closes the socket.
+pub(crate) fn work_speech(args: &SpeechWorkerArgs) -> Outcome<()> {
+    let socket = become_worker().map_err(|_| {
+        Failure::new(Exit::Engine, "a worker is started by hob itself, not by hand")
+            .hint("`hob say` and `hob serve` do")
+    })?;
+    let load = || {
+        let threads = engine_threads(args.threads);
+        let synthesiser = Kokoro::load(&args.model, KokoroOptions { threads })?;
+        let units = Phonemizer::new(PhonemizerOptions { espeak: args.espeak.clone() });
+        Ok::<_, LoadError>(Loaded { synthesiser, units })
+    };
+    let options = ServeOptions { warm_up: Some(warm_up(&args.voice)), ..ServeOptions::default() };
+    serve_speech(socket, load, options).map_err(|error| Failure::new(Exit::Engine, error))
+}
+
+/// Measured with one to four threads: the vocoder gains from every core up to four, and a worker
+/// that speaks is the only one at work.
+pub(crate) fn engine_threads(wished: usize) -> usize {
+    const THREADS_MAX: usize = 4;
+    if wished > 0 {
+        return wished;
+    }
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(THREADS_MAX))
+}
+
+/// Both English accents are loaded, the default voice's first.
+fn warm_up(voice: &str) -> WarmUp {
+    let mut languages = vec![Language::AmericanEnglish, Language::BritishEnglish];
+    if voice.starts_with(Language::BritishEnglish.voice_letter()) {
+        languages.reverse();
+    }
+    WarmUp { languages, voice: voice.to_owned(), text: "Hello, I am ready.".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::Gender;
+
+    use super::*;
+
+    fn voice(id: &str, language: Language) -> Voice {
+        Voice { id: id.to_owned(), name: id.to_owned(), language, gender: Gender::Female }
+    }
+
+    #[test]
+    fn a_default_voice_that_cannot_speak_is_the_configuration_s_fault() {
+        let voices =
+            [voice("af_heart", Language::AmericanEnglish), voice("ff_siwis", Language::French)];
+        assert_eq!(check_default_voice("af_heart", &voices), Ok(()));
+        for (id, expected) in [("af_haert", "the nearest are af_heart"), ("ff_siwis", "French")] {
+            let failure = check_default_voice(id, &voices).expect_err(id);
+            assert_eq!(failure.exit, Exit::Usage);
+            assert!(failure.sentence.contains(expected), "{failure}");
+            assert!(failure.hint.unwrap_or_default().contains("speech.default_voice"));
+        }
+    }
+
+    #[test]
+    fn threads_are_as_wished_and_otherwise_few() {
+        assert_eq!(engine_threads(7), 7);
+        assert!((1..=4).contains(&engine_threads(0)));
+    }
+}

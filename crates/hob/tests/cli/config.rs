@@ -1,0 +1,96 @@
+//! `hob config`, where files are found, and how what is wrong in them is said.
+
+use crate::{User, stderr, stdout};
+
+#[test]
+fn what_is_wrong_is_said_with_file_line_and_the_nearest_key() {
+    let rows = [
+        ("[server]\nlisen = \"x\"\n", "hob.toml:2:1: 'server.lisen' is not", "'server.listen'?"),
+        ("listen = \"x\"\n", "hob.toml:1:1: 'listen' is not", "mean 'server.listen'?"),
+        ("[speech]\n\nvoice = \"x\"\n", "hob.toml:3:1: 'speech.voice' is not", "default_voice'?"),
+        ("[speech]\nfrequency = 1\n", "hob.toml:2:1: 'speech.frequency' is not", "list them all"),
+        ("[server]\nrequests_max = 0\n", "hob.toml:2:16: invalid value", "config schema"),
+        ("[server]\nlisten = \"there\"\n", "hob.toml:2:10: 'there' is not an address", ""),
+        ("server = [\n", "hob.toml:", ""),
+        ("[server]\napi_key_file = \"none\"\n", "the API key cannot be read", "api_key_file"),
+    ];
+    for (text, sentence, hint) in rows {
+        let user = User::new();
+        user.write("hob.toml", text);
+        let said = stderr(&user.hob(&["config", "check"]).assert().code(2));
+        assert!(said.contains(sentence), "{text:?} gave:\n{said}");
+        assert!(said.contains(hint), "{text:?} gave:\n{said}");
+    }
+}
+
+#[test]
+fn the_working_folder_s_file_is_read_before_the_user_s_and_the_named_one_before_both() {
+    let user = User::new();
+    let port = |extra: &[&str]| {
+        let args = [&["config", "print"], extra].concat();
+        let text = stdout(&user.hob(&args).env("XDG_CONFIG_HOME", user.path("xdg")).assert());
+        let line = text.lines().find(|line| line.starts_with("listen")).expect("a line");
+        line.rsplit(':').next().expect("a port").trim_end_matches('"').to_owned()
+    };
+    assert_eq!(port(&[]), "8484");
+    std::fs::create_dir_all(user.path("xdg/hob")).expect("a folder");
+    std::fs::write(user.path("xdg/hob/hob.toml"), "[server]\nlisten = \"1001\"").expect("a file");
+    assert_eq!(port(&[]), "1001");
+    user.write("hob.toml", "[server]\nlisten = \"1002\"");
+    assert_eq!(port(&[]), "1002");
+    user.write("other.toml", "[server]\nlisten = \"1003\"");
+    assert_eq!(port(&["--config", "other.toml"]), "1003");
+    let said = stderr(&user.hob(&["config", "check", "--config", "no.toml"]).assert().code(2));
+    assert!(said.contains("no.toml"), "{said}");
+}
+
+#[test]
+fn what_is_printed_is_a_file_that_says_the_same() {
+    let user = User::new();
+    user.write("hob.toml", "home = \"models\"\n[speech]\nthreads = 3\n");
+    let first = stdout(&user.hob(&["config", "print"]).assert().success());
+    assert!(first.contains("threads = 3"), "{first}");
+    assert!(first.contains(&format!("home = \"{}\"", user.path("work/models").display())));
+    user.write("hob.toml", &first);
+    let second = stdout(&user.hob(&["config", "print"]).assert().success());
+    assert_eq!(first, second);
+    let said = stdout(&user.hob(&["config", "check"]).assert().success());
+    assert!(said.ends_with("hob.toml is right\n"), "{said}");
+}
+
+#[test]
+fn a_key_is_never_printed() {
+    let user = User::new();
+    let print = user.hob(&["config", "print"]).env("HOB_API_KEY", "abracadabra").assert();
+    let text = stdout(&print.success());
+    assert!(text.contains("# the API key comes from HOB_API_KEY"), "{text}");
+    assert!(!text.contains("abracadabra"), "{text}");
+}
+
+#[test]
+fn the_environment_beats_the_file_and_a_flag_both() {
+    let user = User::new();
+    user.write("hob.toml", "home = \"/file\"\n");
+    let home = |args: &[&str], environment: &str| {
+        let args = [&["config", "print"], args].concat();
+        let text = stdout(&user.hob(&args).env("HOB_HOME", environment).assert().success());
+        text.lines().find(|line| line.starts_with("home")).expect("a line").to_owned()
+    };
+    assert_eq!(home(&[], ""), "home = \"/file\"");
+    assert_eq!(home(&[], "/environment"), "home = \"/environment\"");
+    assert_eq!(home(&["--home", "/flag"], "/environment"), "home = \"/flag\"");
+}
+
+#[test]
+fn the_schema_is_a_schema_and_the_pages_are_pages() {
+    let user = User::new();
+    let schema = stdout(&user.hob(&["config", "schema"]).assert().success());
+    let schema: serde_json::Value = serde_json::from_str(&schema).expect("JSON");
+    assert_eq!(schema["properties"]["server"]["additionalProperties"], false);
+    let page = stdout(&user.hob(&["docs", "config"]).assert().success());
+    assert!(page.starts_with("# Configuration\n"), "{page}");
+    let page = stdout(&user.hob(&["docs", "cli"]).assert().success());
+    assert!(page.starts_with("# Commands\n") && page.contains("## hob say\n"), "{page}");
+    let narrow = stdout(&user.hob(&["docs", "cli"]).env("COLUMNS", "40").assert().success());
+    assert_eq!(page, narrow, "the page must not depend on the terminal");
+}

@@ -1,0 +1,64 @@
+//! Help that a stranger can follow, and what is refused before anything runs.
+
+use crate::{User, stderr, stdout};
+
+#[test]
+fn every_verb_explains_itself() {
+    let rows: [(&[&str], &[&str]); 9] = [
+        (&["--help"], &["serve", "say", "pull", "models", "doctor", "config", "Exit codes:"]),
+        (&["serve", "--help"], &["--listen", "127.0.0.1:8484", "--allow-remote", "Examples:"]),
+        (&["say", "--help"], &["--voice", "--format", "--output", "--server", "Examples:"]),
+        (&["pull", "--help"], &["--from", "--dry-run", "Examples:"]),
+        (&["models", "--help"], &["--json", "rm"]),
+        (&["models", "rm", "--help"], &["--yes"]),
+        (&["doctor", "--help"], &["--json", "exit code is 7"]),
+        (&["config", "--help"], &["check", "schema", "print", "Examples:"]),
+        (&["say", "-h"], &["Usage: hob say"]),
+    ];
+    let user = User::new();
+    for (args, expected) in rows {
+        let text = stdout(&user.hob(args).assert().success());
+        for part in expected {
+            assert!(text.contains(part), "{args:?} does not say {part:?}:\n{text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{args:?}:\n{text}");
+    }
+}
+
+#[test]
+fn hidden_verbs_are_not_advertised() {
+    let text = stdout(&User::new().hob(&["--help"]).assert().success());
+    assert!(!text.contains("worker") && !text.contains("docs"), "{text}");
+}
+
+#[test]
+fn what_is_typed_wrong_is_refused_with_2() {
+    let rows: [(&[&str], &str); 8] = [
+        (&[], "Usage:"),
+        (&["sing"], "unrecognized subcommand 'sing'"),
+        (&["say", "--voise", "x"], "a similar argument exists: '--voice"),
+        (&["say", "-f", "midi", "hi"], "hob writes mp3, wav, pcm, opus, flac and aac"),
+        (&["say", "--speed", "9", "hi"], "must be from 0.25 to 4"),
+        (&["say", "--speed", "fast", "hi"], "it must be a number from 0.25 to 4"),
+        (&["serve", "--listen", "example.org"], "is not an address to listen on"),
+        (&["serve", "--log", "a=b=c"], "is not a log filter"),
+    ];
+    let user = User::new();
+    for (args, expected) in rows {
+        let text = stderr(&user.hob(args).assert().code(2));
+        assert!(text.contains(expected), "{args:?} gave:\n{text}");
+    }
+}
+
+#[test]
+fn the_version_is_the_package_s() {
+    let text = stdout(&User::new().hob(&["--version"]).assert().success());
+    assert_eq!(text, format!("hob {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_worker_that_nobody_supervises_ends_with_a_sentence() {
+    let args = ["worker", "speech", "--model", "x", "--voice", "af_heart"];
+    let text = stderr(&User::new().hob(&args).assert().code(6));
+    assert!(text.contains("is started by hob itself"), "{text}");
+}

@@ -1,0 +1,74 @@
+//! The program as its users meet it: arguments, files and environment in; text and an exit code out.
+//! No models are needed: where something must speak, a scripted model does, behind a real server.
+
+mod config;
+mod help;
+mod models;
+mod say;
+mod serve;
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use assert_cmd::assert::Assert;
+use tempfile::TempDir;
+
+/// A user of a fresh machine: an own home, nothing configured, no models.
+pub(crate) struct User {
+    folder: TempDir,
+}
+
+impl User {
+    pub(crate) fn new() -> User {
+        let user = User { folder: tempfile::tempdir().expect("a folder") };
+        for folder in ["home", "work", "programs"] {
+            std::fs::create_dir(user.path(folder)).expect("a folder");
+        }
+        user
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// In the working folder.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path("work").join(name);
+        std::fs::write(&path, text).expect("a file");
+        path
+    }
+
+    pub(crate) fn hob(&self, args: &[&str]) -> Command {
+        let mut command = Command::from(self.process(args));
+        command.timeout(std::time::Duration::from_secs(60));
+        command
+    }
+
+    pub(crate) fn process(&self, args: &[&str]) -> std::process::Command {
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("hob"));
+        command
+            .args(args)
+            .current_dir(self.path("work"))
+            .env_clear()
+            .env("HOME", self.path("home"))
+            .env("PATH", self.path("programs"));
+        command
+    }
+}
+
+pub(crate) fn stdout(assert: &Assert) -> String {
+    String::from_utf8(assert.get_output().stdout.clone()).expect("UTF-8")
+}
+
+pub(crate) fn stderr(assert: &Assert) -> String {
+    String::from_utf8(assert.get_output().stderr.clone()).expect("UTF-8")
+}
+
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}

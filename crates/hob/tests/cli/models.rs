@@ -1,0 +1,99 @@
+//! `hob pull`, `hob models` and `hob doctor` on a machine without models and without a network.
+
+use crate::{User, names, stderr, stdout};
+
+#[test]
+fn the_list_says_what_can_be_had() {
+    let user = User::new();
+    let list = stdout(&user.hob(&["models"]).assert().success());
+    let line = list.lines().find(|line| line.trim_start().starts_with("kokoro")).expect("a line");
+    for part in ["speech", " MB", "Apache-2.0", " no "] {
+        assert!(line.contains(part), "{line}");
+    }
+    let json = stdout(&user.hob(&["models", "--json"]).assert().success());
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json[0]["name"], "kokoro");
+    assert_eq!(json[0]["condition"], "not_here");
+    assert_eq!(json[0].get("state"), None, "no server runs");
+}
+
+#[test]
+fn a_dry_run_names_every_source_and_writes_nothing() {
+    let user = User::new();
+    let plan = stdout(&user.hob(&["pull", "--dry-run"]).assert().success());
+    for part in ["kokoro: ", "graph", "voices", "Hugging Face", "npm tarball"] {
+        assert!(plan.contains(part), "{plan}");
+    }
+    assert_eq!(names(&user.path("home")), Vec::<String>::new());
+}
+
+#[test]
+fn what_cannot_be_fetched_is_said_with_every_reason() {
+    let user = User::new();
+    std::fs::create_dir(user.path("work/stick")).expect("a folder");
+    let said = user.hob(&["pull", "kokoro", "--from", "stick"]).assert().code(4);
+    let said = stderr(&said);
+    assert!(said.contains("no source could deliver the graph of 'kokoro'"), "{said}");
+    assert!(said.contains("stick") && said.contains("--from FOLDER"), "{said}");
+    stderr(&user.hob(&["models", "rm", "kokoro", "--yes"]).assert().success());
+    let again = stderr(&user.hob(&["models", "rm", "kokoro", "--yes"]).assert().code(3));
+    assert!(again.contains("is not here"), "{again}");
+}
+
+#[test]
+fn a_name_that_nobody_knows_is_refused_with_the_nearest() {
+    let user = User::new();
+    for args in [&["pull", "kokro"][..], &["pull", "kokro", "--dry-run"]] {
+        let said = stderr(&user.hob(args).assert().code(2));
+        assert!(said.contains("did you mean kokoro?"), "{said}");
+    }
+    let said = stderr(&user.hob(&["pull", "--source", "cloud"]).assert().code(2));
+    assert!(said.contains("known are hub, address, wheel, tarball"), "{said}");
+    let said = stderr(&user.hob(&["pull", "--from", "stick"]).assert().code(2));
+    assert!(said.contains("<NAME>"), "a folder holds one model: {said}");
+}
+
+#[test]
+fn nothing_is_deleted_unasked() {
+    let said = stderr(&User::new().hob(&["models", "rm", "kokoro"]).assert().code(2));
+    assert!(said.contains("delete kokoro from ") && said.contains("--yes"), "{said}");
+}
+
+#[test]
+fn a_home_that_cannot_be_written_is_one_sentence() {
+    let user = User::new();
+    let file = user.write("file", "");
+    let args = ["pull", "kokoro", "--from", ".", "--home", file.to_str().expect("UTF-8")];
+    let said = stderr(&user.hob(&args).assert().code(1));
+    assert!(said.contains("a folder must be there"), "{said}");
+}
+
+#[test]
+fn the_doctor_runs_every_part_and_says_which_one_is_missing() {
+    let user = User::new();
+    user.write("hob.toml", "[server]\nlisten = \"0\"\n");
+    let found = stdout(&user.hob(&["doctor", "--json"]).assert().code(7));
+    let found: serde_json::Value = serde_json::from_str(&found).expect("JSON");
+    let verdict = |part: &str| {
+        let all = found.as_array().expect("a list");
+        let check = all.iter().find(|check| check["part"] == part);
+        check.unwrap_or_else(|| panic!("no {part}"))["verdict"].clone()
+    };
+    for part in ["hob", "home", "config", "phonemizer", "mp3", "wav", "opus", "flac", "port"] {
+        assert_eq!(verdict(part), "ok", "{part}: {found}");
+    }
+    assert_eq!(verdict("espeak-ng"), "warn", "the PATH is empty");
+    assert_eq!(verdict("players"), "warn", "the PATH is empty");
+    assert_eq!(verdict("kokoro"), "fail");
+    assert_eq!(verdict("engine"), "fail");
+    let text = stdout(&user.hob(&["doctor"]).assert().code(7));
+    assert!(text.contains("→ hob pull kokoro"), "{text}");
+}
+
+#[test]
+fn the_doctor_says_what_is_wrong_with_the_configuration() {
+    let user = User::new();
+    user.write("hob.toml", "[server]\nlisten = 1\n");
+    let text = stdout(&user.hob(&["doctor"]).assert().code(7));
+    assert!(text.starts_with("fail  config") && text.contains("hob.toml:2:10"), "{text}");
+}

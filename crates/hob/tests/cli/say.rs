@@ -1,0 +1,181 @@
+//! `hob say`: through a server with a scripted model, into files, pipes and a fake player; and
+//! what it says when there is nothing to speak with.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+
+use hob_core::scripted::{Script, ScriptedSpeech};
+use hob_core::{Admission, ModelError, Roster, SpeechEvent, SpeechTarget};
+use hob_server::{ApiKey, ServerOptions, serve};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+use crate::{User, names, stderr, stdout};
+
+const SAMPLES: usize = 24_000;
+
+fn sound() -> Result<SpeechEvent, ModelError> {
+    Ok(SpeechEvent::Audio(vec![0.25; SAMPLES / 2]))
+}
+
+/// A server whose model plays these scripts; it ends with the runtime.
+fn server(scripts: Vec<Script<SpeechEvent>>, key: Option<&str>) -> (Runtime, SocketAddr) {
+    let runtime = Runtime::new().expect("a runtime");
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let mut roster = Roster::default();
+    roster.add_speech(SpeechTarget {
+        name: "scripted".to_owned(),
+        model: std::sync::Arc::new(ScriptedSpeech::new(scripts)),
+        admission: Admission::new(4, 0.5),
+    });
+    let api_key = key.map(|key| ApiKey::new(key).expect("a key"));
+    let options = ServerOptions { api_key, ..ServerOptions::default() };
+    runtime.handle().clone().spawn(serve(listener, roster, options, std::future::pending()));
+    (runtime, address)
+}
+
+fn spoken() -> Script<SpeechEvent> {
+    Ok(vec![sound(), sound()])
+}
+
+#[test]
+fn a_file_gets_every_sample_in_the_format_of_its_name() {
+    let user = User::new();
+    let (_server, address) = server(vec![spoken(), spoken(), spoken()], None);
+    let url = address.to_string();
+    for (name, begins) in [("a.pcm", &[0, 32][..]), ("a.wav", b"RIFF"), ("a.flac", b"fLaC")] {
+        let said = user.hob(&["say", "--server", &url, "-o", name, "Hello", "there."]).assert();
+        let said = stderr(&said.success());
+        assert!(said.starts_with("1.0 s of sound, the first after "), "{said}");
+        let bytes = std::fs::read(user.path("work").join(name)).expect("a file");
+        assert!(bytes.starts_with(begins), "{name}");
+    }
+    let pcm = std::fs::metadata(user.path("work/a.pcm")).expect("a file");
+    assert_eq!(pcm.len(), 2 * SAMPLES as u64);
+    assert_eq!(names(&user.path("work")), ["a.flac", "a.pcm", "a.wav"]);
+}
+
+#[test]
+fn a_pipe_gets_the_sound_of_what_stdin_says() {
+    let user = User::new();
+    let (_server, address) = server(vec![spoken(), spoken()], None);
+    let url = format!("http://{address}/v1");
+    for text in [&["-"][..], &[]] {
+        let args = [&["say", "--quiet", "--server", &url, "-f", "pcm"], text].concat();
+        let said = user.hob(&args).write_stdin("Hello there.").assert().success();
+        assert_eq!(said.get_output().stdout.len(), 2 * SAMPLES);
+        assert_eq!(stderr(&said), "");
+    }
+}
+
+#[test]
+fn the_first_installed_player_hears_it_all() {
+    let user = User::new();
+    let (_server, address) = server(vec![spoken()], None);
+    let player = user.path("programs").join("aplay");
+    let heard = user.path("heard");
+    let script = format!("#!/bin/sh\n/bin/cat > {}\n", heard.display());
+    std::fs::write(&player, script).expect("a program");
+    std::fs::set_permissions(&player, PermissionsExt::from_mode(0o755)).expect("a mode");
+    let said = user.hob(&["say", "--play", "--server", &address.to_string(), "Hello."]).assert();
+    let said = stderr(&said.success());
+    assert!(!said.contains("RTF"), "a player set the pace: {said}");
+    assert_eq!(std::fs::metadata(heard).expect("sound").len(), 2 * SAMPLES as u64);
+}
+
+#[test]
+fn a_failure_on_the_way_leaves_no_file() {
+    let user = User::new();
+    let lost = ModelError::WorkerLost { engine: "speech", detail: "killed".to_owned() };
+    let (_server, address) = server(vec![Ok(vec![sound(), Err(lost)])], None);
+    let args = ["say", "--server", &address.to_string(), "-o", "a.wav", "Hello."];
+    // The connection is reset; whether before or behind the first samples is the kernel's choice.
+    let said = stderr(&user.hob(&args).assert().code(5));
+    assert!(said.contains(&address.to_string()) || said.contains("broke off"), "{said}");
+    assert_eq!(names(&user.path("work")), Vec::<String>::new());
+}
+
+#[test]
+fn what_a_server_refuses_is_said_in_its_words() {
+    let unknown = ModelError::UnknownVoice { voice: "x".to_owned(), near: Vec::new() };
+    let (_server, address) = server(vec![Err(unknown)], Some("abracadabra"));
+    let url = address.to_string();
+    let user = User::new();
+    let args = ["say", "--server", &url, "-o", "a.wav", "-v", "x", "Hello."];
+    let said = stderr(&user.hob(&args).assert().code(2));
+    assert!(said.contains("HOB_API_KEY"), "{said}");
+    let said = user.hob(&args).env("HOB_API_KEY", "abracadabra").assert().code(2);
+    assert!(stderr(&said).contains("no voice is called 'x'"), "{}", stderr(&said));
+    let said = stderr(&user.hob(&["say", "--server", &url, "-o", "a.wav", " "]).assert().code(2));
+    assert!(!said.is_empty());
+    let voices = stdout(&user.hob(&["say", "--server", &url, "--voices"]).assert().success());
+    assert!(voices.contains("af_heart"), "{voices}");
+}
+
+#[test]
+fn nobody_there_is_said_with_the_address() {
+    let args = ["say", "--server", "127.0.0.1:1", "-o", "a.wav", "Hello."];
+    let said = stderr(&User::new().hob(&args).assert().code(5));
+    assert!(said.contains("http://127.0.0.1:1 does not answer"), "{said}");
+    assert!(said.contains("is `hob serve` running there?"), "{said}");
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_anything_runs() {
+    let rows: [(&[&str], i32, &str); 5] = [
+        (&["say", "-o", "a.wav", "hi"], 3, "hob pull"),
+        (&["say", "--voices"], 3, "hob pull"),
+        (&["say", "-o", "a.doc", "hi"], 2, "no audio format is called 'doc'"),
+        (&["say", "-o", ".", "hi"], 2, "is a folder"),
+        (&["say", "--play", "hi"], 6, "no program to play sound with is installed"),
+    ];
+    let user = User::new();
+    for (args, code, expected) in rows {
+        let said = stderr(&user.hob(args).assert().code(code));
+        assert!(said.contains(expected), "{args:?} gave:\n{said}");
+    }
+    assert_eq!(names(&user.path("work")), Vec::<String>::new());
+}
+
+#[test]
+fn a_text_that_is_not_utf8_is_refused_with_its_place() {
+    let user = User::new();
+    let (_server, address) = server(vec![spoken()], None);
+    let args = ["say", "--server", &address.to_string(), "-o", "a.wav"];
+    let said = user.hob(&args).write_stdin(&b"caf\xe9 noir"[..]).assert().code(2);
+    assert!(stderr(&said).contains("not UTF-8 at byte 3"), "{}", stderr(&said));
+    assert_eq!(names(&user.path("work")), Vec::<String>::new());
+}
+
+#[test]
+fn an_interrupted_file_is_gone() {
+    let user = User::new();
+    let (_server, address) = server(vec![spoken()], None);
+    // The text never ends, so the file is open and nothing is spoken yet.
+    let mut child = user
+        .process(&["say", "--server", &address.to_string(), "-o", "a.wav"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("hob");
+    let mut text = child.stdin.take().expect("a pipe");
+    text.write_all(b"Hello").expect("written");
+    let work = user.path("work");
+    while names(&work).is_empty() {
+        assert_eq!(child.try_wait().expect("a child"), None, "hob ended early");
+        std::thread::yield_now();
+    }
+    let interrupt = std::process::Command::new("/bin/kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .expect("kill");
+    assert!(interrupt.success());
+    let status = child.wait().expect("an end");
+    assert_eq!((status.code(), status.signal()), (Some(130), None));
+    assert_eq!(names(&work), Vec::<String>::new());
+    drop(text);
+}

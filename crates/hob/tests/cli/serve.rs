@@ -1,0 +1,56 @@
+//! `hob serve`, as far as it goes without a model: what it refuses, and what it says.
+
+use std::net::TcpListener;
+
+use crate::{User, stderr};
+
+#[test]
+fn an_address_that_others_reach_is_refused_without_a_key() {
+    let user = User::new();
+    let said = stderr(&user.hob(&["serve", "--listen", "0.0.0.0:0"]).assert().code(2));
+    assert!(said.contains("can be reached from other machines and no API key is set"), "{said}");
+    assert!(said.contains("--allow-remote"), "{said}");
+    user.write("empty", "\n");
+    user.write("hob.toml", "[server]\nlisten = \"0.0.0.0:0\"\napi_key_file = \"empty\"\n");
+    let said = stderr(&user.hob(&["serve"]).assert().code(2));
+    assert!(said.contains("holds no API key"), "{said}");
+}
+
+#[test]
+fn a_key_or_the_owner_s_word_is_enough_to_go_on_to_the_models() {
+    let user = User::new();
+    let serve = |args: &[&str], key: &str| {
+        let args = [&["serve", "--listen", "0.0.0.0:0"], args].concat();
+        stderr(&user.hob(&args).env("HOB_API_KEY", key).assert().code(3))
+    };
+    for said in [serve(&[], "abracadabra"), serve(&["--allow-remote"], "")] {
+        assert!(said.contains("hob pull"), "{said}");
+        assert!(!said.contains("abracadabra"), "{said}");
+    }
+}
+
+#[test]
+fn without_models_it_says_how_to_get_them() {
+    let said = stderr(&User::new().hob(&["serve", "--listen", "127.0.0.1:0"]).assert().code(3));
+    assert!(said.contains("is not here") && said.contains("hob pull"), "{said}");
+}
+
+#[test]
+fn a_taken_port_names_who_took_it() {
+    let user = User::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let said = stderr(&user.hob(&["serve", "--listen", &address]).assert().code(5));
+    assert!(said.contains(&format!("{address} is taken by")), "{said}");
+    if cfg!(target_os = "linux") {
+        assert!(said.contains(&format!("(process {})", std::process::id())), "{said}");
+    }
+    assert!(said.contains("choose another port: hob serve --listen 127.0.0.1:"), "{said}");
+}
+
+#[test]
+fn an_address_of_another_machine_is_refused() {
+    let args = ["serve", "--allow-remote", "--listen", "192.0.2.1:8484"];
+    let said = stderr(&User::new().hob(&args).assert().code(5));
+    assert!(said.contains("cannot listen on 192.0.2.1:8484"), "{said}");
+}

@@ -1,0 +1,74 @@
+// Debian's two browsers, each driven through WebDriver BiDi or CDP with a real click.
+// Machines that run tests have no sound card: Firefox gets its own mock of one, Chromium brings a silent sink.
+
+import { access, mkdtemp, rm } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+
+import puppeteer from "puppeteer-core";
+
+const DEADLINE_MS = 20_000;
+/** For every test: what never happens is a failure, not a hang. */
+export const LIMIT = { timeout: 60_000 };
+
+export const BROWSERS = {
+  chromium: {
+    browser: "chrome",
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    // No sandbox: tests run in containers, often as root.
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+  },
+  firefox: {
+    browser: "firefox",
+    executablePath: process.env.FIREFOX ?? "/usr/bin/firefox-esr",
+    extraPrefsFirefox: {
+      // Without it the audio clock of a machine without a device never starts.
+      "media.cubeb.force_mock_context": true,
+      "browser.download.folderList": 2,
+      "browser.download.useDownloadDir": true,
+      "browser.download.alwaysOpenPanel": false,
+    },
+  },
+};
+
+// Chromium is asked per page; Firefox only knows this at its start.
+const FIREFOX_SCHEMES = { dark: 0, light: 1 };
+
+/** One browser and the folder its downloads land in. */
+export async function launch(name, scheme = "light") {
+  const options = BROWSERS[name];
+  await access(options.executablePath);
+  const downloads = await mkdtemp(path.join(os.tmpdir(), `hob-${name}-`));
+  const browser = await puppeteer.launch({
+    ...options,
+    headless: true,
+    extraPrefsFirefox: {
+      ...options.extraPrefsFirefox,
+      "browser.download.dir": downloads,
+      "layout.css.prefers-color-scheme.content-override": FIREFOX_SCHEMES[scheme],
+    },
+    ...(name === "chromium" && { downloadBehavior: { policy: "allow", downloadPath: downloads } }),
+  });
+  const close = async () => {
+    await browser.close();
+    await rm(downloads, { recursive: true });
+  };
+  return { name, scheme, browser, downloads, close };
+}
+
+/** A fresh page that keeps every complaint: console errors, exceptions, policy violations. */
+export async function openPage({ name, browser, scheme }, url, { width = 1100, height = 900 } = {}) {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(DEADLINE_MS);
+  await page.setViewport({ width, height });
+  if (name === "chromium") await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+  const complaints = [];
+  page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  await page.evaluateOnNewDocument(() => {
+    document.addEventListener("securitypolicyviolation", (event) => console.error(`policy: ${event.violatedDirective}`));
+  });
+  await page.goto(url);
+  await page.waitForFunction(() => document.querySelectorAll("#voice option").length > 0);
+  return { page, complaints };
+}

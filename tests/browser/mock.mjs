@@ -1,0 +1,125 @@
+// A hob without an engine: serves web/ under the strict policy and streams a tone at a pace the tests choose.
+// What it does with a request is written in the text it is asked to speak: `[cut]`, `[busy]`, `[stall]`, …
+
+import { EventEmitter, once } from "node:events";
+import { readFile } from "node:fs/promises";
+import http from "node:http";
+import path from "node:path";
+import { setTimeout as after } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+import { bytesOf, mp3Of, tone } from "./tone.mjs";
+
+const WEB = fileURLToPath(new URL("../../web/", import.meta.url));
+// What hob-server sends with the page; a page that works under less would not show it.
+const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+  + "media-src 'self' blob:; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const TYPES = { ".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml" };
+// Odd on purpose: most pieces end inside a sample. A quarter of a second each.
+const PIECE_BYTES = 12_001;
+const PACE_MS = 60;
+const SPEECH_S = 3;
+const LANGUAGES = { a: "en-US", b: "en-GB", f: "fr" };
+const VOICES = ["af_heart", "af_bella", "am_michael", "bf_emma", "bm_george", "ff_siwis"].map((id) => ({
+  id,
+  name: id[3].toUpperCase() + id.slice(4),
+  language: LANGUAGES[id[0]],
+  gender: id[1] === "f" ? "female" : "male",
+}));
+
+/** @returns {Promise<{url: string, samples: Int16Array, events: EventEmitter, requests: object[], close: () => void}>} */
+export async function startMock() {
+  const samples = tone(SPEECH_S);
+  const mock = {
+    samples,
+    sound: { pcm: bytesOf(samples), mp3: mp3Of(samples) },
+    requests: [],
+    states: [], // what `/ready` says, until a test takes it away; then ready
+    events: new EventEmitter(),
+  };
+  const server = http.createServer((request, response) => {
+    answer(mock, request, response).catch((error) => response.destroy(error));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  mock.url = `http://127.0.0.1:${server.address().port}/`;
+  mock.close = () => { server.closeAllConnections(); server.close(); };
+  return mock;
+}
+
+async function answer(mock, request, response) {
+  response.setHeader("Content-Security-Policy", POLICY);
+  const { pathname } = new URL(request.url, "http://mock");
+  if (pathname === "/v1/audio/voices") return json(response, 200, { object: "list", voices: VOICES });
+  if (pathname === "/ready") return ready(mock, response);
+  if (pathname === "/v1/audio/speech") return speech(mock, request, response);
+  return file(pathname === "/" ? "/index.html" : pathname, response);
+}
+
+function ready({ states }, response) {
+  const state = states[0] ?? { status: "ready", ready_in_s: null };
+  json(response, state.status === "ready" ? 200 : 503, { model: "kokoro", ...state });
+}
+
+async function file(pathname, response) {
+  const type = TYPES[path.extname(pathname)];
+  const body = await readFile(path.join(WEB, path.normalize(pathname))).catch(() => null);
+  if (!type || !body) return refuse(response, 404, `There is no ${pathname}.`);
+  response.writeHead(200, { "Content-Type": type });
+  response.end(body);
+}
+
+async function speech(mock, request, response) {
+  const body = JSON.parse(Buffer.concat(await request.toArray()));
+  mock.requests.push({ body, authorization: request.headers.authorization });
+  const { input } = body;
+  if (input.includes("[refuse]")) return refuse(response, 400, "speed must be from 0.25 to 4, and is 9");
+  if (input.includes("[key]") && request.headers.authorization !== "Bearer sesame") return refuse(response, 401, "This hob wants an API key.");
+  if (input.includes("[busy]")) {
+    response.setHeader("Retry-After", "7");
+    return refuse(response, 503, "hob is busy: 4 speeches are waiting.");
+  }
+  if (input.includes("[gone]")) return request.socket.destroy();
+  response.on("close", () => mock.events.emit("closed", { input, whole: response.writableFinished }));
+  await stream(mock, body, response);
+}
+
+async function stream(mock, { input, response_format: format }, response) {
+  const bytes = soundFor(mock, input, format === "mp3" ? "mp3" : "pcm");
+  response.writeHead(200, { "Content-Type": format === "mp3" ? "audio/mpeg" : "audio/pcm", "Cache-Control": "no-cache" });
+  const pieceBytes = format === "mp3" ? 2_001 : PIECE_BYTES;
+  for (let at = 0; at < bytes.length && !response.destroyed; at += pieceBytes) {
+    if (at >= pieceBytes * 4 && input.includes("[cut]")) return response.destroy();
+    // A polite goodbye of the socket in mid-body: only the missing last chunk tells.
+    if (at >= pieceBytes * 4 && input.includes("[leave]")) return response.socket.end();
+    if (at === pieceBytes * 2 && input.includes("[stall]")) await stall(mock);
+    response.write(bytes.subarray(at, at + pieceBytes));
+    await after(PACE_MS);
+  }
+  mock.endedAtMs = performance.timeOrigin + performance.now();
+  response.end();
+}
+
+function soundFor({ sound }, input, format) {
+  if (input.includes("[half]")) return sound[format].subarray(0, -1); // ends inside a sample
+  if (input.includes("[empty]")) return Buffer.alloc(0);
+  // The start of a radio station's header that never ends: nonsense that a decoder refuses rather than skips.
+  if (input.includes("[noise]")) return Buffer.alloc(sound[format].length, "ICY ");
+  return sound[format];
+}
+
+/** Tells the test, which says when to go on. */
+async function stall({ events }) {
+  const goOn = once(events, "go on");
+  events.emit("stalled");
+  await goOn;
+}
+
+function refuse(response, status, message) {
+  return json(response, status, { error: { message, type: "invalid_request_error", param: null, code: null } });
+}
+
+function json(response, status, body) {
+  response.writeHead(status, { "Content-Type": "application/json" });
+  response.end(JSON.stringify(body));
+}

@@ -1,0 +1,52 @@
+// What a person does with the page, and what they can see of it.
+// Tests read the screen where there is something to read, and `window.hob.speech` for exact times.
+
+export async function write(page, text) {
+  await page.$eval("#text", (element) => { element.value = ""; });
+  await page.focus("#text");
+  await page.keyboard.type(text);
+}
+
+export async function clickSpeak(page, text) {
+  await write(page, text);
+  await page.click("#speak");
+}
+
+export function untilState(page, ...states) {
+  return page.waitForFunction((wanted) => wanted.includes(window.hob.speech?.state), {}, states);
+}
+
+export function untilSounding(page) {
+  return page.waitForFunction(() => window.hob.speech?.firstAudibleAt > 0);
+}
+
+export function textOf(page, selector) {
+  return page.$eval(selector, (element) => (element.checkVisibility() ? element.textContent.trim() : ""));
+}
+
+export function untilText(page, selector, pattern) {
+  const matches = (at, source) => new RegExp(source).test(document.querySelector(at).textContent);
+  return page.waitForFunction(matches, {}, selector, pattern.source);
+}
+
+/** The Speech as data; times on the wall clock, to be compared with the server's. */
+export function metrics(page) {
+  return page.evaluate(() => {
+    const speech = window.hob.speech;
+    const names = ["player", "state", "complete", "ttfaMs", "receivedSeconds", "scheduledSeconds", "playedSeconds",
+      "bufferedSeconds", "underruns", "firstScheduledAt", "responseEndedAt", "clickedAt"];
+    const seen = Object.fromEntries(names.map((name) => [name, speech[name]]));
+    return { ...seen, error: speech.error?.message ?? null, timeOrigin: performance.timeOrigin };
+  });
+}
+
+/** Share of the canvas that is painted, left and right half. */
+export function painted(page) {
+  return page.$eval("#waveform", (canvas) => {
+    const { width, height } = canvas;
+    const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+    const halves = [0, 0];
+    for (let i = 3; i < data.length; i += 4) if (data[i] > 0) halves[((i >> 2) % width) * 2 < width ? 0 : 1] += 1;
+    return halves.map((count) => count / (width * height * 0.5));
+  });
+}

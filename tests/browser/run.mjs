@@ -1,0 +1,30 @@
+// Every browser test, in both browsers: against the server at HOB_URL, or else against the mock.
+// Faults can only be asked of the mock; with HOB_URL those tests do not exist, rather than pass.
+
+import { after, before, describe } from "node:test";
+
+import { launch } from "./browsers.mjs";
+import { startMock } from "./mock.mjs";
+import { fallbackTests } from "./tests-fallbacks.mjs";
+import { faultTests } from "./tests-faults.mjs";
+import { pageTests } from "./tests-page.mjs";
+import { soundTests } from "./tests-sound.mjs";
+
+const mock = process.env.HOB_URL ? null : await startMock();
+const url = process.env.HOB_URL ?? mock.url;
+const wanted = process.env.BROWSERS?.split(",") ?? ["chromium", "firefox"];
+
+after(() => mock?.close());
+
+for (const name of wanted) {
+  describe(name, () => {
+    // One browser for all its tests: starting one takes seconds, a page milliseconds.
+    const setting = { name, url, mock };
+    before(async () => Object.assign(setting, await launch(name)));
+    after(() => setting.close());
+    soundTests(setting);
+    pageTests(setting);
+    fallbackTests(setting);
+    if (mock) faultTests(setting);
+  });
+}

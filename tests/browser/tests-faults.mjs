@@ -1,0 +1,146 @@
+// What goes wrong between page and server, as a person meets it: a reason, never silence.
+// Only the mock can be asked to fail, so these need it.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+
+import { LIMIT, openPage } from "./browsers.mjs";
+import { clickSpeak, metrics, textOf, untilSounding, untilState, untilText } from "./pilot.mjs";
+
+export function faultTests(setting) {
+  test("Stop ends the request at the server", LIMIT, () => stopAborts(setting));
+  test("a cut stream is an error, not an end", LIMIT, () => cutStream(setting, "[cut]"));
+  test("a stream without its last chunk is an error, too", LIMIT, () => cutStream(setting, "[leave]"));
+  test("a stream that ends inside a sample is one, too", LIMIT, () => cutStream(setting, "[half]"));
+  test("an answer without sound is one, too", LIMIT, () => noSound(setting));
+  test("a server that is gone is named", LIMIT, () => gone(setting));
+  test("a browser that holds the sound back is named", LIMIT, () => heldBack(setting));
+  test("a busy server says when to come back", LIMIT, () => busy(setting));
+  test("a refusal is shown in the server's words", LIMIT, () => refusal(setting));
+  test("a key is asked for where one is needed", LIMIT, () => apiKey(setting));
+  test("running dry is counted, and speech goes on", LIMIT, () => runsDry(setting));
+  test("speaking again replaces the speech that sounds", LIMIT, () => replaces(setting));
+}
+
+async function stopAborts(setting) {
+  const { page, complaints } = await openPage(setting, setting.url);
+  const { events } = setting.mock;
+  const [closed, stalled] = [once(events, "closed"), once(events, "stalled")];
+  await clickSpeak(page, "Stop me. [stall]");
+  await Promise.all([stalled, untilSounding(page)]);
+  await page.click("#speak");
+  await untilState(page, "stopped");
+  assert.deepEqual((await closed)[0], { input: "Stop me. [stall]", whole: false });
+  events.emit("go on");
+  await untilText(page, "#status", /^Stopped at/);
+  assert.equal(await textOf(page, "#error"), "");
+  assert.equal(await textOf(page, "#download"), "Download the part");
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function cutStream(setting, fault) {
+  const { page } = await openPage(setting, setting.url);
+  await clickSpeak(page, `Cut me. ${fault}`);
+  await untilState(page, "failed");
+  await untilText(page, "#error-text", /cut off/);
+  const seen = await metrics(page);
+  assert.equal(seen.complete, false);
+  assert.ok(seen.playedSeconds > 0.5, "what came is heard");
+  await untilText(page, "#status", /^Not complete/);
+  await page.close();
+}
+
+async function noSound(setting) {
+  const { page } = await openPage(setting, setting.url);
+  await clickSpeak(page, "[empty]");
+  await untilText(page, "#error-text", /held no sound/);
+  await page.close();
+}
+
+async function gone(setting) {
+  const { page } = await openPage(setting, setting.url);
+  await clickSpeak(page, "[gone]");
+  await untilText(page, "#error-text", /^hob does not answer/);
+  await untilText(page, "#status", /^Nothing was spoken/);
+  assert.equal(await page.$eval("#again", (button) => button.disabled), true);
+  await page.close();
+}
+
+/** As on a machine without a sound device: the clock exists and never starts. */
+async function heldBack(setting) {
+  const { page } = await openPage(setting, setting.url);
+  await page.evaluate(() => {
+    window.AudioContext = class extends AudioContext {
+      constructor(options) { super(options); this.suspend(); }
+      resume() { return new Promise(() => {}); }
+    };
+  });
+  await clickSpeak(page, "Can you hear me?");
+  await untilText(page, "#status", /the browser does not play it/);
+  await page.keyboard.press("Escape");
+  await untilText(page, "#status", /^Stopped at 0:00/);
+  await page.close();
+}
+
+async function busy(setting) {
+  const { page } = await openPage(setting, setting.url);
+  await clickSpeak(page, "[busy]");
+  await untilState(page, "failed");
+  await untilText(page, "#error", /4 speeches are waiting/);
+  assert.match(await textOf(page, "#retry"), /^Try again in [67] s\.$/);
+  await page.close();
+}
+
+async function refusal(setting) {
+  const { page } = await openPage(setting, setting.url);
+  await clickSpeak(page, "[refuse]");
+  await untilText(page, "#error-text", /speed must be from 0\.25 to 4, and is 9/);
+  assert.equal(await page.$eval("#error", (element) => element.role ?? element.getAttribute("role")), "alert");
+  assert.match(await textOf(page, "#speak"), /^Speak/);
+  await page.close();
+}
+
+async function apiKey(setting) {
+  const { page } = await openPage(setting, setting.url);
+  await clickSpeak(page, "[key]");
+  await untilText(page, "#error-text", /wants an API key/);
+  await page.type("#key", "sesame");
+  await page.click("#speak");
+  await untilState(page, "finished");
+  assert.equal(setting.mock.requests.at(-1).authorization, "Bearer sesame");
+  await page.close();
+}
+
+async function runsDry(setting) {
+  const { page } = await openPage(setting, setting.url);
+  await clickSpeak(page, "[stall]");
+  await untilSounding(page);
+  await page.waitForFunction(() => window.hob.speech.bufferedSeconds === 0);
+  setting.mock.events.emit("go on");
+  await untilState(page, "finished");
+  const seen = await metrics(page);
+  assert.equal(seen.underruns, 1);
+  assert.equal(await textOf(page, "#gaps"), "1");
+  assert.equal(seen.scheduledSeconds, setting.mock.samples.length / 24_000);
+  await page.close();
+}
+
+async function replaces(setting) {
+  const { page } = await openPage(setting, setting.url);
+  const { events } = setting.mock;
+  const firstStalled = once(events, "stalled");
+  await clickSpeak(page, "First. [stall]");
+  await Promise.all([firstStalled, untilSounding(page)]);
+  const [closed, secondStalled] = [once(events, "closed"), once(events, "stalled")];
+  await page.keyboard.down("Control");
+  await page.keyboard.press("Enter");
+  await page.keyboard.up("Control");
+  assert.equal((await closed)[0].whole, false);
+  await secondStalled;
+  events.emit("go on");
+  await untilState(page, "finished");
+  assert.equal((await metrics(page)).receivedSeconds, setting.mock.samples.length / 24_000);
+  await page.close();
+}

@@ -1,0 +1,129 @@
+// The page around the sound: voices, keyboard, memory, themes, small screens.
+// Screenshots go to SCREENSHOTS, or to a temporary folder, for a person to look at.
+
+import assert from "node:assert/strict";
+import { mkdtemp } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { test } from "node:test";
+
+import { LIMIT, launch, openPage } from "./browsers.mjs";
+import { clickSpeak, metrics, textOf, untilSounding, untilState, untilText, write } from "./pilot.mjs";
+
+const TEXT = "Morning. The bread is rising, the cat is out, and there is nothing to do before eight.";
+const STATES = [
+  [{ status: "cold", ready_in_s: null }, /asleep/],
+  [{ status: "loading", ready_in_s: 1.4 }, /warming up, about 2 s/],
+  [{ status: "down", ready_in_s: null, error: { message: "the model does not start: no memory" } }, /no memory/],
+];
+const WIDTHS_PX = [1100, 390, 360];
+const folder = process.env.SCREENSHOTS ?? (await mkdtemp(path.join(os.tmpdir(), "hob-page-")));
+
+export function pageTests(setting) {
+  test("voices are there, grouped by language", LIMIT, () => voicesAreThere(setting));
+  test("the model's state is shown", LIMIT, () => modelState(setting));
+  test("Ctrl+Enter speaks and Esc stops", LIMIT, () => keyboard(setting));
+  test("voice and speed are sent, and remembered", LIMIT, () => remembers(setting));
+  test("an empty text is answered by the page itself", LIMIT, () => emptyText(setting));
+  for (const width of WIDTHS_PX) test(`looks whole at ${width} px, light`, LIMIT, () => looksWhole(setting, width));
+  test("looks whole in the dark", LIMIT, () => looksWholeInTheDark(setting));
+}
+
+async function voicesAreThere(setting) {
+  const { page, complaints } = await openPage(setting, setting.url);
+  const groups = await page.$$eval("#voice optgroup", (all) => all.map((group) => [group.label, group.children.length]));
+  assert.ok(groups.some(([label]) => label === "American English"), JSON.stringify(groups));
+  assert.ok(groups.every(([, count]) => count > 0));
+  assert.equal(await page.$eval("#voice", (select) => select.disabled), false);
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function modelState(setting) {
+  setting.mock?.states.push(...STATES.map(([state]) => state));
+  const { page } = await openPage(setting, setting.url);
+  for (const [, shown] of setting.mock ? STATES : []) {
+    await untilText(page, "#model", shown);
+    setting.mock.states.shift();
+  }
+  await untilText(page, "#model", /Voice is warm$/);
+  await page.close();
+}
+
+async function keyboard(setting) {
+  const { page } = await openPage(setting, setting.url);
+  await write(page, TEXT.repeat(5));
+  await page.keyboard.down("Control");
+  await page.keyboard.press("Enter");
+  await page.keyboard.up("Control");
+  await untilSounding(page);
+  await page.keyboard.press("Escape");
+  await untilState(page, "stopped");
+  assert.match(await textOf(page, "#speak"), /^Speak/);
+  // Tab leaves the text for voice, speed and the button, and each shows where it is.
+  const stops = [];
+  for (let i = 0; i < 3; i++) {
+    await page.keyboard.press("Tab");
+    stops.push(await page.evaluate(() => {
+      const { activeElement } = document;
+      return [activeElement.id, getComputedStyle(activeElement).outlineStyle];
+    }));
+  }
+  assert.deepEqual(stops, [["voice", "solid"], ["speed", "solid"], ["speak", "solid"]]);
+  await page.close();
+}
+
+async function remembers(setting) {
+  const { page } = await openPage(setting, setting.url);
+  const wanted = await page.$eval("#voice optgroup", (group) => group.lastElementChild.value);
+  await page.select("#voice", wanted);
+  await page.focus("#speed");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await textOf(page, "#speed-text"), "1.05×");
+  await clickSpeak(page, TEXT);
+  await untilState(page, "speaking", "finished");
+  if (setting.mock) {
+    const { body } = setting.mock.requests.at(-1);
+    assert.deepEqual(body, { model: "tts-1", input: TEXT, voice: wanted, speed: 1.05, response_format: "pcm", stream: true });
+  }
+  await page.reload();
+  await page.waitForFunction(() => document.querySelectorAll("#voice option").length > 0);
+  assert.equal(await page.$eval("#voice", (select) => select.value), wanted);
+  assert.equal(await textOf(page, "#speed-text"), "1.05×");
+  await page.evaluate(() => localStorage.clear());
+  await page.close();
+}
+
+async function emptyText(setting) {
+  const { page } = await openPage(setting, setting.url);
+  const asked = setting.mock?.requests.length;
+  await clickSpeak(page, "  ");
+  await untilText(page, "#error-text", /nothing to say/);
+  assert.equal(setting.mock?.requests.length, asked);
+  await page.close();
+}
+
+async function looksWholeInTheDark(setting) {
+  const dark = { ...setting, ...(await launch(setting.name, "dark")) };
+  try {
+    for (const width of WIDTHS_PX) await looksWhole(dark, width);
+  } finally {
+    await dark.close();
+  }
+}
+
+async function looksWhole(setting, width) {
+  const { scheme } = setting;
+  const { page, complaints } = await openPage(setting, setting.url, { width, height: 860 });
+  await page.click("#speak");
+  await page.waitForFunction(() => window.hob.speech?.playedSeconds > 1.2);
+  await page.screenshot({ path: path.join(folder, `${setting.name}-${scheme}-${width}.png`) });
+  const shape = await page.evaluate(() => ({
+    overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    dark: matchMedia("(prefers-color-scheme: dark)").matches,
+  }));
+  assert.deepEqual(shape, { overflow: 0, dark: scheme === "dark" });
+  assert.equal((await metrics(page)).error, null);
+  assert.deepEqual(complaints, []);
+  await page.close();
+}

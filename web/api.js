@@ -1,0 +1,80 @@
+// hob's HTTP address as the page uses it: voices, readiness, speech.
+// Addresses are relative to the page, so it also works behind a proxy's path.
+
+/** What the server, or the way to it, had to say. */
+export class ApiError extends Error {
+  constructor(message, { status = 0, retryAfterS = null } = {}) {
+    super(message);
+    this.name = "ApiError";
+    this.status = status;
+    this.retryAfterS = retryAfterS;
+  }
+}
+
+// For this tab only: a key in permanent storage would outlive the reason it was typed.
+const KEY_ITEM = "hob.apiKey";
+
+export function rememberApiKey(key) {
+  sessionStorage.setItem(KEY_ITEM, key.trim());
+}
+
+/** @returns {Promise<{id: string, name: string, language: string, gender: string}[]>} */
+export async function listVoices() {
+  const response = await send("v1/audio/voices");
+  return (await response.json()).voices;
+}
+
+/** @returns {Promise<{status: "ready"|"loading"|"cold"|"down", readyInS: number|null, message: string}>} */
+export async function readiness() {
+  const response = await reach(new URL("ready", document.baseURI), { cache: "no-store" });
+  const body = await response.json().catch(() => ({}));
+  return {
+    // Whatever else stands in between and answers for hob: its status code says enough.
+    status: body.status ?? (response.ok ? "ready" : "down"),
+    readyInS: body.ready_in_s ?? null,
+    message: body.error?.message ?? "",
+  };
+}
+
+/**
+ * The answer, once the server has begun to speak; refusals are thrown.
+ * `tts-1` is OpenAI's name for "the default voice model" in every hob.
+ */
+export function requestSpeech({ text, voice, speed, format, stream = true, signal }) {
+  const body = { model: "tts-1", input: text, voice, speed, response_format: format, stream };
+  return send("v1/audio/speech", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+    signal,
+  });
+}
+
+async function send(path, options = {}) {
+  const headers = new Headers(options.headers);
+  const key = sessionStorage.getItem(KEY_ITEM);
+  if (key) headers.set("Authorization", `Bearer ${key}`);
+  const response = await reach(new URL(path, document.baseURI), { ...options, headers });
+  if (!response.ok) throw await refusal(response);
+  return response;
+}
+
+async function reach(url, options) {
+  try {
+    return await fetch(url, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("hob does not answer. Is it still running?");
+  }
+}
+
+async function refusal(response) {
+  const envelope = await response.json().catch(() => null);
+  const message = envelope?.error?.message ?? `The server answered ${response.status}.`;
+  return new ApiError(message, { status: response.status, retryAfterS: retryAfter(response) });
+}
+
+function retryAfter(response) {
+  const seconds = Number.parseFloat(response.headers.get("Retry-After") ?? "");
+  return Number.isFinite(seconds) ? seconds : null;
+}

@@ -1,0 +1,34 @@
+// The voice list as a menu, grouped by language.
+// Languages come as BCP 47 tags; the browser knows their names.
+
+const languageNames = new Intl.DisplayNames(["en"], { type: "language" });
+
+export function fillVoices(select, voices, wanted) {
+  const groups = new Map();
+  for (const voice of voices) {
+    if (!groups.has(voice.language)) groups.set(voice.language, []);
+    groups.get(voice.language).push(voice);
+  }
+  select.replaceChildren(...[...groups].map(([language, members]) => group(language, members)));
+  if (voices.some((voice) => voice.id === wanted)) select.value = wanted;
+  select.disabled = voices.length === 0;
+}
+
+function group(language, voices) {
+  const element = document.createElement("optgroup");
+  element.label = languageName(language);
+  element.append(...voices.map((voice) => new Option(label(voice), voice.id)));
+  return element;
+}
+
+function label({ name, gender }) {
+  return gender ? `${name}, ${gender}` : name;
+}
+
+function languageName(language) {
+  try {
+    return languageNames.of(language);
+  } catch {
+    return language; // not a tag: already a name
+  }
+}

@@ -1,0 +1,149 @@
+//! Which crate may know which: the arrows of docs/ARCHITECTURE.md, and what a crate exists to be
+//! without. A crate that is not listed here does not build past the tidy test.
+
+use crate::tree::Crate;
+
+/// A crate and the crates of this workspace that it may name. Three are not begun yet; their arrows
+/// are decided, so that the first line of each is written in the right place.
+const ARROWS: [(&str, &[&str]); 11] = [
+    ("hob-core", &[]),
+    ("hob-wire", &["hob-core"]),
+    ("hob-models", &["hob-core"]),
+    ("hob-speech", &["hob-core"]),
+    ("hob-agents", &["hob-core"]),
+    ("hob-upstream", &["hob-core", "hob-wire"]),
+    ("hob-engines", &["hob-core", "hob-models", "hob-speech"]),
+    ("hob-bench", &["hob-core", "hob-wire", "hob-upstream"]),
+    // It encodes: docs/decisions/0001-the-server-encodes.md.
+    ("hob-server", &["hob-core", "hob-wire", "hob-speech", "hob-agents"]),
+    (
+        "hob",
+        &[
+            "hob-core",
+            "hob-wire",
+            "hob-models",
+            "hob-speech",
+            "hob-agents",
+            "hob-upstream",
+            "hob-engines",
+            "hob-bench",
+            "hob-server",
+        ],
+    ),
+    ("xtask", &[]),
+];
+
+/// A crate, a dependency that it must do without, and why.
+const STRANGERS: [(&str, &str, &str); 15] = [
+    ("hob-core", "serde", "the nouns are not their JSON; that is hob-wire's"),
+    ("hob-core", "serde_json", "the nouns are not their JSON; that is hob-wire's"),
+    ("hob-core", "tokio", "the nouns run on no runtime"),
+    ("hob-core", "tracing", "arithmetic has nothing to log"),
+    ("hob-wire", "tokio", "reading and writing JSON waits for nothing"),
+    ("hob-wire", "axum", "bytes in, bytes out; sockets are hob-server's"),
+    ("hob-models", "axum", "it serves nobody"),
+    ("hob-models", "rten", "it knows where weights are, not how they run"),
+    ("hob-speech", "rten", "what is said and how it is packed needs no engine"),
+    ("hob-speech", "tokio", "text and codecs are plain functions"),
+    ("hob-speech", "serde_json", "JSON is hob-wire's"),
+    ("hob-engines", "axum", "a worker speaks frames, not HTTP"),
+    ("hob-engines", "anyhow", "libraries say who can act; anyhow does not"),
+    ("hob-server", "rten", "it knows models by their traits only"),
+    ("hob-server", "anyhow", "libraries say who can act; anyhow does not"),
+];
+
+/// Complains about crates of this workspace that know one they should not.
+pub(crate) fn rooms(crates: &[Crate]) -> Vec<String> {
+    crates.iter().flat_map(|room| room_complaints(room, crates)).collect()
+}
+
+fn room_complaints(room: &Crate, crates: &[Crate]) -> Vec<String> {
+    let name = &room.name;
+    let Some((_, allowed)) = ARROWS.iter().find(|(listed, _)| listed == name) else {
+        return vec![format!("{name}: xtask/src/tidy/arrows.rs does not say what it may know")];
+    };
+    let is_room = |other: &str| {
+        crates.iter().any(|room| room.name == other)
+            || ARROWS.iter().any(|(name, _)| *name == other)
+    };
+    let named = room.dependencies.iter().map(|dependency| dependency.name.as_str());
+    named
+        .filter(|other| is_room(other) && !allowed.contains(other))
+        .map(|other| format!("{name}: must not know {other} (the arrows of docs/ARCHITECTURE.md)"))
+        .collect()
+}
+
+/// Complains about dependencies from outside that a crate exists to be without.
+pub(crate) fn strangers(crates: &[Crate]) -> Vec<String> {
+    let uses = |room: &str, stranger: &str| {
+        crates
+            .iter()
+            .filter(|known| known.name == room)
+            .flat_map(|known| &known.dependencies)
+            .any(|dependency| dependency.name == stranger)
+    };
+    STRANGERS
+        .iter()
+        .filter(|(room, stranger, _)| uses(room, stranger))
+        .map(|(room, stranger, why)| format!("{room}: must not depend on {stranger}: {why}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Dependency;
+
+    fn room(name: &str, dependencies: &[&str]) -> Crate {
+        let dependency = |name: &&str| Dependency { name: (*name).to_owned() };
+        Crate { name: name.to_owned(), dependencies: dependencies.iter().map(dependency).collect() }
+    }
+
+    fn check(crates: &[Crate], expected: &[&str]) {
+        assert_eq!([rooms(crates), strangers(crates)].concat(), expected);
+    }
+
+    #[test]
+    fn arrows_point_one_way() {
+        check(&[room("hob-server", &["hob-wire", "axum"]), room("hob-wire", &["hob-core"])], &[]);
+        check(
+            &[room("hob-wire", &["hob-server"])],
+            &["hob-wire: must not know hob-server (the arrows of docs/ARCHITECTURE.md)"],
+        );
+        check(
+            &[room("hob-server", &["hob-engines"])],
+            &["hob-server: must not know hob-engines (the arrows of docs/ARCHITECTURE.md)"],
+        );
+    }
+
+    #[test]
+    fn decided_arrows_only_point_at_listed_rooms_and_never_round() {
+        for (at, (name, allowed)) in ARROWS.iter().enumerate() {
+            let earlier: Vec<&str> = ARROWS[..at].iter().map(|(name, _)| *name).collect();
+            for other in *allowed {
+                assert!(earlier.contains(other), "{name} may know {other}, which comes later");
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_room_says_what_it_may_know() {
+        check(
+            &[room("hob-attic", &[]), room("hob-core", &["hob-attic"])],
+            &[
+                "hob-attic: xtask/src/tidy/arrows.rs does not say what it may know",
+                "hob-core: must not know hob-attic (the arrows of docs/ARCHITECTURE.md)",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_crate_stays_without_what_it_exists_to_be_without() {
+        check(
+            &[room("hob-core", &["serde", "thiserror"])],
+            &[
+                "hob-core: must not depend on serde: the nouns are not their JSON; that is hob-wire's",
+            ],
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! A file that outgrows a sitting is a smell, and past the limit it needs a reason or a cut.
+//! One that is one thought may stay long: it is listed here with why.
+
+use crate::tree::File;
+
+/// Lines, tests and comments included.
+const LINES_MAX: usize = 600;
+
+/// A file over the limit, and why it stays.
+pub(crate) const LONG: [(&str, &str); 0] = [];
+
+pub(crate) fn lengths(files: &[File], long: &[(&str, &str)]) -> Vec<String> {
+    let listed = |path: &str| long.iter().any(|(known, _)| *known == path);
+    let is_long = |file: &&File| file.is_rust() && file.text.lines().count() > LINES_MAX;
+    let grown = files.iter().filter(is_long).filter(|file| !listed(&file.path)).map(|file| {
+        let lines = file.text.lines().count();
+        format!("{}: {lines} lines, and the limit is {LINES_MAX}", file.path)
+    });
+    let shrunk = long
+        .iter()
+        .filter(|(path, _)| !files.iter().filter(is_long).any(|file| file.path == *path))
+        .map(|(path, _)| format!("{path}: no longer long; take it off the list of long files"));
+    grown.chain(shrunk).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_file_needs_a_reason_and_a_reason_needs_a_long_file() {
+        let long = File::new("a.rs", &"x\n".repeat(LINES_MAX + 1));
+        let short = File::new("a.rs", &"x\n".repeat(LINES_MAX));
+        let page = File::new("a.md", &"x\n".repeat(LINES_MAX + 1));
+        let reason = [("a.rs", "a table of the alphabet")];
+
+        let check = |file: &File, list: &[(&str, &str)], expected: &[&str]| {
+            assert_eq!(lengths(std::slice::from_ref(file), list), expected);
+        };
+        check(&short, &[], &[]);
+        check(&page, &[], &[]);
+        check(&long, &[], &["a.rs: 601 lines, and the limit is 600"]);
+        check(&long, &reason, &[]);
+        check(&short, &reason, &["a.rs: no longer long; take it off the list of long files"]);
+    }
+}
