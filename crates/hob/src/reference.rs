@@ -11,6 +11,9 @@ use crate::settings::{Environment, Folders, Overrides, Settings, VARIABLES};
 /// Help texts are wrapped here, whatever terminal the generator runs in.
 const WIDTH: usize = 100;
 
+/// What every command takes.
+const GLOBALS: [&str; 4] = ["config", "home", "quiet", "log"];
+
 const MADE: &str = "<!-- made by `hob docs`; `cargo xtask docs` makes it anew -->";
 
 /// `docs/reference/cli.md`.
@@ -63,8 +66,11 @@ fn describe(command: &mut clap::Command, page: &mut String) {
         write!(page, "\n## {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end());
     for inner in command.get_subcommands_mut() {
         if !inner.is_hide_set() && inner.get_name() != "help" {
-            // A subcommand built on its own forgets the width of its parent.
-            *inner = std::mem::take(inner).term_width(WIDTH);
+            // A subcommand built on its own forgets the width of its parent, and what every command
+            // takes was said once.
+            let alone = std::mem::take(inner).term_width(WIDTH);
+            *inner =
+                GLOBALS.iter().fold(alone, |inner, name| inner.mut_arg(name, |arg| arg.hide(true)));
             describe(inner, page);
         }
     }

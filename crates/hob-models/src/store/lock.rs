@@ -15,7 +15,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that another thread is just starting has the file open too,
+        // until it becomes its program. Failing is no harm, as the file is closed next.
+        let _unlocked = self.file.unlock();
+    }
 }
 
 impl Lock {
@@ -45,7 +53,7 @@ impl Lock {
         let path = store.locks().join(format!("{name}.lock"));
         let file = open(&path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Lock { _file: file }),
+            Ok(()) => Ok(Lock { file }),
             Err(TryLockError::WouldBlock) => Err(StoreError::InUse { name: name.to_owned() }),
             Err(TryLockError::Error(error)) => Err(DiskError::new(&path, &error).into()),
         }

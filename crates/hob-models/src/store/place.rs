@@ -1,6 +1,7 @@
 //! Placing a new stored form: built under a name that no search takes for a model, written to the
 //! disk, then renamed. A crash at any moment leaves the old form, or the new one, or none.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::manifest::{Manifest, PartSource, StoredFile};
@@ -137,10 +138,12 @@ fn sum_files(folder: &Path, watch: &mut Watch<'_>) -> Result<Vec<StoredFile>, St
     Ok(files)
 }
 
+/// Files first, then each folder once.
 fn settle_all(folder: &Path) -> Result<(), DiskError> {
+    let mut folders = BTreeSet::from([folder.to_path_buf()]);
     for (_, file) in files_below(folder)? {
         settle(&file)?;
-        file.parent().map_or(Ok(()), settle)?;
+        folders.extend(file.parent().map(Path::to_path_buf));
     }
-    Ok(())
+    folders.iter().try_for_each(|folder| settle(folder))
 }

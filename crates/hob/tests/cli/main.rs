@@ -1,9 +1,10 @@
 //! The program as its users meet it: arguments, files and environment in; text and an exit code out.
-//! No models are needed: where something must speak, a scripted model does, behind a real server.
+//! Most needs no models: where something must speak, a scripted one does, behind a real server.
 
 mod config;
 mod help;
 mod models;
+mod real;
 mod say;
 mod serve;
 

@@ -1,0 +1,164 @@
+//! With the real model that `make test` fetches: the whole way from a command to sound, and its end.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+
+use crate::{User, names, stderr, stdout};
+
+/// Samples per second of sound.
+const RATE_HZ: usize = 24_000;
+
+impl User {
+    /// A user of the test home, whose model is stored already.
+    fn with_models() -> (User, [(&'static str, OsString); 1]) {
+        #[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
+        let home = std::env::var_os("HOB_TEST_HOME");
+        let home = home.expect("HOB_TEST_HOME is not set: `make test` sets it");
+        (User::new(), [("HOB_HOME", home)])
+    }
+}
+
+fn seconds(pcm: &[u8]) -> f64 {
+    (pcm.len() / 2) as f64 / RATE_HZ as f64
+}
+
+fn loudest(pcm: &[u8]) -> u16 {
+    let (pairs, _) = pcm.as_chunks::<2>();
+    pairs.iter().map(|pair| i16::from_le_bytes(*pair).unsigned_abs()).max().unwrap_or_default()
+}
+
+#[test]
+fn a_sentence_becomes_sound() {
+    let (user, home) = User::with_models();
+    let said = user.hob(&["say", "-o", "a.pcm", "Good evening."]).envs(home).assert().success();
+    assert!(stderr(&said).contains(" s of sound, the first after "), "{}", stderr(&said));
+    let pcm = std::fs::read(user.path("work/a.pcm")).expect("a file");
+    assert!((0.4..3.0).contains(&seconds(&pcm)), "{} s", seconds(&pcm));
+    assert!(loudest(&pcm) > 1000, "{}", loudest(&pcm));
+    assert_eq!(names(&user.path("work")), ["a.pcm"]);
+}
+
+#[test]
+fn a_text_is_spoken_while_it_is_still_being_written() {
+    let (user, home) = User::with_models();
+    let mut child = user
+        .process(&["say", "-f", "pcm", "-o", "-"])
+        .envs(home)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("hob");
+    let mut text = child.stdin.take().expect("a pipe");
+    text.write_all(b"The first sentence is here. And this is the second one. Then ").expect("sent");
+    let mut sound = child.stdout.take().expect("a pipe");
+    let mut first = [0; 4800];
+    sound.read_exact(&mut first).expect("sound before the text has ended");
+    text.write_all(b"comes the end.").expect("sent");
+    drop(text);
+    let mut rest = Vec::new();
+    sound.read_to_end(&mut rest).expect("the rest");
+    assert!(child.wait().expect("an end").success());
+    assert!(seconds(&rest) > 3.0, "{} s", seconds(&rest));
+}
+
+#[test]
+fn what_the_model_refuses_is_said_before_any_file_exists() {
+    let (user, home) = User::with_models();
+    let rows: [(&[&str], &str); 3] = [
+        (&["-v", "af_haert", "Hello."], "the nearest are af_heart"),
+        (&["-v", "ff_siwis", "Bonjour."], "French, which hob cannot read aloud yet"),
+        (&["🦀"], "there is nothing to say"),
+    ];
+    for (args, expected) in rows {
+        let args = [&["say", "-o", "a.wav"], args].concat();
+        let said = stderr(&user.hob(&args).envs(home.clone()).assert().code(2));
+        assert!(said.contains(expected), "{args:?} gave:\n{said}");
+    }
+    assert_eq!(names(&user.path("work")), Vec::<String>::new());
+    let voices = stdout(&user.hob(&["say", "--voices"]).envs(home).assert().success());
+    assert_eq!(voices.lines().count(), 1 + 54);
+}
+
+#[test]
+fn the_doctor_hears_the_engine() {
+    let (user, home) = User::with_models();
+    user.write("hob.toml", "[server]\nlisten = \"0\"\n");
+    let found = stdout(&user.hob(&["doctor"]).envs(home).assert().success());
+    assert!(found.contains("every checksum is right"), "{found}");
+    assert!(found.contains("loaded in "), "{found}");
+}
+
+/// A server as somebody in a terminal runs it.
+struct Served {
+    child: Child,
+    url: String,
+    notes: std::io::Lines<BufReader<std::process::ChildStderr>>,
+}
+
+impl Served {
+    fn start(user: &User, home: &[(&'static str, OsString); 1]) -> Served {
+        let mut child = user
+            .process(&["serve", "--listen", "127.0.0.1:0"])
+            .envs(home.iter().cloned())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("hob");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+        let url =
+            line.split_whitespace().find(|word| word.starts_with("http")).expect("an address");
+        let notes = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        Served { child, url: url.to_owned(), notes }
+    }
+
+    /// The next note that begins like this.
+    fn note(&mut self, begins: &str) -> String {
+        let note = self.notes.by_ref().map_while(Result::ok).find(|note| note.starts_with(begins));
+        note.unwrap_or_else(|| panic!("hob never said {begins:?}"))
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("/bin/kill").args([name, &self.child.id().to_string()]).status();
+        assert!(sent.expect("kill").success());
+    }
+
+    /// Processes that this server started.
+    fn workers(&self) -> Vec<String> {
+        let id = self.child.id().to_string();
+        let list = Command::new("ps").args(["-o", "pid=", "--ppid", &id]).output().expect("ps");
+        String::from_utf8_lossy(&list.stdout).split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+#[test]
+fn a_server_gets_ready_speaks_and_takes_its_workers_with_it() {
+    let (user, home) = User::with_models();
+    let mut served = Served::start(&user, &home);
+    served.note("ready in ");
+    let url = served.url.clone();
+    let args = ["say", "--server", &url, "-o", "a.wav", "Good evening."];
+    user.hob(&args).assert().success();
+    let workers = served.workers();
+    assert_eq!(workers.len(), 1, "{workers:?}");
+    served.signal("-INT");
+    served.note("stopping");
+    assert_eq!(served.child.wait().expect("an end").code(), Some(0));
+    let left = Command::new("ps").args(["-o", "pid=", "-p", &workers[0]]).output().expect("ps");
+    assert!(left.stdout.is_empty(), "the worker lives on");
+}
+
+#[test]
+fn a_second_hob_is_told_that_the_first_is_one() {
+    let (user, home) = User::with_models();
+    let mut served = Served::start(&user, &home);
+    served.note("loading kokoro");
+    let address = served.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let args = ["serve", "--listen", &address];
+    let said = stderr(&user.hob(&args).envs(home).assert().code(5));
+    assert!(said.contains(&format!("{address} is taken by another hob")), "{said}");
+    served.signal("-TERM");
+    assert_eq!(served.child.wait().expect("an end").code(), Some(0));
+}
