@@ -46,8 +46,8 @@ test: models ## set up and run every test
 .PHONY: models
 models: ## fetch the models that the tests speak with
 	scripts/bootstrap --test
-	cargo build --release --locked -p hob
-	HOB_HOME=$(HOB_TEST_HOME) $(HOB) pull
+	cargo build --locked --workspace
+	HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull
 
 .PHONY: test-page
 test-page: ## run the page's tests in Chromium and Firefox

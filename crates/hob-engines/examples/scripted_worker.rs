@@ -8,6 +8,7 @@ use hob_core::Language;
 use hob_engines::speech::scripted::{Act, ScriptedSynthesiser, ScriptedUnits};
 use hob_engines::speech::{Loaded, ServeError, ServeOptions, WarmUp, serve_speech};
 use hob_engines::worker::become_worker;
+use hob_speech::SpokenUnit;
 
 fn main() -> Result<(), ServeError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -15,7 +16,7 @@ fn main() -> Result<(), ServeError> {
     let warm_up = WarmUp {
         languages: vec![Language::AmericanEnglish],
         voice: "af_plain".to_owned(),
-        text: "Ready.".to_owned(),
+        unit: SpokenUnit { phonemes: "ɹ".to_owned(), words: Vec::new(), pause_after_ms: 0 },
     };
     let options = ServeOptions {
         warm_up: Some(warm_up),

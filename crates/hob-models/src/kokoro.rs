@@ -1,7 +1,9 @@
 //! What is done to Kokoro's published graph when it is stored: rewritten for hob's engine, made to
-//! carry its statistics from window to window, and cut in two. Never done at request time.
+//! carry statistics from window to window and to compute no more than a window needs, and cut in
+//! two. Never done at request time.
 
 mod carry;
+mod crop;
 mod rewrite;
 
 use crate::onnx::graph::{Dim, value};
@@ -9,7 +11,7 @@ use crate::onnx::proto::{DATA_FLOAT, DATA_INT64, ValueInfoProto};
 use crate::onnx::{Graph, GraphError};
 
 /// Counts up whenever the stored form changes, so that a newer hob makes it anew.
-pub const TRANSFORM_VERSION: u32 = 1;
+pub const TRANSFORM_VERSION: u32 = 2;
 
 /// Where the published graph is cut: the text's features, stretched to one column per frame.
 const FEATURES: &str = "/encoder/MatMul_1_output_0";
@@ -27,8 +29,8 @@ const PHASES: &str = "/decoder/decoder/generator/m_source/l_sin_gen/Mul_4_output
 pub struct Parts {
     /// `tokens, style, speed → features, pitch, energy, durations`.
     pub front: Vec<u8>,
-    /// `features, pitch, energy, phases, style, carried_mean, carried_variance, carried_share →
-    /// audio, window_mean, window_variance`.
+    /// `features, pitch, energy, phases, style, carried_mean, carried_variance, carried_share,
+    /// crop_starts, crop_ends → audio, window_mean, window_variance`.
     pub vocoder: Vec<u8>,
 }
 
@@ -54,6 +56,7 @@ pub fn transform(published: &[u8]) -> Result<Parts, GraphError> {
     let front = graph.extract(&front_inputs(), &front_outputs())?;
     let mut vocoder = graph.extract(&vocoder_inputs(), &[value("audio", DATA_FLOAT, &[])])?;
     carry::carry_statistics(&mut vocoder)?;
+    crop::crop_stages(&mut vocoder)?;
     Ok(Parts { front: front.encode(), vocoder: vocoder.encode() })
 }
 

@@ -2,6 +2,7 @@
 //! Everything is relative to a stored model; how it was transformed stands in `hob-models`.
 
 mod contours;
+mod crop;
 mod graphs;
 mod plan;
 mod seam;
@@ -99,14 +100,15 @@ impl Kokoro {
     /// # Errors
     /// The voice is unknown, or the graph failed.
     pub fn calibrate(&mut self, voice: &str) -> Result<Vec<u8>, SynthesisError> {
-        let mut prior = Prior::default();
+        let mut prior = Prior::empty(self.vocoder.channels());
         for phonemes in statistics::CALIBRATION {
             let tokens = self.tokens(phonemes)?;
             let style = self.voices.style(voice, tokens.len() - 2)?;
             let contours = self.front.run(&tokens, &style, Speed::NORMAL)?;
             let own = Running::empty(self.vocoder.channels());
-            let window = self.vocoder.run(&contours.cut(0..contours.frames()), &style, &own)?;
-            prior.push(tokens.len() - 2, &window.mean, &window.variance);
+            let whole = contours.whole();
+            let rendered = self.vocoder.run(&whole, &style, &own)?;
+            prior.push(&rendered.mean, &rendered.variance, whole.frames);
         }
         Ok(prior.to_bytes())
     }
@@ -126,7 +128,7 @@ impl Kokoro {
         let style = self.voices.style(voice, tokens.len() - 2)?;
         let contours = self.front.run(&tokens, &style, speed)?;
         let own = Running::empty(self.vocoder.channels());
-        let window = self.vocoder.run(&contours.cut(0..contours.frames()), &style, &own)?;
+        let window = self.vocoder.run(&contours.whole(), &style, &own)?;
         Ok(Whole { samples: window.samples, durations: contours.durations().to_vec() })
     }
 
@@ -170,7 +172,7 @@ impl Synthesiser for Kokoro {
         let contours = self.front.run(&tokens, &style, speed)?;
         let plan = Plan::new(contours.durations(), &unit.phonemes);
         let words = plan.words(&unit.words, contours.durations());
-        let statistics = prior.running(ids);
+        let statistics = prior.running();
         Ok(Utterance { contours, style, plan, statistics, seam: Seam::default(), words })
     }
 
@@ -192,12 +194,11 @@ impl Synthesiser for Kokoro {
             return Ok(Vec::new());
         };
         let Context { heard, computed } = window;
-        let cut = utterance.contours.cut(computed.clone());
+        let cut = utterance.contours.cut(computed, heard.clone());
         let result = self.vocoder.run(&cut, &utterance.style, &utterance.statistics)?;
         utterance.statistics.add(&result.mean, &result.variance, heard.len());
-        let first = (heard.start - computed.start) * SAMPLES_PER_FRAME;
-        let last = (heard.end - computed.start) * SAMPLES_PER_FRAME;
+        let last = result.heard_from + heard.len() * SAMPLES_PER_FRAME;
         let is_last = utterance.plan.frames_left() == 0;
-        Ok(utterance.seam.join(&result.samples, first..last, is_last))
+        Ok(utterance.seam.join(&result.samples, result.heard_from..last, is_last))
     }
 }

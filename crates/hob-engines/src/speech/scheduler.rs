@@ -7,30 +7,31 @@ use std::time::{Duration, Instant};
 /// How much one new measurement moves a running cost.
 const COST_WEIGHT: f32 = 0.2;
 
-/// How long windows are.
+/// How long windows are, in seconds of sound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pacing {
-    /// Seconds of sound, rising; the first is every stream's first window.
-    pub windows_s: Vec<f32>,
-    /// A window may be rendered once the listener is ahead by its length times this.
-    pub lead_per_window: f32,
+    /// The shortest, on a machine that is fast enough.
+    pub shortest_s: f32,
+    /// The shortest on a machine that is too slow: who has to wait waits once for this rather than
+    /// often for windows whose contexts cost more than they play.
+    pub shortest_if_slow_s: f32,
+    /// The longest: a new request waits for it.
+    pub longest_s: f32,
+    /// What a window costs beyond its own sound, as seconds of sound.
+    pub context_s: f32,
+    /// How much longer a window may take than was foreseen before its listener has a gap.
+    pub caution: f32,
 }
 
 impl Default for Pacing {
     fn default() -> Pacing {
-        Pacing { windows_s: vec![0.25, 0.5, 1.0, 2.0], lead_per_window: 1.0 }
-    }
-}
-
-impl Pacing {
-    fn first_s(&self) -> f32 {
-        self.windows_s.first().copied().unwrap_or(0.25)
-    }
-
-    /// The longest window that a listener with this lead does not notice.
-    fn window_s(&self, lead_s: f32) -> f32 {
-        let fits = |window_s: &&f32| **window_s * self.lead_per_window <= lead_s;
-        self.windows_s.iter().rev().find(fits).copied().unwrap_or(self.first_s())
+        Pacing {
+            shortest_s: 0.15,
+            shortest_if_slow_s: 1.0,
+            longest_s: 2.0,
+            context_s: 0.125,
+            caution: 1.3,
+        }
     }
 }
 
@@ -60,22 +61,37 @@ struct Playhead {
     has_gone_first: bool,
 }
 
-/// What steps cost on this machine, learnt from those that were taken.
+/// What steps cost on this machine: a guess, and then learnt from those that were taken.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     begin_s: f32,
-    /// Seconds of work per second of sound.
+    /// Seconds of work per second of sound, a window's context counted as sound.
     render_rtf: f32,
+}
+
+/// One that stumbles once does not become a slow machine.
+fn learn(running: &mut f32, measured: f32) {
+    *running += COST_WEIGHT * (measured.min(2.0 * *running) - *running);
 }
 
 impl Scheduler {
     pub fn new(pacing: Pacing) -> Scheduler {
-        Scheduler { pacing, streams: BTreeMap::new(), cost: Cost { begin_s: 0.1, render_rtf: 0.5 } }
+        Scheduler { pacing, streams: BTreeMap::new(), cost: Cost { begin_s: 0.1, render_rtf: 0.4 } }
     }
 
-    /// Seconds of every stream's first window.
+    /// Seconds of every stream's first window: the shortest during which as long a one is made.
     pub fn first_window_s(&self) -> f32 {
-        self.pacing.first_s()
+        let Pacing { shortest_s, shortest_if_slow_s, context_s, .. } = self.pacing;
+        let share = self.cautious_rtf();
+        if share < 1.0 {
+            (context_s * share / (1.0 - share)).clamp(shortest_s, shortest_if_slow_s)
+        } else {
+            shortest_if_slow_s
+        }
+    }
+
+    fn cautious_rtf(&self) -> f32 {
+        self.pacing.caution * self.cost.render_rtf
     }
 
     pub fn add(&mut self, stream: u32) {
@@ -95,15 +111,14 @@ impl Scheduler {
 
     /// A unit was begun for this much work.
     pub fn began(&mut self, cost: Duration) {
-        let begin_s = &mut self.cost.begin_s;
-        *begin_s += COST_WEIGHT * (cost.as_secs_f32() - *begin_s);
+        learn(&mut self.cost.begin_s, cost.as_secs_f32());
     }
 
     /// A window of `sound_s` was rendered for this much work.
     pub fn rendered(&mut self, sound_s: f32, cost: Duration) {
         if sound_s > 0.0 {
-            let render_rtf = &mut self.cost.render_rtf;
-            *render_rtf += COST_WEIGHT * (cost.as_secs_f32() / sound_s - *render_rtf);
+            let computed_s = sound_s + self.pacing.context_s;
+            learn(&mut self.cost.render_rtf, cost.as_secs_f32() / computed_s);
         }
     }
 
@@ -125,13 +140,22 @@ impl Scheduler {
 
     /// Whose step is next; none when no stream may be worked for.
     pub fn pick(&self, now: Instant) -> Option<Turn> {
-        let first_s = self.pacing.first_s();
+        let first_s = self.first_window_s();
         if let Some(first) = self.longest_awaited() {
             let stream = self.runs_dry(now).unwrap_or(first);
             return Some(Turn { stream, window_s: first_s });
         }
         let (stream, dry_at) = self.soonest_dry(|_| true)?;
-        Some(Turn { stream, window_s: self.pacing.window_s(lead_s(dry_at, now)) })
+        Some(Turn { stream, window_s: self.window_s(lead_s(dry_at, now)) })
+    }
+
+    /// The longest window that is there before this lead is heard, when every other listener gets
+    /// one like it first.
+    fn window_s(&self, lead_s: f32) -> f32 {
+        let ready = self.streams.values().filter(|playhead| playhead.ready_since.is_some());
+        let share_s = lead_s / ready.count().max(1) as f32;
+        let fits_s = share_s / self.cautious_rtf() - self.pacing.context_s;
+        fits_s.max(self.first_window_s()).min(self.pacing.longest_s)
     }
 
     /// Who would run dry behind a first sound. Each goes before it once, so that neither starves:
@@ -162,7 +186,8 @@ impl Scheduler {
     /// A listener with less lead than this would run dry behind somebody's first sound: what that
     /// costs, and then as much again for its own.
     fn margin_s(&self) -> f32 {
-        2.0 * (self.cost.begin_s + self.cost.render_rtf * self.pacing.first_s())
+        let first_s = self.first_window_s() + self.pacing.context_s;
+        2.0 * (self.cost.begin_s + self.cost.render_rtf * first_s)
     }
 }
 

@@ -7,9 +7,11 @@ mod voicing;
 use std::fmt;
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use hob_core::{Language, Speed};
+use hob_speech::SpokenUnit;
 
 use super::protocol::{About, SpeechOrder};
 use super::scheduler::{Pacing, Scheduler};
@@ -40,9 +42,9 @@ pub struct ServeOptions {
 #[derive(Clone, Debug)]
 pub struct WarmUp {
     pub languages: Vec<Language>,
-    /// Speaks the first of the languages.
     pub voice: String,
-    pub text: String,
+    /// What the voice says. No text, because the languages are not read in yet.
+    pub unit: SpokenUnit,
 }
 
 impl Default for ServeOptions {
@@ -73,7 +75,7 @@ pub enum ServeError {
 ///
 /// # Errors
 /// See [`ServeError`]; a failure to load was also told to the supervisor.
-pub fn serve_speech<S: Synthesiser, U: UnitSource, E: fmt::Display>(
+pub fn serve_speech<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
     socket: UnixStream,
     load: impl FnOnce() -> Result<Loaded<S, U>, E>,
     options: ServeOptions,
@@ -83,10 +85,10 @@ pub fn serve_speech<S: Synthesiser, U: UnitSource, E: fmt::Display>(
     outlet.report(&Report::Hello { version: PROTOCOL_VERSION })?;
 
     let started = Instant::now();
-    let mut scheduler = Scheduler::new(options.pacing);
+    let scheduler = Scheduler::new(options.pacing);
     let loaded = load()
         .map_err(|error| ServeError::Load(error.to_string()))
-        .and_then(|loaded| warm(loaded, options.warm_up.as_ref(), &mut scheduler));
+        .and_then(|loaded| warm(loaded, options.warm_up.as_ref(), scheduler.first_window_s()));
     let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(error) => {
@@ -104,34 +106,22 @@ fn ready(synthesiser: &impl Synthesiser, load: Duration) -> Report {
     Report::Ready { load_ms, about: about.to_payload() }
 }
 
-/// Says the first window of the warm-up, which also teaches the scheduler what steps cost.
-fn warm<S: Synthesiser, U: UnitSource>(
+/// Says the first window of the warm-up while the languages are read in: a cold start waits for the
+/// longer of the two. What it cost teaches nothing, because the two are in each other's way.
+fn warm<S: Synthesiser, U: UnitSource + Send>(
     mut loaded: Loaded<S, U>,
     warm_up: Option<&WarmUp>,
-    scheduler: &mut Scheduler,
+    window_s: f32,
 ) -> Result<Loaded<S, U>, ServeError> {
-    let Some(warm_up) = warm_up else {
+    let Some(WarmUp { languages, voice, unit }) = warm_up else {
         return Ok(loaded);
     };
-    for &language in &warm_up.languages {
-        loaded.units.warm(language);
-    }
-    let unit = warm_up.languages.first().and_then(|&language| {
-        let mut text = loaded.units.open(language);
-        loaded.units.push(&mut text, &warm_up.text);
-        loaded.units.finish(&mut text);
-        loaded.units.next_unit(&mut text)
-    });
-    if let Some(unit) = unit {
-        let begun = Instant::now();
-        let synthesiser = &mut loaded.synthesiser;
-        let mut utterance = synthesiser.begin(&unit, &warm_up.voice, Speed::NORMAL)?;
-        scheduler.began(begun.elapsed());
-        let begun = Instant::now();
-        let samples = synthesiser.render(&mut utterance, scheduler.first_window_s())?;
-        let sound_s = samples.len() as f32 / synthesiser.sample_rate_hz() as f32;
-        scheduler.rendered(sound_s, begun.elapsed());
-    }
+    let Loaded { synthesiser, units } = &mut loaded;
+    thread::scope(|scope| {
+        scope.spawn(|| languages.iter().for_each(|&language| units.warm(language)));
+        let mut utterance = synthesiser.begin(unit, voice, Speed::NORMAL)?;
+        synthesiser.render(&mut utterance, window_s).map(drop)
+    })?;
     Ok(loaded)
 }
 

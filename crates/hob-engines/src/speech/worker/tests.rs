@@ -19,7 +19,7 @@ fn options(warm_voice: &str) -> ServeOptions {
     let warm_up = WarmUp {
         languages: vec![Language::AmericanEnglish],
         voice: warm_voice.to_owned(),
-        text: "Ready.".to_owned(),
+        unit: SpokenUnit { phonemes: "ɹ".to_owned(), words: Vec::new(), pause_after_ms: 0 },
     };
     ServeOptions { warm_up: Some(warm_up), ..ServeOptions::default() }
 }

@@ -9,7 +9,7 @@ use crate::speech::kokoro::SAMPLES_PER_FRAME;
 use crate::speech::synthesiser::Synthesiser;
 
 /// As [`crate::speech::Pacing`] grows them for a single listener.
-const WINDOWS_S: [f32; 4] = [0.25, 0.5, 1.0, 2.0];
+const WINDOWS_S: [f32; 6] = [0.15, 0.15, 0.25, 0.5, 1.0, 2.0];
 
 /// None of these is what a voice is calibrated with.
 const SENTENCES: [&str; 4] = [
