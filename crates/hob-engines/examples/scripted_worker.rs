@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hob_core::Language;
 use hob_engines::speech::scripted::{Act, ScriptedSynthesiser, ScriptedUnits};
-use hob_engines::speech::{Loaded, ServeError, ServeOptions, WarmUp, serve_speech};
+use hob_engines::speech::{ServeError, ServeOptions, WarmUp, serve_speech};
 use hob_engines::worker::become_worker;
 use hob_speech::SpokenUnit;
 
@@ -23,10 +23,10 @@ fn main() -> Result<(), ServeError> {
         orphan_limit: Duration::from_millis(200),
         ..ServeOptions::default()
     };
-    serve_speech(become_worker()?, || load(&arguments), options)
+    serve_speech(become_worker()?, ScriptedUnits, || load(&arguments), options)
 }
 
-fn load(arguments: &[&str]) -> Result<Loaded<ScriptedSynthesiser, ScriptedUnits>, String> {
+fn load(arguments: &[&str]) -> Result<ScriptedSynthesiser, String> {
     match arguments {
         [] => {}
         ["load-fails"] => return Err("the file is not there".to_owned()),
@@ -36,12 +36,11 @@ fn load(arguments: &[&str]) -> Result<Loaded<ScriptedSynthesiser, ScriptedUnits>
         ["load-aborts"] => std::process::abort(),
         other => return Err(format!("no script for {other:?}")),
     }
-    let synthesiser = ScriptedSynthesiser::default()
+    Ok(ScriptedSynthesiser::default()
         .always("af_slow", Act::Take(Duration::from_millis(5)))
         .at("af_fails", 3, Act::Fail)
         .at("af_panics", 3, Act::Panic)
         .at("af_quotes", 3, Act::PanicQuoting)
         .at("af_aborts", 3, Act::Abort)
-        .at("af_hangs", 3, Act::Hang);
-    Ok(Loaded { synthesiser, units: ScriptedUnits })
+        .at("af_hangs", 3, Act::Hang))
 }

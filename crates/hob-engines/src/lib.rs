@@ -21,15 +21,12 @@
 //! ```no_run
 //! # fn work() -> Result<(), hob_engines::speech::ServeError> {
 //! use hob_engines::speech::scripted::{ScriptedSynthesiser, ScriptedUnits};
-//! use hob_engines::speech::{Loaded, ServeOptions, serve_speech};
+//! use hob_engines::speech::{ServeOptions, serve_speech};
 //! use hob_engines::worker::become_worker;
 //!
 //! // Runs on this thread, which becomes the engine's.
-//! let load = || {
-//!     let synthesiser = ScriptedSynthesiser::default();
-//!     Ok::<_, std::io::Error>(Loaded { synthesiser, units: ScriptedUnits })
-//! };
-//! serve_speech(become_worker()?, load, ServeOptions::default())
+//! let load = || Ok::<_, std::io::Error>(ScriptedSynthesiser::default());
+//! serve_speech(become_worker()?, ScriptedUnits, load, ServeOptions::default())
 //! # }
 //! ```
 

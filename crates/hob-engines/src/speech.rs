@@ -14,4 +14,4 @@ pub mod worker;
 pub use client::{SpeechWorker, SpeechWorkerOptions};
 pub use scheduler::Pacing;
 pub use units::UnitSource;
-pub use worker::{Loaded, ServeError, ServeOptions, WarmUp, serve_speech};
+pub use worker::{ServeError, ServeOptions, WarmUp, serve_speech};

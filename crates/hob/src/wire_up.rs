@@ -7,10 +7,8 @@ use std::sync::Arc;
 use hob_core::{
     Admission, Language, ModelError, Roster, SpeechModel, SpeechTarget, Voice, nearest,
 };
-use hob_engines::speech::kokoro::{Kokoro, KokoroOptions, LoadError};
-use hob_engines::speech::{
-    Loaded, ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmUp, serve_speech,
-};
+use hob_engines::speech::kokoro::{Kokoro, KokoroOptions};
+use hob_engines::speech::{ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmUp, serve_speech};
 use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
 use hob_server::{ApiKey, ServerOptions};
@@ -119,12 +117,11 @@ pub(crate) fn work_speech(args: &SpeechWorkerArgs) -> Outcome<()> {
     })?;
     let load = || {
         let threads = engine_threads(args.threads);
-        let synthesiser = Kokoro::load(&args.model, KokoroOptions { threads })?;
-        let units = Phonemizer::new(PhonemizerOptions { espeak: args.espeak.clone() });
-        Ok::<_, LoadError>(Loaded { synthesiser, units })
+        Kokoro::load(&args.model, KokoroOptions { threads })
     };
+    let units = Phonemizer::new(PhonemizerOptions { espeak: args.espeak.clone() });
     let options = ServeOptions { warm_up: Some(warm_up(&args.voice)), ..ServeOptions::default() };
-    serve_speech(socket, load, options).map_err(|error| Failure::new(Exit::Engine, error))
+    serve_speech(socket, units, load, options).map_err(|error| Failure::new(Exit::Engine, error))
 }
 
 /// Every core up to four: on two, the second makes the vocoder 1.7 times as fast (17.3 against 10.0 ms

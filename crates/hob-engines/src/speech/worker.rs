@@ -22,13 +22,6 @@ use crate::worker::{Inbox, InboxError, Outlet};
 
 use engine::Engine;
 
-/// What a worker needs to speak.
-#[derive(Debug)]
-pub struct Loaded<S, U> {
-    pub synthesiser: S,
-    pub units: U,
-}
-
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     pub pacing: Pacing,
@@ -77,7 +70,8 @@ pub enum ServeError {
 /// See [`ServeError`]; a failure to load was also told to the supervisor.
 pub fn serve_speech<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
     socket: UnixStream,
-    load: impl FnOnce() -> Result<Loaded<S, U>, E>,
+    mut units: U,
+    load: impl FnOnce() -> Result<S, E>,
     options: ServeOptions,
 ) -> Result<(), ServeError> {
     let inbox = Inbox::start(&socket, SpeechOrder::from_frame, options.orphan_limit)?;
@@ -86,43 +80,44 @@ pub fn serve_speech<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
 
     let started = Instant::now();
     let scheduler = Scheduler::new(options.pacing);
-    let loaded = load()
-        .map_err(|error| ServeError::Load(error.to_string()))
-        .and_then(|loaded| warm(loaded, options.warm_up.as_ref(), scheduler.first_window_s()));
-    let loaded = match loaded {
-        Ok(loaded) => loaded,
+    let window_s = scheduler.first_window_s();
+    let synthesiser = match get_ready(&mut units, load, options.warm_up.as_ref(), window_s) {
+        Ok(synthesiser) => synthesiser,
         Err(error) => {
             outlet.report(&Report::LoadFailed { reason: error.to_string() })?;
             return Err(error);
         }
     };
-    outlet.report(&ready(&loaded.synthesiser, started.elapsed()))?;
-    Engine::new(loaded, scheduler, outlet).run(&inbox)
+    outlet.report(&ready(&synthesiser, started.elapsed()))?;
+    Engine::new(synthesiser, units, scheduler, outlet).run(&inbox)
+}
+
+/// Loads the engine and says the first window of the warm-up, while the languages are read in: a
+/// cold start waits for the longer of the two. The scheduler learns nothing from it, because the two
+/// are in each other's way.
+fn get_ready<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
+    units: &mut U,
+    load: impl FnOnce() -> Result<S, E>,
+    warm_up: Option<&WarmUp>,
+    window_s: f32,
+) -> Result<S, ServeError> {
+    let load = || load().map_err(|error| ServeError::Load(error.to_string()));
+    let Some(WarmUp { languages, voice, unit }) = warm_up else {
+        return load();
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| languages.iter().for_each(|&language| units.warm(language)));
+        let mut synthesiser = load()?;
+        let mut utterance = synthesiser.begin(unit, voice, Speed::NORMAL)?;
+        synthesiser.render(&mut utterance, window_s)?;
+        Ok(synthesiser)
+    })
 }
 
 fn ready(synthesiser: &impl Synthesiser, load: Duration) -> Report {
     let load_ms = u32::try_from(load.as_millis()).unwrap_or(u32::MAX);
     let about = About { sample_rate_hz: synthesiser.sample_rate_hz() };
     Report::Ready { load_ms, about: about.to_payload() }
-}
-
-/// Says the first window of the warm-up while the languages are read in: a cold start waits for the
-/// longer of the two. What it cost teaches nothing, because the two are in each other's way.
-fn warm<S: Synthesiser, U: UnitSource + Send>(
-    mut loaded: Loaded<S, U>,
-    warm_up: Option<&WarmUp>,
-    window_s: f32,
-) -> Result<Loaded<S, U>, ServeError> {
-    let Some(WarmUp { languages, voice, unit }) = warm_up else {
-        return Ok(loaded);
-    };
-    let Loaded { synthesiser, units } = &mut loaded;
-    thread::scope(|scope| {
-        scope.spawn(|| languages.iter().for_each(|&language| units.warm(language)));
-        let mut utterance = synthesiser.begin(unit, voice, Speed::NORMAL)?;
-        synthesiser.render(&mut utterance, window_s).map(drop)
-    })?;
-    Ok(loaded)
 }
 
 #[cfg(test)]

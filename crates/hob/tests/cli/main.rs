@@ -2,11 +2,13 @@
 //! Most needs no models: where something must speak, a scripted one does, behind a real server.
 
 mod config;
+mod endurance;
 mod help;
 mod models;
 mod real;
 mod say;
 mod serve;
+mod served;
 
 use std::path::{Path, PathBuf};
 

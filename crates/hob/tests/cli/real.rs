@@ -1,23 +1,13 @@
 //! With the real model that `make test` fetches: the whole way from a command to sound, and its end.
 
-use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 
+use crate::served::Served;
 use crate::{User, names, stderr, stdout};
 
 /// Samples per second of sound.
 const RATE_HZ: usize = 24_000;
-
-impl User {
-    /// A user of the test home, whose model is stored already.
-    fn with_models() -> (User, [(&'static str, OsString); 1]) {
-        #[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
-        let home = std::env::var_os("HOB_TEST_HOME");
-        let home = home.expect("HOB_TEST_HOME is not set: `make test` sets it");
-        (User::new(), [("HOB_HOME", home)])
-    }
-}
 
 fn seconds(pcm: &[u8]) -> f64 {
     (pcm.len() / 2) as f64 / RATE_HZ as f64
@@ -88,50 +78,6 @@ fn the_doctor_hears_the_engine() {
     let found = stdout(&user.hob(&["doctor"]).envs(home).assert().success());
     assert!(found.contains("every checksum is right"), "{found}");
     assert!(found.contains("loaded in "), "{found}");
-}
-
-/// A server as somebody in a terminal runs it.
-struct Served {
-    child: Child,
-    url: String,
-    notes: std::io::Lines<BufReader<std::process::ChildStderr>>,
-}
-
-impl Served {
-    fn start(user: &User, home: &[(&'static str, OsString); 1]) -> Served {
-        let mut child = user
-            .process(&["serve", "--listen", "127.0.0.1:0"])
-            .envs(home.iter().cloned())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("hob");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
-        let url =
-            line.split_whitespace().find(|word| word.starts_with("http")).expect("an address");
-        let notes = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-        Served { child, url: url.to_owned(), notes }
-    }
-
-    /// The next note that begins like this.
-    fn note(&mut self, begins: &str) -> String {
-        let note = self.notes.by_ref().map_while(Result::ok).find(|note| note.starts_with(begins));
-        assert!(note.is_some(), "hob never said {begins:?}");
-        note.unwrap_or_default()
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("/bin/kill").args([name, &self.child.id().to_string()]).status();
-        assert!(sent.expect("kill").success());
-    }
-
-    /// Processes that this server started.
-    fn workers(&self) -> Vec<String> {
-        let id = self.child.id().to_string();
-        let list = Command::new("ps").args(["-o", "pid=", "--ppid", &id]).output().expect("ps");
-        String::from_utf8_lossy(&list.stdout).split_whitespace().map(str::to_owned).collect()
-    }
 }
 
 #[test]

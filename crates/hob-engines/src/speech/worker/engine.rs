@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use hob_core::WordTiming;
 
+use super::ServeError;
 use super::voicing::Voicing;
-use super::{Loaded, ServeError};
 use crate::speech::protocol::{
     AUDIO_SAMPLES_MAX, Begin, SpeechOrder, WORDS_MAX, audio_frame, words_frame,
 };
@@ -34,11 +34,16 @@ enum Step {
 }
 
 impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
-    pub(super) fn new(loaded: Loaded<S, U>, scheduler: Scheduler, outlet: Outlet) -> Engine<S, U> {
+    pub(super) fn new(
+        synthesiser: S,
+        units: U,
+        scheduler: Scheduler,
+        outlet: Outlet,
+    ) -> Engine<S, U> {
         Engine {
-            sample_rate_hz: loaded.synthesiser.sample_rate_hz(),
-            synthesiser: loaded.synthesiser,
-            units: loaded.units,
+            sample_rate_hz: synthesiser.sample_rate_hz(),
+            synthesiser,
+            units,
             streams: BTreeMap::new(),
             scheduler,
             outlet,

@@ -9,10 +9,8 @@ use crate::speech::protocol::{Begin, SpeechReport};
 use crate::speech::scripted::{PAUSE_MS, SAMPLE_RATE_HZ, ScriptedSynthesiser, ScriptedUnits};
 use crate::worker::protocol::{Failure, Order, WorkerStats};
 
-type Scripted = Loaded<ScriptedSynthesiser, ScriptedUnits>;
-
-fn scripted() -> Result<Scripted, String> {
-    Ok(Loaded { synthesiser: ScriptedSynthesiser::default(), units: ScriptedUnits })
+fn scripted() -> Result<ScriptedSynthesiser, String> {
+    Ok(ScriptedSynthesiser::default())
 }
 
 fn options(warm_voice: &str) -> ServeOptions {
@@ -32,9 +30,9 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(load: fn() -> Result<Scripted, String>, options: ServeOptions) -> Worker {
+    fn start(load: fn() -> Result<ScriptedSynthesiser, String>, options: ServeOptions) -> Worker {
         let (socket, theirs) = UnixStream::pair().expect("a socket pair");
-        let serving = thread::spawn(move || serve_speech(theirs, load, options));
+        let serving = thread::spawn(move || serve_speech(theirs, ScriptedUnits, load, options));
         Worker { socket, decoder: FrameDecoder::default(), serving }
     }
 
@@ -119,7 +117,7 @@ fn a_model_that_does_not_load_or_speak_is_no_model() {
 fn a_server_that_is_gone_or_talks_nonsense_ends_it() {
     let (socket, theirs) = UnixStream::pair().expect("a socket pair");
     drop(socket);
-    let ended = serve_speech(theirs, scripted, ServeOptions::default());
+    let ended = serve_speech(theirs, ScriptedUnits, scripted, ServeOptions::default());
     assert!(matches!(ended, Err(ServeError::Io(_))), "{ended:?}");
 
     let mut worker = Worker::ready();

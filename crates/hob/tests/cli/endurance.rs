@@ -1,0 +1,132 @@
+//! The real model under what clients do: several at once, leaving, and a worker that dies.
+//! And its sound in every format, as another program decodes it.
+
+use std::io::Read;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::User;
+use crate::served::Served;
+
+const SEA: &str =
+    "The salt breeze came across from the sea. Then it began to rain, and we went home.";
+const TRAIN: &str = "Trains to the north leave every hour from platform nine, but not on Sundays.";
+
+/// The cosine between two sounds; 1 is the same, 0 is another.
+fn likeness(a: &[i16], b: &[i16]) -> f64 {
+    let dot = |x: &[i16], y: &[i16]| -> f64 {
+        x.iter().zip(y).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
+    };
+    dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+}
+
+#[test]
+fn two_clients_at_once_hear_their_own_text_to_the_last_sample() {
+    let (user, home) = User::with_models();
+    let mut served = Served::start(&user, &home);
+    served.note("ready in ");
+    let alone = [served.samples(SEA, "af_heart"), served.samples(TRAIN, "bm_fable")];
+    let together = thread::scope(|scope| {
+        let sea = scope.spawn(|| served.samples(SEA, "af_heart"));
+        let train = scope.spawn(|| served.samples(TRAIN, "bm_fable"));
+        [sea.join().expect("the first"), train.join().expect("the second")]
+    });
+    for at in 0..2 {
+        // Windows are cut where the listener's lead allows, so samples differ a little; what is said
+        // and when does not.
+        assert_eq!(together[at].len(), alone[at].len());
+        let (own, other) =
+            (likeness(&together[at], &alone[at]), likeness(&together[at], &alone[1 - at]));
+        assert!(own > 0.8, "client {at} heard its own text with a likeness of {own}");
+        assert!(other.abs() < 0.3, "client {at} heard the other's text: {other}");
+    }
+    served.signal("-INT");
+    assert!(served.child.wait().expect("an end").success());
+}
+
+#[test]
+fn a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced() {
+    let (user, home) = User::with_models();
+    let mut served = Served::start(&user, &home);
+    served.note("ready in ");
+    let mut body = served.ask(&SEA.repeat(20), "af_heart").expect("an answer").into_reader();
+    body.read_exact(&mut [0; 4800]).expect("sound");
+    let killed = Command::new("/bin/kill").args(["-9", &served.workers()[0]]).status();
+    assert!(killed.expect("kill").success());
+    let cut = body.read_to_end(&mut Vec::new());
+    assert!(cut.is_err(), "the answer ended as if it were whole");
+    let patience = Instant::now() + Duration::from_secs(30);
+    let again = loop {
+        match served.ask("Here I am again.", "af_heart") {
+            Ok(mut body) => break body.read_to_vec().expect("a whole answer"),
+            Err(error) => assert!(Instant::now() < patience, "no other worker came: {error}"),
+        }
+        thread::sleep(Duration::from_millis(50));
+    };
+    assert!(again.len() > 24_000, "{} bytes", again.len());
+    served.signal("-INT");
+    assert!(served.child.wait().expect("an end").success());
+}
+
+#[test]
+fn five_hundred_clients_who_leave_are_not_worked_for() {
+    let (user, home) = User::with_models();
+    let mut served = Served::start(&user, &home);
+    served.note("ready in ");
+    let leave = |clients: std::ops::Range<u64>| {
+        for client in clients {
+            let socket = served.begin(SEA);
+            // Anywhere between before the phonemes and after the second window.
+            thread::sleep(Duration::from_millis(client * 7919 % 400));
+            drop(socket);
+        }
+    };
+    leave(0..50);
+    let before_mb = served.worker_mb();
+    thread::scope(|scope| {
+        for first in [50, 140, 230, 320, 410] {
+            scope.spawn(move || leave(first..first + 90));
+        }
+    });
+    let patience = Instant::now() + Duration::from_secs(10);
+    while served.metric("hob_speech_in_flight{") != Some(0.0) {
+        assert!(Instant::now() < patience, "requests of clients that left are still answered");
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert!(served.samples("Still here.", "af_heart").len() > 12_000);
+    let grown_mb = served.worker_mb() - before_mb;
+    assert!(grown_mb < 100.0, "the worker grew by {grown_mb} MB");
+    served.signal("-INT");
+    assert!(served.child.wait().expect("an end").success());
+}
+
+#[test]
+fn another_program_decodes_every_format_to_the_same_length() {
+    let (user, home) = User::with_models();
+    let mut served = Served::start(&user, &home);
+    served.note("ready in ");
+    let samples = served.samples(TRAIN, "af_heart").len();
+    // Frames that an encoder cannot say it padded: none, where the container can say it.
+    for (format, padding) in
+        [("wav", 0), ("flac", 0), ("opus", 0), ("mp3", 1152 * 3), ("aac", 1024 * 3)]
+    {
+        let file = user.path("work").join(format!("a.{format}"));
+        let file = file.to_str().expect("UTF-8");
+        let url = &served.url;
+        user.hob(&["say", "--server", url, "-f", format, "-o", file, TRAIN]).assert().success();
+        let decoded = Command::new("ffmpeg")
+            .args(["-v", "error", "-i", file, "-f", "s16le", "-ar", "24000", "-ac", "1", "-"])
+            .output()
+            .expect("ffmpeg, which scripts/bootstrap --test installs");
+        assert!(
+            decoded.stderr.is_empty(),
+            "{format}: {}",
+            String::from_utf8_lossy(&decoded.stderr)
+        );
+        let heard = decoded.stdout.len() / 2;
+        assert!((samples..=samples + padding).contains(&heard), "{format}: {heard} of {samples}");
+    }
+    served.signal("-INT");
+    assert!(served.child.wait().expect("an end").success());
+}

@@ -1,0 +1,111 @@
+//! A server with the real model that `make test` fetches, and what a client may do to it.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use crate::User;
+
+impl User {
+    /// A user of the test home, whose model is stored already.
+    pub(crate) fn with_models() -> (User, [(&'static str, OsString); 1]) {
+        #[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
+        let home = std::env::var_os("HOB_TEST_HOME");
+        let home = home.expect("HOB_TEST_HOME is not set: `make test` sets it");
+        (User::new(), [("HOB_HOME", home)])
+    }
+}
+
+/// A server as somebody in a terminal runs it.
+pub(crate) struct Served {
+    pub(crate) child: Child,
+    pub(crate) url: String,
+    notes: std::io::Lines<BufReader<ChildStderr>>,
+}
+
+impl Served {
+    pub(crate) fn start(user: &User, home: &[(&'static str, OsString); 1]) -> Served {
+        let mut child = user
+            .process(&["serve", "--listen", "127.0.0.1:0"])
+            .envs(home.iter().cloned())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("hob");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+        let url =
+            line.split_whitespace().find(|word| word.starts_with("http")).expect("an address");
+        let notes = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        Served { child, url: url.to_owned(), notes }
+    }
+
+    /// The next note that begins like this.
+    pub(crate) fn note(&mut self, begins: &str) -> String {
+        let note = self.notes.by_ref().map_while(Result::ok).find(|note| note.starts_with(begins));
+        assert!(note.is_some(), "hob never said {begins:?}");
+        note.unwrap_or_default()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("/bin/kill").args([name, &self.child.id().to_string()]).status();
+        assert!(sent.expect("kill").success());
+    }
+
+    /// Processes that this server started.
+    pub(crate) fn workers(&self) -> Vec<String> {
+        let id = self.child.id().to_string();
+        let list = Command::new("ps").args(["-o", "pid=", "--ppid", &id]).output().expect("ps");
+        String::from_utf8_lossy(&list.stdout).split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// Asks for a text's samples, and gives the connection back with the answer's head read.
+    pub(crate) fn ask(&self, text: &str, voice: &str) -> io::Result<ureq::Body> {
+        let body = serde_json::json!({
+            "model": "kokoro", "input": text, "voice": voice, "response_format": "pcm",
+        });
+        let answer = ureq::post(format!("{}v1/audio/speech", self.url)).send_json(body);
+        answer.map(|answer| answer.into_body()).map_err(ureq::Error::into_io)
+    }
+
+    /// All samples of a text.
+    pub(crate) fn samples(&self, text: &str, voice: &str) -> Vec<i16> {
+        let mut bytes = Vec::new();
+        let mut body = self.ask(text, voice).expect("an answer").into_reader();
+        body.read_to_end(&mut bytes).expect("a whole answer");
+        bytes.as_chunks::<2>().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect()
+    }
+
+    /// Sends a request; the caller leaves by dropping the socket.
+    pub(crate) fn begin(&self, text: &str) -> TcpStream {
+        let address = self.url.trim_start_matches("http://").trim_end_matches('/');
+        let body = serde_json::json!({"input": text, "response_format": "pcm"}).to_string();
+        let mut socket = TcpStream::connect(address).expect("connects");
+        let length = body.len();
+        write!(
+            socket,
+            "POST /v1/audio/speech HTTP/1.1\r\nhost: {address}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+        .expect("sent");
+        socket
+    }
+
+    /// The value of a metric, whatever its labels.
+    pub(crate) fn metric(&self, name: &str) -> Option<f64> {
+        let mut page = ureq::get(format!("{}metrics", self.url)).call().expect("metrics");
+        let page = page.body_mut().read_to_string().expect("text");
+        let line = page.lines().find(|line| line.starts_with(name))?;
+        line.rsplit(' ').next()?.parse().ok()
+    }
+
+    /// Resident memory of the worker, in MB.
+    pub(crate) fn worker_mb(&self) -> f64 {
+        let [worker] = &self.workers()[..] else { return 0.0 };
+        let status = std::fs::read_to_string(format!("/proc/{worker}/status")).expect("its status");
+        let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a size");
+        let kilobytes = line.split_whitespace().nth(1).and_then(|size| size.parse::<f64>().ok());
+        kilobytes.expect("a number") / 1024.0
+    }
+}
