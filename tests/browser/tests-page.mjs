@@ -2,7 +2,7 @@
 // Screenshots go to SCREENSHOTS, or to a temporary folder, for a person to look at.
 
 import assert from "node:assert/strict";
-import { mkdtemp } from "node:fs/promises";
+import { mkdir, mkdtemp } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { test } from "node:test";
@@ -18,6 +18,7 @@ const STATES = [
 ];
 const WIDTHS_PX = [1100, 390, 360];
 const folder = process.env.SCREENSHOTS ?? (await mkdtemp(path.join(os.tmpdir(), "hob-page-")));
+await mkdir(folder, { recursive: true });
 
 export function pageTests(setting) {
   test("voices are there, grouped by language", LIMIT, () => voicesAreThere(setting));
