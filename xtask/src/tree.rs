@@ -1,7 +1,7 @@
 //! The tree as the rules see it: its files and its crates, read once.
 //! Rules are functions over this data, so that each can be shown a bad example.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -63,8 +63,11 @@ impl File {
 
 /// The workspace's folder: the one above this crate's.
 pub(crate) fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
+    // At run time: a target folder that two checkouts share may hold the other one's build of this.
+    #[expect(clippy::disallowed_methods, reason = "cargo tells a program its package this way")]
+    let here = std::env::var_os("CARGO_MANIFEST_DIR");
+    let here = here.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    here.parent().unwrap_or(&here).to_path_buf()
 }
 
 /// What `program` prints when run at the root.

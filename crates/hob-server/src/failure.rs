@@ -97,7 +97,7 @@ impl Refusal {
 
     pub(crate) fn body(&self) -> ErrorBody {
         ErrorBody {
-            message: self.to_string(),
+            message: self.message(),
             kind: self.kind(),
             param: self.param(),
             code: self.code(),
@@ -123,6 +123,15 @@ impl Refusal {
             Refusal::UnknownModel(_) => Some("model"),
             Refusal::WholeTooLong { .. } => Some("stream"),
             _ => None,
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Refusal::Model(error @ ModelError::UnknownVoice { .. }) => {
+                format!("{error}; GET /v1/audio/voices lists all")
+            }
+            _ => self.to_string(),
         }
     }
 

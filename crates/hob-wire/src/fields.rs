@@ -103,7 +103,12 @@ fn malformed(error: &serde_json::Error) -> WireError {
     let (line, column) = (error.line(), error.column());
     let message = error.to_string();
     let position = format!(" at line {line} column {column}");
-    let detail = message.strip_suffix(&position).unwrap_or(&message).to_owned();
+    let detail = message.strip_suffix(&position).unwrap_or(&message);
+    // The parser's two ways to say that a pair of escapes is not whole.
+    let detail = match detail.contains("hex escape") {
+        true => "a \\u escape is wrong, or half of a surrogate pair".to_owned(),
+        false => detail.to_owned(),
+    };
     WireError::Malformed { detail, line, column }
 }
 

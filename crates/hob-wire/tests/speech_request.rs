@@ -76,11 +76,11 @@ fn what_is_wrong_is_said_with_field_and_accepted_values() {
         (b"{\"input\":\"\xff\"}", "the body is not valid UTF-8: byte 10 begins no character"),
         (
             br#"{"input":"\ud800"}"#,
-            "the body is not valid JSON: unexpected end of hex escape at line 1 column 17",
+            "the body is not valid JSON: a \\u escape is wrong, or half of a surrogate pair at line 1 column 17",
         ),
         (
             br#"{"input":"\udc00 x"}"#,
-            "the body is not valid JSON: lone leading surrogate in hex escape at line 1 column 16",
+            "the body is not valid JSON: a \\u escape is wrong, or half of a surrogate pair at line 1 column 16",
         ),
         (br#"{"input":"Hi",}"#, "the body is not valid JSON: trailing comma at line 1 column 15"),
         (b"[1]", "the body must be a JSON object, and is a list"),

@@ -36,7 +36,7 @@ pub(crate) struct ConfigFile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ServerSection {
-    /// The address to listen on: `127.0.0.1:8484`, `[::1]:8484`, or just a port.
+    /// The address to listen on: `127.0.0.1:8484`, `[::1]:8484`, or just a port, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub(crate) listen: Option<Listen>,

@@ -150,7 +150,12 @@ impl Shelf {
 
     /// Deletes it, and says how many bytes that gave back.
     pub(crate) fn remove(&self, name: &str) -> Outcome<u64> {
-        Ok(self.store.remove(name)?.freed_bytes)
+        let removed = self.store.remove(name);
+        // Of a model that hob does not even know, "not here" would be half of the truth.
+        if matches!(removed, Err(StoreError::Missing { .. })) {
+            self.catalog.find(name).map_err(Failure::usage)?;
+        }
+        Ok(removed?.freed_bytes)
     }
 
     /// Reads every stored file again and compares its checksum.

@@ -61,7 +61,7 @@ async fn requests_that_cannot_be_answered() {
         (
             r#"{"input":"Hi","voice":"af_haert"}"#,
             invalid(Some("voice")),
-            "no voice is called 'af_haert'; the nearest are af_heart",
+            "no voice is called 'af_haert'; the nearest are af_heart; GET /v1/audio/voices lists all",
         ),
         (
             r#"{"input":"Hi","voice":"jf_alpha"}"#,

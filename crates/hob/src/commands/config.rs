@@ -21,7 +21,7 @@ pub(crate) struct ConfigArgs {
 const AFTER_HELP: &str = "\
 Examples:
   hob config check                     is hob.toml right?
-  hob config print > hob.toml          begin with a file that says the defaults
+  hob config print                     everything in force, as a file would say it
   hob config schema > hob.schema.json  let an editor complete the keys";
 
 #[derive(Debug, Subcommand)]

@@ -51,6 +51,9 @@ pub(crate) fn run(args: &PullArgs, globals: &Globals, printer: &Printer) -> Outc
     let app = App::open(globals, Overrides::default(), printer)?;
     let shelf = Shelf::open(&app);
     let names = shelf.wanted(args.name.as_deref())?;
+    if let Some(path) = args.from.as_ref().filter(|path| !path.exists()) {
+        return Err(Failure::usage(format!("nothing is at {}", path.display())));
+    }
     if args.dry_run {
         for name in names {
             printer.data(shelf.plan(&name)?)?;

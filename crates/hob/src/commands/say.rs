@@ -33,7 +33,8 @@ const REMOTE_TEXT_BYTES_MAX: usize = 16 << 20;
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SayArgs {
-    /// What to say; without it, or with "-", stdin is read and spoken as it arrives
+    /// What to say; without it, or with "-", stdin is read, and each
+    /// sentence spoken when the next one begins
     text: Vec<String>,
     /// Whose voice (--voices lists them)
     #[arg(short, long)]
@@ -67,7 +68,6 @@ Examples:
   hob say \"Good evening.\"
   hob say -v bm_george -o hello.mp3 \"Good evening.\"
   hob say -o book.opus < book.txt
-  tail -f log.txt | hob say
   hob say --server http://nas:8484 \"Good evening.\"
   hob say -f wav -o - \"Good evening.\" | aplay";
 
