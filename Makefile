@@ -17,6 +17,14 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOB := $(TARGET)/release/hob
 LISTEN ?= 127.0.0.1:8484
 
+# ggml is compiled for the vector units of the machine that builds it; left alone it stops at AVX2.
+# For a binary that other machines take: make build PORTABLE=yes
+CPU := $(if $(PORTABLE),,$(shell grep -m1 '^flags' /proc/cpuinfo 2>/dev/null))
+units = $(foreach pair,avx512f:AVX512 avx512_vbmi:AVX512_VBMI avx512_vnni:AVX512_VNNI \
+  avx512_bf16:AVX512_BF16 avx_vnni:AVX_VNNI,\
+  $(if $(filter $(firstword $(subst :, ,$(pair))),$(CPU)),GGML_$(lastword $(subst :, ,$(pair)))))
+$(foreach unit,$(units),$(eval export $(unit) := ON))
+
 DENY_VERSION := 0.20.2
 TOOLS := $(CACHE)/cargo-deny-$(DENY_VERSION)
 DENY := $(TOOLS)/bin/cargo-deny
@@ -33,9 +41,9 @@ run: build ## install what is missing, build, fetch the default models, and serv
 	$(HOB) serve --listen $(LISTEN)
 
 .PHONY: build
-build: ## build the release binary
+build: ## build the release binary; FEATURES=cuda, vulkan or metal for graphics cards, PORTABLE=yes for any CPU
 	scripts/bootstrap
-	cargo build --release --locked -p hob
+	cargo build --release --locked -p hob $(if $(FEATURES),--features $(FEATURES))
 
 .PHONY: test
 test: models ## set up and run every test
@@ -52,6 +60,10 @@ models: ## fetch the models that the tests speak with
 .PHONY: test-page
 test-page: ## run the page's tests in Chromium and Firefox
 	cd tests/browser && npm ci --silent --no-audit --no-fund && npm test
+
+.PHONY: test-clients
+test-clients: ## run clients that hob did not write: openai (Python, JavaScript), ollama
+	HOB=$(abspath $(TARGET))/debug/hob tests/clients/run
 
 .PHONY: check
 check: fmt clippy tidy deny ## format, lints, house rules, licences
@@ -94,3 +106,7 @@ $(DENY):
 .PHONY: bench-speech
 bench-speech: build ## time to first sound beside a peer, on the same weights
 	HOB=$(abspath $(HOB)) bench/peers/speech
+
+.PHONY: bench-chat
+bench-chat: build ## chat beside llama-server: same weights, flags and prompts
+	HOB=$(abspath $(HOB)) bench/peers/chat

@@ -1,4 +1,4 @@
-// hob's HTTP address as the page uses it: voices, readiness, speech.
+// hob's HTTP address as the page uses it: models, voices, readiness, speech, chat.
 // Addresses are relative to the page, so it also works behind a proxy's path.
 
 /** What the server, or the way to it, had to say. */
@@ -24,6 +24,13 @@ export async function listVoices() {
   return (await response.json()).voices;
 }
 
+/** @returns {Promise<{id: string, name: string, kind: string, state: string, capabilities: string[]}[]>} */
+export async function listModels() {
+  const response = await send("v1/models", { cache: "no-store" });
+  const { data } = await response.json();
+  return data.map(({ id, name = id, hob = {} }) => ({ id, name, kind: hob.kind, state: hob.state, capabilities: hob.capabilities ?? [] }));
+}
+
 /** @returns {Promise<{status: "ready"|"loading"|"cold"|"down", readyInS: number|null, message: string}>} */
 export async function readiness() {
   const response = await reach(new URL("ready", document.baseURI), { cache: "no-store" });
@@ -42,7 +49,16 @@ export async function readiness() {
  */
 export function requestSpeech({ text, voice, speed, format, stream = true, signal }) {
   const body = { model: "tts-1", input: text, voice, speed, response_format: format, stream };
-  return send("v1/audio/speech", {
+  return post("v1/audio/speech", body, signal);
+}
+
+/** The answer's stream, once the server has taken the request; refusals are thrown. */
+export function requestChat(body, signal) {
+  return post("v1/chat/completions", body, signal);
+}
+
+function post(path, body, signal) {
+  return send(path, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),

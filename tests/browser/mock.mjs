@@ -8,6 +8,7 @@ import path from "node:path";
 import { setTimeout as after } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
+import { MODELS, chat } from "./mock-chat.mjs";
 import { bytesOf, mp3Of, tone } from "./tone.mjs";
 
 const WEB = fileURLToPath(new URL("../../web/", import.meta.url));
@@ -34,6 +35,9 @@ export async function startMock() {
     samples,
     sound: { pcm: bytesOf(samples), mp3: mp3Of(samples) },
     requests: [],
+    chats: [], // bodies of chat requests
+    busyTimes: 0, // so many chat requests are still refused
+    models: MODELS,
     states: [], // what `/ready` says, until a test takes it away; then ready
     events: new EventEmitter(),
   };
@@ -52,7 +56,9 @@ async function answer(mock, request, response) {
   const { pathname } = new URL(request.url, "http://mock");
   if (pathname === "/v1/audio/voices") return json(response, 200, { object: "list", voices: VOICES });
   if (pathname === "/ready") return ready(mock, response);
+  if (pathname === "/v1/models") return json(response, 200, { object: "list", data: mock.models });
   if (pathname === "/v1/audio/speech") return speech(mock, request, response);
+  if (pathname === "/v1/chat/completions") return chat(mock, request, response);
   return file(pathname === "/" ? "/index.html" : pathname, response);
 }
 
@@ -109,13 +115,13 @@ function soundFor({ sound }, input, format) {
 }
 
 /** Tells the test, which says when to go on. */
-async function stall({ events }) {
+export async function stall({ events }) {
   const goOn = once(events, "go on");
   events.emit("stalled");
   await goOn;
 }
 
-function refuse(response, status, message) {
+export function refuse(response, status, message) {
   return json(response, status, { error: { message, type: "invalid_request_error", param: null, code: null } });
 }
 

@@ -9,7 +9,7 @@ export async function write(page, text) {
 
 export async function clickSpeak(page, text) {
   await write(page, text);
-  await page.click("#speak");
+  await page.click("#speak-button");
 }
 
 export function untilState(page, ...states) {

@@ -1,12 +1,16 @@
 // Every browser test, in both browsers: against the server at HOB_URL, or else against the mock.
-// Faults can only be asked of the mock; with HOB_URL those tests do not exist, rather than pass.
+// Faults, and answers known beforehand, can only be asked of the mock; with HOB_URL those tests do not exist,
+// rather than pass.
 
 import { after, before, describe } from "node:test";
 
 import { launch } from "./browsers.mjs";
 import { startMock } from "./mock.mjs";
+import { chatFaultTests } from "./tests-chat-faults.mjs";
+import { chatTests } from "./tests-chat.mjs";
 import { fallbackTests } from "./tests-fallbacks.mjs";
 import { faultTests } from "./tests-faults.mjs";
+import { markdownTests } from "./tests-markdown.mjs";
 import { pageTests } from "./tests-page.mjs";
 import { soundTests } from "./tests-sound.mjs";
 
@@ -25,6 +29,10 @@ for (const name of wanted) {
     soundTests(setting);
     pageTests(setting);
     fallbackTests(setting);
-    if (mock) faultTests(setting);
+    markdownTests(setting);
+    if (!mock) return;
+    faultTests(setting);
+    chatTests(setting);
+    chatFaultTests(setting);
   });
 }

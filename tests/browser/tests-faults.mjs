@@ -29,7 +29,7 @@ async function stopAborts(setting) {
   const [closed, stalled] = [once(events, "closed"), once(events, "stalled")];
   await clickSpeak(page, "Stop me. [stall]");
   await Promise.all([stalled, untilSounding(page)]);
-  await page.click("#speak");
+  await page.click("#speak-button");
   await untilState(page, "stopped");
   assert.deepEqual((await closed)[0], { input: "Stop me. [stall]", whole: false });
   events.emit("go on");
@@ -98,7 +98,7 @@ async function refusal(setting) {
   await clickSpeak(page, "[refuse]");
   await untilText(page, "#error-text", /speed must be from 0\.25 to 4, and is 9/);
   assert.equal(await page.$eval("#error", (element) => element.role ?? element.getAttribute("role")), "alert");
-  assert.match(await textOf(page, "#speak"), /^Speak/);
+  assert.match(await textOf(page, "#speak-button"), /^Speak/);
   await page.close();
 }
 
@@ -107,7 +107,7 @@ async function apiKey(setting) {
   await clickSpeak(page, "[key]");
   await untilText(page, "#error-text", /wants an API key/);
   await page.type("#key", "sesame");
-  await page.click("#speak");
+  await page.click("#speak-button");
   await untilState(page, "finished");
   assert.equal(setting.mock.requests.at(-1).authorization, "Bearer sesame");
   await page.close();

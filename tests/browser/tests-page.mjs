@@ -60,7 +60,7 @@ async function keyboard(setting) {
   await untilSounding(page);
   await page.keyboard.press("Escape");
   await untilState(page, "stopped");
-  assert.match(await textOf(page, "#speak"), /^Speak/);
+  assert.match(await textOf(page, "#speak-button"), /^Speak/);
   // Tab leaves the text for voice, speed and the button, and each shows where it is.
   const stops = [];
   for (let i = 0; i < 3; i++) {
@@ -70,7 +70,7 @@ async function keyboard(setting) {
       return [activeElement.id, getComputedStyle(activeElement).outlineStyle];
     }));
   }
-  assert.deepEqual(stops, [["voice", "solid"], ["speed", "solid"], ["speak", "solid"]]);
+  assert.deepEqual(stops, [["voice", "solid"], ["speed", "solid"], ["speak-button", "solid"]]);
   await page.close();
 }
 
@@ -116,7 +116,7 @@ async function looksWholeInTheDark(setting) {
 async function looksWhole(setting, width) {
   const { scheme } = setting;
   const { page, complaints } = await openPage(setting, setting.url, { width, height: 860 });
-  await page.click("#speak");
+  await page.click("#speak-button");
   await page.waitForFunction(() => window.hob.speech?.playedSeconds > 1.2);
   await page.screenshot({ path: path.join(folder, `${setting.name}-${scheme}-${width}.png`) });
   const shape = await page.evaluate(() => ({

@@ -1,29 +1,124 @@
-//! Chat: messages in, events out. The seam that the embedded engine and upstreams will fill.
-//! Until then a scripted model answers, so that what stands on it can be built and tested.
+//! Chat: messages in, events out. The seam that the embedded engine and upstreams fill.
+//! JSON that a request carries (schemas, arguments) passes through unread, as [`JsonText`].
+
+mod shown;
+
+use std::fmt;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
-use crate::ModelError;
+use crate::{ModelError, ModelState};
 
 /// A model that answers. The rules of [`crate::SpeechModel`] hold: refusals by the future, failures
 /// as items, dropping stops the work.
 pub trait ChatModel: Send + Sync {
+    /// What is known of it without loading it.
+    fn card(&self) -> &ChatCard;
+
+    /// What the model would do with a request now.
+    fn state(&self) -> ModelState;
+
+    /// Resolves once the prompt is known to fit; nothing was computed by then.
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>>;
+
+    /// One vector for each input, in order.
+    fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>>;
 }
 
 pub type ChatStream = BoxStream<'static, Result<ChatEvent, ModelError>>;
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct ChatRequest {
-    pub messages: Vec<Message>,
-    pub tokens_max: Option<u32>,
+/// What a chat model is, by its file's header or by what its server says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChatCard {
+    /// Tokens that a prompt and its answer may hold together.
+    pub context_tokens: u32,
+    /// Tokens that the model was trained with.
+    pub trained_context_tokens: u32,
+    /// As the header says: `llama`, `qwen3`, …
+    pub architecture: String,
+    pub parameters: u64,
+    /// `Q4_1`, `F16`, …
+    pub quantization: String,
+    pub file_bytes: u64,
+    /// SHA-256 of the file, in hexadecimal, where it is known.
+    pub digest: Option<String>,
+    /// Of the file, in seconds since 1970.
+    pub modified_unix_s: u64,
+    /// The Jinja template of conversations; without one the model only continues texts.
+    pub template: Option<String>,
+    /// The template speaks of tools.
+    pub calls_tools: bool,
+    /// The template, or the weights, think before they answer.
+    pub thinks: bool,
+    /// The vocabulary has marks for text to be filled in between two others.
+    pub fills_in: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What is asked of a chat model.
+#[derive(Clone, Default, PartialEq)]
+pub struct ChatRequest {
+    pub prompt: Prompt,
+    pub sampling: Sampling,
+    /// Of the answer, thinking included. None: until the model ends, or the context is full.
+    pub tokens_max: Option<u32>,
+    /// The answer ends before the first of these.
+    pub stop: Vec<String>,
+    pub output: OutputFormat,
+    pub thinking: Thinking,
+    /// Log probabilities wanted, with this many alternatives for each token (0 to 20).
+    pub logprobs: Option<u8>,
+    pub keep_alive: Option<KeepAlive>,
+}
+
+/// What the model reads.
+#[derive(Clone, PartialEq)]
+pub enum Prompt {
+    /// Rendered with the model's own template.
+    Chat(Conversation),
+    /// Continued as it stands.
+    Text(String),
+    /// Continued as it stands; ids of the model's own vocabulary.
+    Tokens(Vec<u32>),
+    /// What stands between the two is wanted.
+    Infill { prefix: String, suffix: String },
+}
+
+impl Default for Prompt {
+    fn default() -> Prompt {
+        Prompt::Chat(Conversation::default())
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conversation {
+    pub messages: Vec<Message>,
+    pub tools: Vec<Tool>,
+    pub tool_choice: ToolChoice,
+    /// More than one call in one answer.
+    pub parallel_tool_calls: bool,
+    /// A JSON object whose members the template sees as variables.
+    pub template_arguments: Option<JsonText>,
+}
+
+#[derive(Clone, PartialEq)]
 pub struct Message {
     pub role: Role,
     pub text: String,
+    /// Who speaks, among several of one role.
+    pub name: Option<String>,
+    /// What the assistant called.
+    pub tool_calls: Vec<ToolCall>,
+    /// Which call a tool's message answers.
+    pub tool_call_id: Option<String>,
+}
+
+impl Message {
+    pub fn new(role: Role, text: impl Into<String>) -> Message {
+        let text = text.into();
+        Message { role, text, name: None, tool_calls: Vec::new(), tool_call_id: None }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,18 +126,262 @@ pub enum Role {
     System,
     User,
     Assistant,
+    Tool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl Role {
+    /// As templates and wires write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+        }
+    }
+}
+
+#[derive(Clone, PartialEq)]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    /// A JSON object.
+    pub arguments: JsonText,
+}
+
+/// A function that the model may call.
+#[derive(Clone, PartialEq)]
+pub struct Tool {
+    pub name: String,
+    pub description: Option<String>,
+    /// The JSON schema of the arguments; none: an object without members.
+    pub parameters: Option<JsonText>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    None,
+    /// Some tool must be called.
+    Required,
+    /// This tool must be called.
+    Named(String),
+}
+
+/// JSON that was parsed once, at the door, and is not looked into here.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct JsonText(String);
+
+impl JsonText {
+    /// `text` is well-formed JSON: whoever makes one has parsed it.
+    pub fn parsed(text: impl Into<String>) -> JsonText {
+        JsonText(text.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What users wrote stays out of logs.
+impl fmt::Debug for JsonText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JsonText({} bytes)", self.0.len())
+    }
+}
+
+/// How the next token is chosen; what is none is the model's default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sampling {
+    /// 0 takes the likeliest token; at most 2.
+    pub temperature: Option<f32>,
+    /// 0 to 1.
+    pub top_p: Option<f32>,
+    /// 0 means all.
+    pub top_k: Option<u32>,
+    /// 0 to 1.
+    pub min_p: Option<f32>,
+    /// Over 1 discourages what was said among the last 64 tokens.
+    pub repeat_penalty: Option<f32>,
+    /// -2 to 2, for tokens of the answer.
+    pub presence_penalty: Option<f32>,
+    /// -2 to 2, for tokens of the answer.
+    pub frequency_penalty: Option<f32>,
+    /// The same seed, request and model give the same answer when nothing runs beside it.
+    pub seed: Option<u64>,
+    /// Token ids of the model's vocabulary and what is added to their logits, -100 to 100.
+    pub logit_bias: Vec<(u32, f32)>,
+}
+
+/// What an answer must look like.
+#[derive(Clone, Default, PartialEq)]
+pub enum OutputFormat {
+    #[default]
+    Text,
+    /// Any JSON object.
+    JsonObject,
+    /// A JSON value of this schema.
+    JsonSchema(JsonText),
+    Regex(String),
+    /// A grammar in llguidance's dialect of Lark.
+    Lark(String),
+}
+
+/// How much a model thinks before it answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Thinking {
+    /// None is the template's own default.
+    pub effort: Option<Effort>,
+    /// The block is closed after this many tokens, and the answer begins.
+    pub tokens_max: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effort {
+    None,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    XHigh,
+    Max,
+}
+
+impl Effort {
+    pub const ALL: [Effort; 7] = [
+        Effort::None,
+        Effort::Minimal,
+        Effort::Low,
+        Effort::Medium,
+        Effort::High,
+        Effort::XHigh,
+        Effort::Max,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Effort::None => "none",
+            Effort::Minimal => "minimal",
+            Effort::Low => "low",
+            Effort::Medium => "medium",
+            Effort::High => "high",
+            Effort::XHigh => "xhigh",
+            Effort::Max => "max",
+        }
+    }
+}
+
+/// How long a model stays in memory after its last request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepAlive {
+    /// Zero unloads it once nobody uses it.
+    For(Duration),
+    Forever,
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub enum ChatEvent {
-    Text(String),
     /// Thinking, apart from the answer.
     Reasoning(String),
-    Done(FinishReason),
+    Text(String),
+    /// The tokens of the text that comes next.
+    Logprobs(Vec<TokenLogprob>),
+    /// A call begins; calls are numbered from 0.
+    ToolCall {
+        index: u32,
+        id: String,
+        name: String,
+    },
+    /// More of the call's arguments, which are a JSON object when all are joined.
+    ToolArguments {
+        index: u32,
+        piece: String,
+    },
+    /// The last event of an answer that is complete.
+    Done(Completion),
+}
+
+/// How likely one token was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TokenLogprob {
+    pub token: TokenText,
+    /// Natural logarithm of the probability, before temperature and top-p.
+    pub logprob: f32,
+    /// The likeliest tokens at its place, likeliest first.
+    pub top: Vec<(TokenText, f32)>,
+}
+
+/// A token's own bytes; not always UTF-8.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenText(pub Vec<u8>);
+
+/// How an answer ended, and what it took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Completion {
+    pub finish: FinishReason,
+    pub usage: Usage,
+    pub timings: Timings,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinishReason {
+    /// The model ended, or said a stop text.
     Stop,
+    /// The answer has its limit of tokens, or the context is full.
     Length,
+    /// It ended with calls.
+    ToolCalls,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub prompt_tokens: u32,
+    /// Of the prompt, not computed again.
+    pub cached_tokens: u32,
+    /// Thinking included.
+    pub completion_tokens: u32,
+    pub reasoning_tokens: u32,
+}
+
+impl Usage {
+    pub fn total_tokens(&self) -> u32 {
+        self.prompt_tokens + self.completion_tokens
+    }
+}
+
+/// Where the time of an answer went, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timings {
+    /// Until the model was in memory, if this request waited for that.
+    pub load_ms: f64,
+    /// Until its turn came.
+    pub queue_ms: f64,
+    /// Computing the prompt, until the first token was there.
+    pub prompt_ms: f64,
+    /// From the first token to the last.
+    pub predicted_ms: f64,
+}
+
+/// Texts whose meaning is wanted as numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EmbedRequest {
+    pub inputs: Vec<EmbedInput>,
+    /// Vectors are cut to this length, then given length 1 again.
+    pub dimensions: Option<u32>,
+    pub keep_alive: Option<KeepAlive>,
+}
+
+#[derive(Clone, PartialEq)]
+pub enum EmbedInput {
+    Text(String),
+    Tokens(Vec<u32>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Embeddings {
+    /// Each of Euclidean length 1.
+    pub vectors: Vec<Vec<f32>>,
+    pub prompt_tokens: u32,
 }

@@ -22,6 +22,16 @@ pub enum ModelError {
     MissingField { field: &'static str },
     #[error("'{field}' {reason}")]
     InvalidField { field: &'static str, reason: String },
+    /// Nothing is cut silently: who sent it decides what to leave out.
+    #[error("the prompt needs {needed} tokens and the context holds {available}")]
+    TooLong { needed: u32, available: u32 },
+    #[error("this model has no chat template; it continues texts at /v1/completions")]
+    NoTemplate,
+    #[error(
+        "loading the model needs about {} MB and {} MB are free; a shorter context, a smaller KV type or a smaller model needs less",
+        needed_bytes.div_ceil(1_000_000), available_bytes / 1_000_000
+    )]
+    OutOfMemory { needed_bytes: u64, available_bytes: u64 },
     #[error("the model is busy; try again in {} s", retry_after.as_secs().max(1))]
     Busy { retry_after: Duration },
     #[error("the model is still loading; try again in {} s", retry_after.as_secs().max(1))]

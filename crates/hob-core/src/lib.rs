@@ -4,19 +4,28 @@
 pub mod admission;
 pub mod chat;
 pub mod error;
+pub mod footprint;
 pub mod language;
 pub mod names;
+pub mod residence;
 pub mod roster;
 pub mod scripted;
+pub mod shape;
 pub mod speech;
 pub mod transcript;
 
 pub use admission::{Admission, Busy, Permit};
-pub use chat::{ChatModel, ChatRequest, ChatStream};
+pub use chat::{
+    ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, JsonText,
+    KeepAlive,
+};
 pub use error::ModelError;
+pub use footprint::{ContextPlan, Footprint, KvType, KvTypes, Verdict, context_that_fits};
 pub use language::Language;
 pub use names::nearest;
-pub use roster::{Roster, SpeechTarget, UnknownModel};
+pub use residence::{Occupancy, Residence};
+pub use roster::{ChatTarget, Roster, SpeechTarget, UnknownModel};
+pub use shape::ModelShape;
 pub use speech::{
     Direction, Gender, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
     SpeechText, Speed, Voice, WordTiming,

@@ -5,20 +5,43 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Admission, SpeechModel, nearest};
+use crate::{Admission, ChatModel, Residence, SpeechModel, nearest};
 
 /// Every model that this hob answers for, by name and by alias.
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
     speech: BTreeMap<String, Arc<SpeechTarget>>,
+    chat: BTreeMap<String, Arc<ChatTarget>>,
     aliases: BTreeMap<String, String>,
+    /// Answers to every chat model's name that nobody else has.
+    any_chat: Option<Arc<ChatTarget>>,
 }
 
 /// A speech model and the room it has.
 pub struct SpeechTarget {
     pub name: String,
     pub model: Arc<dyn SpeechModel>,
+    /// None for models that live elsewhere.
+    pub residence: Option<Arc<dyn Residence>>,
     pub admission: Admission,
+}
+
+/// A chat model and the room it has; its work is counted in tokens.
+pub struct ChatTarget {
+    pub name: String,
+    pub model: Arc<dyn ChatModel>,
+    /// None for models that live elsewhere.
+    pub residence: Option<Arc<dyn Residence>>,
+    pub admission: Admission,
+}
+
+impl fmt::Debug for ChatTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChatTarget")
+            .field("name", &self.name)
+            .field("state", &self.model.state())
+            .finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for SpeechTarget {
@@ -42,6 +65,20 @@ impl Roster {
         self.speech.insert(target.name.clone(), Arc::new(target));
     }
 
+    pub fn add_chat(&mut self, target: ChatTarget) {
+        self.chat.insert(target.name.clone(), Arc::new(target));
+    }
+
+    /// Lets `target` answer to every name that no chat model has: for tests of clients.
+    pub fn answer_unknown(&mut self, target: ChatTarget) {
+        self.any_chat = Some(Arc::new(target));
+    }
+
+    /// Whether no name of a chat model is unknown.
+    pub fn answers_unknown(&self) -> bool {
+        self.any_chat.is_some()
+    }
+
     /// Lets `alias` lead where `name` leads.
     pub fn add_alias(&mut self, alias: impl Into<String>, name: impl Into<String>) {
         self.aliases.insert(alias.into(), name.into());
@@ -52,6 +89,19 @@ impl Roster {
     pub fn speech(&self, name: &str) -> Result<Arc<SpeechTarget>, UnknownModel> {
         let meant = self.aliases.get(name).map_or(name, String::as_str);
         self.speech.get(meant).cloned().ok_or_else(|| self.unknown(name))
+    }
+
+    /// # Errors
+    /// [`UnknownModel`] with the nearest names.
+    pub fn chat(&self, name: &str) -> Result<Arc<ChatTarget>, UnknownModel> {
+        let meant = self.aliases.get(name).map_or(name, String::as_str);
+        let known = self.chat.get(meant).or(self.any_chat.as_ref());
+        known.cloned().ok_or_else(|| self.unknown(name))
+    }
+
+    /// The chat models, by name; aliases are not repeated.
+    pub fn chat_targets(&self) -> impl Iterator<Item = &Arc<ChatTarget>> {
+        self.chat.values()
     }
 
     /// The speech models, by name; aliases are not repeated.
@@ -65,7 +115,8 @@ impl Roster {
     }
 
     fn unknown(&self, name: &str) -> UnknownModel {
-        let known = self.speech.keys().chain(self.aliases.keys()).map(String::as_str);
+        let named = self.speech.keys().chain(self.chat.keys());
+        let known = named.chain(self.aliases.keys()).map(String::as_str);
         UnknownModel { name: name.to_owned(), near: nearest(name, known, 3) }
     }
 }

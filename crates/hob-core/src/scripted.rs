@@ -8,7 +8,10 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 
-use crate::chat::{ChatEvent, ChatModel, ChatRequest, ChatStream};
+use crate::chat::{
+    ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, Completion, EmbedRequest, Embeddings,
+    FinishReason, Timings, TokenLogprob, TokenText, Usage,
+};
 use crate::transcript::{TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream};
 use crate::{
     Gender, Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest,
@@ -72,20 +75,105 @@ impl SpeechModel for ScriptedSpeech {
     }
 }
 
-/// A chat model that plays scripts.
+/// A chat model that plays scripts, and remembers what it was asked.
 #[derive(Debug)]
-pub struct ScriptedChat(Scripts<ChatEvent>);
+pub struct ScriptedChat {
+    card: ChatCard,
+    scripts: Scripts<ChatEvent>,
+    vectors: Vec<Vec<f32>>,
+    asked: Mutex<Vec<ChatRequest>>,
+}
 
 impl ScriptedChat {
     pub fn new(scripts: impl IntoIterator<Item = Script<ChatEvent>>) -> ScriptedChat {
-        ScriptedChat(Scripts::new(scripts))
+        let card = ChatCard {
+            context_tokens: 8192,
+            trained_context_tokens: 8192,
+            architecture: "scripted".to_owned(),
+            template: Some(String::new()),
+            calls_tools: true,
+            thinks: true,
+            ..ChatCard::default()
+        };
+        let (scripts, asked) = (Scripts::new(scripts), Mutex::default());
+        ScriptedChat { card, scripts, vectors: Vec::new(), asked }
+    }
+
+    /// Embeds the first input as the first of `vectors`, and so on; further ones go without.
+    pub fn with_vectors(self, vectors: Vec<Vec<f32>>) -> ScriptedChat {
+        ScriptedChat { vectors, ..self }
+    }
+
+    pub fn with_card(self, card: ChatCard) -> ScriptedChat {
+        ScriptedChat { card, ..self }
+    }
+
+    /// The requests so far, in order.
+    pub fn asked(&self) -> Vec<ChatRequest> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl ChatModel for ScriptedChat {
-    fn chat(&self, _request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
-        let script = self.0.next();
+    fn card(&self) -> &ChatCard {
+        &self.card
+    }
+
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+        let script = self.scripts.next();
         async move { script.map(|events| stream::iter(events).boxed()) }.boxed()
+    }
+
+    fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
+        let vectors: Vec<Vec<f32>> =
+            self.vectors.iter().take(request.inputs.len()).cloned().collect();
+        let prompt_tokens = request.inputs.len() as u32;
+        async move { Ok(Embeddings { vectors, prompt_tokens }) }.boxed()
+    }
+}
+
+/// A chat model that answers everything alike, without end: for tests of clients.
+#[derive(Debug, Default)]
+pub struct FixedChat(ChatCard);
+
+/// What it says, and the length of its vectors where nobody asks for another.
+const FIXED_TEXT: &str = "Hello! How can I help?";
+const FIXED_DIMENSIONS: u32 = 8;
+
+impl ChatModel for FixedChat {
+    fn card(&self) -> &ChatCard {
+        &self.0
+    }
+
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
+        let mut events = vec![Ok(ChatEvent::Text(FIXED_TEXT.to_owned()))];
+        if request.logprobs.is_some() {
+            let token = TokenText(FIXED_TEXT.as_bytes().to_vec());
+            let logprob = TokenLogprob { token, logprob: 0.0, top: Vec::new() };
+            events.insert(0, Ok(ChatEvent::Logprobs(vec![logprob])));
+        }
+        let usage = Usage { prompt_tokens: 1, completion_tokens: 1, ..Usage::default() };
+        let (finish, timings) = (FinishReason::Stop, Timings::default());
+        events.push(Ok(ChatEvent::Done(Completion { finish, usage, timings })));
+        async move { Ok(stream::iter(events).boxed()) }.boxed()
+    }
+
+    fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
+        let dimensions = request.dimensions.unwrap_or(FIXED_DIMENSIONS).clamp(1, 4096) as usize;
+        let mut vector = vec![0.0; dimensions];
+        vector[0] = 1.0;
+        let prompt_tokens = request.inputs.len() as u32;
+        let vectors = vec![vector; request.inputs.len()];
+        async move { Ok(Embeddings { vectors, prompt_tokens }) }.boxed()
     }
 }
 
@@ -114,7 +202,7 @@ mod tests {
     use futures::executor::block_on;
 
     use super::*;
-    use crate::chat::FinishReason;
+    use crate::chat::EmbedInput;
     use crate::{SpeechText, Speed};
 
     fn speech_request() -> SpeechRequest {
@@ -143,10 +231,15 @@ mod tests {
 
     #[test]
     fn chat_and_transcripts_play_theirs() {
-        let chat = ScriptedChat::new([Ok(vec![Ok(ChatEvent::Done(FinishReason::Stop))])]);
-        let request = ChatRequest { messages: Vec::new(), tokens_max: None };
-        let events = block_on(chat.chat(request)).expect("a script");
-        assert_eq!(block_on(events.collect::<Vec<_>>()), [Ok(ChatEvent::Done(FinishReason::Stop))]);
+        let hello = ChatEvent::Text("hello".to_owned());
+        let chat = ScriptedChat::new([Ok(vec![Ok(hello.clone())])]).with_vectors(vec![vec![1.0]]);
+        let request = ChatRequest { tokens_max: Some(7), ..ChatRequest::default() };
+        let events = block_on(chat.chat(request.clone())).expect("a script");
+        assert_eq!(block_on(events.collect::<Vec<_>>()), [Ok(hello)]);
+        assert_eq!(chat.asked(), [request]);
+        let inputs = vec![EmbedInput::Text("hi".to_owned())];
+        let embedded = block_on(chat.embed(EmbedRequest { inputs, ..EmbedRequest::default() }));
+        assert_eq!(embedded, Ok(Embeddings { vectors: vec![vec![1.0]], prompt_tokens: 1 }));
 
         let said = TranscriptEvent::Segment { text: "hi".to_owned(), start_s: 0.0, end_s: 0.4 };
         let ears = ScriptedTranscript::new([Ok(vec![Ok(said.clone())])]);

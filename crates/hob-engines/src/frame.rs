@@ -153,7 +153,20 @@ impl<'a> Fields<'a> {
         FrameError::Malformed { kind: self.kind, what }
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
+    /// The next `bytes` bytes.
+    ///
+    /// # Errors
+    /// The payload ends too early.
+    pub fn slice(&mut self, bytes: usize) -> Result<&'a [u8], FrameError> {
+        let split = self.rest.split_at_checked(bytes);
+        let (head, rest) = split.ok_or_else(|| self.malformed("it is too short"))?;
+        self.rest = rest;
+        Ok(head)
+    }
+
+    /// # Errors
+    /// The payload ends too early.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
         let (head, rest) =
             self.rest.split_first_chunk().ok_or_else(|| self.malformed("it is too short"))?;
         self.rest = rest;

@@ -30,6 +30,7 @@
 //! # }
 //! ```
 
+pub mod chat;
 pub mod frame;
 pub mod speech;
 pub mod supervisor;

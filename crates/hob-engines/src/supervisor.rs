@@ -3,6 +3,7 @@
 
 mod actor;
 mod backoff;
+mod keep_alive;
 mod link;
 mod process;
 pub(crate) mod session;
@@ -11,9 +12,9 @@ mod stderr;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use hob_core::{ModelError, ModelState};
+use hob_core::{KeepAlive, ModelError, ModelState, Occupancy};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -21,6 +22,7 @@ use tokio::time::Instant;
 use crate::worker::protocol::{Order, Report, WorkerStats};
 use actor::{Actor, Command};
 pub use backoff::Backoff;
+use keep_alive::KeepAliveCell;
 pub use process::WorkerCommand;
 use session::{NotOpened, Session, Ticket};
 
@@ -72,6 +74,7 @@ pub struct Supervisor {
     engine: &'static str,
     commands: mpsc::Sender<Command>,
     status: watch::Receiver<Status>,
+    keep_alive: Arc<KeepAliveCell>,
     /// The one task that owns the process.
     actor: JoinSet<()>,
 }
@@ -82,6 +85,7 @@ pub(crate) struct Status {
     /// Attempts to load that have ended, well or badly.
     attempts: u64,
     load_estimate: Duration,
+    load_took: Option<Duration>,
 }
 
 #[derive(Clone, Debug)]
@@ -112,12 +116,14 @@ impl Supervisor {
     pub fn start(command: WorkerCommand, options: SupervisorOptions) -> Supervisor {
         let (commands, commanded) = mpsc::channel(COMMANDS_MAX);
         let load_estimate = options.load_guess;
-        let status = Status { phase: Phase::Cold, attempts: 0, load_estimate };
+        let status = Status { phase: Phase::Cold, attempts: 0, load_estimate, load_took: None };
         let (publish, status) = watch::channel(status);
         let engine = options.engine;
         let mut actor = JoinSet::new();
-        actor.spawn(Actor::new(command, options, commanded, publish).run());
-        Supervisor { engine, commands, status, actor }
+        let keep_alive = Arc::new(KeepAliveCell::new(options.idle_unload));
+        let actors = Arc::clone(&keep_alive);
+        actor.spawn(Actor::new(command, options, commanded, publish, actors).run());
+        Supervisor { engine, commands, status, keep_alive, actor }
     }
 
     /// Loads the model if it is not loaded, at once even when a restart is waiting for its time.
@@ -170,9 +176,35 @@ impl Supervisor {
         self.session().and_then(|session| session.pid)
     }
 
+    /// What the worker said of itself when it was ready, while the model is loaded.
+    pub(crate) fn about(&self) -> Option<Vec<u8>> {
+        self.session().map(|session| session.about.clone())
+    }
+
     /// The process's resident memory, where the system tells (Linux).
     pub fn resident_bytes(&self) -> Option<u64> {
         self.pid().and_then(process::resident_bytes)
+    }
+
+    /// How long the model stays after its last request, from now on.
+    pub fn keep_alive(&self, wish: KeepAlive) {
+        self.keep_alive.set(wish);
+    }
+
+    /// Memory, requests and times of the model, as far as they are known.
+    pub fn occupancy(&self) -> Occupancy {
+        let session = self.session();
+        let expires_in = session
+            .as_deref()
+            .and_then(|session| self.keep_alive.expires_at(session))
+            .map(|at| at.saturating_duration_since(Instant::now()));
+        Occupancy {
+            resident_bytes: self.resident_bytes(),
+            vram_bytes: 0,
+            in_flight: session.as_deref().map_or(0, Session::in_flight),
+            expires_at: expires_in.and_then(|time| SystemTime::now().checked_add(time)),
+            load_took: self.status.borrow().load_took,
+        }
     }
 
     /// Streams that are open.

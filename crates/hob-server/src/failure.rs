@@ -28,6 +28,21 @@ pub(crate) enum Refusal {
     UnknownModel(UnknownModel),
     #[error("this hob has no speech model; get one with `hob pull`")]
     NoSpeechModel,
+    #[error("this hob has no chat model; get one with `hob pull`")]
+    NoChatModel,
+    #[error("'{name}' is a {kind} model, and this needs a {wanted} model")]
+    WrongKind { name: String, kind: &'static str, wanted: &'static str },
+    #[error("'{name}' lives elsewhere; this hob neither loads nor unloads it")]
+    NotOurs { name: String },
+    #[error("the model was neither loaded nor unloaded within {} s", time_max.as_secs())]
+    ResidenceStalled { time_max: Duration },
+    #[error("{path} is not offered: models are put here with `hob pull`, not over HTTP")]
+    NotOffered { path: String },
+    #[error("this model cannot do what '{field}' asks for: {why}")]
+    Unsupported { field: &'static str, why: &'static str },
+    /// Too long, on a route whose prompt goes by another name than chat's.
+    #[error("{error}")]
+    TooLong { field: &'static str, error: ModelError },
     #[error(
         "'stream' is false, the whole answer would be about {sound_s} s of sound, and the limit is \
          {sound_s_max} s; leave 'stream' out or send less text"
@@ -35,6 +50,13 @@ pub(crate) enum Refusal {
     WholeTooLong { sound_s: u64, sound_s_max: u64 },
     #[error("the model made no sound for {} s", time_max.as_secs())]
     ModelStalled { time_max: Duration },
+    #[error("the model made no token for {} s", time_max.as_secs())]
+    NoToken { time_max: Duration },
+    #[error(
+        "the answer has more than {bytes_max} bytes, which is the limit of one that is not \
+         streamed; set 'stream', or ask for fewer tokens"
+    )]
+    AnswerTooLarge { bytes_max: usize },
     #[error("the body is larger than the limit of {bytes_max} bytes")]
     BodyTooLarge { bytes_max: usize },
     #[error("the body did not arrive within {} s", time_max.as_secs())]
@@ -75,16 +97,23 @@ enum Retry {
 impl Refusal {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Refusal::Wire(_) | Refusal::WholeTooLong { .. } | Refusal::BodyBrokenOff => {
-                StatusCode::BAD_REQUEST
-            }
-            Refusal::Model(error) => status_of(error),
+            Refusal::Wire(_)
+            | Refusal::WrongKind { .. }
+            | Refusal::NotOurs { .. }
+            | Refusal::Unsupported { .. }
+            | Refusal::WholeTooLong { .. }
+            | Refusal::AnswerTooLarge { .. }
+            | Refusal::BodyBrokenOff => StatusCode::BAD_REQUEST,
+            Refusal::Model(error) | Refusal::TooLong { error, .. } => status_of(error),
             Refusal::Encode(EncodeError::TooLongForWav { .. }) => StatusCode::BAD_REQUEST,
             Refusal::Encode(EncodeError::NotBuilt { .. }) => StatusCode::NOT_IMPLEMENTED,
             Refusal::Encode(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Refusal::ModelStalled { .. } => StatusCode::GATEWAY_TIMEOUT,
+            Refusal::ModelStalled { .. }
+            | Refusal::NoToken { .. }
+            | Refusal::ResidenceStalled { .. } => StatusCode::GATEWAY_TIMEOUT,
+            Refusal::NotOffered { .. } => StatusCode::NOT_IMPLEMENTED,
             Refusal::UnknownModel(_) | Refusal::NoSuchPath { .. } => StatusCode::NOT_FOUND,
-            Refusal::NoSpeechModel => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::NoSpeechModel | Refusal::NoChatModel => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::BodyTooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
             Refusal::NotJson { .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -104,6 +133,14 @@ impl Refusal {
         }
     }
 
+    /// The same, on a route whose prompt is in `field`.
+    pub(crate) fn about(self, field: &'static str) -> Refusal {
+        match self {
+            Refusal::Model(error @ ModelError::TooLong { .. }) => Refusal::TooLong { field, error },
+            other => other,
+        }
+    }
+
     fn kind(&self) -> ErrorKind {
         match self {
             Refusal::NoKey | Refusal::WrongKey => ErrorKind::Authentication,
@@ -120,8 +157,11 @@ impl Refusal {
             Refusal::Encode(EncodeError::TooLongForWav { .. } | EncodeError::NotBuilt { .. }) => {
                 Some("response_format")
             }
-            Refusal::UnknownModel(_) => Some("model"),
-            Refusal::WholeTooLong { .. } => Some("stream"),
+            Refusal::UnknownModel(_) | Refusal::WrongKind { .. } | Refusal::NotOurs { .. } => {
+                Some("model")
+            }
+            Refusal::Unsupported { field, .. } | Refusal::TooLong { field, .. } => Some(field),
+            Refusal::WholeTooLong { .. } | Refusal::AnswerTooLarge { .. } => Some("stream"),
             _ => None,
         }
     }
@@ -137,11 +177,14 @@ impl Refusal {
 
     fn code(&self) -> Option<&'static str> {
         match self {
-            Refusal::Model(error) => code_of(error),
+            Refusal::Model(error) | Refusal::TooLong { error, .. } => code_of(error),
             Refusal::Encode(EncodeError::NotBuilt { .. }) => Some("not_built"),
-            Refusal::ModelStalled { .. } => Some("timeout"),
+            Refusal::ModelStalled { .. }
+            | Refusal::NoToken { .. }
+            | Refusal::ResidenceStalled { .. } => Some("timeout"),
             Refusal::UnknownModel(_) => Some("model_not_found"),
-            Refusal::NoSpeechModel => Some("no_target"),
+            Refusal::Unsupported { .. } => Some("unsupported_parameter"),
+            Refusal::NoSpeechModel | Refusal::NoChatModel => Some("no_target"),
             Refusal::NoKey | Refusal::WrongKey => Some("invalid_api_key"),
             _ => None,
         }
@@ -154,7 +197,9 @@ impl Refusal {
             ) => Retry::After(*retry_after),
             Refusal::Model(ModelError::WorkerLost { .. }) => Retry::After(WORKER_RESTART),
             // Only its owner can help, and no client's patience.
-            Refusal::NoSpeechModel => Retry::Useless,
+            Refusal::NoSpeechModel
+            | Refusal::NoChatModel
+            | Refusal::Model(ModelError::OutOfMemory { .. }) => Retry::Useless,
             _ if self.status().is_server_error()
                 && self.status() != StatusCode::NOT_IMPLEMENTED =>
             {
@@ -173,10 +218,13 @@ fn status_of(error: &ModelError) -> StatusCode {
         | ModelError::UnknownVoice { .. }
         | ModelError::LanguageNotSpoken { .. }
         | ModelError::MissingField { .. }
-        | ModelError::InvalidField { .. } => StatusCode::BAD_REQUEST,
-        ModelError::Busy { .. } | ModelError::Loading { .. } | ModelError::WorkerLost { .. } => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        | ModelError::InvalidField { .. }
+        | ModelError::TooLong { .. }
+        | ModelError::NoTemplate => StatusCode::BAD_REQUEST,
+        ModelError::Busy { .. }
+        | ModelError::Loading { .. }
+        | ModelError::OutOfMemory { .. }
+        | ModelError::WorkerLost { .. } => StatusCode::SERVICE_UNAVAILABLE,
         ModelError::NotBuilt { .. } => StatusCode::NOT_IMPLEMENTED,
         ModelError::EngineFailed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
@@ -186,6 +234,7 @@ fn field_of(error: &ModelError) -> Option<&'static str> {
     match error {
         ModelError::EmptyText | ModelError::TextTooLong { .. } => Some("input"),
         ModelError::UnknownVoice { .. } | ModelError::LanguageNotSpoken { .. } => Some("voice"),
+        ModelError::TooLong { .. } | ModelError::NoTemplate => Some("messages"),
         ModelError::MissingField { field } | ModelError::InvalidField { field, .. } => Some(field),
         _ => None,
     }
@@ -195,6 +244,9 @@ fn code_of(error: &ModelError) -> Option<&'static str> {
     match error {
         ModelError::Busy { .. } => Some("queue_full"),
         ModelError::Loading { .. } => Some("model_loading"),
+        ModelError::TooLong { .. } => Some("context_length_exceeded"),
+        ModelError::NoTemplate => Some("unsupported_parameter"),
+        ModelError::OutOfMemory { .. } => Some("out_of_memory"),
         ModelError::NotBuilt { .. } => Some("not_built"),
         ModelError::WorkerLost { .. } => Some("worker_lost"),
         _ => None,

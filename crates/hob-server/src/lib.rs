@@ -2,14 +2,23 @@
 //! Never an engine and never an upstream: it sees models through the traits of `hob-core` only.
 
 mod answer;
+mod body;
+mod chat;
+mod completions;
+mod converse;
+mod embeddings;
 mod failure;
 mod guard;
+mod headers;
+mod ledger;
 mod lists;
 mod metrics;
+mod ollama;
 mod options;
 mod page;
 mod plan;
 mod requests;
+mod residence;
 mod router;
 mod serve;
 mod socket;

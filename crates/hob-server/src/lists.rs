@@ -8,8 +8,8 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
-use hob_core::{ModelState, UnknownModel, Voice};
-use hob_wire::ModelEntry;
+use hob_core::{ChatTarget, ModelState, SpeechTarget, UnknownModel, Voice};
+use hob_wire::{ModelEntry, ModelKind};
 
 use crate::failure::{Refusal, whole_seconds};
 use crate::router::App;
@@ -29,13 +29,22 @@ pub(crate) async fn model(
     let Ok(Path(id)) = id else {
         return Err(Refusal::UnknownModel(UnknownModel { name: String::new(), near: Vec::new() }));
     };
-    let state = app.target(Some(&id))?.model.state();
-    Ok(json(hob_wire::model(&ModelEntry { id, state })))
+    let entry = match app.chat_target(Some(&id)) {
+        Ok(target) => chat_entry(&id, &target),
+        Err(_) => speech_entry(&id, &*app.speech_target(Some(&id))?),
+    };
+    Ok(json(hob_wire::model(&entry)))
+}
+
+/// `DELETE /models/{id}`, which only tests of clients find: models are on the disk of hob's owner, who
+/// has `hob models rm`.
+pub(crate) async fn delete_model(Path(id): Path<String>) -> Json {
+    json(hob_wire::deleted_model(&id))
 }
 
 /// `GET /audio/models`.
 pub(crate) async fn audio_models(State(app): State<Arc<App>>) -> Json {
-    json(hob_wire::audio_models(&entries(&app)))
+    json(hob_wire::audio_models(&speech_entries(&app)))
 }
 
 /// `GET /audio/voices`: those of the default model that hob can read aloud, so that nobody picks a
@@ -44,7 +53,7 @@ pub(crate) async fn voices(
     State(app): State<Arc<App>>,
     RawQuery(query): RawQuery,
 ) -> Result<Json, Refusal> {
-    let target = app.target(None)?;
+    let target = app.speech_target(None)?;
     let spoken = target.model.voices().iter().filter(|voice: &&Voice| voice.language.is_spoken());
     let legacy = query.is_some_and(|query| query.split('&').any(|pair| pair == "legacy=true"));
     Ok(json(if legacy { hob_wire::voice_ids(spoken) } else { hob_wire::voices(spoken) }))
@@ -57,7 +66,7 @@ pub(crate) async fn health() -> Json {
 
 /// `GET /ready`: 200 once the default speech model would speak at once.
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
-    let target = match app.target(None) {
+    let target = match app.speech_target(None) {
         Ok(target) => target,
         Err(refusal) => return (StatusCode::SERVICE_UNAVAILABLE, refusal).into_response(),
     };
@@ -80,15 +89,33 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Json {
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render(&app.roster))
 }
 
+/// Models by name and then aliases, of those that speak and of those that chat.
 fn entries(app: &App) -> Vec<ModelEntry> {
-    let entry = |id: &str, state| ModelEntry { id: id.to_owned(), state };
-    let targets =
-        app.roster.speech_targets().map(|target| entry(&target.name, target.model.state()));
+    let targets = app.roster.chat_targets().map(|target| chat_entry(&target.name, target));
+    let aliases = app.roster.aliases().filter_map(|(alias, _)| {
+        let target = app.roster.chat(alias).ok()?;
+        Some(chat_entry(alias, &target))
+    });
+    speech_entries(app).into_iter().chain(targets).chain(aliases).collect()
+}
+
+fn speech_entries(app: &App) -> Vec<ModelEntry> {
+    let targets = app.roster.speech_targets().map(|target| speech_entry(&target.name, target));
     let aliases = app.roster.aliases().filter_map(|(alias, _)| {
         let target = app.roster.speech(alias).ok()?;
-        Some(entry(alias, target.model.state()))
+        Some(speech_entry(alias, &target))
     });
     targets.chain(aliases).collect()
+}
+
+fn speech_entry(id: &str, target: &SpeechTarget) -> ModelEntry {
+    let state = target.model.state();
+    ModelEntry { id: id.to_owned(), state, kind: ModelKind::Speech }
+}
+
+fn chat_entry(id: &str, target: &ChatTarget) -> ModelEntry {
+    let kind = ModelKind::of_chat(target.model.card());
+    ModelEntry { id: id.to_owned(), state: target.model.state(), kind }
 }
 
 fn json(body: String) -> Json {

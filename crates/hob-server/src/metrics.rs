@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use hob_core::{ModelState, Roster, SpeechTarget};
+use hob_core::chat::Usage;
+use hob_core::{ChatTarget, ModelState, Roster, SpeechTarget};
 use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
     with_local_recorder,
@@ -17,13 +18,23 @@ const SOUND: &str = "hob_speech_audio_ms_total";
 const IN_FLIGHT: &str = "hob_speech_in_flight";
 const IN_FLIGHT_MAX: &str = "hob_speech_in_flight_max";
 const BACKLOG: &str = "hob_speech_backlog_seconds";
+const TTFT: &str = "hob_chat_ttft_seconds";
+const CHAT_ANSWERS: &str = "hob_chat_answers_total";
+const CHAT_TOKENS: &str = "hob_chat_tokens_total";
+const CHAT_IN_FLIGHT: &str = "hob_chat_in_flight";
+const CHAT_IN_FLIGHT_MAX: &str = "hob_chat_in_flight_max";
+const CHAT_BACKLOG: &str = "hob_chat_backlog_tokens";
 const STATE: &str = "hob_model_state";
+
+/// From a cached prompt to a long one on a small machine, and a cold start.
+const TTFT_BUCKETS_S: [f64; 13] =
+    [0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
 
 /// From a good machine's warm start to a bad one's cold start.
 const TTFA_BUCKETS_S: [f64; 12] =
     [0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0];
 
-/// How a spoken answer ended, once it had begun.
+/// How an answer ended, once it had begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Complete,
@@ -48,6 +59,8 @@ impl Metrics {
     pub(crate) fn new() -> Metrics {
         let builder = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Full(TTFA.to_owned()), &TTFA_BUCKETS_S)
+            .expect("there are buckets")
+            .set_buckets_for_metric(Matcher::Full(TTFT.to_owned()), &TTFT_BUCKETS_S)
             .expect("there are buckets");
         let recorder = builder.build_recorder();
         with_local_recorder(&recorder, describe);
@@ -75,9 +88,36 @@ impl Metrics {
         });
     }
 
+    /// The first event of a chat answer is in hand.
+    pub(crate) fn first_token(&self, model: &str, ttft: Duration) {
+        let labels = [("model", model.to_owned())];
+        with_local_recorder(&self.0, || histogram!(TTFT, &labels).record(ttft));
+    }
+
+    pub(crate) fn chat_answer(&self, model: &str, outcome: Outcome, usage: &Usage) {
+        let ended = [("model", model.to_owned()), ("outcome", outcome.name().to_owned())];
+        with_local_recorder(&self.0, || counter!(CHAT_ANSWERS, &ended).increment(1));
+        self.tokens(model, "prompt", usage.prompt_tokens);
+        self.tokens(model, "cached", usage.cached_tokens);
+        self.tokens(model, "completion", usage.completion_tokens);
+        self.tokens(model, "reasoning", usage.reasoning_tokens);
+    }
+
+    pub(crate) fn embedded(&self, model: &str, tokens: u32) {
+        self.tokens(model, "embedded", tokens);
+    }
+
+    fn tokens(&self, model: &str, kind: &'static str, tokens: u32) {
+        let labels = [("model", model.to_owned()), ("kind", kind.to_owned())];
+        with_local_recorder(&self.0, || counter!(CHAT_TOKENS, &labels).increment(tokens.into()));
+    }
+
     /// Everything counted so far, and what the models are doing now.
     pub(crate) fn render(&self, roster: &Roster) -> String {
-        with_local_recorder(&self.0, || roster.speech_targets().for_each(|target| observe(target)));
+        with_local_recorder(&self.0, || {
+            roster.speech_targets().for_each(|target| observe_speech(target));
+            roster.chat_targets().for_each(|target| observe_chat(target));
+        });
         self.0.handle().render()
     }
 
@@ -87,18 +127,29 @@ impl Metrics {
     }
 }
 
-fn observe(target: &SpeechTarget) {
+fn observe_speech(target: &SpeechTarget) {
     let model = [("model", target.name.clone())];
     gauge!(IN_FLIGHT, &model).set(target.admission.in_flight() as f64);
     gauge!(IN_FLIGHT_MAX, &model).set(target.admission.requests_max() as f64);
     gauge!(BACKLOG, &model).set(target.admission.backlog_s());
-    let now = target.model.state();
+    observe_state(&target.name, &target.model.state());
+}
+
+fn observe_chat(target: &ChatTarget) {
+    let model = [("model", target.name.clone())];
+    gauge!(CHAT_IN_FLIGHT, &model).set(target.admission.in_flight() as f64);
+    gauge!(CHAT_IN_FLIGHT_MAX, &model).set(target.admission.requests_max() as f64);
+    gauge!(CHAT_BACKLOG, &model).set(target.admission.backlog_s());
+    observe_state(&target.name, &target.model.state());
+}
+
+fn observe_state(model: &str, now: &ModelState) {
     let down = ModelState::Down { reason: String::new() };
     let loading = ModelState::Loading { ready_in: Duration::ZERO };
     for state in [ModelState::Cold, loading, ModelState::Ready, down] {
         let name = hob_wire::state_name(&state);
-        let is_now = f64::from(u8::from(name == hob_wire::state_name(&now)));
-        let labels = [model[0].clone(), ("state", name.to_owned())];
+        let is_now = f64::from(u8::from(name == hob_wire::state_name(now)));
+        let labels = [("model", model.to_owned()), ("state", name.to_owned())];
         gauge!(STATE, &labels).set(is_now);
     }
 }
@@ -111,5 +162,11 @@ fn describe() {
     describe_gauge!(IN_FLIGHT, "Speech requests admitted and not yet answered.");
     describe_gauge!(IN_FLIGHT_MAX, "Speech requests that are admitted at once.");
     describe_gauge!(BACKLOG, Unit::Seconds, "Sound still owed to those in flight.");
+    describe_histogram!(TTFT, Unit::Seconds, "From a request's headers to its first token.");
+    describe_counter!(CHAT_ANSWERS, "Chat answers that began, by how they ended.");
+    describe_counter!(CHAT_TOKENS, "Tokens of complete answers and of embeddings, by kind.");
+    describe_gauge!(CHAT_IN_FLIGHT, "Chat requests admitted and not yet answered.");
+    describe_gauge!(CHAT_IN_FLIGHT_MAX, "Chat requests that are admitted at once.");
+    describe_gauge!(CHAT_BACKLOG, "Tokens still owed to those in flight.");
     describe_gauge!(STATE, "1 for the state that the model is in.");
 }

@@ -12,6 +12,8 @@ use subtle::ConstantTimeEq;
 pub struct ServerOptions {
     /// The speech model for requests that name none, or one of OpenAI's; `None`: the roster's first.
     pub default_speech: Option<String>,
+    /// The chat model for requests that name none; `None`: the roster's first.
+    pub default_chat: Option<String>,
     /// Asked of every request but the lists, health, ready and the page.
     pub api_key: Option<ApiKey>,
     /// Names other than loopback under which this server may be called; `*` lets every name in.
@@ -25,6 +27,10 @@ pub struct ServerOptions {
     pub read_time_max: Duration,
     /// For a model to make its next piece of sound, the first one included.
     pub sound_time_max: Duration,
+    /// For a chat model to make its next token, loading and the first one included.
+    pub token_time_max: Duration,
+    /// A chat stream that is silent for this long says so, to keep proxies awake.
+    pub keep_alive_every: Duration,
     /// For a client to take any byte of its answer; a paused player is such a client.
     pub stall_time_max: Duration,
     /// For running answers to finish after the stop was asked for.
@@ -35,6 +41,7 @@ impl Default for ServerOptions {
     fn default() -> ServerOptions {
         ServerOptions {
             default_speech: None,
+            default_chat: None,
             api_key: None,
             allowed_hosts: Vec::new(),
             text_chars_max: 100_000,
@@ -42,6 +49,8 @@ impl Default for ServerOptions {
             connections_max: 512,
             read_time_max: Duration::from_secs(30),
             sound_time_max: Duration::from_secs(60),
+            token_time_max: Duration::from_secs(300),
+            keep_alive_every: Duration::from_secs(15),
             stall_time_max: Duration::from_secs(300),
             drain_time_max: Duration::from_secs(5),
         }

@@ -43,7 +43,7 @@ pub(crate) fn format_names() -> [&'static str; 6] {
 
 pub(crate) fn plan(app: &App, wire: WireSpeech) -> Result<Plan, Refusal> {
     let chars = check_text(&wire.input, app.limits.text_chars_max)?;
-    let target = app.target(wire.model.as_deref())?;
+    let target = app.speech_target(wire.model.as_deref())?;
     let voice = voice(&target, wire.voice)?;
     check_language(&target, &voice, wire.language.as_deref())?;
     let sound_s = chars as f64 / CHARS_PER_SECOND / f64::from(wire.speed.rate());

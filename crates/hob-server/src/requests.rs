@@ -1,5 +1,5 @@
 //! Every request from outside: its number, its clock, its line in the log, and the reading of its body.
-//! Never its text: what people have read aloud is theirs.
+//! Never its text: what people have read aloud, or ask, is theirs.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
@@ -26,6 +26,14 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) struct Received {
     pub(crate) id: u64,
     pub(crate) at: Instant,
+}
+
+impl Received {
+    /// What [`observe`] put among a request's extensions.
+    pub(crate) fn of(extensions: &Extensions) -> Received {
+        let received = extensions.get::<Received>().copied();
+        received.unwrap_or_else(|| Received { id: 0, at: Instant::now() })
+    }
 }
 
 /// Numbers, times, counts and logs every request.

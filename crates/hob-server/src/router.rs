@@ -9,14 +9,16 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
-use hob_core::{Roster, SpeechTarget};
+use hob_core::{ChatTarget, Roster, SpeechTarget, UnknownModel};
 use hob_wire::is_default_speech_model;
 
 use crate::failure::Refusal;
 use crate::guard::{Guard, check_key, check_names};
 use crate::metrics::Metrics;
 use crate::requests::observe;
-use crate::{ApiKey, ServerOptions, lists, page, speech};
+use crate::{
+    ApiKey, ServerOptions, chat, completions, embeddings, lists, ollama, page, residence, speech,
+};
 
 /// What every request may know.
 pub(crate) struct App {
@@ -26,6 +28,7 @@ pub(crate) struct App {
     pub(crate) limits: Limits,
     pub(crate) metrics: Arc<Metrics>,
     default_speech: Option<String>,
+    default_chat: Option<String>,
 }
 
 /// How much one request may be.
@@ -35,23 +38,59 @@ pub(crate) struct Limits {
     pub(crate) body_bytes_max: usize,
     pub(crate) read_time_max: Duration,
     pub(crate) sound_time_max: Duration,
+    pub(crate) token_time_max: Duration,
+    pub(crate) keep_alive_every: Duration,
 }
+
+/// What Ollama's clients write after a name when they mean no version of it.
+const ANY_VERSION: &str = ":latest";
 
 impl App {
     /// Where a name leads; none, or one of OpenAI's, to the default speech model.
-    pub(crate) fn target(&self, name: Option<&str>) -> Result<Arc<SpeechTarget>, Refusal> {
-        let Some(name) = name else { return self.default_target() };
+    pub(crate) fn speech_target(&self, name: Option<&str>) -> Result<Arc<SpeechTarget>, Refusal> {
+        let Some(name) = name else { return self.default_speech_target() };
         match self.roster.speech(name) {
             Ok(target) => Ok(target),
-            Err(_) if is_default_speech_model(name) => self.default_target(),
+            Err(_) if is_default_speech_model(name) => self.default_speech_target(),
+            Err(_) if self.named_chat(name).is_ok() => {
+                Err(Refusal::WrongKind { name: name.to_owned(), kind: "chat", wanted: "speech" })
+            }
             Err(unknown) => Err(Refusal::UnknownModel(unknown)),
         }
     }
 
-    fn default_target(&self) -> Result<Arc<SpeechTarget>, Refusal> {
+    /// Where a name leads, with or without `:latest`; none to the default chat model. No other
+    /// name is led anywhere: who asks for a model should not be answered by another.
+    pub(crate) fn chat_target(&self, name: Option<&str>) -> Result<Arc<ChatTarget>, Refusal> {
+        let Some(name) = name else { return self.default_chat_target() };
+        match self.named_chat(name) {
+            Ok(target) => Ok(target),
+            Err(_) if self.roster.speech(name).is_ok() => {
+                Err(Refusal::WrongKind { name: name.to_owned(), kind: "speech", wanted: "chat" })
+            }
+            Err(unknown) => Err(Refusal::UnknownModel(unknown)),
+        }
+    }
+
+    fn named_chat(&self, name: &str) -> Result<Arc<ChatTarget>, UnknownModel> {
+        let found = self.roster.chat(name);
+        match name.strip_suffix(ANY_VERSION) {
+            Some(bare) => found.or_else(|unknown| self.roster.chat(bare).map_err(|_| unknown)),
+            None => found,
+        }
+    }
+
+    fn default_speech_target(&self) -> Result<Arc<SpeechTarget>, Refusal> {
         match &self.default_speech {
             Some(name) => self.roster.speech(name).map_err(Refusal::UnknownModel),
             None => self.roster.speech_targets().next().cloned().ok_or(Refusal::NoSpeechModel),
+        }
+    }
+
+    fn default_chat_target(&self) -> Result<Arc<ChatTarget>, Refusal> {
+        match &self.default_chat {
+            Some(name) => self.roster.chat(name).map_err(Refusal::UnknownModel),
+            None => self.roster.chat_targets().next().cloned().ok_or(Refusal::NoChatModel),
         }
     }
 }
@@ -76,15 +115,19 @@ pub(crate) fn router_with(
             body_bytes_max: options.body_bytes_max,
             read_time_max: options.read_time_max,
             sound_time_max: options.sound_time_max,
+            token_time_max: options.token_time_max,
+            keep_alive_every: options.keep_alive_every,
         },
         metrics,
         default_speech: options.default_speech.clone(),
+        default_chat: options.default_chat.clone(),
     });
     let api = open_routes().merge(keyed_routes(&app));
     Router::new()
         .merge(api.clone())
         .nest("/v1", api)
-        .route("/", get(page::index))
+        .merge(ollama::routes(&app))
+        .merge(residence::routes(&app))
         .fallback(page::asset)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(Arc::clone(&app), check_names))
@@ -103,9 +146,17 @@ fn open_routes() -> Router<Arc<App>> {
 }
 
 fn keyed_routes(app: &Arc<App>) -> Router<Arc<App>> {
+    let model = if app.roster.answers_unknown() {
+        get(lists::model).delete(lists::delete_model)
+    } else {
+        get(lists::model)
+    };
     Router::new()
-        .route("/models/{*id}", get(lists::model))
+        .route("/models/{*id}", model)
         .route("/audio/speech", post(speech::speak))
+        .route("/chat/completions", post(chat::complete))
+        .route("/completions", post(completions::complete))
+        .route("/embeddings", post(embeddings::embeddings))
         .route("/metrics", get(lists::metrics))
         .route_layer(from_fn_with_state(Arc::clone(app), check_key))
 }

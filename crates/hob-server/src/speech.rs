@@ -3,12 +3,11 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::future::ready;
@@ -18,23 +17,19 @@ use hob_wire::{Delivery, SpeechUsage, error_event, parse_speech, speech_delta, s
 
 use crate::answer::{Account, Encoded, Sound};
 use crate::failure::Refusal;
+use crate::headers::{
+    EVENTS, TARGET, TTFA_MS, VOICE, answer_headers, insert_ignored, insert_text, whole_ms,
+};
 use crate::plan::{AnswerShape, Plan, format_names, plan};
 use crate::requests::{Received, read_json};
 use crate::router::App;
-
-const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-const TTFA_MS: HeaderName = HeaderName::from_static("x-hob-ttfa-ms");
-const VOICE: HeaderName = HeaderName::from_static("x-hob-voice");
-const TARGET: HeaderName = HeaderName::from_static("x-hob-target");
-const IGNORED: HeaderName = HeaderName::from_static("x-hob-ignored");
 
 pub(crate) async fn speak(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
-    let received = parts.extensions.get::<Received>().copied();
-    let received = received.unwrap_or_else(|| Received { id: 0, at: Instant::now() });
+    let received = Received::of(&parts.extensions);
     let body = read_json(&parts.headers, body, &app.limits).await?;
     let plan = plan(&app, parse_speech(&body, &format_names())?)?;
     drop(body);
@@ -106,30 +101,12 @@ fn events(
 }
 
 fn headers(target: &str, answer: &AnswerShape) -> HeaderMap {
-    let content_type = match answer.delivery {
-        Delivery::Events => "text/event-stream; charset=utf-8",
+    let mut headers = answer_headers(match answer.delivery {
+        Delivery::Events => EVENTS,
         Delivery::Stream | Delivery::Whole => answer.format.content_type(),
-    };
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    });
     insert_text(&mut headers, VOICE, &answer.voice);
     insert_text(&mut headers, TARGET, target);
-    if !answer.ignored.is_empty() {
-        insert_text(&mut headers, IGNORED, &hob_wire::ignored_header(&answer.ignored));
-    }
+    insert_ignored(&mut headers, &answer.ignored);
     headers
-}
-
-/// A name that no header can hold is left out; it is there for people to read.
-fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: &str) {
-    if let Ok(value) = HeaderValue::try_from(text) {
-        headers.insert(name, value);
-    }
-}
-
-fn whole_ms(time: Duration) -> HeaderValue {
-    HeaderValue::from(time.as_millis() as u64)
 }

@@ -22,6 +22,9 @@ pub enum WireError {
     NameTooLong { field: &'static str, chars: usize, chars_max: usize },
     #[error("'{field}' {reason}")]
     Invalid { field: &'static str, reason: String },
+    /// Something is wrong with one element of a list.
+    #[error("{field}[{index}]: {error}")]
+    Element { field: &'static str, index: usize, error: Box<WireError> },
 }
 
 impl WireError {
@@ -35,8 +38,14 @@ impl WireError {
             | WireError::WrongType { field, .. }
             | WireError::NotOneOf { field, .. }
             | WireError::NameTooLong { field, .. }
-            | WireError::Invalid { field, .. } => Some(field),
+            | WireError::Invalid { field, .. }
+            | WireError::Element { field, .. } => Some(field),
         }
+    }
+
+    /// The same of the element at `index` of the list `field`.
+    pub(crate) fn within(self, field: &'static str, index: usize) -> WireError {
+        WireError::Element { field, index, error: Box::new(self) }
     }
 }
 

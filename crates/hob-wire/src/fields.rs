@@ -21,6 +21,27 @@ impl Fields {
         }
     }
 
+    /// An element of a list, or a member, that must be an object.
+    pub(crate) fn of(field: &'static str, value: Value) -> Result<Fields, WireError> {
+        match value {
+            Value::Object(fields) => Ok(Fields(fields)),
+            other => Err(wrong_type(field, "an object", &other)),
+        }
+    }
+
+    /// A member that is an object itself.
+    pub(crate) fn object(&mut self, field: &'static str) -> Result<Option<Fields>, WireError> {
+        self.take(field).map(|value| Fields::of(field, value)).transpose()
+    }
+
+    pub(crate) fn list(&mut self, field: &'static str) -> Result<Option<Vec<Value>>, WireError> {
+        match self.take(field) {
+            None => Ok(None),
+            Some(Value::Array(values)) => Ok(Some(values)),
+            Some(other) => Err(wrong_type(field, "a list", &other)),
+        }
+    }
+
     /// A text of any length.
     pub(crate) fn text(&mut self, field: &'static str) -> Result<Option<String>, WireError> {
         match self.take(field) {
@@ -57,6 +78,20 @@ impl Fields {
         }
     }
 
+    /// Clients in untyped languages write whole numbers as `1.0` too.
+    pub(crate) fn whole_number(&mut self, field: &'static str) -> Result<Option<i64>, WireError> {
+        const WANTED: &str = "a whole number";
+        let Some(value) = self.take(field) else { return Ok(None) };
+        let fraction = value.as_f64().filter(|number| number.fract() == 0.0);
+        match value.as_i64().or(fraction.map(|number| number as i64)) {
+            Some(number) => Ok(Some(number)),
+            None if value.is_number() => {
+                Err(WireError::WrongType { field, wanted: WANTED, got: "a fraction" })
+            }
+            None => Err(wrong_type(field, WANTED, &value)),
+        }
+    }
+
     pub(crate) fn flag(&mut self, field: &'static str) -> Result<Option<bool>, WireError> {
         match self.take(field) {
             None => Ok(None),
@@ -81,11 +116,13 @@ impl Fields {
     /// The names of what was sent and not taken, in the order of the alphabet.
     pub(crate) fn into_unknown(self) -> Vec<String> {
         let sent = self.0.into_iter().filter(|(_, value)| !value.is_null());
-        sent.map(|(name, _)| name).collect()
+        let mut names: Vec<String> = sent.map(|(name, _)| name).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Clients write `null` for what they leave out.
-    fn take(&mut self, field: &str) -> Option<Value> {
+    pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
         self.0.remove(field).filter(|value| !value.is_null())
     }
 }
@@ -112,7 +149,7 @@ fn malformed(error: &serde_json::Error) -> WireError {
     WireError::Malformed { detail, line, column }
 }
 
-fn wrong_type(field: &'static str, wanted: &'static str, got: &Value) -> WireError {
+pub(crate) fn wrong_type(field: &'static str, wanted: &'static str, got: &Value) -> WireError {
     WireError::WrongType { field, wanted, got: kind_of(got) }
 }
 

@@ -1,17 +1,39 @@
 //! The outside world's JSON: what OpenAI's clients send becomes types, and answers become what they read.
-//! The only room that says "OpenAI". No sockets and no status codes: those are `hob-server`'s.
+//! The only room that says "OpenAI" and "Ollama". No sockets and no status codes: those are `hob-server`'s.
 
+mod chat;
+mod completions;
+mod embeddings;
 mod error;
 mod fields;
+mod keep_alive;
 mod lists;
 mod names;
+mod ollama;
+mod residence;
 mod speech;
 mod sse;
 
+pub use chat::{
+    AnswerHead, CallShape, ChatAnswer, ChatChunks, ChatDelivery, UsageChunk, WireChat, parse_chat,
+};
+pub use completions::{CompletionAnswer, CompletionChunks, Echo, WireCompletion, parse_completion};
+pub use embeddings::{VectorEncoding, WireEmbeddings, embeddings, parse_embeddings};
 pub use error::{ErrorBody, ErrorKind, WireError};
 pub use lists::{
-    ModelEntry, audio_models, model, models, readiness, state_name, voice_ids, voices,
+    ModelEntry, ModelKind, audio_models, deleted_model, model, models, readiness, state_name,
+    voice_ids, voices,
 };
 pub use names::{is_default_speech_model, language_agrees, local_voice};
+pub use ollama::{
+    OllamaAnswer, OllamaDelivery, OllamaEmbed, OllamaModel, OllamaNamed, OllamaRequest,
+    OllamaResident, OllamaShape, OllamaWish, ollama_embedding, ollama_embeddings, ollama_error,
+    ollama_loaded, ollama_ps, ollama_show, ollama_success, ollama_tags, ollama_unloaded,
+    ollama_version, parse_ollama_chat, parse_ollama_embed, parse_ollama_embeddings,
+    parse_ollama_generate, parse_ollama_named, tagged,
+};
+pub use residence::{
+    ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents,
+};
 pub use speech::{Delivery, WireSpeech, ignored_header, parse_speech};
-pub use sse::{SpeechUsage, error_event, speech_delta, speech_done};
+pub use sse::{SpeechUsage, chat_failed, error_event, speech_delta, speech_done};

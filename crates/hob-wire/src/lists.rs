@@ -1,7 +1,7 @@
 //! The lists that clients fill their menus from: models, audio models, voices.
 //! `name` is always there: Open WebUI falls back to six voices of its own when one lacks it.
 
-use hob_core::{Gender, ModelState, Voice};
+use hob_core::{ChatCard, Gender, ModelState, Voice};
 use serde::Serialize;
 
 use crate::error::json;
@@ -17,6 +17,55 @@ pub struct ModelEntry {
     /// A name or an alias.
     pub id: String,
     pub state: ModelState,
+    pub kind: ModelKind,
+}
+
+/// What a model is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelKind {
+    Speech,
+    Chat {
+        context_tokens: u32,
+        /// Words of hob's own, for readers that want to know before they ask.
+        capabilities: Vec<&'static str>,
+    },
+}
+
+impl ModelKind {
+    pub fn of_chat(card: &ChatCard) -> ModelKind {
+        let capabilities = [
+            ("chat", card.template.is_some()),
+            ("completion", true),
+            ("embedding", true),
+            ("tools", card.calls_tools),
+            ("thinking", card.thinks),
+            ("insert", card.fills_in),
+        ];
+        let able = capabilities.into_iter().filter(|(_, able)| *able);
+        ModelKind::Chat {
+            context_tokens: card.context_tokens,
+            capabilities: able.map(|(name, _)| name).collect(),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            ModelKind::Speech => "speech",
+            ModelKind::Chat { .. } => "chat",
+        }
+    }
+}
+
+/// The answer to a model's deletion.
+pub fn deleted_model(id: &str) -> String {
+    json(&Deleted { id, object: "model", deleted: true })
+}
+
+#[derive(Serialize)]
+struct Deleted<'a> {
+    id: &'a str,
+    object: &'static str,
+    deleted: bool,
 }
 
 #[derive(Serialize)]
@@ -31,14 +80,16 @@ struct Model<'a> {
     object: &'static str,
     created: u64,
     owned_by: &'static str,
-    hob: Hob,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_length: Option<u32>,
+    hob: Hob<'a>,
 }
 
 #[derive(Serialize)]
-struct Hob {
+struct Hob<'a> {
     kind: &'static str,
     state: &'static str,
-    capabilities: [&'static str; 1],
+    capabilities: &'a [&'static str],
 }
 
 #[derive(Serialize)]
@@ -139,12 +190,17 @@ pub fn state_name(state: &ModelState) -> &'static str {
 }
 
 fn wire_model(entry: &ModelEntry) -> Model<'_> {
+    let (context_length, capabilities): (_, &[&'static str]) = match &entry.kind {
+        ModelKind::Speech => (None, &["speech"]),
+        ModelKind::Chat { context_tokens, capabilities } => (Some(*context_tokens), capabilities),
+    };
     Model {
         id: &entry.id,
         object: "model",
         created: CREATED,
         owned_by: "hob",
-        hob: Hob { kind: "speech", state: state_name(&entry.state), capabilities: ["speech"] },
+        context_length,
+        hob: Hob { kind: entry.kind.name(), state: state_name(&entry.state), capabilities },
     }
 }
 
@@ -171,10 +227,15 @@ mod tests {
     #[test]
     fn lists_are_as_clients_read_them() {
         let entries = [
-            ModelEntry { id: "kokoro".to_owned(), state: ModelState::Ready },
+            ModelEntry {
+                id: "kokoro".to_owned(),
+                state: ModelState::Ready,
+                kind: ModelKind::Speech,
+            },
             ModelEntry {
                 id: "narrator".to_owned(),
                 state: ModelState::Loading { ready_in: Duration::from_secs(1) },
+                kind: ModelKind::Speech,
             },
         ];
         let heart = Voice {
@@ -205,6 +266,27 @@ mod tests {
         {"status":"cold","model":"kokoro","ready_in_s":null,"error":{"message":"the model is not in memory yet","type":"server_error","param":null,"code":"model_not_ready"}}
         {"status":"loading","model":"kokoro","ready_in_s":1.0,"error":{"message":"the model is loading, for about 1.0 s","type":"server_error","param":null,"code":"model_not_ready"}}
         {"status":"down","model":"kokoro","ready_in_s":null,"error":{"message":"the model does not start: no such file","type":"server_error","param":null,"code":"model_not_ready"}}
+        "#);
+    }
+
+    #[test]
+    fn chat_models_say_what_they_can_and_how_much_they_hold() {
+        let base = ChatCard { context_tokens: 2048, ..ChatCard::default() };
+        let able = ChatCard {
+            template: Some(String::new()),
+            calls_tools: true,
+            thinks: true,
+            fills_in: true,
+            ..base.clone()
+        };
+        let entry = |card| ModelEntry {
+            id: "smol".to_owned(),
+            state: ModelState::Cold,
+            kind: ModelKind::of_chat(card),
+        };
+        insta::assert_snapshot!([model(&entry(&base)), model(&entry(&able))].join("\n"), @r#"
+        {"id":"smol","object":"model","created":1793491200,"owned_by":"hob","context_length":2048,"hob":{"kind":"chat","state":"cold","capabilities":["completion","embedding"]}}
+        {"id":"smol","object":"model","created":1793491200,"owned_by":"hob","context_length":2048,"hob":{"kind":"chat","state":"cold","capabilities":["chat","completion","embedding","tools","thinking","insert"]}}
         "#);
     }
 

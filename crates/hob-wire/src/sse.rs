@@ -1,5 +1,5 @@
-//! Server-sent events of a spoken answer: pieces of one file, then what it took.
-//! No `[DONE]` at the end: OpenAI's speech stream has none, and readers of it expect none.
+//! Server-sent events: of a spoken answer, pieces of one file, then what it took.
+//! No `[DONE]` there at the end: OpenAI's speech stream has none, and readers of it expect none.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -47,7 +47,13 @@ pub fn speech_done(usage: SpeechUsage) -> String {
     event(&json(&Done { r#type: "speech.audio.done", usage }))
 }
 
-/// The last event of an answer that broke off.
+/// The last event of a chat answer that broke off. It has no `choices`: Open WebUI shows an error only
+/// where there are none.
+pub fn chat_failed(error: &ErrorBody) -> String {
+    event(&error.to_json())
+}
+
+/// The last event of a spoken answer that broke off.
 pub fn error_event(error: &ErrorBody) -> String {
     #[derive(Serialize)]
     struct Failed<'a> {
@@ -57,7 +63,7 @@ pub fn error_event(error: &ErrorBody) -> String {
     event(&json(&Failed { r#type: "error", error }))
 }
 
-fn event(data: &str) -> String {
+pub(crate) fn event(data: &str) -> String {
     format!("data: {data}\n\n")
 }
 
@@ -76,7 +82,7 @@ mod tests {
             code: None,
         };
         insta::assert_snapshot!(
-            [speech_delta(b"sound"), speech_delta(b""), speech_done(usage), error_event(&error)].concat(),
+            [speech_delta(b"sound"), speech_delta(b""), speech_done(usage), error_event(&error), chat_failed(&error)].concat(),
             @r#"
             data: {"type":"speech.audio.delta","audio":"c291bmQ="}
 
@@ -85,6 +91,8 @@ mod tests {
             data: {"type":"speech.audio.done","usage":{"input_tokens":12,"output_tokens":30,"total_tokens":42}}
 
             data: {"type":"error","error":{"message":"line\nbreak","type":"server_error","param":null,"code":null}}
+
+            data: {"error":{"message":"line\nbreak","type":"server_error","param":null,"code":null}}
             "#
         );
     }

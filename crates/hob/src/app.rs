@@ -8,7 +8,7 @@ use crate::config::Written;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::programs;
-use crate::settings::{Environment, Espeak, Overrides, Settings};
+use crate::settings::{Environment, Espeak, ModelChoice, Overrides, Settings};
 
 #[derive(Debug)]
 pub(crate) struct App<'a> {
@@ -31,6 +31,17 @@ impl<'a> App<'a> {
         let flags = Overrides { home: globals.home.clone(), ..flags };
         let settings = Settings::resolve(&flags, &environment, &written)?;
         Ok(App { environment, written, settings, printer })
+    }
+}
+
+impl<'a> App<'a> {
+    /// The same, as if another chat model had been typed.
+    pub(crate) fn with_chat_model(&self, model: &str) -> App<'a> {
+        let folders = &self.environment.folders;
+        let mut settings = self.settings.clone();
+        settings.chat.model = ModelChoice::new(model, |path| folders.working.join(path));
+        let (environment, written) = (self.environment.clone(), self.written.clone());
+        App { environment, written, settings, printer: self.printer }
     }
 }
 

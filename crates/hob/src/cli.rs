@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
-use crate::commands::{config, docs, doctor, models, pull, say, serve, worker};
+use crate::commands::{
+    chat, config, docs, doctor, load, models, ps, pull, say, serve, unload, worker,
+};
 use crate::failure::{Exit, Outcome};
 use crate::logging;
 use crate::printer::{Printer, Volume};
@@ -26,6 +28,7 @@ pub(crate) struct Cli {
 const AFTER_HELP: &str = "\
 First steps:
   hob pull                     fetch the default models
+  hob chat \"Tell me a story.\"  talk to one
   hob say \"Good evening.\"      hear one
   hob serve                    a page, and an address for every OpenAI client
   hob doctor                   what is installed, and whether it works
@@ -58,9 +61,13 @@ pub(crate) struct Globals {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Serve(serve::ServeArgs),
+    Chat(chat::ChatArgs),
     Say(say::SayArgs),
     Pull(pull::PullArgs),
     Models(models::ModelsArgs),
+    Ps(ps::PsArgs),
+    Load(load::LoadArgs),
+    Unload(unload::UnloadArgs),
     Doctor(doctor::DoctorArgs),
     Config(config::ConfigArgs),
     #[command(hide = true)]
@@ -103,9 +110,13 @@ fn dispatch(cli: Cli, printer: &Printer) -> Outcome<Exit> {
     let globals = &cli.globals;
     match cli.verb {
         Verb::Serve(args) => serve::run(&args, globals, printer),
+        Verb::Chat(args) => chat::run(&args, globals, printer),
         Verb::Say(args) => say::run(&args, globals, printer),
         Verb::Pull(args) => pull::run(&args, globals, printer),
         Verb::Models(args) => models::run(&args, globals, printer),
+        Verb::Ps(args) => ps::run(&args, globals, printer),
+        Verb::Load(args) => load::run(&args, globals, printer),
+        Verb::Unload(args) => unload::run(&args, globals, printer),
         Verb::Doctor(args) => doctor::run(&args, globals, printer),
         Verb::Config(args) => config::run(&args, globals, printer),
         Verb::Worker(args) => worker::run(&args),

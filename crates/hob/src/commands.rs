@@ -1,13 +1,17 @@
 //! One file per verb: its arguments, whose comments are its help, and its run.
 //! What is shared by verbs is not here but has a noun's name one level up.
 
+pub(crate) mod chat;
 pub(crate) mod config;
 pub(crate) mod docs;
 pub(crate) mod doctor;
+pub(crate) mod load;
 pub(crate) mod models;
+pub(crate) mod ps;
 pub(crate) mod pull;
 pub(crate) mod say;
 pub(crate) mod serve;
+pub(crate) mod unload;
 pub(crate) mod worker;
 
 /// Every progress bar's template, so that a test can see that each parses.

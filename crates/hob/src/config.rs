@@ -2,6 +2,8 @@
 //! The comments here are the reference page and the JSON schema; what is left out is settled in
 //! `settings`.
 
+mod chat;
+mod expected;
 mod keys;
 mod place;
 
@@ -11,6 +13,7 @@ use std::path::{Path, PathBuf};
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use chat::{ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt};
 pub(crate) use keys::{Key, known_keys};
 
 use crate::failure::{Failure, Outcome};
@@ -31,6 +34,10 @@ pub(crate) struct ConfigFile {
     pub(crate) server: ServerSection,
     /// How hob speaks.
     pub(crate) speech: SpeechSection,
+    /// How hob chats.
+    pub(crate) chat: ChatSection,
+    /// For tests of programs that talk to hob.
+    pub(crate) dev: DevSection,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -124,7 +131,8 @@ fn parse(text: &str, path: &Path) -> Outcome<ConfigFile> {
     keys::refuse_unknown(text, path)?;
     toml::from_str(text).map_err(|error| {
         let place = place::of(text, path, error.span());
-        Failure::usage(format!("{place}: {}", error.message().replace('\n', "; ")))
+        let message = expected::for_people(&error.message().replace('\n', "; "));
+        Failure::usage(format!("{place}: {message}"))
             .hint("`hob config schema` and docs/reference/config.md say what each key takes")
     })
 }
@@ -141,7 +149,11 @@ mod tests {
     fn every_key_can_be_written_and_read_back() {
         let text = "home = \"models\"\n[server]\nlisten = \"9000\"\nallow_remote = true\n\
             api_key_file = \"key\"\nallowed_hosts = [\"nas\"]\ntext_chars_max = 5\n\
-            requests_max = 2\n[speech]\ndefault_voice = \"bm_fable\"\nthreads = 2\nespeak = \"\"\n";
+            requests_max = 2\n[speech]\ndefault_voice = \"bm_fable\"\nthreads = 2\nespeak = \"\"\n\
+            [chat]\nmodel = \"a.gguf\"\ncontext_tokens = 4096\nkv_type = \"q8_0\"\nthreads = 2\n\
+            parallel = 2\nbatch_tokens = 64\ngpu_layers = 9\nkeep_alive = \"5m\"\n\
+            load = \"first_request\"\nthinking_tokens_max = 100\nrequests_max = 3\n\
+            [dev]\nconformance = true\n";
         let config = parse(text, Path::new("hob.toml")).expect("a good file");
         assert_eq!(config.server.listen, Some(Listen(([127, 0, 0, 1], 9000).into())));
         let written = toml::to_string(&config).expect("TOML");
@@ -158,7 +170,15 @@ mod tests {
             ("[server]\nlisten = \"x\"\n", "hob.toml:2:10: 'x' is not an address"),
             ("[server]\nrequests_max = 0\n", "hob.toml:2:16: invalid value: integer `0`"),
             ("[server]\n\ntext_chars_max = -1", "hob.toml:3:18: invalid value"),
-            ("[speech]\nthreads = 70000\n", "hob.toml:2:11: invalid value"),
+            (
+                "[speech]\nthreads = -1\n",
+                "hob.toml:2:11: invalid value: integer `-1`, expected a number from 0 to 65535",
+            ),
+            (
+                "[chat]\nkv_type = \"q5\"\n",
+                "hob.toml:2:11: 'q5' is no type of a KV cache; known are f16",
+            ),
+            ("[chat]\nkeep_alive = \"soon\"\n", "hob.toml:2:14: 'soon' is not a time; write 30s"),
             ("[speech\n", "hob.toml:1:8: "),
             ("server = 3\n", "hob.toml:1:10: invalid type: integer `3`"),
         ];

@@ -127,6 +127,14 @@ impl From<ModelError> for Failure {
                 Exit::Usage,
                 Some("raise server.text_chars_max there, or run `hob say` without --server"),
             ),
+            ModelError::TooLong { .. } => (
+                Exit::Usage,
+                Some("leave something out, or allow more: --context, chat.context_tokens"),
+            ),
+            ModelError::NoTemplate => (Exit::Usage, Some("choose another model with --model")),
+            ModelError::OutOfMemory { .. } => {
+                (Exit::Engine, Some("chat.context_tokens, chat.kv_type and chat.model decide"))
+            }
             ModelError::EmptyText
             | ModelError::MissingField { .. }
             | ModelError::InvalidField { .. } => (Exit::Usage, None),
@@ -177,6 +185,9 @@ mod tests {
         let rows = [
             (ModelError::EmptyText, Exit::Usage),
             (ModelError::UnknownVoice { voice: "x".into(), near: Vec::new() }, Exit::Usage),
+            (ModelError::TooLong { needed: 9000, available: 8192 }, Exit::Usage),
+            (ModelError::NoTemplate, Exit::Usage),
+            (ModelError::OutOfMemory { needed_bytes: 2, available_bytes: 1 }, Exit::Engine),
             (ModelError::Busy { retry_after }, Exit::Server),
             (ModelError::Loading { retry_after }, Exit::Server),
             (ModelError::NotBuilt { engine: "speech" }, Exit::Engine),

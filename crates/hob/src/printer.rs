@@ -1,8 +1,9 @@
 //! What people and programs see: data on stdout, everything else on stderr.
 //! Colours are dropped by anstream when the stream is no terminal or `NO_COLOR` is set.
 
+use std::borrow::Cow;
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
@@ -10,6 +11,7 @@ use comfy_table::Table;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::failure::{Failure, Outcome};
+use crate::sink::Reader;
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
@@ -46,11 +48,36 @@ impl Printer {
         }
     }
 
+    /// A piece of an answer, at once and without a line's end.
+    pub(crate) fn piece(&self, text: &str) -> Outcome<Reader> {
+        let mut stdout = io::stdout().lock();
+        let text = if stdout.is_terminal() { harmless(text) } else { Cow::Borrowed(text) };
+        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+            Ok(()) => Ok(Reader::There),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
+            Err(error) => Err(Failure::io("stdout cannot be written", &error)),
+        }
+    }
+
+    /// A piece of what stands beside an answer, for the person who waits.
+    pub(crate) fn aside(&self, text: &str) {
+        if self.volume == Volume::Normal {
+            let text = harmless(text);
+            // When stderr is closed there is nobody to tell.
+            let _nobody_reads = write!(anstream::stderr(), "{FAINT}{text}{FAINT:#}");
+        }
+    }
+
     /// One line for the person who waits.
     pub(crate) fn note(&self, text: impl Display) {
         if self.volume == Volume::Normal {
             stderr_line(text);
         }
+    }
+
+    /// A note that nobody needs to read.
+    pub(crate) fn faint(&self, text: impl Display) {
+        self.note(format_args!("{FAINT}{text}{FAINT:#}"));
     }
 
     pub(crate) fn failure(&self, failure: &Failure) {
@@ -89,6 +116,17 @@ impl Printer {
     }
 }
 
+/// What a model writes must not move the cursor or change the terminal: nobody knows where it read
+/// its control sequences.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let harms = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if text.contains(harms) {
+        Cow::Owned(text.replace(harms, "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
 /// A template that does not parse is a slip in this program; the bar is then merely plain.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -116,5 +154,11 @@ mod tests {
         for template in crate::commands::TEMPLATES {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
+    }
+
+    #[test]
+    fn a_terminal_gets_no_control_sequences_from_a_model() {
+        assert_eq!(harmless("a\n\tb é"), "a\n\tb é");
+        assert_eq!(harmless("\u{1b}[2Jx\r\u{9b}"), "\u{fffd}[2Jx\u{fffd}\u{fffd}");
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn cli_markdown() -> String {
 pub(crate) fn config_markdown() -> Outcome<String> {
     let mut page = format!("# Configuration\n\n{MADE}\n\n{CONFIG_PREFACE}");
     let defaults = defaults()?;
-    for table in ["", "server", "speech"] {
+    for table in ["", "server", "speech", "chat", "dev"] {
         let title =
             if table.is_empty() { "Outside any table".to_owned() } else { format!("`[{table}]`") };
         let head = "| key | takes | default | meaning |\n|---|---|---|---|\n";
@@ -82,8 +82,7 @@ fn row(page: &mut String, cells: &[&str]) {
 }
 
 fn in_table(key: &Key, table: &str) -> bool {
-    let parent = key.path.rsplit_once('.').map_or("", |(parent, _)| parent);
-    parent == table && key.kind != "table"
+    key.table() == table && key.kind != "table"
 }
 
 /// As they are settled for a user with no flags, no environment and no file.
@@ -112,7 +111,19 @@ mod tests {
     #[test]
     fn every_visible_verb_and_no_hidden_one_is_described() {
         let page = cli_markdown();
-        for verb in ["serve", "say", "pull", "models", "models rm", "doctor", "config check"] {
+        for verb in [
+            "serve",
+            "chat",
+            "say",
+            "pull",
+            "models",
+            "models rm",
+            "ps",
+            "load",
+            "unload",
+            "doctor",
+            "config check",
+        ] {
             assert!(page.contains(&format!("\n## hob {verb}\n")), "{verb}");
         }
         assert!(!page.contains("hob worker"));

@@ -1,33 +1,38 @@
-//! Another hob, asked over HTTP: what it has, and its voice. It is asked for samples, so that the
-//! format, the player and the progress are the same as without a server.
+//! Another hob, asked over HTTP: what it has, its voice, its answers, and what it holds in memory.
+//! Who may be asked what is in the files below; how it is asked, and what a refusal means, is here.
+
+mod chat;
+mod lines;
+mod residence;
+mod speech;
 
 use std::io::Read;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures::StreamExt;
-use hob_core::{Gender, ModelError, SpeechEvent, SpeechStream, Voice};
+use futures::stream::{self, BoxStream};
+use hob_core::{Gender, Voice};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task;
 use ureq::http::StatusCode;
 use ureq::{Agent, Body};
 
+pub(crate) use residence::{LoadStep, LoadWish, RemoteResident};
+pub(crate) use speech::Words;
+
 use crate::failure::{Exit, Failure, Outcome};
 use crate::settings::Secret;
 
-/// What OpenAI's protocol means by `pcm`.
-const SAMPLE_RATE_HZ: u32 = 24_000;
 /// In errors of a stream: what failed is the server or the way to it.
 pub(crate) const ENGINE: &str = "remote";
-/// Every server of this protocol knows this name for its speech model.
-const MODEL: &str = "tts-1";
-/// Chunks of sound between the reading thread and whoever writes; beyond them the server waits.
-const CHUNKS_MAX: usize = 16;
-const CHUNK_BYTES: usize = 16 << 10;
+/// Pieces between the reading thread and whoever writes; beyond them the server waits.
+const PIECES_MAX: usize = 16;
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-/// A server that says nothing for this long is taken for dead.
-const SILENCE_TIME_MAX: Duration = Duration::from_secs(120);
+/// A server that says nothing for this long is taken for dead: hob itself gives a model as long for its
+/// first token, loading included.
+const SILENCE_TIME_MAX: Duration = Duration::from_secs(300);
 /// For questions that a server answers at once.
 const PROBE_TIME_MAX: Duration = Duration::from_millis(800);
 /// Lists and refusals are small.
@@ -40,20 +45,11 @@ pub(crate) struct Remote {
     key: Option<Secret>,
 }
 
-/// What is to be said.
-#[derive(Debug, Serialize)]
-pub(crate) struct Words {
-    pub(crate) input: String,
-    pub(crate) voice: String,
-    pub(crate) speed: f32,
-}
-
-#[derive(Debug, Serialize)]
-struct Request<'a> {
-    model: &'static str,
-    response_format: &'static str,
-    #[serde(flatten)]
-    words: &'a Words,
+/// Whether a question carries the key. An address that is only tried may be another program's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Sent,
+    Kept,
 }
 
 /// A model as the server lists it.
@@ -65,6 +61,9 @@ pub(crate) struct RemoteModel {
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct RemoteState {
+    /// `chat` or `speech`.
+    #[serde(default)]
+    pub(crate) kind: String,
     /// `warm`, `cold`, `loading` or `down`.
     pub(crate) state: String,
 }
@@ -142,44 +141,48 @@ impl Remote {
 
     /// Its models; an error when nobody answers quickly, or who answers is not a hob.
     pub(crate) async fn models(&self) -> Outcome<Vec<RemoteModel>> {
-        let body = self.get("/v1/models", PROBE_TIME_MAX).await?;
+        let body = self.get("/v1/models", PROBE_TIME_MAX, Key::Kept).await?;
         let models: Models = serde_json::from_str(&body).map_err(|_| self.not_hob())?;
         Ok(models.data)
     }
 
     pub(crate) async fn voices(&self) -> Outcome<Vec<RemoteVoice>> {
-        let body = self.get("/v1/audio/voices", CONNECT_TIME_MAX).await?;
+        let body = self.get("/v1/audio/voices", CONNECT_TIME_MAX, Key::Kept).await?;
         let voices: Voices = serde_json::from_str(&body).map_err(|_| self.not_hob())?;
         Ok(voices.voices)
     }
 
-    /// Speaks. Refusals come before the stream; a connection that breaks later is an error in it.
-    pub(crate) async fn speak(&self, words: Words) -> Outcome<SpeechStream> {
-        let (chunks, heard) = mpsc::channel(CHUNKS_MAX);
+    /// Sends a request and reads its answer on a thread of its own. Refusals come before the stream;
+    /// what goes wrong later is `read`'s to send. Ends when nobody listens any more.
+    async fn stream<T: Send + 'static>(
+        &self,
+        path: &'static str,
+        request: impl Serialize + Send + 'static,
+        read: impl FnOnce(Body, &mpsc::Sender<T>) + Send + 'static,
+    ) -> Outcome<BoxStream<'static, T>> {
+        let (pieces, heard) = mpsc::channel(PIECES_MAX);
         let (answer, answered) = oneshot::channel();
         let remote = self.clone();
-        // Ends with its connection, or when nobody listens any more.
-        task::spawn_blocking(move || match remote.post(&words) {
+        task::spawn_blocking(move || match remote.post(path, &request) {
             Ok(body) => {
                 if answer.send(Ok(())).is_ok() {
-                    read_sound(body, &chunks);
+                    read(body, &pieces);
                 }
             }
             // Who asked has left.
             Err(failure) => drop(answer.send(Err(failure))),
         });
         answered.await.map_err(|_| self.silent("the request was lost"))??;
-        let events = futures::stream::unfold(heard, |mut heard| async {
-            heard.recv().await.map(|chunk| (chunk, heard))
+        let heard = stream::unfold(heard, |mut heard| async {
+            heard.recv().await.map(|piece| (piece, heard))
         });
-        Ok(SpeechStream::new(SAMPLE_RATE_HZ, events.boxed()))
+        Ok(heard.boxed())
     }
 
-    fn post(&self, words: &Words) -> Outcome<Body> {
-        let request = Request { model: MODEL, response_format: "pcm", words };
-        let mut post = agent(SILENCE_TIME_MAX).post(format!("{}/v1/audio/speech", self.base));
+    fn post(&self, path: &str, request: &impl Serialize) -> Outcome<Body> {
+        let mut post = agent(SILENCE_TIME_MAX).post(format!("{}{path}", self.base));
         if let Some(key) = &self.key {
-            post = post.header("Authorization", format!("Bearer {}", key.expose()));
+            post = post.header("Authorization", bearer(key));
         }
         let response = post.send_json(request).map_err(|error| self.silent(error))?;
         let status = response.status();
@@ -187,10 +190,14 @@ impl Remote {
         if status.is_success() { Ok(body) } else { Err(self.refusal(status, &text(body))) }
     }
 
-    async fn get(&self, path: &str, time_max: Duration) -> Outcome<String> {
+    async fn get(&self, path: &str, time_max: Duration, key: Key) -> Outcome<String> {
         let (remote, url) = (self.clone(), format!("{}{path}", self.base));
         let asked = task::spawn_blocking(move || {
-            let response = agent(time_max).get(url).call().map_err(|error| remote.silent(error))?;
+            let mut get = agent(time_max).get(url);
+            if let (Key::Sent, Some(key)) = (key, &remote.key) {
+                get = get.header("Authorization", bearer(key));
+            }
+            let response = get.call().map_err(|error| remote.silent(error))?;
             let status = response.status();
             let body = text(response.into_body());
             if status.is_success() { Ok(body) } else { Err(remote.refusal(status, &body)) }
@@ -221,6 +228,10 @@ impl Remote {
     }
 }
 
+fn bearer(key: &Secret) -> String {
+    format!("Bearer {}", key.expose())
+}
+
 fn agent(silence_max: Duration) -> Agent {
     Agent::config_builder()
         .http_status_as_error(false)
@@ -243,35 +254,6 @@ fn text(body: Body) -> String {
     }
 }
 
-fn read_sound(body: Body, chunks: &mpsc::Sender<Result<SpeechEvent, ModelError>>) {
-    let mut reader = body.into_reader();
-    let mut bytes = vec![0; CHUNK_BYTES];
-    let mut odd: Option<u8> = None;
-    loop {
-        let chunk = match reader.read(&mut bytes) {
-            Ok(0) => return,
-            Ok(count) => Ok(SpeechEvent::Audio(samples(&mut odd, &bytes[..count]))),
-            Err(error) => Err(ModelError::EngineFailed {
-                engine: ENGINE,
-                detail: format!("the answer broke off: {error}"),
-            }),
-        };
-        let ends = chunk.is_err();
-        let reader_left = chunks.blocking_send(chunk).is_err();
-        if ends || reader_left {
-            return;
-        }
-    }
-}
-
-/// Signed 16-bit little-endian; `odd` is the half sample that the last chunk ended with.
-fn samples(odd: &mut Option<u8>, bytes: &[u8]) -> Vec<f32> {
-    let all: Vec<u8> = odd.take().into_iter().chain(bytes.iter().copied()).collect();
-    let (pairs, rest) = all.as_chunks::<2>();
-    *odd = rest.first().copied();
-    pairs.iter().map(|pair| f32::from(i16::from_le_bytes(*pair)) / 32768.0).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,18 +270,6 @@ mod tests {
             ("[::]:2", "http://[::1]:2"),
         ] {
             assert_eq!(Remote::here(listen.parse().expect("an address"), None).base, base);
-        }
-    }
-
-    #[test]
-    fn where_the_chunks_are_cut_does_not_matter() {
-        let bytes: Vec<u8> = (0..=255).collect();
-        let whole = samples(&mut None, &bytes);
-        for size in [1, 2, 3, 7, 255] {
-            let mut odd = None;
-            let cut: Vec<f32> =
-                bytes.chunks(size).flat_map(|chunk| samples(&mut odd, chunk)).collect();
-            assert_eq!((cut, odd), (whole.clone(), None), "cut every {size} bytes");
         }
     }
 

@@ -1,6 +1,7 @@
 //! What was meant: flags, environment and file settled once, nothing optional left.
 //! A flag wins over the environment, that over the file, that over the default.
 
+mod chat;
 mod environment;
 mod listen;
 
@@ -8,6 +9,7 @@ use std::fmt;
 use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
+pub(crate) use chat::{ChatSettings, DevSettings, ModelChoice};
 pub(crate) use environment::{Environment, Folders, VARIABLES};
 pub(crate) use listen::Listen;
 
@@ -28,7 +30,10 @@ pub(crate) struct Overrides {
     pub(crate) listen: Option<Listen>,
     pub(crate) allow_remote: bool,
     pub(crate) allowed_hosts: Vec<String>,
+    /// Of the speech engine.
     pub(crate) threads: Option<u16>,
+    pub(crate) chat_model: Option<String>,
+    pub(crate) context_tokens: Option<NonZeroU32>,
 }
 
 /// Settled.
@@ -37,6 +42,8 @@ pub(crate) struct Settings {
     pub(crate) home: PathBuf,
     pub(crate) server: ServerSettings,
     pub(crate) speech: SpeechSettings,
+    pub(crate) chat: ChatSettings,
+    pub(crate) dev: DevSettings,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +78,10 @@ impl Threads {
             Threads::Measured => 0,
             Threads::Fixed(threads) => threads.get(),
         }
+    }
+
+    fn as_written(self) -> u16 {
+        u16::try_from(self.wished()).unwrap_or(u16::MAX)
     }
 
     fn new(written: u16) -> Threads {
@@ -160,6 +171,8 @@ impl Settings {
             home: home(flags, environment, written)?,
             server: server(flags, environment, written),
             speech: speech(flags, environment, written),
+            chat: ChatSettings::resolve(flags, environment, written),
+            dev: DevSettings::resolve(written),
         })
     }
 
@@ -180,20 +193,21 @@ impl Settings {
                 requests_max: Some(self.server.requests_max),
             },
             speech: self.speech.as_written(),
+            chat: self.chat.as_written(),
+            dev: self.dev.as_written(),
         }
     }
 }
 
 impl SpeechSettings {
     fn as_written(&self) -> SpeechSection {
-        let threads = u16::try_from(self.threads.wished()).unwrap_or(u16::MAX);
         let espeak = match &self.espeak {
             Espeak::Never => PathBuf::new(),
             Espeak::Program(program) => program.clone(),
         };
         SpeechSection {
             default_voice: Some(self.default_voice.clone()),
-            threads: Some(threads),
+            threads: Some(self.threads.as_written()),
             espeak: Some(espeak),
         }
     }

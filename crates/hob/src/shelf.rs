@@ -7,20 +7,22 @@ use std::sync::atomic::AtomicBool;
 
 use hob_core::Voice;
 use hob_engines::speech::kokoro::voice_list;
-use hob_models::catalog::{self, Part};
+use hob_models::catalog::{self, Part, Purpose};
 use hob_models::{
-    Catalog, Fetcher, Progress, PullError, PullOptions, Pulled, Puller, SourceKind, Store,
-    StoreError, StoredModel, Watch,
+    CHAT_MODEL_FILE, Catalog, Fetcher, Progress, PullError, PullOptions, Pulled, Puller,
+    SourceKind, Store, StoreError, StoredModel, Watch,
 };
 use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::storing::StoreKokoro;
+use crate::storing::transform_for;
 use crate::wire_up::engine_threads;
 
 /// The speech model that is used when nobody names one.
 const DEFAULT_SPEECH: &str = "kokoro";
+/// The chat model that is used when nobody names one.
+const DEFAULT_CHAT: &str = "smollm2";
 const MB: u64 = 1_000_000;
 
 /// A model of the catalog, and whether it is here.
@@ -113,9 +115,10 @@ impl Shelf {
 
     /// The named model, or those that hob uses by default.
     pub(crate) fn wanted(&self, name: Option<&str>) -> Outcome<Vec<String>> {
-        let name = name.unwrap_or(DEFAULT_SPEECH);
-        let entry = self.catalog.find(name).map_err(Failure::usage)?;
-        Ok(vec![entry.name.clone()])
+        let defaults = [DEFAULT_SPEECH, DEFAULT_CHAT];
+        let names = name.map_or(defaults.to_vec(), |name| vec![name]);
+        let found = names.into_iter().map(|name| self.catalog.find(name).map_err(Failure::usage));
+        found.map(|entry| entry.map(|entry| entry.name.clone())).collect()
     }
 
     /// What fetching would do, for people.
@@ -138,9 +141,9 @@ impl Shelf {
             PullOptions { from: wish.from.clone(), only: wish.only.into_iter().collect() };
         let fetcher = Fetcher::default();
         let puller = Puller { store: &self.store, fetcher: &fetcher, options: &options };
-        let storing = StoreKokoro { threads: self.threads };
+        let storing = transform_for(entry.purpose, self.threads)?;
         let mut watch = Watch::new(tell, &wish.cancel);
-        Ok(puller.pull(entry, &storing, &mut watch)?)
+        Ok(puller.pull(entry, &*storing, &mut watch)?)
     }
 
     /// Where all models are.
@@ -174,6 +177,16 @@ impl Shelf {
             voice_list(&stored.folder).map_err(|error| Failure::new(Exit::ModelMissing, error))?;
         voices.sort_by_key(|voice| voice.id != self.default_voice);
         Ok(StoredSpeech { name: stored.name().to_owned(), folder: stored.folder, voices })
+    }
+
+    /// The file of a chat model that is here.
+    pub(crate) fn chat_file(&self, name: &str) -> Outcome<PathBuf> {
+        let entry = self.catalog.find(name).map_err(Failure::usage)?;
+        if entry.purpose != Purpose::Chat {
+            let sentence = format!("{name} is a model for {}, and does not chat", entry.purpose);
+            return Err(Failure::usage(sentence));
+        }
+        Ok(self.store.find(name)?.folder.join(CHAT_MODEL_FILE))
     }
 }
 

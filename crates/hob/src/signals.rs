@@ -14,6 +14,15 @@ pub(crate) struct StopSignals {
     terminate: Signal,
 }
 
+/// What came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Ctrl-C.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+}
+
 impl StopSignals {
     /// # Errors
     /// The system refuses to tell.
@@ -29,9 +38,14 @@ impl StopSignals {
 
     /// The next Ctrl-C or SIGTERM.
     pub(crate) async fn next(&mut self) {
+        self.which().await;
+    }
+
+    /// The next of them, for whom Ctrl-C is not the end.
+    pub(crate) async fn which(&mut self) -> Stop {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => Stop::Interrupt,
+            _ = self.terminate.recv() => Stop::Terminate,
         }
     }
 

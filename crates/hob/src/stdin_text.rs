@@ -45,6 +45,29 @@ impl StdinText {
         StdinText { pieces: arriving.boxed(), failure }
     }
 
+    /// All of it, up to a limit.
+    ///
+    /// # Errors
+    /// It is no UTF-8, or longer than `bytes_max`.
+    pub(crate) async fn whole(self, bytes_max: usize) -> Outcome<String> {
+        let (mut pieces, broken) = self.split();
+        let gathered = async {
+            let mut whole = String::new();
+            while let Some(piece) = pieces.next().await {
+                whole.push_str(&piece);
+                if whole.len() > bytes_max {
+                    let sentence = format!("the text on stdin is longer than {bytes_max} bytes");
+                    return Err(Failure::usage(sentence));
+                }
+            }
+            Ok(whole)
+        };
+        tokio::select! {
+            whole = gathered => whole,
+            failure = broken => Err(failure),
+        }
+    }
+
     /// Takes the text out, and a future that ends only if the text breaks.
     pub(crate) fn split(self) -> (BoxStream<'static, String>, impl Future<Output = Failure>) {
         let failure = self.failure;
@@ -133,6 +156,16 @@ mod tests {
         let mut decoder = Utf8::default();
         decoder.push("é".as_bytes().split_last().expect("two bytes").1).expect("half a letter");
         assert!(decoder.end().is_err());
+    }
+
+    #[tokio::test]
+    async fn a_whole_text_has_a_limit() {
+        let whole = |text: &'static [u8]| StdinText::of(text).whole(5);
+        assert_eq!(whole(b"whole").await.as_deref(), Ok("whole"));
+        let long = whole(b"longer").await.expect_err("too long");
+        assert_eq!(long.sentence, "the text on stdin is longer than 5 bytes");
+        let broken = whole(b"a\xff").await.expect_err("not UTF-8");
+        assert_eq!(broken.sentence, "the text on stdin is not UTF-8 at byte 1");
     }
 
     #[tokio::test]

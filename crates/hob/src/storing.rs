@@ -1,17 +1,34 @@
-//! What happens to a model once, when it is stored: its files are transformed by `hob-models`, and
-//! then the engine measures what it needs of each voice. Here, because no other room knows both.
+//! What happens to a model once, when it is stored: its files are transformed by `hob-models`, and of
+//! voices the engine then measures what it needs. Here, because no other room knows both.
 
 use std::fs;
 use std::path::Path;
 
 use hob_core::Voice;
 use hob_engines::speech::kokoro::{Kokoro, KokoroOptions, files, voice_list};
-use hob_models::{KokoroTransform, RawFiles, Task, Transform, TransformError, Watch};
+use hob_models::catalog::Purpose;
+use hob_models::{
+    ChatTransform, KokoroTransform, RawFiles, Task, Transform, TransformError, Watch,
+};
+
+use crate::failure::{Exit, Failure, Outcome};
+
+/// # Errors
+/// No engine of this hob takes such models.
+pub(crate) fn transform_for(purpose: Purpose, threads: usize) -> Outcome<Box<dyn Transform>> {
+    match purpose {
+        Purpose::Speech => Ok(Box::new(StoreKokoro { threads })),
+        Purpose::Chat => Ok(Box::new(ChatTransform)),
+        Purpose::Transcription => {
+            Err(Failure::new(Exit::Engine, "this hob has no engine for transcription"))
+        }
+    }
+}
 
 /// Kokoro's stored form, and the statistics that each voice's utterances start from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StoreKokoro {
-    pub(crate) threads: usize,
+struct StoreKokoro {
+    threads: usize,
 }
 
 impl Transform for StoreKokoro {
@@ -54,4 +71,18 @@ impl StoreKokoro {
 
 fn refused<E: ToString>(file: &str) -> impl Fn(E) -> TransformError {
     move |error| TransformError::Refused { file: file.to_owned(), detail: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_purpose_is_stored_in_its_own_form_or_refused() {
+        let version = |purpose| transform_for(purpose, 1).map(|form| form.version());
+        assert_eq!(version(Purpose::Speech), Ok(KokoroTransform.version()));
+        assert_eq!(version(Purpose::Chat), Ok(ChatTransform.version()));
+        let refused = version(Purpose::Transcription).expect_err("no engine");
+        assert!(refused.sentence.contains("transcription"), "{refused}");
+    }
 }

@@ -1,11 +1,15 @@
 //! The only place that knows every room: settings become workers, a roster and a server.
 //! No decisions of its own: what is built follows from the settings alone.
 
-use std::path::Path;
+mod chat;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hob_core::scripted::FixedChat;
 use hob_core::{
-    Admission, Language, ModelError, Roster, SpeechModel, SpeechTarget, Voice, nearest,
+    Admission, ChatTarget, Language, ModelError, Residence, Roster, SpeechModel, SpeechTarget,
+    Voice, nearest,
 };
 use hob_engines::speech::kokoro::{Kokoro, KokoroOptions};
 use hob_engines::speech::{ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmUp, serve_speech};
@@ -19,6 +23,8 @@ use crate::commands::worker::SpeechWorkerArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::settings::{Secret, Settings};
 use crate::shelf::Shelf;
+
+pub(crate) use chat::{Chat, ChatFile, work_chat};
 
 /// Seconds of work per second of sound, until the first answers teach a better figure.
 const RTF_GUESS: f64 = 0.3;
@@ -49,14 +55,28 @@ impl Speech {
 }
 
 /// What the server answers for.
-pub(crate) fn roster(settings: &Settings, speech: &Speech) -> Roster {
+pub(crate) fn roster(settings: &Settings, speech: Option<&Speech>, chat: Option<&Chat>) -> Roster {
     let requests_max = usize::from(settings.server.requests_max.get());
     let mut roster = Roster::default();
-    roster.add_speech(SpeechTarget {
-        name: speech.name.clone(),
-        model: Arc::clone(&speech.worker) as Arc<dyn SpeechModel>,
-        admission: Admission::new(requests_max, RTF_GUESS),
-    });
+    if let Some(speech) = speech {
+        roster.add_speech(SpeechTarget {
+            name: speech.name.clone(),
+            model: Arc::clone(&speech.worker) as Arc<dyn SpeechModel>,
+            residence: Some(Arc::clone(&speech.worker) as Arc<dyn Residence>),
+            admission: Admission::new(requests_max, RTF_GUESS),
+        });
+    }
+    if let Some(chat) = chat {
+        roster.add_chat(chat.target(&settings.chat));
+    }
+    if settings.dev.conformance {
+        roster.answer_unknown(ChatTarget {
+            name: "conformance".to_owned(),
+            model: Arc::new(FixedChat::default()),
+            residence: None,
+            admission: Admission::new(requests_max, 0.0),
+        });
+    }
     roster
 }
 
@@ -91,10 +111,8 @@ fn check_default_voice(id: &str, voices: &[Voice]) -> Outcome<()> {
 }
 
 fn speech_command(app: &App<'_>, folder: &Path) -> Outcome<WorkerCommand> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::io("hob does not find its own program", &error))?;
     let settings = &app.settings;
-    let mut command = WorkerCommand::new(program)
+    let mut command = WorkerCommand::new(own_program()?)
         .arg("worker")
         .arg("speech")
         .arg("--model")
@@ -107,6 +125,11 @@ fn speech_command(app: &App<'_>, folder: &Path) -> Outcome<WorkerCommand> {
         command = command.arg("--espeak").arg(program);
     }
     Ok(command)
+}
+
+fn own_program() -> Outcome<PathBuf> {
+    std::env::current_exe()
+        .map_err(|error| Failure::io("hob does not find its own program", &error))
 }
 
 /// The whole of `hob worker speech`: returns when the hob that started it closes the socket.

@@ -4,7 +4,8 @@
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::{
-    ModelError, ModelState, SpeechModel, SpeechRequest, SpeechStream, SpeechText, Voice, nearest,
+    KeepAlive, ModelError, ModelState, Occupancy, Residence, SpeechModel, SpeechRequest,
+    SpeechStream, SpeechText, Voice, nearest,
 };
 
 use super::answer::Answer;
@@ -148,6 +149,28 @@ impl SpeechWorker {
             return Err(ModelError::TextTooLong { chars, chars_max: self.text_chars_max });
         }
         Ok(stream::iter([text]).boxed())
+    }
+}
+
+impl Residence for SpeechWorker {
+    fn state(&self) -> ModelState {
+        self.supervisor.state()
+    }
+
+    fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        self.supervisor.load().boxed()
+    }
+
+    fn unload(&self) -> BoxFuture<'_, ()> {
+        self.supervisor.unload().boxed()
+    }
+
+    fn keep_alive(&self, wish: KeepAlive) {
+        self.supervisor.keep_alive(wish);
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.supervisor.occupancy()
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, interval, sleep};
 
 use super::backoff::Waits;
+use super::keep_alive::KeepAliveCell;
 use super::link::{FrameSource, LinkError};
 use super::process::Process;
 use super::session::Session;
@@ -22,6 +23,9 @@ pub(super) enum Command {
     Unload,
     Stop,
 }
+
+/// Less than this part of a model says nothing about the rest.
+const LOADED_PART_MIN: f32 = 0.05;
 
 /// A wish that ends a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +55,7 @@ pub(super) struct Actor {
     options: SupervisorOptions,
     commands: mpsc::Receiver<Command>,
     status: watch::Sender<Status>,
+    keep_alive: Arc<KeepAliveCell>,
     waits: Waits,
 }
 
@@ -60,9 +65,10 @@ impl Actor {
         options: SupervisorOptions,
         commands: mpsc::Receiver<Command>,
         status: watch::Sender<Status>,
+        keep_alive: Arc<KeepAliveCell>,
     ) -> Actor {
         let waits = Waits::new(options.backoff);
-        Actor { command, options, commands, status, waits }
+        Actor { command, options, commands, status, keep_alive, waits }
     }
 
     /// Returns when it is told to stop, or when nobody is left to tell it anything.
@@ -124,7 +130,7 @@ impl Actor {
         })?;
         let (reader, writer) = UnixStream::into_split(socket);
         let mut source = FrameSource::new(reader);
-        match self.until_ready(&mut source).await {
+        match self.until_ready(&mut source, started).await {
             Ok(about) => {
                 let streams_max = self.options.streams_max;
                 let (session, to_write) = Session::new(about, process.pid(), streams_max);
@@ -143,7 +149,11 @@ impl Actor {
     }
 
     /// Reads until the worker says that it is ready, and returns what it says of itself.
-    async fn until_ready(&mut self, source: &mut FrameSource) -> Result<Vec<u8>, Parting> {
+    async fn until_ready(
+        &mut self,
+        source: &mut FrameSource,
+        started: Instant,
+    ) -> Result<Vec<u8>, Parting> {
         let limit = sleep(self.options.load_limit);
         tokio::pin!(limit);
         loop {
@@ -151,6 +161,7 @@ impl Actor {
                 report = next_report(source) => match report? {
                     Report::Hello { version: PROTOCOL_VERSION } => {}
                     Report::Hello { version } => return Err(other_version(version)),
+                    Report::Loaded { part } => self.publish_loaded(started, part),
                     Report::Ready { about, .. } => return Ok(about),
                     Report::LoadFailed { reason } => return Err(Parting::Unfit(reason)),
                     other => return Err(Parting::Unfit(format!("it began with {other:?}"))),
@@ -191,7 +202,7 @@ impl Actor {
                 command = self.commands.recv() => if let Some(wish) = wish(command) {
                     return Parting::Wished(wish);
                 },
-                _ = ticks.tick() => if let Some(parting) = pulse.beat(session, &self.options) {
+                _ = ticks.tick() => if let Some(parting) = pulse.beat(session, &self.options, &self.keep_alive) {
                     return parting;
                 }
             }
@@ -248,9 +259,22 @@ impl Actor {
         }
     }
 
+    /// What is there tells how long the rest will take.
+    fn publish_loaded(&self, started: Instant, part: f32) {
+        if (LOADED_PART_MIN..=1.0).contains(&part)
+            && matches!(self.status.borrow().phase, Phase::Loading { .. })
+        {
+            let whole = started.elapsed().div_f32(part);
+            self.publish(Phase::Loading { ready_at: started + whole });
+        }
+    }
+
     fn publish_ready(&self, session: &Arc<Session>, started: Instant) -> Instant {
         let now = Instant::now();
-        self.status.send_modify(|status| status.load_estimate = now - started);
+        self.status.send_modify(|status| {
+            status.load_estimate = now - started;
+            status.load_took = Some(now - started);
+        });
         self.publish_attempt(Phase::Ready(Arc::clone(session)));
         now
     }
@@ -293,19 +317,24 @@ impl From<LinkError> for Parting {
 /// Whether the worker answers, and whether anybody needs it.
 struct Pulse {
     unanswered_since: Option<Instant>,
-    idle_since: Option<Instant>,
 }
 
 impl Pulse {
     fn new() -> Pulse {
-        Pulse { unanswered_since: None, idle_since: None }
+        Pulse { unanswered_since: None }
     }
 
-    fn beat(&mut self, session: &Session, options: &SupervisorOptions) -> Option<Parting> {
+    fn beat(
+        &mut self,
+        session: &Session,
+        options: &SupervisorOptions,
+        keep_alive: &KeepAliveCell,
+    ) -> Option<Parting> {
         if session.in_flight() == 0 {
-            return self.rest(options);
+            self.unanswered_since = None;
+            let is_over = keep_alive.expires_at(session).is_some_and(|at| Instant::now() >= at);
+            return is_over.then_some(Parting::Wished(Wish::Unload));
         }
-        self.idle_since = None;
         match self.unanswered_since {
             None => {
                 // What finds no place to go out to the worker is as unanswered as what did.
@@ -318,12 +347,5 @@ impl Pulse {
                 Parting::Unfit(format!("it did not answer for {seconds} s"))
             }),
         }
-    }
-
-    fn rest(&mut self, options: &SupervisorOptions) -> Option<Parting> {
-        self.unanswered_since = None;
-        let idle_since = *self.idle_since.get_or_insert_with(Instant::now);
-        let is_over = options.idle_unload.is_some_and(|limit| idle_since.elapsed() >= limit);
-        is_over.then_some(Parting::Wished(Wish::Unload))
     }
 }

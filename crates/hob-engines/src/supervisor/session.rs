@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 
 use crate::frame::{Frame, FrameError};
 use crate::worker::protocol::{Order, is_last};
@@ -37,6 +38,8 @@ pub(crate) struct Session {
 struct Routes {
     open: HashMap<u32, mpsc::Sender<Frame>>,
     last_stream: u32,
+    /// When the last stream ended; the session's beginning before that.
+    idle_since: Option<Instant>,
     /// How the worker ended; no stream is opened after that.
     lost: Option<String>,
 }
@@ -74,7 +77,7 @@ impl Session {
             pid,
             streams_max,
             outgoing,
-            routes: Mutex::default(),
+            routes: Mutex::new(Routes { idle_since: Some(Instant::now()), ..Routes::default() }),
             mailbox: Mutex::default(),
             mail: Notify::new(),
         };
@@ -83,6 +86,12 @@ impl Session {
 
     pub(crate) fn in_flight(&self) -> usize {
         lock(&self.routes).open.len()
+    }
+
+    /// Since when no stream has been open; none while one is.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let routes = lock(&self.routes);
+        if routes.open.is_empty() { routes.idle_since } else { None }
     }
 
     pub(crate) fn open(self: &Arc<Self>) -> Result<Ticket, NotOpened> {
@@ -109,7 +118,7 @@ impl Session {
         };
         let is_overrun = frames.try_send(frame).is_err();
         if is_last || is_overrun {
-            routes.open.remove(&stream);
+            routes.close(stream);
         }
         drop(routes);
         if is_overrun {
@@ -183,6 +192,12 @@ impl Session {
 }
 
 impl Routes {
+    /// Whether it was open.
+    fn close(&mut self, stream: u32) -> bool {
+        self.idle_since = Some(Instant::now());
+        self.open.remove(&stream).is_some()
+    }
+
     /// Never 0, and never one that is still open after the numbers have gone round.
     fn free_stream(&mut self) -> u32 {
         loop {
@@ -235,7 +250,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let was_open = lock(&self.session.routes).open.remove(&self.stream).is_some();
+        let was_open = lock(&self.session.routes).close(self.stream);
         if was_open {
             self.session.cancel(self.stream);
         }

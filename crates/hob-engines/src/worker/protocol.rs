@@ -18,6 +18,7 @@ const LOAD_FAILED: u8 = 18;
 const STATS: u8 = 19;
 const DONE: u8 = 20;
 const FAILED: u8 = 21;
+const LOADED: u8 = 22;
 
 /// Reasons travel cut to this many bytes.
 const REASON_BYTES_MAX: usize = 4096;
@@ -34,7 +35,7 @@ pub enum Order {
 }
 
 /// From any worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Report {
     /// The process runs and begins to load.
     Hello {
@@ -47,6 +48,10 @@ pub enum Report {
     },
     LoadFailed {
         reason: String,
+    },
+    /// This part of the model is in memory, from 0 to 1.
+    Loaded {
+        part: f32,
     },
     /// The answer to [`Order::Ping`].
     Stats {
@@ -69,7 +74,7 @@ pub enum Report {
 pub struct WorkerStats {
     /// Requests that are open in it.
     pub streams: u32,
-    /// Windows rendered since it started.
+    /// Windows rendered, or steps computed, since it started.
     pub windows: u64,
 }
 
@@ -119,6 +124,7 @@ impl Report {
             Report::Ready { load_ms, about } => {
                 Frame::new(READY, 0, [&load_ms.to_le_bytes(), about.as_slice()].concat())
             }
+            Report::Loaded { part } => Frame::new(LOADED, 0, part.to_le_bytes().to_vec()),
             Report::LoadFailed { reason } => Frame::new(LOAD_FAILED, 0, cut(reason).into()),
             Report::Stats { stream, stats } => {
                 let mut payload = stats.streams.to_le_bytes().to_vec();
@@ -139,6 +145,7 @@ impl Report {
         let mut fields = frame.fields();
         let report = match frame.kind {
             HELLO => Report::Hello { version: fields.u32()? },
+            LOADED => Report::Loaded { part: fields.f32()? },
             READY => {
                 return Ok(Some(Report::Ready {
                     load_ms: fields.u32()?,

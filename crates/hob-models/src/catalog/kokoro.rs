@@ -1,8 +1,9 @@
 //! Kokoro-82M v1.0 in 8-bit ONNX, its vocabulary and its 54 voices.
 //! The checksums were taken of the files themselves, and compared with those that others publish.
 
-use super::{Entry, Licence, Origin, Package, Part, Piece, Pin, Purpose, Source, SourceFile};
-use crate::Sha256;
+use super::{
+    Entry, Licence, Origin, Part, Piece, Purpose, Source, SourceFile, package, piece, pin,
+};
 
 /// Of the graph, whose published form is 8-bit and in four wheels.
 const GRAPH_BYTES: u64 = 92_361_271;
@@ -123,18 +124,6 @@ fn voices() -> Part {
             Source { origin: Origin::Tarball(tarball), files: files("package/voices") },
         ],
     }
-}
-
-fn package(name: &str, version: &str, bytes: u64, sha256: &str) -> Package {
-    Package { name: name.into(), version: version.into(), pin: pin(bytes, sha256) }
-}
-
-fn piece(at: &str) -> Piece {
-    Piece { package: 0, at: at.into() }
-}
-
-fn pin(bytes: u64, sha256: &str) -> Pin {
-    Pin { bytes, sha256: sha256.parse::<Sha256>().expect("64 hexadecimal digits") }
 }
 
 const VOICES: [(&str, &str); 54] = [

@@ -11,7 +11,7 @@ use crate::catalog::Package;
 use crate::disk::DiskError;
 use crate::progress::Watch;
 
-/// The package as an earlier pull left it, or from `npm pack`, which downloads and runs nothing.
+/// From `npm pack`, which downloads and runs nothing.
 pub(super) fn bring(
     npm: &Path,
     package: &Package,
@@ -19,9 +19,6 @@ pub(super) fn bring(
     limits: Limits,
     watch: &mut Watch<'_>,
 ) -> Result<Arrived, FetchError> {
-    if let Some(archive) = desk.archive(package, watch)? {
-        return Ok(Arrived::Archive(archive));
-    }
     let scratch = desk.fresh_work("npm")?;
     let into = scratch.join("into");
     std::fs::create_dir(&into).map_err(DiskError::at(&into))?;

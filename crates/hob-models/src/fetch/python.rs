@@ -46,8 +46,8 @@ impl PythonClient {
     }
 }
 
-/// The package as an earlier pull left it, or from the first client that can. A second pip is not
-/// asked what the first one failed at, but `uv` is: it may be set up for another index.
+/// From the first client that can. A second pip is not asked what the first one failed at, but `uv`
+/// is: it may be set up for another index.
 pub(super) fn bring(
     clients: &[PythonClient],
     package: &Package,
@@ -55,9 +55,6 @@ pub(super) fn bring(
     limits: Limits,
     watch: &mut Watch<'_>,
 ) -> Result<Arrived, FetchError> {
-    if let Some(archive) = desk.archive(package, watch)? {
-        return Ok(Arrived::Archive(archive));
-    }
     let mut failed: Option<(FetchError, bool)> = None;
     for client in clients {
         if failed.as_ref().is_some_and(|(_, pip)| *pip && client.is_pip()) {

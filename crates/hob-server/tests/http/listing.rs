@@ -170,7 +170,8 @@ async fn head_answers_like_get_without_a_body() {
 #[tokio::test]
 async fn the_page_is_served_with_headers_that_keep_others_out() {
     let server = Server::start().await;
-    let page = server.get("/").await;
+    let page = request("GET", "/", "Host: localhost\r\nAccept: text/html\r\n");
+    let page = server.ask(page).await;
     assert_eq!(
         (page.status(), page.header("content-type")),
         (200, Some("text/html; charset=utf-8"))
@@ -181,7 +182,8 @@ async fn the_page_is_served_with_headers_that_keep_others_out() {
     assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{policy}");
     assert!(!policy.contains("unsafe"), "{policy}");
     let etag = page.header("etag").expect("a tag");
-    let again = request("GET", "/", &format!("Host: localhost\r\nIf-None-Match: {etag}\r\n"));
+    let headers = format!("Host: localhost\r\nAccept: text/html\r\nIf-None-Match: {etag}\r\n");
+    let again = request("GET", "/", &headers);
     let again = server.ask(again).await;
     assert_eq!((again.status(), again.header("etag")), (304, Some(etag)));
     let index = server.get("/index.html").await;

@@ -1,11 +1,20 @@
 //! The server from outside: sockets on loopback, and a model whose every event the test gives.
 //! No sleeps: what must happen is awaited, and what must not is made impossible first.
 
+mod chat_model;
+mod chat_names;
+mod chat_silences;
+mod chatting;
 mod client;
+mod completing;
 mod guarding;
 mod listing;
+mod log;
 mod model;
+mod ollama;
 mod refusing;
+mod refusing_chat;
+mod residence;
 mod server;
 mod speaking;
 mod stopping;

@@ -32,6 +32,7 @@ impl Server {
         roster.add_speech(SpeechTarget {
             name: "kokoro".to_owned(),
             model: share(&model),
+            residence: None,
             admission: admission.clone(),
         });
         roster.add_alias("narrator", "kokoro");

@@ -1,15 +1,13 @@
 //! Answers: their bytes, their headers, when they come, and how they end.
 
-use std::sync::{Arc, Mutex};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hob_core::{Direction, ModelError, SpeechEvent};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
-use tracing_subscriber::fmt::MakeWriter;
 
 use crate::client::{no_hang, post};
+use crate::log::Log;
 use crate::model::{Asked, StagedSpeech, pcm, sound, worker_lost};
 use crate::server::Server;
 
@@ -346,37 +344,10 @@ async fn volume_is_what_was_asked() {
     assert_eq!(server.post_speech(body).await.body, pcm(0.5, 100));
 }
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("a log").extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Log;
-
-    fn make_writer(&'a self) -> Log {
-        self.clone()
-    }
-}
-
 #[tokio::test]
 async fn requests_are_logged_and_texts_are_not() {
     let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_ansi(false)
-        .with_writer(log.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let _guard = log.listen();
     let server = Server::start().await;
     server.model.stage_all([sound(0.1, 100)]);
     server.model.stage_refusal(ModelError::EmptyText);
@@ -384,7 +355,7 @@ async fn requests_are_logged_and_texts_are_not() {
     assert_eq!(server.post_speech(body).await.status(), 200);
     assert_eq!(server.post_speech(body).await.status(), 400);
     assert_eq!(server.post_speech(r#"{"input":["xyzzy-secret"]}"#).await.status(), 400);
-    let log = String::from_utf8(log.0.lock().expect("a log").clone()).expect("text");
+    let log = log.text();
     assert!(log.contains("audio/speech") && log.contains("status=400"), "{log}");
     assert!(!log.contains("xyzzy"), "{log}");
 }

@@ -1,6 +1,7 @@
 //! `hob doctor`: what is installed, and whether each part really loads and runs, found by running it.
 //! It repairs nothing: every doubt comes with what to do.
 
+mod chat;
 mod check;
 mod machine;
 mod models;
@@ -18,7 +19,7 @@ use crate::signals::StopSignals;
 
 use check::{Check, Verdict};
 
-/// Find out what works: loads the models, speaks a word, runs every part
+/// Find out what works: loads the models, lets each say a word, runs every part
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct DoctorArgs {
@@ -76,6 +77,7 @@ async fn examine<'a>(app: &App<'_>, findings: Findings<'a>) -> Outcome<Findings<
         .with(speech::encoders())?
         .with([tools::players(&app.environment.path)])?
         .with([speech::engine(app).await])?
+        .with(chat::checks(app).await)?
         .with([tools::port(app).await])
 }
 

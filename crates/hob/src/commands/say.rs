@@ -8,8 +8,9 @@ use std::time::Instant;
 use clap::Args;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use hob_core::{SpeechModel, SpeechRequest, SpeechText, Speed};
+use hob_core::{SpeechModel, SpeechRequest, SpeechText, Speed, Voice};
 use hob_speech::encode::AudioFormat;
+use hob_wire::local_voice;
 
 use crate::app::{App, block_on};
 use crate::cli::Globals;
@@ -142,11 +143,21 @@ async fn speak(
         }
         None => {
             let speech = Speech::start(app)?;
+            let voice = own_voice(voice, speech.worker.voices());
             let request = SpeechRequest { text, voice, speed: args.speed, instructions: None };
             let figures = speak_here(&speech, app, to, request).await;
             speech.worker.shutdown().await;
             figures
         }
+    }
+}
+
+/// OpenAI's names lead to the voices that a server takes them for.
+fn own_voice(asked: String, voices: &[Voice]) -> String {
+    let has = |id: &str| voices.iter().any(|voice| voice.id == id);
+    match local_voice(&asked) {
+        Some(ours) if has(ours) && !has(&asked) => ours.to_owned(),
+        _ => asked,
     }
 }
 
@@ -236,7 +247,32 @@ fn format_of(output: &Path) -> Outcome<AudioFormat> {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::{Gender, Language};
+
     use super::*;
+
+    #[test]
+    fn names_of_openai_s_voices_mean_what_they_mean_to_a_server() {
+        let voices = |ids: &[&str]| -> Vec<Voice> {
+            let voice = |id: &&str| Voice {
+                id: (*id).to_owned(),
+                name: String::new(),
+                language: Language::AmericanEnglish,
+                gender: Gender::Female,
+            };
+            ids.iter().map(voice).collect()
+        };
+        let rows = [
+            ("alloy", &["af_alloy"][..], "af_alloy"),
+            ("alloy", &["af_alloy", "alloy"], "alloy"),
+            ("alloy", &["af_heart"], "alloy"),
+            ("af_heart", &["af_heart"], "af_heart"),
+            ("allay", &["af_alloy"], "allay"),
+        ];
+        for (asked, here, expected) in rows {
+            assert_eq!(own_voice(asked.to_owned(), &voices(here)), expected, "{asked} {here:?}");
+        }
+    }
 
     #[test]
     fn the_file_name_says_the_format() {

@@ -4,21 +4,24 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::time::Instant;
 
 use clap::Args;
+use hob_core::{ModelError, Residence};
 use hob_server::{ServerOptions, check_exposure};
 use tokio::net::TcpListener;
 
 use crate::app::{App, block_on};
 use crate::cli::Globals;
+use crate::config::LoadAt;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::port_owner;
 use crate::printer::Printer;
 use crate::remote::Remote;
 use crate::settings::{Listen, Overrides, Settings};
 use crate::signals::{StopSignals, interrupted};
-use crate::wire_up::{self, Speech};
+use crate::wire_up::{self, Chat, Speech};
 
 /// Serve the page and the OpenAI-compatible API, until Ctrl-C
 #[derive(Debug, Args)]
@@ -33,15 +36,22 @@ pub(crate) struct ServeArgs {
     /// A name under which browsers may call this server, besides localhost; may be given again
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
-    /// Threads for the engine; 0 lets hob choose
+    /// Threads for the speech engine; 0 lets hob choose
     #[arg(long, value_name = "N")]
     threads: Option<u16>,
+    /// The model that chats: a name that `hob models` lists, or a GGUF file
+    #[arg(long, value_name = "MODEL")]
+    chat_model: Option<String>,
+    /// Tokens that a prompt and its answer may hold together
+    #[arg(long, value_name = "TOKENS")]
+    context: Option<NonZeroU32>,
 }
 
 const AFTER_HELP: &str = "\
 Examples:
   hob serve
   hob serve --listen 127.0.0.1:9000
+  hob serve --chat-model ~/models/qwen3-8b.gguf --context 16384
   HOB_API_KEY=… hob serve --listen 0.0.0.0:8484 --allow-host nas.lan
 
 Then open the address it prints, or:
@@ -55,6 +65,8 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> Out
         allow_remote: args.allow_remote,
         allowed_hosts: args.allow_host.clone(),
         threads: args.threads,
+        chat_model: args.chat_model.clone(),
+        context_tokens: args.context,
         home: None,
     };
     let app = App::open(globals, flags, printer)?;
@@ -65,9 +77,9 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
     let mut signals = StopSignals::listen()?;
     let options = options(&app.settings)?;
     let listener = bind(app.settings.server.listen.0, &app.settings).await?;
-    let speech = Speech::start(app)?;
+    let models = Models::start(app)?;
     announce(&listener, app)?;
-    let roster = wire_up::roster(&app.settings, &speech);
+    let roster = wire_up::roster(&app.settings, models.speech.as_ref(), models.chat.as_ref());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     // Resolves when the sender is used, and when it is dropped.
     let shutdown = async { drop(stopped.await) };
@@ -83,28 +95,82 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
         served = serving => served.map_err(|error| Failure::io("the server ended", &error))?,
         () = stopping => return Err(interrupted()),
         // Answers go on being given when the model is there, or will never be.
-        never = load(&speech, app) => match never {},
+        never = models.load(app) => match never {},
     }
-    speech.worker.shutdown().await;
+    models.shutdown().await;
     Ok(Exit::Done)
 }
 
-/// Requests that come before the model is ready are told when to come back. Goes on for ever, so
-/// that it ends with the server and not before.
-async fn load(speech: &Speech, app: &App<'_>) -> Infallible {
+/// What this hob has in its workers; a kind of which no model is here is left out, and said.
+struct Models {
+    speech: Option<Speech>,
+    chat: Option<Chat>,
+}
+
+impl Models {
+    fn start(app: &App<'_>) -> Outcome<Models> {
+        let speech = present(Speech::start(app), app);
+        let chat = present(Chat::start(app), app);
+        match (speech, chat) {
+            (Err(failure), _) | (_, Err(failure)) => Err(failure),
+            (Ok(None), Ok(None)) => {
+                Err(Failure::new(Exit::ModelMissing, "there is no model to serve")
+                    .hint("`hob pull` fetches the default ones"))
+            }
+            (Ok(speech), Ok(chat)) => Ok(Models { speech, chat }),
+        }
+    }
+
+    /// Requests that come before a model is ready wait or are told when to come back. Goes on for
+    /// ever, so that it ends with the server and not before.
+    async fn load(&self, app: &App<'_>) -> Infallible {
+        // One after the other: whoever starts a hob to hear it does not wait for the other's load.
+        if let Some(Speech { name, worker }) = &self.speech {
+            load(name, worker.load(), app).await;
+        }
+        if let Some(Chat { name, worker }) = &self.chat
+            && app.settings.chat.load == LoadAt::Start
+        {
+            load(name, Residence::load(&**worker), app).await;
+        }
+        std::future::pending().await
+    }
+
+    async fn shutdown(&self) {
+        if let Some(speech) = &self.speech {
+            speech.worker.shutdown().await;
+        }
+        if let Some(chat) = &self.chat {
+            chat.worker.shutdown().await;
+        }
+    }
+}
+
+/// None, and a word about it, when the model is not on this disk.
+fn present<T>(started: Outcome<T>, app: &App<'_>) -> Outcome<Option<T>> {
+    match started {
+        Ok(started) => Ok(Some(started)),
+        Err(failure) if failure.exit == Exit::ModelMissing => {
+            app.printer.note(&failure.sentence);
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn load(name: &str, loading: impl Future<Output = Result<(), ModelError>>, app: &App<'_>) {
     let started = Instant::now();
-    app.printer.note(format_args!("loading {}", speech.name));
-    match speech.worker.load().await {
+    app.printer.note(format_args!("loading {name}"));
+    match loading.await {
         Ok(()) => {
             let ready_ms = started.elapsed().as_millis();
-            app.printer.note(format_args!("ready in {ready_ms} ms"));
+            app.printer.note(format_args!("{name} is ready after {ready_ms} ms"));
         }
         Err(error) => {
             let failure = Failure::from(error).hint("hob goes on trying; `hob doctor` says more");
             app.printer.failure(&failure);
         }
     }
-    std::future::pending().await
 }
 
 fn announce(listener: &TcpListener, app: &App<'_>) -> Outcome<()> {

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use hob_core::KvType;
 
 use crate::failure::{Exit, Outcome};
 use crate::wire_up;
@@ -18,6 +19,7 @@ pub(crate) struct WorkerArgs {
 #[derive(Debug, Subcommand)]
 enum Engine {
     Speech(SpeechWorkerArgs),
+    Chat(ChatWorkerArgs),
 }
 
 /// Speak.
@@ -37,9 +39,39 @@ pub(crate) struct SpeechWorkerArgs {
     pub(crate) voice: String,
 }
 
+/// Chat.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub(crate) struct ChatWorkerArgs {
+    /// The GGUF file
+    #[arg(long)]
+    pub(crate) model: PathBuf,
+    /// Tokens of one sequence
+    #[arg(long)]
+    pub(crate) context: u32,
+    /// Sequences at once
+    #[arg(long)]
+    pub(crate) parallel: u32,
+    /// How the context is kept
+    #[arg(long)]
+    pub(crate) kv_type: KvType,
+    /// Threads to compute with; 0: the measured default
+    #[arg(long, default_value_t = 0)]
+    pub(crate) threads: u32,
+    /// Tokens of one step
+    #[arg(long)]
+    pub(crate) batch: u32,
+    /// Tokens of thinking, where a request does not say
+    #[arg(long)]
+    pub(crate) thinking: Option<u32>,
+    /// Layers on graphics cards; without it, all
+    #[arg(long)]
+    pub(crate) gpu_layers: Option<u32>,
+}
+
 pub(crate) fn run(args: &WorkerArgs) -> Outcome<Exit> {
     match &args.engine {
         Engine::Speech(args) => wire_up::work_speech(args)?,
+        Engine::Chat(args) => wire_up::work_chat(args)?,
     }
     Ok(Exit::Done)
 }

@@ -25,9 +25,14 @@ impl Key {
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('.').next().unwrap_or(&self.path)
     }
+
+    /// Empty for keys outside any.
+    pub(crate) fn table(&self) -> &str {
+        self.path.rsplit_once('.').map_or("", |(table, _)| table)
+    }
 }
 
-/// All keys, tables included, by name.
+/// All keys, tables included.
 pub(crate) fn known_keys() -> Vec<Key> {
     let mut keys = Vec::new();
     collect(schema().as_value(), "", &mut keys);
@@ -93,13 +98,15 @@ fn refusal(key: &str, place: &str, known: &[Key]) -> Failure {
 }
 
 /// A key in the wrong table is the likeliest mistake, then half a name (`voice` for
-/// `default_voice`), then a slip of the finger.
+/// `default_voice`), then a slip of the finger. Of keys with one name, that of the same table.
 fn suggestion(key: &str, known: &[Key]) -> Option<String> {
-    let name = key.rsplit('.').next().unwrap_or(key);
+    let (table, name) = key.rsplit_once('.').unwrap_or(("", key));
+    let mut known: Vec<&Key> = known.iter().collect();
+    known.sort_by_key(|known| known.table() != table);
     let elsewhere = known.iter().find(|known| known.name() == name);
     let half = || known.iter().find(|known| known.name().split('_').any(|part| part == name));
     let slip = || {
-        let near = nearest(name, known.iter().map(Key::name), 1);
+        let near = nearest(name, known.iter().map(|known| known.name()), 1);
         known.iter().find(|known| near.first().is_some_and(|near| near == known.name()))
     };
     elsewhere.or_else(half).or_else(slip).map(|known| known.path.clone())
@@ -123,6 +130,7 @@ mod tests {
                 "speech.treads",
                 Some("speech.threads"),
             ),
+            ("[chat]\ntreads = 1\n", "2:1", "chat.treads", Some("chat.threads")),
             ("[speech]\nvoice = 1\n", "2:1", "speech.voice", Some("speech.default_voice")),
             ("colour_of_the_house = 1\n", "1:1", "colour_of_the_house", None),
         ];
@@ -141,7 +149,9 @@ mod tests {
     fn each_key_says_what_it_takes_and_why() {
         let keys = known_keys();
         let paths: Vec<&str> = keys.iter().map(|key| key.path.as_str()).collect();
-        assert_eq!(paths[..3], ["home", "server", "server.allow_remote"]);
+        for path in ["home", "server", "server.allow_remote", "chat.threads", "speech.threads"] {
+            assert!(paths.contains(&path), "{path} is not in {paths:?}");
+        }
         for key in keys {
             assert!(!key.meaning.is_empty(), "{} has no description", key.path);
             assert_ne!(key.kind, "any", "{}", key.path);

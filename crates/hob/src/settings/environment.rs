@@ -32,7 +32,7 @@ pub(crate) struct Folders {
 /// Name and meaning of each variable, for the reference pages.
 pub(crate) const VARIABLES: [(&str, &str); 5] = [
     ("HOB_HOME", "where models are kept (a flag or the environment wins over the config file)"),
-    ("HOB_API_KEY", "the key that `hob serve` asks for and that `hob say --server` sends"),
+    ("HOB_API_KEY", "the key that `hob serve` asks for and that other commands send to a server"),
     ("HOB_LOG", "what to log on stderr, such as `info` or `hob_server=debug`"),
     ("NO_COLOR", "any value: no colours"),
     ("XDG_CONFIG_HOME", "where `hob/hob.toml` is looked for"),

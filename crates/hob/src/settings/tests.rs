@@ -1,6 +1,9 @@
 //! What wins over what, as a table.
 
+use hob_core::{KeepAlive, KvType};
+
 use super::*;
+use crate::config::{KvTypeName, LoadAt};
 
 fn folders() -> Folders {
     Folders {
@@ -42,6 +45,20 @@ fn nothing_said_is_the_defaults() {
             threads: Threads::Measured,
             espeak: Espeak::Program(PathBuf::from("espeak-ng")),
         },
+        chat: ChatSettings {
+            model: ModelChoice::Named("smollm2".to_owned()),
+            context_tokens: None,
+            kv_type: KvTypeName(KvType::F16),
+            threads: Threads::Measured,
+            parallel: NonZeroU16::new(4).expect("not zero"),
+            batch_tokens: NonZeroU32::new(512).expect("not zero"),
+            gpu_layers: None,
+            keep_alive: KeepAlive::Forever,
+            load: LoadAt::Start,
+            thinking_tokens_max: None,
+            requests_max: NonZeroU16::new(32).expect("not zero"),
+        },
+        dev: DevSettings { conformance: false },
     };
     assert_eq!(settings, expected);
 }
@@ -73,7 +90,7 @@ fn a_flag_beats_the_file_for_each_setting() {
         allow_remote: true,
         allowed_hosts: vec!["b".to_owned()],
         threads: Some(0),
-        home: None,
+        ..Overrides::default()
     };
     let settings = settle(&flags, &environment(), &file);
     assert_eq!(settings.server.listen.0.port(), 2);
@@ -115,6 +132,40 @@ fn a_user_without_a_home_must_name_one() {
     let nobody = Environment::default();
     let failure = Settings::resolve(&Overrides::default(), &nobody, &Written::default());
     assert_eq!(failure.expect_err("no place").exit, crate::failure::Exit::Usage);
+}
+
+#[test]
+fn a_chat_model_is_a_name_or_a_file_from_where_it_was_written() {
+    let rows = [
+        ("", "", ModelChoice::Named("smollm2".to_owned())),
+        ("", "qwen3", ModelChoice::Named("qwen3".to_owned())),
+        ("", "a.gguf", ModelChoice::File(PathBuf::from("/etc/hob/a.gguf"))),
+        ("", "~/a.gguf", ModelChoice::File(PathBuf::from("/me/a.gguf"))),
+        ("", "/models/a", ModelChoice::File(PathBuf::from("/models/a"))),
+        ("qwen3", "a.gguf", ModelChoice::Named("qwen3".to_owned())),
+        ("./b.GGUF", "a.gguf", ModelChoice::File(PathBuf::from("/here/b.GGUF"))),
+    ];
+    for (typed, in_file, expected) in rows {
+        let text =
+            if in_file.is_empty() { String::new() } else { format!("[chat]\nmodel = '{in_file}'") };
+        let chat_model = Some(typed.to_owned()).filter(|typed| !typed.is_empty());
+        let flags = Overrides { chat_model, ..Overrides::default() };
+        let settings = settle(&flags, &environment(), &written(&text));
+        // As text: paths that differ in a dot are equal.
+        let (settled, expected) = (format!("{:?}", settings.chat.model), format!("{expected:?}"));
+        assert_eq!(settled, expected, "{typed:?} {in_file:?}");
+    }
+}
+
+#[test]
+fn a_context_that_is_typed_beats_the_file_s() {
+    let file = written("[chat]\ncontext_tokens = 4096\nkeep_alive = \"5m\"");
+    let settle = |context_tokens| {
+        let flags = Overrides { context_tokens, ..Overrides::default() };
+        settle(&flags, &environment(), &file).chat.context_tokens.map(NonZeroU32::get)
+    };
+    assert_eq!(settle(None), Some(4096));
+    assert_eq!(settle(NonZeroU32::new(512)), Some(512));
 }
 
 #[test]

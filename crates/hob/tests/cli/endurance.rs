@@ -25,7 +25,7 @@ fn likeness(a: &[i16], b: &[i16]) -> f64 {
 fn two_clients_at_once_hear_their_own_text_to_the_last_sample() {
     let (user, home) = User::with_models();
     let mut served = Served::start(&user, &home);
-    served.note("ready in ");
+    served.note("kokoro is ready");
     let alone = [served.samples(SEA, "af_heart"), served.samples(TRAIN, "bm_fable")];
     let together = thread::scope(|scope| {
         let sea = scope.spawn(|| served.samples(SEA, "af_heart"));
@@ -49,11 +49,10 @@ fn two_clients_at_once_hear_their_own_text_to_the_last_sample() {
 fn a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced() {
     let (user, home) = User::with_models();
     let mut served = Served::start(&user, &home);
-    served.note("ready in ");
+    served.note("kokoro is ready");
     let mut body = served.ask(&SEA.repeat(20), "af_heart").expect("an answer").into_reader();
     body.read_exact(&mut [0; 4800]).expect("sound");
-    let killed = Command::new("/bin/kill").args(["-9", &served.workers()[0]]).status();
-    assert!(killed.expect("kill").success());
+    served.kill_worker("speech");
     let cut = body.read_to_end(&mut Vec::new());
     assert!(cut.is_err(), "the answer ended as if it were whole");
     let patience = Instant::now() + Duration::from_secs(30);
@@ -73,7 +72,7 @@ fn a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced() {
 fn five_hundred_clients_who_leave_are_not_worked_for() {
     let (user, home) = User::with_models();
     let mut served = Served::start(&user, &home);
-    served.note("ready in ");
+    served.note("kokoro is ready");
     let leave = |clients: std::ops::Range<u64>| {
         for client in clients {
             let socket = served.begin(SEA);
@@ -105,7 +104,7 @@ fn five_hundred_clients_who_leave_are_not_worked_for() {
 fn another_program_decodes_every_format_to_the_same_length() {
     let (user, home) = User::with_models();
     let mut served = Served::start(&user, &home);
-    served.note("ready in ");
+    served.note("kokoro is ready");
     let samples = served.samples(TRAIN, "af_heart").len();
     // Frames that an encoder cannot say it padded: none, where the container can say it.
     for (format, padding) in

@@ -4,10 +4,17 @@ use crate::{User, stderr, stdout};
 
 #[test]
 fn every_verb_explains_itself() {
-    let rows: [(&[&str], &[&str]); 9] = [
-        (&["--help"], &["serve", "say", "pull", "models", "doctor", "config", "Exit codes:"]),
+    let rows: [(&[&str], &[&str]); 13] = [
+        (
+            &["--help"],
+            &["serve", "chat", "say", "pull", "models", "doctor", "config", "Exit codes:"],
+        ),
         (&["serve", "--help"], &["--listen", "127.0.0.1:8484", "--allow-remote", "Examples:"]),
         (&["say", "--help"], &["--voice", "--format", "--output", "--server", "Examples:"]),
+        (&["chat", "--help"], &["--system", "--model", "--effort", "--schema", "Examples:"]),
+        (&["ps", "--help"], &["--server", "--json"]),
+        (&["load", "--help"], &["--keep-alive", "Examples:"]),
+        (&["unload", "--help"], &["--server"]),
         (&["pull", "--help"], &["--from", "--dry-run", "Examples:"]),
         (&["models", "--help"], &["--json", "rm"]),
         (&["models", "rm", "--help"], &["--yes"]),

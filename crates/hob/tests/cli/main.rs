@@ -1,6 +1,8 @@
 //! The program as its users meet it: arguments, files and environment in; text and an exit code out.
 //! Most needs no models: where something must speak, a scripted one does, behind a real server.
 
+mod chat;
+mod chatting;
 mod config;
 mod endurance;
 mod help;
@@ -9,6 +11,7 @@ mod real;
 mod say;
 mod serve;
 mod served;
+mod terminal;
 
 use std::path::{Path, PathBuf};
 

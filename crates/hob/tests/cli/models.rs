@@ -86,6 +86,7 @@ fn the_doctor_runs_every_part_and_says_which_one_is_missing() {
     assert_eq!(verdict("players"), "warn", "the PATH is empty");
     assert_eq!(verdict("kokoro"), "fail");
     assert_eq!(verdict("engine"), "fail");
+    assert_eq!(verdict("chat model"), "fail");
     let text = stdout(&user.hob(&["doctor"]).assert().code(7));
     assert!(text.contains("→ hob pull kokoro"), "{text}");
 }

@@ -30,6 +30,7 @@ fn server(scripts: Vec<Script<SpeechEvent>>, key: Option<&str>) -> (Runtime, Soc
     roster.add_speech(SpeechTarget {
         name: "scripted".to_owned(),
         model: std::sync::Arc::new(ScriptedSpeech::new(scripts)),
+        residence: None,
         admission: Admission::new(4, 0.5),
     });
     let api_key = key.map(|key| ApiKey::new(key).expect("a key"));

@@ -53,11 +53,26 @@ impl Served {
         assert!(sent.expect("kill").success());
     }
 
-    /// Processes that this server started.
-    pub(crate) fn workers(&self) -> Vec<String> {
+    /// The worker process of an engine, if it runs now.
+    pub(crate) fn worker(&self, engine: &str) -> Option<String> {
         let id = self.child.id().to_string();
-        let list = Command::new("ps").args(["-o", "pid=", "--ppid", &id]).output().expect("ps");
-        String::from_utf8_lossy(&list.stdout).split_whitespace().map(str::to_owned).collect()
+        let list = Command::new("ps").args(["-o", "pid=,args=", "--ppid", &id]).output();
+        let list = String::from_utf8_lossy(&list.expect("ps").stdout).into_owned();
+        let line = list.lines().find(|line| line.contains(&format!(" worker {engine} ")))?;
+        line.split_whitespace().next().map(str::to_owned)
+    }
+
+    pub(crate) fn kill_worker(&self, engine: &str) {
+        let worker = self.worker(engine).expect("it runs");
+        let killed = Command::new("/bin/kill").args(["-9", &worker]).status();
+        assert!(killed.expect("kill").success());
+    }
+
+    /// An answer of the chat model, whole.
+    pub(crate) fn chat(&self, body: &serde_json::Value) -> io::Result<serde_json::Value> {
+        let answer = ureq::post(format!("{}v1/chat/completions", self.url)).send_json(body);
+        let mut answer = answer.map_err(ureq::Error::into_io)?;
+        answer.body_mut().read_json().map_err(ureq::Error::into_io)
     }
 
     /// Asks for a text's samples, and gives the connection back with the answer's head read.
@@ -100,9 +115,9 @@ impl Served {
         line.rsplit(' ').next()?.parse().ok()
     }
 
-    /// Resident memory of the worker, in MB.
+    /// Resident memory of the speech worker, in MB.
     pub(crate) fn worker_mb(&self) -> f64 {
-        let [worker] = &self.workers()[..] else { return 0.0 };
+        let Some(worker) = self.worker("speech") else { return 0.0 };
         let status = std::fs::read_to_string(format!("/proc/{worker}/status")).expect("its status");
         let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a size");
         let kilobytes = line.split_whitespace().nth(1).and_then(|size| size.parse::<f64>().ok());

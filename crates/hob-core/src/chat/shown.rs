@@ -1,0 +1,135 @@
+//! How requests look in logs: names, numbers and lengths, never what users wrote.
+//! Equality still compares everything, so a failing test says that texts differ and not which.
+
+use std::fmt::{Debug, Formatter, Result};
+
+use super::{ChatRequest, EmbedInput, Message, OutputFormat, Prompt, Tool, ToolCall};
+
+impl Debug for ChatRequest {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("ChatRequest")
+            .field("prompt", &self.prompt)
+            .field("sampling", &self.sampling)
+            .field("tokens_max", &self.tokens_max)
+            .field("stops", &self.stop.len())
+            .field("output", &self.output)
+            .field("thinking", &self.thinking)
+            .field("logprobs", &self.logprobs)
+            .field("keep_alive", &self.keep_alive)
+            .finish()
+    }
+}
+
+impl Debug for Prompt {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            Prompt::Chat(conversation) => f.debug_tuple("Chat").field(conversation).finish(),
+            Prompt::Text(text) => write!(f, "Text({} bytes)", text.len()),
+            Prompt::Tokens(tokens) => write!(f, "Tokens({})", tokens.len()),
+            Prompt::Infill { prefix, suffix } => {
+                write!(f, "Infill({} and {} bytes)", prefix.len(), suffix.len())
+            }
+        }
+    }
+}
+
+impl Debug for Message {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("Message")
+            .field("role", &self.role)
+            .field("text_bytes", &self.text.len())
+            .field("tool_calls", &self.tool_calls)
+            .field("tool_call_id", &self.tool_call_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Debug for ToolCall {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("ToolCall")
+            .field("id", &self.id)
+            .field("name", &self.name)
+            .field("arguments", &self.arguments)
+            .finish()
+    }
+}
+
+impl Debug for Tool {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("Tool")
+            .field("name", &self.name)
+            .field("description_bytes", &self.description.as_ref().map(String::len))
+            .field("parameters", &self.parameters)
+            .finish()
+    }
+}
+
+impl Debug for OutputFormat {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            OutputFormat::Text => f.write_str("Text"),
+            OutputFormat::JsonObject => f.write_str("JsonObject"),
+            OutputFormat::JsonSchema(schema) => f.debug_tuple("JsonSchema").field(schema).finish(),
+            OutputFormat::Regex(pattern) => write!(f, "Regex({} bytes)", pattern.len()),
+            OutputFormat::Lark(grammar) => write!(f, "Lark({} bytes)", grammar.len()),
+        }
+    }
+}
+
+impl Debug for EmbedInput {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        match self {
+            EmbedInput::Text(text) => write!(f, "Text({} bytes)", text.len()),
+            EmbedInput::Tokens(tokens) => write!(f, "Tokens({})", tokens.len()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::JsonText;
+    use crate::chat::{Conversation, EmbedRequest, Role};
+
+    const SECRET: &str = "the blue door";
+
+    fn call() -> ToolCall {
+        let arguments = JsonText::parsed(format!("{{\"where\":\"{SECRET}\"}}"));
+        ToolCall { id: "call_1".to_owned(), name: "knock".to_owned(), arguments }
+    }
+
+    #[test]
+    fn a_request_can_be_logged_without_its_texts() {
+        let message = Message {
+            tool_calls: vec![call()],
+            name: Some(SECRET.to_owned()),
+            ..Message::new(Role::User, SECRET)
+        };
+        let tool = Tool {
+            name: "knock".to_owned(),
+            description: Some(SECRET.to_owned()),
+            parameters: None,
+        };
+        let conversation =
+            Conversation { messages: vec![message], tools: vec![tool], ..Conversation::default() };
+        let prompts = [
+            Prompt::Chat(conversation),
+            Prompt::Text(SECRET.to_owned()),
+            Prompt::Infill { prefix: SECRET.to_owned(), suffix: SECRET.to_owned() },
+        ];
+        let outputs = [
+            OutputFormat::JsonSchema(JsonText::parsed(format!("\"{SECRET}\""))),
+            OutputFormat::Regex(SECRET.to_owned()),
+            OutputFormat::Lark(SECRET.to_owned()),
+        ];
+        for (prompt, output) in prompts.into_iter().zip(outputs) {
+            let stop = vec![SECRET.to_owned()];
+            let shown =
+                format!("{:?}", ChatRequest { prompt, output, stop, ..ChatRequest::default() });
+            assert!(!shown.contains("blue") && shown.contains("13"), "{shown}");
+        }
+        let inputs = vec![EmbedInput::Text(SECRET.to_owned()), EmbedInput::Tokens(vec![7; 3])];
+        let shown = format!("{:?}", EmbedRequest { inputs, ..EmbedRequest::default() });
+        assert!(shown.contains("[Text(13 bytes), Tokens(3)]"), "{shown}");
+    }
+}

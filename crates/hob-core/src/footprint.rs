@@ -1,0 +1,217 @@
+//! How much memory a language model takes: weights, what attention keeps, what one step computes.
+//! Arithmetic after llama.cpp b11434. What is free on this machine is asked elsewhere.
+
+mod compute;
+mod kv;
+
+use std::fmt;
+
+use crate::{ModelError, ModelShape};
+
+pub use kv::{KvType, KvTypes, UnknownKvType, Unsuitable};
+
+/// The engine allots cells of the KV cache in steps of this many tokens.
+const STEP_TOKENS: u32 = 256;
+/// The program, its libraries and its threads.
+const PROCESS_BYTES: u64 = 32 << 20;
+/// A token's text, its score, and its places in the tables of the vocabulary: measured were 350, in
+/// one model of 49,152 tokens.
+const VOCABULARY_BYTES_PER_TOKEN: u64 = 384;
+const LOGIT_BYTES: u64 = 4;
+
+/// How the engine is going to be set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextPlan {
+    /// Of all sequences together.
+    pub context_tokens: u32,
+    pub sequences: u32,
+    pub sharing: Sharing,
+    pub kv: KvTypes,
+    pub attention: Attention,
+    /// Tokens that are computed in one step (`n_ubatch`).
+    pub step_tokens: u32,
+    /// Tokens of one step whose logits are wanted (`n_outputs_max`).
+    pub outputs_max: u32,
+}
+
+/// How sequences divide the context among themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Each takes what it needs of one pool (`kv_unified`).
+    Pool,
+    /// Each has an equal part of its own.
+    Parts,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attention {
+    Flash,
+    /// All scores of a step are in memory at once.
+    Plain,
+}
+
+/// What a loaded model takes, term by term.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// Mapped from the file.
+    pub weights_bytes: u64,
+    /// Second copies for a CPU's kernels. An upper bound: which ones are made depends on the CPU.
+    pub repacked_bytes: u64,
+    /// Grows with the context, but for layers that look only so far back.
+    pub kv_bytes: u64,
+    /// Of recurrent layers.
+    pub state_bytes: u64,
+    /// Scratch space of one step. Against nine allocations of the engine, 0 to 2 % too large.
+    pub compute_bytes: u64,
+    /// The process, the vocabulary and the logits: an estimate, rounded up.
+    pub overhead_bytes: u64,
+}
+
+/// A footprint beside what there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub footprint: Footprint,
+    pub available_bytes: u64,
+}
+
+impl Footprint {
+    /// # Errors
+    /// The engine would not take these KV types with this model.
+    pub fn of(shape: &ModelShape, plan: &ContextPlan) -> Result<Footprint, Unsuitable> {
+        plan.kv.suit(shape, plan.attention)?;
+        let vocab_size = u64::from(shape.vocab_size);
+        let per_token = VOCABULARY_BYTES_PER_TOKEN + LOGIT_BYTES * u64::from(plan.sequences);
+        Ok(Footprint {
+            weights_bytes: shape.weights_bytes,
+            repacked_bytes: shape.repacked_bytes,
+            kv_bytes: kv::bytes(shape, plan),
+            state_bytes: product(&[shape.state_bytes(), plan.sequences.into()]),
+            compute_bytes: compute::bytes(shape, plan),
+            overhead_bytes: PROCESS_BYTES.saturating_add(product(&[vocab_size, per_token])),
+        })
+    }
+
+    pub fn needed_bytes(&self) -> u64 {
+        self.terms().iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
+    }
+
+    /// By name, for people.
+    pub fn terms(&self) -> [(&'static str, u64); 6] {
+        [
+            ("weights", self.weights_bytes),
+            ("repacked weights", self.repacked_bytes),
+            ("KV cache", self.kv_bytes),
+            ("recurrent state", self.state_bytes),
+            ("computation", self.compute_bytes),
+            ("process and vocabulary", self.overhead_bytes),
+        ]
+    }
+
+    pub fn against(self, available_bytes: u64) -> Verdict {
+        Verdict { footprint: self, available_bytes }
+    }
+}
+
+impl Verdict {
+    pub fn fits(&self) -> bool {
+        self.footprint.needed_bytes() <= self.available_bytes
+    }
+
+    /// # Errors
+    /// [`ModelError::OutOfMemory`] with both numbers.
+    pub fn accept(&self) -> Result<(), ModelError> {
+        let (needed_bytes, available_bytes) = (self.footprint.needed_bytes(), self.available_bytes);
+        if self.fits() {
+            return Ok(());
+        }
+        Err(ModelError::OutOfMemory { needed_bytes, available_bytes })
+    }
+}
+
+/// One line: the sum, its terms, and what there is. Megabytes of 10^6 bytes.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
+        let named = self.footprint.terms().into_iter().filter(|(_, bytes)| *bytes > 0);
+        let terms: Vec<_> =
+            named.map(|(name, bytes)| format!("{name} {}", megabytes(bytes))).collect();
+        let needed = megabytes(self.footprint.needed_bytes());
+        let available = self.available_bytes / 1_000_000;
+        write!(f, "{needed} MB needed ({}), {available} MB available", terms.join(", "))
+    }
+}
+
+impl ContextPlan {
+    /// One conversation at a time, as exact as the weights.
+    pub fn single(context_tokens: u32) -> ContextPlan {
+        ContextPlan {
+            context_tokens,
+            sequences: 1,
+            sharing: Sharing::Pool,
+            kv: KvTypes::both(KvType::F16),
+            attention: Attention::Flash,
+            step_tokens: 512,
+            outputs_max: 1,
+        }
+    }
+
+    /// Cells of one stream of the cache, and how many streams there are.
+    fn cells(&self) -> (u32, u32) {
+        match self.sharing {
+            Sharing::Pool => (padded(self.context_tokens), 1),
+            Sharing::Parts => {
+                let sequences = self.sequences.max(1);
+                (padded(self.context_tokens / sequences), sequences)
+            }
+        }
+    }
+
+    /// Cells of one stream in a layer that looks only so far back: the window of every sequence in
+    /// the pool, and the step that is being added.
+    fn window_cells(&self, window_tokens: u32) -> u32 {
+        let windows = match self.sharing {
+            Sharing::Pool => window_tokens.saturating_mul(self.sequences.max(1)),
+            Sharing::Parts => window_tokens,
+        };
+        padded(windows.saturating_add(self.step_tokens).min(self.cells().0))
+    }
+}
+
+/// The largest context that fits: the plan's, or as many of the engine's steps as there is room for;
+/// none if there is not even room for one.
+///
+/// # Errors
+/// The engine would not take these KV types with this model.
+pub fn context_that_fits(
+    shape: &ModelShape,
+    plan: &ContextPlan,
+    available_bytes: u64,
+) -> Result<Option<u32>, Unsuitable> {
+    let step = match plan.sharing {
+        Sharing::Pool => STEP_TOKENS,
+        Sharing::Parts => STEP_TOKENS.saturating_mul(plan.sequences.max(1)),
+    };
+    let fits = |steps: u32| -> Result<bool, Unsuitable> {
+        let plan = ContextPlan { context_tokens: steps.saturating_mul(step), ..*plan };
+        Ok(Footprint::of(shape, &plan)?.against(available_bytes).fits())
+    };
+    // Bisection, as what a step computes depends on the context too. `largest` fits, `beyond` is over.
+    let (mut largest, mut beyond) = (0, plan.context_tokens.div_ceil(step) + 1);
+    while beyond - largest > 1 {
+        let middle = largest + (beyond - largest) / 2;
+        if fits(middle)? { largest = middle } else { beyond = middle }
+    }
+    Ok((largest > 0).then_some(largest.saturating_mul(step).min(plan.context_tokens)))
+}
+
+fn padded(tokens: u32) -> u32 {
+    tokens.max(1).checked_next_multiple_of(STEP_TOKENS).unwrap_or(u32::MAX)
+}
+
+/// A header may say anything: what is too large stays too large instead of wrapping around.
+fn product(factors: &[u64]) -> u64 {
+    factors.iter().fold(1, |product, factor| product.saturating_mul(*factor))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Scratch space of one step. The engine reuses it from operation to operation, so its size is that
+//! of the moment when most is alive: the logits, a feed-forward, or the scores of plain attention.
+
+use super::{Attention, ContextPlan, product};
+use crate::ModelShape;
+use crate::shape::LayerShape;
+
+const F32_BYTES: u64 = 4;
+const F16_BYTES: u64 = 2;
+/// Token ids, positions and cell numbers of a step.
+const INPUT_BYTES: u64 = 64 << 10;
+/// Vectors of the embedding's length that are alive beside the logits, and beside a feed-forward.
+/// Counted in allocations of llama.cpp b11434 for SmolLM2-135M and Gemma-3-270M.
+const ROWS_BESIDE_LOGITS: u64 = 6;
+const ROWS_BESIDE_FEED_FORWARD: u64 = 5;
+/// Gate, up, and their product.
+const FEED_FORWARD_ROWS: u64 = 3;
+
+pub(super) fn bytes(shape: &ModelShape, plan: &ContextPlan) -> u64 {
+    let tokens = u64::from(plan.step_tokens.min(plan.cells().0));
+    let largest = logits(shape, plan, tokens)
+        .max(feed_forward(shape, tokens))
+        .max(attention(shape, plan, tokens));
+    largest.saturating_add(masks(shape, plan, tokens)).saturating_add(INPUT_BYTES)
+}
+
+fn rows(count: u64, length: u32, tokens: u64) -> u64 {
+    product(&[count, length.into(), tokens, F32_BYTES])
+}
+
+fn logits(shape: &ModelShape, plan: &ContextPlan, tokens: u64) -> u64 {
+    let outputs = tokens.min(plan.outputs_max.max(plan.sequences).into());
+    let beside = rows(ROWS_BESIDE_LOGITS, shape.embedding_length, tokens);
+    rows(1, shape.vocab_size, outputs).saturating_add(beside)
+}
+
+fn feed_forward(shape: &ModelShape, tokens: u64) -> u64 {
+    // Each expert that is used makes a row of its own before they are added up.
+    let beside = ROWS_BESIDE_FEED_FORWARD + u64::from(shape.experts_used);
+    let wide = rows(FEED_FORWARD_ROWS, shape.feed_forward_length, tokens);
+    wide.saturating_add(rows(beside, shape.embedding_length, tokens))
+}
+
+/// Queries and results; without flash attention also a score for every head, token and cell.
+fn attention(shape: &ModelShape, plan: &ContextPlan, tokens: u64) -> u64 {
+    let of_layer = |layer: &LayerShape| {
+        let Some(kv) = layer.kv else { return 0 };
+        let length = kv.key_length.saturating_add(kv.value_length);
+        let asked = rows(layer.heads.into(), length, tokens);
+        match plan.attention {
+            Attention::Flash => asked,
+            Attention::Plain => {
+                asked.saturating_add(rows(layer.heads.into(), cells(plan, layer), tokens))
+            }
+        }
+    };
+    let widest = shape.layers.iter().map(of_layer).max().unwrap_or(0);
+    widest.saturating_add(rows(ROWS_BESIDE_LOGITS, shape.embedding_length, tokens))
+}
+
+/// Who sees whom: one for all layers that see everything, one for all that see a window.
+fn masks(shape: &ModelShape, plan: &ContextPlan, tokens: u64) -> u64 {
+    let element_bytes = match plan.attention {
+        Attention::Flash => F16_BYTES,
+        Attention::Plain => F32_BYTES,
+    };
+    let mask = |windowed: bool| {
+        let layers = shape.layers.iter().filter(|layer| layer.kv.is_some());
+        let mut alike = layers.filter(|layer| layer.window_tokens.is_some() == windowed);
+        alike.next().map_or(0, |layer| product(&[cells(plan, layer).into(), tokens, element_bytes]))
+    };
+    mask(false).saturating_add(mask(true))
+}
+
+fn cells(plan: &ContextPlan, layer: &LayerShape) -> u32 {
+    layer.window_tokens.map_or(plan.cells().0, |tokens| plan.window_cells(tokens))
+}

@@ -1,0 +1,137 @@
+//! What attention keeps: the types in which it can be kept, and how many bytes that makes.
+//! Keys and values are counted apart: their lengths and types may differ.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Attention, ContextPlan, product};
+use crate::ModelShape;
+
+/// How the numbers of the KV cache are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum KvType {
+    #[default]
+    F16,
+    Q8_0,
+    Q4_0,
+}
+
+/// A name that is none of a KV type.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{name}' is no type of a KV cache; known are f16, q8_0 and q4_0")]
+pub struct UnknownKvType {
+    pub name: String,
+}
+
+/// Of keys and of values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KvTypes {
+    pub keys: KvType,
+    pub values: KvType,
+}
+
+/// Why the engine does not take these KV types with this model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsuitable {
+    #[error("values of type {values} need flash attention; f16 does not")]
+    NeedsFlashAttention { values: KvType },
+    #[error(
+        "a KV cache of type {kv} stores {} elements at a time, and a head of this model has \
+         {head_length}; f16 takes any", kv.block().0
+    )]
+    HeadNotWhole { kv: KvType, head_length: u32 },
+    #[error("this model keeps keys and values in one: both must be {keys} or both {values}")]
+    NotTheSame { keys: KvType, values: KvType },
+}
+
+impl KvType {
+    pub const ALL: [KvType; 3] = [KvType::F16, KvType::Q8_0, KvType::Q4_0];
+
+    /// As people and the engine write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            KvType::F16 => "f16",
+            KvType::Q8_0 => "q8_0",
+            KvType::Q4_0 => "q4_0",
+        }
+    }
+
+    /// Elements that are stored together, and the bytes they take: an f16 scale, and 8 or 4 bits each.
+    pub fn block(self) -> (u32, u32) {
+        match self {
+            KvType::F16 => (1, 2),
+            KvType::Q8_0 => (32, 34),
+            KvType::Q4_0 => (32, 18),
+        }
+    }
+
+    fn bytes(self, elements: u64) -> u64 {
+        let (block_elements, block_bytes) = self.block();
+        product(&[elements.div_ceil(block_elements.into()), block_bytes.into()])
+    }
+
+    fn divides(self, head_length: u32) -> Result<(), Unsuitable> {
+        if head_length.is_multiple_of(self.block().0) {
+            Ok(())
+        } else {
+            Err(Unsuitable::HeadNotWhole { kv: self, head_length })
+        }
+    }
+}
+
+impl fmt::Display for KvType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for KvType {
+    type Err = UnknownKvType;
+
+    fn from_str(name: &str) -> Result<KvType, UnknownKvType> {
+        let found = KvType::ALL.into_iter().find(|kv| kv.name() == name);
+        found.ok_or_else(|| UnknownKvType { name: name.to_owned() })
+    }
+}
+
+impl KvTypes {
+    pub fn both(kv: KvType) -> KvTypes {
+        KvTypes { keys: kv, values: kv }
+    }
+
+    /// Of one token, in the layers where that is kept as long as the sequence lives.
+    pub fn bytes_per_token(self, shape: &ModelShape) -> u64 {
+        let growing = shape.kept().filter(|(_, window)| window.is_none());
+        growing.fold(0, |sum, (kv, _)| sum.saturating_add(self.bytes(kv)))
+    }
+
+    pub(super) fn suit(self, shape: &ModelShape, attention: Attention) -> Result<(), Unsuitable> {
+        let KvTypes { keys, values } = self;
+        if attention == Attention::Plain && values != KvType::F16 {
+            return Err(Unsuitable::NeedsFlashAttention { values });
+        }
+        shape.kept().try_for_each(|(kv, _)| {
+            if kv.value_length == 0 && keys != values {
+                return Err(Unsuitable::NotTheSame { keys, values });
+            }
+            keys.divides(kv.key_length)?;
+            values.divides(kv.value_length)
+        })
+    }
+
+    fn bytes(self, kv: crate::shape::KvShape) -> u64 {
+        let elements = |length: u32| product(&[kv.heads.into(), length.into()]);
+        let keys = self.keys.bytes(elements(kv.key_length));
+        keys.saturating_add(self.values.bytes(elements(kv.value_length)))
+    }
+}
+
+/// Of all cells, as they are allotted when the model is loaded.
+pub(super) fn bytes(shape: &ModelShape, plan: &ContextPlan) -> u64 {
+    let (full_cells, streams) = plan.cells();
+    let of_layer = |(kv, window): (_, Option<u32>)| {
+        let cells = window.map_or(full_cells, |tokens| plan.window_cells(tokens));
+        product(&[plan.kv.bytes(kv), cells.into(), streams.into()])
+    };
+    shape.kept().fold(0, |sum, kept| sum.saturating_add(of_layer(kept)))
+}

@@ -1,0 +1,254 @@
+//! Against allocations that llama.cpp b11434 made, published figures, and sums made by hand.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::shape::{KvShape, LayerShape};
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+fn full(heads: u32, kv_heads: u32, length: u32) -> LayerShape {
+    let kv = KvShape { heads: kv_heads, key_length: length, value_length: length };
+    LayerShape { heads, kv: Some(kv), ..LayerShape::default() }
+}
+
+fn uniform(layers: usize, layer: LayerShape) -> ModelShape {
+    ModelShape { layers: vec![layer; layers], ..ModelShape::default() }
+}
+
+fn smollm2() -> ModelShape {
+    ModelShape {
+        embedding_length: 576,
+        feed_forward_length: 1_536,
+        vocab_size: 49_152,
+        weights_bytes: 96_576_768,
+        ..uniform(30, full(9, 3, 64))
+    }
+}
+
+/// Every sixth layer sees everything.
+fn gemma3_270m() -> ModelShape {
+    let mut shape = uniform(18, full(4, 1, 256));
+    for (index, layer) in shape.layers.iter_mut().enumerate() {
+        layer.window_tokens = (index % 6 < 5).then_some(512);
+    }
+    ModelShape {
+        embedding_length: 640,
+        feed_forward_length: 2_048,
+        vocab_size: 262_144,
+        weights_bytes: 246_587_904,
+        repacked_bytes: 13_271_040,
+        ..shape
+    }
+}
+
+/// As the engine is set up when nobody says otherwise.
+fn usual(context_tokens: u32, kv: KvType) -> ContextPlan {
+    let single = ContextPlan::single(context_tokens);
+    ContextPlan { kv: KvTypes::both(kv), outputs_max: 2_048, ..single }
+}
+
+fn footprint(shape: &ModelShape, plan: &ContextPlan) -> Footprint {
+    Footprint::of(shape, plan).expect("suits")
+}
+
+#[track_caller]
+fn allocated(shape: &ModelShape, plan: ContextPlan, kv_mib: f64, compute_mib: f64) {
+    let predicted = footprint(shape, &plan);
+    let kv = predicted.kv_bytes as f64 / MIB;
+    assert!((kv - kv_mib).abs() < 0.006, "KV {kv}, allocated {kv_mib}");
+    let ratio = predicted.compute_bytes as f64 / MIB / compute_mib;
+    assert!((1.0..1.02).contains(&ratio), "computation is {ratio} of what was allocated");
+}
+
+#[test]
+fn what_the_engine_allocated_for_smollm2_is_predicted() {
+    let shape = smollm2();
+    allocated(&shape, usual(4_096, KvType::F16), 90.0, 106.77);
+    allocated(&shape, usual(8_192, KvType::Q8_0), 95.62, 109.68);
+    let plain = ContextPlan { attention: Attention::Plain, ..usual(8_192, KvType::F16) };
+    allocated(&shape, plain, 180.0, 167.52);
+    let small_step = ContextPlan { step_tokens: 256, ..usual(8_192, KvType::F16) };
+    allocated(&shape, small_step, 180.0, 54.82);
+    let four = ContextPlan { sequences: 4, outputs_max: 4, ..usual(2_048, KvType::F16) };
+    allocated(&shape, four, 45.0, 16.64);
+}
+
+#[test]
+fn what_the_engine_allocated_for_a_model_with_windows_is_predicted() {
+    let shape = gemma3_270m();
+    allocated(&shape, usual(4_096, KvType::F16), 12.0 + 15.0, 524.53);
+    allocated(&shape, usual(16_384, KvType::Q8_0), 25.5 + 7.97, 535.81);
+    let small_step = ContextPlan { step_tokens: 256, ..usual(4_096, KvType::F16) };
+    allocated(&shape, small_step, 12.0 + 11.25, 262.14);
+    let four = ContextPlan { sequences: 4, outputs_max: 4, ..usual(4_096, KvType::F16) };
+    allocated(&shape, four, 12.0 + 37.5, 24.78);
+}
+
+#[track_caller]
+fn per_token(shape: &ModelShape, f16: u64, q8_0: u64, q4_0: u64) {
+    let bytes = KvType::ALL.map(|kv| KvTypes::both(kv).bytes_per_token(shape));
+    assert_eq!(bytes, [f16, q8_0, q4_0]);
+}
+
+#[test]
+fn bytes_per_token_are_the_published_ones() {
+    per_token(&smollm2(), 23_040, 12_240, 6_480);
+    per_token(&gemma3_270m(), 3_072, 1_632, 864);
+    per_token(&uniform(36, full(32, 8, 128)), 147_456, 78_336, 41_472);
+    per_token(&uniform(48, full(32, 4, 128)), 98_304, 52_224, 27_648);
+    // Keys and values of DeepSeek-V2-Lite are one compressed row of 576.
+    let kv = KvShape { heads: 1, key_length: 576, value_length: 0 };
+    let layer = LayerShape { heads: 16, kv: Some(kv), ..LayerShape::default() };
+    per_token(&uniform(27, layer), 31_104, 16_524, 8_748);
+    let mixed = KvTypes { keys: KvType::Q8_0, values: KvType::Q4_0 };
+    assert_eq!(mixed.bytes_per_token(&uniform(36, full(32, 8, 128))), 59_904);
+}
+
+#[test]
+fn recurrent_layers_keep_the_same_however_long_the_context() {
+    let mut shape = uniform(10, full(16, 2, 256));
+    let state_bytes = 4 * (3 * (4_096 + 2 * 16 * 128) + 128 * 4_096);
+    shape.layers.extend([LayerShape { state_bytes, ..LayerShape::default() }; 30]);
+    assert_eq!(shape.state_bytes(), 65_863_680, "Qwen3.5-35B-A3B");
+    let plan = ContextPlan { sequences: 3, ..ContextPlan::single(1_024) };
+    assert_eq!(footprint(&shape, &plan).state_bytes, 3 * 65_863_680);
+}
+
+#[test]
+fn sequences_with_parts_of_their_own_are_each_padded() {
+    let parts = ContextPlan { sequences: 3, sharing: Sharing::Parts, ..ContextPlan::single(1_000) };
+    let pool = ContextPlan { sharing: Sharing::Pool, ..parts };
+    assert_eq!(footprint(&smollm2(), &parts).kv_bytes, 3 * 512 * 23_040);
+    assert_eq!(footprint(&smollm2(), &pool).kv_bytes, 1_024 * 23_040);
+}
+
+#[test]
+fn what_the_engine_would_refuse_is_refused_with_the_reason() {
+    let check = |shape: &ModelShape, plan: &ContextPlan, expected| {
+        assert_eq!(Footprint::of(shape, plan), Err(expected));
+        assert_eq!(context_that_fits(shape, plan, u64::MAX), Err(expected));
+    };
+    let plain = ContextPlan { attention: Attention::Plain, ..usual(1_024, KvType::Q8_0) };
+    let needs = Unsuitable::NeedsFlashAttention { values: KvType::Q8_0 };
+    check(&smollm2(), &plain, needs);
+    let odd = uniform(2, full(4, 4, 80));
+    let not_whole = Unsuitable::HeadNotWhole { kv: KvType::Q4_0, head_length: 80 };
+    check(&odd, &usual(1_024, KvType::Q4_0), not_whole);
+    assert!(not_whole.to_string().contains("32 elements at a time"), "{not_whole}");
+    let kv = KvShape { heads: 1, key_length: 576, value_length: 0 };
+    let one = uniform(1, LayerShape { heads: 16, kv: Some(kv), ..LayerShape::default() });
+    let (keys, values) = (KvType::Q8_0, KvType::F16);
+    let mixed = ContextPlan { kv: KvTypes { keys, values }, ..ContextPlan::single(1_024) };
+    check(&one, &mixed, Unsuitable::NotTheSame { keys, values });
+}
+
+#[test]
+fn a_verdict_says_its_terms_and_both_numbers() {
+    let verdict = footprint(&smollm2(), &usual(8_192, KvType::Q8_0)).against(200_000_000);
+    assert!(!verdict.fits());
+    let needed_bytes = verdict.footprint.needed_bytes();
+    let refused = ModelError::OutOfMemory { needed_bytes, available_bytes: 200_000_000 };
+    assert_eq!(verdict.accept(), Err(refused));
+    let line = "366 MB needed (weights 97, KV cache 101, computation 117, process and vocabulary \
+                53), 200 MB available";
+    assert_eq!(verdict.to_string(), line);
+    assert_eq!(verdict.footprint.against(needed_bytes).accept(), Ok(()));
+}
+
+#[test]
+fn names_of_kv_types_are_read_back_and_others_refused() {
+    for kv in KvType::ALL {
+        assert_eq!(kv.to_string().parse(), Ok(kv));
+    }
+    assert_eq!("q5_1".parse::<KvType>(), Err(UnknownKvType { name: "q5_1".to_owned() }));
+}
+
+#[test]
+fn the_largest_context_is_found_to_the_step() {
+    let (shape, wish) = (smollm2(), usual(8_192, KvType::F16));
+    let of =
+        |context_tokens| footprint(&shape, &ContextPlan { context_tokens, ..wish }).needed_bytes();
+    let found = |available_bytes| context_that_fits(&shape, &wish, available_bytes);
+    assert_eq!(found(u64::MAX), Ok(Some(8_192)));
+    assert_eq!(found(of(4_096)), Ok(Some(4_096)));
+    assert_eq!(found(of(4_096) - 1), Ok(Some(3_840)));
+    assert_eq!(found(of(256) - 1), Ok(None));
+}
+
+prop_compose! {
+    fn any_shape()(
+        layers in 1..40_usize, heads in 1..64_u32, kv_heads in 0..16_u32, blocks in 1..9_u32,
+        window in proptest::option::of(1..5_000_u32), embedding_length in 1..9_000_u32,
+        vocab_size in 1..300_000_u32, feed_forward_length in 0..30_000_u32,
+    ) -> ModelShape {
+        let mut shape = uniform(layers, full(heads, kv_heads, 32 * blocks));
+        shape.layers[0].window_tokens = window;
+        ModelShape { embedding_length, vocab_size, feed_forward_length, ..shape }
+    }
+}
+
+prop_compose! {
+    fn any_plan()(
+        context_tokens in 1..200_000_u32, sequences in 1..20_u32, step_tokens in 1..2_000_u32,
+        sharing in prop_oneof![Just(Sharing::Pool), Just(Sharing::Parts)],
+        kv in prop_oneof![Just(KvType::F16), Just(KvType::Q8_0), Just(KvType::Q4_0)],
+        outputs_max in 1..3_000_u32,
+    ) -> ContextPlan {
+        ContextPlan {
+            context_tokens, sequences, sharing, step_tokens, outputs_max,
+            kv: KvTypes::both(kv), attention: Attention::Flash,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn more_context_never_needs_less_memory(
+        shape in any_shape(), plan in any_plan(), more in 0..100_000_u32,
+    ) {
+        let longer = ContextPlan { context_tokens: plan.context_tokens + more, ..plan };
+        let (short, long) = (footprint(&shape, &plan), footprint(&shape, &longer));
+        prop_assert!(short.needed_bytes() <= long.needed_bytes());
+    }
+
+    #[test]
+    fn smaller_kv_types_never_need_more(shape in any_shape(), plan in any_plan()) {
+        let with = |kv| footprint(&shape, &ContextPlan { kv: KvTypes::both(kv), ..plan }).kv_bytes;
+        prop_assert!(with(KvType::Q4_0) <= with(KvType::Q8_0));
+        prop_assert!(with(KvType::Q8_0) <= with(KvType::F16));
+    }
+
+    #[test]
+    fn what_is_found_fits_and_the_next_step_would_not(
+        shape in any_shape(), plan in any_plan(), available_bytes in 0..20_000_000_000_u64,
+    ) {
+        let fits = |context_tokens| {
+            let plan = ContextPlan { context_tokens, ..plan };
+            footprint(&shape, &plan).against(available_bytes).fits()
+        };
+        let step = match plan.sharing {
+            Sharing::Pool => STEP_TOKENS,
+            Sharing::Parts => STEP_TOKENS * plan.sequences,
+        };
+        let found = context_that_fits(&shape, &plan, available_bytes).expect("suits").unwrap_or(0);
+        prop_assert!(found <= plan.context_tokens);
+        prop_assert!(found == 0 || fits(found));
+        prop_assert!(found == plan.context_tokens || !fits(found + step));
+    }
+
+    #[test]
+    fn absurd_headers_saturate(length: u32, layers in 1..512_usize, state_bytes: u64) {
+        let mut shape = uniform(layers, full(length, length, length / 32 * 32));
+        shape.layers[0].state_bytes = state_bytes;
+        let shape = ModelShape {
+            embedding_length: length, feed_forward_length: length, vocab_size: length,
+            experts_used: length, weights_bytes: state_bytes, ..shape
+        };
+        let huge = ContextPlan {
+            context_tokens: u32::MAX, sequences: u32::MAX, step_tokens: u32::MAX,
+            attention: Attention::Plain, ..ContextPlan::single(0)
+        };
+        prop_assert!(footprint(&shape, &huge).needed_bytes() >= state_bytes);
+    }
+}

@@ -1,0 +1,40 @@
+//! Being in memory: models that can be put there and taken out again.
+//! Upstreams have no residence of ours; whoever has one implements this beside its model trait.
+
+use std::time::{Duration, SystemTime};
+
+use futures::future::BoxFuture;
+
+use crate::chat::KeepAlive;
+use crate::{ModelError, ModelState};
+
+/// A model that hob itself holds in memory.
+pub trait Residence: Send + Sync {
+    fn state(&self) -> ModelState;
+
+    /// Resolves when the model is in memory.
+    fn load(&self) -> BoxFuture<'_, Result<(), ModelError>>;
+
+    /// Ends what it is doing and gives all memory back.
+    fn unload(&self) -> BoxFuture<'_, ()>;
+
+    /// From the last request on; a request's own wish replaces it.
+    fn keep_alive(&self, wish: KeepAlive);
+
+    fn occupancy(&self) -> Occupancy;
+}
+
+/// What a model takes now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Occupancy {
+    /// Of its process, where the system tells.
+    pub resident_bytes: Option<u64>,
+    /// Of those, on graphics cards.
+    pub vram_bytes: u64,
+    /// Requests that it works on or holds in its queue.
+    pub in_flight: usize,
+    /// When it will be unloaded if nobody asks for anything; none: never, or not loaded.
+    pub expires_at: Option<SystemTime>,
+    /// How long its last load took.
+    pub load_took: Option<Duration>,
+}

@@ -1,0 +1,22 @@
+//! The chat engine, and the worker process that runs it.
+//! Above `client` and below `worker` nobody knows that there are two processes.
+
+mod answer;
+pub mod client;
+mod codec;
+pub mod constraint;
+pub mod decoder;
+pub mod dialect;
+pub mod llama;
+pub mod protocol;
+pub mod sampler;
+pub mod scheduler;
+pub mod slots;
+mod stop;
+pub mod template;
+pub mod tokens;
+pub mod worker;
+
+pub use client::{ChatWorker, ChatWorkerOptions, LoadCheck};
+pub use llama::{LlamaError, LlamaOptions};
+pub use worker::{ServeChatError, ServeChatOptions, serve_chat};

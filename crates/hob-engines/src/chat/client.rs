@@ -1,0 +1,249 @@
+//! A chat worker as a `ChatModel`: requests go out in frames, events come back, and a stream that is
+//! dropped is cancelled. A model that is not in memory is loaded for whoever asks first.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use hob_core::chat::{EmbedRequest, Embeddings};
+use hob_core::{
+    ChatCard, ChatModel, ChatRequest, ChatStream, KeepAlive, ModelError, ModelState, Occupancy,
+    Residence,
+};
+
+use super::answer::Answer;
+use super::protocol::{About, ChatReport, Task};
+use crate::supervisor::session::Ticket;
+use crate::supervisor::{Supervisor, SupervisorOptions, WorkerCommand};
+use crate::worker::protocol::{Failure, Report, WorkerStats};
+
+pub(super) const ENGINE: &str = "chat";
+
+/// Looks whether the model could be loaded now; said before the attempt, with the numbers.
+pub type LoadCheck = Arc<dyn Fn() -> Result<(), ModelError> + Send + Sync>;
+
+#[derive(Clone)]
+pub struct ChatWorkerOptions {
+    pub supervisor: SupervisorOptions,
+    /// Events that a slow reader may leave unread before its answer pauses.
+    pub unread_events_max: u32,
+    /// A request for a model that is not in memory waits for its load if that is expected to take
+    /// no longer; otherwise it is told when to come back.
+    pub load_wait_max: Duration,
+    pub load_check: Option<LoadCheck>,
+}
+
+impl Default for ChatWorkerOptions {
+    fn default() -> ChatWorkerOptions {
+        ChatWorkerOptions {
+            supervisor: SupervisorOptions {
+                load_limit: Duration::from_secs(600),
+                stall_limit: Duration::from_secs(120),
+                ..SupervisorOptions::new(ENGINE)
+            },
+            unread_events_max: 1024,
+            load_wait_max: Duration::from_secs(30),
+            load_check: None,
+        }
+    }
+}
+
+impl fmt::Debug for ChatWorkerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChatWorkerOptions")
+            .field("supervisor", &self.supervisor)
+            .field("load_wait_max", &self.load_wait_max)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A chat model in a worker process.
+#[derive(Debug)]
+pub struct ChatWorker {
+    card: ChatCard,
+    supervisor: Supervisor,
+    options: ChatWorkerOptions,
+}
+
+impl ChatWorker {
+    /// Starts the supervisor, and no process yet. Called inside a tokio runtime.
+    pub fn start(card: ChatCard, command: WorkerCommand, options: ChatWorkerOptions) -> ChatWorker {
+        let supervisor = Supervisor::start(command, options.supervisor.clone());
+        ChatWorker { card, supervisor, options }
+    }
+
+    /// Ends the process for good, and returns when it is gone.
+    pub async fn shutdown(&self) {
+        self.supervisor.shutdown().await;
+    }
+
+    /// The worker's process, while the model is loaded.
+    pub fn pid(&self) -> Option<u32> {
+        self.supervisor.pid()
+    }
+
+    /// What the worker does now, by its own account, between two steps.
+    ///
+    /// # Errors
+    /// The model is not loaded, or the worker ended before it answered.
+    pub async fn stats(&self) -> Result<WorkerStats, ModelError> {
+        self.supervisor.stats().await
+    }
+
+    /// What the worker said of itself when it was ready.
+    pub fn about(&self) -> Option<About> {
+        About::from_payload(&self.supervisor.about()?)
+    }
+
+    async fn load_now(&self) -> Result<(), ModelError> {
+        self.check_load()?;
+        self.supervisor.load().await
+    }
+
+    fn check_load(&self) -> Result<(), ModelError> {
+        match &self.options.load_check {
+            Some(check) if self.supervisor.state() == ModelState::Cold => check(),
+            _ => Ok(()),
+        }
+    }
+
+    /// A stream in the worker, and how long the model took to be there for it.
+    async fn open(&self) -> Result<(Ticket, Duration), ModelError> {
+        self.check_load()?;
+        let asked = Instant::now();
+        let refused = match self.supervisor.open() {
+            Ok((_, ticket)) => return Ok((ticket, Duration::ZERO)),
+            Err(refused) => refused,
+        };
+        match refused {
+            ModelError::Loading { retry_after } if retry_after <= self.options.load_wait_max => {
+                self.supervisor.load().await?;
+            }
+            refused => return Err(refused),
+        }
+        let (_, ticket) = self.supervisor.open()?;
+        Ok((ticket, asked.elapsed()))
+    }
+
+    async fn begin(&self, request: ChatRequest) -> Result<ChatStream, ModelError> {
+        if let Some(wish) = request.keep_alive {
+            self.supervisor.keep_alive(wish);
+        }
+        let (mut ticket, loading) = self.open().await?;
+        let credit = self.options.unread_events_max;
+        let request = Box::new(request);
+        self.send(&ticket, &Task::Chat { request, credit }).await;
+        match self.report(&mut ticket).await? {
+            Said::Chat(ChatReport::Accepted { .. }) => Ok(Answer::new(ticket, loading).boxed()),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    async fn vectors(&self, request: EmbedRequest) -> Result<Embeddings, ModelError> {
+        if let Some(wish) = request.keep_alive {
+            self.supervisor.keep_alive(wish);
+        }
+        let (mut ticket, _) = self.open().await?;
+        self.send(&ticket, &Task::Embed { request }).await;
+        let mut embeddings = Embeddings { vectors: Vec::new(), prompt_tokens: 0 };
+        loop {
+            match self.report(&mut ticket).await? {
+                Said::Chat(ChatReport::Embedded { vector, .. }) => {
+                    embeddings.prompt_tokens += vector.tokens;
+                    embeddings.vectors.push(vector.values);
+                }
+                Said::Done => return Ok(embeddings),
+                other => return Err(unexpected(other)),
+            }
+        }
+    }
+
+    async fn send(&self, ticket: &Ticket, task: &Task) {
+        for frame in task.to_frames(ticket.stream) {
+            // A worker that is gone is seen by whoever waits for its answer, with the reason.
+            if ticket.outgoing().send(frame).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn report(&self, ticket: &mut Ticket) -> Result<Said, ModelError> {
+        let frame = poll_fn(|cx| ticket.poll_frame(cx)).await;
+        said(&frame.map_err(|cut| self.supervisor.cut(cut))?)
+    }
+}
+
+/// What a frame says that is no failure.
+#[derive(Debug)]
+pub(super) enum Said {
+    Chat(ChatReport),
+    Done,
+}
+
+pub(super) fn said(frame: &crate::frame::Frame) -> Result<Said, ModelError> {
+    let unreadable = |detail: String| ModelError::EngineFailed { engine: ENGINE, detail };
+    match Report::from_frame(frame).map_err(|error| unreadable(error.to_string()))? {
+        Some(Report::Done { .. }) => Ok(Said::Done),
+        Some(Report::Failed { failure: Failure::Engine(detail), .. }) => Err(unreadable(detail)),
+        Some(other) => Err(unreadable(format!("its stream said {other:?}"))),
+        None => match ChatReport::from_frame(frame) {
+            Ok(ChatReport::Refused { refusal, .. }) => Err(refusal.into_error()),
+            Ok(report) => Ok(Said::Chat(report)),
+            Err(error) => Err(unreadable(error.to_string())),
+        },
+    }
+}
+
+/// Says which, and not what: the text in it is somebody's.
+fn unexpected(said: Said) -> ModelError {
+    let detail = match said {
+        Said::Done => "its stream ended before its answer",
+        Said::Chat(_) => "its stream said something that does not belong there",
+    };
+    ModelError::EngineFailed { engine: ENGINE, detail: detail.to_owned() }
+}
+
+impl ChatModel for ChatWorker {
+    fn card(&self) -> &ChatCard {
+        &self.card
+    }
+
+    fn state(&self) -> ModelState {
+        self.supervisor.state()
+    }
+
+    fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
+        self.begin(request).boxed()
+    }
+
+    fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
+        self.vectors(request).boxed()
+    }
+}
+
+impl Residence for ChatWorker {
+    fn state(&self) -> ModelState {
+        self.supervisor.state()
+    }
+
+    fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        self.load_now().boxed()
+    }
+
+    fn unload(&self) -> BoxFuture<'_, ()> {
+        self.supervisor.unload().boxed()
+    }
+
+    fn keep_alive(&self, wish: KeepAlive) {
+        self.supervisor.keep_alive(wish);
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        let vram_bytes = self.about().map_or(0, |about| about.vram_bytes);
+        Occupancy { vram_bytes, ..self.supervisor.occupancy() }
+    }
+}

@@ -1,0 +1,284 @@
+//! Holds an answer to what was asked: JSON of a schema, tool calls, a regular expression, a grammar.
+//! Says which tokens may come next, and sees to it that what began can end within the budget.
+//! Chooses no token, and knows no model.
+
+mod closing;
+mod compile;
+mod grammar;
+mod matching;
+mod schema;
+mod trigger;
+mod vocabulary;
+
+#[cfg(test)]
+mod property_tests;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use hob_core::ModelError;
+use llguidance::Matcher;
+
+pub use compile::Constrainer;
+pub use grammar::{Calls, ToolsWanted, Wanted};
+pub use schema::SchemaLimits;
+pub use vocabulary::{Mask, TokenBytes, Vocabulary};
+
+use closing::{Closer, Context};
+use trigger::Watch;
+
+/// Tokens that may be refused in one place before only the shortest end is left.
+const REFUSALS_MAX: usize = 8;
+
+/// Why an answer cannot be held to what is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConstraintError {
+    #[error("'{field}' is not a JSON schema")]
+    NotASchema { field: &'static str },
+    #[error("'{field}' uses '{keyword}', which answers cannot be held to")]
+    Keyword { field: &'static str, keyword: &'static str },
+    #[error("'{field}' allows no value at all")]
+    NothingValid { field: &'static str },
+    #[error("'{field}' cannot be enforced: {detail}")]
+    Grammar { field: &'static str, detail: String },
+    #[error("'tool_choice' names a tool that 'tools' does not have")]
+    UnknownTool,
+    /// The shortest valid answer that was found is longer than the answer may be.
+    #[error(
+        "the shortest answer that '{field}' allows takes {needed} tokens and the answer may have {available}"
+    )]
+    Budget { field: &'static str, needed: u32, available: u32 },
+    #[error("no end of an answer was found that '{field}' allows")]
+    Endless { field: &'static str },
+    /// Whoever chose the token did not look at the mask.
+    #[error("token {token} was not allowed here")]
+    NotAllowed { token: u32 },
+    #[error("the grammar's automaton gave up: {detail}")]
+    Matcher { detail: String },
+    #[error("no token of the vocabulary ends an answer")]
+    NoEndToken,
+    #[error("token {token} is not in a vocabulary of {vocabulary}")]
+    UnknownToken { token: u32, vocabulary: usize },
+    #[error("the vocabulary has no tokens for single characters")]
+    NoByteTokens,
+}
+
+impl ConstraintError {
+    /// As the one who asked sees it.
+    pub fn into_model_error(self, engine: &'static str) -> ModelError {
+        let field = match &self {
+            ConstraintError::NotASchema { field }
+            | ConstraintError::Keyword { field, .. }
+            | ConstraintError::NothingValid { field }
+            | ConstraintError::Grammar { field, .. }
+            | ConstraintError::Endless { field } => field,
+            ConstraintError::Budget { .. } => "max_tokens",
+            ConstraintError::UnknownTool => "tool_choice",
+            _ => return ModelError::EngineFailed { engine, detail: self.to_string() },
+        };
+        let text = self.to_string();
+        let reason = text.strip_prefix(&format!("'{field}' ")).unwrap_or(&text).to_owned();
+        let reason = if reason == text { format!("does not fit: {text}") } else { reason };
+        ModelError::InvalidField { field, reason }
+    }
+}
+
+/// What became of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    Taken,
+    /// The answer could not have been closed within the budget. Nothing changed but the mask,
+    /// which now forbids the token: choose again.
+    Refused,
+}
+
+/// The state of one answer.
+pub struct Constraint {
+    vocabulary: Vocabulary,
+    matcher: Matcher,
+    closer: Closer,
+    context: Context,
+    phase: Phase,
+    /// The tokens that close the answer from here; none where no end is known.
+    end: Option<Vec<u32>>,
+    refused: Vec<u32>,
+    mask: Option<Mask>,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    /// Until a trigger was said.
+    Free(Watch),
+    Held,
+    /// The answer has ended.
+    Over,
+}
+
+impl Constraint {
+    /// Which tokens may come next, if not all; `tokens_left` is how many the answer may still have.
+    pub fn mask(&mut self, tokens_left: u32) -> Result<Option<&Mask>, ConstraintError> {
+        let mask = match (&self.phase, self.closes_now(tokens_left)) {
+            (Phase::Free(_), _) if self.refused.is_empty() => return Ok(None),
+            (Phase::Free(_), _) => Mask::everything(&self.vocabulary),
+            (Phase::Over, _) => Mask::only(&self.vocabulary, self.vocabulary.end_token()),
+            (Phase::Held, Some(token)) => {
+                return Ok(Some(self.mask.insert(Mask::only(&self.vocabulary, token))));
+            }
+            (Phase::Held, None) => {
+                Mask::new(self.matcher.compute_mask_or_eos().map_err(matching::failed)?)
+            }
+        };
+        let mask = self.mask.insert(mask);
+        mask.forbid(&self.refused);
+        Ok(Some(mask))
+    }
+
+    /// Takes the next token of the answer, unless it makes the answer too long to close.
+    pub fn accept(&mut self, token: u32, tokens_left: u32) -> Result<Accepted, ConstraintError> {
+        if token as usize >= self.vocabulary.len() {
+            return Err(ConstraintError::NotAllowed { token });
+        }
+        let left = tokens_left.saturating_sub(1) as usize;
+        let accepted = match &mut self.phase {
+            Phase::Over => return Err(ConstraintError::NotAllowed { token }),
+            Phase::Free(_) => self.accept_free(token, left)?,
+            Phase::Held => self.accept_held(token, left)?,
+        };
+        match accepted {
+            Accepted::Taken => self.refused.clear(),
+            Accepted::Refused => self.refused.push(token),
+        }
+        Ok(accepted)
+    }
+
+    /// Whether the answer may end here.
+    pub fn may_end(&mut self) -> Result<bool, ConstraintError> {
+        match self.phase {
+            Phase::Free(_) | Phase::Over => Ok(true),
+            Phase::Held => matching::is_complete(&mut self.matcher),
+        }
+    }
+
+    /// Whether nothing may follow but the end.
+    pub fn is_complete(&self) -> bool {
+        match self.phase {
+            Phase::Free(_) => false,
+            Phase::Over => true,
+            Phase::Held => self.matcher.is_stopped(),
+        }
+    }
+
+    /// Whether the grammar holds now; false in an answer that is free until it calls a tool.
+    pub fn holds(&self) -> bool {
+        matches!(self.phase, Phase::Held)
+    }
+
+    /// How many tokens the shortest known end takes.
+    pub fn tokens_to_end(&self) -> Option<u32> {
+        self.end.as_ref().map(|end| u32::try_from(end.len()).unwrap_or(u32::MAX))
+    }
+
+    /// The only token left, where the budget or too many refusals leave no choice.
+    fn closes_now(&self, tokens_left: u32) -> Option<u32> {
+        let end = self.end.as_ref().filter(|_| matches!(self.phase, Phase::Held))?;
+        let must = tokens_left as usize <= end.len() || self.refused.len() >= REFUSALS_MAX;
+        must.then(|| end.first().copied().unwrap_or(self.vocabulary.end_token()))
+    }
+
+    fn accept_held(&mut self, token: u32, left: usize) -> Result<Accepted, ConstraintError> {
+        if self.vocabulary.is_end(token) {
+            return self.accept_end(token);
+        }
+        if self.is_complete() || !matching::allows(&mut self.matcher, &[token])? {
+            return Err(ConstraintError::NotAllowed { token });
+        }
+        matching::consume(&mut self.matcher, &[token])?;
+        let context = self.context.after(self.vocabulary.text(token));
+        if !self.move_end(token, context, left)? {
+            matching::undo(&mut self.matcher, 1)?;
+            return Ok(Accepted::Refused);
+        }
+        self.context = context;
+        Ok(Accepted::Taken)
+    }
+
+    /// Some grammars name the end token themselves, so it may be more than the end.
+    fn accept_end(&mut self, token: u32) -> Result<Accepted, ConstraintError> {
+        if !matching::is_complete(&mut self.matcher)? {
+            return Err(ConstraintError::NotAllowed { token });
+        }
+        self.phase = Phase::Over;
+        self.end = Some(Vec::new());
+        Ok(Accepted::Taken)
+    }
+
+    /// Finds the end from behind `token`, which the matcher has just taken; false where it is
+    /// longer than `left`.
+    fn move_end(
+        &mut self,
+        token: u32,
+        context: Context,
+        left: usize,
+    ) -> Result<bool, ConstraintError> {
+        let Some(end) = &mut self.end else { return Ok(true) };
+        if end.first() == Some(&token) {
+            end.remove(0);
+            return Ok(true);
+        }
+        if matching::is_complete(&mut self.matcher)? {
+            end.clear();
+            return Ok(true);
+        }
+        // Most tokens are part of a string or number, behind which all stays as it was.
+        let last = self.vocabulary.end_token();
+        if end.len() <= left && matching::ends_with(&mut self.matcher, end, last)? {
+            return Ok(true);
+        }
+        match self.closer.end(&mut self.matcher, context, left)? {
+            Some(found) if found.len() <= left => *end = found,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn accept_free(&mut self, token: u32, left: usize) -> Result<Accepted, ConstraintError> {
+        let Phase::Free(watch) = &mut self.phase else { return Ok(Accepted::Taken) };
+        if self.vocabulary.is_end(token) {
+            self.phase = Phase::Over;
+            return Ok(Accepted::Taken);
+        }
+        let Some(begun) = watch.begun_by(self.vocabulary.text(token)) else {
+            watch.take(self.vocabulary.text(token));
+            return Ok(Accepted::Taken);
+        };
+        self.begin(&begun, left)
+    }
+
+    /// Holds the grammar to what stands from the trigger on.
+    fn begin(&mut self, begun: &[u32], left: usize) -> Result<Accepted, ConstraintError> {
+        if !begun.is_empty() && !matching::allows(&mut self.matcher, begun)? {
+            return Ok(Accepted::Refused);
+        }
+        matching::consume(&mut self.matcher, begun)?;
+        let text: Vec<u8> =
+            begun.iter().flat_map(|&token| self.vocabulary.text(token)).copied().collect();
+        let context = Context::default().after(&text);
+        let end = self.closer.end(&mut self.matcher, context, left)?;
+        let Some(end) = end.filter(|end| end.len() <= left) else {
+            matching::undo(&mut self.matcher, begun.len())?;
+            return Ok(Accepted::Refused);
+        };
+        self.context = context;
+        self.end = Some(end);
+        self.phase = Phase::Held;
+        Ok(Accepted::Taken)
+    }
+}
+
+/// Neither the grammar nor the answer: both are the user's.
+impl fmt::Debug for Constraint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Constraint({} to the end)", self.end.as_ref().map_or(0, Vec::len))
+    }
+}

@@ -1,0 +1,358 @@
+//! The shortest end that can be found for an answer that a grammar holds: which tokens close it.
+//! A search by trial, since the grammar's automaton shows only what may come next; what it finds
+//! always closes the answer, but a shorter end may exist.
+
+mod context;
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use llguidance::Matcher;
+use toktrie::TokTrie;
+
+pub(super) use context::Context;
+use context::Quoting;
+
+use super::matching::{allows, consume, ends_with, is_complete, undo};
+use super::{ConstraintError, Vocabulary};
+
+/// Bytes after which an end is no end. Answers that need more than this to close are refused.
+const END_BYTES_MAX: usize = 16_384;
+/// What most ends need, and much less work to find out.
+const FIRST_BYTES_MAX: usize = 512;
+/// Ends tried when a quick one is too long.
+const TRIALS_MAX: usize = 96;
+/// Alternatives tried where an answer may go on in several ways.
+const ALTERNATIVES_MAX: usize = 8;
+/// The same between two tokens, where other answers wait.
+const STEP_TRIALS_MAX: usize = 24;
+/// Of which fewer where ends are long, and each takes its time.
+const LONG_TRIALS_MAX: usize = 8;
+/// Times that one place may be come by before an attempt is taken for a recursion without end.
+const VISITS_MAX: usize = 24;
+
+/// What is tried outside of strings: what closes, then values by how little they ask for.
+const OUTSIDE: &[u8] = b"}]0123456789\"ntf[{-.:,eE+<";
+/// What is tried inside of a string that may not end yet; then every other byte.
+/// What parts a text comes first: behind it, a pattern is one part nearer to its end.
+const INSIDE: &[u8] = b"@:/-._T Za0A1PD2bcdef3456789";
+
+/// Finds ends, and learns which way on is the shorter one.
+#[derive(Clone, Debug)]
+pub(super) struct Closer {
+    vocabulary: Vocabulary,
+    /// Tokens of their own that the grammar may ask for.
+    marks: Vec<u32>,
+    /// Texts that patterns in strings may ask for, in single bytes.
+    hints: Vec<Vec<u32>>,
+    preferred: HashMap<u64, u32>,
+    trials_max: usize,
+}
+
+/// A place where the answer could go on in more than one way.
+#[derive(Clone, Debug)]
+struct Fork {
+    place: u64,
+    ways: Vec<u32>,
+}
+
+/// One end, in single bytes and marks.
+#[derive(Clone, Debug, Default)]
+struct Trial {
+    tokens: Vec<u32>,
+    text: Vec<u8>,
+    forks: Vec<Fork>,
+}
+
+impl Closer {
+    pub(super) fn new(vocabulary: Vocabulary, marks: Vec<u32>, hints: &[String]) -> Closer {
+        let tokens = |hint: &String| hint.bytes().map(|byte| vocabulary.byte_token(byte)).collect();
+        let hints = hints.iter().filter_map(tokens).collect();
+        Closer { vocabulary, marks, hints, preferred: HashMap::new(), trials_max: TRIALS_MAX }
+    }
+
+    /// From now on answers wait.
+    pub(super) fn hurry(&mut self) {
+        self.trials_max = STEP_TRIALS_MAX;
+    }
+
+    /// The tokens that end the answer from here, at most `tokens_max` of them if that is possible.
+    /// The matcher is left as it was. None where no end was found.
+    pub(super) fn end(
+        &mut self,
+        matcher: &mut Matcher,
+        context: Context,
+        tokens_max: usize,
+    ) -> Result<Option<Vec<u32>>, ConstraintError> {
+        // A wrong turn may never end, so a short attempt comes first.
+        for bytes_max in [FIRST_BYTES_MAX, END_BYTES_MAX] {
+            let quick = self.trial(matcher, context, bytes_max)?;
+            if let Some(trial) = &quick {
+                let end = self.merged(matcher, trial)?;
+                if end.len() <= tokens_max {
+                    return Ok(Some(end));
+                }
+            }
+            if let Some(trial) = self.explored(matcher, context, quick, bytes_max)? {
+                return self.merged(matcher, &trial).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks for a shorter end by going the other way at each fork, one kind of fork at a time.
+    fn explored(
+        &mut self,
+        matcher: &mut Matcher,
+        context: Context,
+        mut best: Option<Trial>,
+        bytes_max: usize,
+    ) -> Result<Option<Trial>, ConstraintError> {
+        // Without an end there are no forks to change: those of a failed attempt are taken.
+        let mut forks = match &best {
+            Some(trial) => trial.forks.clone(),
+            None => self.forks_of_failure(matcher, context)?,
+        };
+        let trials_max =
+            if bytes_max > FIRST_BYTES_MAX { LONG_TRIALS_MAX } else { self.trials_max };
+        let mut trials = 0;
+        let mut at = 0;
+        while at < forks.len() && trials < trials_max {
+            let Fork { place, ways } = forks[at].clone();
+            at += 1;
+            for way in ways.into_iter().take(ALTERNATIVES_MAX) {
+                let before = self.preferred.insert(place, way);
+                if before == Some(way) {
+                    continue;
+                }
+                trials += 1;
+                let limit = best.as_ref().map_or(bytes_max, |best| best.text.len());
+                let trial = self.trial(matcher, context, limit)?;
+                if let Some(trial) = trial.filter(|trial| trial.text.len() < limit) {
+                    forks.extend(trial.forks.iter().filter(|fork| fork.place != place).cloned());
+                    best = Some(trial);
+                } else {
+                    restore(&mut self.preferred, place, before);
+                }
+            }
+        }
+        Ok(best)
+    }
+
+    fn forks_of_failure(
+        &mut self,
+        matcher: &mut Matcher,
+        context: Context,
+    ) -> Result<Vec<Fork>, ConstraintError> {
+        let mut trial = Trial::default();
+        self.run(matcher, context, FIRST_BYTES_MAX, &mut trial)?;
+        undo(matcher, trial.tokens.len())?;
+        let mut seen = Vec::new();
+        trial.forks.retain(|fork| {
+            let new = !seen.contains(&fork.place);
+            seen.push(fork.place);
+            new
+        });
+        Ok(trial.forks)
+    }
+
+    fn trial(
+        &mut self,
+        matcher: &mut Matcher,
+        context: Context,
+        bytes_max: usize,
+    ) -> Result<Option<Trial>, ConstraintError> {
+        let mut trial = Trial::default();
+        let ended = self.run(matcher, context, bytes_max, &mut trial)?;
+        undo(matcher, trial.tokens.len())?;
+        Ok(ended.then_some(trial))
+    }
+
+    /// Goes on from here until the answer may end; false where it does not within `bytes_max`.
+    fn run(
+        &mut self,
+        matcher: &mut Matcher,
+        mut context: Context,
+        bytes_max: usize,
+        trial: &mut Trial,
+    ) -> Result<bool, ConstraintError> {
+        while !is_complete(matcher)? {
+            if trial.text.len() >= bytes_max {
+                return Ok(false);
+            }
+            if bytes_max <= FIRST_BYTES_MAX && is_lost(&trial.forks) {
+                return Ok(false);
+            }
+            let mut next = self.forced(matcher);
+            if next.is_empty() {
+                next = self.way_on(matcher, context, trial)?;
+            }
+            if next.is_empty() {
+                return Ok(false);
+            }
+            consume(matcher, &next)?;
+            for &token in &next {
+                let text = self.vocabulary.text(token);
+                context = context.after(text);
+                trial.text.extend_from_slice(text);
+            }
+            trial.tokens.extend(next);
+        }
+        Ok(true)
+    }
+
+    /// The bytes that must come now, as tokens.
+    fn forced(&self, matcher: &mut Matcher) -> Vec<u32> {
+        let bytes = matcher.compute_ff_bytes();
+        let plain = bytes.iter().take_while(|&&byte| byte != TokTrie::SPECIAL_TOKEN_MARKER);
+        plain.map_while(|&byte| self.vocabulary.byte_token(byte)).collect()
+    }
+
+    fn way_on(
+        &self,
+        matcher: &mut Matcher,
+        context: Context,
+        trial: &mut Trial,
+    ) -> Result<Vec<u32>, ConstraintError> {
+        let quoting = context.quoting;
+        let closing: &[u8] = match quoting {
+            Quoting::Inside => b"\"",
+            // A comma, where nothing closes: another member is required, and no digit helps.
+            Quoting::Outside => b"}],",
+            Quoting::Escaped => b"",
+        };
+        if let Some(close) = self.first(matcher, closing)? {
+            return Ok(vec![close]);
+        }
+        if let Some(hint) = self.hinted(matcher, quoting)? {
+            return Ok(hint);
+        }
+        let ways = self.ways(matcher, quoting)?;
+        let place = place(context.last, &ways);
+        let preferred = self.preferred.get(&place).copied();
+        let chosen = match preferred.filter(|way| ways.contains(way)) {
+            Some(way) => Some(way),
+            None => self.closable(matcher, quoting, &ways)?.or(ways.first().copied()),
+        };
+        // Within strings every character is a fork; only their first one decides much.
+        let decides = quoting == Quoting::Outside || context.last == b'"';
+        if ways.len() > 1 && decides {
+            trial.forks.push(Fork { place, ways });
+        }
+        Ok(chosen.into_iter().collect())
+    }
+
+    /// A text after which the string may end.
+    fn hinted(
+        &self,
+        matcher: &mut Matcher,
+        quoting: Quoting,
+    ) -> Result<Option<Vec<u32>>, ConstraintError> {
+        let quote = self.vocabulary.byte_token(b'"').filter(|_| quoting == Quoting::Inside);
+        let Some(quote) = quote else { return Ok(None) };
+        for hint in self.hints.iter().filter(|hint| !hint.is_empty()) {
+            let whole = [hint.as_slice(), &[quote]].concat();
+            if allows(matcher, &whole)? {
+                return Ok(Some(whole));
+            }
+        }
+        Ok(None)
+    }
+
+    fn first(&self, matcher: &mut Matcher, bytes: &[u8]) -> Result<Option<u32>, ConstraintError> {
+        for token in bytes.iter().filter_map(|&byte| self.vocabulary.byte_token(byte)) {
+            if allows(matcher, &[token])? {
+                return Ok(Some(token));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All that may come next, in the order of preference; marks and rare bytes only if all else
+    /// is forbidden.
+    fn ways(&self, matcher: &mut Matcher, quoting: Quoting) -> Result<Vec<u32>, ConstraintError> {
+        let usual = if quoting == Quoting::Outside { OUTSIDE } else { INSIDE };
+        let usual: Vec<u32> = usual.iter().filter_map(|&b| self.vocabulary.byte_token(b)).collect();
+        let mut ways = Vec::new();
+        for &token in self.marks.iter().chain(&usual) {
+            if allows(matcher, &[token])? {
+                ways.push(token);
+            }
+        }
+        if !ways.is_empty() && quoting == Quoting::Outside {
+            return Ok(ways);
+        }
+        for token in (0x20..0x7F)
+            .chain(0x80..=0xFE)
+            .chain(0..0x20)
+            .filter_map(|b| self.vocabulary.byte_token(b))
+        {
+            if ways.len() >= ALTERNATIVES_MAX {
+                break;
+            }
+            if !ways.contains(&token) && allows(matcher, &[token])? {
+                ways.push(token);
+            }
+        }
+        Ok(ways)
+    }
+
+    /// The first way after which the value may end.
+    fn closable(
+        &self,
+        matcher: &mut Matcher,
+        quoting: Quoting,
+        ways: &[u32],
+    ) -> Result<Option<u32>, ConstraintError> {
+        let ends: &[u8] = if quoting == Quoting::Outside { b"}]," } else { b"\"" };
+        let mut ends: Vec<u32> =
+            ends.iter().filter_map(|&byte| self.vocabulary.byte_token(byte)).collect();
+        ends.push(self.vocabulary.end_token());
+        for &way in ways {
+            let opens = quoting == Quoting::Outside && self.vocabulary.text(way) == b"\"";
+            for &end in ends.iter().filter(|_| !opens) {
+                if allows(matcher, &[way, end])? {
+                    return Ok(Some(way));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same end with fewer tokens.
+    fn merged(&self, matcher: &mut Matcher, trial: &Trial) -> Result<Vec<u32>, ConstraintError> {
+        let mut merged = Vec::new();
+        let mut text = Vec::new();
+        for &token in &trial.tokens {
+            if self.marks.contains(&token) {
+                merged.extend(self.vocabulary.cut(&std::mem::take(&mut text)));
+                merged.push(token);
+            } else {
+                text.extend_from_slice(self.vocabulary.text(token));
+            }
+        }
+        merged.extend(self.vocabulary.cut(&text));
+        let holds = ends_with(matcher, &merged, self.vocabulary.end_token())?;
+        Ok(if holds { merged } else { trial.tokens.clone() })
+    }
+}
+
+fn place(last: u8, ways: &[u32]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    last.hash(&mut hasher);
+    ways.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn is_lost(forks: &[Fork]) -> bool {
+    let Some(last) = forks.last() else { return false };
+    forks.len() > VISITS_MAX
+        && forks.iter().filter(|fork| fork.place == last.place).count() > VISITS_MAX
+}
+
+fn restore(preferred: &mut HashMap<u64, u32>, place: u64, before: Option<u32>) {
+    match before {
+        Some(way) => preferred.insert(place, way),
+        None => preferred.remove(&place),
+    };
+}

@@ -1,0 +1,38 @@
+//! Where in a JSON text the next byte stands, as far as the search for an end asks.
+//! Not a parser: only strings are told from what is around them.
+
+/// Whether the next byte stands within a JSON string.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Quoting {
+    #[default]
+    Outside,
+    Inside,
+    /// After a backslash.
+    Escaped,
+}
+
+impl Quoting {
+    fn after(self, text: &[u8]) -> Quoting {
+        text.iter().fold(self, |quoting, byte| match (quoting, byte) {
+            (Quoting::Outside, b'"') | (Quoting::Escaped, _) => Quoting::Inside,
+            (Quoting::Inside, b'"') | (Quoting::Outside, _) => Quoting::Outside,
+            (Quoting::Inside, b'\\') => Quoting::Escaped,
+            (Quoting::Inside, _) => Quoting::Inside,
+        })
+    }
+}
+
+/// What stands before the next byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::chat::constraint) struct Context {
+    pub(super) quoting: Quoting,
+    /// Spaces apart, the last byte: a place is recognised by it and by the ways on.
+    pub(super) last: u8,
+}
+
+impl Context {
+    pub(in crate::chat::constraint) fn after(self, text: &[u8]) -> Context {
+        let last = text.iter().rev().find(|byte| **byte != b' ').copied();
+        Context { quoting: self.quoting.after(text), last: last.unwrap_or(self.last) }
+    }
+}

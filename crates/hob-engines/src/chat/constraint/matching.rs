@@ -1,0 +1,44 @@
+//! The few things that are asked of a grammar's automaton, with our errors.
+//! An automaton that has failed once fails for ever, so nothing is consumed that was not allowed.
+
+use llguidance::Matcher;
+
+use super::ConstraintError;
+
+/// Whether the answer may end here.
+pub(super) fn is_complete(matcher: &mut Matcher) -> Result<bool, ConstraintError> {
+    Ok(matcher.is_stopped() && !matcher.is_error() || matcher.is_accepting().map_err(failed)?)
+}
+
+/// Whether `tokens` may come next, and the answer may end after them.
+pub(super) fn ends_with(
+    matcher: &mut Matcher,
+    tokens: &[u32],
+    end: u32,
+) -> Result<bool, ConstraintError> {
+    if tokens.is_empty() {
+        return is_complete(matcher);
+    }
+    let mut whole = tokens.to_vec();
+    whole.push(end);
+    allows(matcher, &whole)
+}
+
+pub(super) fn allows(matcher: &mut Matcher, tokens: &[u32]) -> Result<bool, ConstraintError> {
+    Ok(matcher.validate_tokens(tokens).map_err(failed)? == tokens.len())
+}
+
+pub(super) fn consume(matcher: &mut Matcher, tokens: &[u32]) -> Result<(), ConstraintError> {
+    matcher.consume_tokens(tokens).map_err(failed)
+}
+
+pub(super) fn undo(matcher: &mut Matcher, tokens: usize) -> Result<(), ConstraintError> {
+    matcher.rollback(tokens).map_err(failed)
+}
+
+/// The matcher's words may quote the answer; only their first line, which names the limit, is kept.
+pub(super) fn failed(error: impl std::fmt::Display) -> ConstraintError {
+    let text = error.to_string();
+    let detail = text.lines().next().unwrap_or_default().chars().take(160).collect();
+    ConstraintError::Matcher { detail }
+}

@@ -1,0 +1,398 @@
+//! A copy of a JSON schema in which nothing is endless, for the grammar that an answer is held to.
+//! Only narrows: what the copy allows is valid for the original, which stays untouched.
+
+mod strings;
+
+use serde_json::{Map, Value, json};
+
+/// How much of what a schema leaves open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SchemaLimits {
+    pub string_chars_max: u32,
+    /// Of strings that a pattern or format describes, whose automata grow with the length.
+    pub pattern_chars_max: u32,
+    pub array_items_max: u32,
+    pub object_members_max: u32,
+    /// Of member names that the schema does not know.
+    pub member_name_chars_max: u32,
+}
+
+impl Default for SchemaLimits {
+    fn default() -> SchemaLimits {
+        SchemaLimits {
+            string_chars_max: 4_096,
+            pattern_chars_max: 256,
+            array_items_max: 64,
+            object_members_max: 64,
+            member_name_chars_max: 64,
+        }
+    }
+}
+
+/// Integers over 2^53 do not survive most JSON readers; this is the largest power of ten below.
+const NUMBER_MAX: i64 = 999_999_999_999_999;
+
+/// What a schema may say without saying anything about the value.
+const ANNOTATIONS: [&str; 13] = [
+    "$schema",
+    "$id",
+    "id",
+    "$anchor",
+    "$comment",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "readOnly",
+    "writeOnly",
+    "$defs",
+    "definitions",
+];
+
+/// Keywords that an answer is held to.
+const KEYWORDS: [&str; 27] = [
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "$ref",
+    "const",
+    "enum",
+    "type",
+    "items",
+    "additionalItems",
+    "prefixItems",
+    "minItems",
+    "maxItems",
+    "properties",
+    "additionalProperties",
+    "patternProperties",
+    "required",
+    "minProperties",
+    "maxProperties",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+];
+
+/// Keywords that no grammar enforces.
+const UNSUPPORTED: [&str; 16] = [
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "minContains",
+    "maxContains",
+    "uniqueItems",
+    "propertyNames",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "$dynamicRef",
+    "$recursiveRef",
+];
+
+/// Keywords that put another schema in the same place.
+const IN_PLACE: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
+
+const ANY: &str = "hob-any-value";
+/// How deep a value may be nested of which a combined schema says nothing.
+const ANY_LEVELS: usize = 4;
+
+/// The bounded copy of `schema`.
+pub(super) fn bounded(schema: &Value, limits: &SchemaLimits) -> Value {
+    let closes = !combines(schema);
+    let any_name = if closes { ANY.to_owned() } else { format!("{ANY}-{ANY_LEVELS}") };
+    let bounder = Bounder { limits, closes, any_name };
+    let mut root = match bounder.schema(schema) {
+        Value::Object(root) => root,
+        other => return other,
+    };
+    if let Value::Object(definitions) = root.entry("$defs").or_insert_with(|| json!({})) {
+        definitions.extend(bounder.any_values());
+    }
+    Value::Object(root)
+}
+
+/// The first keyword of `schema` that asks for something no grammar can hold an answer to.
+pub(super) fn unsupported(schema: &Value) -> Option<&'static str> {
+    let Value::Object(members) = schema else { return None };
+    let own = UNSUPPORTED
+        .iter()
+        .copied()
+        .find(|keyword| members.get(*keyword).is_some_and(|value| !is_idle(keyword, value)));
+    own.or_else(|| subschemas(members).into_iter().find_map(unsupported))
+}
+
+fn subschemas(members: &Map<String, Value>) -> Vec<&Value> {
+    let mut found = Vec::new();
+    for (name, value) in members {
+        match (name.as_str(), value) {
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions",
+                Value::Object(schemas),
+            ) => found.extend(schemas.values()),
+            ("items" | "prefixItems" | "anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => {
+                found.extend(schemas);
+            }
+            ("items" | "additionalProperties" | "additionalItems", schema) => found.push(schema),
+            _ => {}
+        }
+    }
+    found
+}
+
+struct Bounder<'a> {
+    limits: &'a SchemaLimits,
+    /// Objects that list their members get no others.
+    closes: bool,
+    /// The definition of any value.
+    any_name: String,
+}
+
+impl Bounder<'_> {
+    fn schema(&self, schema: &Value) -> Value {
+        match schema {
+            Value::Object(members) if !says_nothing(members) => self.object_schema(members),
+            Value::Object(members) => self.anything(members),
+            Value::Bool(true) => self.anything(&Map::new()),
+            other => other.clone(),
+        }
+    }
+
+    /// A schema without a word about the value, which keeps its definitions.
+    fn anything(&self, members: &Map<String, Value>) -> Value {
+        let mut copy = Map::new();
+        for name in ["$schema", "$id", "$defs", "definitions"] {
+            if let Some(value) = members.get(name) {
+                copy.insert(name.to_owned(), self.keyword(name, value));
+            }
+        }
+        copy.extend(self.any().as_object().cloned().unwrap_or_default());
+        Value::Object(copy)
+    }
+
+    fn any(&self) -> Value {
+        json!({ "$ref": format!("#/$defs/{}", self.any_name) })
+    }
+
+    fn object_schema(&self, members: &Map<String, Value>) -> Value {
+        let mut copy: Map<String, Value> = members
+            .iter()
+            .map(|(name, value)| (name.clone(), self.keyword(name, value)))
+            .filter(|(name, value)| !is_idle(name, value))
+            .collect();
+        if copy.contains_key("enum") || copy.contains_key("const") {
+            return Value::Object(copy);
+        }
+        state_type(&mut copy);
+        if allows(&copy, "string") {
+            strings::bound(&mut copy, self.limits);
+        }
+        if allows(&copy, "array") {
+            self.bound_array(&mut copy);
+        }
+        if allows(&copy, "number") || allows(&copy, "integer") {
+            bound_number(&mut copy);
+        }
+        if allows(&copy, "object") {
+            self.bound_object(&mut copy);
+        }
+        Value::Object(copy)
+    }
+
+    fn keyword(&self, name: &str, value: &Value) -> Value {
+        match (name, value) {
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions",
+                Value::Object(schemas),
+            ) => schemas.iter().map(|(key, schema)| (key.clone(), self.schema(schema))).collect(),
+            ("items" | "prefixItems" | "anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => {
+                schemas.iter().map(|schema| self.schema(schema)).collect()
+            }
+            ("items" | "additionalProperties" | "additionalItems", schema) => self.schema(schema),
+            (_, value) => value.clone(),
+        }
+    }
+
+    fn bound_array(&self, schema: &mut Map<String, Value>) {
+        let wanted = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0);
+        let limit = u64::from(self.limits.array_items_max).max(wanted);
+        schema.entry("maxItems").or_insert(json!(limit));
+        if !schema.contains_key("items") && !mentions(schema, &IN_PLACE) {
+            schema.insert("items".to_owned(), self.any());
+        }
+    }
+
+    fn bound_object(&self, schema: &mut Map<String, Value>) {
+        if mentions(schema, &IN_PLACE) {
+            return;
+        }
+        let lists =
+            schema.get("properties").and_then(Value::as_object).is_some_and(|p| !p.is_empty());
+        let open = !schema.contains_key("additionalProperties");
+        let wants_more = schema.contains_key("minProperties") || requires_unlisted(schema);
+        if open && self.closes && (lists || schema.contains_key("patternProperties")) && !wants_more
+        {
+            schema.insert("additionalProperties".to_owned(), json!(false));
+        } else if !lists && !schema.contains_key("patternProperties") {
+            self.bound_members(schema);
+        } else if open {
+            schema.insert("additionalProperties".to_owned(), self.any());
+        }
+    }
+
+    /// Of an object whose members have any names.
+    fn bound_members(&self, schema: &mut Map<String, Value>) {
+        let each = schema.remove("additionalProperties").unwrap_or(self.any());
+        let required = schema.get("required").and_then(Value::as_array).map_or(0, Vec::len) as u64;
+        if each != Value::Bool(false) && required == 0 {
+            let names = format!("^.{{0,{}}}$", self.limits.member_name_chars_max);
+            schema.insert("patternProperties".to_owned(), json!({ names: each }));
+            schema.insert("additionalProperties".to_owned(), json!(false));
+        } else {
+            schema.insert("additionalProperties".to_owned(), each);
+        }
+        let wanted = schema.get("minProperties").and_then(Value::as_u64).unwrap_or(0);
+        let limit = u64::from(self.limits.object_members_max).max(wanted).max(required);
+        schema.entry("maxProperties").or_insert(json!(limit));
+    }
+
+    /// Any value, and what it consists of. Recursive, but where schemas are laid over each other:
+    /// there the grammar's compiler would follow the recursions of both without an end.
+    fn any_values(&self) -> Map<String, Value> {
+        let scalars = ["null", "boolean", "number", "string"];
+        if self.closes {
+            let kinds = [scalars.as_slice(), &["array", "object"]].concat();
+            return Map::from_iter([(ANY.to_owned(), self.one_of_types(&kinds))]);
+        }
+        let level = |level: usize| {
+            let any_name = format!("{ANY}-{}", level.saturating_sub(1));
+            let inner = Bounder { limits: self.limits, closes: false, any_name };
+            let nested: &[&str] = if level == 0 { &[] } else { &["array", "object"] };
+            (format!("{ANY}-{level}"), inner.one_of_types(&[scalars.as_slice(), nested].concat()))
+        };
+        (0..=ANY_LEVELS).map(level).collect()
+    }
+
+    fn one_of_types(&self, types: &[&str]) -> Value {
+        let each: Vec<Value> =
+            types.iter().map(|name| self.schema(&json!({ "type": name }))).collect();
+        json!({ "anyOf": each })
+    }
+}
+
+fn says_nothing(schema: &Map<String, Value>) -> bool {
+    schema.keys().all(|name| ANNOTATIONS.contains(&name.as_str()) || !is_keyword(name))
+}
+
+fn is_keyword(name: &str) -> bool {
+    KEYWORDS.contains(&name) || UNSUPPORTED.contains(&name)
+}
+
+/// A keyword that asks nothing, but that the grammar's compiler would refuse.
+fn is_idle(name: &str, value: &Value) -> bool {
+    match name {
+        "uniqueItems" => value == &Value::Bool(false),
+        "format" => !value.as_str().is_some_and(|format| strings::FORMATS.contains(&format)),
+        _ => false,
+    }
+}
+
+/// Names the one type that a schema without `type` speaks of.
+fn state_type(schema: &mut Map<String, Value>) {
+    const KINDS: [(&str, &[&str]); 4] = [
+        (
+            "object",
+            &[
+                "properties",
+                "required",
+                "additionalProperties",
+                "patternProperties",
+                "minProperties",
+                "maxProperties",
+            ],
+        ),
+        ("array", &["items", "prefixItems", "minItems", "maxItems", "additionalItems"]),
+        ("string", &["minLength", "maxLength", "pattern", "format"]),
+        ("number", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
+    ];
+    if schema.contains_key("type") || mentions(schema, &IN_PLACE) {
+        return;
+    }
+    let mut kinds = KINDS.iter().filter(|(_, keywords)| mentions(schema, keywords));
+    if let (Some((kind, _)), None) = (kinds.next(), kinds.next()) {
+        schema.insert("type".to_owned(), json!(kind));
+    }
+}
+
+fn allows(schema: &Map<String, Value>, kind: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(name)) => name == kind,
+        Some(Value::Array(names)) => names.iter().any(|name| name == kind),
+        _ => false,
+    }
+}
+
+fn bound_number(schema: &mut Map<String, Value>) {
+    let limit = NUMBER_MAX as f64;
+    let low = bound_of(schema, "minimum", "exclusiveMinimum");
+    let high = bound_of(schema, "maximum", "exclusiveMaximum");
+    if low.is_none() && high.is_none_or(|high| high > -limit) {
+        schema.insert("minimum".to_owned(), json!(-NUMBER_MAX));
+    }
+    if high.is_none() && low.is_none_or(|low| low < limit) {
+        schema.insert("maximum".to_owned(), json!(NUMBER_MAX));
+    }
+}
+
+fn bound_of(schema: &Map<String, Value>, name: &str, exclusive: &str) -> Option<f64> {
+    [name, exclusive].iter().find_map(|name| schema.get(*name).and_then(Value::as_f64))
+}
+
+/// All patterns of `schema`: what an answer of its kind may have to hold.
+pub(super) fn patterns(schema: &Value) -> Vec<String> {
+    let Value::Object(members) = schema else { return Vec::new() };
+    let own = members.get("pattern").and_then(Value::as_str).map(str::to_owned);
+    own.into_iter().chain(subschemas(members).into_iter().flat_map(patterns)).collect()
+}
+
+fn requires_unlisted(schema: &Map<String, Value>) -> bool {
+    let listed = schema.get("properties").and_then(Value::as_object);
+    let required = schema.get("required").and_then(Value::as_array);
+    required
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .any(|name| !listed.is_some_and(|listed| listed.contains_key(name)))
+}
+
+fn mentions(schema: &Map<String, Value>, keywords: &[&str]) -> bool {
+    keywords.iter().any(|keyword| schema.contains_key(*keyword))
+}
+
+/// Whether schemas are laid over each other anywhere, so that one must not close its objects to
+/// the members of another.
+fn combines(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => {
+            let lays = members.contains_key("allOf")
+                || (mentions(members, &IN_PLACE)
+                    && mentions(
+                        members,
+                        &["properties", "required", "additionalProperties", "patternProperties"],
+                    ));
+            lays || members.values().any(combines)
+        }
+        Value::Array(values) => values.iter().any(combines),
+        _ => false,
+    }
+}

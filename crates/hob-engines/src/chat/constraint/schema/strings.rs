@@ -1,0 +1,60 @@
+//! How long strings may be, and which texts their formats really allow.
+//! Days and times are restated, since the grammar's own forms allow some that do not exist.
+
+use serde_json::{Map, Value, json};
+
+use super::SchemaLimits;
+
+/// Formats that the grammar knows. Others are remarks, as JSON Schema has it.
+pub(super) const FORMATS: [&str; 10] =
+    ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"];
+
+/// What the grammar's own forms of these allow is not always a day or a second that exists.
+const STRICT_FORMATS: [&str; 3] = ["date", "time", "date-time"];
+const DATE: &str = "[12][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|20([02468][048]|[13579][26])-02-29";
+const TIME: &str =
+    "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])";
+
+/// Formats whose texts have no length of their own, and how long they may be. Of a mail address,
+/// the parts have limits too, which the whole then keeps.
+const ENDLESS_FORMATS: [(&str, u32); 4] =
+    [("email", 63), ("hostname", 63), ("uri", 256), ("duration", 24)];
+
+pub(super) fn bound(schema: &mut Map<String, Value>, limits: &SchemaLimits) {
+    restate_format(schema);
+    let wanted = schema.get("minLength").and_then(Value::as_u64).unwrap_or(0);
+    let limit = match schema.get("format").and_then(Value::as_str) {
+        _ if schema.contains_key("maxLength") => return,
+        Some(format) => ENDLESS_FORMATS.iter().find(|(name, _)| *name == format).map(|f| f.1),
+        None if schema.get("pattern").and_then(Value::as_str).is_some_and(is_finite) => None,
+        None if schema.contains_key("pattern") => Some(limits.pattern_chars_max),
+        None => Some(limits.string_chars_max),
+    };
+    if let Some(limit) = limit {
+        schema.insert("maxLength".to_owned(), json!(wanted.max(limit.into())));
+    }
+}
+
+/// Says as a pattern what days and times there are.
+fn restate_format(schema: &mut Map<String, Value>) {
+    let format = schema.get("format").and_then(Value::as_str);
+    let pattern = match format.filter(|format| STRICT_FORMATS.contains(format)) {
+        Some("date") => format!("^({DATE})$"),
+        Some("time") => format!("^{TIME}$"),
+        Some(_) => format!("^({DATE})T{TIME}$"),
+        None => return,
+    };
+    // With a pattern of its own the schema says enough; the grammar's form of the format stays.
+    if !schema.contains_key("pattern") {
+        schema.remove("format");
+        schema.insert("pattern".to_owned(), json!(pattern));
+    }
+}
+
+/// Whether a pattern itself says how long its texts may be, as far as that can be seen at once.
+fn is_finite(pattern: &str) -> bool {
+    let anchored = pattern.starts_with('^') && pattern.ends_with('$');
+    anchored && !pattern.contains(['*', '+', '|']) && !pattern.contains(",}")
+        || pattern.ends_with(&format!("{TIME}$"))
+        || pattern == format!("^({DATE})$")
+}

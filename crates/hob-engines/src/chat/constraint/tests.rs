@@ -1,0 +1,464 @@
+//! Vocabularies and random answers for the tests, and the cases that have one right result.
+
+use std::collections::BTreeSet;
+
+use hob_core::ModelError;
+use hob_core::chat::{JsonText, OutputFormat, Tool, ToolChoice};
+use proptest::prelude::RngExt as _;
+use proptest::test_runner::{RngAlgorithm, TestRng};
+use serde_json::{Value, json};
+
+use super::{
+    Accepted, Calls, Constrainer, Constraint, ConstraintError, Mask, SchemaLimits, TokenBytes,
+    ToolsWanted, Vocabulary, Wanted,
+};
+use crate::chat::dialect::{HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED, ToolDialect};
+
+pub(super) const END: u32 = 256;
+
+/// Every byte, the end, and pieces that cross the borders of JSON.
+pub(super) fn small_vocabulary() -> Vocabulary {
+    vocabulary(
+        [
+            "\":",
+            "\",\"",
+            "{\"",
+            "\"}",
+            "}}",
+            "]}",
+            "[[",
+            "[[[[",
+            "{\"a\":{\"",
+            "null",
+            "true",
+            "fal",
+            "12",
+            "000",
+            "0.",
+            "e+",
+            " \"",
+            ", ",
+            ": ",
+            "\\u00",
+            "\\\"",
+            "the",
+            " and",
+            "ing",
+            "日本",
+            "é",
+            "<tool_call>",
+            "</tool",
+            "_call>\n",
+            "add",
+            "\"add\":",
+        ]
+        .map(str::to_owned),
+    )
+}
+
+/// As many tokens as SmolLM2 has.
+pub(super) fn large_vocabulary() -> Vocabulary {
+    const SIZE: usize = 49_152;
+    let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[3; 32]);
+    let letters: Vec<char> =
+        "etaoinshrdlucmfwypvbgkjqxz  ETAOIN0123456789{}[]\",:.-_\\\néüß日本語".chars().collect();
+    let mut pieces = BTreeSet::new();
+    while pieces.len() < SIZE - 257 {
+        let chars = random.random_range(2..9);
+        let piece: String =
+            (0..chars).map(|_| letters[random.random_range(0..letters.len())]).collect();
+        pieces.insert(piece);
+    }
+    vocabulary(pieces)
+}
+
+fn vocabulary(pieces: impl IntoIterator<Item = String>) -> Vocabulary {
+    let mut tokens: Vec<TokenBytes> =
+        (0..=255).map(|byte| TokenBytes { bytes: vec![byte], is_special: false }).collect();
+    tokens.push(TokenBytes { bytes: b"<|end|>".to_vec(), is_special: true });
+    tokens.extend(
+        pieces.into_iter().map(|text| TokenBytes { bytes: text.into_bytes(), is_special: false }),
+    );
+    tokens.push(TokenBytes { bytes: b"[TOOL_CALLS]".to_vec(), is_special: true });
+    Vocabulary::new(&tokens, &[END]).unwrap()
+}
+
+/// What a model says that finds all tokens equally likely.
+pub(super) fn answer(
+    constraint: &mut Constraint,
+    vocabulary: &Vocabulary,
+    budget: u32,
+    random: &mut TestRng,
+) -> String {
+    let mut text = Vec::new();
+    let mut left = budget;
+    while left > 0 && !constraint.is_complete() {
+        let token = match constraint.mask(left).unwrap() {
+            Some(mask) => any_of(mask, random),
+            None => random.random_range(0..vocabulary.len() as u32),
+        };
+        match constraint.accept(token, left).unwrap() {
+            Accepted::Refused => continue,
+            Accepted::Taken if token == END => break,
+            Accepted::Taken => text.extend_from_slice(vocabulary.text(token)),
+        }
+        left -= 1;
+    }
+    assert!(constraint.may_end().unwrap(), "stopped at {:?}", String::from_utf8_lossy(&text));
+    String::from_utf8(text).unwrap()
+}
+
+/// One of the allowed tokens, all equally likely.
+pub(super) fn any_of(mask: &Mask, random: &mut TestRng) -> u32 {
+    let mut skip = random.random_range(0..mask.count() as u32);
+    for (index, word) in (0u32..).zip(mask.words()) {
+        if word.count_ones() <= skip {
+            skip -= word.count_ones();
+            continue;
+        }
+        let set = (0..32).filter(|bit| word >> bit & 1 == 1).nth(skip as usize);
+        return index * 32 + set.unwrap();
+    }
+    panic!("no token is allowed");
+}
+
+fn constrainer() -> Constrainer {
+    Constrainer::new(small_vocabulary(), SchemaLimits::default()).unwrap()
+}
+
+fn schema(schema: &Value) -> OutputFormat {
+    OutputFormat::JsonSchema(JsonText::parsed(schema.to_string()))
+}
+
+/// What holds an answer of at most `tokens_max` tokens to `output`.
+fn compiled(output: &OutputFormat, tokens_max: u32) -> Result<Constraint, ConstraintError> {
+    let wanted = Wanted { output, tools: None };
+    constrainer().compile(&wanted, tokens_max).map(Option::unwrap)
+}
+
+fn weather(name: &str) -> Tool {
+    let parameters = json!({
+        "type": "object",
+        "properties": { "city": { "type": "string" }, "days": { "type": "integer", "minimum": 1, "maximum": 9 } },
+        "required": ["city", "days"]
+    });
+    let parameters = Some(JsonText::parsed(parameters.to_string()));
+    Tool { name: name.to_owned(), description: None, parameters }
+}
+
+/// Says `text`, as few tokens as that takes.
+fn say(constraint: &mut Constraint, text: &str, left: u32) -> Vec<Accepted> {
+    let tokens = constraint.vocabulary.cut(text.as_bytes());
+    tokens.into_iter().map(|token| constraint.accept(token, left).unwrap()).collect()
+}
+
+/// The end that the constraint itself would take.
+fn closed(constraint: &mut Constraint) -> String {
+    let mut text = Vec::new();
+    while let Some(left @ 1..) = constraint.tokens_to_end() {
+        let mask = constraint.mask(left).unwrap().unwrap().clone();
+        assert_eq!(mask.count(), 1);
+        let token = (0..).find(|&token| mask.allows(token)).unwrap();
+        assert_eq!(constraint.accept(token, left), Ok(Accepted::Taken));
+        text.extend_from_slice(constraint.vocabulary.text(token));
+    }
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn the_shortest_answers_are_short() {
+    let shortest = |output: &OutputFormat| closed(&mut compiled(output, 500).unwrap());
+    assert_eq!(shortest(&OutputFormat::JsonObject), "{}");
+    assert_eq!(shortest(&schema(&json!({ "foo": "bar" }))), "0");
+    assert_eq!(shortest(&schema(&json!({ "type": "string", "minLength": 3 }))), r#""@@@""#);
+    assert_eq!(shortest(&schema(&json!({ "enum": ["abcdefg", "b"] }))), r#""b""#);
+    assert_eq!(shortest(&schema(&json!({ "type": "string", "pattern": "hello" }))), r#""hello""#);
+    let required = json!({ "type": "object", "required": ["a", "b"], "properties": { "a": { "type": "integer", "minimum": 20 }, "b": { "type": "array" } } });
+    assert_eq!(shortest(&schema(&required)), r#"{"a":20,"b":[]}"#);
+    assert_eq!(shortest(&OutputFormat::Regex("[0-9]{2}(-[a-z]+)?".to_owned())), "00");
+}
+
+#[test]
+fn an_answer_is_closed_when_the_budget_ends() {
+    let output = schema(
+        &json!({ "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] }),
+    );
+    let mut constraint = compiled(&output, 40).unwrap();
+    say(&mut constraint, r#"{"text":"the"#, 40);
+    // The quote and the brace are one token.
+    assert_eq!(constraint.tokens_to_end(), Some(1));
+    assert_eq!(constraint.mask(1).unwrap().map(Mask::count), Some(1));
+    assert_eq!(constraint.may_end(), Ok(false));
+    assert_eq!(closed(&mut constraint), "\"}");
+    assert!(constraint.is_complete());
+}
+
+#[test]
+fn what_could_not_be_closed_is_refused() {
+    let mut constraint = compiled(&OutputFormat::JsonObject, 40).unwrap();
+    say(&mut constraint, "{", 40);
+    // `{"` would need `":0}` and more behind it.
+    let quote = u32::from(b'"');
+    assert_eq!(constraint.accept(quote, 3), Ok(Accepted::Refused));
+    assert!(!constraint.mask(3).unwrap().unwrap().allows(quote));
+    assert_eq!(closed(&mut constraint), "}");
+}
+
+#[test]
+fn a_budget_below_the_shortest_answer_is_refused_with_both_numbers() {
+    let output = schema(&json!({ "type": "string", "minLength": 30, "maxLength": 30 }));
+    let refused = compiled(&output, 10).unwrap_err();
+    let field = "response_format";
+    assert_eq!(refused, ConstraintError::Budget { field, needed: 32, available: 10 });
+    let ModelError::InvalidField { field, reason } = refused.into_model_error("chat") else {
+        panic!()
+    };
+    assert_eq!(field, "max_tokens");
+    assert_eq!(
+        reason,
+        "does not fit: the shortest answer that 'response_format' allows takes 32 tokens and the answer may have 10"
+    );
+}
+
+#[test]
+fn what_cannot_be_enforced_is_refused_by_name() {
+    let field = "response_format";
+    let refused = |value: Value| compiled(&schema(&value), 100).unwrap_err();
+    let keyword = |keyword| ConstraintError::Keyword { field, keyword };
+    assert_eq!(refused(json!({ "not": { "type": "null" } })), keyword("not"));
+    let deep = json!({ "properties": { "a": { "items": { "uniqueItems": true } } } });
+    assert_eq!(refused(deep), keyword("uniqueItems"));
+    assert_eq!(refused(json!(false)), ConstraintError::NothingValid { field });
+    assert_eq!(refused(json!(3)), ConstraintError::NotASchema { field });
+    let overlapping = json!({ "oneOf": [{ "type": "integer" }, { "type": "number" }] });
+    assert!(matches!(refused(overlapping), ConstraintError::Grammar { .. }));
+    let endless = json!({ "$ref": "#/$defs/a", "$defs": { "a": { "type": "object", "properties": { "a": { "$ref": "#/$defs/a" } }, "required": ["a"] } } });
+    assert_eq!(refused(endless), ConstraintError::Endless { field });
+    let broken = compiled(&OutputFormat::Lark("start: nothing".to_owned()), 9).unwrap_err();
+    assert!(matches!(broken, ConstraintError::Grammar { .. }));
+    assert!(compiled(&schema(&json!({ "type": "array", "uniqueItems": false })), 9).is_ok());
+}
+
+#[test]
+fn refusals_say_who_can_act() {
+    let model_error = |value: Value| {
+        compiled(&schema(&value), 100).unwrap_err().into_model_error("chat").to_string()
+    };
+    assert_eq!(
+        model_error(json!({ "not": {} })),
+        "'response_format' uses 'not', which answers cannot be held to"
+    );
+    assert_eq!(
+        ConstraintError::NotAllowed { token: 3 }.into_model_error("chat"),
+        ModelError::EngineFailed {
+            engine: "chat",
+            detail: "token 3 was not allowed here".to_owned()
+        }
+    );
+}
+
+#[test]
+fn what_the_automaton_says_of_itself_never_quotes_the_answer() {
+    let error = super::matching::failed("too complex\n<state>\nsecret");
+    assert_eq!(error, ConstraintError::Matcher { detail: "too complex".to_owned() });
+}
+
+#[test]
+fn tokens_that_the_mask_forbids_are_not_taken() {
+    let mut constraint = compiled(&OutputFormat::JsonObject, 40).unwrap();
+    for token in [u32::from(b'x'), END, 1_000_000] {
+        assert_eq!(constraint.accept(token, 40), Err(ConstraintError::NotAllowed { token }));
+    }
+    say(&mut constraint, "{}", 40);
+    assert_eq!(constraint.accept(END, 38), Ok(Accepted::Taken));
+    assert_eq!(constraint.accept(END, 37), Err(ConstraintError::NotAllowed { token: END }));
+}
+
+#[test]
+fn a_vocabulary_needs_an_end_and_single_characters() {
+    let token = |text: &str| TokenBytes { bytes: text.as_bytes().to_vec(), is_special: false };
+    let refused = |tokens: &[TokenBytes], ends: &[u32]| Vocabulary::new(tokens, ends).unwrap_err();
+    assert_eq!(refused(&[token("a")], &[]), ConstraintError::NoEndToken);
+    let unknown = ConstraintError::UnknownToken { token: 7, vocabulary: 1 };
+    assert_eq!(refused(&[token("a")], &[7]), unknown);
+    assert_eq!(refused(&[token("a"), token("b")], &[1]), ConstraintError::NoByteTokens);
+}
+
+#[test]
+fn tokens_that_are_no_text_are_in_no_string() {
+    let mut tokens: Vec<TokenBytes> =
+        (0..=255).map(|byte| TokenBytes { bytes: vec![byte], is_special: false }).collect();
+    // An end that is not marked as special, a special token, one without bytes, one too long.
+    for (text, is_special) in [("</s>", false), ("<pad>", true), ("", false)] {
+        tokens.push(TokenBytes { bytes: text.as_bytes().to_vec(), is_special });
+    }
+    tokens.push(TokenBytes { bytes: vec![b' '; 1_024], is_special: false });
+    let vocabulary = Vocabulary::new(&tokens, &[END]).unwrap();
+    let constrainer = Constrainer::new(vocabulary, SchemaLimits::default()).unwrap();
+    let output = schema(&json!({ "type": "string" }));
+    let wanted = Wanted { output: &output, tools: None };
+    let mut constraint = constrainer.compile(&wanted, 50).unwrap().unwrap();
+    assert_eq!(constraint.accept(u32::from(b'"'), 50), Ok(Accepted::Taken));
+    let mask = constraint.mask(49).unwrap().unwrap();
+    let allowed: Vec<u32> = (END..END + 4).filter(|&token| mask.allows(token)).collect();
+    assert_eq!(allowed, Vec::<u32>::new());
+    assert!(mask.allows(u32::from(b'x')) && mask.allows(u32::from(b' ')));
+}
+
+#[test]
+fn a_free_answer_is_held_from_the_trigger_on() {
+    let tools = [weather("get_weather"), weather("forecast")];
+    let wanted = wanted(&tools, &ToolChoice::Auto, &HERMES);
+    for pieces in
+        [&["the <tool_call>"][..], &["<to", "ol_", "call>\n{\""], &["x<", "tool_call", ">"]]
+    {
+        let mut constraint = constrainer().compile(&wanted, 300).unwrap().unwrap();
+        assert_eq!(constraint.mask(300).unwrap().map(Mask::count), None);
+        assert_eq!(constraint.may_end(), Ok(true));
+        for piece in pieces {
+            assert!(!constraint.holds());
+            say(&mut constraint, piece, 300);
+        }
+        assert!(constraint.holds());
+        assert_eq!(constraint.may_end(), Ok(false));
+        let rest = closed(&mut constraint);
+        let whole = r#"{"name": "forecast", "arguments": {"city":"","days":1}}"#;
+        assert!(format!("<tool_call>\n{whole}\n</tool_call>").ends_with(&rest), "{rest}");
+        assert_eq!(constraint.may_end(), Ok(true));
+    }
+}
+
+#[test]
+fn a_call_does_not_begin_that_could_not_end() {
+    let tools = [weather("get_weather")];
+    let wanted = wanted(&tools, &ToolChoice::Auto, &HERMES);
+    let mut constraint = constrainer().compile(&wanted, 300).unwrap().unwrap();
+    assert_eq!(say(&mut constraint, "<tool_call>", 20), [Accepted::Refused]);
+    let trigger = constraint.vocabulary.cut(b"<tool_call>")[0];
+    assert!(!constraint.mask(20).unwrap().unwrap().allows(trigger));
+    assert_eq!(say(&mut constraint, "the", 20), [Accepted::Taken]);
+    assert_eq!(constraint.mask(19).unwrap().map(Mask::count), None);
+}
+
+#[test]
+fn what_follows_a_trigger_in_its_own_token_counts() {
+    let tokens: Vec<TokenBytes> = (0..=255u8)
+        .map(|byte| vec![byte])
+        .chain([b"<|end|>".to_vec(), b"<tool_call>\n{\"na".to_vec(), b"_call>, no".to_vec()])
+        .map(|bytes| TokenBytes { is_special: bytes == b"<|end|>", bytes })
+        .collect();
+    let vocabulary = Vocabulary::new(&tokens, &[END]).unwrap();
+    let constrainer = Constrainer::new(vocabulary, SchemaLimits::default()).unwrap();
+    let tools = [weather("get_weather")];
+    let wanted = wanted(&tools, &ToolChoice::Auto, &HERMES);
+    let mut constraint = constrainer.compile(&wanted, 300).unwrap().unwrap();
+    assert_eq!(constraint.accept(END + 1, 300), Ok(Accepted::Taken));
+    assert!(closed(&mut constraint).starts_with("me\": \"get_weather\""));
+    let mut constraint = constrainer.compile(&wanted, 300).unwrap().unwrap();
+    say(&mut constraint, "<tool", 300);
+    assert_eq!(constraint.accept(END + 2, 300), Ok(Accepted::Refused));
+}
+
+#[test]
+fn a_trigger_of_the_answers_start_counts_nowhere_else() {
+    let tools = [weather("get_weather")];
+    let wanted = wanted(&tools, &ToolChoice::Auto, &LLAMA3);
+    for (text, holds) in [(r#"{"name""#, true), ("\n {\"name\"", true), (r#"See {"name""#, false)] {
+        let mut constraint = constrainer().compile(&wanted, 300).unwrap().unwrap();
+        say(&mut constraint, text, 300);
+        assert_eq!(constraint.holds(), holds, "{text}");
+    }
+}
+
+#[test]
+fn a_mark_that_is_a_token_is_said_as_one() {
+    let tools = [weather("get_weather")];
+    let wanted = wanted(&tools, &ToolChoice::Required, &MISTRAL_NAMED);
+    let mut constraint = constrainer().compile(&wanted, 300).unwrap().unwrap();
+    let mark = constraint.vocabulary.special("[TOOL_CALLS]").unwrap();
+    assert_eq!(
+        constraint.mask(300).unwrap().map(|mask| (mask.count(), mask.allows(mark))),
+        Some((1, true))
+    );
+    assert_eq!(closed(&mut constraint), r#"[TOOL_CALLS]get_weather[ARGS]{"city":"","days":1}"#);
+}
+
+#[test]
+fn tools_that_are_not_there_cannot_be_named() {
+    let tools = [weather("get_weather")];
+    let missing = ToolChoice::Named("other".to_owned());
+    let refused = constrainer().compile(&wanted(&tools, &missing, &HERMES), 300).unwrap_err();
+    assert_eq!(refused, ConstraintError::UnknownTool);
+    for (tools, choice) in [(&[][..], ToolChoice::Auto), (&tools[..], ToolChoice::None)] {
+        assert!(constrainer().compile(&wanted(tools, &choice, &HERMES), 300).unwrap().is_none());
+    }
+}
+
+#[test]
+fn an_answer_is_of_the_format_or_a_call() {
+    let tools = [weather("get_weather")];
+    let output = schema(&json!({ "type": "array", "maxItems": 0 }));
+    let wanted = Wanted { output: &output, ..wanted(&tools, &ToolChoice::Auto, &HERMES) };
+    let mut constraint = constrainer().compile(&wanted, 300).unwrap().unwrap();
+    assert_eq!(closed(&mut constraint), "[]");
+    let mut constraint = constrainer().compile(&wanted, 300).unwrap().unwrap();
+    say(&mut constraint, "<tool_call>", 300);
+    assert!(closed(&mut constraint).ends_with("\n</tool_call>"));
+}
+
+#[test]
+fn only_so_many_grammars_stay_compiled() {
+    let constrainer = constrainer();
+    for length in 0..40 {
+        let output = schema(&json!({ "const": length }));
+        constrainer.compile(&Wanted { output: &output, tools: None }, 100).unwrap();
+    }
+    assert_eq!(constrainer.kept_count(), 32);
+}
+
+fn wanted<'a>(tools: &'a [Tool], choice: &'a ToolChoice, dialect: &'a ToolDialect) -> Wanted<'a> {
+    let tools = ToolsWanted { tools, choice, calls: Calls::Several, dialect };
+    Wanted { output: &OutputFormat::Text, tools: Some(tools) }
+}
+
+/// Answers of a model that says anything it may, where a call is required.
+#[test]
+fn every_required_call_is_valid() {
+    let tools = [weather("get_weather"), weather("get")];
+    let judge = jsonschema::validator_for(
+        &serde_json::from_str(tools[0].parameters.as_ref().unwrap().as_str()).unwrap(),
+    )
+    .unwrap();
+    let constrainer = constrainer();
+    let vocabulary = small_vocabulary();
+    let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[9; 32]);
+    let named = ToolChoice::Named("get".to_owned());
+    for (choice, dialect) in [
+        (&ToolChoice::Required, &HERMES),
+        (&named, &HERMES),
+        (&ToolChoice::Required, &MISTRAL_ARRAY),
+    ] {
+        for _ in 0..40 {
+            let budget = random.random_range(60..250);
+            let wanted = wanted(&tools, choice, dialect);
+            let mut constraint = constrainer.compile(&wanted, budget).unwrap().unwrap();
+            let text = answer(&mut constraint, &vocabulary, budget, &mut random);
+            let calls = calls(&text, dialect);
+            assert!(!calls.is_empty() && (calls.len() == 1 || *choice == ToolChoice::Required));
+            for call in calls {
+                assert!(judge.is_valid(&call["arguments"]), "{text}");
+                assert!(
+                    call["name"] == "get" || (call["name"] == "get_weather" && *choice != named)
+                );
+            }
+        }
+    }
+}
+
+fn calls(text: &str, dialect: &ToolDialect) -> Vec<Value> {
+    let body = text.strip_prefix(dialect.begin).unwrap().strip_suffix(dialect.end).unwrap();
+    if dialect.begin.ends_with('[') {
+        return serde_json::from_str(&format!("[{body}]")).unwrap();
+    }
+    body.split(dialect.between.unwrap()).map(|call| serde_json::from_str(call).unwrap()).collect()
+}

@@ -1,0 +1,180 @@
+//! A model's tokens as bytes, in the form that grammars are matched against; built once per model.
+//! Nothing here knows how the model cuts text into tokens: forced text is cut greedily.
+
+use std::fmt;
+use std::sync::Arc;
+
+use toktrie::{ApproximateTokEnv, SimpleVob, TokEnv, TokRxInfo, TokTrie};
+
+use super::ConstraintError;
+
+/// Longer tokens are never chosen: the trie cannot hold them. Some vocabularies have one of 1,024
+/// spaces.
+const TOKEN_BYTES_MAX: usize = 1_000;
+
+/// One entry of a vocabulary.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TokenBytes {
+    /// What the token adds to the text; for a special token, its name.
+    pub bytes: Vec<u8>,
+    /// Never part of free text.
+    pub is_special: bool,
+}
+
+/// All tokens of a model. Cheap to clone.
+#[derive(Clone)]
+pub struct Vocabulary {
+    env: TokEnv,
+    /// The token of each single byte.
+    byte_tokens: Arc<[Option<u32>; 256]>,
+}
+
+impl Vocabulary {
+    /// `ends` are the tokens that end an answer; the first is the one that masks prefer.
+    pub fn new(tokens: &[TokenBytes], ends: &[u32]) -> Result<Vocabulary, ConstraintError> {
+        let first_end = *ends.first().ok_or(ConstraintError::NoEndToken)?;
+        if let Some(&token) = ends.iter().find(|&&end| end as usize >= tokens.len()) {
+            return Err(ConstraintError::UnknownToken { token, vocabulary: tokens.len() });
+        }
+        let mut words: Vec<Vec<u8>> = tokens.iter().map(trie_bytes).collect();
+        for &end in ends {
+            // Whatever its kind says, a token that ends the answer is no text of it.
+            let token = &tokens[end as usize];
+            words[end as usize] = trie_bytes(&TokenBytes { is_special: true, ..token.clone() });
+        }
+        let size = u32::try_from(words.len()).unwrap_or(u32::MAX);
+        let trie = TokTrie::from(&TokRxInfo::new(size, first_end), &words).with_eos_tokens(ends);
+        let byte_tokens = Arc::new(single_bytes(tokens));
+        if byte_tokens[usize::from(b'"')].is_none() || byte_tokens[usize::from(b'}')].is_none() {
+            return Err(ConstraintError::NoByteTokens);
+        }
+        Ok(Vocabulary { env: Arc::new(ApproximateTokEnv::new(trie)), byte_tokens })
+    }
+
+    pub fn len(&self) -> usize {
+        self.trie().vocab_size()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether `token` ends an answer.
+    pub fn is_end(&self, token: u32) -> bool {
+        self.trie().eos_tokens().contains(&token)
+    }
+
+    pub(super) fn env(&self) -> &TokEnv {
+        &self.env
+    }
+
+    pub(super) fn trie(&self) -> &TokTrie {
+        self.env.tok_trie()
+    }
+
+    pub(super) fn end_token(&self) -> u32 {
+        self.trie().eos_token()
+    }
+
+    pub(super) fn byte_token(&self, byte: u8) -> Option<u32> {
+        self.byte_tokens[usize::from(byte)]
+    }
+
+    /// The special token that is called `name`.
+    pub(super) fn special(&self, name: &str) -> Option<u32> {
+        self.trie().get_special_token(name)
+    }
+
+    /// What `token` looks like where special tokens are written out.
+    pub(super) fn text(&self, token: u32) -> &[u8] {
+        let bytes = self.trie().token(token);
+        bytes.strip_prefix(&[TokTrie::SPECIAL_TOKEN_MARKER]).unwrap_or(bytes)
+    }
+
+    pub(super) fn cut(&self, text: &[u8]) -> Vec<u32> {
+        self.trie().greedy_tokenize(text)
+    }
+}
+
+/// Sizes only: a vocabulary has no business in a log.
+impl fmt::Debug for Vocabulary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Vocabulary({} tokens)", self.len())
+    }
+}
+
+/// Which tokens may come next.
+#[derive(Clone)]
+pub struct Mask(SimpleVob);
+
+impl Mask {
+    pub(super) fn new(allowed: SimpleVob) -> Mask {
+        Mask(allowed)
+    }
+
+    pub(super) fn only(vocabulary: &Vocabulary, token: u32) -> Mask {
+        Mask(vocabulary.trie().singleton_token_set(token))
+    }
+
+    pub(super) fn everything(vocabulary: &Vocabulary) -> Mask {
+        Mask(SimpleVob::alloc_ones(vocabulary.len()))
+    }
+
+    pub(super) fn forbid(&mut self, tokens: &[u32]) {
+        for &token in tokens {
+            self.0.disallow_token(token);
+        }
+    }
+
+    /// The mask that allows exactly `tokens` of a vocabulary of `size`.
+    pub fn of(size: usize, tokens: &[u32]) -> Mask {
+        let mut allowed = SimpleVob::alloc(size);
+        for &token in tokens.iter().filter(|&&token| (token as usize) < size) {
+            allowed.allow_token(token);
+        }
+        Mask(allowed)
+    }
+
+    pub fn allows(&self, token: u32) -> bool {
+        (token as usize) < self.0.len() && self.0.is_allowed(token)
+    }
+
+    /// Bit `i` of word `w` is token `32 * w + i`; bits past the vocabulary may be set.
+    pub fn words(&self) -> &[u32] {
+        self.0.as_slice()
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.num_set()
+    }
+}
+
+impl fmt::Debug for Mask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mask({} tokens)", self.count())
+    }
+}
+
+/// A token's place in the trie: special ones where no text can reach them.
+fn trie_bytes(token: &TokenBytes) -> Vec<u8> {
+    if token.bytes.is_empty() || token.bytes.len() > TOKEN_BYTES_MAX {
+        Vec::new()
+    } else if token.is_special {
+        [&[TokTrie::SPECIAL_TOKEN_MARKER], token.bytes.as_slice()].concat()
+    } else if token.bytes.contains(&TokTrie::SPECIAL_TOKEN_MARKER) {
+        // The byte occurs in no UTF-8, and the trie takes it for the mark of special tokens.
+        Vec::new()
+    } else {
+        token.bytes.clone()
+    }
+}
+
+fn single_bytes(tokens: &[TokenBytes]) -> [Option<u32>; 256] {
+    let mut found = [None; 256];
+    for (id, token) in (0u32..).zip(tokens) {
+        if let ([byte], false) = (token.bytes.as_slice(), token.is_special) {
+            found[usize::from(*byte)].get_or_insert(id);
+        }
+    }
+    found
+}

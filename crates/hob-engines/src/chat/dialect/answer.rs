@@ -1,0 +1,315 @@
+//! A model's answer, split as it comes into thinking, text and tool calls.
+//! Where the answer is cut into pushes makes no difference. Stop texts are deliberately not looked for.
+
+use std::mem;
+
+use super::block::{Block, BlockFed};
+use super::marks::{Opening, opening, settled_len};
+use super::{Dialect, Place, ThinkingMarks, ToolDialect, ToolsOffered, Trigger};
+
+/// A part of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    Reasoning(String),
+    Text(String),
+    /// Calls are numbered from 0.
+    CallBegins {
+        index: u32,
+        name: String,
+    },
+    /// More of the arguments of the call that began last.
+    Arguments {
+        index: u32,
+        piece: String,
+    },
+}
+
+/// Splits one answer. What it holds back is at most one mark with the white space before it, or one
+/// call that is not certain yet; so an answer's limit of tokens limits it.
+pub struct AnswerParser {
+    thinking: Option<ThinkingMarks>,
+    tools: Option<(ToolDialect, ToolsOffered)>,
+    state: State,
+    /// Read, not given out.
+    held: String,
+    /// Nothing but white space was given out as text.
+    at_start: bool,
+    /// Nothing but white space came since the last call.
+    after_call: bool,
+    /// Calls given out so far.
+    calls: u32,
+}
+
+enum State {
+    /// A thinking block may open.
+    Start,
+    Thinking {
+        begun: bool,
+    },
+    /// The answer's first letter is to come, after the marks from this one on.
+    BeforeAnswer {
+        next_mark: usize,
+    },
+    Answer,
+    Block(Box<Block>),
+}
+
+/// Whether a step has changed the state, or needs more text.
+#[derive(PartialEq, Eq)]
+enum Step {
+    Taken,
+    Waits,
+}
+
+impl AnswerParser {
+    /// `starts_in_thinking` as the rendered prompt says; without `offered`, nothing is a call.
+    pub fn new(
+        dialect: &Dialect,
+        starts_in_thinking: bool,
+        offered: Option<ToolsOffered>,
+    ) -> AnswerParser {
+        AnswerParser {
+            thinking: dialect.thinking,
+            tools: offered.filter(|o| !o.names.is_empty()).map(|offered| (dialect.tools, offered)),
+            state: match dialect.thinking {
+                Some(_) if starts_in_thinking => State::Thinking { begun: false },
+                Some(_) => State::Start,
+                None => State::Answer,
+            },
+            held: String::new(),
+            at_start: true,
+            after_call: false,
+            calls: 0,
+        }
+    }
+
+    /// Whether what comes next is thinking, as far as the text so far tells.
+    pub fn is_thinking(&self) -> bool {
+        matches!(self.state, State::Thinking { .. })
+    }
+
+    /// Whether what comes next belongs to a block of calls.
+    pub fn is_calling(&self) -> bool {
+        matches!(self.state, State::Block(_))
+    }
+
+    pub fn push(&mut self, text: &str) -> Vec<Piece> {
+        let mut pieces = Pieces::default();
+        self.held.push_str(text);
+        while self.step(&mut pieces) == Step::Taken {}
+        pieces.list
+    }
+
+    /// Nothing more comes: what was held back is given out.
+    pub fn finish(mut self) -> Vec<Piece> {
+        let mut pieces = Pieces::default();
+        let held = mem::take(&mut self.held);
+        match self.state {
+            State::Thinking { .. } => pieces.reasoning(&held),
+            State::Block(block) if block.has_ended_a_call() => {}
+            State::Block(block) => pieces.text(&block.into_text()),
+            State::BeforeAnswer { .. } => pieces.text(held.trim()),
+            State::Start | State::Answer if self.after_call && held.trim().is_empty() => {}
+            State::Start | State::Answer => pieces.text(&held),
+        }
+        pieces.list
+    }
+
+    fn step(&mut self, pieces: &mut Pieces) -> Step {
+        match self.state {
+            State::Start => self.start(),
+            State::Thinking { begun } => self.think(begun, pieces),
+            State::BeforeAnswer { next_mark } => self.before_answer(next_mark),
+            State::Answer => self.answer(pieces),
+            State::Block(_) => self.block(pieces),
+        }
+    }
+
+    fn start(&mut self) -> Step {
+        let Some(marks) = self.thinking else { return self.enter(State::Answer) };
+        let text = self.held.trim_start();
+        match opening(text, marks.open) {
+            Opening::Perhaps => Step::Waits,
+            Opening::Yes => {
+                self.held = text[marks.open.len()..].to_owned();
+                self.enter(State::Thinking { begun: false })
+            }
+            Opening::No if marks.before_answer.is_empty() => self.enter(State::Answer),
+            Opening::No => self.enter(State::BeforeAnswer { next_mark: 0 }),
+        }
+    }
+
+    fn enter(&mut self, state: State) -> Step {
+        self.state = state;
+        Step::Taken
+    }
+
+    fn think(&mut self, begun: bool, pieces: &mut Pieces) -> Step {
+        let Some(marks) = self.thinking else { return self.enter(State::Answer) };
+        if !begun {
+            self.held = self.held.trim_start().to_owned();
+        }
+        if let Some(at) = self.held.find(marks.close) {
+            pieces.reasoning(self.held[..at].trim_end());
+            self.held.drain(..at + marks.close.len());
+            return self.enter(State::BeforeAnswer { next_mark: 0 });
+        }
+        let settled = settled_len(&self.held, [marks.close].into_iter());
+        pieces.reasoning(&self.held[..settled]);
+        self.held.drain(..settled);
+        self.state = State::Thinking { begun: begun || settled > 0 };
+        Step::Waits
+    }
+
+    fn before_answer(&mut self, next_mark: usize) -> Step {
+        let marks = self.thinking.map_or::<&[&str], _>(&[], |marks| marks.before_answer);
+        let text = self.held.trim_start();
+        for (at, mark) in marks.iter().enumerate().skip(next_mark) {
+            match opening(text, mark) {
+                Opening::Perhaps => return Step::Waits,
+                Opening::Yes => {
+                    self.held = text[mark.len()..].to_owned();
+                    return self.enter(State::BeforeAnswer { next_mark: at + 1 });
+                }
+                Opening::No => {}
+            }
+        }
+        if text.is_empty() {
+            return Step::Waits;
+        }
+        self.held = text.to_owned();
+        self.enter(State::Answer)
+    }
+
+    fn answer(&mut self, pieces: &mut Pieces) -> Step {
+        let Some((tools, offered)) = &self.tools else {
+            pieces.text(&mem::take(&mut self.held));
+            return Step::Waits;
+        };
+        let Some((at, trigger)) = first_trigger(tools, &self.held, self.at_start) else {
+            let settled = self.settled_answer_len(tools);
+            self.give_text(settled, pieces);
+            return Step::Waits;
+        };
+        let before_block = at + trigger.text.len() - trigger.opens.len();
+        let text_len = self.held[..at].trim_end().len();
+        let before = self.held[text_len..before_block].to_owned();
+        let block = Block::new(*tools, offered.clone(), before, self.calls);
+        self.give_text(text_len, pieces);
+        self.held.drain(..before_block - text_len);
+        self.enter(State::Block(Box::new(block)))
+    }
+
+    /// What can no longer be part of a trigger.
+    fn settled_answer_len(&self, tools: &ToolDialect) -> usize {
+        let text = self.held.trim_start();
+        let may_open = |trigger: &Trigger| opening(text, trigger.text) == Opening::Perhaps;
+        if self.at_start && tools.triggers.iter().any(may_open) {
+            return 0;
+        }
+        settled_len(&self.held, anywhere(tools).map(|trigger| trigger.text))
+    }
+
+    fn give_text(&mut self, len: usize, pieces: &mut Pieces) {
+        if len == 0 {
+            return;
+        }
+        let text: String = self.held.drain(..len).collect();
+        let is_blank = text.trim().is_empty();
+        self.at_start &= is_blank;
+        self.after_call &= is_blank;
+        pieces.text(&text);
+    }
+
+    fn block(&mut self, pieces: &mut Pieces) -> Step {
+        let State::Block(block) = &mut self.state else { return Step::Waits };
+        let mut taken = 0;
+        let mut fed = BlockFed::More;
+        for c in self.held.chars() {
+            fed = block.feed(c, pieces);
+            taken += if fed == BlockFed::Broken { 0 } else { c.len_utf8() };
+            if fed != BlockFed::More {
+                break;
+            }
+        }
+        self.held.drain(..taken);
+        if fed == BlockFed::More { Step::Waits } else { self.leave_block(fed, pieces) }
+    }
+
+    fn leave_block(&mut self, fed: BlockFed, pieces: &mut Pieces) -> Step {
+        let State::Block(block) = mem::replace(&mut self.state, State::Answer) else {
+            return Step::Waits;
+        };
+        self.after_call = block.has_ended_a_call();
+        self.at_start = false;
+        self.calls = block.next_index();
+        let text = block.into_text();
+        if fed == BlockFed::Broken && !text.is_empty() {
+            self.after_call &= text.trim().is_empty();
+            pieces.text(&text);
+        }
+        Step::Taken
+    }
+}
+
+impl std::fmt::Debug for AnswerParser {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "AnswerParser({} bytes held, {} calls)", self.held.len(), self.calls)
+    }
+}
+
+fn anywhere(tools: &ToolDialect) -> impl Iterator<Item = &'static Trigger> {
+    tools.triggers.iter().filter(|trigger| trigger.place == Place::Anywhere)
+}
+
+/// The first trigger in `text` and where it stands.
+fn first_trigger(
+    tools: &ToolDialect,
+    text: &str,
+    at_start: bool,
+) -> Option<(usize, &'static Trigger)> {
+    let indent = text.len() - text.trim_start().len();
+    let at = |trigger: &'static Trigger| match trigger.place {
+        Place::Anywhere => text.find(trigger.text).map(|at| (at, trigger)),
+        Place::AnswerStart => {
+            (at_start && text[indent..].starts_with(trigger.text)).then_some((indent, trigger))
+        }
+    };
+    tools.triggers.iter().filter_map(at).min_by_key(|(at, _)| *at)
+}
+
+/// Pieces of one push; neighbours of one kind are joined.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    list: Vec<Piece>,
+}
+
+impl Pieces {
+    pub(super) fn call_begins(&mut self, index: u32, name: &str) {
+        self.list.push(Piece::CallBegins { index, name: name.to_owned() });
+    }
+
+    pub(super) fn arguments(&mut self, index: u32, more: &str) {
+        match self.list.last_mut() {
+            Some(Piece::Arguments { piece, .. }) => piece.push_str(more),
+            _ if more.is_empty() => {}
+            _ => self.list.push(Piece::Arguments { index, piece: more.to_owned() }),
+        }
+    }
+
+    fn text(&mut self, more: &str) {
+        match self.list.last_mut() {
+            Some(Piece::Text(text)) => text.push_str(more),
+            _ if more.is_empty() => {}
+            _ => self.list.push(Piece::Text(more.to_owned())),
+        }
+    }
+
+    fn reasoning(&mut self, more: &str) {
+        match self.list.last_mut() {
+            Some(Piece::Reasoning(text)) => text.push_str(more),
+            _ if more.is_empty() => {}
+            _ => self.list.push(Piece::Reasoning(more.to_owned())),
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! One call, read character by character: the name, then the arguments as they come.
+//! Accepts what a grammar made of the dialect allows, other member orders, and white space anywhere.
+
+use std::mem;
+
+use serde::de::IgnoredAny;
+
+use super::{CallForm, Delivery, ToolsOffered};
+
+/// Function names in OpenAI's API have at most 64 characters; beyond this it is no name.
+const NAME_BYTES_MAX: usize = 256;
+
+/// What one more character made of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fed {
+    More,
+    /// The name is known, is offered, and arguments follow from here.
+    Begun,
+    /// This character was the call's last.
+    Complete,
+}
+
+/// The text is not a call of an offered tool; the character that showed it was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NotACall;
+
+#[derive(Debug)]
+pub(super) struct CallReader {
+    form: CallForm,
+    offered: ToolsOffered,
+    at: At,
+    /// The envelope so far, for the check when all is there.
+    envelope: String,
+    key: String,
+    value: String,
+    name: Option<String>,
+    arguments: Option<String>,
+    progress: Progress,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Unannounced,
+    /// The arguments are being given out.
+    Streaming,
+    /// All arguments were given out; the envelope's end is missing.
+    Streamed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Start,
+    /// The name of the form that has no envelope.
+    BareName,
+    FirstKey,
+    Key,
+    InKey {
+        escaped: bool,
+    },
+    Colon,
+    Value,
+    InString {
+        escaped: bool,
+    },
+    InScalar,
+    InContainer {
+        depth: u32,
+        in_string: bool,
+        escaped: bool,
+    },
+    Comma,
+}
+
+impl CallReader {
+    pub(super) fn new(form: CallForm, offered: ToolsOffered) -> CallReader {
+        CallReader {
+            form,
+            offered,
+            at: At::Start,
+            envelope: String::new(),
+            key: String::new(),
+            value: String::new(),
+            name: None,
+            arguments: None,
+            progress: Progress::Unannounced,
+        }
+    }
+
+    pub(super) fn feed(&mut self, c: char) -> Result<Fed, NotACall> {
+        let fed = self.step(c)?;
+        if self.progress == Progress::Unannounced {
+            self.envelope.push(c);
+        }
+        match fed {
+            Fed::Complete if self.progress == Progress::Unannounced => {
+                self.check_envelope().map(|()| fed)
+            }
+            _ => Ok(fed),
+        }
+    }
+
+    /// Whether its beginning was announced with [`Fed::Begun`].
+    pub(super) fn is_announced(&self) -> bool {
+        self.progress != Progress::Unannounced
+    }
+
+    /// Whether arguments that arrive now belong to the stream.
+    pub(super) fn is_streaming(&self) -> bool {
+        self.progress == Progress::Streaming
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    /// The arguments that have arrived since this was last asked.
+    pub(super) fn take_arguments(&mut self) -> String {
+        match self.progress {
+            Progress::Streaming => mem::take(&mut self.value),
+            _ => self.arguments.take().unwrap_or_default(),
+        }
+    }
+
+    fn step(&mut self, c: char) -> Result<Fed, NotACall> {
+        match self.at {
+            At::Start | At::FirstKey | At::Key | At::Colon | At::Value | At::Comma
+                if c.is_ascii_whitespace() =>
+            {
+                Ok(Fed::More)
+            }
+            At::Start => self.start(c),
+            At::BareName => self.bare_name(c),
+            At::FirstKey if c == '}' => self.end_of_envelope(),
+            At::FirstKey | At::Key => self.expect(c, '"', At::InKey { escaped: false }),
+            At::InKey { escaped } => Ok(self.in_key(c, escaped)),
+            At::Colon => self.expect(c, ':', At::Value),
+            At::Value => self.begin_value(c),
+            At::InString { escaped } => self.in_string(c, escaped),
+            At::InScalar => self.in_scalar(c),
+            At::InContainer { depth, in_string, escaped } => {
+                self.in_container(c, depth, in_string, escaped)
+            }
+            At::Comma if c == '}' => self.end_of_envelope(),
+            At::Comma => self.expect(c, ',', At::Key),
+        }
+    }
+
+    fn expect(&mut self, c: char, wanted: char, then: At) -> Result<Fed, NotACall> {
+        if c != wanted {
+            return Err(NotACall);
+        }
+        self.at = then;
+        Ok(Fed::More)
+    }
+
+    fn start(&mut self, c: char) -> Result<Fed, NotACall> {
+        match self.form {
+            CallForm::Object { .. } => self.expect(c, '{', At::FirstKey),
+            CallForm::Named { .. } => {
+                self.at = At::BareName;
+                self.bare_name(c)
+            }
+        }
+    }
+
+    fn bare_name(&mut self, c: char) -> Result<Fed, NotACall> {
+        let CallForm::Named { separator } = self.form else { return Err(NotACall) };
+        self.value.push(c);
+        if let Some(name) = self.value.strip_suffix(separator) {
+            let name = name.to_owned();
+            self.settle_name(name)?;
+            self.value.clear();
+            self.key = "arguments".to_owned();
+            self.at = At::Value;
+            return Ok(Fed::More);
+        }
+        self.check_bare_name(separator)?;
+        Ok(Fed::More)
+    }
+
+    /// Fails as soon as no offered name can come of it, so that plain text is not held for long.
+    fn check_bare_name(&self, separator: &str) -> Result<(), NotACall> {
+        let begins = |name: &String| {
+            name.starts_with(&self.value)
+                || self.value.strip_prefix(name.as_str()).is_some_and(|b| separator.starts_with(b))
+        };
+        if self.offered.names.iter().any(begins) { Ok(()) } else { Err(NotACall) }
+    }
+
+    fn in_key(&mut self, c: char, escaped: bool) -> Fed {
+        match c {
+            '"' if !escaped => self.at = At::Colon,
+            _ => {
+                self.key.push(c);
+                self.at = At::InKey { escaped: c == '\\' && !escaped };
+            }
+        }
+        Fed::More
+    }
+
+    fn begin_value(&mut self, c: char) -> Result<Fed, NotACall> {
+        self.at = match c {
+            '"' => At::InString { escaped: false },
+            '{' | '[' => At::InContainer { depth: 1, in_string: false, escaped: false },
+            '-' | '0'..='9' | 't' | 'f' | 'n' => At::InScalar,
+            _ => return Err(NotACall),
+        };
+        self.value.push(c);
+        let streams = self.offered.delivery == Delivery::Streamed
+            && self.progress == Progress::Unannounced
+            && self.name.is_some()
+            && self.is_arguments_key()
+            && c == '{';
+        if !streams {
+            return Ok(Fed::More);
+        }
+        self.progress = Progress::Streaming;
+        Ok(Fed::Begun)
+    }
+
+    fn in_string(&mut self, c: char, escaped: bool) -> Result<Fed, NotACall> {
+        self.value.push(c);
+        if c == '"' && !escaped {
+            return self.end_of_value();
+        }
+        if self.key == "name" && self.value.len() > NAME_BYTES_MAX {
+            return Err(NotACall);
+        }
+        self.at = At::InString { escaped: c == '\\' && !escaped };
+        Ok(Fed::More)
+    }
+
+    fn in_scalar(&mut self, c: char) -> Result<Fed, NotACall> {
+        if c == ',' || c == '}' || c.is_ascii_whitespace() {
+            self.end_of_value()?;
+            return self.step(c);
+        }
+        self.value.push(c);
+        Ok(Fed::More)
+    }
+
+    fn in_container(
+        &mut self,
+        c: char,
+        depth: u32,
+        in_string: bool,
+        escaped: bool,
+    ) -> Result<Fed, NotACall> {
+        self.value.push(c);
+        let depth = match c {
+            '{' | '[' if !in_string => depth.saturating_add(1),
+            '}' | ']' if !in_string => depth - 1,
+            _ => depth,
+        };
+        if depth == 0 {
+            return self.end_of_value();
+        }
+        let in_string = in_string ^ (c == '"' && !escaped);
+        let escaped = in_string && c == '\\' && !escaped;
+        self.at = At::InContainer { depth, in_string, escaped };
+        Ok(Fed::More)
+    }
+
+    /// The first member of a name counts; others are checked as JSON and passed over.
+    fn end_of_value(&mut self) -> Result<Fed, NotACall> {
+        self.at = At::Comma;
+        if self.is_streaming() {
+            self.arguments = Some(mem::take(&mut self.value));
+            self.progress = Progress::Streamed;
+            self.key.clear();
+            return Ok(self.after_arguments());
+        }
+        let key = mem::take(&mut self.key);
+        let value = mem::take(&mut self.value);
+        if key == "name" && self.name.is_none() {
+            self.settle_name(serde_json::from_str(&value).map_err(|_| NotACall)?)?;
+        } else if is_arguments(&key) && self.arguments.is_none() && !self.is_announced() {
+            self.arguments = Some(object_text(&value)?);
+            return Ok(self.after_arguments());
+        }
+        Ok(Fed::More)
+    }
+
+    fn after_arguments(&self) -> Fed {
+        match self.form {
+            CallForm::Object { .. } => Fed::More,
+            CallForm::Named { .. } => Fed::Complete,
+        }
+    }
+
+    fn end_of_envelope(&mut self) -> Result<Fed, NotACall> {
+        if self.name.is_none() {
+            return Err(NotACall);
+        }
+        if !self.is_announced() && self.arguments.is_none() {
+            self.arguments = Some("{}".to_owned());
+        }
+        Ok(Fed::Complete)
+    }
+
+    fn settle_name(&mut self, name: String) -> Result<(), NotACall> {
+        if !self.offered.names.contains(&name) {
+            return Err(NotACall);
+        }
+        self.name = Some(name);
+        Ok(())
+    }
+
+    fn is_arguments_key(&self) -> bool {
+        is_arguments(&self.key)
+    }
+
+    fn check_envelope(&self) -> Result<(), NotACall> {
+        match self.form {
+            CallForm::Object { .. } => is_json(&self.envelope),
+            CallForm::Named { .. } => is_json(self.arguments.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+/// Models mix the two up, so both are taken from all.
+fn is_arguments(key: &str) -> bool {
+    matches!(key, "arguments" | "parameters")
+}
+
+/// An object as it stands, or one that was written into a string.
+fn object_text(value: &str) -> Result<String, NotACall> {
+    let text = match value.starts_with('"') {
+        true => serde_json::from_str(value).map_err(|_| NotACall)?,
+        false => value.to_owned(),
+    };
+    if !text.trim_start().starts_with('{') {
+        return Err(NotACall);
+    }
+    is_json(&text).map(|()| text)
+}
+
+fn is_json(text: &str) -> Result<(), NotACall> {
+    serde_json::from_str::<IgnoredAny>(text).map(|_| ()).map_err(|_| NotACall)
+}

@@ -1,0 +1,58 @@
+//! Which dialect a template's source betrays.
+//! Looks for marks only; the model's name and architecture are deliberately not asked.
+
+use super::forms::{
+    GEMMA_THOUGHT, HARMONY, HARMONY_ANALYSIS, HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED,
+    MISTRAL_THINK, SEED_THINK, THINK,
+};
+use super::{DescribedBy, Dialect, ThinkingMarks, ToolDialect};
+
+/// A source that has the mark has the marks' dialect; the first that fits counts, so the longer
+/// marks stand before those that are part of them.
+const THINKING: [(&str, ThinkingMarks); 6] = [
+    ("<|channel|>analysis", HARMONY_ANALYSIS),
+    ("<|channel>", GEMMA_THOUGHT),
+    ("[THINK]", MISTRAL_THINK),
+    ("<seed:think>", SEED_THINK),
+    ("<think>", THINK),
+    ("</think>", THINK),
+];
+
+/// Arguments in XML, or a list of calls in one mark: not Hermes' form, though `<tool_call>` occurs.
+const NOT_HERMES: [&str; 4] = ["<function=", "<arg_key>", "<invoke", "<tool_calls>"];
+
+pub(super) fn dialect(source: &str) -> Dialect {
+    let thinking = THINKING.iter().find(|(mark, _)| source.contains(mark)).map(|(_, marks)| *marks);
+    let (tools, described_by) = match native_tools(source) {
+        Some(tools) => (tools, DescribedBy::Template),
+        None => (HERMES, DescribedBy::SystemMessage),
+    };
+    Dialect { thinking, tools, described_by }
+}
+
+fn native_tools(source: &str) -> Option<ToolDialect> {
+    let has = |mark: &str| source.contains(mark);
+    if !has_identifier(source, "tools") {
+        None
+    } else if has("[TOOL_CALLS]") {
+        Some(if has("[ARGS]") { MISTRAL_NAMED } else { MISTRAL_ARRAY })
+    } else if has("<|channel|>commentary") && has("functions.") {
+        Some(HARMONY)
+    } else if has("<tool_call>") && has("arguments") && !NOT_HERMES.iter().any(|mark| has(mark)) {
+        Some(HERMES)
+    } else if has(r#""parameters": "#) && (has("<|start_header_id|>") || has("<|python_tag|>")) {
+        Some(LLAMA3)
+    } else {
+        None
+    }
+}
+
+/// `name` as a whole identifier: `xml_tools` is not `tools`.
+fn has_identifier(source: &str, name: &str) -> bool {
+    let continues = |c: char| c.is_alphanumeric() || c == '_';
+    source.match_indices(name).any(|(at, _)| {
+        let before = source[..at].chars().next_back();
+        let after = source[at + name.len()..].chars().next();
+        !before.is_some_and(continues) && !after.is_some_and(continues)
+    })
+}

@@ -1,0 +1,335 @@
+//! llama.cpp as a [`Decoder`]: a model file in memory, and one context that computes batches.
+//! Every call blocks; the worker's one engine thread owns the context.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use hob_core::KvType;
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::context::params::{KvCacheType, LlamaContextParams, LlamaPoolingType};
+use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::llama_batch::LlamaBatch;
+use llama_cpp_2::model::LlamaModel;
+use llama_cpp_2::model::params::LlamaModelParams;
+use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::{LogOptions, list_llama_ggml_backend_devices, send_logs_to_tracing};
+
+use super::decoder::{BatchToken, DecodeFailed, Decoder};
+use super::tokens::{Beginning, Special, Token, Tokenizer, Tokens};
+
+#[derive(Clone, Debug)]
+pub struct LlamaOptions {
+    pub path: PathBuf,
+    /// Tokens that one sequence may hold.
+    pub context_tokens: u32,
+    /// Sequences that are computed at once.
+    pub parallel: u32,
+    pub kv_type: KvType,
+    /// For steps of few tokens, which wait for memory.
+    pub threads: u32,
+    /// For steps of many tokens, which compute.
+    pub threads_batch: u32,
+    /// Tokens of one step.
+    pub batch_tokens: u32,
+    /// Layers on graphics cards, where this hob was built for some; none: all.
+    pub gpu_layers: Option<u32>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LlamaError {
+    #[error("llama.cpp does not start: {0}")]
+    Backend(String),
+    #[error("llama.cpp does not load {path}: {reason}", path = .path.display())]
+    Load { path: PathBuf, reason: String },
+    #[error(
+        "llama.cpp makes no context of {context_tokens} tokens for each of {parallel} sequences: {reason}"
+    )]
+    Context { context_tokens: u32, parallel: u32, reason: String },
+}
+
+/// A model in memory.
+#[derive(Debug)]
+pub struct Llama {
+    backend: LlamaBackend,
+    model: LlamaModel,
+    options: LlamaOptions,
+}
+
+impl Llama {
+    /// Loads the weights. `progress` is told the part that is there, from 0 to 1.
+    ///
+    /// # Errors
+    /// See [`LlamaError`]. A process can load only once.
+    pub fn load(
+        options: LlamaOptions,
+        mut progress: impl FnMut(f32) + 'static,
+    ) -> Result<Llama, LlamaError> {
+        send_logs_to_tracing(LogOptions::default());
+        let backend =
+            LlamaBackend::init().map_err(|error| LlamaError::Backend(error.to_string()))?;
+        let mut params = LlamaModelParams::default().with_progress_callback(move |part| {
+            progress(part);
+            true
+        });
+        if let Some(layers) = options.gpu_layers {
+            params = params.with_n_gpu_layers(layers);
+        }
+        let model = load_model(&backend, &options.path, &params)?;
+        Ok(Llama { backend, model, options })
+    }
+
+    pub fn options(&self) -> &LlamaOptions {
+        &self.options
+    }
+
+    /// The vocabulary, token by token.
+    pub fn tokens(&self) -> Tokens {
+        let vocab = self.model.vocab();
+        let tokens = vocab.tokens().map(|token| Token {
+            bytes: vocab.token_to_piece(token, false, None),
+            control: vocab
+                .is_control(token)
+                .then(|| vocab.token_to_piece(token, true, None))
+                .and_then(|name| String::from_utf8(name).ok()),
+            ends: vocab.is_eog(token),
+        });
+        Tokens::new(tokens.collect(), vocab.eos().0 as u32)
+    }
+
+    /// The text of the token that begins, and of the one that ends, for templates that write them.
+    pub fn begin_and_end(&self) -> (String, String) {
+        let vocab = self.model.vocab();
+        let text = |token: LlamaToken| {
+            // A vocabulary without one says -1.
+            if token.0 < 0 { Vec::new() } else { vocab.token_to_piece(token, true, None) }
+        };
+        let lossy = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        (lossy(text(vocab.bos())), lossy(text(vocab.eos())))
+    }
+
+    /// The marks of text to be filled in: before what precedes it, what follows, and the gap.
+    pub fn infill_marks(&self) -> Option<[u32; 3]> {
+        let vocab = self.model.vocab();
+        let [before, after, gap] = [vocab.fim_pre(), vocab.fim_suf(), vocab.fim_mid()];
+        let known = |token: LlamaToken| u32::try_from(token.0).ok();
+        Some([known(before)?, known(after)?, known(gap)?])
+    }
+
+    /// A text of the file's header.
+    pub fn header_text(&self, key: &str) -> Option<String> {
+        self.model.meta_val_str(key).ok()
+    }
+
+    /// Whether a sequence's state is a cache of tokens, which can be cut and copied; the states of
+    /// recurrent models cannot.
+    pub fn has_token_cache(&self) -> bool {
+        !self.model.is_recurrent() && !self.model.is_hybrid()
+    }
+
+    /// # Errors
+    /// [`LlamaError::Context`]
+    pub fn decoder(&self) -> Result<LlamaDecoder<'_>, LlamaError> {
+        let LlamaOptions { context_tokens, parallel, .. } = self.options;
+        let params = self
+            .params(context_tokens.saturating_mul(parallel), parallel)
+            .with_n_threads(threads(self.options.threads))
+            .with_n_threads_batch(threads(self.options.threads_batch))
+            .with_n_batch(self.options.batch_tokens)
+            .with_n_ubatch(self.options.batch_tokens.min(UBATCH_TOKENS_MAX));
+        let context = self.context(params, context_tokens)?;
+        Ok(LlamaDecoder {
+            context,
+            batch: LlamaBatch::new(self.options.batch_tokens as usize, 1),
+            parallel: parallel as usize,
+            context_tokens,
+            batch_tokens: self.options.batch_tokens as usize,
+            can_share: self.has_token_cache(),
+        })
+    }
+
+    /// A context that turns texts of up to `tokens_max` tokens into vectors.
+    ///
+    /// # Errors
+    /// [`LlamaError::Context`]
+    pub fn embedder(&self, tokens_max: u32) -> Result<LlamaEmbedder<'_>, LlamaError> {
+        // A text is pooled within one physical batch, so that batch holds the longest.
+        let params = self
+            .params(tokens_max, 1)
+            .with_n_threads(threads(self.options.threads))
+            .with_n_threads_batch(threads(self.options.threads_batch))
+            .with_n_batch(tokens_max)
+            .with_n_ubatch(tokens_max)
+            .with_embeddings(true)
+            .with_pooling_type(self.pooling());
+        let context = self.context(params, tokens_max)?;
+        Ok(LlamaEmbedder { context, batch: LlamaBatch::new(tokens_max as usize, 1), tokens_max })
+    }
+
+    /// The model's own pooling where its file names one; the mean for models that were made to chat.
+    fn pooling(&self) -> LlamaPoolingType {
+        let architecture = self.model.meta_val_str("general.architecture").unwrap_or_default();
+        match self.model.meta_val_str(&format!("{architecture}.pooling_type")) {
+            Ok(_) => LlamaPoolingType::Unspecified,
+            Err(_) => LlamaPoolingType::Mean,
+        }
+    }
+
+    fn params(&self, cells: u32, sequences: u32) -> LlamaContextParams {
+        let kv_type = match self.options.kv_type {
+            KvType::F16 => KvCacheType::F16,
+            KvType::Q8_0 => KvCacheType::Q8_0,
+            KvType::Q4_0 => KvCacheType::Q4_0,
+        };
+        LlamaContextParams::default()
+            .with_n_ctx(NonZeroU32::new(cells))
+            .with_n_seq_max(sequences)
+            // One sequence's tokens would otherwise be looked at for every other's.
+            .with_kv_unified(false)
+            .with_type_k(kv_type)
+            .with_type_v(kv_type)
+            .with_no_perf(true)
+    }
+
+    fn context(
+        &self,
+        params: LlamaContextParams,
+        context_tokens: u32,
+    ) -> Result<LlamaContext<'_>, LlamaError> {
+        let parallel = params.n_seq_max();
+        self.model.new_context(&self.backend, params).map_err(|error| LlamaError::Context {
+            context_tokens,
+            parallel,
+            reason: error.to_string(),
+        })
+    }
+}
+
+impl Tokenizer for Llama {
+    fn tokenize(&self, text: &str, beginning: Beginning, special: Special) -> Vec<u32> {
+        let vocab = self.model.vocab();
+        let is_marked = beginning == Beginning::Marked;
+        let tokens = vocab.tokenize(text.as_bytes(), is_marked, special == Special::Meant);
+        tokens.into_iter().map(|token| token.0 as u32).collect()
+    }
+}
+
+/// Tokens that llama.cpp computes in one pass; more only take memory.
+const UBATCH_TOKENS_MAX: u32 = 512;
+
+fn load_model(
+    backend: &LlamaBackend,
+    path: &Path,
+    params: &LlamaModelParams,
+) -> Result<LlamaModel, LlamaError> {
+    let failed = |reason: String| LlamaError::Load { path: path.to_path_buf(), reason };
+    if !path.is_file() {
+        return Err(failed("there is no such file".to_owned()));
+    }
+    LlamaModel::load_from_file(backend, path, params).map_err(|error| failed(error.to_string()))
+}
+
+fn threads(count: u32) -> i32 {
+    i32::try_from(count.max(1)).unwrap_or(i32::MAX)
+}
+
+/// Bytes that are taken on graphics cards, as far as this hob was built for some.
+pub fn vram_bytes_taken() -> u64 {
+    use llama_cpp_2::LlamaBackendDeviceType::{Gpu, IntegratedGpu};
+    let devices = list_llama_ggml_backend_devices();
+    let cards = devices.iter().filter(|device| matches!(device.device_type, Gpu | IntegratedGpu));
+    cards.map(|card| card.memory_total.saturating_sub(card.memory_free) as u64).sum()
+}
+
+/// The context that answers come from.
+#[derive(Debug)]
+pub struct LlamaDecoder<'a> {
+    context: LlamaContext<'a>,
+    batch: LlamaBatch<'a>,
+    parallel: usize,
+    context_tokens: u32,
+    batch_tokens: usize,
+    can_share: bool,
+}
+
+impl Decoder for LlamaDecoder<'_> {
+    fn parallel(&self) -> usize {
+        self.parallel
+    }
+
+    fn context_tokens(&self) -> u32 {
+        self.context_tokens
+    }
+
+    fn batch_tokens(&self) -> usize {
+        self.batch_tokens
+    }
+
+    fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeFailed> {
+        self.batch.clear();
+        for token in tokens {
+            let id = LlamaToken::new(token.id as i32);
+            let sequence = [token.slot as i32];
+            self.batch
+                .add(id, token.position as i32, &sequence, token.wants_logits)
+                .map_err(|error| DecodeFailed(error.to_string()))?;
+        }
+        self.context.decode(&mut self.batch).map_err(|error| DecodeFailed(error.to_string()))
+    }
+
+    fn logits(&self, index: usize) -> &[f32] {
+        self.context.get_logits_ith(index as i32)
+    }
+
+    fn truncate(&mut self, slot: usize, tokens: usize) -> usize {
+        let cut = self.context.clear_kv_cache_seq(Some(slot as u32), Some(tokens as u32), None);
+        if matches!(cut, Ok(true)) {
+            return tokens;
+        }
+        // What cannot be cut in the middle is begun anew; removing a whole sequence never fails.
+        let _whole = self.context.clear_kv_cache_seq(Some(slot as u32), None, None);
+        0
+    }
+
+    fn copy(&mut self, from: usize, to: usize, tokens: usize) -> usize {
+        if !self.can_share {
+            return self.truncate(to, 0);
+        }
+        // Between two sequences llama.cpp copies only whole ones; the rest is then cut off.
+        self.truncate(to, 0);
+        self.context.copy_cache(from as i32, to as i32, -1);
+        self.truncate(to, tokens)
+    }
+}
+
+/// The context that vectors come from.
+#[derive(Debug)]
+pub struct LlamaEmbedder<'a> {
+    context: LlamaContext<'a>,
+    batch: LlamaBatch<'a>,
+    tokens_max: u32,
+}
+
+impl LlamaEmbedder<'_> {
+    pub fn tokens_max(&self) -> u32 {
+        self.tokens_max
+    }
+
+    /// The vector of one text, of length 1.
+    ///
+    /// # Errors
+    /// llama.cpp's own words.
+    pub fn embed(&mut self, tokens: &[u32]) -> Result<Vec<f32>, DecodeFailed> {
+        self.context.clear_kv_cache();
+        self.batch.clear();
+        for (position, &token) in tokens.iter().enumerate() {
+            self.batch
+                .add(LlamaToken::new(token as i32), position as i32, &[0], true)
+                .map_err(|error| DecodeFailed(error.to_string()))?;
+        }
+        let decoded = self.context.decode(&mut self.batch);
+        decoded.map_err(|error| DecodeFailed(error.to_string()))?;
+        let vector = self.context.embeddings_seq_ith(0);
+        let vector = vector.map_err(|error| DecodeFailed(error.to_string()))?;
+        Ok(vector.to_vec())
+    }
+}

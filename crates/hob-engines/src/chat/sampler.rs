@@ -1,0 +1,237 @@
+//! Chooses the next token: biases, penalties, the cuts of the distribution, a throw of dice.
+//! In the order of llama.cpp, so that its users' settings mean here what they meant there.
+
+mod history;
+mod random;
+mod select;
+#[cfg(test)]
+mod tests;
+
+use hob_core::chat::Sampling;
+
+use super::constraint::Mask;
+
+pub use history::History;
+use random::Random;
+use select::{Candidate, SORTED_MIN, best, largest, sort_front};
+
+/// Most alternatives that are reported for a token.
+const TOP_MAX: u8 = 20;
+
+/// What holds where a request says nothing. llama.cpp's own, unless the model's file says other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SamplerDefaults {
+    pub temperature: f32,
+    pub top_k: u32,
+    pub top_p: f32,
+    pub min_p: f32,
+    pub repeat_penalty: f32,
+}
+
+impl Default for SamplerDefaults {
+    fn default() -> SamplerDefaults {
+        SamplerDefaults {
+            temperature: 0.8,
+            top_k: 40,
+            top_p: 0.95,
+            min_p: 0.05,
+            repeat_penalty: 1.0,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SamplerError {
+    /// The model computed nonsense: its weights or its kernel are broken.
+    #[error("the model gave no number for token {token}")]
+    NotANumber { token: u32 },
+    #[error("no token may come next")]
+    NothingAllowed,
+}
+
+/// The next token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chosen {
+    pub token: u32,
+    /// Where they were asked for.
+    pub logprobs: Option<Logprobs>,
+}
+
+/// How likely the model itself found tokens, before biases, penalties, masks and cuts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Logprobs {
+    pub logprob: f32,
+    /// The likeliest tokens, likeliest first.
+    pub top: Vec<(u32, f32)>,
+}
+
+/// One answer's way of choosing. Its buffers are reused from token to token.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    temperature: f32,
+    top_k: usize,
+    top_p: f32,
+    min_p: f32,
+    repeat_penalty: f32,
+    presence_penalty: f32,
+    frequency_penalty: f32,
+    logit_bias: Vec<(u32, f32)>,
+    top_wanted: Option<usize>,
+    random: Random,
+    adjusted: Vec<f32>,
+    candidates: Vec<Candidate>,
+}
+
+impl Sampler {
+    /// `fallback_seed` counts where the request names no seed.
+    pub fn new(sampling: &Sampling, defaults: &SamplerDefaults, fallback_seed: u64) -> Sampler {
+        let top_k = sampling.top_k.unwrap_or(defaults.top_k);
+        Sampler {
+            temperature: sampling.temperature.unwrap_or(defaults.temperature),
+            // Zero means all.
+            top_k: if top_k == 0 { usize::MAX } else { top_k as usize },
+            top_p: sampling.top_p.unwrap_or(defaults.top_p),
+            min_p: sampling.min_p.unwrap_or(defaults.min_p),
+            repeat_penalty: sampling.repeat_penalty.unwrap_or(defaults.repeat_penalty),
+            presence_penalty: sampling.presence_penalty.unwrap_or(0.0),
+            frequency_penalty: sampling.frequency_penalty.unwrap_or(0.0),
+            logit_bias: sampling.logit_bias.clone(),
+            top_wanted: None,
+            random: Random::new(sampling.seed.unwrap_or(fallback_seed)),
+            adjusted: Vec::new(),
+            candidates: Vec::new(),
+        }
+    }
+
+    /// Also reports how likely tokens were, with `top` alternatives; none reports nothing.
+    pub fn with_logprobs(self, top: Option<u8>) -> Sampler {
+        Sampler { top_wanted: top.map(|top| usize::from(top.min(TOP_MAX))), ..self }
+    }
+
+    /// Chooses by the model's `logits`, among the tokens of `mask`.
+    pub fn choose(
+        &mut self,
+        logits: &[f32],
+        mask: Option<&Mask>,
+        said: &History,
+    ) -> Result<Chosen, SamplerError> {
+        let mut adjusted = std::mem::take(&mut self.adjusted);
+        let changed = self.adjust(logits, said, &mut adjusted);
+        let token = self.drawn(if changed { &adjusted } else { logits }, mask);
+        self.adjusted = adjusted;
+        let token = token?;
+        let logprobs = self.top_wanted.map(|top| self.logprobs(logits, token, top)).transpose()?;
+        Ok(Chosen { token, logprobs })
+    }
+
+    /// Writes biased and penalised logits to `adjusted`; false where nothing changes them.
+    fn adjust(&self, logits: &[f32], said: &History, adjusted: &mut Vec<f32>) -> bool {
+        let counts = self.presence_penalty != 0.0 || self.frequency_penalty != 0.0;
+        let repeats = self.repeat_penalty != 1.0;
+        if self.logit_bias.is_empty() && !counts && !repeats {
+            return false;
+        }
+        adjusted.clear();
+        adjusted.extend_from_slice(logits);
+        for &(token, bias) in &self.logit_bias {
+            change(adjusted, token, |logit| logit + bias);
+        }
+        if repeats {
+            let penalty = self.repeat_penalty;
+            said.for_each_recent(|token| {
+                change(adjusted, token, |logit| {
+                    if logit > 0.0 { logit / penalty } else { logit * penalty }
+                });
+            });
+        }
+        if counts {
+            for (token, times) in said.counts() {
+                let penalty = self.presence_penalty + times as f32 * self.frequency_penalty;
+                change(adjusted, token, |logit| logit - penalty);
+            }
+        }
+        true
+    }
+
+    fn drawn(&mut self, logits: &[f32], mask: Option<&Mask>) -> Result<u32, SamplerError> {
+        if self.temperature <= 0.0 || self.top_k == 1 {
+            return best(logits, mask)?.map(|best| best.token).ok_or(SamplerError::NothingAllowed);
+        }
+        largest(logits, mask, self.top_k, &mut self.candidates)?;
+        let first = *self.candidates.first().ok_or(SamplerError::NothingAllowed)?;
+        self.cut_top_p(first.logit);
+        self.cut_min_p(first.logit);
+        Ok(self.thrown(first))
+    }
+
+    /// Keeps the likeliest tokens that together have a probability of `top_p`.
+    fn cut_top_p(&mut self, highest: f32) {
+        if self.top_p >= 1.0 {
+            return;
+        }
+        let weight = |candidate: &Candidate| f64::from((candidate.logit - highest).exp());
+        let wanted = f64::from(self.top_p) * self.candidates.iter().map(weight).sum::<f64>();
+        let mut sum = 0.0;
+        let mut sorted = SORTED_MIN;
+        for at in 0..self.candidates.len() {
+            if at == sorted {
+                sort_front(&mut self.candidates[at..], sorted * 7);
+                sorted *= 8;
+            }
+            sum += weight(&self.candidates[at]);
+            if sum >= wanted {
+                self.candidates.truncate(at + 1);
+                return;
+            }
+        }
+    }
+
+    /// Drops what is less likely than `min_p` times the likeliest.
+    fn cut_min_p(&mut self, highest: f32) {
+        if self.min_p > 0.0 {
+            let least = highest + self.min_p.min(1.0).ln();
+            self.candidates.retain(|candidate| candidate.logit >= least);
+        }
+    }
+
+    /// Throws the dice over what is left.
+    fn thrown(&mut self, first: Candidate) -> u32 {
+        let scale = 1.0 / f64::from(self.temperature);
+        let weight =
+            |candidate: &Candidate| (f64::from(candidate.logit - first.logit) * scale).exp();
+        let total: f64 = self.candidates.iter().map(weight).sum();
+        let mut left = self.random.fraction() * total;
+        for candidate in &self.candidates {
+            left -= weight(candidate);
+            if left < 0.0 {
+                return candidate.token;
+            }
+        }
+        // Rounding may leave a crumb; it belongs to the likeliest.
+        first.token
+    }
+
+    fn logprobs(
+        &mut self,
+        logits: &[f32],
+        token: u32,
+        top: usize,
+    ) -> Result<Logprobs, SamplerError> {
+        largest(logits, None, top.max(1), &mut self.candidates)?;
+        let highest = self.candidates.first().ok_or(SamplerError::NothingAllowed)?.logit;
+        let sum: f64 = logits.iter().map(|logit| f64::from((logit - highest).exp())).sum();
+        let norm = highest + sum.ln() as f32;
+        let named = self.candidates.iter().take(top);
+        Ok(Logprobs {
+            logprob: logits[token as usize] - norm,
+            top: named.map(|named| (named.token, named.logit - norm)).collect(),
+        })
+    }
+}
+
+/// Tokens that the vocabulary does not have are passed over.
+fn change(logits: &mut [f32], token: u32, change: impl Fn(f32) -> f32) {
+    if let Some(logit) = logits.get_mut(token as usize) {
+        *logit = change(*logit);
+    }
+}

@@ -1,0 +1,46 @@
+//! What was said, as far as penalties ask.
+//! Counts only; which token comes next is the sampler's business.
+
+use std::collections::{HashMap, VecDeque};
+
+/// Tokens that a repeat penalty looks back on.
+const RECENT_MAX: usize = 64;
+
+/// The tokens of a conversation that penalties count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// The last of prompt and answer.
+    recent: VecDeque<u32>,
+    /// How often the answer has said each.
+    counts: HashMap<u32, u32>,
+}
+
+impl History {
+    /// Nothing was answered yet.
+    pub fn after_prompt(prompt: &[u32]) -> History {
+        let recent = prompt[prompt.len().saturating_sub(RECENT_MAX)..].iter().copied().collect();
+        History { recent, counts: HashMap::new() }
+    }
+
+    /// The answer goes on with `token`.
+    pub fn push(&mut self, token: u32) {
+        if self.recent.len() == RECENT_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(token);
+        *self.counts.entry(token).or_insert(0) += 1;
+    }
+
+    /// Each token of late, once.
+    pub(super) fn for_each_recent(&self, mut visit: impl FnMut(u32)) {
+        for (at, &token) in self.recent.iter().enumerate() {
+            if !self.recent.iter().take(at).any(|&earlier| earlier == token) {
+                visit(token);
+            }
+        }
+    }
+
+    pub(super) fn counts(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.counts.iter().map(|(&token, &times)| (token, times))
+    }
+}

@@ -1,0 +1,184 @@
+//! Stop texts: an answer ends before the first of them, wherever its tokens were cut.
+//! Text leaves as soon as it can be part of none; bytes wait until they are whole characters.
+
+/// Looks for stop texts in a text that comes in pieces.
+#[derive(Clone, Debug)]
+pub(super) struct StopScanner {
+    stops: Vec<String>,
+    /// What may be the beginning of a stop text.
+    held: String,
+}
+
+/// What a piece of text has let out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Scanned {
+    pub(super) text: String,
+    pub(super) has_stopped: bool,
+}
+
+impl StopScanner {
+    pub(super) fn new(stops: Vec<String>) -> StopScanner {
+        let stops = stops.into_iter().filter(|stop| !stop.is_empty()).collect();
+        StopScanner { stops, held: String::new() }
+    }
+
+    pub(super) fn push(&mut self, piece: &str) -> Scanned {
+        if self.stops.is_empty() {
+            return Scanned { text: piece.to_owned(), has_stopped: false };
+        }
+        self.held.push_str(piece);
+        if let Some(at) = self.first_stop() {
+            self.held.truncate(at);
+            return Scanned { text: std::mem::take(&mut self.held), has_stopped: true };
+        }
+        let keep = self.stops.iter().map(|stop| overlap(&self.held, stop)).max().unwrap_or(0);
+        let rest = self.held.split_off(self.held.len() - keep);
+        Scanned { text: std::mem::replace(&mut self.held, rest), has_stopped: false }
+    }
+
+    /// What was held back, when nothing more comes.
+    pub(super) fn finish(&mut self) -> String {
+        std::mem::take(&mut self.held)
+    }
+
+    /// Where the stop text begins that is complete first, as it would be if letters came singly.
+    fn first_stop(&self) -> Option<usize> {
+        let found = self.stops.iter().filter_map(|stop| {
+            let at = self.held.find(stop)?;
+            Some((at + stop.len(), at))
+        });
+        found.min().map(|(_, at)| at)
+    }
+}
+
+/// Bytes at the end of `text` that `stop` begins with.
+fn overlap(text: &str, stop: &str) -> usize {
+    let longest = stop.len().saturating_sub(1).min(text.len());
+    let begins = |&length: &usize| {
+        text.is_char_boundary(text.len() - length) && stop.starts_with(&text[text.len() - length..])
+    };
+    (1..=longest).rev().find(begins).unwrap_or(0)
+}
+
+/// Joins the bytes of tokens to characters.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Characters {
+    /// Up to three bytes of a character that is not whole.
+    begun: Vec<u8>,
+}
+
+impl Characters {
+    /// The characters that are whole now; bytes that are none become U+FFFD.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> String {
+        self.begun.extend(bytes);
+        let mut text = String::new();
+        for chunk in self.begun.utf8_chunks() {
+            text.push_str(chunk.valid());
+            // Only at the end can more bytes still make a character of it.
+            if !chunk.invalid().is_empty() {
+                text.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        let begun = unfinished(&self.begun);
+        if begun > 0 {
+            text.pop();
+        }
+        self.begun.drain(..self.begun.len() - begun);
+        text
+    }
+
+    /// What never became a character.
+    pub(super) fn finish(&mut self) -> String {
+        let begun = std::mem::take(&mut self.begun);
+        String::from_utf8_lossy(&begun).into_owned()
+    }
+}
+
+/// Bytes at the end that may be the beginning of a character.
+fn unfinished(bytes: &[u8]) -> usize {
+    match str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => bytes.len() - error.valid_up_to(),
+        Ok(_) => 0,
+        Err(_) => bytes.utf8_chunks().last().map_or(0, |last| {
+            let tail = last.invalid();
+            let is_begun = str::from_utf8(tail).is_err_and(|error| error.error_len().is_none());
+            if is_begun { tail.len() } else { 0 }
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Pushes `text` in pieces that end at `cuts`; what came out, and whether it stopped.
+    fn scan(stops: &[&str], text: &str, cuts: &[usize]) -> (String, bool) {
+        let mut scanner = StopScanner::new(stops.iter().map(|&stop| stop.to_owned()).collect());
+        let mut out = String::new();
+        let mut from = 0;
+        for &cut in cuts.iter().chain([&text.len()]) {
+            let to = text.floor_char_boundary(cut).max(from);
+            let scanned = scanner.push(&text[from..to]);
+            out.push_str(&scanned.text);
+            if scanned.has_stopped {
+                return (out, true);
+            }
+            from = to;
+        }
+        out.push_str(&scanner.finish());
+        (out, false)
+    }
+
+    #[test]
+    fn the_answer_ends_before_the_first_stop() {
+        for (stops, text, expected) in [
+            (&["\n\n"][..], "one\ntwo\n\nthree", ("one\ntwo", true)),
+            (&["b", "abc"], "xabcd", ("xa", true)),
+            (&["END"], "the EN", ("the EN", false)),
+            (&[""], "text", ("text", false)),
+            (&[], "text", ("text", false)),
+            (&["é!"], "café!", ("caf", true)),
+        ] {
+            assert_eq!(scan(stops, text, &[]), (expected.0.to_owned(), expected.1), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_what_may_be_a_stop_is_held_back() {
+        let mut scanner = StopScanner::new(vec!["</s>".to_owned()]);
+        assert_eq!(scanner.push("a <").text, "a ");
+        assert_eq!(scanner.push("b").text, "<b");
+    }
+
+    #[test]
+    fn bytes_wait_for_the_rest_of_their_character() {
+        let mut characters = Characters::default();
+        let hearth = "🔥".as_bytes();
+        assert_eq!(characters.push(&hearth[..2]), "");
+        assert_eq!(characters.push(&hearth[2..]), "🔥");
+        assert_eq!(characters.push(&[0xFF, b'a', 0xC3]), "\u{FFFD}a");
+        assert_eq!(characters.finish(), "\u{FFFD}");
+    }
+
+    proptest! {
+        #[test]
+        fn where_the_text_is_cut_does_not_matter(text in "[abé ]{0,30}", cuts in vec(0_usize..40, 0..9)) {
+            let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut <= text.len()).collect();
+            cuts.sort_unstable();
+            let stops = ["ab é", "bb", "é a"];
+            prop_assert_eq!(scan(&stops, &text, &cuts), scan(&stops, &text, &[]));
+        }
+
+        #[test]
+        fn no_character_is_lost(text in "\\PC{0,20}", size in 1_usize..5) {
+            let mut characters = Characters::default();
+            let mut joined: String =
+                text.as_bytes().chunks(size).map(|bytes| characters.push(bytes)).collect();
+            joined.push_str(&characters.finish());
+            prop_assert_eq!(joined, text);
+        }
+    }
+}

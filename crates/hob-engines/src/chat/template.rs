@@ -1,0 +1,288 @@
+//! The model's own chat template: a conversation becomes the text that the model was trained to read.
+//! Pure: the date is passed in. Nothing is tokenised here, and no answer is read.
+
+mod attempts;
+mod environment;
+mod python;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod variables;
+
+use std::fmt;
+use std::io;
+
+use hob_core::chat::{Conversation, Effort, JsonText, Thinking};
+use minijinja::{Environment, Error, ErrorKind};
+use serde_json::{Map, Value};
+
+use super::dialect::{DescribedBy, Dialect};
+
+/// The longest in use are under 30 KiB.
+const SOURCE_BYTES_MAX: usize = 1 << 20;
+
+/// Instructions of the template's virtual machine for one rendering: some ten thousand messages, and
+/// about a tenth of a second.
+const STEPS_MAX: u64 = 2_000_000;
+
+const RENDERED_BYTES_MAX: usize = 16 << 20;
+
+/// The name that the one template has in its environment.
+const NAME: &str = "chat";
+
+/// Special tokens as text; empty where the vocabulary has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpecialTokens {
+    pub bos: String,
+    pub eos: String,
+}
+
+/// A prompt, ready to be made into tokens (special tokens in it are meant as such).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Rendered {
+    pub text: String,
+    /// The prompt itself opened the thinking block: what the model writes first is thinking.
+    pub starts_in_thinking: bool,
+    /// The text begins with the token that begins texts, so none is to be added.
+    pub has_bos: bool,
+}
+
+/// What users wrote stays out of logs.
+impl fmt::Debug for Rendered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rendered")
+            .field("bytes", &self.text.len())
+            .field("starts_in_thinking", &self.starts_in_thinking)
+            .field("has_bos", &self.has_bos)
+            .finish()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    #[error("the model's chat template has {bytes} bytes, and the limit is {bytes_max}")]
+    SourceTooLong { bytes: usize, bytes_max: usize },
+    #[error("the model's chat template has a mistake in line {line}: {reason}")]
+    Syntax { line: usize, reason: String },
+    /// The template's own refusal. Users can act on it.
+    #[error("the model's chat template refuses this conversation: {reason}")]
+    Refused { reason: String },
+    #[error("the model's chat template fails in line {line}: {kind}")]
+    Failed { line: usize, kind: String },
+    #[error("the model's chat template takes more than {steps_max} steps for this conversation")]
+    TooManySteps { steps_max: u64 },
+    #[error("the rendered conversation has more than {bytes_max} bytes")]
+    TooLong { bytes_max: usize },
+    #[error("{what} must be a JSON object")]
+    NotAnObject { what: &'static str },
+}
+
+/// A compiled template.
+pub struct ChatTemplate {
+    environment: Environment<'static>,
+    source: String,
+    tokens: SpecialTokens,
+    dialect: Dialect,
+    content: ContentForm,
+}
+
+/// How messages hold their text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ContentForm {
+    Text,
+    /// `[{"type": "text", "text": …}]`, which is all that some templates look at.
+    Parts,
+}
+
+impl ChatTemplate {
+    pub fn compile(source: &str, tokens: SpecialTokens) -> Result<ChatTemplate, TemplateError> {
+        if source.len() > SOURCE_BYTES_MAX {
+            let (bytes, bytes_max) = (source.len(), SOURCE_BYTES_MAX);
+            return Err(TemplateError::SourceTooLong { bytes, bytes_max });
+        }
+        let environment = environment::compile(source).map_err(|error| syntax_error(&error))?;
+        let mut template = ChatTemplate {
+            environment,
+            source: source.to_owned(),
+            tokens,
+            dialect: Dialect::of(source),
+            content: ContentForm::Text,
+        };
+        template.content = template.probe_content();
+        Ok(template)
+    }
+
+    /// How this model marks thinking and calls.
+    pub fn dialect(&self) -> &Dialect {
+        &self.dialect
+    }
+
+    /// The prompt that makes the model answer. `now` is for templates that tell the model the date.
+    /// A conversation that the template refuses is tried again in forms that it may take: a system message
+    /// within the user's, neighbours of one role joined, ids and arguments written otherwise.
+    pub fn render(
+        &self,
+        conversation: &Conversation,
+        thinking: &Thinking,
+        now: jiff::civil::DateTime,
+    ) -> Result<Rendered, TemplateError> {
+        let mut variables = variables::of(conversation, thinking, &self.dialect)?;
+        variables.insert("bos_token".to_owned(), self.tokens.bos.clone().into());
+        variables.insert("eos_token".to_owned(), self.tokens.eos.clone().into());
+        variables.insert("date_string".to_owned(), now.strftime("%d %b %Y").to_string().into());
+        let mut messages = variables::messages(conversation)?;
+        if self.dialect.described_by == DescribedBy::SystemMessage {
+            messages = tools::written_out(messages, &variables::tools(conversation)?);
+        }
+        let mut rendered = self.first_that_renders(&messages, &variables, now);
+        // Some know only a few words of effort, and refuse the others.
+        if matches!(rendered, Err(TemplateError::Refused { .. }))
+            && variables.remove("reasoning_effort").is_some()
+        {
+            rendered = self.first_that_renders(&messages, &variables, now).or(rendered);
+        }
+        let text = rendered?;
+        Ok(self.finished(text, thinking))
+    }
+
+    fn first_that_renders(
+        &self,
+        messages: &[Value],
+        variables: &Map<String, Value>,
+        now: jiff::civil::DateTime,
+    ) -> Result<String, TemplateError> {
+        let mut refusal = None;
+        for messages in attempts::of(messages) {
+            let messages = match self.content {
+                ContentForm::Text => messages,
+                ContentForm::Parts => attempts::in_parts(messages),
+            };
+            let mut variables = variables.clone();
+            variables.insert("messages".to_owned(), messages.into());
+            match self.run(variables, now) {
+                Ok(text) => return Ok(text),
+                Err(error @ (TemplateError::Refused { .. } | TemplateError::Failed { .. })) => {
+                    refusal.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refusal.unwrap_or(TemplateError::NotAnObject { what: "a message" }))
+    }
+
+    fn run(
+        &self,
+        variables: Map<String, Value>,
+        now: jiff::civil::DateTime,
+    ) -> Result<String, TemplateError> {
+        let mut out = LimitedText::default();
+        let template =
+            self.environment.get_template(NAME).map_err(|error| self.render_error(&error))?;
+        let context = environment::context(variables, now);
+        let outcome = template.render_captured_to(context, &mut out);
+        if out.is_full {
+            return Err(TemplateError::TooLong { bytes_max: RENDERED_BYTES_MAX });
+        }
+        outcome.map_err(|error| self.render_error(&error))?;
+        Ok(String::from_utf8_lossy(&out.bytes).into_owned())
+    }
+
+    /// Some templates pass over a text that is not in parts, without a word.
+    fn probe_content(&self) -> ContentForm {
+        const NEEDLE: &str = "needle";
+        let probe = |messages: Vec<Value>| {
+            let mut variables = Map::new();
+            variables.insert("messages".to_owned(), messages.into());
+            variables.insert("add_generation_prompt".to_owned(), true.into());
+            variables.insert("tools".to_owned(), Value::Null);
+            self.run(variables, jiff::civil::DateTime::default())
+                .is_ok_and(|text| text.contains(NEEDLE))
+        };
+        let messages = vec![serde_json::json!({"role": "user", "content": NEEDLE})];
+        if !probe(messages.clone()) && probe(attempts::in_parts(messages)) {
+            ContentForm::Parts
+        } else {
+            ContentForm::Text
+        }
+    }
+
+    fn finished(&self, mut text: String, thinking: &Thinking) -> Rendered {
+        let mut starts_in_thinking = false;
+        if let Some(marks) = self.dialect.thinking
+            && text.trim_end().ends_with(marks.open)
+        {
+            starts_in_thinking = thinking.effort != Some(Effort::None);
+            if !starts_in_thinking {
+                text.truncate(text.trim_end().len());
+                text.push_str(marks.empty_rest);
+            }
+        }
+        let has_bos = !self.tokens.bos.is_empty() && text.starts_with(&self.tokens.bos);
+        Rendered { text, starts_in_thinking, has_bos }
+    }
+
+    fn render_error(&self, error: &Error) -> TemplateError {
+        if let Some(reason) = environment::refusal(error) {
+            return TemplateError::Refused { reason: self.without_user_text(reason) };
+        }
+        match error.kind() {
+            ErrorKind::OutOfFuel => TemplateError::TooManySteps { steps_max: STEPS_MAX },
+            // The detail may hold a user's text; the kind does not.
+            kind => TemplateError::Failed {
+                line: error.line().unwrap_or_default(),
+                kind: kind.to_string(),
+            },
+        }
+    }
+
+    /// A reason that stands in the template as it is, and so was not put together with a user's text.
+    fn without_user_text(&self, reason: &str) -> String {
+        if self.source.contains(reason) {
+            reason.to_owned()
+        } else {
+            "its reason quotes the conversation and is not repeated here".to_owned()
+        }
+    }
+}
+
+impl fmt::Debug for ChatTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChatTemplate")
+            .field("bytes", &self.source.len())
+            .field("tokens", &self.tokens)
+            .field("dialect", &self.dialect)
+            .finish_non_exhaustive()
+    }
+}
+
+fn syntax_error(error: &Error) -> TemplateError {
+    let reason = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    TemplateError::Syntax { line: error.line().unwrap_or_default(), reason }
+}
+
+/// What a template writes, up to the limit.
+#[derive(Default)]
+struct LimitedText {
+    bytes: Vec<u8>,
+    is_full: bool,
+}
+
+impl io::Write for LimitedText {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + more.len() > RENDERED_BYTES_MAX {
+            self.is_full = true;
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The members of a JSON object.
+fn object(text: &JsonText, what: &'static str) -> Result<Map<String, Value>, TemplateError> {
+    serde_json::from_str(text.as_str()).map_err(|_| TemplateError::NotAnObject { what })
+}

@@ -1,0 +1,160 @@
+//! The forms in which a conversation is offered to a template, the plain one first.
+//! Each change undoes a known reason to refuse; none loses a word.
+
+use serde_json::{Value, json};
+
+/// What may be changed for a template that refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// No system role (Gemma): its text goes in front of the user's next.
+    SystemIntoUser,
+    /// Roles must alternate (Gemma, Mistral).
+    JoinNeighbours,
+    /// Ids of nine letters and digits (Mistral).
+    ShortIds,
+    /// Arguments as a string of JSON, as OpenAI's wire has them.
+    ArgumentsAsText,
+}
+
+const CHANGES: [Change; 4] =
+    [Change::SystemIntoUser, Change::JoinNeighbours, Change::ShortIds, Change::ArgumentsAsText];
+
+/// Every combination of changes, those with fewer first; one that changes nothing is left out.
+pub(super) fn of(messages: &[Value]) -> impl Iterator<Item = Vec<Value>> {
+    let mut sets: Vec<u32> = (0..1 << CHANGES.len()).collect();
+    sets.sort_by_key(|set| set.count_ones());
+    sets.into_iter().filter_map(move |set| changed(messages, set))
+}
+
+/// Texts as lists of one part each.
+pub(super) fn in_parts(messages: Vec<Value>) -> Vec<Value> {
+    let in_parts = |mut message: Value| {
+        let text = message["content"].take();
+        message["content"] = json!([{"type": "text", "text": text}]);
+        message
+    };
+    messages.into_iter().map(in_parts).collect()
+}
+
+fn changed(messages: &[Value], set: u32) -> Option<Vec<Value>> {
+    let mut messages = messages.to_vec();
+    for (at, change) in CHANGES.iter().enumerate() {
+        if set & (1 << at) != 0 {
+            let before = messages.clone();
+            messages = change.apply(messages);
+            if messages == before {
+                return None;
+            }
+        }
+    }
+    Some(messages)
+}
+
+impl Change {
+    fn apply(self, messages: Vec<Value>) -> Vec<Value> {
+        match self {
+            Change::SystemIntoUser => system_into_user(messages),
+            Change::JoinNeighbours => join_neighbours(messages),
+            Change::ShortIds => with_ids(messages, short_id),
+            Change::ArgumentsAsText => arguments_as_text(messages),
+        }
+    }
+}
+
+fn system_into_user(messages: Vec<Value>) -> Vec<Value> {
+    let mut out: Vec<Value> = Vec::new();
+    let mut is_open = false;
+    for mut message in messages {
+        let is_system = role(&message) == "system";
+        let is_user = role(&message) == "user";
+        if is_open && (is_system || is_user) {
+            join_to_last(&mut out, &message);
+        } else {
+            if is_system {
+                message["role"] = "user".into();
+            }
+            out.push(message);
+        }
+        is_open = is_system;
+    }
+    out
+}
+
+fn join_neighbours(messages: Vec<Value>) -> Vec<Value> {
+    let mut out: Vec<Value> = Vec::new();
+    for message in messages {
+        let is_plain = |message: &Value| message.get("tool_calls").is_none();
+        let joins = |last: &Value| {
+            matches!(role(&message), "system" | "user" | "assistant")
+                && role(last) == role(&message)
+                && is_plain(last)
+                && is_plain(&message)
+        };
+        if out.last().is_some_and(joins) {
+            join_to_last(&mut out, &message);
+        } else {
+            out.push(message);
+        }
+    }
+    out
+}
+
+fn join_to_last(out: &mut [Value], message: &Value) {
+    if let Some(last) = out.last_mut() {
+        last["content"] = format!("{}\n\n{}", text(last), text(message)).into();
+    }
+}
+
+fn role(message: &Value) -> &str {
+    message["role"].as_str().unwrap_or_default()
+}
+
+fn text(message: &Value) -> &str {
+    message["content"].as_str().unwrap_or_default()
+}
+
+fn with_ids(mut messages: Vec<Value>, rewrite: fn(&str) -> String) -> Vec<Value> {
+    let rewrite = |id: Option<&mut Value>| {
+        if let Some(Value::String(id)) = id {
+            *id = rewrite(id);
+        }
+    };
+    for message in &mut messages {
+        rewrite(message.get_mut("tool_call_id"));
+        for call in calls(message) {
+            rewrite(call.get_mut("id"));
+        }
+    }
+    messages
+}
+
+/// The same id always gets the same nine characters, so calls and results still belong together.
+fn short_id(id: &str) -> String {
+    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    if id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()) {
+        return id.to_owned();
+    }
+    // FNV-1a: nothing depends on its quality but that ids of one conversation differ.
+    let fold = |hash: u64, b: u8| (hash ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);
+    let mut hash = id.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
+    let mut next = || {
+        let digit = DIGITS[(hash % 62) as usize];
+        hash /= 62;
+        char::from(digit)
+    };
+    (0..9).map(|_| next()).collect()
+}
+
+fn arguments_as_text(mut messages: Vec<Value>) -> Vec<Value> {
+    for call in messages.iter_mut().flat_map(calls) {
+        let arguments = &mut call["function"]["arguments"];
+        if arguments.is_object() {
+            *arguments = super::python::json(arguments, None).into();
+        }
+    }
+    messages
+}
+
+fn calls(message: &mut Value) -> impl Iterator<Item = &mut Value> {
+    message.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten()
+}

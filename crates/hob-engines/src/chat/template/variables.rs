@@ -1,0 +1,97 @@
+//! What a template sees of a request: the names and shapes that Hugging Face's `apply_chat_template` gives.
+//! The request's own template arguments may add to them and change switches, but not the conversation.
+
+use hob_core::chat::{Conversation, Effort, Message, Thinking, Tool, ToolCall, ToolChoice};
+use serde_json::{Map, Value, json};
+
+use super::{TemplateError, object};
+use crate::chat::dialect::{DescribedBy, Dialect, HARMONY};
+
+/// Everything but the messages.
+pub(super) fn of(
+    conversation: &Conversation,
+    thinking: &Thinking,
+    dialect: &Dialect,
+) -> Result<Map<String, Value>, TemplateError> {
+    let mut variables = Map::new();
+    if let Some(effort) = thinking.effort {
+        let thinks = effort != Effort::None;
+        variables.insert("enable_thinking".to_owned(), thinks.into());
+        variables.insert("thinking".to_owned(), thinks.into());
+        variables.insert("reasoning_effort".to_owned(), effort_name(effort, dialect).into());
+    }
+    if let Some(arguments) = &conversation.template_arguments {
+        variables.extend(object(arguments, "the template's arguments")?);
+    }
+    let described = dialect.described_by == DescribedBy::Template;
+    let tools = if described { tools(conversation)? } else { Vec::new() };
+    // None and not an empty list: templates ask `tools is not none`.
+    let tools = if tools.is_empty() { Value::Null } else { Value::from(tools) };
+    variables.insert("tools".to_owned(), tools);
+    variables.insert("documents".to_owned(), Value::Null);
+    variables.insert("add_generation_prompt".to_owned(), true.into());
+    Ok(variables)
+}
+
+/// Tools in OpenAI's form; none where the model is not to call any.
+pub(super) fn tools(conversation: &Conversation) -> Result<Vec<Value>, TemplateError> {
+    match conversation.tool_choice {
+        ToolChoice::None => Ok(Vec::new()),
+        _ => conversation.tools.iter().map(tool).collect(),
+    }
+}
+
+pub(super) fn messages(conversation: &Conversation) -> Result<Vec<Value>, TemplateError> {
+    conversation.messages.iter().map(message).collect()
+}
+
+/// gpt-oss was trained with three words, and its template writes any other as it stands.
+fn effort_name(effort: Effort, dialect: &Dialect) -> &'static str {
+    if dialect.tools != HARMONY {
+        return effort.name();
+    }
+    match effort {
+        Effort::None | Effort::Minimal | Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High | Effort::XHigh | Effort::Max => "high",
+    }
+}
+
+/// A description is always there: templates join it to other text without asking.
+fn tool(tool: &Tool) -> Result<Value, TemplateError> {
+    let parameters = match &tool.parameters {
+        Some(schema) => Value::Object(object(schema, "a tool's parameters")?),
+        None => json!({"type": "object", "properties": {}}),
+    };
+    Ok(json!({"type": "function", "function": {
+        "name": tool.name,
+        "description": tool.description.as_deref().unwrap_or_default(),
+        "parameters": parameters,
+    }}))
+}
+
+/// Members that have no value are absent: templates ask `'tool_calls' in message`.
+fn message(message: &Message) -> Result<Value, TemplateError> {
+    let mut members = Map::new();
+    members.insert("role".to_owned(), message.role.name().into());
+    members.insert("content".to_owned(), message.text.clone().into());
+    if let Some(name) = &message.name {
+        members.insert("name".to_owned(), name.clone().into());
+    }
+    if !message.tool_calls.is_empty() {
+        let calls = message.tool_calls.iter().map(call).collect::<Result<Vec<_>, _>>()?;
+        members.insert("tool_calls".to_owned(), calls.into());
+    }
+    if let Some(id) = &message.tool_call_id {
+        members.insert("tool_call_id".to_owned(), id.clone().into());
+    }
+    Ok(Value::Object(members))
+}
+
+fn call(call: &ToolCall) -> Result<Value, TemplateError> {
+    let arguments = object(&call.arguments, "a tool call's arguments")?;
+    Ok(json!({"id": call.id, "type": "function", "function": {
+        "name": call.name,
+        "arguments": arguments,
+    }}))
+}

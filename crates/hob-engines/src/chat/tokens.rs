@@ -1,0 +1,122 @@
+//! A model's tokens: their bytes, which of them end an answer, and text to tokens.
+//! Read once from the vocabulary when the model is loaded, and shared by all threads.
+
+use std::collections::HashMap;
+use std::fmt;
+
+/// Turns texts into tokens of one vocabulary.
+pub trait Tokenizer: Send + Sync {
+    fn tokenize(&self, text: &str, beginning: Beginning, special: Special) -> Vec<u32>;
+}
+
+/// What stands before a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// The token that begins every text of this model, if it has one.
+    Marked,
+    /// Nothing: the text goes on, or brings its own.
+    Bare,
+}
+
+/// What becomes of a special token's name in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Special {
+    /// The token.
+    Meant,
+    /// Its letters: whoever wrote them is not to be trusted with tokens.
+    Letters,
+}
+
+/// One token of the vocabulary.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Token {
+    /// As text of an answer; empty for what is never shown.
+    pub bytes: Vec<u8>,
+    /// The token's name, where it controls rather than spells.
+    pub control: Option<String>,
+    pub ends: bool,
+}
+
+pub struct Tokens {
+    tokens: Vec<Token>,
+    controls: HashMap<String, u32>,
+    eos: u32,
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tokens({})", self.tokens.len())
+    }
+}
+
+impl Tokens {
+    /// `eos` is the one that ends an answer where one has to be named.
+    pub fn new(tokens: Vec<Token>, eos: u32) -> Tokens {
+        let named = tokens.iter().zip(0..);
+        let controls = named
+            .filter_map(|(token, id)| token.control.as_ref().map(|name| (name.clone(), id)))
+            .collect();
+        Tokens { tokens, controls, eos }
+    }
+
+    pub fn count(&self) -> usize {
+        self.tokens.len()
+    }
+
+    pub fn eos(&self) -> u32 {
+        self.eos
+    }
+
+    pub fn all(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    pub fn contains(&self, id: u32) -> bool {
+        (id as usize) < self.tokens.len()
+    }
+
+    /// What the token adds to an answer.
+    pub fn bytes(&self, id: u32) -> &[u8] {
+        self.tokens.get(id as usize).map_or(&[], |token| &token.bytes)
+    }
+
+    pub fn ends(&self, id: u32) -> bool {
+        self.tokens.get(id as usize).is_some_and(|token| token.ends)
+    }
+
+    /// The control token of this name.
+    pub fn control(&self, name: &str) -> Option<u32> {
+        self.controls.get(name).copied()
+    }
+
+    /// Lets the control tokens of these names be seen in answers: a dialect's marks.
+    pub fn show<'m>(&mut self, marks: impl IntoIterator<Item = &'m str>) {
+        for mark in marks {
+            if let Some(id) = self.control(mark) {
+                self.tokens[id as usize].bytes = mark.as_bytes().to_vec();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_a_dialect_are_shown_and_other_controls_are_not() {
+        let control = |name: &str| Token { control: Some(name.to_owned()), ..Token::default() };
+        let letter = Token { bytes: b"a".to_vec(), ..Token::default() };
+        let end = Token { ends: true, ..control("</s>") };
+        let mut tokens = Tokens::new(vec![letter, control("[TOOL_CALLS]"), end], 2);
+        tokens.show(["[TOOL_CALLS]", "<think>"]);
+        assert_eq!(
+            (tokens.bytes(0), tokens.bytes(1), tokens.bytes(2)),
+            (&b"a"[..], &b"[TOOL_CALLS]"[..], &b""[..])
+        );
+        assert!(tokens.ends(2) && !tokens.ends(1) && !tokens.ends(9));
+        assert!(tokens.contains(2) && !tokens.contains(3));
+        assert_eq!((tokens.count(), tokens.eos(), tokens.control("</s>")), (3, 2, Some(2)));
+        assert_eq!(tokens.bytes(9), b"");
+    }
+}

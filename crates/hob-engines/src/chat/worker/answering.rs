@@ -1,0 +1,269 @@
+//! One answer as it is made: from logits to a token, from tokens to text, thinking and calls, and to
+//! its end. Pure: it computes nothing and sends nothing.
+
+use std::fmt;
+use std::mem;
+use std::sync::Arc;
+
+use hob_core::chat::{ChatEvent, FinishReason, TokenLogprob, TokenText};
+
+use crate::chat::constraint::{Accepted, Constraint};
+use crate::chat::dialect::{AnswerParser, Piece};
+use crate::chat::sampler::{History, Logprobs, Sampler};
+use crate::chat::stop::{Characters, StopScanner};
+use crate::chat::tokens::Tokens;
+
+/// What an answer is made with.
+pub(super) struct AnswerPlan {
+    pub(super) tokens: Arc<Tokens>,
+    pub(super) sampler: Sampler,
+    /// None: all of it is text.
+    pub(super) parser: Option<AnswerParser>,
+    pub(super) stop: StopScanner,
+    pub(super) tokens_max: u32,
+    pub(super) thinking: ThinkingPlan,
+    /// What the answer must look like, once thinking is over.
+    pub(super) constraint: Option<Constraint>,
+    /// Begins the ids of this answer's calls; the call's number follows.
+    pub(super) call_ids: String,
+    /// What penalties look back on.
+    pub(super) history: History,
+}
+
+/// How an answer's thinking is bounded.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ThinkingPlan {
+    /// None: as long as the answer may be.
+    pub(super) tokens_max: Option<u32>,
+    /// The tokens that close the block, and make the answer begin.
+    pub(super) close: Vec<u32>,
+}
+
+/// Tokens that are kept for an answer in a form, beyond the shortest that it can be.
+const FORMED_ANSWER_TOKENS: u32 = 64;
+
+pub(super) struct Answering {
+    plan: AnswerPlan,
+    characters: Characters,
+    said: u32,
+    reasoning_tokens: u32,
+    has_called: bool,
+    /// Log probabilities of tokens whose text has not left yet.
+    unsaid: Vec<TokenLogprob>,
+}
+
+/// What a token brought.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Step {
+    /// To be computed before the next is chosen; empty at the end.
+    pub(super) tokens: Vec<u32>,
+    pub(super) events: Vec<ChatEvent>,
+    pub(super) end: Option<FinishReason>,
+}
+
+impl Answering {
+    pub(super) fn new(plan: AnswerPlan) -> Answering {
+        Answering {
+            plan,
+            characters: Characters::default(),
+            said: 0,
+            reasoning_tokens: 0,
+            has_called: false,
+            unsaid: Vec::new(),
+        }
+    }
+
+    /// Tokens said so far, thinking included.
+    pub(super) fn said(&self) -> u32 {
+        self.said
+    }
+
+    pub(super) fn reasoning_tokens(&self) -> u32 {
+        self.reasoning_tokens
+    }
+
+    /// Says the token that `logits` were computed for.
+    ///
+    /// # Errors
+    /// The engine's numbers are none, or the grammar gave up.
+    pub(super) fn next(&mut self, logits: &[f32]) -> Result<Step, String> {
+        let mut step = Step::default();
+        let token = self.choose(logits)?;
+        if self.plan.tokens.ends(token) {
+            self.end(FinishReason::Stop, &mut step);
+            return Ok(step);
+        }
+        self.say(token, &mut step);
+        if step.end.is_none() && self.must_answer() {
+            for token in mem::take(&mut self.plan.thinking.close) {
+                if step.end.is_none() {
+                    self.say(token, &mut step);
+                }
+            }
+        }
+        let is_complete = self.plan.constraint.as_ref().is_some_and(Constraint::is_complete);
+        if step.end.is_none() && is_complete {
+            self.end(FinishReason::Stop, &mut step);
+        }
+        Ok(step)
+    }
+
+    fn choose(&mut self, logits: &[f32]) -> Result<u32, String> {
+        let left = self.tokens_left();
+        let is_thinking = self.is_thinking();
+        let AnswerPlan { sampler, constraint, history, .. } = &mut self.plan;
+        let chosen = match constraint.as_mut().filter(|_| !is_thinking) {
+            None => sampler.choose(logits, None, history).map_err(text)?,
+            Some(constraint) => loop {
+                let mask = constraint.mask(left).map_err(text)?;
+                let chosen = sampler.choose(logits, mask, history).map_err(text)?;
+                // One that would make a form too long to close is refused, and masked from then on.
+                if constraint.accept(chosen.token, left).map_err(text)? == Accepted::Taken {
+                    break chosen;
+                }
+            },
+        };
+        let token = chosen.token;
+        if let Some(logprobs) = chosen.logprobs
+            && !is_thinking
+            && !self.plan.tokens.ends(token)
+        {
+            self.unsaid.push(self.logprob(token, logprobs));
+        }
+        Ok(token)
+    }
+
+    fn logprob(&self, token: u32, logprobs: Logprobs) -> TokenLogprob {
+        let text = |id| TokenText(self.plan.tokens.bytes(id).to_vec());
+        let top = logprobs.top.into_iter().map(|(id, logprob)| (text(id), logprob));
+        TokenLogprob { token: text(token), logprob: logprobs.logprob, top: top.collect() }
+    }
+
+    fn say(&mut self, token: u32, step: &mut Step) {
+        let was_thinking = self.is_thinking();
+        self.said += 1;
+        self.plan.history.push(token);
+        let text = self.characters.push(self.plan.tokens.bytes(token));
+        self.read(&text, step);
+        if was_thinking || self.is_thinking() {
+            self.reasoning_tokens += 1;
+        }
+        if step.end.is_none() {
+            step.tokens.push(token);
+            if self.tokens_left() == 0 {
+                let reason = self.reason_at_the_limit();
+                self.end(reason, step);
+            }
+        }
+    }
+
+    /// Reads text of the answer into events.
+    fn read(&mut self, text: &str, step: &mut Step) {
+        let pieces = match &mut self.plan.parser {
+            Some(parser) => parser.push(text),
+            None if text.is_empty() => Vec::new(),
+            None => vec![Piece::Text(text.to_owned())],
+        };
+        self.tell(pieces, step);
+    }
+
+    fn tell(&mut self, pieces: Vec<Piece>, step: &mut Step) {
+        for piece in pieces {
+            match piece {
+                Piece::Reasoning(text) => step.events.push(ChatEvent::Reasoning(text)),
+                Piece::CallBegins { index, name } => {
+                    self.has_called = true;
+                    let id = format!("{}{index}", self.plan.call_ids);
+                    step.events.push(ChatEvent::ToolCall { index, id, name });
+                }
+                Piece::Arguments { index, piece } => {
+                    step.events.push(ChatEvent::ToolArguments { index, piece });
+                }
+                Piece::Text(text) => {
+                    let scanned = self.plan.stop.push(&text);
+                    self.tell_text(scanned.text, step);
+                    if scanned.has_stopped {
+                        self.finish(FinishReason::Stop, step);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn tell_text(&mut self, text: String, step: &mut Step) {
+        if text.is_empty() {
+            return;
+        }
+        if !self.unsaid.is_empty() {
+            step.events.push(ChatEvent::Logprobs(mem::take(&mut self.unsaid)));
+        }
+        step.events.push(ChatEvent::Text(text));
+    }
+
+    /// Gives out what was held back, and ends.
+    fn end(&mut self, reason: FinishReason, step: &mut Step) {
+        let rest = self.characters.finish();
+        self.read(&rest, step);
+        if let Some(parser) = self.plan.parser.take() {
+            let pieces = parser.finish();
+            self.tell(pieces, step);
+        }
+        if step.end.is_none() {
+            let held = self.plan.stop.finish();
+            self.tell_text(held, step);
+            self.finish(reason, step);
+        }
+    }
+
+    /// A form that was closed in time is whole: it ends as if the model had ended it.
+    fn reason_at_the_limit(&mut self) -> FinishReason {
+        let is_whole =
+            self.plan.constraint.as_mut().is_some_and(|constraint| {
+                constraint.holds() && constraint.may_end().unwrap_or(false)
+            });
+        if is_whole { FinishReason::Stop } else { FinishReason::Length }
+    }
+
+    fn finish(&mut self, reason: FinishReason, step: &mut Step) {
+        let has_ended_with_calls = self.has_called && reason == FinishReason::Stop;
+        step.end = Some(if has_ended_with_calls { FinishReason::ToolCalls } else { reason });
+        step.tokens.clear();
+    }
+
+    fn tokens_left(&self) -> u32 {
+        self.plan.tokens_max.saturating_sub(self.said)
+    }
+
+    fn is_thinking(&self) -> bool {
+        self.plan.parser.as_ref().is_some_and(AnswerParser::is_thinking)
+    }
+
+    /// Whether thinking has used up its budget, or what a formed answer needs.
+    fn must_answer(&self) -> bool {
+        if !self.is_thinking() || self.plan.thinking.close.is_empty() {
+            return false;
+        }
+        let is_spent =
+            self.plan.thinking.tokens_max.is_some_and(|budget| self.reasoning_tokens >= budget);
+        let shortest = self.plan.constraint.as_ref().and_then(Constraint::tokens_to_end);
+        let kept = shortest.map_or(0, |tokens| {
+            tokens + self.plan.thinking.close.len() as u32 + FORMED_ANSWER_TOKENS
+        });
+        is_spent || self.tokens_left() <= kept
+    }
+}
+
+/// Neither prompts nor answers are logged.
+impl fmt::Debug for Answering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Answering({} of {} tokens)", self.said, self.plan.tokens_max)
+    }
+}
+
+fn text(error: impl fmt::Display) -> String {
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests;

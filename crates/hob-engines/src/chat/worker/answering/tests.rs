@@ -1,0 +1,198 @@
+//! Answers of a model whose tokens are bytes and whose next token the test decides: thinking and its
+//! budget, calls, stop texts that are cut anywhere, and forms that are closed in time.
+
+use hob_core::chat::{JsonText, OutputFormat, Sampling, Tool, ToolChoice};
+
+use super::*;
+use crate::chat::constraint::{
+    Calls, Constrainer, SchemaLimits, TokenBytes, ToolsWanted, Vocabulary, Wanted,
+};
+use crate::chat::dialect::{Delivery, Dialect, HERMES, ToolsOffered};
+use crate::chat::sampler::SamplerDefaults;
+use crate::chat::tokens::Token;
+
+const END: u32 = 256;
+
+fn tokens() -> Arc<Tokens> {
+    let letter = |byte: u8| Token { bytes: vec![byte], control: None, ends: false };
+    let end = Token { bytes: Vec::new(), control: Some("<end>".to_owned()), ends: true };
+    Arc::new(Tokens::new((0..=255).map(letter).chain([end]).collect(), END))
+}
+
+fn constrainer() -> Constrainer {
+    let letter = |byte: u8| TokenBytes { bytes: vec![byte], is_special: false };
+    let end = TokenBytes { bytes: b"<end>".to_vec(), is_special: true };
+    let bytes: Vec<TokenBytes> = (0..=255).map(letter).chain([end]).collect();
+    let vocabulary = Vocabulary::new(&bytes, &[END]).expect("a vocabulary");
+    Constrainer::new(vocabulary, SchemaLimits::default()).expect("a constrainer")
+}
+
+fn plan(tokens_max: u32) -> AnswerPlan {
+    let greedy = Sampling { temperature: Some(0.0), ..Sampling::default() };
+    AnswerPlan {
+        tokens: tokens(),
+        sampler: Sampler::new(&greedy, &SamplerDefaults::default(), 1),
+        parser: None,
+        stop: StopScanner::new(Vec::new()),
+        tokens_max,
+        thinking: ThinkingPlan::default(),
+        constraint: None,
+        call_ids: "call_".to_owned(),
+        history: History::default(),
+    }
+}
+
+/// A plan for a model that thinks in `<think>`.
+fn thinker(tokens_max: u32, budget: Option<u32>) -> AnswerPlan {
+    let dialect = Dialect::of("{% if enable_thinking %}<think>{% endif %}</think>");
+    let close = "</think>\n\n".bytes().map(u32::from).collect();
+    AnswerPlan {
+        parser: Some(AnswerParser::new(&dialect, false, None)),
+        thinking: ThinkingPlan { tokens_max: budget, close },
+        ..plan(tokens_max)
+    }
+}
+
+/// What was said, by kind, when the model would like to say `wish` and then end.
+#[derive(Debug, Default, PartialEq)]
+struct Said {
+    reasoning: String,
+    text: String,
+    calls: Vec<(String, String)>,
+    end: Option<FinishReason>,
+    /// Tokens in all, and those of thinking.
+    tokens: (u32, u32),
+}
+
+fn say(plan: AnswerPlan, wish: &str) -> Said {
+    let mut answering = Answering::new(plan);
+    let mut said = Said::default();
+    let mut wish = wish.bytes().map(u32::from);
+    while said.end.is_none() {
+        let wished = wish.next().unwrap_or(END);
+        let mut logits = vec![0.0; END as usize + 1];
+        logits[wished as usize] = 10.0;
+        let step = answering.next(&logits).expect("a token");
+        assert_eq!(step.tokens.is_empty(), step.end.is_some(), "nothing is computed after the end");
+        said.end = step.end;
+        for event in step.events {
+            match event {
+                ChatEvent::Reasoning(text) => said.reasoning += &text,
+                ChatEvent::Text(text) => said.text += &text,
+                ChatEvent::ToolCall { name, id, index } => {
+                    assert_eq!(id, format!("call_{index}"));
+                    said.calls.push((name, String::new()));
+                }
+                ChatEvent::ToolArguments { piece, .. } => {
+                    said.calls.last_mut().expect("a call").1 += &piece;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    said.tokens = (answering.said(), answering.reasoning_tokens());
+    said
+}
+
+#[test]
+fn thinking_is_told_apart_from_the_answer() {
+    let said = say(thinker(100, None), "<think>hm, so</think>\n\nYes.");
+    assert_eq!((said.reasoning.as_str(), said.text.as_str()), ("hm, so", "Yes."));
+    assert_eq!(said.end, Some(FinishReason::Stop));
+    assert!(said.tokens.1 > 10 && said.tokens.1 < said.tokens.0, "{:?}", said.tokens);
+}
+
+#[test]
+fn a_spent_budget_closes_the_block_and_the_answer_begins() {
+    // The model would think for ever; after the block was closed for it, it goes on with its answer.
+    let said = say(thinker(60, Some(12)), &format!("<think>{}", "z".repeat(12)));
+    assert!(said.reasoning.chars().all(|c| c == 'z') && said.reasoning.len() < 12, "{said:?}");
+    assert_eq!(said.end, Some(FinishReason::Stop));
+    let endless = say(thinker(60, Some(12)), &format!("<think>{}", "z".repeat(200)));
+    assert!(endless.text.starts_with('z'), "{endless:?}");
+    assert_eq!(endless.end, Some(FinishReason::Length));
+}
+
+#[test]
+fn no_thinking_at_all_is_a_budget_of_nothing() {
+    let said = say(thinker(60, Some(0)), "<think>zzz");
+    assert_eq!((said.reasoning.as_str(), said.text.as_str()), ("", "zzz"));
+}
+
+#[test]
+fn a_whole_budget_of_thinking_is_seen_as_such() {
+    let said = say(thinker(20, None), &format!("<think>{}", "z".repeat(200)));
+    assert_eq!(said.text, "");
+    // Until the mark was whole it could have become an answer.
+    assert_eq!((said.end, said.tokens), (Some(FinishReason::Length), (20, 14)));
+    assert_eq!(said.reasoning, "z".repeat(13));
+}
+
+#[test]
+fn a_form_is_closed_in_time_and_counts_as_whole() {
+    let schema = JsonText::parsed(
+        r#"{"type":"object","required":["a"],"properties":{"a":{"type":"string"}}}"#,
+    );
+    let output = OutputFormat::JsonSchema(schema);
+    let wanted = Wanted { output: &output, tools: None };
+    let constraint = constrainer().compile(&wanted, 30).expect("a schema");
+    let plan = AnswerPlan { constraint, ..plan(30) };
+    let said = say(plan, &format!(r#"{{"a":"{}"#, "y".repeat(500)));
+    assert!(said.text.starts_with(r#"{"a""#) && said.text.ends_with(r#""}"#), "{}", said.text);
+    let value: serde_json::Value = serde_json::from_str(&said.text).expect("JSON");
+    assert!(value["a"].is_string());
+    assert_eq!(said.end, Some(FinishReason::Stop));
+}
+
+#[test]
+fn thinking_leaves_room_for_the_form() {
+    let wanted = Wanted { output: &OutputFormat::JsonObject, tools: None };
+    let constraint = constrainer().compile(&wanted, 150).expect("JSON");
+    let dialect = Dialect::of("{% if enable_thinking %}<think>{% endif %}</think>");
+    let parser = Some(AnswerParser::new(&dialect, true, None));
+    let plan = AnswerPlan { constraint, parser, ..thinker(150, None) };
+    let said = say(plan, &"z".repeat(500));
+    assert!(!said.reasoning.is_empty());
+    assert!(serde_json::from_str::<serde_json::Value>(&said.text).is_ok(), "{said:?}");
+}
+
+#[test]
+fn calls_are_told_with_their_ids_and_arguments() {
+    let tools = [Tool { name: "now".to_owned(), description: None, parameters: None }];
+    let tools_wanted = ToolsWanted {
+        tools: &tools,
+        choice: &ToolChoice::Required,
+        calls: Calls::One,
+        dialect: &HERMES,
+    };
+    let wanted = Wanted { output: &OutputFormat::Text, tools: Some(tools_wanted) };
+    let constraint = constrainer().compile(&wanted, 200).expect("a tool");
+    let dialect = Dialect::of("");
+    let offered = ToolsOffered { names: vec!["now".to_owned()], delivery: Delivery::Streamed };
+    let parser = Some(AnswerParser::new(&dialect, false, Some(offered)));
+    let said = say(AnswerPlan { constraint, parser, ..plan(200) }, "");
+    assert_eq!(said.calls, [("now".to_owned(), "{}".to_owned())], "{said:?}");
+    assert_eq!(said.end, Some(FinishReason::ToolCalls));
+}
+
+#[test]
+fn log_probabilities_come_before_their_text() {
+    let mut plan = plan(10);
+    plan.sampler = plan.sampler.with_logprobs(Some(1));
+    let mut answering = Answering::new(plan);
+    let mut logits = vec![0.0; END as usize + 1];
+    logits[usize::from(b'a')] = 50.0;
+    let step = answering.next(&logits).expect("a token");
+    let [ChatEvent::Logprobs(logprobs), ChatEvent::Text(text)] = &step.events[..] else {
+        panic!("{:?}", step.events);
+    };
+    assert_eq!(text, "a");
+    assert_eq!(logprobs[0].token, TokenText(b"a".to_vec()));
+    assert!(logprobs[0].logprob > -1e-3 && logprobs[0].top.len() == 1);
+}
+
+#[test]
+fn numbers_that_are_none_end_the_answer_with_an_error() {
+    let mut answering = Answering::new(plan(10));
+    assert!(answering.next(&[f32::NAN; 257]).is_err());
+}

@@ -1,0 +1,298 @@
+//! The engine's loop: take in what was said, compute the step that the scheduler deals, say what it
+//! gave, repeat. Orders are obeyed between any two steps, so who leaves costs at most one step more.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io;
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::Instant;
+
+use hob_core::chat::ChatEvent;
+
+use super::running::{Prepared, Running, Spoken};
+use super::{EmbedEnd, Heard, Job, ServeChatError};
+use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
+use crate::chat::protocol::{ChatOrder, ChatReport, REQUEST_BYTES_MAX, Refusal};
+use crate::chat::scheduler::{Scheduler, Wish};
+use crate::chat::slots::Slots;
+use crate::worker::protocol::{Failure, Order, Report, WorkerStats};
+use crate::worker::{Inbox, Outlet, Polled};
+
+/// How long whoever finds the queue full is told to stay away.
+const RETRY_AFTER_MS: u64 = 2000;
+
+pub(super) struct Engine<D: Decoder> {
+    decoder: D,
+    slots: Slots,
+    scheduler: Scheduler,
+    outlet: Outlet,
+    jobs: SyncSender<Job>,
+    queue_max: usize,
+    /// Requests that are still coming in.
+    receiving: HashMap<u32, Vec<u8>>,
+    /// Requests that are with the front or the embedder.
+    elsewhere: HashSet<u32>,
+    /// Requests that wait for a slot, the oldest first.
+    queue: VecDeque<(u32, Prepared)>,
+    /// Requests in slots, the oldest first.
+    running: Vec<Running>,
+    steps: u64,
+}
+
+impl<D: Decoder> Engine<D> {
+    pub(super) fn new(
+        decoder: D,
+        scheduler: Scheduler,
+        outlet: Outlet,
+        jobs: SyncSender<Job>,
+        queue_max: usize,
+    ) -> Engine<D> {
+        Engine {
+            slots: Slots::new(decoder.parallel()),
+            decoder,
+            scheduler,
+            outlet,
+            jobs,
+            queue_max,
+            receiving: HashMap::new(),
+            elsewhere: HashSet::new(),
+            queue: VecDeque::new(),
+            running: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    /// Returns when the socket is closed, whatever is still open.
+    pub(super) fn run(mut self, inbox: Inbox<Heard>) -> Result<(), ServeChatError> {
+        loop {
+            match inbox.poll()? {
+                Polled::Order(heard) => {
+                    self.hear(heard)?;
+                    continue;
+                }
+                Polled::Closed => return Ok(()),
+                Polled::Empty => {}
+            }
+            self.fill_slots();
+            let wishes = self.wishes();
+            if wishes.is_empty() {
+                match inbox.wait()? {
+                    Some(heard) => self.hear(heard)?,
+                    None => return Ok(()),
+                }
+            } else {
+                self.step(&wishes)?;
+            }
+        }
+    }
+
+    fn hear(&mut self, heard: Heard) -> io::Result<()> {
+        match heard {
+            Heard::Order(order) => self.obey(order),
+            Heard::Prepared { stream, prepared } => self.enqueue(stream, *prepared),
+            Heard::Embedded { stream, vector } => {
+                if !self.elsewhere.contains(&stream) {
+                    return Ok(());
+                }
+                self.outlet.send(&ChatReport::Embedded { stream, vector }.to_frame())
+            }
+            Heard::EmbeddedAll { stream, ended } => {
+                if !self.elsewhere.remove(&stream) {
+                    return Ok(());
+                }
+                match ended {
+                    Ok(()) => self.outlet.report(&Report::Done { stream }),
+                    Err(EmbedEnd::Refused(refusal)) => self.refuse(stream, refusal),
+                    Err(EmbedEnd::Failed(error)) => self.fail(stream, error.0),
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, order: ChatOrder) -> io::Result<()> {
+        match order {
+            ChatOrder::Piece { stream, bytes } => {
+                let received = self.receiving.entry(stream).or_default();
+                if received.len() + bytes.len() <= REQUEST_BYTES_MAX {
+                    received.extend(bytes);
+                }
+                Ok(())
+            }
+            ChatOrder::End { stream } => self.prepare(stream),
+            ChatOrder::Any(Order::Cancel { stream }) => {
+                self.cancel(stream);
+                Ok(())
+            }
+            ChatOrder::Any(Order::Credit { stream, amount }) => {
+                self.grant(stream, amount);
+                Ok(())
+            }
+            ChatOrder::Any(Order::Ping { stream }) => {
+                let streams = self.running.len() + self.queue.len() + self.elsewhere.len();
+                let stats = WorkerStats { streams: streams as u32, windows: self.steps };
+                self.outlet.report(&Report::Stats { stream, stats })
+            }
+        }
+    }
+
+    fn prepare(&mut self, stream: u32) -> io::Result<()> {
+        let bytes = self.receiving.remove(&stream).unwrap_or_default();
+        let job = Job { stream, bytes, received: Instant::now() };
+        let is_full = self.queue.len() + self.elsewhere.len() >= self.queue_max;
+        let taken = if is_full { Err(TrySendError::Full(job)) } else { self.jobs.try_send(job) };
+        match taken {
+            Ok(()) => {
+                self.elsewhere.insert(stream);
+                Ok(())
+            }
+            Err(_) => self.refuse(stream, Refusal::Busy { retry_after_ms: RETRY_AFTER_MS }),
+        }
+    }
+
+    fn enqueue(&mut self, stream: u32, prepared: Result<Prepared, Refusal>) -> io::Result<()> {
+        if !self.elsewhere.remove(&stream) {
+            return Ok(());
+        }
+        match prepared {
+            Ok(prepared) => {
+                self.queue.push_back((stream, prepared));
+                self.outlet.send(&ChatReport::Accepted { stream }.to_frame())
+            }
+            Err(refusal) => self.refuse(stream, refusal),
+        }
+    }
+
+    fn refuse(&mut self, stream: u32, refusal: Refusal) -> io::Result<()> {
+        self.outlet.send(&ChatReport::Refused { stream, refusal }.to_frame())?;
+        self.outlet.report(&Report::Done { stream })
+    }
+
+    fn fail(&mut self, stream: u32, detail: String) -> io::Result<()> {
+        self.outlet.report(&Report::Failed { stream, failure: Failure::Engine(detail) })
+    }
+
+    fn cancel(&mut self, stream: u32) {
+        self.receiving.remove(&stream);
+        self.elsewhere.remove(&stream);
+        self.queue.retain(|(queued, _)| *queued != stream);
+        self.leave(stream);
+    }
+
+    /// Frees the stream's slot.
+    fn leave(&mut self, stream: u32) {
+        if let Some(at) = self.running.iter().position(|running| running.stream == stream) {
+            self.slots.release(self.running.remove(at).slot);
+        }
+    }
+
+    fn grant(&mut self, stream: u32, amount: u32) {
+        let running = self.running.iter_mut().map(|running| (running.stream, &mut running.credit));
+        let queued = self.queue.iter_mut().map(|(stream, queued)| (*stream, &mut queued.credit));
+        if let Some((_, credit)) = running.chain(queued).find(|(open, _)| *open == stream) {
+            *credit = credit.saturating_add(amount);
+        }
+    }
+
+    /// Lets those who wait have the slots that are free.
+    fn fill_slots(&mut self) {
+        while self.slots.has_free()
+            && let Some((stream, prepared)) = self.queue.pop_front()
+        {
+            // There is one that is free.
+            let Some(place) = self.slots.take(&prepared.prompt) else { return };
+            let kept = match place.copy_from {
+                Some(donor) => self.decoder.copy(donor, place.slot, place.keep),
+                None => self.decoder.truncate(place.slot, place.keep),
+            };
+            self.slots.extend(place.slot, &prepared.prompt[..kept]);
+            self.running.push(Running::begin(stream, prepared, place, kept));
+        }
+    }
+
+    /// The streams that want something computed, by their place among the running.
+    fn wishes(&self) -> Vec<(usize, Wish)> {
+        let running = self.running.iter().enumerate();
+        running.filter_map(|(index, running)| Some((index, running.wish()?))).collect()
+    }
+
+    fn step(&mut self, wishes: &[(usize, Wish)]) -> io::Result<()> {
+        let dealt: Vec<Wish> = wishes.iter().map(|(_, wish)| *wish).collect();
+        let mut shares: Vec<(usize, usize)> = wishes
+            .iter()
+            .zip(self.scheduler.deal(&dealt))
+            .map(|((index, _), count)| (*index, count))
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        // Sorted by slot, llama.cpp splits the batch into the fewest passes.
+        shares.sort_by_key(|(index, _)| self.running[*index].slot);
+        let batch: Vec<BatchToken> =
+            shares.iter().flat_map(|(index, count)| self.running[*index].batch(*count)).collect();
+        let started = Instant::now();
+        if let Err(error) = self.decoder.decode(&batch) {
+            return self.lose(&shares, &error);
+        }
+        self.steps += 1;
+        let spoken = self.speak(&shares);
+        // Reading the logits waits for the computation, so only now is the time known.
+        let answers = shares.iter().filter(|(_, count)| *count == 1).count();
+        self.scheduler.learn(answers, batch.len() - answers, started.elapsed());
+        for (stream, said) in spoken {
+            self.say(stream, said)?;
+        }
+        Ok(())
+    }
+
+    /// Moves the streams of a step on; what those have to say whose turn it is.
+    fn speak(&mut self, shares: &[(usize, usize)]) -> Vec<(u32, Result<Spoken, String>)> {
+        let mut spoken = Vec::new();
+        let mut end = 0;
+        for &(index, count) in shares {
+            end += count;
+            let running = &mut self.running[index];
+            let slot = running.slot;
+            self.slots.extend(slot, running.computed(count));
+            if running.may_speak() {
+                spoken.push((running.stream, running.speak(self.decoder.logits(end - 1))));
+            }
+        }
+        spoken
+    }
+
+    fn say(&mut self, stream: u32, said: Result<Spoken, String>) -> io::Result<()> {
+        let Spoken { events, end } = match said {
+            Ok(spoken) => spoken,
+            Err(detail) => {
+                self.leave(stream);
+                return self.fail(stream, detail);
+            }
+        };
+        let sent = events.len() as u32;
+        for event in events {
+            self.outlet.send(&ChatReport::Event { stream, event }.to_frame())?;
+        }
+        let Some(completion) = end else {
+            if let Some(running) = self.running.iter_mut().find(|open| open.stream == stream) {
+                running.credit = running.credit.saturating_sub(sent);
+            }
+            return Ok(());
+        };
+        self.leave(stream);
+        let event = ChatEvent::Done(completion);
+        self.outlet.send(&ChatReport::Event { stream, event }.to_frame())?;
+        self.outlet.report(&Report::Done { stream })
+    }
+
+    /// The step failed: its streams end, and what their slots hold is not to be trusted.
+    fn lose(&mut self, shares: &[(usize, usize)], error: &DecodeFailed) -> io::Result<()> {
+        let lost: Vec<(u32, usize)> = shares
+            .iter()
+            .map(|(index, _)| (self.running[*index].stream, self.running[*index].slot))
+            .collect();
+        for (stream, slot) in lost {
+            self.leave(stream);
+            self.decoder.truncate(slot, 0);
+            self.slots.forget(slot);
+            self.fail(stream, error.0.clone())?;
+        }
+        Ok(())
+    }
+}

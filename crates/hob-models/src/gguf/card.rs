@@ -1,0 +1,57 @@
+//! What clients are told of a chat model before it is loaded.
+//! From the header alone: whoever lists models must not have to load them.
+
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use hob_core::ChatCard;
+
+use super::{Gguf, GgufError};
+
+/// The card of a file, for a context of at most `tokens_asked`. Its digest stays unknown, as knowing
+/// it would mean reading all of it.
+///
+/// # Errors
+/// The file cannot be read, or the engine would not load it.
+pub fn card(path: &Path, tokens_asked: Option<u32>) -> Result<ChatCard, GgufError> {
+    let gguf = Gguf::open(path)?;
+    let found = std::fs::metadata(path).map_err(|error| GgufError::unreadable(&error))?;
+    let changed = found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let modified_unix_s = changed.map_or(0, |since| since.as_secs());
+    Ok(ChatCard { modified_unix_s, ..gguf.card(tokens_asked)? })
+}
+
+impl Gguf {
+    /// Without what only the file system knows.
+    ///
+    /// # Errors
+    /// The engine would not load it.
+    pub fn card(&self, tokens_asked: Option<u32>) -> Result<ChatCard, GgufError> {
+        let shape = self.shape()?;
+        let trained = shape.trained_context_tokens;
+        let template = self.chat_template();
+        Ok(ChatCard {
+            context_tokens: tokens_asked.map_or(trained, |asked| asked.min(trained)),
+            trained_context_tokens: trained,
+            architecture: shape.architecture,
+            parameters: self.parameters(),
+            quantization: self.quantization().to_owned(),
+            file_bytes: self.file_bytes(),
+            digest: None,
+            modified_unix_s: 0,
+            template: template.map(str::to_owned),
+            calls_tools: template.is_some_and(speaks_of_tools),
+            thinks: template.is_some_and(speaks_of_thinking),
+            fills_in: self.fill_in().is_some(),
+        })
+    }
+}
+
+fn speaks_of_tools(template: &str) -> bool {
+    template.contains("tools")
+}
+
+/// Reasoning models' templates leave earlier thoughts out, or have a switch for them.
+fn speaks_of_thinking(template: &str) -> bool {
+    ["<think>", "thinking", "reasoning"].iter().any(|word| template.contains(word))
+}

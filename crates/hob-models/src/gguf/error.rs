@@ -1,0 +1,97 @@
+//! What can be wrong with a GGUF file, one sentence each, with the numbers.
+//! Names out of the file are shortened and escaped: a stranger wrote them.
+
+use std::io;
+
+use super::Tensor;
+
+/// A name that is shown is at most this long.
+const SHOWN_CHARS_MAX: usize = 64;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GgufError {
+    #[error("the file cannot be read: {detail}")]
+    Unreadable { detail: String },
+    #[error("this is no GGUF file")]
+    NotGguf,
+    #[error("the file was made for big-endian machines; get the little-endian one")]
+    BigEndian,
+    #[error("the file is GGUF version {version}, and hob reads 2 and 3; newer conversions exist")]
+    UnknownVersion { version: u32 },
+    /// Where the header itself ends too early, more may be missing than can be said.
+    #[error(
+        "cut short: the header says {needed_bytes} bytes and the file has {file_bytes}; {} are \
+         missing, so fetch it again", needed_bytes - file_bytes
+    )]
+    CutShort { needed_bytes: u64, file_bytes: u64 },
+    #[error("the header says {count} {what}, and {count_max} is the limit")]
+    TooMany { what: &'static str, count: u64, count_max: u64 },
+    #[error("{what} in the header has {bytes} bytes, and {bytes_max} is the limit")]
+    TooLong { what: &'static str, bytes: u64, bytes_max: u64 },
+    #[error("{what} in the header is not UTF-8")]
+    NotText { what: &'static str },
+    #[error("the header has the {what} '{name}' twice")]
+    Duplicate { what: &'static str, name: String },
+    #[error("'{key}' has a value of type {id}, which GGUF does not have here")]
+    UnknownValueType { key: String, id: u32 },
+    #[error("tensor '{name}' has type {id}, which hob's engine does not know")]
+    UnknownTensorType { name: String, id: u32 },
+    #[error("tensor '{name}' cannot have the dimensions {dims:?}")]
+    Dimensions { name: String, dims: Vec<u64> },
+    #[error("tensor '{name}' has {dimensions} dimensions, and 4 is the limit")]
+    TooManyDimensions { name: String, dimensions: u32 },
+    #[error("tensor '{name}' is too large for any machine")]
+    Overflow { name: String },
+    #[error("tensor '{name}' begins at byte {offset} of the data and must begin at {expected}")]
+    Offset { name: String, offset: u64, expected: u64 },
+    #[error("the header does not say '{key}'")]
+    MissingKey { key: String },
+    #[error("'{key}' {reason}")]
+    WrongValue { key: String, reason: String },
+    #[error("hob's engine does not know the architecture '{name}'{}", nearest(near))]
+    UnknownArchitecture { name: String, near: Vec<String> },
+    #[error("this is one of {count} parts of a model; join them with `llama-gguf-split --merge`")]
+    Split { count: u64 },
+    #[error("the file has no weights, only a vocabulary")]
+    NoWeights,
+}
+
+fn nearest(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(", ")) }
+}
+
+impl GgufError {
+    pub(super) fn unreadable(error: &io::Error) -> GgufError {
+        GgufError::Unreadable { detail: error.to_string() }
+    }
+
+    pub(super) fn duplicate(what: &'static str, name: &str) -> GgufError {
+        GgufError::Duplicate { what, name: shown(name) }
+    }
+
+    pub(super) fn overflow(tensor: &Tensor) -> GgufError {
+        GgufError::Overflow { name: shown(&tensor.name) }
+    }
+
+    pub(super) fn offset(tensor: &Tensor, expected: u64) -> GgufError {
+        GgufError::Offset { name: shown(&tensor.name), offset: tensor.offset, expected }
+    }
+
+    pub(super) fn wrong(key: &str, reason: impl Into<String>) -> GgufError {
+        GgufError::WrongValue { key: shown(key), reason: reason.into() }
+    }
+
+    pub(super) fn missing(key: &str) -> GgufError {
+        GgufError::MissingKey { key: shown(key) }
+    }
+}
+
+/// A name out of the file, fit for a terminal and a log.
+pub(super) fn shown(name: &str) -> String {
+    let mut shown: String =
+        name.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect();
+    if name.chars().nth(SHOWN_CHARS_MAX).is_some() {
+        shown.push('…');
+    }
+    shown
+}

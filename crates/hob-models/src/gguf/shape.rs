@@ -1,0 +1,254 @@
+//! From metadata to the shape that decides about memory, layer by layer, as llama.cpp b11434 derives it.
+//! Where a fact is missing that only makes memory smaller, it is taken as not so.
+
+use hob_core::ModelShape;
+use hob_core::shape::{KvShape, LayerShape};
+
+use super::keys::Keys;
+use super::value::Value;
+use super::{Gguf, GgufError, Tensor, architecture};
+
+/// The engine's limits; it ends its process when one is passed.
+const LAYERS_MAX: u32 = 512;
+const EXPERTS_MAX: u32 = 1_024;
+/// Far above all models, far below where sums of products would stop to mean anything.
+const HEADS_MAX: u32 = 1 << 14;
+const LENGTH_MAX: u32 = 1 << 20;
+const VOCABULARY_MAX: u32 = 1 << 24;
+const CONTEXT_MAX: u32 = 1 << 30;
+
+/// Types that llama.cpp's CPU kernels may want in another order.
+#[cfg(not(target_arch = "aarch64"))]
+const REPACKED: &[&str] = &["Q4_0", "Q4_K", "IQ4_NL", "MXFP4", "Q2_K"];
+#[cfg(target_arch = "aarch64")]
+const REPACKED: &[&str] = &["Q4_0", "Q4_K", "IQ4_NL", "MXFP4", "Q2_K", "Q5_K", "Q6_K", "Q8_0"];
+
+impl Gguf {
+    /// # Errors
+    /// The engine does not know the architecture or has only a part of the model, or a number that
+    /// it needs is missing or absurd.
+    pub fn shape(&self) -> Result<ModelShape, GgufError> {
+        let architecture = self.architecture()?;
+        self.check_whole()?;
+        let keys = Keys { gguf: self, architecture };
+        let blocks = keys.required("block_count", LAYERS_MAX)?;
+        // Layers that predict further tokens have no part in decoding.
+        let further = keys.optional("nextn_predict_layers", blocks - 1)?.unwrap_or(0);
+        let embedding_length = keys.required("embedding_length", LENGTH_MAX)?;
+        let experts = keys.optional("expert_count", EXPERTS_MAX)?.unwrap_or(0);
+        let experts_used = widest(&keys, "expert_used_count", blocks, experts)?;
+        let layers = Layers::read(&keys, blocks, embedding_length)?;
+        Ok(ModelShape {
+            architecture: architecture.to_owned(),
+            layers: (0..blocks - further).map(|index| layers.layer(index as usize)).collect(),
+            embedding_length,
+            feed_forward_length: feed_forward_length(&keys, blocks, experts_used)?,
+            vocab_size: self.vocab_size(&keys)?,
+            trained_context_tokens: keys.required("context_length", CONTEXT_MAX)?,
+            experts,
+            experts_used,
+            weights_bytes: self.tensors().iter().map(|tensor| tensor.bytes).sum(),
+            repacked_bytes: self.tensors().iter().filter(is_repacked).map(|t| t.bytes).sum(),
+        })
+    }
+
+    /// # Errors
+    /// The header does not say, or the engine does not know it.
+    pub fn architecture(&self) -> Result<&'static str, GgufError> {
+        const KEY: &str = "general.architecture";
+        architecture::known(self.text(KEY).ok_or_else(|| GgufError::missing(KEY))?)
+    }
+
+    fn check_whole(&self) -> Result<(), GgufError> {
+        match self.number("split.count") {
+            Some(count) if count > 1 => Err(GgufError::Split { count }),
+            _ if self.tensors().is_empty() => Err(GgufError::NoWeights),
+            _ => Ok(()),
+        }
+    }
+
+    fn vocab_size(&self, keys: &Keys<'_>) -> Result<u32, GgufError> {
+        const TOKENS: &str = "tokenizer.ggml.tokens";
+        if let Some(size) = keys.optional("vocab_size", VOCABULARY_MAX)? {
+            return Ok(size);
+        }
+        match self.value(TOKENS) {
+            Some(Value::Array { elements }) if *elements <= VOCABULARY_MAX.into() => {
+                Ok(*elements as u32)
+            }
+            Some(_) => Err(GgufError::wrong(TOKENS, "must be a list of texts")),
+            None => Err(GgufError::missing(TOKENS)),
+        }
+    }
+}
+
+/// Token embeddings are looked up, not multiplied, so they stay as they are.
+fn is_repacked(tensor: &&Tensor) -> bool {
+    let rows = tensor.dims.get(1).copied().unwrap_or(1);
+    REPACKED.contains(&tensor.kind.name)
+        && rows.is_multiple_of(8)
+        && !tensor.name.contains("token_embd")
+}
+
+fn widest(keys: &Keys<'_>, name: &str, blocks: u32, max: u32) -> Result<u32, GgufError> {
+    let lengths = keys.per_layer(name, blocks as usize, max)?;
+    Ok(lengths.and_then(|lengths| lengths.into_iter().max()).unwrap_or(0))
+}
+
+/// Of a dense layer, or of the experts that a token passes through together.
+fn feed_forward_length(keys: &Keys<'_>, blocks: u32, experts_used: u32) -> Result<u32, GgufError> {
+    let dense = widest(keys, "feed_forward_length", blocks, LENGTH_MAX)?;
+    let expert = widest(keys, "expert_feed_forward_length", blocks, LENGTH_MAX)?;
+    let shared = widest(keys, "expert_shared_feed_forward_length", blocks, LENGTH_MAX)?;
+    let shared_count = keys.optional("expert_shared_count", EXPERTS_MAX)?.unwrap_or(0);
+    let expert = if expert == 0 { dense } else { expert };
+    let together = expert.saturating_mul(experts_used.saturating_add(shared_count));
+    Ok(dense.max(together.saturating_add(shared)))
+}
+
+/// What is needed to say what one layer keeps.
+struct Layers {
+    heads: Vec<u32>,
+    kv_heads: Vec<u32>,
+    full: (u32, u32),
+    windowed: (u32, u32),
+    window_tokens: Vec<Option<u32>>,
+    recurrent: Vec<bool>,
+    /// Recurrent layers have attention beside it.
+    both: bool,
+    state_bytes: u64,
+    with_kv: usize,
+}
+
+impl Layers {
+    fn read(keys: &Keys<'_>, blocks: u32, embedding_length: u32) -> Result<Layers, GgufError> {
+        let count = blocks as usize;
+        let heads = keys.per_layer("attention.head_count", count, HEADS_MAX)?;
+        let heads = heads.unwrap_or_else(|| vec![0; count]);
+        let kv_heads = keys.per_layer("attention.head_count_kv", count, HEADS_MAX)?;
+        let kv_heads = kv_heads.unwrap_or_else(|| heads.clone());
+        let full = lengths(keys, embedding_length, heads.iter().copied().max().unwrap_or(0))?;
+        let recurrent = recurrent(keys, &kv_heads)?;
+        let shared = keys.optional("attention.shared_kv_layers", blocks)?.map(|n| blocks - n);
+        let from_start = architecture::layers_with_kv(keys.architecture);
+        Ok(Layers {
+            windowed: windowed_lengths(keys, full)?,
+            window_tokens: window_tokens(keys, count, &recurrent)?,
+            both: keys.architecture == "falcon-h1",
+            state_bytes: state_bytes(keys, embedding_length, &heads, full.0)?,
+            with_kv: shared.map_or(from_start.map_or(count, |n| n as usize), |n| n as usize),
+            heads,
+            kv_heads,
+            full,
+            recurrent,
+        })
+    }
+
+    fn layer(&self, index: usize) -> LayerShape {
+        let recurrent = self.recurrent[index];
+        let state_bytes = if recurrent { self.state_bytes } else { 0 };
+        if recurrent && !self.both {
+            return LayerShape { state_bytes, ..LayerShape::default() };
+        }
+        let window_tokens = self.window_tokens[index];
+        let (key_length, value_length) =
+            if window_tokens.is_some() { self.windowed } else { self.full };
+        let kv = KvShape { heads: self.kv_heads[index], key_length, value_length };
+        let keeps = kv.heads > 0 && index < self.with_kv;
+        LayerShape { heads: self.heads[index], kv: keeps.then_some(kv), window_tokens, state_bytes }
+    }
+}
+
+/// Of a head's key and value. Where both are computed from one compressed row, only that is kept.
+fn lengths(keys: &Keys<'_>, embedding_length: u32, heads: u32) -> Result<(u32, u32), GgufError> {
+    let equal = embedding_length.checked_div(heads).unwrap_or(0);
+    let length = |name| keys.optional(name, LENGTH_MAX);
+    let key = length("attention.key_length")?.unwrap_or(equal);
+    let value = length("attention.value_length")?.unwrap_or(equal);
+    let compressed = length("attention.key_length_mla")?.unwrap_or(0) > 0
+        && length("attention.value_length_mla")?.unwrap_or(0) > 0;
+    Ok((key, if compressed { 0 } else { value }))
+}
+
+fn windowed_lengths(keys: &Keys<'_>, full: (u32, u32)) -> Result<(u32, u32), GgufError> {
+    let key = keys.optional("attention.key_length_swa", LENGTH_MAX)?;
+    let value = keys.optional("attention.value_length_swa", LENGTH_MAX)?;
+    Ok((key.unwrap_or(full.0), value.unwrap_or(full.1)))
+}
+
+/// The window of each layer; none: it sees everything.
+fn window_tokens(
+    keys: &Keys<'_>,
+    layers: usize,
+    recurrent: &[bool],
+) -> Result<Vec<Option<u32>>, GgufError> {
+    const PATTERN: &str = "attention.sliding_window_pattern";
+    let windows = architecture::windows(keys.architecture, layers);
+    let said = keys.optional("attention.sliding_window", CONTEXT_MAX)?;
+    let usual = windows.and_then(|windows| windows.tokens);
+    let Some(tokens) = said.or(usual).filter(|tokens| *tokens > 0) else {
+        return Ok(vec![None; layers]);
+    };
+    let slides: Vec<bool> = if keys.has_list(PATTERN) {
+        let flags = keys.per_layer(PATTERN, layers, 1)?.unwrap_or_default();
+        flags.into_iter().map(|flag| flag == 1).collect()
+    } else {
+        let period = keys.optional(PATTERN, LAYERS_MAX)?.map(u64::from);
+        let windows = windows.map(|windows| architecture::Windows {
+            period: period.unwrap_or(windows.period),
+            ..windows
+        });
+        (0..layers as u64).map(|layer| windows.is_some_and(|all| all.slides(layer))).collect()
+    };
+    let window = |(slides, recurrent): (bool, &bool)| (slides && !recurrent).then_some(tokens);
+    Ok(slides.into_iter().zip(recurrent).map(window).collect())
+}
+
+/// Which layers keep a state instead of something for every token.
+fn recurrent(keys: &Keys<'_>, kv_heads: &[u32]) -> Result<Vec<bool>, GgufError> {
+    let architecture = keys.architecture;
+    if architecture::is_recurrent(architecture) || architecture == "falcon-h1" {
+        return Ok(vec![true; kv_heads.len()]);
+    }
+    if let Some(listed) = keys.per_layer("attention.recurrent_layers", kv_heads.len(), 1)? {
+        return Ok(listed.into_iter().map(|flag| flag == 1).collect());
+    }
+    let Some(usual) = architecture::attention_interval(architecture) else {
+        return Ok(kv_heads.iter().map(|heads| *heads == 0).collect());
+    };
+    let said = keys.optional("full_attention_interval", LAYERS_MAX)?;
+    let interval = said.map_or(usual, u64::from);
+    Ok((1..=kv_heads.len() as u64).map(|number| !number.is_multiple_of(interval)).collect())
+}
+
+/// Of one recurrent layer, for one sequence: what it keeps of its last inputs, and its memory. F32.
+fn state_bytes(
+    keys: &Keys<'_>,
+    embedding_length: u32,
+    heads: &[u32],
+    key_length: u32,
+) -> Result<u64, GgufError> {
+    const F32_BYTES: u64 = 4;
+    let length = |name| Ok(u64::from(keys.optional(name, LENGTH_MAX)?.unwrap_or(0)));
+    let (embedding, key_length) = (u64::from(embedding_length), u64::from(key_length));
+    let heads = u64::from(heads.iter().copied().max().unwrap_or(0));
+    let kernel = length("ssm.conv_kernel")?;
+    let (wkv, head) = (length("wkv.head_size")?, length("kda.head_dim")?);
+    let short = length("shortconv.l_cache")?;
+    let (inputs, memory) = if wkv > 0 {
+        let shifts = keys.optional("token_shift_count", LAYERS_MAX)?.unwrap_or(2);
+        (u64::from(shifts) * embedding, embedding * wkv)
+    } else if short > 0 {
+        (embedding * (short - 1), 0)
+    } else if head > 0 {
+        let kernel = if kernel == 0 { 4 } else { kernel };
+        (3 * (kernel - 1) * heads * head, head.saturating_mul(head * heads))
+    } else if keys.architecture == "minimax-01" {
+        (0, key_length.saturating_mul(key_length * heads))
+    } else {
+        let (inner, state) = (length("ssm.inner_size")?, length("ssm.state_size")?);
+        let rows = inner + 2 * length("ssm.group_count")? * state;
+        (kernel.saturating_sub(1).saturating_mul(rows), state * inner)
+    };
+    Ok(inputs.saturating_add(memory).saturating_mul(F32_BYTES))
+}

@@ -1,0 +1,127 @@
+//! The values of the metadata. Short arrays of numbers are kept, as some keys have one per layer;
+//! long ones and arrays of texts (the vocabulary) are counted and skipped.
+
+use std::io::{Read, Seek};
+
+use super::GgufError;
+use super::error::shown;
+use super::source::Source;
+
+/// Chat templates are the longest texts: tens of kilobytes.
+const TEXT_BYTES_MAX: u64 = 4 << 20;
+const ELEMENTS_MAX: u64 = 1 << 24;
+/// Twice the engine's limit of layers.
+const KEPT_ELEMENTS_MAX: u64 = 1_024;
+
+const TEXT: u32 = 8;
+const ARRAY: u32 = 9;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Scalar(Scalar),
+    Text(String),
+    /// An array of numbers that is short enough to be one of layers.
+    Scalars(Vec<Scalar>),
+    /// Any other array: only its length is known.
+    Array {
+        elements: u64,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scalar {
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    Bool(bool),
+}
+
+impl Scalar {
+    /// A whole number that is not negative; `true` is 1.
+    pub fn whole(self) -> Option<u64> {
+        match self {
+            Scalar::Unsigned(number) => Some(number),
+            Scalar::Signed(number) => u64::try_from(number).ok(),
+            Scalar::Bool(flag) => Some(flag.into()),
+            Scalar::Float(_) => None,
+        }
+    }
+
+    pub fn float(self) -> Option<f64> {
+        match self {
+            Scalar::Float(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    pub fn flag(self) -> Option<bool> {
+        match self {
+            Scalar::Bool(flag) => Some(flag),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn read(source: &mut Source<impl Read + Seek>, key: &str) -> Result<Value, GgufError> {
+    match source.u32()? {
+        TEXT => source.text("a text", TEXT_BYTES_MAX).map(Value::Text),
+        ARRAY => array(source, key),
+        id => scalar(source, key, id).map(Value::Scalar),
+    }
+}
+
+fn array(source: &mut Source<impl Read + Seek>, key: &str) -> Result<Value, GgufError> {
+    let id = source.u32()?;
+    let elements = source.u64()?;
+    if elements > ELEMENTS_MAX {
+        let (what, count_max) = ("elements of one array", ELEMENTS_MAX);
+        return Err(GgufError::TooMany { what, count: elements, count_max });
+    }
+    if id == TEXT {
+        for _ in 0..elements {
+            source.skip_text("a text of an array", TEXT_BYTES_MAX)?;
+        }
+        return Ok(Value::Array { elements });
+    }
+    // Arrays of arrays, which neither files nor the engine have, are an unknown type here.
+    let width = width(id).ok_or_else(|| unknown(key, id))?;
+    if elements > KEPT_ELEMENTS_MAX {
+        source.skip(elements * width)?;
+        return Ok(Value::Array { elements });
+    }
+    source.keep(elements * size_of::<Scalar>() as u64)?;
+    let scalars = (0..elements).map(|_| scalar(source, key, id)).collect::<Result<_, _>>()?;
+    Ok(Value::Scalars(scalars))
+}
+
+fn scalar(source: &mut Source<impl Read + Seek>, key: &str, id: u32) -> Result<Scalar, GgufError> {
+    Ok(match id {
+        0 => Scalar::Unsigned(u8::from_le_bytes(source.take()?).into()),
+        1 => Scalar::Signed(i8::from_le_bytes(source.take()?).into()),
+        2 => Scalar::Unsigned(u16::from_le_bytes(source.take()?).into()),
+        3 => Scalar::Signed(i16::from_le_bytes(source.take()?).into()),
+        4 => Scalar::Unsigned(source.u32()?.into()),
+        5 => Scalar::Signed(i32::from_le_bytes(source.take()?).into()),
+        6 => Scalar::Float(f32::from_le_bytes(source.take()?).into()),
+        7 => Scalar::Bool(source.take::<1>()? != [0]),
+        10 => Scalar::Unsigned(source.u64()?),
+        11 => Scalar::Signed(i64::from_le_bytes(source.take()?)),
+        12 => Scalar::Float(f64::from_le_bytes(source.take()?)),
+        _ => return Err(unknown(key, id)),
+    })
+}
+
+/// Bytes of a scalar of this type.
+fn width(id: u32) -> Option<u64> {
+    match id {
+        0 | 1 | 7 => Some(1),
+        2 | 3 => Some(2),
+        4..=6 => Some(4),
+        10..=12 => Some(8),
+        _ => None,
+    }
+}
+
+fn unknown(key: &str, id: u32) -> GgufError {
+    GgufError::UnknownValueType { key: shown(key), id }
+}

@@ -1,0 +1,78 @@
+//! A chat model's stored form: `model.gguf`, as it was published.
+//! Nothing is changed in it, but a file whose header cannot be read never becomes a stored model.
+
+use std::path::Path;
+
+use super::{RawFiles, Transform, TransformError};
+use crate::gguf::Gguf;
+use crate::progress::{Task, Watch};
+
+/// Counts up whenever the stored form changes.
+const TRANSFORM_VERSION: u32 = 1;
+
+/// The file among the raw files, and in the stored form.
+pub const MODEL_FILE: &str = "model.gguf";
+
+/// What is done to a chat model when it is stored.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ChatTransform;
+
+impl Transform for ChatTransform {
+    fn version(&self) -> u32 {
+        TRANSFORM_VERSION
+    }
+
+    fn apply(
+        &self,
+        raw: &RawFiles,
+        out: &Path,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), TransformError> {
+        watch.begin(Task::Transforming, None);
+        let refused = |error| TransformError::refused(MODEL_FILE, error);
+        Gguf::open(&raw.path(MODEL_FILE)?).and_then(|gguf| gguf.shape()).map_err(refused)?;
+        raw.place(MODEL_FILE, &out.join(MODEL_FILE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::gguf::sample::Sample;
+
+    fn apply(file: &[u8], out: &Path) -> Result<(), TransformError> {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join(MODEL_FILE), file).expect("a file");
+        let raw = RawFiles::new(folder.path().to_path_buf(), vec![MODEL_FILE.to_owned()]);
+        let cancel = AtomicBool::new(false);
+        ChatTransform.apply(&raw, out, &mut Watch::new(&mut |_| {}, &cancel))
+    }
+
+    #[test]
+    fn a_file_that_the_engine_would_load_is_stored_as_it_is() {
+        let out = tempfile::tempdir().expect("a folder");
+        let file = Sample::llama().bytes();
+        assert_eq!(apply(&file, out.path()), Ok(()));
+        assert_eq!(std::fs::read(out.path().join(MODEL_FILE)).expect("stored"), file);
+    }
+
+    #[test]
+    fn any_other_is_refused_and_nothing_is_stored() {
+        let mut cut_short = Sample::llama().bytes();
+        cut_short.pop();
+        let unknown = Sample::llama().text("general.architecture", "lama").bytes();
+        let cases = [
+            (cut_short, "1 are missing"),
+            (unknown, "the nearest are llama"),
+            (vec![7; 9], "no GGUF file"),
+        ];
+        for (file, expected) in cases {
+            let out = tempfile::tempdir().expect("a folder");
+            let refused = apply(&file, out.path()).expect_err("refused").to_string();
+            assert!(refused.contains(MODEL_FILE) && refused.contains(expected), "{refused}");
+            assert_eq!(std::fs::read_dir(out.path()).expect("a folder").count(), 0);
+        }
+    }
+}

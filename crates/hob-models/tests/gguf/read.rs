@@ -1,0 +1,143 @@
+//! What a header says, read as it stands.
+
+use std::io::Cursor;
+
+use hob_core::ChatCard;
+use hob_core::chat::Sampling;
+use hob_models::Gguf;
+use hob_models::gguf::sample::Sample;
+use hob_models::gguf::{FillIn, Scalar, Value, card};
+
+pub(crate) fn read(sample: &Sample) -> Gguf {
+    Gguf::read(Cursor::new(sample.bytes())).expect("a header")
+}
+
+#[test]
+fn every_type_of_value_is_read() {
+    let check = |kind: u32, bytes: &[u8], expected| {
+        let gguf = read(&Sample::empty().raw("key", kind, bytes));
+        assert_eq!(gguf.value("key"), Some(&Value::Scalar(expected)), "type {kind}");
+    };
+    check(0, &[200], Scalar::Unsigned(200));
+    check(1, &[0xff], Scalar::Signed(-1));
+    check(2, &500_u16.to_le_bytes(), Scalar::Unsigned(500));
+    check(3, &(-500_i16).to_le_bytes(), Scalar::Signed(-500));
+    check(4, &70_000_u32.to_le_bytes(), Scalar::Unsigned(70_000));
+    check(5, &(-70_000_i32).to_le_bytes(), Scalar::Signed(-70_000));
+    check(6, &0.5_f32.to_le_bytes(), Scalar::Float(0.5));
+    check(7, &[1], Scalar::Bool(true));
+    check(10, &u64::MAX.to_le_bytes(), Scalar::Unsigned(u64::MAX));
+    check(11, &i64::MIN.to_le_bytes(), Scalar::Signed(i64::MIN));
+    check(12, &0.1_f64.to_le_bytes(), Scalar::Float(0.1));
+}
+
+#[test]
+fn texts_and_short_lists_of_numbers_are_kept_and_other_lists_counted() {
+    let tokens = ["a", "b", "c"].map(str::to_owned);
+    let gguf = read(
+        &Sample::empty()
+            .version(2)
+            .text("text", "Grüße")
+            .flags("flags", &[true, false])
+            .texts("tokens", &tokens)
+            .f32s("scores", &[0.0; 1_025])
+            .u32("after", 7),
+    );
+    assert_eq!(gguf.version(), 2);
+    assert_eq!(gguf.text("text"), Some("Grüße"));
+    let flags = Value::Scalars(vec![Scalar::Bool(true), Scalar::Bool(false)]);
+    assert_eq!(gguf.value("flags"), Some(&flags));
+    assert_eq!(gguf.value("tokens"), Some(&Value::Array { elements: 3 }));
+    assert_eq!(gguf.value("scores"), Some(&Value::Array { elements: 1_025 }));
+    assert_eq!((gguf.number("after"), gguf.text("after")), (Some(7), None));
+    assert_eq!((gguf.number("text"), gguf.value("absent")), (None, None));
+}
+
+#[test]
+fn tensors_have_their_bytes() {
+    let gguf = read(&Sample::empty().tensor("a", &[3, 5]).raw_tensor("b", &[64, 2], 2, (64, 72)));
+    let found: Vec<_> = gguf.tensors().iter().map(|t| (&*t.name, t.kind.name, t.bytes)).collect();
+    assert_eq!(found, [("a", "F32", 60), ("b", "Q4_0", 72)]);
+    assert_eq!(gguf.parameters(), 15 + 128);
+}
+
+#[test]
+fn a_smaller_alignment_moves_the_data() {
+    let packed = Sample::empty()
+        .u32("general.alignment", 8)
+        .raw_tensor("a", &[2], 0, (0, 8))
+        .raw_tensor("b", &[2], 0, (8, 8));
+    assert_eq!(read(&packed).tensors()[1].offset, 8);
+}
+
+#[test]
+fn the_quantization_is_what_the_file_says_or_else_the_commonest_type() {
+    let check = |sample: &Sample, expected| assert_eq!(read(sample).quantization(), expected);
+    check(&Sample::llama().u32("general.file_type", 15), "Q4_K_M");
+    check(&Sample::llama().u32("general.file_type", 1_024 + 7), "Q8_0");
+    check(&Sample::llama().without("general.file_type"), "F32");
+    check(&Sample::llama().u32("general.file_type", 999), "F32");
+    check(&Sample::empty(), "unknown");
+}
+
+#[test]
+fn special_tokens_and_recommended_sampling_are_read() {
+    let id = |name: &str| format!("tokenizer.ggml.{name}_token_id");
+    let gguf = read(
+        &Sample::llama()
+            .u32(&id("eot"), 7)
+            .u32(&id("eom"), 2)
+            .flag("tokenizer.ggml.add_bos_token", true)
+            .u32(&id("fim_pre"), 10)
+            .u32(&id("fim_suf"), 11)
+            .u32(&id("fim_mid"), 12)
+            .f32("general.sampling.temp", 0.5)
+            .f32("general.sampling.top_p", 7.0)
+            .u32("general.sampling.top_k", 20),
+    );
+    assert_eq!((gguf.bos_token(), gguf.adds_bos()), (Some(1), Some(true)));
+    assert_eq!(gguf.end_tokens(), [2, 7]);
+    assert_eq!(gguf.fill_in(), Some(FillIn { prefix: 10, suffix: 11, middle: 12 }));
+    let expected = Sampling { temperature: Some(0.5), top_k: Some(20), ..Sampling::default() };
+    assert_eq!(gguf.sampling(), expected, "a top_p of 7 is none");
+    let bare = read(&Sample::llama());
+    assert_eq!((bare.adds_bos(), bare.fill_in()), (None, None));
+}
+
+#[test]
+fn a_card_tells_what_clients_want_to_know() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("model.gguf");
+    let bytes = Sample::llama().bytes();
+    std::fs::write(&path, &bytes).expect("a file");
+    let found = card(&path, Some(100)).expect("a card");
+    assert!(found.modified_unix_s > 1_700_000_000);
+    let expected = ChatCard {
+        context_tokens: 100,
+        trained_context_tokens: 512,
+        architecture: "llama".to_owned(),
+        parameters: 32 * 259 + 3 * 32 + 2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 64,
+        quantization: "F32".to_owned(),
+        file_bytes: bytes.len() as u64,
+        modified_unix_s: found.modified_unix_s,
+        ..ChatCard::default()
+    };
+    assert_eq!(found, expected);
+    assert_eq!(card(&path, Some(1_000)).expect("a card").context_tokens, 512);
+    assert!(card(&folder.path().join("absent"), None).is_err());
+}
+
+#[test]
+fn what_a_template_speaks_of_is_what_the_model_can() {
+    let check = |template: &str, expected| {
+        let gguf = read(&Sample::llama().text("tokenizer.chat_template", template));
+        let card = gguf.card(None).expect("a card");
+        let has_template = card.template.is_some();
+        assert_eq!((has_template, card.calls_tools, card.thinks), expected, "{template}");
+    };
+    check("{{ messages[0].content }}", (true, false, false));
+    check("{% if tools %}{% endif %}", (true, true, false));
+    check("{% if enable_thinking %}<think>{% endif %}", (true, false, true));
+    check("{{ message.reasoning_content }}", (true, false, true));
+    check(" \n", (false, false, false));
+}

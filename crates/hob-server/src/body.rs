@@ -1,0 +1,68 @@
+//! The body of a streamed chat answer: events of a reply, in somebody's dialect, one piece each.
+//! Every stream says how it ended: with the dialect's end, or with its word for a failure.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::Body;
+use futures::stream;
+use hob_core::ChatEvent;
+use tokio::time::timeout;
+
+use crate::converse::Reply;
+use crate::failure::Refusal;
+
+/// How events are written for one kind of client. An empty piece is not sent.
+pub(crate) trait Dialect: Send + 'static {
+    fn event(&mut self, choice: u32, event: ChatEvent) -> String;
+
+    /// After the last event of an answer that is complete.
+    fn end(&mut self) -> String;
+
+    /// After the last event of one that is not.
+    fn failed(&mut self, refusal: &Refusal) -> String;
+
+    /// What says nothing, for when there is nothing to say; `None` where there is no such thing.
+    fn keep_alive(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+struct Writing<D> {
+    reply: Reply,
+    dialect: D,
+    keep_alive_every: Duration,
+}
+
+/// The pieces as they come to be, each asked of the model when the last has left.
+pub(crate) fn stream_body(reply: Reply, dialect: impl Dialect, keep_alive_every: Duration) -> Body {
+    let writing = Writing { reply, dialect, keep_alive_every };
+    Body::from_stream(stream::unfold(Some(writing), async |writing| {
+        let mut writing = writing?;
+        let (piece, more) = writing.piece().await;
+        Some((Ok::<_, Infallible>(piece), more.then_some(writing)))
+    }))
+}
+
+impl<D: Dialect> Writing<D> {
+    /// The next piece, and whether more may follow.
+    async fn piece(&mut self) -> (String, bool) {
+        loop {
+            let next = match self.dialect.keep_alive() {
+                None => self.reply.next().await,
+                Some(comment) => match timeout(self.keep_alive_every, self.reply.next()).await {
+                    Ok(next) => next,
+                    Err(_) => return (comment.to_owned(), true),
+                },
+            };
+            let piece = match next {
+                Ok(Some((choice, event))) => self.dialect.event(choice, event),
+                Ok(None) => return (self.dialect.end(), false),
+                Err(refusal) => return (self.dialect.failed(&refusal), false),
+            };
+            if !piece.is_empty() {
+                return (piece, true);
+            }
+        }
+    }
+}

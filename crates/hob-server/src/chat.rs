@@ -1,0 +1,136 @@
+//! `POST /chat/completions`: parse, find the model, let the first event come, and only then say 200.
+//! After that a failure is an event without `choices`, and no `[DONE]` follows it.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::extract::{Request, State};
+use axum::http::HeaderValue;
+use axum::response::{IntoResponse, Response};
+use hob_core::chat::Prompt;
+use hob_core::{ChatEvent, ChatRequest, ChatTarget, ModelError};
+use hob_wire::{AnswerHead, ChatAnswer, ChatChunks, ChatDelivery, chat_failed, parse_chat};
+
+use crate::body::{Dialect, stream_body};
+use crate::converse::{Question, Reply, converse, seeded};
+use crate::failure::Refusal;
+use crate::headers::{EVENTS, JSON, QUEUE_MS, insert_ignored};
+use crate::requests::{Received, read_json};
+use crate::router::App;
+
+/// A comment, which readers of events skip and proxies count as life.
+pub(crate) const KEEP_ALIVE: &str = ": hob\n\n";
+
+/// Changes when answers to the same request might.
+const FINGERPRINT: &str = concat!("hob-", env!("CARGO_PKG_VERSION"));
+
+pub(crate) async fn complete(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let received = Received::of(&parts.extensions);
+    let wire = parse_chat(&read_json(&parts.headers, body, &app.limits).await?)?;
+    let target = app.chat_target(wire.model.as_deref())?;
+    check(&target, &wire.request)?;
+    let head = head(wire.model, &target, received);
+    let requests = seeded(wire.request, wire.choices);
+    let reply = converse(&app, Question { target, requests, received }).await?;
+    match wire.delivery {
+        ChatDelivery::Whole => {
+            let answer = ChatAnswer::new(head, wire.choices, wire.calls);
+            whole(reply, answer, &wire.ignored).await
+        }
+        ChatDelivery::Events(usage) => {
+            let chunks = ChatChunks::new(head, wire.choices, wire.calls, usage);
+            Ok(streamed(&app, reply, chunks, &wire.ignored))
+        }
+    }
+}
+
+/// An answer that is collected before it is sent.
+pub(crate) trait Whole {
+    fn add(&mut self, choice: u32, event: ChatEvent);
+    fn queue_ms(&self) -> f64;
+    fn to_json(&self) -> String;
+}
+
+pub(crate) async fn whole(
+    mut reply: Reply,
+    mut answer: impl Whole,
+    ignored: &[String],
+) -> Result<Response, Refusal> {
+    reply.collect(|choice, event| answer.add(choice, event)).await?;
+    let mut headers = reply.headers(JSON);
+    insert_ignored(&mut headers, ignored);
+    headers.insert(QUEUE_MS, HeaderValue::from(answer.queue_ms().round() as u64));
+    Ok((headers, answer.to_json()).into_response())
+}
+
+pub(crate) fn streamed(
+    app: &App,
+    reply: Reply,
+    dialect: impl Dialect,
+    ignored: &[String],
+) -> Response {
+    let mut headers = reply.headers(EVENTS);
+    insert_ignored(&mut headers, ignored);
+    let body = stream_body(reply, dialect, app.limits.keep_alive_every);
+    (headers, body).into_response()
+}
+
+/// What the pieces of an answer say alike. A request that named no model hears which one it was.
+pub(crate) fn head(asked: Option<String>, target: &ChatTarget, received: Received) -> AnswerHead {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    AnswerHead {
+        id: format!("{:x}{:04x}", now.as_micros(), received.id),
+        created_unix_s: now.as_secs(),
+        model: asked.unwrap_or_else(|| target.name.clone()),
+        fingerprint: FINGERPRINT,
+    }
+}
+
+/// What can be known from the card alone, so that no model is loaded to refuse.
+pub(crate) fn check(target: &ChatTarget, request: &ChatRequest) -> Result<(), Refusal> {
+    let card = target.model.card();
+    match &request.prompt {
+        Prompt::Chat(_) if card.template.is_none() => Err(ModelError::NoTemplate.into()),
+        Prompt::Infill { .. } if !card.fills_in => Err(Refusal::Unsupported {
+            field: "suffix",
+            why: "its vocabulary has no marks for a gap to be filled in",
+        }),
+        Prompt::Chat(_) | Prompt::Infill { .. } | Prompt::Text(_) | Prompt::Tokens(_) => Ok(()),
+    }
+}
+
+impl Whole for ChatAnswer {
+    fn add(&mut self, choice: u32, event: ChatEvent) {
+        self.add(choice, event);
+    }
+
+    fn queue_ms(&self) -> f64 {
+        self.queue_ms()
+    }
+
+    fn to_json(&self) -> String {
+        self.to_json()
+    }
+}
+
+impl Dialect for ChatChunks {
+    fn event(&mut self, choice: u32, event: ChatEvent) -> String {
+        self.event(choice, event)
+    }
+
+    fn end(&mut self) -> String {
+        self.end()
+    }
+
+    fn failed(&mut self, refusal: &Refusal) -> String {
+        chat_failed(&refusal.body())
+    }
+
+    fn keep_alive(&self) -> Option<&'static str> {
+        Some(KEEP_ALIVE)
+    }
+}

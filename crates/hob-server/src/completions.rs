@@ -1,0 +1,75 @@
+//! `POST /completions`: texts continued as they stand. Chat's way, with other JSON at both ends.
+//! Several prompts run side by side, each as so many choices.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use hob_core::ChatEvent;
+use hob_wire::{ChatDelivery, CompletionAnswer, CompletionChunks, chat_failed, parse_completion};
+
+use crate::body::Dialect;
+use crate::chat::{KEEP_ALIVE, Whole, check, head, streamed, whole};
+use crate::converse::{Question, converse, seeded};
+use crate::failure::Refusal;
+use crate::requests::{Received, read_json};
+use crate::router::App;
+
+pub(crate) async fn complete(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let received = Received::of(&parts.extensions);
+    let wire = parse_completion(&read_json(&parts.headers, body, &app.limits).await?)?;
+    let target = app.chat_target(wire.model.as_deref())?;
+    wire.requests.iter().try_for_each(|request| check(&target, request))?;
+    let prefixes = wire.prefixes();
+    let head = head(wire.model, &target, received);
+    let each = wire.choices;
+    let requests = wire.requests.into_iter().flat_map(|request| seeded(request, each)).collect();
+    let reply = converse(&app, Question { target, requests, received }).await;
+    let reply = reply.map_err(|refusal| refusal.about("prompt"))?;
+    match wire.delivery {
+        ChatDelivery::Whole => {
+            let answer = CompletionAnswer::new(head, &prefixes, each);
+            whole(reply, answer, &wire.ignored).await
+        }
+        ChatDelivery::Events(usage) => {
+            let chunks = CompletionChunks::new(head, &prefixes, each, usage);
+            Ok(streamed(&app, reply, chunks, &wire.ignored))
+        }
+    }
+}
+
+impl Whole for CompletionAnswer {
+    fn add(&mut self, choice: u32, event: ChatEvent) {
+        self.add(choice, event);
+    }
+
+    fn queue_ms(&self) -> f64 {
+        self.queue_ms()
+    }
+
+    fn to_json(&self) -> String {
+        self.to_json()
+    }
+}
+
+impl Dialect for CompletionChunks {
+    fn event(&mut self, choice: u32, event: ChatEvent) -> String {
+        self.event(choice, event)
+    }
+
+    fn end(&mut self) -> String {
+        self.end()
+    }
+
+    fn failed(&mut self, refusal: &Refusal) -> String {
+        chat_failed(&refusal.body())
+    }
+
+    fn keep_alive(&self) -> Option<&'static str> {
+        Some(KEEP_ALIVE)
+    }
+}

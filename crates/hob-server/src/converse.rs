@@ -1,0 +1,271 @@
+//! Running a chat request, whoever asked and in whichever dialect: a place, the first event, the rest.
+//! No JSON here: OpenAI's routes and Ollama's each turn the same events into their own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderValue};
+use futures::StreamExt;
+use futures::stream::{BoxStream, SelectAll};
+use hob_core::chat::EmbedInput;
+use hob_core::{
+    Busy, ChatEvent, ChatRequest, ChatTarget, EmbedRequest, Embeddings, ModelError, ModelState,
+};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::failure::Refusal;
+use crate::headers::{TARGET, TTFT_MS, WARM, answer_headers, insert_text, whole_ms};
+use crate::ledger::Account;
+use crate::requests::Received;
+use crate::router::App;
+
+/// Tokens to expect of an answer whose limit nobody named.
+const TOKENS_GUESS: u32 = 256;
+
+/// Bytes of an answer that is collected before it is sent: texts, arguments and log probabilities.
+const WHOLE_BYTES_MAX: usize = 32 << 20;
+
+/// What will be asked of which model.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) target: Arc<ChatTarget>,
+    /// One for each answer that is wanted, at least one. [`seeded`] makes several of one.
+    pub(crate) requests: Vec<ChatRequest>,
+    pub(crate) received: Received,
+}
+
+type ChoiceStream = BoxStream<'static, (u32, Result<ChatEvent, ModelError>)>;
+
+/// An answer that has begun: its first event is there. Dropping it stops the work.
+pub(crate) struct Reply {
+    events: SelectAll<ChoiceStream>,
+    /// Made before anybody asked for it.
+    first: Option<(u32, ChatEvent)>,
+    /// Choices that have not come to their last event.
+    open: u32,
+    /// Since when the next event is waited for. Kept here, so that giving up a wait and taking it
+    /// up again does not begin it anew.
+    waiting_since: Option<Instant>,
+    token_time_max: Duration,
+    warm: Warmth,
+    target: String,
+    account: Account,
+}
+
+/// Whether the model was in memory when the request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Warmth {
+    Warm,
+    Cold,
+}
+
+/// Takes a place and begins to answer.
+///
+/// # Errors
+/// Whatever is refused, and whatever fails before the first event: nothing was sent by then.
+pub(crate) async fn converse(app: &App, question: Question) -> Result<Reply, Refusal> {
+    let Question { target, requests, received } = question;
+    let warm = warmth(&target);
+    let permit = target.admission.admit(work_tokens(&target, &requests)).map_err(busy)?;
+    let account = Account::new(Arc::clone(&app.metrics), received, &target.name, permit);
+    let mut reply = Reply {
+        events: SelectAll::new(),
+        first: None,
+        open: requests.len() as u32,
+        waiting_since: None,
+        token_time_max: app.limits.token_time_max,
+        warm,
+        target: target.name.clone(),
+        account,
+    };
+    match reply.begin(&target, requests).await {
+        Ok(()) => Ok(reply),
+        Err(refusal) => {
+            reply.account.failed(&refusal);
+            Err(refusal)
+        }
+    }
+}
+
+/// Takes a place and turns texts into vectors.
+///
+/// # Errors
+/// Whatever the model refuses, and its silence.
+pub(crate) async fn embed(
+    app: &App,
+    target: &ChatTarget,
+    request: EmbedRequest,
+) -> Result<Embeddings, Refusal> {
+    let tokens = request.inputs.iter().map(tokens_guess).sum::<usize>();
+    let _permit = target.admission.admit(tokens as f64).map_err(busy)?;
+    let time_max = app.limits.token_time_max;
+    let made = timeout(time_max, target.model.embed(request)).await;
+    let embeddings = made.map_err(|_| Refusal::NoToken { time_max })??;
+    app.metrics.embedded(&target.name, embeddings.prompt_tokens);
+    Ok(embeddings)
+}
+
+/// The same request so many times. Choices with one seed would all say the same.
+pub(crate) fn seeded(request: ChatRequest, choices: u32) -> Vec<ChatRequest> {
+    let of = |choice: u32| {
+        let mut request = request.clone();
+        let seed = &mut request.sampling.seed;
+        *seed = seed.map(|seed| seed.wrapping_add(choice.into()));
+        request
+    };
+    (0..choices).map(of).collect()
+}
+
+impl Reply {
+    /// What every dialect's answer says in its headers.
+    pub(crate) fn headers(&self, content_type: &'static str) -> HeaderMap {
+        let mut headers = answer_headers(content_type);
+        insert_text(&mut headers, TARGET, &self.target);
+        headers.insert(TTFT_MS, whole_ms(self.account.ttft()));
+        headers.insert(WARM, HeaderValue::from_static(self.warm.name()));
+        headers
+    }
+
+    /// The next event and which choice it belongs to; `None` when every choice is complete. May be
+    /// dropped and called again while it waits.
+    pub(crate) async fn next(&mut self) -> Result<Option<(u32, ChatEvent)>, Refusal> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        let next = self.next_made().await;
+        match &next {
+            Ok(Some(_)) => {}
+            Ok(None) => self.account.complete(),
+            Err(refusal) => self.account.failed(refusal),
+        }
+        next
+    }
+
+    /// Everything to the end, for an answer that is not streamed.
+    pub(crate) async fn collect(
+        &mut self,
+        mut take: impl FnMut(u32, ChatEvent),
+    ) -> Result<(), Refusal> {
+        let mut bytes = 0usize;
+        while let Some((choice, event)) = self.next().await? {
+            bytes = bytes.saturating_add(bytes_of(&event));
+            if bytes > WHOLE_BYTES_MAX {
+                let refusal = Refusal::AnswerTooLarge { bytes_max: WHOLE_BYTES_MAX };
+                self.account.failed(&refusal);
+                return Err(refusal);
+            }
+            take(choice, event);
+        }
+        Ok(())
+    }
+
+    /// The others wait for the first one's first event: by then its prompt is computed, and the
+    /// model can begin them where that left off.
+    async fn begin(
+        &mut self,
+        target: &ChatTarget,
+        requests: Vec<ChatRequest>,
+    ) -> Result<(), Refusal> {
+        for (choice, request) in (0..).zip(requests) {
+            self.ask(target, choice, request).await?;
+            if choice == 0 {
+                self.first = self.next_made().await?;
+                self.account.begun();
+            }
+        }
+        Ok(())
+    }
+
+    async fn ask(
+        &mut self,
+        target: &ChatTarget,
+        choice: u32,
+        request: ChatRequest,
+    ) -> Result<(), Refusal> {
+        let time_max = self.token_time_max;
+        let asked = timeout(time_max, target.model.chat(request)).await;
+        let events = asked.map_err(|_| Refusal::NoToken { time_max })??;
+        self.events.push(events.map(move |event| (choice, event)).boxed());
+        Ok(())
+    }
+
+    async fn next_made(&mut self) -> Result<Option<(u32, ChatEvent)>, Refusal> {
+        if self.open == 0 {
+            return Ok(None);
+        }
+        let since = *self.waiting_since.get_or_insert_with(Instant::now);
+        let time_max = self.token_time_max;
+        let next = timeout_at(since + time_max, self.events.next()).await;
+        self.waiting_since = None;
+        self.account.waited(since.elapsed());
+        let (choice, event) = match next {
+            Err(_) => return Err(Refusal::NoToken { time_max }),
+            Ok(None) => return Err(broken_off().into()),
+            Ok(Some((choice, event))) => (choice, event?),
+        };
+        if let ChatEvent::Done(completion) = &event {
+            self.open -= 1;
+            self.account.done(&completion.usage);
+        } else {
+            self.account.made_token();
+        }
+        Ok(Some((choice, event)))
+    }
+}
+
+impl Warmth {
+    fn name(self) -> &'static str {
+        match self {
+            Warmth::Warm => "true",
+            Warmth::Cold => "false",
+        }
+    }
+}
+
+fn warmth(target: &ChatTarget) -> Warmth {
+    match target.model.state() {
+        ModelState::Ready => Warmth::Warm,
+        ModelState::Cold | ModelState::Loading { .. } | ModelState::Down { .. } => Warmth::Cold,
+    }
+}
+
+fn busy(Busy { retry_after }: Busy) -> Refusal {
+    ModelError::Busy { retry_after }.into()
+}
+
+/// A model whose answer ends without its last event has lost the rest of it.
+fn broken_off() -> ModelError {
+    let detail = "the answer ended before it was complete".to_owned();
+    ModelError::EngineFailed { engine: "chat", detail }
+}
+
+fn work_tokens(target: &ChatTarget, requests: &[ChatRequest]) -> f64 {
+    let context = target.model.card().context_tokens.max(1);
+    let answer = |request: &ChatRequest| request.tokens_max.unwrap_or(TOKENS_GUESS).min(context);
+    requests.iter().map(|request| f64::from(answer(request))).sum()
+}
+
+/// Four bytes of most languages are about one token.
+fn tokens_guess(input: &EmbedInput) -> usize {
+    match input {
+        EmbedInput::Text(text) => text.len().div_ceil(4),
+        EmbedInput::Tokens(tokens) => tokens.len(),
+    }
+}
+
+/// What an event takes while it is kept, roughly.
+fn bytes_of(event: &ChatEvent) -> usize {
+    const EACH: usize = 32;
+    EACH + match event {
+        ChatEvent::Reasoning(text) | ChatEvent::Text(text) => text.len(),
+        ChatEvent::ToolCall { id, name, .. } => id.len() + name.len(),
+        ChatEvent::ToolArguments { piece, .. } => piece.len(),
+        ChatEvent::Logprobs(tokens) => {
+            let alternatives = tokens.iter().flat_map(|token| &token.top);
+            let texts = tokens.iter().map(|token| &token.token);
+            let texts = texts.chain(alternatives.map(|(text, _)| text));
+            texts.map(|text| EACH + text.0.len()).sum()
+        }
+        ChatEvent::Done(_) => 0,
+    }
+}

@@ -1,0 +1,30 @@
+//! `POST /embeddings`: texts in, vectors out, all at once.
+//! The model is one of the chat models: hob has no others that read.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use hob_wire::parse_embeddings;
+
+use crate::converse::embed;
+use crate::failure::Refusal;
+use crate::headers::{JSON, TARGET, answer_headers, insert_ignored, insert_text};
+use crate::requests::read_json;
+use crate::router::App;
+
+pub(crate) async fn embeddings(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let wire = parse_embeddings(&read_json(&parts.headers, body, &app.limits).await?)?;
+    let target = app.chat_target(wire.model.as_deref())?;
+    let made = embed(&app, &target, wire.request).await;
+    let made = made.map_err(|refusal| refusal.about("input"))?;
+    let mut headers = answer_headers(JSON);
+    insert_text(&mut headers, TARGET, &target.name);
+    insert_ignored(&mut headers, &wire.ignored);
+    let model = wire.model.as_deref().unwrap_or(&target.name);
+    Ok((headers, hob_wire::embeddings(model, &made, wire.encoding)).into_response())
+}

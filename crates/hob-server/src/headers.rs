@@ -1,0 +1,50 @@
+//! What answers say of themselves in their headers: where they came from and how long that took.
+//! Names only; whoever has a value puts it in.
+
+use std::time::Duration;
+
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+pub(crate) const IGNORED: HeaderName = HeaderName::from_static("x-hob-ignored");
+pub(crate) const QUEUE_MS: HeaderName = HeaderName::from_static("x-hob-queue-ms");
+pub(crate) const TARGET: HeaderName = HeaderName::from_static("x-hob-target");
+pub(crate) const TTFA_MS: HeaderName = HeaderName::from_static("x-hob-ttfa-ms");
+pub(crate) const TTFT_MS: HeaderName = HeaderName::from_static("x-hob-ttft-ms");
+pub(crate) const VOICE: HeaderName = HeaderName::from_static("x-hob-voice");
+/// Whether the model was in memory when the request came.
+pub(crate) const WARM: HeaderName = HeaderName::from_static("x-hob-warm");
+
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const LINES: &str = "application/x-ndjson";
+pub(crate) const EVENTS: &str = "text/event-stream; charset=utf-8";
+
+/// The headers of every answer that may take a while: nobody keeps it, nobody holds it back.
+pub(crate) fn answer_headers(content_type: &'static str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers
+}
+
+/// A name that no header can hold is left out; it is there for people to read.
+pub(crate) fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: &str) {
+    if let Ok(value) = HeaderValue::try_from(text) {
+        headers.insert(name, value);
+    }
+}
+
+/// The names of parameters without effect, if there are any.
+pub(crate) fn insert_ignored(headers: &mut HeaderMap, ignored: &[String]) {
+    if !ignored.is_empty() {
+        insert_text(headers, IGNORED, &hob_wire::ignored_header(ignored));
+    }
+}
+
+pub(crate) fn whole_ms(time: Duration) -> HeaderValue {
+    HeaderValue::from(time.as_millis() as u64)
+}

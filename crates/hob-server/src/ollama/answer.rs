@@ -1,0 +1,147 @@
+//! `POST /api/chat` and `/api/generate`: one request in two shapes, or a wish about memory.
+//! What the model is not made for is settled here, because Ollama's clients do not ask before.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use hob_core::chat::{Effort, Prompt, Role, Thinking};
+use hob_core::{ChatCard, ChatEvent, ChatRequest};
+use hob_wire::{
+    OllamaAnswer, OllamaDelivery, OllamaShape, OllamaWish, ollama_loaded, ollama_unloaded,
+    parse_ollama_chat, parse_ollama_generate,
+};
+
+use super::{OllamaRefusal, error_text, json, json_with, read};
+use crate::body::{Dialect, stream_body};
+use crate::chat::check;
+use crate::converse::{Question, Reply, converse};
+use crate::failure::Refusal;
+use crate::headers::{JSON, LINES, insert_ignored};
+use crate::requests::Received;
+use crate::residence::{load_if_ours, unload_when_idle};
+use crate::router::App;
+
+/// `POST /api/chat`.
+pub(super) async fn chat(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, OllamaRefusal> {
+    answer(&app, request, OllamaShape::Chat).await
+}
+
+/// `POST /api/generate`.
+pub(super) async fn generate(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, OllamaRefusal> {
+    answer(&app, request, OllamaShape::Generate).await
+}
+
+async fn answer(
+    app: &App,
+    request: Request,
+    shape: OllamaShape,
+) -> Result<Response, OllamaRefusal> {
+    let parse = match shape {
+        OllamaShape::Chat => parse_ollama_chat,
+        OllamaShape::Generate => parse_ollama_generate,
+    };
+    let (head, mut asked) = read(app, request, parse).await?;
+    let target = app.chat_target(asked.model.as_deref())?;
+    let model = asked.model.unwrap_or_else(|| target.name.clone());
+    let request = match asked.wish {
+        OllamaWish::Answer(request) => *request,
+        OllamaWish::Load(keep_alive) => {
+            load_if_ours(target.residence.as_ref(), keep_alive, &app.limits).await?;
+            return Ok(json(ollama_loaded(shape, &model, SystemTime::now())));
+        }
+        OllamaWish::Unload => {
+            unload_when_idle(&target, &app.limits).await?;
+            return Ok(json(ollama_unloaded(shape, &model, SystemTime::now())));
+        }
+    };
+    let request = settle(request, shape, target.model.card(), &mut asked.ignored);
+    check(&target, &request)?;
+    let received = Received::of(&head.extensions);
+    let reply = converse(app, Question { target, requests: vec![request], received }).await?;
+    let lines = Lines { answer: OllamaAnswer::new(shape, &model, asked.delivery), received };
+    match asked.delivery {
+        OllamaDelivery::Lines => Ok(stream(app, reply, lines, &asked.ignored)),
+        OllamaDelivery::Whole => Ok(whole(reply, lines, &asked.ignored).await?),
+    }
+}
+
+fn stream(app: &App, reply: Reply, lines: Lines, ignored: &[String]) -> Response {
+    let mut headers = reply.headers(LINES);
+    insert_ignored(&mut headers, ignored);
+    (headers, stream_body(reply, lines, app.limits.keep_alive_every)).into_response()
+}
+
+async fn whole(
+    mut reply: Reply,
+    mut lines: Lines,
+    ignored: &[String],
+) -> Result<Response, Refusal> {
+    let mut headers = reply.headers(JSON);
+    insert_ignored(&mut headers, ignored);
+    let mut body = String::new();
+    reply.collect(|choice, event| body += &lines.event(choice, event)).await?;
+    Ok(json_with(headers, body))
+}
+
+/// A wish that the model cannot follow, and that changes nothing about the kind of answer, is
+/// named. A model without a template continues what it is given, as it does in Ollama.
+fn settle(
+    mut request: ChatRequest,
+    shape: OllamaShape,
+    card: &ChatCard,
+    ignored: &mut Vec<String>,
+) -> ChatRequest {
+    let is_to_think = request.thinking.effort.is_some_and(|effort| effort != Effort::None);
+    if is_to_think && !card.thinks {
+        ignored.push("think".to_owned());
+        request.thinking = Thinking::default();
+    }
+    if shape == OllamaShape::Generate && card.template.is_none() {
+        request.prompt = untold(request.prompt);
+    }
+    request
+}
+
+/// The text of a conversation that holds nothing but one.
+fn untold(prompt: Prompt) -> Prompt {
+    match prompt {
+        Prompt::Chat(mut conversation) => match conversation.messages.pop() {
+            Some(only) if conversation.messages.is_empty() && only.role == Role::User => {
+                Prompt::Text(only.text)
+            }
+            last => {
+                conversation.messages.extend(last);
+                Prompt::Chat(conversation)
+            }
+        },
+        other => other,
+    }
+}
+
+/// An answer in Ollama's words. Its last event makes its last line, so nothing follows.
+struct Lines {
+    answer: OllamaAnswer,
+    received: Received,
+}
+
+impl Dialect for Lines {
+    fn event(&mut self, _choice: u32, event: ChatEvent) -> String {
+        self.answer.take(event, SystemTime::now(), self.received.at.elapsed())
+    }
+
+    fn end(&mut self) -> String {
+        String::new()
+    }
+
+    fn failed(&mut self, refusal: &Refusal) -> String {
+        error_text(refusal) + "\n"
+    }
+}

@@ -1,0 +1,65 @@
+//! `POST /api/embed` and the older `/api/embeddings`: texts in, vectors out.
+//! Without a text it is about memory only, as with every route of Ollama's.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use hob_core::Embeddings;
+use hob_wire::{
+    OllamaEmbed, WireError, ollama_embedding, ollama_embeddings, parse_ollama_embed,
+    parse_ollama_embeddings,
+};
+
+use super::{OllamaRefusal, json_with, read};
+use crate::converse;
+use crate::headers::insert_ignored;
+use crate::requests::Received;
+use crate::residence::load_if_ours;
+use crate::router::App;
+
+/// `POST /api/embed`.
+pub(super) async fn embed(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, OllamaRefusal> {
+    let made = make(&app, request, parse_ollama_embed).await?;
+    let body = ollama_embeddings(&made.model, &made.embeddings, made.received.at.elapsed());
+    Ok(json_with(made.headers, body))
+}
+
+/// `POST /api/embeddings`.
+pub(super) async fn embeddings(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, OllamaRefusal> {
+    let made = make(&app, request, parse_ollama_embeddings).await?;
+    Ok(json_with(made.headers, ollama_embedding(&made.embeddings)))
+}
+
+struct Made {
+    model: String,
+    embeddings: Embeddings,
+    headers: HeaderMap,
+    received: Received,
+}
+
+async fn make(
+    app: &App,
+    request: Request,
+    parse: fn(&[u8]) -> Result<OllamaEmbed, WireError>,
+) -> Result<Made, OllamaRefusal> {
+    let (head, asked) = read(app, request, parse).await?;
+    let target = app.chat_target(asked.model.as_deref())?;
+    let model = asked.model.unwrap_or_else(|| target.name.clone());
+    let embeddings = if asked.request.inputs.is_empty() {
+        load_if_ours(target.residence.as_ref(), asked.request.keep_alive, &app.limits).await?;
+        Embeddings { vectors: Vec::new(), prompt_tokens: 0 }
+    } else {
+        converse::embed(app, &target, asked.request).await?
+    };
+    let mut headers = HeaderMap::new();
+    insert_ignored(&mut headers, &asked.ignored);
+    Ok(Made { model, embeddings, headers, received: Received::of(&head.extensions) })
+}

@@ -1,0 +1,58 @@
+//! What there is, what of it is in memory, and what one model can do. Nothing here waits for a model.
+//! Speech models are not shown: Ollama has no word for them.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use hob_core::{ChatTarget, ModelState};
+use hob_wire::{
+    OllamaModel, OllamaResident, ollama_ps, ollama_show, ollama_tags, ollama_version,
+    parse_ollama_named,
+};
+
+use super::{OllamaRefusal, json, read};
+use crate::router::App;
+
+/// `GET /api/version`: hob's own, which is newer than what clients check for in Ollama's.
+pub(super) async fn version() -> Response {
+    json(ollama_version(env!("CARGO_PKG_VERSION")))
+}
+
+/// `GET /api/tags`: the chat models, and every alias that leads to one.
+pub(super) async fn tags(State(app): State<Arc<App>>) -> Response {
+    let aliases = app.roster.aliases().filter_map(|(alias, _)| {
+        let target = app.roster.chat(alias).ok()?;
+        Some((alias, target))
+    });
+    let targets = app.roster.chat_targets().map(|target| (target.name.as_str(), target.clone()));
+    let named: Vec<(&str, Arc<ChatTarget>)> = targets.chain(aliases).collect();
+    json(ollama_tags(named.iter().map(|(name, target)| model(name, target))))
+}
+
+/// `POST /api/show`.
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Response, OllamaRefusal> {
+    let (_, named) = read(&app, request, parse_ollama_named).await?;
+    let target = app.chat_target(Some(&named.model))?;
+    Ok(json(ollama_show(target.model.card())))
+}
+
+/// `GET /api/ps`: what hob itself holds in memory.
+pub(super) async fn ps(State(app): State<Arc<App>>) -> Response {
+    let residents = app.roster.chat_targets().filter_map(|target| {
+        let residence = target.residence.as_ref()?;
+        let is_there = residence.state() == ModelState::Ready;
+        is_there.then(|| OllamaResident {
+            model: model(&target.name, target),
+            occupancy: residence.occupancy(),
+        })
+    });
+    json(ollama_ps(residents))
+}
+
+fn model<'a>(name: &'a str, target: &'a ChatTarget) -> OllamaModel<'a> {
+    OllamaModel { name, card: target.model.card() }
+}

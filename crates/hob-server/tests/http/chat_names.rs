@@ -1,0 +1,106 @@
+//! Which name leads to which model, and what lists and metrics say of those that chat.
+
+use std::sync::Arc;
+
+use hob_core::ChatEvent;
+use hob_server::ServerOptions;
+use serde_json::{Value, json};
+
+use crate::chat_model::{done, scripted, serve_chat, serve_chat_with, text};
+use crate::chatting::{HI, STREAM, chat};
+
+#[tokio::test]
+async fn names_lead_where_they_should() {
+    let answers = (0..8).map(|_| Ok(vec![text("Hello"), done(1)]));
+    let model = scripted(answers);
+    let server = serve_chat(Arc::clone(&model)).await;
+    for (name, expected) in [
+        (r#""model":"smol","#, "smol"),
+        (r#""model":"smol:latest","#, "smol:latest"),
+        (r#""model":"assistant","#, "assistant"),
+        (r#""model":"assistant:latest","#, "assistant:latest"),
+        ("", "smol"),
+    ] {
+        let body = HI.replace(r#""model":"smol","#, name);
+        let answer = server.ask(chat(&body)).await;
+        assert_eq!((answer.status(), &answer.json()["model"]), (200, &json!(expected)), "{name}");
+        assert_eq!(answer.header("x-hob-target"), Some("smol"));
+    }
+    for (name, status, code, message) in [
+        (
+            "smoll",
+            404,
+            json!("model_not_found"),
+            "no model is called 'smoll'; the nearest are smol",
+        ),
+        ("gpt-4o-mini", 404, json!("model_not_found"), "no model is called 'gpt-4o-mini'"),
+        ("kokoro", 400, Value::Null, "'kokoro' is a speech model, and this needs a chat model"),
+    ] {
+        let answer = server.ask(chat(&HI.replace("smol", name))).await;
+        let error = json!({
+            "message": message, "type": "invalid_request_error", "param": "model", "code": code,
+        });
+        assert_eq!((answer.status(), &answer.json()["error"]), (status, &error));
+    }
+    let speech = server.post_speech(r#"{"model":"smol","input":"Hi"}"#).await;
+    let message = "'smol' is a chat model, and this needs a speech model";
+    assert_eq!((speech.status(), &speech.json()["error"]["message"]), (400, &json!(message)));
+}
+
+#[tokio::test]
+async fn the_default_can_be_named() {
+    for (name, status) in [("assistant", 200), ("other", 404)] {
+        let options =
+            ServerOptions { default_chat: Some(name.to_owned()), ..ServerOptions::default() };
+        let model = scripted([Ok(vec![text("Hello"), done(1)])]);
+        let server = serve_chat_with(model, options).await;
+        let answer = server.ask(chat(&HI.replace(r#""model":"smol","#, ""))).await;
+        assert_eq!(answer.status(), status, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn models_that_chat_are_listed_beside_those_that_speak() {
+    let server = serve_chat(scripted([])).await;
+    let list = server.get("/v1/models").await.json();
+    let names: Vec<_> = list["data"].as_array().expect("a list").iter().map(|m| &m["id"]).collect();
+    assert_eq!(names, [&json!("kokoro"), &json!("smol"), &json!("assistant")]);
+    let hob = json!({
+        "kind": "chat", "state": "warm",
+        "capabilities": ["chat", "completion", "embedding", "tools", "thinking"],
+    });
+    for name in ["smol", "assistant", "smol:latest"] {
+        let model = server.get(&format!("/v1/models/{name}")).await.json();
+        assert_eq!((&model["id"], &model["hob"]), (&json!(name), &hob));
+        assert_eq!(model["context_length"], 8192);
+    }
+    let audio = json!({"models": [{"id": "kokoro", "name": "kokoro"}]});
+    assert_eq!(server.get("/v1/audio/models").await.json(), audio);
+}
+
+#[tokio::test]
+async fn metrics_count_what_chat_takes() {
+    let thought = Ok(ChatEvent::Reasoning("Hm".to_owned()));
+    let scripts = [Ok(vec![thought, text("Hello"), done(5)]), Ok(vec![text("Hel")])];
+    let server = serve_chat(scripted(scripts)).await;
+    server.ask(chat(HI)).await;
+    server.ask(chat(STREAM)).await;
+    server.ask(chat("{}")).await;
+    let metrics = server.get("/metrics").await;
+    for line in [
+        r#"hob_requests_total{route="/chat/completions",status="200"} 2"#,
+        r#"hob_requests_total{route="/chat/completions",status="400"} 1"#,
+        r#"hob_chat_ttft_seconds_count{model="smol"} 2"#,
+        r#"hob_chat_answers_total{model="smol",outcome="complete"} 1"#,
+        r#"hob_chat_answers_total{model="smol",outcome="failed"} 1"#,
+        r#"hob_chat_tokens_total{model="smol",kind="prompt"} 12"#,
+        r#"hob_chat_tokens_total{model="smol",kind="cached"} 4"#,
+        r#"hob_chat_tokens_total{model="smol",kind="completion"} 5"#,
+        r#"hob_chat_in_flight{model="smol"} 0"#,
+        r#"hob_chat_in_flight_max{model="smol"} 2"#,
+        r#"hob_chat_backlog_tokens{model="smol"} 0"#,
+        r#"hob_model_state{model="smol",state="warm"} 1"#,
+    ] {
+        assert!(metrics.text().lines().any(|known| known == line), "{line}\n{}", metrics.text());
+    }
+}

@@ -1,0 +1,139 @@
+//! Chat while nothing is said: comments, limits on the wait, and clients that do not wait any longer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_server::ServerOptions;
+use serde_json::json;
+
+use crate::chat_model::{StagedChat, done, serve_chat, serve_chat_with, text};
+use crate::chatting::{HI, STREAM, chat, datas, parsed};
+use crate::client::no_hang;
+use crate::server::Server;
+
+#[tokio::test]
+async fn a_silent_stream_says_that_it_lives() {
+    let keep_alive_every = Duration::from_millis(10);
+    let options = ServerOptions { keep_alive_every, ..ServerOptions::default() };
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let pen = model.stage();
+    let mut client = server.client().await;
+    client.send(chat(STREAM)).await;
+    pen.send(text("Hel")).await.expect("a reader");
+    client.head().await;
+    client.chunk().await.expect("a chunk");
+    for _ in 0..3 {
+        assert_eq!(client.chunk().await.expect("a chunk").as_deref(), Some(&b": hob\n\n"[..]));
+    }
+    pen.send(done(1)).await.expect("a reader");
+    let rest = String::from_utf8(client.chunks().await).expect("text");
+    assert!(rest.ends_with("data: [DONE]\n\n"), "{rest}");
+}
+
+#[tokio::test]
+async fn a_model_that_makes_no_token_is_not_waited_for_forever() {
+    let options = ServerOptions {
+        token_time_max: Duration::from_millis(100),
+        keep_alive_every: Duration::from_millis(30),
+        ..ServerOptions::default()
+    };
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let expected = json!({
+        "message": "the model made no token for 0 s",
+        "type": "server_error",
+        "param": null,
+        "code": "timeout",
+    });
+    // Nothing is staged, so the model does not even take the request.
+    let answer = server.ask(chat(STREAM)).await;
+    assert_eq!((answer.status(), &answer.json()["error"]), (504, &expected));
+    let pen = model.stage();
+    let answer = server.ask(chat(STREAM)).await;
+    assert_eq!((answer.status(), &answer.json()["error"]), (504, &expected));
+    no_hang(pen.closed()).await;
+    // Comments between tokens do not begin the wait anew.
+    let pen = model.stage();
+    let mut client = server.client().await;
+    client.send(chat(STREAM)).await;
+    pen.send(text("Hel")).await.expect("a reader");
+    client.head().await;
+    let mut body = String::new();
+    while !body.contains("error") {
+        let chunk = client.chunk().await.expect("a chunk").expect("no end yet");
+        body += str::from_utf8(&chunk).expect("text");
+        assert!(body.len() < 2000, "it goes on for ever: {body}");
+    }
+    assert_eq!(parsed(datas(&body).last().expect("an event")), json!({ "error": expected }));
+    assert_eq!(client.chunk().await.expect("a clean end"), None, "and no [DONE]");
+    no_hang(pen.closed()).await;
+}
+
+#[tokio::test]
+async fn an_answer_may_take_longer_than_its_longest_silence() {
+    let options = ServerOptions {
+        token_time_max: Duration::from_secs(1),
+        keep_alive_every: Duration::from_millis(100),
+        ..ServerOptions::default()
+    };
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let pen = model.stage();
+    let mut client = server.client().await;
+    client.send(chat(STREAM)).await;
+    pen.send(text("Hel")).await.expect("a reader");
+    client.head().await;
+    // Three silences of four comments each are 1.2 s.
+    for _ in 0..3 {
+        let mut silence = 0;
+        while silence < 4 {
+            let chunk = client.chunk().await.expect("a chunk").expect("no end");
+            silence += usize::from(chunk == b": hob\n\n");
+        }
+        pen.send(text("lo")).await.expect("a reader");
+    }
+    pen.send(done(4)).await.expect("a reader");
+    let rest = String::from_utf8(client.chunks().await).expect("text");
+    assert!(rest.ends_with("data: [DONE]\n\n"), "{rest}");
+}
+
+async fn nobody_in_flight(server: &Server) {
+    while server.admission.in_flight() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.admission.backlog_s(), 0.0);
+}
+
+#[tokio::test]
+async fn a_client_that_left_is_not_answered() {
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat(Arc::clone(&model)).await;
+    // Before the first token, in the middle of a stream, and while the answer is collected.
+    let pen = model.stage();
+    let mut client = server.client().await;
+    client.send(chat(STREAM)).await;
+    model.asked(1).await;
+    drop(client);
+    no_hang(pen.closed()).await;
+
+    let pen = model.stage();
+    let mut client = server.client().await;
+    client.send(chat(STREAM)).await;
+    pen.send(text("Hel")).await.expect("a reader");
+    client.head().await;
+    drop(client);
+    no_hang(pen.closed()).await;
+
+    let pen = model.stage();
+    let mut client = server.client().await;
+    client.send(chat(HI)).await;
+    pen.send(text("Hel")).await.expect("a reader");
+    drop(client);
+    no_hang(pen.closed()).await;
+
+    no_hang(nobody_in_flight(&server)).await;
+    let metrics = server.get("/metrics").await;
+    let line = r#"hob_chat_answers_total{model="smol",outcome="abandoned"} 3"#;
+    assert!(metrics.text().contains(line), "{}", metrics.text());
+}

@@ -1,0 +1,143 @@
+//! Texts continued and texts embedded, and that none of them is logged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::EmbedRequest;
+use hob_core::chat::{EmbedInput, Prompt};
+use hob_core::scripted::ScriptedChat;
+use hob_server::ServerOptions;
+use serde_json::{Value, json};
+
+use crate::chat_model::{
+    Event, StagedChat, chat_lost, done, scripted, serve_chat, serve_chat_with, text,
+};
+use crate::client::post;
+use crate::log::Log;
+
+fn complete(json: &str) -> Vec<u8> {
+    post("/v1/completions", json)
+}
+
+#[tokio::test]
+async fn each_prompt_has_its_answers() {
+    let answers = ["a", "b", "c", "d"].map(|piece| Ok(vec![text(piece), done(1)]));
+    let model = scripted(answers);
+    let server = serve_chat(Arc::clone(&model)).await;
+    let answer = server
+        .ask(complete(r#"{"prompt":["1","2"],"n":2,"seed":5,"echo":true,"user":"me"}"#))
+        .await;
+    let json = answer.json();
+    let texts: Vec<_> =
+        json["choices"].as_array().expect("choices").iter().map(|c| c["text"].clone()).collect();
+    assert_eq!(texts, ["1a", "1b", "2c", "2d"]);
+    assert_eq!(json["usage"]["prompt_tokens"], 24, "each prompt once");
+    assert_eq!(
+        (answer.header("x-hob-ignored"), answer.header("x-hob-queue-ms")),
+        (Some("user"), Some("7"))
+    );
+    let asked: Vec<_> =
+        model.asked().into_iter().map(|asked| (asked.prompt, asked.sampling.seed)).collect();
+    let one = |text: &str, seed| (Prompt::Text(text.to_owned()), Some(seed));
+    assert_eq!(asked, [one("1", 5), one("1", 6), one("2", 5), one("2", 6)]);
+}
+
+#[tokio::test]
+async fn a_continued_text_streams_too() {
+    let server = serve_chat(scripted([
+        Ok(vec![text("Hel"), text("lo"), done(2)]),
+        Ok(vec![text("Hel"), Err(chat_lost())]),
+    ]))
+    .await;
+    let body = r#"{"prompt":"Say:","stream":true}"#;
+    let answer = server.ask(complete(body)).await;
+    assert_eq!(answer.header("content-type"), Some("text/event-stream; charset=utf-8"));
+    let said: String = answer
+        .text()
+        .split_terminator("\n\n")
+        .filter_map(|event| serde_json::from_str::<Value>(event.strip_prefix("data: ")?).ok())
+        .filter_map(|chunk| chunk["choices"][0]["text"].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(said, "Hello");
+    assert!(answer.text().ends_with("data: [DONE]\n\n"));
+    let broken = server.ask(complete(body)).await;
+    let text = broken.text();
+    assert!(text.contains(r#""code":"worker_lost""#) && !text.contains("[DONE]"), "{text}");
+}
+
+#[tokio::test]
+async fn a_silent_completion_says_that_it_lives() {
+    let keep_alive_every = Duration::from_millis(10);
+    let options = ServerOptions { keep_alive_every, ..ServerOptions::default() };
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let pen = model.stage();
+    let mut client = server.client().await;
+    client.send(complete(r#"{"prompt":"Say:","stream":true}"#)).await;
+    pen.send(text("Hel")).await.expect("a reader");
+    client.head().await;
+    client.chunk().await.expect("a chunk");
+    assert_eq!(client.chunk().await.expect("a chunk").as_deref(), Some(&b": hob\n\n"[..]));
+}
+
+#[tokio::test]
+async fn vectors_come_in_the_order_of_their_texts() {
+    let scripts: [Result<Vec<Event>, _>; 0] = [];
+    let model =
+        Arc::new(ScriptedChat::new(scripts).with_vectors(vec![vec![0.5, -1.0], vec![0.25, 0.0]]));
+    let server = serve_chat(model).await;
+    let answer = server
+        .ask(post("/v1/embeddings", r#"{"model":"assistant","input":["a","b"],"user":"me"}"#))
+        .await;
+    let item = |index, embedding: [f64; 2]| json!({"object": "embedding", "index": index, "embedding": embedding});
+    let expected = json!({
+        "object": "list",
+        "data": [item(0, [0.5, -1.0]), item(1, [0.25, 0.0])],
+        "model": "assistant",
+        "usage": {"prompt_tokens": 2, "total_tokens": 2},
+    });
+    assert_eq!(answer.json(), expected);
+    assert_eq!(
+        (answer.header("x-hob-target"), answer.header("x-hob-ignored")),
+        (Some("smol"), Some("user"))
+    );
+    let body = r#"{"input":[1,2],"encoding_format":"base64"}"#;
+    let answer = server.ask(post("/v1/embeddings", body)).await;
+    assert_eq!(answer.json()["data"][0]["embedding"], "AAAAPwAAgL8=");
+    let line = r#"hob_chat_tokens_total{model="smol",kind="embedded"} 3"#;
+    assert!(server.get("/metrics").await.text().contains(line));
+    assert_eq!(server.admission.in_flight(), 0);
+}
+
+#[tokio::test]
+async fn vectors_are_not_waited_for_forever() {
+    let token_time_max = Duration::from_millis(20);
+    let options = ServerOptions { token_time_max, ..ServerOptions::default() };
+    let server = serve_chat_with(Arc::new(StagedChat::new()), options).await;
+    assert_eq!(server.ask(post("/v1/embeddings", r#"{"input":"a"}"#)).await.status(), 504);
+    assert_eq!(server.admission.in_flight(), 0);
+}
+
+#[test]
+fn an_embed_request_prints_lengths() {
+    let inputs = vec![EmbedInput::Text("a secret".to_owned())];
+    assert!(
+        !format!("{:?}", EmbedRequest { inputs, ..EmbedRequest::default() }).contains("secret")
+    );
+}
+
+#[tokio::test]
+async fn conversations_are_logged_without_a_word_of_them() {
+    let log = Log::default();
+    let _guard = log.listen();
+    let server = serve_chat(scripted([Ok(vec![text("xyzzy-answer"), done(1)])])).await;
+    let body = r#"{"messages":[{"role":"user","content":"xyzzy-secret"}],"stop":"xyzzy-stop",
+        "user":"xyzzy-user"}"#;
+    assert_eq!(server.ask(post("/v1/chat/completions", body)).await.status(), 200);
+    assert_eq!(server.ask(post("/v1/chat/completions", body)).await.status(), 500);
+    let wrong = r#"{"messages":[{"role":"user","content":{"xyzzy":1}}]}"#;
+    assert_eq!(server.ask(post("/v1/chat/completions", wrong)).await.status(), 400);
+    let log = log.text();
+    assert!(log.contains("chat/completions") && log.contains("completion_tokens=1"), "{log}");
+    assert!(!log.contains("xyzzy"), "{log}");
+}

@@ -1,0 +1,433 @@
+//! Ollama's routes as its clients use them: lines, whole answers, lists, wishes about memory, and
+//! every way to be told no.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream;
+use hob_core::chat::{
+    ChatStream, Completion, Effort, EmbedRequest, Embeddings, FinishReason, Prompt, Timings, Usage,
+};
+use hob_core::scripted::{Script, ScriptedChat};
+use hob_core::{
+    ChatCard, ChatEvent, ChatModel, ChatRequest, KeepAlive, ModelError, ModelState, Occupancy,
+    Residence,
+};
+use hob_server::{ApiKey, ServerOptions};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, mpsc};
+
+use crate::client::{Answer, post, post_with, request};
+use crate::model::worker_lost;
+use crate::residence::{Loaded, StagedResidence, Told, server_with};
+use crate::server::Server;
+
+type Event = Result<ChatEvent, ModelError>;
+
+fn text(piece: &str) -> Event {
+    Ok(ChatEvent::Text(piece.to_owned()))
+}
+
+fn done() -> Event {
+    let usage = Usage { prompt_tokens: 26, completion_tokens: 9, ..Usage::default() };
+    let timings = Timings { load_ms: 3.5, queue_ms: 1.0, prompt_ms: 130.0, predicted_ms: 400.0 };
+    Ok(ChatEvent::Done(Completion { finish: FinishReason::Stop, usage, timings }))
+}
+
+fn hello() -> Script<ChatEvent> {
+    Ok(vec![Ok(ChatEvent::Reasoning("Hm.".to_owned())), text("Hel"), text("lo"), done()])
+}
+
+async fn server(
+    scripts: impl IntoIterator<Item = Script<ChatEvent>>,
+) -> (Server, Arc<ScriptedChat>) {
+    let model = Arc::new(ScriptedChat::new(scripts));
+    (server_of(&model, ServerOptions::default()).await, model)
+}
+
+async fn server_of(model: &Arc<ScriptedChat>, options: ServerOptions) -> Server {
+    server_with(Arc::clone(model) as Arc<dyn ChatModel>, None, options).await
+}
+
+async fn held() -> (Server, Arc<StagedResidence>, mpsc::Sender<Loaded>) {
+    let (residence, ends) = StagedResidence::new();
+    let model = Arc::new(ScriptedChat::new([]));
+    let held = Some(Arc::clone(&residence) as Arc<dyn Residence>);
+    (server_with(model, held, ServerOptions::default()).await, residence, ends)
+}
+
+/// The lines of an answer, without what the clock decides.
+fn lines(answer: &Answer) -> Vec<Value> {
+    assert_eq!(answer.header("content-type"), Some("application/x-ndjson"), "{answer:?}");
+    answer.text().lines().map(|line| timeless(serde_json::from_str(line).expect("JSON"))).collect()
+}
+
+fn timeless(mut object: Value) -> Value {
+    let fields = object.as_object_mut().expect("an object");
+    for clock in ["created_at", "total_duration"] {
+        fields.remove(clock);
+    }
+    object
+}
+
+fn message(message: Value) -> Value {
+    json!({"model": "mini", "message": message, "done": false})
+}
+
+fn took(mut object: Value) -> Value {
+    let took = json!({
+        "done": true, "done_reason": "stop", "load_duration": 3_500_000,
+        "prompt_eval_count": 26, "prompt_eval_duration": 130_000_000,
+        "eval_count": 9, "eval_duration": 400_000_000,
+    });
+    let fields = object.as_object_mut().expect("an object");
+    fields.extend(took.as_object().expect("an object").clone());
+    object
+}
+
+const CHAT: &str = r#"{"model":"mini","messages":[{"role":"user","content":"Hi"}]}"#;
+const WHOLE: &str =
+    r#"{"model":"mini","messages":[{"role":"user","content":"Hi"}],"stream":false}"#;
+
+#[tokio::test]
+async fn chat_answers_in_lines() {
+    let (server, model) = server([hello()]).await;
+    let answer = server.ask(post("/api/chat", CHAT)).await;
+    let expected = [
+        message(json!({"role": "assistant", "content": "", "thinking": "Hm."})),
+        message(json!({"role": "assistant", "content": "Hel"})),
+        message(json!({"role": "assistant", "content": "lo"})),
+        took(message(json!({"role": "assistant", "content": ""}))),
+    ];
+    assert_eq!(lines(&answer), expected);
+    assert_eq!((answer.status(), answer.header("x-hob-target")), (200, Some("smol")));
+    assert_eq!(answer.header("x-hob-ignored"), None);
+    assert_eq!(model.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_whole_answer_is_one_object() {
+    let (server, _model) = server([hello(), hello()]).await;
+    let answer = server.ask(post("/api/chat", WHOLE)).await;
+    let said = json!({"role": "assistant", "content": "Hello", "thinking": "Hm."});
+    assert_eq!(timeless(answer.json()), took(message(said)));
+    let generate = r#"{"prompt":"Hi","stream":false}"#;
+    let answer = server.ask(post("/api/generate", generate)).await;
+    let said = json!({"model": "smol", "response": "Hello", "thinking": "Hm."});
+    assert_eq!(timeless(answer.json()), took(said), "who names no model hears which it was");
+}
+
+#[tokio::test]
+async fn tools_are_called_with_objects() {
+    let call = ChatEvent::ToolCall { index: 0, id: "c1".to_owned(), name: "weather".to_owned() };
+    let piece = |piece: &str| Ok(ChatEvent::ToolArguments { index: 0, piece: piece.to_owned() });
+    let script = vec![Ok(call), piece(r#"{"city":"#), piece(r#""Rome"}"#), done()];
+    let (server, _model) = server([Ok(script)]).await;
+    let answer = server.ask(post("/api/chat", CHAT)).await;
+    let function = json!({"index": 0, "name": "weather", "arguments": {"city": "Rome"}});
+    let calls = json!([{"id": "c1", "function": function}]);
+    assert_eq!(
+        lines(&answer),
+        [
+            message(json!({"role": "assistant", "content": "", "tool_calls": calls})),
+            took(message(json!({"role": "assistant", "content": ""}))),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn what_the_model_is_not_made_for_is_settled() {
+    let card = ChatCard { context_tokens: 64, ..ChatCard::default() };
+    let model = Arc::new(ScriptedChat::new([hello(), hello()]).with_card(card));
+    let server = server_of(&model, ServerOptions::default()).await;
+    let body = r#"{"prompt":"Once","think":true,"options":{"num_ctx":9,"seed":4}}"#;
+    let answer = server.ask(post("/api/generate", body)).await;
+    assert_eq!(answer.header("x-hob-ignored"), Some("options.num_ctx,think"));
+    let body = r#"{"prompt":"Once","think":false}"#;
+    assert_eq!(server.ask(post("/api/generate", body)).await.header("x-hob-ignored"), None);
+    let asked = model.asked();
+    let once = Prompt::Text("Once".to_owned());
+    assert_eq!((&asked[0].prompt, asked[0].thinking.effort), (&once, None));
+    assert_eq!(asked[0].sampling.seed, Some(4));
+    assert_eq!((&asked[1].prompt, asked[1].thinking.effort), (&once, Some(Effort::None)));
+    for body in [r#"{"prompt":"Once","system":"Rhyme."}"#, CHAT] {
+        let path = if body == CHAT { "/api/chat" } else { "/api/generate" };
+        let refused = server.ask(post(path, body)).await;
+        let error = ModelError::NoTemplate.to_string();
+        assert_eq!((refused.status(), refused.json()), (400, json!({"error": error})));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_says_so_in_its_last_line() {
+    let broken = || Ok(vec![text("Hel"), Err(worker_lost())]);
+    let (server, _model) = server([broken(), Ok(vec![text("Hel")]), broken()]).await;
+    let lost = json!({"error": worker_lost().to_string()});
+    let answer = server.ask(post("/api/chat", CHAT)).await;
+    let last: Value =
+        serde_json::from_str(answer.text().lines().last().expect("a line")).expect("JSON");
+    assert_eq!((answer.status(), last), (200, lost.clone()));
+    let answer = server.ask(post("/api/chat", CHAT)).await;
+    assert!(answer.text().ends_with("the answer ended before it was complete\"}\n"), "{answer:?}");
+    let whole = server.ask(post("/api/generate", r#"{"prompt":"Hi","stream":false}"#)).await;
+    assert_eq!((whole.status(), whole.json()), (503, lost));
+}
+
+/// Says one word, and then what the test sends.
+struct OpenEnded {
+    card: ChatCard,
+    said: Mutex<Option<mpsc::Receiver<Event>>>,
+}
+
+impl ChatModel for OpenEnded {
+    fn card(&self) -> &ChatCard {
+        &self.card
+    }
+
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn chat(&self, _request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
+        async {
+            let said = self.said.lock().await.take().expect("asked once");
+            Ok(stream::unfold(said, |mut said| async { Some((said.recv().await?, said)) }).boxed())
+        }
+        .boxed()
+    }
+
+    fn embed(&self, _request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
+        async { Err(worker_lost()) }.boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_stops_the_work() {
+    let (mouth, said) = mpsc::channel(1);
+    let card = ChatCard { template: Some(String::new()), ..ChatCard::default() };
+    let model = Arc::new(OpenEnded { card, said: Mutex::new(Some(said)) });
+    let server = server_with(model, None, ServerOptions::default()).await;
+    let mut client = server.client().await;
+    client.send(post("/api/chat", CHAT)).await;
+    mouth.send(text("Hi")).await.expect("a listener");
+    client.head().await;
+    client.chunk().await.expect("a line");
+    assert_eq!(server.admission.in_flight(), 1);
+    drop(client);
+    crate::client::no_hang(mouth.closed()).await;
+}
+
+#[tokio::test]
+async fn refusals_are_told_in_ollamas_words() {
+    let busy = ModelError::Busy { retry_after: Duration::from_secs(7) };
+    let long = ModelError::TooLong { needed: 9000, available: 8192 };
+    let (server, _model) = server([Err(busy.clone()), Err(long.clone())]).await;
+    let unknown = "no model is called 'smool'; the nearest are smol";
+    let speech = "'kokoro' is a speech model, and this needs a chat model";
+    let mut rows = vec![
+        ("chat", CHAT, 503, busy.to_string(), Some("7")),
+        ("chat", CHAT, 400, long.to_string(), None),
+    ];
+    for (body, status, message) in [
+        (r#"{"model":"smool"}"#, 404, unknown),
+        (r#"{"model":"kokoro"}"#, 400, speech),
+        (r#"{"model":7}"#, 400, "'model' must be a string, and is a number"),
+        ("[]", 400, "the body must be a JSON object, and is a list"),
+    ] {
+        for path in ["chat", "generate", "embed", "embeddings", "show", "pull"] {
+            rows.push((path, body, status, message.to_owned(), None));
+        }
+    }
+    for (path, body, status, message, retry_after) in rows {
+        let refused = server.ask(post(&format!("/api/{path}"), body)).await;
+        assert_eq!(
+            (refused.status(), refused.json()),
+            (status, json!({"error": message})),
+            "{path}"
+        );
+        assert_eq!(refused.header("retry-after"), retry_after, "{path} {body}");
+    }
+    let form = post_with("/api/chat", "Content-Type: text/plain\r\n", CHAT);
+    let refused = server.ask(form).await;
+    let message = "the body must be application/json, and is 'text/plain'";
+    assert_eq!((refused.status(), refused.json()), (415, json!({"error": message})));
+}
+
+#[tokio::test]
+async fn what_hob_does_not_offer_is_said() {
+    let (server, _model) = server([]).await;
+    for (method, path) in [
+        ("POST", "/api/create"),
+        ("POST", "/api/copy"),
+        ("DELETE", "/api/delete"),
+        ("POST", "/api/push"),
+        ("POST", "/api/blobs/sha256:ab"),
+    ] {
+        let answer = server.ask(request(method, path, "Host: localhost\r\n")).await;
+        let error =
+            format!("{path} is not offered: models are put here with `hob pull`, not over HTTP");
+        assert_eq!((answer.status(), answer.json()), (501, json!({"error": error})), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn who_is_there_is_told_to_people_and_programs() {
+    let (server, _model) = server([]).await;
+    let asked = |accept: &str| request("GET", "/", &format!("Host: localhost\r\n{accept}"));
+    for (accept, kind, body) in [
+        ("", "text/plain; charset=utf-8", Some("Ollama is running")),
+        ("Accept: */*\r\n", "text/plain; charset=utf-8", Some("Ollama is running")),
+        ("Accept: application/json\r\n", "application/json", Some(r#"{"status":true}"#)),
+        ("Accept: Text/HTML,application/json;q=0.9\r\n", "text/html; charset=utf-8", None),
+    ] {
+        let answer = server.ask(asked(accept)).await;
+        let said = (answer.status(), answer.header("content-type"), answer.header("vary"));
+        assert_eq!(said, (200, Some(kind), Some("accept")), "{accept}");
+        match body {
+            Some(body) => assert_eq!(answer.text(), body),
+            None => assert!(answer.text().starts_with("<!doctype html>"), "the page"),
+        }
+    }
+    for path in ["/", "/api/version", "/api/tags"] {
+        let mut client = server.client().await;
+        client.send(request("HEAD", path, "Host: localhost\r\nConnection: close\r\n")).await;
+        assert_eq!(client.bodiless().await.status, 200, "{path}");
+    }
+    let version = server.get("/api/version").await.json();
+    assert_eq!(version, json!({"version": env!("CARGO_PKG_VERSION")}));
+}
+
+#[tokio::test]
+async fn models_are_listed_under_every_name_and_shown_by_any() {
+    let card = ChatCard {
+        context_tokens: 4096,
+        trained_context_tokens: 8192,
+        architecture: "llama".to_owned(),
+        parameters: 134_515_008,
+        quantization: "Q4_1".to_owned(),
+        file_bytes: 98,
+        template: Some("T".to_owned()),
+        calls_tools: true,
+        ..ChatCard::default()
+    };
+    let model = Arc::new(ScriptedChat::new([]).with_card(card));
+    let server = server_of(&model, ServerOptions::default()).await;
+    let tags = server.get("/api/tags").await.json();
+    let tags = tags["models"].as_array().expect("a list");
+    let names: Vec<&Value> = tags.iter().map(|tag| &tag["name"]).collect();
+    assert_eq!(names, ["cloud:latest", "smol:latest", "mini:latest"]);
+    assert_eq!((&tags[2]["size"], &tags[2]["details"]["family"]), (&json!(98), &json!("llama")));
+    for name in ["smol", "smol:latest", "mini", "mini:latest"] {
+        let shown = server.ask(post("/api/show", json!({"name": name}).to_string())).await.json();
+        assert_eq!(shown["model_info"]["llama.context_length"], 8192, "{name}");
+        assert_eq!(shown["capabilities"], json!(["completion", "embedding", "tools"]));
+        assert_eq!(
+            (&shown["template"], &shown["parameters"]),
+            (&json!("T"), &json!("num_ctx 4096"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_in_memory_is_listed() {
+    let (server, residence, _ends) = held().await;
+    assert_eq!(server.get("/api/ps").await.json(), json!({"models": []}), "cold");
+    let occupancy = Occupancy { resident_bytes: Some(150), ..Occupancy::default() };
+    residence.occupy(ModelState::Ready, occupancy);
+    let listed = server.get("/api/ps").await.json();
+    let model = &listed["models"][0];
+    assert_eq!((&model["name"], &model["size"]), (&json!("smol:latest"), &json!(150)));
+    assert_eq!(model["context_length"], 8192);
+    assert_eq!(listed["models"].as_array().map(Vec::len), Some(1), "elsewhere is not here");
+}
+
+#[tokio::test]
+async fn a_model_that_is_here_was_pulled() {
+    let (server, _model) = server([]).await;
+    let pulled = server.ask(post("/api/pull", r#"{"model":"mini:latest"}"#)).await;
+    assert_eq!(lines(&pulled), [json!({"status": "success"})]);
+    let pulled = server.ask(post("/api/pull", r#"{"name":"smol","stream":false}"#)).await;
+    assert_eq!((pulled.status(), pulled.json()), (200, json!({"status": "success"})));
+}
+
+#[tokio::test]
+async fn without_a_prompt_it_is_about_memory() {
+    let (server, residence, ends) = held().await;
+    let minute = Told::KeepAlive(KeepAlive::For(Duration::from_secs(60)));
+    for (path, body, told, expected) in [
+        ("/api/generate", r#"{"model":"smol"}"#, vec![Told::Load], {
+            json!({"model": "smol", "response": "", "done": true, "done_reason": "load"})
+        }),
+        ("/api/chat", r#"{"messages":[],"keep_alive":"1m"}"#, vec![minute, Told::Load], {
+            let message = json!({"role": "assistant", "content": ""});
+            json!({"model": "smol", "message": message, "done": true, "done_reason": "load"})
+        }),
+        ("/api/generate", r#"{"model":"mini","keep_alive":0}"#, vec![Told::Unload], {
+            json!({"model": "mini", "response": "", "done": true, "done_reason": "unload"})
+        }),
+        ("/api/embed", r#"{"input":""}"#, vec![Told::Load], {
+            json!({"model": "smol", "embeddings": [], "load_duration": 0, "prompt_eval_count": 0})
+        }),
+    ] {
+        if told.contains(&Told::Load) {
+            ends.try_send(Ok(())).expect("room");
+        }
+        let answer = server.ask(post(path, body)).await;
+        assert_eq!((answer.status(), timeless(answer.json())), (200, expected), "{body}");
+        assert_eq!(residence.told(), told, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn unloading_cuts_nobody_off_and_does_not_reach_elsewhere() {
+    let (server, residence, _ends) = held().await;
+    residence.occupy(ModelState::Ready, Occupancy { in_flight: 1, ..Occupancy::default() });
+    let unload = server.ask(post("/api/generate", r#"{"keep_alive":0}"#)).await;
+    assert_eq!(unload.json()["done_reason"], "unload");
+    assert_eq!(residence.told(), [Told::KeepAlive(KeepAlive::For(Duration::ZERO))]);
+    let loaded = server.ask(post("/api/generate", r#"{"model":"cloud"}"#)).await;
+    assert_eq!(loaded.json()["done_reason"], "load", "what lives elsewhere is there");
+    let refused = server.ask(post("/api/generate", r#"{"model":"cloud","keep_alive":0}"#)).await;
+    let error = "'cloud' lives elsewhere; this hob neither loads nor unloads it";
+    assert_eq!((refused.status(), refused.json()), (400, json!({"error": error})));
+}
+
+#[tokio::test]
+async fn texts_become_vectors_in_two_ways() {
+    let vectors = vec![vec![0.5, -0.5], vec![1.0, 0.0]];
+    let model = Arc::new(ScriptedChat::new([]).with_vectors(vectors));
+    let server = server_of(&model, ServerOptions::default()).await;
+    let embed = r#"{"model":"smol","input":["a","b"],"truncate":true}"#;
+    let answer = server.ask(post("/api/embed", embed)).await;
+    assert_eq!(answer.header("x-hob-ignored"), Some("truncate"));
+    let expected = json!({
+        "model": "smol", "embeddings": [[0.5, -0.5], [1.0, 0.0]], "load_duration": 0,
+        "prompt_eval_count": 2,
+    });
+    assert_eq!(timeless(answer.json()), expected);
+    let old = server.ask(post("/api/embeddings", r#"{"model":"smol","prompt":"a"}"#)).await;
+    assert_eq!(old.json(), json!({"embedding": [0.5, -0.5]}));
+}
+
+#[tokio::test]
+async fn what_costs_something_wants_the_key() {
+    let model = Arc::new(ScriptedChat::new([hello()]));
+    let key = ApiKey::new("secret").expect("a key");
+    let options = ServerOptions { api_key: Some(key), ..ServerOptions::default() };
+    let server = server_of(&model, options).await;
+    for path in ["/", "/api/version", "/api/tags"] {
+        assert_eq!(server.get(path).await.status(), 200, "{path}");
+    }
+    let error = "this hob wants an API key: send 'Authorization: Bearer KEY'";
+    for path in ["chat", "generate", "embed", "embeddings", "show", "pull", "create"] {
+        let refused = server.ask(post(&format!("/api/{path}"), CHAT)).await;
+        assert_eq!((refused.status(), refused.json()), (401, json!({"error": error})), "{path}");
+        assert_eq!(refused.header("www-authenticate"), Some("Bearer"), "{path}");
+    }
+    assert_eq!(server.get("/api/ps").await.status(), 401);
+    let headers = "Content-Type: application/json\r\nAuthorization: Bearer secret\r\n";
+    assert_eq!(server.ask(post_with("/api/chat", headers, CHAT)).await.status(), 200);
+}

@@ -1,0 +1,192 @@
+//! Every way in which chat is refused: status, envelope, and what a client's retry logic reads.
+//! Nothing is sent before it is known that there is an answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::scripted::ScriptedChat;
+use hob_core::{Admission, ChatCard, ModelError, Roster};
+use hob_server::{ApiKey, ServerOptions};
+use serde_json::{Value, json};
+
+use crate::chat_model::{
+    Event, StagedChat, card, chat_lost, done, scripted, serve_chat, serve_chat_with, text,
+};
+use crate::client::{Answer, post, post_with};
+use crate::model::StagedSpeech;
+use crate::server::Server;
+
+const HI: &str = r#"{"messages":[{"role":"user","content":"Hi"}]}"#;
+
+fn chat(json: &str) -> Vec<u8> {
+    post("/v1/chat/completions", json)
+}
+
+/// Status, param, code, x-should-retry, retry-after.
+type Row =
+    (u16, Option<&'static str>, Option<&'static str>, Option<&'static str>, Option<&'static str>);
+
+fn check(answer: &Answer, expected: Row, message: &str) {
+    let (status, param, code, should_retry, retry_after) = expected;
+    let kind = if status < 500 { "invalid_request_error" } else { "server_error" };
+    let error = json!({"message": message, "type": kind, "param": param, "code": code});
+    assert_eq!(answer.json(), json!({ "error": error }));
+    assert_eq!(answer.status(), status, "{message}");
+    assert_eq!(answer.header("x-should-retry"), should_retry, "{message}");
+    assert_eq!(answer.header("retry-after"), retry_after, "{message}");
+}
+
+#[tokio::test]
+async fn models_that_refuse_or_fail_before_the_first_token() {
+    let rows: [(ModelError, Row); 7] = [
+        (
+            ModelError::TooLong { needed: 9000, available: 8192 },
+            (400, Some("messages"), Some("context_length_exceeded"), Some("false"), None),
+        ),
+        (
+            ModelError::NoTemplate,
+            (400, Some("messages"), Some("unsupported_parameter"), Some("false"), None),
+        ),
+        (
+            ModelError::InvalidField { field: "grammar", reason: "is no grammar".to_owned() },
+            (400, Some("grammar"), None, Some("false"), None),
+        ),
+        (
+            ModelError::OutOfMemory { needed_bytes: 9_000_000_000, available_bytes: 4_000_000_000 },
+            (503, None, Some("out_of_memory"), Some("false"), None),
+        ),
+        (
+            ModelError::Busy { retry_after: Duration::from_secs(5) },
+            (503, None, Some("queue_full"), Some("true"), Some("5")),
+        ),
+        (
+            ModelError::Loading { retry_after: Duration::from_secs(8) },
+            (503, None, Some("model_loading"), Some("true"), Some("8")),
+        ),
+        (chat_lost(), (503, None, Some("worker_lost"), Some("true"), Some("1"))),
+    ];
+    for (error, expected) in rows {
+        let message = error.to_string();
+        let first: Vec<Event> = vec![Err(error.clone())];
+        let server = serve_chat(scripted([Err(error), Ok(first)])).await;
+        for body in [HI.to_owned(), HI.replacen('{', r#"{"stream":true,"#, 1)] {
+            check(&server.ask(chat(&body)).await, expected, &message);
+        }
+        assert_eq!(server.admission.in_flight(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_too_long_is_named_as_its_route_names_it() {
+    let too_long = ModelError::TooLong { needed: 9000, available: 8192 };
+    let message = too_long.to_string();
+    let server = serve_chat(scripted([Err(too_long)])).await;
+    let answer = server.ask(post("/v1/completions", r#"{"prompt":"Hi"}"#)).await;
+    let expected = (400, Some("prompt"), Some("context_length_exceeded"), Some("false"), None);
+    check(&answer, expected, &message);
+}
+
+#[tokio::test]
+async fn what_the_card_rules_out_never_reaches_the_model() {
+    let bare = ChatCard { template: None, fills_in: false, ..card() };
+    let script: Result<Vec<Event>, ModelError> = Ok(vec![text("Hello"), done(1)]);
+    let model = Arc::new(ScriptedChat::new([script]).with_card(bare));
+    let server = serve_chat(Arc::clone(&model)).await;
+    check(
+        &server.ask(chat(HI)).await,
+        (400, Some("messages"), Some("unsupported_parameter"), Some("false"), None),
+        "this model has no chat template; it continues texts at /v1/completions",
+    );
+    check(
+        &server.ask(post("/v1/completions", r#"{"prompt":"a","suffix":"c"}"#)).await,
+        (400, Some("suffix"), Some("unsupported_parameter"), Some("false"), None),
+        "this model cannot do what 'suffix' asks for: its vocabulary has no marks for a gap to be \
+         filled in",
+    );
+    assert_eq!(model.asked(), []);
+    assert_eq!(server.ask(post("/v1/completions", r#"{"prompt":"a"}"#)).await.status(), 200);
+}
+
+#[tokio::test]
+async fn requests_that_cannot_be_read() {
+    let server = serve_chat(scripted([])).await;
+    for (path, body, param, message) in [
+        ("/v1/chat/completions", "{}", Some("messages"), "'messages' is missing"),
+        (
+            "/v1/chat/completions",
+            r#"{"messages":[{"role":"user","content":"Hi"}],"tool_choice":{"function":{"name":"x"}}}"#,
+            Some("tool_choice"),
+            "'tool_choice' names 'x', which is not among the tools",
+        ),
+        (
+            "/v1/chat/completions",
+            "[",
+            None,
+            "the body is not valid JSON: EOF while parsing a list at line 1 column 1",
+        ),
+        ("/v1/completions", "{}", Some("prompt"), "'prompt' is missing"),
+        ("/v1/embeddings", "{}", Some("input"), "'input' is missing"),
+    ] {
+        let answer = server.ask(post(path, body)).await;
+        check(&answer, (400, param, None, Some("false"), None), message);
+    }
+    let form = post_with("/v1/chat/completions", "Content-Type: text/plain\r\n", HI);
+    assert_eq!(server.ask(form).await.status(), 415);
+    assert_eq!(server.get("/v1/chat/completions").await.status(), 405);
+}
+
+#[tokio::test]
+async fn when_the_places_are_taken_the_next_hears_how_long() {
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat(Arc::clone(&model)).await;
+    let mut held = Vec::new();
+    for count in 1..=2 {
+        let pen = model.stage();
+        let mut client = server.client().await;
+        client.send(chat(&HI.replacen('{', r#"{"max_tokens":50,"#, 1))).await;
+        model.asked(count).await;
+        held.push((pen, client));
+    }
+    // Twice 50 tokens, at a tenth of a second each.
+    let expected = (503, None, Some("queue_full"), Some("true"), Some("10"));
+    check(&server.ask(chat(HI)).await, expected, "the model is busy; try again in 10 s");
+    let (pen, mut client) = held.pop().expect("a held place");
+    pen.send(text("Hello")).await.expect("a reader");
+    pen.send(done(1)).await.expect("a reader");
+    assert_eq!(client.answer().await.status(), 200);
+    let pen = model.stage();
+    let mut client = server.client().await;
+    client.send(chat(HI)).await;
+    pen.send(text("Hello")).await.expect("a place is free again");
+    pen.send(done(1)).await.expect("a reader");
+    assert_eq!(client.answer().await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_hob_that_cannot_chat_says_so() {
+    let speech = Arc::new(StagedSpeech::new());
+    let (options, admission) = (ServerOptions::default(), Admission::new(1, 1.0));
+    let server = Server::start_roster(Roster::default(), options, speech, admission).await;
+    let expected = (503, None, Some("no_target"), Some("false"), None);
+    let message = "this hob has no chat model; get one with `hob pull`";
+    for (path, body) in [
+        ("/v1/chat/completions", HI),
+        ("/v1/completions", r#"{"prompt":"Hi"}"#),
+        ("/v1/embeddings", r#"{"input":"Hi"}"#),
+    ] {
+        check(&server.ask(post(path, body)).await, expected, message);
+    }
+}
+
+#[tokio::test]
+async fn a_key_opens_what_costs() {
+    let api_key = Some(ApiKey::new("My API Key").expect("a key"));
+    let options = ServerOptions { api_key, ..ServerOptions::default() };
+    let server = serve_chat_with(scripted([Ok(vec![text("Hello"), done(1)])]), options).await;
+    for path in ["/chat/completions", "/v1/completions", "/v1/embeddings"] {
+        assert_eq!(server.ask(post(path, HI)).await.status(), 401, "{path}");
+    }
+    let headers = "Content-Type: application/json\r\nAuthorization: Bearer My API Key\r\n";
+    let answer = server.ask(post_with("/v1/chat/completions", headers, HI)).await;
+    assert_eq!(answer.json()["choices"][0]["message"]["content"], Value::from("Hello"));
+}

@@ -1,0 +1,275 @@
+//! Models in and out of memory, over HTTP: what is told of them, and what a wish does.
+//! The residence here does what the test says, when it says so.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hob_core::scripted::ScriptedChat;
+use hob_core::{
+    Admission, ChatModel, ChatTarget, KeepAlive, ModelError, ModelState, Occupancy, Residence,
+    Roster, SpeechTarget,
+};
+use hob_server::{ApiKey, ServerOptions};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::client::post;
+use crate::model::{StagedSpeech, share, worker_lost};
+use crate::server::Server;
+
+/// What a residence was told to do.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Told {
+    Load,
+    Unload,
+    KeepAlive(KeepAlive),
+}
+
+pub(crate) type Loaded = Result<(), ModelError>;
+
+/// Its loads end when the test says how.
+pub(crate) struct StagedResidence {
+    state: Mutex<ModelState>,
+    occupancy: Mutex<Occupancy>,
+    told: Mutex<Vec<Told>>,
+    loads: tokio::sync::Mutex<mpsc::Receiver<Loaded>>,
+}
+
+impl StagedResidence {
+    pub(crate) fn new() -> (Arc<StagedResidence>, mpsc::Sender<Loaded>) {
+        let (ends, loads) = mpsc::channel(4);
+        let residence = StagedResidence {
+            state: Mutex::new(ModelState::Cold),
+            occupancy: Mutex::default(),
+            told: Mutex::default(),
+            loads: tokio::sync::Mutex::new(loads),
+        };
+        (Arc::new(residence), ends)
+    }
+
+    pub(crate) fn told(&self) -> Vec<Told> {
+        std::mem::take(&mut *locked(&self.told))
+    }
+
+    pub(crate) fn occupy(&self, state: ModelState, occupancy: Occupancy) {
+        *locked(&self.state) = state;
+        *locked(&self.occupancy) = occupancy;
+    }
+
+    fn tell(&self, told: Told) {
+        locked(&self.told).push(told);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no test panics while it holds this")
+}
+
+impl Residence for StagedResidence {
+    fn state(&self) -> ModelState {
+        locked(&self.state).clone()
+    }
+
+    fn load(&self) -> BoxFuture<'_, Loaded> {
+        self.tell(Told::Load);
+        async {
+            *locked(&self.state) = ModelState::Loading { ready_in: Duration::from_millis(1500) };
+            let loaded = self.loads.lock().await.recv().await.expect("an end");
+            *locked(&self.state) =
+                if loaded.is_ok() { ModelState::Ready } else { ModelState::Cold };
+            loaded
+        }
+        .boxed()
+    }
+
+    fn unload(&self) -> BoxFuture<'_, ()> {
+        self.tell(Told::Unload);
+        *locked(&self.state) = ModelState::Cold;
+        async {}.boxed()
+    }
+
+    fn keep_alive(&self, wish: KeepAlive) {
+        self.tell(Told::KeepAlive(wish));
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        locked(&self.occupancy).clone()
+    }
+}
+
+/// A server with the chat models `smol`, which is here, and `cloud`, which is elsewhere, beside the
+/// speech model `kokoro`.
+pub(crate) async fn server_with(
+    smol: Arc<dyn ChatModel>,
+    residence: Option<Arc<dyn Residence>>,
+    options: ServerOptions,
+) -> Server {
+    let speech = Arc::new(StagedSpeech::new());
+    let admission = Admission::new(2, 0.5);
+    let chat = |name: &str, model, residence| ChatTarget {
+        name: name.to_owned(),
+        model,
+        residence,
+        admission: admission.clone(),
+    };
+    let mut roster = Roster::default();
+    roster.add_speech(SpeechTarget {
+        name: "kokoro".to_owned(),
+        model: share(&speech),
+        residence: None,
+        admission: Admission::new(2, 0.5),
+    });
+    roster.add_chat(chat("smol", smol, residence));
+    roster.add_chat(chat("cloud", Arc::new(ScriptedChat::new([])), None));
+    roster.add_alias("mini", "smol");
+    let options = ServerOptions { default_chat: Some("smol".to_owned()), ..options };
+    Server::start_roster(roster, options, speech, admission.clone()).await
+}
+
+async fn server() -> (Server, Arc<StagedResidence>, mpsc::Sender<Loaded>) {
+    let (residence, ends) = StagedResidence::new();
+    let smol = Arc::new(ScriptedChat::new([]));
+    let held = Some(Arc::clone(&residence) as Arc<dyn Residence>);
+    (server_with(smol, held, ServerOptions::default()).await, residence, ends)
+}
+
+fn entry(state: &str) -> Value {
+    json!({
+        "name": "smol", "kind": "chat", "state": state, "ready_in_s": null,
+        "resident_bytes": null, "vram_bytes": 0, "in_flight": 0, "expires_at": null,
+        "context_length": 8192, "load_ms": null,
+    })
+}
+
+#[tokio::test]
+async fn what_hob_holds_is_listed_with_what_it_takes() {
+    let (server, residence, _ends) = server().await;
+    assert_eq!(server.get("/api/hob/ps").await.json(), json!({"models": [entry("cold")]}));
+    let occupancy = Occupancy {
+        resident_bytes: Some(150_000_000),
+        in_flight: 2,
+        load_took: Some(Duration::from_millis(812)),
+        ..Occupancy::default()
+    };
+    residence.occupy(ModelState::Ready, occupancy);
+    let mut warm = entry("warm");
+    (warm["resident_bytes"], warm["in_flight"], warm["load_ms"]) =
+        (json!(150_000_000), json!(2), json!(812));
+    assert_eq!(server.get("/api/hob/ps").await.json(), json!({"models": [warm]}));
+}
+
+#[tokio::test]
+async fn a_model_is_put_into_memory_and_taken_out_by_any_name() {
+    let (server, residence, ends) = server().await;
+    ends.try_send(Ok(())).expect("room");
+    let load = post("/api/hob/load", r#"{"model":"mini:latest","keep_alive":"5m","x":1}"#);
+    let loaded = server.ask(load).await;
+    assert_eq!((loaded.status(), loaded.json()), (200, entry("warm")));
+    assert_eq!(loaded.header("x-hob-ignored"), Some("x"));
+    let five_minutes = KeepAlive::For(Duration::from_secs(300));
+    assert_eq!(residence.told(), [Told::KeepAlive(five_minutes), Told::Load]);
+    let unloaded = server.ask(post("/api/hob/unload", r#"{"model":"smol"}"#)).await;
+    assert_eq!((unloaded.status(), unloaded.json()), (200, entry("cold")));
+    assert_eq!(residence.told(), [Told::Unload]);
+}
+
+#[tokio::test]
+async fn a_loading_is_told_line_by_line() {
+    let (server, _residence, ends) = server().await;
+    let told = post("/api/hob/load", r#"{"model":"smol","stream":true}"#);
+    let mut client = server.client().await;
+    client.send(&told).await;
+    let head = client.head().await;
+    assert_eq!((head.status, head.header("content-type")), (200, Some("application/x-ndjson")));
+    let loading = "{\"state\":\"loading\",\"ready_in_s\":1.5}\n";
+    // The second line comes because time passed, and not because anything happened.
+    for _ in 0..2 {
+        assert_eq!(client.chunk().await.expect("a line"), Some(loading.as_bytes().to_vec()));
+    }
+    ends.send(Ok(())).await.expect("a residence");
+    let rest = String::from_utf8(client.chunks().await).expect("text");
+    let last: Value = serde_json::from_str(rest.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(last, entry("warm"));
+}
+
+#[tokio::test]
+async fn a_loading_that_fails_says_so_in_its_last_line_or_at_once() {
+    let (server, _residence, ends) = server().await;
+    let told = post("/api/hob/load", r#"{"model":"smol","stream":true}"#);
+    let mut client = server.client().await;
+    client.send(&told).await;
+    client.head().await;
+    client.chunk().await.expect("a line");
+    ends.send(Err(worker_lost())).await.expect("a residence");
+    let rest = String::from_utf8(client.chunks().await).expect("text");
+    let last: Value = serde_json::from_str(rest.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(last["error"]["code"], "worker_lost");
+
+    let error = ModelError::OutOfMemory { needed_bytes: 9_000_000, available_bytes: 2_000_000 };
+    for stream in ["true", "false"] {
+        ends.send(Err(error.clone())).await.expect("room");
+        let load = format!(r#"{{"model":"smol","stream":{stream}}}"#);
+        let refused = server.ask(post("/api/hob/load", load)).await;
+        let said = (refused.status(), refused.json()["error"]["code"].clone());
+        assert_eq!(said, (503, json!("out_of_memory")), "{stream}");
+    }
+    ends.send(Ok(())).await.expect("room");
+    let loaded = server.ask(&told).await;
+    assert_eq!(loaded.text(), entry_line("warm"), "what is there at once has no lines before it");
+}
+
+fn entry_line(state: &str) -> String {
+    format!(
+        "{{\"name\":\"smol\",\"kind\":\"chat\",\"state\":\"{state}\",\"ready_in_s\":null,\
+         \"resident_bytes\":null,\"vram_bytes\":0,\"in_flight\":0,\"expires_at\":null,\
+         \"context_length\":8192,\"load_ms\":null}}\n"
+    )
+}
+
+#[tokio::test]
+async fn what_cannot_be_loaded_is_refused() {
+    let (server, residence, _ends) = server().await;
+    let elsewhere = "'cloud' lives elsewhere; this hob neither loads nor unloads it";
+    let speech = "'kokoro' lives elsewhere; this hob neither loads nor unloads it";
+    let unknown = "no model is called 'smool'; the nearest are smol";
+    for (body, status, message) in [
+        (r#"{"model":"cloud"}"#, 400, elsewhere),
+        (r#"{"model":"kokoro"}"#, 400, speech),
+        (r#"{"model":"smool"}"#, 404, unknown),
+        ("{}", 400, "'model' is missing"),
+    ] {
+        for path in ["/api/hob/load", "/api/hob/unload"] {
+            let refused = server.ask(post(path, body)).await;
+            let said = (refused.status(), refused.json()["error"]["message"].clone());
+            assert_eq!(said, (status, json!(message)), "{path} {body}");
+        }
+    }
+    assert_eq!(residence.told(), []);
+}
+
+#[tokio::test]
+async fn a_loading_without_end_is_given_up() {
+    let (residence, _ends) = StagedResidence::new();
+    let options =
+        ServerOptions { token_time_max: Duration::from_millis(20), ..ServerOptions::default() };
+    let server = server_with(Arc::new(ScriptedChat::new([])), Some(residence), options).await;
+    let refused = server.ask(post("/api/hob/load", r#"{"model":"smol"}"#)).await;
+    assert_eq!((refused.status(), &refused.json()["error"]["code"]), (504, &json!("timeout")));
+}
+
+#[tokio::test]
+async fn memory_wants_the_key() {
+    let (residence, _ends) = StagedResidence::new();
+    let key = ApiKey::new("secret").expect("a key");
+    let options = ServerOptions { api_key: Some(key), ..ServerOptions::default() };
+    let smol = Arc::new(ScriptedChat::new([]));
+    let held = Arc::clone(&residence) as Arc<dyn Residence>;
+    let server = server_with(smol, Some(held), options).await;
+    assert_eq!(server.get("/api/hob/ps").await.status(), 401);
+    for path in ["/api/hob/load", "/api/hob/unload"] {
+        assert_eq!(server.ask(post(path, r#"{"model":"smol"}"#)).await.status(), 401, "{path}");
+    }
+    assert_eq!(residence.told(), []);
+}

@@ -1,0 +1,188 @@
+//! The whole answer as one `chat.completion`, folded from the events of all its choices.
+//! `content` is a string unless there are calls: Open WebUI's title jobs read it unguarded.
+
+use std::fmt;
+
+use hob_core::ChatEvent;
+use hob_core::chat::{Completion, TokenLogprob};
+use serde::Serialize;
+
+use super::logprobs::{Logprobs, logprobs};
+use super::shapes::{Ended, Note, PromptShare, Said, TimingsShape, UsageShape};
+use super::{AnswerHead, CallShape};
+use crate::error::json;
+
+/// An answer that is being collected.
+pub struct ChatAnswer {
+    head: AnswerHead,
+    shape: CallShape,
+    choices: Vec<Choice>,
+    ended: Ended,
+}
+
+impl fmt::Debug for ChatAnswer {
+    /// Says how much, never what: answers do not belong in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChatAnswer")
+            .field("head", &self.head)
+            .field("choices", &self.choices.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Choice {
+    text: String,
+    reasoning: String,
+    calls: Vec<Call>,
+    logprobs: Vec<TokenLogprob>,
+    completion: Option<Completion>,
+}
+
+#[derive(Default)]
+struct Call {
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl ChatAnswer {
+    pub fn new(head: AnswerHead, choices: u32, shape: CallShape) -> ChatAnswer {
+        let choices = (0..choices).map(|_| Choice::default()).collect();
+        ChatAnswer { head, shape, choices, ended: Ended::default() }
+    }
+
+    /// Events of a choice that nobody asked for are nobody's.
+    pub fn add(&mut self, index: u32, event: ChatEvent) {
+        let Some(choice) = self.choices.get_mut(index as usize) else { return };
+        match event {
+            ChatEvent::Reasoning(piece) => choice.reasoning.push_str(&piece),
+            ChatEvent::Text(piece) => choice.text.push_str(&piece),
+            ChatEvent::Logprobs(tokens) => choice.logprobs.extend(tokens),
+            ChatEvent::ToolCall { id, name, .. } => {
+                choice.calls.push(Call { id, name, arguments: String::new() });
+            }
+            ChatEvent::ToolArguments { index, piece } => {
+                if let Some(call) = choice.calls.get_mut(index as usize) {
+                    call.arguments.push_str(&piece);
+                }
+            }
+            ChatEvent::Done(completion) => {
+                let share = if index == 0 { PromptShare::First } else { PromptShare::Repeated };
+                self.ended.add(share, &completion);
+                choice.completion = Some(completion);
+            }
+        }
+    }
+
+    /// How long the request waited for its turn, once the answer is complete.
+    pub fn queue_ms(&self) -> f64 {
+        self.ended.queue_ms()
+    }
+
+    pub fn to_json(&self) -> String {
+        let choices = self.choices.iter().zip(0..).map(|(choice, index)| choice.shape(index, self));
+        json(&Answer {
+            id: format_args!("chatcmpl-{}", self.head.id),
+            object: "chat.completion",
+            created: self.head.created_unix_s,
+            model: &self.head.model,
+            choices: choices.collect(),
+            usage: self.ended.usage(),
+            system_fingerprint: self.head.fingerprint,
+            timings: self.ended.timings(),
+        })
+    }
+}
+
+impl Choice {
+    fn shape(&self, index: u32, answer: &ChatAnswer) -> ChoiceShape<'_> {
+        let said = Said { text: !self.text.is_empty(), calls: !self.calls.is_empty() };
+        let completion = self.completion.as_ref();
+        let calls = match answer.shape {
+            CallShape::ToolCalls => self.calls.iter().map(Call::shape).collect(),
+            CallShape::FunctionCall => Vec::new(),
+        };
+        let function_call = match answer.shape {
+            CallShape::ToolCalls => None,
+            CallShape::FunctionCall => self.calls.first().map(Call::function),
+        };
+        let content = (said.text || !said.calls).then_some(self.text.as_str());
+        let reasoning = (!self.reasoning.is_empty()).then_some(self.reasoning.as_str());
+        ChoiceShape {
+            index,
+            message: MessageShape {
+                role: "assistant",
+                content,
+                refusal: None,
+                reasoning_content: reasoning,
+                tool_calls: calls,
+                function_call,
+            },
+            logprobs: logprobs(&self.logprobs),
+            finish_reason: completion.map(|completion| said.finish(completion, answer.shape)),
+            hob: completion.and_then(|completion| said.note(completion)),
+        }
+    }
+}
+
+impl Call {
+    fn shape(&self) -> CallOf<'_> {
+        CallOf { id: &self.id, kind: "function", function: self.function() }
+    }
+
+    /// A function without arguments is called with none, which is an object too.
+    fn function(&self) -> FunctionOf<'_> {
+        let arguments = if self.arguments.is_empty() { "{}" } else { &self.arguments };
+        FunctionOf { name: &self.name, arguments }
+    }
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    id: fmt::Arguments<'a>,
+    object: &'static str,
+    created: u64,
+    model: &'a str,
+    choices: Vec<ChoiceShape<'a>>,
+    usage: UsageShape,
+    system_fingerprint: &'static str,
+    timings: TimingsShape,
+}
+
+#[derive(Serialize)]
+struct ChoiceShape<'a> {
+    index: u32,
+    message: MessageShape<'a>,
+    logprobs: Option<Logprobs<'a>>,
+    finish_reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hob: Option<Note>,
+}
+
+#[derive(Serialize)]
+struct MessageShape<'a> {
+    role: &'static str,
+    content: Option<&'a str>,
+    refusal: Option<()>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<CallOf<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<FunctionOf<'a>>,
+}
+
+#[derive(Serialize)]
+struct CallOf<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: FunctionOf<'a>,
+}
+
+#[derive(Serialize)]
+struct FunctionOf<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}

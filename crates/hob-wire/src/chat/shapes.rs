@@ -1,0 +1,152 @@
+//! What an answer took, as OpenAI's and llama.cpp's readers know it.
+//! Several choices are one answer: they share a prompt, and run side by side.
+
+use hob_core::chat::{Completion, FinishReason, Timings, Usage};
+use serde::Serialize;
+
+use super::CallShape;
+
+/// The ends of an answer's choices so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ended {
+    usage: Usage,
+    timings: Timings,
+}
+
+/// Whether a choice's prompt is counted: choices of one prompt share it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PromptShare {
+    First,
+    Repeated,
+}
+
+#[derive(Serialize)]
+pub(crate) struct UsageShape {
+    prompt_tokens: u32,
+    completion_tokens: u32,
+    total_tokens: u32,
+    prompt_tokens_details: PromptDetails,
+    completion_tokens_details: CompletionDetails,
+}
+
+#[derive(Serialize)]
+struct PromptDetails {
+    cached_tokens: u32,
+}
+
+#[derive(Serialize)]
+struct CompletionDetails {
+    reasoning_tokens: u32,
+}
+
+/// llama.cpp's names, and hob's for what came before the prompt.
+#[derive(Serialize)]
+pub(crate) struct TimingsShape {
+    cache_n: u32,
+    /// Computed, and not found in the cache.
+    prompt_n: u32,
+    prompt_ms: f64,
+    prompt_per_token_ms: f64,
+    prompt_per_second: f64,
+    predicted_n: u32,
+    predicted_ms: f64,
+    predicted_per_token_ms: f64,
+    predicted_per_second: f64,
+    load_ms: f64,
+    queue_ms: f64,
+}
+
+impl Ended {
+    pub(crate) fn add(&mut self, share: PromptShare, completion: &Completion) {
+        let Completion { usage, timings, .. } = completion;
+        let sum = &mut self.usage;
+        if share == PromptShare::First {
+            sum.prompt_tokens = sum.prompt_tokens.saturating_add(usage.prompt_tokens);
+            sum.cached_tokens = sum.cached_tokens.saturating_add(usage.cached_tokens);
+            self.timings.prompt_ms += timings.prompt_ms;
+        }
+        sum.completion_tokens = sum.completion_tokens.saturating_add(usage.completion_tokens);
+        sum.reasoning_tokens = sum.reasoning_tokens.saturating_add(usage.reasoning_tokens);
+        self.timings.predicted_ms = self.timings.predicted_ms.max(timings.predicted_ms);
+        self.timings.load_ms = self.timings.load_ms.max(timings.load_ms);
+        self.timings.queue_ms = self.timings.queue_ms.max(timings.queue_ms);
+    }
+
+    pub(crate) fn queue_ms(&self) -> f64 {
+        self.timings.queue_ms
+    }
+
+    pub(crate) fn usage(&self) -> UsageShape {
+        let usage = &self.usage;
+        UsageShape {
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+            total_tokens: usage.prompt_tokens.saturating_add(usage.completion_tokens),
+            prompt_tokens_details: PromptDetails { cached_tokens: usage.cached_tokens },
+            completion_tokens_details: CompletionDetails {
+                reasoning_tokens: usage.reasoning_tokens,
+            },
+        }
+    }
+
+    pub(crate) fn timings(&self) -> TimingsShape {
+        let (usage, timings) = (&self.usage, &self.timings);
+        let prompt_n = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
+        let predicted_n = usage.completion_tokens;
+        TimingsShape {
+            cache_n: usage.cached_tokens,
+            prompt_n,
+            prompt_ms: timings.prompt_ms,
+            prompt_per_token_ms: ratio(timings.prompt_ms, prompt_n.into()),
+            prompt_per_second: ratio(f64::from(prompt_n) * 1000.0, timings.prompt_ms),
+            predicted_n,
+            predicted_ms: timings.predicted_ms,
+            predicted_per_token_ms: ratio(timings.predicted_ms, predicted_n.into()),
+            predicted_per_second: ratio(f64::from(predicted_n) * 1000.0, timings.predicted_ms),
+            load_ms: timings.load_ms,
+            queue_ms: timings.queue_ms,
+        }
+    }
+}
+
+/// Zero when there is nothing to divide by: JSON has no infinity.
+fn ratio(amount: f64, of: f64) -> f64 {
+    if of > 0.0 { amount / of } else { 0.0 }
+}
+
+/// The note on a choice that thought until its tokens were used up, and never answered.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Note {
+    note: &'static str,
+}
+
+pub(super) const ONLY_THOUGHT: Note = Note { note: "thinking_used_the_whole_budget" };
+
+/// Whether a choice has said or called anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) text: bool,
+    pub(super) calls: bool,
+}
+
+impl Said {
+    pub(super) fn note(self, completion: &Completion) -> Option<Note> {
+        let only_thought = completion.finish == FinishReason::Length
+            && completion.usage.reasoning_tokens > 0
+            && !self.text
+            && !self.calls;
+        only_thought.then_some(ONLY_THOUGHT)
+    }
+
+    /// An answer with calls that came to its end was ended by them.
+    pub(super) fn finish(self, completion: &Completion, shape: CallShape) -> &'static str {
+        match completion.finish {
+            FinishReason::Length => "length",
+            FinishReason::Stop if !self.calls => "stop",
+            FinishReason::Stop | FinishReason::ToolCalls => match shape {
+                CallShape::ToolCalls => "tool_calls",
+                CallShape::FunctionCall => "function_call",
+            },
+        }
+    }
+}

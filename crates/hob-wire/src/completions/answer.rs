@@ -1,0 +1,226 @@
+//! Continued texts as `text_completion`s: one object, or one object for each piece.
+//! Both have one shape, so a piece is an answer that holds little.
+
+use std::fmt;
+
+use hob_core::ChatEvent;
+use hob_core::chat::{Completion, FinishReason, TokenLogprob};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::chat::{
+    AnswerHead, DONE, Ended, PromptShare, TimingsShape, UsageChunk, UsageShape, clamped, lossy,
+};
+use crate::error::json;
+use crate::sse::event;
+
+/// Answers that are being collected.
+pub struct CompletionAnswer {
+    head: AnswerHead,
+    choices: Vec<Choice>,
+    /// Answers to each prompt.
+    each: u32,
+    ended: Ended,
+}
+
+/// Turns events into chunks.
+pub struct CompletionChunks {
+    answer: CompletionAnswer,
+    usage: UsageChunk,
+    open: usize,
+}
+
+impl fmt::Debug for CompletionAnswer {
+    /// Says how much, never what: answers do not belong in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompletionAnswer")
+            .field("head", &self.head)
+            .field("choices", &self.choices.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for CompletionChunks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompletionChunks").field("open", &self.open).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Choice {
+    /// What was not sent yet; for an answer that is collected, all of it.
+    text: String,
+    logprobs: Vec<TokenLogprob>,
+    /// Characters before the first token in `logprobs`.
+    offset: usize,
+    finish: Option<&'static str>,
+}
+
+impl CompletionAnswer {
+    /// `prefixes` has what the answers to each prompt begin with.
+    pub fn new(head: AnswerHead, prefixes: &[String], each: u32) -> CompletionAnswer {
+        let choice = |prefix: &String| Choice {
+            offset: prefix.chars().count(),
+            text: prefix.clone(),
+            ..Choice::default()
+        };
+        let choices = prefixes.iter().flat_map(|prefix| (0..each).map(move |_| choice(prefix)));
+        CompletionAnswer { head, choices: choices.collect(), each, ended: Ended::default() }
+    }
+
+    /// Events of a choice that nobody asked for are nobody's.
+    pub fn add(&mut self, index: u32, event: ChatEvent) {
+        let Some(choice) = self.choices.get_mut(index as usize) else { return };
+        match event {
+            // What is continued has no template: a thought is a part of the text like any other.
+            ChatEvent::Text(piece) | ChatEvent::Reasoning(piece) => choice.text.push_str(&piece),
+            ChatEvent::Logprobs(tokens) => choice.logprobs.extend(tokens),
+            ChatEvent::ToolCall { .. } | ChatEvent::ToolArguments { .. } => {}
+            ChatEvent::Done(completion) => self.done(index, &completion),
+        }
+    }
+
+    /// How long the request waited for its turn, once the answer is complete.
+    pub fn queue_ms(&self) -> f64 {
+        self.ended.queue_ms()
+    }
+
+    pub fn to_json(&self) -> String {
+        let choices = self.choices.iter().zip(0..).map(|(choice, index)| choice.shape(index));
+        let (usage, timings) = (Some(Some(self.ended.usage())), Some(self.ended.timings()));
+        self.shape(choices.collect(), usage, timings)
+    }
+
+    fn done(&mut self, index: u32, completion: &Completion) {
+        let is_first = index.is_multiple_of(self.each.max(1));
+        let share = if is_first { PromptShare::First } else { PromptShare::Repeated };
+        self.ended.add(share, completion);
+        if let Some(choice) = self.choices.get_mut(index as usize) {
+            choice.finish = Some(match completion.finish {
+                FinishReason::Length => "length",
+                FinishReason::Stop | FinishReason::ToolCalls => "stop",
+            });
+        }
+    }
+
+    fn shape(
+        &self,
+        choices: Vec<ChoiceShape<'_>>,
+        usage: Option<Option<UsageShape>>,
+        timings: Option<TimingsShape>,
+    ) -> String {
+        json(&Answer {
+            id: format_args!("cmpl-{}", self.head.id),
+            object: "text_completion",
+            created: self.head.created_unix_s,
+            model: &self.head.model,
+            system_fingerprint: self.head.fingerprint,
+            choices,
+            usage,
+            timings,
+        })
+    }
+}
+
+impl CompletionChunks {
+    /// `prefixes` has what the answers to each prompt begin with.
+    pub fn new(
+        head: AnswerHead,
+        prefixes: &[String],
+        each: u32,
+        usage: UsageChunk,
+    ) -> CompletionChunks {
+        let answer = CompletionAnswer::new(head, prefixes, each);
+        let open = answer.choices.len();
+        CompletionChunks { answer, usage, open }
+    }
+
+    /// The chunk that says this event; none for what says nothing yet.
+    pub fn event(&mut self, index: u32, event: ChatEvent) -> String {
+        self.answer.add(index, event);
+        let Some(choice) = self.answer.choices.get_mut(index as usize) else {
+            return String::new();
+        };
+        if choice.text.is_empty() && choice.finish.is_none() {
+            return String::new();
+        }
+        self.open -= usize::from(choice.finish.is_some());
+        let said = std::mem::take(choice);
+        choice.offset = said.offset + said.chars_of_tokens();
+        self.chunk(said.shape(index), (said.finish.is_some() && self.open == 0).then_some(()))
+    }
+
+    /// After the last event of an answer that is complete.
+    pub fn end(&mut self) -> String {
+        let mut out = String::new();
+        if self.usage == UsageChunk::Wanted {
+            let usage = Some(Some(self.answer.ended.usage()));
+            out = event(&self.answer.shape(Vec::new(), usage, None));
+        }
+        out + DONE
+    }
+
+    fn chunk(&self, choice: ChoiceShape<'_>, last: Option<()>) -> String {
+        let usage = (self.usage == UsageChunk::Wanted).then_some(None);
+        let timings = last.map(|()| self.answer.ended.timings());
+        event(&self.answer.shape(vec![choice], usage, timings))
+    }
+}
+
+impl Choice {
+    fn shape(&self, index: u32) -> ChoiceShape<'_> {
+        let logprobs = (!self.logprobs.is_empty()).then(|| self.logprobs());
+        ChoiceShape { text: &self.text, index, logprobs, finish_reason: self.finish }
+    }
+
+    fn chars_of_tokens(&self) -> usize {
+        self.logprobs.iter().map(|token| lossy(&token.token).chars().count()).sum()
+    }
+
+    fn logprobs(&self) -> Logprobs {
+        let mut shape = Logprobs::default();
+        let mut offset = self.offset;
+        for token in &self.logprobs {
+            let text = lossy(&token.token).into_owned();
+            shape.text_offset.push(offset);
+            offset += text.chars().count();
+            shape.tokens.push(text);
+            shape.token_logprobs.push(clamped(token.logprob));
+            let top = token.top.iter();
+            let top = top.map(|(text, p)| (lossy(text).into_owned(), Value::from(clamped(*p))));
+            shape.top_logprobs.push(top.collect());
+        }
+        shape
+    }
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    id: fmt::Arguments<'a>,
+    object: &'static str,
+    created: u64,
+    model: &'a str,
+    system_fingerprint: &'static str,
+    choices: Vec<ChoiceShape<'a>>,
+    /// Left out, null or there: each says something else to a reader of streams.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Option<UsageShape>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timings: Option<TimingsShape>,
+}
+
+#[derive(Serialize)]
+struct ChoiceShape<'a> {
+    text: &'a str,
+    index: u32,
+    logprobs: Option<Logprobs>,
+    finish_reason: Option<&'static str>,
+}
+
+#[derive(Default, Serialize)]
+struct Logprobs {
+    tokens: Vec<String>,
+    token_logprobs: Vec<f32>,
+    top_logprobs: Vec<Map<String, Value>>,
+    text_offset: Vec<usize>,
+}

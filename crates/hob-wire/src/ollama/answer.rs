@@ -1,0 +1,246 @@
+//! Events of a chat model as Ollama's lines, or gathered into its one object.
+//! Tool calls leave whole, once their arguments are complete: Ollama's clients read objects.
+
+use std::time::{Duration, SystemTime};
+
+use hob_core::ChatEvent;
+use hob_core::chat::{Completion, FinishReason};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::request::OllamaDelivery;
+use super::time::{nanoseconds, rfc3339};
+use crate::error::json;
+
+/// Whose words the answer is put into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OllamaShape {
+    /// `message`, of `/api/chat`.
+    Chat,
+    /// `response`, of `/api/generate`.
+    Generate,
+}
+
+/// An answer on its way.
+#[derive(Debug)]
+pub struct OllamaAnswer {
+    shape: OllamaShape,
+    model: String,
+    delivery: OllamaDelivery,
+    said: Said,
+    /// The call whose arguments are still coming.
+    open: Option<Call>,
+}
+
+/// What one line says, or a whole answer.
+#[derive(Default)]
+struct Said {
+    text: String,
+    thinking: String,
+    calls: Vec<Call>,
+}
+
+impl std::fmt::Debug for Said {
+    /// How much, never what.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Said({} bytes, {} calls)", self.text.len(), self.calls.len())
+    }
+}
+
+struct Call {
+    id: String,
+    index: u32,
+    name: String,
+    arguments: String,
+}
+
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Call({}, {} bytes)", self.name, self.arguments.len())
+    }
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    model: &'a str,
+    created_at: String,
+    #[serde(flatten)]
+    said: WireSaid<'a>,
+    done: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done_reason: Option<&'static str>,
+    #[serde(flatten)]
+    took: Option<Took>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum WireSaid<'a> {
+    Chat {
+        message: WireMessage<'a>,
+    },
+    Generate {
+        response: &'a str,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        thinking: &'a str,
+    },
+}
+
+#[derive(Serialize)]
+struct WireMessage<'a> {
+    role: &'static str,
+    content: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    thinking: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<WireCall<'a>>,
+}
+
+#[derive(Serialize)]
+struct WireCall<'a> {
+    id: &'a str,
+    function: WireFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct WireFunction<'a> {
+    index: u32,
+    name: &'a str,
+    arguments: Value,
+}
+
+/// Spans in nanoseconds.
+#[derive(Serialize)]
+struct Took {
+    total_duration: u64,
+    load_duration: u64,
+    prompt_eval_count: u32,
+    prompt_eval_duration: u64,
+    eval_count: u32,
+    eval_duration: u64,
+}
+
+/// The answer to a request without a prompt: the model is in memory.
+pub fn ollama_loaded(shape: OllamaShape, model: &str, at: SystemTime) -> String {
+    line(model, at, said(shape, &Said::default()), Some(("load", None)))
+}
+
+/// The same, with a `keep_alive` of zero: it is not, any more.
+pub fn ollama_unloaded(shape: OllamaShape, model: &str, at: SystemTime) -> String {
+    line(model, at, said(shape, &Said::default()), Some(("unload", None)))
+}
+
+impl OllamaAnswer {
+    pub fn new(shape: OllamaShape, model: &str, delivery: OllamaDelivery) -> OllamaAnswer {
+        let (model, said, open) = (model.to_owned(), Said::default(), None);
+        OllamaAnswer { shape, model, delivery, said, open }
+    }
+
+    /// The lines that an event makes, each with its line break; often none. `at` is now, and
+    /// `since` the time since the request came.
+    pub fn take(&mut self, event: ChatEvent, at: SystemTime, since: Duration) -> String {
+        let done = self.note(event);
+        let mut lines = String::new();
+        let is_streamed = self.delivery == OllamaDelivery::Lines;
+        if is_streamed && !self.said.is_empty() {
+            lines = self.line(at, None);
+            self.said = Said::default();
+        }
+        if let Some(completion) = done {
+            lines +=
+                &self.line(at, Some((reason(completion.finish), Some(took(completion, since)))));
+        }
+        lines
+    }
+
+    fn note(&mut self, event: ChatEvent) -> Option<Completion> {
+        match event {
+            ChatEvent::Reasoning(piece) => self.said.thinking += &piece,
+            ChatEvent::Text(piece) => self.said.text += &piece,
+            ChatEvent::Logprobs(_) => {}
+            ChatEvent::ToolCall { index, id, name } => {
+                self.close_call();
+                self.open = Some(Call { id, index, name, arguments: String::new() });
+            }
+            ChatEvent::ToolArguments { piece, .. } => {
+                if let Some(call) = &mut self.open {
+                    call.arguments += &piece;
+                }
+            }
+            ChatEvent::Done(completion) => {
+                self.close_call();
+                return Some(completion);
+            }
+        }
+        None
+    }
+
+    fn close_call(&mut self) {
+        self.said.calls.extend(self.open.take());
+    }
+
+    fn line(&self, at: SystemTime, end: Option<(&'static str, Option<Took>)>) -> String {
+        line(&self.model, at, said(self.shape, &self.said), end) + "\n"
+    }
+}
+
+impl Said {
+    fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty()
+    }
+}
+
+fn line(
+    model: &str,
+    at: SystemTime,
+    said: WireSaid<'_>,
+    end: Option<(&'static str, Option<Took>)>,
+) -> String {
+    let done = end.is_some();
+    let (done_reason, took) = end.map_or((None, None), |(reason, took)| (Some(reason), took));
+    json(&Line { model, created_at: rfc3339(at), said, done, done_reason, took })
+}
+
+fn said(shape: OllamaShape, said: &Said) -> WireSaid<'_> {
+    let Said { text, thinking, calls } = said;
+    match shape {
+        OllamaShape::Generate => WireSaid::Generate { response: text, thinking },
+        OllamaShape::Chat => {
+            let tool_calls = calls.iter().map(wire_call).collect();
+            let message = WireMessage { role: "assistant", content: text, thinking, tool_calls };
+            WireSaid::Chat { message }
+        }
+    }
+}
+
+fn wire_call(call: &Call) -> WireCall<'_> {
+    let Call { id, index, name, arguments } = call;
+    let function = WireFunction { index: *index, name, arguments: wire_arguments(arguments) };
+    WireCall { id, function }
+}
+
+/// Arguments that are no JSON are handed on as the text that they are, for the client to see.
+fn wire_arguments(text: &str) -> Value {
+    let text = if text.trim().is_empty() { "{}" } else { text };
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+/// Ollama has no reason of its own for an answer that ends with calls.
+fn reason(finish: FinishReason) -> &'static str {
+    match finish {
+        FinishReason::Stop | FinishReason::ToolCalls => "stop",
+        FinishReason::Length => "length",
+    }
+}
+
+fn took(completion: Completion, since: Duration) -> Took {
+    let Completion { usage, timings, .. } = completion;
+    Took {
+        total_duration: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),
+        load_duration: nanoseconds(timings.load_ms),
+        prompt_eval_count: usage.prompt_tokens,
+        prompt_eval_duration: nanoseconds(timings.prompt_ms),
+        eval_count: usage.completion_tokens,
+        eval_duration: nanoseconds(timings.predicted_ms),
+    }
+}

@@ -1,0 +1,204 @@
+//! What there is, in Ollama's words: tags, one model in full, what is in memory, the version.
+//! Every name carries a tag, because Ollama's clients expect one; hob accepts it with and without.
+
+use std::time::SystemTime;
+
+use hob_core::{ChatCard, Occupancy};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::time::{rfc3339, unix_s};
+use crate::error::json;
+
+/// The tag of a name that has none.
+const TAG: &str = ":latest";
+
+/// Ollama has no word for a model that stays for ever; its clients take a far date for that.
+/// The year 9999 would overflow in time zones east of Greenwich.
+const FOR_EVER: &str = "2300-01-01T00:00:00.000000000Z";
+
+/// A name or an alias, and where it leads.
+#[derive(Clone, Copy, Debug)]
+pub struct OllamaModel<'a> {
+    pub name: &'a str,
+    pub card: &'a ChatCard,
+}
+
+/// A model in memory.
+#[derive(Clone, Debug)]
+pub struct OllamaResident<'a> {
+    pub model: OllamaModel<'a>,
+    pub occupancy: Occupancy,
+}
+
+#[derive(Serialize)]
+struct Models<T> {
+    models: Vec<T>,
+}
+
+#[derive(Serialize)]
+struct Details<'a> {
+    parent_model: &'static str,
+    format: &'static str,
+    family: &'a str,
+    families: [&'a str; 1],
+    parameter_size: String,
+    quantization_level: &'a str,
+}
+
+/// With `:latest`, unless the name has a tag of its own.
+pub fn tagged(name: &str) -> String {
+    if name.contains(':') { name.to_owned() } else { format!("{name}{TAG}") }
+}
+
+/// `GET /api/version`: plain semantic version.
+pub fn ollama_version(version: &str) -> String {
+    #[derive(Serialize)]
+    struct Version<'a> {
+        version: &'a str,
+    }
+    json(&Version { version })
+}
+
+/// `GET /api/tags`.
+pub fn ollama_tags<'a>(models: impl IntoIterator<Item = OllamaModel<'a>>) -> String {
+    #[derive(Serialize)]
+    struct Tag<'a> {
+        name: String,
+        model: String,
+        modified_at: String,
+        size: u64,
+        digest: &'a str,
+        details: Details<'a>,
+    }
+    let tag = |OllamaModel { name, card }: OllamaModel<'a>| Tag {
+        name: tagged(name),
+        model: tagged(name),
+        modified_at: unix_s(card.modified_unix_s),
+        size: card.file_bytes,
+        digest: card.digest.as_deref().unwrap_or_default(),
+        details: details(card),
+    };
+    json(&Models { models: models.into_iter().map(tag).collect() })
+}
+
+/// `POST /api/show`. The context length is the model's own; the one it is loaded with is `num_ctx`.
+pub fn ollama_show(card: &ChatCard) -> String {
+    #[derive(Serialize)]
+    struct Show<'a> {
+        parameters: String,
+        template: &'a str,
+        details: Details<'a>,
+        model_info: Map<String, Value>,
+        capabilities: Vec<&'static str>,
+        modified_at: String,
+    }
+    json(&Show {
+        parameters: format!("num_ctx {}", card.context_tokens),
+        template: card.template.as_deref().unwrap_or_default(),
+        details: details(card),
+        model_info: model_info(card),
+        capabilities: capabilities(card),
+        modified_at: unix_s(card.modified_unix_s),
+    })
+}
+
+/// `GET /api/ps`.
+pub fn ollama_ps<'a>(residents: impl IntoIterator<Item = OllamaResident<'a>>) -> String {
+    #[derive(Serialize)]
+    struct Resident<'a> {
+        name: String,
+        model: String,
+        size: u64,
+        digest: &'a str,
+        details: Details<'a>,
+        expires_at: String,
+        size_vram: u64,
+        context_length: u32,
+    }
+    let resident = |OllamaResident { model: OllamaModel { name, card }, occupancy }| Resident {
+        name: tagged(name),
+        model: tagged(name),
+        size: occupancy.resident_bytes.unwrap_or(card.file_bytes),
+        digest: card.digest.as_deref().unwrap_or_default(),
+        details: details(card),
+        expires_at: expires_at(occupancy.expires_at),
+        size_vram: occupancy.vram_bytes,
+        context_length: card.context_tokens,
+    };
+    json(&Models { models: residents.into_iter().map(resident).collect() })
+}
+
+fn expires_at(at: Option<SystemTime>) -> String {
+    at.map_or_else(|| FOR_EVER.to_owned(), rfc3339)
+}
+
+fn details(card: &ChatCard) -> Details<'_> {
+    Details {
+        parent_model: "",
+        format: "gguf",
+        family: &card.architecture,
+        families: [&card.architecture],
+        parameter_size: parameter_size(card.parameters),
+        quantization_level: &card.quantization,
+    }
+}
+
+fn model_info(card: &ChatCard) -> Map<String, Value> {
+    let architecture = &card.architecture;
+    let entries = [
+        ("general.architecture".to_owned(), Value::from(architecture.as_str())),
+        ("general.parameter_count".to_owned(), Value::from(card.parameters)),
+        (format!("{architecture}.context_length"), Value::from(card.trained_context_tokens)),
+    ];
+    entries.into_iter().collect()
+}
+
+/// Every chat model completes and embeds; the rest is the file's to say.
+fn capabilities(card: &ChatCard) -> Vec<&'static str> {
+    let more = [
+        ("tools", card.calls_tools && card.template.is_some()),
+        ("thinking", card.thinks),
+        ("insert", card.fills_in),
+    ];
+    let more = more.into_iter().filter_map(|(name, has)| has.then_some(name));
+    ["completion", "embedding"].into_iter().chain(more).collect()
+}
+
+/// As people say it: `134.52M`, `7.6B`, `8B`.
+fn parameter_size(parameters: u64) -> String {
+    let count = parameters as f64;
+    let (amount, digits, unit) = match parameters {
+        1_000_000_000.. => (count / 1e9, 1, "B"),
+        1_000_000.. => (count / 1e6, 2, "M"),
+        _ => (count / 1e3, 0, "K"),
+    };
+    let digits = if amount.fract() == 0.0 { 0 } else { digits };
+    format!("{amount:.digits$}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_said_as_people_say_them() {
+        for (parameters, expected) in [
+            (134_515_008, "134.52M"),
+            (7_615_616_512, "7.6B"),
+            (8_000_000_000, "8B"),
+            (350_000_000, "350M"),
+            (12_345, "12K"),
+            (0, "0K"),
+        ] {
+            assert_eq!(parameter_size(parameters), expected);
+        }
+    }
+
+    #[test]
+    fn a_name_has_one_tag() {
+        for (name, expected) in [("smol", "smol:latest"), ("qwen3:4b", "qwen3:4b")] {
+            assert_eq!(tagged(name), expected);
+        }
+    }
+}

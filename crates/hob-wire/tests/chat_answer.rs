@@ -1,0 +1,326 @@
+//! Chat answers, byte for byte as clients read them.
+//! One set of events in both forms, so that what a stream says and what an answer says cannot differ.
+
+use hob_core::ChatEvent;
+use hob_core::chat::{Completion, FinishReason, Timings, TokenLogprob, TokenText, Usage};
+use hob_wire::{AnswerHead, CallShape, ChatAnswer, ChatChunks, UsageChunk};
+use serde_json::{Value, json};
+
+fn head() -> AnswerHead {
+    AnswerHead {
+        id: "1".to_owned(),
+        created_unix_s: 1_793_491_200,
+        model: "smol \"x\"".to_owned(),
+        fingerprint: "hob-test",
+    }
+}
+
+fn text(piece: &str) -> ChatEvent {
+    ChatEvent::Text(piece.to_owned())
+}
+
+fn reasoning(piece: &str) -> ChatEvent {
+    ChatEvent::Reasoning(piece.to_owned())
+}
+
+fn call(index: u32, id: &str, name: &str) -> ChatEvent {
+    ChatEvent::ToolCall { index, id: id.to_owned(), name: name.to_owned() }
+}
+
+fn arguments(index: u32, piece: &str) -> ChatEvent {
+    ChatEvent::ToolArguments { index, piece: piece.to_owned() }
+}
+
+fn logprob(token: &[u8], logprob: f32, top: &[(&str, f32)]) -> TokenLogprob {
+    let top = top.iter().map(|(text, p)| (TokenText(text.as_bytes().to_vec()), *p)).collect();
+    TokenLogprob { token: TokenText(token.to_vec()), logprob, top }
+}
+
+fn done(finish: FinishReason) -> ChatEvent {
+    let usage =
+        Usage { prompt_tokens: 50, cached_tokens: 10, completion_tokens: 8, reasoning_tokens: 3 };
+    let timings = Timings { load_ms: 0.0, queue_ms: 1.5, prompt_ms: 20.0, predicted_ms: 40.0 };
+    ChatEvent::Done(Completion { finish, usage, timings })
+}
+
+fn whole(events: &[ChatEvent], shape: CallShape) -> String {
+    let mut answer = ChatAnswer::new(head(), 1, shape);
+    events.iter().for_each(|event| answer.add(0, event.clone()));
+    answer.to_json()
+}
+
+fn streamed(events: &[ChatEvent], shape: CallShape, usage: UsageChunk) -> String {
+    let mut chunks = ChatChunks::new(head(), 1, shape, usage);
+    let pieces = events.iter().map(|event| chunks.event(0, event.clone()));
+    let said: String = pieces.collect();
+    said + &chunks.end()
+}
+
+/// What is the same in every chunk is shown once, in the test that is about it.
+fn without_head(stream: &str) -> String {
+    let head = r#"{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1793491200,"model":"smol \"x\"","system_fingerprint":"hob-test","choices":["#;
+    stream.replace(head, "{…")
+}
+
+#[test]
+fn an_answer_with_thoughts_and_text() {
+    let events =
+        [reasoning("Hm"), reasoning("."), text("Hel"), text("lo"), done(FinishReason::Stop)];
+    insta::assert_snapshot!(whole(&events, CallShape::ToolCalls), @r#"{"id":"chatcmpl-1","object":"chat.completion","created":1793491200,"model":"smol \"x\"","choices":[{"index":0,"message":{"role":"assistant","content":"Hello","refusal":null,"reasoning_content":"Hm."},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":50,"completion_tokens":8,"total_tokens":58,"prompt_tokens_details":{"cached_tokens":10},"completion_tokens_details":{"reasoning_tokens":3}},"system_fingerprint":"hob-test","timings":{"cache_n":10,"prompt_n":40,"prompt_ms":20.0,"prompt_per_token_ms":0.5,"prompt_per_second":2000.0,"predicted_n":8,"predicted_ms":40.0,"predicted_per_token_ms":5.0,"predicted_per_second":200.0,"load_ms":0.0,"queue_ms":1.5}}"#);
+    insta::assert_snapshot!(streamed(&events, CallShape::ToolCalls, UsageChunk::Wanted), @r#"
+    data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1793491200,"model":"smol \"x\"","system_fingerprint":"hob-test","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":null}
+
+    data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1793491200,"model":"smol \"x\"","system_fingerprint":"hob-test","choices":[{"index":0,"delta":{"reasoning_content":"Hm"},"logprobs":null,"finish_reason":null}],"usage":null}
+
+    data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1793491200,"model":"smol \"x\"","system_fingerprint":"hob-test","choices":[{"index":0,"delta":{"reasoning_content":"."},"logprobs":null,"finish_reason":null}],"usage":null}
+
+    data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1793491200,"model":"smol \"x\"","system_fingerprint":"hob-test","choices":[{"index":0,"delta":{"content":"Hel"},"logprobs":null,"finish_reason":null}],"usage":null}
+
+    data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1793491200,"model":"smol \"x\"","system_fingerprint":"hob-test","choices":[{"index":0,"delta":{"content":"lo"},"logprobs":null,"finish_reason":null}],"usage":null}
+
+    data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1793491200,"model":"smol \"x\"","system_fingerprint":"hob-test","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}],"timings":{"cache_n":10,"prompt_n":40,"prompt_ms":20.0,"prompt_per_token_ms":0.5,"prompt_per_second":2000.0,"predicted_n":8,"predicted_ms":40.0,"predicted_per_token_ms":5.0,"predicted_per_second":200.0,"load_ms":0.0,"queue_ms":1.5},"usage":null}
+
+    data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1793491200,"model":"smol \"x\"","system_fingerprint":"hob-test","choices":[],"usage":{"prompt_tokens":50,"completion_tokens":8,"total_tokens":58,"prompt_tokens_details":{"cached_tokens":10},"completion_tokens_details":{"reasoning_tokens":3}}}
+
+    data: [DONE]
+    "#);
+    insta::assert_snapshot!(without_head(&streamed(&events, CallShape::ToolCalls, UsageChunk::Unwanted)), @r#"
+    data: {…{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{"reasoning_content":"Hm"},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{"reasoning_content":"."},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{"content":"Hel"},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{"content":"lo"},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}],"timings":{"cache_n":10,"prompt_n":40,"prompt_ms":20.0,"prompt_per_token_ms":0.5,"prompt_per_second":2000.0,"predicted_n":8,"predicted_ms":40.0,"predicted_per_token_ms":5.0,"predicted_per_second":200.0,"load_ms":0.0,"queue_ms":1.5}}
+
+    data: [DONE]
+    "#);
+}
+
+fn calls() -> Vec<ChatEvent> {
+    vec![
+        call(0, "call_a", "weather"),
+        arguments(0, r#"{"city""#),
+        arguments(0, r#":"Bern"}"#),
+        call(1, "call_b", "time"),
+        arguments(1, ""),
+        done(FinishReason::ToolCalls),
+    ]
+}
+
+#[test]
+fn an_answer_with_calls() {
+    insta::assert_snapshot!(whole(&calls(), CallShape::ToolCalls), @r#"{"id":"chatcmpl-1","object":"chat.completion","created":1793491200,"model":"smol \"x\"","choices":[{"index":0,"message":{"role":"assistant","content":null,"refusal":null,"tool_calls":[{"id":"call_a","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Bern\"}"}},{"id":"call_b","type":"function","function":{"name":"time","arguments":"{}"}}]},"logprobs":null,"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":50,"completion_tokens":8,"total_tokens":58,"prompt_tokens_details":{"cached_tokens":10},"completion_tokens_details":{"reasoning_tokens":3}},"system_fingerprint":"hob-test","timings":{"cache_n":10,"prompt_n":40,"prompt_ms":20.0,"prompt_per_token_ms":0.5,"prompt_per_second":2000.0,"predicted_n":8,"predicted_ms":40.0,"predicted_per_token_ms":5.0,"predicted_per_second":200.0,"load_ms":0.0,"queue_ms":1.5}}"#);
+    insta::assert_snapshot!(without_head(&streamed(&calls(), CallShape::ToolCalls, UsageChunk::Unwanted)), @r#"
+    data: {…{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_a","type":"function","function":{"name":"weather","arguments":""}}]},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"city\""}}]},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":":\"Bern\"}"}}]},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{"tool_calls":[{"index":1,"id":"call_b","type":"function","function":{"name":"time","arguments":""}}]},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{"tool_calls":[{"index":1,"function":{"arguments":"{}"}}]},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls"}],"timings":{"cache_n":10,"prompt_n":40,"prompt_ms":20.0,"prompt_per_token_ms":0.5,"prompt_per_second":2000.0,"predicted_n":8,"predicted_ms":40.0,"predicted_per_token_ms":5.0,"predicted_per_second":200.0,"load_ms":0.0,"queue_ms":1.5}}
+
+    data: [DONE]
+    "#);
+}
+
+#[test]
+fn calls_as_they_were_before_there_were_tools() {
+    insta::assert_snapshot!(whole(&calls(), CallShape::FunctionCall), @r#"{"id":"chatcmpl-1","object":"chat.completion","created":1793491200,"model":"smol \"x\"","choices":[{"index":0,"message":{"role":"assistant","content":null,"refusal":null,"function_call":{"name":"weather","arguments":"{\"city\":\"Bern\"}"}},"logprobs":null,"finish_reason":"function_call"}],"usage":{"prompt_tokens":50,"completion_tokens":8,"total_tokens":58,"prompt_tokens_details":{"cached_tokens":10},"completion_tokens_details":{"reasoning_tokens":3}},"system_fingerprint":"hob-test","timings":{"cache_n":10,"prompt_n":40,"prompt_ms":20.0,"prompt_per_token_ms":0.5,"prompt_per_second":2000.0,"predicted_n":8,"predicted_ms":40.0,"predicted_per_token_ms":5.0,"predicted_per_second":200.0,"load_ms":0.0,"queue_ms":1.5}}"#);
+    insta::assert_snapshot!(without_head(&streamed(&calls(), CallShape::FunctionCall, UsageChunk::Unwanted)), @r#"
+    data: {…{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{"function_call":{"name":"weather","arguments":""}},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{"function_call":{"arguments":"{\"city\""}},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{"function_call":{"arguments":":\"Bern\"}"}},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{},"logprobs":null,"finish_reason":"function_call"}],"timings":{"cache_n":10,"prompt_n":40,"prompt_ms":20.0,"prompt_per_token_ms":0.5,"prompt_per_second":2000.0,"predicted_n":8,"predicted_ms":40.0,"predicted_per_token_ms":5.0,"predicted_per_second":200.0,"load_ms":0.0,"queue_ms":1.5}}
+
+    data: [DONE]
+    "#);
+}
+
+#[test]
+fn an_answer_with_log_probabilities() {
+    let events = [
+        ChatEvent::Logprobs(vec![logprob(b"Hi", -0.5, &[("Hi", -0.5), ("Yo", -1.25)])]),
+        text("Hi"),
+        // Half of a character: its text comes later, its probability is not lost.
+        ChatEvent::Logprobs(vec![logprob(b"\xc3", f32::NEG_INFINITY, &[])]),
+        text(""),
+        ChatEvent::Logprobs(vec![logprob(b"\xa9", -0.25, &[])]),
+        done(FinishReason::Length),
+    ];
+    insta::assert_snapshot!(whole(&events, CallShape::ToolCalls), @r#"{"id":"chatcmpl-1","object":"chat.completion","created":1793491200,"model":"smol \"x\"","choices":[{"index":0,"message":{"role":"assistant","content":"Hi","refusal":null},"logprobs":{"content":[{"token":"Hi","logprob":-0.5,"bytes":[72,105],"top_logprobs":[{"token":"Hi","logprob":-0.5,"bytes":[72,105]},{"token":"Yo","logprob":-1.25,"bytes":[89,111]}]},{"token":"�","logprob":-9999.0,"bytes":[195],"top_logprobs":[]},{"token":"�","logprob":-0.25,"bytes":[169],"top_logprobs":[]}],"refusal":null},"finish_reason":"length"}],"usage":{"prompt_tokens":50,"completion_tokens":8,"total_tokens":58,"prompt_tokens_details":{"cached_tokens":10},"completion_tokens_details":{"reasoning_tokens":3}},"system_fingerprint":"hob-test","timings":{"cache_n":10,"prompt_n":40,"prompt_ms":20.0,"prompt_per_token_ms":0.5,"prompt_per_second":2000.0,"predicted_n":8,"predicted_ms":40.0,"predicted_per_token_ms":5.0,"predicted_per_second":200.0,"load_ms":0.0,"queue_ms":1.5}}"#);
+    insta::assert_snapshot!(without_head(&streamed(&events, CallShape::ToolCalls, UsageChunk::Unwanted)), @r#"
+    data: {…{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{"content":"Hi"},"logprobs":{"content":[{"token":"Hi","logprob":-0.5,"bytes":[72,105],"top_logprobs":[{"token":"Hi","logprob":-0.5,"bytes":[72,105]},{"token":"Yo","logprob":-1.25,"bytes":[89,111]}]}],"refusal":null},"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{"content":""},"logprobs":{"content":[{"token":"�","logprob":-9999.0,"bytes":[195],"top_logprobs":[]}],"refusal":null},"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{},"logprobs":{"content":[{"token":"�","logprob":-0.25,"bytes":[169],"top_logprobs":[]}],"refusal":null},"finish_reason":"length"}],"timings":{"cache_n":10,"prompt_n":40,"prompt_ms":20.0,"prompt_per_token_ms":0.5,"prompt_per_second":2000.0,"predicted_n":8,"predicted_ms":40.0,"predicted_per_token_ms":5.0,"predicted_per_second":200.0,"load_ms":0.0,"queue_ms":1.5}}
+
+    data: [DONE]
+    "#);
+}
+
+#[test]
+fn a_budget_spent_on_thinking_is_marked() {
+    let events = [reasoning("So…"), done(FinishReason::Length)];
+    insta::assert_snapshot!(whole(&events, CallShape::ToolCalls), @r#"{"id":"chatcmpl-1","object":"chat.completion","created":1793491200,"model":"smol \"x\"","choices":[{"index":0,"message":{"role":"assistant","content":"","refusal":null,"reasoning_content":"So…"},"logprobs":null,"finish_reason":"length","hob":{"note":"thinking_used_the_whole_budget"}}],"usage":{"prompt_tokens":50,"completion_tokens":8,"total_tokens":58,"prompt_tokens_details":{"cached_tokens":10},"completion_tokens_details":{"reasoning_tokens":3}},"system_fingerprint":"hob-test","timings":{"cache_n":10,"prompt_n":40,"prompt_ms":20.0,"prompt_per_token_ms":0.5,"prompt_per_second":2000.0,"predicted_n":8,"predicted_ms":40.0,"predicted_per_token_ms":5.0,"predicted_per_second":200.0,"load_ms":0.0,"queue_ms":1.5}}"#);
+    insta::assert_snapshot!(without_head(&streamed(&events, CallShape::ToolCalls, UsageChunk::Unwanted)), @r#"
+    data: {…{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{"reasoning_content":"So…"},"logprobs":null,"finish_reason":null}]}
+
+    data: {…{"index":0,"delta":{},"logprobs":null,"finish_reason":"length","hob":{"note":"thinking_used_the_whole_budget"}}],"timings":{"cache_n":10,"prompt_n":40,"prompt_ms":20.0,"prompt_per_token_ms":0.5,"prompt_per_second":2000.0,"predicted_n":8,"predicted_ms":40.0,"predicted_per_token_ms":5.0,"predicted_per_second":200.0,"load_ms":0.0,"queue_ms":1.5}}
+
+    data: [DONE]
+    "#);
+    for said in [text("x"), call(0, "call_a", "f")] {
+        let events = [reasoning("So…"), said, done(FinishReason::Length)];
+        assert!(!whole(&events, CallShape::ToolCalls).contains("budget"));
+        assert!(!streamed(&events, CallShape::ToolCalls, UsageChunk::Unwanted).contains("budget"));
+    }
+}
+
+/// For each way to end: what the model said of it, whether it called, what clients are told.
+#[test]
+fn ends_have_openais_names() {
+    let (tools, function) = (CallShape::ToolCalls, CallShape::FunctionCall);
+    for (finish, calls, shape, expected) in [
+        (FinishReason::Stop, false, tools, "stop"),
+        (FinishReason::Length, false, tools, "length"),
+        (FinishReason::Stop, true, tools, "tool_calls"),
+        (FinishReason::ToolCalls, true, tools, "tool_calls"),
+        (FinishReason::Length, true, tools, "length"),
+        (FinishReason::ToolCalls, true, function, "function_call"),
+    ] {
+        let mut events = vec![text("x")];
+        if calls {
+            events.push(call(0, "call_a", "f"));
+        }
+        events.push(done(finish));
+        let answer: Value = serde_json::from_str(&whole(&events, shape)).expect("JSON");
+        assert_eq!(answer["choices"][0]["finish_reason"], expected);
+        assert_eq!(answer["choices"][0]["message"]["content"], "x");
+        let stream = streamed(&events, shape, UsageChunk::Unwanted);
+        assert!(stream.contains(&format!(r#""finish_reason":"{expected}""#)), "{stream}");
+    }
+}
+
+#[test]
+fn an_answer_that_says_nothing_is_a_string_too() {
+    let answer: Value =
+        serde_json::from_str(&whole(&[done(FinishReason::Stop)], CallShape::ToolCalls))
+            .expect("JSON");
+    assert_eq!(
+        answer["choices"][0],
+        json!({
+            "index": 0,
+            "message": {"role": "assistant", "content": "", "refusal": null},
+            "logprobs": null,
+            "finish_reason": "stop",
+        })
+    );
+}
+
+#[test]
+fn choices_share_a_prompt_and_add_their_tokens_up() {
+    let mut answer = ChatAnswer::new(head(), 2, CallShape::ToolCalls);
+    let mut chunks = ChatChunks::new(head(), 2, CallShape::ToolCalls, UsageChunk::Wanted);
+    let mut stream = String::new();
+    for (choice, event) in [
+        (1, text("b")),
+        (0, text("a")),
+        (1, done(FinishReason::Stop)),
+        (0, done(FinishReason::Length)),
+        (7, text("nobody's")),
+    ] {
+        answer.add(choice, event.clone());
+        stream += &chunks.event(choice, event);
+    }
+    stream += &chunks.end();
+    let whole: Value = serde_json::from_str(&answer.to_json()).expect("JSON");
+    let texts = [0, 1].map(|choice| whole["choices"][choice]["message"]["content"].clone());
+    assert_eq!(texts, ["a", "b"]);
+    let usage = json!({
+        "prompt_tokens": 50, "completion_tokens": 16, "total_tokens": 66,
+        "prompt_tokens_details": {"cached_tokens": 10},
+        "completion_tokens_details": {"reasoning_tokens": 6},
+    });
+    assert_eq!(whole["usage"], usage);
+    let chunks: Vec<Value> = stream
+        .split_terminator("\n\n")
+        .filter_map(|event| serde_json::from_str(event.strip_prefix("data: ")?).ok())
+        .collect();
+    assert_eq!(chunks.last().map(|chunk| &chunk["usage"]), Some(&usage));
+    let timed = chunks.iter().filter(|chunk| chunk.get("timings").is_some()).count();
+    let roles = chunks.iter().filter(|c| c["choices"][0]["delta"].get("role").is_some()).count();
+    assert_eq!((timed, roles), (1, 2));
+    assert_eq!(answer.queue_ms(), 1.5);
+}
+
+#[test]
+fn times_that_were_too_short_to_measure_are_no_speeds() {
+    let completion = Completion {
+        finish: FinishReason::Stop,
+        usage: Usage::default(),
+        timings: Timings::default(),
+    };
+    let answer = whole(&[ChatEvent::Done(completion)], CallShape::ToolCalls);
+    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    let timings = answer["timings"].as_object().expect("timings");
+    assert!(timings.values().all(|value| value.as_f64() == Some(0.0)), "{timings:?}");
+}
+
+#[test]
+fn answers_can_be_logged_without_their_text() {
+    let mut answer = ChatAnswer::new(head(), 1, CallShape::ToolCalls);
+    let mut chunks = ChatChunks::new(head(), 1, CallShape::ToolCalls, UsageChunk::Unwanted);
+    answer.add(0, text("a secret"));
+    chunks.event(0, text("a secret"));
+    assert!(!format!("{answer:?}{chunks:?}").contains("secret"));
+}
+
+proptest::proptest! {
+    /// What a stream's pieces say together is what the answer says.
+    #[test]
+    fn a_stream_says_what_the_answer_says(
+        pieces in proptest::collection::vec((proptest::bool::ANY, ".{0,12}"), 0..8),
+    ) {
+        let mut events: Vec<ChatEvent> = pieces
+            .into_iter()
+            .map(|(thought, piece)| if thought { reasoning(&piece) } else { text(&piece) })
+            .collect();
+        events.push(done(FinishReason::Stop));
+        let whole: Value = serde_json::from_str(&whole(&events, CallShape::ToolCalls)).expect("JSON");
+        let message = &whole["choices"][0]["message"];
+        let stream = streamed(&events, CallShape::ToolCalls, UsageChunk::Unwanted);
+        let (mut said, mut thought) = (String::new(), String::new());
+        for event in stream.split_terminator("\n\n") {
+            let data = event.strip_prefix("data: ").expect("data");
+            if data == "[DONE]" { break; }
+            let chunk: Value = serde_json::from_str(data).expect("JSON");
+            let delta = &chunk["choices"][0]["delta"];
+            said += delta["content"].as_str().unwrap_or_default();
+            thought += delta["reasoning_content"].as_str().unwrap_or_default();
+        }
+        proptest::prop_assert_eq!(message["content"].as_str(), Some(said.as_str()));
+        proptest::prop_assert_eq!(message["reasoning_content"].as_str().unwrap_or_default(), thought);
+        proptest::prop_assert!(stream.ends_with("data: [DONE]\n\n"));
+    }
+}

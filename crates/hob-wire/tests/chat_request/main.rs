@@ -1,0 +1,287 @@
+//! Chat bodies as clients send them, and what becomes of each: a request, or a sentence that says why not.
+//! What users wrote never appears in an error.
+
+mod refused;
+mod surprises;
+mod thinking;
+
+use std::time::Duration;
+
+use hob_core::chat::{
+    Conversation, Message, OutputFormat, Prompt, Role, Sampling, Tool, ToolCall, ToolChoice,
+};
+use hob_core::{ChatRequest, JsonText, KeepAlive};
+use hob_wire::{CallShape, ChatDelivery, UsageChunk, WireChat, WireError, parse_chat};
+
+/// A request that says "Hi", with these fields too.
+fn parse(fields: &str) -> Result<WireChat, WireError> {
+    parse_chat(body(fields).as_bytes())
+}
+
+fn body(fields: &str) -> String {
+    let comma = if fields.is_empty() { "" } else { "," };
+    format!(r#"{{"messages":[{{"role":"user","content":"Hi"}}]{comma}{fields}}}"#)
+}
+
+fn plain() -> WireChat {
+    let conversation =
+        Conversation { messages: vec![Message::new(Role::User, "Hi")], ..Conversation::default() };
+    WireChat {
+        model: None,
+        request: ChatRequest { prompt: Prompt::Chat(conversation), ..ChatRequest::default() },
+        choices: 1,
+        delivery: ChatDelivery::Whole,
+        calls: CallShape::ToolCalls,
+        ignored: Vec::new(),
+    }
+}
+
+fn conversation(wire: WireChat) -> Conversation {
+    let Prompt::Chat(conversation) = wire.request.prompt else {
+        unreachable!("chat has messages");
+    };
+    conversation
+}
+
+fn read(fields: &str) -> WireChat {
+    parse(fields).expect(fields)
+}
+
+fn messages(list: &str) -> Result<Vec<Message>, String> {
+    let wire = parse_chat(format!(r#"{{"messages":{list}}}"#).as_bytes());
+    wire.map(|wire| conversation(wire).messages).map_err(|error| error.to_string())
+}
+
+fn names(wire: &WireChat) -> Vec<&str> {
+    wire.ignored.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn what_is_left_out_or_null_has_its_default() {
+    assert_eq!(read(""), plain());
+    let nulls = r#""model":null,"n":null,"stream":null,"stream_options":null,"temperature":null,
+        "max_tokens":null,"stop":null,"tools":null,"tool_choice":null,"functions":null,
+        "response_format":null,"reasoning_effort":null,"logprobs":null,"logit_bias":null,
+        "keep_alive":null,"modalities":null,"whatever":null"#;
+    assert_eq!(read(nulls), plain());
+}
+
+#[test]
+fn every_sampling_field_arrives() {
+    let fields = r#""model":"smol","temperature":0.5,"top_p":0.9,"top_k":40,"min_p":0.05,
+        "repetition_penalty":1.1,"presence_penalty":-2,"frequency_penalty":2,"seed":-7,
+        "logit_bias":{"7":-100,"x":1},"max_tokens":5,"max_completion_tokens":9,"stop":["a","","b"],
+        "n":3,"stream":true,"stream_options":{"include_usage":true,"include_obfuscation":true},
+        "logprobs":true,"top_logprobs":2,"keep_alive":"5m","user":{"id":1},"store":true"#;
+    let Conversation { messages, .. } = conversation(plain());
+    let expected = WireChat {
+        model: Some("smol".to_owned()),
+        request: ChatRequest {
+            prompt: Prompt::Chat(Conversation { messages, ..Conversation::default() }),
+            sampling: Sampling {
+                temperature: Some(0.5),
+                top_p: Some(0.9),
+                top_k: Some(40),
+                min_p: Some(0.05),
+                repeat_penalty: Some(1.1),
+                presence_penalty: Some(-2.0),
+                frequency_penalty: Some(2.0),
+                seed: Some((-7i64).cast_unsigned()),
+                logit_bias: vec![(7, -100.0)],
+            },
+            tokens_max: Some(9),
+            stop: vec!["a".to_owned(), "b".to_owned()],
+            logprobs: Some(2),
+            keep_alive: Some(KeepAlive::For(Duration::from_secs(300))),
+            ..ChatRequest::default()
+        },
+        choices: 3,
+        delivery: ChatDelivery::Events(UsageChunk::Wanted),
+        calls: CallShape::ToolCalls,
+        ignored: ["logit_bias.x", "stream_options.include_obfuscation", "store", "user"]
+            .map(str::to_owned)
+            .to_vec(),
+    };
+    assert_eq!(read(fields), expected);
+}
+
+#[test]
+fn limits_of_zero_or_less_are_none() {
+    for (fields, expected) in [
+        (r#""max_tokens":0"#, None),
+        (r#""max_tokens":-1"#, None),
+        (r#""max_tokens":7.0"#, Some(7)),
+        (r#""max_tokens":7,"max_completion_tokens":0"#, Some(7)),
+        (r#""max_tokens":99999999999"#, Some(u32::MAX)),
+    ] {
+        assert_eq!(read(fields).request.tokens_max, expected, "{fields}");
+    }
+    assert_eq!(read(r#""top_k":-1"#).request.sampling.top_k, Some(0));
+    assert_eq!(read(r#""repeat_penalty":0"#).request.sampling.repeat_penalty, None);
+}
+
+#[test]
+fn options_of_a_stream_need_no_stream() {
+    assert_eq!(read(r#""stream_options":{"include_usage":true}"#).delivery, ChatDelivery::Whole);
+    let unwanted = ChatDelivery::Events(UsageChunk::Unwanted);
+    assert_eq!(read(r#""stream":true"#).delivery, unwanted);
+}
+
+#[test]
+fn alternatives_without_log_probabilities_are_named() {
+    let wire = read(r#""top_logprobs":2"#);
+    assert_eq!((wire.request.logprobs, names(&wire)), (None, vec!["top_logprobs"]));
+    assert_eq!(read(r#""logprobs":true"#).request.logprobs, Some(0));
+}
+
+#[test]
+fn roles_are_four_and_contents_are_text() {
+    let list = r#"[
+        {"role":"developer","content":"Be brief.","name":"boss"},
+        {"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]},
+        {"role":"assistant","content":[{"type":"refusal","refusal":"no"}],"reasoning_content":"hm"},
+        {"role":"assistant","content":null,"tool_calls":[
+            {"id":"call_1","type":"function","function":{"name":"f","arguments":" { \"b\": 1, \"a\": [1.5] } "}},
+            {"id":"","function":{"name":"g","arguments":{"x":null}}},
+            {"function":{"name":"h","arguments":""}}]},
+        {"role":"tool","tool_call_id":"call_1","content":[{"type":"text","text":"42"}]},
+        {"role":"assistant","function_call":{"name":"old"}},
+        {"role":"function","name":"old","content":"done"},
+        {"role":"tool","content":null}]"#;
+    let message = |role, text: &str| Message::new(role, text);
+    let call = |id: &str, name: &str, arguments: &str| ToolCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        arguments: JsonText::parsed(arguments),
+    };
+    let answer = |id: &str, text: &str| Message {
+        tool_call_id: Some(id.to_owned()),
+        ..Message::new(Role::Tool, text)
+    };
+    let expected = vec![
+        Message { name: Some("boss".to_owned()), ..message(Role::System, "Be brief.") },
+        message(Role::User, "one\ntwo"),
+        message(Role::Assistant, "no"),
+        Message {
+            tool_calls: vec![
+                call("call_1", "f", r#"{"b":1,"a":[1.5]}"#),
+                call("call00001", "g", r#"{"x":null}"#),
+                call("call00002", "h", "{}"),
+            ],
+            ..message(Role::Assistant, "")
+        },
+        answer("call_1", "42"),
+        Message {
+            tool_calls: vec![call("call00003", "old", "{}")],
+            ..message(Role::Assistant, "")
+        },
+        Message { name: Some("old".to_owned()), ..answer("call00003", "done") },
+        answer("call00003", ""),
+    ];
+    assert_eq!(messages(list), Ok(expected));
+}
+
+pub(crate) const TOOLS: &str = r#""tools":[{"type":"function","function":{"name":"weather","description":"Of a city",
+    "parameters":{"type":"object","properties":{"z":{"type":"string"},"a":{}}},"strict":true}},
+    {"type":"function","function":{"name":"time"}}]"#;
+
+fn tools() -> Vec<Tool> {
+    let schema = r#"{"type":"object","properties":{"z":{"type":"string"},"a":{}}}"#;
+    let weather = Tool {
+        name: "weather".to_owned(),
+        description: Some("Of a city".to_owned()),
+        parameters: Some(JsonText::parsed(schema)),
+    };
+    vec![weather, Tool { name: "time".to_owned(), description: None, parameters: None }]
+}
+
+#[test]
+fn tools_and_choices_arrive() {
+    let time = || vec![tools().remove(1)];
+    let named = |name: &str| ToolChoice::Named(name.to_owned());
+    for (choice, offered, expected) in [
+        ("", tools(), ToolChoice::Auto),
+        (r#","tool_choice":"auto""#, tools(), ToolChoice::Auto),
+        (r#","tool_choice":"none""#, tools(), ToolChoice::None),
+        (r#","tool_choice":"required""#, tools(), ToolChoice::Required),
+        (
+            r#","tool_choice":{"type":"function","function":{"name":"time"}}"#,
+            tools(),
+            named("time"),
+        ),
+        (
+            r#","tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required",
+                "tools":[{"type":"function","function":{"name":"time"}}]}}"#,
+            time(),
+            ToolChoice::Required,
+        ),
+        (
+            r#","tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto",
+                "tools":[{"type":"function","name":"time"}]}}"#,
+            time(),
+            ToolChoice::Auto,
+        ),
+    ] {
+        let wire = read(&format!("{TOOLS}{choice}"));
+        assert_eq!((wire.calls, names(&wire)), (CallShape::ToolCalls, vec![]), "{choice}");
+        let talk = conversation(wire);
+        assert_eq!((talk.tools, talk.tool_choice), (offered, expected), "{choice}");
+        assert!(talk.parallel_tool_calls);
+    }
+    let single = conversation(read(&format!("{TOOLS},\"parallel_tool_calls\":false")));
+    assert!(!single.parallel_tool_calls);
+    assert_eq!(conversation(read(r#""tools":[],"tool_choice":"none""#)).tools, []);
+}
+
+#[test]
+fn functions_are_tools_that_are_answered_as_functions() {
+    let functions = r#""functions":[{"name":"time"}]"#;
+    for (choice, expected) in [
+        ("", ToolChoice::Auto),
+        (r#","function_call":"none""#, ToolChoice::None),
+        (r#","function_call":{"name":"time"}"#, ToolChoice::Named("time".to_owned())),
+    ] {
+        let wire = read(&format!("{functions}{choice}"));
+        assert_eq!(wire.calls, CallShape::FunctionCall);
+        let talk = conversation(wire);
+        assert_eq!((talk.tools.len(), talk.tool_choice), (1, expected), "{choice}");
+        assert!(!talk.parallel_tool_calls);
+    }
+    let both = read(&format!("{TOOLS},{functions},\"function_call\":\"none\""));
+    assert_eq!(names(&both), ["functions", "function_call"]);
+    let (shape, talk) = (both.calls, conversation(both));
+    assert_eq!((shape, talk.tools), (CallShape::ToolCalls, tools()));
+}
+
+#[test]
+fn outputs_arrive() {
+    let schema = |text: &str| OutputFormat::JsonSchema(JsonText::parsed(text));
+    for (fields, expected) in [
+        (r#""response_format":{"type":"text"}"#, OutputFormat::Text),
+        (r#""response_format":{"type":"json_object"}"#, OutputFormat::JsonObject),
+        (
+            r#""response_format":{"type":"json_object","schema":{"b":1,"a":2}}"#,
+            schema(r#"{"b":1,"a":2}"#),
+        ),
+        (
+            r#""response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":{"foo":"bar"}}}"#,
+            schema(r#"{"foo":"bar"}"#),
+        ),
+        (
+            r#""response_format":{"type":"json_schema","json_schema":{"name":"x"}}"#,
+            OutputFormat::JsonObject,
+        ),
+        (r#""regex":"[0-9]+""#, OutputFormat::Regex("[0-9]+".to_owned())),
+        (r#""grammar":"start: /a/""#, OutputFormat::Lark("start: /a/".to_owned())),
+        (r#""grammar":"","response_format":{"type":"text"}"#, OutputFormat::Text),
+    ] {
+        let wire = read(fields);
+        assert_eq!((wire.request.output, wire.ignored), (expected, vec![]), "{fields}");
+    }
+}
+
+#[test]
+fn a_request_can_be_logged_without_its_text() {
+    let wire = parse(r#""stop":"a secret","regex":"a secret""#).expect("a request");
+    assert!(!format!("{wire:?}").contains("secret"));
+}

@@ -1,0 +1,292 @@
+//! Texts to be continued and texts to be embedded: bodies in, answers out, byte for byte.
+//! Both take their prompts in the same four forms.
+
+use hob_core::chat::{
+    Completion, EmbedInput, FinishReason, Prompt, Timings, TokenLogprob, TokenText, Usage,
+};
+use hob_core::{ChatEvent, ChatRequest, EmbedRequest, Embeddings};
+use hob_wire::{
+    AnswerHead, ChatDelivery, CompletionAnswer, CompletionChunks, Echo, UsageChunk, VectorEncoding,
+    WireCompletion, WireEmbeddings, embeddings, parse_completion, parse_embeddings,
+};
+
+fn head() -> AnswerHead {
+    AnswerHead {
+        id: "1".to_owned(),
+        created_unix_s: 1_793_491_200,
+        model: "smol".to_owned(),
+        fingerprint: "hob-test",
+    }
+}
+
+fn read(body: &str) -> WireCompletion {
+    parse_completion(body.as_bytes()).expect(body)
+}
+
+fn prompts(body: &str) -> Vec<Prompt> {
+    read(body).requests.into_iter().map(|request| request.prompt).collect()
+}
+
+fn text(text: &str) -> Prompt {
+    Prompt::Text(text.to_owned())
+}
+
+#[test]
+fn prompts_come_in_four_forms_and_with_a_gap() {
+    for (body, expected) in [
+        (r#"{"prompt":"a"}"#, vec![text("a")]),
+        (r#"{"prompt":["a","b"]}"#, vec![text("a"), text("b")]),
+        (r#"{"prompt":[1,2]}"#, vec![Prompt::Tokens(vec![1, 2])]),
+        (r#"{"prompt":[[1],[2,3]]}"#, vec![Prompt::Tokens(vec![1]), Prompt::Tokens(vec![2, 3])]),
+        (r#"{"prompt":"a","suffix":""}"#, vec![text("a")]),
+        (
+            r#"{"prompt":"a","suffix":"c"}"#,
+            vec![Prompt::Infill { prefix: "a".to_owned(), suffix: "c".to_owned() }],
+        ),
+    ] {
+        assert_eq!(prompts(body), expected, "{body}");
+    }
+}
+
+#[test]
+fn every_field_of_a_completion_arrives() {
+    let body = r#"{"model":"smol","prompt":"a","max_tokens":5,"temperature":0,"n":2,"best_of":1,
+        "logprobs":3,"echo":true,"stop":"\n","stream":true,"seed":1,"regex":"b+","user":"me"}"#;
+    let wire = read(body);
+    let expected = ChatRequest {
+        prompt: text("a"),
+        tokens_max: Some(5),
+        stop: vec!["\n".to_owned()],
+        logprobs: Some(3),
+        output: hob_core::chat::OutputFormat::Regex("b+".to_owned()),
+        sampling: hob_core::chat::Sampling {
+            temperature: Some(0.0),
+            seed: Some(1),
+            ..hob_core::chat::Sampling::default()
+        },
+        ..ChatRequest::default()
+    };
+    assert_eq!(wire.prefixes(), ["a"]);
+    assert_eq!(
+        wire,
+        WireCompletion {
+            model: Some("smol".to_owned()),
+            requests: vec![expected],
+            choices: 2,
+            delivery: ChatDelivery::Events(UsageChunk::Unwanted),
+            echo: Echo::Prompt,
+            ignored: vec!["user".to_owned()],
+        }
+    );
+}
+
+#[test]
+fn a_completion_has_openais_limit_unless_it_has_another() {
+    for (body, expected) in [
+        (r#"{"prompt":"a"}"#, Some(16)),
+        (r#"{"prompt":"a","max_tokens":40}"#, Some(40)),
+        (r#"{"prompt":"a","max_tokens":-1}"#, None),
+        (r#"{"prompt":"a","max_tokens":0}"#, None),
+    ] {
+        assert_eq!(read(body).requests[0].tokens_max, expected, "{body}");
+    }
+}
+
+#[test]
+fn echoes_are_of_texts() {
+    let tokens = read(r#"{"prompt":[1],"echo":true}"#);
+    assert_eq!((tokens.prefixes(), tokens.ignored), (vec![String::new()], vec!["echo".to_owned()]));
+    let gap = read(r#"{"prompt":"a","suffix":"c","echo":true}"#);
+    assert_eq!(gap.prefixes(), ["a"]);
+    assert_eq!(read(r#"{"prompt":"a"}"#).prefixes(), [""]);
+}
+
+#[test]
+fn completions_that_cannot_be_made() {
+    let many = format!(r#"{{"prompt":{:?}}}"#, vec!["a"; 17]);
+    for (body, expected) in [
+        ("{}", "'prompt' is missing"),
+        (
+            r#"{"prompt":7}"#,
+            "'prompt' must be a string, a list of strings, a list of token ids or a list of such lists, and is a number",
+        ),
+        (r#"{"prompt":[]}"#, "'prompt' is empty"),
+        (&many, "'prompt' has 17 elements and the limit is 16"),
+        (r#"{"prompt":[1,"a"]}"#, "'prompt' holds something that is no token id"),
+        (r#"{"prompt":[[-1]]}"#, "prompt[0]: 'prompt' holds something that is no token id"),
+        (
+            r#"{"prompt":["a",{}]}"#,
+            "prompt[1]: 'prompt' must be a string or a list of token ids, and is an object",
+        ),
+        (
+            r#"{"prompt":[1],"suffix":"c"}"#,
+            "'suffix' needs a prompt that is text, and this one is token ids",
+        ),
+        (
+            r#"{"prompt":["a","b","c"],"n":6}"#,
+            "'n' of 6 for 3 prompts makes 18 answers, and the limit is 16",
+        ),
+        (r#"{"prompt":"a","best_of":2}"#, "'best_of' must be from 0 to 1, and is 2"),
+        (r#"{"prompt":"a","logprobs":21}"#, "'logprobs' must be from 0 to 20, and is 21"),
+        (
+            r#"{"prompt":"a","logprobs":true}"#,
+            "'logprobs' must be a whole number, and is a boolean",
+        ),
+        (r#"{"prompt":"a","echo":1}"#, "'echo' must be true or false, and is a number"),
+    ] {
+        let error = parse_completion(body.as_bytes()).expect_err(body);
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+fn events() -> Vec<(u32, ChatEvent)> {
+    let token = |text: &str, logprob, top: &[(&str, f32)]| TokenLogprob {
+        token: TokenText(text.as_bytes().to_vec()),
+        logprob,
+        top: top.iter().map(|(text, p)| (TokenText(text.as_bytes().to_vec()), *p)).collect(),
+    };
+    let done = |finish| {
+        let usage = Usage { prompt_tokens: 2, completion_tokens: 2, ..Usage::default() };
+        let timings = Timings { prompt_ms: 4.0, predicted_ms: 10.0, ..Timings::default() };
+        ChatEvent::Done(Completion { finish, usage, timings })
+    };
+    vec![
+        (0, ChatEvent::Logprobs(vec![token("é", -0.5, &[("é", -0.5), ("e", -2.0)])])),
+        (0, ChatEvent::Text("é".to_owned())),
+        (1, ChatEvent::Text("b".to_owned())),
+        (0, ChatEvent::Logprobs(vec![token("!", -0.25, &[])])),
+        (0, ChatEvent::Text("!".to_owned())),
+        (1, done(FinishReason::Length)),
+        (0, done(FinishReason::Stop)),
+        (9, ChatEvent::Text("nobody's".to_owned())),
+    ]
+}
+
+#[test]
+fn completions_are_as_clients_read_them() {
+    let prefixes = ["ab".to_owned(), String::new()];
+    let mut answer = CompletionAnswer::new(head(), &prefixes, 1);
+    events().into_iter().for_each(|(choice, event)| answer.add(choice, event));
+    insta::assert_snapshot!(answer.to_json(), @r#"{"id":"cmpl-1","object":"text_completion","created":1793491200,"model":"smol","system_fingerprint":"hob-test","choices":[{"text":"abé!","index":0,"logprobs":{"tokens":["é","!"],"token_logprobs":[-0.5,-0.25],"top_logprobs":[{"é":-0.5,"e":-2.0},{}],"text_offset":[2,3]},"finish_reason":"stop"},{"text":"b","index":1,"logprobs":null,"finish_reason":"length"}],"usage":{"prompt_tokens":4,"completion_tokens":4,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}},"timings":{"cache_n":0,"prompt_n":4,"prompt_ms":8.0,"prompt_per_token_ms":2.0,"prompt_per_second":500.0,"predicted_n":4,"predicted_ms":10.0,"predicted_per_token_ms":2.5,"predicted_per_second":400.0,"load_ms":0.0,"queue_ms":0.0}}"#);
+    insta::assert_snapshot!(streamed(&prefixes, UsageChunk::Wanted), @r#"
+    data: {"id":"cmpl-1","object":"text_completion","created":1793491200,"model":"smol","system_fingerprint":"hob-test","choices":[{"text":"ab","index":0,"logprobs":{"tokens":["é"],"token_logprobs":[-0.5],"top_logprobs":[{"é":-0.5,"e":-2.0}],"text_offset":[2]},"finish_reason":null}],"usage":null}
+
+    data: {"id":"cmpl-1","object":"text_completion","created":1793491200,"model":"smol","system_fingerprint":"hob-test","choices":[{"text":"é","index":0,"logprobs":null,"finish_reason":null}],"usage":null}
+
+    data: {"id":"cmpl-1","object":"text_completion","created":1793491200,"model":"smol","system_fingerprint":"hob-test","choices":[{"text":"b","index":1,"logprobs":null,"finish_reason":null}],"usage":null}
+
+    data: {"id":"cmpl-1","object":"text_completion","created":1793491200,"model":"smol","system_fingerprint":"hob-test","choices":[{"text":"!","index":0,"logprobs":{"tokens":["!"],"token_logprobs":[-0.25],"top_logprobs":[{}],"text_offset":[3]},"finish_reason":null}],"usage":null}
+
+    data: {"id":"cmpl-1","object":"text_completion","created":1793491200,"model":"smol","system_fingerprint":"hob-test","choices":[{"text":"","index":1,"logprobs":null,"finish_reason":"length"}],"usage":null}
+
+    data: {"id":"cmpl-1","object":"text_completion","created":1793491200,"model":"smol","system_fingerprint":"hob-test","choices":[{"text":"","index":0,"logprobs":null,"finish_reason":"stop"}],"usage":null,"timings":{"cache_n":0,"prompt_n":4,"prompt_ms":8.0,"prompt_per_token_ms":2.0,"prompt_per_second":500.0,"predicted_n":4,"predicted_ms":10.0,"predicted_per_token_ms":2.5,"predicted_per_second":400.0,"load_ms":0.0,"queue_ms":0.0}}
+
+    data: {"id":"cmpl-1","object":"text_completion","created":1793491200,"model":"smol","system_fingerprint":"hob-test","choices":[],"usage":{"prompt_tokens":4,"completion_tokens":4,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}}
+
+    data: [DONE]
+    "#);
+    insta::assert_snapshot!(streamed(&prefixes, UsageChunk::Unwanted), @r#"
+    data: {"id":"cmpl-1","object":"text_completion","created":1793491200,"model":"smol","system_fingerprint":"hob-test","choices":[{"text":"ab","index":0,"logprobs":{"tokens":["é"],"token_logprobs":[-0.5],"top_logprobs":[{"é":-0.5,"e":-2.0}],"text_offset":[2]},"finish_reason":null}]}
+
+    data: {"id":"cmpl-1","object":"text_completion","created":1793491200,"model":"smol","system_fingerprint":"hob-test","choices":[{"text":"é","index":0,"logprobs":null,"finish_reason":null}]}
+
+    data: {"id":"cmpl-1","object":"text_completion","created":1793491200,"model":"smol","system_fingerprint":"hob-test","choices":[{"text":"b","index":1,"logprobs":null,"finish_reason":null}]}
+
+    data: {"id":"cmpl-1","object":"text_completion","created":1793491200,"model":"smol","system_fingerprint":"hob-test","choices":[{"text":"!","index":0,"logprobs":{"tokens":["!"],"token_logprobs":[-0.25],"top_logprobs":[{}],"text_offset":[3]},"finish_reason":null}]}
+
+    data: {"id":"cmpl-1","object":"text_completion","created":1793491200,"model":"smol","system_fingerprint":"hob-test","choices":[{"text":"","index":1,"logprobs":null,"finish_reason":"length"}]}
+
+    data: {"id":"cmpl-1","object":"text_completion","created":1793491200,"model":"smol","system_fingerprint":"hob-test","choices":[{"text":"","index":0,"logprobs":null,"finish_reason":"stop"}],"timings":{"cache_n":0,"prompt_n":4,"prompt_ms":8.0,"prompt_per_token_ms":2.0,"prompt_per_second":500.0,"predicted_n":4,"predicted_ms":10.0,"predicted_per_token_ms":2.5,"predicted_per_second":400.0,"load_ms":0.0,"queue_ms":0.0}}
+
+    data: [DONE]
+    "#);
+}
+
+fn streamed(prefixes: &[String], usage: UsageChunk) -> String {
+    let mut chunks = CompletionChunks::new(head(), prefixes, 1, usage);
+    let said: String =
+        events().into_iter().map(|(choice, event)| chunks.event(choice, event)).collect();
+    said + &chunks.end()
+}
+
+#[test]
+fn several_answers_to_one_prompt_count_it_once() {
+    let mut answer = CompletionAnswer::new(head(), &[String::new()], 2);
+    events().into_iter().for_each(|(choice, event)| answer.add(choice, event));
+    let whole: serde_json::Value = serde_json::from_str(&answer.to_json()).expect("JSON");
+    assert_eq!(
+        (&whole["usage"]["prompt_tokens"], &whole["usage"]["total_tokens"]),
+        (&2.into(), &6.into())
+    );
+    assert_eq!(answer.queue_ms(), 0.0);
+}
+
+#[test]
+fn inputs_to_embed_arrive() {
+    let body = r#"{"model":"smol","input":["a","b"],"dimensions":4,"encoding_format":"base64","user":"me"}"#;
+    let inputs = ["a", "b"].map(|text| EmbedInput::Text(text.to_owned())).to_vec();
+    assert_eq!(
+        parse_embeddings(body.as_bytes()),
+        Ok(WireEmbeddings {
+            model: Some("smol".to_owned()),
+            request: EmbedRequest { inputs, dimensions: Some(4), keep_alive: None },
+            encoding: VectorEncoding::Base64,
+            ignored: vec!["user".to_owned()],
+        })
+    );
+    let tokens = parse_embeddings(br#"{"input":[1,2]}"#).expect("a request");
+    assert_eq!(tokens.request.inputs, [EmbedInput::Tokens(vec![1, 2])]);
+    assert_eq!(tokens.encoding, VectorEncoding::Float);
+}
+
+#[test]
+fn inputs_that_have_no_vector() {
+    for (body, expected) in [
+        ("{}", "'input' is missing"),
+        (r#"{"input":""}"#, "input[0]: 'input' is empty"),
+        (r#"{"input":["a",""]}"#, "input[1]: 'input' is empty"),
+        (r#"{"input":[[]]}"#, "input[0]: 'input' is empty"),
+        (r#"{"input":"a","dimensions":0}"#, "'dimensions' must be from 1 to 65536, and is 0"),
+        (
+            r#"{"input":"a","encoding_format":"int8"}"#,
+            "'encoding_format' must be one of float, base64, and is 'int8'",
+        ),
+    ] {
+        assert_eq!(parse_embeddings(body.as_bytes()).expect_err(body).to_string(), expected);
+    }
+}
+
+#[test]
+fn vectors_are_as_clients_read_them() {
+    let made = Embeddings { vectors: vec![vec![0.5, -1.0], vec![1e-7]], prompt_tokens: 5 };
+    let both = [VectorEncoding::Float, VectorEncoding::Base64];
+    insta::assert_snapshot!(both.map(|encoding| embeddings("smol", &made, encoding)).join("\n"), @r#"
+    {"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.5,-1.0]},{"object":"embedding","index":1,"embedding":[1e-7]}],"model":"smol","usage":{"prompt_tokens":5,"total_tokens":5}}
+    {"object":"list","data":[{"object":"embedding","index":0,"embedding":"AAAAPwAAgL8="},{"object":"embedding","index":1,"embedding":"lb/WMw=="}],"model":"smol","usage":{"prompt_tokens":5,"total_tokens":5}}
+    "#);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_body_is_a_surprise(body: Vec<u8>) {
+        for error in [parse_completion(&body).err(), parse_embeddings(&body).err()] {
+            proptest::prop_assert!(error.is_none_or(|error| error.to_string().len() < 400));
+        }
+    }
+
+    #[test]
+    fn vectors_survive_base64(vector: Vec<f32>) {
+        use base64::Engine as _;
+        let made = Embeddings { vectors: vec![vector.clone()], prompt_tokens: 1 };
+        let json = embeddings("smol", &made, VectorEncoding::Base64);
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let text = json["data"][0]["embedding"].as_str().expect("a string");
+        let bytes = base64::engine::general_purpose::STANDARD.decode(text).expect("base64");
+        let back: Vec<u32> = bytes
+            .chunks_exact(4)
+            .map(|four| u32::from_le_bytes(four.try_into().expect("four bytes")))
+            .collect();
+        let sent: Vec<u32> = vector.iter().map(|number| number.to_bits()).collect();
+        proptest::prop_assert_eq!(back, sent);
+    }
+}

@@ -1,0 +1,67 @@
+//! hob's own words for being in memory, as the command line and the page read them.
+//! Every state has its form.
+
+use std::time::{Duration, SystemTime};
+
+use hob_core::{KeepAlive, ModelState, Occupancy};
+use hob_wire::{ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents};
+
+fn entry(name: &str, state: ModelState) -> ResidentEntry {
+    let kind = "speech";
+    let occupancy = Occupancy::default();
+    ResidentEntry { name: name.to_owned(), kind, state, occupancy, context_tokens: None }
+}
+
+#[test]
+fn models_are_told_with_what_they_take() {
+    let loading = ModelState::Loading { ready_in: Duration::from_millis(1500) };
+    let down = ModelState::Down { reason: "no such file".to_owned() };
+    let warm = ResidentEntry {
+        kind: "chat",
+        occupancy: Occupancy {
+            resident_bytes: Some(150_000_000),
+            vram_bytes: 7,
+            in_flight: 2,
+            expires_at: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_793_491_200)),
+            load_took: Some(Duration::from_micros(812_345)),
+        },
+        context_tokens: Some(8192),
+        ..entry("smol", ModelState::Ready)
+    };
+    let entries =
+        [warm, entry("kokoro", ModelState::Cold), entry("a", loading.clone()), entry("b", down)];
+    let lines = [
+        residents(&entries),
+        resident(&entries[0]),
+        loading_line(&loading),
+        loading_line(&ModelState::Cold),
+    ];
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    {"models":[{"name":"smol","kind":"chat","state":"warm","ready_in_s":null,"resident_bytes":150000000,"vram_bytes":7,"in_flight":2,"expires_at":"2026-11-01T00:00:00.000000000Z","context_length":8192,"load_ms":812},{"name":"kokoro","kind":"speech","state":"cold","ready_in_s":null,"resident_bytes":null,"vram_bytes":0,"in_flight":0,"expires_at":null,"context_length":null,"load_ms":null},{"name":"a","kind":"speech","state":"loading","ready_in_s":1.5,"resident_bytes":null,"vram_bytes":0,"in_flight":0,"expires_at":null,"context_length":null,"load_ms":null},{"name":"b","kind":"speech","state":"down","ready_in_s":null,"resident_bytes":null,"vram_bytes":0,"in_flight":0,"expires_at":null,"context_length":null,"load_ms":null}]}
+    {"name":"smol","kind":"chat","state":"warm","ready_in_s":null,"resident_bytes":150000000,"vram_bytes":7,"in_flight":2,"expires_at":"2026-11-01T00:00:00.000000000Z","context_length":8192,"load_ms":812}
+    {"state":"loading","ready_in_s":1.5}
+    {"state":"loading","ready_in_s":null}
+    "#);
+}
+
+#[test]
+fn a_wish_names_its_model() {
+    for (body, expected) in [
+        (r#"{"model":"smol"}"#, Ok((None, false))),
+        (
+            r#"{"model":"smol","keep_alive":"5m","stream":true}"#,
+            Ok((Some(KeepAlive::For(Duration::from_secs(300))), true)),
+        ),
+        ("{}", Err("'model' is missing")),
+        (r#"{"model":1}"#, Err("'model' must be a string, and is a number")),
+    ] {
+        let expected = expected.map(|(keep_alive, is_told)| ResidenceWish {
+            model: "smol".to_owned(),
+            keep_alive,
+            is_told,
+            ignored: Vec::new(),
+        });
+        let read = parse_residence(body.as_bytes()).map_err(|error| error.to_string());
+        assert_eq!(read, expected.map_err(str::to_owned), "{body}");
+    }
+}

@@ -1,0 +1,139 @@
+//! An answer from a stream of events to the terminal, with what it took.
+//! Where the events come from, an engine here or another hob, makes no difference.
+
+mod figures;
+mod show;
+mod source;
+mod talk;
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use hob_core::ChatEvent;
+use hob_core::chat::Completion;
+
+pub(crate) use figures::{Record, figures, warning};
+pub(crate) use show::{Show, TextShown, ThinkingShown};
+pub(crate) use source::{Source, Wish};
+pub(crate) use talk::Talk;
+
+use crate::failure::{Exit, Failure, Outcome};
+use crate::sink::Reader;
+
+/// The last event of an answer that is complete is [`ChatEvent::Done`].
+pub(crate) type Answer = BoxStream<'static, Outcome<ChatEvent>>;
+
+/// What came of a request, as far as it came.
+#[derive(Clone, Default, PartialEq)]
+pub(crate) struct Reply {
+    pub(crate) text: String,
+    pub(crate) reasoning: String,
+    /// From the request to the first piece of thinking or text.
+    pub(crate) first_token: Option<Duration>,
+    /// None: it was interrupted, or it broke off.
+    pub(crate) completion: Option<Completion>,
+}
+
+impl Reply {
+    /// Takes an answer to its end and shows it on the way; what came is in the reply even if this
+    /// fails or is dropped. `asked` is when the request was made.
+    pub(crate) async fn take(
+        &mut self,
+        mut answer: Answer,
+        show: &mut Show<'_>,
+        asked: Instant,
+    ) -> Outcome<()> {
+        while let Some(event) = answer.next().await {
+            match event? {
+                ChatEvent::Reasoning(piece) => {
+                    self.begin(asked);
+                    self.reasoning.push_str(&piece);
+                    show.thinking(&piece);
+                }
+                ChatEvent::Text(piece) => {
+                    self.begin(asked);
+                    self.text.push_str(&piece);
+                    if show.text(&piece)? == Reader::Gone {
+                        return Ok(());
+                    }
+                }
+                ChatEvent::Done(completion) => self.completion = Some(completion),
+                // Nobody here offers tools, or asks how likely a token was.
+                ChatEvent::Logprobs(_)
+                | ChatEvent::ToolCall { .. }
+                | ChatEvent::ToolArguments { .. } => {}
+            }
+        }
+        match self.completion {
+            Some(_) => Ok(()),
+            None => Err(Failure::new(Exit::Engine, "the answer broke off")),
+        }
+    }
+
+    fn begin(&mut self, asked: Instant) {
+        self.first_token.get_or_insert_with(|| asked.elapsed());
+    }
+}
+
+/// What was said stays out of logs.
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply")
+            .field("text_bytes", &self.text.len())
+            .field("reasoning_bytes", &self.reasoning.len())
+            .field("first_token", &self.first_token)
+            .field("completion", &self.completion)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+    use hob_core::chat::{FinishReason, Timings, Usage};
+
+    use super::*;
+    use crate::printer::{Printer, Volume};
+
+    async fn take(events: Vec<Outcome<ChatEvent>>) -> (Reply, Outcome<()>) {
+        let printer = Printer::new(Volume::ErrorsOnly);
+        let mut show = Show::new(&printer, TextShown::AtTheEnd, ThinkingShown::Never);
+        let mut reply = Reply::default();
+        let taken = reply.take(stream::iter(events).boxed(), &mut show, Instant::now()).await;
+        (reply, taken)
+    }
+
+    #[tokio::test]
+    async fn pieces_are_joined_and_thinking_stays_apart() {
+        let done = Completion {
+            finish: FinishReason::Stop,
+            usage: Usage::default(),
+            timings: Timings::default(),
+        };
+        let (reply, taken) = take(vec![
+            Ok(ChatEvent::Reasoning("h".to_owned())),
+            Ok(ChatEvent::Reasoning("m".to_owned())),
+            Ok(ChatEvent::Text("H".to_owned())),
+            Ok(ChatEvent::Text("i".to_owned())),
+            Ok(ChatEvent::Done(done)),
+        ])
+        .await;
+        assert_eq!(taken, Ok(()));
+        assert_eq!((reply.reasoning.as_str(), reply.text.as_str()), ("hm", "Hi"));
+        assert_eq!(reply.completion, Some(done));
+        assert!(!format!("{reply:?}").contains("hm"), "{reply:?}");
+    }
+
+    #[tokio::test]
+    async fn what_came_before_a_failure_is_kept() {
+        let said = || Ok(ChatEvent::Text("Hi".to_owned()));
+        let lost = Failure::new(Exit::Engine, "lost");
+        for (end, sentence) in [(Some(Err(lost)), "lost"), (None, "the answer broke off")] {
+            let (reply, taken) = take(std::iter::once(said()).chain(end).collect()).await;
+            assert_eq!(taken.expect_err("a failure").sentence, sentence);
+            assert_eq!((reply.text.as_str(), reply.completion), ("Hi", None));
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Where the pieces of an answer appear: its text on stdout, its thinking on stderr, dimmed.
+//! Each on lines of its own, however they come, so that neither runs into the other.
+
+use crate::failure::Outcome;
+use crate::printer::Printer;
+use crate::sink::Reader;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextShown {
+    AsItComes,
+    /// By somebody else, when all of it is there.
+    AtTheEnd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ThinkingShown {
+    AsItComes,
+    Never,
+}
+
+#[derive(Debug)]
+pub(crate) struct Show<'a> {
+    printer: &'a Printer,
+    text: TextShown,
+    thinking: ThinkingShown,
+    line: Line,
+}
+
+/// The line that was written last, and whether it has an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    Ended,
+    Thinking,
+    Text,
+}
+
+impl<'a> Show<'a> {
+    pub(crate) fn new(printer: &'a Printer, text: TextShown, thinking: ThinkingShown) -> Show<'a> {
+        Show { printer, text, thinking, line: Line::Ended }
+    }
+
+    pub(super) fn thinking(&mut self, piece: &str) {
+        if self.thinking == ThinkingShown::AsItComes && !piece.is_empty() {
+            self.printer.aside(piece);
+            self.line = if piece.ends_with('\n') { Line::Ended } else { Line::Thinking };
+        }
+    }
+
+    pub(super) fn text(&mut self, piece: &str) -> Outcome<Reader> {
+        if self.text == TextShown::AtTheEnd || piece.is_empty() {
+            return Ok(Reader::There);
+        }
+        if self.line == Line::Thinking {
+            self.printer.aside("\n");
+        }
+        self.line = if piece.ends_with('\n') { Line::Ended } else { Line::Text };
+        self.printer.piece(piece)
+    }
+
+    /// Ends the last line, also of an answer that broke off.
+    pub(crate) fn end(&mut self) -> Outcome<()> {
+        match std::mem::replace(&mut self.line, Line::Ended) {
+            Line::Ended => {}
+            Line::Thinking => self.printer.aside("\n"),
+            Line::Text => {
+                self.printer.piece("\n")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! Who answers: a model in a worker of this command's own, or a hob that runs already.
+//! A running hob has its model in memory, so it is asked first; its owner started it for that.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use hob_core::{ChatModel, ChatRequest, Residence};
+
+use super::Answer;
+use crate::app::App;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::remote::{Remote, RemoteModel};
+use crate::settings::ModelChoice;
+use crate::wire_up::Chat;
+
+/// Who is to answer, as it was typed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wish {
+    /// Only this server.
+    pub(crate) server: Option<String>,
+    pub(crate) model: Option<String>,
+}
+
+pub(crate) enum Source {
+    Here { name: String, model: Arc<dyn ChatModel>, residence: Arc<dyn Residence> },
+    There { remote: Remote, model: String },
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Here { name, .. } => write!(f, "Here({name})"),
+            Source::There { remote, model } => write!(f, "There({model}, {remote:?})"),
+        }
+    }
+}
+
+impl Source {
+    /// Finds who answers; a model of our own is in memory when this returns.
+    ///
+    /// # Errors
+    /// The named server does not answer, or no such model is here or loads.
+    pub(crate) async fn find(wish: &Wish, app: &App<'_>) -> Outcome<Source> {
+        if let Some(address) = &wish.server {
+            let remote = Remote::at(address, app.settings.server.api_key.read()?);
+            return there(remote, wish.model.as_deref()).await;
+        }
+        match running(wish, app).await {
+            Some(source) => Ok(source),
+            None => here(app).await,
+        }
+    }
+
+    /// Another model in place of this one; this one goes on if that fails.
+    pub(crate) async fn switch(&mut self, model: &str, app: &App<'_>) -> Outcome<()> {
+        let next = match self {
+            Source::There { remote, .. } => there(remote.clone(), Some(model)).await?,
+            Source::Here { .. } => here(&app.with_chat_model(model)).await?,
+        };
+        std::mem::replace(self, next).leave().await;
+        Ok(())
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Source::Here { name, .. } => name,
+            Source::There { model, .. } => model,
+        }
+    }
+
+    /// The name, and where that is if it is not here.
+    pub(crate) fn place(&self) -> String {
+        match self {
+            Source::Here { name, .. } => name.clone(),
+            Source::There { remote, model } => format!("{model} at {}", remote.base()),
+        }
+    }
+
+    pub(crate) async fn ask(&self, request: ChatRequest) -> Outcome<Answer> {
+        match self {
+            Source::Here { model, .. } => {
+                let answer = model.chat(request).await?;
+                Ok(answer.map(|event| event.map_err(Failure::from)).boxed())
+            }
+            Source::There { remote, model } => remote.chat(model, &request).await,
+        }
+    }
+
+    /// Gives the memory back that was taken here.
+    pub(crate) async fn leave(self) {
+        if let Source::Here { residence, .. } = self {
+            residence.unload().await;
+        }
+    }
+}
+
+async fn there(remote: Remote, wished: Option<&str>) -> Outcome<Source> {
+    let models = remote.models().await?;
+    match chosen(&models, wished) {
+        Some(model) => Ok(Source::There { model, remote }),
+        // It may have names that it does not list, and says best itself that it has not.
+        None => match wished {
+            Some(model) => Ok(Source::There { model: model.to_owned(), remote }),
+            None => {
+                let sentence = format!("{} has no model that chats", remote.base());
+                Err(Failure::new(Exit::ModelMissing, sentence))
+            }
+        },
+    }
+}
+
+/// The hob that runs at the configured address, if it has what is wished.
+async fn running(wish: &Wish, app: &App<'_>) -> Option<Source> {
+    let configured = match &app.settings.chat.model {
+        ModelChoice::Named(name) => Some(name.as_str()),
+        // A file that was typed is meant as it stands; one in hob.toml is what the server has.
+        ModelChoice::File(_) if wish.model.is_some() => return None,
+        ModelChoice::File(_) => None,
+    };
+    let key = app.settings.server.api_key.read().ok()?;
+    let remote = Remote::here(app.settings.server.listen.0, key);
+    let models = remote.models().await.ok()?;
+    let model = match &wish.model {
+        Some(wished) => chosen(&models, Some(wished)),
+        None => chosen(&models, configured).or_else(|| chosen(&models, None)),
+    };
+    Some(Source::There { model: model?, remote })
+}
+
+/// The wished model, or the first that chats.
+fn chosen(models: &[RemoteModel], wished: Option<&str>) -> Option<String> {
+    let mut chats = models.iter().filter(|model| model.hob.kind == "chat");
+    chats.find(|model| wished.is_none_or(|wished| model.id == wished)).map(|model| model.id.clone())
+}
+
+async fn here(app: &App<'_>) -> Outcome<Source> {
+    let Chat { name, worker } = Chat::start(app)?;
+    let residence: Arc<dyn Residence> = Arc::clone(&worker) as _;
+    let loading = app.printer.spinner(format_args!("loading {name}"));
+    let loaded = residence.load().await;
+    loading.finish_and_clear();
+    loaded?;
+    Ok(Source::Here { name, model: worker, residence })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::RemoteState;
+
+    #[test]
+    fn the_first_model_that_chats_is_meant_when_none_is_named() {
+        let model = |(id, kind): (&str, &str)| RemoteModel {
+            id: id.to_owned(),
+            hob: RemoteState { kind: kind.to_owned(), state: "warm".to_owned() },
+        };
+        let models = [("kokoro", "speech"), ("smollm2", "chat"), ("qwen3", "chat")].map(model);
+        assert_eq!(chosen(&models, None).as_deref(), Some("smollm2"));
+        assert_eq!(chosen(&models, Some("qwen3")).as_deref(), Some("qwen3"));
+        assert_eq!(chosen(&models, Some("kokoro")), None, "it only speaks");
+        assert_eq!(chosen(&models[..1], None), None);
+    }
+}

@@ -1,0 +1,234 @@
+//! `hob chat`: a prompt in, an answer out; or a conversation, when somebody sits there.
+//! Nothing that was said is kept: what a conversation was is gone with it, unless it is saved.
+
+mod interactive;
+mod lines;
+mod order;
+mod terminal;
+
+use std::io::{self, IsTerminal};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser;
+use hob_core::chat::{Effort, OutputFormat, Sampling, Thinking};
+use hob_core::{ChatRequest, JsonText};
+use serde_json::Value;
+
+use crate::app::{App, block_on};
+use crate::chatting::{
+    Record, Reply, Show, Source, Talk, TextShown, ThinkingShown, Wish, figures, warning,
+};
+use crate::cli::Globals;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::Printer;
+use crate::settings::Overrides;
+use crate::signals::StopSignals;
+use crate::stdin_text::StdinText;
+
+/// Longer than any context; what is too long for the model is said by the model.
+const PROMPT_BYTES_MAX: usize = 16 << 20;
+
+/// Chat with a model: one answer to a prompt, or a conversation
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct ChatArgs {
+    /// What to ask; what stdin brings is put behind it. Without either, a conversation begins
+    prompt: Vec<String>,
+    /// What the model is told before all else
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// A name that `hob models` lists, or a GGUF file
+    #[arg(short, long)]
+    model: Option<String>,
+    /// Let this server answer; without it, the hob that runs here, or else an engine that is started
+    /// for the purpose
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// 0 takes the likeliest word each time; up to 2 is ever more surprising
+    #[arg(long, value_name = "NUMBER", value_parser = temperature)]
+    temperature: Option<f32>,
+    /// The same seed and question give the same answer
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Tokens of an answer, thinking included
+    #[arg(long, value_name = "TOKENS")]
+    max_tokens: Option<NonZeroU32>,
+    /// How much to think before answering
+    #[arg(long, value_parser = efforts())]
+    effort: Option<Effort>,
+    /// Show the thinking also when nobody sits at a terminal
+    #[arg(long)]
+    show_thinking: bool,
+    /// A JSON schema that the answer must fit
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+    /// Tokens that a prompt and its answer may hold together, for an engine that is started here
+    #[arg(long, value_name = "TOKENS")]
+    context: Option<NonZeroU32>,
+    /// Print the answer as JSON, with thinking, usage and timings
+    #[arg(long)]
+    json: bool,
+    /// Leave out the line that says what an answer took
+    #[arg(long)]
+    no_stats: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  hob chat \"Tell me a story.\"
+  hob chat
+  git diff | hob chat \"Write a commit message for this.\"
+  hob chat --server http://nas:8484 -m qwen3 \"Good evening.\"
+  hob chat --schema person.json --json \"Invent somebody.\"
+
+In a conversation, /help lists what can be done; Ctrl-C stops an answer, Ctrl-D leaves. What was
+typed can be had again with the arrow keys, but is kept in memory only: it may be private.";
+
+fn temperature(text: &str) -> Result<f32, String> {
+    let number = text.parse().ok().filter(|number| (0.0..=2.0).contains(number));
+    number.ok_or_else(|| "it must be a number from 0 to 2".to_owned())
+}
+
+fn efforts() -> impl TypedValueParser<Value = Effort> {
+    PossibleValuesParser::new(Effort::ALL.map(Effort::name))
+        .try_map(|name| effort(&name).map_err(|failure| failure.sentence))
+}
+
+fn effort(name: &str) -> Result<Effort, Failure> {
+    let found = Effort::ALL.into_iter().find(|effort| effort.name() == name);
+    found.ok_or_else(|| {
+        let names = Effort::ALL.map(Effort::name).join(", ");
+        Failure::usage(format!("'{name}' is not how much a model can think; known are {names}"))
+    })
+}
+
+pub(crate) fn run(args: &ChatArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let flags = Overrides {
+        chat_model: args.model.clone(),
+        context_tokens: args.context,
+        ..Overrides::default()
+    };
+    let app = App::open(globals, flags, printer)?;
+    let wish = wish(args)?;
+    let sits_there = args.prompt.is_empty() && io::stdin().is_terminal();
+    if sits_there && args.json {
+        return Err(Failure::usage("--json needs a prompt")
+            .hint("hob chat --json \"Good evening.\"; a conversation is saved with /save"));
+    }
+    block_on(async {
+        let mut signals = StopSignals::listen()?;
+        if sits_there {
+            interactive::run(args, &app, wish, &mut signals).await
+        } else {
+            signals.or(once(args, &app, wish)).await
+        }
+    })
+}
+
+/// One prompt, one answer.
+async fn once(args: &ChatArgs, app: &App<'_>, wish: ChatRequest) -> Outcome<Exit> {
+    let mut talk = Talk::new(args.system.clone());
+    talk.ask(prompt(&args.prompt).await?);
+    let source = Source::find(&source(args), app).await?;
+    let answered = answer_once(args, app, &source, talk.request(&wish)).await;
+    source.leave().await;
+    answered.map(|()| Exit::Done)
+}
+
+async fn answer_once(
+    args: &ChatArgs,
+    app: &App<'_>,
+    source: &Source,
+    request: ChatRequest,
+) -> Outcome<()> {
+    let text = if args.json { TextShown::AtTheEnd } else { TextShown::AsItComes };
+    let mut show = Show::new(app.printer, text, thinking_shown(args));
+    let mut reply = Reply::default();
+    let asked = Instant::now();
+    let answer = source.ask(request).await?;
+    let taken = reply.take(answer, &mut show, asked).await;
+    show.end()?;
+    taken?;
+    if args.json {
+        app.printer.data(json(source, &reply)?)?;
+    }
+    conclude(args, app.printer, &reply);
+    Ok(())
+}
+
+fn json(source: &Source, reply: &Reply) -> Outcome<String> {
+    let record = Record::of(source.name(), reply);
+    serde_json::to_string_pretty(&record).map_err(|error| Failure::new(Exit::Internal, error))
+}
+
+/// What there is to say of an answer after it.
+fn conclude(args: &ChatArgs, printer: &Printer, reply: &Reply) {
+    if let Some(warning) = warning(reply) {
+        printer.note(warning);
+    }
+    if let (Some(figures), false) = (figures(reply), args.no_stats) {
+        printer.faint(figures);
+    }
+}
+
+fn source(args: &ChatArgs) -> Wish {
+    Wish { server: args.server.clone(), model: args.model.clone() }
+}
+
+/// How every question of this run is asked.
+fn wish(args: &ChatArgs) -> Outcome<ChatRequest> {
+    let output = args.schema.as_deref().map(schema).transpose()?;
+    Ok(ChatRequest {
+        sampling: Sampling {
+            temperature: args.temperature,
+            seed: args.seed,
+            ..Sampling::default()
+        },
+        tokens_max: args.max_tokens.map(NonZeroU32::get),
+        thinking: Thinking { effort: args.effort, tokens_max: None },
+        output: output.unwrap_or_default(),
+        ..ChatRequest::default()
+    })
+}
+
+fn schema(path: &Path) -> Outcome<OutputFormat> {
+    let text = fs_err::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("the schema cannot be read: {error}")))?;
+    match serde_json::from_str::<Value>(&text) {
+        Ok(Value::Object(_)) => Ok(OutputFormat::JsonSchema(JsonText::parsed(text))),
+        Ok(_) => Err(Failure::usage(format!("{} holds no JSON object", path.display()))),
+        Err(error) => Err(Failure::usage(format!("{} is no JSON: {error}", path.display()))),
+    }
+}
+
+fn thinking_shown(args: &ChatArgs) -> ThinkingShown {
+    if args.show_thinking || (io::stderr().is_terminal() && !args.json) {
+        ThinkingShown::AsItComes
+    } else {
+        ThinkingShown::Never
+    }
+}
+
+/// What was typed, and behind it what another program writes.
+async fn prompt(words: &[String]) -> Outcome<String> {
+    let typed = match words {
+        [dash] if dash == "-" => String::new(),
+        words => words.join(" "),
+    };
+    let piped = if io::stdin().is_terminal() {
+        String::new()
+    } else {
+        StdinText::read().whole(PROMPT_BYTES_MAX).await?
+    };
+    match (typed.trim().is_empty(), piped.trim().is_empty()) {
+        (true, true) => Err(Failure::usage("there is nothing to answer")
+            .hint("hob chat \"Good evening.\", or let another program write: … | hob chat")),
+        (true, false) => Ok(piped),
+        (false, true) => Ok(typed),
+        (false, false) => Ok(format!("{typed}\n\n{piped}")),
+    }
+}

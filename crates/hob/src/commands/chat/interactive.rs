@@ -1,0 +1,271 @@
+//! A conversation: one turn after the other, the whole of it sent each time.
+//! That is cheap: what the model has read already is in its prompt cache.
+
+use std::path::Path;
+use std::time::Instant;
+
+use hob_core::ChatRequest;
+
+use super::lines::{Keyboard, Lines, Typed};
+use super::order::{Order, help};
+use super::{ChatArgs, conclude, effort, source, thinking_shown};
+use crate::app::App;
+use crate::chatting::{Reply, Show, Source, Talk, TextShown, figures};
+use crate::failure::{Exit, Failure, Outcome};
+use crate::signals::{Stop, StopSignals, interrupted};
+
+const PROMPT: &str = "> ";
+const MORE_PROMPT: &str = "… ";
+
+/// A conversation and who takes part in it.
+struct Session<'a> {
+    args: &'a ChatArgs,
+    app: &'a App<'a>,
+    source: Source,
+    wish: ChatRequest,
+    talk: Talk,
+    last: Reply,
+    totals: Totals,
+    text: TextShown,
+}
+
+/// What all answers took together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Totals {
+    answers: u32,
+    prompt_tokens: u64,
+    cached_tokens: u64,
+    completion_tokens: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    Stay,
+    Leave,
+}
+
+pub(super) async fn run(
+    args: &ChatArgs,
+    app: &App<'_>,
+    wish: ChatRequest,
+    signals: &mut StopSignals,
+) -> Outcome<Exit> {
+    let source = signals.or(Source::find(&source(args), app)).await?;
+    app.printer
+        .note(format_args!("{}; /help says what can be done, Ctrl-D leaves", source.place()));
+    let mut lines = Keyboard::open()?;
+    let mut session = Session::new(args, app, source, wish);
+    let ended = session.converse(&mut lines, signals).await;
+    session.source.leave().await;
+    ended.map(|()| Exit::Done)
+}
+
+impl<'a> Session<'a> {
+    fn new(args: &'a ChatArgs, app: &'a App<'a>, source: Source, wish: ChatRequest) -> Self {
+        Session {
+            args,
+            app,
+            source,
+            wish,
+            talk: Talk::new(args.system.clone()),
+            last: Reply::default(),
+            totals: Totals::default(),
+            text: TextShown::AsItComes,
+        }
+    }
+
+    async fn converse(&mut self, lines: &mut impl Lines, signals: &mut StopSignals) -> Outcome<()> {
+        loop {
+            let typed = tokio::select! {
+                typed = entry(lines) => typed?,
+                () = signals.next() => return Err(interrupted()),
+            };
+            let line = match typed {
+                Typed::Line(line) => line,
+                Typed::Interrupt => {
+                    self.app.printer.note("Ctrl-D or /exit leaves");
+                    continue;
+                }
+                Typed::End => return Ok(()),
+            };
+            match self.obey(Order::parse(&line), signals).await {
+                Ok(After::Stay) => {}
+                Ok(After::Leave) => return Ok(()),
+                Err(failure) if failure.exit == Exit::Interrupted => return Err(failure),
+                // A conversation goes on after what went wrong in it.
+                Err(failure) => self.app.printer.failure(&failure),
+            }
+        }
+    }
+
+    async fn obey(&mut self, order: Order, signals: &mut StopSignals) -> Outcome<After> {
+        match order {
+            Order::Nothing => {}
+            Order::Message(text) => {
+                self.talk.ask(text);
+                self.answer(signals).await?;
+            }
+            Order::Regenerate => self.regenerate(signals).await?,
+            Order::New => {
+                self.talk.forget();
+                self.note("a new conversation");
+            }
+            Order::System(text) => self.system(text),
+            Order::Model(name) => self.model(name, signals).await?,
+            Order::Effort(level) => self.effort(level)?,
+            Order::Save(name) => self.save(name.as_deref())?,
+            Order::Stats => self.stats(),
+            Order::Help => self.note(help()),
+            Order::Exit => return Ok(After::Leave),
+            Order::Unknown { name, near } => return Err(unknown(&name, &near)),
+        }
+        Ok(After::Stay)
+    }
+
+    /// Ctrl-C ends the answer and keeps what was said of it; SIGTERM ends hob.
+    async fn answer(&mut self, signals: &mut StopSignals) -> Outcome<()> {
+        let mut show = Show::new(self.app.printer, self.text, thinking_shown(self.args));
+        let mut reply = Reply::default();
+        let asked = Instant::now();
+        let request = self.talk.request(&self.wish);
+        let work = async {
+            let answer = self.source.ask(request).await?;
+            reply.take(answer, &mut show, asked).await
+        };
+        let taken = tokio::select! {
+            taken = work => taken,
+            stop = signals.which() => match stop {
+                Stop::Interrupt => Ok(()),
+                Stop::Terminate => Err(interrupted()),
+            },
+        };
+        show.end()?;
+        self.talk.answered(&reply.text);
+        if taken.is_ok() && reply.completion.is_none() {
+            self.note("stopped");
+        }
+        self.totals.add(&reply);
+        conclude(self.args, self.app.printer, &reply);
+        self.last = reply;
+        taken
+    }
+
+    async fn regenerate(&mut self, signals: &mut StopSignals) -> Outcome<()> {
+        let Some(question) = self.talk.take_back() else {
+            return Err(Failure::usage("there is no question to answer again"));
+        };
+        // The same seed would give the same answer.
+        self.wish.sampling.seed = self.wish.sampling.seed.map(|seed| seed.wrapping_add(1));
+        self.talk.ask(question);
+        self.answer(signals).await
+    }
+
+    fn system(&mut self, text: Option<String>) {
+        match text {
+            Some(text) => self.talk.system = Some(text),
+            None => self.note(self.talk.system.as_deref().unwrap_or("no system message is set")),
+        }
+    }
+
+    async fn model(&mut self, name: Option<String>, signals: &mut StopSignals) -> Outcome<()> {
+        if let Some(name) = name {
+            signals.or(self.source.switch(&name, self.app)).await?;
+        }
+        self.note(format_args!("{} answers", self.source.place()));
+        Ok(())
+    }
+
+    fn effort(&mut self, level: Option<String>) -> Outcome<()> {
+        if let Some(level) = level {
+            self.wish.thinking.effort = Some(effort(&level)?);
+        }
+        let effort = self.wish.thinking.effort.map_or("the model's own", |effort| effort.name());
+        self.note(format_args!("effort: {effort}"));
+        Ok(())
+    }
+
+    /// What is there is not replaced: a slip must not cost a file.
+    fn save(&self, name: Option<&str>) -> Outcome<()> {
+        let path = Path::new(name.ok_or_else(|| Failure::usage("/save needs the name of a file"))?);
+        if self.talk.is_empty() {
+            return Err(Failure::usage("nothing was said yet"));
+        }
+        let json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+        let text = if json { self.talk.json() } else { self.talk.markdown() };
+        let mut options = fs_err::OpenOptions::new();
+        let file = options.write(true).create_new(true).open(path);
+        let written =
+            file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
+        written.map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                Failure::usage(format!("{} is there already", path.display()))
+                    .hint("choose another name")
+            }
+            _ => Failure::io("the conversation cannot be saved", &error),
+        })?;
+        self.note(format_args!("saved as {}", path.display()));
+        Ok(())
+    }
+
+    fn stats(&self) {
+        match figures(&self.last) {
+            Some(line) => self.note(format_args!("last: {line}\nall:  {}", self.totals)),
+            None => self.note("there is no complete answer yet"),
+        }
+    }
+
+    fn note(&self, text: impl std::fmt::Display) {
+        self.app.printer.note(text);
+    }
+}
+
+impl Totals {
+    fn add(&mut self, reply: &Reply) {
+        let Some(completion) = reply.completion else { return };
+        self.answers += 1;
+        self.prompt_tokens += u64::from(completion.usage.prompt_tokens);
+        self.cached_tokens += u64::from(completion.usage.cached_tokens);
+        self.completion_tokens += u64::from(completion.usage.completion_tokens);
+    }
+}
+
+impl std::fmt::Display for Totals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Totals { answers, prompt_tokens, cached_tokens, completion_tokens } = self;
+        write!(
+            f,
+            "{completion_tokens} tokens in {answers} answers, \
+             to {prompt_tokens} tokens of prompts ({cached_tokens} cached)"
+        )
+    }
+}
+
+/// A line, or several that end with a backslash.
+async fn entry(lines: &mut impl Lines) -> Outcome<Typed> {
+    let mut whole = String::new();
+    let mut prompt = PROMPT;
+    loop {
+        match lines.next(prompt).await? {
+            Typed::Line(line) => match line.strip_suffix('\\') {
+                Some(begun) => {
+                    whole.push_str(begun);
+                    whole.push('\n');
+                    prompt = MORE_PROMPT;
+                }
+                None => return Ok(Typed::Line(whole + &line)),
+            },
+            other => return Ok(other),
+        }
+    }
+}
+
+fn unknown(name: &str, near: &[String]) -> Failure {
+    let failure = Failure::usage(format!("'{name}' is nothing that can be done here"));
+    match near.first() {
+        Some(near) => failure.hint(format!("did you mean {near}? /help lists them all")),
+        None => failure.hint("/help lists what can be done"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

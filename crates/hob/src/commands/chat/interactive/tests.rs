@@ -1,0 +1,176 @@
+//! Conversations with a scripted model and scripted hands.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use clap::Parser;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hob_core::chat::{
+    ChatEvent, ChatModel, Completion, FinishReason, Message, Prompt, Timings, Usage,
+};
+use hob_core::scripted::{Script, ScriptedChat};
+use hob_core::{KeepAlive, ModelError, ModelState, Occupancy, Residence};
+
+use super::*;
+use crate::printer::{Printer, Volume};
+use crate::settings::{Environment, Folders, Overrides, Settings};
+
+#[derive(Parser)]
+struct Typing {
+    #[command(flatten)]
+    args: ChatArgs,
+}
+
+/// Somebody who types this and leaves.
+struct Hands(VecDeque<Typed>);
+
+impl Hands {
+    fn typing(lines: &[&str]) -> Hands {
+        Hands(lines.iter().map(|line| Typed::Line((*line).to_owned())).collect())
+    }
+}
+
+impl Lines for Hands {
+    async fn next(&mut self, _prompt: &'static str) -> Outcome<Typed> {
+        Ok(self.0.pop_front().unwrap_or(Typed::End))
+    }
+}
+
+/// Always in memory.
+struct Resident;
+
+impl Residence for Resident {
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        async { Ok(()) }.boxed()
+    }
+
+    fn unload(&self) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
+
+    fn keep_alive(&self, _wish: KeepAlive) {}
+
+    fn occupancy(&self) -> Occupancy {
+        Occupancy::default()
+    }
+}
+
+fn app(printer: &Printer) -> App<'_> {
+    let folders = Folders { data: Some("/nowhere".into()), ..Folders::default() };
+    let environment = Environment { folders, ..Environment::default() };
+    let written = crate::config::Written::default();
+    let settings =
+        Settings::resolve(&Overrides::default(), &environment, &written).expect("settings");
+    App { environment, written, settings, printer }
+}
+
+fn says(text: &str) -> Script<ChatEvent> {
+    let usage =
+        Usage { prompt_tokens: 9, cached_tokens: 4, completion_tokens: 2, reasoning_tokens: 0 };
+    let done = Completion { finish: FinishReason::Stop, usage, timings: Timings::default() };
+    Ok(vec![Ok(ChatEvent::Text(text.to_owned())), Ok(ChatEvent::Done(done))])
+}
+
+/// What became of a conversation.
+struct Held {
+    ended: Outcome<()>,
+    asked: Vec<Vec<String>>,
+    requests: Vec<ChatRequest>,
+    markdown: String,
+    totals: Totals,
+}
+
+async fn converse(options: &[&str], scripts: Vec<Script<ChatEvent>>, mut hands: Hands) -> Held {
+    let model = Arc::new(ScriptedChat::new(scripts));
+    let args = Typing::parse_from([&["chat"], options].concat()).args;
+    let printer = Printer::new(Volume::ErrorsOnly);
+    let app = app(&printer);
+    let source = Source::Here {
+        name: "scripted".to_owned(),
+        model: Arc::clone(&model) as Arc<dyn ChatModel>,
+        residence: Arc::new(Resident),
+    };
+    let wish = super::super::wish(&args).expect("a wish");
+    let mut session = Session::new(&args, &app, source, wish);
+    session.text = TextShown::AtTheEnd;
+    let mut signals = StopSignals::listen().expect("signals");
+    let ended = session.converse(&mut hands, &mut signals).await;
+    let (markdown, totals) = (session.talk.markdown(), session.totals);
+    let requests = model.asked();
+    let asked = requests.iter().map(|request| said(&request.prompt)).collect();
+    Held { ended, asked, requests, markdown, totals }
+}
+
+fn said(prompt: &Prompt) -> Vec<String> {
+    let Prompt::Chat(conversation) = prompt else { return Vec::new() };
+    let line = |Message { role, text, .. }: &Message| format!("{}: {text}", role.name());
+    conversation.messages.iter().map(line).collect()
+}
+
+#[tokio::test]
+async fn the_whole_conversation_is_sent_each_turn() {
+    let hands = Hands::typing(&["one?", "", "two\\", "lines?"]);
+    let held = converse(&["--system", "be brief"], vec![says("1"), says("2")], hands).await;
+    assert_eq!(held.ended, Ok(()));
+    let first = ["system: be brief", "user: one?"].map(str::to_owned).to_vec();
+    let more = ["assistant: 1", "user: two\nlines?"].map(str::to_owned);
+    assert_eq!(held.asked, [first.clone(), [first, more.to_vec()].concat()]);
+    let totals = Totals { answers: 2, prompt_tokens: 18, cached_tokens: 8, completion_tokens: 4 };
+    assert_eq!(held.totals, totals);
+    let line = "4 tokens in 2 answers, to 18 tokens of prompts (8 cached)";
+    assert_eq!(held.totals.to_string(), line);
+}
+
+#[tokio::test]
+async fn orders_change_what_is_asked_next() {
+    let lines = ["one?", "/new", "/system be kind", "/no_think", "two?", "/exit", "three?"];
+    let held = converse(&["--seed", "7"], vec![says("1"), says("2")], Hands::typing(&lines)).await;
+    assert_eq!(held.asked[1], ["system: be kind", "user: two?"]);
+    assert_eq!(held.asked.len(), 2, "nothing is asked after /exit");
+    let efforts = held.requests.iter().map(|request| request.thinking.effort);
+    assert_eq!(efforts.collect::<Vec<_>>(), [None, effort("none").ok()]);
+}
+
+#[tokio::test]
+async fn an_answer_again_comes_from_another_seed() {
+    let lines = ["/regenerate", "one?", "/regenerate"];
+    let held = converse(&["--seed", "7"], vec![says("1"), says("2")], Hands::typing(&lines)).await;
+    assert_eq!(held.asked, [["user: one?"], ["user: one?"]]);
+    let seeds = held.requests.iter().map(|request| request.sampling.seed);
+    assert_eq!(seeds.collect::<Vec<_>>(), [Some(7), Some(8)]);
+    assert_eq!(held.markdown, "## user\n\none?\n\n## assistant\n\n2\n\n");
+}
+
+#[tokio::test]
+async fn a_question_that_failed_is_taken_back_and_the_conversation_goes_on() {
+    let too_long = ModelError::TooLong { needed: 9000, available: 8192 };
+    let lost = ModelError::WorkerLost { engine: "chat", detail: "killed".to_owned() };
+    let half = Ok(vec![Ok(ChatEvent::Text("ha".to_owned())), Err(lost)]);
+    let scripts = vec![Err(too_long), half, says("3")];
+    let hands = Hands::typing(&["one?", "/sistem", "/effort huge", "/save", "two?", "three?"]);
+    let held = converse(&[], scripts, hands).await;
+    assert_eq!(held.ended, Ok(()));
+    assert_eq!(held.asked[1], ["user: two?"], "the first was taken back");
+    assert_eq!(held.asked[2], ["user: two?", "assistant: ha", "user: three?"]);
+}
+
+#[tokio::test]
+async fn a_conversation_is_saved_and_no_file_is_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("talk.json");
+    let save = format!("/save {}", place.display());
+    let early = folder.path().join("early.md");
+    let too_early = format!("/save {}", early.display());
+    let lines = [&too_early, "one?", &save, "/new", "two?", &save];
+    let held = converse(&[], vec![says("1"), says("2")], Hands::typing(&lines)).await;
+    assert_eq!(held.ended, Ok(()));
+    assert!(!early.exists(), "nothing was said by then");
+    let saved = fs_err::read_to_string(&place).expect("a file");
+    let saved: serde_json::Value = serde_json::from_str(&saved).expect("JSON");
+    assert_eq!(saved["messages"][1]["content"], "1", "the second /save replaced nothing");
+}

@@ -1,0 +1,71 @@
+//! Lines that somebody types, edited as in a shell.
+//! No history file: what was typed may be private, so it is kept in memory only.
+
+use rustyline::DefaultEditor;
+use rustyline::error::ReadlineError;
+use tokio::task;
+
+use super::terminal::Terminal;
+use crate::failure::{Failure, Outcome};
+
+/// What came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Typed {
+    Line(String),
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-D.
+    End,
+}
+
+/// Where lines come from: a person, or a test.
+pub(super) trait Lines {
+    fn next(&mut self, prompt: &'static str) -> impl Future<Output = Outcome<Typed>>;
+}
+
+/// A person at a terminal.
+pub(super) struct Keyboard {
+    /// None while a thread reads with it.
+    editor: Option<DefaultEditor>,
+    /// Given back as it was, also when hob ends while somebody types.
+    _terminal: Terminal,
+}
+
+impl Keyboard {
+    pub(super) fn open() -> Outcome<Keyboard> {
+        let _terminal = Terminal::remember();
+        let editor = DefaultEditor::new().map_err(unreadable)?;
+        Ok(Keyboard { editor: Some(editor), _terminal })
+    }
+}
+
+impl Lines for Keyboard {
+    async fn next(&mut self, prompt: &'static str) -> Outcome<Typed> {
+        let Some(mut editor) = self.editor.take() else { return Ok(Typed::End) };
+        let read = task::spawn_blocking(move || {
+            let read = editor.readline(prompt);
+            if let Ok(line) = &read {
+                // A line that cannot be remembered can still be asked.
+                let _forgotten = editor.add_history_entry(line.as_str());
+            }
+            (read, editor)
+        });
+        let (read, editor) =
+            read.await.map_err(|error| Failure::new(crate::failure::Exit::Internal, error))?;
+        self.editor = Some(editor);
+        match read {
+            Ok(line) => Ok(Typed::Line(line)),
+            Err(ReadlineError::Interrupted) => Ok(Typed::Interrupt),
+            Err(ReadlineError::Eof) => Ok(Typed::End),
+            Err(error) => Err(unreadable(error)),
+        }
+    }
+}
+
+fn unreadable(error: ReadlineError) -> Failure {
+    let error = match error {
+        ReadlineError::Io(error) => error,
+        other => std::io::Error::other(other.to_string()),
+    };
+    Failure::io("the terminal cannot be read", &error)
+}

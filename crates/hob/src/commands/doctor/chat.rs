@@ -1,0 +1,251 @@
+//! The chatting part, really run: what the model's file says of itself, and a few words out of it.
+//! In a worker of its own, as everywhere; a server that runs is left alone.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use hob_core::chat::{ChatCard, Completion, Conversation, Message, Prompt, Role, Sampling};
+use hob_core::{ChatEvent, ChatModel, ChatRequest, Residence, Verdict};
+use tokio::time::timeout;
+
+use super::Check;
+use crate::app::App;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::wire_up::{Chat, ChatFile};
+
+const MODEL: &str = "chat model";
+const MEMORY: &str = "chat memory";
+const ENGINE: &str = "chat engine";
+const QUESTION: &str = "Say hello.";
+const TOKENS_MAX: u32 = 16;
+/// Longer than a large model on a cold disk and a slow processor takes.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(180);
+const MB: u64 = 1_000_000;
+
+pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
+    let file = match ChatFile::find(app) {
+        Ok(file) => file,
+        Err(failure) => return vec![Check::failed(MODEL, failure)],
+    };
+    let memory = file.verdict().map(|verdict| memory(&verdict));
+    let memory = memory.unwrap_or_else(|failure| Check::failed(MEMORY, failure));
+    vec![header(&file.name, &file.card), memory, engine(app).await]
+}
+
+async fn engine(app: &App<'_>) -> Check {
+    let chat = match Chat::start(app) {
+        Ok(chat) => chat,
+        Err(failure) => return Check::failed(ENGINE, failure),
+    };
+    let looking = app.printer.spinner(format_args!("loading {}", chat.name));
+    let answered = timeout(ANSWER_TIME_MAX, answer(&*chat.worker, &*chat.worker)).await;
+    chat.worker.unload().await;
+    looking.finish_and_clear();
+    match answered.unwrap_or_else(|_| Err(too_slow())) {
+        Ok(answered) => answered.check(),
+        Err(failure) => Check::failed(ENGINE, failure),
+    }
+}
+
+fn header(name: &str, card: &ChatCard) -> Check {
+    let ChatCard { architecture, quantization, parameters, .. } = card;
+    let (size, megabytes) = (parameters.div_ceil(1_000_000), card.file_bytes.div_ceil(MB));
+    let context = format!(
+        "{} of the {} tokens it was trained with",
+        card.context_tokens, card.trained_context_tokens
+    );
+    let found = format!(
+        "{name}: {architecture}, {size} M parameters in {quantization}, {megabytes} MB, context {context}"
+    );
+    match card.template {
+        Some(_) => Check::ok(MODEL, found),
+        None => Check::warn(
+            MODEL,
+            format!("{found}; it has no chat template"),
+            "it only continues texts: choose another model with chat.model",
+        ),
+    }
+}
+
+/// What loading would take by the file's header, said before anything is loaded.
+fn memory(verdict: &Verdict) -> Check {
+    let terms = verdict.footprint.terms().into_iter().filter(|(_, bytes)| *bytes > 0);
+    let terms: Vec<String> =
+        terms.map(|(name, bytes)| format!("{name} {}", bytes.div_ceil(MB))).collect();
+    let needed = verdict.footprint.needed_bytes().div_ceil(MB);
+    let available = verdict.available_bytes / MB;
+    let found = format!("{needed} MB of {available} MB free ({})", terms.join(", "));
+    if verdict.fits() {
+        Check::ok(MEMORY, found)
+    } else {
+        let to_do = "a shorter context, a smaller KV type or a smaller model needs less: \
+            chat.context_tokens, chat.kv_type, chat.model";
+        Check::fail(MEMORY, found, to_do)
+    }
+}
+
+fn too_slow() -> Failure {
+    let seconds = ANSWER_TIME_MAX.as_secs();
+    Failure::new(Exit::Engine, format!("no answer within {seconds} s"))
+        .hint("is the machine very busy, or out of memory?")
+}
+
+/// What a few words took.
+struct Answered {
+    load: Duration,
+    first_token: Duration,
+    completion: Completion,
+    resident_bytes: Option<u64>,
+}
+
+async fn answer(model: &dyn ChatModel, residence: &dyn Residence) -> Outcome<Answered> {
+    let started = Instant::now();
+    residence.load().await?;
+    let load = started.elapsed();
+    let asked = Instant::now();
+    let mut stream = model.chat(request(model.card())).await?;
+    let mut first_token = None;
+    while let Some(event) = stream.next().await {
+        let event = event?;
+        first_token.get_or_insert_with(|| asked.elapsed());
+        if let ChatEvent::Done(completion) = event {
+            let first_token = first_token.unwrap_or_default();
+            let resident_bytes = residence.occupancy().resident_bytes;
+            return Ok(Answered { load, first_token, completion, resident_bytes });
+        }
+    }
+    Err(Failure::new(Exit::Engine, "the answer broke off"))
+}
+
+fn request(card: &ChatCard) -> ChatRequest {
+    let prompt = match card.template {
+        Some(_) => Prompt::Chat(Conversation {
+            messages: vec![Message::new(Role::User, QUESTION)],
+            ..Conversation::default()
+        }),
+        None => Prompt::Text(QUESTION.to_owned()),
+    };
+    let sampling = Sampling { temperature: Some(0.0), ..Sampling::default() };
+    ChatRequest { prompt, sampling, tokens_max: Some(TOKENS_MAX), ..ChatRequest::default() }
+}
+
+impl Answered {
+    fn check(&self) -> Check {
+        let tokens = self.completion.usage.completion_tokens;
+        if tokens == 0 {
+            let to_do = "try another model with chat.model, or fetch this one again";
+            return Check::fail(ENGINE, "it answered without a word", to_do);
+        }
+        let memory = self.resident_bytes.map(|bytes| format!(", {} MB", bytes.div_ceil(MB)));
+        let predicted_s = self.completion.timings.predicted_ms / 1000.0;
+        let rate = f64::from(tokens - 1) / predicted_s;
+        let rate = if rate.is_finite() { format!(", {rate:.0} tokens/s") } else { String::new() };
+        let (load_ms, first_ms) = (self.load.as_millis(), self.first_token.as_millis());
+        let memory = memory.unwrap_or_default();
+        let found =
+            format!("loaded in {load_ms} ms{memory}, first token after {first_ms} ms{rate}");
+        Check::ok(ENGINE, found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use futures::future::BoxFuture;
+    use hob_core::chat::{FinishReason, KeepAlive, Timings, Usage};
+    use hob_core::scripted::ScriptedChat;
+    use hob_core::{Footprint, ModelError, ModelState, Occupancy};
+
+    use super::super::check::Verdict;
+    use super::*;
+
+    /// What loading it comes to.
+    struct Memory(Result<(), ModelError>);
+
+    impl Residence for Memory {
+        fn state(&self) -> ModelState {
+            ModelState::Cold
+        }
+
+        fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+            async { self.0.clone() }.boxed()
+        }
+
+        fn unload(&self) -> BoxFuture<'_, ()> {
+            async {}.boxed()
+        }
+
+        fn keep_alive(&self, _wish: KeepAlive) {}
+
+        fn occupancy(&self) -> Occupancy {
+            Occupancy { resident_bytes: Some(190_400_000), ..Occupancy::default() }
+        }
+    }
+
+    fn done(completion_tokens: u32) -> Result<ChatEvent, ModelError> {
+        Ok(ChatEvent::Done(Completion {
+            finish: FinishReason::Length,
+            usage: Usage { completion_tokens, ..Usage::default() },
+            timings: Timings { predicted_ms: 100.0, ..Timings::default() },
+        }))
+    }
+
+    #[tokio::test]
+    async fn a_model_that_answers_is_well_and_one_that_does_not_is_not() {
+        let hello = Ok(ChatEvent::Text("Hello!".to_owned()));
+        let rows = [
+            (vec![hello.clone(), done(11)], Some((Verdict::Ok, "100 tokens/s"))),
+            (vec![hello.clone(), done(1)], Some((Verdict::Ok, "loaded in "))),
+            (vec![done(0)], Some((Verdict::Fail, "without a word"))),
+            (vec![hello], None),
+        ];
+        for (events, expected) in rows {
+            let model = ScriptedChat::new([Ok(events.clone())]);
+            let check = answer(&model, &Memory(Ok(()))).await.map(|answered| answered.check());
+            let found = check.as_ref().ok().map(|check| check.verdict);
+            assert_eq!(found, expected.map(|(verdict, _)| verdict), "{events:?}");
+            if let (Ok(check), Some((_, part))) = (check, expected) {
+                assert!(check.found.contains(part), "{check}");
+            }
+            assert_eq!(model.asked()[0].tokens_max, Some(TOKENS_MAX));
+        }
+        let full = ModelError::OutOfMemory { needed_bytes: 2, available_bytes: 1 };
+        let failure = answer(&ScriptedChat::new([]), &Memory(Err(full))).await.map(drop);
+        assert_eq!(failure.expect_err("no memory").exit, Exit::Engine);
+    }
+
+    #[test]
+    fn memory_is_said_term_by_term() {
+        let footprint = Footprint {
+            weights_bytes: 100 * MB,
+            kv_bytes: 20 * MB,
+            compute_bytes: 1,
+            ..Footprint::default()
+        };
+        let check = memory(&footprint.against(300 * MB));
+        let found = "121 MB of 300 MB free (weights 100, KV cache 20, computation 1)";
+        assert_eq!((check.verdict, check.found.as_str()), (Verdict::Ok, found));
+        assert_eq!(memory(&footprint.against(MB)).verdict, Verdict::Fail);
+    }
+
+    #[test]
+    fn a_model_without_a_template_is_doubtful() {
+        let card = ChatCard {
+            context_tokens: 8192,
+            trained_context_tokens: 40_960,
+            architecture: "qwen3".to_owned(),
+            parameters: 595_776_512,
+            quantization: "Q8_0".to_owned(),
+            file_bytes: 639_446_688,
+            template: Some("{{ messages }}".to_owned()),
+            ..ChatCard::default()
+        };
+        let check = header("mine", &card);
+        let found = "mine: qwen3, 596 M parameters in Q8_0, 640 MB, \
+            context 8192 of the 40960 tokens it was trained with";
+        assert_eq!((check.verdict, check.found.as_str()), (Verdict::Ok, found));
+        let bare = ChatCard { template: None, ..card };
+        assert_eq!(header("mine", &bare).verdict, Verdict::Warn);
+        assert_eq!(request(&bare).prompt, Prompt::Text(QUESTION.to_owned()));
+    }
+}

@@ -1,0 +1,90 @@
+//! `hob load`: puts a model of a running hob into its memory, and waits until it is there.
+//! Ctrl-C ends the waiting; the server goes on loading.
+
+use std::time::Duration;
+
+use clap::Args;
+use futures::StreamExt;
+
+use crate::app::{App, block_on};
+use crate::cli::Globals;
+use crate::commands::ps::{hinted, server};
+use crate::config::KeepAliveText;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::Printer;
+use crate::remote::{LoadStep, LoadWish, Remote, RemoteResident};
+use crate::settings::Overrides;
+use crate::signals::StopSignals;
+
+/// Put a model into a running hob's memory
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct LoadArgs {
+    /// Which model (`hob models` lists them)
+    model: String,
+    /// How long it stays after its last request: 30s, 5m, 2h, seconds, or forever
+    #[arg(long, value_name = "TIME")]
+    keep_alive: Option<KeepAliveText>,
+    /// Ask this server, instead of the one that runs here
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  hob load smollm2
+  hob load smollm2 --keep-alive 10m";
+
+pub(crate) fn run(args: &LoadArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let app = App::open(globals, Overrides::default(), printer)?;
+    let remote = server(args.server.as_deref(), &app)?;
+    let keep_alive = args.keep_alive.map(|written| written.0);
+    let wish = LoadWish { model: args.model.clone(), keep_alive };
+    let loaded = block_on(async {
+        let mut signals = StopSignals::listen()?;
+        signals.or(load(&remote, wish, printer)).await
+    });
+    let resident = hinted(loaded, args.server.as_deref())?;
+    printer.note(sentence(&resident));
+    Ok(Exit::Done)
+}
+
+async fn load(remote: &Remote, wish: LoadWish, printer: &Printer) -> Outcome<RemoteResident> {
+    let spinner = printer.spinner(format_args!("loading {}", wish.model));
+    let name = wish.model.clone();
+    let mut steps = remote.load(wish).await?;
+    while let Some(step) = steps.next().await {
+        match step? {
+            LoadStep::Loading { ready_in } => spinner.set_message(progress(&name, ready_in)),
+            LoadStep::Ready(resident) => {
+                spinner.finish_and_clear();
+                return Ok(resident);
+            }
+        }
+    }
+    Err(Failure::new(Exit::Server, "the server ended before the model was loaded"))
+}
+
+fn progress(name: &str, ready_in: Option<Duration>) -> String {
+    match ready_in {
+        Some(time) => format!("loading {name}, about {} s left", time.as_secs_f64().ceil()),
+        None => format!("loading {name}"),
+    }
+}
+
+fn sentence(resident: &RemoteResident) -> String {
+    let took = resident.load_ms.map(|ms| format!(", it took {ms} ms to load"));
+    format!("{} is in memory{}", resident.name, took.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_said_in_whole_seconds() {
+        assert_eq!(progress("m", None), "loading m");
+        let left = Some(Duration::from_millis(1200));
+        assert_eq!(progress("m", left), "loading m, about 2 s left");
+    }
+}

@@ -1,0 +1,167 @@
+//! `hob ps`: what a running hob holds in memory, what it takes, and until when.
+//! Only a running server knows; without one there is nothing to list.
+
+use std::time::Duration;
+
+use clap::Args;
+use jiff::Timestamp;
+
+use crate::app::{App, block_on};
+use crate::cli::Globals;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::{Printer, table};
+use crate::remote::{Remote, RemoteResident};
+use crate::settings::Overrides;
+use crate::signals::StopSignals;
+
+const MB: u64 = 1_000_000;
+
+/// List what a running hob holds in memory
+#[derive(Debug, Args)]
+pub(crate) struct PsArgs {
+    /// Ask this server, instead of the one that runs here
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// Print the list as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &PsArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let app = App::open(globals, Overrides::default(), printer)?;
+    let remote = server(args.server.as_deref(), &app)?;
+    let residents = block_on(async {
+        let mut signals = StopSignals::listen()?;
+        signals.or(remote.residents()).await
+    });
+    let residents = hinted(residents, args.server.as_deref())?;
+    if args.json {
+        let json = serde_json::to_string_pretty(&residents);
+        printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+    } else {
+        printer.data(resident_table(&residents, Timestamp::now()))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The named server, or the one that the configuration starts here.
+pub(crate) fn server(address: Option<&str>, app: &App<'_>) -> Outcome<Remote> {
+    let key = app.settings.server.api_key.read()?;
+    Ok(match address {
+        Some(address) => Remote::at(address, key),
+        None => Remote::here(app.settings.server.listen.0, key),
+    })
+}
+
+/// Nobody is there: on this machine that is easily changed.
+pub(crate) fn hinted<T>(outcome: Outcome<T>, address: Option<&str>) -> Outcome<T> {
+    outcome.map_err(|failure| match (failure.hint.is_some(), address) {
+        (true, None) if failure.exit == Exit::Server => failure.hint("`hob serve` starts one"),
+        _ => failure,
+    })
+}
+
+fn resident_table(residents: &[RemoteResident], now: Timestamp) -> String {
+    let mut table =
+        table(["model", "kind", "state", "memory", "graphics", "context", "in flight", "expires"]);
+    for resident in residents {
+        table.add_row([
+            resident.name.clone(),
+            resident.kind.clone(),
+            resident.state.clone(),
+            or_dash(resident.resident_bytes.map(megabytes)),
+            or_dash(Some(resident.vram_bytes).filter(|bytes| *bytes > 0).map(megabytes)),
+            or_dash(resident.context_length.map(|tokens| tokens.to_string())),
+            resident.in_flight.to_string(),
+            expires(resident, now),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{} MB", bytes.div_ceil(MB))
+}
+
+fn or_dash(cell: Option<String>) -> String {
+    cell.unwrap_or_else(|| "-".to_owned())
+}
+
+/// When it will be gone, unless somebody asks for something.
+fn expires(resident: &RemoteResident, now: Timestamp) -> String {
+    match &resident.expires_at {
+        None if resident.state == "warm" => "never".to_owned(),
+        None => "-".to_owned(),
+        Some(text) => match text.parse::<Timestamp>() {
+            Ok(at) => left(Duration::try_from(now.duration_until(at)).unwrap_or_default()),
+            Err(_) => text.clone(),
+        },
+    }
+}
+
+fn left(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0 => "now".to_owned(),
+        1..=119 => format!("in {seconds} s"),
+        120..=7199 => format!("in {} min", seconds / 60),
+        _ => format!("in {} h", seconds / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resident() -> RemoteResident {
+        RemoteResident {
+            name: "smollm2".to_owned(),
+            kind: "chat".to_owned(),
+            state: "warm".to_owned(),
+            resident_bytes: Some(190_400_000),
+            vram_bytes: 0,
+            in_flight: 2,
+            expires_at: None,
+            context_length: Some(8192),
+            load_ms: Some(300),
+        }
+    }
+
+    #[test]
+    fn the_list_says_what_is_held_and_until_when() {
+        let now: Timestamp = "2026-11-21T10:00:00Z".parse().expect("a time");
+        let at = |text: &str| Some(text.to_owned());
+        let cold = RemoteResident {
+            state: "cold".to_owned(),
+            resident_bytes: None,
+            context_length: None,
+            ..resident()
+        };
+        let rows = [
+            (resident(), "smollm2 chat warm 191 MB - 8192 2 never"),
+            (cold, "smollm2 chat cold - - - 2 -"),
+            (
+                RemoteResident { expires_at: at("2026-11-21T10:04:30Z"), ..resident() },
+                "smollm2 chat warm 191 MB - 8192 2 in 4 min",
+            ),
+            (
+                RemoteResident { vram_bytes: 1, expires_at: at("soon"), ..resident() },
+                "smollm2 chat warm 191 MB 1 MB 8192 2 soon",
+            ),
+        ];
+        for (resident, expected) in rows {
+            let list = resident_table(&[resident], now);
+            let line = list.lines().nth(1).expect("a line");
+            assert_eq!(line.split_whitespace().collect::<Vec<_>>().join(" "), expected);
+        }
+    }
+
+    #[test]
+    fn times_are_said_as_roughly_as_they_matter() {
+        let rows =
+            [(0, "now"), (1, "in 1 s"), (119, "in 119 s"), (300, "in 5 min"), (7200, "in 2 h")];
+        for (seconds, expected) in rows {
+            assert_eq!(left(Duration::from_secs(seconds)), expected);
+        }
+    }
+}

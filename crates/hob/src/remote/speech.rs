@@ -1,0 +1,89 @@
+//! A server's voice. It is asked for samples, so that the format, the player and the progress are the
+//! same as without a server.
+
+use std::io::Read;
+
+use hob_core::{ModelError, SpeechEvent, SpeechStream};
+use serde::Serialize;
+use tokio::sync::mpsc::Sender;
+use ureq::Body;
+
+use super::{ENGINE, Remote};
+use crate::failure::Outcome;
+
+/// What OpenAI's protocol means by `pcm`.
+const SAMPLE_RATE_HZ: u32 = 24_000;
+/// Every server of this protocol knows this name for its speech model.
+const MODEL: &str = "tts-1";
+const CHUNK_BYTES: usize = 16 << 10;
+
+/// What is to be said.
+#[derive(Debug, Serialize)]
+pub(crate) struct Words {
+    pub(crate) input: String,
+    pub(crate) voice: String,
+    pub(crate) speed: f32,
+}
+
+#[derive(Debug, Serialize)]
+struct Request {
+    model: &'static str,
+    response_format: &'static str,
+    #[serde(flatten)]
+    words: Words,
+}
+
+impl Remote {
+    /// Speaks. Refusals come before the stream; a connection that breaks later is an error in it.
+    pub(crate) async fn speak(&self, words: Words) -> Outcome<SpeechStream> {
+        let request = Request { model: MODEL, response_format: "pcm", words };
+        let events = self.stream("/v1/audio/speech", request, read_sound).await?;
+        Ok(SpeechStream::new(SAMPLE_RATE_HZ, events))
+    }
+}
+
+fn read_sound(body: Body, chunks: &Sender<Result<SpeechEvent, ModelError>>) {
+    let mut reader = body.into_reader();
+    let mut bytes = vec![0; CHUNK_BYTES];
+    let mut odd: Option<u8> = None;
+    loop {
+        let chunk = match reader.read(&mut bytes) {
+            Ok(0) => return,
+            Ok(count) => Ok(SpeechEvent::Audio(samples(&mut odd, &bytes[..count]))),
+            Err(error) => Err(ModelError::EngineFailed {
+                engine: ENGINE,
+                detail: format!("the answer broke off: {error}"),
+            }),
+        };
+        let ends = chunk.is_err();
+        let reader_left = chunks.blocking_send(chunk).is_err();
+        if ends || reader_left {
+            return;
+        }
+    }
+}
+
+/// Signed 16-bit little-endian; `odd` is the half sample that the last chunk ended with.
+fn samples(odd: &mut Option<u8>, bytes: &[u8]) -> Vec<f32> {
+    let all: Vec<u8> = odd.take().into_iter().chain(bytes.iter().copied()).collect();
+    let (pairs, rest) = all.as_chunks::<2>();
+    *odd = rest.first().copied();
+    pairs.iter().map(|pair| f32::from(i16::from_le_bytes(*pair)) / 32768.0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_the_chunks_are_cut_does_not_matter() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        let whole = samples(&mut None, &bytes);
+        for size in [1, 2, 3, 7, 255] {
+            let mut odd = None;
+            let cut: Vec<f32> =
+                bytes.chunks(size).flat_map(|chunk| samples(&mut odd, chunk)).collect();
+            assert_eq!((cut, odd), (whole.clone(), None), "cut every {size} bytes");
+        }
+    }
+}

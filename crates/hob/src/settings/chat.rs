@@ -1,0 +1,134 @@
+//! How hob chats, settled.
+//! What only the model or the machine can decide stays open here, and is said to be.
+
+use std::num::{NonZeroU16, NonZeroU32};
+use std::path::{Path, PathBuf};
+
+use hob_core::KeepAlive;
+
+use super::{Environment, Overrides, Threads};
+use crate::config::{ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt, Written};
+
+const DEFAULT_MODEL: &str = "smollm2";
+const DEFAULT_PARALLEL: u16 = 4;
+/// As llama.cpp's own: larger steps read a prompt hardly faster, and stall running answers longer.
+const DEFAULT_BATCH_TOKENS: u32 = 512;
+const DEFAULT_CHAT_REQUESTS_MAX: u16 = 32;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ChatSettings {
+    pub(crate) model: ModelChoice,
+    /// None: as many as the model was trained with, up to a limit, and what the memory allows.
+    pub(crate) context_tokens: Option<NonZeroU32>,
+    pub(crate) kv_type: KvTypeName,
+    pub(crate) threads: Threads,
+    pub(crate) parallel: NonZeroU16,
+    pub(crate) batch_tokens: NonZeroU32,
+    /// None: all, if hob was built for a graphics card.
+    pub(crate) gpu_layers: Option<u16>,
+    pub(crate) keep_alive: KeepAlive,
+    pub(crate) load: LoadAt,
+    /// None: a model thinks as long as it wants, unless a request says otherwise.
+    pub(crate) thinking_tokens_max: Option<u32>,
+    pub(crate) requests_max: NonZeroU16,
+}
+
+/// Only for tests of programs that talk to hob.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DevSettings {
+    pub(crate) conformance: bool,
+}
+
+/// Which model answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ModelChoice {
+    /// Of the catalog.
+    Named(String),
+    /// A GGUF file of the user's.
+    File(PathBuf),
+}
+
+impl ModelChoice {
+    /// Whatever has a folder or a file's ending in it is meant as a path.
+    pub(crate) fn new(written: &str, resolve: impl Fn(&Path) -> PathBuf) -> ModelChoice {
+        let path = Path::new(written);
+        let is_file = path.components().count() > 1
+            || path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
+        if is_file {
+            // Without the dots that people type.
+            ModelChoice::File(resolve(path).components().collect())
+        } else {
+            ModelChoice::Named(written.to_owned())
+        }
+    }
+
+    fn as_written(&self) -> String {
+        match self {
+            ModelChoice::Named(name) => name.clone(),
+            ModelChoice::File(path) => path.display().to_string(),
+        }
+    }
+}
+
+impl ChatSettings {
+    pub(super) fn resolve(
+        flags: &Overrides,
+        environment: &Environment,
+        written: &Written,
+    ) -> ChatSettings {
+        let file = &written.config.chat;
+        ChatSettings {
+            model: model(flags, environment, written),
+            context_tokens: flags.context_tokens.or(file.context_tokens),
+            kv_type: file.kv_type.unwrap_or_default(),
+            threads: Threads::new(file.threads.unwrap_or(0)),
+            parallel: file.parallel.unwrap_or(at_least_one(DEFAULT_PARALLEL)),
+            batch_tokens: file.batch_tokens.unwrap_or(super::at_least_one(DEFAULT_BATCH_TOKENS)),
+            gpu_layers: file.gpu_layers,
+            keep_alive: file.keep_alive.map_or(KeepAlive::Forever, |written| written.0),
+            load: file.load.unwrap_or_default(),
+            thinking_tokens_max: file.thinking_tokens_max,
+            requests_max: file.requests_max.unwrap_or(at_least_one(DEFAULT_CHAT_REQUESTS_MAX)),
+        }
+    }
+
+    pub(super) fn as_written(&self) -> ChatSection {
+        ChatSection {
+            model: Some(self.model.as_written()),
+            context_tokens: self.context_tokens,
+            kv_type: Some(self.kv_type),
+            threads: Some(self.threads.as_written()),
+            parallel: Some(self.parallel),
+            batch_tokens: Some(self.batch_tokens),
+            gpu_layers: self.gpu_layers,
+            keep_alive: Some(KeepAliveText(self.keep_alive)),
+            load: Some(self.load),
+            thinking_tokens_max: self.thinking_tokens_max,
+            requests_max: Some(self.requests_max),
+        }
+    }
+}
+
+impl DevSettings {
+    pub(super) fn resolve(written: &Written) -> DevSettings {
+        DevSettings { conformance: written.config.dev.conformance.unwrap_or(false) }
+    }
+
+    pub(super) fn as_written(&self) -> DevSection {
+        DevSection { conformance: Some(self.conformance) }
+    }
+}
+
+/// A path that is typed is meant from the working folder, one in the file from where that is.
+fn model(flags: &Overrides, environment: &Environment, written: &Written) -> ModelChoice {
+    let folders = &environment.folders;
+    if let Some(typed) = &flags.chat_model {
+        return ModelChoice::new(typed, |path| folders.working.join(path));
+    }
+    let in_file = written.config.chat.model.as_deref().unwrap_or(DEFAULT_MODEL);
+    ModelChoice::new(in_file, |path| written.resolve(path, folders))
+}
+
+fn at_least_one(number: u16) -> NonZeroU16 {
+    NonZeroU16::new(number).unwrap_or(NonZeroU16::MIN)
+}

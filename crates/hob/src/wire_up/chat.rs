@@ -1,0 +1,242 @@
+//! The chat model of this hob: found, measured against the memory, and put into a worker process.
+//! What the worker does with it is `hob-engines`' business.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hob_core::footprint::{Attention, Sharing};
+use hob_core::{
+    Admission, ChatCard, ChatModel, ChatTarget, ContextPlan, Footprint, KvTypes, ModelShape,
+    Residence, Verdict, context_that_fits,
+};
+use hob_engines::chat::{
+    ChatWorker, ChatWorkerOptions, LlamaOptions, LoadCheck, ServeChatOptions, serve_chat,
+};
+use hob_engines::supervisor::WorkerCommand;
+use hob_engines::worker::become_worker;
+use hob_models::Gguf;
+use hob_models::gguf::card;
+use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+
+use super::own_program;
+use crate::app::App;
+use crate::commands::worker::ChatWorkerArgs;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::settings::{ChatSettings, ModelChoice};
+use crate::shelf::Shelf;
+
+/// Tokens of a conversation when nobody says how many: four sequences of a small model then take a
+/// few hundred megabytes.
+const CONTEXT_TOKENS_DEFAULT_MAX: u32 = 4096;
+
+/// Seconds of work per token, until the first answers teach a better figure.
+const TOKEN_S_GUESS: f64 = 0.02;
+
+/// The chat model of this hob, in its worker process.
+#[derive(Clone, Debug)]
+pub(crate) struct Chat {
+    pub(crate) name: String,
+    pub(crate) worker: Arc<ChatWorker>,
+}
+
+/// A model's file, and how it will be run.
+#[derive(Clone, Debug)]
+pub(crate) struct ChatFile {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    pub(crate) card: ChatCard,
+    shape: ModelShape,
+    plan: ContextPlan,
+}
+
+impl Chat {
+    /// Finds the model and supervises a worker for it; the process starts when it is loaded.
+    /// Called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// The model is not here, or its file is none that the engine takes.
+    pub(crate) fn start(app: &App<'_>) -> Outcome<Chat> {
+        let settings = &app.settings.chat;
+        let file = ChatFile::find(app)?;
+        let command = command(settings, &file)?;
+        let options = ChatWorkerOptions {
+            load_check: Some(load_check(&file)),
+            ..ChatWorkerOptions::default()
+        };
+        let worker = Arc::new(ChatWorker::start(file.card, command, options));
+        Residence::keep_alive(&*worker, settings.keep_alive);
+        Ok(Chat { name: file.name, worker })
+    }
+
+    pub(crate) fn target(&self, settings: &ChatSettings) -> ChatTarget {
+        ChatTarget {
+            name: self.name.clone(),
+            model: Arc::clone(&self.worker) as Arc<dyn ChatModel>,
+            residence: Some(Arc::clone(&self.worker) as Arc<dyn Residence>),
+            admission: Admission::new(settings.requests_max.get().into(), TOKEN_S_GUESS),
+        }
+    }
+}
+
+impl ChatFile {
+    /// # Errors
+    /// See [`Chat::start`].
+    pub(crate) fn find(app: &App<'_>) -> Outcome<ChatFile> {
+        let settings = &app.settings.chat;
+        let (name, path) = match &settings.model {
+            ModelChoice::Named(name) => (name.clone(), Shelf::open(app).chat_file(name)?),
+            ModelChoice::File(path) => (file_name(path), path.clone()),
+        };
+        let unusable = |error| {
+            Failure::new(Exit::ModelMissing, format!("{} cannot be used: {error}", path.display()))
+                .hint("chat.model in hob.toml names it, or --chat-model")
+        };
+        let shape = Gguf::open(&path).and_then(|gguf| gguf.shape()).map_err(unusable)?;
+        let plan = plan(settings, &shape, available_bytes())?;
+        let context_tokens = plan.context_tokens / plan.sequences;
+        let card = card(&path, Some(context_tokens)).map_err(unusable)?;
+        Ok(ChatFile { name, path, card, shape, plan })
+    }
+
+    /// What it would take, beside what there is now.
+    pub(crate) fn verdict(&self) -> Outcome<Verdict> {
+        verdict(&self.shape, &self.plan)
+    }
+}
+
+/// How the engine will be set up: as wished, or else with as long a context as there is room for.
+fn plan(settings: &ChatSettings, shape: &ModelShape, available_bytes: u64) -> Outcome<ContextPlan> {
+    let sequences = u32::from(settings.parallel.get());
+    let asked = settings.context_tokens.map(std::num::NonZeroU32::get);
+    let trained = shape.trained_context_tokens;
+    let each = asked.unwrap_or(CONTEXT_TOKENS_DEFAULT_MAX).min(trained.max(1));
+    let wished = ContextPlan {
+        context_tokens: each.saturating_mul(sequences),
+        sequences,
+        sharing: Sharing::Parts,
+        kv: KvTypes::both(settings.kv_type.0),
+        attention: Attention::Flash,
+        step_tokens: settings.batch_tokens.get(),
+        outputs_max: sequences,
+    };
+    let fitting = context_that_fits(shape, &wished, available_bytes).map_err(|error| {
+        Failure::usage(error).hint("chat.kv_type in hob.toml chooses another type")
+    })?;
+    match (asked, fitting) {
+        // A wish is kept, and refused with the numbers when it is time to load; so is a model that
+        // fits with no context at all.
+        (Some(_), _) | (None, None) => Ok(wished),
+        (None, Some(context_tokens)) => Ok(ContextPlan { context_tokens, ..wished }),
+    }
+}
+
+fn load_check(file: &ChatFile) -> LoadCheck {
+    let (shape, plan) = (file.shape.clone(), file.plan);
+    Arc::new(move || match Footprint::of(&shape, &plan) {
+        Ok(footprint) => footprint.against(available_bytes()).accept(),
+        // Said when the plan was made.
+        Err(_) => Ok(()),
+    })
+}
+
+fn verdict(shape: &ModelShape, plan: &ContextPlan) -> Outcome<Verdict> {
+    let footprint = Footprint::of(shape, plan).map_err(Failure::usage)?;
+    Ok(footprint.against(available_bytes()))
+}
+
+fn available_bytes() -> u64 {
+    let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
+    System::new_with_specifics(memory).available_memory()
+}
+
+/// A file of the user's is called as it is, without folder and ending.
+fn file_name(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or(path.as_os_str());
+    stem.to_string_lossy().into_owned()
+}
+
+/// Turns that a thread of the engine waits for its sister before it sleeps. Left alone, GNU OpenMP waits
+/// for a millisecond and more, which takes the core from whoever it waits for: two engines on two
+/// cores then make 16 tokens/s each instead of 29. Without any waiting one engine alone makes 38
+/// instead of 110, and with this many it loses nothing.
+const SPIN_COUNT: &str = "1000";
+
+fn command(settings: &ChatSettings, file: &ChatFile) -> Outcome<WorkerCommand> {
+    let number = |number: u32| number.to_string();
+    let mut command = WorkerCommand::new(own_program()?)
+        .env("GOMP_SPINCOUNT", SPIN_COUNT)
+        .arg("worker")
+        .arg("chat")
+        .arg("--model")
+        .arg(&file.path)
+        .arg("--context")
+        .arg(number(file.card.context_tokens))
+        .arg("--parallel")
+        .arg(number(file.plan.sequences))
+        .arg("--kv-type")
+        .arg(settings.kv_type.0.name())
+        .arg("--threads")
+        .arg(settings.threads.wished().to_string())
+        .arg("--batch")
+        .arg(number(settings.batch_tokens.get()));
+    if let Some(tokens) = settings.thinking_tokens_max {
+        command = command.arg("--thinking").arg(number(tokens));
+    }
+    if let Some(layers) = settings.gpu_layers {
+        command = command.arg("--gpu-layers").arg(layers.to_string());
+    }
+    Ok(command)
+}
+
+/// The whole of `hob worker chat`: returns when the hob that started it closes the socket.
+pub(crate) fn work_chat(args: &ChatWorkerArgs) -> Outcome<()> {
+    let socket = become_worker().map_err(|_| {
+        Failure::new(Exit::Engine, "a worker is started by hob itself, not by hand")
+            .hint("`hob chat` and `hob serve` do")
+    })?;
+    let (threads, threads_batch) = threads(args.threads);
+    let llama = LlamaOptions {
+        path: args.model.clone(),
+        context_tokens: args.context,
+        parallel: args.parallel,
+        kv_type: args.kv_type,
+        threads,
+        threads_batch,
+        batch_tokens: args.batch,
+        gpu_layers: args.gpu_layers,
+    };
+    let thinking_tokens_max = args.thinking;
+    let options = ServeChatOptions { thinking_tokens_max, ..ServeChatOptions::new(llama) };
+    serve_chat(socket, &options).map_err(|error| Failure::new(Exit::Engine, error))
+}
+
+/// For steps of few tokens and of many. A core that is left alone when there are more than two keeps
+/// answers steady beside whatever else the machine does.
+fn threads(wished: u32) -> (u32, u32) {
+    if wished > 0 {
+        return (wished, wished);
+    }
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+    (if cores > 2 { cores - 1 } else { cores }, cores)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_as_wished_and_otherwise_the_machine_s() {
+        assert_eq!(threads(3), (3, 3));
+        let (few, many) = threads(0);
+        assert!(few >= 1 && few <= many);
+    }
+
+    #[test]
+    fn a_file_is_called_as_it_is() {
+        for (path, name) in
+            [("/models/Qwen3-4B.Q4_K_M.gguf", "Qwen3-4B.Q4_K_M"), ("a.gguf", "a"), ("b", "b")]
+        {
+            assert_eq!(file_name(Path::new(path)), name);
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! `hob chat`, `hob ps`, `hob load` and `hob unload`: against a server with scripted models, from
+//! pipes and at a terminal; and what they say when nobody is there.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
+use hob_core::chat::{
+    ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, Completion, Effort, EmbedRequest,
+    Embeddings, FinishReason, OutputFormat, Prompt, Timings, Usage,
+};
+use hob_core::scripted::{Script, ScriptedChat};
+use hob_core::{
+    Admission, ChatTarget, KeepAlive, ModelError, ModelState, Occupancy, Residence, Roster,
+};
+use hob_server::{ApiKey, ServerOptions, serve};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+use crate::terminal::Terminal;
+use crate::{User, names, stderr, stdout};
+
+/// In memory when it was loaded.
+#[derive(Default)]
+struct Memory(AtomicBool);
+
+impl Residence for Memory {
+    fn state(&self) -> ModelState {
+        if self.0.load(Ordering::SeqCst) { ModelState::Ready } else { ModelState::Cold }
+    }
+
+    fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        self.0.store(true, Ordering::SeqCst);
+        async { Ok(()) }.boxed()
+    }
+
+    fn unload(&self) -> BoxFuture<'_, ()> {
+        self.0.store(false, Ordering::SeqCst);
+        async {}.boxed()
+    }
+
+    fn keep_alive(&self, _wish: KeepAlive) {}
+
+    fn occupancy(&self) -> Occupancy {
+        Occupancy { resident_bytes: Some(190_400_000), ..Occupancy::default() }
+    }
+}
+
+/// A server with one chat model; it ends with the runtime.
+fn server(model: Arc<dyn ChatModel>, key: Option<&str>) -> (Runtime, SocketAddr) {
+    let runtime = Runtime::new().expect("a runtime");
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let mut roster = Roster::default();
+    roster.add_chat(ChatTarget {
+        name: "scripted".to_owned(),
+        model,
+        residence: Some(Arc::new(Memory::default())),
+        admission: Admission::new(4, 0.5),
+    });
+    let api_key = key.map(|key| ApiKey::new(key).expect("a key"));
+    let options = ServerOptions { api_key, ..ServerOptions::default() };
+    runtime.handle().clone().spawn(serve(listener, roster, options, std::future::pending()));
+    (runtime, address)
+}
+
+fn scripted(scripts: Vec<Script<ChatEvent>>) -> (Arc<ScriptedChat>, Runtime, SocketAddr) {
+    let model = Arc::new(ScriptedChat::new(scripts));
+    let (runtime, address) = server(Arc::clone(&model) as Arc<dyn ChatModel>, None);
+    (model, runtime, address)
+}
+
+fn done(finish: FinishReason) -> Result<ChatEvent, ModelError> {
+    Ok(ChatEvent::Done(Completion {
+        finish,
+        usage: Usage {
+            prompt_tokens: 45,
+            cached_tokens: 30,
+            completion_tokens: 41,
+            reasoning_tokens: 0,
+        },
+        timings: Timings { predicted_ms: 400.0, ..Timings::default() },
+    }))
+}
+
+fn says(pieces: &[&str]) -> Script<ChatEvent> {
+    let pieces = pieces.iter().map(|piece| Ok(ChatEvent::Text((*piece).to_owned())));
+    Ok(pieces.chain([done(FinishReason::Stop)]).collect())
+}
+
+fn thinks() -> Script<ChatEvent> {
+    Ok(vec![
+        Ok(ChatEvent::Reasoning("hm".to_owned())),
+        Ok(ChatEvent::Text("Hi".to_owned())),
+        done(FinishReason::Stop),
+    ])
+}
+
+/// Each message as `role: text`.
+fn said(request: &ChatRequest) -> Vec<String> {
+    let Prompt::Chat(conversation) = &request.prompt else { return Vec::new() };
+    let messages = conversation.messages.iter();
+    messages.map(|message| format!("{}: {}", message.role.name(), message.text)).collect()
+}
+
+#[test]
+fn an_answer_goes_to_stdout_and_what_it_took_to_stderr() {
+    let user = User::new();
+    let (model, _server, address) = scripted(vec![says(&["Good ", "evening."])]);
+    let url = address.to_string();
+    let args =
+        ["chat", "--server", &url, "--system", "be brief", "--temperature", "0.5", "Say", "hi."];
+    let answered = user.hob(&args).assert().success();
+    assert_eq!(stdout(&answered), "Good evening.\n");
+    let took = stderr(&answered);
+    let (begins, ends) =
+        ("41 tokens, 100 tokens/s, first token after ", " 45 tokens (30 cached)\n");
+    assert!(took.starts_with(begins) && took.ends_with(ends), "{took}");
+    let [request] = &model.asked()[..] else { panic!("one request") };
+    assert_eq!(said(request), ["system: be brief", "user: Say hi."]);
+    assert_eq!(request.sampling.temperature, Some(0.5));
+}
+
+#[test]
+fn stdin_is_the_prompt_or_stands_behind_it() {
+    let user = User::new();
+    let (model, _server, address) = scripted(vec![says(&["1"]), says(&["2"]), says(&["3"])]);
+    let url = address.to_string();
+    let chat = |words: &[&str], stdin: &str| {
+        let args = [&["chat", "--no-stats", "--server", &url], words].concat();
+        let answered = user.hob(&args).write_stdin(stdin).assert().success();
+        assert_eq!(stderr(&answered), "");
+    };
+    chat(&[], "one?\n");
+    chat(&["-"], "two?");
+    chat(&["What is this?"], "three");
+    let asked: Vec<_> = model.asked().iter().flat_map(said).collect();
+    assert_eq!(asked, ["user: one?\n", "user: two?", "user: What is this?\n\nthree"]);
+    let nothing = user.hob(&["chat", "--server", &url]).write_stdin(" \n").assert().code(2);
+    assert!(stderr(&nothing).contains("there is nothing to answer"));
+    let broken = user.hob(&["chat", "--server", &url]).write_stdin(&b"caf\xe9"[..]).assert();
+    assert!(stderr(&broken.code(2)).contains("not UTF-8 at byte 3"));
+}
+
+#[test]
+fn thinking_is_shown_on_wish_and_never_on_stdout() {
+    let user = User::new();
+    let (_model, _server, address) = scripted(vec![thinks(), thinks()]);
+    let url = address.to_string();
+    let chat = ["chat", "--no-stats", "--server", &url, "hi"];
+    let quiet = user.hob(&chat).assert().success();
+    assert_eq!((stdout(&quiet).as_str(), stderr(&quiet).as_str()), ("Hi\n", ""));
+    let shown = user.hob(&[&chat[..], &["--show-thinking"]].concat()).assert().success();
+    assert_eq!((stdout(&shown).as_str(), stderr(&shown).as_str()), ("Hi\n", "hm\n"));
+}
+
+#[test]
+fn programs_get_one_json_object() {
+    let user = User::new();
+    let (model, _server, address) = scripted(vec![thinks()]);
+    user.write("schema.json", "{\"type\": \"string\"}");
+    let url = address.to_string();
+    let wishes = ["--schema", "schema.json", "--seed", "7", "--effort", "low", "--max-tokens", "9"];
+    let args = [&["chat", "--json", "--server", &url, "hi"], &wishes[..]].concat();
+    let json = stdout(&user.hob(&args).assert().success());
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["model"], "scripted");
+    assert_eq!((&json["text"], &json["reasoning"]), (&"Hi".into(), &"hm".into()));
+    assert_eq!(json["finish_reason"], "stop");
+    assert_eq!(json["usage"]["total_tokens"], 86);
+    assert_eq!(json["timings"]["tokens_per_second"], 100.0);
+    assert!(json["timings"]["first_token_ms"].as_f64().expect("a time") > 0.0);
+    let [request] = &model.asked()[..] else { panic!("one request") };
+    assert!(matches!(request.output, OutputFormat::JsonSchema(_)), "{request:?}");
+    assert_eq!((request.sampling.seed, request.tokens_max), (Some(7), Some(9)));
+    assert_eq!(request.thinking.effort, Some(Effort::Low));
+}
+
+#[test]
+fn an_answer_that_was_cut_off_is_marked() {
+    let user = User::new();
+    let cut = Ok(vec![Ok(ChatEvent::Text("Go".to_owned())), done(FinishReason::Length)]);
+    let (_model, _server, address) = scripted(vec![cut]);
+    let said = user.hob(&["chat", "--server", &address.to_string(), "hi"]).assert().success();
+    assert!(stderr(&said).starts_with("cut off: the token limit"), "{}", stderr(&said));
+}
+
+#[test]
+fn what_breaks_off_is_a_failure_with_what_came_before() {
+    let user = User::new();
+    let lost = ModelError::WorkerLost { engine: "chat", detail: "killed".to_owned() };
+    let script = Ok(vec![Ok(ChatEvent::Text("Go".to_owned())), Err(lost)]);
+    let (_model, _server, address) = scripted(vec![script]);
+    let said = user.hob(&["chat", "--server", &address.to_string(), "hi"]).assert().code(5);
+    assert_eq!(stdout(&said), "Go\n");
+    assert!(stderr(&said).contains("the chat worker ended unexpectedly"), "{}", stderr(&said));
+}
+
+#[test]
+fn the_hob_that_runs_here_answers_without_being_named() {
+    let user = User::new();
+    let (model, _server, address) = scripted(vec![says(&["1"]), says(&["2"])]);
+    user.write("hob.toml", &format!("[server]\nlisten = \"{address}\"\n"));
+    assert_eq!(stdout(&user.hob(&["chat", "hi"]).assert().success()), "1\n");
+    assert_eq!(stdout(&user.hob(&["chat", "-m", "scripted", "hi"]).assert().success()), "2\n");
+    assert_eq!(model.asked().len(), 2);
+    // What is not there is looked for here.
+    for model in ["smollm2", "./none.gguf"] {
+        let said = stderr(&user.hob(&["chat", "-m", model, "hi"]).assert().code(3));
+        assert!(!said.contains(&address.to_string()), "{said}");
+    }
+}
+
+#[test]
+fn what_a_server_refuses_is_said_in_its_words() {
+    let user = User::new();
+    let too_long = ModelError::TooLong { needed: 9000, available: 8192 };
+    let model = Arc::new(ScriptedChat::new([Err(too_long)]));
+    let (_server, address) = server(model, Some("abracadabra"));
+    let args = ["chat", "--server", &address.to_string(), "hi"];
+    let said = stderr(&user.hob(&args).assert().code(2));
+    assert!(said.contains("HOB_API_KEY"), "{said}");
+    let said = user.hob(&args).env("HOB_API_KEY", "abracadabra").assert().code(2);
+    assert!(stderr(&said).contains("needs 9000 tokens and the context holds 8192"));
+    let args = ["chat", "--server", &address.to_string(), "-m", "other", "hi"];
+    let said = user.hob(&args).env("HOB_API_KEY", "abracadabra").assert().code(3);
+    assert!(stderr(&said).contains("other"), "{}", stderr(&said));
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_anything_runs() {
+    let user = User::new();
+    user.write("hob.toml", "[server]\nlisten = \"127.0.0.1:1\"\n");
+    user.write("list.json", "[]");
+    user.write("text.json", "what?");
+    let rows: [(&[&str], i32, &str); 9] = [
+        (&["chat", "hi"], 3, "hob pull"),
+        (&["chat", "--server", "127.0.0.1:1", "hi"], 5, "is `hob serve` running there?"),
+        (&["chat", "--schema", "none.json", "hi"], 2, "the schema cannot be read"),
+        (&["chat", "--schema", "list.json", "hi"], 2, "holds no JSON object"),
+        (&["chat", "--schema", "text.json", "hi"], 2, "text.json is no JSON"),
+        (&["chat", "--temperature", "3", "hi"], 2, "it must be a number from 0 to 2"),
+        (&["chat", "--effort", "huge", "hi"], 2, "[possible values: none, minimal, low"),
+        (&["chat", "--max-tokens", "0", "hi"], 2, "--max-tokens"),
+        (&["load", "m", "--keep-alive", "soon"], 2, "'soon' is not a time"),
+    ];
+    for (args, code, expected) in rows {
+        let said = stderr(&user.hob(args).assert().code(code));
+        assert!(said.contains(expected), "{args:?} gave:\n{said}");
+    }
+}
+
+#[test]
+fn a_conversation_at_a_terminal() {
+    let user = User::new();
+    let (model, _server, address) = scripted(vec![thinks(), says(&["two"]), says(&["again"])]);
+    let mut talk = Terminal::start(user.process(&["chat", "--server", &address.to_string()]));
+    talk.wait_for("scripted at http://");
+    talk.wait_for("> ");
+    talk.press("one?\r");
+    talk.wait_for("hm");
+    talk.wait_for("Hi\r\n");
+    talk.wait_for("41 tokens, 100 tokens/s");
+    talk.wait_for("> ");
+    // The arrow brings the last line back.
+    talk.press("\u{1b}[A\r");
+    talk.wait_for("two\r\n");
+    talk.wait_for("> ");
+    talk.press("/regenerate\r");
+    talk.wait_for("again\r\n");
+    talk.wait_for("> ");
+    talk.press("/save talk.md\r");
+    talk.wait_for("saved as talk.md");
+    talk.wait_for("> ");
+    talk.press("\u{4}");
+    let (status, shown) = talk.end();
+    assert!(status.success(), "{shown}");
+    let asked: Vec<_> = model.asked().iter().map(said).collect();
+    let all = ["user: one?", "assistant: Hi", "user: one?"];
+    assert_eq!(asked, [&all[..1], &all, &all].map(<[&str]>::to_vec));
+    assert_eq!(names(&user.path("work")), ["talk.md"]);
+    assert_eq!(names(&user.path("home")), Vec::<String>::new(), "no history is kept");
+}
+
+/// Says a little, and then nothing more for ever.
+struct Endless(ChatCard);
+
+impl ChatModel for Endless {
+    fn card(&self) -> &ChatCard {
+        &self.0
+    }
+
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn chat(&self, _request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
+        let said = stream::iter([Ok(ChatEvent::Text("well, ".to_owned()))]);
+        async { Ok(said.chain(stream::pending()).boxed()) }.boxed()
+    }
+
+    fn embed(&self, _request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
+        async { Err(ModelError::NoTemplate) }.boxed()
+    }
+}
+
+#[test]
+fn ctrl_c_stops_an_answer_and_not_the_conversation() {
+    let user = User::new();
+    let card = ChatCard { template: Some(String::new()), ..ChatCard::default() };
+    let (_server, address) = server(Arc::new(Endless(card)), None);
+    let mut talk = Terminal::start(user.process(&["chat", "--server", &address.to_string()]));
+    talk.wait_for("> ");
+    talk.press("one?\r");
+    talk.wait_for("well, ");
+    talk.interrupt();
+    talk.wait_for("stopped");
+    talk.wait_for("> ");
+    // At the prompt it is a key, and says how to leave.
+    talk.press("\u{3}");
+    talk.wait_for("/exit leaves");
+    talk.wait_for("> ");
+    talk.press("/exit\r");
+    let (status, shown) = talk.end();
+    assert!(status.success(), "{shown}");
+}
+
+#[test]
+fn a_single_answer_ends_with_ctrl_c() {
+    let user = User::new();
+    let card = ChatCard { template: Some(String::new()), ..ChatCard::default() };
+    let (_server, address) = server(Arc::new(Endless(card)), None);
+    let mut once = Terminal::start(user.process(&["chat", "--server", &address.to_string(), "hi"]));
+    once.wait_for("well, ");
+    once.interrupt();
+    let (status, shown) = once.end();
+    assert_eq!(status.code(), Some(130), "{shown}");
+}
+
+#[test]
+fn models_are_loaded_listed_and_unloaded() {
+    let user = User::new();
+    let (_model, _server, address) = scripted(Vec::new());
+    user.write("hob.toml", &format!("[server]\nlisten = \"{address}\"\n"));
+    let ps = || stdout(&user.hob(&["ps"]).assert().success());
+    let line = |list: &str| {
+        let line = list.lines().nth(1).unwrap_or_default().split_whitespace();
+        line.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line(&ps()), "scripted chat cold 191 MB - 8192 0 -");
+    let loaded = user.hob(&["load", "scripted", "--keep-alive", "10m"]).assert().success();
+    assert_eq!(stderr(&loaded), "scripted is in memory\n");
+    assert_eq!(line(&ps()), "scripted chat warm 191 MB - 8192 0 never");
+    let json = stdout(&user.hob(&["ps", "--json"]).assert().success());
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&json[0]["name"], &json[0]["state"]), (&"scripted".into(), &"warm".into()));
+    let unloaded = user.hob(&["unload", "scripted"]).assert().success();
+    assert_eq!(stderr(&unloaded), "scripted is not in memory any more\n");
+    assert_eq!(line(&ps()), "scripted chat cold 191 MB - 8192 0 -");
+    for verb in ["load", "unload"] {
+        let said = stderr(&user.hob(&[verb, "scriptet"]).assert().code(3));
+        assert!(said.contains("scripted"), "{said}");
+    }
+}
+
+#[test]
+fn without_a_server_they_say_how_to_start_one() {
+    let user = User::new();
+    user.write("hob.toml", "[server]\nlisten = \"127.0.0.1:1\"\n");
+    for args in [&["ps"][..], &["load", "smollm2"], &["unload", "smollm2"]] {
+        let said = stderr(&user.hob(args).timeout(Duration::from_secs(20)).assert().code(5));
+        assert!(said.contains("http://127.0.0.1:1 does not answer"), "{said}");
+        assert!(said.contains("`hob serve` starts one"), "{said}");
+        let there = [args, &["--server", "127.0.0.1:1"]].concat();
+        let said = stderr(&user.hob(&there).assert().code(5));
+        assert!(said.contains("is `hob serve` running there?"), "{said}");
+    }
+}

@@ -1,0 +1,161 @@
+//! The real small chat model behind a real server: what a conversation is told, what is kept in the
+//! cache, and what becomes of eight answers whose worker is killed.
+
+use std::io::{BufRead, BufReader, Read};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::User;
+use crate::served::Served;
+
+fn ready(user: &User, home: &[(&'static str, std::ffi::OsString); 1]) -> Served {
+    let mut served = Served::start(user, home);
+    served.note("smollm2 is ready");
+    served
+}
+
+fn end(mut served: Served) {
+    served.signal("-INT");
+    assert!(served.child.wait().expect("an end").success());
+}
+
+fn question(messages: Value) -> Value {
+    json!({"model": "smollm2", "temperature": 0, "max_tokens": 24, "messages": messages})
+}
+
+#[test]
+fn a_conversation_is_answered_and_its_second_turn_is_not_computed_anew() {
+    let (user, home) = User::with_models();
+    let served = ready(&user, &home);
+    let asked = json!([{"role": "user", "content": "Say hello to Anna."}]);
+    let first = served.chat(&question(asked.clone())).expect("an answer");
+    let said = first["choices"][0]["message"]["content"].as_str().expect("a text");
+    assert!(said.contains("Hello"), "{said}");
+    let prompt = first["usage"]["prompt_tokens"].as_u64().expect("a number");
+    assert_eq!(first["timings"]["prompt_n"], prompt);
+
+    let turns = json!([
+        asked[0],
+        {"role": "assistant", "content": said},
+        {"role": "user", "content": "And to Peter?"},
+    ]);
+    let second = served.chat(&question(turns)).expect("an answer");
+    let cached = second["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64();
+    assert!(cached.expect("a number") >= prompt, "{}", second["usage"]);
+    end(served);
+}
+
+#[test]
+fn a_prompt_that_does_not_fit_is_refused_with_both_numbers() {
+    let (user, home) = User::with_models();
+    let served = ready(&user, &home);
+    let long = "word ".repeat(20_000);
+    let body = question(json!([{"role": "user", "content": long}]));
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+    let answer = agent.post(format!("{}v1/chat/completions", served.url)).send_json(&body);
+    let mut answer = answer.expect("an answer");
+    assert_eq!(answer.status(), 400);
+    let error: Value = answer.body_mut().read_json().expect("JSON");
+    assert_eq!(error["error"]["code"], "context_length_exceeded");
+    let message = error["error"]["message"].as_str().expect("a text");
+    let numbers = message.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
+    assert_eq!(numbers.count(), 2, "{message}");
+    end(served);
+}
+
+#[test]
+fn a_schema_is_kept_by_the_real_model_whatever_the_budget() {
+    let (user, home) = User::with_models();
+    let served = ready(&user, &home);
+    let schema = json!({
+        "type": "object", "additionalProperties": false, "required": ["city", "people"],
+        "properties": {"city": {"type": "string"}, "people": {"type": "integer"}},
+    });
+    for (seed, tokens_max) in [(1, 16), (2, 40), (3, 200)] {
+        let answer = served.chat(&json!({
+            "model": "smollm2", "temperature": 1, "seed": seed, "max_tokens": tokens_max,
+            "messages": [{"role": "user", "content": "Name a city and how many people live in it."}],
+            "response_format": {
+                "type": "json_schema", "json_schema": {"name": "city", "schema": schema},
+            },
+        }));
+        let answer = answer.expect("an answer");
+        let text = answer["choices"][0]["message"]["content"].as_str().expect("a text");
+        let value: Value = serde_json::from_str(text).expect("JSON");
+        assert!(value["city"].is_string() && value["people"].is_i64(), "{text}");
+    }
+    end(served);
+}
+
+#[test]
+fn eight_answers_whose_worker_is_killed_end_with_an_error_and_the_next_request_works() {
+    let (user, home) = User::with_models();
+    let served = ready(&user, &home);
+    let speech = served.ask(&"The sea is calm tonight. ".repeat(20), "af_heart").expect("sound");
+    let mut speech = speech.into_reader();
+    speech.read_exact(&mut [0; 4800]).expect("sound");
+    let killed = thread::scope(|scope| {
+        let streams: Vec<_> = (0..8)
+            .map(|stream| {
+                let story = format!("Tell me a very long story about ship number {stream}.");
+                let served = &served;
+                scope.spawn(move || last_words(served, &story))
+            })
+            .collect();
+        // Four are answered by then, and four wait for a slot.
+        let patience = Instant::now() + Duration::from_secs(60);
+        while served.metric("hob_chat_in_flight{") != Some(8.0) {
+            assert!(Instant::now() < patience, "not all eight came in");
+            thread::sleep(Duration::from_millis(20));
+        }
+        let killed = Instant::now();
+        served.kill_worker("chat");
+        for stream in streams {
+            let (last, at) = stream.join().expect("a stream");
+            assert!(last.contains(r#""error""#) && last.contains("worker"), "{last}");
+            assert!(!last.contains("choices"), "{last}");
+            let late = at.saturating_duration_since(killed);
+            assert!(late < Duration::from_secs(1), "an error came after {late:?}");
+        }
+        killed
+    });
+    let next = served.chat(&question(json!([{"role": "user", "content": "Are you there?"}])));
+    assert!(next.expect("an answer")["choices"][0]["message"]["content"].is_string());
+    assert!(killed.elapsed() < Duration::from_secs(30));
+    let mut rest = Vec::new();
+    speech.read_to_end(&mut rest).expect("the sound goes on to its end");
+    assert!(rest.len() > 480_000, "{} bytes", rest.len());
+    end(served);
+}
+
+/// The last line of a streamed answer, or the error instead of one, and when it came.
+fn last_words(served: &Served, text: &str) -> (String, Instant) {
+    let body = json!({
+        "model": "smollm2", "stream": true, "max_tokens": 3000, "temperature": 0,
+        "messages": [{"role": "user", "content": text}],
+    });
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+    let answer = agent.post(format!("{}v1/chat/completions", served.url)).send_json(body);
+    let lines = BufReader::new(answer.expect("an answer").into_body().into_reader()).lines();
+    let mut last = (String::new(), Instant::now());
+    for line in lines.map_while(Result::ok).filter(|line| !line.is_empty()) {
+        last = (line, Instant::now());
+    }
+    last
+}
+
+#[test]
+fn a_model_is_unloaded_and_comes_back_for_the_next_question() {
+    let (user, home) = User::with_models();
+    let served = ready(&user, &home);
+    let url = served.url.trim_end_matches('/');
+    user.hob(&["unload", "smollm2", "--server", url]).assert().success();
+    assert_eq!(served.worker("chat"), None);
+    let answer = served.chat(&question(json!([{"role": "user", "content": "Hello!"}])));
+    let answer = answer.expect("an answer");
+    assert!(answer["timings"]["load_ms"].as_f64().expect("a number") > 0.0, "{answer}");
+    assert!(served.worker("chat").is_some());
+    end(served);
+}

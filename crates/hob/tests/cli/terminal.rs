@@ -1,0 +1,71 @@
+//! A terminal with somebody at it: what hob is started in, typed into and read from.
+//! Real as far as the program can tell; nobody sees it.
+
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Child, Command, ExitStatus};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+pub(crate) struct Terminal {
+    pub(crate) child: Child,
+    screen: File,
+    /// Everything that was shown.
+    shown: Vec<u8>,
+    /// How much of it was waited for.
+    seen: usize,
+}
+
+impl Terminal {
+    pub(crate) fn start(mut command: Command) -> Terminal {
+        let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&screen).expect("a terminal of ours");
+        unlockpt(&screen).expect("an open terminal");
+        let name = ptsname(&screen, Vec::new()).expect("a name");
+        let name = OsStr::from_bytes(name.as_bytes());
+        let line = || OpenOptions::new().read(true).write(true).open(name).expect("the other end");
+        command.env("TERM", "xterm").stdin(line()).stdout(line()).stderr(line());
+        let child = command.spawn().expect("hob");
+        // The command holds the other end open, and its end must be seen.
+        drop(command);
+        Terminal { child, screen: File::from(screen), shown: Vec::new(), seen: 0 }
+    }
+
+    /// Waits until this is shown, behind what was waited for before.
+    pub(crate) fn wait_for(&mut self, text: &str) {
+        loop {
+            let new = String::from_utf8_lossy(&self.shown[self.seen..]).into_owned();
+            if let Some(at) = new.find(text) {
+                self.seen += at + text.len();
+                return;
+            }
+            let mut bytes = [0; 1024];
+            // Reading fails when the other end is closed.
+            let count = self.screen.read(&mut bytes).unwrap_or(0);
+            assert_ne!(count, 0, "hob never showed {text:?} behind:\n{new}");
+            self.shown.extend_from_slice(&bytes[..count]);
+        }
+    }
+
+    pub(crate) fn press(&mut self, keys: &str) {
+        self.screen.write_all(keys.as_bytes()).expect("typed");
+    }
+
+    pub(crate) fn interrupt(&self) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("/bin/kill").args(["-INT", &id]).status();
+        assert!(sent.expect("kill").success());
+    }
+
+    /// Waits for hob to end; all that it showed.
+    pub(crate) fn end(mut self) -> (ExitStatus, String) {
+        let mut rest = [0; 1024];
+        while let Ok(count @ 1..) = self.screen.read(&mut rest) {
+            self.shown.extend_from_slice(&rest[..count]);
+        }
+        let status = self.child.wait().expect("an end");
+        (status, String::from_utf8_lossy(&self.shown).into_owned())
+    }
+}

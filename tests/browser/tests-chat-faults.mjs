@@ -1,0 +1,159 @@
+// What goes wrong in a chat, as a person meets it: a reason beside the answer, and a way to go on.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+
+import { LIMIT, openPage } from "./browsers.mjs";
+import { ask, clickIn, lastTurn, openChat, untilAnswer } from "./chat-pilot.mjs";
+import { textOf, untilState, untilText } from "./pilot.mjs";
+
+export function chatFaultTests(setting) {
+  test("Stop ends the answer at the server, and keeps what came", LIMIT, () => stopAborts(setting));
+  test("Esc stops an answer, too", LIMIT, () => escapeStops(setting));
+  test("an error in the stream is shown in the message", LIMIT, () => fails(setting, "[error]", "the model's process died", "One two"));
+  test("an end without [DONE] is broken off", LIMIT, () => fails(setting, "[undone]", BROKEN, "One two three four."));
+  test("so is a connection that breaks", LIMIT, () => fails(setting, "[cut]", BROKEN, "One two"));
+  test("a refusal is shown in the server's words", LIMIT, () => fails(setting, "[long]", "the prompt needs 9000 tokens and the context holds 2048", ""));
+  test("a server that is gone is named", LIMIT, () => fails(setting, "[gone]", "hob does not answer. Is it still running?", ""));
+  test("a busy server says when to come back, and is asked again", LIMIT, () => busy(setting));
+  test("a question without an answer is not sent again", LIMIT, () => leavesOutUnanswered(setting));
+  test("an answer that is all thought, or cut short, says so", LIMIT, () => noted(setting));
+  test("a key is asked for, and used", LIMIT, () => apiKey(setting));
+  test("an answer without end is ended", LIMIT, () => endless(setting));
+  test("a failure to speak is shown beside the answer", LIMIT, () => speechFails(setting));
+  test("without a chat model the page says so", LIMIT, () => noModel(setting));
+}
+
+const BROKEN = "The answer broke off: the connection ended before the answer did.";
+
+async function stopAborts(setting) {
+  const { page, complaints } = await openChat(setting);
+  const { events } = setting.mock;
+  const [closed, stalled] = [once(events, "chat closed"), once(events, "stalled")];
+  await ask(page, "[stall][say]One two three four.");
+  await stalled;
+  await untilText(page, ".prose", /^One two$/);
+  await page.type("#question", "half a thought");
+  await page.click("#send");
+  assert.deepEqual((await closed)[0], { wish: "[stall]", whole: false });
+  events.emit("go on");
+  await untilAnswer(page, "stopped");
+  const { prose, note, error } = await lastTurn(page);
+  assert.deepEqual({ prose, note, error }, { prose: "One two", note: "Stopped.", error: "" });
+  assert.equal(await page.$eval("#question", (field) => field.value), "half a thought", "what is being written stays");
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function escapeStops(setting) {
+  const { page } = await openChat(setting);
+  const stalled = once(setting.mock.events, "stalled");
+  await ask(page, "[stall]");
+  await stalled;
+  await page.keyboard.press("Escape");
+  await untilAnswer(page, "stopped");
+  setting.mock.events.emit("go on");
+  await page.close();
+}
+
+async function fails(setting, fault, message, prose) {
+  const { page } = await openChat(setting);
+  await ask(page, `${fault}[say]One two three four.`);
+  await untilAnswer(page, "failed");
+  const seen = await lastTurn(page);
+  assert.equal(seen.error, message);
+  assert.equal(seen.prose, prose);
+  assert.match(seen.buttons, /^Try again/);
+  assert.equal(await page.$eval(".turn .error:not([hidden])", (element) => element.getAttribute("role")), "alert");
+  await page.close();
+}
+
+async function busy(setting) {
+  const { page } = await openChat(setting);
+  setting.mock.busyTimes = 1;
+  await ask(page, "[say]Here.");
+  await untilAnswer(page, "failed");
+  const { error, buttons } = await lastTurn(page);
+  assert.deepEqual({ error, buttons }, { error: "small is loading", buttons: "Try again" });
+  assert.match(await textOf(page, ".turn .retry"), /^Try again in [67] s\.$/);
+  await clickIn(page, "Try again");
+  await untilAnswer(page, "finished");
+  assert.equal((await lastTurn(page)).prose, "Here.");
+  assert.equal(await page.$$eval(".turn", (turns) => turns.length), 1);
+  await page.close();
+}
+
+async function leavesOutUnanswered(setting) {
+  const { page } = await openChat(setting);
+  await ask(page, "[long]");
+  await untilAnswer(page, "failed");
+  await ask(page, "Shorter.");
+  await untilAnswer(page, "finished");
+  assert.deepEqual(setting.mock.chats.at(-1).messages, [{ role: "user", content: "Shorter." }]);
+  await page.close();
+}
+
+async function noted(setting) {
+  const { page } = await openChat(setting);
+  await ask(page, "[think][all thought]");
+  await untilAnswer(page, "finished");
+  assert.match((await lastTurn(page)).note, /^All tokens went into thinking/);
+  await ask(page, "[short][say]One two");
+  await untilAnswer(page, "finished");
+  assert.match((await lastTurn(page)).note, /^Cut off: the limit of tokens/);
+  await page.close();
+}
+
+async function apiKey(setting) {
+  const { page } = await openChat(setting);
+  await ask(page, "[key][say]Open.");
+  await untilAnswer(page, "failed");
+  await page.waitForSelector("#key-row:not([hidden])");
+  await page.type("#key", "sesame");
+  await clickIn(page, "Try again");
+  await untilAnswer(page, "finished");
+  assert.equal((await lastTurn(page)).prose, "Open.");
+  await page.close();
+}
+
+/** Without a network: the mock would need minutes to send as much. */
+async function endless(setting) {
+  const { page } = await openChat(setting);
+  const seen = await page.evaluate(async () => {
+    const { Answer } = await import("./answer.js");
+    const bytes = new TextEncoder().encode(`data: ${JSON.stringify({ choices: [{ delta: { content: "la ".repeat(10_000) } }] })}\n\n`);
+    let aborted = false;
+    window.fetch = async (_, { signal }) => {
+      signal.addEventListener("abort", () => { aborted = true; });
+      return new Response(new ReadableStream({ pull: (stream) => stream.enqueue(bytes) }));
+    };
+    const answer = new Answer();
+    await answer.run({});
+    return { state: answer.state, message: answer.error.message, aborted };
+  });
+  assert.deepEqual(seen, { state: "failed", message: "The answer grew beyond 500,000 characters, so the page ended it.", aborted: true });
+  await page.close();
+}
+
+async function speechFails(setting) {
+  const { page } = await openChat(setting);
+  await ask(page, "[say]Read this. [busy]");
+  await untilAnswer(page, "finished");
+  await clickIn(page, "Speak");
+  await untilState(page, "failed");
+  await untilText(page, ".turn p.error", /4 speeches are waiting/);
+  await page.close();
+}
+
+async function noModel(setting) {
+  const { mock } = setting;
+  const { models } = mock;
+  mock.models = models.filter(({ hob }) => hob.kind === "speech");
+  const { page } = await openPage(setting, `${setting.url}#chat`);
+  await untilText(page, "#chat-state", /^No chat model yet$/);
+  mock.models = models;
+  assert.match(await textOf(page, "#no-model"), /no chat model yet/);
+  assert.equal(await page.$eval("#send", (button) => button.disabled), true);
+  await page.close();
+}

@@ -1,0 +1,328 @@
+// The Chat tab as it should go: asking, reading along, thinking, timings, reading aloud, asking again.
+// What goes wrong is in tests-chat-faults.
+
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp } from "node:fs/promises";
+import { once } from "node:events";
+import os from "node:os";
+import path from "node:path";
+import { test } from "node:test";
+
+import { LIMIT, launch, openPage } from "./browsers.mjs";
+import { ask, askAndWait, clickIn, lastTurn, openChat, paste, untilAnswer } from "./chat-pilot.mjs";
+import { textOf, untilSounding, untilState, untilText } from "./pilot.mjs";
+
+const WIDTHS_PX = [1100, 390, 360];
+const folder = process.env.SCREENSHOTS ?? (await mkdtemp(path.join(os.tmpdir(), "hob-chat-")));
+await mkdir(folder, { recursive: true });
+
+const RICH = `[think][say]### Tea for two
+
+Boil **fresh** water, then wait *half a minute*; \`94 °C\` is right. See [the long way](https://example.org/tea).
+
+1. Warm the pot.
+2. Two spoons of leaves:
+   - one for each guest,
+   - none for the pot.
+3. Three minutes, not four.
+
+\`\`\`python
+def steep(minutes: float = 3.0) -> str:
+    return f"Poured after {minutes} minutes, which is what every careful house spirit would have done."
+\`\`\`
+
+| Leaf | Minutes |
+|------|---------|
+| Assam | 4 |
+| Sencha | 1.5 |
+
+> Good tea cannot be hurried.`;
+
+export function chatTests(setting) {
+  test("tabs have addresses, and arrow keys", LIMIT, () => tabs(setting));
+  test("an answer streams in odd cuts, with its timings", LIMIT, () => streams(setting));
+  test("text is shown while the rest is still to come", LIMIT, () => readsAlong(setting));
+  test("a conversation is sent with its answers, and the system prompt", LIMIT, () => conversation(setting));
+  test("thinking is folded away, and counted", LIMIT, () => thinking(setting));
+  test("effort is asked only of a model that thinks; the model is remembered", LIMIT, () => effort(setting));
+  test("Enter sends, Shift+Enter does not", LIMIT, () => keys(setting));
+  test("an answer is spoken, and stops", LIMIT, () => speaksAnswer(setting));
+  test("only one voice is heard", LIMIT, () => oneVoice(setting));
+  test("regenerating replaces the last answer", LIMIT, () => regenerates(setting));
+  test("a new chat forgets the old one, and nothing is stored", LIMIT, () => forgets(setting));
+  test("a reader further up is not pulled down", LIMIT, () => scrolls(setting));
+  test("the oldest turns go when there are too many", LIMIT, () => bounded(setting));
+  for (const width of WIDTHS_PX) test(`the chat looks whole at ${width} px, light`, LIMIT, () => looksWhole(setting, width));
+  test("the chat looks whole in the dark", LIMIT, () => looksWholeInTheDark(setting));
+}
+
+async function tabs(setting) {
+  const { page, complaints } = await openPage(setting, setting.url);
+  const shown = () => page.evaluate(() => ({
+    hash: location.hash,
+    title: document.title,
+    selected: document.activeElement.getAttribute("aria-selected"),
+    panels: [...document.querySelectorAll("[role=tabpanel]")].filter((panel) => panel.checkVisibility()).map((panel) => panel.id),
+  }));
+  await page.focus("#tab-speak");
+  await page.keyboard.press("ArrowRight");
+  await untilText(page, "#does", /chats/);
+  assert.deepEqual(await shown(), { hash: "#chat", title: "hob chats", selected: "true", panels: ["chat-panel"] });
+  await page.keyboard.press("ArrowRight");
+  await untilText(page, "#does", /speaks/);
+  assert.deepEqual(await shown(), { hash: "#speak", title: "hob speaks", selected: "true", panels: ["speak-panel"] });
+  await page.goBack();
+  await untilText(page, "#does", /chats/);
+  await page.click("#tab-speak");
+  await untilText(page, "#does", /speaks/);
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function streams(setting) {
+  const { page, complaints } = await openChat(setting);
+  await askAndWait(page, "Good morning.");
+  const seen = await lastTurn(page);
+  const { firstTokenS, ...rest } = seen;
+  assert.ok(firstTokenS > 0 && firstTokenS < 20, String(firstTokenS));
+  assert.deepEqual(rest, {
+    state: "finished",
+    text: "The kettle is **on**. Sit down, and let the house do the rest: ☕ included.",
+    thinking: "",
+    question: "Good morning.",
+    prose: "The kettle is on. Sit down, and let the house do the rest: ☕ included.",
+    summary: "",
+    note: "",
+    error: "",
+    timings: `first token ${firstTokenS.toFixed(2)} s · 41 tokens · 96 tokens/s · prompt 45 (30 cached) · queue 0.31 s`,
+    buttons: "Speak|Copy|Regenerate",
+  });
+  assert.deepEqual(setting.mock.chats.at(-1), {
+    model: "small",
+    messages: [{ role: "user", content: "Good morning." }],
+    stream: true,
+    stream_options: { include_usage: true },
+  });
+  assert.match(await textOf(page, "#chat-state"), /^small is warm$/);
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function readsAlong(setting) {
+  const { page } = await openChat(setting);
+  const stalled = once(setting.mock.events, "stalled");
+  await ask(page, "[stall][say]One two three four.");
+  await stalled;
+  await page.waitForFunction(() => document.querySelector(".prose").textContent === "One two");
+  assert.equal((await lastTurn(page)).buttons, "", "an answer that is not complete is neither spoken nor asked again");
+  assert.match(await textOf(page, "#send"), /^Stop/);
+  setting.mock.events.emit("go on");
+  await untilAnswer(page, "finished");
+  assert.equal((await lastTurn(page)).prose, "One two three four.");
+  assert.match(await textOf(page, "#send"), /^Send/);
+  await page.close();
+}
+
+async function conversation(setting) {
+  const { page } = await openChat(setting);
+  await page.click(".system summary");
+  await page.type("#system", "Be brief.");
+  await askAndWait(page, "[say]First.");
+  await askAndWait(page, "[say]Second.");
+  assert.deepEqual(setting.mock.chats.at(-1).messages, [
+    { role: "system", content: "Be brief." },
+    { role: "user", content: "[say]First." },
+    { role: "assistant", content: "First." },
+    { role: "user", content: "[say]Second." },
+  ]);
+  await page.close();
+}
+
+async function thinking(setting) {
+  const { page } = await openChat(setting);
+  const stalled = once(setting.mock.events, "stalled");
+  await ask(page, "[think][stall in thought][say]Tea.");
+  await stalled;
+  await untilText(page, ".turn summary", /^Thinking… · [1-9]\d*\.\d s$|^Thinking… · 0\.[1-9] s$/);
+  setting.mock.events.emit("go on");
+  await untilAnswer(page, "finished");
+  const folded = await lastTurn(page);
+  assert.match(folded.summary, /^Thinking · \d+\.\d s · 8 tokens$/);
+  assert.equal(folded.thinking, "They are cold. A kettle helps.");
+  assert.equal(await page.$eval(".thinking", (details) => details.open), false);
+  await page.click(".turn summary");
+  await untilText(page, ".thinking p", /^They are cold\. A kettle helps\.$/);
+  assert.equal(folded.prose, "Tea.");
+  await askAndWait(page, "And now?");
+  assert.deepEqual(setting.mock.chats.at(-1).messages[1], { role: "assistant", content: "Tea." }, "thoughts are not sent back");
+  await page.close();
+}
+
+async function effort(setting) {
+  const { page } = await openChat(setting);
+  const offered = await page.$$eval("#chat-model option", (options) => options.map((option) => option.value));
+  assert.deepEqual(offered, ["small", "thinker"], "neither a voice nor a model that cannot chat");
+  assert.equal(await textOf(page, "#effort-field"), "");
+  await page.select("#chat-model", "thinker");
+  await page.waitForSelector("#effort-field:not([hidden])");
+  await untilText(page, "#chat-state", /^thinker is asleep/);
+  await page.select("#effort", "none");
+  await askAndWait(page, "Quick.");
+  const { model, reasoning_effort } = setting.mock.chats.at(-1);
+  assert.deepEqual({ model, reasoning_effort }, { model: "thinker", reasoning_effort: "none" });
+  await page.reload();
+  await page.waitForSelector("#send:not(:disabled)");
+  assert.equal(await page.$eval("#chat-model", (select) => select.value), "thinker");
+  assert.equal(await page.$eval("#effort", (select) => select.value), "");
+  await page.evaluate(() => localStorage.clear());
+  await page.close();
+}
+
+async function keys(setting) {
+  const { page } = await openChat(setting);
+  const asked = setting.mock.chats.length;
+  await page.focus("#question");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("One");
+  await page.keyboard.down("Shift");
+  await page.keyboard.press("Enter");
+  await page.keyboard.up("Shift");
+  await page.keyboard.type("two");
+  assert.equal(setting.mock.chats.length, asked, "nothing was sent yet");
+  await page.keyboard.press("Enter");
+  await untilAnswer(page, "finished");
+  assert.equal(setting.mock.chats.at(-1).messages[0].content, "One\ntwo");
+  assert.equal(await page.$eval("#question", (field) => field.value), "");
+  await page.close();
+}
+
+async function speaksAnswer(setting) {
+  const { page, complaints } = await openChat(setting);
+  await askAndWait(page, "[say]Read *this* to me. [stall]");
+  const stalled = once(setting.mock.events, "stalled");
+  const closed = once(setting.mock.events, "closed");
+  await clickIn(page, "Speak");
+  await Promise.all([stalled, untilSounding(page)]);
+  const { body } = setting.mock.requests.at(-1);
+  assert.deepEqual(body, { model: "tts-1", input: "Read *this* to me. [stall]", voice: "af_heart", speed: 1, response_format: "pcm", stream: true });
+  await clickIn(page, "Stop speaking");
+  await untilState(page, "stopped");
+  assert.equal((await closed)[0].whole, false);
+  setting.mock.events.emit("go on");
+  assert.equal((await lastTurn(page)).buttons, "Speak|Copy|Regenerate");
+  await clickIn(page, "Speak");
+  await untilSounding(page);
+  await page.keyboard.press("Escape");
+  await untilState(page, "stopped");
+  setting.mock.events.emit("go on");
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function oneVoice(setting) {
+  const { page } = await openChat(setting);
+  await askAndWait(page, "[say]The first answer.");
+  await askAndWait(page, "[say]The second answer.");
+  await page.click(".turn:first-child .speak");
+  await untilSounding(page);
+  await clickIn(page, "Speak");
+  const labels = () => page.$$eval(".speak", (buttons) => buttons.map((button) => button.textContent));
+  await page.waitForFunction(() => document.querySelector(".turn:first-child .speak").textContent === "Speak");
+  assert.deepEqual(await labels(), ["Speak", "Stop speaking"]);
+  await page.click("#tab-speak");
+  await page.click("#speak-button");
+  await page.waitForFunction(() => [...document.querySelectorAll(".speak")].every((button) => button.textContent === "Speak"));
+  await untilSounding(page);
+  await page.close();
+}
+
+async function regenerates(setting) {
+  const { page } = await openChat(setting);
+  await askAndWait(page, "[say]Once.");
+  await askAndWait(page, "[say]Again.");
+  assert.deepEqual(await page.$$eval(".turn", (turns) => turns.map((turn) => turn.querySelector(".after .again").checkVisibility())), [false, true]);
+  const asked = setting.mock.chats.length;
+  await clickIn(page, "Regenerate");
+  await page.waitForFunction(() => window.hob.answer.state === "finished");
+  assert.deepEqual(setting.mock.chats.at(-1), setting.mock.chats.at(asked - 1));
+  assert.equal(setting.mock.chats.length, asked + 1);
+  assert.equal(await page.$$eval(".turn", (turns) => turns.length), 2);
+  await page.close();
+}
+
+async function forgets(setting) {
+  const { page } = await openChat(setting);
+  await askAndWait(page, "[say]A secret.");
+  const stored = await page.evaluate(() => JSON.stringify([localStorage, sessionStorage]));
+  assert.ok(!stored.includes("secret"), stored);
+  await page.click("#new-chat");
+  await page.waitForSelector("#greeting:not([hidden])");
+  assert.equal(await page.$$eval(".turn", (turns) => turns.length), 0);
+  await askAndWait(page, "Hello.");
+  assert.deepEqual(setting.mock.chats.at(-1).messages, [{ role: "user", content: "Hello." }]);
+  await page.close();
+}
+
+async function scrolls(setting) {
+  const { page } = await openChat(setting, { width: 800, height: 500 });
+  await paste(page, `[say]${"A line.\n\n".repeat(40)}`);
+  await untilAnswer(page, "finished");
+  const fromEnd = () => page.evaluate(() => Math.round(document.documentElement.scrollHeight - innerHeight - scrollY));
+  assert.ok((await fromEnd()) <= 1, "who reads at the end stays there");
+  const stalled = once(setting.mock.events, "stalled");
+  await paste(page, `[stall][say]${"Another line.\n\n".repeat(40)}`);
+  await stalled;
+  assert.ok((await fromEnd()) <= 1);
+  await page.evaluate(() => scrollTo(0, 100));
+  setting.mock.events.emit("go on");
+  await untilAnswer(page, "finished");
+  assert.equal(await page.evaluate(() => scrollY), 100);
+  await page.close();
+}
+
+async function bounded(setting) {
+  const { page } = await openChat(setting);
+  const seen = await page.evaluate(async () => {
+    const { Conversation, TURNS_MAX } = await import("./conversation.js");
+    const turn = (characters) => ({ question: "?", answer: { text: "!", characters } });
+    const many = new Conversation();
+    const dropped = Array.from({ length: TURNS_MAX + 2 }, () => many.add(turn(1)).length);
+    const large = new Conversation();
+    large.add(turn(1_500_000));
+    const pushedOut = large.add(turn(1_500_000)).length;
+    return { dropped: dropped.reduce((a, b) => a + b), kept: many.turns.length === TURNS_MAX, pushedOut, left: large.turns.length };
+  });
+  assert.deepEqual(seen, { dropped: 2, kept: true, pushedOut: 1, left: 1 });
+  await page.close();
+}
+
+async function looksWholeInTheDark(setting) {
+  const dark = { ...setting, ...(await launch(setting.name, "dark")) };
+  try {
+    for (const width of WIDTHS_PX) await looksWhole(dark, width);
+  } finally {
+    await dark.close();
+  }
+}
+
+async function looksWhole(setting, width) {
+  const { scheme, name } = setting;
+  const { page, complaints } = await openChat(setting, { width, height: 860 });
+  const shoot = (what) => page.screenshot({ path: path.join(folder, `${name}-${scheme}-${width}-${what}.png`) });
+  await page.select("#chat-model", "thinker");
+  await shoot("chat-empty");
+  await paste(page, RICH);
+  await untilAnswer(page, "finished");
+  await page.evaluate(() => scrollTo(0, 0));
+  await shoot("chat-top");
+  await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+  await shoot("chat-end");
+  const shape = await page.evaluate(() => ({
+    overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    dark: matchMedia("(prefers-color-scheme: dark)").matches,
+  }));
+  assert.deepEqual(shape, { overflow: 0, dark: scheme === "dark" });
+  assert.deepEqual(complaints, []);
+  await page.evaluate(() => localStorage.clear());
+  await page.close();
+}

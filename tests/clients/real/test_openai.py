@@ -1,0 +1,273 @@
+"""openai-python against the real small model: what a program that uses it would notice."""
+
+import asyncio
+import json
+import time
+from typing import Literal
+
+import jsonschema
+import openai
+import pytest
+from pydantic import BaseModel, Field
+
+from conftest import MODEL, SECONDS_MAX
+from schemas import PERSON, TOOLS, WEATHER_TOOL, parameters_of
+
+GREETING = [{"role": "user", "content": "Say hello to the harbour master."}]
+WEATHER_WISH = [{"role": "user", "content": "How will the weather be in Porto this week?"}]
+NAMED = {"type": "function", "function": {"name": "weather_of"}}
+# More than the context leaves unless somebody stops it.
+LONG = {"model": MODEL, "max_tokens": 1500, "messages": [{"role": "user", "content": "Count from 1 to 1000, in words."}]}
+
+
+# Short texts, so that their limit ends them: the client takes no answer that ran into its token limit.
+class Person(BaseModel):
+    name: str = Field(max_length=24)
+    age: int = Field(ge=0, le=130)
+    mood: Literal["glad", "calm", "cross"]
+
+
+class WeatherOf(BaseModel):
+    """The weather forecast of a city."""
+
+    city: str = Field(max_length=24)
+    unit: Literal["celsius", "fahrenheit"]
+
+
+def ask(client, **settings):
+    return client.chat.completions.create(**({"model": MODEL, "messages": GREETING, "max_tokens": 32} | settings))
+
+
+def test_an_answer_is_whole(client):
+    answer = ask(client, temperature=0)
+    choice, usage = answer.choices[0], answer.usage
+    assert (answer.object, answer.model, choice.message.role) == ("chat.completion", MODEL, "assistant")
+    assert choice.message.content.strip()
+    assert choice.finish_reason in ("stop", "length")
+    assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
+    assert 0 < usage.completion_tokens <= 32
+
+
+def test_a_stream_has_one_name_one_end_and_its_usage_last(client):
+    stream = ask(client, stream=True, stream_options={"include_usage": True})
+    *chunks, last = list(stream)
+    assert len({(chunk.id, chunk.created, chunk.model) for chunk in [*chunks, last]}) == 1
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks).strip()
+    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices[0].finish_reason] in (["stop"], ["length"])
+    assert {chunk.usage for chunk in chunks} == {None}
+    assert last.choices == []
+    assert 0 < last.usage.completion_tokens <= 32
+
+
+def test_a_stream_without_usage_has_a_choice_in_every_chunk(client):
+    assert all(len(chunk.choices) == 1 for chunk in ask(client, stream=True))
+
+
+def test_the_stream_helper_adds_up_to_the_same_answer(client):
+    # The helper takes no answer that ran into its token limit.
+    with client.chat.completions.stream(
+        model=MODEL, messages=GREETING, max_tokens=200, temperature=0, stop=[".", "!", "?", "\n"]
+    ) as stream:
+        pieces = [event.delta for event in stream if event.type == "content.delta"]
+        final = stream.get_final_completion()
+    assert len(pieces) > 1
+    assert "".join(pieces) == final.choices[0].message.content
+
+
+def test_stop_and_length_end_an_answer(client):
+    short = ask(client, max_tokens=3, temperature=0)
+    assert (short.usage.completion_tokens, short.choices[0].finish_reason) == (3, "length")
+    counting = [{"role": "user", "content": "Write: one, two, three, four, five, six."}]
+    stopped = ask(client, messages=counting, temperature=0, stop=[","], max_tokens=200)
+    assert stopped.choices[0].finish_reason == "stop"
+    assert "," not in stopped.choices[0].message.content
+
+
+def test_log_probabilities_come_with_their_alternatives(client):
+    answer = ask(client, logprobs=True, top_logprobs=3, temperature=0, max_tokens=8)
+    tokens = answer.choices[0].logprobs.content
+    assert len(tokens) == answer.usage.completion_tokens
+    for token in tokens:
+        assert token.logprob <= 0
+        assert len(token.top_logprobs) == 3
+        # At temperature 0 the likeliest is taken.
+        assert token.top_logprobs[0].token == token.token
+
+
+def test_several_answers_to_one_question(client):
+    answer = ask(client, n=2, temperature=1, max_tokens=8)
+    assert [choice.index for choice in answer.choices] == [0, 1]
+    assert all(choice.message.content for choice in answer.choices)
+
+
+def test_what_openai_alone_knows_is_tolerated(client):
+    answer = ask(
+        client,
+        messages=[
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": "Hello"}]},
+        ],
+        reasoning_effort="none", user="u-1", store=True, service_tier="auto", metadata={"a": "b"}, seed=-1,
+        extra_body={"a_field_of_next_year": {"x": 1}},
+    )
+    assert answer.choices[0].message.content
+
+
+@pytest.mark.parametrize("choice, names", [("required", {"weather_of", "set_alarm"}), (NAMED, {"weather_of"})])
+def test_a_tool_that_must_be_called_is_called(client, choice, names):
+    answer = ask(client, messages=WEATHER_WISH, tools=TOOLS, tool_choice=choice, max_tokens=128)
+    message = answer.choices[0].message
+    assert answer.choices[0].finish_reason == "tool_calls"
+    assert message.tool_calls
+    for call in message.tool_calls:
+        assert call.type == "function" and call.id and call.function.name in names
+        jsonschema.validate(json.loads(call.function.arguments), parameters_of(call.function.name))
+
+
+def test_a_streamed_call_adds_up(client):
+    with client.chat.completions.stream(
+        model=MODEL, messages=WEATHER_WISH, tools=[strict(WEATHER_TOOL)], tool_choice=NAMED, max_tokens=128
+    ) as stream:
+        done = [event for event in stream if event.type == "tool_calls.function.arguments.done"]
+        call = stream.get_final_completion().choices[0].message.tool_calls[0]
+    assert [event.name for event in done] == ["weather_of"]
+    assert done[0].arguments == call.function.arguments
+    jsonschema.validate(json.loads(call.function.arguments), parameters_of("weather_of"))
+
+
+def strict(tool):
+    return tool | {"function": tool["function"] | {"strict": True}}
+
+
+def test_a_tools_answer_is_read(client):
+    call = ask(client, messages=WEATHER_WISH, tools=TOOLS, tool_choice=NAMED, max_tokens=128).choices[0].message
+    result = {"role": "tool", "tool_call_id": call.tool_calls[0].id, "content": '{"forecast":"rain"}'}
+    answer = ask(client, messages=[*WEATHER_WISH, call.model_dump(exclude_none=True), result], tools=TOOLS, tool_choice="none")
+    assert answer.choices[0].message.content
+    assert not answer.choices[0].message.tool_calls
+
+
+def test_a_pydantic_model_is_parsed(client):
+    answer = client.chat.completions.parse(
+        model=MODEL, messages=[{"role": "user", "content": "Describe a sailor."}], response_format=Person, max_tokens=96
+    )
+    assert isinstance(answer.choices[0].message.parsed, Person)
+
+
+def test_a_pydantic_model_is_parsed_from_a_stream(client):
+    with client.chat.completions.stream(
+        model=MODEL, messages=[{"role": "user", "content": "Describe a sailor."}], response_format=Person, max_tokens=96
+    ) as stream:
+        final = stream.get_final_completion()
+    assert isinstance(final.choices[0].message.parsed, Person)
+
+
+def test_a_pydantic_tool_is_parsed(client):
+    answer = client.chat.completions.parse(
+        model=MODEL, messages=WEATHER_WISH, tools=[openai.pydantic_function_tool(WeatherOf)],
+        tool_choice="required", max_tokens=128,
+    )
+    assert isinstance(answer.choices[0].message.tool_calls[0].function.parsed_arguments, WeatherOf)
+
+
+def test_json_mode_gives_an_object(client):
+    wish = [{"role": "user", "content": "Describe a ship as JSON."}]
+    answer = ask(client, messages=wish, response_format={"type": "json_object"}, max_tokens=96)
+    assert isinstance(json.loads(answer.choices[0].message.content), dict)
+
+
+def test_a_schema_holds_at_few_tokens(client):
+    form = {"type": "json_schema", "json_schema": {"name": "person", "schema": PERSON, "strict": True}}
+    answer = ask(client, response_format=form, temperature=1, seed=7, max_tokens=40)
+    jsonschema.validate(json.loads(answer.choices[0].message.content), PERSON)
+
+
+def test_completions_continue_a_text(client):
+    answer = client.completions.create(model=MODEL, prompt="One, two, three,", max_tokens=8, temperature=0)
+    assert answer.choices[0].text
+    assert answer.usage.completion_tokens == 8
+    echoed = client.completions.create(model=MODEL, prompt="One, two, three,", max_tokens=8, temperature=0, echo=True)
+    assert echoed.choices[0].text.startswith("One, two, three,")
+    stream = client.completions.create(model=MODEL, prompt="One, two, three,", max_tokens=8, temperature=0, stream=True)
+    assert "".join(chunk.choices[0].text for chunk in stream)
+
+
+def test_embeddings_are_the_same_in_both_formats(lenient):
+    texts = ["A boat in the harbour.", "A ship in the port.", "The tax return is late."]
+    coded = lenient.embeddings.create(model=MODEL, input=texts)
+    plain = lenient.embeddings.create(model=MODEL, input=texts, encoding_format="float")
+    assert [item.index for item in coded.data] == [0, 1, 2]
+    assert coded.usage.prompt_tokens > 3
+    for one, other in zip(coded.data, plain.data):
+        assert len(one.embedding) == len(other.embedding) > 100
+        assert one.embedding == pytest.approx(other.embedding, rel=1e-4, abs=1e-5)
+        assert sum(x * x for x in one.embedding) == pytest.approx(1, abs=1e-3)
+    short = lenient.embeddings.create(model=MODEL, input=texts[0], dimensions=64).data[0].embedding
+    assert len(short) == 64
+    assert sum(x * x for x in short) == pytest.approx(1, abs=1e-3)
+
+
+def test_models_are_listed_and_found(client):
+    models = client.models.list().data
+    assert MODEL in [model.id for model in models]
+    assert {model.object for model in models} == {"model"}
+    assert client.models.retrieve(MODEL).id == MODEL
+
+
+@pytest.mark.parametrize(
+    "wrong, kind, code",
+    [
+        ({"model": "gpt-nobody-has"}, openai.NotFoundError, "model_not_found"),
+        ({"messages": []}, openai.BadRequestError, None),
+        ({"temperature": 3}, openai.BadRequestError, None),
+        ({"extra_body": {"temperature": "hot"}}, openai.BadRequestError, None),
+        ({"messages": [{"role": "user", "content": "word " * 20000}]}, openai.BadRequestError, "context_length_exceeded"),
+        ({"messages": [{"role": "user", "content": [{"type": "hologram"}]}]}, openai.BadRequestError, None),
+    ],
+    ids=["unknown model", "no messages", "too hot", "not a number", "too long", "unknown part"],
+)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_errors_are_the_right_exceptions(client, wrong, kind, code, stream):
+    with pytest.raises(kind) as caught:
+        ask(client, stream=stream, **wrong)
+    assert caught.value.type == "invalid_request_error"
+    assert caught.value.message
+    assert code is None or caught.value.code == code
+
+
+def test_unknown_paths_and_wrong_keys_are_told_apart(client, keyed):
+    with pytest.raises(openai.NotFoundError):
+        client.get("/no/such/route", cast_to=object)
+    with pytest.raises(openai.AuthenticationError) as caught:
+        keyed.with_options(api_key="another").models.list()
+    assert caught.value.code == "invalid_api_key"
+    assert keyed.models.list().data is not None
+
+
+def test_a_reader_that_leaves_frees_its_place(client):
+    # More than are computed at once: were they to run on, the next would wait for a minute of work.
+    for _ in range(8):
+        with client.chat.completions.create(stream=True, temperature=1, **LONG) as stream:
+            for _, _ in zip(range(3), stream):
+                pass
+    started = time.monotonic()
+    assert ask(client, max_tokens=4).choices[0].message.content is not None
+    assert time.monotonic() - started < 10
+
+
+def test_streams_run_side_by_side(url):
+    async def read(client):
+        stream = await client.chat.completions.create(
+            model=MODEL, messages=GREETING, max_tokens=24, temperature=1, stream=True
+        )
+        stamps = [time.monotonic() async for chunk in stream if chunk.choices[0].delta.content]
+        return stamps[0], stamps[-1]
+
+    async def together():
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0, timeout=SECONDS_MAX) as client:
+            return await asyncio.gather(*(read(client) for _ in range(4)))
+
+    spans = asyncio.run(together())
+    # Each had begun before any had ended.
+    assert max(first for first, _ in spans) < min(last for _, last in spans)

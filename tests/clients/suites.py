@@ -1,0 +1,144 @@
+"""Starts hob twice, runs each suite against the one it needs, and adds up what passed.
+
+One server answers whatever it is asked with fixed texts, for the tests inside openai's source package, and
+wants a key; the other has the real small model. Only loopback is used.
+"""
+
+import contextlib
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import xml.etree.ElementTree
+
+import official
+
+HERE = pathlib.Path(__file__).parent
+# openai's own tests send it.
+KEY = "My API Key"
+CONFORMANCE = '[chat]\nload = "first_request"\n[dev]\nconformance = true\n'
+REAL = '[chat]\nmodel = "smollm2"\nkeep_alive = "forever"\n'
+SECONDS_MAX = {"official": 60, "python": 180, "ollama": 45, "javascript": 45}
+
+
+class Hob:
+    """A server on a free port, its output in a file that is shown when something went wrong."""
+
+    def __init__(self, name, config, folder, key=None):
+        self.log = pathlib.Path(folder) / f"{name}.log"
+        written = pathlib.Path(folder) / f"{name}.toml"
+        written.write_text(config)
+        environment = {k: v for k, v in os.environ.items() if k != "HOB_API_KEY"} | ({"HOB_API_KEY": key} if key else {})
+        self.url = f"http://127.0.0.1:{free_port()}"
+        command = [os.environ["HOB"], "serve", "--config", written, "--listen", self.url.removeprefix("http://")]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+
+    def wait(self):
+        end = time.monotonic() + 60
+        while time.monotonic() < end and self.process.poll() is None:
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/ready", timeout=5):
+                return
+            time.sleep(0.05)
+        raise RuntimeError(f"hob does not get ready:\n{self.log.read_text()}")
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def run_official(sources, environment):
+    wrong, passed, skipped = official.run(sources, environment, SECONDS_MAX["official"])
+    print("\n".join(wrong) or f"{passed} of openai's own tests pass; the list of skips names {skipped} that do not.")
+    return passed, len(wrong), skipped
+
+
+def run_pytest(suite, file, environment):
+    report = pathlib.Path(environment["TMPDIR"]) / f"{suite}.xml"
+    return reported(suite, report, environment, [
+        sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", "-p", "no:asyncio", "-rN",
+        "-s", "--durations=3", f"--junitxml={report}", *file,
+    ])
+
+
+def run_node(suite, file, environment):
+    report = pathlib.Path(environment["TMPDIR"]) / f"{suite}.xml"
+    return reported(suite, report, environment, [
+        "node", "--test", "--test-reporter=spec", "--test-reporter-destination=stdout",
+        "--test-reporter=junit", f"--test-reporter-destination={report}", *file,
+    ])
+
+
+def reported(suite, report, environment, command):
+    """Passed, failed and skipped, of the suite's own report; a suite that breaks off has failed."""
+    try:
+        code = subprocess.run(command, cwd=HERE, env=environment, timeout=SECONDS_MAX[suite], check=False).returncode
+    except subprocess.TimeoutExpired:
+        print(f"{suite}: no end after {SECONDS_MAX[suite]} s")
+        code = None
+    if code is None or not report.exists():
+        return 0, 1, 0
+    cases = list(xml.etree.ElementTree.parse(report).iter("testcase"))
+    failed = sum(case.find("failure") is not None or case.find("error") is not None for case in cases)
+    skipped = sum(case.find("skipped") is not None for case in cases)
+    # Something may fail outside of every test.
+    return len(cases) - failed - skipped, max(failed, int(code != 0)), skipped
+
+
+def main(sources, wanted):
+    # Ended by a signal, it still stops what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    totals, servers = [0, 0, 0], []
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            servers += [Hob("conformance", CONFORMANCE, folder, KEY), Hob("real", REAL, folder)]
+            for server in servers:
+                server.wait()
+            environment = os.environ | {
+                "TMPDIR": folder, "TEST_API_BASE_URL": f"{servers[0].url}/v1", "HOB_KEYED_URL": servers[0].url,
+                "HOB_KEY": KEY, "HOB_URL": servers[1].url,
+            }
+            suites = {
+                "official": lambda: run_official(sources, environment),
+                "python": lambda: run_pytest("python", ["real/test_openai.py", "real/test_valid.py"], environment),
+                "ollama": lambda: run_pytest("ollama", ["real/test_ollama.py"], environment),
+                "javascript": lambda: run_node("javascript", ["openai.test.mjs"], environment),
+            }
+            for name in wanted or suites:
+                started = time.monotonic()
+                print(f"\n==> {name}", flush=True)
+                totals = [a + b for a, b in zip(totals, suites[name]())]
+                print(f"    {time.monotonic() - started:.0f} s", flush=True)
+            if totals[1]:
+                show(servers)
+        finally:
+            for server in servers:
+                server.stop()
+    print(f"\n{totals[0]} passed, {totals[1]} failed, {totals[2]} skipped")
+    sys.exit(totals[1] > 0 or totals[0] == 0)
+
+
+def show(servers):
+    """The last lines of the servers' output."""
+    for server in servers:
+        print(f"\n--- {server.log.stem}", *server.log.read_text().splitlines()[-20:], sep="\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

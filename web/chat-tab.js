@@ -1,0 +1,186 @@
+// The Chat tab: one conversation, one answer at a time, each turn drawn by its own view.
+// Nothing but the chosen model is remembered: texts may be private.
+
+import { Answer } from "./answer.js";
+import { askForKey } from "./api-key.js";
+import { ChatModels } from "./chat-models.js";
+import { startComposer } from "./composer.js";
+import { Conversation } from "./conversation.js";
+import { setText } from "./dom.js";
+import { beginSpeech, sounding } from "./sounding.js";
+import { chosenVoice } from "./speak-tab.js";
+import { TurnView } from "./turn-view.js";
+
+// As far from the end, a reader still follows it.
+const AT_END_PX = 80;
+// The chat has no waveform to fill.
+const NO_PICTURE = { add() {} };
+
+const element = (id) => document.getElementById(id);
+const page = Object.fromEntries(
+  ["chat-panel", "turns", "greeting", "dropped", "no-model", "ask", "question", "send", "send-text", "send-key", "chat-status",
+    "chat-model", "effort-field", "effort", "system", "new-chat", "chat-state", "chat-state-text"].map((id) => [id, element(id)]),
+);
+const conversation = new Conversation();
+const parts = { select: page["chat-model"], state: page["chat-state"], stateText: page["chat-state-text"] };
+const models = new ChatModels(parts, showModel);
+
+let views = [];
+let droppedTurns = 0;
+
+export function currentAnswer() {
+  return conversation.turns.at(-1)?.answer ?? null;
+}
+
+/** The tab was chosen, or another one was. */
+export function showChat(shown) {
+  models.watched = shown;
+  if (shown) scrollToEnd();
+}
+
+function answering() {
+  return currentAnswer()?.active ?? false;
+}
+
+/** @returns {boolean} whether the question was taken */
+function ask(question) {
+  if (answering() || !models.chosen) return false;
+  const turn = { question, answer: new Answer() };
+  droppedTurns += conversation.add(turn).length;
+  for (const view of views.splice(0, views.length + 1 - conversation.turns.length)) discard(view);
+  show(turn);
+  follow(views.at(-1));
+  return true;
+}
+
+/** The last question once more; the answer that it had is gone. */
+function askAgain(view) {
+  if (answering() || view !== views.at(-1) || !models.chosen) return;
+  view.turn.answer = new Answer();
+  discard(views.pop());
+  show(view.turn);
+  follow(views.at(-1));
+}
+
+function show(turn) {
+  const view = new TurnView(turn, { speak, again: askAgain });
+  views.push(view);
+  page.turns.append(view.element);
+  render();
+  scrollToEnd();
+}
+
+function discard(view) {
+  view.speech?.stop();
+  view.close();
+}
+
+/** Draws until the answer has ended, then says how it ended. */
+async function follow(view) {
+  const { answer } = view;
+  requestAnimationFrame(() => drawWhileActive(view));
+  say("Waiting for the first token.");
+  const ending = answer.run(request());
+  models.look();
+  await ending;
+  drawFollowing(view);
+  if (conversation.turns.at(-1)?.answer !== answer) return;
+  say(endTexts[answer.state]);
+  render();
+  models.look();
+  if (answer.error?.status === 401) askForKey();
+}
+
+function request() {
+  const effort = page["effort-field"].hidden ? "" : page.effort.value;
+  return {
+    model: models.chosen.id,
+    messages: conversation.messages(page.system.value),
+    ...(effort !== "" && { reasoning_effort: effort }),
+  };
+}
+
+function drawWhileActive(view) {
+  if (!view.answer.active) return;
+  drawFollowing(view);
+  say(nowTexts[view.answer.state]);
+  requestAnimationFrame(() => drawWhileActive(view));
+}
+
+/** Whoever reads further up is not pulled down. */
+function drawFollowing(view) {
+  const { scrollHeight } = document.documentElement;
+  const atEnd = scrollY + innerHeight >= scrollHeight - AT_END_PX;
+  view.draw();
+  if (atEnd) scrollToEnd();
+}
+
+function scrollToEnd() {
+  if (!page["chat-panel"].hidden) scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+}
+
+const nowTexts = { asking: "Waiting for the first token.", thinking: "Thinking.", answering: "Answering." };
+const endTexts = { finished: "", stopped: "Stopped.", failed: "Not complete." };
+
+async function speak(view) {
+  if (view.speech?.active) return view.speech.stop();
+  const started = beginSpeech(NO_PICTURE);
+  view.speech = started;
+  view.drawSpeech(started);
+  await started.run({ text: view.answer.text, ...chosenVoice() });
+  if (view.speech !== started) return;
+  view.drawSpeech(started);
+  if (started.error?.status === 401) askForKey();
+}
+
+function startNew() {
+  currentAnswer()?.stop();
+  for (const view of views.splice(0)) discard(view);
+  conversation.clear();
+  droppedTurns = 0;
+  say("");
+  render();
+  page.question.focus();
+}
+
+function render() {
+  const active = answering();
+  page.send.dataset.action = active ? "stop" : "send";
+  setText(page["send-text"], active ? "Stop" : "Send");
+  setText(page["send-key"], active ? "Esc" : "↵");
+  page.send.disabled = !active && !models.chosen;
+  page["new-chat"].disabled = views.length === 0;
+  page.greeting.hidden = views.length > 0;
+  page.dropped.hidden = droppedTurns === 0;
+  setText(page.dropped, `The conversation grew long: its first ${droppedTurns === 1 ? "turn is" : `${droppedTurns} turns are`} forgotten.`);
+}
+
+function showModel() {
+  page["no-model"].hidden = models.chosen !== null;
+  page["effort-field"].hidden = !models.chosen?.capabilities.includes("thinking");
+  page["chat-panel"].dataset.voice = models.speaks ? "there" : "none";
+  render();
+}
+
+/** Only changes are announced, so this may be called every frame. */
+function say(text) {
+  setText(page["chat-status"], text);
+}
+
+function onKey(event) {
+  if (page["chat-panel"].hidden || event.key !== "Escape" || event.isComposing) return;
+  const active = [currentAnswer(), sounding()].find((one) => one?.active);
+  if (!active) return;
+  event.preventDefault();
+  active.stop();
+}
+
+startComposer(page.ask, page.question, ask);
+page.send.addEventListener("click", (event) => {
+  if (!answering()) return;
+  event.preventDefault(); // else the click would also send what is being written
+  currentAnswer().stop();
+});
+page["new-chat"].addEventListener("click", startNew);
+document.addEventListener("keydown", onKey);
+render();

@@ -1,0 +1,15 @@
+// hob says when it will have time; waiting for it silently would look like a hang.
+
+/** @returns {() => void} ends the counting */
+export function countDown(element, seconds) {
+  const until = performance.now() + seconds * 1000;
+  let timer = 0;
+  const show = () => {
+    const left = Math.ceil((until - performance.now()) / 1000);
+    element.textContent = left > 0 ? `Try again in ${left} s.` : "Try again now.";
+    if (left <= 0) clearInterval(timer);
+  };
+  timer = setInterval(show, 1000);
+  show();
+  return () => clearInterval(timer);
+}

@@ -1,0 +1,216 @@
+// The Speak tab: wires the form to one Speech at a time and draws what that Speech knows.
+// State lives in `heard` and in the Speech; everything on the screen is derived from them.
+
+import { askForKey } from "./api-key.js";
+import { listVoices } from "./api.js";
+import { countDown } from "./countdown.js";
+import { download } from "./download.js";
+import { watchModel } from "./model-state.js";
+import { SPEEDS, recall, remember } from "./settings.js";
+import { beginSpeech, sounding } from "./sounding.js";
+import { fillVoices } from "./voices.js";
+import { Waveform } from "./waveform.js";
+
+// Only a first guess at the picture's scale; the sound itself corrects it.
+const CHARACTERS_PER_SECOND = 15;
+// A clock that has not started by then is worth a word.
+const HELD_BACK_MS = 1_500;
+
+const element = (id) => document.getElementById(id);
+const page = Object.fromEntries(
+  ["form", "text", "count", "voice", "speed", "speed-text", "speak-button", "speak-text", "speak-key", "error", "error-text",
+    "retry", "waveform", "played", "length", "ttfa", "ahead", "gaps", "again", "download", "format", "status", "model",
+    "model-text", "speak-panel"].map((id) => [id, element(id)]),
+);
+const waveform = new Waveform(page.waveform);
+
+let speech = null; // this tab's: the one that sounds, or sounded last
+let heard = null; // what "play again" and "download" are about
+let endCountdown = () => {};
+
+/** What the reader chose here; answers of the chat are read with it, too. */
+export function chosenVoice() {
+  return { voice: page.voice.value, speed: SPEEDS[page.speed.valueAsNumber] };
+}
+
+function begin() {
+  clearError();
+  speech = beginSpeech(waveform);
+  return speech;
+}
+
+async function speak() {
+  const text = page.text.value;
+  if (text.trim() === "") return showError(new Error("There is nothing to say yet: write something first."));
+  const started = begin();
+  const request = { text, ...chosenVoice() };
+  heard = null;
+  waveform.begin(text.length / CHARACTERS_PER_SECOND / request.speed);
+  say("Asking for the first sound.");
+  await follow(started, started.run(request));
+  if (speech !== started) return;
+  heard = started.recording && { request, recording: started.recording, recordedAs: started.format, complete: started.complete };
+  render();
+}
+
+async function playAgain() {
+  const { recording, recordedAs } = heard;
+  const started = begin();
+  if (started.format !== recordedAs) return showError(new Error("The sound was kept for another player. Speak again."));
+  waveform.begin(0);
+  await follow(started, started.replay(recording));
+}
+
+/** Draws until the speech has ended, then says how it ended. */
+async function follow(started, ending) {
+  requestAnimationFrame(() => draw(started));
+  render();
+  await ending;
+  if (speech !== started) return;
+  if (started.error) showError(started.error);
+  say(endText(started));
+  render();
+}
+
+function endText(ended) {
+  if (ended.error && ended.scheduledSeconds === 0) return "Nothing was spoken.";
+  const seconds = clockText(ended.playedSeconds);
+  if (ended.state === "finished") return `Finished, ${seconds}.`;
+  return ended.state === "stopped" ? `Stopped at ${seconds}.` : `Not complete, ended at ${seconds}.`;
+}
+
+function draw(started) {
+  if (speech !== started) return;
+  if (started.player === "mse") waveform.reach(started.scheduledSeconds);
+  if (started.responseEndedAt !== null || !started.active) waveform.complete();
+  if (started.error && page.error.hidden) showError(started.error); // at once, not after what is buffered
+  if (started.active) say(nowText(started));
+  render();
+  waveform.draw(started.state === "finished" ? Infinity : started.playedSeconds);
+  if (started.active || !waveform.settled) requestAnimationFrame(() => draw(started));
+}
+
+function nowText(active) {
+  if (active.heldBack && performance.now() - active.clickedAt > HELD_BACK_MS) {
+    return "The sound is here, but the browser does not play it. Is there a sound device, and is this page allowed to use it?";
+  }
+  if (active.firstScheduledAt === null) return active.state === "asking" ? "Asking for the first sound." : "Receiving.";
+  return active.responseEndedAt === null ? "Speaking, and still receiving." : "Speaking.";
+}
+
+function render() {
+  const active = speech?.active ?? false;
+  page["speak-button"].dataset.action = active ? "stop" : "speak";
+  page["speak-text"].textContent = active ? "Stop" : "Speak";
+  page["speak-key"].textContent = active ? "Esc" : "Ctrl ↵";
+  page.again.disabled = active || heard === null;
+  page.download.disabled = active || heard === null;
+  page.download.textContent = heard && !heard.complete ? "Download the part" : "Download";
+  if (speech) renderFigures();
+}
+
+function renderFigures() {
+  const { ttfaMs, bufferedSeconds, underruns, playedSeconds } = speech;
+  const length = waveform.expectedSeconds;
+  // A replay asks nobody, so it keeps the figure of the speech that it repeats.
+  if (!speech.replayed) page.ttfa.textContent = ttfaMs === null ? "–" : `${Math.round(ttfaMs)} ms`;
+  page.ahead.textContent = `${bufferedSeconds.toFixed(1)} s`;
+  page.gaps.textContent = String(underruns);
+  page.played.textContent = clockText(playedSeconds);
+  page.length.textContent = `${waveform.isComplete ? "" : "about "}${clockText(length)}`;
+  const known = waveform.isComplete ? "Waveform of" : "Waveform, still filling, of about";
+  page.waveform.setAttribute("aria-label", `${known} ${Math.round(length)} seconds`);
+}
+
+function clockText(seconds) {
+  const whole = Math.floor(seconds + 0.001);
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
+}
+
+/** Only changes are announced, so this may be called every frame. */
+function say(text) {
+  if (page.status.textContent !== text) page.status.textContent = text;
+}
+
+function clearError() {
+  endCountdown();
+  page.error.hidden = true;
+  page.retry.textContent = "";
+}
+
+function showError(error) {
+  clearError();
+  page["error-text"].textContent = error.message;
+  page.error.hidden = false;
+  if (error.status === 401) askForKey();
+  if (error.retryAfterS) endCountdown = countDown(page.retry, error.retryAfterS);
+}
+
+
+async function loadVoices() {
+  try {
+    fillVoices(page.voice, await listVoices(), recall().voice);
+  } catch (error) {
+    showError(error);
+  }
+}
+
+async function save() {
+  page.download.disabled = true;
+  try {
+    await download(heard, page.format.value);
+    clearError();
+  } catch (error) {
+    showError(error);
+  }
+  render();
+}
+
+function showSpeed() {
+  const text = `${SPEEDS[page.speed.valueAsNumber]}×`;
+  page["speed-text"].textContent = text;
+  page.speed.setAttribute("aria-valuetext", text);
+}
+
+function showCount() {
+  const count = [...page.text.value].length;
+  page.count.textContent = `${count.toLocaleString("en")} ${count === 1 ? "character" : "characters"}`;
+}
+
+function restore() {
+  const { speed, format } = recall();
+  if (SPEEDS.includes(speed)) page.speed.valueAsNumber = SPEEDS.indexOf(speed);
+  if ([...page.format.options].some((option) => option.value === format)) page.format.value = format;
+  showSpeed();
+  showCount();
+}
+
+function onKey(event) {
+  if (page["speak-panel"].hidden) return;
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    speak();
+  } else if (event.key === "Escape" && sounding()?.active) {
+    event.preventDefault();
+    sounding().stop();
+  }
+}
+
+page.form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (speech?.active) speech.stop();
+  else speak();
+});
+document.addEventListener("keydown", onKey);
+page.again.addEventListener("click", playAgain);
+page.download.addEventListener("click", save);
+page.text.addEventListener("input", showCount);
+page.speed.addEventListener("input", () => { showSpeed(); remember({ speed: SPEEDS[page.speed.valueAsNumber] }); });
+page.voice.addEventListener("change", () => remember({ voice: page.voice.value }));
+page.format.addEventListener("change", () => remember({ format: page.format.value }));
+
+restore();
+waveform.begin(0);
+waveform.draw(0);
+loadVoices();
+watchModel(page.model, page["model-text"], () => page.voice.length === 0 && loadVoices());

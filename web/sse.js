@@ -1,0 +1,38 @@
+// Server-sent events, cut anywhere by the network: in a line, between CR and LF, inside a letter.
+// Only what hob sends is kept: the data. Names, ids and comments are skipped.
+
+// One event of a chat is a few hundred bytes; what is this long is not one.
+const EVENT_MAX_CHARACTERS = 1 << 20;
+
+export class SseReader {
+  #decoder = new TextDecoder();
+  #rest = ""; // of a line
+  #data = []; // lines of the event that is still open
+  #afterReturn = false;
+
+  /** Bytes in, the data of whole events out. @param {Uint8Array} bytes @returns {string[]} */
+  push(bytes) {
+    const lines = this.#lines(this.#decoder.decode(bytes, { stream: true }));
+    const held = this.#data.reduce((sum, line) => sum + line.length, this.#rest.length);
+    if (held > EVENT_MAX_CHARACTERS) throw new Error("The server sent an event that is too long.");
+    return lines.flatMap((line) => this.#take(line));
+  }
+
+  #lines(text) {
+    if (text === "") return [];
+    // The second half of a line end whose first half was in the piece before.
+    const fresh = this.#afterReturn && text.startsWith("\n") ? text.slice(1) : text;
+    this.#afterReturn = text.endsWith("\r");
+    const lines = (this.#rest + fresh).split(/\r\n|[\r\n]/);
+    this.#rest = lines.pop();
+    return lines;
+  }
+
+  #take(line) {
+    if (line.startsWith("data:")) this.#data.push(line.slice(line[5] === " " ? 6 : 5));
+    if (line !== "" || this.#data.length === 0) return [];
+    const event = this.#data.join("\n");
+    this.#data = [];
+    return [event];
+  }
+}

@@ -1,0 +1,38 @@
+// Tabs whose addresses are `#speak` and `#chat`: links that work, arrow keys as ARIA describes them.
+
+/** `onShow` runs with the tab's name each time another one is shown. */
+export function startTabs(onShow) {
+  const tabs = [...document.querySelectorAll("[role=tab]")];
+  const nameOf = (tab) => tab.hash.slice(1);
+  let shown = null;
+
+  const show = () => {
+    const chosen = tabs.find((tab) => tab.hash === location.hash) ?? tabs[0];
+    if (chosen === shown) return;
+    shown = chosen;
+    for (const tab of tabs) {
+      tab.setAttribute("aria-selected", String(tab === chosen));
+      tab.tabIndex = tab === chosen ? 0 : -1;
+      document.getElementById(tab.getAttribute("aria-controls")).hidden = tab !== chosen;
+    }
+    onShow(nameOf(chosen));
+  };
+
+  const onKey = (event) => {
+    const next = neighbour(tabs, event);
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+    location.hash = next.hash;
+  };
+
+  for (const tab of tabs) tab.addEventListener("keydown", onKey);
+  addEventListener("hashchange", show);
+  show();
+}
+
+function neighbour(tabs, { key, target }) {
+  const at = tabs.indexOf(target);
+  const places = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: -1, " ": at };
+  return key in places ? tabs.at(places[key] % tabs.length) : null;
+}
