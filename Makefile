@@ -50,6 +50,7 @@ test: models ## set up and run every test
 	cargo test --locked --workspace --no-fail-fast
 	cargo test --locked -p hob-speech --no-default-features --test encode
 	$(MAKE) --no-print-directory test-page
+	$(MAKE) --no-print-directory test-clients
 
 .PHONY: models
 models: ## fetch the models that the tests speak with

@@ -24,7 +24,7 @@ HERE = pathlib.Path(__file__).parent
 KEY = "My API Key"
 CONFORMANCE = '[chat]\nload = "first_request"\n[dev]\nconformance = true\n'
 REAL = '[chat]\nmodel = "smollm2"\nkeep_alive = "forever"\n'
-SECONDS_MAX = {"official": 60, "python": 180, "ollama": 45, "javascript": 45}
+SECONDS_MAX = {"official": 60, "python": 480, "ollama": 45, "javascript": 45}
 
 
 class Hob:

@@ -138,8 +138,17 @@ impl ChatModel for ScriptedChat {
 }
 
 /// A chat model that answers everything alike, without end: for tests of clients.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct FixedChat(ChatCard);
+
+impl Default for FixedChat {
+    /// Able to do whatever a request may ask for.
+    fn default() -> FixedChat {
+        let template = Some(String::new());
+        let (calls_tools, thinks, fills_in) = (true, true, true);
+        FixedChat(ChatCard { template, calls_tools, thinks, fills_in, ..ChatCard::default() })
+    }
+}
 
 /// What it says, and the length of its vectors where nobody asks for another.
 const FIXED_TEXT: &str = "Hello! How can I help?";

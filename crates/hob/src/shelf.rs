@@ -179,14 +179,16 @@ impl Shelf {
         Ok(StoredSpeech { name: stored.name().to_owned(), folder: stored.folder, voices })
     }
 
-    /// The file of a chat model that is here.
-    pub(crate) fn chat_file(&self, name: &str) -> Outcome<PathBuf> {
+    /// A chat model that is here: its file, and the file's checksum.
+    pub(crate) fn chat_file(&self, name: &str) -> Outcome<(PathBuf, Option<String>)> {
         let entry = self.catalog.find(name).map_err(Failure::usage)?;
         if entry.purpose != Purpose::Chat {
             let sentence = format!("{name} is a model for {}, and does not chat", entry.purpose);
             return Err(Failure::usage(sentence));
         }
-        Ok(self.store.find(name)?.folder.join(CHAT_MODEL_FILE))
+        let stored = self.store.find(name)?;
+        let digest = stored.chat_card(None).and_then(Result::ok).and_then(|card| card.digest);
+        Ok((stored.folder.join(CHAT_MODEL_FILE), digest))
     }
 }
 

@@ -183,13 +183,14 @@ def test_a_schema_holds_at_few_tokens(client):
     jsonschema.validate(json.loads(answer.choices[0].message.content), PERSON)
 
 
-def test_completions_continue_a_text(client):
+def test_completions_continue_a_text(client, lenient):
     answer = client.completions.create(model=MODEL, prompt="One, two, three,", max_tokens=8, temperature=0)
     assert answer.choices[0].text
     assert answer.usage.completion_tokens == 8
     echoed = client.completions.create(model=MODEL, prompt="One, two, three,", max_tokens=8, temperature=0, echo=True)
     assert echoed.choices[0].text.startswith("One, two, three,")
-    stream = client.completions.create(model=MODEL, prompt="One, two, three,", max_tokens=8, temperature=0, stream=True)
+    # OpenAI's own pieces say `finish_reason: null` until the last, which its strict types do not know.
+    stream = lenient.completions.create(model=MODEL, prompt="One, two, three,", max_tokens=8, temperature=0, stream=True)
     assert "".join(chunk.choices[0].text for chunk in stream)
 
 
@@ -240,7 +241,7 @@ def test_unknown_paths_and_wrong_keys_are_told_apart(client, keyed):
     with pytest.raises(openai.NotFoundError):
         client.get("/no/such/route", cast_to=object)
     with pytest.raises(openai.AuthenticationError) as caught:
-        keyed.with_options(api_key="another").models.list()
+        keyed.with_options(api_key="another").models.retrieve(MODEL)
     assert caught.value.code == "invalid_api_key"
     assert keyed.models.list().data is not None
 

@@ -83,9 +83,9 @@ impl ChatFile {
     /// See [`Chat::start`].
     pub(crate) fn find(app: &App<'_>) -> Outcome<ChatFile> {
         let settings = &app.settings.chat;
-        let (name, path) = match &settings.model {
+        let (name, (path, digest)) = match &settings.model {
             ModelChoice::Named(name) => (name.clone(), Shelf::open(app).chat_file(name)?),
-            ModelChoice::File(path) => (file_name(path), path.clone()),
+            ModelChoice::File(path) => (file_name(path), (path.clone(), None)),
         };
         let unusable = |error| {
             Failure::new(Exit::ModelMissing, format!("{} cannot be used: {error}", path.display()))
@@ -95,6 +95,7 @@ impl ChatFile {
         let plan = plan(settings, &shape, available_bytes())?;
         let context_tokens = plan.context_tokens / plan.sequences;
         let card = card(&path, Some(context_tokens)).map_err(unusable)?;
+        let card = ChatCard { digest, ..card };
         Ok(ChatFile { name, path, card, shape, plan })
     }
 
