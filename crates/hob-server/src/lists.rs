@@ -64,14 +64,17 @@ pub(crate) async fn health() -> Json {
     json(format!(r#"{{"status":"ok","version":"{}"}}"#, env!("CARGO_PKG_VERSION")))
 }
 
-/// `GET /ready`: 200 once the default speech model would speak at once.
+/// `GET /ready`: 200 once the default speech model would speak at once, or, in a hob that does not
+/// speak, the default chat model would answer.
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
-    let target = match app.speech_target(None) {
-        Ok(target) => target,
-        Err(refusal) => return (StatusCode::SERVICE_UNAVAILABLE, refusal).into_response(),
+    let (name, state) = match (app.speech_target(None), app.chat_target(None)) {
+        (Ok(target), _) => (target.name.clone(), target.model.state()),
+        (Err(_), Ok(target)) => (target.name.clone(), target.model.state()),
+        (Err(refusal), Err(_)) => {
+            return (StatusCode::SERVICE_UNAVAILABLE, refusal).into_response();
+        }
     };
-    let state = target.model.state();
-    let body = json(hob_wire::readiness(&target.name, &state));
+    let body = json(hob_wire::readiness(&name, &state));
     match state {
         ModelState::Ready => body.into_response(),
         ModelState::Loading { ready_in } => {
