@@ -13,7 +13,7 @@ export function chatFaultTests(setting) {
   test("Esc stops an answer, too", LIMIT, () => escapeStops(setting));
   test("an error in the stream is shown in the message", LIMIT, () => fails(setting, "[error]", "the model's process died", "One two"));
   test("an end without [DONE] is broken off", LIMIT, () => fails(setting, "[undone]", BROKEN, "One two three four."));
-  test("so is a connection that breaks", LIMIT, () => fails(setting, "[cut]", BROKEN, "One two"));
+  test("so is a connection that breaks", LIMIT, () => breaks(setting));
   test("a refusal is shown in the server's words", LIMIT, () => fails(setting, "[long]", "the prompt needs 9000 tokens and the context holds 2048", ""));
   test("a server that is gone is named", LIMIT, () => fails(setting, "[gone]", "hob does not answer. Is it still running?", ""));
   test("a busy server says when to come back, and is asked again", LIMIT, () => busy(setting));
@@ -60,6 +60,21 @@ async function escapeStops(setting) {
 async function fails(setting, fault, message, prose) {
   const { page } = await openChat(setting);
   await ask(page, `${fault}[say]One two three four.`);
+  await showsFailure(page, message, prose);
+}
+
+/** Once its words are on the screen: a browser drops what it has not handed over when a connection breaks. */
+async function breaks(setting) {
+  const { page } = await openChat(setting);
+  const stalled = once(setting.mock.events, "stalled");
+  await ask(page, "[stall][cut][say]One two three four.");
+  await stalled;
+  await untilText(page, ".prose", /^One two$/);
+  setting.mock.events.emit("go on");
+  await showsFailure(page, BROKEN, "One two");
+}
+
+async function showsFailure(page, message, prose) {
   await untilAnswer(page, "failed");
   const seen = await lastTurn(page);
   assert.equal(seen.error, message);
