@@ -11,6 +11,9 @@ const DEADLINE_MS = 20_000;
 /** For every test: what never happens is a failure, not a hang. */
 export const LIMIT = { timeout: 60_000 };
 
+/** Of screens, in CSS pixels: a desk's and two phones'. */
+export const WIDTHS_PX = [1100, 390, 360];
+
 export const BROWSERS = {
   chromium: {
     browser: "chrome",
@@ -71,4 +74,14 @@ export async function openPage({ name, browser, scheme }, url, { width = 1100, h
   await page.goto(url);
   await page.waitForFunction(() => document.querySelectorAll("#voice option").length > 0);
   return { page, complaints };
+}
+
+/** The same look at every width, for people who set their system to dark. */
+export async function inTheDark(setting, look) {
+  const dark = { ...setting, ...(await launch(setting.name, "dark")) };
+  try {
+    for (const width of WIDTHS_PX) await look(dark, width);
+  } finally {
+    await dark.close();
+  }
 }

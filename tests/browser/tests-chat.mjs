@@ -8,11 +8,10 @@ import os from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 
-import { LIMIT, launch, openPage } from "./browsers.mjs";
+import { LIMIT, WIDTHS_PX, inTheDark, openPage } from "./browsers.mjs";
 import { ask, askAndWait, clickIn, lastTurn, openChat, paste, untilAnswer } from "./chat-pilot.mjs";
 import { textOf, untilSounding, untilState, untilText } from "./pilot.mjs";
 
-const WIDTHS_PX = [1100, 390, 360];
 const folder = process.env.SCREENSHOTS ?? (await mkdtemp(path.join(os.tmpdir(), "hob-chat-")));
 await mkdir(folder, { recursive: true });
 
@@ -53,7 +52,7 @@ export function chatTests(setting) {
   test("a reader further up is not pulled down", LIMIT, () => scrolls(setting));
   test("the oldest turns go when there are too many", LIMIT, () => bounded(setting));
   for (const width of WIDTHS_PX) test(`the chat looks whole at ${width} px, light`, LIMIT, () => looksWhole(setting, width));
-  test("the chat looks whole in the dark", LIMIT, () => looksWholeInTheDark(setting));
+  test("the chat looks whole in the dark", LIMIT, () => inTheDark(setting, looksWhole));
 }
 
 async function tabs(setting) {
@@ -294,15 +293,6 @@ async function bounded(setting) {
   });
   assert.deepEqual(seen, { dropped: 2, kept: true, pushedOut: 1, left: 1 });
   await page.close();
-}
-
-async function looksWholeInTheDark(setting) {
-  const dark = { ...setting, ...(await launch(setting.name, "dark")) };
-  try {
-    for (const width of WIDTHS_PX) await looksWhole(dark, width);
-  } finally {
-    await dark.close();
-  }
 }
 
 async function looksWhole(setting, width) {

@@ -7,7 +7,7 @@ import os from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 
-import { LIMIT, launch, openPage } from "./browsers.mjs";
+import { LIMIT, WIDTHS_PX, inTheDark, openPage } from "./browsers.mjs";
 import { clickSpeak, metrics, textOf, untilSounding, untilState, untilText, write } from "./pilot.mjs";
 
 const TEXT = "Morning. The bread is rising, the cat is out, and there is nothing to do before eight.";
@@ -16,7 +16,6 @@ const STATES = [
   [{ status: "loading", ready_in_s: 1.4 }, /warming up, about 2 s/],
   [{ status: "down", ready_in_s: null, error: { message: "the model does not start: no memory" } }, /no memory/],
 ];
-const WIDTHS_PX = [1100, 390, 360];
 const folder = process.env.SCREENSHOTS ?? (await mkdtemp(path.join(os.tmpdir(), "hob-page-")));
 await mkdir(folder, { recursive: true });
 
@@ -27,7 +26,7 @@ export function pageTests(setting) {
   test("voice and speed are sent, and remembered", LIMIT, () => remembers(setting));
   test("an empty text is answered by the page itself", LIMIT, () => emptyText(setting));
   for (const width of WIDTHS_PX) test(`looks whole at ${width} px, light`, LIMIT, () => looksWhole(setting, width));
-  test("looks whole in the dark", LIMIT, () => looksWholeInTheDark(setting));
+  test("looks whole in the dark", LIMIT, () => inTheDark(setting, looksWhole));
 }
 
 async function voicesAreThere(setting) {
@@ -102,15 +101,6 @@ async function emptyText(setting) {
   await untilText(page, "#error-text", /nothing to say/);
   assert.equal(setting.mock?.requests.length, asked);
   await page.close();
-}
-
-async function looksWholeInTheDark(setting) {
-  const dark = { ...setting, ...(await launch(setting.name, "dark")) };
-  try {
-    for (const width of WIDTHS_PX) await looksWhole(dark, width);
-  } finally {
-    await dark.close();
-  }
 }
 
 async function looksWhole(setting, width) {

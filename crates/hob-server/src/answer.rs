@@ -1,59 +1,34 @@
 //! A spoken answer on its way: samples from the model, bytes to the client, and an account of both.
 //! Nothing is made ahead of the client here: a piece is asked of the model when the last has left.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::StreamExt;
-use hob_core::{ModelError, Permit, SpeechEvent, SpeechStream};
+use hob_core::{ModelError, SpeechEvent, SpeechStream};
 use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::account::Account;
 use crate::failure::Refusal;
-use crate::metrics::{Metrics, Outcome};
 use crate::plan::WHOLE_SOUND_S_MAX;
-use crate::requests::Received;
 
 /// Samples that are encoded in one go on an async thread: half a second at 24 kHz, which costs a few
 /// milliseconds in the slowest format. Handing every piece to another thread would cost more, and
 /// between pieces the runtime can turn to somebody else.
 const ENCODED_AT_ONCE: usize = 12_000;
 
-/// What is known of an answer from its beginning to its end; dropping it writes the account.
-pub(crate) struct Account {
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) received: Received,
-    pub(crate) model: String,
-    pub(crate) permit: Option<Permit>,
+/// The account of one spoken answer; dropping it writes it down.
+pub(crate) struct SpeechAccount {
+    pub(crate) answer: Account,
     pub(crate) sample_rate_hz: u32,
     samples: u64,
-    /// Time spent waiting for the model, and not for the client.
-    waited: Duration,
-    ttfa: Option<Duration>,
-    outcome: Outcome,
 }
 
-impl Account {
-    pub(crate) fn new(
-        metrics: Arc<Metrics>,
-        received: Received,
-        model: &str,
-        permit: Permit,
-        sample_rate_hz: u32,
-    ) -> Account {
-        Account {
-            metrics,
-            received,
-            model: model.to_owned(),
-            permit: Some(permit),
-            sample_rate_hz,
-            samples: 0,
-            waited: Duration::ZERO,
-            ttfa: None,
-            outcome: Outcome::Abandoned,
-        }
+impl SpeechAccount {
+    pub(crate) fn new(answer: Account, sample_rate_hz: u32) -> SpeechAccount {
+        SpeechAccount { answer, sample_rate_hz, samples: 0 }
     }
 
     fn sound_s(&self) -> f64 {
@@ -62,42 +37,24 @@ impl Account {
 
     fn made(&mut self, samples: usize) {
         self.samples += samples as u64;
-        if let Some(permit) = &mut self.permit {
-            permit.made(samples as f64 / f64::from(self.sample_rate_hz));
-        }
+        self.answer.made(samples as f64 / f64::from(self.sample_rate_hz));
     }
 
     /// The first of the answer is in hand; later calls change nothing.
     fn begun(&mut self) {
-        if self.ttfa.is_none() {
-            let ttfa = self.received.at.elapsed();
-            self.metrics.first_audio(&self.model, ttfa);
-            self.ttfa = Some(ttfa);
-        }
-    }
-
-    fn complete(&mut self) {
-        self.outcome = Outcome::Complete;
-        if let Some(permit) = self.permit.take() {
-            permit.finished(self.waited);
-        }
-    }
-
-    fn failed(&mut self, refusal: &Refusal) {
-        self.outcome = Outcome::Failed;
-        if refusal.status().is_server_error() {
-            tracing::warn!(id = self.received.id, model = self.model, error = %refusal, "speech failed");
+        if let Some(ttfa) = self.answer.begun() {
+            self.answer.metrics.first_audio(&self.answer.model, ttfa);
         }
     }
 }
 
-impl Drop for Account {
+impl Drop for SpeechAccount {
     fn drop(&mut self) {
-        let (id, sound_s) = (self.received.id, self.sound_s());
-        self.metrics.answer(&self.model, self.outcome, sound_s);
-        let ttfa_ms = self.ttfa.map(|ttfa| ttfa.as_millis() as u64);
-        let ms = self.received.at.elapsed().as_millis() as u64;
-        let (model, outcome) = (&self.model, self.outcome.name());
+        let Account { metrics, model, outcome, .. } = &self.answer;
+        let (sound_s, outcome) = (self.sound_s(), *outcome);
+        metrics.answer(model, outcome, sound_s);
+        let (ttfa_ms, ms) = (self.answer.first_ms(), self.answer.ms());
+        let (id, outcome) = (self.answer.id(), outcome.name());
         tracing::info!(id, model, outcome, sound_s, ttfa_ms, ms, "speech");
     }
 }
@@ -105,7 +62,7 @@ impl Drop for Account {
 /// Samples as the model makes them, at the volume that was asked for.
 pub(crate) struct Sound {
     pub(crate) events: SpeechStream,
-    pub(crate) account: Account,
+    pub(crate) account: SpeechAccount,
     pub(crate) volume: f32,
     /// For the model to make its next piece.
     pub(crate) sound_time_max: Duration,
@@ -133,7 +90,7 @@ impl Sound {
         let asked = Instant::now();
         let time_max = self.sound_time_max;
         let event = timeout(time_max, self.events.next()).await;
-        self.account.waited += asked.elapsed();
+        self.account.answer.waited(asked.elapsed());
         let event = event.map_err(|_| Refusal::ModelStalled { time_max })?;
         Ok(event.transpose()?)
     }
@@ -150,10 +107,10 @@ impl Sound {
     pub(crate) async fn into_file(mut self, format: AudioFormat) -> Result<WholeFile, Refusal> {
         let file = self.collect_and_encode(format).await;
         match &file {
-            Ok(_) => self.account.complete(),
-            Err(refusal) => self.account.failed(refusal),
+            Ok(_) => self.account.answer.complete(),
+            Err(refusal) => self.account.answer.failed(refusal),
         }
-        Ok(WholeFile { bytes: file?, ttfa: self.account.ttfa.unwrap_or_default() })
+        Ok(WholeFile { bytes: file?, ttfa: self.account.answer.first().unwrap_or_default() })
     }
 
     async fn collect_and_encode(&mut self, format: AudioFormat) -> Result<Vec<u8>, Refusal> {
@@ -210,14 +167,14 @@ impl Encoded {
         let bytes = self.make_bytes().await;
         match &bytes {
             Ok(Some(_)) => self.sound.account.begun(),
-            Ok(None) => self.sound.account.complete(),
-            Err(refusal) => self.sound.account.failed(refusal),
+            Ok(None) => self.sound.account.answer.complete(),
+            Err(refusal) => self.sound.account.answer.failed(refusal),
         }
         bytes
     }
 
     pub(crate) fn ttfa(&self) -> Duration {
-        self.sound.account.ttfa.unwrap_or_default()
+        self.sound.account.answer.first().unwrap_or_default()
     }
 
     /// Twentieths of a second made so far.

@@ -9,7 +9,10 @@ use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
 use hob_core::chat::Prompt;
 use hob_core::{ChatEvent, ChatRequest, ChatTarget, ModelError};
-use hob_wire::{AnswerHead, ChatAnswer, ChatChunks, ChatDelivery, chat_failed, parse_chat};
+use hob_wire::{
+    AnswerChunks, AnswerHead, ChatAnswer, ChatChunks, ChatDelivery, CollectedAnswer, chat_failed,
+    parse_chat,
+};
 
 use crate::body::{Dialect, stream_body};
 use crate::converse::{Question, Reply, converse, seeded};
@@ -19,7 +22,7 @@ use crate::requests::{Received, read_json};
 use crate::router::App;
 
 /// A comment, which readers of events skip and proxies count as life.
-pub(crate) const KEEP_ALIVE: &str = ": hob\n\n";
+const KEEP_ALIVE: &str = ": hob\n\n";
 
 /// Changes when answers to the same request might.
 const FINGERPRINT: &str = concat!("hob-", env!("CARGO_PKG_VERSION"));
@@ -48,16 +51,9 @@ pub(crate) async fn complete(
     }
 }
 
-/// An answer that is collected before it is sent.
-pub(crate) trait Whole {
-    fn add(&mut self, choice: u32, event: ChatEvent);
-    fn queue_ms(&self) -> f64;
-    fn to_json(&self) -> String;
-}
-
 pub(crate) async fn whole(
     mut reply: Reply,
-    mut answer: impl Whole,
+    mut answer: impl CollectedAnswer,
     ignored: &[String],
 ) -> Result<Response, Refusal> {
     reply.collect(|choice, event| answer.add(choice, event)).await?;
@@ -70,12 +66,12 @@ pub(crate) async fn whole(
 pub(crate) fn streamed(
     app: &App,
     reply: Reply,
-    dialect: impl Dialect,
+    chunks: impl AnswerChunks + Send + 'static,
     ignored: &[String],
 ) -> Response {
     let mut headers = reply.headers(EVENTS);
     insert_ignored(&mut headers, ignored);
-    let body = stream_body(reply, dialect, app.limits.keep_alive_every);
+    let body = stream_body(reply, OpenAi(chunks), app.limits.keep_alive_every);
     (headers, body).into_response()
 }
 
@@ -103,27 +99,16 @@ pub(crate) fn check(target: &ChatTarget, request: &ChatRequest) -> Result<(), Re
     }
 }
 
-impl Whole for ChatAnswer {
-    fn add(&mut self, choice: u32, event: ChatEvent) {
-        self.add(choice, event);
-    }
+/// OpenAI's events, of either route.
+struct OpenAi<C>(C);
 
-    fn queue_ms(&self) -> f64 {
-        self.queue_ms()
-    }
-
-    fn to_json(&self) -> String {
-        self.to_json()
-    }
-}
-
-impl Dialect for ChatChunks {
+impl<C: AnswerChunks + Send + 'static> Dialect for OpenAi<C> {
     fn event(&mut self, choice: u32, event: ChatEvent) -> String {
-        self.event(choice, event)
+        self.0.event(choice, event)
     }
 
     fn end(&mut self) -> String {
-        self.end()
+        self.0.end()
     }
 
     fn failed(&mut self, refusal: &Refusal) -> String {

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use hob_core::ChatEvent;
-use hob_wire::{ChatDelivery, CompletionAnswer, CompletionChunks, chat_failed, parse_completion};
+use hob_wire::{ChatDelivery, CompletionAnswer, CompletionChunks, parse_completion};
 
-use crate::body::Dialect;
-use crate::chat::{KEEP_ALIVE, Whole, check, head, streamed, whole};
+use crate::chat::{check, head, streamed, whole};
 use crate::converse::{Question, converse, seeded};
 use crate::failure::Refusal;
 use crate::requests::{Received, read_json};
@@ -39,37 +37,5 @@ pub(crate) async fn complete(
             let chunks = CompletionChunks::new(head, &prefixes, each, usage);
             Ok(streamed(&app, reply, chunks, &wire.ignored))
         }
-    }
-}
-
-impl Whole for CompletionAnswer {
-    fn add(&mut self, choice: u32, event: ChatEvent) {
-        self.add(choice, event);
-    }
-
-    fn queue_ms(&self) -> f64 {
-        self.queue_ms()
-    }
-
-    fn to_json(&self) -> String {
-        self.to_json()
-    }
-}
-
-impl Dialect for CompletionChunks {
-    fn event(&mut self, choice: u32, event: ChatEvent) -> String {
-        self.event(choice, event)
-    }
-
-    fn end(&mut self) -> String {
-        self.end()
-    }
-
-    fn failed(&mut self, refusal: &Refusal) -> String {
-        chat_failed(&refusal.body())
-    }
-
-    fn keep_alive(&self) -> Option<&'static str> {
-        Some(KEEP_ALIVE)
     }
 }

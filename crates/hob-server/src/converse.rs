@@ -13,9 +13,10 @@ use hob_core::{
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::account::Account;
 use crate::failure::Refusal;
 use crate::headers::{TARGET, TTFT_MS, WARM, answer_headers, insert_text, whole_ms};
-use crate::ledger::Account;
+use crate::ledger::ChatAccount;
 use crate::requests::Received;
 use crate::router::App;
 
@@ -49,7 +50,7 @@ pub(crate) struct Reply {
     token_time_max: Duration,
     warm: Warmth,
     target: String,
-    account: Account,
+    account: ChatAccount,
 }
 
 /// Whether the model was in memory when the request came.
@@ -76,12 +77,12 @@ pub(crate) async fn converse(app: &App, question: Question) -> Result<Reply, Ref
         token_time_max: app.limits.token_time_max,
         warm,
         target: target.name.clone(),
-        account,
+        account: ChatAccount::new(account),
     };
     match reply.begin(&target, requests).await {
         Ok(()) => Ok(reply),
         Err(refusal) => {
-            reply.account.failed(&refusal);
+            reply.account.answer.failed(&refusal);
             Err(refusal)
         }
     }
@@ -121,7 +122,7 @@ impl Reply {
     pub(crate) fn headers(&self, content_type: &'static str) -> HeaderMap {
         let mut headers = answer_headers(content_type);
         insert_text(&mut headers, TARGET, &self.target);
-        headers.insert(TTFT_MS, whole_ms(self.account.ttft()));
+        headers.insert(TTFT_MS, whole_ms(self.account.answer.first().unwrap_or_default()));
         headers.insert(WARM, HeaderValue::from_static(self.warm.name()));
         headers
     }
@@ -135,8 +136,8 @@ impl Reply {
         let next = self.next_made().await;
         match &next {
             Ok(Some(_)) => {}
-            Ok(None) => self.account.complete(),
-            Err(refusal) => self.account.failed(refusal),
+            Ok(None) => self.account.answer.complete(),
+            Err(refusal) => self.account.answer.failed(refusal),
         }
         next
     }
@@ -151,7 +152,7 @@ impl Reply {
             bytes = bytes.saturating_add(bytes_of(&event));
             if bytes > WHOLE_BYTES_MAX {
                 let refusal = Refusal::AnswerTooLarge { bytes_max: WHOLE_BYTES_MAX };
-                self.account.failed(&refusal);
+                self.account.answer.failed(&refusal);
                 return Err(refusal);
             }
             take(choice, event);
@@ -197,7 +198,7 @@ impl Reply {
         let time_max = self.token_time_max;
         let next = timeout_at(since + time_max, self.events.next()).await;
         self.waiting_since = None;
-        self.account.waited(since.elapsed());
+        self.account.answer.waited(since.elapsed());
         let (choice, event) = match next {
             Err(_) => return Err(Refusal::NoToken { time_max }),
             Ok(None) => return Err(broken_off().into()),

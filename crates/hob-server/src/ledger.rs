@@ -1,70 +1,34 @@
-//! The account of one chat answer: what it took and how it ended, for metrics, log and admission.
+//! The account of one chat answer: the tokens it took, beside what every answer's account says.
 //! Counts only: nothing of what was asked or answered is kept.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use hob_core::Permit;
 use hob_core::chat::Usage;
 
-use crate::failure::Refusal;
-use crate::metrics::{Metrics, Outcome};
-use crate::requests::Received;
+use crate::account::Account;
+use crate::metrics::Outcome;
 
-/// What is known of an answer from its beginning to its end; dropping it writes it down.
-pub(crate) struct Account {
-    metrics: Arc<Metrics>,
-    received: Received,
-    model: String,
-    permit: Option<Permit>,
-    /// Time spent waiting for the model, and not for the client.
-    waited: Duration,
-    ttft: Option<Duration>,
+/// Dropping it writes it down.
+pub(crate) struct ChatAccount {
+    pub(crate) answer: Account,
     /// Events seen, which are about as many tokens, until a choice says how many it had.
     guessed_tokens: u32,
     usage: Usage,
-    outcome: Outcome,
 }
 
-impl Account {
-    pub(crate) fn new(
-        metrics: Arc<Metrics>,
-        received: Received,
-        model: &str,
-        permit: Permit,
-    ) -> Account {
-        Account {
-            metrics,
-            received,
-            model: model.to_owned(),
-            permit: Some(permit),
-            waited: Duration::ZERO,
-            ttft: None,
-            guessed_tokens: 0,
-            usage: Usage::default(),
-            outcome: Outcome::Abandoned,
-        }
-    }
-
-    /// From the request's headers to the first event.
-    pub(crate) fn ttft(&self) -> Duration {
-        self.ttft.unwrap_or_default()
-    }
-
-    pub(crate) fn waited(&mut self, time: Duration) {
-        self.waited += time;
+impl ChatAccount {
+    pub(crate) fn new(answer: Account) -> ChatAccount {
+        ChatAccount { answer, guessed_tokens: 0, usage: Usage::default() }
     }
 
     /// The first event is in hand.
     pub(crate) fn begun(&mut self) {
-        let ttft = self.received.at.elapsed();
-        self.metrics.first_token(&self.model, ttft);
-        self.ttft = Some(ttft);
+        if let Some(ttft) = self.answer.begun() {
+            self.answer.metrics.first_token(&self.answer.model, ttft);
+        }
     }
 
     pub(crate) fn made_token(&mut self) {
         self.guessed_tokens += 1;
-        self.made(1);
+        self.answer.made(1.0);
     }
 
     /// A choice is complete. Each counts its prompt, which all but the first find in the cache.
@@ -75,40 +39,20 @@ impl Account {
         self.usage.reasoning_tokens += usage.reasoning_tokens;
         let missed = self.usage.completion_tokens.saturating_sub(self.guessed_tokens);
         self.guessed_tokens += missed;
-        self.made(missed);
-    }
-
-    pub(crate) fn complete(&mut self) {
-        self.outcome = Outcome::Complete;
-        if let Some(permit) = self.permit.take() {
-            permit.finished(self.waited);
-        }
-    }
-
-    pub(crate) fn failed(&mut self, refusal: &Refusal) {
-        self.outcome = Outcome::Failed;
-        if refusal.status().is_server_error() {
-            tracing::warn!(id = self.received.id, model = self.model, error = %refusal, "chat failed");
-        }
-    }
-
-    fn made(&mut self, tokens: u32) {
-        if let Some(permit) = &mut self.permit {
-            permit.made(f64::from(tokens));
-        }
+        self.answer.made(f64::from(missed));
     }
 }
 
-impl Drop for Account {
+impl Drop for ChatAccount {
     fn drop(&mut self) {
+        let Account { metrics, model, outcome, .. } = &self.answer;
+        let (ttft_ms, outcome) = (self.answer.first_ms(), *outcome);
         // What was refused before it began stands among the requests, with its status.
-        if self.ttft.is_none() && self.outcome == Outcome::Failed {
+        if ttft_ms.is_none() && outcome == Outcome::Failed {
             return;
         }
-        self.metrics.chat_answer(&self.model, self.outcome, &self.usage);
-        let ttft_ms = self.ttft.map(|ttft| ttft.as_millis() as u64);
-        let ms = self.received.at.elapsed().as_millis() as u64;
-        let (id, model, outcome) = (self.received.id, &self.model, self.outcome.name());
+        metrics.chat_answer(model, outcome, &self.usage);
+        let (id, ms, outcome) = (self.answer.id(), self.answer.ms(), outcome.name());
         let Usage { prompt_tokens, cached_tokens, completion_tokens, .. } = self.usage;
         tracing::info!(
             id,

@@ -1,6 +1,7 @@
 //! HTTP: routes, safety, admission, streaming answers, metrics and a graceful stop.
 //! Never an engine and never an upstream: it sees models through the traits of `hob-core` only.
 
+mod account;
 mod answer;
 mod body;
 mod chat;

@@ -15,7 +15,8 @@ use futures::stream::{self, Stream, StreamExt};
 use hob_core::{Busy, ModelError};
 use hob_wire::{Delivery, SpeechUsage, error_event, parse_speech, speech_delta, speech_done};
 
-use crate::answer::{Account, Encoded, Sound};
+use crate::account::Account;
+use crate::answer::{Encoded, Sound, SpeechAccount};
 use crate::failure::Refusal;
 use crate::headers::{
     EVENTS, TARGET, TTFA_MS, VOICE, answer_headers, insert_ignored, insert_text, whole_ms,
@@ -42,7 +43,8 @@ async fn answer(app: &App, plan: Plan, received: Received) -> Result<Response, R
     let permit = target.admission.admit(sound_s).map_err(busy)?;
     let events = target.model.speak(request).await?;
     let metrics = Arc::clone(&app.metrics);
-    let account = Account::new(metrics, received, &target.name, permit, events.sample_rate_hz);
+    let account = Account::new(metrics, received, &target.name, permit);
+    let account = SpeechAccount::new(account, events.sample_rate_hz);
     let sound_time_max = app.limits.sound_time_max;
     let sound = Sound { events, account, volume: answer.volume, sound_time_max };
     let mut headers = headers(&target.name, &answer);

@@ -1,6 +1,7 @@
 //! The outside world's JSON: what OpenAI's clients send becomes types, and answers become what they read.
 //! The only room that says "OpenAI" and "Ollama". No sockets and no status codes: those are `hob-server`'s.
 
+mod answers;
 mod chat;
 mod completions;
 mod embeddings;
@@ -14,6 +15,7 @@ mod residence;
 mod speech;
 mod sse;
 
+pub use answers::{AnswerChunks, CollectedAnswer};
 pub use chat::{
     AnswerHead, CallShape, ChatAnswer, ChatChunks, ChatDelivery, UsageChunk, WireChat, parse_chat,
 };

@@ -3,7 +3,9 @@
 
 use hob_core::ChatEvent;
 use hob_core::chat::{Completion, FinishReason, Timings, TokenLogprob, TokenText, Usage};
-use hob_wire::{AnswerHead, CallShape, ChatAnswer, ChatChunks, UsageChunk};
+use hob_wire::{
+    AnswerChunks, AnswerHead, CallShape, ChatAnswer, ChatChunks, CollectedAnswer, UsageChunk,
+};
 use serde_json::{Value, json};
 
 fn head() -> AnswerHead {

@@ -6,8 +6,9 @@ use hob_core::chat::{
 };
 use hob_core::{ChatEvent, ChatRequest, EmbedRequest, Embeddings};
 use hob_wire::{
-    AnswerHead, ChatDelivery, CompletionAnswer, CompletionChunks, Echo, UsageChunk, VectorEncoding,
-    WireCompletion, WireEmbeddings, embeddings, parse_completion, parse_embeddings,
+    AnswerChunks, AnswerHead, ChatDelivery, CollectedAnswer, CompletionAnswer, CompletionChunks,
+    Echo, UsageChunk, VectorEncoding, WireCompletion, WireEmbeddings, embeddings, parse_completion,
+    parse_embeddings,
 };
 
 fn head() -> AnswerHead {

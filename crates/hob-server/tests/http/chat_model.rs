@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -11,14 +12,14 @@ use hob_core::chat::{Completion, FinishReason, Timings, Usage};
 use hob_core::scripted::ScriptedChat;
 use hob_core::{
     Admission, ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, ChatTarget, EmbedRequest,
-    Embeddings, ModelError, ModelState, Roster, SpeechTarget,
+    Embeddings, ModelError, ModelState,
 };
 use hob_server::ServerOptions;
 use tokio::sync::{mpsc, watch};
 
-use crate::client::no_hang;
-use crate::model::{StagedSpeech, share};
-use crate::server::Server;
+use crate::client::{Client, no_hang};
+use crate::model::StagedSpeech;
+use crate::server::{Server, roster_with_voice};
 
 pub(crate) type Event = Result<ChatEvent, ModelError>;
 
@@ -116,6 +117,21 @@ pub(crate) fn done(completion_tokens: u32) -> Event {
     }))
 }
 
+/// Says that it lives after every silence of 10 ms.
+pub(crate) fn talkative() -> ServerOptions {
+    ServerOptions { keep_alive_every: Duration::from_millis(10), ..ServerOptions::default() }
+}
+
+/// An answer to `request` of which the client has the head: its first text is "Hel".
+pub(crate) async fn begun(server: &Server, model: &StagedChat, request: Vec<u8>) -> (Pen, Client) {
+    let pen = model.stage();
+    let mut client = server.client().await;
+    client.send(request).await;
+    pen.send(text("Hel")).await.expect("a reader");
+    client.head().await;
+    (pen, client)
+}
+
 pub(crate) fn chat_lost() -> ModelError {
     ModelError::WorkerLost { engine: "chat", detail: "killed by signal 9".to_owned() }
 }
@@ -138,13 +154,7 @@ pub(crate) async fn serve_chat_with(
 ) -> Server {
     let speech = Arc::new(StagedSpeech::new());
     let admission = Admission::new(2, 0.1);
-    let mut roster = Roster::default();
-    roster.add_speech(SpeechTarget {
-        name: "kokoro".to_owned(),
-        model: share(&speech),
-        residence: None,
-        admission: Admission::new(2, 0.5),
-    });
+    let mut roster = roster_with_voice(&speech, Admission::new(2, 0.5));
     roster.add_chat(ChatTarget {
         name: "smol".to_owned(),
         model,

@@ -6,22 +6,16 @@ use std::time::Duration;
 use hob_server::ServerOptions;
 use serde_json::json;
 
-use crate::chat_model::{StagedChat, done, serve_chat, serve_chat_with, text};
+use crate::chat_model::{StagedChat, begun, done, serve_chat, serve_chat_with, talkative, text};
 use crate::chatting::{HI, STREAM, chat, datas, parsed};
 use crate::client::no_hang;
 use crate::server::Server;
 
 #[tokio::test]
 async fn a_silent_stream_says_that_it_lives() {
-    let keep_alive_every = Duration::from_millis(10);
-    let options = ServerOptions { keep_alive_every, ..ServerOptions::default() };
     let model = Arc::new(StagedChat::new());
-    let server = serve_chat_with(Arc::clone(&model), options).await;
-    let pen = model.stage();
-    let mut client = server.client().await;
-    client.send(chat(STREAM)).await;
-    pen.send(text("Hel")).await.expect("a reader");
-    client.head().await;
+    let server = serve_chat_with(Arc::clone(&model), talkative()).await;
+    let (pen, mut client) = begun(&server, &model, chat(STREAM)).await;
     client.chunk().await.expect("a chunk");
     for _ in 0..3 {
         assert_eq!(client.chunk().await.expect("a chunk").as_deref(), Some(&b": hob\n\n"[..]));
@@ -54,11 +48,7 @@ async fn a_model_that_makes_no_token_is_not_waited_for_forever() {
     assert_eq!((answer.status(), &answer.json()["error"]), (504, &expected));
     no_hang(pen.closed()).await;
     // Comments between tokens do not begin the wait anew.
-    let pen = model.stage();
-    let mut client = server.client().await;
-    client.send(chat(STREAM)).await;
-    pen.send(text("Hel")).await.expect("a reader");
-    client.head().await;
+    let (pen, mut client) = begun(&server, &model, chat(STREAM)).await;
     let mut body = String::new();
     while !body.contains("error") {
         let chunk = client.chunk().await.expect("a chunk").expect("no end yet");
@@ -79,11 +69,7 @@ async fn an_answer_may_take_longer_than_its_longest_silence() {
     };
     let model = Arc::new(StagedChat::new());
     let server = serve_chat_with(Arc::clone(&model), options).await;
-    let pen = model.stage();
-    let mut client = server.client().await;
-    client.send(chat(STREAM)).await;
-    pen.send(text("Hel")).await.expect("a reader");
-    client.head().await;
+    let (pen, mut client) = begun(&server, &model, chat(STREAM)).await;
     // Three silences of four comments each are 1.2 s.
     for _ in 0..3 {
         let mut silence = 0;
@@ -117,11 +103,7 @@ async fn a_client_that_left_is_not_answered() {
     drop(client);
     no_hang(pen.closed()).await;
 
-    let pen = model.stage();
-    let mut client = server.client().await;
-    client.send(chat(STREAM)).await;
-    pen.send(text("Hel")).await.expect("a reader");
-    client.head().await;
+    let (pen, client) = begun(&server, &model, chat(STREAM)).await;
     drop(client);
     no_hang(pen.closed()).await;
 

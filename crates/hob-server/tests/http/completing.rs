@@ -10,7 +10,8 @@ use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
 use crate::chat_model::{
-    Event, StagedChat, chat_lost, done, scripted, serve_chat, serve_chat_with, text,
+    Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_chat_with, talkative,
+    text,
 };
 use crate::client::post;
 use crate::log::Log;
@@ -67,15 +68,10 @@ async fn a_continued_text_streams_too() {
 
 #[tokio::test]
 async fn a_silent_completion_says_that_it_lives() {
-    let keep_alive_every = Duration::from_millis(10);
-    let options = ServerOptions { keep_alive_every, ..ServerOptions::default() };
     let model = Arc::new(StagedChat::new());
-    let server = serve_chat_with(Arc::clone(&model), options).await;
-    let pen = model.stage();
-    let mut client = server.client().await;
-    client.send(complete(r#"{"prompt":"Say:","stream":true}"#)).await;
-    pen.send(text("Hel")).await.expect("a reader");
-    client.head().await;
+    let server = serve_chat_with(Arc::clone(&model), talkative()).await;
+    let request = complete(r#"{"prompt":"Say:","stream":true}"#);
+    let (_pen, mut client) = begun(&server, &model, request).await;
     client.chunk().await.expect("a chunk");
     assert_eq!(client.chunk().await.expect("a chunk").as_deref(), Some(&b": hob\n\n"[..]));
 }

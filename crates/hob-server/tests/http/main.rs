@@ -12,6 +12,7 @@ mod listing;
 mod log;
 mod model;
 mod ollama;
+mod refusals;
 mod refusing;
 mod refusing_chat;
 mod residence;

@@ -7,33 +7,15 @@ use hob_core::{Admission, Direction, ModelError, Roster};
 use hob_server::ServerOptions;
 use serde_json::json;
 
-use crate::client::{Answer, post, post_with, request};
+use crate::client::{post, post_with, request};
 use crate::model::{StagedSpeech, sound, worker_lost};
+use crate::refusals::{Row, check_refusal};
 use crate::server::Server;
-
-/// Status, type, param, code, x-should-retry, retry-after.
-type Row = (
-    u16,
-    &'static str,
-    Option<&'static str>,
-    Option<&'static str>,
-    Option<&'static str>,
-    Option<&'static str>,
-);
 
 const INVALID: &str = "invalid_request_error";
 
 fn invalid(param: Option<&'static str>) -> Row {
     (400, INVALID, param, None, Some("false"), None)
-}
-
-fn check(answer: &Answer, expected: Row, message: &str) {
-    let (status, kind, param, code, should_retry, retry_after) = expected;
-    let error = json!({"message": message, "type": kind, "param": param, "code": code});
-    assert_eq!(answer.json(), json!({ "error": error }));
-    assert_eq!(answer.status(), status, "{message}");
-    assert_eq!(answer.header("x-should-retry"), should_retry, "{message}");
-    assert_eq!(answer.header("retry-after"), retry_after, "{message}");
 }
 
 #[tokio::test]
@@ -91,7 +73,7 @@ async fn requests_that_cannot_be_answered() {
         ),
     ];
     for (body, expected, message) in rows {
-        check(&server.post_speech(body).await, *expected, message);
+        check_refusal(&server.post_speech(body).await, *expected, message);
     }
     assert_eq!(server.model.asked(), [], "nothing reached the model");
     assert_eq!(server.admission.in_flight(), 0);
@@ -133,10 +115,10 @@ async fn models_that_refuse_or_fail_before_the_first_sound() {
     for (error, expected) in rows {
         let message = error.to_string();
         server.model.stage_refusal(error.clone());
-        check(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, &message);
+        check_refusal(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, &message);
         // The same failure in the place of the first sound is no different for the client.
         server.model.stage_all([Err(error)]);
-        check(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, &message);
+        check_refusal(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, &message);
     }
     assert_eq!(server.admission.in_flight(), 0);
 }
@@ -155,7 +137,7 @@ async fn a_model_that_needs_instructions_is_not_asked_without() {
     let server = Server::start_with(model, ServerOptions::default()).await;
     let answer = server.post_speech(r#"{"input":"Hi","instructions":" "}"#).await;
     let message = "this model needs 'instructions' and the request has none";
-    check(&answer, invalid(Some("instructions")), message);
+    check_refusal(&answer, invalid(Some("instructions")), message);
     assert_eq!(server.model.asked(), []);
 }
 
@@ -167,7 +149,7 @@ async fn a_model_that_says_nothing_is_not_waited_for_forever() {
     let mouth = server.model.stage();
     let answer = server.post_speech(r#"{"input":"Hi"}"#).await;
     let expected = (504, "server_error", None, Some("timeout"), None, None);
-    check(&answer, expected, "the model made no sound for 0 s");
+    check_refusal(&answer, expected, "the model made no sound for 0 s");
     assert!(mouth.is_closed(), "its work was stopped");
 }
 
@@ -186,7 +168,11 @@ async fn when_the_places_are_taken_the_next_hears_how_long() {
     }
     // 300 characters are 20 s of sound; one second of each was made; half a second of work for each.
     let expected = (503, "server_error", None, Some("queue_full"), Some("true"), Some("19"));
-    check(&server.post_speech(&body).await, expected, "the model is busy; try again in 19 s");
+    check_refusal(
+        &server.post_speech(&body).await,
+        expected,
+        "the model is busy; try again in 19 s",
+    );
     let (mouth, mut client) = held.pop().expect("a held place");
     drop(mouth);
     client.chunks().await;
@@ -206,8 +192,8 @@ async fn a_hob_without_models_says_so() {
     .await;
     let message = "this hob has no speech model; get one with `hob pull`";
     let expected = (503, "server_error", None, Some("no_target"), Some("false"), None);
-    check(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, message);
-    check(&server.get("/v1/audio/voices").await, expected, message);
+    check_refusal(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, message);
+    check_refusal(&server.get("/v1/audio/voices").await, expected, message);
     assert_eq!(server.get("/ready").await.status(), 503);
     assert_eq!(server.get("/v1/models").await.json(), json!({"object": "list", "data": []}));
 }
@@ -218,7 +204,11 @@ async fn a_default_that_is_not_there_is_named() {
         ServerOptions { default_speech: Some("other".to_owned()), ..ServerOptions::default() };
     let server = Server::start_with(StagedSpeech::new(), options).await;
     let expected = (404, INVALID, Some("model"), Some("model_not_found"), Some("false"), None);
-    check(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, "no model is called 'other'");
+    check_refusal(
+        &server.post_speech(r#"{"input":"Hi"}"#).await,
+        expected,
+        "no model is called 'other'",
+    );
 }
 
 #[tokio::test]
@@ -226,12 +216,12 @@ async fn bodies_that_are_not_json() {
     let server = Server::start().await;
     let path = "/v1/audio/speech";
     let form = post_with(path, "Content-Type: Application/X-www-form-urlencoded\r\n", "input=Hi");
-    check(
+    check_refusal(
         &server.ask(form).await,
         (415, INVALID, None, None, Some("false"), None),
         "the body must be application/json, and is 'application/x-www-form-urlencoded'",
     );
-    check(
+    check_refusal(
         &server.post_speech(b"{\"input\":\"\xff\"}").await,
         invalid(None),
         "the body is not valid UTF-8: byte 10 begins no character",
@@ -250,11 +240,11 @@ const TOO_LARGE_MESSAGE: &str = "the body is larger than the limit of 4194304 by
 async fn ten_megabytes_are_refused_before_they_are_read() {
     let server = Server::start().await;
     let body = format!(r#"{{"input":"{}"}}"#, "a".repeat(10 << 20));
-    check(&server.post_speech(&body).await, TOO_LARGE, TOO_LARGE_MESSAGE);
+    check_refusal(&server.post_speech(&body).await, TOO_LARGE, TOO_LARGE_MESSAGE);
     // Announced, and never sent.
     let announced = "Host: localhost\r\nContent-Length: 99999999999\r\n";
     let announced = request("POST", "/v1/audio/speech", announced);
-    check(&server.ask(announced).await, TOO_LARGE, TOO_LARGE_MESSAGE);
+    check_refusal(&server.ask(announced).await, TOO_LARGE, TOO_LARGE_MESSAGE);
 }
 
 #[tokio::test]
@@ -266,7 +256,7 @@ async fn a_large_body_of_unknown_length_is_cut_off() {
     for _ in 0..5 {
         client.send(format!("{:x}\r\n{}\r\n", 1 << 20, "a".repeat(1 << 20))).await;
     }
-    check(&client.answer().await, TOO_LARGE, TOO_LARGE_MESSAGE);
+    check_refusal(&client.answer().await, TOO_LARGE, TOO_LARGE_MESSAGE);
 }
 
 #[tokio::test]
@@ -278,7 +268,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     let request = post("/v1/audio/speech", r#"{"input":"Hi"}"#);
     client.send(&request[..request.len() - 2]).await;
     let expected = (408, INVALID, None, None, None, None);
-    check(&client.answer().await, expected, "the body did not arrive within 0 s");
+    check_refusal(&client.answer().await, expected, "the body did not arrive within 0 s");
 }
 
 #[tokio::test]
@@ -296,5 +286,5 @@ async fn a_chunk_that_is_none_is_refused() {
     let server = Server::start().await;
     let headers = "Host: localhost\r\nTransfer-Encoding: chunked\r\n";
     let broken = request("POST", "/v1/audio/speech", headers) + "zz\r\n";
-    check(&server.ask(broken).await, invalid(None), "the body broke off");
+    check_refusal(&server.ask(broken).await, invalid(None), "the body broke off");
 }

@@ -7,13 +7,14 @@ use std::time::Duration;
 use hob_core::scripted::ScriptedChat;
 use hob_core::{Admission, ChatCard, ModelError, Roster};
 use hob_server::{ApiKey, ServerOptions};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::chat_model::{
     Event, StagedChat, card, chat_lost, done, scripted, serve_chat, serve_chat_with, text,
 };
 use crate::client::{Answer, post, post_with};
 use crate::model::StagedSpeech;
+use crate::refusals::check_refusal;
 use crate::server::Server;
 
 const HI: &str = r#"{"messages":[{"role":"user","content":"Hi"}]}"#;
@@ -22,23 +23,19 @@ fn chat(json: &str) -> Vec<u8> {
     post("/v1/chat/completions", json)
 }
 
-/// Status, param, code, x-should-retry, retry-after.
-type Row =
+/// Status, param, code, x-should-retry, retry-after. The type follows from the status.
+type ChatRow =
     (u16, Option<&'static str>, Option<&'static str>, Option<&'static str>, Option<&'static str>);
 
-fn check(answer: &Answer, expected: Row, message: &str) {
+fn check(answer: &Answer, expected: ChatRow, message: &str) {
     let (status, param, code, should_retry, retry_after) = expected;
     let kind = if status < 500 { "invalid_request_error" } else { "server_error" };
-    let error = json!({"message": message, "type": kind, "param": param, "code": code});
-    assert_eq!(answer.json(), json!({ "error": error }));
-    assert_eq!(answer.status(), status, "{message}");
-    assert_eq!(answer.header("x-should-retry"), should_retry, "{message}");
-    assert_eq!(answer.header("retry-after"), retry_after, "{message}");
+    check_refusal(answer, (status, kind, param, code, should_retry, retry_after), message);
 }
 
 #[tokio::test]
 async fn models_that_refuse_or_fail_before_the_first_token() {
-    let rows: [(ModelError, Row); 7] = [
+    let rows: [(ModelError, ChatRow); 7] = [
         (
             ModelError::TooLong { needed: 9000, available: 8192 },
             (400, Some("messages"), Some("context_length_exceeded"), Some("false"), None),

@@ -9,15 +9,14 @@ use futures::future::BoxFuture;
 use hob_core::scripted::ScriptedChat;
 use hob_core::{
     Admission, ChatModel, ChatTarget, KeepAlive, ModelError, ModelState, Occupancy, Residence,
-    Roster, SpeechTarget,
 };
 use hob_server::{ApiKey, ServerOptions};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::client::post;
-use crate::model::{StagedSpeech, share, worker_lost};
-use crate::server::Server;
+use crate::model::{StagedSpeech, worker_lost};
+use crate::server::{Server, roster_with_voice};
 
 /// What a residence was told to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,13 +113,7 @@ pub(crate) async fn server_with(
         residence,
         admission: admission.clone(),
     };
-    let mut roster = Roster::default();
-    roster.add_speech(SpeechTarget {
-        name: "kokoro".to_owned(),
-        model: share(&speech),
-        residence: None,
-        admission: Admission::new(2, 0.5),
-    });
+    let mut roster = roster_with_voice(&speech, Admission::new(2, 0.5));
     roster.add_chat(chat("smol", smol, residence));
     roster.add_chat(chat("cloud", Arc::new(ScriptedChat::new([])), None));
     roster.add_alias("mini", "smol");

@@ -20,6 +20,18 @@ pub(crate) struct Server {
     running: JoinSet<std::io::Result<()>>,
 }
 
+/// One model, which speaks: `kokoro`.
+pub(crate) fn roster_with_voice(model: &Arc<StagedSpeech>, admission: Admission) -> Roster {
+    let mut roster = Roster::default();
+    roster.add_speech(SpeechTarget {
+        name: "kokoro".to_owned(),
+        model: share(model),
+        residence: None,
+        admission,
+    });
+    roster
+}
+
 impl Server {
     pub(crate) async fn start() -> Server {
         Server::start_with(StagedSpeech::new(), ServerOptions::default()).await
@@ -28,13 +40,7 @@ impl Server {
     pub(crate) async fn start_with(model: StagedSpeech, options: ServerOptions) -> Server {
         let model = Arc::new(model);
         let admission = Admission::new(2, 0.5);
-        let mut roster = Roster::default();
-        roster.add_speech(SpeechTarget {
-            name: "kokoro".to_owned(),
-            model: share(&model),
-            residence: None,
-            admission: admission.clone(),
-        });
+        let mut roster = roster_with_voice(&model, admission.clone());
         roster.add_alias("narrator", "kokoro");
         Server::start_roster(roster, options, model, admission).await
     }

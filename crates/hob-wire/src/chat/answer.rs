@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::logprobs::{Logprobs, logprobs};
 use super::shapes::{Ended, Note, PromptShare, Said, TimingsShape, UsageShape};
 use super::{AnswerHead, CallShape};
+use crate::answers::{CollectedAnswer, debug_size};
 use crate::error::json;
 
 /// An answer that is being collected.
@@ -21,12 +22,8 @@ pub struct ChatAnswer {
 }
 
 impl fmt::Debug for ChatAnswer {
-    /// Says how much, never what: answers do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChatAnswer")
-            .field("head", &self.head)
-            .field("choices", &self.choices.len())
-            .finish_non_exhaustive()
+        debug_size(f, "ChatAnswer", &self.head, self.choices.len())
     }
 }
 
@@ -51,9 +48,10 @@ impl ChatAnswer {
         let choices = (0..choices).map(|_| Choice::default()).collect();
         ChatAnswer { head, shape, choices, ended: Ended::default() }
     }
+}
 
-    /// Events of a choice that nobody asked for are nobody's.
-    pub fn add(&mut self, index: u32, event: ChatEvent) {
+impl CollectedAnswer for ChatAnswer {
+    fn add(&mut self, index: u32, event: ChatEvent) {
         let Some(choice) = self.choices.get_mut(index as usize) else { return };
         match event {
             ChatEvent::Reasoning(piece) => choice.reasoning.push_str(&piece),
@@ -75,12 +73,11 @@ impl ChatAnswer {
         }
     }
 
-    /// How long the request waited for its turn, once the answer is complete.
-    pub fn queue_ms(&self) -> f64 {
+    fn queue_ms(&self) -> f64 {
         self.ended.queue_ms()
     }
 
-    pub fn to_json(&self) -> String {
+    fn to_json(&self) -> String {
         let choices = self.choices.iter().zip(0..).map(|(choice, index)| choice.shape(index, self));
         json(&Answer {
             id: format_args!("chatcmpl-{}", self.head.id),

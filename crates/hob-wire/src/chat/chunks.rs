@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::logprobs::{Logprobs, logprobs};
 use super::shapes::{Ended, Note, PromptShare, Said};
 use super::{AnswerHead, CallShape, UsageChunk};
+use crate::answers::AnswerChunks;
 use crate::error::json;
 use crate::sse::event;
 
@@ -67,9 +68,10 @@ impl ChatChunks {
             open: choices as usize,
         }
     }
+}
 
-    /// The chunks that say this event; none for what says nothing.
-    pub fn event(&mut self, index: u32, event: ChatEvent) -> String {
+impl AnswerChunks for ChatChunks {
+    fn event(&mut self, index: u32, event: ChatEvent) -> String {
         let Some(choice) = self.choices.get_mut(index as usize) else { return String::new() };
         let mut out = String::new();
         if choice.state == ChoiceState::Silent {
@@ -89,8 +91,7 @@ impl ChatChunks {
         out
     }
 
-    /// After the last event of an answer that is complete.
-    pub fn end(&mut self) -> String {
+    fn end(&mut self) -> String {
         let mut out = String::new();
         if self.usage == UsageChunk::Wanted {
             let (usage, head) = (json(&self.ended.usage()), &self.head);
@@ -99,7 +100,9 @@ impl ChatChunks {
         out.push_str(DONE);
         out
     }
+}
 
+impl ChatChunks {
     fn reasoning(&self, out: &mut String, index: u32, piece: &str) {
         if !piece.is_empty() {
             let delta = Delta { reasoning_content: Some(piece), ..Delta::default() };

@@ -8,6 +8,7 @@ use hob_core::chat::{Completion, FinishReason, TokenLogprob};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::answers::{AnswerChunks, CollectedAnswer, debug_size};
 use crate::chat::{
     AnswerHead, DONE, Ended, PromptShare, TimingsShape, UsageChunk, UsageShape, clamped, lossy,
 };
@@ -31,12 +32,8 @@ pub struct CompletionChunks {
 }
 
 impl fmt::Debug for CompletionAnswer {
-    /// Says how much, never what: answers do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompletionAnswer")
-            .field("head", &self.head)
-            .field("choices", &self.choices.len())
-            .finish_non_exhaustive()
+        debug_size(f, "CompletionAnswer", &self.head, self.choices.len())
     }
 }
 
@@ -67,9 +64,10 @@ impl CompletionAnswer {
         let choices = prefixes.iter().flat_map(|prefix| (0..each).map(move |_| choice(prefix)));
         CompletionAnswer { head, choices: choices.collect(), each, ended: Ended::default() }
     }
+}
 
-    /// Events of a choice that nobody asked for are nobody's.
-    pub fn add(&mut self, index: u32, event: ChatEvent) {
+impl CollectedAnswer for CompletionAnswer {
+    fn add(&mut self, index: u32, event: ChatEvent) {
         let Some(choice) = self.choices.get_mut(index as usize) else { return };
         match event {
             // What is continued has no template: a thought is a part of the text like any other.
@@ -80,17 +78,18 @@ impl CompletionAnswer {
         }
     }
 
-    /// How long the request waited for its turn, once the answer is complete.
-    pub fn queue_ms(&self) -> f64 {
+    fn queue_ms(&self) -> f64 {
         self.ended.queue_ms()
     }
 
-    pub fn to_json(&self) -> String {
+    fn to_json(&self) -> String {
         let choices = self.choices.iter().zip(0..).map(|(choice, index)| choice.shape(index));
         let (usage, timings) = (Some(Some(self.ended.usage())), Some(self.ended.timings()));
         self.shape(choices.collect(), usage, timings)
     }
+}
 
+impl CompletionAnswer {
     fn done(&mut self, index: u32, completion: &Completion) {
         let is_first = index.is_multiple_of(self.each.max(1));
         let share = if is_first { PromptShare::First } else { PromptShare::Repeated };
@@ -134,9 +133,10 @@ impl CompletionChunks {
         let open = answer.choices.len();
         CompletionChunks { answer, usage, open }
     }
+}
 
-    /// The chunk that says this event; none for what says nothing yet.
-    pub fn event(&mut self, index: u32, event: ChatEvent) -> String {
+impl AnswerChunks for CompletionChunks {
+    fn event(&mut self, index: u32, event: ChatEvent) -> String {
         self.answer.add(index, event);
         let Some(choice) = self.answer.choices.get_mut(index as usize) else {
             return String::new();
@@ -150,8 +150,7 @@ impl CompletionChunks {
         self.chunk(said.shape(index), (said.finish.is_some() && self.open == 0).then_some(()))
     }
 
-    /// After the last event of an answer that is complete.
-    pub fn end(&mut self) -> String {
+    fn end(&mut self) -> String {
         let mut out = String::new();
         if self.usage == UsageChunk::Wanted {
             let usage = Some(Some(self.answer.ended.usage()));
@@ -159,7 +158,9 @@ impl CompletionChunks {
         }
         out + DONE
     }
+}
 
+impl CompletionChunks {
     fn chunk(&self, choice: ChoiceShape<'_>, last: Option<()>) -> String {
         let usage = (self.usage == UsageChunk::Wanted).then_some(None);
         let timings = last.map(|()| self.answer.ended.timings());
