@@ -26,7 +26,7 @@ BATCH, MICRO_BATCH = 2048, 512
 CONTEXT = 2048
 ANSWER_TOKENS = 128
 # A running stream must outlast the prefill beside it, also where that is spread thin.
-LONG_ANSWER_TOKENS = 384
+LONG_ANSWER_TOKENS = 1000
 # Tokens that every prompt shares: what the template writes before the first message.
 SHARED_TOKENS_MAX = 8
 PROSE = (

@@ -5,6 +5,7 @@ mod answer;
 pub mod client;
 mod codec;
 pub mod constraint;
+mod cpu;
 pub mod decoder;
 pub mod dialect;
 pub mod llama;
@@ -18,5 +19,5 @@ pub mod tokens;
 pub mod worker;
 
 pub use client::{ChatWorker, ChatWorkerOptions, LoadCheck};
-pub use llama::{LlamaError, LlamaOptions};
+pub use llama::{LlamaError, LlamaOptions, Weights};
 pub use worker::{ServeChatError, ServeChatOptions, serve_chat};

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, REFERER};
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -96,7 +96,18 @@ fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
     if essence == "application/json" || essence.ends_with("+json") {
         return Ok(());
     }
+    // What `curl -d` says when nobody tells it otherwise, as Ollama's manuals have it.
+    if essence == "application/x-www-form-urlencoded" && !is_browsers(headers) {
+        return Ok(());
+    }
     Err(Refusal::NotJson { got })
+}
+
+/// A page cannot keep its browser from saying at least one of these of a form.
+fn is_browsers(headers: &HeaderMap) -> bool {
+    [ORIGIN, REFERER, HeaderName::from_static("sec-fetch-site")]
+        .iter()
+        .any(|name| headers.contains_key(name))
 }
 
 fn announced(headers: &HeaderMap) -> Option<u64> {

@@ -1,4 +1,5 @@
 //! What OpenAI's answers have in common, whichever of its routes they leave by.
+//! The server writes either kind without knowing which it has.
 
 use std::fmt;
 

@@ -28,7 +28,8 @@ pub trait Decoder {
     /// Tokens of one batch.
     fn batch_tokens(&self) -> usize;
 
-    /// Computes the batch, whose tokens are sorted by slot and, within one, by position.
+    /// Computes the batch, whose tokens are sorted by slot and, within one, by position. Returns when
+    /// that is done.
     ///
     /// # Errors
     /// [`DecodeFailed`]

@@ -14,6 +14,7 @@ use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::{LogOptions, list_llama_ggml_backend_devices, send_logs_to_tracing};
 
+use super::cpu::missing_units;
 use super::decoder::{BatchToken, DecodeFailed, Decoder};
 use super::tokens::{Beginning, Special, Token, Tokenizer, Tokens};
 
@@ -33,10 +34,26 @@ pub struct LlamaOptions {
     pub batch_tokens: u32,
     /// Layers on graphics cards, where this hob was built for some; none: all.
     pub gpu_layers: Option<u32>,
+    pub weights: Weights,
+}
+
+/// Where the weights that the CPU reads lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weights {
+    /// In the file's own pages, which the kernel may drop and read again.
+    Mapped,
+    /// In memory of their own. In large pages, where there are some, they are read faster.
+    Copied,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum LlamaError {
+    #[error(
+        "this hob was built for a processor with {}, which this one lacks; build it here, \
+         or with `make build PORTABLE=yes`",
+        .0.join(", ")
+    )]
+    Processor(Vec<&'static str>),
     #[error("llama.cpp does not start: {0}")]
     Backend(String),
     #[error("llama.cpp does not load {path}: {reason}", path = .path.display())]
@@ -64,6 +81,10 @@ impl Llama {
         options: LlamaOptions,
         mut progress: impl FnMut(f32) + 'static,
     ) -> Result<Llama, LlamaError> {
+        let missing = missing_units();
+        if !missing.is_empty() {
+            return Err(LlamaError::Processor(missing));
+        }
         send_logs_to_tracing(LogOptions::default());
         let backend =
             LlamaBackend::init().map_err(|error| LlamaError::Backend(error.to_string()))?;
@@ -71,6 +92,9 @@ impl Llama {
             progress(part);
             true
         });
+        if options.weights == Weights::Copied {
+            params = params.with_use_mmap(false);
+        }
         if let Some(layers) = options.gpu_layers {
             params = params.with_n_gpu_layers(layers);
         }
@@ -273,7 +297,10 @@ impl Decoder for LlamaDecoder<'_> {
                 .add(id, token.position as i32, &sequence, token.wants_logits)
                 .map_err(|error| DecodeFailed(error.to_string()))?;
         }
-        self.context.decode(&mut self.batch).map_err(|error| DecodeFailed(error.to_string()))
+        let decoded = self.context.decode(&mut self.batch);
+        decoded.map_err(|error| DecodeFailed(error.to_string()))?;
+        self.context.synchronize();
+        Ok(())
     }
 
     fn logits(&self, index: usize) -> &[f32] {

@@ -1,5 +1,8 @@
-//! Whose tokens are computed next: a step takes one token of every stream that is being answered,
-//! and as much of the waiting prompts as those streams can bear. Pure: it is told the time.
+//! Whose tokens are computed next: a step takes one token of every stream that is being answered, and
+//! then as much of the waiting prompts as those streams can bear. Pure: it is told the time.
+//!
+//! The two are passes of their own. llama.cpp cuts a batch until all its sequences have equally many
+//! tokens, so one with both would be computed in as many passes, and its answers would come last.
 
 use std::time::Duration;
 
@@ -19,12 +22,15 @@ pub struct Pacing {
 impl Default for Pacing {
     fn default() -> Pacing {
         // A worst gap of 3 times the median is wanted, and a step's cost is known to about a fifth.
-        Pacing { stretch: 2.3, young_tokens: 4, chunk_tokens_min: 2 }
+        Pacing { stretch: 2.5, young_tokens: 4, chunk_tokens_min: 2 }
     }
 }
 
 /// How much one new measurement moves what is known of costs.
 const WEIGHT: f64 = 0.2;
+
+/// In a pass of so many tokens what it takes beside them no longer counts.
+const BULK_TOKENS: usize = 32;
 
 /// A stream's wish, in the order of their beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,40 +47,51 @@ impl Wish {
     }
 }
 
+/// The streams of a step, by their place among the wishes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// One token of each.
+    pub answers: Vec<usize>,
+    /// So many tokens of each, at least one.
+    pub prompts: Vec<(usize, usize)>,
+}
+
 /// Deals tokens to streams, and learns what they cost.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     pacing: Pacing,
     batch_tokens: usize,
-    /// Milliseconds of a step that only answers.
+    /// Milliseconds of a pass over answers.
     answer_ms: Option<f64>,
-    /// Milliseconds that a prompt's token adds to such a step.
-    added_ms: Option<f64>,
+    /// Milliseconds for each token of a long pass over prompts.
+    bulk_ms: Option<f64>,
+    /// Milliseconds that a short one takes beside that.
+    overhead_ms: Option<f64>,
 }
 
 impl Scheduler {
     pub fn new(pacing: Pacing, batch_tokens: usize) -> Scheduler {
-        Scheduler { pacing, batch_tokens, answer_ms: None, added_ms: None }
+        Scheduler { pacing, batch_tokens, answer_ms: None, bulk_ms: None, overhead_ms: None }
     }
 
-    /// How many tokens of each stream the next step computes; never more than `batch_tokens` in all.
-    pub fn deal(&self, wishes: &[Wish]) -> Vec<usize> {
-        let mut left = self.batch_tokens;
-        let mut shares = vec![0; wishes.len()];
-        for (share, wish) in shares.iter_mut().zip(wishes) {
-            if wish.is_answering() && left > 0 {
-                *share = 1;
-                left -= 1;
+    /// What the next step computes; never more than `batch_tokens` in a pass.
+    pub fn deal(&self, wishes: &[Wish]) -> Step {
+        let mut step = Step::default();
+        let mut chunk = self.chunk(wishes);
+        for (index, wish) in wishes.iter().enumerate() {
+            if wish.is_answering() {
+                step.answers.push(index);
+                continue;
+            }
+            // The oldest first: two prompts side by side would both be late.
+            let share = wish.pending.min(chunk);
+            chunk -= share;
+            if share > 0 {
+                step.prompts.push((index, share));
             }
         }
-        let mut chunk = self.chunk(wishes).min(left);
-        // The oldest first: two prompts side by side would both be late.
-        for (share, wish) in shares.iter_mut().zip(wishes).filter(|(_, wish)| !wish.is_answering())
-        {
-            *share = wish.pending.min(chunk);
-            chunk -= *share;
-        }
-        shares
+        step.answers.truncate(self.batch_tokens);
+        step
     }
 
     /// Tokens of prompts that fit into the next step.
@@ -84,34 +101,36 @@ impl Scheduler {
         if !is_heard {
             return self.batch_tokens;
         }
-        let (Some(answer_ms), Some(added_ms)) = (self.answer_ms, self.added_ms) else {
+        let (Some(answer_ms), Some(bulk_ms)) = (self.answer_ms, self.bulk_ms) else {
             return self.pacing.chunk_tokens_min;
         };
-        let bearable = answer_ms * (self.pacing.stretch - 1.0) / added_ms;
-        (bearable.round() as usize).max(self.pacing.chunk_tokens_min)
+        // A pass of one token is no dearer for a prompt than for an answer.
+        let overhead_ms = self.overhead_ms.unwrap_or((answer_ms - bulk_ms).max(0.0));
+        let bearable = (answer_ms * (self.pacing.stretch - 1.0) - overhead_ms) / bulk_ms;
+        (bearable as usize).clamp(self.pacing.chunk_tokens_min, self.batch_tokens)
     }
 
-    /// A step computed `answers` tokens of answers and `prompts` of prompts in this time.
-    pub fn learn(&mut self, answers: usize, prompts: usize, took: Duration) {
-        let took_ms = took.as_secs_f64() * 1e3;
-        match (answers, prompts) {
-            (0, 0) => {}
-            (_, 0) => self.answer_ms = Some(moved(self.answer_ms, took_ms)),
-            (0, _) => {
-                // A prompt alone is computed in bulk, the cheapest that a token can be: a first
-                // guess only, until a mixed step has shown the price.
-                let bulk_ms = took_ms / prompts as f64;
-                self.added_ms.get_or_insert(bulk_ms);
-            }
-            _ => {
-                if let Some(answer_ms) = self.answer_ms {
-                    // A step that is quicker than answers alone still cost something.
-                    let added_ms = (took_ms - answer_ms).max(answer_ms * 0.02) / prompts as f64;
-                    self.added_ms = Some(moved(self.added_ms, added_ms));
-                }
-            }
-        }
+    /// A pass over answers took this long.
+    pub fn learn_answers(&mut self, took: Duration) {
+        self.answer_ms = Some(moved(self.answer_ms, milliseconds(took)));
     }
+
+    /// A pass over so many tokens of prompts took this long.
+    pub fn learn_prompts(&mut self, tokens: usize, took: Duration) {
+        let took_ms = milliseconds(took);
+        let each_ms = took_ms / tokens.max(1) as f64;
+        if tokens >= BULK_TOKENS {
+            self.bulk_ms = Some(moved(self.bulk_ms, each_ms));
+            return;
+        }
+        let bulk_ms = *self.bulk_ms.get_or_insert(each_ms);
+        let overhead_ms = (took_ms - bulk_ms * tokens as f64).max(0.0);
+        self.overhead_ms = Some(moved(self.overhead_ms, overhead_ms));
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }
 
 fn moved(known: Option<f64>, measured: f64) -> f64 {
@@ -135,69 +154,86 @@ mod tests {
         Wish { pending, said: 0 }
     }
 
-    /// Answers cost 5 ms a step; a prompt's token adds 1 ms.
+    fn step(answers: &[usize], prompts: &[(usize, usize)]) -> Step {
+        Step { answers: answers.to_vec(), prompts: prompts.to_vec() }
+    }
+
+    /// Answers cost 5 ms; prompts 1 ms a token, and 2 ms a pass.
     fn scheduler() -> Scheduler {
         let pacing = Pacing { stretch: 3.0, young_tokens: 4, chunk_tokens_min: 2 };
         let mut scheduler = Scheduler::new(pacing, 512);
-        scheduler.learn(1, 0, 5 * MS);
-        scheduler.learn(1, 10, 15 * MS);
+        scheduler.learn_answers(5 * MS);
+        scheduler.learn_prompts(500, 500 * MS);
+        scheduler.learn_prompts(8, 10 * MS);
         scheduler
     }
 
     #[test]
     fn a_prompt_alone_takes_the_whole_batch() {
-        assert_eq!(scheduler().deal(&[prompt(1100), prompt(1)]), [512, 0]);
-        assert_eq!(scheduler().deal(&[prompt(45), prompt(45)]), [45, 45]);
+        assert_eq!(scheduler().deal(&[prompt(1100), prompt(1)]), step(&[], &[(0, 512)]));
+        assert_eq!(scheduler().deal(&[prompt(45), prompt(45)]), step(&[], &[(0, 45), (1, 45)]));
     }
 
     #[test]
     fn a_prompt_beside_an_answer_takes_what_the_answer_bears() {
         let wishes = [answering(50), prompt(1100), answering(7), prompt(8)];
-        assert_eq!(scheduler().deal(&wishes), [1, 10, 1, 0]);
+        assert_eq!(scheduler().deal(&wishes), step(&[0, 2], &[(1, 8)]));
+        let wishes = [answering(50), prompt(5), answering(7), prompt(8)];
+        assert_eq!(scheduler().deal(&wishes), step(&[0, 2], &[(1, 5), (3, 3)]));
     }
 
     #[test]
     fn an_answer_that_has_just_begun_bears_everything() {
-        assert_eq!(scheduler().deal(&[answering(1), prompt(45), prompt(45)]), [1, 45, 45]);
+        let wishes = [answering(1), prompt(45), prompt(45)];
+        assert_eq!(scheduler().deal(&wishes), step(&[0], &[(1, 45), (2, 45)]));
     }
 
     #[test]
     fn what_nobody_knows_yet_is_tried_with_little() {
-        let scheduler = Scheduler::new(Pacing::default(), 512);
-        assert_eq!(scheduler.deal(&[answering(9), prompt(1100)]), [1, 2]);
+        let mut scheduler = Scheduler::new(Pacing::default(), 512);
+        let wishes = [answering(9), prompt(1100)];
+        assert_eq!(scheduler.deal(&wishes), step(&[0], &[(1, 2)]));
+        scheduler.learn_answers(10 * MS);
+        scheduler.learn_prompts(2, 8 * MS);
+        assert_eq!(scheduler.deal(&wishes), step(&[0], &[(1, 3)]), "13 ms for tokens of 4 ms");
     }
 
     #[test]
     fn forced_tokens_of_an_answer_are_computed_like_a_prompt() {
         let forced = Wish { pending: 3, said: 40 };
-        assert_eq!(scheduler().deal(&[forced]), [3]);
+        assert_eq!(scheduler().deal(&[forced]), step(&[], &[(0, 3)]));
     }
 
     #[test]
-    fn costs_are_learnt_from_what_steps_took() {
+    fn costs_are_learnt_from_what_passes_took() {
         let mut scheduler = scheduler();
         for _ in 0..60 {
-            scheduler.learn(1, 0, 10 * MS);
-            scheduler.learn(1, 4, 14 * MS);
-            scheduler.learn(0, 500, 50 * MS);
+            scheduler.learn_answers(10 * MS);
+            scheduler.learn_prompts(4, 12 * MS);
+            scheduler.learn_prompts(500, 1000 * MS);
         }
-        assert_eq!(scheduler.deal(&[answering(9), prompt(1100)]), [1, 20], "20 ms for 1 ms tokens");
+        let wishes = [answering(9), prompt(1100)];
+        assert_eq!(
+            scheduler.deal(&wishes),
+            step(&[0], &[(1, 7)]),
+            "16 ms, less 4 for the pass, for tokens of 2 ms: nearly 8"
+        );
     }
 
     proptest! {
         #[test]
-        fn no_step_is_too_large_and_somebody_always_moves(
+        fn no_pass_is_too_large_and_somebody_always_moves(
             wishes in vec((1_usize..3000, 0_u32..9), 1..9),
             took_ms in 1_u32..100,
         ) {
             let mut scheduler = scheduler();
-            scheduler.learn(1, 3, MS * took_ms);
+            scheduler.learn_prompts(3, MS * took_ms);
             let wishes: Vec<Wish> =
                 wishes.into_iter().map(|(pending, said)| Wish { pending, said }).collect();
-            let shares = scheduler.deal(&wishes);
-            prop_assert!(shares.iter().sum::<usize>() <= 512);
-            prop_assert!(shares.iter().any(|share| *share > 0));
-            prop_assert!(shares.iter().zip(&wishes).all(|(share, wish)| *share <= wish.pending));
+            let Step { answers, prompts } = scheduler.deal(&wishes);
+            prop_assert!(prompts.iter().map(|(_, share)| share).sum::<usize>() <= 512);
+            prop_assert!(!answers.is_empty() || !prompts.is_empty());
+            prop_assert!(prompts.iter().all(|(index, share)| *share <= wishes[*index].pending));
         }
     }
 }

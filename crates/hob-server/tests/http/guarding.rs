@@ -37,7 +37,11 @@ async fn names_that_are_not_ours_are_refused_everywhere() {
 #[tokio::test]
 async fn a_foreign_page_cannot_make_it_speak() {
     let server = Server::start().await;
-    for headers in ["Origin: https://evil.example\r\n", "Content-Type: text/plain\r\n"] {
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let foreign_form = format!("{form}Referer: https://evil.example/\r\n");
+    for headers in
+        ["Origin: https://evil.example\r\n", "Content-Type: text/plain\r\n", &foreign_form]
+    {
         let answer = server.ask(post_with("/v1/audio/speech", headers, r#"{"input":"Hi"}"#)).await;
         assert!([403, 415].contains(&answer.status()), "{headers}");
     }

@@ -215,7 +215,8 @@ async fn a_default_that_is_not_there_is_named() {
 async fn bodies_that_are_not_json() {
     let server = Server::start().await;
     let path = "/v1/audio/speech";
-    let form = post_with(path, "Content-Type: Application/X-www-form-urlencoded\r\n", "input=Hi");
+    let form = "Content-Type: Application/X-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n";
+    let form = post_with(path, form, "input=Hi");
     check_refusal(
         &server.ask(form).await,
         (415, INVALID, None, None, Some("false"), None),
@@ -226,7 +227,8 @@ async fn bodies_that_are_not_json() {
         invalid(None),
         "the body is not valid UTF-8: byte 10 begins no character",
     );
-    for content_type in ["", "Content-Type: application/json; charset=utf-8\r\n"] {
+    let curls = "Content-Type: application/x-www-form-urlencoded\r\n";
+    for content_type in ["", "Content-Type: application/json; charset=utf-8\r\n", curls] {
         server.model.stage_all([sound(0.1, 100)]);
         let answer = server.ask(post_with(path, content_type, r#"{"input":"Hi"}"#)).await;
         assert_eq!(answer.status(), 200, "{content_type}");

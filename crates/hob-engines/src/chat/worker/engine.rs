@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::mpsc::{SyncSender, TrySendError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hob_core::chat::ChatEvent;
 
@@ -12,7 +12,7 @@ use super::running::{Prepared, Running, Spoken};
 use super::{EmbedEnd, Heard, Job, ServeChatError};
 use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
 use crate::chat::protocol::{ChatOrder, ChatReport, REQUEST_BYTES_MAX, Refusal};
-use crate::chat::scheduler::{Scheduler, Wish};
+use crate::chat::scheduler::{Scheduler, Step, Wish};
 use crate::chat::slots::Slots;
 use crate::worker::protocol::{Failure, Order, Report, WorkerStats};
 use crate::worker::{Inbox, Outlet, Polled};
@@ -216,32 +216,52 @@ impl<D: Decoder> Engine<D> {
 
     fn step(&mut self, wishes: &[(usize, Wish)]) -> io::Result<()> {
         let dealt: Vec<Wish> = wishes.iter().map(|(_, wish)| *wish).collect();
-        let mut shares: Vec<(usize, usize)> = wishes
-            .iter()
-            .zip(self.scheduler.deal(&dealt))
-            .map(|((index, _), count)| (*index, count))
-            .filter(|(_, count)| *count > 0)
+        let Step { answers, prompts } = self.scheduler.deal(&dealt);
+        // An answer that ends with its pass leaves the running, so they are known by stream from here.
+        let stream = |index: usize| self.running[wishes[index].0].stream;
+        let answers: Vec<(u32, usize)> = answers.iter().map(|index| (stream(*index), 1)).collect();
+        let prompts: Vec<(u32, usize)> =
+            prompts.iter().map(|(index, share)| (stream(*index), *share)).collect();
+        self.steps += 1;
+        if let Some(took) = self.pass(&answers)? {
+            self.scheduler.learn_answers(took);
+        }
+        if let Some(took) = self.pass(&prompts)? {
+            self.scheduler.learn_prompts(prompts.iter().map(|(_, share)| share).sum(), took);
+        }
+        Ok(())
+    }
+
+    /// Computes so many tokens of each stream in one batch, and says what it gave. Returns the time
+    /// that the computation took, if there was one and it succeeded.
+    fn pass(&mut self, shares: &[(u32, usize)]) -> io::Result<Option<Duration>> {
+        let running = self.running.iter().enumerate();
+        let mut shares: Vec<(usize, usize)> = running
+            .filter_map(|(index, running)| {
+                let share = shares.iter().find(|(stream, _)| *stream == running.stream)?;
+                Some((index, share.1))
+            })
             .collect();
+        if shares.is_empty() {
+            return Ok(None);
+        }
         // Sorted by slot, llama.cpp splits the batch into the fewest passes.
         shares.sort_by_key(|(index, _)| self.running[*index].slot);
         let batch: Vec<BatchToken> =
             shares.iter().flat_map(|(index, count)| self.running[*index].batch(*count)).collect();
         let started = Instant::now();
         if let Err(error) = self.decoder.decode(&batch) {
-            return self.lose(&shares, &error);
+            self.lose(&shares, &error)?;
+            return Ok(None);
         }
-        self.steps += 1;
-        let spoken = self.speak(&shares);
-        // Reading the logits waits for the computation, so only now is the time known.
-        let answers = shares.iter().filter(|(_, count)| *count == 1).count();
-        self.scheduler.learn(answers, batch.len() - answers, started.elapsed());
-        for (stream, said) in spoken {
+        let took = started.elapsed();
+        for (stream, said) in self.speak(&shares) {
             self.say(stream, said)?;
         }
-        Ok(())
+        Ok(Some(took))
     }
 
-    /// Moves the streams of a step on; what those have to say whose turn it is.
+    /// Moves the streams of a pass on; what those have to say whose turn it is.
     fn speak(&mut self, shares: &[(usize, usize)]) -> Vec<(u32, Result<Spoken, String>)> {
         let mut spoken = Vec::new();
         let mut end = 0;
@@ -281,7 +301,7 @@ impl<D: Decoder> Engine<D> {
         self.outlet.report(&Report::Done { stream })
     }
 
-    /// The step failed: its streams end, and what their slots hold is not to be trusted.
+    /// The pass failed: its streams end, and what their slots hold is not to be trusted.
     fn lose(&mut self, shares: &[(usize, usize)], error: &DecodeFailed) -> io::Result<()> {
         let lost: Vec<(u32, usize)> = shares
             .iter()

@@ -1,0 +1,59 @@
+//! The vector units that llama.cpp was compiled for. It uses them unasked, so on a processor without
+//! them its process would die of the first instruction, and say nothing.
+
+/// The units that the engine of this build uses and this processor lacks.
+pub(super) fn missing_units() -> Vec<&'static str> {
+    lacking(&units()).collect()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn units() -> Vec<(&'static str, bool)> {
+    /// A unit that the build was told to use: the Makefile reads them from the processor it runs on.
+    macro_rules! wanted {
+        ($($variable:literal: $unit:tt),* $(,)?) => {
+            [$((option_env!($variable), ($unit, is_x86_feature_detected!($unit)))),*]
+        };
+    }
+    let wanted = wanted![
+        "GGML_AVX512": "avx512f",
+        "GGML_AVX512_VBMI": "avx512vbmi",
+        "GGML_AVX512_VNNI": "avx512vnni",
+        "GGML_AVX512_BF16": "avx512bf16",
+        "GGML_AVX_VNNI": "avxvnni",
+    ];
+    let wanted = wanted.into_iter().filter(|(told, _)| *told == Some("ON")).map(|(_, unit)| unit);
+    // What ggml uses wherever it is not told otherwise.
+    let always = [
+        ("avx2", is_x86_feature_detected!("avx2")),
+        ("fma", is_x86_feature_detected!("fma")),
+        ("f16c", is_x86_feature_detected!("f16c")),
+        ("bmi2", is_x86_feature_detected!("bmi2")),
+    ];
+    always.into_iter().chain(wanted).collect()
+}
+
+/// Elsewhere the engine is built for the architecture's least processor.
+#[cfg(not(target_arch = "x86_64"))]
+fn units() -> Vec<(&'static str, bool)> {
+    Vec::new()
+}
+
+fn lacking(units: &[(&'static str, bool)]) -> impl Iterator<Item = &'static str> {
+    units.iter().filter(|(_, is_there)| !is_there).map(|(name, _)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_units_that_are_not_there_are_named() {
+        let units = [("avx2", true), ("avx512f", false), ("avx512vnni", false)];
+        assert_eq!(lacking(&units).collect::<Vec<_>>(), ["avx512f", "avx512vnni"]);
+    }
+
+    #[test]
+    fn the_processor_that_runs_the_tests_has_what_they_were_built_for() {
+        assert_eq!(missing_units(), [""; 0]);
+    }
+}
