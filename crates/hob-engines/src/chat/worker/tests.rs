@@ -219,7 +219,9 @@ fn run(socket: UnixStream, decoder: Counter, queue_max: usize) -> Result<(), Ser
     let reading = reading();
     let inbox = Inbox::start(&socket, heard, Duration::from_secs(60))?;
     let outlet = Outlet::new(&socket)?;
-    let scheduler = Scheduler::new(Pacing::default(), decoder.batch_tokens());
+    // Never more of a prompt than the least: what a step of this decoder takes is noise.
+    let pacing = Pacing { stretch: 1.0, ..Pacing::default() };
+    let scheduler = Scheduler::new(pacing, decoder.batch_tokens());
     let (jobs, to_prepare) = sync_channel(JOBS_MAX);
     let (embed_jobs, _nobody_embeds) = sync_channel(JOBS_MAX);
     thread::scope(|scope| {
