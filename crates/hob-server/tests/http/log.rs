@@ -1,6 +1,6 @@
 //! What the server logs while a test runs.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt::MakeWriter;
@@ -11,6 +11,13 @@ pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 impl Log {
     /// Everything, from all levels, until the guard is dropped.
     pub(crate) fn listen(&self) -> DefaultGuard {
+        // Whether anybody wants an event is remembered for the whole process, and may be asked by
+        // a test that does not listen; with somebody who wants all, no event is given up.
+        static WANT_ALL: Once = Once::new();
+        WANT_ALL.call_once(|| {
+            let listener = tracing_subscriber::registry();
+            tracing::subscriber::set_global_default(listener).expect("the first");
+        });
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)
             .with_ansi(false)

@@ -285,7 +285,12 @@ fn a_long_prompt_is_computed_beside_an_answer_that_runs() {
     bench.ask_with_credit(2, continued(&"w".repeat(30)), 0);
     // Two that are let in, and eight letters.
     (0..10).for_each(|_| drop(bench.frame()));
+    // The decoder waits for whoever looks at its steps, so both are heard before the next one.
+    let steps = Arc::clone(&bench.steps);
+    let pause = steps.lock().expect("no panic");
     bench.send([1, 2].map(|stream| Order::Credit { stream, amount: 1000 }.to_frame()));
+    thread::sleep(Duration::from_millis(50));
+    drop(pause);
     bench.until_done(2);
     let steps = bench.steps();
     let piece_of = |step: &BTreeMap<usize, usize>| step.get(&1).copied().filter(|piece| *piece > 1);
