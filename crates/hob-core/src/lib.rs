@@ -12,6 +12,7 @@ pub mod roster;
 pub mod scripted;
 pub mod shape;
 pub mod speech;
+pub mod statistics;
 pub mod transcript;
 
 pub use admission::{Admission, Busy, Permit};

@@ -1,20 +1,34 @@
-//! The account of one answer: when it was asked for and begun, and how it ended, for metrics, log and
-//! admission. What is counted besides (sound, tokens) is for those who hold one.
+//! The account of one answer: what was asked of whom, when it began and how it ended. Metrics, ledger
+//! and admission are told from here; what is counted besides (sound, tokens) is for those who hold one.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use hob_core::Permit;
+use hob_core::{ModelState, Permit};
 
 use crate::failure::Refusal;
-use crate::metrics::{Metrics, Outcome};
+use crate::ledger::{Entry, Ledger, Outcome};
+use crate::metrics::Metrics;
 use crate::requests::Received;
+use crate::router::App;
 
-/// What is known of an answer from its beginning to its end.
+/// What came from outside, as far as it is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) received: Received,
+    /// `chat`, `speech` or `embeddings`.
+    pub(crate) route: &'static str,
+    /// The model's name in the request, if there was one.
+    pub(crate) alias: Option<String>,
+    pub(crate) is_streamed: bool,
+}
+
+/// What is known of an answer from its beginning to its end; dropping it writes the ledger's row.
 pub(crate) struct Account {
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) model: String,
-    pub(crate) outcome: Outcome,
+    /// The row as far as it is known.
+    pub(crate) entry: Entry,
+    ledger: Option<Arc<Ledger>>,
     received: Received,
     permit: Option<Permit>,
     /// Time spent waiting for the model, and not for the client.
@@ -23,21 +37,32 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub(crate) fn new(
-        metrics: Arc<Metrics>,
-        received: Received,
-        model: &str,
-        permit: Permit,
-    ) -> Account {
+    /// Of a request to a model in this state.
+    pub(crate) fn new(app: &App, asked: Asked, target: &str, state: &ModelState) -> Account {
+        let Asked { received, route, alias, is_streamed } = asked;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let entry = Entry {
+            started_unix_ms: now.saturating_sub(received.at.elapsed()).as_millis() as u64,
+            route: route.to_owned(),
+            alias: alias.unwrap_or_else(|| target.to_owned()),
+            target: target.to_owned(),
+            is_streamed,
+            is_warm: *state == ModelState::Ready,
+            ..Entry::default()
+        };
         Account {
-            metrics,
-            model: model.to_owned(),
-            outcome: Outcome::Abandoned,
+            metrics: Arc::clone(&app.metrics),
+            entry,
+            ledger: app.ledger.clone(),
             received,
-            permit: Some(permit),
+            permit: None,
             waited: Duration::ZERO,
             first: None,
         }
+    }
+
+    pub(crate) fn admitted(&mut self, permit: Permit) {
+        self.permit = Some(permit);
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -79,17 +104,34 @@ impl Account {
     }
 
     pub(crate) fn complete(&mut self) {
-        self.outcome = Outcome::Complete;
+        self.entry.outcome = Outcome::Complete;
         if let Some(permit) = self.permit.take() {
             permit.finished(self.waited);
         }
     }
 
+    /// Gives the refusal back, for who returns it.
     pub(crate) fn failed(&mut self, refusal: &Refusal) {
-        self.outcome = Outcome::Failed;
-        if refusal.status().is_server_error() {
-            let (id, model) = (self.id(), &self.model);
+        self.entry.outcome = Outcome::Failed;
+        self.entry.error = Some(refusal.code_or_type().to_owned());
+        // Who was not let in was told when to come back, and stands among the requests.
+        if refusal.status().is_server_error() && self.permit.is_some() {
+            let (id, model) = (self.id(), &self.entry.target);
             tracing::warn!(id, model, error = %refusal, "the answer failed");
         }
     }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        let Some(ledger) = &self.ledger else { return };
+        let mut entry = std::mem::take(&mut self.entry);
+        entry.total_ms = milliseconds(self.received.at.elapsed());
+        entry.first_ms = self.first.map(milliseconds);
+        ledger.write(entry);
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }

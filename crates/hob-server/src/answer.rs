@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use crate::account::Account;
 use crate::failure::Refusal;
+use crate::ledger::Entry;
 use crate::plan::WHOLE_SOUND_S_MAX;
 
 /// Samples that are encoded in one go on an async thread: half a second at 24 kHz, which costs a few
@@ -43,15 +44,17 @@ impl SpeechAccount {
     /// The first of the answer is in hand; later calls change nothing.
     fn begun(&mut self) {
         if let Some(ttfa) = self.answer.begun() {
-            self.answer.metrics.first_audio(&self.answer.model, ttfa);
+            self.answer.metrics.first_audio(&self.answer.entry.target, ttfa);
         }
     }
 }
 
 impl Drop for SpeechAccount {
     fn drop(&mut self) {
-        let Account { metrics, model, outcome, .. } = &self.answer;
-        let (sound_s, outcome) = (self.sound_s(), *outcome);
+        let sound_s = self.sound_s();
+        self.answer.entry.audio_ms = sound_s * 1e3;
+        let Account { metrics, entry: Entry { target: model, outcome, .. }, .. } = &self.answer;
+        let outcome = *outcome;
         metrics.answer(model, outcome, sound_s);
         let (ttfa_ms, ms) = (self.answer.first_ms(), self.answer.ms());
         let (id, outcome) = (self.answer.id(), outcome.name());

@@ -14,6 +14,7 @@ use hob_wire::{
     parse_chat,
 };
 
+use crate::account::Asked;
 use crate::body::{Dialect, stream_body};
 use crate::converse::{Question, Reply, converse, seeded};
 use crate::failure::Refusal;
@@ -36,9 +37,10 @@ pub(crate) async fn complete(
     let wire = parse_chat(&read_json(&parts.headers, body, &app.limits).await?)?;
     let target = app.chat_target(wire.model.as_deref())?;
     check(&target, &wire.request)?;
+    let asked = asked(wire.model.clone(), wire.delivery, received);
     let head = head(wire.model, &target, received);
     let requests = seeded(wire.request, wire.choices);
-    let reply = converse(&app, Question { target, requests, received }).await?;
+    let reply = converse(&app, Question { target, requests, asked }).await?;
     match wire.delivery {
         ChatDelivery::Whole => {
             let answer = ChatAnswer::new(head, wire.choices, wire.calls);
@@ -73,6 +75,12 @@ pub(crate) fn streamed(
     insert_ignored(&mut headers, ignored);
     let body = stream_body(reply, OpenAi(chunks), app.limits.keep_alive_every);
     (headers, body).into_response()
+}
+
+/// What the account is told of a request on either route.
+pub(crate) fn asked(alias: Option<String>, delivery: ChatDelivery, received: Received) -> Asked {
+    let is_streamed = matches!(delivery, ChatDelivery::Events(_));
+    Asked { received, route: "chat", alias, is_streamed }
 }
 
 /// What the pieces of an answer say alike. A request that named no model hears which one it was.

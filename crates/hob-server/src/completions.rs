@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use hob_wire::{ChatDelivery, CompletionAnswer, CompletionChunks, parse_completion};
 
-use crate::chat::{check, head, streamed, whole};
+use crate::chat::{asked, check, head, streamed, whole};
 use crate::converse::{Question, converse, seeded};
 use crate::failure::Refusal;
 use crate::requests::{Received, read_json};
@@ -23,10 +23,11 @@ pub(crate) async fn complete(
     let target = app.chat_target(wire.model.as_deref())?;
     wire.requests.iter().try_for_each(|request| check(&target, request))?;
     let prefixes = wire.prefixes();
+    let asked = asked(wire.model.clone(), wire.delivery, received);
     let head = head(wire.model, &target, received);
     let each = wire.choices;
     let requests = wire.requests.into_iter().flat_map(|request| seeded(request, each)).collect();
-    let reply = converse(&app, Question { target, requests, received }).await;
+    let reply = converse(&app, Question { target, requests, asked }).await;
     let reply = reply.map_err(|refusal| refusal.about("prompt"))?;
     match wire.delivery {
         ChatDelivery::Whole => {

@@ -13,11 +13,10 @@ use hob_core::{
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::account::Account;
+use crate::account::{Account, Asked};
+use crate::chat_account::ChatAccount;
 use crate::failure::Refusal;
 use crate::headers::{TARGET, TTFT_MS, WARM, answer_headers, insert_text, whole_ms};
-use crate::ledger::ChatAccount;
-use crate::requests::Received;
 use crate::router::App;
 
 /// Tokens to expect of an answer whose limit nobody named.
@@ -32,7 +31,7 @@ pub(crate) struct Question {
     pub(crate) target: Arc<ChatTarget>,
     /// One for each answer that is wanted, at least one. [`seeded`] makes several of one.
     pub(crate) requests: Vec<ChatRequest>,
-    pub(crate) received: Received,
+    pub(crate) asked: Asked,
 }
 
 type ChoiceStream = BoxStream<'static, (u32, Result<ChatEvent, ModelError>)>;
@@ -65,17 +64,17 @@ enum Warmth {
 /// # Errors
 /// Whatever is refused, and whatever fails before the first event: nothing was sent by then.
 pub(crate) async fn converse(app: &App, question: Question) -> Result<Reply, Refusal> {
-    let Question { target, requests, received } = question;
-    let warm = warmth(&target);
-    let permit = target.admission.admit(work_tokens(&target, &requests)).map_err(busy)?;
-    let account = Account::new(Arc::clone(&app.metrics), received, &target.name, permit);
+    let Question { target, requests, asked } = question;
+    let state = target.model.state();
+    let mut account = Account::new(app, asked, &target.name, &state);
+    admit(&mut account, &target, work_tokens(&target, &requests))?;
     let mut reply = Reply {
         events: SelectAll::new(),
         first: None,
         open: requests.len() as u32,
         waiting_since: None,
         token_time_max: app.limits.token_time_max,
-        warm,
+        warm: Warmth::of(&state),
         target: target.name.clone(),
         account: ChatAccount::new(account),
     };
@@ -96,14 +95,40 @@ pub(crate) async fn embed(
     app: &App,
     target: &ChatTarget,
     request: EmbedRequest,
+    asked: Asked,
 ) -> Result<Embeddings, Refusal> {
+    let mut account = Account::new(app, asked, &target.name, &target.model.state());
     let tokens = request.inputs.iter().map(tokens_guess).sum::<usize>();
-    let _permit = target.admission.admit(tokens as f64).map_err(busy)?;
+    admit(&mut account, target, tokens as f64)?;
     let time_max = app.limits.token_time_max;
-    let made = timeout(time_max, target.model.embed(request)).await;
-    let embeddings = made.map_err(|_| Refusal::NoToken { time_max })??;
-    app.metrics.embedded(&target.name, embeddings.prompt_tokens);
-    Ok(embeddings)
+    let made = match timeout(time_max, target.model.embed(request)).await {
+        Ok(made) => made.map_err(Refusal::from),
+        Err(_) => Err(Refusal::NoToken { time_max }),
+    };
+    match &made {
+        Ok(embeddings) => {
+            account.entry.prompt_tokens = embeddings.prompt_tokens;
+            account.complete();
+            app.metrics.embedded(&target.name, embeddings.prompt_tokens);
+        }
+        Err(refusal) => account.failed(refusal),
+    }
+    made
+}
+
+/// Takes a place for so much work.
+fn admit(account: &mut Account, target: &ChatTarget, tokens: f64) -> Result<(), Refusal> {
+    match target.admission.admit(tokens) {
+        Ok(permit) => {
+            account.admitted(permit);
+            Ok(())
+        }
+        Err(Busy { retry_after }) => {
+            let refusal = Refusal::from(ModelError::Busy { retry_after });
+            account.failed(&refusal);
+            Err(refusal)
+        }
+    }
 }
 
 /// The same request so many times. Choices with one seed would all say the same.
@@ -206,7 +231,7 @@ impl Reply {
         };
         if let ChatEvent::Done(completion) = &event {
             self.open -= 1;
-            self.account.done(&completion.usage);
+            self.account.done(completion);
         } else {
             self.account.made_token();
         }
@@ -215,23 +240,19 @@ impl Reply {
 }
 
 impl Warmth {
+    fn of(state: &ModelState) -> Warmth {
+        match state {
+            ModelState::Ready => Warmth::Warm,
+            ModelState::Cold | ModelState::Loading { .. } | ModelState::Down { .. } => Warmth::Cold,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Warmth::Warm => "true",
             Warmth::Cold => "false",
         }
     }
-}
-
-fn warmth(target: &ChatTarget) -> Warmth {
-    match target.model.state() {
-        ModelState::Ready => Warmth::Warm,
-        ModelState::Cold | ModelState::Loading { .. } | ModelState::Down { .. } => Warmth::Cold,
-    }
-}
-
-fn busy(Busy { retry_after }: Busy) -> Refusal {
-    ModelError::Busy { retry_after }.into()
 }
 
 /// A model whose answer ends without its last event has lost the rest of it.

@@ -7,10 +7,11 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use hob_wire::parse_embeddings;
 
+use crate::account::Asked;
 use crate::converse::embed;
 use crate::failure::Refusal;
 use crate::headers::{JSON, TARGET, answer_headers, insert_ignored, insert_text};
-use crate::requests::read_json;
+use crate::requests::{Received, read_json};
 use crate::router::App;
 
 pub(crate) async fn embeddings(
@@ -20,7 +21,10 @@ pub(crate) async fn embeddings(
     let (parts, body) = request.into_parts();
     let wire = parse_embeddings(&read_json(&parts.headers, body, &app.limits).await?)?;
     let target = app.chat_target(wire.model.as_deref())?;
-    let made = embed(&app, &target, wire.request).await;
+    let alias = wire.model.clone();
+    let received = Received::of(&parts.extensions);
+    let asked = Asked { received, route: "embeddings", alias, is_streamed: false };
+    let made = embed(&app, &target, wire.request, asked).await;
     let made = made.map_err(|refusal| refusal.about("input"))?;
     let mut headers = answer_headers(JSON);
     insert_text(&mut headers, TARGET, &target.name);

@@ -190,6 +190,12 @@ impl Refusal {
         }
     }
 
+    /// One word for it, for counts.
+    pub(crate) fn code_or_type(&self) -> &'static str {
+        let kind = if self.status().is_server_error() { "server_error" } else { "invalid_request" };
+        self.code().unwrap_or(kind)
+    }
+
     fn retry(&self) -> Retry {
         match self {
             Refusal::Model(

@@ -1,69 +1,12 @@
-//! The account of one chat answer: the tokens it took, beside what every answer's account says.
-//! Counts only: nothing of what was asked or answered is kept.
+//! The ledger: a row for each request that a model was asked, on the disk. Numbers and names only;
+//! nothing of what was asked or answered is kept.
 
-use hob_core::chat::Usage;
+mod rows;
+mod store;
+mod summary;
+mod writer;
 
-use crate::account::Account;
-use crate::metrics::Outcome;
-
-/// Dropping it writes it down.
-pub(crate) struct ChatAccount {
-    pub(crate) answer: Account,
-    /// Events seen, which are about as many tokens, until a choice says how many it had.
-    guessed_tokens: u32,
-    usage: Usage,
-}
-
-impl ChatAccount {
-    pub(crate) fn new(answer: Account) -> ChatAccount {
-        ChatAccount { answer, guessed_tokens: 0, usage: Usage::default() }
-    }
-
-    /// The first event is in hand.
-    pub(crate) fn begun(&mut self) {
-        if let Some(ttft) = self.answer.begun() {
-            self.answer.metrics.first_token(&self.answer.model, ttft);
-        }
-    }
-
-    pub(crate) fn made_token(&mut self) {
-        self.guessed_tokens += 1;
-        self.answer.made(1.0);
-    }
-
-    /// A choice is complete. Each counts its prompt, which all but the first find in the cache.
-    pub(crate) fn done(&mut self, usage: &Usage) {
-        self.usage.prompt_tokens += usage.prompt_tokens;
-        self.usage.cached_tokens += usage.cached_tokens;
-        self.usage.completion_tokens += usage.completion_tokens;
-        self.usage.reasoning_tokens += usage.reasoning_tokens;
-        let missed = self.usage.completion_tokens.saturating_sub(self.guessed_tokens);
-        self.guessed_tokens += missed;
-        self.answer.made(f64::from(missed));
-    }
-}
-
-impl Drop for ChatAccount {
-    fn drop(&mut self) {
-        let Account { metrics, model, outcome, .. } = &self.answer;
-        let (ttft_ms, outcome) = (self.answer.first_ms(), *outcome);
-        // What was refused before it began stands among the requests, with its status.
-        if ttft_ms.is_none() && outcome == Outcome::Failed {
-            return;
-        }
-        metrics.chat_answer(model, outcome, &self.usage);
-        let (id, ms, outcome) = (self.answer.id(), self.answer.ms(), outcome.name());
-        let Usage { prompt_tokens, cached_tokens, completion_tokens, .. } = self.usage;
-        tracing::info!(
-            id,
-            model,
-            outcome,
-            prompt_tokens,
-            cached_tokens,
-            completion_tokens,
-            ttft_ms,
-            ms,
-            "chat"
-        );
-    }
-}
+pub use rows::{Entry, Outcome, Period};
+pub use store::{LedgerError, read};
+pub use summary::{By, Summary, summarise};
+pub use writer::Ledger;

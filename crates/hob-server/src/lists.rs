@@ -89,7 +89,10 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
 
 /// `GET /metrics`.
 pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Json {
-    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render(&app.roster))
+    (
+        [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
+        app.metrics.render(&app.roster, app.ledger.as_deref()),
+    )
 }
 
 /// Models by name and then aliases, of those that speak and of those that chat.

@@ -11,6 +11,8 @@ use metrics::{
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
+use crate::ledger::{Ledger, Outcome};
+
 const REQUESTS: &str = "hob_requests_total";
 const TTFA: &str = "hob_speech_ttfa_seconds";
 const ANSWERS: &str = "hob_speech_answers_total";
@@ -24,6 +26,7 @@ const CHAT_TOKENS: &str = "hob_chat_tokens_total";
 const CHAT_IN_FLIGHT: &str = "hob_chat_in_flight";
 const CHAT_IN_FLIGHT_MAX: &str = "hob_chat_in_flight_max";
 const CHAT_BACKLOG: &str = "hob_chat_backlog_tokens";
+const LEDGER_LOST: &str = "hob_ledger_lost_total";
 const STATE: &str = "hob_model_state";
 
 /// From a cached prompt to a long one on a small machine, and a cold start.
@@ -33,25 +36,6 @@ const TTFT_BUCKETS_S: [f64; 13] =
 /// From a good machine's warm start to a bad one's cold start.
 const TTFA_BUCKETS_S: [f64; 12] =
     [0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0];
-
-/// How an answer ended, once it had begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Complete,
-    Failed,
-    /// The client left, or was cut off when the server stopped.
-    Abandoned,
-}
-
-impl Outcome {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Outcome::Complete => "complete",
-            Outcome::Failed => "failed",
-            Outcome::Abandoned => "abandoned",
-        }
-    }
-}
 
 pub(crate) struct Metrics(PrometheusRecorder);
 
@@ -113,8 +97,9 @@ impl Metrics {
     }
 
     /// Everything counted so far, and what the models are doing now.
-    pub(crate) fn render(&self, roster: &Roster) -> String {
+    pub(crate) fn render(&self, roster: &Roster, ledger: Option<&Ledger>) -> String {
         with_local_recorder(&self.0, || {
+            counter!(LEDGER_LOST).absolute(ledger.map_or(0, Ledger::lost));
             roster.speech_targets().for_each(|target| observe_speech(target));
             roster.chat_targets().for_each(|target| observe_chat(target));
         });
@@ -168,5 +153,6 @@ fn describe() {
     describe_gauge!(CHAT_IN_FLIGHT, "Chat requests admitted and not yet answered.");
     describe_gauge!(CHAT_IN_FLIGHT_MAX, "Chat requests that are admitted at once.");
     describe_gauge!(CHAT_BACKLOG, "Tokens still owed to those in flight.");
+    describe_counter!(LEDGER_LOST, "Rows that the ledger could not keep.");
     describe_gauge!(STATE, "1 for the state that the model is in.");
 }

@@ -3,9 +3,12 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use subtle::ConstantTimeEq;
+
+use crate::ledger::Ledger;
 
 /// What the server is told. Each size, count and time has a limit.
 #[derive(Clone, Debug)]
@@ -14,6 +17,8 @@ pub struct ServerOptions {
     pub default_speech: Option<String>,
     /// The chat model for requests that name none; `None`: the roster's first.
     pub default_chat: Option<String>,
+    /// Where each request of a model is written down; `None`: nowhere.
+    pub ledger: Option<Arc<Ledger>>,
     /// Asked of every request but the lists, health, ready and the page.
     pub api_key: Option<ApiKey>,
     /// Names other than loopback under which this server may be called; `*` lets every name in.
@@ -42,6 +47,7 @@ impl Default for ServerOptions {
         ServerOptions {
             default_speech: None,
             default_chat: None,
+            ledger: None,
             api_key: None,
             allowed_hosts: Vec::new(),
             text_chars_max: 100_000,

@@ -14,6 +14,7 @@ use hob_wire::is_default_speech_model;
 
 use crate::failure::Refusal;
 use crate::guard::{Guard, check_key, check_names};
+use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::requests::observe;
 use crate::{
@@ -27,6 +28,7 @@ pub(crate) struct App {
     pub(crate) api_key: Option<ApiKey>,
     pub(crate) limits: Limits,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) ledger: Option<Arc<Ledger>>,
     default_speech: Option<String>,
     default_chat: Option<String>,
 }
@@ -119,6 +121,7 @@ pub(crate) fn router_with(
             keep_alive_every: options.keep_alive_every,
         },
         metrics,
+        ledger: options.ledger.clone(),
         default_speech: options.default_speech.clone(),
         default_chat: options.default_chat.clone(),
     });

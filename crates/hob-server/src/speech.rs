@@ -12,10 +12,10 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::future::ready;
 use futures::stream::{self, Stream, StreamExt};
-use hob_core::{Busy, ModelError};
+use hob_core::{Busy, ModelError, SpeechRequest, SpeechStream, SpeechTarget};
 use hob_wire::{Delivery, SpeechUsage, error_event, parse_speech, speech_delta, speech_done};
 
-use crate::account::Account;
+use crate::account::{Account, Asked};
 use crate::answer::{Encoded, Sound, SpeechAccount};
 use crate::failure::Refusal;
 use crate::headers::{
@@ -32,18 +32,20 @@ pub(crate) async fn speak(
     let (parts, body) = request.into_parts();
     let received = Received::of(&parts.extensions);
     let body = read_json(&parts.headers, body, &app.limits).await?;
-    let plan = plan(&app, parse_speech(&body, &format_names())?)?;
+    let wire = parse_speech(&body, &format_names())?;
     drop(body);
-    answer(&app, plan, received).await
+    let alias = wire.model.clone();
+    let plan = plan(&app, wire)?;
+    let is_streamed = plan.answer.delivery != Delivery::Whole;
+    let asked = Asked { received, route: "speech", alias, is_streamed };
+    answer(&app, plan, asked).await
 }
 
-async fn answer(app: &App, plan: Plan, received: Received) -> Result<Response, Refusal> {
+async fn answer(app: &App, plan: Plan, asked: Asked) -> Result<Response, Refusal> {
     let Plan { target, request, answer, sound_s } = plan;
-    let busy = |Busy { retry_after }| ModelError::Busy { retry_after };
-    let permit = target.admission.admit(sound_s).map_err(busy)?;
-    let events = target.model.speak(request).await?;
-    let metrics = Arc::clone(&app.metrics);
-    let account = Account::new(metrics, received, &target.name, permit);
+    let mut account = Account::new(app, asked, &target.name, &target.model.state());
+    let events = ask(&target, request, sound_s, &mut account).await;
+    let events = events.inspect_err(|refusal| account.failed(refusal))?;
     let account = SpeechAccount::new(account, events.sample_rate_hz);
     let sound_time_max = app.limits.sound_time_max;
     let sound = Sound { events, account, volume: answer.volume, sound_time_max };
@@ -54,6 +56,18 @@ async fn answer(app: &App, plan: Plan, received: Received) -> Result<Response, R
     };
     headers.insert(TTFA_MS, whole_ms(ttfa));
     Ok((headers, body).into_response())
+}
+
+/// Takes a place, and lets the model begin.
+async fn ask(
+    target: &SpeechTarget,
+    request: SpeechRequest,
+    sound_s: f64,
+    account: &mut Account,
+) -> Result<SpeechStream, Refusal> {
+    let busy = |Busy { retry_after }| ModelError::Busy { retry_after };
+    account.admitted(target.admission.admit(sound_s).map_err(busy)?);
+    Ok(target.model.speak(request).await?)
 }
 
 async fn whole(sound: Sound, answer: &AnswerShape) -> Result<(Duration, Body), Refusal> {

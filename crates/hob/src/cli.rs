@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    chat, config, docs, doctor, load, models, ps, pull, say, serve, unload, worker,
+    chat, config, docs, doctor, ledger, load, models, ps, pull, say, serve, unload, worker,
 };
 use crate::failure::{Exit, Outcome};
 use crate::logging;
@@ -68,6 +68,7 @@ enum Verb {
     Ps(ps::PsArgs),
     Load(load::LoadArgs),
     Unload(unload::UnloadArgs),
+    Ledger(ledger::LedgerArgs),
     Doctor(doctor::DoctorArgs),
     Config(config::ConfigArgs),
     #[command(hide = true)]
@@ -117,6 +118,7 @@ fn dispatch(cli: Cli, printer: &Printer) -> Outcome<Exit> {
         Verb::Ps(args) => ps::run(&args, globals, printer),
         Verb::Load(args) => load::run(&args, globals, printer),
         Verb::Unload(args) => unload::run(&args, globals, printer),
+        Verb::Ledger(args) => ledger::run(&args, globals, printer),
         Verb::Doctor(args) => doctor::run(&args, globals, printer),
         Verb::Config(args) => config::run(&args, globals, printer),
         Verb::Worker(args) => worker::run(&args),

@@ -36,6 +36,8 @@ pub(crate) struct ConfigFile {
     pub(crate) speech: SpeechSection,
     /// How hob chats.
     pub(crate) chat: ChatSection,
+    /// What hob remembers of requests: numbers and names, no texts.
+    pub(crate) ledger: LedgerSection,
     /// For tests of programs that talk to hob.
     pub(crate) dev: DevSection,
 }
@@ -80,6 +82,17 @@ pub(crate) struct SpeechSection {
     /// means never to run it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) espeak: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LedgerSection {
+    /// Write a row for each request into `ledger.sqlite3` beside the models; `hob ledger` reads it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) enabled: Option<bool>,
+    /// For how many days rows are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) days: Option<NonZeroU16>,
 }
 
 /// A configuration and the file it came from; without one, everything is left to the defaults.
@@ -153,7 +166,7 @@ mod tests {
             [chat]\nmodel = \"a.gguf\"\ncontext_tokens = 4096\nkv_type = \"q8_0\"\nthreads = 2\n\
             parallel = 2\nbatch_tokens = 64\ngpu_layers = 9\nkeep_alive = \"5m\"\n\
             load = \"first_request\"\nthinking_tokens_max = 100\nrequests_max = 3\n\
-            [dev]\nconformance = true\n";
+            [ledger]\nenabled = false\ndays = 7\n[dev]\nconformance = true\n";
         let config = parse(text, Path::new("hob.toml")).expect("a good file");
         assert_eq!(config.server.listen, Some(Listen(([127, 0, 0, 1], 9000).into())));
         let written = toml::to_string(&config).expect("TOML");

@@ -13,12 +13,13 @@ pub(crate) use chat::{ChatSettings, DevSettings, ModelChoice};
 pub(crate) use environment::{Environment, Folders, VARIABLES};
 pub(crate) use listen::Listen;
 
-use crate::config::{ConfigFile, ServerSection, SpeechSection, Written};
+use crate::config::{ConfigFile, LedgerSection, ServerSection, SpeechSection, Written};
 use crate::failure::{Failure, Outcome};
 
 const DEFAULT_VOICE: &str = "af_heart";
 const DEFAULT_TEXT_CHARS_MAX: u32 = 100_000;
 const DEFAULT_REQUESTS_MAX: u16 = 16;
+const DEFAULT_LEDGER_DAYS: u16 = 90;
 const DEFAULT_ESPEAK: &str = "espeak-ng";
 /// An API key is a line, not a file that was named by mistake.
 const KEY_BYTES_MAX: usize = 4096;
@@ -43,6 +44,7 @@ pub(crate) struct Settings {
     pub(crate) server: ServerSettings,
     pub(crate) speech: SpeechSettings,
     pub(crate) chat: ChatSettings,
+    pub(crate) ledger: LedgerSettings,
     pub(crate) dev: DevSettings,
 }
 
@@ -54,6 +56,12 @@ pub(crate) struct ServerSettings {
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) text_chars_max: NonZeroU32,
     pub(crate) requests_max: NonZeroU16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LedgerSettings {
+    pub(crate) enabled: bool,
+    pub(crate) days: NonZeroU16,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -172,8 +180,14 @@ impl Settings {
             server: server(flags, environment, written),
             speech: speech(flags, environment, written),
             chat: ChatSettings::resolve(flags, environment, written),
+            ledger: ledger(written),
             dev: DevSettings::resolve(written),
         })
+    }
+
+    /// Beside the models.
+    pub(crate) fn ledger_file(&self) -> PathBuf {
+        self.home.join("ledger.sqlite3")
     }
 
     /// The same as a file would say it, every key filled in. Secrets are named, not shown.
@@ -194,6 +208,10 @@ impl Settings {
             },
             speech: self.speech.as_written(),
             chat: self.chat.as_written(),
+            ledger: LedgerSection {
+                enabled: Some(self.ledger.enabled),
+                days: Some(self.ledger.days),
+            },
             dev: self.dev.as_written(),
         }
     }
@@ -210,6 +228,14 @@ impl SpeechSettings {
             threads: Some(self.threads.as_written()),
             espeak: Some(espeak),
         }
+    }
+}
+
+fn ledger(written: &Written) -> LedgerSettings {
+    let file = &written.config.ledger;
+    LedgerSettings {
+        enabled: file.enabled.unwrap_or(true),
+        days: file.days.unwrap_or(NonZeroU16::MIN.saturating_add(DEFAULT_LEDGER_DAYS - 1)),
     }
 }
 

@@ -5,6 +5,7 @@ mod chat;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hob_core::scripted::FixedChat;
 use hob_core::{
@@ -15,6 +16,7 @@ use hob_engines::speech::kokoro::{Kokoro, KokoroOptions};
 use hob_engines::speech::{ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmUp, serve_speech};
 use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
+use hob_server::ledger::Ledger;
 use hob_server::{ApiKey, ServerOptions};
 use hob_speech::{Phonemizer, PhonemizerOptions, SpokenUnit};
 
@@ -81,15 +83,29 @@ pub(crate) fn roster(settings: &Settings, speech: Option<&Speech>, chat: Option<
 }
 
 /// # Errors
-/// The key is none that a header can carry.
+/// The key is none that a header can carry, or the ledger cannot be opened.
 pub(crate) fn server_options(settings: &Settings, key: Option<Secret>) -> Outcome<ServerOptions> {
     let api_key = key.map(|key| ApiKey::new(key.expose())).transpose().map_err(Failure::usage)?;
     Ok(ServerOptions {
         api_key,
         allowed_hosts: settings.server.allowed_hosts.clone(),
         text_chars_max: settings.server.text_chars_max.get() as usize,
+        ledger: open_ledger(settings)?,
         ..ServerOptions::default()
     })
+}
+
+fn open_ledger(settings: &Settings) -> Outcome<Option<Arc<Ledger>>> {
+    const DAY: Duration = Duration::from_secs(86_400);
+    if !settings.ledger.enabled {
+        return Ok(None);
+    }
+    let keep = DAY * u32::from(settings.ledger.days.get());
+    let ledger = Ledger::open(&settings.ledger_file(), keep).map_err(|error| {
+        Failure::new(Exit::Internal, error)
+            .hint("move that file away, or leave it out: ledger.enabled = false in hob.toml")
+    })?;
+    Ok(Some(Arc::new(ledger)))
 }
 
 /// Every worker warms up with it, so a wrong one would stop them all, with a worse message.

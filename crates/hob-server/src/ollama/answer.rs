@@ -14,6 +14,7 @@ use hob_wire::{
 };
 
 use super::{OllamaRefusal, error_text, json, json_with, read};
+use crate::account::Asked;
 use crate::body::{Dialect, stream_body};
 use crate::chat::check;
 use crate::converse::{Question, Reply, converse};
@@ -65,7 +66,11 @@ async fn answer(
     let request = settle(request, shape, target.model.card(), &mut asked.ignored);
     check(&target, &request)?;
     let received = Received::of(&head.extensions);
-    let reply = converse(app, Question { target, requests: vec![request], received }).await?;
+    let is_streamed = asked.delivery == OllamaDelivery::Lines;
+    let alias = Some(model.clone());
+    let account = Asked { received, route: "chat", alias, is_streamed };
+    let question = Question { target, requests: vec![request], asked: account };
+    let reply = converse(app, question).await?;
     let lines = Lines { answer: OllamaAnswer::new(shape, &model, asked.delivery), received };
     match asked.delivery {
         OllamaDelivery::Lines => Ok(stream(app, reply, lines, &asked.ignored)),

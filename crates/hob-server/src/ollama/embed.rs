@@ -13,6 +13,7 @@ use hob_wire::{
 };
 
 use super::{OllamaRefusal, json_with, read};
+use crate::account::Asked;
 use crate::converse;
 use crate::headers::insert_ignored;
 use crate::requests::Received;
@@ -51,15 +52,18 @@ async fn make(
     parse: fn(&[u8]) -> Result<OllamaEmbed, WireError>,
 ) -> Result<Made, OllamaRefusal> {
     let (head, asked) = read(app, request, parse).await?;
+    let received = Received::of(&head.extensions);
     let target = app.chat_target(asked.model.as_deref())?;
     let model = asked.model.unwrap_or_else(|| target.name.clone());
     let embeddings = if asked.request.inputs.is_empty() {
         load_if_ours(target.residence.as_ref(), asked.request.keep_alive, &app.limits).await?;
         Embeddings { vectors: Vec::new(), prompt_tokens: 0 }
     } else {
-        converse::embed(app, &target, asked.request).await?
+        let alias = Some(model.clone());
+        let account = Asked { received, route: "embeddings", alias, is_streamed: false };
+        converse::embed(app, &target, asked.request, account).await?
     };
     let mut headers = HeaderMap::new();
     insert_ignored(&mut headers, &asked.ignored);
-    Ok(Made { model, embeddings, headers, received: Received::of(&head.extensions) })
+    Ok(Made { model, embeddings, headers, received })
 }

@@ -8,6 +8,7 @@ mod chatting;
 mod client;
 mod completing;
 mod guarding;
+mod ledger;
 mod listing;
 mod log;
 mod model;

@@ -58,6 +58,7 @@ fn nothing_said_is_the_defaults() {
             thinking_tokens_max: None,
             requests_max: NonZeroU16::new(32).expect("not zero"),
         },
+        ledger: LedgerSettings { enabled: true, days: NonZeroU16::new(90).expect("not zero") },
         dev: DevSettings { conformance: false },
     };
     assert_eq!(settings, expected);

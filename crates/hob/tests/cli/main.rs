@@ -6,6 +6,7 @@ mod chatting;
 mod config;
 mod endurance;
 mod help;
+mod ledger;
 mod models;
 mod real;
 mod say;

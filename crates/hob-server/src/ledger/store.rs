@@ -1,0 +1,210 @@
+//! The ledger's file: SQLite, one table, a version.
+//! It may be read, and written by another hob, while a server writes it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, Row, params};
+
+use super::rows::{Entry, Outcome, Period};
+
+/// Of the table; a file of another one is left alone.
+const VERSION: u32 = 1;
+
+/// Two programs may have the file open; whoever finds it taken waits this long.
+const BUSY_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Some 200 bytes each.
+const ROWS_MAX: u32 = 1_000_000;
+
+const TABLE: &str = "
+    CREATE TABLE IF NOT EXISTS requests (
+        id INTEGER PRIMARY KEY,
+        started_unix_ms INTEGER NOT NULL,
+        route TEXT NOT NULL,
+        alias TEXT NOT NULL,
+        target TEXT NOT NULL,
+        is_streamed INTEGER NOT NULL,
+        is_warm INTEGER NOT NULL,
+        load_ms REAL,
+        queue_ms REAL,
+        first_ms REAL,
+        total_ms REAL NOT NULL,
+        predicted_ms REAL,
+        prompt_tokens INTEGER NOT NULL,
+        cached_tokens INTEGER NOT NULL,
+        completion_tokens INTEGER NOT NULL,
+        reasoning_tokens INTEGER NOT NULL,
+        audio_ms REAL NOT NULL,
+        outcome TEXT NOT NULL,
+        error TEXT
+    ) STRICT;
+    CREATE INDEX IF NOT EXISTS requests_by_time ON requests (started_unix_ms);";
+
+const INSERT: &str = "
+    INSERT INTO requests (started_unix_ms, route, alias, target, is_streamed, is_warm, load_ms,
+        queue_ms, first_ms, total_ms, predicted_ms, prompt_tokens, cached_tokens,
+        completion_tokens, reasoning_tokens, audio_ms, outcome, error)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+
+const SELECT: &str = "
+    SELECT started_unix_ms, route, alias, target, is_streamed, is_warm, load_ms, queue_ms,
+        first_ms, total_ms, predicted_ms, prompt_tokens, cached_tokens, completion_tokens,
+        reasoning_tokens, audio_ms, outcome, error
+    FROM requests WHERE started_unix_ms >= ?1 ORDER BY started_unix_ms DESC, id DESC LIMIT ?2";
+
+/// Why there is no ledger.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    #[error("the ledger's folder {path} cannot be made: {error}", path = .path.display())]
+    Folder { path: PathBuf, error: io::Error },
+    #[error("the ledger {path} is of version {found}, and this hob knows {VERSION}", path = .path.display())]
+    Version { path: PathBuf, found: u32 },
+    #[error("the ledger {path} cannot be used: {error}", path = .path.display())]
+    Sqlite { path: PathBuf, error: rusqlite::Error },
+    #[error("the ledger's thread does not start: {0}")]
+    Thread(io::Error),
+}
+
+/// A ledger that is written.
+#[derive(Debug)]
+pub(super) struct Store(Connection);
+
+impl Store {
+    /// Makes the file if there is none.
+    pub(super) fn open(path: &Path) -> Result<Store, LedgerError> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| LedgerError::Folder { path: folder.to_path_buf(), error })?;
+        }
+        let failed = |error| LedgerError::Sqlite { path: path.to_path_buf(), error };
+        let connection = Connection::open(path).map_err(failed)?;
+        connection.busy_timeout(BUSY_TIME_MAX).map_err(failed)?;
+        // A killed process loses nothing that was committed; a power cut may lose the last rows.
+        connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
+        connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
+        match version(&connection).map_err(failed)? {
+            VERSION => {}
+            0 => make_table(&connection).map_err(failed)?,
+            found => return Err(LedgerError::Version { path: path.to_path_buf(), found }),
+        }
+        Ok(Store(connection))
+    }
+
+    /// All of them, or none.
+    pub(super) fn write(&mut self, entries: &[Entry]) -> rusqlite::Result<()> {
+        let transaction = self.0.transaction()?;
+        {
+            let mut insert = transaction.prepare_cached(INSERT)?;
+            for entry in entries {
+                insert_one(&mut insert, entry)?;
+            }
+        }
+        transaction.commit()
+    }
+
+    /// Forgets what is older, and the oldest beyond a million.
+    pub(super) fn prune(&self, before_unix_ms: u64) -> rusqlite::Result<()> {
+        self.0.execute(
+            "DELETE FROM requests WHERE started_unix_ms < ?1",
+            params![to_sql(before_unix_ms)],
+        )?;
+        self.0.execute(
+            "DELETE FROM requests WHERE id <= (SELECT max(id) FROM requests) - ?1",
+            params![ROWS_MAX],
+        )?;
+        Ok(())
+    }
+}
+
+/// The rows of a period, the latest first; none where there is no ledger yet.
+///
+/// # Errors
+/// [`LedgerError`]: the file is none, or another hob's.
+pub fn read(path: &Path, period: Period) -> Result<Vec<Entry>, LedgerError> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let failed = |error| LedgerError::Sqlite { path: path.to_path_buf(), error };
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(BUSY_TIME_MAX).map_err(failed)?;
+    match version(&connection).map_err(failed)? {
+        VERSION => {}
+        // Made this moment, and empty.
+        0 => return Ok(Vec::new()),
+        found => return Err(LedgerError::Version { path: path.to_path_buf(), found }),
+    }
+    select(&connection, period).map_err(failed)
+}
+
+fn select(connection: &Connection, period: Period) -> rusqlite::Result<Vec<Entry>> {
+    let since = to_sql(period.since_unix_ms.unwrap_or(0));
+    // SQLite takes a negative limit for none.
+    let limit = period.rows_max.map_or(-1, i64::from);
+    connection.prepare(SELECT)?.query_map(params![since, limit], entry)?.collect()
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+fn make_table(connection: &Connection) -> rusqlite::Result<()> {
+    // Of two programs that come at once, the second finds the table there.
+    connection.execute_batch(&format!(
+        "BEGIN IMMEDIATE; {TABLE} PRAGMA user_version = {VERSION}; COMMIT;"
+    ))
+}
+
+fn insert_one(insert: &mut rusqlite::Statement<'_>, entry: &Entry) -> rusqlite::Result<usize> {
+    insert.execute(params![
+        to_sql(entry.started_unix_ms),
+        entry.route,
+        entry.alias,
+        entry.target,
+        entry.is_streamed,
+        entry.is_warm,
+        entry.load_ms,
+        entry.queue_ms,
+        entry.first_ms,
+        entry.total_ms,
+        entry.predicted_ms,
+        entry.prompt_tokens,
+        entry.cached_tokens,
+        entry.completion_tokens,
+        entry.reasoning_tokens,
+        entry.audio_ms,
+        entry.outcome.name(),
+        entry.error,
+    ])
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    let outcome: String = row.get("outcome")?;
+    Ok(Entry {
+        started_unix_ms: u64::try_from(row.get::<_, i64>("started_unix_ms")?).unwrap_or(0),
+        route: row.get("route")?,
+        alias: row.get("alias")?,
+        target: row.get("target")?,
+        is_streamed: row.get("is_streamed")?,
+        is_warm: row.get("is_warm")?,
+        load_ms: row.get("load_ms")?,
+        queue_ms: row.get("queue_ms")?,
+        first_ms: row.get("first_ms")?,
+        total_ms: row.get("total_ms")?,
+        predicted_ms: row.get("predicted_ms")?,
+        prompt_tokens: row.get("prompt_tokens")?,
+        cached_tokens: row.get("cached_tokens")?,
+        completion_tokens: row.get("completion_tokens")?,
+        reasoning_tokens: row.get("reasoning_tokens")?,
+        audio_ms: row.get("audio_ms")?,
+        outcome: Outcome::ALL.into_iter().find(|known| known.name() == outcome).unwrap_or_default(),
+        error: row.get("error")?,
+    })
+}
+
+/// SQLite's numbers have a sign.
+fn to_sql(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

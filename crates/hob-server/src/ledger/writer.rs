@@ -1,0 +1,228 @@
+//! Writing the ledger, on a thread of its own behind a bounded queue: no request ever waits for a
+//! disk. What finds the queue full is counted, and not kept.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime};
+
+use super::rows::Entry;
+use super::store::{LedgerError, Store};
+
+/// Rows that wait for the disk.
+const QUEUE_MAX: usize = 4096;
+
+/// Rows that are written in one go.
+const BATCH_MAX: usize = 256;
+
+/// Between two rounds of forgetting, while there is something to write.
+const PRUNE_EVERY: Duration = Duration::from_secs(3600);
+
+/// A ledger that is open for writing. Dropping it writes what still waits.
+#[derive(Debug)]
+pub struct Ledger {
+    /// None only while it is dropped.
+    entries: Option<SyncSender<Entry>>,
+    lost: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Ledger {
+    /// Opens the file, or makes it, and keeps rows for this long.
+    ///
+    /// # Errors
+    /// [`LedgerError`]
+    pub fn open(path: &Path, keep: Duration) -> Result<Ledger, LedgerError> {
+        let store = Store::open(path)?;
+        let (entries, to_write) = sync_channel(QUEUE_MAX);
+        let lost = Arc::new(AtomicU64::new(0));
+        let writing = Writing { store, keep, lost: Arc::clone(&lost) };
+        let thread = thread::Builder::new().name("ledger".to_owned());
+        let thread = thread.spawn(move || writing.run(&to_write)).map_err(LedgerError::Thread)?;
+        Ok(Ledger { entries: Some(entries), lost, thread: Some(thread) })
+    }
+
+    /// Never waits.
+    pub fn write(&self, entry: Entry) {
+        let is_kept = self.entries.as_ref().is_some_and(|entries| entries.try_send(entry).is_ok());
+        if !is_kept {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Rows that could not be kept since the start.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        drop(self.entries.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic there was reported there.
+            let _panicked = thread.join();
+        }
+    }
+}
+
+struct Writing {
+    store: Store,
+    keep: Duration,
+    lost: Arc<AtomicU64>,
+}
+
+impl Writing {
+    /// Until nobody can write any more.
+    fn run(mut self, to_write: &Receiver<Entry>) {
+        self.prune();
+        let mut pruned = SystemTime::now();
+        let mut batch = Vec::new();
+        while let Ok(entry) = to_write.recv() {
+            batch.push(entry);
+            batch.extend(to_write.try_iter().take(BATCH_MAX - 1));
+            if let Err(error) = self.store.write(&batch) {
+                self.lost.fetch_add(batch.len() as u64, Ordering::Relaxed);
+                tracing::warn!(%error, rows = batch.len(), "the ledger cannot be written");
+            }
+            batch.clear();
+            if pruned.elapsed().unwrap_or_default() >= PRUNE_EVERY {
+                self.prune();
+                pruned = SystemTime::now();
+            }
+        }
+    }
+
+    fn prune(&self) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let before = now.saturating_sub(self.keep);
+        if let Err(error) = self.store.prune(before.as_millis() as u64) {
+            tracing::warn!(%error, "old rows of the ledger cannot be removed");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Outcome, Period, read};
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn now_ms() -> u64 {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+        now.as_millis() as u64
+    }
+
+    fn entry(started_unix_ms: u64) -> Entry {
+        Entry {
+            started_unix_ms,
+            route: "chat".to_owned(),
+            alias: "fast".to_owned(),
+            target: "smol".to_owned(),
+            is_streamed: true,
+            is_warm: true,
+            load_ms: None,
+            queue_ms: Some(0.5),
+            first_ms: Some(150.25),
+            total_ms: 1150.5,
+            predicted_ms: Some(1000.0),
+            prompt_tokens: 45,
+            cached_tokens: 3,
+            completion_tokens: 101,
+            reasoning_tokens: 7,
+            audio_ms: 0.0,
+            outcome: Outcome::Complete,
+            error: None,
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_read_the_latest_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("new/ledger.sqlite3");
+        assert_eq!(read(&path, Period::default()).expect("no ledger is an empty one"), []);
+        let now = now_ms();
+        let failed = Entry {
+            outcome: Outcome::Failed,
+            error: Some("worker_lost".to_owned()),
+            first_ms: None,
+            ..entry(now + 1)
+        };
+        let ledger = Ledger::open(&path, DAY).expect("a ledger");
+        ledger.write(entry(now));
+        ledger.write(failed.clone());
+        drop(ledger);
+        let all = read(&path, Period::default()).expect("rows");
+        assert_eq!(all, [failed.clone(), entry(now)]);
+        assert_eq!(all[1].tokens_per_s(), Some(100.0));
+        let latest = Period { rows_max: Some(1), ..Period::default() };
+        assert_eq!(read(&path, latest).expect("rows"), all[..1]);
+        let since = Period { since_unix_ms: Some(now + 1), ..Period::default() };
+        assert_eq!(read(&path, since).expect("rows"), [failed]);
+    }
+
+    #[test]
+    fn old_rows_are_forgotten_when_it_is_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.sqlite3");
+        let now = now_ms();
+        let ledger = Ledger::open(&path, DAY).expect("a ledger");
+        ledger.write(entry(now - 2 * 86_400_000));
+        ledger.write(entry(now));
+        drop(ledger);
+        assert_eq!(read(&path, Period::default()).expect("rows").len(), 2);
+        drop(Ledger::open(&path, DAY).expect("the same"));
+        assert_eq!(read(&path, Period::default()).expect("rows"), [entry(now)]);
+    }
+
+    #[test]
+    fn it_is_read_and_opened_again_while_it_is_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.sqlite3");
+        let ledgers = [1, 2].map(|_| Ledger::open(&path, DAY).expect("a ledger"));
+        for row in 0..200 {
+            ledgers[row % 2].write(entry(now_ms()));
+            read(&path, Period::default()).expect("readable at any moment");
+        }
+        let lost: u64 = ledgers.iter().map(Ledger::lost).sum();
+        drop(ledgers);
+        assert_eq!((read(&path, Period::default()).expect("rows").len(), lost), (200, 0));
+    }
+
+    #[test]
+    fn what_is_no_ledger_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.sqlite3");
+        std::fs::write(&path, "my diary, and nothing that a database would hold".repeat(9))
+            .expect("written");
+        let refused = Ledger::open(&path, DAY).expect_err("no database").to_string();
+        assert!(refused.contains("not a database"), "{refused}");
+        let newer = folder.path().join("newer.sqlite3");
+        let connection = rusqlite::Connection::open(&newer).expect("a file");
+        connection.pragma_update(None, "user_version", 2).expect("set");
+        let refused = Ledger::open(&newer, DAY).expect_err("newer").to_string();
+        assert!(refused.ends_with("is of version 2, and this hob knows 1"), "{refused}");
+        assert!(read(&newer, Period::default()).is_err());
+    }
+
+    #[test]
+    fn a_disk_that_does_not_keep_up_delays_nobody() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.sqlite3");
+        let ledger = Ledger::open(&path, DAY).expect("a ledger");
+        // Somebody holds the file for longer than its writer is asked to wait here.
+        let other = rusqlite::Connection::open(&path).expect("the file");
+        other.execute_batch("BEGIN IMMEDIATE").expect("taken");
+        let entries = QUEUE_MAX + BATCH_MAX + 100;
+        (0..entries).for_each(|_| ledger.write(entry(now_ms())));
+        let lost = ledger.lost();
+        assert!((1..=entries as u64 - QUEUE_MAX as u64).contains(&lost), "{lost}");
+        other.execute_batch("COMMIT").expect("given back");
+        drop(ledger);
+        let kept = read(&path, Period::default()).expect("rows").len() as u64;
+        assert_eq!(kept + lost, entries as u64);
+    }
+}

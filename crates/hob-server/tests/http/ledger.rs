@@ -1,0 +1,94 @@
+//! What is written down of requests, however they end.
+//! Numbers and names: the test looks for a word of the conversation in the file itself.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_server::ServerOptions;
+use hob_server::ledger::{Entry, Ledger, Outcome, Period, read};
+
+use crate::chat_model::{StagedChat, begun, chat_lost, done, serve_chat_with, text};
+use crate::chatting::{HI, STREAM, chat};
+use crate::client::{no_hang, post};
+use crate::server::Server;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+async fn server(folder: &Path) -> (Server, Arc<StagedChat>) {
+    let ledger = Ledger::open(&folder.join("ledger.sqlite3"), DAY).expect("a ledger");
+    let options = ServerOptions { ledger: Some(Arc::new(ledger)), ..ServerOptions::default() };
+    let model = Arc::new(StagedChat::new());
+    (serve_chat_with(Arc::clone(&model), options).await, model)
+}
+
+/// All of them, once there are so many; the first first.
+async fn rows(folder: &Path, count: usize) -> Vec<Entry> {
+    let all = || read(&folder.join("ledger.sqlite3"), Period::default()).expect("rows");
+    no_hang(async {
+        while all().len() < count {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    all().into_iter().rev().collect()
+}
+
+#[tokio::test]
+async fn every_end_has_its_row() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (server, model) = server(folder.path()).await;
+
+    let (pen, mut client) = begun(&server, &model, chat(STREAM)).await;
+    pen.send(done(7)).await.expect("a reader");
+    client.chunks().await;
+    let complete = rows(folder.path(), 1).await.remove(0);
+    assert_eq!((complete.route.as_str(), complete.outcome), ("chat", Outcome::Complete));
+    assert_eq!((complete.alias.as_str(), complete.target.as_str()), ("smol", "smol"));
+    assert_eq!((complete.prompt_tokens, complete.cached_tokens), (12, 4));
+    assert_eq!((complete.completion_tokens, complete.queue_ms), (7, Some(7.0)));
+    assert!(complete.is_streamed && complete.is_warm && complete.error.is_none());
+    let first_ms = complete.first_ms.expect("it began");
+    assert!(0.0 < first_ms && first_ms <= complete.total_ms, "{complete:?}");
+
+    let (pen, mut client) = begun(&server, &model, chat(STREAM)).await;
+    pen.send(Err(chat_lost())).await.expect("a reader");
+    client.chunks().await;
+    let lost = rows(folder.path(), 2).await.remove(1);
+    assert_eq!((lost.outcome, lost.error.as_deref()), (Outcome::Failed, Some("worker_lost")));
+    assert_eq!(lost.completion_tokens, 1, "as many as were seen");
+
+    let (pen, client) = begun(&server, &model, chat(STREAM)).await;
+    drop(client);
+    no_hang(pen.closed()).await;
+    assert_eq!(rows(folder.path(), 3).await[2].outcome, Outcome::Abandoned);
+
+    // Two places, and a third request.
+    let held = [model.stage(), model.stage()];
+    let mut clients = [server.client().await, server.client().await];
+    for client in &mut clients {
+        client.send(chat(HI)).await;
+    }
+    model.asked(5).await;
+    let alias = r#"{"model":"assistant","messages":[{"role":"user","content":"xyzzy"}]}"#;
+    assert_eq!(server.ask(post("/v1/chat/completions", alias)).await.status(), 503);
+    let busy = rows(folder.path(), 4).await.remove(3);
+    assert_eq!((busy.outcome, busy.error.as_deref()), (Outcome::Failed, Some("queue_full")));
+    assert_eq!((busy.alias.as_str(), busy.target.as_str()), ("assistant", "smol"));
+    assert_eq!((busy.is_streamed, busy.first_ms), (false, None));
+
+    // What no model was asked is no row.
+    assert_eq!(server.ask(chat("{}")).await.status(), 400);
+    for (pen, client) in held.into_iter().zip(&mut clients) {
+        pen.send(text("xyzzy")).await.expect("a reader");
+        pen.send(done(1)).await.expect("a reader");
+        client.answer().await;
+    }
+    assert_eq!(rows(folder.path(), 6).await.len(), 6);
+    let metrics = server.get("/metrics").await;
+    assert!(metrics.text().contains("hob_ledger_lost_total 0"), "{}", metrics.text());
+    for file in std::fs::read_dir(folder.path()).expect("a folder") {
+        let bytes = std::fs::read(file.expect("a file").path()).expect("its bytes");
+        assert!(!bytes.windows(5).any(|window| window == b"xyzzy"));
+    }
+}

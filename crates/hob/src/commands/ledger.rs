@@ -1,0 +1,350 @@
+//! `hob ledger`: what requests took, from the file that the server writes. It needs no server.
+//! Times that too few requests would have to vouch for are left out.
+
+use std::time::{Duration, SystemTime};
+
+use clap::{Args, ValueEnum};
+use hob_core::statistics::Sample;
+use hob_server::ledger::{By, Entry, Period, Summary, read, summarise};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::cli::Globals;
+use crate::failure::{Exit, Failure, Outcome as Result};
+use crate::printer::{Printer, table};
+use crate::settings::Overrides;
+
+const LAST: u32 = 20;
+
+/// Show what requests took: the latest, or all of a time by model
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct LedgerArgs {
+    /// Only what came since: 30m, 24h, 7d, 4w, or a date such as 2026-11-01
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<Since>,
+    /// Put requests together, with medians and 95th percentiles
+    #[arg(long, value_name = "WHAT", conflicts_with = "last")]
+    by: Option<Grouping>,
+    /// How many of the latest to show [default: 20; with --since: all]
+    #[arg(long, value_name = "N")]
+    last: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  hob ledger
+  hob ledger --by target --since 24h
+  hob ledger --since 7d --json
+
+A time to the first token or sound has waiting, loading and failing in it. 'warm' is a model that
+was in memory when the request came. A 95th percentile wants 20 requests.";
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Grouping {
+    /// The name that was asked for
+    Alias,
+    /// The model that answered
+    Target,
+    /// chat, speech or embeddings
+    Route,
+    /// Why requests failed
+    Error,
+}
+
+/// Milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Since(u64);
+
+fn since(text: &str) -> std::result::Result<Since, String> {
+    since_at(text, Timestamp::now(), &TimeZone::system())
+        .ok_or_else(|| "write 30m, 24h, 7d, 4w, or a date such as 2026-11-01".to_owned())
+}
+
+fn since_at(text: &str, now: Timestamp, zone: &TimeZone) -> Option<Since> {
+    if let Ok(date) = text.parse::<Date>() {
+        let midnight = date.to_zoned(zone.clone()).ok()?.timestamp();
+        return u64::try_from(midnight.as_millisecond()).ok().map(Since);
+    }
+    let unit = text.char_indices().next_back()?;
+    let seconds: u64 = match unit.1 {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
+        'w' => 7 * 86_400,
+        _ => return None,
+    };
+    let ago_ms = text[..unit.0].parse::<u64>().ok()?.checked_mul(seconds)?.checked_mul(1000)?;
+    Some(Since(u64::try_from(now.as_millisecond()).ok()?.saturating_sub(ago_ms)))
+}
+
+pub(crate) fn run(args: &LedgerArgs, globals: &Globals, printer: &Printer) -> Result<Exit> {
+    let app = App::open(globals, Overrides::default(), printer)?;
+    let everything = args.by.is_some() || args.since.is_some();
+    let period = Period {
+        since_unix_ms: args.since.map(|since| since.0),
+        rows_max: args.last.or((!everything).then_some(LAST)),
+    };
+    let path = app.settings.ledger_file();
+    let entries = read(&path, period).map_err(|error| Failure::new(Exit::Internal, error))?;
+    match (args.by, args.json) {
+        (Some(by), true) => {
+            let summaries = summarise(&entries, by.into());
+            printer.data(pretty(summaries.iter().map(summary_json).collect())?)?;
+        }
+        (None, true) => printer.data(pretty(entries.iter().map(entry_json).collect())?)?,
+        (_, false) if entries.is_empty() => printer.note(match app.settings.ledger.enabled {
+            true => "no requests yet: `hob serve` writes them down",
+            false => "no requests: hob.toml says ledger.enabled = false",
+        }),
+        (Some(by), false) => printer.data(summary_table(&summarise(&entries, by.into())))?,
+        (None, false) => printer.data(entry_table(&entries, &TimeZone::system()))?,
+    }
+    Ok(Exit::Done)
+}
+
+impl From<Grouping> for By {
+    fn from(grouping: Grouping) -> By {
+        match grouping {
+            Grouping::Alias => By::Alias,
+            Grouping::Target => By::Target,
+            Grouping::Route => By::Route,
+            Grouping::Error => By::Error,
+        }
+    }
+}
+
+fn pretty(rows: Vec<Value>) -> Result<String> {
+    serde_json::to_string_pretty(&rows).map_err(|error| Failure::new(Exit::Internal, error))
+}
+
+/// The latest last, where a reader's eye is.
+fn entry_table(entries: &[Entry], zone: &TimeZone) -> String {
+    let mut table = table([
+        "time", "route", "target", "was", "queue", "first", "total", "in", "cached", "out",
+        "tokens/s", "ended",
+    ]);
+    for entry in entries.iter().rev() {
+        let ended = entry.error.as_deref().unwrap_or(entry.outcome.name());
+        let target = match entry.alias == entry.target {
+            true => entry.target.clone(),
+            false => format!("{} > {}", entry.alias, entry.target),
+        };
+        table.add_row([
+            time(entry.started_unix_ms, zone),
+            entry.route.clone(),
+            target,
+            if entry.is_warm { "warm" } else { "cold" }.to_owned(),
+            or_dash(entry.queue_ms.map(milliseconds)),
+            or_dash(entry.first_ms.map(milliseconds)),
+            milliseconds(entry.total_ms),
+            entry.prompt_tokens.to_string(),
+            entry.cached_tokens.to_string(),
+            made(entry),
+            or_dash(entry.tokens_per_s().map(|rate| format!("{rate:.0}"))),
+            ended.to_owned(),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+/// Tokens, or seconds of sound.
+fn made(entry: &Entry) -> String {
+    match entry.audio_ms > 0.0 {
+        true => format!("{:.1} s", entry.audio_ms / 1e3),
+        false => entry.completion_tokens.to_string(),
+    }
+}
+
+fn summary_table(summaries: &[Summary]) -> String {
+    let mut table = table([
+        "name",
+        "requests",
+        "failed",
+        "left",
+        "warm first p50",
+        "p95",
+        "n",
+        "cold first p50",
+        "n",
+        "total p50",
+        "p95",
+        "tokens/s p50",
+        "in",
+        "cached",
+        "out",
+    ]);
+    for summary in summaries {
+        let p50 = |sample: &Sample| or_dash(sample.p50().map(milliseconds));
+        let p95 = |sample: &Sample| or_dash(sample.p95().map(milliseconds));
+        table.add_row([
+            summary.name.clone(),
+            summary.requests.to_string(),
+            summary.failed.to_string(),
+            summary.abandoned.to_string(),
+            p50(&summary.first_warm),
+            p95(&summary.first_warm),
+            summary.first_warm.count().to_string(),
+            p50(&summary.first_cold),
+            summary.first_cold.count().to_string(),
+            p50(&summary.total),
+            p95(&summary.total),
+            or_dash(summary.tokens_per_s.p50().map(|rate| format!("{rate:.0}"))),
+            summary.prompt_tokens.to_string(),
+            summary.cached_tokens.to_string(),
+            match summary.audio_s > 0.0 {
+                true => format!("{:.1} s", summary.audio_s),
+                false => summary.completion_tokens.to_string(),
+            },
+        ]);
+    }
+    table.trim_fmt()
+}
+
+fn time(unix_ms: u64, zone: &TimeZone) -> String {
+    let since_1970 = Duration::from_millis(unix_ms);
+    match Timestamp::try_from(SystemTime::UNIX_EPOCH + since_1970) {
+        Ok(at) => at.to_zoned(zone.clone()).strftime("%m-%d %H:%M:%S").to_string(),
+        Err(_) => unix_ms.to_string(),
+    }
+}
+
+fn milliseconds(ms: f64) -> String {
+    match ms {
+        ms if ms < 9.95 => format!("{ms:.1} ms"),
+        ms if ms < 9_950.0 => format!("{ms:.0} ms"),
+        ms => format!("{:.1} s", ms / 1e3),
+    }
+}
+
+fn or_dash(cell: Option<String>) -> String {
+    cell.unwrap_or_else(|| "-".to_owned())
+}
+
+fn entry_json(entry: &Entry) -> Value {
+    json!({
+        "started_unix_ms": entry.started_unix_ms,
+        "route": entry.route,
+        "alias": entry.alias,
+        "target": entry.target,
+        "is_streamed": entry.is_streamed,
+        "is_warm": entry.is_warm,
+        "load_ms": entry.load_ms,
+        "queue_ms": entry.queue_ms,
+        "first_ms": entry.first_ms,
+        "total_ms": entry.total_ms,
+        "tokens_per_s": entry.tokens_per_s(),
+        "prompt_tokens": entry.prompt_tokens,
+        "cached_tokens": entry.cached_tokens,
+        "completion_tokens": entry.completion_tokens,
+        "reasoning_tokens": entry.reasoning_tokens,
+        "audio_ms": entry.audio_ms,
+        "outcome": entry.outcome.name(),
+        "error": entry.error,
+    })
+}
+
+fn summary_json(summary: &Summary) -> Value {
+    let sample =
+        |sample: &Sample| json!({ "n": sample.count(), "p50": sample.p50(), "p95": sample.p95() });
+    json!({
+        "name": summary.name,
+        "requests": summary.requests,
+        "failed": summary.failed,
+        "abandoned": summary.abandoned,
+        "first_warm_ms": sample(&summary.first_warm),
+        "first_cold_ms": sample(&summary.first_cold),
+        "total_ms": sample(&summary.total),
+        "tokens_per_s": sample(&summary.tokens_per_s),
+        "prompt_tokens": summary.prompt_tokens,
+        "cached_tokens": summary.cached_tokens,
+        "completion_tokens": summary.completion_tokens,
+        "reasoning_tokens": summary.reasoning_tokens,
+        "audio_s": summary.audio_s,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_server::ledger::Outcome;
+
+    use super::*;
+
+    fn entry() -> Entry {
+        Entry {
+            started_unix_ms: 1_795_255_200_000,
+            route: "chat".to_owned(),
+            alias: "gpt-4o".to_owned(),
+            target: "smollm2".to_owned(),
+            is_warm: true,
+            queue_ms: Some(0.42),
+            first_ms: Some(151.2),
+            total_ms: 12_345.0,
+            predicted_ms: Some(1000.0),
+            prompt_tokens: 45,
+            cached_tokens: 3,
+            completion_tokens: 101,
+            outcome: Outcome::Complete,
+            ..Entry::default()
+        }
+    }
+
+    fn line(table: &str, number: usize) -> String {
+        let line = table.lines().nth(number).expect("a line");
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn requests_stand_in_the_order_in_which_they_came() {
+        let spoken = Entry {
+            started_unix_ms: 1_795_255_201_000,
+            route: "speech".to_owned(),
+            alias: "kokoro".to_owned(),
+            target: "kokoro".to_owned(),
+            audio_ms: 2_340.0,
+            first_ms: None,
+            outcome: Outcome::Failed,
+            error: Some("worker_lost".to_owned()),
+            ..Entry::default()
+        };
+        let table = entry_table(&[spoken, entry()], &TimeZone::UTC);
+        assert_eq!(
+            line(&table, 1),
+            "11-21 10:00:00 chat gpt-4o > smollm2 warm 0.4 ms 151 ms 12.3 s 45 3 101 100 complete"
+        );
+        assert_eq!(
+            line(&table, 2),
+            "11-21 10:00:01 speech kokoro cold - - 0.0 ms 0 0 2.3 s - worker_lost"
+        );
+    }
+
+    #[test]
+    fn a_percentile_needs_its_requests() {
+        let few = summary_table(&summarise(&vec![entry(); 19], By::Target));
+        assert_eq!(line(&few, 1), "smollm2 19 0 0 151 ms - 19 - 0 12.3 s - 100 855 57 1919");
+        let enough = summarise(&vec![entry(); 20], By::Alias);
+        assert!(line(&summary_table(&enough), 1).starts_with("gpt-4o 20 0 0 151 ms 151 ms 20 "));
+        assert_eq!(summary_json(&enough[0])["total_ms"]["p95"], json!(12_345.0));
+    }
+
+    #[test]
+    fn a_time_is_a_span_or_a_day() {
+        let now: Timestamp = "2026-11-21T10:00:00Z".parse().expect("a time");
+        let ago = |text| since_at(text, now, &TimeZone::UTC);
+        let now_ms = now.as_millisecond() as u64;
+        assert_eq!(ago("90m"), Some(Since(now_ms - 5_400_000)));
+        assert_eq!(ago("2d"), Some(Since(now_ms - 172_800_000)));
+        assert_eq!(ago("2026-11-21"), Some(Since(now_ms - 36_000_000)));
+        assert_eq!(ago("9999999w"), Some(Since(0)));
+        for wrong in ["", "h", "7", "7 d", "-1d", "yesterday", "2026-13-01", "9é"] {
+            assert_eq!(ago(wrong), None, "{wrong}");
+        }
+    }
+}

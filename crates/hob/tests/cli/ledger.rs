@@ -1,0 +1,126 @@
+//! `hob ledger`: what is left of requests when the server that answered them is gone.
+//! The server has real models and a home of its own, so nobody else writes there.
+
+use std::ffi::OsString;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::served::Served;
+use crate::{User, stderr, stdout};
+
+/// The test home's models, and nothing else of it.
+fn user_of_the_models() -> (User, [(&'static str, OsString); 1]) {
+    let (user, [(name, models)]) = User::with_models();
+    let home = user.path("hob");
+    std::fs::create_dir(&home).expect("a folder");
+    symlink(Path::new(&models).join("models"), home.join("models")).expect("a link");
+    (user, [(name, home.into())])
+}
+
+fn ledger(user: &User, home: &[(&'static str, OsString); 1], args: &[&str]) -> String {
+    let mut command = user.hob(&[&["ledger"], args].concat());
+    stdout(&command.envs(home.iter().cloned()).assert().success())
+}
+
+/// Rows are written behind the answers' backs.
+fn rows(user: &User, home: &[(&'static str, OsString); 1], count: usize) -> Vec<Value> {
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        let rows = ledger(user, home, &["--json"]);
+        let rows: Vec<Value> = serde_json::from_str(&rows).expect("JSON");
+        if rows.len() >= count || Instant::now() > until {
+            return rows;
+        }
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn rows_outlive_a_server_that_is_killed() {
+    let (user, home) = user_of_the_models();
+    let mut served = Served::start(&user, &home);
+    served.note("smollm2 is ready");
+    let hi = json!([{"role": "user", "content": "Say hello to Anna."}]);
+    let answer = served.chat(&json!({"messages": hi, "max_tokens": 8})).expect("an answer");
+    served
+        .ask("Hello.", "af_heart")
+        .and_then(|mut sound| std::io::copy(&mut sound.as_reader(), &mut std::io::sink()))
+        .expect("sound");
+    let before = rows(&user, &home, 2);
+    served.child.kill().expect("killed");
+    served.child.wait().expect("an end");
+
+    let after = rows(&user, &home, 2);
+    assert_eq!(after, before);
+    let [speech, chat] = after.try_into().expect("two rows, the latest first");
+    assert_eq!(
+        (&chat["route"], &chat["alias"], &chat["target"]),
+        (&json!("chat"), &json!("smollm2"), &json!("smollm2"))
+    );
+    assert_eq!(
+        (&chat["outcome"], &chat["is_warm"], &chat["error"]),
+        (&json!("complete"), &json!(true), &Value::Null)
+    );
+    for (column, of_answer) in
+        [("prompt_tokens", "prompt_tokens"), ("completion_tokens", "completion_tokens")]
+    {
+        assert_eq!(chat[column], answer["usage"][of_answer], "{column}");
+    }
+    let ms = |row: &Value, column: &str| row[column].as_f64().expect("a number");
+    assert!(
+        0.0 < ms(&chat, "first_ms") && ms(&chat, "first_ms") <= ms(&chat, "total_ms"),
+        "{chat}"
+    );
+    assert_eq!((&speech["route"], &speech["outcome"]), (&json!("speech"), &json!("complete")));
+    assert!(ms(&speech, "audio_ms") > 200.0, "{speech}");
+
+    let table = ledger(&user, &home, &["--by", "target", "--since", "1h"]);
+    let names: Vec<&str> =
+        table.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, ["name", "kokoro", "smollm2"]);
+    assert_eq!(ledger(&user, &home, &[]).lines().count(), 3);
+
+    let mut again = Served::start(&user, &home);
+    again.note("smollm2 is ready");
+    again.chat(&json!({"messages": hi, "max_tokens": 2})).expect("an answer");
+    assert_eq!(rows(&user, &home, 3).len(), 3);
+    again.signal("-INT");
+    assert!(again.child.wait().expect("an end").success());
+}
+
+#[test]
+fn a_ledger_that_is_none_is_left_alone_and_can_be_done_without() {
+    let (user, home) = user_of_the_models();
+    let file = user.path("hob/ledger.sqlite3");
+    std::fs::write(&file, "a diary ".repeat(100)).expect("written");
+    let envs = || home.iter().cloned();
+    let refused = user.hob(&["serve", "--listen", "127.0.0.1:0"]).envs(envs()).assert().failure();
+    let said = stderr(&refused);
+    assert!(
+        said.contains("ledger.sqlite3 cannot be used") && said.contains("ledger.enabled = false"),
+        "{said}"
+    );
+    assert!(std::fs::read_to_string(&file).expect("still there").starts_with("a diary"));
+    user.write("hob.toml", "[ledger]\nenabled = false\n");
+    let mut served = Served::start(&user, &home);
+    served.note("smollm2 is ready");
+    served.signal("-INT");
+    assert!(served.child.wait().expect("an end").success());
+}
+
+#[test]
+fn without_requests_it_says_so() {
+    let user = User::new();
+    let nothing = user.hob(&["ledger"]).assert().success();
+    assert_eq!(
+        (stdout(&nothing).as_str(), stderr(&nothing).trim()),
+        ("", "no requests yet: `hob serve` writes them down")
+    );
+    assert_eq!(stdout(&user.hob(&["ledger", "--json"]).assert().success()).trim(), "[]");
+    let wrong = user.hob(&["ledger", "--since", "yesterday"]).assert().failure();
+    assert!(stderr(&wrong).contains("write 30m, 24h, 7d, 4w, or a date"), "{}", stderr(&wrong));
+}
