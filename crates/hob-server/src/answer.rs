@@ -9,6 +9,7 @@ use hob_core::{ModelError, SpeechEvent, SpeechStream};
 use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::account::Account;
 use crate::failure::Refusal;
@@ -69,6 +70,7 @@ pub(crate) struct Sound {
     pub(crate) volume: f32,
     /// For the model to make its next piece.
     pub(crate) sound_time_max: Duration,
+    pub(crate) cut_off: CancellationToken,
 }
 
 impl Sound {
@@ -92,9 +94,11 @@ impl Sound {
     async fn next_event(&mut self) -> Result<Option<SpeechEvent>, Refusal> {
         let asked = Instant::now();
         let time_max = self.sound_time_max;
-        let event = timeout(time_max, self.events.next()).await;
+        let event = timeout(time_max, self.events.next());
+        let event = self.cut_off.run_until_cancelled(event).await;
         self.account.answer.waited(asked.elapsed());
-        let event = event.map_err(|_| Refusal::ModelStalled { time_max })?;
+        let event =
+            event.ok_or(Refusal::Stopping)?.map_err(|_| Refusal::ModelStalled { time_max })?;
         Ok(event.transpose()?)
     }
 

@@ -12,6 +12,7 @@ use hob_core::{
     Busy, ChatEvent, ChatRequest, ChatTarget, EmbedRequest, Embeddings, ModelError, ModelState,
 };
 use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use crate::account::{Account, Asked};
 use crate::chat_account::ChatAccount;
@@ -47,6 +48,7 @@ pub(crate) struct Reply {
     /// up again does not begin it anew.
     waiting_since: Option<Instant>,
     token_time_max: Duration,
+    cut_off: CancellationToken,
     warm: Warmth,
     target: String,
     account: ChatAccount,
@@ -74,6 +76,7 @@ pub(crate) async fn converse(app: &App, question: Question) -> Result<Reply, Ref
         open: requests.len() as u32,
         waiting_since: None,
         token_time_max: app.limits.token_time_max,
+        cut_off: app.cut_off.clone(),
         warm: Warmth::of(&state),
         target: target.name.clone(),
         account: ChatAccount::new(account),
@@ -209,7 +212,8 @@ impl Reply {
         request: ChatRequest,
     ) -> Result<(), Refusal> {
         let time_max = self.token_time_max;
-        let asked = timeout(time_max, target.model.chat(request)).await;
+        let asked = timeout(time_max, target.model.chat(request));
+        let asked = self.cut_off.run_until_cancelled(asked).await.ok_or(Refusal::Stopping)?;
         let events = asked.map_err(|_| Refusal::NoToken { time_max })??;
         self.events.push(events.map(move |event| (choice, event)).boxed());
         Ok(())
@@ -221,10 +225,11 @@ impl Reply {
         }
         let since = *self.waiting_since.get_or_insert_with(Instant::now);
         let time_max = self.token_time_max;
-        let next = timeout_at(since + time_max, self.events.next()).await;
+        let next = timeout_at(since + time_max, self.events.next());
+        let next = self.cut_off.run_until_cancelled(next).await;
         self.waiting_since = None;
         self.account.answer.waited(since.elapsed());
-        let (choice, event) = match next {
+        let (choice, event) = match next.ok_or(Refusal::Stopping)? {
             Err(_) => return Err(Refusal::NoToken { time_max }),
             Ok(None) => return Err(broken_off().into()),
             Ok(Some((choice, event))) => (choice, event?),

@@ -79,6 +79,8 @@ pub(crate) enum Refusal {
     NoKey,
     #[error("the API key is not this hob's")]
     WrongKey,
+    #[error("this hob is stopping, and the answer was not finished in time")]
+    Stopping,
 }
 
 fn known(near: &[String]) -> String {
@@ -113,7 +115,9 @@ impl Refusal {
             | Refusal::ResidenceStalled { .. } => StatusCode::GATEWAY_TIMEOUT,
             Refusal::NotOffered { .. } => StatusCode::NOT_IMPLEMENTED,
             Refusal::UnknownModel(_) | Refusal::NoSuchPath { .. } => StatusCode::NOT_FOUND,
-            Refusal::NoSpeechModel | Refusal::NoChatModel => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::NoSpeechModel | Refusal::NoChatModel | Refusal::Stopping => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Refusal::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::BodyTooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
             Refusal::NotJson { .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -171,6 +175,9 @@ impl Refusal {
             Refusal::Model(error @ ModelError::UnknownVoice { .. }) => {
                 format!("{error}; GET /v1/audio/voices lists all")
             }
+            Refusal::UnknownModel(unknown) if unknown.near.is_empty() => {
+                format!("{self}; GET /v1/models lists all")
+            }
             _ => self.to_string(),
         }
     }
@@ -186,6 +193,7 @@ impl Refusal {
             Refusal::Unsupported { .. } => Some("unsupported_parameter"),
             Refusal::NoSpeechModel | Refusal::NoChatModel => Some("no_target"),
             Refusal::NoKey | Refusal::WrongKey => Some("invalid_api_key"),
+            Refusal::Stopping => Some("server_stopping"),
             _ => None,
         }
     }

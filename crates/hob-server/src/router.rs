@@ -11,6 +11,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use hob_core::{ChatTarget, Roster, SpeechTarget, UnknownModel};
 use hob_wire::is_default_speech_model;
+use tokio_util::sync::CancellationToken;
 
 use crate::failure::Refusal;
 use crate::guard::{Guard, check_key, check_names};
@@ -29,6 +30,8 @@ pub(crate) struct App {
     pub(crate) limits: Limits,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) ledger: Option<Arc<Ledger>>,
+    /// Cancelled when answers that still run are to end, and to say so.
+    pub(crate) cut_off: CancellationToken,
     default_speech: Option<String>,
     default_chat: Option<String>,
 }
@@ -99,7 +102,7 @@ impl App {
 
 /// All routes, as [`crate::serve`] answers them on the address `listen`.
 pub fn router(roster: Roster, options: &ServerOptions, listen: IpAddr) -> Router {
-    router_with(roster, options, listen, Arc::new(Metrics::new()))
+    router_with(roster, options, listen, Arc::new(Metrics::new()), CancellationToken::new())
 }
 
 pub(crate) fn router_with(
@@ -107,6 +110,7 @@ pub(crate) fn router_with(
     options: &ServerOptions,
     listen: IpAddr,
     metrics: Arc<Metrics>,
+    cut_off: CancellationToken,
 ) -> Router {
     let app = Arc::new(App {
         roster,
@@ -122,6 +126,7 @@ pub(crate) fn router_with(
         },
         metrics,
         ledger: options.ledger.clone(),
+        cut_off,
         default_speech: options.default_speech.clone(),
         default_chat: options.default_chat.clone(),
     });

@@ -25,6 +25,9 @@ use crate::socket::Socket;
 /// Histograms keep raw samples until they are folded; nobody may be asking for `/metrics`.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
+/// For answers that are cut off to say so.
+const LAST_WORD_TIME_MAX: Duration = Duration::from_millis(500);
+
 /// When the system has no socket to give (too many open files), the next try waits this long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -50,11 +53,12 @@ pub async fn serve(
 ) -> io::Result<()> {
     let listen = listener.local_addr()?.ip();
     let metrics = Arc::new(Metrics::new());
+    let cut_off = CancellationToken::new();
     let service = Service {
         read_time_max: options.read_time_max,
         stall_time_max: options.stall_time_max,
         stop: CancellationToken::new(),
-        app: router_with(roster, &options, listen, Arc::clone(&metrics)),
+        app: router_with(roster, &options, listen, Arc::clone(&metrics), cut_off.clone()),
     };
     let places = Arc::new(Semaphore::new(options.connections_max));
     let mut connections = JoinSet::new();
@@ -72,7 +76,7 @@ pub async fn serve(
     }
     drop(listener);
     service.stop.cancel();
-    drain(connections, options.drain_time_max).await;
+    drain(connections, options.drain_time_max, &cut_off).await;
     Ok(())
 }
 
@@ -117,10 +121,18 @@ async fn connection(socket: TcpStream, place: Option<OwnedSemaphorePermit>, serv
     drop(place);
 }
 
-async fn drain(mut connections: JoinSet<()>, time_max: Duration) {
-    let all = async { while connections.join_next().await.is_some() {} };
-    if timeout(time_max, all).await.is_err() {
-        tracing::warn!(answers = connections.len(), "cut off answers that did not finish in time");
+async fn drain(mut connections: JoinSet<()>, time_max: Duration, cut_off: &CancellationToken) {
+    if timeout(time_max, all_of(&mut connections)).await.is_ok() {
+        return;
+    }
+    tracing::warn!(answers = connections.len(), "cut off answers that did not finish in time");
+    cut_off.cancel();
+    // Whoever does not read that is not waited for.
+    if timeout(LAST_WORD_TIME_MAX, all_of(&mut connections)).await.is_err() {
         connections.shutdown().await;
     }
+}
+
+async fn all_of(connections: &mut JoinSet<()>) {
+    while connections.join_next().await.is_some() {}
 }

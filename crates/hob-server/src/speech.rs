@@ -48,7 +48,8 @@ async fn answer(app: &App, plan: Plan, asked: Asked) -> Result<Response, Refusal
     let events = events.inspect_err(|refusal| account.failed(refusal))?;
     let account = SpeechAccount::new(account, events.sample_rate_hz);
     let sound_time_max = app.limits.sound_time_max;
-    let sound = Sound { events, account, volume: answer.volume, sound_time_max };
+    let cut_off = app.cut_off.clone();
+    let sound = Sound { events, account, volume: answer.volume, sound_time_max, cut_off };
     let mut headers = headers(&target.name, &answer);
     let (ttfa, body) = match answer.delivery {
         Delivery::Whole => whole(sound, &answer).await?,

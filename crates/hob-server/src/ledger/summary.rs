@@ -66,7 +66,10 @@ impl Summary {
             let those = entries.iter().filter(move |entry| entry.is_warm == is_warm);
             Sample::new(those.filter_map(|entry| entry.first_ms))
         };
+        // Vectors come all at once; with answers in one sample they would say nothing of either.
+        let has_answers = entries.iter().any(|entry| entry.first_ms.is_some());
         let complete = entries.iter().filter(|entry| entry.outcome == Outcome::Complete);
+        let complete = complete.filter(|entry| entry.first_ms.is_some() == has_answers);
         Summary {
             name: name.to_owned(),
             requests: entries.len(),

@@ -33,7 +33,12 @@ async fn names_lead_where_they_should() {
             json!("model_not_found"),
             "no model is called 'smoll'; the nearest are smol",
         ),
-        ("gpt-4o-mini", 404, json!("model_not_found"), "no model is called 'gpt-4o-mini'"),
+        (
+            "gpt-4o-mini",
+            404,
+            json!("model_not_found"),
+            "no model is called 'gpt-4o-mini'; GET /v1/models lists all",
+        ),
         ("kokoro", 400, Value::Null, "'kokoro' is a speech model, and this needs a chat model"),
     ] {
         let answer = server.ask(chat(&HI.replace("smol", name))).await;

@@ -48,7 +48,7 @@ async fn models_are_listed_with_their_aliases_and_found_by_any_name() {
     }
     for (path, name) in [("org%2Fother", "org/other"), ("org/other", "org/other"), ("%ff", "")] {
         let answer = server.get(&format!("/v1/models/{path}")).await;
-        let message = format!("no model is called '{name}'");
+        let message = format!("no model is called '{name}'; GET /v1/models lists all");
         assert_eq!((answer.status(), &answer.json()["error"]["message"]), (404, &json!(message)));
     }
     let audio = json!({"models": [{"id": "kokoro", "name": "kokoro"}, {"id": "narrator", "name": "narrator"}]});

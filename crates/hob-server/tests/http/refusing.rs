@@ -207,7 +207,7 @@ async fn a_default_that_is_not_there_is_named() {
     check_refusal(
         &server.post_speech(r#"{"input":"Hi"}"#).await,
         expected,
-        "no model is called 'other'",
+        "no model is called 'other'; GET /v1/models lists all",
     );
 }
 

@@ -1,10 +1,13 @@
 //! The end: running answers are finished, new ones are not begun, and nobody holds the server up.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hob_server::ServerOptions;
 use tokio::net::TcpStream;
 
+use crate::chat_model::{StagedChat, begun, serve_chat_with, text};
+use crate::chatting::{HI, STREAM, chat, datas, parsed};
 use crate::client::{get, no_hang};
 use crate::model::{StagedSpeech, pcm, sound};
 use crate::server::Server;
@@ -48,6 +51,29 @@ async fn an_answer_that_takes_too_long_is_cut_off_where_its_client_sees_it() {
     no_hang(mouth.closed()).await;
     let end = client.chunk().await;
     assert!(end.is_err(), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_cut_off_hears_why() {
+    let drain_time_max = Duration::from_millis(50);
+    let options = ServerOptions { drain_time_max, ..ServerOptions::default() };
+    let model = Arc::new(StagedChat::new());
+    let mut server = serve_chat_with(Arc::clone(&model), options).await;
+    let (streamed, mut stream) = begun(&server, &model, chat(STREAM)).await;
+    let collected = model.stage();
+    let mut whole = server.client().await;
+    whole.send(chat(HI)).await;
+    model.asked(2).await;
+    collected.send(text("Hel")).await.expect("a reader");
+    server.ask_to_stop();
+    let events = String::from_utf8(stream.chunks().await).expect("text");
+    let last = parsed(datas(&events).last().expect("an event"));
+    assert_eq!(last["error"]["code"], "server_stopping", "{events}");
+    let refused = whole.answer().await;
+    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.json()["error"]["code"], "server_stopping");
+    server.stopped().await;
+    no_hang(async { tokio::join!(streamed.closed(), collected.closed()) }).await;
 }
 
 #[tokio::test]

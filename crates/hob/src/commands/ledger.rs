@@ -125,31 +125,22 @@ fn pretty(rows: Vec<Value>) -> Result<String> {
     serde_json::to_string_pretty(&rows).map_err(|error| Failure::new(Exit::Internal, error))
 }
 
-/// The latest last, where a reader's eye is.
+/// The latest last, where a reader's eye is. As much as fits a terminal; JSON has the rest.
 fn entry_table(entries: &[Entry], zone: &TimeZone) -> String {
-    let mut table = table([
-        "time", "route", "target", "was", "queue", "first", "total", "in", "cached", "out",
-        "tokens/s", "ended",
-    ]);
+    let mut table =
+        table(["time", "route", "model", "was", "first", "total", "in", "out", "tok/s", "ended"]);
     for entry in entries.iter().rev() {
-        let ended = entry.error.as_deref().unwrap_or(entry.outcome.name());
-        let target = match entry.alias == entry.target {
-            true => entry.target.clone(),
-            false => format!("{} > {}", entry.alias, entry.target),
-        };
         table.add_row([
             time(entry.started_unix_ms, zone),
             entry.route.clone(),
-            target,
+            entry.target.clone(),
             if entry.is_warm { "warm" } else { "cold" }.to_owned(),
-            or_dash(entry.queue_ms.map(milliseconds)),
             or_dash(entry.first_ms.map(milliseconds)),
             milliseconds(entry.total_ms),
             entry.prompt_tokens.to_string(),
-            entry.cached_tokens.to_string(),
             made(entry),
             or_dash(entry.tokens_per_s().map(|rate| format!("{rate:.0}"))),
-            ended.to_owned(),
+            entry.error.as_deref().unwrap_or(entry.outcome.name()).to_owned(),
         ]);
     }
     table.trim_fmt()
@@ -166,46 +157,41 @@ fn made(entry: &Entry) -> String {
 fn summary_table(summaries: &[Summary]) -> String {
     let mut table = table([
         "name",
-        "requests",
+        "asked",
         "failed",
         "left",
-        "warm first p50",
-        "p95",
-        "n",
-        "cold first p50",
-        "n",
-        "total p50",
-        "p95",
-        "tokens/s p50",
-        "in",
-        "cached",
+        "first, warm",
+        "first, cold",
+        "total",
+        "tok/s",
         "out",
     ]);
     for summary in summaries {
-        let p50 = |sample: &Sample| or_dash(sample.p50().map(milliseconds));
-        let p95 = |sample: &Sample| or_dash(sample.p95().map(milliseconds));
         table.add_row([
             summary.name.clone(),
             summary.requests.to_string(),
             summary.failed.to_string(),
             summary.abandoned.to_string(),
-            p50(&summary.first_warm),
-            p95(&summary.first_warm),
-            summary.first_warm.count().to_string(),
-            p50(&summary.first_cold),
-            summary.first_cold.count().to_string(),
-            p50(&summary.total),
-            p95(&summary.total),
+            times(&summary.first_warm),
+            times(&summary.first_cold),
+            times(&summary.total),
             or_dash(summary.tokens_per_s.p50().map(|rate| format!("{rate:.0}"))),
-            summary.prompt_tokens.to_string(),
-            summary.cached_tokens.to_string(),
             match summary.audio_s > 0.0 {
                 true => format!("{:.1} s", summary.audio_s),
                 false => summary.completion_tokens.to_string(),
             },
         ]);
     }
-    table.trim_fmt()
+    format!("{}\ntimes: median, 95th percentile of 20 and more (how many)", table.trim_fmt())
+}
+
+fn times(sample: &Sample) -> String {
+    let count = sample.count();
+    match (sample.p50(), sample.p95()) {
+        (Some(p50), Some(p95)) => format!("{}, {} ({count})", milliseconds(p50), milliseconds(p95)),
+        (Some(p50), None) => format!("{} ({count})", milliseconds(p50)),
+        (None, _) => "-".to_owned(),
+    }
 }
 
 fn time(unix_ms: u64, zone: &TimeZone) -> String {
@@ -317,20 +303,23 @@ mod tests {
         let table = entry_table(&[spoken, entry()], &TimeZone::UTC);
         assert_eq!(
             line(&table, 1),
-            "11-21 10:00:00 chat gpt-4o > smollm2 warm 0.4 ms 151 ms 12.3 s 45 3 101 100 complete"
+            "11-21 10:00:00 chat smollm2 warm 151 ms 12.3 s 45 101 100 complete"
         );
         assert_eq!(
             line(&table, 2),
-            "11-21 10:00:01 speech kokoro cold - - 0.0 ms 0 0 2.3 s - worker_lost"
+            "11-21 10:00:01 speech kokoro cold - 0.0 ms 0 2.3 s - worker_lost"
         );
+        assert!(table.lines().all(|line| line.len() <= 100), "{table}");
     }
 
     #[test]
     fn a_percentile_needs_its_requests() {
         let few = summary_table(&summarise(&vec![entry(); 19], By::Target));
-        assert_eq!(line(&few, 1), "smollm2 19 0 0 151 ms - 19 - 0 12.3 s - 100 855 57 1919");
+        assert_eq!(line(&few, 1), "smollm2 19 0 0 151 ms (19) - 12.3 s (19) 100 1919");
         let enough = summarise(&vec![entry(); 20], By::Alias);
-        assert!(line(&summary_table(&enough), 1).starts_with("gpt-4o 20 0 0 151 ms 151 ms 20 "));
+        let table = summary_table(&enough);
+        assert!(line(&table, 1).starts_with("gpt-4o 20 0 0 151 ms, 151 ms (20) - "), "{table}");
+        assert!(table.lines().all(|line| line.len() <= 100), "{table}");
         assert_eq!(summary_json(&enough[0])["total_ms"]["p95"], json!(12_345.0));
     }
 

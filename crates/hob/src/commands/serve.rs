@@ -19,7 +19,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::port_owner;
 use crate::printer::Printer;
 use crate::remote::Remote;
-use crate::settings::{Listen, Overrides, Settings};
+use crate::settings::{Listen, ModelChoice, Overrides, Settings};
 use crate::signals::{StopSignals, interrupted};
 use crate::wire_up::{self, Chat, Speech};
 
@@ -110,7 +110,11 @@ struct Models {
 impl Models {
     fn start(app: &App<'_>) -> Outcome<Models> {
         let speech = present(Speech::start(app), app);
-        let chat = present(Chat::start(app), app);
+        let chat = match app.settings.chat.model {
+            // Whoever names a file means that one, and not none.
+            ModelChoice::File(_) => Chat::start(app).map(Some),
+            ModelChoice::Named(_) => present(Chat::start(app), app),
+        };
         match (speech, chat) {
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
             (Ok(None), Ok(None)) => {

@@ -81,7 +81,7 @@ fn rows_outlive_a_server_that_is_killed() {
     let table = ledger(&user, &home, &["--by", "target", "--since", "1h"]);
     let names: Vec<&str> =
         table.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(names, ["name", "kokoro", "smollm2"]);
+    assert_eq!(names, ["name", "kokoro", "smollm2", "times:"]);
     assert_eq!(ledger(&user, &home, &[]).lines().count(), 3);
 
     let mut again = Served::start(&user, &home);

@@ -30,6 +30,15 @@ fn a_key_or_the_owner_s_word_is_enough_to_go_on_to_the_models() {
 }
 
 #[test]
+fn a_file_that_was_named_and_is_not_there_is_not_done_without() {
+    let (user, home) = User::with_models();
+    let args = ["serve", "--listen", "127.0.0.1:0", "--chat-model", "nowhere/qwen3.gguf"];
+    let ended = user.hob(&args).envs(home.iter().cloned()).assert().code(3);
+    let said = stderr(&ended);
+    assert!(said.contains("qwen3.gguf cannot be used") && said.contains("--chat-model"), "{said}");
+}
+
+#[test]
 fn without_models_it_says_how_to_get_them() {
     let said = stderr(&User::new().hob(&["serve", "--listen", "127.0.0.1:0"]).assert().code(3));
     assert!(said.contains("is not here") && said.contains("hob pull"), "{said}");
