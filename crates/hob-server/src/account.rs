@@ -110,7 +110,7 @@ impl Account {
         }
     }
 
-    /// Gives the refusal back, for who returns it.
+    /// The answer ended, or never began, with this refusal.
     pub(crate) fn failed(&mut self, refusal: &Refusal) {
         self.entry.outcome = Outcome::Failed;
         self.entry.error = Some(refusal.code_or_type().to_owned());

@@ -83,19 +83,20 @@ pub(crate) fn roster(settings: &Settings, speech: Option<&Speech>, chat: Option<
 }
 
 /// # Errors
-/// The key is none that a header can carry, or the ledger cannot be opened.
+/// The key is none that a header can carry.
 pub(crate) fn server_options(settings: &Settings, key: Option<Secret>) -> Outcome<ServerOptions> {
     let api_key = key.map(|key| ApiKey::new(key.expose())).transpose().map_err(Failure::usage)?;
     Ok(ServerOptions {
         api_key,
         allowed_hosts: settings.server.allowed_hosts.clone(),
         text_chars_max: settings.server.text_chars_max.get() as usize,
-        ledger: open_ledger(settings)?,
         ..ServerOptions::default()
     })
 }
 
-fn open_ledger(settings: &Settings) -> Outcome<Option<Arc<Ledger>>> {
+/// # Errors
+/// The file cannot be made, or is none of a ledger.
+pub(crate) fn open_ledger(settings: &Settings) -> Outcome<Option<Arc<Ledger>>> {
     const DAY: Duration = Duration::from_secs(86_400);
     if !settings.ledger.enabled {
         return Ok(None);

@@ -78,6 +78,8 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
     let options = options(&app.settings)?;
     let listener = bind(app.settings.server.listen.0, &app.settings).await?;
     let models = Models::start(app)?;
+    // Last of what may fail: a hob that does not serve leaves no file behind.
+    let options = ServerOptions { ledger: wire_up::open_ledger(&app.settings)?, ..options };
     announce(&listener, app)?;
     let roster = wire_up::roster(&app.settings, models.speech.as_ref(), models.chat.as_ref());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();

@@ -247,6 +247,17 @@ mod tests {
     }
 
     #[test]
+    fn weights_are_copied_where_there_is_room_and_never_where_it_is_unknown() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        assert_eq!(weights(file.path()), Weights::Copied);
+        // A hole of four terabytes takes no room on the disk, and would in memory.
+        if file.as_file().set_len(1 << 42).is_ok() {
+            assert_eq!(weights(file.path()), Weights::Mapped);
+        }
+        assert_eq!(weights(Path::new("nowhere.gguf")), Weights::Mapped);
+    }
+
+    #[test]
     fn a_file_is_called_as_it_is() {
         for (path, name) in
             [("/models/Qwen3-4B.Q4_K_M.gguf", "Qwen3-4B.Q4_K_M"), ("a.gguf", "a"), ("b", "b")]
