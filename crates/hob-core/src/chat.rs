@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
-use crate::{ModelError, ModelState};
+use crate::{ModelError, ModelState, Trace};
 
 /// A model that answers. The rules of [`crate::SpeechModel`] hold: refusals by the future, failures
 /// as items, dropping stops the work.
@@ -54,6 +54,10 @@ pub struct ChatCard {
     pub thinks: bool,
     /// The vocabulary has marks for text to be filled in between two others.
     pub fills_in: bool,
+    /// It takes pictures.
+    pub sees: bool,
+    /// It takes, or refuses itself, parameters that hob does not know ([`ChatRequest::extra`]).
+    pub takes_unknown: bool,
 }
 
 /// What is asked of a chat model.
@@ -70,6 +74,20 @@ pub struct ChatRequest {
     /// Log probabilities wanted, with this many alternatives for each token (0 to 20).
     pub logprobs: Option<u8>,
     pub keep_alive: Option<KeepAlive>,
+    pub reading: Reading,
+    /// A JSON object: parameters that hob does not know, for servers that may.
+    pub extra: Option<JsonText>,
+    pub trace: Trace,
+}
+
+/// What whoever asked does with an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// Reads it as it comes: what was read cannot be taken back.
+    #[default]
+    Streamed,
+    /// Takes it when it is complete, so that one which breaks off can be made again elsewhere.
+    Whole,
 }
 
 /// What the model reads.
@@ -112,12 +130,26 @@ pub struct Message {
     pub tool_calls: Vec<ToolCall>,
     /// Which call a tool's message answers.
     pub tool_call_id: Option<String>,
+    /// In the order in which they stand in the text.
+    pub images: Vec<Image>,
+}
+
+/// A picture within a message.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Byte of the text before which it stands.
+    pub at: usize,
+    /// An `http:`, `https:` or `data:` address.
+    pub url: String,
+    /// `low`, `high` or `auto`, where somebody said so.
+    pub detail: Option<String>,
 }
 
 impl Message {
     pub fn new(role: Role, text: impl Into<String>) -> Message {
         let text = text.into();
-        Message { role, text, name: None, tool_calls: Vec::new(), tool_call_id: None }
+        let (tool_calls, images) = (Vec::new(), Vec::new());
+        Message { role, text, name: None, tool_calls, tool_call_id: None, images }
     }
 }
 
@@ -333,6 +365,8 @@ pub enum FinishReason {
     Length,
     /// It ended with calls.
     ToolCalls,
+    /// Its server held the rest back.
+    ContentFilter,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -371,6 +405,7 @@ pub struct EmbedRequest {
     /// Vectors are cut to this length, then given length 1 again.
     pub dimensions: Option<u32>,
     pub keep_alive: Option<KeepAlive>,
+    pub trace: Trace,
 }
 
 #[derive(Clone, PartialEq)]

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use crate::Language;
+use crate::trace::Attempt;
+use crate::{Fault, Language};
 
 /// The failure of a model, before or during its answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -44,6 +45,58 @@ pub enum ModelError {
     /// The engine reported a failure and lives on.
     #[error("the {engine} engine failed: {detail}")]
     EngineFailed { engine: &'static str, detail: String },
+    /// Another server, asked as `target`, did not answer.
+    #[error("{target}: {fault}")]
+    Upstream { target: String, fault: Fault },
+    /// None of an alias' targets answered; `last` is the failure of the last that was asked.
+    #[error("no target of '{alias}' answered{}", each(attempts))]
+    Unanswered {
+        alias: String,
+        attempts: Vec<Attempt>,
+        last: Box<ModelError>,
+        /// When one of them may answer again.
+        retry_after: Option<Duration>,
+    },
+    #[error("every target of '{alias}' is resting after failures; try again in {} s", retry_after.as_secs().max(1))]
+    Resting { alias: String, retry_after: Duration },
+    /// The request needs what no target of the alias has.
+    #[error("no target of '{alias}' can do what this request needs: {needs}")]
+    NoneCapable { alias: String, needs: String },
+}
+
+impl ModelError {
+    pub fn upstream(target: impl Into<String>, fault: Fault) -> ModelError {
+        ModelError::Upstream { target: target.into(), fault }
+    }
+
+    /// One word for it, for counts and for the ledger.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            ModelError::EmptyText => "empty_text",
+            ModelError::TextTooLong { .. } => "text_too_long",
+            ModelError::UnknownVoice { .. } => "unknown_voice",
+            ModelError::LanguageNotSpoken { .. } => "language_not_spoken",
+            ModelError::MissingField { .. } => "missing_field",
+            ModelError::InvalidField { .. } => "invalid_field",
+            ModelError::TooLong { .. } => "too_long",
+            ModelError::NoTemplate => "no_template",
+            ModelError::OutOfMemory { .. } => "out_of_memory",
+            ModelError::Busy { .. } => "queue_full",
+            ModelError::Loading { .. } => "model_loading",
+            ModelError::NotBuilt { .. } => "not_built",
+            ModelError::WorkerLost { .. } => "worker_lost",
+            ModelError::EngineFailed { .. } => "engine_failed",
+            ModelError::Upstream { fault, .. } => fault.kind(),
+            ModelError::Unanswered { last, .. } => last.kind(),
+            ModelError::Resting { .. } => "no_target",
+            ModelError::NoneCapable { .. } => "none_capable",
+        }
+    }
+}
+
+fn each(attempts: &[Attempt]) -> String {
+    let said: Vec<&str> = attempts.iter().map(|attempt| attempt.message.as_str()).collect();
+    if said.is_empty() { String::new() } else { format!(": {}", said.join("; ")) }
 }
 
 fn did_you_mean(near: &[String]) -> String {

@@ -4,6 +4,7 @@
 pub mod admission;
 pub mod chat;
 pub mod error;
+pub mod fault;
 pub mod footprint;
 pub mod language;
 pub mod names;
@@ -13,6 +14,7 @@ pub mod scripted;
 pub mod shape;
 pub mod speech;
 pub mod statistics;
+pub mod trace;
 pub mod transcript;
 
 pub use admission::{Admission, Busy, Permit};
@@ -21,6 +23,7 @@ pub use chat::{
     KeepAlive,
 };
 pub use error::ModelError;
+pub use fault::{Clock, Fault};
 pub use footprint::{ContextPlan, Footprint, KvType, KvTypes, Verdict, context_that_fits};
 pub use language::Language;
 pub use names::nearest;
@@ -31,4 +34,5 @@ pub use speech::{
     Direction, Gender, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
     SpeechText, Speed, Voice, WordTiming,
 };
+pub use trace::{Attempt, Trace};
 pub use transcript::{TranscriptModel, TranscriptRequest, TranscriptStream};

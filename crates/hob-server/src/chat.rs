@@ -39,16 +39,17 @@ pub(crate) async fn complete(
     check(&target, &wire.request)?;
     let asked = asked(wire.model.clone(), wire.delivery, received);
     let head = head(wire.model, &target, received);
+    let ignored = &without_effect(&target, wire.ignored, wire.unknown);
     let requests = seeded(wire.request, wire.choices);
     let reply = converse(&app, Question { target, requests, asked }).await?;
     match wire.delivery {
         ChatDelivery::Whole => {
             let answer = ChatAnswer::new(head, wire.choices, wire.calls);
-            whole(reply, answer, &wire.ignored).await
+            whole(reply, answer, ignored).await
         }
         ChatDelivery::Events(usage) => {
             let chunks = ChatChunks::new(head, wire.choices, wire.calls, usage);
-            Ok(streamed(&app, reply, chunks, &wire.ignored))
+            Ok(streamed(&app, reply, chunks, ignored))
         }
     }
 }
@@ -94,9 +95,25 @@ pub(crate) fn head(asked: Option<String>, target: &ChatTarget, received: Receive
     }
 }
 
+/// Parameters to be named as ignored: those that hob does not know too, unless the target may know them.
+pub(crate) fn without_effect(
+    target: &ChatTarget,
+    mut ignored: Vec<String>,
+    unknown: Vec<String>,
+) -> Vec<String> {
+    if !target.model.card().takes_unknown {
+        ignored.extend(unknown);
+    }
+    ignored
+}
+
 /// What can be known from the card alone, so that no model is loaded to refuse.
 pub(crate) fn check(target: &ChatTarget, request: &ChatRequest) -> Result<(), Refusal> {
     let card = target.model.card();
+    if !card.sees && has_pictures(&request.prompt) {
+        let why = "it reads text only, and a message has a picture";
+        return Err(Refusal::Unsupported { field: "messages", why });
+    }
     match &request.prompt {
         Prompt::Chat(_) if card.template.is_none() => Err(ModelError::NoTemplate.into()),
         Prompt::Infill { .. } if !card.fills_in => Err(Refusal::Unsupported {
@@ -104,6 +121,15 @@ pub(crate) fn check(target: &ChatTarget, request: &ChatRequest) -> Result<(), Re
             why: "its vocabulary has no marks for a gap to be filled in",
         }),
         Prompt::Chat(_) | Prompt::Infill { .. } | Prompt::Text(_) | Prompt::Tokens(_) => Ok(()),
+    }
+}
+
+fn has_pictures(prompt: &Prompt) -> bool {
+    match prompt {
+        Prompt::Chat(conversation) => {
+            conversation.messages.iter().any(|message| !message.images.is_empty())
+        }
+        Prompt::Text(_) | Prompt::Tokens(_) | Prompt::Infill { .. } => false,
     }
 }
 

@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use hob_wire::{ChatDelivery, CompletionAnswer, CompletionChunks, parse_completion};
 
-use crate::chat::{asked, check, head, streamed, whole};
+use crate::chat::{asked, check, head, streamed, whole, without_effect};
 use crate::converse::{Question, converse, seeded};
 use crate::failure::Refusal;
 use crate::requests::{Received, read_json};
@@ -25,6 +25,7 @@ pub(crate) async fn complete(
     let prefixes = wire.prefixes();
     let asked = asked(wire.model.clone(), wire.delivery, received);
     let head = head(wire.model, &target, received);
+    let ignored = &without_effect(&target, wire.ignored, wire.unknown);
     let each = wire.choices;
     let requests = wire.requests.into_iter().flat_map(|request| seeded(request, each)).collect();
     let reply = converse(&app, Question { target, requests, asked }).await;
@@ -32,11 +33,11 @@ pub(crate) async fn complete(
     match wire.delivery {
         ChatDelivery::Whole => {
             let answer = CompletionAnswer::new(head, &prefixes, each);
-            whole(reply, answer, &wire.ignored).await
+            whole(reply, answer, ignored).await
         }
         ChatDelivery::Events(usage) => {
             let chunks = CompletionChunks::new(head, &prefixes, each, usage);
-            Ok(streamed(&app, reply, chunks, &wire.ignored))
+            Ok(streamed(&app, reply, chunks, ignored))
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use hob_core::{ModelError, UnknownModel};
+use hob_core::{Clock, Fault, ModelError, UnknownModel};
 use hob_speech::encode::EncodeError;
 use hob_wire::{ErrorBody, ErrorKind, WireError};
 
@@ -147,6 +147,12 @@ impl Refusal {
 
     fn kind(&self) -> ErrorKind {
         match self {
+            Refusal::Model(ModelError::Upstream { .. } | ModelError::Unanswered { .. })
+                if self.status().is_server_error() =>
+            {
+                ErrorKind::Upstream
+            }
+            _ if self.status() == StatusCode::TOO_MANY_REQUESTS => ErrorKind::RateLimit,
             Refusal::NoKey | Refusal::WrongKey => ErrorKind::Authentication,
             Refusal::ForeignOrigin { .. } => ErrorKind::Permission,
             _ if self.status().is_server_error() => ErrorKind::Server,
@@ -206,9 +212,13 @@ impl Refusal {
 
     fn retry(&self) -> Retry {
         match self {
-            Refusal::Model(
-                ModelError::Busy { retry_after } | ModelError::Loading { retry_after },
-            ) => Retry::After(*retry_after),
+            Refusal::Model(error) if wait_of(error).is_some() => {
+                wait_of(error).map_or(Retry::Unknown, Retry::After)
+            }
+            // Others were asked already, and the client would have all of them asked again.
+            Refusal::Model(ModelError::Unanswered { attempts, .. }) if attempts.len() > 1 => {
+                Retry::Useless
+            }
             Refusal::Model(ModelError::WorkerLost { .. }) => Retry::After(WORKER_RESTART),
             // Only its owner can help, and no client's patience.
             Refusal::NoSpeechModel
@@ -225,8 +235,27 @@ impl Refusal {
     }
 }
 
+/// When to come again, if that is known.
+fn wait_of(error: &ModelError) -> Option<Duration> {
+    match error {
+        ModelError::Busy { retry_after }
+        | ModelError::Loading { retry_after }
+        | ModelError::Resting { retry_after, .. } => Some(*retry_after),
+        ModelError::Upstream {
+            fault: Fault::Overloaded { retry_after, .. } | Fault::Limited { retry_after, .. },
+            ..
+        } => *retry_after,
+        ModelError::Unanswered { last, retry_after, .. } => retry_after.or_else(|| wait_of(last)),
+        _ => None,
+    }
+}
+
 fn status_of(error: &ModelError) -> StatusCode {
     match error {
+        ModelError::Upstream { fault, .. } => status_of_fault(fault),
+        ModelError::Unanswered { last, .. } => status_of(last),
+        ModelError::NoneCapable { .. } => StatusCode::BAD_REQUEST,
+        ModelError::Resting { .. } => StatusCode::SERVICE_UNAVAILABLE,
         ModelError::EmptyText
         | ModelError::TextTooLong { .. }
         | ModelError::UnknownVoice { .. }
@@ -244,8 +273,31 @@ fn status_of(error: &ModelError) -> StatusCode {
     }
 }
 
+/// Whose key is wrong, or whose bill is open, is hob's owner's affair and not the client's.
+fn status_of_fault(fault: &Fault) -> StatusCode {
+    match fault {
+        Fault::TimedOut { .. } => StatusCode::GATEWAY_TIMEOUT,
+        Fault::Overloaded { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        Fault::Limited { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Fault::NoSuchModel { .. } => StatusCode::NOT_FOUND,
+        Fault::TooLong { .. } | Fault::UnknownParameter { .. } | Fault::Refused { .. } => {
+            StatusCode::BAD_REQUEST
+        }
+        Fault::Unreachable { .. }
+        | Fault::Failed { .. }
+        | Fault::KeyRefused { .. }
+        | Fault::NoCredit { .. }
+        | Fault::Reported { .. }
+        | Fault::CutOff
+        | Fault::Empty
+        | Fault::Nonsense { .. } => StatusCode::BAD_GATEWAY,
+    }
+}
+
 fn field_of(error: &ModelError) -> Option<&'static str> {
     match error {
+        ModelError::Upstream { fault: Fault::TooLong { .. }, .. } => Some("messages"),
+        ModelError::Unanswered { last, .. } => field_of(last),
         ModelError::EmptyText | ModelError::TextTooLong { .. } => Some("input"),
         ModelError::UnknownVoice { .. } | ModelError::LanguageNotSpoken { .. } => Some("voice"),
         ModelError::TooLong { .. } | ModelError::NoTemplate => Some("messages"),
@@ -263,7 +315,26 @@ fn code_of(error: &ModelError) -> Option<&'static str> {
         ModelError::OutOfMemory { .. } => Some("out_of_memory"),
         ModelError::NotBuilt { .. } => Some("not_built"),
         ModelError::WorkerLost { .. } => Some("worker_lost"),
+        ModelError::Upstream { fault, .. } => code_of_fault(fault),
+        ModelError::Unanswered { last, .. } => code_of(last),
+        ModelError::Resting { .. } => Some("no_target"),
+        ModelError::NoneCapable { .. } => Some("unsupported_parameter"),
         _ => None,
+    }
+}
+
+fn code_of_fault(fault: &Fault) -> Option<&'static str> {
+    match fault {
+        Fault::TooLong { .. } => Some("context_length_exceeded"),
+        Fault::UnknownParameter { .. } => Some("unsupported_parameter"),
+        Fault::NoSuchModel { .. } => Some("model_not_found"),
+        Fault::Limited { .. } => Some("rate_limit_exceeded"),
+        Fault::CutOff | Fault::Reported { .. } | Fault::TimedOut { clock: Clock::Idle, .. } => {
+            Some("stream_interrupted")
+        }
+        Fault::TimedOut { .. } => Some("timeout"),
+        Fault::Refused { .. } => None,
+        other => Some(other.kind()),
     }
 }
 

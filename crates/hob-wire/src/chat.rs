@@ -14,7 +14,7 @@ mod tools;
 use std::fmt;
 
 use hob_core::ChatRequest;
-use hob_core::chat::{Conversation, Prompt};
+use hob_core::chat::{Conversation, Prompt, Reading};
 use serde_json::Value;
 
 use crate::WireError;
@@ -50,6 +50,8 @@ pub struct WireChat {
     pub calls: CallShape,
     /// Parameters without effect, to be named in `x-hob-ignored`.
     pub ignored: Vec<String>,
+    /// Parameters that hob does not know, and whose effect is up to who answers.
+    pub unknown: Vec<String>,
 }
 
 /// How an answer travels.
@@ -59,6 +61,15 @@ pub enum ChatDelivery {
     Whole,
     /// Server-sent events.
     Events(UsageChunk),
+}
+
+impl ChatDelivery {
+    pub(crate) fn reading(self) -> Reading {
+        match self {
+            ChatDelivery::Whole => Reading::Whole,
+            ChatDelivery::Events(_) => Reading::Streamed,
+        }
+    }
 }
 
 /// Whether a stream says at its end how many tokens it took.
@@ -123,11 +134,13 @@ pub fn parse_chat(body: &[u8]) -> Result<WireChat, WireError> {
         thinking,
         logprobs: logprobs_wanted(&mut fields, &mut ignored)?,
         keep_alive: keep_alive(&mut fields)?,
+        ..ChatRequest::default()
     };
     let delivery = delivery(&mut fields, &mut ignored)?;
     let (model, choices) = (fields.name("model")?, choices(&mut fields)?);
-    ignored.extend(fields.into_unknown());
-    Ok(WireChat { model, request, choices, delivery, calls: offer.shape, ignored })
+    let request = ChatRequest { reading: delivery.reading(), extra: fields.rest(), ..request };
+    let (calls, unknown) = (offer.shape, fields.into_unknown());
+    Ok(WireChat { model, request, choices, delivery, calls, ignored, unknown })
 }
 
 pub(crate) fn choices(fields: &mut Fields) -> Result<u32, WireError> {

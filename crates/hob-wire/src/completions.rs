@@ -38,6 +38,8 @@ pub struct WireCompletion {
     pub echo: Echo,
     /// Parameters without effect, to be named in `x-hob-ignored`.
     pub ignored: Vec<String>,
+    /// Parameters that hob does not know, and whose effect is up to who answers.
+    pub unknown: Vec<String>,
 }
 
 /// Whether an answer begins with its prompt.
@@ -73,7 +75,7 @@ pub fn parse_completion(body: &[u8]) -> Result<WireCompletion, WireError> {
         thinking: Thinking::default(),
         logprobs: count(&mut fields, "logprobs", 0..=LOGPROBS_MAX)?.map(|top| top as u8),
         keep_alive: keep_alive(&mut fields)?,
-        prompt: Prompt::default(),
+        ..ChatRequest::default()
     };
     let choices = choices(&mut fields)?;
     check_answers(prompts.len(), choices)?;
@@ -81,10 +83,11 @@ pub fn parse_completion(body: &[u8]) -> Result<WireCompletion, WireError> {
     let echo = echo(&mut fields, &prompts, &mut ignored)?;
     let delivery = delivery(&mut fields, &mut ignored)?;
     let model = fields.name("model")?;
-    ignored.extend(fields.into_unknown());
+    let settings = ChatRequest { reading: delivery.reading(), extra: fields.rest(), ..settings };
+    let unknown = fields.into_unknown();
     let request = |prompt| ChatRequest { prompt, ..settings.clone() };
     let requests = prompts.into_iter().map(request).collect();
-    Ok(WireCompletion { model, requests, choices, delivery, echo, ignored })
+    Ok(WireCompletion { model, requests, choices, delivery, echo, ignored, unknown })
 }
 
 /// Below one is without a limit, as it is for chat.

@@ -53,7 +53,7 @@ pub fn parse_embeddings(body: &[u8]) -> Result<WireEmbeddings, WireError> {
     };
     Ok(WireEmbeddings {
         model: fields.name("model")?,
-        request: EmbedRequest { inputs, dimensions, keep_alive },
+        request: EmbedRequest { inputs, dimensions, keep_alive, ..EmbedRequest::default() },
         encoding,
         ignored: fields.into_unknown(),
     })

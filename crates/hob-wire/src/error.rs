@@ -69,8 +69,13 @@ pub enum ErrorKind {
     Authentication,
     #[serde(rename = "permission_error")]
     Permission,
+    #[serde(rename = "rate_limit_error")]
+    RateLimit,
     #[serde(rename = "server_error")]
     Server,
+    /// The failure of a server behind this one.
+    #[serde(rename = "upstream_error")]
+    Upstream,
 }
 
 /// The inside of `{"error": …}`.

@@ -1,9 +1,13 @@
 //! A JSON object, taken apart field by field: each is read once, with its type checked by name.
 //! What nobody took is what this hob does not know, and can be named.
 
+use std::collections::BTreeMap;
+
+use hob_core::JsonText;
 use serde_json::{Map, Value};
 
 use crate::WireError;
+use crate::error::json;
 
 /// Characters of a name (of a model, a voice, a format); longer ones are nobody's.
 const NAME_CHARS_MAX: usize = 256;
@@ -119,6 +123,14 @@ impl Fields {
         let mut names: Vec<String> = sent.map(|(name, _)| name).collect();
         names.sort_unstable();
         names
+    }
+
+    /// What was sent and not taken, as an object in the order of the alphabet; none where nothing is
+    /// left.
+    pub(crate) fn rest(&self) -> Option<JsonText> {
+        let sent = self.0.iter().filter(|(_, value)| !value.is_null());
+        let rest: BTreeMap<&String, &Value> = sent.collect();
+        (!rest.is_empty()).then(|| JsonText::parsed(json(&rest)))
     }
 
     /// Clients write `null` for what they leave out.

@@ -14,6 +14,7 @@ mod ollama;
 mod residence;
 mod speech;
 mod sse;
+mod upstream;
 
 pub use answers::{AnswerChunks, CollectedAnswer};
 pub use chat::{
@@ -39,3 +40,7 @@ pub use residence::{
 };
 pub use speech::{Delivery, WireSpeech, ignored_header, parse_speech};
 pub use sse::{SpeechUsage, chat_failed, error_event, speech_delta, speech_done};
+pub use upstream::{
+    Mended, Misread, OpenAiReader, PieceKind, PieceTooLong, Pieces, Status, Unsendable,
+    UpstreamDialect, UpstreamReader, UsageSource, fault_of, upstream_path, upstream_request,
+};

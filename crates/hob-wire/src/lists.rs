@@ -40,6 +40,7 @@ impl ModelKind {
             ("tools", card.calls_tools),
             ("thinking", card.thinks),
             ("insert", card.fills_in),
+            ("vision", card.sees),
         ];
         let able = capabilities.into_iter().filter(|(_, able)| *able);
         ModelKind::Chat {

@@ -4,7 +4,7 @@
 use hob_core::chat::{
     Completion, EmbedInput, FinishReason, Prompt, Timings, TokenLogprob, TokenText, Usage,
 };
-use hob_core::{ChatEvent, ChatRequest, EmbedRequest, Embeddings};
+use hob_core::{ChatEvent, ChatRequest, EmbedRequest, Embeddings, JsonText};
 use hob_wire::{
     AnswerChunks, AnswerHead, ChatDelivery, CollectedAnswer, CompletionAnswer, CompletionChunks,
     Echo, UsageChunk, VectorEncoding, WireCompletion, WireEmbeddings, embeddings, parse_completion,
@@ -65,6 +65,7 @@ fn every_field_of_a_completion_arrives() {
             seed: Some(1),
             ..hob_core::chat::Sampling::default()
         },
+        extra: Some(JsonText::parsed(r#"{"user":"me"}"#)),
         ..ChatRequest::default()
     };
     assert_eq!(wire.prefixes(), ["a"]);
@@ -76,7 +77,8 @@ fn every_field_of_a_completion_arrives() {
             choices: 2,
             delivery: ChatDelivery::Events(UsageChunk::Unwanted),
             echo: Echo::Prompt,
-            ignored: vec!["user".to_owned()],
+            ignored: Vec::new(),
+            unknown: vec!["user".to_owned()],
         }
     );
 }
@@ -230,7 +232,7 @@ fn inputs_to_embed_arrive() {
         parse_embeddings(body.as_bytes()),
         Ok(WireEmbeddings {
             model: Some("smol".to_owned()),
-            request: EmbedRequest { inputs, dimensions: Some(4), keep_alive: None },
+            request: EmbedRequest { inputs, dimensions: Some(4), ..EmbedRequest::default() },
             encoding: VectorEncoding::Base64,
             ignored: vec!["user".to_owned()],
         })

@@ -138,6 +138,7 @@ fn card() -> ChatCard {
         calls_tools: true,
         thinks: false,
         fills_in: false,
+        ..ChatCard::default()
     }
 }
 

@@ -138,7 +138,14 @@ impl From<ModelError> for Failure {
             ModelError::EmptyText
             | ModelError::MissingField { .. }
             | ModelError::InvalidField { .. } => (Exit::Usage, None),
-            ModelError::Busy { .. } | ModelError::Loading { .. } => (Exit::Server, None),
+            ModelError::Busy { .. } | ModelError::Loading { .. } | ModelError::Resting { .. } => {
+                (Exit::Server, None)
+            }
+            ModelError::Upstream { .. }
+            | ModelError::Unanswered { .. }
+            | ModelError::NoneCapable { .. } => {
+                (Exit::Server, Some("`hob upstreams` says who answers"))
+            }
             ModelError::EngineFailed { engine: remote::ENGINE, .. } => {
                 (Exit::Server, Some("is `hob serve` still running there?"))
             }

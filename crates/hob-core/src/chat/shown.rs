@@ -3,7 +3,7 @@
 
 use std::fmt::{Debug, Formatter, Result};
 
-use super::{ChatRequest, EmbedInput, Message, OutputFormat, Prompt, Tool, ToolCall};
+use super::{ChatRequest, EmbedInput, Image, Message, OutputFormat, Prompt, Tool, ToolCall};
 
 impl Debug for ChatRequest {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -16,7 +16,9 @@ impl Debug for ChatRequest {
             .field("thinking", &self.thinking)
             .field("logprobs", &self.logprobs)
             .field("keep_alive", &self.keep_alive)
-            .finish()
+            .field("reading", &self.reading)
+            .field("extra", &self.extra)
+            .finish_non_exhaustive()
     }
 }
 
@@ -40,7 +42,14 @@ impl Debug for Message {
             .field("text_bytes", &self.text.len())
             .field("tool_calls", &self.tool_calls)
             .field("tool_call_id", &self.tool_call_id)
+            .field("images", &self.images.len())
             .finish_non_exhaustive()
+    }
+}
+
+impl Debug for Image {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "Image({} bytes at {})", self.url.len(), self.at)
     }
 }
 

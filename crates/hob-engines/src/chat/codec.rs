@@ -86,6 +86,16 @@ macro_rules! coded_enum {
 }
 pub(super) use {coded_enum, coded_struct};
 
+impl Coded for usize {
+    fn put(&self, out: &mut Vec<u8>) {
+        (*self as u64).put(out);
+    }
+
+    fn take(from: &mut Fields<'_>) -> Result<usize, FrameError> {
+        Ok(from.u64()? as usize)
+    }
+}
+
 impl Coded for bool {
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(*self));

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use hob_core::ModelError;
 use hob_core::chat::{
     ChatEvent, ChatRequest, Completion, Conversation, Effort, EmbedInput, EmbedRequest,
-    FinishReason, JsonText, KeepAlive, Message, OutputFormat, Prompt, Role, Sampling, Thinking,
-    Timings, TokenLogprob, TokenText, Tool, ToolCall, ToolChoice, Usage,
+    FinishReason, Image, JsonText, KeepAlive, Message, OutputFormat, Prompt, Reading, Role,
+    Sampling, Thinking, Timings, TokenLogprob, TokenText, Tool, ToolCall, ToolChoice, Usage,
 };
+use hob_core::{ModelError, Trace};
 
 use super::codec::{Coded, coded_enum, coded_struct, decode, encode};
 use crate::frame::{Fields, Frame, FrameError};
@@ -220,7 +220,21 @@ coded_struct!(ChatRequest {
     thinking,
     logprobs,
     keep_alive,
+    reading,
+    extra,
+    trace,
 });
+coded_enum!(Reading { 0 Streamed, 1 Whole });
+
+/// Stays with whoever sent the request.
+impl Coded for Trace {
+    fn put(&self, _: &mut Vec<u8>) {}
+
+    fn take(_: &mut Fields<'_>) -> Result<Trace, FrameError> {
+        Ok(Trace::default())
+    }
+}
+
 coded_enum!(Prompt {
     0 Chat(conversation),
     1 Text(text),
@@ -234,7 +248,8 @@ coded_struct!(Conversation {
     parallel_tool_calls,
     template_arguments,
 });
-coded_struct!(Message { role, text, name, tool_calls, tool_call_id });
+coded_struct!(Message { role, text, name, tool_calls, tool_call_id, images });
+coded_struct!(Image { at, url, detail });
 coded_enum!(Role { 0 System, 1 User, 2 Assistant, 3 Tool });
 coded_struct!(ToolCall { id, name, arguments });
 coded_struct!(Tool { name, description, parameters });
@@ -270,10 +285,10 @@ coded_enum!(ChatEvent {
 });
 coded_struct!(TokenLogprob { token, logprob, top });
 coded_struct!(Completion { finish, usage, timings });
-coded_enum!(FinishReason { 0 Stop, 1 Length, 2 ToolCalls });
+coded_enum!(FinishReason { 0 Stop, 1 Length, 2 ToolCalls, 3 ContentFilter });
 coded_struct!(Usage { prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens });
 coded_struct!(Timings { load_ms, queue_ms, prompt_ms, predicted_ms });
-coded_struct!(EmbedRequest { inputs, dimensions, keep_alive });
+coded_struct!(EmbedRequest { inputs, dimensions, keep_alive, trace });
 coded_enum!(EmbedInput { 0 Text(text), 1 Tokens(tokens) });
 
 impl Coded for JsonText {

@@ -43,6 +43,7 @@ impl Gguf {
             calls_tools: template.is_some_and(speaks_of_tools),
             thinks: template.is_some_and(speaks_of_thinking),
             fills_in: self.fill_in().is_some(),
+            ..ChatCard::default()
         })
     }
 }

@@ -2,7 +2,7 @@
 //! What a model thought in earlier turns is dropped: it is no part of the next one.
 
 use hob_core::JsonText;
-use hob_core::chat::{Message, Role, ToolCall};
+use hob_core::chat::{Image, Message, Role, ToolCall};
 use serde_json::{Map, Value};
 
 use crate::WireError;
@@ -63,8 +63,8 @@ impl Reader {
             Role::Tool => fields.name("tool_call_id")?.or_else(|| self.last_call.clone()),
             Role::System | Role::User | Role::Assistant => None,
         };
-        let text = content(&mut fields, role)?;
-        Ok(Message { role, text, name, tool_calls, tool_call_id })
+        let Content { text, images } = content(&mut fields, role)?;
+        Ok(Message { role, text, name, tool_calls, tool_call_id, images })
     }
 
     fn calls(&mut self, fields: &mut Fields) -> Result<Vec<ToolCall>, WireError> {
@@ -129,31 +129,78 @@ pub(crate) fn arguments(function: &mut Fields) -> Result<JsonText, WireError> {
 }
 
 /// Null where there is nothing to say: beside calls, or from a tool that returns nothing.
-fn content(fields: &mut Fields, role: Role) -> Result<String, WireError> {
+fn content(fields: &mut Fields, role: Role) -> Result<Content, WireError> {
+    let mut content = Content::default();
     match fields.take("content") {
-        None if matches!(role, Role::Assistant | Role::Tool) => Ok(String::new()),
-        None => Err(WireError::Missing { field: "content" }),
-        Some(Value::String(text)) => Ok(text),
+        None if matches!(role, Role::Assistant | Role::Tool) => {}
+        None => return Err(WireError::Missing { field: "content" }),
+        Some(Value::String(text)) => content.text = text,
         Some(Value::Array(parts)) => {
-            let parts: Vec<String> = parts.into_iter().map(part).collect::<Result<_, _>>()?;
-            Ok(parts.join("\n"))
+            for value in parts {
+                content.part(value)?;
+            }
         }
-        Some(other) => Err(wrong_type("content", CONTENT, &other)),
+        Some(other) => return Err(wrong_type("content", CONTENT, &other)),
+    }
+    Ok(content)
+}
+
+#[derive(Default)]
+struct Content {
+    text: String,
+    images: Vec<Image>,
+}
+
+impl Content {
+    /// Texts are lines of one text.
+    fn part(&mut self, value: Value) -> Result<(), WireError> {
+        let mut part = Fields::of("content", value)?;
+        let kind = part.name("type")?.ok_or(WireError::Missing { field: "type" })?;
+        if kind == "image_url" {
+            let image = image(self.text.len(), &mut part)?;
+            self.images.push(image);
+            return Ok(());
+        }
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text += &text_of(&kind, &mut part)?;
+        Ok(())
     }
 }
 
-fn part(value: Value) -> Result<String, WireError> {
-    let mut part = Fields::of("content", value)?;
-    let kind = part.name("type")?.ok_or(WireError::Missing { field: "type" })?;
-    let field = match kind.as_str() {
+/// `{"url", "detail"}`, or the address alone, as older clients write it.
+fn image(at: usize, part: &mut Fields) -> Result<Image, WireError> {
+    const FIELD: &str = "image_url";
+    let (url, detail) = match part.take(FIELD) {
+        Some(Value::String(url)) => (Some(url), None),
+        Some(Value::Object(image)) => {
+            let mut image = Fields::of(FIELD, Value::Object(image))?;
+            (image.text("url")?, image.name("detail")?)
+        }
+        Some(other) => return Err(wrong_type(FIELD, "an object with a url", &other)),
+        None => (None, None),
+    };
+    let url = url.ok_or(WireError::Missing { field: "url" })?;
+    if !["data:", "https://", "http://"].iter().any(|scheme| url.starts_with(scheme)) {
+        let reason = "must be an address that begins with data:, https: or http:".to_owned();
+        return Err(WireError::Invalid { field: FIELD, reason });
+    }
+    Ok(Image { at, url, detail })
+}
+
+fn text_of(kind: &str, part: &mut Fields) -> Result<String, WireError> {
+    let field = match kind {
         "text" => "text",
         "refusal" => "refusal",
-        "image_url" | "input_audio" | "video_url" | "file" => {
-            let reason = format!("has a part of type '{kind}', and this model reads text only");
+        "input_audio" | "video_url" | "file" => {
+            let reason =
+                format!("has a part of type '{kind}', and models here take text and pictures");
             return Err(WireError::Invalid { field: "content", reason });
         }
         _ => {
-            let reason = "has a part of a type that is neither 'text' nor 'refusal'".to_owned();
+            let reason =
+                "has a part of a type that is none of 'text', 'image_url' and 'refusal'".to_owned();
             return Err(WireError::Invalid { field: "content", reason });
         }
     };

@@ -142,6 +142,7 @@ impl Said {
     pub(super) fn finish(self, completion: &Completion, shape: CallShape) -> &'static str {
         match completion.finish {
             FinishReason::Length => "length",
+            FinishReason::ContentFilter => "content_filter",
             FinishReason::Stop if !self.calls => "stop",
             FinishReason::Stop | FinishReason::ToolCalls => match shape {
                 CallShape::ToolCalls => "tool_calls",

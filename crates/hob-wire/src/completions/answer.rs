@@ -97,6 +97,7 @@ impl CompletionAnswer {
         if let Some(choice) = self.choices.get_mut(index as usize) {
             choice.finish = Some(match completion.finish {
                 FinishReason::Length => "length",
+                FinishReason::ContentFilter => "content_filter",
                 FinishReason::Stop | FinishReason::ToolCalls => "stop",
             });
         }

@@ -225,10 +225,10 @@ fn wire_arguments(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// Ollama has no reason of its own for an answer that ends with calls.
+/// Ollama has no reason of its own for an answer that ends with calls, or is held back.
 fn reason(finish: FinishReason) -> &'static str {
     match finish {
-        FinishReason::Stop | FinishReason::ToolCalls => "stop",
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::ContentFilter => "stop",
         FinishReason::Length => "length",
     }
 }

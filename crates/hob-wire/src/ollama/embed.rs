@@ -129,5 +129,9 @@ fn finish(
     }
     ignored.extend(fields.into_unknown());
     let inputs = inputs.into_iter().map(EmbedInput::Text).collect();
-    Ok(OllamaEmbed { model, request: EmbedRequest { inputs, dimensions, keep_alive }, ignored })
+    Ok(OllamaEmbed {
+        model,
+        request: EmbedRequest { inputs, dimensions, keep_alive, ..EmbedRequest::default() },
+        ignored,
+    })
 }

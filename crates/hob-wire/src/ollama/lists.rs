@@ -160,6 +160,7 @@ fn capabilities(card: &ChatCard) -> Vec<&'static str> {
         ("tools", card.calls_tools && card.template.is_some()),
         ("thinking", card.thinks),
         ("insert", card.fills_in),
+        ("vision", card.sees),
     ];
     let more = more.into_iter().filter_map(|(name, has)| has.then_some(name));
     ["completion", "embedding"].into_iter().chain(more).collect()

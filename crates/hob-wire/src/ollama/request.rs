@@ -155,8 +155,8 @@ fn finish(
             stop: options.stop,
             output,
             thinking: Thinking { effort, tokens_max: None },
-            logprobs: None,
             keep_alive,
+            ..ChatRequest::default()
         })),
         (None, Some(KeepAlive::For(Duration::ZERO))) => OllamaWish::Unload,
         (None, keep_alive) => OllamaWish::Load(keep_alive),

@@ -8,7 +8,8 @@ mod thinking;
 use std::time::Duration;
 
 use hob_core::chat::{
-    Conversation, Message, OutputFormat, Prompt, Role, Sampling, Tool, ToolCall, ToolChoice,
+    Conversation, Message, OutputFormat, Prompt, Reading, Role, Sampling, Tool, ToolCall,
+    ToolChoice,
 };
 use hob_core::{ChatRequest, JsonText, KeepAlive};
 use hob_wire::{CallShape, ChatDelivery, UsageChunk, WireChat, WireError, parse_chat};
@@ -28,11 +29,16 @@ fn plain() -> WireChat {
         Conversation { messages: vec![Message::new(Role::User, "Hi")], ..Conversation::default() };
     WireChat {
         model: None,
-        request: ChatRequest { prompt: Prompt::Chat(conversation), ..ChatRequest::default() },
+        request: ChatRequest {
+            prompt: Prompt::Chat(conversation),
+            reading: Reading::Whole,
+            ..ChatRequest::default()
+        },
         choices: 1,
         delivery: ChatDelivery::Whole,
         calls: CallShape::ToolCalls,
         ignored: Vec::new(),
+        unknown: Vec::new(),
     }
 }
 
@@ -53,7 +59,7 @@ fn messages(list: &str) -> Result<Vec<Message>, String> {
 }
 
 fn names(wire: &WireChat) -> Vec<&str> {
-    wire.ignored.iter().map(String::as_str).collect()
+    wire.ignored.iter().chain(&wire.unknown).map(String::as_str).collect()
 }
 
 #[test]
@@ -93,14 +99,14 @@ fn every_sampling_field_arrives() {
             stop: vec!["a".to_owned(), "b".to_owned()],
             logprobs: Some(2),
             keep_alive: Some(KeepAlive::For(Duration::from_secs(300))),
+            extra: Some(JsonText::parsed(r#"{"store":true,"user":{"id":1}}"#)),
             ..ChatRequest::default()
         },
         choices: 3,
         delivery: ChatDelivery::Events(UsageChunk::Wanted),
         calls: CallShape::ToolCalls,
-        ignored: ["logit_bias.x", "stream_options.include_obfuscation", "store", "user"]
-            .map(str::to_owned)
-            .to_vec(),
+        ignored: ["logit_bias.x", "stream_options.include_obfuscation"].map(str::to_owned).to_vec(),
+        unknown: ["store", "user"].map(str::to_owned).to_vec(),
     };
     assert_eq!(read(fields), expected);
 }

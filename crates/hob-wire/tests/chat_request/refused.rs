@@ -31,15 +31,15 @@ fn messages_that_no_model_can_read_are_refused_by_number() {
         ),
         (
             r#"[{"role":"user","content":[{"type":"image_url","image_url":{"url":"secret"}}]}]"#,
-            "messages[0]: 'content' has a part of type 'image_url', and this model reads text only",
+            "messages[0]: 'image_url' must be an address that begins with data:, https: or http:",
         ),
         (
             r#"[{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}]"#,
-            "messages[0]: 'content' has a part of type 'input_audio', and this model reads text only",
+            "messages[0]: 'content' has a part of type 'input_audio', and models here take text and pictures",
         ),
         (
             r#"[{"role":"user","content":[{"type":"smell"}]}]"#,
-            "messages[0]: 'content' has a part of a type that is neither 'text' nor 'refusal'",
+            "messages[0]: 'content' has a part of a type that is none of 'text', 'image_url' and 'refusal'",
         ),
         (r#"[{"role":"user","content":[{"text":"x"}]}]"#, "messages[0]: 'type' is missing"),
         (r#"[{"role":"user","content":[{"type":"text"}]}]"#, "messages[0]: 'text' is missing"),

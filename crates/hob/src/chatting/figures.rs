@@ -102,6 +102,7 @@ impl<'a> Record<'a> {
                 FinishReason::Stop => "stop",
                 FinishReason::Length => "length",
                 FinishReason::ToolCalls => "tool_calls",
+                FinishReason::ContentFilter => "content_filter",
             },
             usage: UsageRecord {
                 prompt_tokens: usage.prompt_tokens,

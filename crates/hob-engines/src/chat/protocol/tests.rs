@@ -76,7 +76,7 @@ fn tasks_survive_the_way_in_pieces() {
         request: EmbedRequest {
             inputs: vec![EmbedInput::Text("é".to_owned()), EmbedInput::Tokens(vec![3])],
             dimensions: Some(2),
-            keep_alive: None,
+            ..EmbedRequest::default()
         },
     });
     for task in tasks {

@@ -1,0 +1,118 @@
+//! What goes wrong at somebody else's server, sorted by what may help.
+//! Nothing here knows HTTP: whoever speaks it turns statuses and broken bytes into these.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Why another server gave no answer, or not all of one. Messages are that server's own, shortened.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Fault {
+    /// No such host, nobody listens there, no agreement on TLS, or closed before the first byte.
+    #[error("cannot be reached: {detail}")]
+    Unreachable { detail: String },
+    #[error("{clock} within {} s", seconds(*after))]
+    TimedOut { clock: Clock, after: Duration },
+    #[error("is overloaded: {message}")]
+    Overloaded { message: String, retry_after: Option<Duration> },
+    #[error("limits how often it is asked: {message}")]
+    Limited { message: String, retry_after: Option<Duration> },
+    #[error("failed: {message}")]
+    Failed { message: String },
+    #[error("does not accept hob's key: {message}")]
+    KeyRefused { message: String },
+    #[error("wants to be paid: {message}")]
+    NoCredit { message: String },
+    #[error("does not have this model: {message}")]
+    NoSuchModel { message: String },
+    /// Its numbers, where it said them.
+    #[error("the prompt is too long for it: {message}")]
+    TooLong { message: String, needed: Option<u32>, available: Option<u32> },
+    #[error("does not take '{field}': {message}")]
+    UnknownParameter { field: String, message: String },
+    /// The request itself is at fault, or its content is not allowed: no other server is asked.
+    #[error("refused the request: {message}")]
+    Refused { message: String },
+    /// Said within an answer that had begun well.
+    #[error("broke off with an error: {message}")]
+    Reported { message: String },
+    #[error("the answer was cut off")]
+    CutOff,
+    #[error("the answer was empty")]
+    Empty,
+    /// HTML, lines without an end, JSON of another shape.
+    #[error("the answer makes no sense: {detail}")]
+    Nonsense { detail: String },
+}
+
+/// Which time ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// From the attempt's start until the connection stands.
+    Connect,
+    /// From the request's last byte to the first real content.
+    FirstToken,
+    /// Between two pieces of real content.
+    Idle,
+    /// From the request's arrival to the answer's end.
+    Total,
+}
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Clock::Connect => "did not take the connection",
+            Clock::FirstToken => "said nothing",
+            Clock::Idle => "said no more",
+            Clock::Total => "was not done",
+        })
+    }
+}
+
+impl Fault {
+    /// One word for it, for counts and for the ledger.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Fault::Unreachable { .. } => "unreachable",
+            Fault::TimedOut { clock: Clock::Connect, .. } => "connect_timeout",
+            Fault::TimedOut { clock: Clock::FirstToken, .. } => "first_token_timeout",
+            Fault::TimedOut { clock: Clock::Idle, .. } => "idle_timeout",
+            Fault::TimedOut { clock: Clock::Total, .. } => "total_timeout",
+            Fault::Overloaded { .. } => "overloaded",
+            Fault::Limited { .. } => "rate_limited",
+            Fault::Failed { .. } => "failed",
+            Fault::KeyRefused { .. } => "key_refused",
+            Fault::NoCredit { .. } => "no_credit",
+            Fault::NoSuchModel { .. } => "no_such_model",
+            Fault::TooLong { .. } => "too_long",
+            Fault::UnknownParameter { .. } => "unknown_parameter",
+            Fault::Refused { .. } => "refused",
+            Fault::Reported { .. } => "reported",
+            Fault::CutOff => "cut_off",
+            Fault::Empty => "empty_answer",
+            Fault::Nonsense { .. } => "nonsense",
+        }
+    }
+}
+
+/// `45`, `0.25`.
+fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ran_out_is_said_with_its_limit() {
+        let after = Duration::from_millis(250);
+        for (clock, said) in [
+            (Clock::Connect, "did not take the connection within 0.25 s"),
+            (Clock::FirstToken, "said nothing within 0.25 s"),
+            (Clock::Idle, "said no more within 0.25 s"),
+            (Clock::Total, "was not done within 0.25 s"),
+        ] {
+            assert_eq!(Fault::TimedOut { clock, after }.to_string(), said);
+        }
+    }
+}

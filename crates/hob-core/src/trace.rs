@@ -1,0 +1,115 @@
+//! What became of a request on its way: who was asked, who failed, who answers.
+//! A handle that travels with the request, so that whoever waits for the answer can look meanwhile.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::ModelError;
+
+/// The way of one request. Clones look at the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Trace(Arc<Mutex<Way>>);
+
+/// As far as the request has come.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Way {
+    /// Those that did not answer, in the order in which they were asked.
+    pub failed: Vec<Attempt>,
+    /// Who is being asked, or answers.
+    pub target: Option<String>,
+    /// Whether `target`'s first content is there.
+    pub has_begun: bool,
+    /// From asking `target` to its first content.
+    pub target_first: Option<Duration>,
+    /// Thinking was switched off, and came all the same.
+    pub thought_anyway: bool,
+    /// Parameters of the request that the target does not take.
+    pub dropped: Vec<String>,
+    /// Tokens were counted by hob, because the target did not say.
+    pub counted_here: bool,
+    /// What was mended in the target's answer.
+    pub repaired: Vec<&'static str>,
+}
+
+/// One that did not answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    pub target: String,
+    /// One word for the failure.
+    pub kind: &'static str,
+    /// For people.
+    pub message: String,
+    pub took: Duration,
+}
+
+/// How requests came here is no part of what they ask.
+impl PartialEq for Trace {
+    fn eq(&self, _: &Trace) -> bool {
+        true
+    }
+}
+
+impl Trace {
+    pub fn asking(&self, target: &str) {
+        let mut way = self.way();
+        way.target = Some(target.to_owned());
+        way.has_begun = false;
+        way.dropped.clear();
+    }
+
+    pub fn failed(&self, target: &str, error: &ModelError, took: Duration) {
+        let (kind, message) = (error.kind(), error.to_string());
+        let mut way = self.way();
+        way.target = None;
+        way.failed.push(Attempt { target: target.to_owned(), kind, message, took });
+    }
+
+    /// The first content of `target` is there.
+    pub fn answers(&self, target: &str, after: Duration) {
+        let mut way = self.way();
+        way.target = Some(target.to_owned());
+        way.has_begun = true;
+        way.target_first = Some(after);
+    }
+
+    pub fn note(&self, change: impl FnOnce(&mut Way)) {
+        change(&mut self.way());
+    }
+
+    pub fn now(&self) -> Way {
+        self.way().clone()
+    }
+
+    /// A panic cannot leave a list of what happened in a state that matters.
+    fn way(&self) -> MutexGuard<'_, Way> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Way {
+    /// Time that went to those who did not answer.
+    pub fn lost(&self) -> Duration {
+        self.failed.iter().map(|attempt| attempt.took).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Fault;
+
+    #[test]
+    fn a_trace_tells_every_holder_the_same() {
+        let (trace, error) = (Trace::default(), ModelError::upstream("gpu/q", Fault::CutOff));
+        let held = trace.clone();
+        trace.asking("gpu/q");
+        assert_eq!(held.now().target.as_deref(), Some("gpu/q"));
+        trace.failed("gpu/q", &error, Duration::from_millis(20));
+        trace.answers("local", Duration::from_millis(5));
+        let way = held.now();
+        assert_eq!((way.failed.len(), way.failed[0].kind), (1, "cut_off"));
+        assert_eq!(way.failed[0].message, "gpu/q: the answer was cut off");
+        assert_eq!((way.lost(), way.has_begun), (Duration::from_millis(20), true));
+        assert_eq!(way.target.as_deref(), Some("local"));
+    }
+}

@@ -1,0 +1,63 @@
+//! Other servers' protocols from the asking side: what hob sends there, and what it reads.
+//! Lenient in, strict out, as towards clients: servers differ more than they say.
+
+mod calls;
+mod chunk;
+mod fault;
+mod pieces;
+mod reader;
+mod request;
+mod thought;
+
+use hob_core::{ChatEvent, Fault};
+
+pub(crate) use calls::CallReader;
+pub use fault::{Status, fault_of};
+pub use pieces::{PieceKind, PieceTooLong, Pieces};
+pub use reader::OpenAiReader;
+pub use request::{Unsendable, UpstreamDialect, upstream_path, upstream_request};
+pub(crate) use thought::ThoughtSplitter;
+
+/// Reads one streamed answer, piece by piece: the data of a server-sent event, or a line.
+pub trait UpstreamReader: Send {
+    /// Adds what `piece` says to `said`; often nothing. After [`ChatEvent::Done`] nothing follows.
+    ///
+    /// # Errors
+    /// [`Misread::Malformed`] may be skipped, and the next piece read; a failure is the answer's end.
+    fn read(&mut self, piece: &str, said: &mut Vec<ChatEvent>) -> Result<(), Misread>;
+
+    /// The server has closed the answer. Adds what it left unsaid, the last event included.
+    ///
+    /// # Errors
+    /// The answer was not complete.
+    fn end(&mut self, said: &mut Vec<ChatEvent>) -> Result<(), Fault>;
+
+    /// What was wrong with the answer and mended, one word each; and whether tokens were counted here,
+    /// because the server did not say how many they were.
+    fn mended(&self) -> Mended;
+}
+
+/// What hob put right in a server's answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mended {
+    pub repairs: Vec<&'static str>,
+    /// The usage is counted here; its prompt is 0 then.
+    pub usage: UsageSource,
+}
+
+/// Who counted the tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UsageSource {
+    Reported,
+    #[default]
+    Counted,
+}
+
+/// Why a piece of an answer was not understood.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Misread {
+    /// No JSON, or none of an answer.
+    Malformed,
+    /// The server says that it failed.
+    Failed(Fault),
+}
