@@ -10,6 +10,7 @@ pub mod language;
 pub mod names;
 pub mod residence;
 pub mod roster;
+pub mod routing;
 pub mod scripted;
 pub mod shape;
 pub mod speech;

@@ -1,0 +1,118 @@
+//! Whether a prompt fits into a target's context, as far as can be said without its tokenizer.
+//! Between two bounds nobody knows; then it is sent, and the target's own count decides.
+
+use crate::ChatRequest;
+use crate::chat::{Conversation, Prompt};
+
+/// Tokens for each byte of text, of prompts that are made of long words and of those made of short ones
+/// or of code: what 5 and 95 of 100 stay within.
+pub const BYTES_PER_TOKEN: (f64, f64) = (0.15, 0.5);
+
+/// Tokens of a picture, whatever its size: servers differ, and most are near this.
+const IMAGE_TOKENS: u64 = 1000;
+
+/// What can be said of a prompt and a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    Yes,
+    Perhaps,
+    No,
+}
+
+impl Fit {
+    /// A context that nobody knows may hold anything.
+    pub fn of(request: &ChatRequest, context_tokens: Option<u32>) -> Fit {
+        let Some(context) = context_tokens.filter(|tokens| *tokens > 0) else {
+            return Fit::Perhaps;
+        };
+        let (least, most) = tokens_of(request);
+        let wanted = u64::from(request.tokens_max.unwrap_or(1));
+        if least.saturating_add(wanted) > u64::from(context) {
+            Fit::No
+        } else if most.saturating_add(wanted) <= u64::from(context) {
+            Fit::Yes
+        } else {
+            Fit::Perhaps
+        }
+    }
+}
+
+/// Tokens of a prompt, at least and at most.
+pub fn tokens_of(request: &ChatRequest) -> (u64, u64) {
+    if let Prompt::Tokens(tokens) = &request.prompt {
+        return (tokens.len() as u64, tokens.len() as u64);
+    }
+    let images = images(&request.prompt) * IMAGE_TOKENS;
+    let bytes = prompt_bytes(&request.prompt) as f64;
+    let (least, most) = BYTES_PER_TOKEN;
+    ((bytes * least) as u64 + images, (bytes * most).ceil() as u64 + images)
+}
+
+/// Bytes of text that the model reads.
+pub fn prompt_bytes(prompt: &Prompt) -> usize {
+    match prompt {
+        Prompt::Chat(conversation) => conversation_bytes(conversation),
+        Prompt::Text(text) => text.len(),
+        Prompt::Tokens(tokens) => tokens.len(),
+        Prompt::Infill { prefix, suffix } => prefix.len() + suffix.len(),
+    }
+}
+
+fn conversation_bytes(conversation: &Conversation) -> usize {
+    let messages = conversation.messages.iter().map(|message| {
+        let calls = message.tool_calls.iter();
+        let calls: usize = calls.map(|call| call.name.len() + call.arguments.as_str().len()).sum();
+        message.text.len() + calls
+    });
+    let tools = conversation.tools.iter().map(|tool| {
+        let described = tool.description.as_ref().map_or(0, String::len);
+        tool.name.len() + described + tool.parameters.as_ref().map_or(0, |json| json.as_str().len())
+    });
+    messages.sum::<usize>() + tools.sum::<usize>()
+}
+
+fn images(prompt: &Prompt) -> u64 {
+    match prompt {
+        Prompt::Chat(conversation) => {
+            conversation.messages.iter().map(|message| message.images.len() as u64).sum()
+        }
+        Prompt::Text(_) | Prompt::Tokens(_) | Prompt::Infill { .. } => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(bytes: usize, tokens_max: Option<u32>) -> ChatRequest {
+        ChatRequest {
+            prompt: Prompt::Text("x".repeat(bytes)),
+            tokens_max,
+            ..ChatRequest::default()
+        }
+    }
+
+    #[test]
+    fn what_surely_fits_is_sent_and_what_surely_does_not_is_not() {
+        for (bytes, tokens_max, context, fit) in [
+            (1000, None, Some(600), Fit::Yes),
+            (1000, None, Some(400), Fit::Perhaps),
+            (1000, None, Some(100), Fit::No),
+            (1000, Some(200), Some(600), Fit::Perhaps),
+            (1000, Some(500), Some(600), Fit::No),
+            (1000, None, None, Fit::Perhaps),
+            (1000, None, Some(0), Fit::Perhaps),
+        ] {
+            assert_eq!(Fit::of(&text(bytes, tokens_max), context), fit, "{bytes} {context:?}");
+        }
+    }
+
+    #[test]
+    fn tokens_that_were_counted_are_not_guessed() {
+        let prompt = Prompt::Tokens(vec![1; 500]);
+        let request = ChatRequest { prompt, ..ChatRequest::default() };
+        assert_eq!(tokens_of(&request), (500, 500));
+        assert_eq!(Fit::of(&request, Some(501)), Fit::Yes);
+        assert_eq!(Fit::of(&request, Some(500)), Fit::No, "there is no room for an answer");
+    }
+}

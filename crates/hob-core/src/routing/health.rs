@@ -1,0 +1,212 @@
+//! Whether a target is worth asking: judged by answers alone, never by a list that it still hands out.
+//! After failures it rests; then one request tries it, and only an answer lets the others in again.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::Rest;
+
+/// Failures in a row after which a target rests.
+const IN_A_ROW: u32 = 3;
+/// Or half of at least so many…
+const SAMPLE: usize = 6;
+/// … within this time.
+const WINDOW: Duration = Duration::from_secs(30);
+const REST_FIRST: Duration = Duration::from_secs(5);
+const REST_MAX: Duration = Duration::from_secs(120);
+/// A trial that nobody heard of again leaves room for another.
+const TRIAL_MAX: Duration = Duration::from_secs(30);
+/// A failure that came this recently counts as load: who fails at once looks idle.
+const FRESH: Duration = Duration::from_secs(10);
+
+/// What is remembered of a target's answers.
+#[derive(Clone, Debug, Default)]
+pub struct Health {
+    /// When, and whether it answered.
+    recent: VecDeque<(Instant, bool)>,
+    failures_in_a_row: u32,
+    rests_until: Option<Instant>,
+    /// Rests in a row; each is twice as long as the last.
+    rests: u32,
+    trial_since: Option<Instant>,
+    last_failure: Option<Instant>,
+}
+
+/// Whether a target may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admits {
+    Yes,
+    /// One request, whose answer decides.
+    Trial,
+    /// Not before this.
+    RestsUntil(Instant),
+}
+
+impl Health {
+    /// Whether it may be asked now; a trial is taken by asking for it.
+    pub fn admits(&mut self, now: Instant) -> Admits {
+        let admits = self.looks(now);
+        if admits == Admits::Trial {
+            self.trial_since = Some(now);
+        }
+        admits
+    }
+
+    /// The same, for those who only look.
+    pub fn looks(&self, now: Instant) -> Admits {
+        match (self.rests_until, self.trial_since) {
+            (None, _) => Admits::Yes,
+            (Some(until), _) if now < until => Admits::RestsUntil(until),
+            (Some(_), Some(since)) if now < since + TRIAL_MAX => {
+                Admits::RestsUntil(since + TRIAL_MAX)
+            }
+            (Some(_), _) => Admits::Trial,
+        }
+    }
+
+    /// An answer came to its end.
+    pub fn answered(&mut self, now: Instant) {
+        self.remember(now, true);
+        self.failures_in_a_row = 0;
+        self.rests_until = None;
+        self.trial_since = None;
+        self.rests = 0;
+    }
+
+    /// It failed. `jitter` is a number from -1 to 1, by chance: neighbours shall not come back together.
+    pub fn failed(&mut self, now: Instant, rest: Rest, jitter: f64) {
+        let was_trial = self.trial_since.take().is_some();
+        match rest {
+            Rest::No => {}
+            Rest::For(time) => {
+                self.last_failure = Some(now);
+                self.remember(now, false);
+                self.rest(now, time);
+            }
+            Rest::Counts => {
+                self.last_failure = Some(now);
+                self.remember(now, false);
+                self.failures_in_a_row += 1;
+                if was_trial || self.failures_in_a_row >= IN_A_ROW || self.is_half_failing() {
+                    let time = REST_FIRST.saturating_mul(1 << self.rests.min(5)).min(REST_MAX);
+                    self.rests += 1;
+                    self.rest(now, time.mul_f64(1.0 + 0.2 * jitter.clamp(-1.0, 1.0)));
+                }
+            }
+        }
+    }
+
+    /// A trial was given up by who asked, and says nothing of the target.
+    pub fn given_up(&mut self) {
+        self.trial_since = None;
+    }
+
+    pub fn failed_lately(&self, now: Instant) -> bool {
+        self.last_failure.is_some_and(|at| now.saturating_duration_since(at) < FRESH)
+    }
+
+    fn rest(&mut self, now: Instant, time: Duration) {
+        let until = now + time;
+        self.rests_until = Some(self.rests_until.map_or(until, |known| known.max(until)));
+        self.recent.clear();
+        self.failures_in_a_row = 0;
+    }
+
+    fn remember(&mut self, now: Instant, answered: bool) {
+        const KEPT_MAX: usize = 256;
+        self.recent.push_back((now, answered));
+        while self.recent.len() > KEPT_MAX
+            || self
+                .recent
+                .front()
+                .is_some_and(|(at, _)| now.saturating_duration_since(*at) > WINDOW)
+        {
+            self.recent.pop_front();
+        }
+    }
+
+    fn is_half_failing(&self) -> bool {
+        let failed = self.recent.iter().filter(|(_, answered)| !answered).count();
+        self.recent.len() >= SAMPLE && failed * 2 >= self.recent.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn three_failures_in_a_row_make_a_rest_and_one_answer_ends_it() {
+        let (mut health, start) = (Health::default(), Instant::now());
+        for _ in 0..2 {
+            health.failed(start, Rest::Counts, 0.0);
+            assert_eq!(health.admits(start), Admits::Yes);
+        }
+        health.failed(start, Rest::Counts, 0.0);
+        assert_eq!(health.admits(start), Admits::RestsUntil(start + seconds(5)));
+        let later = start + seconds(5);
+        assert_eq!(health.admits(later), Admits::Trial, "one may try");
+        assert!(matches!(health.admits(later), Admits::RestsUntil(_)), "and only one");
+        health.answered(later);
+        assert_eq!(health.admits(later), Admits::Yes);
+    }
+
+    #[test]
+    fn a_failed_trial_doubles_the_rest_up_to_two_minutes() {
+        let (mut health, mut now) = (Health::default(), Instant::now());
+        (0..3).for_each(|_| health.failed(now, Rest::Counts, 0.0));
+        for rest_s in [5, 10, 20, 40, 80, 120, 120] {
+            assert_eq!(health.looks(now), Admits::RestsUntil(now + seconds(rest_s)));
+            now += seconds(rest_s);
+            assert_eq!(health.admits(now), Admits::Trial);
+            health.failed(now, Rest::Counts, 0.0);
+        }
+    }
+
+    #[test]
+    fn half_of_six_failing_makes_a_rest_too() {
+        let (mut health, now) = (Health::default(), Instant::now());
+        for _ in 0..3 {
+            health.answered(now);
+            health.failed(now, Rest::Counts, 0.0);
+        }
+        assert!(matches!(health.looks(now), Admits::RestsUntil(_)));
+    }
+
+    #[test]
+    fn what_was_long_ago_is_forgotten() {
+        let (mut health, start) = (Health::default(), Instant::now());
+        for round in 0..6 {
+            let now = start + seconds(40 * round);
+            health.answered(now);
+            health.failed(now, Rest::Counts, 0.0);
+            assert_eq!(health.looks(now), Admits::Yes, "round {round}");
+        }
+    }
+
+    #[test]
+    fn a_named_time_is_kept_and_an_abandoned_trial_is_given_back() {
+        let (mut health, start) = (Health::default(), Instant::now());
+        health.failed(start, Rest::For(seconds(30)), 0.9);
+        assert_eq!(health.looks(start), Admits::RestsUntil(start + seconds(30)));
+        let later = start + seconds(30);
+        assert_eq!(health.admits(later), Admits::Trial);
+        health.given_up();
+        assert_eq!(health.admits(later), Admits::Trial);
+        let much_later = later + TRIAL_MAX;
+        assert_eq!(health.admits(much_later), Admits::Trial, "a lost trial does not lock it");
+    }
+
+    #[test]
+    fn the_request_s_own_fault_is_no_fault_of_the_target() {
+        let (mut health, now) = (Health::default(), Instant::now());
+        (0..9).for_each(|_| health.failed(now, Rest::No, 0.0));
+        assert_eq!((health.admits(now), health.failed_lately(now)), (Admits::Yes, false));
+        health.failed(now, Rest::Counts, 0.0);
+        assert!(health.failed_lately(now) && !health.failed_lately(now + FRESH));
+    }
+}
