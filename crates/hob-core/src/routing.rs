@@ -5,6 +5,7 @@ mod context;
 mod health;
 mod pick;
 mod retries;
+mod view;
 
 use std::time::Duration;
 
@@ -14,6 +15,9 @@ pub use context::{BYTES_PER_TOKEN, Fit, prompt_bytes, tokens_of};
 pub use health::{Admits, Health};
 pub use pick::{Pick, Standing, UnknownPick, order};
 pub use retries::RetryBudget;
+pub use view::{
+    ListedModel, Reachable, RouteView, Switchboard, TargetStanding, TargetView, UpstreamView,
+};
 
 /// What follows from a failure that came before anything was said to the client.
 #[derive(Clone, Debug, PartialEq)]

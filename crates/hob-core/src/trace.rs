@@ -29,6 +29,9 @@ pub struct Way {
     pub counted_here: bool,
     /// What was mended in the target's answer.
     pub repaired: Vec<&'static str>,
+    /// How many servers like this one the request came through: two that point at each other would hand
+    /// it to and fro for ever.
+    pub hops: u32,
 }
 
 /// One that did not answer.
@@ -74,6 +77,10 @@ impl Trace {
 
     pub fn note(&self, change: impl FnOnce(&mut Way)) {
         change(&mut self.way());
+    }
+
+    pub fn hops(&self) -> u32 {
+        self.way().hops
     }
 
     pub fn now(&self) -> Way {

@@ -11,6 +11,7 @@ mod keep_alive;
 mod lists;
 mod names;
 mod ollama;
+mod parameters;
 mod residence;
 mod speech;
 mod sse;
@@ -35,6 +36,7 @@ pub use ollama::{
     ollama_version, parse_ollama_chat, parse_ollama_embed, parse_ollama_embeddings,
     parse_ollama_generate, parse_ollama_named, tagged,
 };
+pub use parameters::Parameters;
 pub use residence::{
     ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents,
 };

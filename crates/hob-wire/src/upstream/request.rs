@@ -38,12 +38,15 @@ pub fn upstream_path(request: &ChatRequest) -> &'static str {
 
 /// The body of a request for `model`, by the server's own name of it.
 ///
+/// Without the fields that this server is known not to take.
+///
 /// # Errors
 /// [`Unsendable`]: leaving it out would give another answer than was asked for.
 pub fn upstream_request(
     request: &ChatRequest,
     model: &str,
     dialect: UpstreamDialect,
+    without: &[String],
 ) -> Result<String, Unsendable> {
     let mut body = extra(request, dialect);
     let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
@@ -90,6 +93,9 @@ pub fn upstream_request(
             body.insert("thinking_budget_tokens".to_owned(), json!(tokens));
         }
         switches.put(dialect, &mut body);
+    }
+    for field in without {
+        body.shift_remove(field);
     }
     Ok(Value::Object(body).to_string())
 }

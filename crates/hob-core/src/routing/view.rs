@@ -1,0 +1,88 @@
+//! What a gateway shows of itself: who would answer a name, and how the servers behind it are.
+//! Seen by whoever serves requests, without knowing what is behind it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{ChatTarget, ModelState};
+
+/// Names that lead elsewhere.
+pub trait Switchboard: Send + Sync {
+    /// Whoever answers to `upstream/model`; aliases stand in the roster.
+    fn find_chat(&self, name: &str) -> Option<Arc<ChatTarget>>;
+
+    /// Models of servers that are to be listed, from memory.
+    fn listed(&self) -> Vec<ListedModel>;
+
+    /// Who would answer this alias now, and why.
+    fn route(&self, alias: &str) -> Option<RouteView>;
+
+    fn upstreams(&self) -> Vec<UpstreamView>;
+}
+
+/// A model of another server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedModel {
+    /// `upstream/model`.
+    pub name: String,
+    pub state: ModelState,
+    pub context_tokens: Option<u32>,
+}
+
+/// An alias and its targets, in the order in which they would be asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RouteView {
+    pub alias: String,
+    pub pick: &'static str,
+    pub targets: Vec<TargetView>,
+}
+
+/// One target, as it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TargetView {
+    pub name: String,
+    pub standing: TargetStanding,
+    pub state: ModelState,
+    pub context_tokens: Option<u32>,
+    pub in_flight: usize,
+    /// Of its last failure, for people, and how long ago.
+    pub last_failure: Option<(String, Duration)>,
+    /// It thought although that was switched off.
+    pub thinks_anyway: bool,
+}
+
+/// Whether it would be asked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TargetStanding {
+    /// The first that may be asked.
+    Answers,
+    /// After those before it.
+    StandsBy,
+    /// It failed, and is left alone.
+    Rests { left: Duration },
+    /// It failed, and one request will try it.
+    OnTrial,
+}
+
+/// Another server, as it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpstreamView {
+    pub name: String,
+    pub kind: &'static str,
+    pub url: String,
+    pub reachable: Reachable,
+    pub models: Vec<String>,
+    pub in_flight: usize,
+    pub waiting: usize,
+    pub slots: Option<usize>,
+    /// Its targets that were asked, and are not well.
+    pub troubled: Vec<TargetView>,
+}
+
+/// What the last look at a server's list said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reachable {
+    NotAsked,
+    Yes { ago: Duration, took: Duration },
+    No { reason: String, ago: Duration },
+}

@@ -1,0 +1,209 @@
+//! What an alias changes about requests before a target sees them: set, leave out, or say where nobody did.
+//! In the words of requests themselves, so that who can write a request can write an alias.
+
+use hob_core::chat::{Sampling, Thinking};
+use hob_core::{ChatRequest, JsonText};
+use serde_json::{Map, Value};
+
+use crate::WireError;
+use crate::chat::{sampling, stop, switch, tokens_max};
+use crate::fields::Fields;
+
+/// Checked when it was written, so that no request fails for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parameters {
+    set: Said,
+    default: Said,
+    drop: Vec<String>,
+}
+
+/// What part of a request says.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Said {
+    sampling: Sampling,
+    tokens_max: Option<u32>,
+    stop: Vec<String>,
+    thinking: Thinking,
+    /// For servers that know more than hob.
+    extra: Map<String, Value>,
+}
+
+impl Parameters {
+    /// `set` and `default` are JSON objects.
+    ///
+    /// # Errors
+    /// A parameter has a value that no request could have.
+    pub fn parse(set: &str, default: &str, drop: Vec<String>) -> Result<Parameters, WireError> {
+        Ok(Parameters { set: Said::parse(set)?, default: Said::parse(default)?, drop })
+    }
+
+    /// What a client said is left out first, then what is always said wins, and what nobody said has its
+    /// default. Of several, the last knows best.
+    pub fn apply(several: &[Parameters], request: &mut ChatRequest) {
+        if several.iter().all(Parameters::is_empty) {
+            return;
+        }
+        several.iter().flat_map(|one| &one.drop).for_each(|name| leave_out(request, name));
+        let mut said = Said::default();
+        several.iter().rev().for_each(|one| said.fill_from(&one.set));
+        said.fill_from(&Said::of(request));
+        several.iter().rev().for_each(|one| said.fill_from(&one.default));
+        said.put(request);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        *self == Parameters::default()
+    }
+}
+
+impl Said {
+    fn parse(json: &str) -> Result<Said, WireError> {
+        let mut fields = Fields::parse(json.as_bytes())?;
+        let mut ignored = Vec::new();
+        let newer = tokens_max(&mut fields, "max_completion_tokens")?;
+        let older = tokens_max(&mut fields, "max_tokens")?;
+        let effort = switch(&mut fields, "reasoning_effort")?.or(switch(&mut fields, "think")?);
+        let budget = fields.whole_number("thinking_budget_tokens")?;
+        Ok(Said {
+            sampling: sampling(&mut fields, &mut ignored)?,
+            tokens_max: newer.or(older),
+            stop: stop(&mut fields)?,
+            thinking: Thinking {
+                effort,
+                tokens_max: budget.and_then(|tokens| u32::try_from(tokens).ok()),
+            },
+            extra: object(fields.rest().as_ref()),
+        })
+    }
+
+    fn of(request: &ChatRequest) -> Said {
+        Said {
+            sampling: request.sampling.clone(),
+            tokens_max: request.tokens_max,
+            stop: request.stop.clone(),
+            thinking: request.thinking,
+            extra: object(request.extra.as_ref()),
+        }
+    }
+
+    /// What is not said here is as `other` says.
+    fn fill_from(&mut self, other: &Said) {
+        let (mine, theirs) = (&mut self.sampling, &other.sampling);
+        mine.temperature = mine.temperature.or(theirs.temperature);
+        mine.top_p = mine.top_p.or(theirs.top_p);
+        mine.top_k = mine.top_k.or(theirs.top_k);
+        mine.min_p = mine.min_p.or(theirs.min_p);
+        mine.repeat_penalty = mine.repeat_penalty.or(theirs.repeat_penalty);
+        mine.presence_penalty = mine.presence_penalty.or(theirs.presence_penalty);
+        mine.frequency_penalty = mine.frequency_penalty.or(theirs.frequency_penalty);
+        mine.seed = mine.seed.or(theirs.seed);
+        if mine.logit_bias.is_empty() {
+            mine.logit_bias.clone_from(&theirs.logit_bias);
+        }
+        if self.stop.is_empty() {
+            self.stop.clone_from(&other.stop);
+        }
+        self.tokens_max = self.tokens_max.or(other.tokens_max);
+        self.thinking.effort = self.thinking.effort.or(other.thinking.effort);
+        self.thinking.tokens_max = self.thinking.tokens_max.or(other.thinking.tokens_max);
+        for (name, value) in &other.extra {
+            self.extra.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+    }
+
+    fn put(self, request: &mut ChatRequest) {
+        let Said { sampling, tokens_max, stop, thinking, extra } = self;
+        let extra = (!extra.is_empty()).then(|| JsonText::parsed(Value::Object(extra).to_string()));
+        request.sampling = sampling;
+        request.tokens_max = tokens_max;
+        request.stop = stop;
+        request.thinking = thinking;
+        request.extra = extra;
+    }
+}
+
+/// Forgets one parameter, by the name that requests have for it.
+fn leave_out(request: &mut ChatRequest, name: &str) {
+    let sampling = &mut request.sampling;
+    match name {
+        "temperature" => sampling.temperature = None,
+        "top_p" => sampling.top_p = None,
+        "top_k" => sampling.top_k = None,
+        "min_p" => sampling.min_p = None,
+        "repeat_penalty" | "repetition_penalty" => sampling.repeat_penalty = None,
+        "presence_penalty" => sampling.presence_penalty = None,
+        "frequency_penalty" => sampling.frequency_penalty = None,
+        "seed" => sampling.seed = None,
+        "logit_bias" => sampling.logit_bias.clear(),
+        "stop" => request.stop.clear(),
+        "max_tokens" | "max_completion_tokens" => request.tokens_max = None,
+        "reasoning_effort" | "think" => request.thinking.effort = None,
+        "thinking_budget_tokens" => request.thinking.tokens_max = None,
+        "logprobs" => request.logprobs = None,
+        other => {
+            let mut extra = object(request.extra.as_ref());
+            if extra.remove(other).is_some() {
+                request.extra =
+                    (!extra.is_empty()).then(|| JsonText::parsed(Value::Object(extra).to_string()));
+            }
+        }
+    }
+}
+
+fn object(json: Option<&JsonText>) -> Map<String, Value> {
+    match json.and_then(|json| serde_json::from_str(json.as_str()).ok()) {
+        Some(Value::Object(object)) => object,
+        _ => Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::chat::Effort;
+
+    use super::*;
+
+    fn request() -> ChatRequest {
+        ChatRequest {
+            sampling: Sampling { temperature: Some(0.9), min_p: Some(0.1), ..Sampling::default() },
+            extra: Some(JsonText::parsed(r#"{"user":"me","logit_x":1}"#)),
+            ..ChatRequest::default()
+        }
+    }
+
+    #[test]
+    fn what_is_set_wins_what_is_dropped_goes_and_defaults_come_last() {
+        let parameters = Parameters::parse(
+            r#"{"temperature":0.2,"reasoning_effort":"none","chat_style":"x"}"#,
+            r#"{"temperature":1,"top_p":0.5,"min_p":0.7,"max_tokens":9,"user":"nobody"}"#,
+            vec!["min_p".to_owned(), "logit_x".to_owned(), "stop".to_owned()],
+        )
+        .expect("good parameters");
+        let general = r#"{"temperature":0.4,"seed":4}"#;
+        let general = Parameters::parse(general, r#"{"top_p":0.1}"#, Vec::new()).expect("good");
+        let mut changed = request();
+        Parameters::apply(&[general, parameters], &mut changed);
+        let Sampling { temperature, top_p, min_p, seed, .. } = changed.sampling;
+        assert_eq!(seed, Some(4));
+        assert_eq!((temperature, top_p, min_p), (Some(0.2), Some(0.5), Some(0.7)));
+        assert_eq!((changed.tokens_max, changed.thinking.effort), (Some(9), Some(Effort::None)));
+        let extra = changed.extra.expect("extra");
+        assert_eq!(extra.as_str(), r#"{"chat_style":"x","user":"me"}"#);
+    }
+
+    #[test]
+    fn nothing_changes_nothing() {
+        let mut unchanged = request();
+        let nothing = Parameters::parse("{}", "{}", Vec::new()).expect("nothing");
+        assert!(nothing.is_empty());
+        Parameters::apply(&[nothing], &mut unchanged);
+        assert!(unchanged == request());
+    }
+
+    #[test]
+    fn a_value_that_no_request_could_have_is_refused_when_it_is_written() {
+        for set in [r#"{"temperature":9}"#, r#"{"reasoning_effort":"much"}"#, "[]", "{"] {
+            assert!(Parameters::parse(set, "{}", Vec::new()).is_err(), "{set}");
+        }
+    }
+}
