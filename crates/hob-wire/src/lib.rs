@@ -43,6 +43,7 @@ pub use residence::{
 pub use speech::{Delivery, WireSpeech, ignored_header, parse_speech};
 pub use sse::{SpeechUsage, chat_failed, error_event, speech_delta, speech_done};
 pub use upstream::{
-    Mended, Misread, OpenAiReader, PieceKind, PieceTooLong, Pieces, Status, Unsendable,
-    UpstreamDialect, UpstreamReader, UsageSource, fault_of, upstream_path, upstream_request,
+    AnthropicReader, Mended, Misread, OpenAiReader, PieceKind, PieceTooLong, Pieces, Status,
+    Unsendable, UpstreamDialect, UpstreamReader, UsageSource, anthropic_drops, anthropic_request,
+    fault_of, upstream_path, upstream_request,
 };

@@ -1,6 +1,7 @@
 //! Other servers' protocols from the asking side: what hob sends there, and what it reads.
 //! Lenient in, strict out, as towards clients: servers differ more than they say.
 
+mod anthropic;
 mod calls;
 mod chunk;
 mod fault;
@@ -11,6 +12,7 @@ mod thought;
 
 use hob_core::{ChatEvent, Fault};
 
+pub use anthropic::{AnthropicReader, anthropic_drops, anthropic_request};
 pub(crate) use calls::CallReader;
 pub use fault::{Status, fault_of};
 pub use pieces::{PieceKind, PieceTooLong, Pieces};

@@ -127,7 +127,7 @@ fn sampling(sampling: &Sampling, dialect: UpstreamDialect, body: &mut Map<String
 }
 
 /// As a person would write it: 0.7, and not the 0.699999988 that single precision makes of it.
-fn number(value: f32) -> Value {
+pub(super) fn number(value: f32) -> Value {
     let written = value.to_string();
     written.parse::<f64>().map_or_else(|_| json!(value), |value| json!(value))
 }
@@ -247,7 +247,7 @@ fn tool(tool: &Tool) -> Value {
     json!({ "type": "function", "function": function })
 }
 
-fn parsed(text: &JsonText) -> Value {
+pub(super) fn parsed(text: &JsonText) -> Value {
     serde_json::from_str(text.as_str()).unwrap_or_default()
 }
 

@@ -1,0 +1,206 @@
+//! The answer of a server that speaks Anthropic's protocol: blocks that begin, go on and end, one after
+//! the other. Events and blocks that hob does not know are skipped, as Anthropic asks its readers to do.
+
+use hob_core::chat::{Completion, FinishReason, Timings, Usage};
+use hob_core::{ChatEvent, Fault};
+use serde_json::Value;
+
+use super::super::calls::CallPiece;
+use super::super::fault::reported;
+use super::super::{CallReader, Mended, Misread, UpstreamReader, UsageSource};
+use super::event::{Block, Delta, Event, WireUsage};
+
+/// Reads the data of the events of one streamed message.
+#[derive(Debug, Default)]
+pub struct AnthropicReader {
+    calls: CallReader,
+    open: OpenBlock,
+    finish: Option<FinishReason>,
+    usage: WireUsage,
+    /// The count of the answer's tokens is its own and not the one that every answer begins with.
+    is_counted: bool,
+    /// Pieces of text and of thinking: about as many tokens, until the server says how many.
+    texts: u32,
+    thoughts: u32,
+    is_complete: bool,
+    repairs: Vec<&'static str>,
+}
+
+/// The block that deltas belong to.
+#[derive(Debug, Default)]
+enum OpenBlock {
+    /// Text, thinking, or what hob does not read.
+    #[default]
+    Other,
+    Call {
+        /// The arguments, as long as no delta has said any.
+        unsaid: Option<String>,
+    },
+}
+
+impl UpstreamReader for AnthropicReader {
+    fn read(&mut self, piece: &str, said: &mut Vec<ChatEvent>) -> Result<(), Misread> {
+        if self.is_complete {
+            return Ok(());
+        }
+        let event: Event<'_> = serde_json::from_str(piece).map_err(|_| Misread::Malformed)?;
+        if let Some(error) = &event.error {
+            return Err(Misread::Failed(fault(error)));
+        }
+        match event.kind.as_ref() {
+            "content_block_delta" => self.more(event.delta.unwrap_or_default(), said),
+            "content_block_start" => self.begin(event.content_block.unwrap_or_default(), said),
+            "content_block_stop" => self.close(said),
+            "message_start" => {
+                self.usage.update(event.message.and_then(|m| m.usage).unwrap_or_default())
+            }
+            "message_delta" => self.finished(&event),
+            "message_stop" => {
+                if self.finish.is_none() {
+                    self.repairs.push("finish_reason");
+                }
+                self.complete(said);
+            }
+            "error" => return Err(Misread::Failed(fault(&Value::Null))),
+            "" => return Err(Misread::Malformed),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, said: &mut Vec<ChatEvent>) -> Result<(), Fault> {
+        if self.is_complete {
+            return Ok(());
+        }
+        if self.finish.is_none() {
+            return Err(Fault::CutOff);
+        }
+        self.repairs.push("done");
+        self.complete(said);
+        Ok(())
+    }
+
+    fn mended(&self) -> Mended {
+        let usage = if self.is_counted { UsageSource::Reported } else { UsageSource::Counted };
+        Mended { repairs: self.repairs.clone(), usage }
+    }
+}
+
+impl AnthropicReader {
+    fn begin(&mut self, block: Block<'_>, said: &mut Vec<ChatEvent>) {
+        self.close(said);
+        match block.kind.as_ref() {
+            "text" => self.text(block.text.into_owned(), said),
+            "thinking" => self.thought(block.thinking.into_owned(), said),
+            "tool_use" => {
+                let input = block.input.filter(Value::is_object);
+                let unsaid = Some(input.map_or_else(|| "{}".to_owned(), |input| input.to_string()));
+                self.open = OpenBlock::Call { unsaid };
+                self.texts += 1;
+                let piece = CallPiece { id: &block.id, name: &block.name, ..CallPiece::default() };
+                self.calls.push(piece, said);
+            }
+            _ => {}
+        }
+    }
+
+    fn more(&mut self, delta: Delta<'_>, said: &mut Vec<ChatEvent>) {
+        match delta.kind.as_ref() {
+            "text_delta" => self.text(delta.text.into_owned(), said),
+            "thinking_delta" => self.thought(delta.thinking.into_owned(), said),
+            "input_json_delta" => self.arguments(&delta.partial_json, said),
+            // A signature proves what was thought to Anthropic alone.
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, text: String, said: &mut Vec<ChatEvent>) {
+        if !text.is_empty() {
+            self.texts += 1;
+            said.push(ChatEvent::Text(text));
+        }
+    }
+
+    fn thought(&mut self, thought: String, said: &mut Vec<ChatEvent>) {
+        if !thought.is_empty() {
+            self.thoughts += 1;
+            said.push(ChatEvent::Reasoning(thought));
+        }
+    }
+
+    /// Tools that the server runs itself have arguments too, which are nobody else's.
+    fn arguments(&mut self, arguments: &str, said: &mut Vec<ChatEvent>) {
+        if let OpenBlock::Call { unsaid } = &mut self.open
+            && !arguments.is_empty()
+        {
+            *unsaid = None;
+            self.texts += 1;
+            self.calls.push(CallPiece { arguments, ..CallPiece::default() }, said);
+        }
+    }
+
+    fn close(&mut self, said: &mut Vec<ChatEvent>) {
+        if let OpenBlock::Call { unsaid: Some(arguments) } = std::mem::take(&mut self.open) {
+            let piece = CallPiece { arguments: &arguments, ..CallPiece::default() };
+            self.calls.push(piece, said);
+        }
+    }
+
+    fn finished(&mut self, event: &Event<'_>) {
+        if let Some(usage) = event.usage {
+            self.is_counted |= usage.output_tokens.is_some();
+            self.usage.update(usage);
+        }
+        let reason = event.delta.as_ref().map_or("", |delta| delta.stop_reason.as_ref());
+        self.finish = match reason {
+            "" => self.finish,
+            "max_tokens" | "model_context_window_exceeded" => Some(FinishReason::Length),
+            "tool_use" => Some(FinishReason::ToolCalls),
+            "refusal" => Some(FinishReason::ContentFilter),
+            // `end_turn`, `stop_sequence`, and `pause_turn` of tools that hob does not ask for.
+            _ => Some(FinishReason::Stop),
+        };
+    }
+
+    fn complete(&mut self, said: &mut Vec<ChatEvent>) {
+        self.is_complete = true;
+        self.close(said);
+        self.calls.end(said);
+        let finish = match self.finish.unwrap_or(FinishReason::Stop) {
+            FinishReason::Stop if !self.calls.is_empty() => FinishReason::ToolCalls,
+            finish => finish,
+        };
+        let (usage, timings) = (self.usage(), Timings::default());
+        said.push(ChatEvent::Done(Completion { finish, usage, timings }));
+    }
+
+    fn usage(&self) -> Usage {
+        let of = |count: Option<u32>| count.unwrap_or_default();
+        let usage = &self.usage;
+        let cached_tokens = of(usage.cache_read_input_tokens);
+        let prompt_tokens = of(usage.input_tokens)
+            .saturating_add(cached_tokens)
+            .saturating_add(of(usage.cache_creation_input_tokens));
+        let counted = usage.output_tokens.filter(|_| self.is_counted);
+        let thought = usage.output_tokens_details.and_then(|details| details.thinking_tokens);
+        Usage {
+            prompt_tokens,
+            cached_tokens,
+            completion_tokens: counted.unwrap_or(self.texts + self.thoughts),
+            reasoning_tokens: thought.unwrap_or(self.thoughts),
+        }
+    }
+}
+
+fn fault(error: &Value) -> Fault {
+    let retry_after = None;
+    match (error["type"].as_str(), reported(error)) {
+        (Some("overloaded_error"), Fault::Reported { message }) => {
+            Fault::Overloaded { message, retry_after }
+        }
+        (Some("rate_limit_error"), Fault::Reported { message }) => {
+            Fault::Limited { message, retry_after }
+        }
+        (_, fault) => fault,
+    }
+}

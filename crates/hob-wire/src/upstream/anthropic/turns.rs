@@ -1,0 +1,176 @@
+//! A conversation as Anthropic wants it: the system apart, users and the assistant taking turns, and each
+//! turn a list of blocks. What tools returned is said by the user, before anything else.
+
+use hob_core::chat::{Image, Message, Role, ToolCall};
+use serde_json::{Value, json};
+
+use super::super::Unsendable;
+use super::super::request::parsed;
+
+/// What the user says where a conversation does not begin with the user. Anthropic refuses one that is
+/// empty, and its models are trained on users who speak first; a text of blanks is refused too.
+const OPENING: &str = "Begin.";
+
+const PICTURE: Unsendable = Unsendable { field: "image_url" };
+
+/// What becomes of a conversation's messages.
+#[derive(Debug)]
+pub(super) struct Turns {
+    pub(super) system: Option<String>,
+    pub(super) messages: Vec<Value>,
+}
+
+impl Turns {
+    /// # Errors
+    /// A picture that is not the user's or a tool's, or one whose bytes are not in base64.
+    pub(super) fn of(messages: &[Message]) -> Result<Turns, Unsendable> {
+        let mut system: Vec<&str> = Vec::new();
+        let mut turns: Vec<Turn> = Vec::new();
+        for message in messages {
+            match message.role {
+                Role::System if !message.images.is_empty() => return Err(PICTURE),
+                Role::System => system.extend(said(&message.text)),
+                Role::User => turn_of(&mut turns, Speaker::User).blocks.extend(blocks(message)?),
+                Role::Tool => result(turn_of(&mut turns, Speaker::User), message)?,
+                Role::Assistant => answer(turn_of(&mut turns, Speaker::Assistant), message)?,
+            }
+        }
+        Ok(Turns {
+            system: (!system.is_empty()).then(|| system.join("\n\n")),
+            messages: alternating(turns),
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaker {
+    User,
+    Assistant,
+}
+
+/// Messages of one speaker, until the other one speaks.
+#[derive(Debug)]
+struct Turn {
+    speaker: Speaker,
+    results: Vec<Value>,
+    blocks: Vec<Value>,
+}
+
+impl Turn {
+    fn new(speaker: Speaker) -> Turn {
+        Turn { speaker, results: Vec::new(), blocks: Vec::new() }
+    }
+
+    fn into_message(self) -> Value {
+        let role = match self.speaker {
+            Speaker::User => "user",
+            Speaker::Assistant => "assistant",
+        };
+        let content: Vec<Value> = self.results.into_iter().chain(self.blocks).collect();
+        json!({ "role": role, "content": content })
+    }
+}
+
+/// The turn that `speaker` has, or a new one; one in which nothing was said does not part two others.
+fn turn_of(turns: &mut Vec<Turn>, speaker: Speaker) -> &mut Turn {
+    turns.pop_if(|turn| turn.results.is_empty() && turn.blocks.is_empty());
+    let place = match turns.last() {
+        Some(last) if last.speaker == speaker => turns.len() - 1,
+        _ => {
+            turns.push(Turn::new(speaker));
+            turns.len() - 1
+        }
+    };
+    &mut turns[place]
+}
+
+fn alternating(mut turns: Vec<Turn>) -> Vec<Value> {
+    turns.pop_if(|turn| turn.results.is_empty() && turn.blocks.is_empty());
+    if turns.first().is_none_or(|turn| turn.speaker == Speaker::Assistant) {
+        let mut opening = Turn::new(Speaker::User);
+        opening.blocks.push(text(OPENING));
+        turns.insert(0, opening);
+    }
+    turns.into_iter().map(Turn::into_message).collect()
+}
+
+fn result(turn: &mut Turn, message: &Message) -> Result<(), Unsendable> {
+    let content = blocks(message)?;
+    // An answer to no call would be refused as a result.
+    let Some(id) = &message.tool_call_id else {
+        turn.blocks.extend(content);
+        return Ok(());
+    };
+    let mut result = json!({ "type": "tool_result", "tool_use_id": call_id(id) });
+    if !content.is_empty() {
+        result["content"] =
+            if message.images.is_empty() { json!(message.text) } else { content.into() };
+    }
+    turn.results.push(result);
+    Ok(())
+}
+
+fn answer(turn: &mut Turn, message: &Message) -> Result<(), Unsendable> {
+    if !message.images.is_empty() {
+        return Err(PICTURE);
+    }
+    // A conversation that ends with the assistant is gone on with by older models and refused by newer
+    // ones; a blank at that end is refused by all.
+    turn.blocks.extend(said(message.text.trim_end()).map(text));
+    turn.blocks.extend(message.tool_calls.iter().map(call));
+    Ok(())
+}
+
+fn call(call: &ToolCall) -> Value {
+    let (id, input) = (call_id(&call.id), parsed(&call.arguments));
+    json!({ "type": "tool_use", "id": id, "name": call.name, "input": input })
+}
+
+/// Calls that other servers' models made are numbered in characters that Anthropic does not take.
+fn call_id(id: &str) -> String {
+    let taken = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    id.chars().map(|c| if taken(c) { c } else { '_' }).collect()
+}
+
+/// Text and pictures in the order in which they stand.
+fn blocks(message: &Message) -> Result<Vec<Value>, Unsendable> {
+    if message.images.is_empty() {
+        return Ok(said(&message.text).map(text).collect());
+    }
+    let between = |from: usize, to: usize| {
+        said(message.text.get(from..to).unwrap_or_default().trim_matches('\n')).map(text)
+    };
+    let mut blocks = Vec::new();
+    let mut end = 0;
+    for image in &message.images {
+        blocks.extend(between(end, image.at));
+        blocks.push(picture(image)?);
+        end = image.at;
+    }
+    blocks.extend(between(end, message.text.len()));
+    Ok(blocks)
+}
+
+/// Anthropic refuses a text that holds nothing but blanks.
+fn said(text: &str) -> impl Iterator<Item = &str> {
+    (!text.trim().is_empty()).then_some(text).into_iter()
+}
+
+fn text(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+fn picture(image: &Image) -> Result<Value, Unsendable> {
+    let source = match image.url.strip_prefix("data:") {
+        None => json!({ "type": "url", "url": image.url }),
+        Some(data) => {
+            let (kind, data) = data.split_once(";base64,").ok_or(PICTURE)?;
+            let media_type = match kind.split(';').next().unwrap_or(kind) {
+                "image/jpg" => "image/jpeg",
+                media_type => media_type,
+            };
+            json!({ "type": "base64", "media_type": media_type, "data": data })
+        }
+    };
+    Ok(json!({ "type": "image", "source": source }))
+}

@@ -1,0 +1,275 @@
+//! Anthropic's streams as they were recorded, and as they break: what a client is told of each.
+
+use hob_core::Fault;
+use hob_core::chat::{ChatEvent, Completion, FinishReason, Timings, Usage};
+use hob_wire::{AnthropicReader, Mended, Misread, PieceKind, Pieces, UpstreamReader, UsageSource};
+
+const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-5","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":565,"cache_creation_input_tokens":100,"cache_read_input_tokens":2000,"cache_creation":{"ephemeral_5m_input_tokens":100},"output_tokens":7,"service_tier":"standard"}}}"#;
+
+const HI: &str =
+    r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}"#;
+
+const STOP: &str = r#"{"type":"message_stop"}"#;
+
+fn ended(reason: &str) -> String {
+    format!(
+        r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}","stop_sequence":null}},"usage":{{"output_tokens":48}}}}"#
+    )
+}
+
+/// What is said of an answer, or how it failed, and what was mended.
+fn read(pieces: &[&str]) -> (Vec<ChatEvent>, Result<Mended, Misread>) {
+    let (mut reader, mut said) = (AnthropicReader::default(), Vec::new());
+    let outcome = pieces
+        .iter()
+        .try_for_each(|piece| reader.read(piece, &mut said))
+        .and_then(|()| reader.end(&mut said).map_err(Misread::Failed))
+        .map(|()| reader.mended());
+    (said, outcome)
+}
+
+fn text(piece: &str) -> ChatEvent {
+    ChatEvent::Text(piece.to_owned())
+}
+
+fn call(index: u32, id: &str, name: &str) -> ChatEvent {
+    ChatEvent::ToolCall { index, id: id.to_owned(), name: name.to_owned() }
+}
+
+fn arguments(index: u32, piece: &str) -> ChatEvent {
+    ChatEvent::ToolArguments { index, piece: piece.to_owned() }
+}
+
+fn done(finish: FinishReason, usage: Usage) -> ChatEvent {
+    ChatEvent::Done(Completion { finish, usage, timings: Timings::default() })
+}
+
+fn counted(prompt_tokens: u32, cached_tokens: u32, completion_tokens: u32) -> Usage {
+    Usage { prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens: 0 }
+}
+
+fn mended(repairs: &[&'static str], usage: UsageSource) -> Result<Mended, Misread> {
+    Ok(Mended { repairs: repairs.to_vec(), usage })
+}
+
+/// Thinking, text, two calls at once, the second without arguments, and a tool of the server's own.
+const RECORDED: &str = r#"event: message_start
+data: {"type":"message_start","message":{"model":"claude-sonnet-5","id":"msg_01","type":"message","role":"assistant","content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"usage":{"input_tokens":43,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":2,"service_tier":"standard","inference_geo":"global"}}  }
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
+
+event: ping
+data: {"type": "ping"}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Two \"things\","}          }
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":" then."}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EsECCokBCBAYAipA9i3H"}       }
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":0        }
+
+event: content_block_start
+data: {"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"EmwKAhgBEgy3va3pzix"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":1}
+
+event: content_block_start
+data: {"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"Let me\nlook"}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":2,"delta":{"type":"citations_delta","citation":{"type":"char_location"}}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":" 世."}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":2}
+
+event: content_block_start
+data: {"type":"content_block_start","index":3,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"query\":\"x\"}"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":3}
+
+event: content_block_start
+data: {"type":"content_block_start","index":4,"content_block":{"type":"tool_use","id":"toolu_1","name":"weather","input":{}}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":4,"delta":{"type":"input_json_delta","partial_json":""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":4,"delta":{"type":"input_json_delta","partial_json":"{\"city\": \"Os"}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":4,"delta":{"type":"input_json_delta","partial_json":"lo\"}"}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":4}
+
+event: content_block_start
+data: {"type":"content_block_start","index":5,"content_block":{"type":"tool_use","id":"toolu_2","name":"clock","input":{}}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":5,"delta":{"type":"input_json_delta","partial_json":""}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":5}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null,"stop_details":null},"usage":{"input_tokens":61,"cache_read_input_tokens":20,"output_tokens":373,"output_tokens_details":{"thinking_tokens":62}}    }
+
+event: message_stop
+data: {"type":"message_stop"               }
+
+"#;
+
+#[test]
+fn a_recorded_stream_becomes_what_was_said() {
+    let mut pieces = Pieces::new(PieceKind::Event, 1 << 20);
+    pieces.push(RECORDED.as_bytes()).expect("short");
+    let pieces: Vec<String> = std::iter::from_fn(|| pieces.next_piece()).collect();
+    let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+    let usage = Usage {
+        prompt_tokens: 81,
+        cached_tokens: 20,
+        completion_tokens: 373,
+        reasoning_tokens: 62,
+    };
+    let expected = vec![
+        ChatEvent::Reasoning("Two \"things\",".to_owned()),
+        ChatEvent::Reasoning(" then.".to_owned()),
+        text("Let me\nlook"),
+        text(" 世."),
+        call(0, "toolu_1", "weather"),
+        arguments(0, "{\"city\": \"Os"),
+        arguments(0, "lo\"}"),
+        call(1, "toolu_2", "clock"),
+        arguments(1, "{}"),
+        done(FinishReason::ToolCalls, usage),
+    ];
+    assert_eq!(read(&pieces), (expected, mended(&[], UsageSource::Reported)));
+}
+
+#[test]
+fn a_call_is_told_when_its_block_ends_and_not_later() {
+    let (mut reader, mut said) = (AnthropicReader::default(), Vec::new());
+    let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{"x":1}}}"#;
+    reader.read(start, &mut said).expect("well-formed");
+    assert_eq!(said, [], "its arguments may still come piece by piece");
+    reader.read(r#"{"type":"content_block_stop","index":0}"#, &mut said).expect("well-formed");
+    assert_eq!(said, [call(0, "a", "f"), arguments(0, "{\"x\":1}")]);
+}
+
+#[test]
+fn blocks_may_begin_with_text_and_need_no_end() {
+    let pieces = [
+        r#"{"type":"content_block_start","content_block":{"type":"thinking","thinking":"Hm"}}"#,
+        r#"{"type":"content_block_start","content_block":{"type":"tool_use","id":"a","name":"f","input":null}}"#,
+        r#"{"type":"content_block_start","content_block":{"type":"text","text":"Hi"}}"#,
+        r#"{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{"}}"#,
+        &ended("end_turn"),
+    ];
+    let usage = Usage { completion_tokens: 48, reasoning_tokens: 1, ..Usage::default() };
+    let expected = vec![
+        ChatEvent::Reasoning("Hm".to_owned()),
+        call(0, "a", "f"),
+        arguments(0, "{}"),
+        text("Hi"),
+        done(FinishReason::ToolCalls, usage),
+    ];
+    assert_eq!(read(&pieces), (expected, mended(&["done"], UsageSource::Reported)));
+}
+
+#[test]
+fn every_reason_to_stop_has_its_word() {
+    for (reason, finish) in [
+        ("end_turn", FinishReason::Stop),
+        ("stop_sequence", FinishReason::Stop),
+        ("pause_turn", FinishReason::Stop),
+        ("a_new_one", FinishReason::Stop),
+        ("max_tokens", FinishReason::Length),
+        ("model_context_window_exceeded", FinishReason::Length),
+        ("tool_use", FinishReason::ToolCalls),
+        ("refusal", FinishReason::ContentFilter),
+    ] {
+        let (said, outcome) = read(&[START, HI, &ended(reason), STOP, HI]);
+        let expected = [text("Hi"), done(finish, counted(2665, 2000, 48))];
+        assert_eq!(said, expected, "{reason}, and nothing follows");
+        assert_eq!(outcome, mended(&[], UsageSource::Reported));
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_cut_unless_it_had_ended() {
+    let cut = |pieces: &[&str]| read(pieces).1;
+    for pieces in [&[][..], &[START], &[START, HI]] {
+        assert_eq!(cut(pieces), Err(Misread::Failed(Fault::CutOff)));
+    }
+    let no_reason = r#"{"type":"message_delta","delta":{"stop_reason":null}}"#;
+    assert_eq!(cut(&[START, HI, no_reason]), Err(Misread::Failed(Fault::CutOff)));
+    assert_eq!(cut(&[START, HI, &ended("end_turn")]), mended(&["done"], UsageSource::Reported));
+    assert_eq!(cut(&[START, HI, STOP]), mended(&["finish_reason"], UsageSource::Counted));
+}
+
+#[test]
+fn tokens_are_counted_here_when_the_server_does_not_say() {
+    let thought =
+        r#"{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"Hm"}}"#;
+    let reason = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":null}"#;
+    let (said, outcome) = read(&[START, thought, HI, HI, reason, STOP]);
+    let usage = Usage { reasoning_tokens: 1, ..counted(2665, 2000, 3) };
+    assert_eq!(said.last(), Some(&done(FinishReason::Stop, usage)));
+    assert_eq!(outcome, mended(&[], UsageSource::Counted));
+}
+
+#[test]
+fn errors_within_a_stream_say_what_may_help() {
+    let message = || "no".to_owned();
+    for (kind, fault) in [
+        ("overloaded_error", Fault::Overloaded { message: message(), retry_after: None }),
+        ("rate_limit_error", Fault::Limited { message: message(), retry_after: None }),
+        ("api_error", Fault::Reported { message: message() }),
+        ("a_new_one", Fault::Reported { message: message() }),
+    ] {
+        let error = format!(
+            r#"{{"type":"error","error":{{"type":"{kind}","message":"no"}},"request_id":"r"}}"#
+        );
+        let (said, outcome) = read(&[START, HI, &error]);
+        assert_eq!((said, outcome), (vec![text("Hi")], Err(Misread::Failed(fault))), "{kind}");
+    }
+    let long = r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens > 5 maximum"}}"#;
+    let outcome = read(&[long]).1;
+    assert!(matches!(outcome, Err(Misread::Failed(Fault::TooLong { .. }))), "{outcome:?}");
+    let message = "without a word".to_owned();
+    assert_eq!(read(&[r#"{"type":"error"}"#]).1, Err(Misread::Failed(Fault::Reported { message })));
+}
+
+#[test]
+fn what_is_no_event_is_malformed_and_may_be_skipped() {
+    let (mut reader, mut said) = (AnthropicReader::default(), Vec::new());
+    for piece in ["", "{", "[]", "{}", "null", "7", r#"{"choices":[]}"#, r#"{"type":7}"#] {
+        assert_eq!(reader.read(piece, &mut said), Err(Misread::Malformed), "{piece}");
+    }
+    for piece in [r#"{"type":"ping"}"#, r#"{"type":"a_new_one","delta":{"type":"x","text":null}}"#]
+    {
+        assert_eq!(reader.read(piece, &mut said), Ok(()), "{piece}");
+    }
+    let ended = ended("end_turn");
+    for piece in [HI, &ended, STOP] {
+        reader.read(piece, &mut said).expect("well-formed");
+    }
+    assert_eq!(said, [text("Hi"), done(FinishReason::Stop, counted(0, 0, 48))]);
+}
