@@ -1,4 +1,5 @@
 //! A request as another server wants it: always streamed, so that its silence can be noticed.
+//! What a server has no word for is refused, and never left out.
 
 use hob_core::chat::{
     Conversation, Effort, Image, Message, OutputFormat, Prompt, Sampling, Tool, ToolChoice,
