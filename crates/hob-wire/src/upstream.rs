@@ -3,7 +3,12 @@
 
 mod calls;
 mod chunk;
+mod embeddings;
 mod fault;
+mod finish;
+mod lenient;
+mod logprobs;
+mod ollama;
 mod pieces;
 mod reader;
 mod request;
@@ -12,7 +17,11 @@ mod thought;
 use hob_core::{ChatEvent, Fault};
 
 pub(crate) use calls::CallReader;
+pub use embeddings::{
+    ollama_embed_request, openai_embed_request, parse_ollama_vectors, parse_openai_vectors,
+};
 pub use fault::{Status, fault_of};
+pub use ollama::{OllamaReader, ollama_path, ollama_request};
 pub use pieces::{PieceKind, PieceTooLong, Pieces};
 pub use reader::OpenAiReader;
 pub use request::{Unsendable, UpstreamDialect, upstream_path, upstream_request};
