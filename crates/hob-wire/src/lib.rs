@@ -43,7 +43,9 @@ pub use residence::{
 pub use speech::{Delivery, WireSpeech, ignored_header, parse_speech};
 pub use sse::{SpeechUsage, chat_failed, error_event, speech_delta, speech_done};
 pub use upstream::{
-    AnthropicReader, Mended, Misread, OpenAiReader, PieceKind, PieceTooLong, Pieces, Status,
-    Unsendable, UpstreamDialect, UpstreamReader, UsageSource, anthropic_drops, anthropic_request,
-    fault_of, upstream_path, upstream_request,
+    AnthropicReader, Mended, Misread, OllamaReader, OpenAiReader, PieceKind, PieceTooLong, Pieces,
+    Status, Unsendable, UpstreamDialect, UpstreamReader, UsageSource, anthropic_drops,
+    anthropic_request, fault_of, ollama_embed_request, ollama_path, ollama_request,
+    openai_embed_request, parse_ollama_vectors, parse_openai_vectors, upstream_path,
+    upstream_request,
 };

@@ -4,7 +4,12 @@
 mod anthropic;
 mod calls;
 mod chunk;
+mod embeddings;
 mod fault;
+mod finish;
+mod lenient;
+mod logprobs;
+mod ollama;
 mod pieces;
 mod reader;
 mod request;
@@ -14,7 +19,11 @@ use hob_core::{ChatEvent, Fault};
 
 pub use anthropic::{AnthropicReader, anthropic_drops, anthropic_request};
 pub(crate) use calls::CallReader;
+pub use embeddings::{
+    ollama_embed_request, openai_embed_request, parse_ollama_vectors, parse_openai_vectors,
+};
 pub use fault::{Status, fault_of};
+pub use ollama::{OllamaReader, ollama_path, ollama_request};
 pub use pieces::{PieceKind, PieceTooLong, Pieces};
 pub use reader::OpenAiReader;
 pub use request::{Unsendable, UpstreamDialect, upstream_path, upstream_request};

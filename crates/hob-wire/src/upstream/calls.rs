@@ -39,22 +39,17 @@ impl CallReader {
     }
 
     pub(crate) fn push(&mut self, piece: CallPiece<'_>, said: &mut Vec<ChatEvent>) {
-        let place = match self.place(piece) {
-            Some(place) => place,
-            None if self.calls.len() >= CALLS_MAX => return,
-            None => {
-                self.tell_last(said);
-                self.calls.push(Call::new(piece));
-                self.calls.len() - 1
-            }
-        };
-        let Some(call) = self.calls.get_mut(place) else { return };
-        call.rename(piece.name);
-        if !piece.arguments.is_empty() {
-            call.tell(place, said);
-            call.has_arguments = true;
-            let (index, piece) = (place as u32, piece.arguments.to_owned());
-            said.push(ChatEvent::ToolArguments { index, piece });
+        if let Some(place) = self.place(piece).or_else(|| self.begin(piece, said)) {
+            self.add(place, piece, said);
+        }
+    }
+
+    /// A call that came in one piece: another one, whatever its index and id say.
+    pub(crate) fn push_whole(&mut self, piece: CallPiece<'_>, said: &mut Vec<ChatEvent>) {
+        let is_taken = self.calls.iter().any(|call| call.id == piece.id);
+        let piece = CallPiece { id: if is_taken { "" } else { piece.id }, ..piece };
+        if let Some(place) = self.begin(piece, said) {
+            self.add(place, piece, said);
         }
     }
 
@@ -72,17 +67,52 @@ impl CallReader {
 
     /// The call that a piece belongs to; none begins a new one.
     fn place(&self, piece: CallPiece<'_>) -> Option<usize> {
-        let by_index = || {
-            let said = piece.index?;
-            self.calls.iter().rposition(|call| call.index == Some(said))
-        };
-        if !piece.id.is_empty() {
-            return self.calls.iter().position(|call| call.id == piece.id);
+        let last = self.calls.len().checked_sub(1)?;
+        let known = self.calls.iter().position(|call| call.id == piece.id);
+        if known.is_some() {
+            return known;
         }
-        let place = by_index().or(self.calls.len().checked_sub(1))?;
+        // Older vLLM gives every piece an id of its own: one with arguments only begins nothing.
+        if !piece.id.is_empty() && (!piece.name.is_empty() || piece.arguments.is_empty()) {
+            return None;
+        }
+        let numbered = piece
+            .index
+            .and_then(|index| self.calls.iter().rposition(|call| call.index == Some(index)));
+        let begins_by_number = numbered.is_none() && self.are_numbered() && piece.index.is_some();
+        if begins_by_number && !(piece.name.is_empty() && piece.id.is_empty()) {
+            return None;
+        }
+        let place = numbered.unwrap_or(last);
         let begins = !piece.name.is_empty() && self.calls[place].has_arguments;
         let is_repeated = piece.name == self.calls[place].name && piece.arguments.is_empty();
         (!begins || is_repeated).then_some(place)
+    }
+
+    /// A number that none of them has is another call's.
+    fn are_numbered(&self) -> bool {
+        self.calls.iter().all(|call| call.index.is_some())
+    }
+
+    /// None: there are too many calls already.
+    fn begin(&mut self, piece: CallPiece<'_>, said: &mut Vec<ChatEvent>) -> Option<usize> {
+        if self.calls.len() >= CALLS_MAX {
+            return None;
+        }
+        self.tell_last(said);
+        self.calls.push(Call::new(piece));
+        Some(self.calls.len() - 1)
+    }
+
+    fn add(&mut self, place: usize, piece: CallPiece<'_>, said: &mut Vec<ChatEvent>) {
+        let Some(call) = self.calls.get_mut(place) else { return };
+        call.rename(piece.name);
+        if !piece.arguments.is_empty() {
+            call.tell(place, said);
+            call.has_arguments = true;
+            let (index, piece) = (place as u32, piece.arguments.to_owned());
+            said.push(ChatEvent::ToolArguments { index, piece });
+        }
     }
 
     fn tell_last(&mut self, said: &mut Vec<ChatEvent>) {
@@ -204,6 +234,50 @@ mod tests {
             (made[0].1.as_str(), made[1].1.as_str(), made[1].2.as_str()),
             ("add", "mul", "{}")
         );
+    }
+
+    #[test]
+    fn a_number_without_an_id_begins_a_call() {
+        let rows = [
+            (Some(0), "", "add", ""),
+            (Some(1), "", "mul", ""),
+            (Some(0), "", "", "{1}"),
+            (Some(1), "", "", "{2}"),
+        ];
+        let made = read(&rows);
+        let said: Vec<_> =
+            made.iter().map(|(_, name, args)| (name.as_str(), args.as_str())).collect();
+        assert_eq!(said, [("add", "{1}"), ("mul", "{2}")]);
+    }
+
+    #[test]
+    fn an_id_on_every_piece_begins_nothing() {
+        for index in [Some(0), None] {
+            let rows = [(index, "a", "add", ""), (index, "b", "", "{"), (index, "c", "", "}")];
+            assert_eq!(read(&rows), calls(&[("a", "add", "{}")]));
+        }
+        let rows =
+            [(Some(0), "a", "add", "{}"), (Some(1), "b", "", ""), (Some(1), "", "mul", "{}")];
+        assert_eq!(read(&rows), calls(&[("a", "add", "{}"), ("b", "mul", "{}")]));
+    }
+
+    #[test]
+    fn whole_calls_are_as_many_as_came() {
+        let (mut reader, mut said) = (CallReader::default(), Vec::new());
+        for id in ["a", "a", "", ""] {
+            let piece = CallPiece { index: Some(0), id, name: "add", arguments: "" };
+            reader.push_whole(piece, &mut said);
+        }
+        reader.end(&mut said);
+        let ids: Vec<&String> = said
+            .iter()
+            .filter_map(|event| match event {
+                ChatEvent::ToolCall { id, .. } => Some(id),
+                _ => None,
+            })
+            .collect();
+        assert!(ids.len() == 4 && ids[0] == "a" && ids[1] != "a" && ids[2] != ids[3], "{ids:?}");
+        assert_eq!(said.len(), 8, "each has its arguments");
     }
 
     #[test]

@@ -1,198 +1,134 @@
 //! One piece of an answer as OpenAI's servers and their many relatives write it; everything optional.
-//! What is of an unexpected type is as good as absent: one odd field does not end an answer.
-
-use std::borrow::Cow;
+//! What is of an unexpected type is as good as absent.
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::Value;
+
+use super::lenient::{Amount, Count, First, Maybe, Objects, Text, parts, written};
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Chunk<'a> {
-    #[serde(borrow, default, deserialize_with = "nullable")]
-    pub(super) choices: Vec<Choice<'a>>,
+    /// One answer is asked for; a second one would be nobody's.
+    #[serde(borrow, default)]
+    pub(super) choices: First<Choice<'a>>,
     #[serde(default)]
-    pub(super) usage: Option<WireUsage>,
+    pub(super) usage: Maybe<WireUsage>,
     #[serde(default)]
-    pub(super) timings: Option<WireTimings>,
+    pub(super) timings: Maybe<WireTimings>,
     #[serde(default)]
     pub(super) error: Option<Value>,
-    /// vLLM says of a failure that it is an `error`, at the top.
+    /// Older vLLM says of a failure that it is an `error`, and what it is beside that.
     #[serde(borrow, default)]
-    pub(super) object: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    pub(super) message: Option<Cow<'a, str>>,
+    pub(super) object: Text<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Choice<'a> {
     #[serde(borrow, default)]
-    pub(super) delta: Option<Delta<'a>>,
+    pub(super) delta: Maybe<Delta<'a>>,
     /// The whole of it, from a server that does not stream.
     #[serde(borrow, default)]
-    pub(super) message: Option<Delta<'a>>,
+    pub(super) message: Maybe<Delta<'a>>,
     /// Of a completion.
     #[serde(borrow, default)]
-    pub(super) text: Option<Cow<'a, str>>,
+    pub(super) text: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) finish_reason: Option<Cow<'a, str>>,
+    pub(super) finish_reason: Text<'a>,
     #[serde(default)]
     pub(super) logprobs: Option<Value>,
+    /// OpenRouter's, of the server behind it.
+    #[serde(default)]
+    pub(super) error: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Delta<'a> {
-    #[serde(borrow, default, deserialize_with = "text_or_parts")]
-    pub(super) content: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "parts")]
+    pub(super) content: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) reasoning_content: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "text_or_parts")]
-    pub(super) reasoning: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "text_or_parts")]
-    pub(super) reasoning_details: Option<Cow<'a, str>>,
+    pub(super) reasoning_content: Text<'a>,
+    #[serde(borrow, default, deserialize_with = "parts")]
+    pub(super) reasoning: Text<'a>,
+    #[serde(borrow, default, deserialize_with = "parts")]
+    pub(super) reasoning_details: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) refusal: Option<Cow<'a, str>>,
+    pub(super) thinking: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) tool_calls: Option<Vec<WireCall<'a>>>,
+    pub(super) refusal: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) function_call: Option<WireFunction<'a>>,
+    pub(super) tool_calls: Objects<WireCall<'a>>,
+    #[serde(borrow, default)]
+    pub(super) function_call: Maybe<WireFunction<'a>>,
+}
+
+impl Delta<'_> {
+    /// Thinking, under the first of its names that has any: servers repeat it under another.
+    pub(super) fn thought(&self) -> &str {
+        let names =
+            [&self.reasoning_content, &self.reasoning, &self.reasoning_details, &self.thinking];
+        names.into_iter().map(Text::as_str).find(|text| !text.is_empty()).unwrap_or_default()
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct WireCall<'a> {
     #[serde(default)]
-    pub(super) index: Option<u32>,
+    pub(super) index: Count,
     #[serde(borrow, default)]
-    pub(super) id: Option<Cow<'a, str>>,
+    pub(super) id: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) function: Option<WireFunction<'a>>,
+    pub(super) function: Maybe<WireFunction<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct WireFunction<'a> {
     #[serde(borrow, default)]
-    pub(super) name: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "text_or_object")]
-    pub(super) arguments: Option<Cow<'a, str>>,
+    pub(super) name: Text<'a>,
+    #[serde(borrow, default, deserialize_with = "written")]
+    pub(super) arguments: Text<'a>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct WireUsage {
     #[serde(default)]
-    pub(super) prompt_tokens: Option<u32>,
+    pub(super) prompt_tokens: Count,
     #[serde(default)]
-    pub(super) completion_tokens: Option<u32>,
+    pub(super) completion_tokens: Count,
     #[serde(default)]
-    pub(super) prompt_tokens_details: Option<PromptDetails>,
+    prompt_tokens_details: Maybe<PromptDetails>,
     #[serde(default)]
-    pub(super) completion_tokens_details: Option<CompletionDetails>,
+    completion_tokens_details: Maybe<CompletionDetails>,
+}
+
+impl WireUsage {
+    pub(super) fn cached_tokens(&self) -> Option<u32> {
+        self.prompt_tokens_details.0.and_then(|details| details.cached_tokens.0)
+    }
+
+    pub(super) fn reasoning_tokens(&self) -> Option<u32> {
+        self.completion_tokens_details.0.and_then(|details| details.reasoning_tokens.0)
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-pub(super) struct PromptDetails {
+struct PromptDetails {
     #[serde(default)]
-    pub(super) cached_tokens: Option<u32>,
+    cached_tokens: Count,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-pub(super) struct CompletionDetails {
+struct CompletionDetails {
     #[serde(default)]
-    pub(super) reasoning_tokens: Option<u32>,
+    reasoning_tokens: Count,
 }
 
 /// llama-server's own clock, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct WireTimings {
     #[serde(default)]
-    pub(super) prompt_ms: Option<f64>,
+    pub(super) prompt_ms: Amount,
     #[serde(default)]
-    pub(super) predicted_ms: Option<f64>,
+    pub(super) predicted_ms: Amount,
     #[serde(default)]
-    pub(super) cache_n: Option<u32>,
-}
-
-fn nullable<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default())
-}
-
-/// A text; or a list whose elements have texts, which are joined; anything else is nothing.
-fn text_or_parts<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Cow<'de, str>>, D::Error> {
-    d.deserialize_any(TextOr { objects: Objects::AreParts })
-}
-
-/// A text; or an object, as the JSON that it is.
-fn text_or_object<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Cow<'de, str>>, D::Error> {
-    d.deserialize_any(TextOr { objects: Objects::AreWritten })
-}
-
-#[derive(Clone, Copy)]
-enum Objects {
-    AreParts,
-    AreWritten,
-}
-
-struct TextOr {
-    objects: Objects,
-}
-
-impl<'de> Visitor<'de> for TextOr {
-    type Value = Option<Cow<'de, str>>;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a text")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Owned(text.to_owned())))
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
-        let mut joined = String::new();
-        while let Some(part) = parts.next_element::<Value>()? {
-            let text = part.as_str().or_else(|| part["text"].as_str());
-            joined += text.or_else(|| part["summary"].as_str()).unwrap_or_default();
-        }
-        Ok(Some(Cow::Owned(joined)))
-    }
-
-    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        match self.objects {
-            Objects::AreParts => {
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(None)
-            }
-            Objects::AreWritten => {
-                let object = Value::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
-                Ok(Some(Cow::Owned(object.to_string())))
-            }
-        }
-    }
+    pub(super) cache_n: Count,
 }

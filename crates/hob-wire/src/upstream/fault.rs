@@ -125,8 +125,10 @@ fn too_long(code: &str, message: &str, numbers: (Option<u32>, Option<u32>)) -> O
     is_said.then(|| Fault::TooLong { message: message.to_owned(), needed, available })
 }
 
-/// The field that a server says it does not know.
+/// The field that a server says it does not know, or not for this model.
 fn unknown_parameter(code: &str, param: Option<&str>, message: &str) -> Option<String> {
+    // Ollama's words, which quote the model and not the field.
+    const NO_THINKING: [&str; 2] = ["does not support thinking", "invalid think value"];
     const WORDS: [&str; 6] = [
         "unsupported parameter",
         "unknown parameter",
@@ -136,17 +138,21 @@ fn unknown_parameter(code: &str, param: Option<&str>, message: &str) -> Option<S
         "unknown field",
     ];
     let small = message.to_lowercase();
+    if NO_THINKING.iter().any(|known| small.contains(known)) {
+        return Some("think".to_owned());
+    }
     let is_said = code.contains("unsupported_parameter")
         || code.contains("unknown_parameter")
         || WORDS.iter().any(|known| small.contains(known));
-    is_said.then(|| param.map(str::to_owned).or_else(|| quoted(message)))?
+    is_said.then(|| param.map(str::to_owned).or_else(|| named(message)))?
 }
 
-/// The first word in quotes: `Unknown parameter: 'min_p'.`
-fn quoted(message: &str) -> Option<String> {
+/// The first word in quotes: `Unknown parameter: 'min_p'.`; or what stands alone behind a colon:
+/// `Unrecognized request argument supplied: min_p`.
+fn named(message: &str) -> Option<String> {
     let mut parts = message.split(['\'', '"', '`']);
-    let name = parts.nth(1)?;
-    parts.next()?;
+    let quoted = parts.nth(1).filter(|_| parts.next().is_some());
+    let name = quoted.or_else(|| Some(message.rsplit_once(": ")?.1.trim_end_matches('.')))?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     (!name.is_empty() && name.chars().all(is_name)).then(|| name.to_owned())
 }
@@ -217,9 +223,17 @@ mod tests {
             r#"{"error":{"message":"Unsupported parameter: 'min_p'","code":"unsupported_parameter","param":"min_p"}}"#,
             r#"{"error":{"message":"Unknown parameter: 'min_p'.","param":null}}"#,
             r#"{"error":{"message":"x","code":"unknown_parameter","param":"min_p"}}"#,
+            r#"{"error":{"message":"Unrecognized request argument supplied: min_p","param":null}}"#,
         ] {
             let Fault::UnknownParameter { field, .. } = of(400, body) else { panic!("{body}") };
             assert_eq!(field, "min_p");
+        }
+        for body in [
+            r#"{"error":"\"llama3.2\" does not support thinking"}"#,
+            r#"{"error":"invalid think value: \"max\" (must be \"high\", \"low\", true, or false)"}"#,
+        ] {
+            let Fault::UnknownParameter { field, .. } = of(400, body) else { panic!("{body}") };
+            assert_eq!(field, "think");
         }
         let vague = r#"{"error":{"message":"unknown parameter somewhere"}}"#;
         assert!(matches!(of(400, vague), Fault::Refused { .. }));

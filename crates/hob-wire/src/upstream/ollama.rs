@@ -1,0 +1,9 @@
+//! Another Ollama, asked through its own API: its `/v1` takes neither `num_ctx` nor `keep_alive`.
+//! It shortens prompts and forgets their beginning unless it is told not to; hob tells it.
+
+mod messages;
+mod reader;
+mod request;
+
+pub use reader::OllamaReader;
+pub use request::{ollama_path, ollama_request};

@@ -1,0 +1,55 @@
+//! A conversation as Ollama reads it: arguments are objects, pictures are bare base64 beside the text,
+//! and an answer to a call names the function.
+
+use hob_core::chat::{Message, Role};
+use serde_json::{Value, json};
+
+use crate::upstream::Unsendable;
+use crate::upstream::request::parsed;
+
+/// # Errors
+/// A picture that Ollama would have to fetch: it fetches none.
+pub(super) fn messages(conversation: &[Message]) -> Result<Vec<Value>, Unsendable> {
+    let write = |(place, said): (usize, &Message)| message(said, &conversation[..place]);
+    conversation.iter().enumerate().map(write).collect()
+}
+
+fn message(message: &Message, before: &[Message]) -> Result<Value, Unsendable> {
+    let mut shape = json!({ "role": message.role.name(), "content": message.text });
+    if !message.images.is_empty() {
+        let images = message.images.iter().map(|image| bare(&image.url));
+        let images: Option<Vec<&str>> = images.collect();
+        shape["images"] = json!(images.ok_or(Unsendable { field: "messages" })?);
+    }
+    if !message.tool_calls.is_empty() {
+        let calls = message.tool_calls.iter().enumerate().map(|(index, call)| {
+            let arguments = parsed(&call.arguments);
+            let function = json!({ "index": index, "name": call.name, "arguments": arguments });
+            json!({ "id": call.id, "function": function })
+        });
+        shape["tool_calls"] = calls.collect();
+    }
+    if message.role == Role::Tool {
+        if let Some(name) = message.name.as_deref().or_else(|| called(message, before)) {
+            shape["tool_name"] = json!(name);
+        }
+        if let Some(id) = &message.tool_call_id {
+            shape["tool_call_id"] = json!(id);
+        }
+    }
+    Ok(shape)
+}
+
+/// The bytes of a `data:` address, still in base64.
+fn bare(url: &str) -> Option<&str> {
+    let (head, bytes) = url.split_once(',')?;
+    let is_data = head.get(..5)?.eq_ignore_ascii_case("data:");
+    (is_data && head.to_ascii_lowercase().ends_with(";base64")).then_some(bytes)
+}
+
+/// The function that a tool's message answers: OpenAI's clients name the call only.
+fn called<'a>(answer: &Message, before: &'a [Message]) -> Option<&'a str> {
+    let id = answer.tool_call_id.as_deref()?;
+    let mut calls = before.iter().rev().flat_map(|message| &message.tool_calls);
+    calls.find(|call| call.id == id).map(|call| call.name.as_str())
+}

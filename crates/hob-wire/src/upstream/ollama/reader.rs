@@ -1,0 +1,201 @@
+//! Ollama's answer, line by line: text, thinking and whole calls, and at its end what it took.
+
+use hob_core::chat::{Completion, FinishReason, Timings, Usage};
+use hob_core::{ChatEvent, Fault};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::upstream::calls::CallPiece;
+use crate::upstream::chunk::WireCall;
+use crate::upstream::fault::reported;
+use crate::upstream::finish::finish_of;
+use crate::upstream::lenient::{Amount, Count, Flag, Maybe, Objects, Text, error_in};
+use crate::upstream::logprobs::tokens_of;
+use crate::upstream::{CallReader, Mended, Misread, ThoughtSplitter, UpstreamReader, UsageSource};
+
+/// Reads `/api/chat` and `/api/generate`, streamed or whole.
+#[derive(Debug, Default)]
+pub struct OllamaReader {
+    splitter: ThoughtSplitter,
+    calls: CallReader,
+    /// Pieces of text and of thinking: about as many tokens, until Ollama says how many.
+    texts: u32,
+    thoughts: u32,
+    is_complete: bool,
+    usage: UsageSource,
+    repairs: Vec<&'static str>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Line<'a> {
+    #[serde(borrow, default)]
+    message: Maybe<Said<'a>>,
+    /// Of `/api/generate`, and the two beside it.
+    #[serde(borrow, default)]
+    response: Text<'a>,
+    #[serde(borrow, default)]
+    thinking: Text<'a>,
+    #[serde(borrow, default)]
+    tool_calls: Objects<WireCall<'a>>,
+    #[serde(default)]
+    logprobs: Option<Value>,
+    #[serde(default)]
+    error: Option<Value>,
+    /// Of an error, as HTTP numbers it; some versions say it.
+    #[serde(default)]
+    status: Count,
+    #[serde(default)]
+    done: Flag,
+    #[serde(borrow, default)]
+    done_reason: Text<'a>,
+    // Of the last line: counts of tokens, and spans in nanoseconds.
+    #[serde(default)]
+    load_duration: Amount,
+    #[serde(default)]
+    prompt_eval_count: Count,
+    #[serde(default)]
+    prompt_eval_cached_count: Count,
+    #[serde(default)]
+    prompt_eval_duration: Amount,
+    #[serde(default)]
+    eval_count: Count,
+    #[serde(default)]
+    eval_duration: Amount,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Said<'a> {
+    #[serde(borrow, default)]
+    content: Text<'a>,
+    #[serde(borrow, default)]
+    thinking: Text<'a>,
+    #[serde(borrow, default)]
+    tool_calls: Objects<WireCall<'a>>,
+}
+
+impl UpstreamReader for OllamaReader {
+    fn read(&mut self, piece: &str, said: &mut Vec<ChatEvent>) -> Result<(), Misread> {
+        if self.is_complete {
+            return Ok(());
+        }
+        let line: Line<'_> = serde_json::from_str(piece).map_err(|_| Misread::Malformed)?;
+        if let Some(error) = error_in(line.error.as_ref()) {
+            return Err(Misread::Failed(failure(error, line.status)));
+        }
+        let none = Said::default();
+        let message = line.message.0.as_ref().unwrap_or(&none);
+        self.think([message.thinking.as_str(), line.thinking.as_str()], said);
+        self.tell_likelihoods(&line, message, said);
+        self.speak(message.content.as_str(), line.response.as_str(), said);
+        for call in message.tool_calls.0.iter().chain(&line.tool_calls.0) {
+            self.call(call, said);
+        }
+        if line.done.0 { self.complete(&line, said) } else { Ok(()) }
+    }
+
+    fn end(&mut self, _said: &mut Vec<ChatEvent>) -> Result<(), Fault> {
+        if self.is_complete { Ok(()) } else { Err(Fault::CutOff) }
+    }
+
+    fn mended(&self) -> Mended {
+        Mended { repairs: self.repairs.clone(), usage: self.usage }
+    }
+}
+
+impl OllamaReader {
+    fn think(&mut self, thoughts: [&str; 2], said: &mut Vec<ChatEvent>) {
+        for thought in thoughts.into_iter().filter(|thought| !thought.is_empty()) {
+            self.thoughts += 1;
+            said.push(ChatEvent::Reasoning(thought.to_owned()));
+        }
+    }
+
+    /// Those of thinking are left out: clients match them with the text.
+    fn tell_likelihoods(&self, line: &Line<'_>, message: &Said<'_>, said: &mut Vec<ChatEvent>) {
+        let is_thought =
+            !message.thinking.as_str().is_empty() || !line.thinking.as_str().is_empty();
+        let is_said = !message.content.as_str().is_empty() || !line.response.as_str().is_empty();
+        if is_thought && !is_said {
+            return;
+        }
+        let tokens = line.logprobs.as_ref().map(tokens_of).unwrap_or_default();
+        if !tokens.is_empty() {
+            said.push(ChatEvent::Logprobs(tokens));
+        }
+    }
+
+    /// Only a chat's text is looked through for thinking: what continues a text is what it is.
+    fn speak(&mut self, content: &str, response: &str, said: &mut Vec<ChatEvent>) {
+        if !content.is_empty() {
+            self.texts += 1;
+            self.splitter.push(content, said);
+        }
+        if !response.is_empty() {
+            self.texts += 1;
+            said.push(ChatEvent::Text(response.to_owned()));
+        }
+    }
+
+    fn call(&mut self, call: &WireCall<'_>, said: &mut Vec<ChatEvent>) {
+        let Some(function) = &call.function.0 else { return };
+        // What was held back as the beginning of a tag comes before the call.
+        self.splitter.end(said);
+        self.texts += 1;
+        let piece = CallPiece {
+            index: None,
+            id: call.id.as_str(),
+            name: function.name.as_str(),
+            arguments: function.arguments.as_str(),
+        };
+        self.calls.push_whole(piece, said);
+    }
+
+    fn complete(&mut self, line: &Line<'_>, said: &mut Vec<ChatEvent>) -> Result<(), Misread> {
+        let finish = finish_of(line.done_reason.as_str()).map_err(Misread::Failed)?;
+        if line.done_reason.as_str().is_empty() {
+            self.repairs.push("finish_reason");
+        }
+        self.is_complete = true;
+        self.splitter.end(said);
+        self.calls.end(said);
+        let finish = match finish {
+            FinishReason::Stop if !self.calls.is_empty() => FinishReason::ToolCalls,
+            finish => finish,
+        };
+        let (usage, timings) = (self.usage_of(line), timings(line));
+        said.push(ChatEvent::Done(Completion { finish, usage, timings }));
+        Ok(())
+    }
+
+    fn usage_of(&mut self, line: &Line<'_>) -> Usage {
+        if line.eval_count.0.is_some() {
+            self.usage = UsageSource::Reported;
+        }
+        let completion_tokens = line.eval_count.0.unwrap_or(self.texts + self.thoughts);
+        Usage {
+            prompt_tokens: line.prompt_eval_count.0.unwrap_or_default(),
+            cached_tokens: line.prompt_eval_cached_count.0.unwrap_or_default(),
+            completion_tokens,
+            reasoning_tokens: self.thoughts.min(completion_tokens),
+        }
+    }
+}
+
+fn failure(error: &Value, status: Count) -> Fault {
+    match (error, status.0) {
+        (Value::String(message), Some(code)) => {
+            reported(&json!({ "message": message, "code": code }))
+        }
+        _ => reported(error),
+    }
+}
+
+fn timings(line: &Line<'_>) -> Timings {
+    let milliseconds = |nanoseconds: Amount| nanoseconds.0.unwrap_or_default().max(0.0) / 1e6;
+    Timings {
+        load_ms: milliseconds(line.load_duration),
+        queue_ms: 0.0,
+        prompt_ms: milliseconds(line.prompt_eval_duration),
+        predicted_ms: milliseconds(line.eval_duration),
+    }
+}

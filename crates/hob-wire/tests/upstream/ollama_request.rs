@@ -1,0 +1,202 @@
+//! Requests as Ollama takes them, and what it cannot be asked for.
+
+use std::time::Duration;
+
+use hob_core::chat::{
+    Conversation, Effort, Image, Message, OutputFormat, Prompt, Role, Sampling, Thinking, Tool,
+    ToolCall, ToolChoice,
+};
+use hob_core::{ChatRequest, JsonText, KeepAlive};
+use hob_wire::{Unsendable, ollama_path, ollama_request};
+use serde_json::{Value, json};
+
+fn chat(conversation: Conversation) -> ChatRequest {
+    ChatRequest { prompt: Prompt::Chat(conversation), ..ChatRequest::default() }
+}
+
+fn hi() -> ChatRequest {
+    let messages = vec![Message::new(Role::User, "Hi")];
+    chat(Conversation { messages, ..Conversation::default() })
+}
+
+fn tool(name: &str) -> Tool {
+    let parameters = Some(JsonText::parsed(r#"{"type":"object","properties":{"b":{},"a":{}}}"#));
+    Tool { name: name.to_owned(), description: Some("Says it.".to_owned()), parameters }
+}
+
+fn sent(request: &ChatRequest) -> Value {
+    let body = ollama_request(request, "qwen3:4b", None).expect("Ollama has words for it");
+    serde_json::from_str(&body).expect("JSON")
+}
+
+#[test]
+fn everything_that_is_set_is_sent() {
+    let call = ToolCall {
+        id: "call_1".to_owned(),
+        name: "weather".to_owned(),
+        arguments: JsonText::parsed(r#"{"city":"Rome"}"#),
+    };
+    let picture = |url: &str| Image { at: 0, url: url.to_owned(), detail: None };
+    let images = vec![picture("data:image/png;base64,iVBORw0K"), picture("DATA:;BASE64,R0lG")];
+    let messages = vec![
+        Message::new(Role::System, "Be brief."),
+        Message { images, ..Message::new(Role::User, "Weather?") },
+        Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") },
+        Message { tool_call_id: Some("call_1".to_owned()), ..Message::new(Role::Tool, "Sun.") },
+    ];
+    let conversation =
+        Conversation { messages, tools: vec![tool("weather")], ..Conversation::default() };
+    let request = ChatRequest {
+        sampling: Sampling {
+            temperature: Some(0.7),
+            top_p: Some(0.95),
+            top_k: Some(40),
+            min_p: Some(0.05),
+            repeat_penalty: Some(1.1),
+            presence_penalty: Some(-0.5),
+            frequency_penalty: Some(0.25),
+            seed: Some(7),
+            logit_bias: Vec::new(),
+        },
+        tokens_max: Some(100),
+        stop: vec!["END".to_owned()],
+        output: OutputFormat::JsonSchema(JsonText::parsed(r#"{"type":"object","z":1,"a":2}"#)),
+        thinking: Thinking { effort: Some(Effort::High), tokens_max: None },
+        logprobs: Some(2),
+        keep_alive: Some(KeepAlive::For(Duration::from_secs(300))),
+        extra: Some(JsonText::parsed(r#"{"unheard":"of"}"#)),
+        ..chat(conversation)
+    };
+    assert_eq!(ollama_path(&request), "api/chat");
+    insta::assert_snapshot!(ollama_request(&request, "qwen3:4b", Some(16384)).expect("sendable"), @r#"{"model":"qwen3:4b","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Weather?","images":["iVBORw0K","R0lG"]},{"role":"assistant","content":"","tool_calls":[{"id":"call_1","function":{"index":0,"name":"weather","arguments":{"city":"Rome"}}}]},{"role":"tool","content":"Sun.","tool_name":"weather","tool_call_id":"call_1"}],"tools":[{"type":"function","function":{"name":"weather","description":"Says it.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}}],"stream":true,"truncate":false,"shift":false,"think":"high","format":{"type":"object","z":1,"a":2},"logprobs":true,"top_logprobs":2,"keep_alive":300,"options":{"num_ctx":16384,"num_predict":100,"temperature":0.7,"top_p":0.95,"top_k":40,"min_p":0.05,"repeat_penalty":1.1,"presence_penalty":-0.5,"frequency_penalty":0.25,"seed":7,"stop":["END"]}}"#);
+}
+
+#[test]
+fn little_is_said_where_little_was_asked() {
+    insta::assert_snapshot!(ollama_request(&hi(), "qwen3:4b", None).expect("sendable"), @r#"{"model":"qwen3:4b","messages":[{"role":"user","content":"Hi"}],"stream":true,"truncate":false,"shift":false}"#);
+}
+
+#[test]
+fn texts_are_continued_and_gaps_filled_in() {
+    let text = ChatRequest { prompt: Prompt::Text("Once".to_owned()), ..ChatRequest::default() };
+    let (prefix, suffix) = ("fn ".to_owned(), "() {}".to_owned());
+    let gap = ChatRequest { prompt: Prompt::Infill { prefix, suffix }, ..ChatRequest::default() };
+    for request in [&text, &gap] {
+        assert_eq!(ollama_path(request), "api/generate");
+    }
+    let expected = json!({"model": "qwen3:4b", "prompt": "Once", "raw": true, "stream": true,
+        "truncate": false, "shift": false, "think": false});
+    assert_eq!(sent(&text), expected);
+    let expected = json!({"model": "qwen3:4b", "prompt": "fn ", "suffix": "() {}", "stream": true,
+        "truncate": false, "shift": false});
+    assert_eq!(sent(&gap), expected);
+}
+
+#[test]
+fn how_much_to_think_is_said_in_words_that_the_model_knows() {
+    use Effort::{High, Low, Max, Medium, Minimal, None, XHigh};
+    for (effort, others, gpt_oss) in [
+        (None, json!(false), "low"),
+        (Minimal, json!("low"), "low"),
+        (Low, json!("low"), "low"),
+        (Medium, json!(true), "medium"),
+        (High, json!("high"), "high"),
+        (XHigh, json!("max"), "high"),
+        (Max, json!("max"), "high"),
+    ] {
+        let thinking = Thinking { effort: Some(effort), tokens_max: Option::None };
+        let request = ChatRequest { thinking, ..hi() };
+        for (model, expected) in [
+            ("qwen3:4b", &others),
+            ("gpt-oss:20b", &json!(gpt_oss)),
+            ("me/GPT-OSS", &json!(gpt_oss)),
+        ] {
+            let body = ollama_request(&request, model, Option::None).expect("sendable");
+            let body: Value = serde_json::from_str(&body).expect("JSON");
+            assert_eq!(&body["think"], expected, "{model} {effort:?}");
+        }
+    }
+    assert_eq!(sent(&hi()).get("think"), Option::None);
+}
+
+#[test]
+fn formats_and_stays_are_said() {
+    let json_object = ChatRequest { output: OutputFormat::JsonObject, ..hi() };
+    assert_eq!(sent(&json_object)["format"], json!("json"));
+    for (keep_alive, expected) in [
+        (KeepAlive::Forever, json!(-1)),
+        (KeepAlive::For(Duration::ZERO), json!(0)),
+        (KeepAlive::For(Duration::from_millis(1500)), json!(1.5)),
+    ] {
+        let request = ChatRequest { keep_alive: Some(keep_alive), ..hi() };
+        assert_eq!(sent(&request)["keep_alive"], expected);
+    }
+    let seeded = Sampling { seed: Some((-3i64).cast_unsigned()), ..Sampling::default() };
+    let request = ChatRequest { sampling: seeded, ..hi() };
+    assert_eq!(sent(&request)["options"], json!({ "seed": -3 }));
+}
+
+#[test]
+fn tools_that_may_not_be_called_are_not_offered() {
+    let with = |tool_choice| {
+        let messages = vec![Message::new(Role::User, "Hi")];
+        let tools = vec![tool("say")];
+        chat(Conversation { messages, tools, tool_choice, ..Conversation::default() })
+    };
+    assert_eq!(sent(&with(ToolChoice::None)).get("tools"), None);
+    let offered = json!([{"type": "function", "function": {"name": "say",
+        "description": "Says it.", "parameters": {"type": "object", "properties": {"b": {}, "a": {}}}}}]);
+    assert_eq!(sent(&with(ToolChoice::Auto))["tools"], offered);
+    for choice in [ToolChoice::Required, ToolChoice::Named("say".to_owned())] {
+        let refused = ollama_request(&with(choice.clone()), "m", None);
+        assert_eq!(refused, Err(Unsendable { field: "tool_choice" }));
+        let without = Conversation { tool_choice: choice, ..Conversation::default() };
+        assert!(ollama_request(&chat(without), "m", None).is_ok(), "there is nothing to choose");
+    }
+}
+
+#[test]
+fn a_tool_s_answer_names_its_function() {
+    let call = |id: &str, name: &str| ToolCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        arguments: JsonText::parsed("{}"),
+    };
+    let answer = |id: Option<&str>, name: Option<&str>| Message {
+        tool_call_id: id.map(str::to_owned),
+        name: name.map(str::to_owned),
+        ..Message::new(Role::Tool, "7")
+    };
+    let tool_calls = vec![call("a", "add"), call("b", "mul")];
+    let messages = vec![
+        Message { tool_calls, ..Message::new(Role::Assistant, "") },
+        answer(Some("b"), None),
+        answer(Some("a"), Some("sum")),
+        answer(Some("z"), None),
+        answer(None, None),
+    ];
+    let body = sent(&chat(Conversation { messages, ..Conversation::default() }));
+    let names: Vec<&Value> = (1..5).map(|at| &body["messages"][at]["tool_name"]).collect();
+    assert_eq!(names, [&json!("mul"), &json!("sum"), &Value::Null, &Value::Null]);
+}
+
+#[test]
+fn what_ollama_has_no_word_for_is_refused() {
+    let picture = |url: &str| {
+        let images = vec![Image { at: 0, url: url.to_owned(), detail: None }];
+        let messages = vec![Message { images, ..Message::new(Role::User, "What is it?") }];
+        chat(Conversation { messages, ..Conversation::default() })
+    };
+    let biased = Sampling { logit_bias: vec![(7, 1.0)], ..Sampling::default() };
+    for (request, field) in [
+        (picture("https://example.org/cat.png"), "messages"),
+        (picture("data:image/svg+xml,<svg/>"), "messages"),
+        (picture(""), "messages"),
+        (ChatRequest { sampling: biased, ..hi() }, "logit_bias"),
+        (ChatRequest { output: OutputFormat::Regex("a".to_owned()), ..hi() }, "response_format"),
+        (ChatRequest { output: OutputFormat::Lark("a".to_owned()), ..hi() }, "response_format"),
+        (ChatRequest { prompt: Prompt::Tokens(vec![1]), ..hi() }, "prompt"),
+    ] {
+        assert_eq!(ollama_request(&request, "m", None), Err(Unsendable { field }), "{request:?}");
+    }
+}
