@@ -1,0 +1,201 @@
+//! The body of a server's answer, as it comes, to events. Read no faster than somebody asks for them.
+//! Whatever ends it too early is a fault; a line that makes no sense is skipped, a few times.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures::{FutureExt, StreamExt, stream};
+use hob_core::{ChatEvent, ChatStream, Fault, ModelError, Trace};
+use hob_wire::{Misread, PieceKind, Pieces, UpstreamReader, UsageSource};
+use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
+
+use crate::Upstream;
+use crate::slots::Slot;
+
+/// Bytes of one event, or of an answer that comes whole.
+const PIECE_BYTES_MAX: usize = 8 << 20;
+/// Lines that make no sense, and are skipped.
+const MALFORMED_MAX: u32 = 3;
+
+/// What is needed to read an answer.
+pub(crate) struct Asked {
+    pub(crate) upstream: Arc<Upstream>,
+    /// `upstream/model`.
+    pub(crate) target: String,
+    pub(crate) reader: Box<dyn UpstreamReader>,
+    pub(crate) pieces: PieceKind,
+    pub(crate) trace: Trace,
+    /// About as many tokens as the prompt has, in case the server does not say.
+    pub(crate) prompt_tokens: u32,
+    /// Kept until the answer is over.
+    pub(crate) _slot: Slot,
+}
+
+struct Answer {
+    asked: Asked,
+    body: Body,
+    said: VecDeque<ChatEvent>,
+    malformed: u32,
+    is_over: bool,
+}
+
+enum Body {
+    Pieces(Response, Pieces),
+    /// From a server that does not stream.
+    Whole(Response),
+    Ended,
+}
+
+/// # Errors
+/// [`Fault::Nonsense`]: it is a page for people.
+pub(crate) fn events(asked: Asked, response: Response) -> Result<ChatStream, Fault> {
+    let content_type = response.headers().get(CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let body = match content_type.split(';').next().unwrap_or_default().trim() {
+        "text/html" => {
+            let detail = "a web page instead of an answer; is the address right?".to_owned();
+            return Err(Fault::Nonsense { detail });
+        }
+        "application/json" if asked.pieces == PieceKind::Event => Body::Whole(response),
+        _ => {
+            let pieces = Pieces::new(asked.pieces, PIECE_BYTES_MAX);
+            Body::Pieces(response, pieces)
+        }
+    };
+    let answer = Answer { asked, body, said: VecDeque::new(), malformed: 0, is_over: false };
+    Ok(stream::unfold(Box::new(answer), async |mut answer| {
+        let event = answer.next().await?;
+        Some((event, answer))
+    })
+    .boxed())
+}
+
+impl Answer {
+    async fn next(&mut self) -> Option<Result<ChatEvent, ModelError>> {
+        loop {
+            if let Some(event) = self.said.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.is_over {
+                return None;
+            }
+            if let Err(fault) = self.read().await {
+                self.is_over = true;
+                return Some(Err(ModelError::upstream(&self.asked.target, fault)));
+            }
+        }
+    }
+
+    /// The next piece, or the next bytes.
+    async fn read(&mut self) -> Result<(), Fault> {
+        match &mut self.body {
+            Body::Pieces(response, pieces) => {
+                if let Some(piece) = pieces.next_piece() {
+                    return self.take(&piece);
+                }
+                match response.chunk().await {
+                    Ok(Some(bytes)) => {
+                        let endless = |error: hob_wire::PieceTooLong| Fault::Nonsense {
+                            detail: error.to_string(),
+                        };
+                        pieces.push(&bytes).map_err(endless)
+                    }
+                    Ok(None) => {
+                        let rest = pieces.rest();
+                        self.ended(rest)
+                    }
+                    Err(error) => Err(self.asked.upstream.broken(&error)),
+                }
+            }
+            Body::Whole(response) => {
+                let whole = whole(response, &self.asked.upstream).await?;
+                self.ended(Some(whole))
+            }
+            Body::Ended => self.ended(None),
+        }
+    }
+
+    fn ended(&mut self, rest: Option<String>) -> Result<(), Fault> {
+        self.body = Body::Ended;
+        if let Some(rest) = rest {
+            self.take(&rest)?;
+        }
+        if !self.is_over {
+            let mut said = Vec::new();
+            self.asked.reader.end(&mut said)?;
+            self.heard(said);
+            self.is_over = true;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, piece: &str) -> Result<(), Fault> {
+        let mut said = Vec::new();
+        match self.asked.reader.read(piece, &mut said) {
+            Ok(()) => self.heard(said),
+            Err(Misread::Failed(fault)) => return Err(self.scrubbed(fault)),
+            Err(Misread::Malformed) => {
+                self.malformed += 1;
+                let upstream = self.asked.upstream.name();
+                if self.malformed == 1 {
+                    tracing::warn!(upstream, "a line of an answer made no sense, and was skipped");
+                    self.asked.trace.note(|way| way.repaired.push("line"));
+                }
+                if self.malformed > MALFORMED_MAX {
+                    let detail = format!("{} lines are no JSON of an answer", self.malformed);
+                    return Err(Fault::Nonsense { detail });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn heard(&mut self, said: Vec<ChatEvent>) {
+        for mut event in said {
+            if let ChatEvent::Done(completion) = &mut event {
+                self.is_over = true;
+                let mended = self.asked.reader.mended();
+                let counted_here = mended.usage == UsageSource::Counted;
+                if counted_here && completion.usage.prompt_tokens == 0 {
+                    completion.usage.prompt_tokens = self.asked.prompt_tokens;
+                }
+                self.asked.trace.note(|way| {
+                    way.counted_here = counted_here;
+                    way.repaired.extend(mended.repairs);
+                });
+                self.let_go();
+            }
+            self.said.push_back(event);
+        }
+    }
+
+    /// A connection whose answer was read to its end can carry another one.
+    fn let_go(&mut self) {
+        if let Body::Pieces(response, _) = &mut self.body {
+            // What has not come by now is not waited for.
+            let _rest = response.chunk().now_or_never();
+        }
+    }
+
+    fn scrubbed(&self, fault: Fault) -> Fault {
+        match fault {
+            Fault::Reported { message } => {
+                Fault::Reported { message: self.asked.upstream.scrubbed(&message) }
+            }
+            other => other,
+        }
+    }
+}
+
+async fn whole(response: &mut Response, upstream: &Upstream) -> Result<String, Fault> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| upstream.broken(&error))? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > PIECE_BYTES_MAX {
+            let detail = format!("the answer has more than {PIECE_BYTES_MAX} bytes");
+            return Err(Fault::Nonsense { detail });
+        }
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

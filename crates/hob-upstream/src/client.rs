@@ -1,0 +1,368 @@
+//! One server: its address, its key, its connections and its places.
+//! No redirect is followed and no header of a client goes on: a server is asked what hob wants to know.
+
+use std::error::Error as _;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use hob_core::routing::RetryBudget;
+use hob_core::{Clock, Fault};
+use hob_wire::{Status, fault_of};
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+};
+use reqwest::{Client, Response, Url};
+
+use crate::lists::ServedList;
+use crate::options::{Clocks, UpstreamKind, UpstreamOptions};
+use crate::slots::Slots;
+
+/// Bytes of an error's body that are read: enough for any message.
+const ERROR_BYTES_MAX: usize = 64 << 10;
+/// For the body of an error, once its status is there.
+const ERROR_TIME_MAX: Duration = Duration::from_secs(2);
+/// For the connection of whoever only asks for a list.
+const IDLE_CONNECTION: Duration = Duration::from_secs(90);
+/// Says to another hob how many it came through.
+const HOPS: HeaderName = HeaderName::from_static("x-hob-hops");
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// A server that is asked.
+#[derive(Debug)]
+pub struct Upstream {
+    pub(crate) options: UpstreamOptions,
+    pub(crate) slots: Slots,
+    pub(crate) budget: Mutex<RetryBudget>,
+    pub(crate) served: Mutex<ServedList>,
+    pub(crate) clocks: Clocks,
+    /// Without a slash at its end; what follows `/v1` of OpenAI's protocol.
+    api: String,
+    /// The same without `/v1`.
+    root: String,
+    client: Client,
+    found: OnceLock<UpstreamKind>,
+}
+
+/// A server cannot be asked at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UpstreamError {
+    #[error("upstream '{name}' has no url, and its kind has no usual one")]
+    NoUrl { name: String },
+    #[error("upstream '{name}' has a url that is none: {reason}")]
+    BadUrl { name: String, reason: String },
+    #[error("upstream '{name}' has a key that no header can hold")]
+    BadKey { name: String },
+    #[error("upstream '{name}' cannot be asked: {reason}")]
+    NoClient { name: String, reason: String },
+}
+
+impl Upstream {
+    /// # Errors
+    /// The address or the key is none.
+    pub fn new(options: UpstreamOptions) -> Result<Upstream, UpstreamError> {
+        let name = options.name.clone();
+        let written = if options.url.is_empty() { options.kind.url() } else { Some(&*options.url) };
+        let written = written.ok_or_else(|| UpstreamError::NoUrl { name: name.clone() })?;
+        let url = checked(&name, written)?;
+        let clocks = options.clocks.or(Clocks::defaults(is_near(&url)));
+        let client = client(&options, clocks)?;
+        let root = url.as_str().trim_end_matches('/');
+        let root = root.strip_suffix("/v1").unwrap_or(root).to_owned();
+        let api = format!("{root}/v1");
+        Ok(Upstream {
+            slots: Slots::new(options.slots, options.queue_max),
+            budget: Mutex::default(),
+            served: Mutex::default(),
+            clocks,
+            api,
+            root,
+            client,
+            found: OnceLock::new(),
+            options,
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.options.name
+    }
+
+    /// What it is; asked of the server itself, once, where nobody said.
+    pub async fn kind(&self) -> UpstreamKind {
+        if self.options.kind != UpstreamKind::Auto {
+            return self.options.kind;
+        }
+        if let Some(kind) = self.found.get() {
+            return *kind;
+        }
+        match self.probe().await {
+            Some(kind) => *self.found.get_or_init(|| kind),
+            // It may be asleep; it is asked again the next time.
+            None => UpstreamKind::OpenAi,
+        }
+    }
+
+    /// What it is, as far as is known without asking.
+    pub fn known_kind(&self) -> UpstreamKind {
+        self.found.get().copied().unwrap_or(self.options.kind)
+    }
+
+    /// Sends a body of JSON to a path below `/v1`, or from the root if it begins with a slash.
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        body: String,
+        hops: u32,
+    ) -> Result<Response, Fault> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner).asked(std::time::Instant::now());
+        let request = self.client.post(self.address(path)).body(body);
+        let request = request.header(CONTENT_TYPE, "application/json").header(HOPS, hops + 1);
+        self.answered(request.send().await).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Result<Response, Fault> {
+        self.answered(self.client.get(self.address(path)).send().await).await
+    }
+
+    /// What went wrong while an answer was being read.
+    pub(crate) fn broken(&self, error: &reqwest::Error) -> Fault {
+        tracing::debug!(upstream = self.name(), error = %innermost(error), "an answer broke off");
+        Fault::CutOff
+    }
+
+    /// The text without the key.
+    pub(crate) fn scrubbed(&self, text: &str) -> String {
+        self.options.key.as_ref().map_or_else(|| text.to_owned(), |key| key.scrub(text))
+    }
+
+    /// Without a key, as people wrote it.
+    pub fn url(&self) -> &str {
+        &self.root
+    }
+
+    fn address(&self, path: &str) -> String {
+        if path.starts_with('/') {
+            format!("{}{path}", self.root)
+        } else {
+            format!("{}/{path}", self.api)
+        }
+    }
+
+    /// A response that is a success, or what went wrong.
+    async fn answered(&self, sent: Result<Response, reqwest::Error>) -> Result<Response, Fault> {
+        let response = sent.map_err(|error| self.unsent(&error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = Status {
+            code: response.status().as_u16(),
+            retry_after: retry_after(response.headers()),
+        };
+        let body = tokio::time::timeout(ERROR_TIME_MAX, error_body(response)).await;
+        Err(fault_of(status, self.scrubbed(&body.unwrap_or_default()).as_bytes()))
+    }
+
+    fn unsent(&self, error: &reqwest::Error) -> Fault {
+        if error.is_timeout() && error.is_connect() {
+            let after = self.clocks.connect.unwrap_or_default();
+            return Fault::TimedOut { clock: Clock::Connect, after };
+        }
+        Fault::Unreachable { detail: innermost(error) }
+    }
+
+    /// The paths that only one kind of server has.
+    async fn probe(&self) -> Option<UpstreamKind> {
+        let has = async |path| self.get(path).await.is_ok();
+        if has("/api/hob/models").await {
+            return Some(UpstreamKind::Hob);
+        }
+        if has("/api/version").await {
+            return Some(UpstreamKind::Ollama);
+        }
+        if has("/props").await {
+            return Some(UpstreamKind::LlamaServer);
+        }
+        let models = crate::lists::text(self.get("models").await.ok()?).await.ok()?;
+        if models.contains("\"vllm\"") {
+            return Some(UpstreamKind::Vllm);
+        }
+        if models.contains("\"sglang\"") {
+            return Some(UpstreamKind::Sglang);
+        }
+        if models.contains("tabbyAPI") || has("model").await {
+            return Some(UpstreamKind::Tabby);
+        }
+        Some(UpstreamKind::OpenAi)
+    }
+}
+
+fn checked(name: &str, written: &str) -> Result<Url, UpstreamError> {
+    let bad = |reason: String| UpstreamError::BadUrl { name: name.to_owned(), reason };
+    let url = Url::parse(written).map_err(|error| bad(format!("'{written}': {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(bad(format!("'{written}' does not begin with http:// or https://")));
+    }
+    if url.password().is_some() || !url.username().is_empty() {
+        return Err(bad("it holds a password; put it into key".to_owned()));
+    }
+    Ok(url)
+}
+
+/// On this machine, or in the house.
+fn is_near(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    match host.parse::<std::net::IpAddr>() {
+        Ok(std::net::IpAddr::V4(address)) => {
+            address.is_loopback() || address.is_private() || address.is_link_local()
+        }
+        Ok(std::net::IpAddr::V6(address)) => {
+            address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local()
+        }
+        Err(_) => {
+            let is_bare = !host.contains('.');
+            is_bare
+                || [".local", ".lan", ".home", ".internal"].iter().any(|end| host.ends_with(end))
+        }
+    }
+}
+
+fn client(options: &UpstreamOptions, clocks: Clocks) -> Result<Client, UpstreamError> {
+    let name = || options.name.clone();
+    // Two crates of the tree want to know which arithmetic TLS uses; the first to say so decides.
+    let _already_decided = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder()
+        .default_headers(headers(options).ok_or_else(|| UpstreamError::BadKey { name: name() })?)
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .no_proxy()
+        .pool_idle_timeout(IDLE_CONNECTION)
+        .user_agent(concat!("hob/", env!("CARGO_PKG_VERSION")));
+    if let Some(connect) = clocks.connect {
+        builder = builder.connect_timeout(connect);
+    }
+    builder
+        .build()
+        .map_err(|error| UpstreamError::NoClient { name: name(), reason: innermost(&error) })
+}
+
+/// None: the key has characters that no header takes.
+fn headers(options: &UpstreamOptions) -> Option<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    if options.kind == UpstreamKind::Anthropic {
+        let version = HeaderValue::from_static(ANTHROPIC_VERSION);
+        headers.insert(HeaderName::from_static("anthropic-version"), version);
+    }
+    if let Some(key) = &options.key {
+        let (name, text) = match options.kind {
+            UpstreamKind::Anthropic => {
+                (HeaderName::from_static("x-api-key"), key.expose().to_owned())
+            }
+            _ => (AUTHORIZATION, format!("Bearer {}", key.expose())),
+        };
+        let mut value = HeaderValue::try_from(text).ok()?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Some(headers)
+}
+
+async fn error_body(mut response: Response) -> String {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        body.extend_from_slice(&chunk);
+        if body.len() >= ERROR_BYTES_MAX {
+            body.truncate(ERROR_BYTES_MAX);
+            break;
+        }
+    }
+    String::from_utf8_lossy(&body).into_owned()
+}
+
+/// Seconds, with or without a fraction; milliseconds in the header that OpenAI added. A date is not
+/// worth a clock that may be wrong.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let number = |name: HeaderName| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
+    let milliseconds = number(HeaderName::from_static("retry-after-ms")).map(|ms| ms / 1000.0);
+    let seconds = milliseconds.or_else(|| number(RETRY_AFTER))?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// The reason behind the reasons: `Connection refused`, and no address with it.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut reason = error.source();
+    let mut said = "the connection failed".to_owned();
+    while let Some(inner) = reason {
+        said = inner.to_string();
+        reason = inner.source();
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(url: &str) -> UpstreamOptions {
+        UpstreamOptions {
+            name: "gpu".to_owned(),
+            kind: UpstreamKind::LlamaServer,
+            url: url.to_owned(),
+            key: None,
+            clocks: Clocks::default(),
+            slots: None,
+            queue_max: 8,
+            is_listed: false,
+            num_ctx: None,
+        }
+    }
+
+    #[test]
+    fn an_address_is_taken_with_and_without_its_version() {
+        for url in
+            ["http://gpu:8081", "http://gpu:8081/", "http://gpu:8081/v1", "http://gpu:8081/v1/"]
+        {
+            let upstream = Upstream::new(options(url)).expect(url);
+            assert_eq!(upstream.address("models"), "http://gpu:8081/v1/models");
+            assert_eq!(upstream.address("/props"), "http://gpu:8081/props");
+        }
+        let behind = Upstream::new(options("https://x.ai/api/v1")).expect("a path");
+        assert_eq!(behind.address("models"), "https://x.ai/api/v1/models");
+    }
+
+    #[test]
+    fn an_address_that_is_none_is_refused() {
+        for url in ["gpu:8081", "file:///x", "", "http://", "https://me:secret@x.ai"] {
+            let refused = Upstream::new(options(url)).expect_err(url).to_string();
+            assert!(!refused.contains("secret"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_is_near_answers_soon_or_never() {
+        for (url, near) in [
+            ("http://127.0.0.1:1", true),
+            ("http://10.0.0.5", true),
+            ("http://nas", true),
+            ("http://nas.lan:80", true),
+            ("http://[::1]:8", true),
+            ("https://api.openai.com", false),
+            ("http://8.8.8.8", false),
+        ] {
+            assert_eq!(is_near(&Url::parse(url).expect(url)), near, "{url}");
+        }
+    }
+
+    #[test]
+    fn waits_are_read_in_each_unit() {
+        for (name, value, expected) in [
+            ("retry-after", "2", Some(2.0)),
+            ("retry-after", "0.5", Some(0.5)),
+            ("retry-after-ms", "250", Some(0.25)),
+            ("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT", None),
+            ("retry-after", "-1", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+            assert_eq!(retry_after(&headers).map(|wait| wait.as_secs_f64()), expected, "{value}");
+        }
+    }
+}

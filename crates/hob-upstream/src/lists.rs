@@ -1,0 +1,201 @@
+//! What servers say they serve: asked in the background, kept, and never waited for by a request.
+//! A server that is down keeps its last list: its models are not gone, only out of reach.
+
+use std::convert::Infallible;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::pending::{
+    ServedModel, parse_llama_props, parse_ollama_ps, parse_ollama_tags, parse_openai_models,
+    parse_tabby_model,
+};
+use hob_core::routing::{ListedModel, Reachable, TargetView, UpstreamView};
+use hob_core::{Fault, ModelState};
+use reqwest::Response;
+use tokio::time::{sleep, timeout};
+
+use crate::{Upstream, UpstreamKind};
+
+/// Between two looks; a fifth more or less, so that servers are not all asked at once.
+const EVERY: Duration = Duration::from_secs(30);
+/// For one look.
+const TIME_MAX: Duration = Duration::from_secs(3);
+/// Bytes of a list: OpenRouter's has over a megabyte.
+const BYTES_MAX: usize = 16 << 20;
+/// Models of an Ollama whose context is asked for, one by one.
+const SHOWN_MAX: usize = 64;
+
+/// The last list, and what came of the last look.
+#[derive(Debug, Default)]
+pub struct ServedList {
+    pub(crate) models: Vec<ServedModel>,
+    looked: Option<Looked>,
+}
+
+#[derive(Debug)]
+struct Looked {
+    at: Instant,
+    came: Result<Duration, String>,
+}
+
+impl Upstream {
+    /// Looks again and again, for as long as it is polled.
+    pub(crate) async fn watch(&self) -> Infallible {
+        loop {
+            self.look().await;
+            sleep(EVERY.mul_f64(0.8 + 0.4 * fastrand::f64())).await;
+        }
+    }
+
+    /// Looks at the list now.
+    pub(crate) async fn look(&self) {
+        let started = Instant::now();
+        let list = timeout(TIME_MAX, self.list()).await;
+        let list = list.unwrap_or_else(|_| {
+            Err(Fault::Failed { message: format!("said nothing for {} s", TIME_MAX.as_secs()) })
+        });
+        let mut served = self.served();
+        let came = match list {
+            Ok(models) => {
+                served.models = models;
+                Ok(started.elapsed())
+            }
+            Err(fault) => Err(fault.to_string()),
+        };
+        served.looked = Some(Looked { at: Instant::now(), came });
+    }
+
+    async fn list(&self) -> Result<Vec<ServedModel>, Fault> {
+        match self.kind().await {
+            UpstreamKind::Ollama => self.list_ollama().await,
+            UpstreamKind::LlamaServer => {
+                let mut models = self.list_openai().await?;
+                let props = self.fetch("/props").await?;
+                let context = parse_llama_props(props.as_bytes()).ok();
+                models.iter_mut().for_each(|model| {
+                    model.context_tokens = context.flatten().or(model.context_tokens)
+                });
+                Ok(models)
+            }
+            UpstreamKind::Tabby => {
+                let mut models = self.list_openai().await?;
+                if let Ok(model) = self.fetch("model").await
+                    && let Ok(loaded) = parse_tabby_model(model.as_bytes())
+                {
+                    models.retain(|model| model.id != loaded.id);
+                    models.insert(0, loaded);
+                }
+                Ok(models)
+            }
+            _ => self.list_openai().await,
+        }
+    }
+
+    async fn list_openai(&self) -> Result<Vec<ServedModel>, Fault> {
+        let list = self.fetch("models").await?;
+        parse_openai_models(list.as_bytes()).map_err(nonsense)
+    }
+
+    async fn list_ollama(&self) -> Result<Vec<ServedModel>, Fault> {
+        let tags = self.fetch("/api/tags").await?;
+        let mut models = parse_ollama_tags(tags.as_bytes()).map_err(nonsense)?;
+        let loaded = self.fetch("/api/ps").await?;
+        let loaded = parse_ollama_ps(loaded.as_bytes()).map_err(nonsense)?;
+        for model in models.iter_mut().take(SHOWN_MAX) {
+            let running = loaded.iter().find(|running| running.id == model.id);
+            model.is_loaded = Some(running.is_some());
+            model.context_tokens =
+                self.options.num_ctx.or_else(|| running.and_then(|running| running.context_tokens));
+        }
+        Ok(models)
+    }
+
+    async fn fetch(&self, path: &str) -> Result<String, Fault> {
+        text(self.get(path).await?).await
+    }
+
+    /// Tokens that this model holds here, if the server said so.
+    pub(crate) fn context_of(&self, model: &str) -> Option<u32> {
+        let served = self.served();
+        served.models.iter().find(|served| is_same(&served.id, model))?.context_tokens
+    }
+
+    /// From the last list: nobody is asked.
+    pub(crate) fn state_of(&self, model: &str) -> ModelState {
+        let served = self.served();
+        if let Some(Looked { came: Err(reason), .. }) = &served.looked {
+            return ModelState::Down { reason: reason.clone() };
+        }
+        let known = served.models.iter().find(|served| is_same(&served.id, model));
+        match known.and_then(|model| model.is_loaded) {
+            Some(false) => ModelState::Cold,
+            Some(true) | None => ModelState::Ready,
+        }
+    }
+
+    pub(crate) fn listed(&self) -> Vec<ListedModel> {
+        let ids: Vec<(String, Option<u32>)> = {
+            let served = self.served();
+            served.models.iter().map(|model| (model.id.clone(), model.context_tokens)).collect()
+        };
+        let entry = |(id, context_tokens): (String, Option<u32>)| ListedModel {
+            state: self.state_of(&id),
+            name: format!("{}/{id}", self.name()),
+            context_tokens,
+        };
+        ids.into_iter().map(entry).collect()
+    }
+
+    pub(crate) fn view(&self, troubled: Vec<TargetView>) -> UpstreamView {
+        let served = self.served();
+        let reachable = match &served.looked {
+            None => Reachable::NotAsked,
+            Some(Looked { at, came: Ok(took) }) => {
+                Reachable::Yes { ago: at.elapsed(), took: *took }
+            }
+            Some(Looked { at, came: Err(reason) }) => {
+                Reachable::No { reason: reason.clone(), ago: at.elapsed() }
+            }
+        };
+        UpstreamView {
+            name: self.name().to_owned(),
+            kind: self.known_kind().name(),
+            url: self.url().to_owned(),
+            reachable,
+            models: served.models.iter().map(|model| model.id.clone()).collect(),
+            in_flight: self.slots.in_flight(),
+            waiting: self.slots.waiting(),
+            slots: self.options.slots,
+            troubled,
+        }
+    }
+
+    fn served(&self) -> MutexGuard<'_, ServedList> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ollama's names have a version that nobody types.
+fn is_same(served: &str, asked: &str) -> bool {
+    served == asked || served.strip_suffix(":latest") == Some(asked)
+}
+
+fn nonsense(error: impl std::fmt::Display) -> Fault {
+    Fault::Nonsense { detail: error.to_string() }
+}
+
+/// A body, within limits.
+pub(crate) async fn text(mut response: Response) -> Result<String, Fault> {
+    let mut bytes = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+            Ok(None) => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(_) => return Err(Fault::CutOff),
+        }
+        if bytes.len() > BYTES_MAX {
+            let detail = format!("it has more than {BYTES_MAX} bytes");
+            return Err(Fault::Nonsense { detail });
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! One that may answer: a model of another server, or one of our own. What it did is remembered here,
+//! once for all aliases that lead to it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hob_core::routing::{Admits, Consequence, Health, Rest, TargetStanding, TargetView, tokens_of};
+use hob_core::{Admission, ChatModel, ChatRequest, ModelError, ModelState, Permit};
+
+use crate::chat::UpstreamChat;
+
+/// Tokens to expect of an answer whose limit nobody named.
+const TOKENS_GUESS: u32 = 256;
+
+/// Shorter prompts tell nothing of how fast one is read.
+const TELLING_TOKENS: u32 = 64;
+/// How much one new answer moves what is known.
+const READ_WEIGHT: f64 = 0.3;
+/// No prompt is waited for longer than this because of a wrong estimate.
+const READ_MAX: Duration = Duration::from_secs(200);
+
+/// A chat model of our own, as aliases reach it.
+#[derive(Clone)]
+pub struct Local {
+    pub name: String,
+    pub model: Arc<dyn ChatModel>,
+    pub admission: Admission,
+}
+
+impl std::fmt::Debug for Local {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Local").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    pub(crate) source: Source,
+    health: Mutex<Health>,
+    last_failure: Mutex<Option<(String, Instant)>>,
+    thinks_anyway: AtomicBool,
+    /// Tokens of a prompt that it reads in a second, learnt from answers.
+    reads_per_s: Mutex<Option<f64>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Source {
+    Upstream(UpstreamChat),
+    Local(Local),
+}
+
+impl Target {
+    pub(crate) fn new(name: String, source: Source) -> Target {
+        Target {
+            name,
+            source,
+            health: Mutex::default(),
+            last_failure: Mutex::default(),
+            thinks_anyway: AtomicBool::new(false),
+            reads_per_s: Mutex::default(),
+        }
+    }
+
+    /// It read so many tokens before it said anything.
+    pub(crate) fn read(&self, tokens: u32, took: Duration) {
+        let rate = f64::from(tokens) / took.as_secs_f64().max(1e-3);
+        let mut known = self.reads_per_s.lock().unwrap_or_else(PoisonError::into_inner);
+        if tokens >= TELLING_TOKENS {
+            *known = Some(known.map_or(rate, |known| known + READ_WEIGHT * (rate - known)));
+        }
+    }
+
+    /// How long it reads such a prompt, if that is known.
+    pub(crate) fn reading_time(&self, request: &ChatRequest) -> Option<Duration> {
+        let rate = (*self.reads_per_s.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let (least, most) = tokens_of(request);
+        let tokens = (least + most) as f64 / 2.0;
+        Duration::try_from_secs_f64(tokens / rate).ok().map(|time| time.min(READ_MAX))
+    }
+
+    pub(crate) fn model(&self) -> &dyn ChatModel {
+        match &self.source {
+            Source::Upstream(chat) => chat,
+            Source::Local(local) => &*local.model,
+        }
+    }
+
+    /// A place at a model of our own; servers elsewhere have their own.
+    pub(crate) fn admit(&self, request: &ChatRequest) -> Result<Option<Permit>, ModelError> {
+        match &self.source {
+            Source::Local(local) => {
+                let tokens = f64::from(request.tokens_max.unwrap_or(TOKENS_GUESS));
+                let permit = local.admission.admit(tokens);
+                permit.map(Some).map_err(|busy| ModelError::Busy { retry_after: busy.retry_after })
+            }
+            Source::Upstream(_) => Ok(None),
+        }
+    }
+
+    pub(crate) fn state(&self) -> ModelState {
+        self.model().state()
+    }
+
+    /// Tokens that it holds, as far as is known.
+    pub(crate) fn context_tokens(&self) -> Option<u32> {
+        let known = match &self.source {
+            Source::Upstream(chat) => chat.upstream.context_of(&chat.model),
+            Source::Local(local) => Some(local.model.card().context_tokens),
+        };
+        known.filter(|tokens| *tokens > 0)
+    }
+
+    pub(crate) fn load(&self) -> f64 {
+        match &self.source {
+            Source::Upstream(chat) => chat.upstream.slots.load(),
+            Source::Local(local) => {
+                local.admission.in_flight() as f64 / local.admission.requests_max().max(1) as f64
+            }
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        match &self.source {
+            Source::Upstream(chat) => chat.upstream.slots.in_flight(),
+            Source::Local(local) => local.admission.in_flight(),
+        }
+    }
+
+    /// Whether it may be asked; a trial is taken with the answer.
+    pub(crate) fn admits(&self) -> Admits {
+        self.health().admits(Instant::now())
+    }
+
+    pub(crate) fn failed_lately(&self) -> bool {
+        self.health().failed_lately(Instant::now())
+    }
+
+    pub(crate) fn answered(&self) {
+        self.health().answered(Instant::now());
+    }
+
+    /// Remembers the failure, and rests if that follows from it.
+    pub(crate) fn failed(&self, error: &ModelError) {
+        let rest = Consequence::of(error).rest;
+        if rest == Rest::No {
+            self.health().given_up();
+            return;
+        }
+        let jitter = fastrand::f64().mul_add(2.0, -1.0);
+        self.health().failed(Instant::now(), rest, jitter);
+        let mut last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some((error.to_string(), Instant::now()));
+    }
+
+    /// The request was given up by who asked: that says nothing of the target.
+    pub(crate) fn given_up(&self) {
+        self.health().given_up();
+    }
+
+    pub(crate) fn thought_anyway(&self) {
+        if !self.thinks_anyway.swap(true, Ordering::Relaxed) {
+            let target = self.name.as_str();
+            tracing::warn!(target, "thinking was switched off, and came all the same");
+        }
+    }
+
+    pub(crate) fn view(&self) -> TargetView {
+        let now = Instant::now();
+        let standing = match self.health().looks(now) {
+            Admits::Yes => TargetStanding::StandsBy,
+            Admits::Trial => TargetStanding::OnTrial,
+            Admits::RestsUntil(until) => {
+                TargetStanding::Rests { left: until.saturating_duration_since(now) }
+            }
+        };
+        let last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let last_failure = last.as_ref().map(|(said, at)| (said.clone(), now - *at));
+        TargetView {
+            name: self.name.clone(),
+            standing,
+            state: self.state(),
+            context_tokens: self.context_tokens(),
+            in_flight: self.in_flight(),
+            last_failure,
+            thinks_anyway: self.thinks_anyway.load(Ordering::Relaxed),
+        }
+    }
+
+    /// When it may be asked again; none: now.
+    pub(crate) fn rests_for(&self) -> Option<Duration> {
+        match self.health().looks(Instant::now()) {
+            Admits::RestsUntil(until) => Some(until.saturating_duration_since(Instant::now())),
+            Admits::Yes | Admits::Trial => None,
+        }
+    }
+
+    fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
