@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use hob_core::{ModelState, Permit};
 
 use crate::failure::Refusal;
+use crate::keys::{Caller, Turn};
 use crate::ledger::{Entry, Ledger, Outcome};
 use crate::metrics::Metrics;
 use crate::requests::Received;
@@ -16,6 +17,7 @@ use crate::router::App;
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) received: Received,
+    pub(crate) caller: Caller,
     /// `chat`, `speech` or `embeddings`.
     pub(crate) route: &'static str,
     /// The model's name in the request, if there was one.
@@ -31,6 +33,8 @@ pub(crate) struct Account {
     ledger: Option<Arc<Ledger>>,
     received: Received,
     permit: Option<Permit>,
+    /// Of whoever has a key; their next one may have to wait for its end.
+    turn: Option<Turn>,
     /// Time spent waiting for the model, and not for the client.
     waited: Duration,
     first: Option<Duration>,
@@ -38,27 +42,38 @@ pub(crate) struct Account {
 
 impl Account {
     /// Of a request to a model in this state.
-    pub(crate) fn new(app: &App, asked: Asked, target: &str, state: &ModelState) -> Account {
-        let Asked { received, route, alias, is_streamed } = asked;
+    ///
+    /// # Errors
+    /// It is not the caller's turn; what no model was asked has no account.
+    pub(crate) fn new(
+        app: &App,
+        asked: Asked,
+        target: &str,
+        state: &ModelState,
+    ) -> Result<Account, Refusal> {
+        let Asked { received, caller, route, alias, is_streamed } = asked;
+        let turn = caller.take_turn(app)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let entry = Entry {
             started_unix_ms: now.saturating_sub(received.at.elapsed()).as_millis() as u64,
             route: route.to_owned(),
             alias: alias.unwrap_or_else(|| target.to_owned()),
             target: target.to_owned(),
+            key: caller.key().map(str::to_owned),
             is_streamed,
             is_warm: *state == ModelState::Ready,
             ..Entry::default()
         };
-        Account {
+        Ok(Account {
             metrics: Arc::clone(&app.metrics),
             entry,
             ledger: app.ledger.clone(),
             received,
             permit: None,
+            turn,
             waited: Duration::ZERO,
             first: None,
-        }
+        })
     }
 
     pub(crate) fn admitted(&mut self, permit: Permit) {
@@ -124,6 +139,9 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
+        if let Some(turn) = &self.turn {
+            turn.spend(&self.entry);
+        }
         let Some(ledger) = &self.ledger else { return };
         let mut entry = std::mem::take(&mut self.entry);
         entry.total_ms = milliseconds(self.received.at.elapsed());

@@ -54,6 +54,10 @@ impl Drop for SpeechAccount {
     fn drop(&mut self) {
         let sound_s = self.sound_s();
         self.answer.entry.audio_ms = sound_s * 1e3;
+        if self.answer.first().is_none() {
+            // Who heard nothing of a text does not pay for it.
+            self.answer.entry.prompt_tokens = 0;
+        }
         let Account { metrics, entry: Entry { target: model, outcome, .. }, .. } = &self.answer;
         let outcome = *outcome;
         metrics.answer(model, outcome, sound_s);

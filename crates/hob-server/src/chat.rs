@@ -19,6 +19,7 @@ use crate::body::{Dialect, stream_body};
 use crate::converse::{Question, Reply, converse, seeded};
 use crate::failure::Refusal;
 use crate::headers::{EVENTS, JSON, QUEUE_MS, insert_ignored};
+use crate::keys::Caller;
 use crate::requests::{Received, read_json};
 use crate::router::App;
 
@@ -34,10 +35,12 @@ pub(crate) async fn complete(
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     let received = Received::of(&parts.extensions);
-    let wire = parse_chat(&read_json(&parts.headers, body, &app.limits).await?)?;
+    let caller = Caller::of(&parts.extensions);
+    let mut wire = parse_chat(&read_json(&parts.headers, body, &app.limits).await?)?;
+    wire.model = caller.chat_name(&app, wire.model)?;
     let target = app.chat_target(wire.model.as_deref())?;
     check(&target, &wire.request)?;
-    let asked = asked(wire.model.clone(), wire.delivery, received);
+    let asked = asked(wire.model.clone(), wire.delivery, received, caller);
     let head = head(wire.model, &target, received);
     let ignored = &without_effect(&target, wire.ignored, wire.unknown);
     let requests = seeded(wire.request, wire.choices);
@@ -79,9 +82,14 @@ pub(crate) fn streamed(
 }
 
 /// What the account is told of a request on either route.
-pub(crate) fn asked(alias: Option<String>, delivery: ChatDelivery, received: Received) -> Asked {
+pub(crate) fn asked(
+    alias: Option<String>,
+    delivery: ChatDelivery,
+    received: Received,
+    caller: Caller,
+) -> Asked {
     let is_streamed = matches!(delivery, ChatDelivery::Events(_));
-    Asked { received, route: "chat", alias, is_streamed }
+    Asked { received, caller, route: "chat", alias, is_streamed }
 }
 
 /// What the pieces of an answer say alike. A request that named no model hears which one it was.

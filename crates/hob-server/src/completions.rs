@@ -10,6 +10,7 @@ use hob_wire::{ChatDelivery, CompletionAnswer, CompletionChunks, parse_completio
 use crate::chat::{asked, check, head, streamed, whole, without_effect};
 use crate::converse::{Question, converse, seeded};
 use crate::failure::Refusal;
+use crate::keys::Caller;
 use crate::requests::{Received, read_json};
 use crate::router::App;
 
@@ -19,11 +20,13 @@ pub(crate) async fn complete(
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     let received = Received::of(&parts.extensions);
-    let wire = parse_completion(&read_json(&parts.headers, body, &app.limits).await?)?;
+    let caller = Caller::of(&parts.extensions);
+    let mut wire = parse_completion(&read_json(&parts.headers, body, &app.limits).await?)?;
+    wire.model = caller.chat_name(&app, wire.model)?;
     let target = app.chat_target(wire.model.as_deref())?;
     wire.requests.iter().try_for_each(|request| check(&target, request))?;
     let prefixes = wire.prefixes();
-    let asked = asked(wire.model.clone(), wire.delivery, received);
+    let asked = asked(wire.model.clone(), wire.delivery, received, caller);
     let head = head(wire.model, &target, received);
     let ignored = &without_effect(&target, wire.ignored, wire.unknown);
     let each = wire.choices;

@@ -68,7 +68,7 @@ enum Warmth {
 pub(crate) async fn converse(app: &App, question: Question) -> Result<Reply, Refusal> {
     let Question { target, requests, asked } = question;
     let state = target.model.state();
-    let mut account = Account::new(app, asked, &target.name, &state);
+    let mut account = Account::new(app, asked, &target.name, &state)?;
     admit(&mut account, &target, work_tokens(&target, &requests))?;
     let mut reply = Reply {
         events: SelectAll::new(),
@@ -100,7 +100,7 @@ pub(crate) async fn embed(
     request: EmbedRequest,
     asked: Asked,
 ) -> Result<Embeddings, Refusal> {
-    let mut account = Account::new(app, asked, &target.name, &target.model.state());
+    let mut account = Account::new(app, asked, &target.name, &target.model.state())?;
     let tokens = request.inputs.iter().map(tokens_guess).sum::<usize>();
     admit(&mut account, target, tokens as f64)?;
     let time_max = app.limits.token_time_max;

@@ -11,6 +11,7 @@ use crate::account::Asked;
 use crate::converse::embed;
 use crate::failure::Refusal;
 use crate::headers::{JSON, TARGET, answer_headers, insert_ignored, insert_text};
+use crate::keys::Caller;
 use crate::requests::{Received, read_json};
 use crate::router::App;
 
@@ -19,11 +20,13 @@ pub(crate) async fn embeddings(
     request: Request,
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
-    let wire = parse_embeddings(&read_json(&parts.headers, body, &app.limits).await?)?;
+    let caller = Caller::of(&parts.extensions);
+    let mut wire = parse_embeddings(&read_json(&parts.headers, body, &app.limits).await?)?;
+    wire.model = caller.chat_name(&app, wire.model)?;
     let target = app.chat_target(wire.model.as_deref())?;
     let alias = wire.model.clone();
     let received = Received::of(&parts.extensions);
-    let asked = Asked { received, route: "embeddings", alias, is_streamed: false };
+    let asked = Asked { received, caller, route: "embeddings", alias, is_streamed: false };
     let made = embed(&app, &target, wire.request, asked).await;
     let made = made.map_err(|refusal| refusal.about("input"))?;
     let mut headers = answer_headers(JSON);

@@ -10,10 +10,15 @@ use hob_core::{Clock, Fault, ModelError, UnknownModel};
 use hob_speech::encode::EncodeError;
 use hob_wire::{ErrorBody, ErrorKind, WireError};
 
+use crate::keys::KeyRefusal;
+
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// A worker that died is started again within about this time.
 const WORKER_RESTART: Duration = Duration::from_secs(1);
+
+/// Nobody knows when the first of a key's answers will be over, and asking again costs little.
+const ANSWER_ENDS: Duration = Duration::from_secs(1);
 
 /// Why a request gets no answer.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +84,9 @@ pub(crate) enum Refusal {
     NoKey,
     #[error("the API key is not this hob's")]
     WrongKey,
+    /// The key is good, and not for this, or not now.
+    #[error(transparent)]
+    Key(#[from] KeyRefusal),
     #[error("this hob is stopping, and the answer was not finished in time")]
     Stopping,
 }
@@ -92,6 +100,8 @@ fn known(near: &[String]) -> String {
 enum Retry {
     Useless,
     After(Duration),
+    /// Longer than clients wait on their own, who are told so.
+    NotBefore(Duration),
     /// Nobody can say.
     Unknown,
 }
@@ -125,6 +135,10 @@ impl Refusal {
             Refusal::ForeignHost { .. } => StatusCode::MISDIRECTED_REQUEST,
             Refusal::ForeignOrigin { .. } => StatusCode::FORBIDDEN,
             Refusal::NoKey | Refusal::WrongKey => StatusCode::UNAUTHORIZED,
+            Refusal::Key(KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. }) => {
+                StatusCode::FORBIDDEN
+            }
+            Refusal::Key(_) => StatusCode::TOO_MANY_REQUESTS,
         }
     }
 
@@ -154,7 +168,7 @@ impl Refusal {
             }
             _ if self.status() == StatusCode::TOO_MANY_REQUESTS => ErrorKind::RateLimit,
             Refusal::NoKey | Refusal::WrongKey => ErrorKind::Authentication,
-            Refusal::ForeignOrigin { .. } => ErrorKind::Permission,
+            Refusal::ForeignOrigin { .. } | Refusal::Key(_) => ErrorKind::Permission,
             _ if self.status().is_server_error() => ErrorKind::Server,
             _ => ErrorKind::InvalidRequest,
         }
@@ -167,7 +181,10 @@ impl Refusal {
             Refusal::Encode(EncodeError::TooLongForWav { .. } | EncodeError::NotBuilt { .. }) => {
                 Some("response_format")
             }
-            Refusal::UnknownModel(_) | Refusal::WrongKind { .. } | Refusal::NotOurs { .. } => {
+            Refusal::UnknownModel(_)
+            | Refusal::WrongKind { .. }
+            | Refusal::NotOurs { .. }
+            | Refusal::Key(KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. }) => {
                 Some("model")
             }
             Refusal::Unsupported { field, .. } | Refusal::TooLong { field, .. } => Some(field),
@@ -199,6 +216,7 @@ impl Refusal {
             Refusal::Unsupported { .. } => Some("unsupported_parameter"),
             Refusal::NoSpeechModel | Refusal::NoChatModel => Some("no_target"),
             Refusal::NoKey | Refusal::WrongKey => Some("invalid_api_key"),
+            Refusal::Key(refusal) => Some(refusal.code()),
             Refusal::Stopping => Some("server_stopping"),
             _ => None,
         }
@@ -220,6 +238,9 @@ impl Refusal {
                 Retry::Useless
             }
             Refusal::Model(ModelError::WorkerLost { .. }) => Retry::After(WORKER_RESTART),
+            Refusal::Key(KeyRefusal::TooFast { retry_after, .. }) => Retry::After(*retry_after),
+            Refusal::Key(KeyRefusal::TooMany { .. }) => Retry::After(ANSWER_ENDS),
+            Refusal::Key(KeyRefusal::Spent { midnight_in, .. }) => Retry::NotBefore(*midnight_in),
             // Only its owner can help, and no client's patience.
             Refusal::NoSpeechModel
             | Refusal::NoChatModel
@@ -350,6 +371,10 @@ impl IntoResponse for Refusal {
             }
             Retry::After(wait) => {
                 headers.insert(SHOULD_RETRY, HeaderValue::from_static("true"));
+                headers.insert(RETRY_AFTER, whole_seconds(wait).into());
+            }
+            Retry::NotBefore(wait) => {
+                headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
                 headers.insert(RETRY_AFTER, whole_seconds(wait).into());
             }
             Retry::Unknown => {}

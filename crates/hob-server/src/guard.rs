@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 
@@ -84,16 +84,36 @@ pub(crate) async fn check_names(
 /// Requests that cost something, or tell something, pass here too.
 pub(crate) async fn check_key(
     State(app): State<Arc<App>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, Refusal> {
-    if let Some(key) = &app.api_key {
-        let presented = bearer(request.headers()).ok_or(Refusal::NoKey)?;
-        if !key.matches(presented) {
-            return Err(Refusal::WrongKey);
-        }
+    if app.keys.are_asked_for() {
+        let presented = presented(request.headers()).ok_or(Refusal::NoKey)?;
+        let holder = app.keys.holder(presented).ok_or(Refusal::WrongKey)?;
+        request.extensions_mut().insert(Arc::clone(holder));
     }
     Ok(next.run(request).await)
+}
+
+/// Lists that everybody may see pass here: a key is not asked for, and noticed if it is there.
+pub(crate) async fn notice_key(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let holder = presented(request.headers()).and_then(|presented| app.keys.holder(presented));
+    if let Some(holder) = holder.cloned() {
+        request.extensions_mut().insert(holder);
+    }
+    next.run(request).await
+}
+
+/// OpenAI's way to send a key, then Anthropic's, then Azure's. Who sends several means the first.
+fn presented(headers: &HeaderMap) -> Option<&[u8]> {
+    const BARE: [HeaderName; 2] =
+        [HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
+    let bare = || BARE.iter().find_map(|name| headers.get(name));
+    bearer(headers).or_else(|| bare().map(|value| value.as_bytes().trim_ascii()))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {

@@ -12,6 +12,7 @@ mod embeddings;
 mod failure;
 mod guard;
 mod headers;
+mod keys;
 pub mod ledger;
 mod lists;
 mod metrics;
@@ -26,6 +27,7 @@ mod serve;
 mod socket;
 mod speech;
 
-pub use options::{ApiKey, EmptyKey, Exposed, ServerOptions, check_exposure};
+pub use keys::{EmptyKey, KeyClash, KeyDigest, KeyOptions, NotADigest, check_keys};
+pub use options::{Exposed, ServerOptions, check_exposure};
 pub use router::router;
 pub use serve::serve;

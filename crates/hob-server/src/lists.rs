@@ -12,26 +12,31 @@ use hob_core::{ChatTarget, ModelState, SpeechTarget, UnknownModel, Voice};
 use hob_wire::{ModelEntry, ModelKind};
 
 use crate::failure::{Refusal, whole_seconds};
+use crate::keys::Caller;
 use crate::router::App;
 
 type Json = ([(HeaderName, &'static str); 1], String);
 
 /// `GET /models`: the models, and every alias that leads to one.
-pub(crate) async fn models(State(app): State<Arc<App>>) -> Json {
-    json(hob_wire::models(&entries(&app)))
+pub(crate) async fn models(State(app): State<Arc<App>>, caller: Caller) -> Json {
+    json(hob_wire::models(&shown_to(&caller, entries(&app))))
 }
 
 /// `GET /models/{id}`, where the id may hold slashes.
 pub(crate) async fn model(
     State(app): State<Arc<App>>,
+    caller: Caller,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json, Refusal> {
     let Ok(Path(id)) = id else {
         return Err(Refusal::UnknownModel(UnknownModel { name: String::new(), near: Vec::new() }));
     };
     let entry = match app.chat_target(Some(&id)) {
-        Ok(target) => chat_entry(&id, &target),
-        Err(_) => speech_entry(&id, &*app.speech_target(Some(&id))?),
+        Ok(target) if caller.allows(&id) => chat_entry(&id, &target),
+        _ => {
+            let name = caller.speech_name(&app, Some(id.clone()))?;
+            speech_entry(&id, &*app.speech_target(name.as_deref())?)
+        }
     };
     Ok(json(hob_wire::model(&entry)))
 }
@@ -43,17 +48,18 @@ pub(crate) async fn delete_model(Path(id): Path<String>) -> Json {
 }
 
 /// `GET /audio/models`.
-pub(crate) async fn audio_models(State(app): State<Arc<App>>) -> Json {
-    json(hob_wire::audio_models(&speech_entries(&app)))
+pub(crate) async fn audio_models(State(app): State<Arc<App>>, caller: Caller) -> Json {
+    json(hob_wire::audio_models(&shown_to(&caller, speech_entries(&app))))
 }
 
 /// `GET /audio/voices`: those of the default model that hob can read aloud, so that nobody picks a
 /// voice from a menu to be told that it cannot speak.
 pub(crate) async fn voices(
     State(app): State<Arc<App>>,
+    caller: Caller,
     RawQuery(query): RawQuery,
 ) -> Result<Json, Refusal> {
-    let target = app.speech_target(None)?;
+    let target = app.speech_target(caller.speech_name(&app, None)?.as_deref())?;
     let spoken = target.model.voices().iter().filter(|voice: &&Voice| voice.language.is_spoken());
     let legacy = query.is_some_and(|query| query.split('&').any(|pair| pair == "legacy=true"));
     Ok(json(if legacy { hob_wire::voice_ids(spoken) } else { hob_wire::voices(spoken) }))
@@ -93,6 +99,12 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Json {
         [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
         app.metrics.render(&app.roster, app.ledger.as_deref()),
     )
+}
+
+/// What it is theirs to ask for.
+fn shown_to(caller: &Caller, mut entries: Vec<ModelEntry>) -> Vec<ModelEntry> {
+    entries.retain(|entry| caller.allows(&entry.id));
+    entries
 }
 
 /// Models by name and then aliases, of those that speak and of those that chat.

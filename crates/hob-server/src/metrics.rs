@@ -27,6 +27,7 @@ const CHAT_IN_FLIGHT: &str = "hob_chat_in_flight";
 const CHAT_IN_FLIGHT_MAX: &str = "hob_chat_in_flight_max";
 const CHAT_BACKLOG: &str = "hob_chat_backlog_tokens";
 const LEDGER_LOST: &str = "hob_ledger_lost_total";
+const KEY_REFUSED: &str = "hob_key_refused_total";
 const STATE: &str = "hob_model_state";
 
 /// From a cached prompt to a long one on a small machine, and a cold start.
@@ -54,6 +55,12 @@ impl Metrics {
     pub(crate) fn request(&self, route: &str, status: u16) {
         let labels = [("route", route.to_owned()), ("status", status.to_string())];
         with_local_recorder(&self.0, || counter!(REQUESTS, &labels).increment(1));
+    }
+
+    /// A good key was refused, by its owner's name for it.
+    pub(crate) fn key_refused(&self, key: &str, reason: &'static str) {
+        let labels = [("key", key.to_owned()), ("reason", reason.to_owned())];
+        with_local_recorder(&self.0, || counter!(KEY_REFUSED, &labels).increment(1));
     }
 
     /// The first bytes of sound are on their way.
@@ -154,5 +161,6 @@ fn describe() {
     describe_gauge!(CHAT_IN_FLIGHT_MAX, "Chat requests that are admitted at once.");
     describe_gauge!(CHAT_BACKLOG, "Tokens still owed to those in flight.");
     describe_counter!(LEDGER_LOST, "Rows that the ledger could not keep.");
+    describe_counter!(KEY_REFUSED, "Requests with a good key that were refused, by reason.");
     describe_gauge!(STATE, "1 for the state that the model is in.");
 }

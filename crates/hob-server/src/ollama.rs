@@ -19,8 +19,9 @@ use bytes::Bytes;
 use hob_wire::{OllamaDelivery, WireError, ollama_error, ollama_success, parse_ollama_named};
 
 use crate::failure::Refusal;
-use crate::guard::check_key;
+use crate::guard::{check_key, notice_key};
 use crate::headers::{JSON, LINES, answer_headers};
+use crate::keys::Caller;
 use crate::page;
 use crate::requests::read_json;
 use crate::router::App;
@@ -65,9 +66,10 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/api/blobs/{digest}", any(not_offered))
         .route_layer(from_fn_with_state(Arc::clone(app), check_key_here));
     Router::new()
+        .route("/api/tags", get(lists::tags))
+        .route_layer(from_fn_with_state(Arc::clone(app), notice_key))
         .route("/", get(home))
         .route("/api/version", get(lists::version))
-        .route("/api/tags", get(lists::tags))
         .merge(keyed)
 }
 
@@ -96,7 +98,8 @@ async fn home(request: Request) -> Result<Response, OllamaRefusal> {
 
 /// `POST /api/pull`: a model that is here was pulled. hob fetches none because a client asks.
 async fn pull(State(app): State<Arc<App>>, request: Request) -> Result<Response, OllamaRefusal> {
-    let (_, named) = read(&app, request, parse_ollama_named).await?;
+    let (head, named) = read(&app, request, parse_ollama_named).await?;
+    Caller::of(&head.extensions).check(&app, &named.model)?;
     app.chat_target(Some(&named.model))?;
     Ok(match named.delivery {
         OllamaDelivery::Lines => (answer_headers(LINES), ollama_success() + "\n").into_response(),

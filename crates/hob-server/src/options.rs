@@ -1,13 +1,11 @@
 //! What the server is told: limits, names, keys; and whether its address is safe to listen on.
 //! Everything is settled here: nothing below reads a file, a flag or the environment.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use subtle::ConstantTimeEq;
-
+use crate::keys::KeyOptions;
 use crate::ledger::Ledger;
 
 /// What the server is told. Each size, count and time has a limit.
@@ -19,8 +17,9 @@ pub struct ServerOptions {
     pub default_chat: Option<String>,
     /// Where each request of a model is written down; `None`: nowhere.
     pub ledger: Option<Arc<Ledger>>,
-    /// Asked of every request but the lists, health, ready and the page.
-    pub api_key: Option<ApiKey>,
+    /// One of them is asked of every request but the lists, health, ready and the page; none:
+    /// nobody is asked for one. [`crate::check_keys`] says whether they can be told apart.
+    pub keys: Vec<KeyOptions>,
     /// Names other than loopback under which this server may be called; `*` lets every name in.
     pub allowed_hosts: Vec<String>,
     /// Characters of text in one speech request.
@@ -48,7 +47,7 @@ impl Default for ServerOptions {
             default_speech: None,
             default_chat: None,
             ledger: None,
-            api_key: None,
+            keys: Vec::new(),
             allowed_hosts: Vec::new(),
             text_chars_max: 100_000,
             body_bytes_max: 4 << 20,
@@ -60,34 +59,6 @@ impl Default for ServerOptions {
             stall_time_max: Duration::from_secs(300),
             drain_time_max: Duration::from_secs(5),
         }
-    }
-}
-
-/// A secret that clients send as `Authorization: Bearer …`. It is never printed.
-#[derive(Clone)]
-pub struct ApiKey(String);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the API key is empty; set one, or none at all")]
-pub struct EmptyKey;
-
-impl ApiKey {
-    /// # Errors
-    /// Empty, or nothing but blanks: a setting that was meant to hold a key and does not.
-    pub fn new(key: impl Into<String>) -> Result<ApiKey, EmptyKey> {
-        let key = key.into();
-        if key.trim().is_empty() { Err(EmptyKey) } else { Ok(ApiKey(key.trim().to_owned())) }
-    }
-
-    /// Takes the same time wherever the first difference is.
-    pub(crate) fn matches(&self, presented: &[u8]) -> bool {
-        self.0.as_bytes().ct_eq(presented).into()
-    }
-}
-
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApiKey(…)")
     }
 }
 
@@ -132,16 +103,5 @@ mod tests {
             let expected = if safe { Ok(()) } else { Err(Exposed { listen }) };
             assert_eq!(check_exposure(listen, has_key, allowed), expected, "{listen}");
         }
-    }
-
-    #[test]
-    fn a_key_is_compared_whole_and_never_shown() {
-        let key = ApiKey::new(" My API Key\n").expect("a key");
-        assert!(key.matches(b"My API Key"));
-        for wrong in ["", "My API Kez", "My API Key ", "My API"] {
-            assert!(!key.matches(wrong.as_bytes()), "{wrong:?}");
-        }
-        assert_eq!(format!("{key:?}"), "ApiKey(…)");
-        assert_eq!(ApiKey::new(" \n").expect_err("blank"), EmptyKey);
     }
 }

@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use crate::failure::Refusal;
 use crate::guard::check_key;
 use crate::headers::{JSON, LINES, answer_headers, insert_ignored};
+use crate::keys::Caller;
 use crate::requests::read_json;
 use crate::router::{App, Limits};
 
@@ -109,10 +110,14 @@ impl Resident {
 }
 
 /// `GET /api/hob/ps`.
-async fn list(State(app): State<Arc<App>>) -> Response {
+async fn list(State(app): State<Arc<App>>, caller: Caller) -> Response {
     let speech = app.roster.speech_targets().filter_map(|target| Resident::speech(target));
     let chat = app.roster.chat_targets().filter_map(|target| Resident::chat(target));
-    let entries: Vec<ResidentEntry> = speech.chain(chat).map(|held| held.entry()).collect();
+    let shown = speech.chain(chat).filter_map(|held| {
+        let name = caller.shown_as(&app.roster, &held.name)?.to_owned();
+        Some(Resident { name, ..held }.entry())
+    });
+    let entries: Vec<ResidentEntry> = shown.collect();
     ([(CONTENT_TYPE, JSON)], residents(&entries)).into_response()
 }
 
@@ -146,7 +151,10 @@ async fn read(app: &App, request: Request) -> Result<(ResidenceWish, Resident), 
     let (head, body) = request.into_parts();
     let body = read_json(&head.headers, body, &app.limits).await?;
     let wish = parse_residence(&body)?;
+    let caller = Caller::of(&head.extensions);
+    caller.check(app, &wish.model)?;
     let held = find(app, &wish.model)?;
+    caller.take_request(app)?;
     Ok((wish, held))
 }
 

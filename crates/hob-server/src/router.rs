@@ -14,19 +14,18 @@ use hob_wire::is_default_speech_model;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Refusal;
-use crate::guard::{Guard, check_key, check_names};
+use crate::guard::{Guard, check_key, check_names, notice_key};
+use crate::keys::Keys;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::requests::observe;
-use crate::{
-    ApiKey, ServerOptions, chat, completions, embeddings, lists, ollama, page, residence, speech,
-};
+use crate::{ServerOptions, chat, completions, embeddings, lists, ollama, page, residence, speech};
 
 /// What every request may know.
 pub(crate) struct App {
     pub(crate) roster: Roster,
     pub(crate) guard: Guard,
-    pub(crate) api_key: Option<ApiKey>,
+    pub(crate) keys: Keys,
     pub(crate) limits: Limits,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) ledger: Option<Arc<Ledger>>,
@@ -49,6 +48,11 @@ pub(crate) struct Limits {
 
 /// What Ollama's clients write after a name when they mean no version of it.
 const ANY_VERSION: &str = ":latest";
+
+/// A name as the roster has it.
+pub(crate) fn without_version(name: &str) -> &str {
+    name.strip_suffix(ANY_VERSION).unwrap_or(name)
+}
 
 impl App {
     /// Where a name leads; none, or one of OpenAI's, to the default speech model.
@@ -85,18 +89,26 @@ impl App {
         }
     }
 
+    /// The name that requests without one mean; none where nothing speaks.
+    pub(crate) fn default_speech_name(&self) -> Option<&str> {
+        let first = || self.roster.speech_targets().next().map(|target| target.name.as_str());
+        self.default_speech.as_deref().or_else(first)
+    }
+
+    /// The same of chat.
+    pub(crate) fn default_chat_name(&self) -> Option<&str> {
+        let first = || self.roster.chat_targets().next().map(|target| target.name.as_str());
+        self.default_chat.as_deref().or_else(first)
+    }
+
     fn default_speech_target(&self) -> Result<Arc<SpeechTarget>, Refusal> {
-        match &self.default_speech {
-            Some(name) => self.roster.speech(name).map_err(Refusal::UnknownModel),
-            None => self.roster.speech_targets().next().cloned().ok_or(Refusal::NoSpeechModel),
-        }
+        let name = self.default_speech_name().ok_or(Refusal::NoSpeechModel)?;
+        self.roster.speech(name).map_err(Refusal::UnknownModel)
     }
 
     fn default_chat_target(&self) -> Result<Arc<ChatTarget>, Refusal> {
-        match &self.default_chat {
-            Some(name) => self.roster.chat(name).map_err(Refusal::UnknownModel),
-            None => self.roster.chat_targets().next().cloned().ok_or(Refusal::NoChatModel),
-        }
+        let name = self.default_chat_name().ok_or(Refusal::NoChatModel)?;
+        self.roster.chat(name).map_err(Refusal::UnknownModel)
     }
 }
 
@@ -115,7 +127,7 @@ pub(crate) fn router_with(
     let app = Arc::new(App {
         roster,
         guard: Guard::new(listen, &options.allowed_hosts),
-        api_key: options.api_key.clone(),
+        keys: Keys::new(&options.keys, options.ledger.as_deref()),
         limits: Limits {
             text_chars_max: options.text_chars_max,
             body_bytes_max: options.body_bytes_max,
@@ -130,7 +142,7 @@ pub(crate) fn router_with(
         default_speech: options.default_speech.clone(),
         default_chat: options.default_chat.clone(),
     });
-    let api = open_routes().merge(keyed_routes(&app));
+    let api = open_routes(&app).merge(keyed_routes(&app));
     Router::new()
         .merge(api.clone())
         .nest("/v1", api)
@@ -143,12 +155,13 @@ pub(crate) fn router_with(
         .with_state(app)
 }
 
-/// Open WebUI and probes ask these without a key.
-fn open_routes() -> Router<Arc<App>> {
+/// Open WebUI and probes ask these without a key. Who has one sees what it is for.
+fn open_routes(app: &Arc<App>) -> Router<Arc<App>> {
     Router::new()
         .route("/models", get(lists::models))
         .route("/audio/models", get(lists::audio_models))
         .route("/audio/voices", get(lists::voices))
+        .route_layer(from_fn_with_state(Arc::clone(app), notice_key))
         .route("/health", get(lists::health))
         .route("/ready", get(lists::ready))
 }

@@ -21,6 +21,7 @@ use crate::failure::Refusal;
 use crate::headers::{
     EVENTS, TARGET, TTFA_MS, VOICE, answer_headers, insert_ignored, insert_text, whole_ms,
 };
+use crate::keys::Caller;
 use crate::plan::{AnswerShape, Plan, format_names, plan};
 use crate::requests::{Received, read_json};
 use crate::router::App;
@@ -32,20 +33,23 @@ pub(crate) async fn speak(
     let (parts, body) = request.into_parts();
     let received = Received::of(&parts.extensions);
     let body = read_json(&parts.headers, body, &app.limits).await?;
-    let wire = parse_speech(&body, &format_names())?;
+    let mut wire = parse_speech(&body, &format_names())?;
     drop(body);
+    let caller = Caller::of(&parts.extensions);
+    wire.model = caller.speech_name(&app, wire.model)?;
     let alias = wire.model.clone();
     let plan = plan(&app, wire)?;
     let is_streamed = plan.answer.delivery != Delivery::Whole;
-    let asked = Asked { received, route: "speech", alias, is_streamed };
+    let asked = Asked { received, caller, route: "speech", alias, is_streamed };
     answer(&app, plan, asked).await
 }
 
 async fn answer(app: &App, plan: Plan, asked: Asked) -> Result<Response, Refusal> {
     let Plan { target, request, answer, sound_s } = plan;
-    let mut account = Account::new(app, asked, &target.name, &target.model.state());
+    let mut account = Account::new(app, asked, &target.name, &target.model.state())?;
     let events = ask(&target, request, sound_s, &mut account).await;
     let events = events.inspect_err(|refusal| account.failed(refusal))?;
+    account.entry.prompt_tokens = u32::try_from(answer.input_chars).unwrap_or(u32::MAX);
     let account = SpeechAccount::new(account, events.sample_rate_hz);
     let sound_time_max = app.limits.sound_time_max;
     let cut_off = app.cut_off.clone();

@@ -17,7 +17,7 @@ use hob_engines::speech::{ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmU
 use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
 use hob_server::ledger::Ledger;
-use hob_server::{ApiKey, ServerOptions};
+use hob_server::{KeyDigest, KeyOptions, ServerOptions};
 use hob_speech::{Phonemizer, PhonemizerOptions, SpokenUnit};
 
 use crate::app::App;
@@ -85,9 +85,10 @@ pub(crate) fn roster(settings: &Settings, speech: Option<&Speech>, chat: Option<
 /// # Errors
 /// The key is none that a header can carry.
 pub(crate) fn server_options(settings: &Settings, key: Option<Secret>) -> Outcome<ServerOptions> {
-    let api_key = key.map(|key| ApiKey::new(key.expose())).transpose().map_err(Failure::usage)?;
+    let digest = key.map(|key| KeyDigest::of(key.expose())).transpose().map_err(Failure::usage)?;
+    let key = digest.map(|digest| KeyOptions::new("default", digest));
     Ok(ServerOptions {
-        api_key,
+        keys: key.into_iter().collect(),
         allowed_hosts: settings.server.allowed_hosts.clone(),
         text_chars_max: settings.server.text_chars_max.get() as usize,
         ..ServerOptions::default()

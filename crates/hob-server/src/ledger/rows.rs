@@ -14,6 +14,8 @@ pub struct Entry {
     pub alias: String,
     /// The model that answered.
     pub target: String,
+    /// The name of the key that it came with.
+    pub key: Option<String>,
     pub is_streamed: bool,
     /// Whether the model was in memory when the request came.
     pub is_warm: bool,
@@ -26,6 +28,7 @@ pub struct Entry {
     pub total_ms: f64,
     /// From the first token to the last, by the engine's clock.
     pub predicted_ms: Option<f64>,
+    /// Of speech: the characters of a text that was read aloud.
     pub prompt_tokens: u32,
     /// Of the prompt, not computed again.
     pub cached_tokens: u32,
@@ -71,6 +74,11 @@ pub struct Period {
 }
 
 impl Entry {
+    /// What it counts against its key's tokens of the day.
+    pub fn tokens(&self) -> u64 {
+        u64::from(self.prompt_tokens) + u64::from(self.completion_tokens)
+    }
+
     /// Tokens per second of an answer after its first, where there were two.
     pub fn tokens_per_s(&self) -> Option<f64> {
         let seconds = Duration::try_from_secs_f64(self.predicted_ms? / 1e3).ok()?.as_secs_f64();

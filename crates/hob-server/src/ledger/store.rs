@@ -1,16 +1,23 @@
-//! The ledger's file: SQLite, one table, a version.
+//! The ledger's file: SQLite, one table, a version. Files of older versions are brought up to date.
 //! It may be read, and written by another hob, while a server writes it.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, Row, params};
+use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior, params};
 
 use super::rows::{Entry, Outcome, Period};
 
-/// Of the table; a file of another one is left alone.
-const VERSION: u32 = 1;
+/// Of the table; a file of a later one is left alone.
+const VERSION: u32 = STEPS.len() as u32;
+
+/// The first version that knows which key a request came with.
+const VERSION_WITH_KEY: u32 = 2;
+
+/// From each version to the next. What was released is never changed: files out there are of it.
+const STEPS: [&str; 2] = [TABLE, "ALTER TABLE requests ADD COLUMN key TEXT;"];
 
 /// Two programs may have the file open; whoever finds it taken waits this long.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(5);
@@ -45,14 +52,20 @@ const TABLE: &str = "
 const INSERT: &str = "
     INSERT INTO requests (started_unix_ms, route, alias, target, is_streamed, is_warm, load_ms,
         queue_ms, first_ms, total_ms, predicted_ms, prompt_tokens, cached_tokens,
-        completion_tokens, reasoning_tokens, audio_ms, outcome, error)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+        completion_tokens, reasoning_tokens, audio_ms, outcome, error, key)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
 
+/// Every column, whichever they are: a reader does not bring a file up to date.
 const SELECT: &str = "
-    SELECT started_unix_ms, route, alias, target, is_streamed, is_warm, load_ms, queue_ms,
-        first_ms, total_ms, predicted_ms, prompt_tokens, cached_tokens, completion_tokens,
-        reasoning_tokens, audio_ms, outcome, error
-    FROM requests WHERE started_unix_ms >= ?1 ORDER BY started_unix_ms DESC, id DESC LIMIT ?2";
+    SELECT * FROM requests
+    WHERE started_unix_ms >= ?1 ORDER BY started_unix_ms DESC, id DESC LIMIT ?2";
+
+/// Of answers that ended since a time. None takes a day, so those that began earlier than a day
+/// before, which is what the index knows, are not looked at.
+const TOKENS: &str = "
+    SELECT key, sum(prompt_tokens + completion_tokens) AS tokens FROM requests
+    WHERE key IS NOT NULL AND started_unix_ms >= ?1 - 86400000 AND started_unix_ms + total_ms >= ?1
+    GROUP BY key";
 
 /// Why there is no ledger.
 #[derive(Debug, thiserror::Error)]
@@ -79,17 +92,15 @@ impl Store {
                 .map_err(|error| LedgerError::Folder { path: folder.to_path_buf(), error })?;
         }
         let failed = |error| LedgerError::Sqlite { path: path.to_path_buf(), error };
-        let connection = Connection::open(path).map_err(failed)?;
+        let mut connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(BUSY_TIME_MAX).map_err(failed)?;
         // A killed process loses nothing that was committed; a power cut may lose the last rows.
         connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
-        match version(&connection).map_err(failed)? {
-            VERSION => {}
-            0 => make_table(&connection).map_err(failed)?,
-            found => return Err(LedgerError::Version { path: path.to_path_buf(), found }),
+        match bring_up_to_date(&mut connection).map_err(failed)? {
+            ..=VERSION => Ok(Store(connection)),
+            found => Err(LedgerError::Version { path: path.to_path_buf(), found }),
         }
-        Ok(Store(connection))
     }
 
     /// All of them, or none.
@@ -123,20 +134,39 @@ impl Store {
 /// # Errors
 /// [`LedgerError`]: the file is none, or another hob's.
 pub fn read(path: &Path, period: Period) -> Result<Vec<Entry>, LedgerError> {
+    match open_to_read(path)? {
+        // Made this moment, and empty.
+        None | Some((_, 0)) => Ok(Vec::new()),
+        Some((connection, _)) => select(&connection, period)
+            .map_err(|error| LedgerError::Sqlite { path: path.to_path_buf(), error }),
+    }
+}
+
+/// The tokens of answers that ended since then, by the names of the keys that they came with.
+pub(super) fn tokens_since(
+    path: &Path,
+    unix_ms: u64,
+) -> Result<BTreeMap<String, u64>, LedgerError> {
+    match open_to_read(path)? {
+        None | Some((_, ..VERSION_WITH_KEY)) => Ok(BTreeMap::new()),
+        Some((connection, _)) => sum_tokens(&connection, unix_ms)
+            .map_err(|error| LedgerError::Sqlite { path: path.to_path_buf(), error }),
+    }
+}
+
+/// A file and its version, which this hob knows; none where there is no file.
+fn open_to_read(path: &Path) -> Result<Option<(Connection, u32)>, LedgerError> {
     if !path.exists() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let failed = |error| LedgerError::Sqlite { path: path.to_path_buf(), error };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(BUSY_TIME_MAX).map_err(failed)?;
     match version(&connection).map_err(failed)? {
-        VERSION => {}
-        // Made this moment, and empty.
-        0 => return Ok(Vec::new()),
-        found => return Err(LedgerError::Version { path: path.to_path_buf(), found }),
+        found @ ..=VERSION => Ok(Some((connection, found))),
+        found => Err(LedgerError::Version { path: path.to_path_buf(), found }),
     }
-    select(&connection, period).map_err(failed)
 }
 
 fn select(connection: &Connection, period: Period) -> rusqlite::Result<Vec<Entry>> {
@@ -146,15 +176,34 @@ fn select(connection: &Connection, period: Period) -> rusqlite::Result<Vec<Entry
     connection.prepare(SELECT)?.query_map(params![since, limit], entry)?.collect()
 }
 
+fn sum_tokens(connection: &Connection, unix_ms: u64) -> rusqlite::Result<BTreeMap<String, u64>> {
+    let mut query = connection.prepare(TOKENS)?;
+    let sums = query.query_map(params![to_sql(unix_ms)], |row| {
+        Ok((row.get("key")?, u64::try_from(row.get::<_, i64>("tokens")?).unwrap_or(0)))
+    })?;
+    sums.collect()
+}
+
 fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-fn make_table(connection: &Connection) -> rusqlite::Result<()> {
-    // Of two programs that come at once, the second finds the table there.
-    connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {TABLE} PRAGMA user_version = {VERSION}; COMMIT;"
-    ))
+/// Takes every step that is left, and says which version the file has. Of two programs that come at
+/// once, the second waits, and finds the steps taken.
+fn bring_up_to_date(connection: &mut Connection) -> rusqlite::Result<u32> {
+    let found = version(connection)?;
+    if found >= VERSION {
+        return Ok(found);
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let taken = version(&transaction)? as usize;
+    for step in STEPS.iter().skip(taken) {
+        transaction.execute_batch(step)?;
+    }
+    let reached = VERSION.max(taken as u32);
+    transaction.pragma_update(None, "user_version", reached)?;
+    transaction.commit()?;
+    Ok(reached)
 }
 
 fn insert_one(insert: &mut rusqlite::Statement<'_>, entry: &Entry) -> rusqlite::Result<usize> {
@@ -177,6 +226,7 @@ fn insert_one(insert: &mut rusqlite::Statement<'_>, entry: &Entry) -> rusqlite::
         entry.audio_ms,
         entry.outcome.name(),
         entry.error,
+        entry.key,
     ])
 }
 
@@ -201,10 +251,22 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         audio_ms: row.get("audio_ms")?,
         outcome: Outcome::ALL.into_iter().find(|known| known.name() == outcome).unwrap_or_default(),
         error: row.get("error")?,
+        key: key(row)?,
     })
+}
+
+/// None in a file of before there were any.
+fn key(row: &Row<'_>) -> rusqlite::Result<Option<String>> {
+    match row.get("key") {
+        Err(rusqlite::Error::InvalidColumnName(_)) => Ok(None),
+        key => key,
+    }
 }
 
 /// SQLite's numbers have a sign.
 fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,8 @@ pub enum By {
     Alias,
     Target,
     Route,
+    /// The key it came with; what came without one is left out.
+    Key,
     /// Why they failed; those that did not are left out.
     Error,
 }
@@ -47,6 +49,7 @@ pub fn summarise(entries: &[Entry], by: By) -> Vec<Summary> {
             By::Alias => Some(&entry.alias),
             By::Target => Some(&entry.target),
             By::Route => Some(&entry.route),
+            By::Key => entry.key.as_ref(),
             By::Error => entry.error.as_ref(),
         };
         if let Some(name) = name {
@@ -129,5 +132,15 @@ mod tests {
         assert_eq!((by_error.len(), by_error[0].name.as_str()), (1, "worker_lost"));
         assert_eq!(summarise(&entries, By::Target)[0].requests, 4);
         assert_eq!(summarise(&[], By::Route), []);
+    }
+
+    #[test]
+    fn requests_belong_to_the_key_that_they_came_with() {
+        let with = |key: &str| Entry { key: Some(key.to_owned()), ..entry("fast", None, true) };
+        let entries = [with("phone"), with("laptop"), entry("fast", None, true), with("phone")];
+        let by_key = summarise(&entries, By::Key);
+        let counts: Vec<(&str, usize)> =
+            by_key.iter().map(|summary| (summary.name.as_str(), summary.requests)).collect();
+        assert_eq!(counts, [("laptop", 1), ("phone", 2)]);
     }
 }

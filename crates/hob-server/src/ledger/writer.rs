@@ -1,7 +1,8 @@
 //! Writing the ledger, on a thread of its own behind a bounded queue: no request ever waits for a
 //! disk. What finds the queue full is counted, and not kept.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
 use super::rows::Entry;
-use super::store::{LedgerError, Store};
+use super::store::{LedgerError, Store, tokens_since};
 
 /// Rows that wait for the disk.
 const QUEUE_MAX: usize = 4096;
@@ -26,6 +27,7 @@ pub struct Ledger {
     /// None only while it is dropped.
     entries: Option<SyncSender<Entry>>,
     lost: Arc<AtomicU64>,
+    path: PathBuf,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -41,7 +43,7 @@ impl Ledger {
         let writing = Writing { store, keep, lost: Arc::clone(&lost) };
         let thread = thread::Builder::new().name("ledger".to_owned());
         let thread = thread.spawn(move || writing.run(&to_write)).map_err(LedgerError::Thread)?;
-        Ok(Ledger { entries: Some(entries), lost, thread: Some(thread) })
+        Ok(Ledger { entries: Some(entries), lost, path: path.to_path_buf(), thread: Some(thread) })
     }
 
     /// Never waits.
@@ -50,6 +52,15 @@ impl Ledger {
         if !is_kept {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// The tokens of answers that ended since then, by the names of the keys that they came with,
+    /// as far as they are on the disk.
+    ///
+    /// # Errors
+    /// [`LedgerError`]
+    pub fn tokens_since(&self, unix_ms: u64) -> Result<BTreeMap<String, u64>, LedgerError> {
+        tokens_since(&self.path, unix_ms)
     }
 
     /// Rows that could not be kept since the start.
@@ -122,6 +133,7 @@ mod tests {
             route: "chat".to_owned(),
             alias: "fast".to_owned(),
             target: "smol".to_owned(),
+            key: Some("laptop".to_owned()),
             is_streamed: true,
             is_warm: true,
             load_ms: None,
@@ -202,9 +214,9 @@ mod tests {
         assert!(refused.contains("not a database"), "{refused}");
         let newer = folder.path().join("newer.sqlite3");
         let connection = rusqlite::Connection::open(&newer).expect("a file");
-        connection.pragma_update(None, "user_version", 2).expect("set");
+        connection.pragma_update(None, "user_version", 99).expect("set");
         let refused = Ledger::open(&newer, DAY).expect_err("newer").to_string();
-        assert!(refused.ends_with("is of version 2, and this hob knows 1"), "{refused}");
+        assert!(refused.ends_with("is of version 99, and this hob knows 2"), "{refused}");
         assert!(read(&newer, Period::default()).is_err());
     }
 

@@ -16,6 +16,7 @@ use super::{OllamaRefusal, json_with, read};
 use crate::account::Asked;
 use crate::converse;
 use crate::headers::insert_ignored;
+use crate::keys::Caller;
 use crate::requests::Received;
 use crate::residence::load_if_ours;
 use crate::router::App;
@@ -53,14 +54,17 @@ async fn make(
 ) -> Result<Made, OllamaRefusal> {
     let (head, asked) = read(app, request, parse).await?;
     let received = Received::of(&head.extensions);
-    let target = app.chat_target(asked.model.as_deref())?;
-    let model = asked.model.unwrap_or_else(|| target.name.clone());
+    let caller = Caller::of(&head.extensions);
+    let model = caller.chat_name(app, asked.model)?;
+    let target = app.chat_target(model.as_deref())?;
+    let model = model.unwrap_or_else(|| target.name.clone());
     let embeddings = if asked.request.inputs.is_empty() {
+        caller.take_request(app)?;
         load_if_ours(target.residence.as_ref(), asked.request.keep_alive, &app.limits).await?;
         Embeddings { vectors: Vec::new(), prompt_tokens: 0 }
     } else {
         let alias = Some(model.clone());
-        let account = Asked { received, route: "embeddings", alias, is_streamed: false };
+        let account = Asked { received, caller, route: "embeddings", alias, is_streamed: false };
         converse::embed(app, &target, asked.request, account).await?
     };
     let mut headers = HeaderMap::new();

@@ -12,6 +12,7 @@ use hob_wire::{
 };
 
 use super::{OllamaRefusal, json, read};
+use crate::keys::Caller;
 use crate::router::App;
 
 /// `GET /api/version`: hob's own, which is newer than what clients check for in Ollama's.
@@ -20,13 +21,14 @@ pub(super) async fn version() -> Response {
 }
 
 /// `GET /api/tags`: the chat models, and every alias that leads to one.
-pub(super) async fn tags(State(app): State<Arc<App>>) -> Response {
+pub(super) async fn tags(State(app): State<Arc<App>>, caller: Caller) -> Response {
     let aliases = app.roster.aliases().filter_map(|(alias, _)| {
         let target = app.roster.chat(alias).ok()?;
         Some((alias, target))
     });
     let targets = app.roster.chat_targets().map(|target| (target.name.as_str(), target.clone()));
-    let named: Vec<(&str, Arc<ChatTarget>)> = targets.chain(aliases).collect();
+    let named = targets.chain(aliases).filter(|(name, _)| caller.allows(name));
+    let named: Vec<(&str, Arc<ChatTarget>)> = named.collect();
     json(ollama_tags(named.iter().map(|(name, target)| model(name, target))))
 }
 
@@ -35,18 +37,20 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, OllamaRefusal> {
-    let (_, named) = read(&app, request, parse_ollama_named).await?;
+    let (head, named) = read(&app, request, parse_ollama_named).await?;
+    Caller::of(&head.extensions).check(&app, &named.model)?;
     let target = app.chat_target(Some(&named.model))?;
     Ok(json(ollama_show(target.model.card())))
 }
 
 /// `GET /api/ps`: what hob itself holds in memory.
-pub(super) async fn ps(State(app): State<Arc<App>>) -> Response {
+pub(super) async fn ps(State(app): State<Arc<App>>, caller: Caller) -> Response {
     let residents = app.roster.chat_targets().filter_map(|target| {
         let residence = target.residence.as_ref()?;
+        let name = caller.shown_as(&app.roster, &target.name)?;
         let is_there = residence.state() == ModelState::Ready;
         is_there.then(|| OllamaResident {
-            model: model(&target.name, target),
+            model: model(name, target),
             occupancy: residence.occupancy(),
         })
     });

@@ -1,8 +1,9 @@
 //! Names, origins and keys, as a browser and a client send them.
 
-use hob_server::{ApiKey, ServerOptions};
+use hob_server::ServerOptions;
 
 use crate::client::{post_with, request};
+use crate::keys::with_key;
 use crate::model::{StagedSpeech, sound};
 use crate::server::Server;
 
@@ -50,9 +51,7 @@ async fn a_foreign_page_cannot_make_it_speak() {
 
 #[tokio::test]
 async fn a_key_opens_what_costs_and_lists_stay_open() {
-    let api_key = Some(ApiKey::new("My API Key").expect("a key"));
-    let options = ServerOptions { api_key, ..Default::default() };
-    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let server = Server::start_with(StagedSpeech::new(), with_key("My API Key")).await;
     let open =
         ["/health", "/ready", "/models", "/v1/models", "/v1/audio/voices", "/v1/audio/models", "/"];
     for path in open {
@@ -70,8 +69,14 @@ async fn a_key_opens_what_costs_and_lists_stay_open() {
         ("Authorization: Bearer My API Kez\r\n", 401),
         ("Authorization: Bearer\r\n", 401),
         ("Authorization: Basic My API Key\r\n", 401),
+        ("x-api-key: My API Kez\r\n", 401),
+        ("api-key:\r\n", 401),
+        ("Authorization: Bearer My API Kez\r\nx-api-key: My API Key\r\n", 401),
         ("Authorization: Bearer My API Key\r\n", 200),
         ("authorization: bearer My API Key\r\n", 200),
+        ("x-api-key: My API Key\r\n", 200),
+        ("API-Key: My API Key \r\n", 200),
+        ("Authorization: Basic dTpw\r\nX-Api-Key: My API Key\r\n", 200),
     ] {
         if status == 200 {
             server.model.stage_all([sound(0.1, 100)]);

@@ -23,7 +23,7 @@ async fn server(folder: &Path) -> (Server, Arc<StagedChat>) {
 }
 
 /// All of them, once there are so many; the first first.
-async fn rows(folder: &Path, count: usize) -> Vec<Entry> {
+pub(crate) async fn rows(folder: &Path, count: usize) -> Vec<Entry> {
     let all = || read(&folder.join("ledger.sqlite3"), Period::default()).expect("rows");
     no_hang(async {
         while all().len() < count {

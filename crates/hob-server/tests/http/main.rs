@@ -8,6 +8,8 @@ mod chatting;
 mod client;
 mod completing;
 mod guarding;
+mod key_limits;
+mod keys;
 mod ledger;
 mod listing;
 mod log;

@@ -16,11 +16,12 @@ use hob_core::{
     ChatCard, ChatEvent, ChatModel, ChatRequest, KeepAlive, ModelError, ModelState, Occupancy,
     Residence,
 };
-use hob_server::{ApiKey, ServerOptions};
+use hob_server::ServerOptions;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::client::{Answer, post, post_with, request};
+use crate::keys::with_key;
 use crate::model::worker_lost;
 use crate::residence::{Loaded, StagedResidence, Told, server_with};
 use crate::server::Server;
@@ -415,9 +416,7 @@ async fn texts_become_vectors_in_two_ways() {
 #[tokio::test]
 async fn what_costs_something_wants_the_key() {
     let model = Arc::new(ScriptedChat::new([hello()]));
-    let key = ApiKey::new("secret").expect("a key");
-    let options = ServerOptions { api_key: Some(key), ..ServerOptions::default() };
-    let server = server_of(&model, options).await;
+    let server = server_of(&model, with_key("secret")).await;
     for path in ["/", "/api/version", "/api/tags"] {
         assert_eq!(server.get(path).await.status(), 200, "{path}");
     }

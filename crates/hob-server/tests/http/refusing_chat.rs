@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use hob_core::scripted::ScriptedChat;
 use hob_core::{Admission, ChatCard, ModelError, Roster};
-use hob_server::{ApiKey, ServerOptions};
+use hob_server::ServerOptions;
 use serde_json::Value;
 
 use crate::chat_model::{
     Event, StagedChat, card, chat_lost, done, scripted, serve_chat, serve_chat_with, text,
 };
 use crate::client::{Answer, post, post_with};
+use crate::keys::with_key;
 use crate::model::StagedSpeech;
 use crate::refusals::check_refusal;
 use crate::server::Server;
@@ -177,9 +178,8 @@ async fn a_hob_that_cannot_chat_says_so() {
 
 #[tokio::test]
 async fn a_key_opens_what_costs() {
-    let api_key = Some(ApiKey::new("My API Key").expect("a key"));
-    let options = ServerOptions { api_key, ..ServerOptions::default() };
-    let server = serve_chat_with(scripted([Ok(vec![text("Hello"), done(1)])]), options).await;
+    let model = scripted([Ok(vec![text("Hello"), done(1)])]);
+    let server = serve_chat_with(model, with_key("My API Key")).await;
     for path in ["/chat/completions", "/v1/completions", "/v1/embeddings"] {
         assert_eq!(server.ask(post(path, HI)).await.status(), 401, "{path}");
     }

@@ -10,11 +10,12 @@ use hob_core::scripted::ScriptedChat;
 use hob_core::{
     Admission, ChatModel, ChatTarget, KeepAlive, ModelError, ModelState, Occupancy, Residence,
 };
-use hob_server::{ApiKey, ServerOptions};
+use hob_server::ServerOptions;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::client::post;
+use crate::keys::with_key;
 use crate::model::{StagedSpeech, worker_lost};
 use crate::server::{Server, roster_with_voice};
 
@@ -255,11 +256,9 @@ async fn a_loading_without_end_is_given_up() {
 #[tokio::test]
 async fn memory_wants_the_key() {
     let (residence, _ends) = StagedResidence::new();
-    let key = ApiKey::new("secret").expect("a key");
-    let options = ServerOptions { api_key: Some(key), ..ServerOptions::default() };
     let smol = Arc::new(ScriptedChat::new([]));
     let held = Arc::clone(&residence) as Arc<dyn Residence>;
-    let server = server_with(smol, Some(held), options).await;
+    let server = server_with(smol, Some(held), with_key("secret")).await;
     assert_eq!(server.get("/api/hob/ps").await.status(), 401);
     for path in ["/api/hob/load", "/api/hob/unload"] {
         assert_eq!(server.ask(post(path, r#"{"model":"smol"}"#)).await.status(), 401, "{path}");

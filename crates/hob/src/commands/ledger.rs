@@ -54,6 +54,8 @@ enum Grouping {
     Target,
     /// chat, speech or embeddings
     Route,
+    /// The key that they came with
+    Key,
     /// Why requests failed
     Error,
 }
@@ -116,6 +118,7 @@ impl From<Grouping> for By {
             Grouping::Alias => By::Alias,
             Grouping::Target => By::Target,
             Grouping::Route => By::Route,
+            Grouping::Key => By::Key,
             Grouping::Error => By::Error,
         }
     }
@@ -220,6 +223,7 @@ fn entry_json(entry: &Entry) -> Value {
         "route": entry.route,
         "alias": entry.alias,
         "target": entry.target,
+        "key": entry.key,
         "is_streamed": entry.is_streamed,
         "is_warm": entry.is_warm,
         "load_ms": entry.load_ms,

@@ -17,7 +17,7 @@ use hob_core::scripted::{Script, ScriptedChat};
 use hob_core::{
     Admission, ChatTarget, KeepAlive, ModelError, ModelState, Occupancy, Residence, Roster,
 };
-use hob_server::{ApiKey, ServerOptions, serve};
+use hob_server::{KeyDigest, KeyOptions, ServerOptions, serve};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
@@ -62,8 +62,8 @@ fn server(model: Arc<dyn ChatModel>, key: Option<&str>) -> (Runtime, SocketAddr)
         residence: Some(Arc::new(Memory::default())),
         admission: Admission::new(4, 0.5),
     });
-    let api_key = key.map(|key| ApiKey::new(key).expect("a key"));
-    let options = ServerOptions { api_key, ..ServerOptions::default() };
+    let key = key.map(|key| KeyOptions::new("default", KeyDigest::of(key).expect("a key")));
+    let options = ServerOptions { keys: key.into_iter().collect(), ..ServerOptions::default() };
     runtime.handle().clone().spawn(serve(listener, roster, options, std::future::pending()));
     (runtime, address)
 }

@@ -9,7 +9,7 @@ use std::process::Stdio;
 
 use hob_core::scripted::{Script, ScriptedSpeech};
 use hob_core::{Admission, ModelError, Roster, SpeechEvent, SpeechTarget};
-use hob_server::{ApiKey, ServerOptions, serve};
+use hob_server::{KeyDigest, KeyOptions, ServerOptions, serve};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
@@ -33,8 +33,8 @@ fn server(scripts: Vec<Script<SpeechEvent>>, key: Option<&str>) -> (Runtime, Soc
         residence: None,
         admission: Admission::new(4, 0.5),
     });
-    let api_key = key.map(|key| ApiKey::new(key).expect("a key"));
-    let options = ServerOptions { api_key, ..ServerOptions::default() };
+    let key = key.map(|key| KeyOptions::new("default", KeyDigest::of(key).expect("a key")));
+    let options = ServerOptions { keys: key.into_iter().collect(), ..ServerOptions::default() };
     runtime.handle().clone().spawn(serve(listener, roster, options, std::future::pending()));
     (runtime, address)
 }

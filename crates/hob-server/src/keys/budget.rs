@@ -1,0 +1,90 @@
+//! So many tokens a day. Days are UTC's, so that a limit means the same wherever hob runs and does
+//! not move with the clocks of summer. It is told the time.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// What is spent of a day's tokens.
+#[derive(Debug)]
+pub(super) struct Budget {
+    per_day: NonZeroU64,
+    spent: u64,
+    /// When the day began that `spent` is of, since 1970.
+    midnight: Duration,
+}
+
+impl Budget {
+    /// Of which so much is spent on the day of `now`.
+    pub(super) fn new(per_day: NonZeroU64, spent: u64, now: Duration) -> Budget {
+        Budget { per_day, spent, midnight: midnight_before(now) }
+    }
+
+    /// Whether anything is left.
+    ///
+    /// # Errors
+    /// How long until there is again.
+    pub(super) fn check(&mut self, now: Duration) -> Result<(), Duration> {
+        self.turn_to(now);
+        if self.spent < self.per_day.get() {
+            return Ok(());
+        }
+        Err((self.midnight + DAY).saturating_sub(now))
+    }
+
+    /// An answer has ended that took so many. It may be more than was left.
+    pub(super) fn spend(&mut self, tokens: u64, now: Duration) {
+        self.turn_to(now);
+        self.spent = self.spent.saturating_add(tokens);
+    }
+
+    /// A clock that is set back does not bring a day back.
+    fn turn_to(&mut self, now: Duration) {
+        let midnight = midnight_before(now);
+        if midnight > self.midnight {
+            (self.midnight, self.spent) = (midnight, 0);
+        }
+    }
+}
+
+/// The last midnight in UTC; both are since 1970. Unix time has no leap seconds.
+pub(super) fn midnight_before(now: Duration) -> Duration {
+    Duration::from_secs(now.as_secs() - now.as_secs() % DAY.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: Duration = Duration::from_secs(20_000 * 86_400 + 43_200);
+    const HALF_DAY: Duration = Duration::from_secs(43_200);
+
+    fn budget(spent: u64) -> Budget {
+        Budget::new(NonZeroU64::new(100).expect("some"), spent, NOON)
+    }
+
+    #[test]
+    fn the_last_token_is_the_end_until_midnight() {
+        let mut budget = budget(0);
+        budget.spend(99, NOON);
+        assert_eq!(budget.check(NOON), Ok(()), "who has one may ask for more");
+        budget.spend(50, NOON);
+        assert_eq!(budget.check(NOON), Err(HALF_DAY));
+        let midnight = NOON + HALF_DAY;
+        let just_before = midnight - Duration::from_millis(1);
+        assert_eq!(budget.check(just_before), Err(Duration::from_millis(1)));
+        assert_eq!(budget.check(midnight), Ok(()));
+        budget.spend(100, midnight);
+        assert_eq!(budget.check(midnight), Err(DAY));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_gives_nothing_back() {
+        let mut budget = budget(100);
+        assert_eq!(budget.check(NOON - DAY), Err(HALF_DAY + DAY));
+        assert_eq!(budget.check(NOON), Err(HALF_DAY));
+        budget.spend(u64::MAX, NOON);
+        assert_eq!(budget.check(NOON), Err(HALF_DAY));
+    }
+}

@@ -1,0 +1,191 @@
+//! Whoever holds a key, and what is left of what it may do: requests, places and tokens. All of it
+//! is decided under one lock, so that two requests that come at once cannot both take the last of it.
+
+use std::fmt;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::bucket::Bucket;
+use super::budget::Budget;
+use super::digest::KeyDigest;
+use super::refusal::KeyRefusal;
+use super::{KeyOptions, since_1970};
+use crate::ledger::Entry;
+
+/// The holder of one key. Requests that came with the key carry it among their extensions.
+pub(crate) struct KeyHolder {
+    pub(crate) name: String,
+    pub(super) digest: KeyDigest,
+    pub(super) aliases: Option<Vec<String>>,
+    per_minute: Option<NonZeroU32>,
+    at_once: Option<NonZeroU32>,
+    per_day: Option<NonZeroU64>,
+    left: Mutex<Left>,
+}
+
+/// None where there is no such limit.
+#[derive(Debug)]
+struct Left {
+    requests: Option<Bucket>,
+    in_flight: u32,
+    tokens: Option<Budget>,
+}
+
+impl KeyHolder {
+    /// `spent` tokens were spent on the day of `now`, which is the time by both clocks.
+    pub(super) fn new(key: &KeyOptions, spent: u64, now: (Instant, Duration)) -> KeyHolder {
+        let (now, today) = now;
+        let left = Left {
+            requests: key.requests_per_minute.map(|per_minute| Bucket::new(per_minute, now)),
+            in_flight: 0,
+            tokens: key.tokens_per_day.map(|per_day| Budget::new(per_day, spent, today)),
+        };
+        KeyHolder {
+            name: key.name.clone(),
+            digest: key.digest,
+            aliases: key.aliases.clone(),
+            per_minute: key.requests_per_minute,
+            at_once: key.concurrency,
+            per_day: key.tokens_per_day,
+            left: Mutex::new(left),
+        }
+    }
+
+    /// Lets a model be asked. The request counts only if nothing else stands against it, so that
+    /// waiting for a place does not use the requests up.
+    pub(super) fn take_turn(self: &Arc<Self>) -> Result<Turn, KeyRefusal> {
+        let mut left = self.left();
+        self.check_tokens(&mut left)?;
+        self.check_place(&left)?;
+        self.count_request(&mut left)?;
+        left.in_flight += 1;
+        drop(left);
+        Ok(Turn { holder: Arc::clone(self) })
+    }
+
+    /// Lets a request through that asks nothing of a model but to come or to go.
+    pub(super) fn take_request(&self) -> Result<(), KeyRefusal> {
+        self.count_request(&mut self.left())
+    }
+
+    fn check_tokens(&self, left: &mut Left) -> Result<(), KeyRefusal> {
+        let (Some(per_day), Some(tokens)) = (self.per_day, &mut left.tokens) else { return Ok(()) };
+        let checked = tokens.check(since_1970());
+        checked.map_err(|midnight_in| KeyRefusal::Spent { per_day, midnight_in })
+    }
+
+    fn check_place(&self, left: &Left) -> Result<(), KeyRefusal> {
+        match self.at_once {
+            Some(at_once) if left.in_flight >= at_once.get() => {
+                Err(KeyRefusal::TooMany { at_once })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn count_request(&self, left: &mut Left) -> Result<(), KeyRefusal> {
+        let (Some(per_minute), Some(requests)) = (self.per_minute, &mut left.requests) else {
+            return Ok(());
+        };
+        let taken = requests.take(Instant::now());
+        taken.map_err(|retry_after| KeyRefusal::TooFast { per_minute, retry_after })
+    }
+
+    /// A panic between lock and unlock cannot leave these numbers half-changed in a way that
+    /// matters, so a poisoned lock is used as it is.
+    fn left(&self) -> MutexGuard<'_, Left> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The digest stays out of it.
+impl fmt::Debug for KeyHolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyHolder").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A place among its holder's answers, from the moment a model is asked until the answer is over or
+/// its client has left; dropping it gives the place back.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    holder: Arc<KeyHolder>,
+}
+
+impl Turn {
+    /// The answer has ended, and this is its row.
+    pub(crate) fn spend(&self, entry: &Entry) {
+        if let Some(tokens) = &mut self.holder.left().tokens {
+            tokens.spend(entry.tokens(), since_1970());
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.holder.left().in_flight -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holder(limit: impl FnOnce(&mut KeyOptions)) -> Arc<KeyHolder> {
+        let mut key = KeyOptions::new("laptop", KeyDigest::of("secret").expect("a key"));
+        limit(&mut key);
+        Arc::new(KeyHolder::new(&key, 0, (Instant::now(), since_1970())))
+    }
+
+    fn row(prompt_tokens: u32, completion_tokens: u32) -> Entry {
+        Entry { prompt_tokens, completion_tokens, ..Entry::default() }
+    }
+
+    #[test]
+    fn a_place_is_free_again_when_its_turn_is_over() {
+        let at_once = NonZeroU32::new(2).expect("some");
+        let holder = holder(|key| key.concurrency = Some(at_once));
+        let turns = [holder.take_turn().expect("the first"), holder.take_turn().expect("the last")];
+        assert_eq!(holder.take_turn().expect_err("none left"), KeyRefusal::TooMany { at_once });
+        assert_eq!(holder.take_request(), Ok(()), "what takes no place needs none");
+        drop(turns);
+        assert!(holder.take_turn().is_ok());
+    }
+
+    #[test]
+    fn who_finds_no_place_has_asked_nothing() {
+        let holder = holder(|key| {
+            key.concurrency = NonZeroU32::new(1);
+            key.requests_per_minute = NonZeroU32::new(2);
+        });
+        let turn = holder.take_turn().expect("the first");
+        for _ in 0..10 {
+            assert_eq!(
+                holder.take_turn().expect_err("no place").code(),
+                "concurrency_limit_exceeded"
+            );
+        }
+        drop(turn);
+        assert!(holder.take_turn().is_ok());
+        assert_eq!(holder.take_turn().expect_err("too fast").code(), "rate_limit_exceeded");
+    }
+
+    #[test]
+    fn tokens_are_spent_when_answers_end() {
+        let holder = holder(|key| key.tokens_per_day = NonZeroU64::new(100));
+        let turns = [(); 2].map(|()| holder.take_turn().expect("nothing is spent"));
+        turns[0].spend(&row(60, 39));
+        assert!(holder.take_turn().is_ok(), "one is left");
+        turns[1].spend(&row(60, 40));
+        assert_eq!(holder.take_turn().expect_err("spent").code(), "budget_exceeded");
+    }
+
+    #[test]
+    fn without_limits_nothing_is_counted() {
+        let holder = holder(|_| {});
+        let turns: Vec<Turn> = (0..1000).map(|_| holder.take_turn().expect("a turn")).collect();
+        turns[0].spend(&row(u32::MAX, u32::MAX));
+        assert!(holder.take_turn().is_ok());
+    }
+}

@@ -1,0 +1,88 @@
+//! Why the holder of a good key gets no answer: not this model, or not now. A name that a key may not
+//! use is refused alike whether it exists or not, so that refusals are no list of what there is.
+
+use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
+
+/// Names in a message.
+const NAMED_MAX: usize = 5;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum KeyRefusal {
+    #[error("this key may not use '{name}'; {}", usable(allowed))]
+    NotAllowed { name: String, allowed: Vec<String> },
+    /// Of a request that named no model.
+    #[error("this key may use no {kind} model; {}", usable(allowed))]
+    NoneAllowed { kind: &'static str, allowed: Vec<String> },
+    #[error(
+        "this key may ask {per_minute} times a minute; try again in {} s",
+        whole_seconds(*.retry_after)
+    )]
+    TooFast { per_minute: NonZeroU32, retry_after: Duration },
+    #[error("this key may have {at_once} answers at once; wait for the end of one")]
+    TooMany { at_once: NonZeroU32 },
+    #[error(
+        "this key's {per_day} tokens of today are spent; the next day begins at midnight UTC, in \
+         {} min",
+        whole_seconds(*.midnight_in).div_ceil(60)
+    )]
+    Spent { per_day: NonZeroU64, midnight_in: Duration },
+}
+
+impl KeyRefusal {
+    /// For clients, and for the metric that counts it.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. } => "model_not_allowed",
+            KeyRefusal::TooFast { .. } => "rate_limit_exceeded",
+            KeyRefusal::TooMany { .. } => "concurrency_limit_exceeded",
+            KeyRefusal::Spent { .. } => "budget_exceeded",
+        }
+    }
+}
+
+fn usable(allowed: &[String]) -> String {
+    let named = allowed.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match allowed.len() {
+        0 => "it may use none".to_owned(),
+        count if count > NAMED_MAX => {
+            format!("it may use {named} and {} more", count - NAMED_MAX)
+        }
+        _ => format!("it may use {named}"),
+    }
+}
+
+fn whole_seconds(wait: Duration) -> u128 {
+    wait.as_millis().div_ceil(1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_what_may_be_used_but_no_endless_list() {
+        for (count, expected) in [
+            (0, "this key may not use 'x'; it may use none"),
+            (1, "this key may not use 'x'; it may use m1"),
+            (5, "this key may not use 'x'; it may use m1, m2, m3, m4, m5"),
+            (7, "this key may not use 'x'; it may use m1, m2, m3, m4, m5 and 2 more"),
+        ] {
+            let allowed = (1..=count).map(|number| format!("m{number}")).collect();
+            let refusal = KeyRefusal::NotAllowed { name: "x".to_owned(), allowed };
+            assert_eq!(refusal.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn it_says_how_long() {
+        let per_day = NonZeroU64::new(1000).expect("some");
+        let spent = KeyRefusal::Spent { per_day, midnight_in: Duration::from_millis(60_001) };
+        let expected = "this key's 1000 tokens of today are spent; the next day begins at midnight \
+                        UTC, in 2 min";
+        assert_eq!(spent.to_string(), expected);
+        let per_minute = NonZeroU32::new(60).expect("some");
+        let fast = KeyRefusal::TooFast { per_minute, retry_after: Duration::from_millis(1) };
+        assert_eq!(fast.to_string(), "this key may ask 60 times a minute; try again in 1 s");
+    }
+}

@@ -1,0 +1,251 @@
+//! What a key may do at once, in a minute and in a day; and that nobody else is held up by it.
+
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::{ModelState, Residence};
+use hob_server::ledger::{Ledger, Outcome};
+use hob_server::{KeyOptions, ServerOptions};
+use serde_json::json;
+
+use crate::chat_model::{
+    Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_chat_with, text,
+};
+use crate::client::{Answer, get, no_hang};
+use crate::keys::{LAPTOP, PHONE, get_as, named, post_as, with_keys};
+use crate::ledger::rows;
+use crate::model::{sound, worker_lost};
+use crate::residence::{StagedResidence, server_with};
+use crate::server::Server;
+
+const CHAT: &str = "/v1/chat/completions";
+const HI: &str = r#"{"messages":[{"role":"user","content":"Hi"}]}"#;
+const STREAM: &str = r#"{"messages":[{"role":"user","content":"Hi"}],"stream":true}"#;
+
+fn hello() -> Result<Vec<Event>, hob_core::ModelError> {
+    Ok(vec![text("Hello"), done(3)])
+}
+
+/// `phone` has limits, `laptop` has none.
+fn options(limit: impl FnOnce(&mut KeyOptions)) -> ServerOptions {
+    let mut phone = named("phone", PHONE);
+    limit(&mut phone);
+    with_keys([named("laptop", LAPTOP), phone])
+}
+
+/// A refusal for a while: its code, whether to come again, and after how long.
+fn check_limit(answer: &Answer, code: &str, should_retry: &str, message: &str) -> u64 {
+    let error = &answer.json()["error"];
+    assert_eq!((answer.status(), &error["code"]), (429, &json!(code)), "{answer:?}");
+    assert_eq!((&error["type"], &error["param"]), (&json!("rate_limit_error"), &json!(null)));
+    assert!(error["message"].as_str().is_some_and(|said| said.contains(message)), "{error}");
+    assert_eq!(answer.header("x-should-retry"), Some(should_retry));
+    let wait = answer.header("retry-after").expect("a time");
+    wait.parse().expect("whole seconds")
+}
+
+async fn check_refused_count(server: &Server, reason: &str, count: u32) {
+    let metrics = server.ask(get_as(LAPTOP, "/metrics")).await;
+    let line = format!(r#"hob_key_refused_total{{key="phone",reason="{reason}"}} {count}"#);
+    assert!(metrics.text().lines().any(|known| known == line), "{line}\n{}", metrics.text());
+}
+
+#[tokio::test]
+async fn requests_of_a_minute_are_counted_and_lists_are_not() {
+    let options = options(|phone| phone.requests_per_minute = NonZeroU32::new(2));
+    let server = serve_chat_with(scripted([hello(), hello(), hello()]), options).await;
+    for _ in 0..5 {
+        for path in ["/v1/models", "/v1/audio/voices", "/metrics", "/health", "/api/ps"] {
+            assert_eq!(server.ask(get_as(PHONE, path)).await.status(), 200, "{path}");
+        }
+        let unreadable = server.ask(post_as(PHONE, CHAT, "{}")).await;
+        assert_eq!(unreadable.status(), 400, "what asks no model is no request");
+    }
+    for _ in 0..2 {
+        assert_eq!(server.ask(post_as(PHONE, CHAT, HI)).await.status(), 200);
+    }
+    let said = "this key may ask 2 times a minute; try again in ";
+    for body in [HI, STREAM] {
+        let answer = server.ask(post_as(PHONE, CHAT, body)).await;
+        let wait_s = check_limit(&answer, "rate_limit_exceeded", "true", said);
+        assert!((1..=30).contains(&wait_s), "half a minute for each: {wait_s}");
+    }
+    server.model.stage_all([sound(0.1, 100)]);
+    let speech = server.ask(post_as(PHONE, "/v1/audio/speech", r#"{"input":"Hi"}"#)).await;
+    check_limit(&speech, "rate_limit_exceeded", "true", said);
+    let ollama = server.ask(post_as(PHONE, "/api/chat", HI)).await;
+    assert_eq!((ollama.status(), ollama.header("x-should-retry")), (429, Some("true")));
+    let vectors = server.ask(post_as(PHONE, "/v1/embeddings", r#"{"input":"Hi"}"#)).await;
+    check_limit(&vectors, "rate_limit_exceeded", "true", said);
+    assert_eq!(server.model.asked(), []);
+    assert_eq!(server.ask(post_as(LAPTOP, CHAT, HI)).await.status(), 200, "another's minute");
+    check_refused_count(&server, "rate_limit_exceeded", 5).await;
+}
+
+#[tokio::test]
+async fn loading_and_unloading_are_requests() {
+    let (residence, ends) = StagedResidence::new();
+    residence.occupy(ModelState::Ready, Default::default());
+    let options = options(|phone| phone.requests_per_minute = NonZeroU32::new(3));
+    let held = residence as Arc<dyn Residence>;
+    let server = server_with(scripted([]), Some(held), options).await;
+    for (path, body) in [
+        ("/api/hob/load", r#"{"model":"smol"}"#),
+        ("/api/generate", r#"{"model":"smol"}"#),
+        ("/api/hob/unload", r#"{"model":"smol"}"#),
+    ] {
+        ends.try_send(Ok(())).expect("room");
+        assert_eq!(server.ask(post_as(PHONE, path, body)).await.status(), 200, "{path}");
+    }
+    for (path, body) in [
+        ("/api/hob/load", r#"{"model":"smol"}"#),
+        ("/api/hob/unload", r#"{"model":"smol"}"#),
+        ("/api/generate", r#"{"model":"smol","keep_alive":0}"#),
+        ("/api/embed", r#"{"model":"smol"}"#),
+    ] {
+        assert_eq!(server.ask(post_as(PHONE, path, body)).await.status(), 429, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_place_is_held_until_the_answer_is_over_or_its_client_has_left() {
+    let model = Arc::new(StagedChat::new());
+    let options = options(|phone| phone.concurrency = NonZeroU32::new(1));
+    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let said = "this key may have 1 answers at once; wait for the end of one";
+    let refused = async || {
+        let answer = server.ask(post_as(PHONE, CHAT, HI)).await;
+        assert_eq!(check_limit(&answer, "concurrency_limit_exceeded", "true", said), 1);
+    };
+
+    let (pen, client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
+    refused().await;
+    drop(client);
+    no_hang(pen.closed()).await;
+
+    let (pen, mut client) = begun(&server, &model, post_as(PHONE, "/api/chat", HI)).await;
+    refused().await;
+    let (others, _other) = begun(&server, &model, post_as(LAPTOP, CHAT, STREAM)).await;
+    pen.send(done(1)).await.expect("a reader");
+    client.chunks().await;
+
+    let (pen, mut client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
+    refused().await;
+    pen.send(Err(chat_lost())).await.expect("a reader");
+    client.chunks().await;
+
+    // One that is not streamed holds its place while it is made.
+    let pen = model.stage();
+    let mut client = server.client().await;
+    client.send(post_as(PHONE, CHAT, HI)).await;
+    model.asked(5).await;
+    refused().await;
+    pen.send(text("Hello")).await.expect("a reader");
+    pen.send(done(1)).await.expect("a reader");
+    assert_eq!(client.answer().await.status(), 200);
+
+    let mouth = server.model.stage();
+    let mut client = server.client().await;
+    client.send(post_as(PHONE, "/v1/audio/speech", r#"{"input":"Hi"}"#)).await;
+    mouth.send(sound(0.1, 2400)).await.expect("a listener");
+    client.head().await;
+    refused().await;
+    drop(client);
+    no_hang(mouth.closed()).await;
+    server.model.stage_all([sound(0.1, 100)]);
+    let speech = server.ask(post_as(PHONE, "/v1/audio/speech", r#"{"input":"Hi"}"#)).await;
+    assert_eq!(speech.status(), 200);
+    check_refused_count(&server, "concurrency_limit_exceeded", 5).await;
+    drop(others);
+}
+
+fn budget(tokens: u64) -> impl FnOnce(&mut KeyOptions) {
+    move |phone| phone.tokens_per_day = NonZeroU64::new(tokens)
+}
+
+/// Refused until midnight UTC, which may be near.
+fn check_spent(answer: &Answer, tokens: u64) {
+    let said = format!("this key's {tokens} tokens of today are spent; the next day begins at");
+    let wait_s = check_limit(answer, "budget_exceeded", "false", &said);
+    assert!((1..=120).contains(&wait_s), "{wait_s}");
+}
+
+#[tokio::test]
+async fn the_days_tokens_are_spent_by_prompts_answers_and_characters() {
+    // 12 of the prompt and 3 of the answer.
+    let server = serve_chat_with(scripted([hello(), hello()]), options(budget(16))).await;
+    for _ in 0..2 {
+        assert_eq!(server.ask(post_as(PHONE, CHAT, HI)).await.status(), 200, "one is left");
+    }
+    for (path, body) in [(CHAT, HI), ("/v1/audio/speech", r#"{"input":"Hi"}"#)] {
+        check_spent(&server.ask(post_as(PHONE, path, body)).await, 16);
+    }
+    assert_eq!(server.ask(get_as(PHONE, "/v1/models/smol")).await.status(), 200);
+    check_refused_count(&server, "budget_exceeded", 2).await;
+
+    let server = serve_chat_with(scripted([]), options(budget(6))).await;
+    let speak = async || {
+        let five = r#"{"input":"Grüße"}"#;
+        server.ask(post_as(PHONE, "/v1/audio/speech", five)).await
+    };
+    server.model.stage_refusal(worker_lost());
+    server.model.stage_all([]);
+    server.model.stage_all([sound(0.1, 100)]);
+    server.model.stage_all([sound(0.1, 100)]);
+    for status in [503, 400, 200, 200] {
+        assert_eq!(speak().await.status(), status, "what is not heard costs nothing");
+    }
+    check_spent(&speak().await, 6);
+}
+
+#[tokio::test]
+async fn tokens_that_came_before_a_client_left_are_spent() {
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat_with(Arc::clone(&model), options(budget(1))).await;
+    let (pen, client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
+    let (others, _second) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
+    drop(client);
+    no_hang(pen.closed()).await;
+    check_spent(&server.ask(post_as(PHONE, CHAT, HI)).await, 1);
+    assert!(!others.is_closed(), "what runs is finished");
+}
+
+async fn remembering(folder: &Path) -> Server {
+    let day = Duration::from_secs(86_400);
+    let ledger = Ledger::open(&folder.join("ledger.sqlite3"), day).expect("a ledger");
+    let options = ServerOptions { ledger: Some(Arc::new(ledger)), ..options(budget(15)) };
+    let server = serve_chat_with(scripted([hello(), hello()]), options).await;
+    server.model.stage_all([sound(0.1, 100)]);
+    server
+}
+
+#[tokio::test]
+async fn to_start_again_gives_no_tokens_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = remembering(folder.path()).await;
+    assert_eq!(server.ask(post_as(PHONE, CHAT, HI)).await.status(), 200);
+    check_spent(&server.ask(post_as(PHONE, CHAT, HI)).await, 15);
+    let written = rows(folder.path(), 1).await;
+    assert_eq!((written[0].key.as_deref(), written[0].tokens()), (Some("phone"), 15));
+    drop(server);
+
+    let server = remembering(folder.path()).await;
+    check_spent(&server.ask(post_as(PHONE, CHAT, HI)).await, 15);
+    let speech = post_as(LAPTOP, "/v1/audio/speech", r#"{"input":"Hello."}"#);
+    assert_eq!(server.ask(speech).await.status(), 200);
+    let written = rows(folder.path(), 2).await;
+    assert_eq!((written[1].key.as_deref(), written[1].tokens()), (Some("laptop"), 6));
+    assert_eq!(written[1].outcome, Outcome::Complete);
+    assert_eq!(rows(folder.path(), 2).await.len(), 2, "who is refused by key asked no model");
+}
+
+#[tokio::test]
+async fn without_keys_nobody_is_counted() {
+    let server = serve_chat(scripted([hello()])).await;
+    assert_eq!(server.ask(get("/metrics")).await.status(), 200);
+    assert_eq!(server.ask(post_as("hob-any", CHAT, HI)).await.status(), 200);
+    let metrics = server.get("/metrics").await;
+    assert!(!metrics.text().contains("hob_key_refused_total{"), "{}", metrics.text());
+}
