@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::routing::Switchboard;
 use crate::{Admission, ChatModel, Residence, SpeechModel, nearest};
 
 /// Every model that this hob answers for, by name and by alias.
@@ -15,6 +16,8 @@ pub struct Roster {
     aliases: BTreeMap<String, String>,
     /// Answers to every chat model's name that nobody else has.
     any_chat: Option<Arc<ChatTarget>>,
+    /// Names that lead to other servers.
+    elsewhere: Option<Arc<dyn Switchboard>>,
 }
 
 /// A speech model and the room it has.
@@ -33,6 +36,17 @@ pub struct ChatTarget {
     /// None for models that live elsewhere.
     pub residence: Option<Arc<dyn Residence>>,
     pub admission: Admission,
+    pub clocks: Clocked,
+}
+
+/// Who notices that a model is silent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clocked {
+    /// Whoever asks it.
+    #[default]
+    ByAsker,
+    /// It itself: its times are its own, and longer for some requests.
+    ByItself,
 }
 
 impl fmt::Debug for ChatTarget {
@@ -79,6 +93,16 @@ impl Roster {
         self.any_chat.is_some()
     }
 
+    /// Lets names that nobody here has lead to other servers.
+    pub fn lead_elsewhere(&mut self, elsewhere: Arc<dyn Switchboard>) {
+        self.elsewhere = Some(elsewhere);
+    }
+
+    /// Other servers, if there are any.
+    pub fn elsewhere(&self) -> Option<&Arc<dyn Switchboard>> {
+        self.elsewhere.as_ref()
+    }
+
     /// Lets `alias` lead where `name` leads.
     pub fn add_alias(&mut self, alias: impl Into<String>, name: impl Into<String>) {
         self.aliases.insert(alias.into(), name.into());
@@ -95,8 +119,15 @@ impl Roster {
     /// [`UnknownModel`] with the nearest names.
     pub fn chat(&self, name: &str) -> Result<Arc<ChatTarget>, UnknownModel> {
         let meant = self.aliases.get(name).map_or(name, String::as_str);
-        let known = self.chat.get(meant).or(self.any_chat.as_ref());
-        known.cloned().ok_or_else(|| self.unknown(name))
+        let here = self.chat.get(meant).cloned();
+        let elsewhere = || self.elsewhere.as_ref()?.find_chat(meant);
+        let found = here.or_else(elsewhere).or_else(|| self.any_chat.clone());
+        found.ok_or_else(|| self.unknown(name))
+    }
+
+    /// Whether a model here has this name; those elsewhere are not asked.
+    pub fn has(&self, name: &str) -> bool {
+        self.chat.contains_key(name) || self.speech.contains_key(name)
     }
 
     /// The chat models, by name; aliases are not repeated.

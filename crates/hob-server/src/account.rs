@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use hob_core::{ModelState, Permit};
+use hob_core::trace::{Attempt, Way};
+use hob_core::{ModelState, Permit, Trace};
 
 use crate::failure::Refusal;
 use crate::keys::{Caller, Turn};
@@ -38,6 +39,10 @@ pub(crate) struct Account {
     /// Time spent waiting for the model, and not for the client.
     waited: Duration,
     first: Option<Duration>,
+    /// Who was asked.
+    trace: Trace,
+    /// The model, as metrics call it: names that come from outside would make endless ones.
+    pub(crate) label: String,
 }
 
 impl Account {
@@ -73,7 +78,14 @@ impl Account {
             turn,
             waited: Duration::ZERO,
             first: None,
+            trace: Trace::begin(received.hops),
+            label: label(app, target),
         })
+    }
+
+    /// The way of the request, to travel with it.
+    pub(crate) fn trace(&self) -> Trace {
+        self.trace.clone()
     }
 
     pub(crate) fn admitted(&mut self, permit: Permit) {
@@ -142,12 +154,54 @@ impl Drop for Account {
         if let Some(turn) = &self.turn {
             turn.spend(&self.entry);
         }
+        let way = self.trace.now();
+        self.metrics.way(&self.label, &way);
         let Some(ledger) = &self.ledger else { return };
         let mut entry = std::mem::take(&mut self.entry);
+        note(way, self.first, &mut entry);
         entry.total_ms = milliseconds(self.received.at.elapsed());
         entry.first_ms = self.first.map(milliseconds);
         ledger.write(entry);
     }
+}
+
+/// The name, if the configuration has it, or else the server that it is a model of.
+fn label(app: &App, target: &str) -> String {
+    match target.split_once('/') {
+        Some((upstream, _)) if !app.roster().has(target) => format!("{upstream}/*"),
+        _ => target.to_owned(),
+    }
+}
+
+/// Who was really asked, and what that took.
+fn note(way: Way, first: Option<Duration>, entry: &mut Entry) {
+    if !way.failed.is_empty() {
+        entry.attempts = Some(attempts(&way));
+    }
+    let own = overhead(&way, first, entry);
+    entry.overhead_ms = own.map(milliseconds);
+    entry.thought_anyway = way.thought_anyway;
+    entry.counted_here = way.counted_here;
+    if let Some(target) = way.target {
+        entry.target = target;
+    }
+}
+
+/// `gpu/qwen3=overloaded, ollama/qwen3=cut_off`, and a number of milliseconds behind each.
+fn attempts(way: &Way) -> String {
+    let one = |attempt: &Attempt| {
+        format!("{}={} {} ms", attempt.target, attempt.kind, attempt.took.as_millis())
+    };
+    let each: Vec<String> = way.failed.iter().map(one).collect();
+    each.join(", ")
+}
+
+/// Of the time to the first content, what was neither the target's nor lost on others.
+pub(crate) fn overhead(way: &Way, first: Option<Duration>, entry: &Entry) -> Option<Duration> {
+    let waits = entry.queue_ms.unwrap_or(0.0) + entry.load_ms.unwrap_or(0.0);
+    let waits = Duration::try_from_secs_f64(waits / 1e3).unwrap_or_default();
+    let others = way.target_first? + way.lost() + waits;
+    first.map(|first| first.saturating_sub(others))
 }
 
 fn milliseconds(time: Duration) -> f64 {

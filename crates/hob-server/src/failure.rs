@@ -66,6 +66,11 @@ pub(crate) enum Refusal {
     BodyTooLarge { bytes_max: usize },
     #[error("the body did not arrive within {} s", time_max.as_secs())]
     BodyTooSlow { time_max: Duration },
+    #[error(
+        "the request came through {hops} servers like this one; an upstream of theirs points back \
+         at them"
+    )]
+    Loop { hops: u32 },
     #[error("the body broke off")]
     BodyBrokenOff,
     #[error("the body must be application/json, and is '{got}'")]
@@ -128,6 +133,7 @@ impl Refusal {
             Refusal::NoSpeechModel | Refusal::NoChatModel | Refusal::Stopping => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
+            Refusal::Loop { .. } => StatusCode::LOOP_DETECTED,
             Refusal::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::BodyTooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
             Refusal::NotJson { .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -218,6 +224,7 @@ impl Refusal {
             Refusal::NoKey | Refusal::WrongKey => Some("invalid_api_key"),
             Refusal::Key(refusal) => Some(refusal.code()),
             Refusal::Stopping => Some("server_stopping"),
+            Refusal::Loop { .. } => Some("loop_detected"),
             _ => None,
         }
     }
@@ -244,6 +251,7 @@ impl Refusal {
             // Only its owner can help, and no client's patience.
             Refusal::NoSpeechModel
             | Refusal::NoChatModel
+            | Refusal::Loop { .. }
             | Refusal::Model(ModelError::OutOfMemory { .. }) => Retry::Useless,
             _ if self.status().is_server_error()
                 && self.status() != StatusCode::NOT_IMPLEMENTED =>

@@ -87,9 +87,10 @@ pub(crate) async fn check_key(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Refusal> {
-    if app.keys.are_asked_for() {
+    let keys = app.live.keys();
+    if keys.are_asked_for() {
         let presented = presented(request.headers()).ok_or(Refusal::NoKey)?;
-        let holder = app.keys.holder(presented).ok_or(Refusal::WrongKey)?;
+        let holder = keys.holder(presented).ok_or(Refusal::WrongKey)?;
         request.extensions_mut().insert(Arc::clone(holder));
     }
     Ok(next.run(request).await)
@@ -101,7 +102,8 @@ pub(crate) async fn notice_key(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let holder = presented(request.headers()).and_then(|presented| app.keys.holder(presented));
+    let keys = app.live.keys();
+    let holder = presented(request.headers()).and_then(|presented| keys.holder(presented));
     if let Some(holder) = holder.cloned() {
         request.extensions_mut().insert(holder);
     }

@@ -91,18 +91,26 @@ pub fn check_keys(keys: &[KeyOptions]) -> Result<(), KeyClash> {
 }
 
 /// Every key of this hob. None of them: nobody is asked for one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Keys(Vec<Arc<KeyHolder>>);
 
 impl Keys {
     /// What was spent today is read from the ledger, if there is one: to start hob again is no way
     /// to new tokens.
     pub(crate) fn new(options: &[KeyOptions], ledger: Option<&Ledger>) -> Keys {
+        Keys::renewed(options, &Keys::default(), ledger)
+    }
+
+    /// The same; a key that was there before and has not changed keeps what is left of its limits.
+    pub(crate) fn renewed(options: &[KeyOptions], before: &Keys, ledger: Option<&Ledger>) -> Keys {
         let (now, today) = (Instant::now(), since_1970());
         let has_budget = options.iter().any(|key| key.tokens_per_day.is_some());
         let spent = ledger.filter(|_| has_budget).map(|ledger| spent_on_day_of(today, ledger));
         let spent = spent.unwrap_or_default();
         let holder = |key: &KeyOptions| {
+            if let Some(kept) = before.0.iter().find(|known| known.is_of(key)) {
+                return Arc::clone(kept);
+            }
             let spent = spent.get(&key.name).copied().unwrap_or(0);
             Arc::new(KeyHolder::new(key, spent, (now, today)))
         };

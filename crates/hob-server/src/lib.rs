@@ -15,6 +15,7 @@ mod headers;
 mod keys;
 pub mod ledger;
 mod lists;
+mod live;
 mod metrics;
 mod ollama;
 mod options;
@@ -28,6 +29,7 @@ mod socket;
 mod speech;
 
 pub use keys::{EmptyKey, KeyClash, KeyDigest, KeyOptions, NotADigest, check_keys};
+pub use live::Live;
 pub use options::{Exposed, ServerOptions, check_exposure};
 pub use router::router;
 pub use serve::serve;

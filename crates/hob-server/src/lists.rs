@@ -97,7 +97,7 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
 pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Json {
     (
         [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
-        app.metrics.render(&app.roster, app.ledger.as_deref()),
+        app.metrics.render(&app.roster(), app.ledger.as_deref()),
     )
 }
 
@@ -109,18 +109,20 @@ fn shown_to(caller: &Caller, mut entries: Vec<ModelEntry>) -> Vec<ModelEntry> {
 
 /// Models by name and then aliases, of those that speak and of those that chat.
 fn entries(app: &App) -> Vec<ModelEntry> {
-    let targets = app.roster.chat_targets().map(|target| chat_entry(&target.name, target));
-    let aliases = app.roster.aliases().filter_map(|(alias, _)| {
-        let target = app.roster.chat(alias).ok()?;
+    let roster = app.roster();
+    let targets = roster.chat_targets().map(|target| chat_entry(&target.name, target));
+    let aliases = roster.aliases().filter_map(|(alias, _)| {
+        let target = roster.chat(alias).ok()?;
         Some(chat_entry(alias, &target))
     });
     speech_entries(app).into_iter().chain(targets).chain(aliases).collect()
 }
 
 fn speech_entries(app: &App) -> Vec<ModelEntry> {
-    let targets = app.roster.speech_targets().map(|target| speech_entry(&target.name, target));
-    let aliases = app.roster.aliases().filter_map(|(alias, _)| {
-        let target = app.roster.speech(alias).ok()?;
+    let roster = app.roster();
+    let targets = roster.speech_targets().map(|target| speech_entry(&target.name, target));
+    let aliases = roster.aliases().filter_map(|(alias, _)| {
+        let target = roster.speech(alias).ok()?;
         Some(speech_entry(alias, &target))
     });
     targets.chain(aliases).collect()

@@ -35,6 +35,9 @@ pub struct ServerOptions {
     pub token_time_max: Duration,
     /// A chat stream that is silent for this long says so, to keep proxies awake.
     pub keep_alive_every: Duration,
+    /// A chat stream that has nothing to say for this long begins all the same, without its status being
+    /// known.
+    pub early_headers_after: Duration,
     /// For a client to take any byte of its answer; a paused player is such a client.
     pub stall_time_max: Duration,
     /// For running answers to finish after the stop was asked for.
@@ -55,7 +58,8 @@ impl Default for ServerOptions {
             read_time_max: Duration::from_secs(30),
             sound_time_max: Duration::from_secs(60),
             token_time_max: Duration::from_secs(300),
-            keep_alive_every: Duration::from_secs(15),
+            keep_alive_every: Duration::from_secs(10),
+            early_headers_after: Duration::from_secs(15),
             stall_time_max: Duration::from_secs(300),
             drain_time_max: Duration::from_secs(5),
         }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hob_core::Roster;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -18,6 +17,7 @@ use tokio::time::{interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::ServerOptions;
+use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::router::router_with;
 use crate::socket::Socket;
@@ -47,7 +47,7 @@ struct Service {
 /// The listener has no address, which means that it was not bound.
 pub async fn serve(
     listener: TcpListener,
-    roster: Roster,
+    live: impl Into<Live>,
     options: ServerOptions,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
@@ -58,7 +58,7 @@ pub async fn serve(
         read_time_max: options.read_time_max,
         stall_time_max: options.stall_time_max,
         stop: CancellationToken::new(),
-        app: router_with(roster, &options, listen, Arc::clone(&metrics), cut_off.clone()),
+        app: router_with(live.into(), &options, listen, Arc::clone(&metrics), cut_off.clone()),
     };
     let places = Arc::new(Semaphore::new(options.connections_max));
     let mut connections = JoinSet::new();

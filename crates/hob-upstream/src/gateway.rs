@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use hob_core::routing::{ListedModel, RouteView, Switchboard, TargetStanding, UpstreamView};
-use hob_core::{Admission, ChatModel, ChatTarget, nearest};
+use hob_core::{Admission, ChatModel, ChatTarget, Clocked, nearest};
 
 use crate::chat::UpstreamChat;
 use crate::client::{Upstream, UpstreamError};
@@ -135,7 +135,8 @@ impl Gateway {
 
 fn chat_target(name: &str, model: Arc<dyn ChatModel>) -> ChatTarget {
     let admission = Admission::new(REQUESTS_MAX, 0.0);
-    ChatTarget { name: name.to_owned(), model, residence: None, admission }
+    let clocks = Clocked::ByItself;
+    ChatTarget { name: name.to_owned(), model, residence: None, admission, clocks }
 }
 
 fn upstream_target(name: &str, upstream: &Arc<Upstream>, model: &str) -> Arc<Target> {

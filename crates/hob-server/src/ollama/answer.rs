@@ -15,7 +15,7 @@ use hob_wire::{
 
 use super::{OllamaRefusal, error_text, json, json_with, read};
 use crate::account::Asked;
-use crate::body::{Dialect, stream_body};
+use crate::body::{Answer, Dialect, stream_body};
 use crate::chat::check;
 use crate::converse::{Question, Reply, converse};
 use crate::failure::Refusal;
@@ -86,7 +86,8 @@ async fn answer(
 fn stream(app: &App, reply: Reply, lines: Lines, ignored: &[String]) -> Response {
     let mut headers = reply.headers(LINES);
     insert_ignored(&mut headers, ignored);
-    (headers, stream_body(reply, lines, app.limits.keep_alive_every)).into_response()
+    (headers, stream_body(Answer::Begun(Box::new(reply)), lines, app.limits.keep_alive_every))
+        .into_response()
 }
 
 async fn whole(

@@ -117,14 +117,7 @@ impl FromStr for KeepAliveText {
 fn span(text: &str) -> Option<KeepAlive> {
     let digits_end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits_end);
-    let seconds: u64 = match unit {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return None,
-    };
-    let total = number.parse::<u64>().ok()?.checked_mul(seconds)?;
-    Some(KeepAlive::For(Duration::from_secs(total)))
+    super::time::span(number.parse().ok()?, unit).map(KeepAlive::For)
 }
 
 impl std::fmt::Display for KeepAliveText {
