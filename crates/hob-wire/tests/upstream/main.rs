@@ -4,6 +4,9 @@
 mod embeddings;
 mod ollama_reader;
 mod ollama_request;
+mod openai_reader;
+mod openai_request;
+mod surprises;
 
 use hob_core::chat::{Completion, FinishReason, Timings, Usage};
 use hob_core::{ChatEvent, Fault};
