@@ -2,6 +2,7 @@
 //! client really says, and what must become of it.
 
 mod embeddings;
+mod lists;
 mod ollama_reader;
 mod ollama_request;
 mod openai_reader;
