@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use hob_core::chat::Thinking;
 use hob_core::routing::prompt_bytes;
 use hob_core::{
     ChatCard, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, ModelError, ModelState,
@@ -84,6 +85,7 @@ impl UpstreamChat {
     async fn ask(&self, request: ChatRequest) -> Result<ChatStream, ModelError> {
         let slot = self.upstream.slots.take().await?;
         let kind = self.upstream.kind().await;
+        let request = self.without_thinking(request);
         let order = self.order(&request, kind);
         let order = order.map_err(|Unsendable { field }| self.incapable(field))?;
         let trace = request.trace.clone();
@@ -101,6 +103,15 @@ impl UpstreamChat {
             _slot: slot,
         };
         events(asked, response).map_err(failed)
+    }
+
+    /// Some servers refuse a wish about thinking for a model that does not think.
+    fn without_thinking(&self, mut request: ChatRequest) -> ChatRequest {
+        let thinks = self.upstream.said_of(&self.model).and_then(|said| said.thinks);
+        if thinks == Some(false) {
+            request.thinking = Thinking::default();
+        }
+        request
     }
 
     fn order(&self, request: &ChatRequest, kind: UpstreamKind) -> Result<Order, Unsendable> {

@@ -7,7 +7,6 @@ mod client;
 mod gateway;
 mod lists;
 pub mod options;
-mod pending;
 mod route;
 mod secret;
 mod slots;

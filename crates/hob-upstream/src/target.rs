@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use hob_core::routing::{Admits, Consequence, Health, Rest, TargetStanding, TargetView, tokens_of};
 use hob_core::{Admission, ChatModel, ChatRequest, ModelError, ModelState, Permit};
 
+use hob_wire::ServedModel;
+
 use crate::chat::UpstreamChat;
 
 /// Tokens to expect of an answer whose limit nobody named.
@@ -103,10 +105,20 @@ impl Target {
         self.model().state()
     }
 
+    /// What its server says of it.
+    pub(crate) fn said(&self) -> Option<ServedModel> {
+        match &self.source {
+            Source::Upstream(chat) => chat.upstream.said_of(&chat.model),
+            Source::Local(_) => None,
+        }
+    }
+
     /// Tokens that it holds, as far as is known.
     pub(crate) fn context_tokens(&self) -> Option<u32> {
         let known = match &self.source {
-            Source::Upstream(chat) => chat.upstream.context_of(&chat.model),
+            Source::Upstream(chat) => {
+                chat.upstream.said_of(&chat.model).and_then(|said| said.context_tokens)
+            }
             Source::Local(local) => Some(local.model.card().context_tokens),
         };
         known.filter(|tokens| *tokens > 0)

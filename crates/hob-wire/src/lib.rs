@@ -43,9 +43,10 @@ pub use residence::{
 pub use speech::{Delivery, WireSpeech, ignored_header, parse_speech};
 pub use sse::{SpeechUsage, chat_failed, error_event, speech_delta, speech_done};
 pub use upstream::{
-    AnthropicReader, Mended, Misread, OllamaReader, OpenAiReader, PieceKind, PieceTooLong, Pieces,
-    Status, Unsendable, UpstreamDialect, UpstreamReader, UsageSource, anthropic_drops,
-    anthropic_request, fault_of, ollama_embed_request, ollama_path, ollama_request,
-    openai_embed_request, parse_ollama_vectors, parse_openai_vectors, upstream_path,
-    upstream_request,
+    AnthropicReader, ListError, Mended, Misread, OllamaReader, OpenAiReader, PieceKind,
+    PieceTooLong, Pieces, ServedModel, Status, Unsendable, UpstreamDialect, UpstreamReader,
+    UsageSource, anthropic_drops, anthropic_request, fault_of, ollama_embed_request, ollama_path,
+    ollama_request, openai_embed_request, parse_anthropic_models, parse_llama_props,
+    parse_ollama_ps, parse_ollama_show, parse_ollama_tags, parse_ollama_vectors,
+    parse_openai_models, parse_openai_vectors, parse_tabby_model, upstream_path, upstream_request,
 };

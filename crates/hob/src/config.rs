@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use chat::{ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt};
 pub(crate) use gateway::{
-    AliasSection, CommitName, DefaultsSection, KeySection, Named, SpecialTarget,
-    TargetEntry, UpstreamSection, WhileLoadingName,
+    AliasSection, CommitName, DefaultsSection, KeySection, Named, SpecialTarget, TargetEntry,
+    UpstreamSection, WhileLoadingName,
 };
 pub(crate) use keys::{ANY_NAME, Key, known_keys};
 pub(crate) use time::TimeText;

@@ -76,7 +76,9 @@ pub(crate) fn roster(settings: &Settings, speech: Option<&Speech>, chat: Option<
             name: "conformance".to_owned(),
             model: Arc::new(FixedChat::default()),
             residence: None,
-            admission: Admission::new(requests_max, 0.0), clocks: hob_core::Clocked::ByAsker });
+            admission: Admission::new(requests_max, 0.0),
+            clocks: hob_core::Clocked::ByAsker,
+        });
     }
     roster
 }

@@ -148,6 +148,10 @@ mod tests {
             audio_ms: 0.0,
             outcome: Outcome::Complete,
             error: None,
+            attempts: Some("gpu/q=overloaded 12 ms".to_owned()),
+            overhead_ms: Some(0.25),
+            thought_anyway: true,
+            counted_here: true,
         }
     }
 

@@ -89,7 +89,11 @@ impl Settling<'_> {
             targets: targets.collect::<Outcome<_>>()?,
             pick: section.pick.unwrap_or_default().0,
             parameters,
-            clocks: own.or(Clocks { total: defaults.total, load: defaults.load, ..Clocks::default() }),
+            clocks: own.or(Clocks {
+                total: defaults.total,
+                load: defaults.load,
+                ..Clocks::default()
+            }),
             commit: match section.commit.unwrap_or_default() {
                 CommitName::First => Commit::First,
                 CommitName::Content => Commit::Content,
@@ -110,7 +114,8 @@ impl Settling<'_> {
             TargetEntry::Name(name) => return Ok(TargetOptions::plain(name)),
             TargetEntry::Special(special) => special,
         };
-        let SpecialTarget { target, context, capabilities, weight, set, default, drop } = &**special;
+        let SpecialTarget { target, context, capabilities, weight, set, default, drop } =
+            &**special;
         let place = format!("{place}.to");
         let weight = weight.unwrap_or(1.0);
         if !(weight.is_finite() && weight >= 0.0) {
@@ -124,7 +129,12 @@ impl Settling<'_> {
         }
         Ok(TargetOptions {
             name: target.clone(),
-            parameters: self.parameters(&place, [set.as_ref(), default.as_ref()], drop.as_ref(), None)?,
+            parameters: self.parameters(
+                &place,
+                [set.as_ref(), default.as_ref()],
+                drop.as_ref(),
+                None,
+            )?,
             context_tokens: context.map(std::num::NonZeroU32::get),
             capabilities: capabilities.clone(),
             weight,
@@ -258,9 +268,15 @@ mod tests {
     fn what_cannot_be_meant_is_refused_with_its_place() {
         for (text, expected) in [
             ("[upstream.x]\nkey = \"sk-secret\"\n", "hob.toml:2:1: upstream.x.key: a key is not"),
-            ("[upstream.x]\nkey = \"env:NOPE\"\n", "hob.toml:2:1: upstream.x.key: the variable NOPE"),
+            (
+                "[upstream.x]\nkey = \"env:NOPE\"\n",
+                "hob.toml:2:1: upstream.x.key: the variable NOPE",
+            ),
             ("[upstream.\"a/b\"]\n", "hob.toml:1:11: upstream.a/b: an upstream's name"),
-            ("[alias.f]\nto = []\nset = { temperature = 9 }\n", "hob.toml:1:8: alias.f: 'temperature'"),
+            (
+                "[alias.f]\nto = []\nset = { temperature = 9 }\n",
+                "hob.toml:1:8: alias.f: 'temperature'",
+            ),
             (
                 "[alias.f]\nto = [{ target = \"a\", capabilities = [\"fly\"] }]\n",
                 "hob.toml:2:1: alias.f.to: 'fly' is none of tools",

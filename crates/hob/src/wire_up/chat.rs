@@ -73,7 +73,9 @@ impl Chat {
             name: self.name.clone(),
             model: Arc::clone(&self.worker) as Arc<dyn ChatModel>,
             residence: Some(Arc::clone(&self.worker) as Arc<dyn Residence>),
-            admission: Admission::new(settings.requests_max.get().into(), TOKEN_S_GUESS), clocks: hob_core::Clocked::ByAsker }
+            admission: Admission::new(settings.requests_max.get().into(), TOKEN_S_GUESS),
+            clocks: hob_core::Clocked::ByAsker,
+        }
     }
 }
 

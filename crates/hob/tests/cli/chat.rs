@@ -60,7 +60,9 @@ fn server(model: Arc<dyn ChatModel>, key: Option<&str>) -> (Runtime, SocketAddr)
         name: "scripted".to_owned(),
         model,
         residence: Some(Arc::new(Memory::default())),
-        admission: Admission::new(4, 0.5), clocks: hob_core::Clocked::ByAsker });
+        admission: Admission::new(4, 0.5),
+        clocks: hob_core::Clocked::ByAsker,
+    });
     let key = key.map(|key| KeyOptions::new("default", KeyDigest::of(key).expect("a key")));
     let options = ServerOptions { keys: key.into_iter().collect(), ..ServerOptions::default() };
     runtime.handle().clone().spawn(serve(listener, roster, options, std::future::pending()));
