@@ -80,7 +80,12 @@ impl Roster {
     }
 
     pub fn add_chat(&mut self, target: ChatTarget) {
-        self.chat.insert(target.name.clone(), Arc::new(target));
+        self.share_chat(Arc::new(target));
+    }
+
+    /// The same of one that another roster has too.
+    pub fn share_chat(&mut self, target: Arc<ChatTarget>) {
+        self.chat.insert(target.name.clone(), target);
     }
 
     /// Lets `target` answer to every name that no chat model has: for tests of clients.

@@ -24,6 +24,7 @@ mod plan;
 mod requests;
 mod residence;
 mod router;
+mod routes;
 mod serve;
 mod socket;
 mod speech;

@@ -19,7 +19,7 @@ use crate::ledger::Ledger;
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::requests::observe;
-use crate::{ServerOptions, chat, completions, embeddings, lists, ollama, page, residence, speech};
+use crate::{ServerOptions, chat, completions, embeddings, lists, ollama, page, residence, routes, speech};
 
 /// What every request may know.
 pub(crate) struct App {
@@ -154,6 +154,7 @@ pub(crate) fn router_with(
         .nest("/v1", api)
         .merge(ollama::routes(&app))
         .merge(residence::routes(&app))
+        .merge(routes::routes(&app))
         .fallback(page::asset)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(Arc::clone(&app), check_names))

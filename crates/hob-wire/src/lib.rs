@@ -13,6 +13,7 @@ mod names;
 mod ollama;
 mod parameters;
 mod residence;
+mod routes;
 mod speech;
 mod sse;
 mod upstream;
@@ -40,6 +41,7 @@ pub use parameters::Parameters;
 pub use residence::{
     ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents,
 };
+pub use routes::{route, upstreams};
 pub use speech::{Delivery, WireSpeech, ignored_header, parse_speech};
 pub use sse::{SpeechUsage, chat_failed, error_event, speech_delta, speech_done};
 pub use upstream::{

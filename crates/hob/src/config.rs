@@ -21,7 +21,7 @@ pub(crate) use gateway::{
     AliasSection, CommitName, DefaultsSection, KeySection, Named, SpecialTarget, TargetEntry,
     UpstreamSection, WhileLoadingName,
 };
-pub(crate) use keys::{ANY_NAME, Key, known_keys};
+pub(crate) use keys::{Key, known_keys};
 pub(crate) use time::TimeText;
 
 use crate::failure::{Failure, Outcome};

@@ -13,6 +13,7 @@ mod port_owner;
 mod printer;
 mod programs;
 mod reference;
+mod reload;
 mod remote;
 mod settings;
 mod shelf;

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use super::Case;
 use super::client::Heard;
+use super::{Backing, Case};
 use crate::mock::WORDS;
 
 /// What a client must hear.
@@ -45,6 +45,11 @@ impl Row {
 
     pub(super) fn hits(&self, _: Case) -> Option<usize> {
         self.hits
+    }
+
+    /// Whoever stands behind answers instead.
+    pub(super) fn falls_back(&self, case: Case) -> bool {
+        self.expected(case) == Expected::Answer && self.whole != Expected::Answer
     }
 
     pub fn is_unreachable(&self) -> bool {
@@ -125,8 +130,11 @@ pub const ROWS: &[Row] = &[
 ];
 
 impl Expected {
-    pub(super) fn holds(self, heard: &Heard) -> bool {
+    pub(super) fn holds(self, heard: &Heard, backing: Backing) -> bool {
         match (self, heard) {
+            (Expected::Answer, Heard::Answer { text, .. }) if backing == Backing::Real => {
+                !text.is_empty()
+            }
             (Expected::Answer, Heard::Answer { text, finish }) => {
                 *text == WORDS.concat() && finish == "stop"
             }

@@ -2,13 +2,15 @@
 //! It changes nothing: the file is its owner's.
 
 use clap::{Args, Subcommand};
+use hob_core::routing::Switchboard;
 
 use crate::app::App;
 use crate::cli::Globals;
-use crate::config;
+use crate::config::{self, ConfigFile};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 use crate::settings::{KeySource, Overrides};
+use crate::wire_up;
 
 /// Check the configuration, or show it
 #[derive(Debug, Args)]
@@ -45,7 +47,16 @@ pub(crate) fn run(args: &ConfigArgs, globals: &Globals, printer: &Printer) -> Ou
 
 /// The key's file is part of the configuration: one that is missing would stop `hob serve`.
 fn check(app: &App<'_>) -> Outcome<()> {
-    app.settings.server.api_key.read()?;
+    let of_server = app.settings.server.api_key.read()?;
+    let locals = wire_up::stand_ins(app);
+    let known: Vec<String> = locals.iter().map(|local| local.name.clone()).collect();
+    let gateway = wire_up::gateway(&app.written, &app.environment, locals, None)?;
+    let is_known = |name: &str| {
+        known.iter().any(|known| known == name)
+            || app.written.config.alias.contains_key(name)
+            || gateway.find_chat(name).is_some()
+    };
+    wire_up::keys(&app.written, &app.environment, of_server, is_known)?;
     match &app.written.path {
         Some(path) => app.printer.data(format_args!("{} is right", path.display())),
         None => app.printer.data("there is no hob.toml, and hob needs none"),
@@ -58,8 +69,15 @@ fn schema() -> Outcome<String> {
 }
 
 fn print(app: &App<'_>) -> Outcome<()> {
-    let text = toml::to_string(&app.settings.as_written())
-        .map_err(|error| Failure::new(Exit::Internal, error))?;
+    let written = app.written.config.clone();
+    let in_force = ConfigFile {
+        defaults: written.defaults,
+        upstream: written.upstream,
+        alias: written.alias,
+        keys: written.keys,
+        ..app.settings.as_written()
+    };
+    let text = toml::to_string(&in_force).map_err(|error| Failure::new(Exit::Internal, error))?;
     let from = match &app.written.path {
         Some(path) => format!("# in force, from {} and the defaults", path.display()),
         None => "# in force: the defaults, for there is no hob.toml".to_owned(),

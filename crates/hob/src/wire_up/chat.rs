@@ -16,6 +16,7 @@ use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
 use hob_models::Gguf;
 use hob_models::gguf::card;
+use hob_upstream::Local;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 use super::own_program;
@@ -66,6 +67,12 @@ impl Chat {
         let worker = Arc::new(ChatWorker::start(file.card, command, options));
         Residence::keep_alive(&*worker, settings.keep_alive);
         Ok(Chat { name: file.name, worker })
+    }
+
+    /// As aliases reach it.
+    pub(crate) fn local(&self, target: &ChatTarget) -> Local {
+        let model = Arc::clone(&self.worker) as Arc<dyn ChatModel>;
+        Local { name: self.name.clone(), model, admission: target.admission.clone() }
     }
 
     pub(crate) fn target(&self, settings: &ChatSettings) -> ChatTarget {
@@ -152,7 +159,7 @@ fn available_bytes() -> u64 {
 }
 
 /// A file of the user's is called as it is, without folder and ending.
-fn file_name(path: &Path) -> String {
+pub(super) fn file_name(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or(path.as_os_str());
     stem.to_string_lossy().into_owned()
 }
