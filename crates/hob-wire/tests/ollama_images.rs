@@ -1,4 +1,5 @@
 //! Pictures as Ollama's clients send them, and where they end up; and what is none.
+//! A picture that the model would not see is never passed over in silence.
 
 use hob_core::chat::{Conversation, Image, Message, Prompt, Role};
 use hob_wire::{OllamaWish, parse_ollama_chat, parse_ollama_generate};
