@@ -121,11 +121,15 @@ fn settle(
     request
 }
 
-/// The text of a conversation that holds nothing but one.
+/// The text of a conversation that holds nothing but one. A picture would be lost in it.
 fn untold(prompt: Prompt) -> Prompt {
     match prompt {
         Prompt::Chat(mut conversation) => match conversation.messages.pop() {
-            Some(only) if conversation.messages.is_empty() && only.role == Role::User => {
+            Some(only)
+                if conversation.messages.is_empty()
+                    && only.role == Role::User
+                    && only.images.is_empty() =>
+            {
                 Prompt::Text(only.text)
             }
             last => {

@@ -1,5 +1,5 @@
 //! A request as another server wants it: always streamed, so that its silence can be noticed.
-//! What a server has no word for is refused, and never left out.
+//! What a server has no word for is refused where the answer would be another one without it.
 
 mod talk;
 mod thinking;

@@ -1,4 +1,5 @@
 //! Answers of OpenAI's protocol as its many servers write them, and what becomes of each.
+//! Each server forgets or repeats something else; the events must not show it.
 
 use hob_core::chat::{FinishReason, Timings, TokenLogprob, TokenText, Usage};
 use hob_core::{ChatEvent, Fault};

@@ -1,4 +1,5 @@
 //! Requests in each dialect of OpenAI's protocol, as they leave.
+//! One request in all dialects shows where they part.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
 //! Pieces that nobody has thought of: whatever a server sends, a reader only reads it.
+//! No piece makes a reader fall over, and an answer ends once or not at all.
 
 use hob_core::ChatEvent;
 use hob_wire::{OllamaReader, OpenAiReader};

@@ -1,4 +1,5 @@
 //! `GET /v1/models`: OpenAI's has names only; its relatives say more, each in other fields.
+//! Anthropic's list stands here too: another shape at the same address.
 
 use serde_json::Value;
 
