@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::{Clock, Fault, ModelError};
 
 pub use context::{BYTES_PER_TOKEN, Fit, prompt_bytes, tokens_of};
-pub use health::{Admits, Health};
+pub use health::{Admits, Health, REST_FIRST};
 pub use pick::{Pick, Standing, UnknownPick, order};
 pub use retries::RetryBudget;
 pub use view::{

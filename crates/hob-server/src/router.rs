@@ -19,7 +19,9 @@ use crate::ledger::Ledger;
 use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::requests::observe;
-use crate::{ServerOptions, chat, completions, embeddings, lists, ollama, page, residence, routes, speech};
+use crate::{
+    ServerOptions, chat, completions, embeddings, lists, ollama, page, residence, routes, speech,
+};
 
 /// What every request may know.
 pub(crate) struct App {

@@ -308,7 +308,7 @@ impl Route {
                     return Ok(made);
                 }
                 Err(error) => {
-                    leg.target.failed(&error);
+                    leg.target.failed(&error, self.options.rest);
                     request.trace.failed(&leg.target.name, &error, asked.elapsed());
                     let next = Consequence::of(&error).next;
                     last = Some(error);

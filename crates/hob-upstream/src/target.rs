@@ -154,14 +154,15 @@ impl Target {
     }
 
     /// Remembers the failure, and rests if that follows from it.
-    pub(crate) fn failed(&self, error: &ModelError) {
+    /// `first` is how long it rests the first time.
+    pub(crate) fn failed(&self, error: &ModelError, first: Duration) {
         let rest = Consequence::of(error).rest;
         if rest == Rest::No {
             self.health().given_up();
             return;
         }
         let jitter = fastrand::f64().mul_add(2.0, -1.0);
-        self.health().failed(Instant::now(), rest, jitter);
+        self.health().failed(Instant::now(), rest, first, jitter);
         let mut last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
         *last = Some((error.to_string(), Instant::now()));
     }

@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod config;
 mod failure;
+mod import;
 mod logging;
 mod playback;
 mod port_owner;

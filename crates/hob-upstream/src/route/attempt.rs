@@ -57,7 +57,7 @@ async fn ask(
     ends: Instant,
 ) -> Result<Begun, ModelError> {
     let failed = |error: ModelError| {
-        leg.target.failed(&error);
+        leg.target.failed(&error, route.options.rest);
         error
     };
     let permit = leg.target.admit(&request).map_err(failed)?;
@@ -157,6 +157,7 @@ impl Route {
             first_token,
             idle: clocks.idle.unwrap_or(Duration::from_secs(30)),
             total,
+            rest: self.options.rest,
             ends: now + total,
         }
     }

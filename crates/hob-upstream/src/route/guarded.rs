@@ -21,6 +21,8 @@ pub(super) struct Times {
     pub(super) idle: Duration,
     /// Of the whole request.
     pub(super) total: Duration,
+    /// Of the target, should it fail.
+    pub(super) rest: Duration,
     pub(super) ends: Instant,
 }
 
@@ -128,7 +130,7 @@ impl Guarded {
 
     fn fails_with(&mut self, error: ModelError) -> ModelError {
         self.is_over = true;
-        self.target.failed(&error);
+        self.target.failed(&error, self.times.rest);
         error
     }
 

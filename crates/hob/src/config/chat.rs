@@ -178,7 +178,7 @@ fn kv_type_name(_generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"], "enum": KvType::ALL.map(KvType::name) })
 }
 
-fn text_or_number(_generator: &mut SchemaGenerator) -> Schema {
+pub(super) fn text_or_number(_generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "integer", "null"] })
 }
 

@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::chat::KeepAliveText;
 use super::time::TimeText;
 use super::words::{EffortName, KindName, PickName};
 
@@ -97,6 +98,15 @@ pub(crate) struct AliasSection {
     /// Attempts of one request after the first, on whichever target. Default: 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retries: Option<u16>,
+    /// How long a target rests after three failures in a row, the first time; then twice as long, and so
+    /// on. Default: `5s`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "super::time::schema")]
+    pub(crate) cooldown: Option<TimeText>,
+    /// How long a model stays in memory after its last request, for requests that do not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "super::chat::text_or_number")]
+    pub(crate) keep_alive: Option<KeepAliveText>,
     /// Ask the next target too when the first has said nothing for so many milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hedge_after_ms: Option<NonZeroU32>,

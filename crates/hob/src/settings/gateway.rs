@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use hob_core::KeepAlive;
 use hob_core::chat::Effort;
 use hob_upstream::{
     AliasOptions, Clocks, Commit, GatewayOptions, Secret as UpstreamSecret, TargetOptions,
@@ -79,9 +80,13 @@ impl Settling<'_> {
             total: time(section.total),
             ..Clocks::default()
         };
+        let mut in_default = section.default.clone().unwrap_or_default();
+        if let Some(wish) = section.keep_alive {
+            in_default.entry("keep_alive").or_insert_with(|| keep_alive(wish.0));
+        }
         let parameters = self.parameters(
             &place,
-            [section.set.as_ref(), section.default.as_ref()],
+            [section.set.as_ref(), Some(&in_default)],
             section.drop.as_ref(),
             section.effort.map(|effort| effort.0),
         )?;
@@ -104,6 +109,7 @@ impl Settling<'_> {
             },
             patience: time(section.patience).unwrap_or(default.patience),
             attempts_max: section.retries.map_or(default.attempts_max, |more| u32::from(more) + 1),
+            rest: time(section.cooldown).unwrap_or(default.rest),
             hedge_after: section.hedge_after_ms.map(|ms| Duration::from_millis(ms.get().into())),
             ..default
         })
@@ -215,6 +221,14 @@ fn default_clocks(section: &DefaultsSection) -> Clocks {
 
 fn time(written: Option<TimeText>) -> Option<Duration> {
     written.map(|TimeText(time)| time)
+}
+
+/// As a request says it: below zero is for ever.
+fn keep_alive(wish: KeepAlive) -> toml::Value {
+    match wish {
+        KeepAlive::Forever => toml::Value::Integer(-1),
+        KeepAlive::For(time) => toml::Value::Float(time.as_secs_f64()),
+    }
 }
 
 /// As a part of a path: names with dots in them are in quotes.
