@@ -181,6 +181,7 @@ impl Route {
             };
             let Consequence { again, next, .. } = Consequence::of(&error);
             tried.last = Some(error);
+            let is_learnt = matches!(again, Again::Without { .. });
             let wait = match again {
                 Again::No => return Err(next),
                 Again::Once { after } => after,
@@ -192,10 +193,11 @@ impl Route {
                     Duration::ZERO
                 }
             };
+            // Who learnt what the server does not take asks something else, and not the same again.
             let may_repeat = !has_repeated
                 && tried.attempts < self.options.attempts_max
                 && Instant::now() + wait < ends
-                && candidates::retry(leg);
+                && (is_learnt || candidates::retry(leg));
             if !may_repeat {
                 return Err(next);
             }

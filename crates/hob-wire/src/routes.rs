@@ -175,6 +175,9 @@ mod tests {
             slots: Some(4),
             troubled: vec![resting()],
         };
-        insta::assert_snapshot!(route(&view) + "\n" + &upstreams(&[server]), @"");
+        insta::assert_snapshot!(route(&view) + "\n" + &upstreams(&[server]), @r#"
+            {"alias":"fast","pick":"order","targets":[{"name":"gpu/qwen3","standing":"rests","rests_for_s":4.3,"state":"down","state_reason":"cannot be reached","context_length":8192,"in_flight":1,"last_failure":{"message":"gpu/qwen3: cut off","ago_s":3.0},"thinks_anyway":true},{"name":"local","standing":"answers","state":"warm","in_flight":0}]}
+            {"upstreams":[{"name":"gpu","kind":"llama-server","url":"http://gpu:8081","state":"down","reason":"connection refused","asked_ago_s":2.0,"models":["qwen3"],"in_flight":1,"waiting":0,"slots":4,"troubled":[{"name":"gpu/qwen3","standing":"rests","rests_for_s":4.3,"state":"down","state_reason":"cannot be reached","context_length":8192,"in_flight":1,"last_failure":{"message":"gpu/qwen3: cut off","ago_s":3.0},"thinks_anyway":true}]}]}
+            "#);
     }
 }

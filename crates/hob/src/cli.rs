@@ -111,7 +111,9 @@ fn refused(refusal: &clap::Error) -> ExitCode {
 }
 
 fn dispatch(cli: Cli, printer: &Printer) -> Outcome<Exit> {
-    logging::start(cli.globals.log.as_deref())?;
+    // Who rehearses failures need not be warned of each.
+    let rehearses = matches!(cli.verb, Verb::Selftest(_));
+    logging::start(cli.globals.log.as_deref(), if rehearses { "error" } else { "warn" })?;
     let globals = &cli.globals;
     match cli.verb {
         Verb::Serve(args) => serve::run(&args, globals, printer),

@@ -105,7 +105,7 @@ fn everything() -> ChatRequest {
 
 #[test]
 fn everything_that_is_set_is_sent_to_openai() {
-    insta::assert_snapshot!(upstream_request(&everything(), "gpt-5.4", OpenAi, &[]).expect("sendable"), @r#"{"prompt_cache_key":"k","stream":true,"model":"gpt-5.4","stream_options":{"include_usage":true},"max_completion_tokens":100,"stop":["END"],"logprobs":true,"top_logprobs":2,"temperature":0.7,"top_p":0.95,"presence_penalty":-0.5,"frequency_penalty":0.25,"seed":7,"logit_bias":{"7":-100.0,"9":0.5},"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object","z":1,"a":2}}},"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"Look:\n"},{"type":"image_url","image_url":{"url":"https://example.org/sky.png","detail":"low"}},{"type":"text","text":"Weather?\n"}],"name":"Ann"},{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}]},{"role":"tool","content":"Sun.","tool_call_id":"call_1"}],"tools":[{"type":"function","function":{"name":"weather","description":"The weather of a city.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}},{"type":"function","function":{"name":"now"}}],"tool_choice":{"type":"function","function":{"name":"weather"}},"parallel_tool_calls":true,"reasoning_effort":"high","chat_template_kwargs":{"today":"Sunday"}}"#);
+    insta::assert_snapshot!(upstream_request(&everything(), "gpt-5.4", OpenAi, &[]).expect("sendable"), @r#"{"prompt_cache_key":"k","stream":true,"model":"gpt-5.4","stream_options":{"include_usage":true},"max_completion_tokens":100,"stop":["END"],"logprobs":true,"top_logprobs":2,"temperature":0.7,"top_p":0.95,"presence_penalty":-0.5,"frequency_penalty":0.25,"seed":7,"top_k":40,"min_p":0.05,"repetition_penalty":1.1,"logit_bias":{"7":-100.0,"9":0.5},"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object","z":1,"a":2}}},"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"Look:\n"},{"type":"image_url","image_url":{"url":"https://example.org/sky.png","detail":"low"}},{"type":"text","text":"Weather?\n"}],"name":"Ann"},{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}]},{"role":"tool","content":"Sun.","tool_call_id":"call_1"}],"tools":[{"type":"function","function":{"name":"weather","description":"The weather of a city.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}},{"type":"function","function":{"name":"now"}}],"tool_choice":{"type":"function","function":{"name":"weather"}},"parallel_tool_calls":true,"reasoning_effort":"high","chat_template_kwargs":{"today":"Sunday"}}"#);
 }
 
 /// What a dialect says otherwise than OpenAI.
@@ -126,12 +126,12 @@ fn every_other_dialect_says_some_of_it_in_its_own_words() {
         format!("{dialect:?} without {left_out:?}: {}", Value::Object(own))
     });
     insta::assert_snapshot!(differences.collect::<Vec<_>>().join("\n"), @r#"
-    Hob without ["prompt_cache_key", "max_completion_tokens"]: {"max_tokens":100,"keep_alive":300,"top_k":40,"min_p":0.05,"repeat_penalty":1.1,"thinking_budget_tokens":2000}
-    LlamaServer without ["max_completion_tokens"]: {"max_tokens":100,"top_k":40,"min_p":0.05,"repeat_penalty":1.1,"thinking_budget_tokens":2000,"chat_template_kwargs":{"today":"Sunday","enable_thinking":true}}
-    Vllm without ["max_completion_tokens", "reasoning_effort"]: {"max_tokens":100,"top_k":40,"min_p":0.05,"repetition_penalty":1.1,"chat_template_kwargs":{"today":"Sunday","enable_thinking":true,"thinking":true}}
-    Tabby without ["max_completion_tokens", "reasoning_effort", "chat_template_kwargs"]: {"max_tokens":100,"top_k":40,"min_p":0.05,"repetition_penalty":1.1,"template_vars":{"today":"Sunday","enable_thinking":true}}
-    OpenRouter without ["max_completion_tokens", "reasoning_effort"]: {"max_tokens":100,"top_k":40,"min_p":0.05,"repetition_penalty":1.1,"reasoning":{"max_tokens":2000}}
-    "#);
+            Hob without ["prompt_cache_key", "max_completion_tokens", "repetition_penalty"]: {"max_tokens":100,"keep_alive":300,"repeat_penalty":1.1,"thinking_budget_tokens":2000}
+            LlamaServer without ["max_completion_tokens", "repetition_penalty"]: {"max_tokens":100,"repeat_penalty":1.1,"thinking_budget_tokens":2000,"chat_template_kwargs":{"today":"Sunday","enable_thinking":true}}
+            Vllm without ["max_completion_tokens", "reasoning_effort"]: {"max_tokens":100,"chat_template_kwargs":{"today":"Sunday","enable_thinking":true,"thinking":true}}
+            Tabby without ["max_completion_tokens", "reasoning_effort", "chat_template_kwargs"]: {"max_tokens":100,"template_vars":{"today":"Sunday","enable_thinking":true}}
+            OpenRouter without ["max_completion_tokens", "reasoning_effort"]: {"max_tokens":100,"reasoning":{"max_tokens":2000}}
+            "#);
 }
 
 #[test]
