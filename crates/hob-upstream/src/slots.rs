@@ -74,16 +74,17 @@ impl Slots {
         }
         let waiting = Waiting::enter(&self.waiting);
         if waiting.place > self.queue_max {
-            return Err(ModelError::Busy { retry_after: self.retry_after() });
+            return Err(ModelError::Busy { retry_after: self.retry_after(waiting.place - 1) });
         }
         let acquired = Arc::clone(free).acquire_owned().await;
         // The semaphore is never closed: it lives as long as those who wait for it.
-        acquired.map_err(|_| ModelError::Busy { retry_after: self.retry_after() })
+        acquired.map_err(|_| ModelError::Busy { retry_after: SERVICE_GUESS })
     }
 
-    fn retry_after(&self) -> Duration {
+    /// Until those in flight, and so many who wait, are done.
+    fn retry_after(&self, ahead: usize) -> Duration {
         let service = *self.service.lock().unwrap_or_else(PoisonError::into_inner);
-        let ahead = (self.in_flight() + self.waiting()) as f64 / self.slots.max(1) as f64;
+        let ahead = (self.in_flight() + ahead) as f64 / self.slots.max(1) as f64;
         service.mul_f64(ahead.clamp(0.0, 100.0))
     }
 }
