@@ -62,6 +62,8 @@ pub(crate) enum Refusal {
          streamed; set 'stream', or ask for fewer tokens"
     )]
     AnswerTooLarge { bytes_max: usize },
+    #[error("the headers have more than {bytes_max} bytes")]
+    HeadersTooLarge { bytes_max: usize },
     #[error("the body is larger than the limit of {bytes_max} bytes")]
     BodyTooLarge { bytes_max: usize },
     #[error("the body did not arrive within {} s", time_max.as_secs())]
@@ -133,6 +135,7 @@ impl Refusal {
             Refusal::NoSpeechModel | Refusal::NoChatModel | Refusal::Stopping => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
+            Refusal::HeadersTooLarge { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Refusal::Loop { .. } => StatusCode::LOOP_DETECTED,
             Refusal::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::BodyTooSlow { .. } => StatusCode::REQUEST_TIMEOUT,

@@ -71,12 +71,22 @@ impl Guard {
     }
 }
 
+/// Of all headers together; hyper itself stops reading at some 400 KiB, and at a hundred of them.
+const HEADERS_BYTES_MAX: usize = 64 << 10;
+
+fn check_size(headers: &HeaderMap) -> Result<(), Refusal> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    let bytes_max = HEADERS_BYTES_MAX;
+    if bytes > bytes_max { Err(Refusal::HeadersTooLarge { bytes_max }) } else { Ok(()) }
+}
+
 /// Every request passes here first.
 pub(crate) async fn check_names(
     State(app): State<Arc<App>>,
     request: Request,
     next: Next,
 ) -> Result<Response, Refusal> {
+    check_size(request.headers())?;
     app.guard.check(&request)?;
     Ok(next.run(request).await)
 }

@@ -20,6 +20,7 @@ mod metrics;
 mod ollama;
 mod options;
 mod page;
+mod places;
 mod plan;
 mod requests;
 mod residence;

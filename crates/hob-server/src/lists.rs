@@ -115,7 +115,12 @@ fn entries(app: &App) -> Vec<ModelEntry> {
         let target = roster.chat(alias).ok()?;
         Some(chat_entry(alias, &target))
     });
-    speech_entries(app).into_iter().chain(targets).chain(aliases).collect()
+    let elsewhere = roster.elsewhere().map(|elsewhere| elsewhere.listed()).unwrap_or_default();
+    let elsewhere = elsewhere.into_iter().map(|model| {
+        let kind = ModelKind::elsewhere(model.context_tokens);
+        ModelEntry { id: model.name, state: model.state, kind }
+    });
+    speech_entries(app).into_iter().chain(targets).chain(aliases).chain(elsewhere).collect()
 }
 
 fn speech_entries(app: &App) -> Vec<ModelEntry> {

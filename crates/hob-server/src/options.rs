@@ -27,7 +27,9 @@ pub struct ServerOptions {
     /// Bytes of a request's body.
     pub body_bytes_max: usize,
     pub connections_max: usize,
-    /// For a client to send its headers, and again to send its body.
+    /// For a client to send a request's headers.
+    pub header_time_max: Duration,
+    /// For a client to send a request's body.
     pub read_time_max: Duration,
     /// For a model to make its next piece of sound, the first one included.
     pub sound_time_max: Duration,
@@ -53,8 +55,9 @@ impl Default for ServerOptions {
             keys: Vec::new(),
             allowed_hosts: Vec::new(),
             text_chars_max: 100_000,
-            body_bytes_max: 4 << 20,
+            body_bytes_max: 32 << 20,
             connections_max: 512,
+            header_time_max: Duration::from_secs(10),
             read_time_max: Duration::from_secs(30),
             sound_time_max: Duration::from_secs(60),
             token_time_max: Duration::from_secs(300),

@@ -32,6 +32,12 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
+    /// Of a model of another server, as far as that says.
+    pub fn elsewhere(context_tokens: Option<u32>) -> ModelKind {
+        let capabilities = Vec::new();
+        ModelKind::Chat { context_tokens: context_tokens.unwrap_or_default(), capabilities }
+    }
+
     pub fn of_chat(card: &ChatCard) -> ModelKind {
         let capabilities = [
             ("chat", card.template.is_some()),
@@ -193,7 +199,9 @@ pub fn state_name(state: &ModelState) -> &'static str {
 fn wire_model(entry: &ModelEntry) -> Model<'_> {
     let (context_length, capabilities): (_, &[&'static str]) = match &entry.kind {
         ModelKind::Speech => (None, &["speech"]),
-        ModelKind::Chat { context_tokens, capabilities } => (Some(*context_tokens), capabilities),
+        ModelKind::Chat { context_tokens, capabilities } => {
+            (Some(*context_tokens).filter(|tokens| *tokens > 0), capabilities)
+        }
     };
     Model {
         id: &entry.id,
