@@ -25,6 +25,7 @@ const ERROR_TIME_MAX: Duration = Duration::from_secs(2);
 const IDLE_CONNECTION: Duration = Duration::from_secs(90);
 /// Says to another hob how many it came through.
 const HOPS: HeaderName = HeaderName::from_static("x-hob-hops");
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// A server that is asked.
@@ -157,8 +158,16 @@ impl Upstream {
             code: response.status().as_u16(),
             retry_after: retry_after(response.headers()),
         };
+        let is_final = response.headers().get(SHOULD_RETRY).is_some_and(|said| said == "false");
         let body = tokio::time::timeout(ERROR_TIME_MAX, error_body(response)).await;
-        Err(fault_of(status, self.scrubbed(&body.unwrap_or_default()).as_bytes()))
+        let fault = fault_of(status, self.scrubbed(&body.unwrap_or_default()).as_bytes());
+        Err(match fault {
+            // It says itself that to ask it once more is no use.
+            Fault::Overloaded { message, retry_after: None } if is_final => {
+                Fault::Failed { message }
+            }
+            fault => fault,
+        })
     }
 
     fn unsent(&self, error: &reqwest::Error) -> Fault {

@@ -31,7 +31,7 @@ use crate::shelf::Shelf;
 
 pub(crate) use chat::{Chat, ChatFile, work_chat};
 pub(crate) use gateway::{
-    Fingerprint, fingerprint, gateway, has_aliases, keys, looked_up, stand_ins,
+    Fingerprint, fingerprint, gateway, has_others, keys, looked_up, stand_ins,
 };
 
 /// Seconds of work per second of sound, until the first answers teach a better figure.

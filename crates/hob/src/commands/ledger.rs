@@ -136,7 +136,7 @@ fn entry_table(entries: &[Entry], zone: &TimeZone) -> String {
         table.add_row([
             time(entry.started_unix_ms, zone),
             entry.route.clone(),
-            entry.target.clone(),
+            model(entry),
             if entry.is_warm { "warm" } else { "cold" }.to_owned(),
             or_dash(entry.first_ms.map(milliseconds)),
             milliseconds(entry.total_ms),
@@ -147,6 +147,21 @@ fn entry_table(entries: &[Entry], zone: &TimeZone) -> String {
         ]);
     }
     table.trim_fmt()
+}
+
+/// Who answered, and the name that was asked for where that is another.
+fn model(entry: &Entry) -> String {
+    let mut shown = match entry.alias == entry.target {
+        true => entry.target.clone(),
+        false => format!("{} → {}", entry.alias, entry.target),
+    };
+    if entry.attempts.is_some() {
+        shown += " (fell back)";
+    }
+    if entry.thought_anyway {
+        shown += " (thought although that was off)";
+    }
+    shown
 }
 
 /// Tokens, or seconds of sound.
@@ -238,6 +253,10 @@ fn entry_json(entry: &Entry) -> Value {
         "audio_ms": entry.audio_ms,
         "outcome": entry.outcome.name(),
         "error": entry.error,
+        "attempts": entry.attempts,
+        "overhead_ms": entry.overhead_ms,
+        "thought_anyway": entry.thought_anyway,
+        "counted_here": entry.counted_here,
     })
 }
 

@@ -133,7 +133,7 @@ impl Models {
         };
         match (speech, chat) {
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
-            (Ok(None), Ok(None)) if !wire_up::has_aliases(&app.written) => {
+            (Ok(None), Ok(None)) if !wire_up::has_others(app) => {
                 Err(Failure::new(Exit::ModelMissing, "there is no model to serve")
                     .hint("`hob pull` fetches the default ones"))
             }

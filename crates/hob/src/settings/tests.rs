@@ -173,6 +173,6 @@ fn a_context_that_is_typed_beats_the_file_s() {
 #[test]
 fn settled_settings_written_down_settle_to_themselves() {
     let settings = settle(&Overrides::default(), &environment(), &Written::default());
-    let again = Written { config: settings.as_written(), path: None };
+    let again = Written { config: settings.as_written(), path: None, text: String::new() };
     assert_eq!(settle(&Overrides::default(), &environment(), &again), settings);
 }

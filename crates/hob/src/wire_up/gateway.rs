@@ -135,9 +135,10 @@ fn names_here(app: &App<'_>) -> Vec<String> {
     vec![chat]
 }
 
-/// Whether a file has anything for a gateway.
-pub(crate) fn has_aliases(written: &Written) -> bool {
-    !written.config.alias.is_empty() || !written.config.upstream.is_empty()
+/// Whether anybody answers but the models of this disk.
+pub(crate) fn has_others(app: &App<'_>) -> bool {
+    let config = &app.written.config;
+    !config.alias.is_empty() || !config.upstream.is_empty() || app.settings.dev.conformance
 }
 
 /// When a file was changed, and its length: reading it twice a second would wake the disk.

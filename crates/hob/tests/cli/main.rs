@@ -5,6 +5,7 @@ mod chat;
 mod chatting;
 mod config;
 mod endurance;
+mod gateway;
 mod help;
 mod ledger;
 mod models;

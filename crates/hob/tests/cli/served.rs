@@ -24,6 +24,15 @@ pub(crate) struct Served {
     notes: std::io::Lines<BufReader<ChildStderr>>,
 }
 
+/// A test that fails leaves no server behind.
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended already, which is what is wanted.
+        let _ended = self.child.kill();
+        let _waited = self.child.wait();
+    }
+}
+
 impl Served {
     pub(crate) fn start(user: &User, home: &[(&'static str, OsString); 1]) -> Served {
         let mut child = user
@@ -41,10 +50,10 @@ impl Served {
         Served { child, url: url.to_owned(), notes }
     }
 
-    /// The next note that begins like this.
-    pub(crate) fn note(&mut self, begins: &str) -> String {
-        let note = self.notes.by_ref().map_while(Result::ok).find(|note| note.starts_with(begins));
-        assert!(note.is_some(), "hob never said {begins:?}");
+    /// The next note with this in it.
+    pub(crate) fn note(&mut self, part: &str) -> String {
+        let note = self.notes.by_ref().map_while(Result::ok).find(|note| note.contains(part));
+        assert!(note.is_some(), "hob never said {part:?}");
         note.unwrap_or_default()
     }
 

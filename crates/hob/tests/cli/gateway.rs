@@ -1,0 +1,291 @@
+//! Aliases, other servers and keys, as their owner meets them: the rehearsal of every fault, hob before
+//! hob in each protocol it speaks, and a configuration that changes while requests run.
+
+use std::ffi::OsString;
+use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::served::Served;
+use crate::{User, stderr, stdout};
+
+/// Nobody listens there: the port is one that needs more rights than tests have.
+const NOBODY: &str = "http://127.0.0.1:1";
+
+type Home = [(&'static str, OsString); 1];
+
+fn home(user: &User) -> Home {
+    [("HOB_HOME", user.path("home").join("hob").into())]
+}
+
+/// A server without models, with this configuration.
+fn serve(config: &str) -> (User, Served) {
+    let user = User::new();
+    user.write("hob.toml", config);
+    let home = home(&user);
+    let served = Served::start(&user, &home);
+    (user, served)
+}
+
+/// A hob that answers every name with a fixed text.
+fn behind() -> (User, Served) {
+    serve("[dev]\nconformance = true\n")
+}
+
+/// Status, headers and body.
+struct Answer {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: Value,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+fn agent() -> ureq::Agent {
+    ureq::Agent::config_builder().http_status_as_error(false).build().new_agent()
+}
+
+fn post(served: &Served, path: &str, key: Option<&str>, body: &Value) -> Answer {
+    let mut request = agent().post(format!("{}{path}", served.url));
+    if let Some(key) = key {
+        request = request.header("authorization", format!("Bearer {key}"));
+    }
+    answer(request.send_json(body).expect("an answer"))
+}
+
+fn get(served: &Served, path: &str) -> Answer {
+    answer(agent().get(format!("{}{path}", served.url)).call().expect("an answer"))
+}
+
+fn answer(mut response: ureq::http::Response<ureq::Body>) -> Answer {
+    let headers = response.headers().iter().map(|(name, value)| {
+        (name.as_str().to_owned(), value.to_str().unwrap_or_default().to_owned())
+    });
+    let headers = headers.collect();
+    let text = response.body_mut().read_to_string().expect("a body");
+    let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    Answer { status: response.status().as_u16(), headers, body }
+}
+
+fn hello(model: &str) -> Value {
+    json!({"model": model, "messages": [{"role": "user", "content": "Hi"}]})
+}
+
+#[test]
+fn every_fault_is_survived_or_told() {
+    let user = User::new();
+    let told = user.hob(&["selftest", "gateway"]).assert().success();
+    assert!(stderr(&told).contains("all 135 hold"), "{}", stdout(&told));
+}
+
+#[test]
+fn a_user_s_own_alias_is_rehearsed_with_its_own_targets() {
+    let (_behind, there) = behind();
+    let user = User::new();
+    user.write(
+        "hob.toml",
+        &format!(
+            "[upstream.there]\nkind = \"hob\"\nurl = \"{}\"\n[alias.fast]\nto = [\"there/any\"]\n",
+            there.url
+        ),
+    );
+    let told = user.hob(&["selftest", "gateway", "--alias", "fast"]).assert().success();
+    assert!(stdout(&told).contains("Hello! How can I help?"), "{}", stdout(&told));
+    let refused = user.hob(&["selftest", "gateway", "--alias", "slow"]).assert().failure();
+    assert!(stderr(&refused).contains("no alias is called 'slow'"));
+}
+
+#[test]
+fn one_address_leads_to_a_server_of_every_kind() {
+    let (_behind, there) = behind();
+    let url = &there.url;
+    let upstream = |kind: &str| format!("[upstream.{kind}]\nkind = \"{kind}\"\nurl = \"{url}\"\n");
+    let kinds = ["hob", "ollama", "openai", "llama-server", "vllm", "tabby", "openrouter"];
+    let config: String = kinds.iter().map(|kind| upstream(kind)).collect();
+    let dead = format!("[upstream.dead]\nurl = \"{NOBODY}\"\nkind = \"openai\"\n");
+    let alias = "[alias.fast]\nto = [\"dead/gone\", \"ollama/any\"]\n";
+    let (user, here) = serve(&format!("{config}{dead}{alias}"));
+    for kind in kinds {
+        let answer = post(&here, "v1/chat/completions", None, &hello(&format!("{kind}/any")));
+        let message = &answer.body["choices"][0]["message"]["content"];
+        assert_eq!((answer.status, message), (200, &json!("Hello! How can I help?")), "{kind}");
+        assert_eq!(answer.header("x-hob-target"), Some(format!("{kind}/any").as_str()));
+        let body = json!({"model": format!("{kind}/any"), "prompt": "Once"});
+        let answer = post(&here, "v1/completions", None, &body);
+        assert_eq!(answer.status, 200, "{kind}: {}", answer.body);
+        let body = json!({"model": format!("{kind}/any"), "input": ["a", "b"]});
+        let answer = post(&here, "v1/embeddings", None, &body);
+        let count = answer.body["data"].as_array().map(Vec::len);
+        assert_eq!((answer.status, count), (200, Some(2)), "{kind}: {}", answer.body);
+    }
+    let answer = post(&here, "v1/chat/completions", None, &hello("fast"));
+    assert_eq!(
+        (
+            answer.header("x-hob-alias"),
+            answer.header("x-hob-target"),
+            answer.header("x-hob-failed")
+        ),
+        (Some("fast"), Some("ollama/any"), Some("dead/gone=unreachable, dead/gone=unreachable"))
+    );
+    assert_eq!(answer.body["model"], "fast", "the name that was asked for");
+    let route = user.hob(&["route", "fast", "--server", &here.url]).assert().success();
+    assert!(
+        stdout(&route).starts_with("fast would be answered by ollama/any"),
+        "{}",
+        stdout(&route)
+    );
+    let upstreams = user.hob(&["upstreams", "--json", "--server", &here.url]).assert().success();
+    let upstreams: Vec<Value> = serde_json::from_str(&stdout(&upstreams)).expect("JSON");
+    assert_eq!(upstreams.len(), kinds.len() + 1);
+    let home = home(&user);
+    let rows = rows(&user, &home, 22);
+    let fell = rows.iter().find(|row| row["alias"] == "fast").expect("its row");
+    assert_eq!(fell["target"], "ollama/any");
+    assert!(fell["attempts"].as_str().is_some_and(|way| way.contains("dead/gone=unreachable")));
+}
+
+fn rows(user: &User, home: &Home, count: usize) -> Vec<Value> {
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        let mut command = user.hob(&["ledger", "--json", "--last", "100"]);
+        let rows = stdout(&command.envs(home.iter().cloned()).assert().success());
+        let rows: Vec<Value> = serde_json::from_str(&rows).expect("JSON");
+        if rows.len() >= count || Instant::now() > until {
+            return rows;
+        }
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn lists_come_from_memory_whoever_is_down() {
+    let dead: String =
+        (0..8).map(|n| format!("[upstream.dead{n}]\nurl = \"{NOBODY}\"\nlist = true\n")).collect();
+    let (_user, here) = serve(&format!("{dead}[alias.fast]\nto = [\"dead0/x\"]\n"));
+    get(&here, "v1/models");
+    let started = Instant::now();
+    let models = get(&here, "v1/models");
+    let took = started.elapsed();
+    assert_eq!((models.status, &models.body["data"][0]["id"]), (200, &json!("fast")));
+    assert!(took < Duration::from_millis(500), "{took:?}");
+    let answer = post(&here, "v1/chat/completions", None, &hello("fast"));
+    assert_eq!((answer.status, &answer.body["error"]["type"]), (502, &json!("upstream_error")));
+}
+
+#[test]
+fn a_server_that_points_back_at_itself_is_found_out() {
+    let user = User::new();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = port.local_addr().expect("an address");
+    drop(port);
+    user.write(
+        "hob.toml",
+        &format!(
+            "[server]\nlisten = \"{address}\"\n[upstream.me]\nkind = \"hob\"\nurl = \"http://{address}\"\n\
+             [alias.round]\nto = [\"me/round\"]\n"
+        ),
+    );
+    let mut child = user
+        .process(&["serve"])
+        .envs(home(&user))
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("hob");
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(child.stdout.take().expect("a pipe"));
+    std::io::BufRead::read_line(&mut out, &mut line).expect("a line");
+    let asked = agent().post(format!("http://{address}/v1/chat/completions"));
+    let answer = answer(asked.send_json(hello("round")).expect("an answer"));
+    child.kill().expect("killed");
+    child.wait().expect("an end");
+    assert!(answer.status >= 500, "{}", answer.status);
+    assert!(answer.body["error"]["message"].as_str().expect("words").contains("points back"));
+}
+
+#[test]
+fn keys_open_what_they_are_for_and_nothing_else() {
+    let (_behind, there) = behind();
+    let (_user, here) = serve(&format!(
+        "[upstream.there]\nkind = \"hob\"\nurl = \"{}\"\n\
+         [alias.fast]\nto = [\"there/any\"]\n[alias.dear]\nto = [\"there/any\"]\n\
+         [keys.laptop]\nsecret = \"sha256:{}\"\naliases = [\"fast\"]\nrequests_per_minute = 2\n",
+        there.url, LAPTOP_SHA256
+    ));
+    let ask = |key, model| post(&here, "v1/chat/completions", key, &hello(model));
+    assert_eq!(ask(None, "fast").status, 401);
+    assert_eq!(ask(Some("guess"), "fast").status, 401);
+    let other = ask(Some("laptop-key"), "dear");
+    assert_eq!((other.status, &other.body["error"]["code"]), (403, &json!("model_not_allowed")));
+    assert_eq!(ask(Some("laptop-key"), "there/any").status, 403);
+    for _ in 0..2 {
+        assert_eq!(ask(Some("laptop-key"), "fast").status, 200);
+    }
+    let limited = ask(Some("laptop-key"), "fast");
+    assert_eq!((limited.status, limited.header("retry-after")), (429, Some("30")));
+}
+
+/// Of `laptop-key`.
+const LAPTOP_SHA256: &str = "9b7b36061a684541007d2c543574a1db801bc8f41f85ac5fdc0155fe72a9ec38";
+
+#[test]
+fn a_configuration_that_changes_is_followed_whole_or_not_at_all() {
+    let (_behind, there) = behind();
+    let config = |alias: &str| {
+        format!(
+            "[upstream.there]\nkind = \"hob\"\nurl = \"{}\"\n[alias.{alias}]\nto = [\"there/any\"]\n",
+            there.url
+        )
+    };
+    let (user, mut here) = serve(&config("old"));
+    let status = |served: &Served, name: &str| {
+        post(served, "v1/chat/completions", None, &hello(name)).status
+    };
+    assert_eq!((status(&here, "old"), status(&here, "new")), (200, 404));
+    let changed = Instant::now();
+    user.write("hob.toml", &config("new"));
+    while status(&here, "new") != 200 {
+        assert!(changed.elapsed() < Duration::from_secs(5), "the change was not followed");
+        sleep(Duration::from_millis(20));
+    }
+    assert_eq!(status(&here, "old"), 404);
+    here.note("the configuration changed, and is in force");
+    user.write("hob.toml", &config("new").replace("there/any", "nobody/any"));
+    let said = here.note("hob.toml:5:1: alias 'new' leads to 'nobody/any'");
+    assert!(said.contains("which nobody is called"), "{said}");
+    here.note("the configuration before it stays in force");
+    assert_eq!(status(&here, "new"), 200);
+    fs::remove_file(user.path("work").join("hob.toml")).expect("removed");
+    assert_eq!(status(&here, "new"), 200);
+}
+
+#[test]
+fn what_is_wrong_is_found_before_it_is_served() {
+    for (config, said) in [
+        ("[alias.fast]\nto = [\"gpu/x\"]\n", "hob.toml:2:1: alias 'fast' leads to 'gpu/x'"),
+        ("[upstream.gpu]\nkind = \"ollamma\"\n", "hob.toml:2:8: 'ollamma' is no kind of upstream"),
+        ("[upstream.gpu]\nkind = \"vllm\"\n", "hob.toml:1:11: upstream 'gpu' has no url"),
+        ("[upstream.gpu]\nulr = \"x\"\n", "hob.toml:2:1: 'upstream.gpu.ulr' is not a setting"),
+        ("[keys.me]\nsecret = \"hunter2\"\n", "hob.toml:1:7: keys.me.secret: a key is not"),
+        (
+            "[keys.me]\nsecret = \"env:NO_SUCH\"\n",
+            "hob.toml:1:7: keys.me.secret: the variable NO_SUCH is not set",
+        ),
+        (
+            "[alias.a]\nto = [\"b\"]\n[alias.b]\nto = [\"a\"]\n",
+            "hob.toml:1:8: alias 'a' leads back to itself: a → b → a",
+        ),
+    ] {
+        let user = User::new();
+        user.write("hob.toml", config);
+        let refused = user.hob(&["config", "check"]).assert().failure();
+        assert!(stderr(&refused).contains(said), "{config:?} gave {}", stderr(&refused));
+        assert!(!stderr(&refused).contains("hunter2"));
+    }
+}
