@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use hob_core::{ModelState, Permit};
+use hob_core::{ModelState, Permit, Trace};
 
 use crate::failure::Refusal;
 use crate::keys::{Caller, Turn};
@@ -18,7 +18,7 @@ use crate::router::App;
 pub(crate) struct Asked {
     pub(crate) received: Received,
     pub(crate) caller: Caller,
-    /// `chat`, `speech` or `embeddings`.
+    /// `chat`, `speech`, `transcription` or `embeddings`.
     pub(crate) route: &'static str,
     /// The model's name in the request, if there was one.
     pub(crate) alias: Option<String>,
@@ -33,6 +33,8 @@ pub(crate) struct Account {
     ledger: Option<Arc<Ledger>>,
     received: Received,
     permit: Option<Permit>,
+    /// Of a request that may lead elsewhere.
+    trace: Option<Trace>,
     /// Of whoever has a key; their next one may have to wait for its end.
     turn: Option<Turn>,
     /// Time spent waiting for the model, and not for the client.
@@ -70,6 +72,7 @@ impl Account {
             ledger: app.ledger.clone(),
             received,
             permit: None,
+            trace: None,
             turn,
             waited: Duration::ZERO,
             first: None,
@@ -78,6 +81,20 @@ impl Account {
 
     pub(crate) fn admitted(&mut self, permit: Permit) {
         self.permit = Some(permit);
+    }
+
+    /// Whoever answers in the end will be the row's target.
+    pub(crate) fn follow(&mut self, trace: &Trace) {
+        self.trace = Some(trace.clone());
+    }
+
+    /// Writes down who answers, or who failed last.
+    fn find_target(&mut self) {
+        let Some(way) = self.trace.as_ref().map(Trace::now) else { return };
+        let failed = || way.failed.last().map(|attempt| attempt.target.clone());
+        if let Some(target) = way.target.clone().or_else(failed) {
+            self.entry.target = target;
+        }
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -108,6 +125,7 @@ impl Account {
             return None;
         }
         self.first = Some(self.received.at.elapsed());
+        self.find_target();
         self.first
     }
 
@@ -127,6 +145,7 @@ impl Account {
 
     /// The answer ended, or never began, with this refusal.
     pub(crate) fn failed(&mut self, refusal: &Refusal) {
+        self.find_target();
         self.entry.outcome = Outcome::Failed;
         self.entry.error = Some(refusal.code_or_type().to_owned());
         // Who was not let in was told when to come back, and stands among the requests.

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use hob_core::Trace;
 
+/// How many targets were asked, those that failed included.
+pub(crate) const ATTEMPTS: HeaderName = HeaderName::from_static("x-hob-attempts");
 pub(crate) const IGNORED: HeaderName = HeaderName::from_static("x-hob-ignored");
 pub(crate) const QUEUE_MS: HeaderName = HeaderName::from_static("x-hob-queue-ms");
 pub(crate) const TARGET: HeaderName = HeaderName::from_static("x-hob-target");
@@ -36,6 +39,13 @@ pub(crate) fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: &str)
     if let Ok(value) = HeaderValue::try_from(text) {
         headers.insert(name, value);
     }
+}
+
+/// Who answers, and how many were asked: of a request that leads elsewhere, what its trace says.
+pub(crate) fn insert_way(headers: &mut HeaderMap, trace: &Trace, name: &str) {
+    let way = trace.now();
+    insert_text(headers, TARGET, way.target.as_deref().unwrap_or(name));
+    headers.insert(ATTEMPTS, HeaderValue::from(way.failed.len() + 1));
 }
 
 /// The names of parameters without effect, if there are any.

@@ -12,6 +12,7 @@ mod embeddings;
 mod failure;
 mod guard;
 mod headers;
+mod hearing;
 mod keys;
 pub mod ledger;
 mod lists;
@@ -26,6 +27,9 @@ mod router;
 mod serve;
 mod socket;
 mod speech;
+mod transcribe;
+mod transcript_account;
+mod upload;
 
 pub use keys::{EmptyKey, KeyClash, KeyDigest, KeyOptions, NotADigest, check_keys};
 pub use options::{Exposed, ServerOptions, check_exposure};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hob_core::{Direction, ModelError, SpeechRequest, SpeechTarget, SpeechText};
+use hob_core::{Direction, ModelError, SpeechRequest, SpeechTarget, SpeechText, Trace};
 use hob_speech::encode::AudioFormat;
 use hob_wire::{Delivery, WireError, WireSpeech, language_agrees, local_voice};
 
@@ -57,6 +57,7 @@ pub(crate) fn plan(app: &App, wire: WireSpeech) -> Result<Plan, Refusal> {
         voice: voice.clone(),
         speed: wire.speed,
         instructions,
+        trace: Trace::default(),
     };
     let answer = AnswerShape {
         voice,

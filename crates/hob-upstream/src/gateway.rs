@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use hob_core::routing::{ListedModel, RouteView, Switchboard, TargetStanding, UpstreamView};
-use hob_core::{Admission, ChatModel, ChatTarget, nearest};
+use hob_core::{Admission, ChatModel, ChatTarget, SpeechTarget, TranscriptTarget, nearest};
 
 use crate::chat::UpstreamChat;
 use crate::client::{Upstream, UpstreamError};
@@ -277,6 +277,14 @@ impl Building<'_> {
 impl Switchboard for Gateway {
     fn find_chat(&self, name: &str) -> Option<Arc<ChatTarget>> {
         self.direct(name)
+    }
+
+    fn find_speech(&self, _name: &str) -> Option<Arc<SpeechTarget>> {
+        None
+    }
+
+    fn find_transcript(&self, _name: &str) -> Option<Arc<TranscriptTarget>> {
+        None
     }
 
     fn listed(&self) -> Vec<ListedModel> {

@@ -15,6 +15,7 @@ mod parameters;
 mod residence;
 mod speech;
 mod sse;
+mod transcript;
 mod upstream;
 
 pub use answers::{AnswerChunks, CollectedAnswer};
@@ -28,7 +29,9 @@ pub use lists::{
     ModelEntry, ModelKind, audio_models, deleted_model, model, models, readiness, state_name,
     voice_ids, voices,
 };
-pub use names::{is_default_speech_model, language_agrees, local_voice};
+pub use names::{
+    is_default_speech_model, is_default_transcript_model, language_agrees, local_voice,
+};
 pub use ollama::{
     OllamaAnswer, OllamaDelivery, OllamaEmbed, OllamaModel, OllamaNamed, OllamaRequest,
     OllamaResident, OllamaShape, OllamaWish, ollama_embedding, ollama_embeddings, ollama_error,
@@ -42,6 +45,10 @@ pub use residence::{
 };
 pub use speech::{Delivery, WireSpeech, ignored_header, parse_speech};
 pub use sse::{SpeechUsage, chat_failed, error_event, speech_delta, speech_done};
+pub use transcript::{
+    FormField, TranscriptAnswer, TranscriptFormat, WireTranscript, parse_transcript_form,
+    parse_transcript_json, spoken_language, transcript_delta, transcript_done, transcript_failed,
+};
 pub use upstream::{
     AnthropicReader, Mended, Misread, OllamaReader, OpenAiReader, PieceKind, PieceTooLong, Pieces,
     Status, Unsendable, UpstreamDialect, UpstreamReader, UsageSource, anthropic_drops,

@@ -27,10 +27,18 @@ pub fn local_voice(name: &str) -> Option<&'static str> {
 
 /// Whether a name means "the speech model that you have": one of OpenAI's, dated ones too.
 pub fn is_default_speech_model(name: &str) -> bool {
-    let dated = |base: &str| {
-        name.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-    };
-    dated("tts-1") || dated("gpt-4o-mini-tts")
+    ["tts-1", "gpt-4o-mini-tts"].iter().any(|base| is_dated(name, base))
+}
+
+/// The same of transcription models.
+pub fn is_default_transcript_model(name: &str) -> bool {
+    const BASES: [&str; 4] =
+        ["whisper-1", "gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-transcribe"];
+    BASES.iter().any(|base| is_dated(name, base))
+}
+
+fn is_dated(name: &str, base: &str) -> bool {
+    name.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 /// Whether a language code that came with a request fits the voice's language. Codes are BCP 47
@@ -70,6 +78,11 @@ mod tests {
         {
             assert!(is_default_speech_model(name), "{name}");
         }
+        for name in ["whisper-1", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-2025-12-15"] {
+            assert!(is_default_transcript_model(name), "{name}");
+            assert!(!is_default_speech_model(name), "{name}");
+        }
+        assert!(!is_default_transcript_model("whisper-10"));
         for name in ["kokoro", "tts-10", "gpt-4o-mini", "gpt-4o-mini-ttsx", ""] {
             assert!(!is_default_speech_model(name), "{name}");
         }
