@@ -31,6 +31,7 @@ pub use lists::{
 };
 pub use names::{
     is_default_speech_model, is_default_transcript_model, language_agrees, local_voice,
+    openai_voices, voice_among,
 };
 pub use ollama::{
     OllamaAnswer, OllamaDelivery, OllamaEmbed, OllamaModel, OllamaNamed, OllamaRequest,
@@ -51,8 +52,9 @@ pub use transcript::{
 };
 pub use upstream::{
     AnthropicReader, Mended, Misread, OllamaReader, OpenAiReader, PieceKind, PieceTooLong, Pieces,
-    Status, Unsendable, UpstreamDialect, UpstreamReader, UsageSource, anthropic_drops,
-    anthropic_request, fault_of, ollama_embed_request, ollama_path, ollama_request,
-    openai_embed_request, parse_ollama_vectors, parse_openai_vectors, upstream_path,
-    upstream_request,
+    Status, TranscriptReader, TranscriptShape, Unsendable, UpstreamDialect, UpstreamReader,
+    UsageSource, anthropic_drops, anthropic_request, fault_of, fault_within, ollama_embed_request,
+    ollama_path, ollama_request, openai_embed_request, parse_ollama_vectors, parse_openai_vectors,
+    parse_transcript, parse_voices, sound_name, transcript_fields, transcript_path, upstream_path,
+    upstream_request, upstream_speech_request,
 };

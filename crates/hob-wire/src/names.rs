@@ -1,7 +1,7 @@
 //! OpenAI's names for models and voices, and what they mean here.
 //! Whoever has such a name built in gets a voice of the same kind; nobody has to reconfigure.
 
-use hob_core::Language;
+use hob_core::{Gender, Language, Voice};
 
 /// OpenAI's 13 voices, each with the Kokoro voice nearest in gender and manner.
 const VOICES: [(&str, &str); 13] = [
@@ -23,6 +23,26 @@ const VOICES: [(&str, &str); 13] = [
 /// The local voice behind one of OpenAI's names.
 pub fn local_voice(name: &str) -> Option<&'static str> {
     VOICES.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
+}
+
+/// OpenAI's 13 voices, as a server that has no list of its own is taken to have them. They speak every
+/// language; English is what they are listed under.
+pub fn openai_voices() -> Vec<Voice> {
+    let voice = |(theirs, ours): (&str, &str)| Voice {
+        id: theirs.to_owned(),
+        name: theirs[..1].to_ascii_uppercase() + &theirs[1..],
+        language: Language::AmericanEnglish,
+        gender: if ours.as_bytes()[1] == b'm' { Gender::Male } else { Gender::Female },
+    };
+    VOICES.into_iter().map(voice).collect()
+}
+
+/// The voice among these that is meant by a name: that of the name, or one of its kind where the name is
+/// OpenAI's and they are hob's, or the other way round. None: nobody here knows the name.
+pub fn voice_among<'a>(voices: &'a [Voice], name: &str) -> Option<&'a str> {
+    let find = |id: &str| voices.iter().find(|voice| voice.id == id).map(|voice| voice.id.as_str());
+    let theirs = || VOICES.iter().find(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
+    find(name).or_else(|| find(local_voice(name)?)).or_else(|| find(theirs()?))
 }
 
 /// Whether a name means "the speech model that you have": one of OpenAI's, dated ones too.
@@ -69,6 +89,24 @@ mod tests {
             }
         }
         assert_eq!(local_voice("af_heart"), None);
+    }
+
+    #[test]
+    fn a_voice_is_found_under_whichever_name_it_has() {
+        let openai = openai_voices();
+        let heart = Voice { id: "af_heart".to_owned(), ..openai[0].clone() };
+        let ours = [heart];
+        for (name, in_openai, in_ours) in [
+            ("marin", Some("marin"), Some("af_heart")),
+            ("af_heart", Some("marin"), Some("af_heart")),
+            ("onyx", Some("onyx"), None),
+            ("af_other", None, None),
+        ] {
+            assert_eq!(voice_among(&openai, name), in_openai, "{name}");
+            assert_eq!(voice_among(&ours, name), in_ours, "{name}");
+        }
+        assert_eq!((openai.len(), openai[0].name.as_str()), (13, "Alloy"));
+        assert_eq!((openai[1].id.as_str(), openai[1].gender), ("ash", Gender::Male));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod embeddings;
 mod ollama_reader;
 mod ollama_request;
+mod transcript;
 
 use hob_core::chat::{Completion, FinishReason, Timings, Usage};
 use hob_core::{ChatEvent, Fault};
