@@ -11,6 +11,7 @@ use crate::pending::{
 };
 use hob_core::routing::{ListedModel, Reachable, TargetView, UpstreamView};
 use hob_core::{Fault, ModelState};
+use hob_wire::parse_voices;
 use reqwest::Response;
 use tokio::time::{sleep, timeout};
 
@@ -54,6 +55,7 @@ impl Upstream {
         let list = list.unwrap_or_else(|_| {
             Err(Fault::Failed { message: format!("said nothing for {} s", TIME_MAX.as_secs()) })
         });
+        self.learn_voices().await;
         let mut served = self.served();
         let came = match list {
             Ok(models) => {
@@ -63,6 +65,18 @@ impl Upstream {
             Err(fault) => Err(fault.to_string()),
         };
         served.looked = Some(Looked { at: Instant::now(), came });
+    }
+
+    /// Those of another hob, asked for until they are known.
+    async fn learn_voices(&self) {
+        if self.known_kind() != UpstreamKind::Hob || self.voices.get().is_some() {
+            return;
+        }
+        let Ok(Ok(list)) = timeout(TIME_MAX, self.fetch("audio/voices")).await else { return };
+        let voices = parse_voices(list.as_bytes());
+        if !voices.is_empty() {
+            self.voices.get_or_init(|| voices);
+        }
     }
 
     async fn list(&self) -> Result<Vec<ServedModel>, Fault> {

@@ -74,6 +74,8 @@ impl Slots {
         }
         let waiting = Waiting::enter(&self.waiting);
         if waiting.place > self.queue_max {
+            // Who is refused is not ahead of itself.
+            drop(waiting);
             return Err(ModelError::Busy { retry_after: self.retry_after() });
         }
         let acquired = Arc::clone(free).acquire_owned().await;

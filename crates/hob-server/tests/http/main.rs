@@ -8,6 +8,7 @@ mod chatting;
 mod client;
 mod completing;
 mod ears;
+mod elsewhere;
 mod guarding;
 mod hearing;
 mod key_limits;
