@@ -111,3 +111,7 @@ bench-speech: build ## time to first sound beside a peer, on the same weights
 .PHONY: bench-chat
 bench-chat: build ## chat beside llama-server: same weights, flags and prompts
 	HOB=$(abspath $(HOB)) bench/peers/chat
+
+.PHONY: bench-gateway
+bench-gateway: build ## what hob adds as a gateway, beside LiteLLM; OUT=DIR keeps the figures
+	HOB=$(abspath $(HOB)) bench/peers/gateway $(if $(OUT),--out $(OUT))

@@ -303,7 +303,7 @@ def main():
             servers.append(peers(weights, log, given.threads, given.flash_attn))
             for server, path in zip(servers, ("/ready", "/health")):
                 server.wait_until(path)
-            load = Load(servers)
+            load = Load()
             report = Report(given.json, facts(given, weights, seed))
             report.begin(given.n)
             bench = Bench(*servers, given.n, seed, report)

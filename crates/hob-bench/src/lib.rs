@@ -1,5 +1,7 @@
-//! Measuring and rehearsing: a server that fails on purpose, and the test of a gateway against it.
-//! What is measured is asked for over HTTP, as any client would: nothing here looks inside.
+//! Measuring and rehearsing: a server that fails on purpose, the test of a gateway against it, and a load
+//! that costs little. What is measured is asked for over HTTP, as any client would: nothing here looks inside.
 
+mod head;
+pub mod load;
 pub mod mock;
 pub mod selftest;

@@ -2,6 +2,8 @@
 //! It counts who asked and who left, so that a test can tell what a gateway really did.
 
 mod faults;
+mod measured;
+mod quick;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,6 +21,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 pub use faults::{Fault, WORDS};
+pub use quick::serve_quick;
 
 /// Bodies that tests of limits send.
 const BODY_BYTES_MAX: usize = 256 << 20;

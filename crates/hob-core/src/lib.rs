@@ -29,7 +29,7 @@ pub use footprint::{ContextPlan, Footprint, KvType, KvTypes, Verdict, context_th
 pub use language::Language;
 pub use names::nearest;
 pub use residence::{Occupancy, Residence};
-pub use roster::{ChatTarget, Roster, SpeechTarget, TranscriptTarget, UnknownModel};
+pub use roster::{ChatTarget, Clocked, Roster, SpeechTarget, TranscriptTarget, UnknownModel};
 pub use shape::ModelShape;
 pub use speech::{
     Direction, Gender, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,

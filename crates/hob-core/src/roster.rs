@@ -9,27 +9,16 @@ use crate::routing::Switchboard;
 use crate::{Admission, ChatModel, Residence, SpeechModel, TranscriptModel, nearest};
 
 /// Every model that this hob answers for, by name and by alias.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Roster {
     speech: BTreeMap<String, Arc<SpeechTarget>>,
     chat: BTreeMap<String, Arc<ChatTarget>>,
     transcript: BTreeMap<String, Arc<TranscriptTarget>>,
     aliases: BTreeMap<String, String>,
-    /// Asked for names that stand nowhere here.
-    switchboard: Option<Arc<dyn Switchboard>>,
     /// Answers to every chat model's name that nobody else has.
     any_chat: Option<Arc<ChatTarget>>,
-}
-
-impl fmt::Debug for Roster {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Roster")
-            .field("speech", &self.speech)
-            .field("chat", &self.chat)
-            .field("transcript", &self.transcript)
-            .field("aliases", &self.aliases)
-            .finish_non_exhaustive()
-    }
+    /// Names that lead to other servers.
+    elsewhere: Option<Arc<dyn Switchboard>>,
 }
 
 /// A speech model and the room it has.
@@ -48,6 +37,17 @@ pub struct ChatTarget {
     /// None for models that live elsewhere.
     pub residence: Option<Arc<dyn Residence>>,
     pub admission: Admission,
+    pub clocks: Clocked,
+}
+
+/// Who notices that a model is silent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clocked {
+    /// Whoever asks it.
+    #[default]
+    ByAsker,
+    /// It itself: its times are its own, and longer for some requests.
+    ByItself,
 }
 
 /// A transcription model and the room it has; its work is counted in seconds of sound.
@@ -99,20 +99,16 @@ impl Roster {
     }
 
     pub fn add_chat(&mut self, target: ChatTarget) {
-        self.chat.insert(target.name.clone(), Arc::new(target));
+        self.share_chat(Arc::new(target));
+    }
+
+    /// The same of one that another roster has too.
+    pub fn share_chat(&mut self, target: Arc<ChatTarget>) {
+        self.chat.insert(target.name.clone(), target);
     }
 
     pub fn add_transcript(&mut self, target: TranscriptTarget) {
         self.transcript.insert(target.name.clone(), Arc::new(target));
-    }
-
-    /// Lets `switchboard` be asked for names that stand nowhere here.
-    pub fn connect(&mut self, switchboard: Arc<dyn Switchboard>) {
-        self.switchboard = Some(switchboard);
-    }
-
-    pub fn switchboard(&self) -> Option<&Arc<dyn Switchboard>> {
-        self.switchboard.as_ref()
     }
 
     /// Lets `target` answer to every name that no chat model has: for tests of clients.
@@ -125,6 +121,16 @@ impl Roster {
         self.any_chat.is_some()
     }
 
+    /// Lets names that nobody here has lead to other servers.
+    pub fn lead_elsewhere(&mut self, elsewhere: Arc<dyn Switchboard>) {
+        self.elsewhere = Some(elsewhere);
+    }
+
+    /// Other servers, if there are any.
+    pub fn elsewhere(&self) -> Option<&Arc<dyn Switchboard>> {
+        self.elsewhere.as_ref()
+    }
+
     /// Lets `alias` lead where `name` leads.
     pub fn add_alias(&mut self, alias: impl Into<String>, name: impl Into<String>) {
         self.aliases.insert(alias.into(), name.into());
@@ -134,7 +140,7 @@ impl Roster {
     /// [`UnknownModel`] with the nearest names.
     pub fn speech(&self, name: &str) -> Result<Arc<SpeechTarget>, UnknownModel> {
         let meant = self.meant(name);
-        let elsewhere = || self.switchboard.as_ref()?.find_speech(meant);
+        let elsewhere = || self.elsewhere.as_ref()?.find_speech(meant);
         let known = self.speech.get(meant).cloned().or_else(elsewhere);
         known.ok_or_else(|| self.unknown(name))
     }
@@ -143,7 +149,7 @@ impl Roster {
     /// [`UnknownModel`] with the nearest names.
     pub fn transcript(&self, name: &str) -> Result<Arc<TranscriptTarget>, UnknownModel> {
         let meant = self.meant(name);
-        let elsewhere = || self.switchboard.as_ref()?.find_transcript(meant);
+        let elsewhere = || self.elsewhere.as_ref()?.find_transcript(meant);
         let known = self.transcript.get(meant).cloned().or_else(elsewhere);
         known.ok_or_else(|| self.unknown(name))
     }
@@ -152,9 +158,15 @@ impl Roster {
     /// [`UnknownModel`] with the nearest names.
     pub fn chat(&self, name: &str) -> Result<Arc<ChatTarget>, UnknownModel> {
         let meant = self.meant(name);
-        let elsewhere = || self.switchboard.as_ref()?.find_chat(meant);
+        let elsewhere = || self.elsewhere.as_ref()?.find_chat(meant);
         let known = self.chat.get(meant).cloned().or_else(elsewhere);
         known.or_else(|| self.any_chat.clone()).ok_or_else(|| self.unknown(name))
+    }
+
+    /// Whether a model here has this name; those elsewhere are not asked.
+    pub fn has(&self, name: &str) -> bool {
+        let has_voice = self.speech.contains_key(name) || self.transcript.contains_key(name);
+        has_voice || self.chat.contains_key(name)
     }
 
     /// The chat models, by name; aliases are not repeated.
@@ -209,10 +221,12 @@ mod tests {
     fn chatter(name: &str) -> ChatTarget {
         let model = Arc::new(ScriptedChat::new([]));
         let admission = Admission::new(1, 0.0);
-        ChatTarget { name: name.to_owned(), model, residence: None, admission }
+        let clocks = Clocked::ByAsker;
+        ChatTarget { name: name.to_owned(), model, residence: None, admission, clocks }
     }
 
     /// Has every name of the server `gpu`, for everything.
+    #[derive(Debug)]
     struct Gpu;
 
     impl Switchboard for Gpu {
@@ -250,7 +264,7 @@ mod tests {
         roster.add_alias("ears", "whisper");
         roster.add_alias("far", "gpu/any");
         assert!(roster.speech("gpu/tts").is_err(), "nobody is connected");
-        roster.connect(Arc::new(Gpu));
+        roster.lead_elsewhere(Arc::new(Gpu));
         for (asked, found) in [("kokoro", "kokoro"), ("gpu/tts", "gpu/tts"), ("far", "gpu/any")] {
             assert_eq!(roster.speech(asked).expect(asked).name, found);
         }

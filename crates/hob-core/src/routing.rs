@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::{Clock, Fault, ModelError};
 
 pub use context::{BYTES_PER_TOKEN, Fit, prompt_bytes, tokens_of};
-pub use health::{Admits, Health};
+pub use health::{Admits, Health, REST_FIRST};
 pub use pick::{Pick, Standing, UnknownPick, order};
 pub use retries::RetryBudget;
 pub use view::{
@@ -67,7 +67,7 @@ pub enum Rest {
 /// Before a refused connection is tried again.
 const RECONNECT: Duration = Duration::from_millis(50);
 /// Before an overloaded server that named no time is asked again.
-const OVERLOAD: Duration = Duration::from_millis(250);
+const OVERLOAD: Duration = Duration::from_millis(100);
 const RATE_LIMIT: Duration = Duration::from_secs(5);
 /// A limit that ends so soon is waited for rather than reported.
 const SHORT: Duration = Duration::from_secs(1);

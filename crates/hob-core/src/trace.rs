@@ -53,6 +53,11 @@ impl PartialEq for Trace {
 }
 
 impl Trace {
+    /// Of a request that came through so many servers like this one.
+    pub fn begin(hops: u32) -> Trace {
+        Trace(Arc::new(Mutex::new(Way { hops, ..Way::default() })))
+    }
+
     pub fn asking(&self, target: &str) {
         let mut way = self.way();
         way.target = Some(target.to_owned());

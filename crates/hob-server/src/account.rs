@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use hob_core::trace::{Attempt, Way};
 use hob_core::{ModelState, Permit, Trace};
 
 use crate::failure::Refusal;
@@ -33,13 +34,15 @@ pub(crate) struct Account {
     ledger: Option<Arc<Ledger>>,
     received: Received,
     permit: Option<Permit>,
-    /// Of a request that may lead elsewhere.
-    trace: Option<Trace>,
     /// Of whoever has a key; their next one may have to wait for its end.
     turn: Option<Turn>,
     /// Time spent waiting for the model, and not for the client.
     waited: Duration,
     first: Option<Duration>,
+    /// Who was asked.
+    trace: Trace,
+    /// The model, as metrics call it: names that come from outside would make endless ones.
+    pub(crate) label: String,
 }
 
 impl Account {
@@ -72,29 +75,21 @@ impl Account {
             ledger: app.ledger.clone(),
             received,
             permit: None,
-            trace: None,
             turn,
             waited: Duration::ZERO,
             first: None,
+            trace: Trace::begin(received.hops),
+            label: label(app, target),
         })
+    }
+
+    /// The way of the request, to travel with it.
+    pub(crate) fn trace(&self) -> Trace {
+        self.trace.clone()
     }
 
     pub(crate) fn admitted(&mut self, permit: Permit) {
         self.permit = Some(permit);
-    }
-
-    /// Whoever answers in the end will be the row's target.
-    pub(crate) fn follow(&mut self, trace: &Trace) {
-        self.trace = Some(trace.clone());
-    }
-
-    /// Writes down who answers, or who failed last.
-    fn find_target(&mut self) {
-        let Some(way) = self.trace.as_ref().map(Trace::now) else { return };
-        let failed = || way.failed.last().map(|attempt| attempt.target.clone());
-        if let Some(target) = way.target.clone().or_else(failed) {
-            self.entry.target = target;
-        }
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -125,7 +120,6 @@ impl Account {
             return None;
         }
         self.first = Some(self.received.at.elapsed());
-        self.find_target();
         self.first
     }
 
@@ -145,7 +139,6 @@ impl Account {
 
     /// The answer ended, or never began, with this refusal.
     pub(crate) fn failed(&mut self, refusal: &Refusal) {
-        self.find_target();
         self.entry.outcome = Outcome::Failed;
         self.entry.error = Some(refusal.code_or_type().to_owned());
         // Who was not let in was told when to come back, and stands among the requests.
@@ -161,12 +154,54 @@ impl Drop for Account {
         if let Some(turn) = &self.turn {
             turn.spend(&self.entry);
         }
+        let way = self.trace.now();
+        self.metrics.way(&self.label, &way);
         let Some(ledger) = &self.ledger else { return };
         let mut entry = std::mem::take(&mut self.entry);
+        note(way, self.first, &mut entry);
         entry.total_ms = milliseconds(self.received.at.elapsed());
         entry.first_ms = self.first.map(milliseconds);
         ledger.write(entry);
     }
+}
+
+/// The name, if the configuration has it, or else the server that it is a model of.
+fn label(app: &App, target: &str) -> String {
+    match target.split_once('/') {
+        Some((upstream, _)) if !app.roster().has(target) => format!("{upstream}/*"),
+        _ => target.to_owned(),
+    }
+}
+
+/// Who was really asked, and what that took.
+fn note(way: Way, first: Option<Duration>, entry: &mut Entry) {
+    if !way.failed.is_empty() {
+        entry.attempts = Some(attempts(&way));
+    }
+    let own = overhead(&way, first, entry);
+    entry.overhead_ms = own.map(milliseconds);
+    entry.thought_anyway = way.thought_anyway;
+    entry.counted_here = way.counted_here;
+    if let Some(target) = way.target {
+        entry.target = target;
+    }
+}
+
+/// `gpu/qwen3=overloaded, ollama/qwen3=cut_off`, and a number of milliseconds behind each.
+fn attempts(way: &Way) -> String {
+    let one = |attempt: &Attempt| {
+        format!("{}={} {} ms", attempt.target, attempt.kind, attempt.took.as_millis())
+    };
+    let each: Vec<String> = way.failed.iter().map(one).collect();
+    each.join(", ")
+}
+
+/// Of the time to the first content, what was neither the target's nor lost on others.
+pub(crate) fn overhead(way: &Way, first: Option<Duration>, entry: &Entry) -> Option<Duration> {
+    let waits = entry.queue_ms.unwrap_or(0.0) + entry.load_ms.unwrap_or(0.0);
+    let waits = Duration::try_from_secs_f64(waits / 1e3).unwrap_or_default();
+    let others = way.target_first? + way.lost() + waits;
+    first.map(|first| first.saturating_sub(others))
 }
 
 fn milliseconds(time: Duration) -> f64 {

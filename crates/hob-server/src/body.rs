@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Body;
+use futures::future::BoxFuture;
 use futures::stream;
 use hob_core::ChatEvent;
 use tokio::time::timeout;
@@ -29,14 +30,37 @@ pub(crate) trait Dialect: Send + 'static {
 }
 
 struct Writing<D> {
-    reply: Reply,
+    answer: Answer,
     dialect: D,
     keep_alive_every: Duration,
 }
 
+/// An answer, or the wait for its first event.
+pub(crate) enum Answer {
+    Begun(Box<Reply>),
+    /// It takes so long that the status went out before.
+    Awaited(BoxFuture<'static, Result<Reply, Refusal>>),
+}
+
+impl Answer {
+    async fn next(&mut self) -> Result<Option<(u32, ChatEvent)>, Refusal> {
+        if let Answer::Awaited(opening) = self {
+            *self = Answer::Begun(Box::new(opening.await?));
+        }
+        match self {
+            Answer::Begun(reply) => reply.next().await,
+            Answer::Awaited(_) => Ok(None),
+        }
+    }
+}
+
 /// The pieces as they come to be, each asked of the model when the last has left.
-pub(crate) fn stream_body(reply: Reply, dialect: impl Dialect, keep_alive_every: Duration) -> Body {
-    let writing = Writing { reply, dialect, keep_alive_every };
+pub(crate) fn stream_body(
+    answer: Answer,
+    dialect: impl Dialect,
+    keep_alive_every: Duration,
+) -> Body {
+    let writing = Writing { answer, dialect, keep_alive_every };
     Body::from_stream(stream::unfold(Some(writing), async |writing| {
         let mut writing = writing?;
         let (piece, more) = writing.piece().await;
@@ -49,8 +73,8 @@ impl<D: Dialect> Writing<D> {
     async fn piece(&mut self) -> (String, bool) {
         loop {
             let next = match self.dialect.keep_alive() {
-                None => self.reply.next().await,
-                Some(comment) => match timeout(self.keep_alive_every, self.reply.next()).await {
+                None => self.answer.next().await,
+                Some(comment) => match timeout(self.keep_alive_every, self.answer.next()).await {
                     Ok(next) => next,
                     Err(_) => return (comment.to_owned(), true),
                 },

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
 use hob_core::chat::Prompt;
 use hob_core::{ChatEvent, ChatRequest, ChatTarget, ModelError};
 use hob_wire::{
@@ -14,11 +15,13 @@ use hob_wire::{
     parse_chat,
 };
 
+use tokio::time::timeout;
+
 use crate::account::Asked;
-use crate::body::{Dialect, stream_body};
+use crate::body::{Answer, Dialect, stream_body};
 use crate::converse::{Question, Reply, converse, seeded};
 use crate::failure::Refusal;
-use crate::headers::{EVENTS, JSON, QUEUE_MS, insert_ignored};
+use crate::headers::{ALIAS, EVENTS, JSON, QUEUE_MS, answer_headers, insert_ignored, insert_text};
 use crate::keys::Caller;
 use crate::requests::{Received, read_json};
 use crate::router::App;
@@ -44,15 +47,15 @@ pub(crate) async fn complete(
     let head = head(wire.model, &target, received);
     let ignored = &without_effect(&target, wire.ignored, wire.unknown);
     let requests = seeded(wire.request, wire.choices);
-    let reply = converse(&app, Question { target, requests, asked }).await?;
+    let question = Question { target, requests, asked };
     match wire.delivery {
         ChatDelivery::Whole => {
             let answer = ChatAnswer::new(head, wire.choices, wire.calls);
-            whole(reply, answer, ignored).await
+            whole(converse(&app, question).await?, answer, ignored).await
         }
         ChatDelivery::Events(usage) => {
             let chunks = ChatChunks::new(head, wire.choices, wire.calls, usage);
-            Ok(streamed(&app, reply, chunks, ignored))
+            streamed(app, question, chunks, ignored).await
         }
     }
 }
@@ -69,16 +72,31 @@ pub(crate) async fn whole(
     Ok((headers, answer.to_json()).into_response())
 }
 
-pub(crate) fn streamed(
-    app: &App,
-    reply: Reply,
+/// The status waits for the first event, so that it is true; but not for so long that a proxy between
+/// here and the client gives up.
+pub(crate) async fn streamed(
+    app: Arc<App>,
+    question: Question,
     chunks: impl AnswerChunks + Send + 'static,
     ignored: &[String],
-) -> Response {
-    let mut headers = reply.headers(EVENTS);
+) -> Result<Response, Refusal> {
+    let limits = app.limits;
+    let alias = question.asked.alias.clone();
+    let mut opening = async move { converse(&app, question).await }.boxed();
+    let (mut headers, answer) = match timeout(limits.early_headers_after, &mut opening).await {
+        Ok(reply) => {
+            let reply = reply?;
+            (reply.headers(EVENTS), Answer::Begun(Box::new(reply)))
+        }
+        Err(_) => {
+            let mut headers = answer_headers(EVENTS);
+            insert_text(&mut headers, ALIAS, alias.as_deref().unwrap_or_default());
+            (headers, Answer::Awaited(opening))
+        }
+    };
     insert_ignored(&mut headers, ignored);
-    let body = stream_body(reply, OpenAi(chunks), app.limits.keep_alive_every);
-    (headers, body).into_response()
+    let body = stream_body(answer, OpenAi(chunks), limits.keep_alive_every);
+    Ok((headers, body).into_response())
 }
 
 /// What the account is told of a request on either route.

@@ -22,7 +22,7 @@ impl ChatAccount {
     /// The first event is in hand.
     pub(crate) fn begun(&mut self) {
         if let Some(ttft) = self.answer.begun() {
-            self.answer.metrics.first_token(&self.answer.entry.target, ttft);
+            self.answer.metrics.first_token(&self.answer.label, ttft);
         }
     }
 
@@ -58,7 +58,7 @@ impl Drop for ChatAccount {
         entry.cached_tokens = usage.cached_tokens;
         entry.completion_tokens = usage.completion_tokens.max(self.guessed_tokens);
         entry.reasoning_tokens = usage.reasoning_tokens;
-        let Account { metrics, entry: Entry { target: model, outcome, .. }, .. } = &self.answer;
+        let Account { metrics, label: model, entry: Entry { outcome, .. }, .. } = &self.answer;
         let (ttft_ms, outcome) = (self.answer.first_ms(), *outcome);
         // What was refused before it began stands among the requests, with its status.
         if ttft_ms.is_none() && outcome == Outcome::Failed {

@@ -31,16 +31,16 @@ pub(crate) async fn complete(
     let ignored = &without_effect(&target, wire.ignored, wire.unknown);
     let each = wire.choices;
     let requests = wire.requests.into_iter().flat_map(|request| seeded(request, each)).collect();
-    let reply = converse(&app, Question { target, requests, asked }).await;
-    let reply = reply.map_err(|refusal| refusal.about("prompt"))?;
+    let question = Question { target, requests, asked };
+    let about = |refusal: Refusal| refusal.about("prompt");
     match wire.delivery {
         ChatDelivery::Whole => {
             let answer = CompletionAnswer::new(head, &prefixes, each);
-            whole(reply, answer, ignored).await
+            whole(converse(&app, question).await.map_err(about)?, answer, ignored).await
         }
         ChatDelivery::Events(usage) => {
             let chunks = CompletionChunks::new(head, &prefixes, each, usage);
-            Ok(streamed(&app, reply, chunks, ignored))
+            streamed(app, question, chunks, ignored).await.map_err(about)
         }
     }
 }

@@ -8,20 +8,27 @@ use axum::http::{HeaderMap, HeaderValue};
 use futures::StreamExt;
 use futures::stream::{BoxStream, SelectAll};
 use hob_core::chat::EmbedInput;
+use hob_core::trace::Way;
 use hob_core::{
-    Busy, ChatEvent, ChatRequest, ChatTarget, EmbedRequest, Embeddings, ModelError, ModelState,
+    Busy, ChatEvent, ChatRequest, ChatTarget, Clocked, EmbedRequest, Embeddings, ModelError,
+    ModelState, Trace,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::account::{Account, Asked};
+use crate::account::{Account, Asked, overhead};
 use crate::chat_account::ChatAccount;
 use crate::failure::Refusal;
-use crate::headers::{TARGET, TTFT_MS, WARM, answer_headers, insert_text, whole_ms};
+use crate::headers::{
+    ALIAS, OVERHEAD_MS, TARGET, TTFT_MS, WARM, answer_headers, insert_text, insert_way, whole_ms,
+};
 use crate::router::App;
 
 /// Tokens to expect of an answer whose limit nobody named.
 const TOKENS_GUESS: u32 = 256;
+
+/// For models that keep time themselves.
+const FOR_EVER: Duration = Duration::from_secs(86_400);
 
 /// Bytes of an answer that is collected before it is sent: texts, arguments and log probabilities.
 const WHOLE_BYTES_MAX: usize = 32 << 20;
@@ -51,6 +58,7 @@ pub(crate) struct Reply {
     cut_off: CancellationToken,
     warm: Warmth,
     target: String,
+    trace: Trace,
     account: ChatAccount,
 }
 
@@ -70,15 +78,18 @@ pub(crate) async fn converse(app: &App, question: Question) -> Result<Reply, Ref
     let state = target.model.state();
     let mut account = Account::new(app, asked, &target.name, &state)?;
     admit(&mut account, &target, work_tokens(&target, &requests))?;
+    let trace = account.trace();
+    let keeps_time = target.clocks == Clocked::ByItself;
     let mut reply = Reply {
         events: SelectAll::new(),
         first: None,
         open: requests.len() as u32,
         waiting_since: None,
-        token_time_max: app.limits.token_time_max,
+        token_time_max: if keeps_time { FOR_EVER } else { app.limits.token_time_max },
         cut_off: app.cut_off.clone(),
         warm: Warmth::of(&state),
         target: target.name.clone(),
+        trace,
         account: ChatAccount::new(account),
     };
     match reply.begin(&target, requests).await {
@@ -97,13 +108,15 @@ pub(crate) async fn converse(app: &App, question: Question) -> Result<Reply, Ref
 pub(crate) async fn embed(
     app: &App,
     target: &ChatTarget,
-    request: EmbedRequest,
+    mut request: EmbedRequest,
     asked: Asked,
-) -> Result<Embeddings, Refusal> {
+) -> Result<(Embeddings, Way), Refusal> {
     let mut account = Account::new(app, asked, &target.name, &target.model.state())?;
     let tokens = request.inputs.iter().map(tokens_guess).sum::<usize>();
     admit(&mut account, target, tokens as f64)?;
-    let time_max = app.limits.token_time_max;
+    request.trace = account.trace();
+    let keeps_time = target.clocks == Clocked::ByItself;
+    let time_max = if keeps_time { FOR_EVER } else { app.limits.token_time_max };
     let made = match timeout(time_max, target.model.embed(request)).await {
         Ok(made) => made.map_err(Refusal::from),
         Err(_) => Err(Refusal::NoToken { time_max }),
@@ -112,11 +125,12 @@ pub(crate) async fn embed(
         Ok(embeddings) => {
             account.entry.prompt_tokens = embeddings.prompt_tokens;
             account.complete();
-            app.metrics.embedded(&target.name, embeddings.prompt_tokens);
+            app.metrics.embedded(&account.label, embeddings.prompt_tokens);
         }
         Err(refusal) => account.failed(refusal),
     }
-    made
+    let way = account.trace().now();
+    made.map(|made| (made, way))
 }
 
 /// Takes a place for so much work.
@@ -149,9 +163,16 @@ impl Reply {
     /// What every dialect's answer says in its headers.
     pub(crate) fn headers(&self, content_type: &'static str) -> HeaderMap {
         let mut headers = answer_headers(content_type);
-        insert_text(&mut headers, TARGET, &self.target);
-        headers.insert(TTFT_MS, whole_ms(self.account.answer.first().unwrap_or_default()));
+        let (way, answer) = (self.trace.now(), &self.account.answer);
+        insert_text(&mut headers, ALIAS, &answer.entry.alias);
+        insert_text(&mut headers, TARGET, way.target.as_ref().unwrap_or(&self.target));
+        headers.insert(TTFT_MS, whole_ms(answer.first().unwrap_or_default()));
         headers.insert(WARM, HeaderValue::from_static(self.warm.name()));
+        insert_way(&mut headers, &way);
+        if let Some(own) = overhead(&way, answer.first(), &answer.entry) {
+            let own_ms = format!("{:.3}", own.as_secs_f64() * 1e3);
+            insert_text(&mut headers, OVERHEAD_MS, &own_ms);
+        }
         headers
     }
 
@@ -195,7 +216,8 @@ impl Reply {
         target: &ChatTarget,
         requests: Vec<ChatRequest>,
     ) -> Result<(), Refusal> {
-        for (choice, request) in (0..).zip(requests) {
+        for (choice, mut request) in (0..).zip(requests) {
+            request.trace = self.trace.clone();
             self.ask(target, choice, request).await?;
             if choice == 0 {
                 self.first = self.next_made().await?;

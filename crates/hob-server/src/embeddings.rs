@@ -10,7 +10,7 @@ use hob_wire::parse_embeddings;
 use crate::account::Asked;
 use crate::converse::embed;
 use crate::failure::Refusal;
-use crate::headers::{JSON, TARGET, answer_headers, insert_ignored, insert_text};
+use crate::headers::{JSON, TARGET, answer_headers, insert_ignored, insert_text, insert_way};
 use crate::keys::Caller;
 use crate::requests::{Received, read_json};
 use crate::router::App;
@@ -28,9 +28,10 @@ pub(crate) async fn embeddings(
     let received = Received::of(&parts.extensions);
     let asked = Asked { received, caller, route: "embeddings", alias, is_streamed: false };
     let made = embed(&app, &target, wire.request, asked).await;
-    let made = made.map_err(|refusal| refusal.about("input"))?;
+    let (made, way) = made.map_err(|refusal| refusal.about("input"))?;
     let mut headers = answer_headers(JSON);
-    insert_text(&mut headers, TARGET, &target.name);
+    insert_text(&mut headers, TARGET, way.target.as_ref().unwrap_or(&target.name));
+    insert_way(&mut headers, &way);
     insert_ignored(&mut headers, &wire.ignored);
     let model = wire.model.as_deref().unwrap_or(&target.name);
     Ok((headers, hob_wire::embeddings(model, &made, wire.encoding)).into_response())

@@ -66,10 +66,17 @@ pub(crate) enum Refusal {
          streamed; set 'stream', or ask for fewer tokens"
     )]
     AnswerTooLarge { bytes_max: usize },
+    #[error("the headers have more than {bytes_max} bytes")]
+    HeadersTooLarge { bytes_max: usize },
     #[error("the body is larger than the limit of {bytes_max} bytes")]
     BodyTooLarge { bytes_max: usize },
     #[error("the body did not arrive within {} s", time_max.as_secs())]
     BodyTooSlow { time_max: Duration },
+    #[error(
+        "the request came through {hops} servers like this one; an upstream of theirs points back \
+         at them"
+    )]
+    Loop { hops: u32 },
     #[error("the body broke off")]
     BodyBrokenOff,
     #[error("the body must be application/json, and is '{got}'")]
@@ -143,6 +150,8 @@ impl Refusal {
             Refusal::BodyTooLarge { .. } | Refusal::FieldTooLarge { .. } => {
                 StatusCode::PAYLOAD_TOO_LARGE
             }
+            Refusal::HeadersTooLarge { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Refusal::Loop { .. } => StatusCode::LOOP_DETECTED,
             Refusal::BodyTooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
             Refusal::NotJson { .. } | Refusal::NeitherFormNorJson { .. } => {
                 StatusCode::UNSUPPORTED_MEDIA_TYPE
@@ -236,6 +245,7 @@ impl Refusal {
             Refusal::NoKey | Refusal::WrongKey => Some("invalid_api_key"),
             Refusal::Key(refusal) => Some(refusal.code()),
             Refusal::Stopping => Some("server_stopping"),
+            Refusal::Loop { .. } => Some("loop_detected"),
             _ => None,
         }
     }
@@ -263,6 +273,7 @@ impl Refusal {
             Refusal::NoSpeechModel
             | Refusal::NoChatModel
             | Refusal::NoTranscriptModel
+            | Refusal::Loop { .. }
             | Refusal::Model(ModelError::OutOfMemory { .. }) => Retry::Useless,
             _ if self.status().is_server_error()
                 && self.status() != StatusCode::NOT_IMPLEMENTED =>

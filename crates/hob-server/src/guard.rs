@@ -71,12 +71,22 @@ impl Guard {
     }
 }
 
+/// Of all headers together; hyper itself stops reading at some 400 KiB, and at a hundred of them.
+const HEADERS_BYTES_MAX: usize = 64 << 10;
+
+fn check_size(headers: &HeaderMap) -> Result<(), Refusal> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    let bytes_max = HEADERS_BYTES_MAX;
+    if bytes > bytes_max { Err(Refusal::HeadersTooLarge { bytes_max }) } else { Ok(()) }
+}
+
 /// Every request passes here first.
 pub(crate) async fn check_names(
     State(app): State<Arc<App>>,
     request: Request,
     next: Next,
 ) -> Result<Response, Refusal> {
+    check_size(request.headers())?;
     app.guard.check(&request)?;
     Ok(next.run(request).await)
 }
@@ -87,9 +97,10 @@ pub(crate) async fn check_key(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Refusal> {
-    if app.keys.are_asked_for() {
+    let keys = app.live.keys();
+    if keys.are_asked_for() {
         let presented = presented(request.headers()).ok_or(Refusal::NoKey)?;
-        let holder = app.keys.holder(presented).ok_or(Refusal::WrongKey)?;
+        let holder = keys.holder(presented).ok_or(Refusal::WrongKey)?;
         request.extensions_mut().insert(Arc::clone(holder));
     }
     Ok(next.run(request).await)
@@ -101,7 +112,8 @@ pub(crate) async fn notice_key(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let holder = presented(request.headers()).and_then(|presented| app.keys.holder(presented));
+    let keys = app.live.keys();
+    let holder = presented(request.headers()).and_then(|presented| keys.holder(presented));
     if let Some(holder) = holder.cloned() {
         request.extensions_mut().insert(holder);
     }

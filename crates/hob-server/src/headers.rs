@@ -5,10 +5,19 @@ use std::time::Duration;
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use hob_core::Trace;
+use hob_core::trace::Way;
 
-/// How many targets were asked, those that failed included.
+/// The name that was asked for.
+pub(crate) const ALIAS: HeaderName = HeaderName::from_static("x-hob-alias");
+/// How many targets were asked, and which of them failed, and how.
 pub(crate) const ATTEMPTS: HeaderName = HeaderName::from_static("x-hob-attempts");
+pub(crate) const FAILED: HeaderName = HeaderName::from_static("x-hob-failed");
+/// Time that was hob's own.
+pub(crate) const OVERHEAD_MS: HeaderName = HeaderName::from_static("x-hob-overhead-ms");
+/// `ignored`: thinking was switched off, and came all the same.
+pub(crate) const THINKING: HeaderName = HeaderName::from_static("x-hob-thinking");
+/// `counted`: by hob, because the target did not say.
+pub(crate) const USAGE: HeaderName = HeaderName::from_static("x-hob-usage");
 pub(crate) const IGNORED: HeaderName = HeaderName::from_static("x-hob-ignored");
 pub(crate) const QUEUE_MS: HeaderName = HeaderName::from_static("x-hob-queue-ms");
 pub(crate) const TARGET: HeaderName = HeaderName::from_static("x-hob-target");
@@ -41,17 +50,32 @@ pub(crate) fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: &str)
     }
 }
 
-/// Who answers, and how many were asked: of a request that leads elsewhere, what its trace says.
-pub(crate) fn insert_way(headers: &mut HeaderMap, trace: &Trace, name: &str) {
-    let way = trace.now();
-    insert_text(headers, TARGET, way.target.as_deref().unwrap_or(name));
-    headers.insert(ATTEMPTS, HeaderValue::from(way.failed.len() + 1));
+/// The names of parameters without effect, if there are any, beside those that are there already.
+pub(crate) fn insert_ignored(headers: &mut HeaderMap, ignored: &[String]) {
+    if ignored.is_empty() {
+        return;
+    }
+    let more = hob_wire::ignored_header(ignored);
+    let known = headers.get(IGNORED).and_then(|known| known.to_str().ok());
+    let all = known.map_or_else(|| more.clone(), |known| format!("{known},{more}"));
+    insert_text(headers, IGNORED, &all);
 }
 
-/// The names of parameters without effect, if there are any.
-pub(crate) fn insert_ignored(headers: &mut HeaderMap, ignored: &[String]) {
-    if !ignored.is_empty() {
-        insert_text(headers, IGNORED, &hob_wire::ignored_header(ignored));
+/// Who was asked besides, and what is to be known of the answer.
+pub(crate) fn insert_way(headers: &mut HeaderMap, way: &Way) {
+    headers.insert(ATTEMPTS, HeaderValue::from(way.failed.len() + 1));
+    if !way.failed.is_empty() {
+        let each = way.failed.iter().map(|attempt| format!("{}={}", attempt.target, attempt.kind));
+        insert_text(headers, FAILED, &each.collect::<Vec<_>>().join(", "));
+    }
+    if way.thought_anyway {
+        headers.insert(THINKING, HeaderValue::from_static("ignored"));
+    }
+    if way.counted_here {
+        headers.insert(USAGE, HeaderValue::from_static("counted"));
+    }
+    if !way.dropped.is_empty() {
+        insert_ignored(headers, &way.dropped);
     }
 }
 

@@ -45,7 +45,6 @@ impl Hearing {
         request: &TranscriptRequest,
         mut account: Account,
     ) -> Result<Hearing, Refusal> {
-        account.follow(&request.trace);
         let is_warm = target.model.state() == ModelState::Ready;
         let events = ask(app, target, request, &mut account).await;
         let events = events.inspect_err(|refusal| account.failed(refusal))?;

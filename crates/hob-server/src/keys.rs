@@ -91,18 +91,21 @@ pub fn check_keys(keys: &[KeyOptions]) -> Result<(), KeyClash> {
 }
 
 /// Every key of this hob. None of them: nobody is asked for one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Keys(Vec<Arc<KeyHolder>>);
 
 impl Keys {
     /// What was spent today is read from the ledger, if there is one: to start hob again is no way
-    /// to new tokens.
-    pub(crate) fn new(options: &[KeyOptions], ledger: Option<&Ledger>) -> Keys {
+    /// to new tokens. A key that was there before and has not changed keeps what is left of its limits.
+    pub(crate) fn renewed(options: &[KeyOptions], before: &Keys, ledger: Option<&Ledger>) -> Keys {
         let (now, today) = (Instant::now(), since_1970());
         let has_budget = options.iter().any(|key| key.tokens_per_day.is_some());
         let spent = ledger.filter(|_| has_budget).map(|ledger| spent_on_day_of(today, ledger));
         let spent = spent.unwrap_or_default();
         let holder = |key: &KeyOptions| {
+            if let Some(kept) = before.0.iter().find(|known| known.is_of(key)) {
+                return Arc::clone(kept);
+            }
             let spent = spent.get(&key.name).copied().unwrap_or(0);
             Arc::new(KeyHolder::new(key, spent, (now, today)))
         };
@@ -148,9 +151,13 @@ mod tests {
         KeyOptions::new(name, KeyDigest::of(key).expect("a key"))
     }
 
+    fn made(options: &[KeyOptions]) -> Keys {
+        Keys::renewed(options, &Keys::default(), None)
+    }
+
     #[test]
     fn each_key_has_its_holder_and_others_have_none() {
-        let keys = Keys::new(&[key("a", "first"), key("b", "My API Key"), key("c", "third")], None);
+        let keys = made(&[key("a", "first"), key("b", "My API Key"), key("c", "third")]);
         let rows = [
             ("first", Some("a")),
             ("My API Key", Some("b")),
@@ -164,8 +171,8 @@ mod tests {
             let holder = keys.holder(presented.as_bytes()).map(|holder| holder.name.as_str());
             assert_eq!(holder, name, "{presented:?}");
         }
-        assert!(keys.are_asked_for() && !Keys::new(&[], None).are_asked_for());
-        assert!(Keys::new(&[], None).holder(b"first").is_none());
+        assert!(keys.are_asked_for() && !made(&[]).are_asked_for());
+        assert!(made(&[]).holder(b"first").is_none());
     }
 
     #[test]
@@ -188,7 +195,7 @@ mod tests {
     #[test]
     fn nothing_that_is_printed_has_a_key_in_it() {
         let options = key("laptop", "first");
-        let keys = Keys::new(std::slice::from_ref(&options), None);
+        let keys = made(std::slice::from_ref(&options));
         assert_eq!(format!("{options:?}"), "KeyOptions { name: \"laptop\", .. }");
         assert_eq!(format!("{:?}", options.digest), "KeyDigest(…)");
         assert_eq!(format!("{keys:?}"), "Keys([KeyHolder { name: \"laptop\", .. }])");

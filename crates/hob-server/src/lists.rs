@@ -105,7 +105,7 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
 pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Json {
     (
         [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
-        app.metrics.render(&app.roster, app.ledger.as_deref()),
+        app.metrics.render(&app.roster(), app.ledger.as_deref()),
     )
 }
 
@@ -117,30 +117,39 @@ fn shown_to(caller: &Caller, mut entries: Vec<ModelEntry>) -> Vec<ModelEntry> {
 
 /// Models by name and then aliases, of those that speak and of those that chat.
 fn entries(app: &App) -> Vec<ModelEntry> {
-    let targets = app.roster.chat_targets().map(|target| chat_entry(&target.name, target));
-    let aliases = app.roster.aliases().filter_map(|(alias, _)| {
-        let target = app.roster.chat(alias).ok()?;
+    let roster = app.roster();
+    let targets = roster.chat_targets().map(|target| chat_entry(&target.name, target));
+    let aliases = roster.aliases().filter_map(|(alias, _)| {
+        let target = roster.chat(alias).ok()?;
         Some(chat_entry(alias, &target))
     });
+    let elsewhere = roster.elsewhere().map(|elsewhere| elsewhere.listed()).unwrap_or_default();
+    let elsewhere = elsewhere.into_iter().map(|model| {
+        let kind = ModelKind::elsewhere(model.context_tokens);
+        ModelEntry { id: model.name, state: model.state, kind }
+    });
     let heard = transcript_entries(app);
-    speech_entries(app).into_iter().chain(targets).chain(aliases).chain(heard).collect()
+    let here = speech_entries(app).into_iter().chain(targets).chain(aliases).chain(heard);
+    here.chain(elsewhere).collect()
 }
 
-fn transcript_entries(app: &App) -> impl Iterator<Item = ModelEntry> {
-    let targets =
-        app.roster.transcript_targets().map(|target| transcript_entry(&target.name, target));
-    let aliases = app.roster.aliases().filter_map(|(alias, name)| {
-        let is_ours = app.roster.transcript_targets().any(|target| target.name == name);
-        Some(transcript_entry(alias, &*app.roster.transcript(alias).ok().filter(|_| is_ours)?))
+fn transcript_entries(app: &App) -> Vec<ModelEntry> {
+    let roster = app.roster();
+    let targets = roster.transcript_targets();
+    let targets = targets.map(|target| transcript_entry(&target.name, target));
+    let aliases = roster.aliases().filter_map(|(alias, name)| {
+        let target = roster.transcript_targets().find(|target| target.name == name)?;
+        Some(transcript_entry(alias, target))
     });
-    targets.chain(aliases)
+    targets.chain(aliases).collect()
 }
 
 fn speech_entries(app: &App) -> Vec<ModelEntry> {
-    let targets = app.roster.speech_targets().map(|target| speech_entry(&target.name, target));
-    let aliases = app.roster.aliases().filter_map(|(alias, name)| {
-        let is_ours = app.roster.speech_targets().any(|target| target.name == name);
-        Some(speech_entry(alias, &*app.roster.speech(alias).ok().filter(|_| is_ours)?))
+    let roster = app.roster();
+    let targets = roster.speech_targets().map(|target| speech_entry(&target.name, target));
+    let aliases = roster.aliases().filter_map(|(alias, name)| {
+        let target = roster.speech_targets().find(|target| target.name == name)?;
+        Some(speech_entry(alias, target))
     });
     targets.chain(aliases).collect()
 }

@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use hob_core::chat::Usage;
+use hob_core::routing::TargetStanding;
+use hob_core::trace::Way;
 use hob_core::{ChatTarget, ModelState, Roster, SpeechTarget, TranscriptTarget};
 use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
@@ -32,6 +34,10 @@ const TRANSCRIPT_IN_FLIGHT: &str = "hob_transcript_in_flight";
 const TRANSCRIPT_IN_FLIGHT_MAX: &str = "hob_transcript_in_flight_max";
 const LEDGER_LOST: &str = "hob_ledger_lost_total";
 const KEY_REFUSED: &str = "hob_key_refused_total";
+const FALLBACKS: &str = "hob_fallbacks_total";
+const RETRIES: &str = "hob_retries_total";
+const REPAIRED: &str = "hob_repaired_total";
+const RESTS: &str = "hob_target_rest_seconds";
 const STATE: &str = "hob_model_state";
 
 /// From a cached prompt to a long one on a small machine, and a cold start.
@@ -112,6 +118,36 @@ impl Metrics {
         self.tokens(model, "embedded", tokens);
     }
 
+    /// Who was asked besides, what was mended, and who left.
+    pub(crate) fn way(&self, alias: &str, way: &Way) {
+        if way.failed.is_empty() && way.repaired.is_empty() {
+            return;
+        }
+        let is_from_outside = alias.ends_with("/*");
+        let name = |target: &str| {
+            let model = if is_from_outside { alias } else { target };
+            model.to_owned()
+        };
+        let mut next = way.failed.iter().skip(1).map(|attempt| attempt.target.as_str());
+        with_local_recorder(&self.0, || {
+            for attempt in &way.failed {
+                let to = next.next().or(way.target.as_deref()).unwrap_or("nobody");
+                let again = attempt.target == to;
+                let from = ("from", name(&attempt.target));
+                let (alias, reason) =
+                    (("alias", alias.to_owned()), ("reason", attempt.kind.to_owned()));
+                if again {
+                    counter!(RETRIES, &[alias, from, reason]).increment(1);
+                } else {
+                    counter!(FALLBACKS, &[alias, from, ("to", name(to)), reason]).increment(1);
+                }
+            }
+            for what in &way.repaired {
+                counter!(REPAIRED, "what" => *what).increment(1);
+            }
+        });
+    }
+
     fn tokens(&self, model: &str, kind: &'static str, tokens: u32) {
         let labels = [("model", model.to_owned()), ("kind", kind.to_owned())];
         with_local_recorder(&self.0, || counter!(CHAT_TOKENS, &labels).increment(tokens.into()));
@@ -124,6 +160,7 @@ impl Metrics {
             roster.speech_targets().for_each(|target| observe_speech(target));
             roster.chat_targets().for_each(|target| observe_chat(target));
             roster.transcript_targets().for_each(|target| observe_transcript(target));
+            observe_rests(roster);
         });
         self.0.handle().render()
     }
@@ -157,6 +194,23 @@ fn observe_transcript(target: &TranscriptTarget) {
     observe_state(&target.name, &target.model.state());
 }
 
+/// Of the targets that the configuration names.
+fn observe_rests(roster: &Roster) {
+    let Some(elsewhere) = roster.elsewhere() else { return };
+    let chat = roster.chat_targets().map(|target| &target.name);
+    let names = chat.chain(roster.speech_targets().map(|target| &target.name));
+    let names = names.chain(roster.transcript_targets().map(|target| &target.name));
+    for target in names.filter_map(|name| elsewhere.route(name)).flat_map(|route| route.targets) {
+        let left = match target.standing {
+            TargetStanding::Rests { left } => left,
+            TargetStanding::Answers | TargetStanding::StandsBy | TargetStanding::OnTrial => {
+                Duration::ZERO
+            }
+        };
+        gauge!(RESTS, "target" => target.name).set(left.as_secs_f64());
+    }
+}
+
 fn observe_state(model: &str, now: &ModelState) {
     let down = ModelState::Down { reason: String::new() };
     let loading = ModelState::Loading { ready_in: Duration::ZERO };
@@ -188,5 +242,9 @@ fn describe() {
     describe_gauge!(TRANSCRIPT_IN_FLIGHT_MAX, "Transcriptions that are admitted at once.");
     describe_counter!(LEDGER_LOST, "Rows that the ledger could not keep.");
     describe_counter!(KEY_REFUSED, "Requests with a good key that were refused, by reason.");
+    describe_counter!(FALLBACKS, "Requests that went on to another target, and why.");
+    describe_counter!(RETRIES, "Requests that asked the same target again, and why.");
+    describe_counter!(REPAIRED, "What was wrong with other servers' answers, and mended.");
+    describe_gauge!(RESTS, Unit::Seconds, "Until a target that failed is asked again.");
     describe_gauge!(STATE, "1 for the state that the model is in.");
 }

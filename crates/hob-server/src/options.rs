@@ -35,7 +35,9 @@ pub struct ServerOptions {
     /// answer.
     pub files_max: usize,
     pub connections_max: usize,
-    /// For a client to send its headers, and again to send its body.
+    /// For a client to send a request's headers.
+    pub header_time_max: Duration,
+    /// For a client to send a request's body.
     pub read_time_max: Duration,
     /// For a model to make its next piece of sound, the first one included.
     pub sound_time_max: Duration,
@@ -43,6 +45,9 @@ pub struct ServerOptions {
     pub token_time_max: Duration,
     /// A chat stream that is silent for this long says so, to keep proxies awake.
     pub keep_alive_every: Duration,
+    /// A chat stream that has nothing to say for this long begins all the same, without its status being
+    /// known.
+    pub early_headers_after: Duration,
     /// For a client to take any byte of its answer; a paused player is such a client.
     pub stall_time_max: Duration,
     /// For running answers to finish after the stop was asked for.
@@ -59,14 +64,16 @@ impl Default for ServerOptions {
             keys: Vec::new(),
             allowed_hosts: Vec::new(),
             text_chars_max: 100_000,
-            body_bytes_max: 4 << 20,
+            body_bytes_max: 32 << 20,
             file_bytes_max: 100 << 20,
             files_max: 16,
             connections_max: 512,
+            header_time_max: Duration::from_secs(10),
             read_time_max: Duration::from_secs(30),
             sound_time_max: Duration::from_secs(60),
             token_time_max: Duration::from_secs(300),
-            keep_alive_every: Duration::from_secs(15),
+            keep_alive_every: Duration::from_secs(10),
+            early_headers_after: Duration::from_secs(15),
             stall_time_max: Duration::from_secs(300),
             drain_time_max: Duration::from_secs(5),
         }

@@ -11,7 +11,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, REFERER};
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body_util::LengthLimitError;
 use tokio::time::timeout;
@@ -20,19 +20,26 @@ use crate::failure::Refusal;
 use crate::router::{App, Limits};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const HOB_REQUEST_ID: HeaderName = HeaderName::from_static("x-hob-request-id");
+/// Servers like this one that a request came through; two that point at each other would hand it to and
+/// fro for ever.
+const HOPS: HeaderName = HeaderName::from_static("x-hob-hops");
+const HOPS_MAX: u32 = 4;
 
 /// A request's number and the moment its headers were read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     pub(crate) id: u64,
     pub(crate) at: Instant,
+    /// Servers like this one that it came through.
+    pub(crate) hops: u32,
 }
 
 impl Received {
     /// What [`observe`] put among a request's extensions.
     pub(crate) fn of(extensions: &Extensions) -> Received {
         let received = extensions.get::<Received>().copied();
-        received.unwrap_or_else(|| Received { id: 0, at: Instant::now() })
+        received.unwrap_or_else(|| Received { id: 0, at: Instant::now(), hops: 0 })
     }
 }
 
@@ -43,19 +50,30 @@ pub(crate) async fn observe(
     next: Next,
 ) -> Response {
     static LAST_ID: AtomicU64 = AtomicU64::new(0);
-    let received = Received { id: LAST_ID.fetch_add(1, Ordering::Relaxed) + 1, at: Instant::now() };
+    let id = LAST_ID.fetch_add(1, Ordering::Relaxed) + 1;
+    let received = Received { id, at: Instant::now(), hops: hops(request.headers()) };
     request.extensions_mut().insert(received);
     let route = route_of(&request);
     let method = request.method().clone();
-    let mut response = next.run(request).await;
+    let mut response = if received.hops > HOPS_MAX {
+        Refusal::Loop { hops: received.hops }.into_response()
+    } else {
+        next.run(request).await
+    };
     let status = response.status().as_u16();
     app.metrics.request(&route, status);
     let ms = received.at.elapsed().as_millis() as u64;
     tracing::info!(id = received.id, %method, route, status, ms, "request");
     if let Ok(id) = HeaderValue::try_from(format!("hob-{}", received.id)) {
+        response.headers_mut().insert(HOB_REQUEST_ID, id.clone());
         response.headers_mut().insert(REQUEST_ID, id);
     }
     response
+}
+
+fn hops(headers: &HeaderMap) -> u32 {
+    let said = headers.get(HOPS).and_then(|hops| hops.to_str().ok()?.parse().ok());
+    said.unwrap_or(0)
 }
 
 /// The route's pattern, never the path: a path can hold anything, and would make endless metrics.

@@ -116,11 +116,12 @@ impl Resident {
 
 /// `GET /api/hob/ps`.
 async fn list(State(app): State<Arc<App>>, caller: Caller) -> Response {
-    let speech = app.roster.speech_targets().filter_map(|target| Resident::speech(target));
-    let chat = app.roster.chat_targets().filter_map(|target| Resident::chat(target));
-    let heard = app.roster.transcript_targets().filter_map(|target| Resident::transcript(target));
+    let roster = app.roster();
+    let speech = roster.speech_targets().filter_map(|target| Resident::speech(target));
+    let chat = roster.chat_targets().filter_map(|target| Resident::chat(target));
+    let heard = roster.transcript_targets().filter_map(|target| Resident::transcript(target));
     let shown = speech.chain(chat).chain(heard).filter_map(|held| {
-        let name = caller.shown_as(&app.roster, &held.name)?.to_owned();
+        let name = caller.shown_as(&roster, &held.name)?.to_owned();
         Some(Resident { name, ..held }.entry())
     });
     let entries: Vec<ResidentEntry> = shown.collect();

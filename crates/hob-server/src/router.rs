@@ -16,20 +16,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::failure::Refusal;
 use crate::guard::{Guard, check_key, check_names, notice_key};
-use crate::keys::Keys;
 use crate::ledger::Ledger;
+use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::requests::observe;
 use crate::{
-    ServerOptions, chat, completions, embeddings, lists, ollama, page, residence, speech,
+    ServerOptions, chat, completions, embeddings, lists, ollama, page, residence, routes, speech,
     transcribe,
 };
 
 /// What every request may know.
 pub(crate) struct App {
-    pub(crate) roster: Roster,
+    pub(crate) live: Live,
     pub(crate) guard: Guard,
-    pub(crate) keys: Keys,
     pub(crate) limits: Limits,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) ledger: Option<Arc<Ledger>>,
@@ -52,6 +51,7 @@ pub(crate) struct Limits {
     pub(crate) sound_time_max: Duration,
     pub(crate) token_time_max: Duration,
     pub(crate) keep_alive_every: Duration,
+    pub(crate) early_headers_after: Duration,
 }
 
 /// What Ollama's clients write after a name when they mean no version of it.
@@ -63,10 +63,15 @@ pub(crate) fn without_version(name: &str) -> &str {
 }
 
 impl App {
+    /// As it is in force now.
+    pub(crate) fn roster(&self) -> Arc<Roster> {
+        self.live.roster()
+    }
+
     /// Where a name leads; none, or one of OpenAI's, to the default speech model.
     pub(crate) fn speech_target(&self, name: Option<&str>) -> Result<Arc<SpeechTarget>, Refusal> {
         let Some(name) = name else { return self.default_speech_target() };
-        match self.roster.speech(name) {
+        match self.roster().speech(name) {
             Ok(target) => Ok(target),
             Err(_) if is_default_speech_model(name) => self.default_speech_target(),
             Err(unknown) => Err(self.not_found(unknown, "speech")),
@@ -79,7 +84,7 @@ impl App {
         name: Option<&str>,
     ) -> Result<Arc<TranscriptTarget>, Refusal> {
         let Some(name) = name else { return self.default_transcript_target() };
-        match self.roster.transcript(name) {
+        match self.roster().transcript(name) {
             Ok(target) => Ok(target),
             Err(_) if is_default_transcript_model(name) => self.default_transcript_target(),
             Err(unknown) => Err(self.not_found(unknown, "transcription")),
@@ -98,11 +103,11 @@ impl App {
 
     /// A name may be somebody's who does something else.
     fn not_found(&self, unknown: UnknownModel, wanted: &'static str) -> Refusal {
-        let name = unknown.name.as_str();
+        let (name, roster) = (unknown.name.as_str(), self.roster());
         let kinds = [
             ("chat", self.named_chat(name).is_ok()),
-            ("speech", self.roster.speech(name).is_ok()),
-            ("transcription", self.roster.transcript(name).is_ok()),
+            ("speech", roster.speech(name).is_ok()),
+            ("transcription", roster.transcript(name).is_ok()),
         ];
         match kinds.into_iter().find(|(_, is_one)| *is_one) {
             Some((kind, _)) => Refusal::WrongKind { name: name.to_owned(), kind, wanted },
@@ -111,63 +116,63 @@ impl App {
     }
 
     fn named_chat(&self, name: &str) -> Result<Arc<ChatTarget>, UnknownModel> {
-        let found = self.roster.chat(name);
+        let found = self.roster().chat(name);
         match name.strip_suffix(ANY_VERSION) {
-            Some(bare) => found.or_else(|unknown| self.roster.chat(bare).map_err(|_| unknown)),
+            Some(bare) => found.or_else(|unknown| self.roster().chat(bare).map_err(|_| unknown)),
             None => found,
         }
     }
 
     /// The name that requests without one mean; none where nothing speaks.
-    pub(crate) fn default_speech_name(&self) -> Option<&str> {
-        let first = || self.roster.speech_targets().next().map(|target| target.name.as_str());
-        self.default_speech.as_deref().or_else(first)
+    pub(crate) fn default_speech_name(&self) -> Option<String> {
+        let first = || self.roster().speech_targets().next().map(|target| target.name.clone());
+        self.default_speech.clone().or_else(first)
     }
 
     /// The same of chat.
-    pub(crate) fn default_chat_name(&self) -> Option<&str> {
-        let first = || self.roster.chat_targets().next().map(|target| target.name.as_str());
-        self.default_chat.as_deref().or_else(first)
+    pub(crate) fn default_chat_name(&self) -> Option<String> {
+        let first = || self.roster().chat_targets().next().map(|target| target.name.clone());
+        self.default_chat.clone().or_else(first)
     }
 
     /// The same of transcription.
-    pub(crate) fn default_transcript_name(&self) -> Option<&str> {
-        let first = || self.roster.transcript_targets().next().map(|target| target.name.as_str());
-        self.default_transcript.as_deref().or_else(first)
+    pub(crate) fn default_transcript_name(&self) -> Option<String> {
+        let first = || self.roster().transcript_targets().next().map(|target| target.name.clone());
+        self.default_transcript.clone().or_else(first)
     }
 
     fn default_transcript_target(&self) -> Result<Arc<TranscriptTarget>, Refusal> {
         let name = self.default_transcript_name().ok_or(Refusal::NoTranscriptModel)?;
-        self.roster.transcript(name).map_err(Refusal::UnknownModel)
+        self.roster().transcript(&name).map_err(Refusal::UnknownModel)
     }
 
     fn default_speech_target(&self) -> Result<Arc<SpeechTarget>, Refusal> {
         let name = self.default_speech_name().ok_or(Refusal::NoSpeechModel)?;
-        self.roster.speech(name).map_err(Refusal::UnknownModel)
+        self.roster().speech(&name).map_err(Refusal::UnknownModel)
     }
 
     fn default_chat_target(&self) -> Result<Arc<ChatTarget>, Refusal> {
         let name = self.default_chat_name().ok_or(Refusal::NoChatModel)?;
-        self.roster.chat(name).map_err(Refusal::UnknownModel)
+        self.roster().chat(&name).map_err(Refusal::UnknownModel)
     }
 }
 
 /// All routes, as [`crate::serve`] answers them on the address `listen`.
-pub fn router(roster: Roster, options: &ServerOptions, listen: IpAddr) -> Router {
-    router_with(roster, options, listen, Arc::new(Metrics::new()), CancellationToken::new())
+pub fn router(live: impl Into<Live>, options: &ServerOptions, listen: IpAddr) -> Router {
+    router_with(live.into(), options, listen, Arc::new(Metrics::new()), CancellationToken::new())
 }
 
 pub(crate) fn router_with(
-    roster: Roster,
+    live: Live,
     options: &ServerOptions,
     listen: IpAddr,
     metrics: Arc<Metrics>,
     cut_off: CancellationToken,
 ) -> Router {
+    live.begin(&options.keys, options.ledger.clone());
     let app = Arc::new(App {
-        roster,
+        live,
         guard: Guard::new(listen, &options.allowed_hosts),
-        keys: Keys::new(&options.keys, options.ledger.as_deref()),
         limits: Limits {
             text_chars_max: options.text_chars_max,
             body_bytes_max: options.body_bytes_max,
@@ -176,6 +181,7 @@ pub(crate) fn router_with(
             sound_time_max: options.sound_time_max,
             token_time_max: options.token_time_max,
             keep_alive_every: options.keep_alive_every,
+            early_headers_after: options.early_headers_after,
         },
         metrics,
         ledger: options.ledger.clone(),
@@ -191,6 +197,7 @@ pub(crate) fn router_with(
         .nest("/v1", api)
         .merge(ollama::routes(&app))
         .merge(residence::routes(&app))
+        .merge(routes::routes(&app))
         .fallback(page::asset)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(Arc::clone(&app), check_names))
@@ -210,7 +217,7 @@ fn open_routes(app: &Arc<App>) -> Router<Arc<App>> {
 }
 
 fn keyed_routes(app: &Arc<App>) -> Router<Arc<App>> {
-    let model = if app.roster.answers_unknown() {
+    let model = if app.roster().answers_unknown() {
         get(lists::model).delete(lists::delete_model)
     } else {
         get(lists::model)

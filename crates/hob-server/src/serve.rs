@@ -7,18 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hob_core::Roster;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::ServerOptions;
+use crate::live::Live;
 use crate::metrics::Metrics;
+use crate::places::{Place, Places};
 use crate::router::router_with;
 use crate::socket::Socket;
 
@@ -35,7 +37,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 struct Service {
     app: Router,
-    read_time_max: Duration,
+    header_time_max: Duration,
     stall_time_max: Duration,
     stop: CancellationToken,
 }
@@ -47,7 +49,7 @@ struct Service {
 /// The listener has no address, which means that it was not bound.
 pub async fn serve(
     listener: TcpListener,
-    roster: Roster,
+    live: impl Into<Live>,
     options: ServerOptions,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
@@ -55,40 +57,40 @@ pub async fn serve(
     let metrics = Arc::new(Metrics::new());
     let cut_off = CancellationToken::new();
     let service = Service {
-        read_time_max: options.read_time_max,
+        header_time_max: options.header_time_max,
         stall_time_max: options.stall_time_max,
         stop: CancellationToken::new(),
-        app: router_with(roster, &options, listen, Arc::clone(&metrics), cut_off.clone()),
+        app: router_with(live.into(), &options, listen, Arc::clone(&metrics), cut_off.clone()),
     };
-    let places = Arc::new(Semaphore::new(options.connections_max));
+    let places = Places::new(options.connections_max);
     let mut connections = JoinSet::new();
     let mut upkeep = interval(METRICS_UPKEEP);
     tokio::pin!(shutdown);
+    // Kept from turn to turn: a connection that was accepted and waits for its place is not let go.
+    let mut accepting = Box::pin(accept(&listener, &places));
     loop {
         tokio::select! {
             () = &mut shutdown => break,
             Some(_) = connections.join_next() => {}
             _ = upkeep.tick() => metrics.fold(),
-            (socket, place) = accept(&listener, &places) => {
+            (socket, place) = &mut accepting => {
                 connections.spawn(connection(socket, place, service.clone()));
+                accepting = Box::pin(accept(&listener, &places));
             }
         }
     }
+    drop(accepting);
     drop(listener);
     service.stop.cancel();
     drain(connections, options.drain_time_max, &cut_off).await;
     Ok(())
 }
 
-/// Takes a place before it takes a connection, so that those beyond the limit wait in the kernel.
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> (TcpStream, Option<OwnedSemaphorePermit>) {
-    let place = Arc::clone(places).acquire_owned().await.ok();
+/// The next connection, once there is a place for it. One waits here, the others in the kernel.
+async fn accept(listener: &TcpListener, places: &Arc<Places>) -> (TcpStream, Place) {
     loop {
         match listener.accept().await {
-            Ok((socket, _)) => return (socket, place),
+            Ok((socket, _)) => return (socket, places.take().await),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 sleep(ACCEPT_PAUSE).await;
@@ -97,19 +99,26 @@ async fn accept(
     }
 }
 
-async fn connection(socket: TcpStream, place: Option<OwnedSemaphorePermit>, service: Service) {
+async fn connection(socket: TcpStream, place: Place, service: Service) {
     // Small chunks must leave at once; a socket that refuses the option is merely slower.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY was refused");
     }
     let io = TokioIo::new(Socket::new(socket, service.stall_time_max));
+    let answering = service_fn(|request: hyper::Request<Incoming>| {
+        let busy = place.busy();
+        let answer = TowerToHyperService::new(service.app.clone()).call(request);
+        async move { answer.await.map(|response| busy.until_written(response)) }
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(service.read_time_max)
-        .serve_connection(io, TowerToHyperService::new(service.app));
+        .header_read_timeout(service.header_time_max)
+        .serve_connection(io, answering);
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = &mut connection => ended,
+        // It is idle, and others wait.
+        () = place.leave.cancelled() => return,
         () = service.stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -118,7 +127,6 @@ async fn connection(socket: TcpStream, place: Option<OwnedSemaphorePermit>, serv
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
-    drop(place);
 }
 
 async fn drain(mut connections: JoinSet<()>, time_max: Duration, cut_off: &CancellationToken) {

@@ -13,7 +13,7 @@ use tokio::time::{Sleep, sleep};
 /// After an answer that was given before the request was read (a body too large), what the client
 /// still sends is thrown away for so long, so that its error is not overtaken by a reset.
 const LINGER: Duration = Duration::from_secs(1);
-const LINGER_BYTES_MAX: usize = 64 << 20;
+const LINGER_BYTES_MAX: usize = 256 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Socket {

@@ -19,7 +19,8 @@ use crate::account::{Account, Asked};
 use crate::answer::{Encoded, Sound, SpeechAccount};
 use crate::failure::Refusal;
 use crate::headers::{
-    EVENTS, TTFA_MS, VOICE, answer_headers, insert_ignored, insert_text, insert_way, whole_ms,
+    EVENTS, TARGET, TTFA_MS, VOICE, answer_headers, insert_ignored, insert_text, insert_way,
+    whole_ms,
 };
 use crate::keys::Caller;
 use crate::plan::{AnswerShape, Plan, format_names, plan};
@@ -45,10 +46,10 @@ pub(crate) async fn speak(
 }
 
 async fn answer(app: &App, plan: Plan, asked: Asked) -> Result<Response, Refusal> {
-    let Plan { target, request, answer, sound_s } = plan;
+    let Plan { target, mut request, answer, sound_s } = plan;
     let mut account = Account::new(app, asked, &target.name, &target.model.state())?;
-    let trace = request.trace.clone();
-    account.follow(&trace);
+    let trace = account.trace();
+    request.trace = trace.clone();
     let events = ask(&target, request, sound_s, &mut account).await;
     let events = events.inspect_err(|refusal| account.failed(refusal))?;
     account.entry.prompt_tokens = u32::try_from(answer.input_chars).unwrap_or(u32::MAX);
@@ -61,7 +62,9 @@ async fn answer(app: &App, plan: Plan, asked: Asked) -> Result<Response, Refusal
         Delivery::Stream | Delivery::Events => begin(sound, &answer).await?,
     };
     let mut headers = headers(&answer);
-    insert_way(&mut headers, &trace, &target.name);
+    let way = trace.now();
+    insert_text(&mut headers, TARGET, way.target.as_deref().unwrap_or(&target.name));
+    insert_way(&mut headers, &way);
     headers.insert(TTFA_MS, whole_ms(ttfa));
     Ok((headers, body).into_response())
 }

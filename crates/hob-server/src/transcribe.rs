@@ -22,7 +22,10 @@ use tokio::time::timeout;
 
 use crate::account::{Account, Asked};
 use crate::failure::Refusal;
-use crate::headers::{EVENTS, TTFT_MS, WARM, answer_headers, insert_ignored, insert_way, whole_ms};
+use crate::headers::{
+    EVENTS, TARGET, TTFT_MS, WARM, answer_headers, insert_ignored, insert_text, insert_way,
+    whole_ms,
+};
 use crate::hearing::Hearing;
 use crate::keys::Caller;
 use crate::requests::Received;
@@ -59,8 +62,9 @@ async fn answer(app: &App, request: Request, task: TranscriptTask) -> Result<Res
     let alias = wire.model.clone();
     let is_streamed = wire.is_streamed;
     let asked = Asked { received, caller, route: "transcription", alias, is_streamed };
-    let order = Order::new(app, wire)?;
+    let mut order = Order::new(app, wire)?;
     let account = Account::new(app, asked, &target.name, &target.model.state())?;
+    order.request.trace = account.trace();
     let mut hearing = Hearing::begin(app, &target, &order.request, account).await?;
     hearing.room = Some(room);
     respond(app, hearing, order, &target).await
@@ -92,7 +96,7 @@ impl Order {
 /// Suites that test clients name languages that there are not, and want an answer all the same.
 fn language(app: &App, asked: Option<&str>) -> Result<Option<String>, WireError> {
     let Some(asked) = asked else { return Ok(None) };
-    if app.roster.answers_unknown() {
+    if app.roster().answers_unknown() {
         return Ok(Some(asked.to_owned()));
     }
     let known = spoken_language(asked).ok_or_else(|| {
@@ -110,7 +114,6 @@ async fn respond(
     target: &TranscriptTarget,
 ) -> Result<Response, Refusal> {
     let Order { request, wire } = order;
-    let trace = request.trace.clone();
     let is_warm = hearing.is_warm;
     let (content_type, first, body) = if wire.is_streamed {
         let first = hearing.next_text().await?;
@@ -121,7 +124,9 @@ async fn respond(
         (wire.format.content_type(), hearing.first(), Body::from(body))
     };
     let mut headers = answer_headers(content_type);
-    insert_way(&mut headers, &trace, &target.name);
+    let way = request.trace.now();
+    insert_text(&mut headers, TARGET, way.target.as_deref().unwrap_or(&target.name));
+    insert_way(&mut headers, &way);
     insert_ignored(&mut headers, &wire.ignored);
     headers.insert(TTFT_MS, whole_ms(first));
     headers.insert(WARM, HeaderValue::from_static(is_warm));

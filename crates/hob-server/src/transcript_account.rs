@@ -32,7 +32,7 @@ impl TranscriptAccount {
 
 impl Drop for TranscriptAccount {
     fn drop(&mut self) {
-        let Account { metrics, entry: Entry { target: model, outcome, .. }, .. } = &self.answer;
+        let Account { metrics, label: model, entry: Entry { outcome, .. }, .. } = &self.answer;
         let (first_ms, outcome) = (self.answer.first_ms(), *outcome);
         // What was refused before it began stands among the requests, with its status.
         if first_ms.is_none() && outcome == Outcome::Failed {

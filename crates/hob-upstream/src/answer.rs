@@ -13,8 +13,10 @@ use reqwest::header::CONTENT_TYPE;
 use crate::Upstream;
 use crate::slots::Slot;
 
-/// Bytes of one event, or of an answer that comes whole.
-const PIECE_BYTES_MAX: usize = 8 << 20;
+/// Bytes of an answer that comes whole.
+const WHOLE_BYTES_MAX: usize = 32 << 20;
+/// Bytes of one event.
+const PIECE_BYTES_MAX: usize = 4 << 20;
 /// Lines that make no sense, and are skipped.
 const MALFORMED_MAX: u32 = 3;
 
@@ -192,8 +194,8 @@ async fn whole(response: &mut Response, upstream: &Upstream) -> Result<String, F
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| upstream.broken(&error))? {
         bytes.extend_from_slice(&chunk);
-        if bytes.len() > PIECE_BYTES_MAX {
-            let detail = format!("the answer has more than {PIECE_BYTES_MAX} bytes");
+        if bytes.len() > WHOLE_BYTES_MAX {
+            let detail = format!("the answer has more than {WHOLE_BYTES_MAX} bytes");
             return Err(Fault::Nonsense { detail });
         }
     }

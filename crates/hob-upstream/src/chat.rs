@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use hob_core::chat::Thinking;
 use hob_core::routing::prompt_bytes;
 use hob_core::{
     ChatCard, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, ModelError, ModelState,
@@ -59,6 +60,7 @@ impl UpstreamChat {
         let Served { upstream, target, .. } = &*self.served;
         let slot = upstream.slots.take().await?;
         let kind = upstream.kind().await;
+        let request = self.without_thinking(request);
         let order = self.order(&request, kind);
         let order = order.map_err(|Unsendable { field }| self.served.incapable(field))?;
         let trace = request.trace.clone();
@@ -76,6 +78,15 @@ impl UpstreamChat {
             _slot: slot,
         };
         events(asked, response).map_err(failed)
+    }
+
+    /// Some servers refuse a wish about thinking for a model that does not think.
+    fn without_thinking(&self, mut request: ChatRequest) -> ChatRequest {
+        let thinks = self.served.upstream.said_of(&self.served.model).and_then(|said| said.thinks);
+        if thinks == Some(false) {
+            request.thinking = Thinking::default();
+        }
+        request
     }
 
     fn order(&self, request: &ChatRequest, kind: UpstreamKind) -> Result<Order, Unsendable> {

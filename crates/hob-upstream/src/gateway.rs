@@ -12,7 +12,8 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use hob_core::routing::{ListedModel, RouteView, Switchboard, TargetStanding, UpstreamView};
 use hob_core::{
-    Admission, ChatModel, ChatTarget, SpeechModel, SpeechTarget, TranscriptModel, TranscriptTarget,
+    Admission, ChatModel, ChatTarget, Clocked, SpeechModel, SpeechTarget, TranscriptModel,
+    TranscriptTarget,
 };
 
 use crate::client::{Upstream, UpstreamError};
@@ -151,7 +152,8 @@ impl Gateway {
 
 fn chat_target(name: &str, model: Arc<dyn ChatModel>) -> ChatTarget {
     let admission = Admission::new(REQUESTS_MAX, 0.0);
-    ChatTarget { name: name.to_owned(), model, residence: None, admission }
+    let clocks = Clocked::ByItself;
+    ChatTarget { name: name.to_owned(), model, residence: None, admission, clocks }
 }
 
 fn speech_target(name: &str, model: Arc<dyn SpeechModel>) -> SpeechTarget {

@@ -8,7 +8,6 @@ mod gateway;
 mod kind;
 mod lists;
 pub mod options;
-mod pending;
 mod route;
 mod secret;
 mod served;

@@ -1,17 +1,17 @@
 //! What servers say they serve: asked in the background, kept, and never waited for by a request.
 //! A server that is down keeps its last list: its models are not gone, only out of reach.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::pending::{
-    ServedModel, parse_llama_props, parse_ollama_ps, parse_ollama_tags, parse_openai_models,
-    parse_tabby_model,
-};
 use hob_core::routing::{ListedModel, Reachable, TargetView, UpstreamView};
 use hob_core::{Fault, ModelState};
-use hob_wire::parse_voices;
+use hob_wire::{
+    ServedModel, parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
+    parse_ollama_tags, parse_openai_models, parse_tabby_model, parse_voices,
+};
 use reqwest::Response;
 use tokio::time::{sleep, timeout};
 
@@ -30,6 +30,7 @@ const SHOWN_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub struct ServedList {
     pub(crate) models: Vec<ServedModel>,
+    shown: BTreeMap<String, ServedModel>,
     looked: Option<Looked>,
 }
 
@@ -85,10 +86,8 @@ impl Upstream {
             UpstreamKind::LlamaServer => {
                 let mut models = self.list_openai().await?;
                 let props = self.fetch("/props").await?;
-                let context = parse_llama_props(props.as_bytes()).ok();
-                models.iter_mut().for_each(|model| {
-                    model.context_tokens = context.flatten().or(model.context_tokens)
-                });
+                let props = parse_llama_props(props.as_bytes()).map_err(nonsense)?;
+                models.iter_mut().for_each(|model| *model = said_of_one(&props, &model.id));
                 Ok(models)
             }
             UpstreamKind::Tabby => {
@@ -100,6 +99,10 @@ impl Upstream {
                     models.insert(0, loaded);
                 }
                 Ok(models)
+            }
+            UpstreamKind::Anthropic => {
+                let list = self.fetch("models?limit=1000").await?;
+                parse_anthropic_models(list.as_bytes()).map_err(nonsense)
             }
             _ => self.list_openai().await,
         }
@@ -117,21 +120,39 @@ impl Upstream {
         let loaded = parse_ollama_ps(loaded.as_bytes()).map_err(nonsense)?;
         for model in models.iter_mut().take(SHOWN_MAX) {
             let running = loaded.iter().find(|running| running.id == model.id);
-            model.is_loaded = Some(running.is_some());
-            model.context_tokens =
-                self.options.num_ctx.or_else(|| running.and_then(|running| running.context_tokens));
+            let shown = self.shown(&model.id).await.unwrap_or_default();
+            let in_memory = running.and_then(|running| running.context_tokens);
+            *model = ServedModel {
+                id: std::mem::take(&mut model.id),
+                is_loaded: Some(running.is_some()),
+                context_tokens: self.options.num_ctx.or(in_memory).or(shown.context_tokens),
+                ..shown
+            };
         }
         Ok(models)
+    }
+
+    /// What an Ollama knows of one model, asked once: it does not change.
+    async fn shown(&self, id: &str) -> Option<ServedModel> {
+        if let Some(shown) = self.served().shown.get(id) {
+            return Some(shown.clone());
+        }
+        let name = serde_json::to_string(id).ok()?;
+        let body = format!("{{\"model\":{name}}}");
+        let answer = text(self.post("/api/show", body, 0).await.ok()?).await.ok()?;
+        let shown = parse_ollama_show(answer.as_bytes()).ok()?;
+        self.served().shown.insert(id.to_owned(), shown.clone());
+        Some(shown)
     }
 
     async fn fetch(&self, path: &str) -> Result<String, Fault> {
         text(self.get(path).await?).await
     }
 
-    /// Tokens that this model holds here, if the server said so.
-    pub(crate) fn context_of(&self, model: &str) -> Option<u32> {
+    /// What the server says of this model, if it said anything.
+    pub(crate) fn said_of(&self, model: &str) -> Option<ServedModel> {
         let served = self.served();
-        served.models.iter().find(|served| is_same(&served.id, model))?.context_tokens
+        served.models.iter().find(|served| is_same(&served.id, model)).cloned()
     }
 
     /// From the last list: nobody is asked.
@@ -192,6 +213,11 @@ impl Upstream {
 /// Ollama's names have a version that nobody types.
 fn is_same(served: &str, asked: &str) -> bool {
     served == asked || served.strip_suffix(":latest") == Some(asked)
+}
+
+/// What llama-server says of its one model, under the name that its list has.
+fn said_of_one(props: &ServedModel, id: &str) -> ServedModel {
+    ServedModel { id: id.to_owned(), ..props.clone() }
 }
 
 fn nonsense(error: impl std::fmt::Display) -> Fault {

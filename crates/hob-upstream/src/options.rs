@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use hob_core::routing::Pick;
+use hob_core::routing::{Pick, REST_FIRST};
 use hob_wire::{Parameters, UpstreamDialect};
 
 use crate::Secret;
@@ -56,6 +56,8 @@ pub struct AliasOptions {
     pub patience: Duration,
     /// Attempts of one request.
     pub attempts_max: u32,
+    /// How long a target rests after failures, the first time; then twice as long, and so on.
+    pub rest: Duration,
     /// When to ask the next target too, if the first has said nothing.
     pub hedge_after: Option<Duration>,
 }
@@ -85,6 +87,7 @@ impl AliasOptions {
             while_loading: WhileLoading::Next,
             patience: PATIENCE,
             attempts_max: ATTEMPTS_MAX,
+            rest: REST_FIRST,
             hedge_after: None,
         }
     }

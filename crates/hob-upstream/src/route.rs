@@ -6,6 +6,7 @@ mod attempt;
 mod candidates;
 mod guarded;
 mod leg;
+mod opening;
 mod speech;
 mod transcript;
 
@@ -77,7 +78,7 @@ impl Route {
                     return Ok(made);
                 }
                 Err(error) => {
-                    leg.target.failed(&error);
+                    leg.target.failed(&error, self.alias.options.rest);
                     request.trace.failed(&leg.target.name, &error, asked.elapsed());
                     let next = Consequence::of(&error).next;
                     last = Some(error);

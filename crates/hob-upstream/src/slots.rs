@@ -74,18 +74,17 @@ impl Slots {
         }
         let waiting = Waiting::enter(&self.waiting);
         if waiting.place > self.queue_max {
-            // Who is refused is not ahead of itself.
-            drop(waiting);
-            return Err(ModelError::Busy { retry_after: self.retry_after() });
+            return Err(ModelError::Busy { retry_after: self.retry_after(waiting.place - 1) });
         }
         let acquired = Arc::clone(free).acquire_owned().await;
         // The semaphore is never closed: it lives as long as those who wait for it.
-        acquired.map_err(|_| ModelError::Busy { retry_after: self.retry_after() })
+        acquired.map_err(|_| ModelError::Busy { retry_after: SERVICE_GUESS })
     }
 
-    fn retry_after(&self) -> Duration {
+    /// Until those in flight, and so many who wait, are done.
+    fn retry_after(&self, ahead: usize) -> Duration {
         let service = *self.service.lock().unwrap_or_else(PoisonError::into_inner);
-        let ahead = (self.in_flight() + self.waiting()) as f64 / self.slots.max(1) as f64;
+        let ahead = (self.in_flight() + ahead) as f64 / self.slots.max(1) as f64;
         service.mul_f64(ahead.clamp(0.0, 100.0))
     }
 }
@@ -124,21 +123,18 @@ mod tests {
 
     #[tokio::test]
     async fn who_finds_no_place_waits_and_who_finds_no_queue_is_refused() {
-        let slots = Arc::new(Slots::new(Some(1), 1));
+        let slots = Slots::new(Some(1), 1);
         let first = slots.take().await.expect("a place");
-        let second = tokio::spawn({
-            let slots = Arc::clone(&slots);
-            async move { slots.take().await.map(|_| ()) }
-        });
-        while slots.waiting() == 0 {
-            tokio::task::yield_now().await;
-        }
+        let mut second = std::pin::pin!(slots.take());
+        assert!(futures::poll!(&mut second).is_pending());
         let refused = slots.take().await.expect_err("no queue left");
         assert_eq!(refused, ModelError::Busy { retry_after: SERVICE_GUESS * 2 });
         assert_eq!((slots.in_flight(), slots.load()), (1, 2.0));
         drop(first);
-        second.await.expect("a task").expect("the place that was given back");
-        assert_eq!((slots.in_flight(), slots.waiting()), (0, 0));
+        let second = second.await.expect("the place that was given back");
+        assert_eq!((slots.in_flight(), slots.waiting()), (1, 0));
+        drop(second);
+        assert_eq!(slots.in_flight(), 0);
     }
 
     #[tokio::test]

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use hob_core::routing::{Admits, Consequence, Health, Rest, TargetStanding, TargetView, tokens_of};
 use hob_core::{ChatRequest, ModelError, ModelState, Permit};
 
+use hob_wire::ServedModel;
+
 use crate::kind::AnyLocal;
 use crate::served::Served;
 
@@ -94,10 +96,18 @@ impl Target {
         }
     }
 
+    /// What its server says of it.
+    pub(crate) fn said(&self) -> Option<ServedModel> {
+        match &self.source {
+            Source::Upstream(served) => served.upstream.said_of(&served.model),
+            Source::Local(_) => None,
+        }
+    }
+
     /// Tokens that it holds, as far as is known.
     pub(crate) fn context_tokens(&self) -> Option<u32> {
         let known = match &self.source {
-            Source::Upstream(served) => served.upstream.context_of(&served.model),
+            Source::Upstream(_) => self.said().and_then(|said| said.context_tokens),
             Source::Local(local) => local.context_tokens(),
         };
         known.filter(|tokens| *tokens > 0)
@@ -134,14 +144,15 @@ impl Target {
     }
 
     /// Remembers the failure, and rests if that follows from it.
-    pub(crate) fn failed(&self, error: &ModelError) {
+    /// `first` is how long it rests the first time.
+    pub(crate) fn failed(&self, error: &ModelError, first: Duration) {
         let rest = Consequence::of(error).rest;
         if rest == Rest::No {
             self.health().given_up();
             return;
         }
         let jitter = fastrand::f64().mul_add(2.0, -1.0);
-        self.health().failed(Instant::now(), rest, jitter);
+        self.health().failed(Instant::now(), rest, first, jitter);
         let mut last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
         *last = Some((error.to_string(), Instant::now()));
     }

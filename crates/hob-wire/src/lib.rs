@@ -13,6 +13,7 @@ mod names;
 mod ollama;
 mod parameters;
 mod residence;
+mod routes;
 mod speech;
 mod sse;
 mod transcript;
@@ -44,6 +45,7 @@ pub use parameters::Parameters;
 pub use residence::{
     ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents,
 };
+pub use routes::{route, upstreams};
 pub use speech::{Delivery, WireSpeech, ignored_header, parse_speech};
 pub use sse::{SpeechUsage, chat_failed, error_event, speech_delta, speech_done};
 pub use transcript::{
@@ -51,10 +53,12 @@ pub use transcript::{
     parse_transcript_json, spoken_language, transcript_delta, transcript_done, transcript_failed,
 };
 pub use upstream::{
-    AnthropicReader, Mended, Misread, OllamaReader, OpenAiReader, PieceKind, PieceTooLong, Pieces,
-    Status, TranscriptReader, TranscriptShape, Unsendable, UpstreamDialect, UpstreamReader,
-    UsageSource, anthropic_drops, anthropic_request, fault_of, fault_within, ollama_embed_request,
-    ollama_path, ollama_request, openai_embed_request, parse_ollama_vectors, parse_openai_vectors,
-    parse_transcript, parse_voices, sound_name, transcript_fields, transcript_path, upstream_path,
-    upstream_request, upstream_speech_request,
+    AnthropicReader, ListError, Mended, Misread, OllamaReader, OpenAiReader, PieceKind,
+    PieceTooLong, Pieces, ServedModel, Status, TranscriptReader, TranscriptShape, Unsendable,
+    UpstreamDialect, UpstreamReader, UsageSource, anthropic_drops, anthropic_request, fault_of,
+    fault_within, ollama_embed_request, ollama_path, ollama_request, openai_embed_request,
+    parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
+    parse_ollama_tags, parse_ollama_vectors, parse_openai_models, parse_openai_vectors,
+    parse_tabby_model, parse_transcript, parse_voices, sound_name, transcript_fields,
+    transcript_path, upstream_path, upstream_request, upstream_speech_request,
 };

@@ -33,6 +33,12 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
+    /// Of a model of another server, as far as that says.
+    pub fn elsewhere(context_tokens: Option<u32>) -> ModelKind {
+        let capabilities = Vec::new();
+        ModelKind::Chat { context_tokens: context_tokens.unwrap_or_default(), capabilities }
+    }
+
     pub fn of_chat(card: &ChatCard) -> ModelKind {
         let capabilities = [
             ("chat", card.template.is_some()),
@@ -196,7 +202,9 @@ fn wire_model(entry: &ModelEntry) -> Model<'_> {
     let (context_length, capabilities): (_, &[&'static str]) = match &entry.kind {
         ModelKind::Speech => (None, &["speech"]),
         ModelKind::Transcription => (None, &["transcription"]),
-        ModelKind::Chat { context_tokens, capabilities } => (Some(*context_tokens), capabilities),
+        ModelKind::Chat { context_tokens, capabilities } => {
+            (Some(*context_tokens).filter(|tokens| *tokens > 0), capabilities)
+        }
     };
     Model {
         id: &entry.id,

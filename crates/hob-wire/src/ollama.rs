@@ -3,6 +3,7 @@
 
 mod answer;
 mod embed;
+mod images;
 mod lists;
 mod messages;
 mod options;

@@ -2,12 +2,13 @@
 //! In the words of requests themselves, so that who can write a request can write an alias.
 
 use hob_core::chat::{Sampling, Thinking};
-use hob_core::{ChatRequest, JsonText};
+use hob_core::{ChatRequest, JsonText, KeepAlive};
 use serde_json::{Map, Value};
 
 use crate::WireError;
 use crate::chat::{sampling, stop, switch, tokens_max};
 use crate::fields::Fields;
+use crate::keep_alive::keep_alive;
 
 /// Checked when it was written, so that no request fails for it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,6 +25,7 @@ struct Said {
     tokens_max: Option<u32>,
     stop: Vec<String>,
     thinking: Thinking,
+    keep_alive: Option<KeepAlive>,
     /// For servers that know more than hob.
     extra: Map<String, Value>,
 }
@@ -72,6 +74,7 @@ impl Said {
                 effort,
                 tokens_max: budget.and_then(|tokens| u32::try_from(tokens).ok()),
             },
+            keep_alive: keep_alive(&mut fields)?,
             extra: object(fields.rest().as_ref()),
         })
     }
@@ -82,6 +85,7 @@ impl Said {
             tokens_max: request.tokens_max,
             stop: request.stop.clone(),
             thinking: request.thinking,
+            keep_alive: request.keep_alive,
             extra: object(request.extra.as_ref()),
         }
     }
@@ -106,18 +110,20 @@ impl Said {
         self.tokens_max = self.tokens_max.or(other.tokens_max);
         self.thinking.effort = self.thinking.effort.or(other.thinking.effort);
         self.thinking.tokens_max = self.thinking.tokens_max.or(other.thinking.tokens_max);
+        self.keep_alive = self.keep_alive.or(other.keep_alive);
         for (name, value) in &other.extra {
             self.extra.entry(name.clone()).or_insert_with(|| value.clone());
         }
     }
 
     fn put(self, request: &mut ChatRequest) {
-        let Said { sampling, tokens_max, stop, thinking, extra } = self;
+        let Said { sampling, tokens_max, stop, thinking, keep_alive, extra } = self;
         let extra = (!extra.is_empty()).then(|| JsonText::parsed(Value::Object(extra).to_string()));
         request.sampling = sampling;
         request.tokens_max = tokens_max;
         request.stop = stop;
         request.thinking = thinking;
+        request.keep_alive = keep_alive;
         request.extra = extra;
     }
 }
@@ -140,6 +146,7 @@ fn leave_out(request: &mut ChatRequest, name: &str) {
         "reasoning_effort" | "think" => request.thinking.effort = None,
         "thinking_budget_tokens" => request.thinking.tokens_max = None,
         "logprobs" => request.logprobs = None,
+        "keep_alive" => request.keep_alive = None,
         other => {
             let mut extra = object(request.extra.as_ref());
             if extra.remove(other).is_some() {

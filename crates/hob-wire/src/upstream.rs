@@ -8,6 +8,7 @@ mod embeddings;
 mod fault;
 mod finish;
 mod lenient;
+mod lists;
 mod logprobs;
 mod ollama;
 mod pieces;
@@ -25,6 +26,10 @@ pub use embeddings::{
     ollama_embed_request, openai_embed_request, parse_ollama_vectors, parse_openai_vectors,
 };
 pub use fault::{Status, fault_of, fault_within};
+pub use lists::{
+    ListError, ServedModel, parse_anthropic_models, parse_llama_props, parse_ollama_ps,
+    parse_ollama_show, parse_ollama_tags, parse_openai_models, parse_tabby_model,
+};
 pub use ollama::{OllamaReader, ollama_path, ollama_request};
 pub use pieces::{PieceKind, PieceTooLong, Pieces};
 pub use reader::OpenAiReader;

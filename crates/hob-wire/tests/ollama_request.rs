@@ -320,7 +320,6 @@ fn what_is_wrong_is_said_with_its_field() {
 
 #[test]
 fn what_is_wrong_with_a_message_is_said() {
-    let pictures = "'images' cannot be read by this hob's models, which take text only";
     let many = format!(r#"{{"role":"assistant","tool_calls":[{}0]}}"#, "0,".repeat(128));
     let roles = "'role' must be one of system, user, assistant, tool, and is 'robot'";
     for (message, expected) in [
@@ -328,7 +327,6 @@ fn what_is_wrong_with_a_message_is_said() {
         ("{}", "'role' is missing"),
         (r#"{"role":"robot"}"#, roles),
         (r#"{"role":"user","content":[]}"#, "'content' must be a string, and is a list"),
-        (r#"{"role":"user","images":["aGk="]}"#, pictures),
         (
             r#"{"role":"assistant","tool_calls":{}}"#,
             "'tool_calls' must be a list, and is an object",
@@ -359,9 +357,6 @@ fn what_is_wrong_elsewhere_is_said() {
     let embed = |body: &str| parse_ollama_embed(body.as_bytes()).map(|_| ());
     for (got, expected) in [
         (generate(r#"{"template":"{{ .Prompt }}"}"#), template),
-        (generate(r#"{"images":["x"],"prompt":"p"}"#), {
-            "'images' cannot be read by this hob's models, which take text only"
-        }),
         (generate(r#"{"prompt":["p"]}"#), "'prompt' must be a string, and is a list"),
         (embed(r#"{"input":[[1]]}"#), {
             "'input' must be a string or a list of strings, and is a list"

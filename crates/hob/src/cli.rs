@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    chat, config, docs, doctor, ledger, load, models, ps, pull, say, serve, unload, worker,
+    chat, config, docs, doctor, ledger, load, models, ps, pull, route, say, selftest, serve,
+    unload, upstreams, worker,
 };
 use crate::failure::{Exit, Outcome};
 use crate::logging;
@@ -66,6 +67,9 @@ enum Verb {
     Pull(pull::PullArgs),
     Models(models::ModelsArgs),
     Ps(ps::PsArgs),
+    Route(route::RouteArgs),
+    Upstreams(upstreams::UpstreamsArgs),
+    Selftest(selftest::SelftestArgs),
     Load(load::LoadArgs),
     Unload(unload::UnloadArgs),
     Ledger(ledger::LedgerArgs),
@@ -107,7 +111,9 @@ fn refused(refusal: &clap::Error) -> ExitCode {
 }
 
 fn dispatch(cli: Cli, printer: &Printer) -> Outcome<Exit> {
-    logging::start(cli.globals.log.as_deref())?;
+    // Who rehearses failures need not be warned of each.
+    let rehearses = matches!(cli.verb, Verb::Selftest(_));
+    logging::start(cli.globals.log.as_deref(), if rehearses { "error" } else { "warn" })?;
     let globals = &cli.globals;
     match cli.verb {
         Verb::Serve(args) => serve::run(&args, globals, printer),
@@ -116,6 +122,9 @@ fn dispatch(cli: Cli, printer: &Printer) -> Outcome<Exit> {
         Verb::Pull(args) => pull::run(&args, globals, printer),
         Verb::Models(args) => models::run(&args, globals, printer),
         Verb::Ps(args) => ps::run(&args, globals, printer),
+        Verb::Route(args) => route::run(&args, globals, printer),
+        Verb::Upstreams(args) => upstreams::run(&args, globals, printer),
+        Verb::Selftest(args) => selftest::run(&args, globals, printer),
         Verb::Load(args) => load::run(&args, globals, printer),
         Verb::Unload(args) => unload::run(&args, globals, printer),
         Verb::Ledger(args) => ledger::run(&args, globals, printer),

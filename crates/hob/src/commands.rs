@@ -10,9 +10,12 @@ pub(crate) mod load;
 pub(crate) mod models;
 pub(crate) mod ps;
 pub(crate) mod pull;
+pub(crate) mod route;
 pub(crate) mod say;
+pub(crate) mod selftest;
 pub(crate) mod serve;
 pub(crate) mod unload;
+pub(crate) mod upstreams;
 pub(crate) mod worker;
 
 /// Every progress bar's template, so that a test can see that each parses.

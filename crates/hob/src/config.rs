@@ -4,8 +4,11 @@
 
 mod chat;
 mod expected;
+mod gateway;
 mod keys;
 mod place;
+mod time;
+mod words;
 
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
@@ -14,7 +17,12 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use chat::{ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt};
+pub(crate) use gateway::{
+    AliasSection, CommitName, DefaultsSection, KeySection, Named, SpecialTarget, TargetEntry,
+    UpstreamSection, WhileLoadingName,
+};
 pub(crate) use keys::{Key, known_keys};
+pub(crate) use time::TimeText;
 
 use crate::failure::{Failure, Outcome};
 use crate::settings::{Folders, Listen};
@@ -40,6 +48,18 @@ pub(crate) struct ConfigFile {
     pub(crate) ledger: LedgerSection,
     /// For tests of programs that talk to hob.
     pub(crate) dev: DevSection,
+    /// How long servers are waited for, unless they or an alias have times of their own.
+    pub(crate) defaults: DefaultsSection,
+    /// Other servers, each under a name.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub(crate) upstream: Named<UpstreamSection>,
+    /// Names that lead to models, each with those who answer.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub(crate) alias: Named<AliasSection>,
+    /// Who may use this server, each under a name. Without any, and without a key in `server`, everybody
+    /// who reaches it.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub(crate) keys: Named<KeySection>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -100,6 +120,8 @@ pub(crate) struct LedgerSection {
 pub(crate) struct Written {
     pub(crate) config: ConfigFile,
     pub(crate) path: Option<PathBuf>,
+    /// As it stands in the file, to say where something is.
+    pub(crate) text: String,
 }
 
 impl Written {
@@ -113,7 +135,13 @@ impl Written {
                 .hint("name another with --config, or leave it out: hob needs none")
         })?;
         let config = parse(&text, &path)?;
-        Ok(Written { config, path: Some(path) })
+        Ok(Written { config, path: Some(path), text })
+    }
+
+    /// Where a key or a table stands, such as `alias.fast.to`: as much of it as is there.
+    pub(crate) fn place(&self, key: &str) -> String {
+        let path = self.path.as_deref().unwrap_or(Path::new(FILE_NAME));
+        place::of(&self.text, path, keys::span(&self.text, key))
     }
 
     /// Paths in the file are meant from where the file is; `~/` is the user's home.

@@ -8,14 +8,13 @@ use tracing_subscriber::EnvFilter;
 use crate::failure::{Failure, Outcome};
 use crate::settings::Environment;
 
-/// Without a wish, only what somebody should know about.
-const DEFAULT_FILTER: &str = "warn";
-
+/// Without a wish, only what somebody should know about: what `default` lets through.
+///
 /// # Errors
 /// The filter makes no sense.
-pub(crate) fn start(flag: Option<&str>) -> Outcome<()> {
+pub(crate) fn start(flag: Option<&str>, default: &str) -> Outcome<()> {
     let environment = Environment::read();
-    let wish = flag.or(environment.hob_log.as_deref()).unwrap_or(DEFAULT_FILTER);
+    let wish = flag.or(environment.hob_log.as_deref()).unwrap_or(default);
     let filter = EnvFilter::try_new(wish).map_err(|error| {
         Failure::usage(format!("'{wish}' is not a log filter: {error}"))
             .hint("try --log info, or --log hob_server=debug,warn")

@@ -4,6 +4,7 @@
 mod chat;
 mod lines;
 mod residence;
+mod routes;
 mod speech;
 
 use std::io::Read;
@@ -20,6 +21,7 @@ use ureq::http::StatusCode;
 use ureq::{Agent, Body};
 
 pub(crate) use residence::{LoadStep, LoadWish, RemoteResident};
+pub(crate) use routes::{RemoteRoute, RemoteTarget, RemoteUpstream, RemoteUpstreams};
 pub(crate) use speech::Words;
 
 use crate::failure::{Exit, Failure, Outcome};

@@ -3,6 +3,7 @@
 
 mod chat;
 mod environment;
+pub(crate) mod gateway;
 mod listen;
 
 use std::fmt;
@@ -213,6 +214,7 @@ impl Settings {
                 days: Some(self.ledger.days),
             },
             dev: self.dev.as_written(),
+            ..ConfigFile::default()
         }
     }
 }

@@ -2,11 +2,13 @@
 //! No decisions of its own: what is built follows from the settings alone.
 
 mod chat;
+mod gateway;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_core::routing::Switchboard;
 use hob_core::scripted::FixedChat;
 use hob_core::{
     Admission, ChatTarget, Language, ModelError, Residence, Roster, SpeechModel, SpeechTarget,
@@ -16,17 +18,21 @@ use hob_engines::speech::kokoro::{Kokoro, KokoroOptions};
 use hob_engines::speech::{ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmUp, serve_speech};
 use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
+use hob_server::ServerOptions;
 use hob_server::ledger::Ledger;
-use hob_server::{KeyDigest, KeyOptions, ServerOptions};
 use hob_speech::{Phonemizer, PhonemizerOptions, SpokenUnit};
+use hob_upstream::Gateway;
 
 use crate::app::App;
 use crate::commands::worker::SpeechWorkerArgs;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::settings::{Secret, Settings};
+use crate::settings::Settings;
 use crate::shelf::Shelf;
 
 pub(crate) use chat::{Chat, ChatFile, work_chat};
+pub(crate) use gateway::{
+    Fingerprint, fingerprint, gateway, has_aliases, keys, looked_up, stand_ins,
+};
 
 /// Seconds of work per second of sound, until the first answers teach a better figure.
 const RTF_GUESS: f64 = 0.3;
@@ -57,7 +63,12 @@ impl Speech {
 }
 
 /// What the server answers for.
-pub(crate) fn roster(settings: &Settings, speech: Option<&Speech>, chat: Option<&Chat>) -> Roster {
+pub(crate) fn roster(
+    settings: &Settings,
+    speech: Option<&Speech>,
+    chat: Option<&Arc<ChatTarget>>,
+    gateway: &Arc<Gateway>,
+) -> Roster {
     let requests_max = usize::from(settings.server.requests_max.get());
     let mut roster = Roster::default();
     if let Some(speech) = speech {
@@ -69,30 +80,28 @@ pub(crate) fn roster(settings: &Settings, speech: Option<&Speech>, chat: Option<
         });
     }
     if let Some(chat) = chat {
-        roster.add_chat(chat.target(&settings.chat));
+        roster.share_chat(Arc::clone(chat));
     }
+    gateway.aliases().into_iter().for_each(|alias| roster.add_chat(alias));
+    roster.lead_elsewhere(Arc::clone(gateway) as Arc<dyn Switchboard>);
     if settings.dev.conformance {
         roster.answer_unknown(ChatTarget {
             name: "conformance".to_owned(),
             model: Arc::new(FixedChat::default()),
             residence: None,
             admission: Admission::new(requests_max, 0.0),
+            clocks: hob_core::Clocked::ByAsker,
         });
     }
     roster
 }
 
-/// # Errors
-/// The key is none that a header can carry.
-pub(crate) fn server_options(settings: &Settings, key: Option<Secret>) -> Outcome<ServerOptions> {
-    let digest = key.map(|key| KeyDigest::of(key.expose())).transpose().map_err(Failure::usage)?;
-    let key = digest.map(|digest| KeyOptions::new("default", digest));
-    Ok(ServerOptions {
-        keys: key.into_iter().collect(),
+pub(crate) fn server_options(settings: &Settings) -> ServerOptions {
+    ServerOptions {
         allowed_hosts: settings.server.allowed_hosts.clone(),
         text_chars_max: settings.server.text_chars_max.get() as usize,
         ..ServerOptions::default()
-    })
+    }
 }
 
 /// # Errors

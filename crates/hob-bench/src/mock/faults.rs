@@ -15,15 +15,12 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::Counts;
+use super::measured::{fast, paced, whole};
 
 /// What every whole answer says; in pieces, one word each.
 pub const WORDS: [&str; 4] = ["Hello", " from", " the mock,", " wörld 🌍."];
 /// Longer than any limit of a test.
 const FOR_EVER: Duration = Duration::from_secs(3600);
-/// Tokens of an answer that measures throughput.
-const FAST_TOKENS: usize = 64;
-/// Between two tokens of an answer at a reader's pace.
-const PACE: Duration = Duration::from_millis(10);
 const MEBIBYTE: usize = 1 << 20;
 
 macro_rules! faults {
@@ -268,11 +265,11 @@ fn delta(delta: &serde_json::Value) -> String {
     chunk(&json!({ "index": 0, "delta": delta, "finish_reason": null }))
 }
 
-fn role() -> String {
+pub(super) fn role() -> String {
     delta(&json!({ "role": "assistant", "content": "" }))
 }
 
-fn word(text: &str) -> String {
+pub(super) fn word(text: &str) -> String {
     delta(&json!({ "content": text }))
 }
 
@@ -305,7 +302,7 @@ fn begun() -> Vec<String> {
     [vec![role()], words(0..2)].concat()
 }
 
-fn tail() -> Vec<String> {
+pub(super) fn tail() -> Vec<String> {
     vec![finish("stop"), usage(), done()]
 }
 
@@ -359,34 +356,4 @@ fn endless(piece: Bytes) -> impl Stream<Item = io::Result<Bytes>> {
         tokio::task::yield_now().await;
         Ok(piece)
     })
-}
-
-/// Each event in a packet of its own, as fast as they are taken.
-fn fast() -> impl Stream<Item = io::Result<Bytes>> {
-    let token = Bytes::from(word(" token"));
-    let tokens = std::iter::repeat_n(token, FAST_TOKENS);
-    let events = std::iter::once(role().into()).chain(tokens);
-    let events = events.chain(tail().into_iter().map(Bytes::from));
-    stream::iter(events.map(Ok))
-}
-
-fn paced() -> impl Stream<Item = io::Result<Bytes>> {
-    let tokens = std::iter::repeat_n(Bytes::from(word(" token")), FAST_TOKENS);
-    let tokens = stream::iter(tokens.enumerate()).then(|(place, token)| async move {
-        if place > 0 {
-            sleep(PACE).await;
-        }
-        Ok(token)
-    });
-    let before = stream::iter([Ok(Bytes::from(role()))]);
-    before.chain(tokens).chain(stream::iter(tail().into_iter().map(|line| Ok(line.into()))))
-}
-
-fn whole() -> Response {
-    let message = json!({ "role": "assistant", "content": WORDS.concat() });
-    let usage = json!({ "prompt_tokens": 7, "completion_tokens": 4, "total_tokens": 11 });
-    let choice = json!({ "index": 0, "message": message, "finish_reason": "stop" });
-    let answer = json!({ "id": "mock-1", "object": "chat.completion", "created": 1, "model": "mock",
-        "choices": [choice], "usage": usage });
-    axum::Json(answer).into_response()
 }

@@ -12,7 +12,8 @@ const IN_A_ROW: u32 = 3;
 const SAMPLE: usize = 6;
 /// … within this time.
 const WINDOW: Duration = Duration::from_secs(30);
-const REST_FIRST: Duration = Duration::from_secs(5);
+/// The first rest, where nobody says otherwise; each that follows is twice as long.
+pub const REST_FIRST: Duration = Duration::from_secs(5);
 const REST_MAX: Duration = Duration::from_secs(120);
 /// A trial that nobody heard of again leaves room for another.
 const TRIAL_MAX: Duration = Duration::from_secs(30);
@@ -73,8 +74,8 @@ impl Health {
         self.rests = 0;
     }
 
-    /// It failed. `jitter` is a number from -1 to 1, by chance: neighbours shall not come back together.
-    pub fn failed(&mut self, now: Instant, rest: Rest, jitter: f64) {
+    /// It failed. `first` is how long it rests the first time; `jitter` is a number from -1 to 1, by chance: neighbours shall not come back together.
+    pub fn failed(&mut self, now: Instant, rest: Rest, first: Duration, jitter: f64) {
         let was_trial = self.trial_since.take().is_some();
         match rest {
             Rest::No => {}
@@ -88,7 +89,7 @@ impl Health {
                 self.remember(now, false);
                 self.failures_in_a_row += 1;
                 if was_trial || self.failures_in_a_row >= IN_A_ROW || self.is_half_failing() {
-                    let time = REST_FIRST.saturating_mul(1 << self.rests.min(5)).min(REST_MAX);
+                    let time = first.saturating_mul(1 << self.rests.min(5)).min(REST_MAX);
                     self.rests += 1;
                     self.rest(now, time.mul_f64(1.0 + 0.2 * jitter.clamp(-1.0, 1.0)));
                 }
@@ -143,10 +144,10 @@ mod tests {
     fn three_failures_in_a_row_make_a_rest_and_one_answer_ends_it() {
         let (mut health, start) = (Health::default(), Instant::now());
         for _ in 0..2 {
-            health.failed(start, Rest::Counts, 0.0);
+            health.failed(start, Rest::Counts, REST_FIRST, 0.0);
             assert_eq!(health.admits(start), Admits::Yes);
         }
-        health.failed(start, Rest::Counts, 0.0);
+        health.failed(start, Rest::Counts, REST_FIRST, 0.0);
         assert_eq!(health.admits(start), Admits::RestsUntil(start + seconds(5)));
         let later = start + seconds(5);
         assert_eq!(health.admits(later), Admits::Trial, "one may try");
@@ -158,12 +159,12 @@ mod tests {
     #[test]
     fn a_failed_trial_doubles_the_rest_up_to_two_minutes() {
         let (mut health, mut now) = (Health::default(), Instant::now());
-        (0..3).for_each(|_| health.failed(now, Rest::Counts, 0.0));
+        (0..3).for_each(|_| health.failed(now, Rest::Counts, REST_FIRST, 0.0));
         for rest_s in [5, 10, 20, 40, 80, 120, 120] {
             assert_eq!(health.looks(now), Admits::RestsUntil(now + seconds(rest_s)));
             now += seconds(rest_s);
             assert_eq!(health.admits(now), Admits::Trial);
-            health.failed(now, Rest::Counts, 0.0);
+            health.failed(now, Rest::Counts, REST_FIRST, 0.0);
         }
     }
 
@@ -172,7 +173,7 @@ mod tests {
         let (mut health, now) = (Health::default(), Instant::now());
         for _ in 0..3 {
             health.answered(now);
-            health.failed(now, Rest::Counts, 0.0);
+            health.failed(now, Rest::Counts, REST_FIRST, 0.0);
         }
         assert!(matches!(health.looks(now), Admits::RestsUntil(_)));
     }
@@ -183,7 +184,7 @@ mod tests {
         for round in 0..6 {
             let now = start + seconds(40 * round);
             health.answered(now);
-            health.failed(now, Rest::Counts, 0.0);
+            health.failed(now, Rest::Counts, REST_FIRST, 0.0);
             assert_eq!(health.looks(now), Admits::Yes, "round {round}");
         }
     }
@@ -191,7 +192,7 @@ mod tests {
     #[test]
     fn a_named_time_is_kept_and_an_abandoned_trial_is_given_back() {
         let (mut health, start) = (Health::default(), Instant::now());
-        health.failed(start, Rest::For(seconds(30)), 0.9);
+        health.failed(start, Rest::For(seconds(30)), REST_FIRST, 0.9);
         assert_eq!(health.looks(start), Admits::RestsUntil(start + seconds(30)));
         let later = start + seconds(30);
         assert_eq!(health.admits(later), Admits::Trial);
@@ -204,9 +205,9 @@ mod tests {
     #[test]
     fn the_request_s_own_fault_is_no_fault_of_the_target() {
         let (mut health, now) = (Health::default(), Instant::now());
-        (0..9).for_each(|_| health.failed(now, Rest::No, 0.0));
+        (0..9).for_each(|_| health.failed(now, Rest::No, REST_FIRST, 0.0));
         assert_eq!((health.admits(now), health.failed_lately(now)), (Admits::Yes, false));
-        health.failed(now, Rest::Counts, 0.0);
+        health.failed(now, Rest::Counts, REST_FIRST, 0.0);
         assert!(health.failed_lately(now) && !health.failed_lately(now + FRESH));
     }
 }

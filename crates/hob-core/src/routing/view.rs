@@ -1,13 +1,14 @@
 //! What a gateway shows of itself: who would answer a name, and how the servers behind it are.
 //! Seen by whoever serves requests, without knowing what is behind it.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{ChatTarget, ModelState, SpeechTarget, TranscriptTarget};
 
 /// Names that lead elsewhere.
-pub trait Switchboard: Send + Sync {
+pub trait Switchboard: fmt::Debug + Send + Sync {
     /// Whoever chats as `upstream/model`, or as an alias.
     fn find_chat(&self, name: &str) -> Option<Arc<ChatTarget>>;
 

@@ -134,7 +134,7 @@ impl Caller {
     /// None where hob's own default will do. Otherwise the first of theirs that leads somewhere.
     fn default_name(&self, app: &App, kind: Kind) -> Result<Option<String>, Refusal> {
         let Some(aliases) = self.aliases() else { return Ok(None) };
-        if kind.default(app).is_none_or(|name| self.allows(name)) {
+        if kind.default(app).is_none_or(|name| self.allows(&name)) {
             return Ok(None);
         }
         if let Some(first) = aliases.iter().find(|name| kind.has(app, name)) {
@@ -176,7 +176,7 @@ impl Kind {
         }
     }
 
-    fn default(self, app: &App) -> Option<&str> {
+    fn default(self, app: &App) -> Option<String> {
         match self {
             Kind::Chat => app.default_chat_name(),
             Kind::Speech => app.default_speech_name(),
@@ -195,9 +195,9 @@ impl Kind {
 
 /// One of OpenAI's names that is no model's own.
 fn is_any_speech_model(app: &App, name: &str) -> bool {
-    is_default_speech_model(name) && app.roster.speech(name).is_err()
+    is_default_speech_model(name) && app.roster().speech(name).is_err()
 }
 
 fn is_any_transcript_model(app: &App, name: &str) -> bool {
-    is_default_transcript_model(name) && app.roster.transcript(name).is_err()
+    is_default_transcript_model(name) && app.roster().transcript(name).is_err()
 }

@@ -52,6 +52,15 @@ impl KeyHolder {
         }
     }
 
+    /// Whether this is the key, with these limits.
+    pub(super) fn is_of(&self, key: &KeyOptions) -> bool {
+        bool::from(self.digest.is(&key.digest))
+            && (&self.name, &self.aliases) == (&key.name, &key.aliases)
+            && self.per_minute == key.requests_per_minute
+            && self.at_once == key.concurrency
+            && self.per_day == key.tokens_per_day
+    }
+
     /// Lets a model be asked. The request counts only if nothing else stands against it, so that
     /// waiting for a place does not use the requests up.
     pub(super) fn take_turn(self: &Arc<Self>) -> Result<Turn, KeyRefusal> {

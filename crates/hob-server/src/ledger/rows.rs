@@ -40,6 +40,14 @@ pub struct Entry {
     pub outcome: Outcome,
     /// The error's code, where one ended it.
     pub error: Option<String>,
+    /// Targets that were asked before and failed, how, and after how long.
+    pub attempts: Option<String>,
+    /// Of the time to the first token, what was hob's own, where other servers answered.
+    pub overhead_ms: Option<f64>,
+    /// Thinking was switched off, and came all the same.
+    pub thought_anyway: bool,
+    /// Tokens were counted by hob, because the target did not say.
+    pub counted_here: bool,
 }
 
 /// How a request ended.

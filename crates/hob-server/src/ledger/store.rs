@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::types::FromSql;
 use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior, params};
 
 use super::rows::{Entry, Outcome, Period};
@@ -17,13 +18,20 @@ const VERSION: u32 = STEPS.len() as u32;
 const VERSION_WITH_KEY: u32 = 2;
 
 /// From each version to the next. What was released is never changed: files out there are of it.
-const STEPS: [&str; 2] = [TABLE, "ALTER TABLE requests ADD COLUMN key TEXT;"];
+const STEPS: [&str; 3] = [TABLE, "ALTER TABLE requests ADD COLUMN key TEXT;", WAY];
 
 /// Two programs may have the file open; whoever finds it taken waits this long.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Some 200 bytes each.
 const ROWS_MAX: u32 = 1_000_000;
+
+/// Who else was asked, and what came of it.
+const WAY: &str = "
+    ALTER TABLE requests ADD COLUMN attempts TEXT;
+    ALTER TABLE requests ADD COLUMN overhead_ms REAL;
+    ALTER TABLE requests ADD COLUMN thought_anyway INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE requests ADD COLUMN counted_here INTEGER NOT NULL DEFAULT 0;";
 
 const TABLE: &str = "
     CREATE TABLE IF NOT EXISTS requests (
@@ -52,8 +60,10 @@ const TABLE: &str = "
 const INSERT: &str = "
     INSERT INTO requests (started_unix_ms, route, alias, target, is_streamed, is_warm, load_ms,
         queue_ms, first_ms, total_ms, predicted_ms, prompt_tokens, cached_tokens,
-        completion_tokens, reasoning_tokens, audio_ms, outcome, error, key)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
+        completion_tokens, reasoning_tokens, audio_ms, outcome, error, key, attempts, overhead_ms,
+        thought_anyway, counted_here)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+        ?20, ?21, ?22, ?23)";
 
 /// Every column, whichever they are: a reader does not bring a file up to date.
 const SELECT: &str = "
@@ -227,6 +237,10 @@ fn insert_one(insert: &mut rusqlite::Statement<'_>, entry: &Entry) -> rusqlite::
         entry.outcome.name(),
         entry.error,
         entry.key,
+        entry.attempts,
+        entry.overhead_ms,
+        entry.thought_anyway,
+        entry.counted_here,
     ])
 }
 
@@ -251,15 +265,19 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         audio_ms: row.get("audio_ms")?,
         outcome: Outcome::ALL.into_iter().find(|known| known.name() == outcome).unwrap_or_default(),
         error: row.get("error")?,
-        key: key(row)?,
+        attempts: since(row, "attempts")?,
+        overhead_ms: since(row, "overhead_ms")?,
+        thought_anyway: since(row, "thought_anyway")?.unwrap_or(false),
+        counted_here: since(row, "counted_here")?.unwrap_or(false),
+        key: since(row, "key")?,
     })
 }
 
-/// None in a file of before there were any.
-fn key(row: &Row<'_>) -> rusqlite::Result<Option<String>> {
-    match row.get("key") {
+/// None in a file of before there was such a column.
+fn since<T: FromSql>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
+    match row.get(column) {
         Err(rusqlite::Error::InvalidColumnName(_)) => Ok(None),
-        key => key,
+        value => value,
     }
 }
 

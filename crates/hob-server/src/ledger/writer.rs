@@ -148,6 +148,10 @@ mod tests {
             audio_ms: 0.0,
             outcome: Outcome::Complete,
             error: None,
+            attempts: Some("gpu/q=overloaded 12 ms".to_owned()),
+            overhead_ms: Some(0.25),
+            thought_anyway: true,
+            counted_here: true,
         }
     }
 
@@ -216,7 +220,7 @@ mod tests {
         let connection = rusqlite::Connection::open(&newer).expect("a file");
         connection.pragma_update(None, "user_version", 99).expect("set");
         let refused = Ledger::open(&newer, DAY).expect_err("newer").to_string();
-        assert!(refused.ends_with("is of version 99, and this hob knows 2"), "{refused}");
+        assert!(refused.ends_with("is of version 99, and this hob knows 3"), "{refused}");
         assert!(read(&newer, Period::default()).is_err());
     }
 

@@ -15,7 +15,7 @@ use hob_wire::{
 
 use super::{OllamaRefusal, error_text, json, json_with, read};
 use crate::account::Asked;
-use crate::body::{Dialect, stream_body};
+use crate::body::{Answer, Dialect, stream_body};
 use crate::chat::check;
 use crate::converse::{Question, Reply, converse};
 use crate::failure::Refusal;
@@ -86,7 +86,8 @@ async fn answer(
 fn stream(app: &App, reply: Reply, lines: Lines, ignored: &[String]) -> Response {
     let mut headers = reply.headers(LINES);
     insert_ignored(&mut headers, ignored);
-    (headers, stream_body(reply, lines, app.limits.keep_alive_every)).into_response()
+    (headers, stream_body(Answer::Begun(Box::new(reply)), lines, app.limits.keep_alive_every))
+        .into_response()
 }
 
 async fn whole(
@@ -120,11 +121,15 @@ fn settle(
     request
 }
 
-/// The text of a conversation that holds nothing but one.
+/// The text of a conversation that holds nothing but one. A picture would be lost in it.
 fn untold(prompt: Prompt) -> Prompt {
     match prompt {
         Prompt::Chat(mut conversation) => match conversation.messages.pop() {
-            Some(only) if conversation.messages.is_empty() && only.role == Role::User => {
+            Some(only)
+                if conversation.messages.is_empty()
+                    && only.role == Role::User
+                    && only.images.is_empty() =>
+            {
                 Prompt::Text(only.text)
             }
             last => {

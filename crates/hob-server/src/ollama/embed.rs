@@ -65,7 +65,7 @@ async fn make(
     } else {
         let alias = Some(model.clone());
         let account = Asked { received, caller, route: "embeddings", alias, is_streamed: false };
-        converse::embed(app, &target, asked.request, account).await?
+        converse::embed(app, &target, asked.request, account).await?.0
     };
     let mut headers = HeaderMap::new();
     insert_ignored(&mut headers, &asked.ignored);

@@ -22,11 +22,12 @@ pub(super) async fn version() -> Response {
 
 /// `GET /api/tags`: the chat models, and every alias that leads to one.
 pub(super) async fn tags(State(app): State<Arc<App>>, caller: Caller) -> Response {
-    let aliases = app.roster.aliases().filter_map(|(alias, _)| {
-        let target = app.roster.chat(alias).ok()?;
+    let roster = app.roster();
+    let aliases = roster.aliases().filter_map(|(alias, _)| {
+        let target = roster.chat(alias).ok()?;
         Some((alias, target))
     });
-    let targets = app.roster.chat_targets().map(|target| (target.name.as_str(), target.clone()));
+    let targets = roster.chat_targets().map(|target| (target.name.as_str(), target.clone()));
     let named = targets.chain(aliases).filter(|(name, _)| caller.allows(name));
     let named: Vec<(&str, Arc<ChatTarget>)> = named.collect();
     json(ollama_tags(named.iter().map(|(name, target)| model(name, target))))
@@ -45,9 +46,10 @@ pub(super) async fn show(
 
 /// `GET /api/ps`: what hob itself holds in memory.
 pub(super) async fn ps(State(app): State<Arc<App>>, caller: Caller) -> Response {
-    let residents = app.roster.chat_targets().filter_map(|target| {
+    let roster = app.roster();
+    let residents = roster.chat_targets().filter_map(|target| {
         let residence = target.residence.as_ref()?;
-        let name = caller.shown_as(&app.roster, &target.name)?;
+        let name = caller.shown_as(&roster, &target.name)?;
         let is_there = residence.state() == ModelState::Ready;
         is_there.then(|| OllamaResident {
             model: model(name, target),

@@ -160,6 +160,7 @@ pub(crate) async fn serve_chat_with(
         model,
         residence: None,
         admission: admission.clone(),
+        clocks: hob_core::Clocked::ByAsker,
     });
     roster.add_alias("assistant", "smol");
     Server::start_roster(roster, options, speech, admission).await

@@ -86,6 +86,7 @@ impl TranscriptModel for Far {
 }
 
 /// Knows every name of the server `gpu`.
+#[derive(Debug)]
 struct Gpu;
 
 impl Switchboard for Gpu {
@@ -122,7 +123,7 @@ async fn serve(options: ServerOptions, change: impl FnOnce(&mut Roster)) -> Serv
     let model = Arc::new(StagedSpeech::new());
     let admission = Admission::new(1, 1.0);
     let mut roster = roster_with_voice(&model, admission.clone());
-    roster.connect(Arc::new(Gpu));
+    roster.lead_elsewhere(Arc::new(Gpu));
     change(&mut roster);
     Server::start_roster(roster, options, model, admission).await
 }
@@ -150,7 +151,11 @@ async fn whoever_answers_is_named_and_written_down() {
     let failing = r#"{"model":"gpu/tts","voice":"gpu/none","input":"Hi"}"#;
     assert_eq!(server.ask(post("/v1/audio/speech", failing)).await.status(), 502);
     let row = rows(folder.path(), 3).await.remove(2);
-    assert_eq!((row.target.as_str(), row.error.as_deref()), ("gpu/a", Some("stream_interrupted")));
+    assert_eq!(
+        (row.target.as_str(), row.error.as_deref()),
+        ("gpu/tts", Some("stream_interrupted"))
+    );
+    assert_eq!(row.attempts.as_deref(), Some("gpu/a=cut_off 1 ms"));
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ mod listing;
 mod log;
 mod model;
 mod ollama;
+mod pictures;
 mod refusals;
 mod refusing;
 mod refusing_chat;

@@ -7,7 +7,7 @@ use hob_core::{Admission, Direction, ModelError, Roster};
 use hob_server::ServerOptions;
 use serde_json::json;
 
-use crate::client::{post, post_with, request};
+use crate::client::{get, post, post_with, request};
 use crate::model::{StagedSpeech, sound, worker_lost};
 use crate::refusals::{Row, check_refusal};
 use crate::server::Server;
@@ -236,12 +236,12 @@ async fn bodies_that_are_not_json() {
 }
 
 const TOO_LARGE: Row = (413, INVALID, None, None, Some("false"), None);
-const TOO_LARGE_MESSAGE: &str = "the body is larger than the limit of 4194304 bytes";
+const TOO_LARGE_MESSAGE: &str = "the body is larger than the limit of 33554432 bytes";
 
 #[tokio::test]
-async fn ten_megabytes_are_refused_before_they_are_read() {
+async fn a_hundred_megabytes_are_refused_before_they_are_read() {
     let server = Server::start().await;
-    let body = format!(r#"{{"input":"{}"}}"#, "a".repeat(10 << 20));
+    let body = format!(r#"{{"input":"{}"}}"#, "a".repeat(100 << 20));
     check_refusal(&server.post_speech(&body).await, TOO_LARGE, TOO_LARGE_MESSAGE);
     // Announced, and never sent.
     let announced = "Host: localhost\r\nContent-Length: 99999999999\r\n";
@@ -255,7 +255,7 @@ async fn a_large_body_of_unknown_length_is_cut_off() {
     let mut client = server.client().await;
     let headers = "Host: localhost\r\nTransfer-Encoding: chunked\r\n";
     client.send(request("POST", "/v1/audio/speech", headers)).await;
-    for _ in 0..5 {
+    for _ in 0..33 {
         client.send(format!("{:x}\r\n{}\r\n", 1 << 20, "a".repeat(1 << 20))).await;
     }
     check_refusal(&client.answer().await, TOO_LARGE, TOO_LARGE_MESSAGE);
@@ -275,8 +275,8 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 
 #[tokio::test]
 async fn headers_that_do_not_come_end_the_connection() {
-    let read_time_max = Duration::from_millis(50);
-    let options = ServerOptions { read_time_max, ..ServerOptions::default() };
+    let header_time_max = Duration::from_millis(50);
+    let options = ServerOptions { header_time_max, ..ServerOptions::default() };
     let server = Server::start_with(StagedSpeech::new(), options).await;
     let mut client = server.client().await;
     client.send("GET /health HTTP/1.1\r\nHost: loc").await;
@@ -289,4 +289,44 @@ async fn a_chunk_that_is_none_is_refused() {
     let headers = "Host: localhost\r\nTransfer-Encoding: chunked\r\n";
     let broken = request("POST", "/v1/audio/speech", headers) + "zz\r\n";
     check_refusal(&server.ask(broken).await, invalid(None), "the body broke off");
+}
+
+#[tokio::test]
+async fn headers_without_end_are_refused() {
+    let server = Server::start().await;
+    let long = format!("Host: localhost\r\nX-Long: {}\r\n", "a".repeat(100 << 10));
+    assert_eq!(server.ask(request("GET", "/health", &long)).await.status(), 431);
+    let many: String = (0..200).map(|number| format!("X-{number}: a\r\n")).collect();
+    let many = format!("Host: localhost\r\n{many}");
+    assert_eq!(server.ask(request("GET", "/health", &many)).await.status(), 431);
+}
+
+#[tokio::test]
+async fn whoever_holds_connections_open_and_asks_nothing_keeps_nobody_out() {
+    let options = ServerOptions { connections_max: 8, ..ServerOptions::default() };
+    let server = Server::start_with(StagedSpeech::new(), options).await;
+    let mut idle = Vec::new();
+    for _ in 0..100 {
+        let mut client = server.client().await;
+        // Half of them begin to say something, slowly.
+        if idle.len() % 2 == 0 {
+            client.send("GET /health HTTP/1.1\r\nHost: loc").await;
+        }
+        idle.push(client);
+    }
+    for _ in 0..20 {
+        assert_eq!(server.ask(get("/health")).await.status(), 200);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_goes_in_circles_is_ended() {
+    let server = Server::start().await;
+    let through = |hops: u32| {
+        request("GET", "/health", &format!("Host: localhost\r\nX-Hob-Hops: {hops}\r\n"))
+    };
+    assert_eq!(server.ask(through(4)).await.status(), 200);
+    let answer = server.ask(through(5)).await;
+    assert_eq!((answer.status(), answer.header("x-should-retry")), (508, Some("false")));
+    assert!(answer.text().contains("loop_detected"), "{}", answer.text());
 }

@@ -113,6 +113,7 @@ pub(crate) async fn server_with(
         model,
         residence,
         admission: admission.clone(),
+        clocks: hob_core::Clocked::ByAsker,
     };
     let mut roster = roster_with_voice(&speech, Admission::new(2, 0.5));
     roster.add_chat(chat("smol", smol, residence));

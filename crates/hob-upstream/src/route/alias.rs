@@ -11,16 +11,13 @@ use hob_core::routing::{
     Admits, Again, Consequence, Next, RouteView, TargetStanding, TargetView, order,
 };
 use hob_core::{Clock, Fault, ModelError, ModelState, Trace};
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until};
 
-use super::guarded::Times;
 use super::leg::Leg;
-use crate::options::{AliasOptions, WhileLoading};
+use crate::options::AliasOptions;
 use crate::target::Source;
 
 const TOTAL: Duration = Duration::from_secs(600);
-/// Between two looks at a model that is being loaded.
-const LOADING_LOOK: Duration = Duration::from_millis(100);
 
 /// A name, and the targets that answer to it.
 pub(crate) struct Alias<M: ?Sized> {
@@ -164,6 +161,7 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
             };
             let Consequence { again, next, .. } = Consequence::of(&error);
             tried.last = Some(error);
+            let is_learnt = matches!(again, Again::Without { .. });
             let wait = match again {
                 Again::No => return Err(next),
                 Again::Once { after } => after,
@@ -175,10 +173,11 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
                     Duration::ZERO
                 }
             };
+            // Who learnt what the server does not take asks something else, and not the same again.
             let may_repeat = !has_repeated
                 && tried.attempts < self.options.attempts_max
                 && Instant::now() + wait < question.ends()
-                && leg.target.may_retry();
+                && (is_learnt || leg.target.may_retry());
             if !may_repeat {
                 return Err(next);
             }
@@ -269,47 +268,6 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
                 Err(ModelError::Resting { alias: self.options.name.clone(), retry_after })
             }
         }
-    }
-
-    /// The times of an attempt that begins now. Whoever has `work` to do first is silent for so long.
-    pub(super) fn times(&self, leg: &Leg<M>, work: Duration, ends: Instant) -> Times {
-        let first_token = leg.clocks.first_token.unwrap_or(Duration::from_secs(60));
-        Times {
-            asked: Instant::now(),
-            first_token: first_token.max(work),
-            idle: leg.clocks.idle.unwrap_or(Duration::from_secs(30)),
-            total: self.total(),
-            ends,
-        }
-    }
-
-    /// Lets a model begin, and waits for its loading where that is wished for.
-    pub(super) async fn open<'a, T>(
-        &self,
-        leg: &Leg<M>,
-        times: &mut Times,
-        ask: impl Fn() -> BoxFuture<'a, Result<T, ModelError>>,
-    ) -> Result<T, ModelError> {
-        let opened = loop {
-            let silent = || ModelError::upstream(&leg.target.name, times.silent());
-            let opened = timeout_at(times.first_by(), ask()).await;
-            match opened.unwrap_or_else(|_| Err(silent())) {
-                Err(ModelError::Loading { .. }) if self.waits_for_loading(times.asked) => {
-                    sleep(LOADING_LOOK).await;
-                }
-                opened => break opened,
-            }
-        };
-        if self.options.while_loading == WhileLoading::Wait {
-            // Loading has a clock of its own.
-            times.asked = Instant::now();
-        }
-        opened.inspect_err(|error| leg.target.failed(error))
-    }
-
-    fn waits_for_loading(&self, since: Instant) -> bool {
-        let load = self.options.clocks.load.unwrap_or(Duration::from_secs(300));
-        self.options.while_loading == WhileLoading::Wait && since.elapsed() < load
     }
 }
 

@@ -69,7 +69,8 @@ impl ChatQuestion<'_> {
     ) -> Result<Begun, ModelError> {
         let target = &leg.target;
         let tokens = f64::from(request.tokens_max.unwrap_or(TOKENS_GUESS));
-        let permit = target.admit(tokens).inspect_err(|error| target.failed(error))?;
+        let permit = target.admit(tokens);
+        let permit = permit.inspect_err(|error| target.failed(error, self.alias.options.rest))?;
         // A long prompt takes its time, and is not silence.
         let work = target.reading_time(&request).unwrap_or_default() * 3;
         let mut times = self.alias.times(leg, work, self.ends);

@@ -63,10 +63,11 @@ impl Route {
 impl ChatLeg {
     fn can(&self, needs: &[&str]) -> bool {
         let card = self.model.card();
+        let said = self.target.said().unwrap_or_default();
         needs.iter().all(|need| {
             let built = match *need {
-                "tools" => card.calls_tools,
-                "images" => card.sees,
+                "tools" => card.calls_tools && said.calls_tools != Some(false),
+                "images" => card.sees && said.sees != Some(false),
                 _ => true,
             };
             built && self.capabilities.as_ref().is_none_or(|can| can.iter().any(|c| c == need))

@@ -22,6 +22,8 @@ pub(super) struct Times {
     pub(super) idle: Duration,
     /// Of the whole request.
     pub(super) total: Duration,
+    /// Of the target, should it fail.
+    pub(super) rest: Duration,
     pub(super) ends: Instant,
 }
 
@@ -120,7 +122,7 @@ impl<E: AnswerEvent> Guarded<E> {
 
     fn fails_with(&mut self, error: ModelError) -> ModelError {
         self.is_over = true;
-        self.target.failed(&error);
+        self.target.failed(&error, self.times.rest);
         error
     }
 

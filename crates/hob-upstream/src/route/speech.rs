@@ -59,7 +59,7 @@ impl SpeechRoute {
         trace.asking(&leg.target.name);
         let spoken = leg.model.speak(request).await;
         spoken.inspect_err(|error| {
-            leg.target.failed(error);
+            leg.target.failed(error, self.0.options.rest);
             trace.failed(&leg.target.name, error, asked.elapsed());
         })
     }
@@ -93,7 +93,8 @@ impl SpeechQuestion<'_> {
         let target = &leg.target;
         let chars = self.text.chars().count() as f64;
         let sound_s = chars / CHARS_PER_SECOND / f64::from(self.speed.rate());
-        let permit = target.admit(sound_s).inspect_err(|error| target.failed(error))?;
+        let permit = target.admit(sound_s);
+        let permit = permit.inspect_err(|error| target.failed(error, self.alias.options.rest))?;
         let work = Duration::from_secs_f64(sound_s * WORK);
         let mut times = self.alias.times(leg, work, self.ends);
         let ask = || leg.model.speak(self.request(leg));

@@ -57,7 +57,8 @@ impl TranscriptQuestion<'_> {
     ) -> Result<TranscriptStream, ModelError> {
         let (target, request) = (&leg.target, self.request);
         let sound_s = request.sound.about_s();
-        let permit = target.admit(sound_s).inspect_err(|error| target.failed(error))?;
+        let permit = target.admit(sound_s);
+        let permit = permit.inspect_err(|error| target.failed(error, self.alias.options.rest))?;
         // A long recording takes its time, and is not silence.
         let work = Duration::try_from_secs_f64(sound_s).unwrap_or_default();
         let mut times = self.alias.times(leg, work, self.ends);

@@ -110,7 +110,7 @@ async fn another_hob_says_which_voices_it_has() {
         upstreams: vec![upstream("hob", UpstreamKind::Hob, &server.url)],
         aliases: Vec::new(),
     };
-    let gateway = Gateway::new(options, Locals::default(), None).expect("a gateway");
+    let gateway = Gateway::new(options, Vec::new(), None).expect("a gateway");
     let target = gateway.find_speech("hob/kokoro").expect("a name");
     assert_eq!(target.model.voices().len(), 13, "OpenAI's, until it has been asked");
     gateway.look().await;

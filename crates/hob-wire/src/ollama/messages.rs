@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use hob_core::chat::{Message, Role, ToolCall};
 use serde_json::Value;
 
+use super::images::images;
 use crate::WireError;
 use crate::chat::{CALLS_MAX, MESSAGES_MAX, arguments};
 use crate::fields::Fields;
@@ -49,9 +50,9 @@ fn read_each<T>(
 }
 
 fn message(mut fields: Fields, calls: &mut Calls) -> Result<Message, WireError> {
-    refuse_images(&mut fields)?;
     let role = role(&mut fields)?;
     let mut message = Message::new(role, fields.text("content")?.unwrap_or_default());
+    message.images = images(&mut fields, message.text.len())?;
     match role {
         Role::Assistant => message.tool_calls = calls.read(&mut fields)?,
         Role::Tool => {
@@ -64,18 +65,6 @@ fn message(mut fields: Fields, calls: &mut Calls) -> Result<Message, WireError> 
     // What was thought in earlier turns is no part of the next one, and the rest says nothing to
     // a model.
     Ok(message)
-}
-
-/// # Errors
-/// A picture whose sender believes that the model saw it.
-pub(super) fn refuse_images(fields: &mut Fields) -> Result<(), WireError> {
-    match fields.list("images")? {
-        Some(images) if !images.is_empty() => Err(WireError::Invalid {
-            field: "images",
-            reason: "cannot be read by this hob's models, which take text only".to_owned(),
-        }),
-        _ => Ok(()),
-    }
 }
 
 fn role(fields: &mut Fields) -> Result<Role, WireError> {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use hob_core::chat::{Conversation, Message, Prompt, Role, Thinking};
 use hob_core::{ChatRequest, KeepAlive};
 
-use super::messages::{messages, refuse_images};
+use super::images::{images, refuse};
+use super::messages::messages;
 use super::options::{format, options};
 use crate::WireError;
 use crate::chat::{switch, tools};
@@ -90,7 +91,6 @@ pub fn parse_ollama_chat(body: &[u8]) -> Result<OllamaRequest, WireError> {
 /// [`WireError`], naming the field and what it takes.
 pub fn parse_ollama_generate(body: &[u8]) -> Result<OllamaRequest, WireError> {
     let mut fields = Fields::parse(body)?;
-    refuse_images(&mut fields)?;
     refuse_template(&mut fields)?;
     let mut ignored = Vec::new();
     let prompt = generate_prompt(&mut fields, &mut ignored)?;
@@ -118,18 +118,21 @@ fn generate_prompt(
     let suffix = fields.text("suffix")?.filter(present);
     let system = fields.text("system")?.filter(present);
     let is_raw = fields.flag("raw")?.unwrap_or(false);
-    if system.is_some() && (is_raw || suffix.is_some()) {
-        ignored.push("system".to_owned());
+    let images = images(fields, prompt.as_deref().map_or(0, str::len))?;
+    if is_raw || suffix.is_some() {
+        refuse(&images)?;
+        ignored.extend(system.is_some().then(|| "system".to_owned()));
     }
     Ok(match (prompt, suffix) {
-        (None, None) => None,
+        (None, None) if images.is_empty() => None,
         (prefix, Some(suffix)) => {
             Some(Prompt::Infill { prefix: prefix.unwrap_or_default(), suffix })
         }
         (Some(text), None) if is_raw => Some(Prompt::Text(text)),
-        (Some(text), None) => {
+        (text, None) => {
             let system = system.map(|text| Message::new(Role::System, text));
-            let messages = system.into_iter().chain([Message::new(Role::User, text)]).collect();
+            let user = Message { images, ..Message::new(Role::User, text.unwrap_or_default()) };
+            let messages = system.into_iter().chain([user]).collect();
             Some(Prompt::Chat(Conversation { messages, ..Conversation::default() }))
         }
     })

@@ -18,6 +18,12 @@ pub(crate) struct CallPiece<'a> {
     pub(crate) arguments: &'a str,
 }
 
+impl CallPiece<'_> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.id.is_empty() && self.name.is_empty() && self.arguments.is_empty()
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct CallReader {
     calls: Vec<Call>,

@@ -113,6 +113,9 @@ impl OpenAiReader {
     }
 
     fn call(&mut self, piece: CallPiece<'_>, said: &mut Vec<ChatEvent>) {
+        if piece.is_empty() {
+            return;
+        }
         // What was held back as the beginning of a tag comes before the call.
         self.splitter.end(said);
         self.texts += 1;

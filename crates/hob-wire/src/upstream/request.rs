@@ -1,5 +1,5 @@
 //! A request as another server wants it: always streamed, so that its silence can be noticed.
-//! What a server has no word for is refused, and never left out.
+//! What a server has no word for is refused where the answer would be another one without it.
 
 mod talk;
 mod thinking;
@@ -130,15 +130,14 @@ fn sampling(sampling: &Sampling, dialect: UpstreamDialect, body: &mut Map<String
     put("presence_penalty", sampling.presence_penalty.map(number));
     put("frequency_penalty", sampling.frequency_penalty.map(number));
     put("seed", sampling.seed.map(seed));
-    if dialect != UpstreamDialect::OpenAi {
-        put("top_k", sampling.top_k.map(Value::from));
-        put("min_p", sampling.min_p.map(number));
-        let repeat = match dialect {
-            UpstreamDialect::Hob | UpstreamDialect::LlamaServer => "repeat_penalty",
-            _ => "repetition_penalty",
-        };
-        put(repeat, sampling.repeat_penalty.map(number));
-    }
+    // OpenAI's own server does not take these; it says so, and is asked without them from then on.
+    put("top_k", sampling.top_k.map(Value::from));
+    put("min_p", sampling.min_p.map(number));
+    let repeat = match dialect {
+        UpstreamDialect::Hob | UpstreamDialect::LlamaServer => "repeat_penalty",
+        _ => "repetition_penalty",
+    };
+    put(repeat, sampling.repeat_penalty.map(number));
     if !sampling.logit_bias.is_empty() {
         let biases = sampling.logit_bias.iter();
         put("logit_bias", Some(biases.map(|(id, bias)| (id.to_string(), number(*bias))).collect()));

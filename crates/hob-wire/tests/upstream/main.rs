@@ -2,8 +2,12 @@
 //! client really says, and what must become of it.
 
 mod embeddings;
+mod lists;
 mod ollama_reader;
 mod ollama_request;
+mod openai_reader;
+mod openai_request;
+mod surprises;
 mod transcript;
 
 use hob_core::chat::{Completion, FinishReason, Timings, Usage};

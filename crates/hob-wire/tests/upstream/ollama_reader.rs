@@ -1,4 +1,5 @@
 //! Ollama's lines, as its versions write them.
+//! Versions differ in what they leave out; the events must not.
 
 use hob_core::chat::{FinishReason, Timings, TokenLogprob, TokenText, Usage};
 use hob_core::{ChatEvent, Fault};

@@ -1,4 +1,5 @@
 //! Requests as Ollama takes them, and what it cannot be asked for.
+//! The bodies were checked against what its source reads.
 
 use std::time::Duration;
 

@@ -40,6 +40,7 @@ pub(crate) fn warning(reply: &Reply) -> Option<&'static str> {
         (FinishReason::Length, _) => {
             Some("cut off: the token limit was reached, or the context is full")
         }
+        (FinishReason::ContentFilter, _) => Some("held back by the model's server"),
         (FinishReason::Stop | FinishReason::ToolCalls, _) => None,
     }
 }
@@ -173,6 +174,7 @@ mod tests {
             (FinishReason::Length, thought, "", Some("all tokens went into thinking")),
             (FinishReason::Length, thought, "Hi", Some("cut off")),
             (FinishReason::Length, Usage::default(), "", Some("cut off")),
+            (FinishReason::ContentFilter, thought, "Hi", Some("held back")),
             (FinishReason::Stop, thought, "Hi", None),
         ];
         for (finish, usage, text, expected) in rows {

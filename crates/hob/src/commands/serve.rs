@@ -5,19 +5,22 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use hob_core::{ModelError, Residence};
-use hob_server::{ServerOptions, check_exposure};
+use hob_core::{ChatTarget, ModelError, Residence};
+use hob_server::{Live, ServerOptions};
+use hob_upstream::Gateway;
 use tokio::net::TcpListener;
 
 use crate::app::{App, block_on};
 use crate::cli::Globals;
-use crate::config::LoadAt;
+use crate::config::{LoadAt, Written};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::port_owner;
 use crate::printer::Printer;
+use crate::reload::{Following, Renewed};
 use crate::remote::Remote;
 use crate::settings::{Listen, ModelChoice, Overrides, Settings};
 use crate::signals::{StopSignals, interrupted};
@@ -75,17 +78,25 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> Out
 
 async fn serve(app: &App<'_>) -> Outcome<Exit> {
     let mut signals = StopSignals::listen()?;
-    let options = options(&app.settings)?;
+    check_exposure(app)?;
     let listener = bind(app.settings.server.listen.0, &app.settings).await?;
     let models = Models::start(app)?;
+    let begun = models.renew(app, &app.written, &Gateway::default())?;
     // Last of what may fail: a hob that does not serve leaves no file behind.
-    let options = ServerOptions { ledger: wire_up::open_ledger(&app.settings)?, ..options };
+    let options = ServerOptions {
+        keys: begun.keys,
+        ledger: wire_up::open_ledger(&app.settings)?,
+        default_chat: models.chat.as_ref().map(|chat| chat.name.clone()),
+        ..wire_up::server_options(&app.settings)
+    };
     announce(&listener, app)?;
-    let roster = wire_up::roster(&app.settings, models.speech.as_ref(), models.chat.as_ref());
+    let live = Live::from(begun.roster);
+    let renew = |written: &Written, old: &Gateway| models.renew(app, written, old);
+    let following = Following { app, live: live.clone(), gateway: begun.gateway, renew: &renew };
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     // Resolves when the sender is used, and when it is dropped.
     let shutdown = async { drop(stopped.await) };
-    let serving = hob_server::serve(listener, roster, options, shutdown);
+    let serving = hob_server::serve(listener, live, options, shutdown);
     let stopping = async {
         signals.next().await;
         app.printer.note("stopping; Ctrl-C again stops at once");
@@ -98,6 +109,7 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
         () = stopping => return Err(interrupted()),
         // Answers go on being given when the model is there, or will never be.
         never = models.load(app) => match never {},
+        never = following.follow() => match never {},
     }
     models.shutdown().await;
     Ok(Exit::Done)
@@ -107,6 +119,8 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
 struct Models {
     speech: Option<Speech>,
     chat: Option<Chat>,
+    /// One for all configurations, so that those of the last one count in the next.
+    chat_target: Option<Arc<ChatTarget>>,
 }
 
 impl Models {
@@ -119,12 +133,34 @@ impl Models {
         };
         match (speech, chat) {
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
-            (Ok(None), Ok(None)) => {
+            (Ok(None), Ok(None)) if !wire_up::has_aliases(&app.written) => {
                 Err(Failure::new(Exit::ModelMissing, "there is no model to serve")
                     .hint("`hob pull` fetches the default ones"))
             }
-            (Ok(speech), Ok(chat)) => Ok(Models { speech, chat }),
+            (Ok(speech), Ok(chat)) => {
+                let target = |chat: &Chat| Arc::new(chat.target(&app.settings.chat));
+                let chat_target = chat.as_ref().map(target);
+                Ok(Models { speech, chat, chat_target })
+            }
         }
+    }
+
+    /// A configuration, made into what the server asks.
+    ///
+    /// # Errors
+    /// Something in it cannot be meant; nothing of it is in force then.
+    fn renew(&self, app: &App<'_>, written: &Written, old: &Gateway) -> Outcome<Renewed> {
+        let local = self.chat.as_ref().zip(self.chat_target.as_ref());
+        let locals = local.map(|(chat, target)| chat.local(target)).into_iter().collect();
+        let environment = &app.environment;
+        let gateway = wire_up::gateway(written, environment, locals, Some(old))?;
+        let gateway = Arc::new(gateway);
+        let chat = self.chat_target.as_ref();
+        let roster = wire_up::roster(&app.settings, self.speech.as_ref(), chat, &gateway);
+        let of_server = app.settings.server.api_key.read()?;
+        let is_known = |name: &str| roster.chat(name).is_ok() || roster.speech(name).is_ok();
+        let keys = wire_up::keys(written, environment, of_server, is_known)?;
+        Ok(Renewed { roster, keys, gateway })
     }
 
     /// Requests that come before a model is ready wait or are told when to come back. Goes on for
@@ -191,15 +227,13 @@ fn announce(listener: &TcpListener, app: &App<'_>) -> Outcome<()> {
 }
 
 /// The guard comes before anything is loaded or bound.
-fn options(settings: &Settings) -> Outcome<ServerOptions> {
-    let key = settings.server.api_key.read()?;
-    check_exposure(settings.server.listen.0, key.is_some(), settings.server.allow_remote).map_err(
-        |exposed| {
-            Failure::usage(exposed)
-                .hint("HOB_API_KEY=… hob serve, or --allow-remote if the network is trusted")
-        },
-    )?;
-    wire_up::server_options(settings, key)
+fn check_exposure(app: &App<'_>) -> Outcome<()> {
+    let server = &app.settings.server;
+    let has_key = server.api_key.read()?.is_some() || !app.written.config.keys.is_empty();
+    hob_server::check_exposure(server.listen.0, has_key, server.allow_remote).map_err(|exposed| {
+        Failure::usage(exposed)
+            .hint("HOB_API_KEY=… hob serve, or --allow-remote if the network is trusted")
+    })
 }
 
 async fn bind(listen: SocketAddr, settings: &Settings) -> Outcome<TcpListener> {

@@ -117,14 +117,7 @@ impl FromStr for KeepAliveText {
 fn span(text: &str) -> Option<KeepAlive> {
     let digits_end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits_end);
-    let seconds: u64 = match unit {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return None,
-    };
-    let total = number.parse::<u64>().ok()?.checked_mul(seconds)?;
-    Some(KeepAlive::For(Duration::from_secs(total)))
+    super::time::span(number.parse().ok()?, unit).map(KeepAlive::For)
 }
 
 impl std::fmt::Display for KeepAliveText {
@@ -185,7 +178,7 @@ fn kv_type_name(_generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"], "enum": KvType::ALL.map(KvType::name) })
 }
 
-fn text_or_number(_generator: &mut SchemaGenerator) -> Schema {
+pub(super) fn text_or_number(_generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "integer", "null"] })
 }
 

@@ -1,6 +1,7 @@
 //! The keys that exist, taken from the schema, and the refusal of those that do not.
 //! Serde refuses them too, but knows neither where a key moved to nor what was probably meant.
 
+use std::ops::Range;
 use std::path::Path;
 
 use hob_core::nearest;
@@ -9,6 +10,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::{place, schema};
 use crate::failure::{Failure, Outcome};
+
+/// Stands for a name of the user's own: `upstream.NAME.url`.
+pub(crate) const ANY_NAME: &str = "NAME";
 
 /// One key of the file, as the reference page shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +28,18 @@ impl Key {
     /// Without its table.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('.').next().unwrap_or(&self.path)
+    }
+
+    /// Whether this is the key at a path of a file.
+    fn is_at(&self, path: &str) -> bool {
+        let (mut known, mut written) = (self.path.split('.'), split(path));
+        loop {
+            match (known.next(), written.next()) {
+                (None, None) => return true,
+                (Some(known), Some(written)) if known == written || known == ANY_NAME => {}
+                _ => return false,
+            }
+        }
     }
 
     /// Empty for keys outside any.
@@ -42,11 +58,17 @@ pub(crate) fn known_keys() -> Vec<Key> {
 fn collect(schema: &Value, table: &str, keys: &mut Vec<Key>) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let path = if table.is_empty() { name.clone() } else { format!("{table}.{name}") };
-        let is_table = property.get("properties").is_some();
+        let named = &property["additionalProperties"];
+        let is_table = property.get("properties").is_some() || named.get("properties").is_some();
         let kind = if is_table { "table".to_owned() } else { kind_of(&property["type"]) };
         let meaning = property["description"].as_str().unwrap_or_default().replace('\n', " ");
-        keys.push(Key { path: path.clone(), kind, meaning });
+        keys.push(Key { path: path.clone(), kind, meaning: meaning.clone() });
         collect(property, &path, keys);
+        if named.get("properties").is_some() {
+            let path = format!("{path}.{ANY_NAME}");
+            keys.push(Key { path: path.clone(), kind: "table".to_owned(), meaning });
+            collect(named, &path, keys);
+        }
     }
 }
 
@@ -74,11 +96,12 @@ pub(crate) fn refuse_unknown(text: &str, path: &Path) -> Outcome<()> {
 fn first_unknown(table: &DeTable<'_>, prefix: &str, known: &[Key]) -> Option<(String, usize)> {
     let mut unknown: Vec<(String, usize)> = Vec::new();
     for (name, value) in table {
+        let name_shown = shown(name.get_ref());
         let path = match prefix {
-            "" => name.get_ref().to_string(),
-            prefix => format!("{prefix}.{}", name.get_ref()),
+            "" => name_shown,
+            prefix => format!("{prefix}.{name_shown}"),
         };
-        match (known.iter().find(|key| key.path == path), value.get_ref()) {
+        match (known.iter().find(|key| key.is_at(&path)), value.get_ref()) {
             (None, _) => unknown.push((path, name.span().start)),
             (Some(key), DeValue::Table(inner)) if key.kind == "table" => {
                 unknown.extend(first_unknown(inner, &path, known));
@@ -87,6 +110,38 @@ fn first_unknown(table: &DeTable<'_>, prefix: &str, known: &[Key]) -> Option<(St
         }
     }
     unknown.into_iter().min_by_key(|(_, start)| *start)
+}
+
+/// Names with dots in them are in quotes, as in the file.
+fn shown(name: &str) -> String {
+    if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() }
+}
+
+/// The parts of a path; dots within quotes belong to a name.
+fn split(path: &str) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    let parts = path.split(move |c: char| {
+        is_quoted ^= c == '"';
+        c == '.' && !is_quoted
+    });
+    parts.map(|part| part.trim_matches('"'))
+}
+
+/// Where a key stands, or the innermost table around it that is there.
+pub(super) fn span(text: &str, key: &str) -> Option<Range<usize>> {
+    let root = DeTable::parse(text).ok()?;
+    let (mut table, mut found) = (root.get_ref(), None);
+    for part in split(key) {
+        let Some((name, value)) = table.iter().find(|(name, _)| name.get_ref() == part) else {
+            break;
+        };
+        found = Some(name.span());
+        match value.get_ref() {
+            DeValue::Table(inner) => table = inner,
+            _ => break,
+        }
+    }
+    found
 }
 
 fn refusal(key: &str, place: &str, known: &[Key]) -> Failure {
@@ -101,6 +156,7 @@ fn refusal(key: &str, place: &str, known: &[Key]) -> Failure {
 /// `default_voice`), then a slip of the finger. Of keys with one name, that of the same table.
 fn suggestion(key: &str, known: &[Key]) -> Option<String> {
     let (table, name) = key.rsplit_once('.').unwrap_or(("", key));
+    let table = known.iter().find(|known| known.is_at(table)).map_or(table, |known| &known.path);
     let mut known: Vec<&Key> = known.iter().collect();
     known.sort_by_key(|known| known.table() != table);
     let elsewhere = known.iter().find(|known| known.name() == name);
@@ -109,7 +165,16 @@ fn suggestion(key: &str, known: &[Key]) -> Option<String> {
         let near = nearest(name, known.iter().map(|known| known.name()), 1);
         known.iter().find(|known| near.first().is_some_and(|near| near == known.name()))
     };
-    elsewhere.or_else(half).or_else(slip).map(|known| known.path.clone())
+    // Among neighbours, a slip of the finger is likelier than another table.
+    let neighbours = || known.iter().filter(|known| known.table() == table).map(|k| k.name());
+    let beside = || {
+        let near = nearest(name, neighbours(), 1);
+        known.iter().find(|known| {
+            known.table() == table && near.first().is_some_and(|near| near == known.name())
+        })
+    };
+    let same = elsewhere.filter(|known| known.table() == table);
+    same.or_else(beside).or(elsewhere).or_else(half).or_else(slip).map(|known| known.path.clone())
 }
 
 #[cfg(test)]
@@ -132,6 +197,14 @@ mod tests {
             ),
             ("[chat]\ntreads = 1\n", "2:1", "chat.treads", Some("chat.threads")),
             ("[speech]\nvoice = 1\n", "2:1", "speech.voice", Some("speech.default_voice")),
+            ("[upstream.gpu]\nulr = \"x\"\n", "2:1", "upstream.gpu.ulr", Some("upstream.NAME.url")),
+            (
+                "[alias.\"gpt-4.1\"]\npik = \"x\"\n",
+                "2:1",
+                "alias.\"gpt-4.1\".pik",
+                Some("alias.NAME.pick"),
+            ),
+            ("[aliases.x]\nto = []\n", "1:2", "aliases", Some("alias")),
             ("colour_of_the_house = 1\n", "1:1", "colour_of_the_house", None),
         ];
         for (text, at, key, meant) in rows {

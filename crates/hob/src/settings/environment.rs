@@ -1,6 +1,7 @@
 //! What hob takes from its environment, read once.
 //! `NO_COLOR` and the terminal's width are read by the crates that draw; nothing else reads any.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -14,6 +15,8 @@ pub(crate) struct Environment {
     pub(crate) hob_home: Option<PathBuf>,
     pub(crate) hob_api_key: Option<Secret>,
     pub(crate) hob_log: Option<String>,
+    /// Every variable: a configuration may name any of them as the place of a key.
+    pub(crate) secrets: BTreeMap<String, Secret>,
     /// Where programs are looked for.
     pub(crate) path: OsString,
     pub(crate) folders: Folders,
@@ -44,6 +47,7 @@ impl Environment {
             hob_home: variable("HOB_HOME").map(PathBuf::from),
             hob_api_key: text("HOB_API_KEY").map(Secret::new),
             hob_log: text("HOB_LOG"),
+            secrets: secrets(),
             path: variable("PATH").unwrap_or_default(),
             folders: Folders::read(),
         }
@@ -66,6 +70,15 @@ impl Folders {
 fn variable(name: &str) -> Option<OsString> {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads it")]
     std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+fn secrets() -> BTreeMap<String, Secret> {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads it")]
+    let all = std::env::vars_os();
+    let texts = all.filter_map(|(name, value)| {
+        Some((name.into_string().ok()?, Secret::new(value.into_string().ok()?)))
+    });
+    texts.collect()
 }
 
 fn text(name: &str) -> Option<String> {

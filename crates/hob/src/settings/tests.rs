@@ -20,7 +20,8 @@ fn environment() -> Environment {
 
 fn written(text: &str) -> Written {
     let config = toml::from_str(text).expect("a good file");
-    Written { config, path: Some(PathBuf::from("/etc/hob/hob.toml")) }
+    let path = Some(PathBuf::from("/etc/hob/hob.toml"));
+    Written { config, path, text: text.to_owned() }
 }
 
 fn settle(flags: &Overrides, environment: &Environment, written: &Written) -> Settings {

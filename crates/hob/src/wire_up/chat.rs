@@ -16,6 +16,7 @@ use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
 use hob_models::Gguf;
 use hob_models::gguf::card;
+use hob_upstream::Local;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 use super::own_program;
@@ -68,12 +69,19 @@ impl Chat {
         Ok(Chat { name: file.name, worker })
     }
 
+    /// As aliases reach it.
+    pub(crate) fn local(&self, target: &ChatTarget) -> Local {
+        let model = Arc::clone(&self.worker) as Arc<dyn ChatModel>;
+        Local { name: self.name.clone(), model, admission: target.admission.clone() }
+    }
+
     pub(crate) fn target(&self, settings: &ChatSettings) -> ChatTarget {
         ChatTarget {
             name: self.name.clone(),
             model: Arc::clone(&self.worker) as Arc<dyn ChatModel>,
             residence: Some(Arc::clone(&self.worker) as Arc<dyn Residence>),
             admission: Admission::new(settings.requests_max.get().into(), TOKEN_S_GUESS),
+            clocks: hob_core::Clocked::ByAsker,
         }
     }
 }
@@ -151,7 +159,7 @@ fn available_bytes() -> u64 {
 }
 
 /// A file of the user's is called as it is, without folder and ending.
-fn file_name(path: &Path) -> String {
+pub(super) fn file_name(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or(path.as_os_str());
     stem.to_string_lossy().into_owned()
 }

@@ -61,6 +61,7 @@ fn server(model: Arc<dyn ChatModel>, key: Option<&str>) -> (Runtime, SocketAddr)
         model,
         residence: Some(Arc::new(Memory::default())),
         admission: Admission::new(4, 0.5),
+        clocks: hob_core::Clocked::ByAsker,
     });
     let key = key.map(|key| KeyOptions::new("default", KeyDigest::of(key).expect("a key")));
     let options = ServerOptions { keys: key.into_iter().collect(), ..ServerOptions::default() };

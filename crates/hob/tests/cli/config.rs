@@ -98,3 +98,34 @@ fn the_schema_is_a_schema_and_the_pages_are_pages() {
     let narrow = stdout(&user.hob(&["docs", "cli"]).env("COLUMNS", "40").assert().success());
     assert_eq!(page, narrow, "the page must not depend on the terminal");
 }
+
+#[test]
+fn another_gateway_s_file_becomes_hob_toml_and_no_file_is_lost() {
+    let user = User::new();
+    let model = "{model: gpt-4o, api_key: sk-abracadabra, x: 1}";
+    let source = format!("model_list:\n- {{model_name: a, litellm_params: {model}}}\n");
+    user.write("config.yaml", &source);
+    let import = ["config", "import", "config.yaml"];
+    let done = user.hob(&import).assert().success();
+    let (toml, notes) = (stdout(&done), stderr(&done));
+    assert!(toml.contains("[alias.a]\nto = [\"openai/gpt-4o\"]\n"), "{toml}");
+    assert!(notes.contains("model_list[0].litellm_params.x: dropped: "), "{notes}");
+    assert!(!(toml.clone() + &notes).contains("abracadabra"), "{toml}{notes}");
+
+    let json = stdout(&user.hob(&[&import[..], &["--json"]].concat()).assert().success());
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["toml"], toml);
+    assert_eq!(json["notes"][1]["path"], "model_list[0].litellm_params.x");
+
+    let place = user.write("hob.toml", "# mine\n");
+    let into = [&import[..], &["--output", "hob.toml"]].concat();
+    let said = stderr(&user.hob(&into).assert().code(2));
+    assert!(said.contains("hob.toml is there already") && said.contains("--force"), "{said}");
+    assert_eq!(std::fs::read_to_string(&place).expect("a file"), "# mine\n");
+    user.hob(&[&into[..], &["--force"]].concat()).assert().success();
+    assert_eq!(std::fs::read_to_string(&place).expect("a file"), toml);
+
+    user.write("config.yaml", "model_list:\n- [\n");
+    let said = stderr(&user.hob(&import).assert().code(2));
+    assert!(said.contains("config.yaml:2:3: "), "{said}");
+}

@@ -57,6 +57,7 @@ fn first_row() -> Entry {
         audio_ms: 0.0,
         outcome: Outcome::Complete,
         error: None,
+        ..Entry::default()
     }
 }
 

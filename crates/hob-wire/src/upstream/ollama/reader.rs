@@ -1,4 +1,5 @@
 //! Ollama's answer, line by line: text, thinking and whole calls, and at its end what it took.
+//! Its calls come whole, and often without an id; its errors come as a last line.
 
 use hob_core::chat::{Completion, FinishReason, Timings, Usage};
 use hob_core::{ChatEvent, Fault};

@@ -1,4 +1,5 @@
 //! A conversation as OpenAI's servers read it: messages in parts where there are pictures, and tools.
+//! Schemas and arguments go on as the client wrote them, key by key.
 
 use hob_core::chat::{Conversation, Image, Message, Tool, ToolChoice};
 use serde_json::{Map, Value, json};

@@ -1,0 +1,83 @@
+//! The least that a gateway in Rust can be: parses the request, rewrites the model's name, and relays the answer.
+//! Deliberately absent: keys, limits, fallbacks, counting. What hob costs is said as a multiple of this.
+
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http_body_util::{BodyExt, Either, Empty, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::server::conn::http1::Builder;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+
+/// Of the names that clients use; the rest is the mock's name.
+const ALIAS: &str = "bench-";
+
+type Failed = Box<dyn Error + Send + Sync>;
+type Upstream = Mutex<SendRequest<Full<Bytes>>>;
+type Relayed = Response<Either<Incoming, Empty<Bytes>>>;
+
+/// Answers on this listener until it is dropped.
+pub(crate) async fn serve(listener: TcpListener, upstream: SocketAddr) -> io::Result<()> {
+    let mut clients = JoinSet::new();
+    loop {
+        let (socket, _) = listener.accept().await?;
+        clients.spawn(relay(socket, upstream));
+        // Clients who left are forgotten.
+        while clients.try_join_next().is_some() {}
+    }
+}
+
+/// One connection to the mock for each of a client: requests on it take turns anyway.
+async fn relay(client: TcpStream, upstream: SocketAddr) -> Result<(), Failed> {
+    client.set_nodelay(true)?;
+    let mock = TcpStream::connect(upstream).await?;
+    mock.set_nodelay(true)?;
+    let (sender, asking) = handshake(TokioIo::new(mock)).await?;
+    let sender = Arc::new(Mutex::new(sender));
+    let service = service_fn(move |request| answer(request, Arc::clone(&sender)));
+    let answering = Builder::new().serve_connection(TokioIo::new(client), service);
+    // In one task: nothing is handed between threads.
+    tokio::select! {
+        ended = answering => Ok(ended?),
+        ended = asking => Ok(ended?),
+    }
+}
+
+async fn answer(request: Request<Incoming>, upstream: Arc<Upstream>) -> Result<Relayed, Failed> {
+    if request.method() == Method::GET {
+        return Ok(Response::new(Either::Right(Empty::new())));
+    }
+    let body = request.into_body().collect().await?.to_bytes();
+    let request = Request::post("/v1/chat/completions")
+        .header(HOST, "mock")
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(rewritten(&body)?))?;
+    let mut upstream = upstream.lock().await;
+    upstream.ready().await?;
+    let (head, body) = upstream.send_request(request).await?.into_parts();
+    let mut response = Response::new(Either::Left(body));
+    *response.status_mut() = head.status;
+    if let Some(kind) = head.headers.get(CONTENT_TYPE) {
+        response.headers_mut().insert(CONTENT_TYPE, kind.clone());
+    }
+    Ok(response)
+}
+
+fn rewritten(body: &[u8]) -> Result<Bytes, Failed> {
+    let mut asked: Value = serde_json::from_slice(body)?;
+    let name = asked["model"].as_str().and_then(|name| name.strip_prefix(ALIAS));
+    if let Some(name) = name.map(str::to_owned) {
+        asked["model"] = name.into();
+    }
+    Ok(serde_json::to_vec(&asked)?.into())
+}

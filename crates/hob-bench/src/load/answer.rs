@@ -1,0 +1,192 @@
+//! One HTTP/1.1 answer as it arrives: its status, and its body without the framing of the wire.
+//! What servers that keep connections do not do is refused, such as a body without a length.
+
+use std::io;
+
+use bytes::{Buf, BytesMut};
+use memchr::memmem;
+
+use crate::head;
+
+/// Where reading stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Head,
+    /// Bytes of the body that are still to come.
+    Sized(usize),
+    ChunkSize,
+    /// Bytes of the chunk that are still to come.
+    Chunk(usize),
+    ChunkEnd,
+    Trailer,
+    Over,
+}
+
+#[derive(Debug)]
+pub(super) struct Answer {
+    stage: Stage,
+    /// 0 until the head is here.
+    pub(super) status: u16,
+}
+
+impl Answer {
+    pub(super) fn expected() -> Answer {
+        Answer { stage: Stage::Head, status: 0 }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    /// Takes what is there, and hands the body's bytes on.
+    ///
+    /// # Errors
+    /// It is no answer that can be read to its end.
+    pub(super) fn take(
+        &mut self,
+        unread: &mut BytesMut,
+        mut body: impl FnMut(&[u8]),
+    ) -> io::Result<()> {
+        while let Some(next) = self.step(unread, &mut body)? {
+            self.stage = next;
+        }
+        Ok(())
+    }
+
+    /// None where more has to be read first.
+    fn step(
+        &mut self,
+        unread: &mut BytesMut,
+        body: &mut impl FnMut(&[u8]),
+    ) -> io::Result<Option<Stage>> {
+        Ok(match self.stage {
+            Stage::Head => self.head(unread)?,
+            Stage::Sized(0) => Some(Stage::Over),
+            Stage::Sized(left) => passed(left, unread, body).map(Stage::Sized),
+            Stage::ChunkSize => chunk_size(unread)?,
+            Stage::Chunk(0) => Some(Stage::ChunkEnd),
+            Stage::Chunk(left) => passed(left, unread, body).map(Stage::Chunk),
+            Stage::ChunkEnd => line(unread).map(|_| Stage::ChunkSize),
+            Stage::Trailer => {
+                line(unread).map(|line| if line.is_empty() { Stage::Over } else { Stage::Trailer })
+            }
+            Stage::Over => None,
+        })
+    }
+
+    fn head(&mut self, unread: &mut BytesMut) -> io::Result<Option<Stage>> {
+        let Some(bytes) = head::length(unread) else {
+            return if unread.len() > head::BYTES_MAX {
+                Err(odd("a head without end"))
+            } else {
+                Ok(None)
+            };
+        };
+        let head = unread.split_to(bytes);
+        self.status = status(&head).ok_or_else(|| odd("no status"))?;
+        match head::content_length(&head) {
+            Some(bytes) => Ok(Some(Stage::Sized(bytes))),
+            None if is_chunked(&head) => Ok(Some(Stage::ChunkSize)),
+            None => Err(odd("a body without a length")),
+        }
+    }
+}
+
+fn odd(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+fn status(head: &[u8]) -> Option<u16> {
+    let status = head.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
+    std::str::from_utf8(status).ok()?.parse().ok()
+}
+
+fn is_chunked(head: &[u8]) -> bool {
+    head::field(head, "transfer-encoding").is_some_and(|how| how.eq_ignore_ascii_case(b"chunked"))
+}
+
+/// Hands on what is there of so many bytes; says how many are left, or None if there was nothing.
+fn passed(left: usize, unread: &mut BytesMut, body: &mut impl FnMut(&[u8])) -> Option<usize> {
+    let here = left.min(unread.len());
+    if here == 0 {
+        return None;
+    }
+    body(&unread[..here]);
+    unread.advance(here);
+    Some(left - here)
+}
+
+fn chunk_size(unread: &mut BytesMut) -> io::Result<Option<Stage>> {
+    let Some(line) = line(unread) else { return Ok(None) };
+    // What follows a semicolon is an extension that nobody uses.
+    let digits = line[..].split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    let size = std::str::from_utf8(digits).ok();
+    let size = size.and_then(|digits| usize::from_str_radix(digits, 16).ok());
+    match size {
+        Some(0) => Ok(Some(Stage::Trailer)),
+        Some(size) => Ok(Some(Stage::Chunk(size))),
+        None => Err(odd("a chunk without a size")),
+    }
+}
+
+/// A line without its end, once that is here.
+fn line(unread: &mut BytesMut) -> Option<BytesMut> {
+    let end = memmem::find(unread, b"\r\n")?;
+    let line = unread.split_to(end);
+    unread.advance(2);
+    Some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The status, the body, whether it is over, and what was not read.
+    fn read(pieces: &[&[u8]]) -> io::Result<(u16, Vec<u8>, bool, usize)> {
+        let (mut answer, mut unread, mut body) = (Answer::expected(), BytesMut::new(), Vec::new());
+        for piece in pieces {
+            unread.extend_from_slice(piece);
+            answer.take(&mut unread, |bytes| body.extend_from_slice(bytes))?;
+        }
+        Ok((answer.status, body, answer.is_over(), unread.len()))
+    }
+
+    #[test]
+    fn where_the_bytes_are_cut_does_not_matter() {
+        let rows: [(&[u8], u16, &[u8]); 3] = [
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, b"hello"),
+            (b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", 404, b""),
+            (
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
+                  3\r\nhel\r\nA;x=y\r\nlo, world!\r\n0\r\nx-trailer: 1\r\n\r\n",
+                200,
+                b"hello, world!",
+            ),
+        ];
+        for (bytes, status, body) in rows {
+            for cut in 0..bytes.len() {
+                let (before, after) = bytes.split_at(cut);
+                let expected = (status, body.to_vec(), true, 0);
+                assert_eq!(read(&[before, after]).unwrap(), expected, "{cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_follows_an_answer_is_left() {
+        let two = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\n";
+        assert_eq!(read(&[two]).unwrap(), (200, b"a".to_vec(), true, 17));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused() {
+        let rows: [&[u8]; 3] = [
+            b"HTTP/1.1 200 OK\r\n\r\nuntil the end",
+            b"SSH-2.0-x\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        ];
+        for bytes in rows {
+            assert!(read(&[bytes]).is_err());
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What a process and its children have taken so far, as Linux counts it in `/proc`.
+//! Elsewhere nothing is known: a figure from another source would not be the same figure.
+
+use std::io;
+use std::time::Duration;
+
+/// Of the times in `/proc`, on every architecture that hob is built for; so a block should last long enough.
+const TICKS_PER_SECOND: u64 = 100;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// In the program and in the kernel on its behalf.
+    pub cpu: Duration,
+    pub rss_bytes: u64,
+}
+
+impl Usage {
+    /// Of the process and all that it started.
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub fn of(pid: u32) -> io::Result<Usage> {
+        let mut usage = alone(pid)?;
+        for child in children(pid)? {
+            // One that ends meanwhile is not counted.
+            if let Ok(more) = Usage::of(child) {
+                usage.cpu += more.cpu;
+                usage.rss_bytes += more.rss_bytes;
+            }
+        }
+        Ok(usage)
+    }
+}
+
+fn alone(pid: u32) -> io::Result<Usage> {
+    let odd = || io::Error::new(io::ErrorKind::InvalidData, "/proc is written otherwise");
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let millis = ticks(&stat).ok_or_else(odd)? * 1000 / TICKS_PER_SECOND;
+    Ok(Usage { cpu: Duration::from_millis(millis), rss_bytes: rss_bytes(&status).unwrap_or(0) })
+}
+
+/// A child belongs to the thread that started it.
+fn children(pid: u32) -> io::Result<Vec<u32>> {
+    let mut found = Vec::new();
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        let listed = std::fs::read_to_string(thread?.path().join("children")).unwrap_or_default();
+        found.extend(listed.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+    }
+    Ok(found)
+}
+
+/// User and system time. The program's name, which may hold anything, ends at the last bracket.
+fn ticks(stat: &str) -> Option<u64> {
+    let mut cells = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let user: u64 = cells.next()?.parse().ok()?;
+    let system: u64 = cells.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+/// None of a process that has no memory any more.
+fn rss_bytes(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_follow_the_name_whatever_it_is() {
+        let stat = "7 (a ) (b) 9 9) S 1 7 7 0 -1 4194560 100 0 0 0 31 11 0 0 20 0 1 0 100 1000 9";
+        assert_eq!(ticks(stat), Some(42));
+        assert_eq!(ticks("7 (a) S"), None);
+    }
+
+    #[test]
+    fn memory_is_what_is_resident() {
+        assert_eq!(rss_bytes("VmHWM:\t 9 kB\nVmRSS:\t    2048 kB\n"), Some(2 << 20));
+        assert_eq!(rss_bytes("State:\tZ (zombie)\n"), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn this_process_is_found() {
+        assert!(Usage::of(std::process::id()).unwrap().rss_bytes > 0);
+    }
+}

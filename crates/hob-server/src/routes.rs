@@ -1,0 +1,68 @@
+//! `GET /api/hob/routes/{name}` and `GET /api/hob/upstreams`: who would answer, and how the others are.
+//! From memory: no server is asked because somebody looks.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use hob_core::routing::{RouteView, TargetStanding, TargetView};
+use hob_core::{ChatTarget, UnknownModel};
+
+use crate::failure::Refusal;
+use crate::guard::check_key;
+use crate::headers::JSON;
+use crate::keys::Caller;
+use crate::router::App;
+
+pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/hob/routes/{*name}", get(one))
+        .route("/api/hob/upstreams", get(all))
+        .route_layer(from_fn_with_state(Arc::clone(app), check_key))
+}
+
+/// A model that is no alias leads to itself.
+async fn one(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Response, Refusal> {
+    caller.check(&app, &name)?;
+    let roster = app.roster();
+    let view = roster.elsewhere().and_then(|elsewhere| elsewhere.route(&name));
+    let view = match (view, roster.chat(&name)) {
+        (Some(view), _) => view,
+        (None, Ok(target)) => itself(&name, &target),
+        (None, Err(UnknownModel { name, near })) => {
+            return Err(Refusal::UnknownModel(UnknownModel { name, near }));
+        }
+    };
+    Ok(json(hob_wire::route(&view)))
+}
+
+async fn all(State(app): State<Arc<App>>) -> Response {
+    let roster = app.roster();
+    let views = roster.elsewhere().map(|elsewhere| elsewhere.upstreams()).unwrap_or_default();
+    json(hob_wire::upstreams(&views))
+}
+
+fn itself(name: &str, target: &ChatTarget) -> RouteView {
+    let view = TargetView {
+        name: target.name.clone(),
+        standing: TargetStanding::Answers,
+        state: target.model.state(),
+        context_tokens: Some(target.model.card().context_tokens).filter(|tokens| *tokens > 0),
+        in_flight: target.admission.in_flight(),
+        last_failure: None,
+        thinks_anyway: false,
+    };
+    RouteView { alias: name.to_owned(), pick: "order", targets: vec![view] }
+}
+
+fn json(body: String) -> Response {
+    ([(CONTENT_TYPE, JSON)], body).into_response()
+}

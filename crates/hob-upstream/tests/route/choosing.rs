@@ -1,0 +1,150 @@
+//! Who is asked first, who is not asked at all, and who is asked besides.
+//! A target that cannot do it, or does not hold it, is never the one that answers.
+
+use std::time::Duration;
+
+use hob_core::chat::{Conversation, Message, Prompt, Role, Tool};
+use hob_core::routing::Pick;
+use hob_core::{ChatRequest, Fault, ModelError, ModelState};
+use hob_upstream::TargetOptions;
+use hob_wire::Parameters;
+use tokio::time::Instant;
+
+use super::puppet::Act;
+use super::{Stage, seconds, streamed, whole};
+
+const HELLO: &[&str] = &["Hello."];
+
+fn says() -> Vec<Act> {
+    vec![Act::Say(HELLO)]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_goes_where_it_fits() {
+    let stage = Stage::with(&[("small", says()), ("large", says())], |options| {
+        options.targets[0].context_tokens = Some(100);
+        options.targets[1].context_tokens = Some(100_000);
+    });
+    let prompt = |bytes| ChatRequest { prompt: Prompt::Text("x".repeat(bytes)), ..streamed() };
+    assert_eq!(stage.ask(prompt(50)).await.target.as_deref(), Some("small"));
+    assert_eq!(stage.ask(prompt(5000)).await.target.as_deref(), Some("large"));
+    let heard = stage.ask(prompt(5_000_000)).await;
+    let Some(ModelError::Upstream { target, fault: Fault::TooLong { needed, available, .. } }) =
+        heard.error
+    else {
+        panic!("{:?}", heard.error)
+    };
+    assert_eq!((target.as_str(), available), ("large", Some(100_000)));
+    assert!(needed > Some(700_000) && stage.asked() == [1, 1], "{needed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_found_a_prompt_too_long_leaves_it_to_a_larger_one_only() {
+    let too_long = Act::Refuse(ModelError::TooLong { needed: 900, available: 500 });
+    let acts = [("a", vec![too_long]), ("smaller", says()), ("larger", says())];
+    let stage = Stage::with(&acts, |options| {
+        options.targets[0].context_tokens = Some(500);
+        options.targets[1].context_tokens = Some(400);
+        options.targets[2].context_tokens = Some(2000);
+    });
+    let heard = stage.ask(streamed()).await;
+    assert_eq!((heard.target.as_deref(), stage.asked()), (Some("larger"), vec![1, 0, 1]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_cannot_do_it_is_not_asked() {
+    let tool = Tool { name: "add".to_owned(), description: None, parameters: None };
+    let messages = vec![Message::new(Role::User, "1+1?")];
+    let conversation = Conversation { messages, tools: vec![tool], ..Conversation::default() };
+    let request = || ChatRequest { prompt: Prompt::Chat(conversation.clone()), ..streamed() };
+    let stage = Stage::new(&[("plain", says()), ("able", says())]);
+    assert_eq!(stage.ask(request()).await.target.as_deref(), Some("able"));
+    assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("plain"));
+    let stage = Stage::with(&[("able", says())], |options| {
+        options.targets[0].capabilities = Some(vec!["images".to_owned()]);
+    });
+    let heard = stage.ask(request()).await;
+    assert_eq!(
+        heard.error.expect("nobody").to_string(),
+        "no target of 'fast' can do what this request needs: tools"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_warm_one_is_asked_first_where_that_is_wished() {
+    let stage = Stage::with(&[("a", says()), ("b", says())], |options| options.pick = Pick::Warm);
+    stage.puppets[0].is(ModelState::Cold);
+    assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("b"));
+    stage.puppets[0].is(ModelState::Ready);
+    assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn weights_decide_and_zero_is_never_first() {
+    let stage = Stage::with(&[("a", says()), ("b", says())], |options| {
+        options.pick = Pick::Weighted;
+        options.targets[0].weight = 0.0;
+    });
+    for _ in 0..50 {
+        stage.ask(streamed()).await;
+    }
+    assert_eq!(stage.asked(), [0, 50]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_fails_at_once_is_not_the_least_busy() {
+    let no = ModelError::upstream("a", Fault::Failed { message: "no".to_owned() });
+    let stage = Stage::with(&[("a", vec![Act::Refuse(no)]), ("b", says())], |options| {
+        options.pick = Pick::LeastWait;
+    });
+    for _ in 0..10 {
+        assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("b"));
+    }
+    assert!(stage.asked()[0] <= 1, "{:?}", stage.asked());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_one_is_asked_too_when_the_first_says_nothing() {
+    let late = |time, words| vec![Act::After(time, Box::new(Act::Say(words)))];
+    let hedged = |acts: &[(&str, Vec<Act>)]| {
+        Stage::with(acts, |options| options.hedge_after = Some(Duration::from_millis(300)))
+    };
+    let stage = hedged(&[("slow", late(seconds(9), HELLO)), ("quick", says())]);
+    let started = Instant::now();
+    let heard = stage.ask(whole()).await;
+    assert_eq!((heard.target.as_deref(), stage.asked()), (Some("quick"), vec![1, 1]));
+    assert_eq!(started.elapsed().as_millis(), 300);
+    let stage = hedged(&[("slow", late(Duration::from_millis(200), HELLO)), ("quick", says())]);
+    assert_eq!(stage.ask(whole()).await.target.as_deref(), Some("slow"));
+    assert_eq!(stage.asked(), [1, 0], "nobody else was needed");
+    let stage =
+        hedged(&[("slow", late(Duration::from_millis(400), HELLO)), ("never", vec![Act::Hang])]);
+    assert_eq!(stage.ask(whole()).await.text, "Hello.", "the first may still win");
+    let no = ModelError::upstream("a", Fault::CutOff);
+    let stage = hedged(&[("fails", vec![Act::Refuse(no)]), ("good", says())]);
+    let started = Instant::now();
+    assert_eq!(stage.ask(whole()).await.target.as_deref(), Some("good"));
+    assert_eq!(started.elapsed().as_millis(), 0, "a failure is not waited out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn parameters_are_the_target_s_before_the_alias_s_before_the_client_s() {
+    let set = |json: &str| Parameters::parse(json, "{}", Vec::new()).expect("good");
+    let stage = Stage::with(&[("a", says())], |options| {
+        options.parameters = set(r#"{"temperature":0.1,"top_p":0.2,"reasoning_effort":"none"}"#);
+        options.targets[0] = TargetOptions {
+            parameters: set(r#"{"temperature":0.9}"#),
+            ..TargetOptions::plain("a")
+        };
+    });
+    let mut request = streamed();
+    request.sampling.top_p = Some(1.0);
+    request.sampling.min_p = Some(0.5);
+    stage.ask(request).await;
+    let sampling = stage.puppets[0].last().sampling;
+    assert_eq!(
+        (sampling.temperature, sampling.top_p, sampling.min_p),
+        (Some(0.9), Some(0.2), Some(0.5))
+    );
+    assert!(stage.puppets[0].last().thinking.effort.is_some());
+}

@@ -1,0 +1,190 @@
+//! What follows a failure: before anything was said another target, after it the truth.
+//! The fault matrix over HTTP is `hob selftest gateway`; here are the decisions that it cannot see.
+
+use hob_core::chat::{Effort, FinishReason, Thinking};
+use hob_core::{ChatRequest, Clock, EmbedRequest, Fault, ModelError};
+use hob_upstream::{Commit, WhileLoading};
+use tokio::time::Instant;
+
+use super::puppet::Act;
+use super::{Stage, seconds, streamed, whole};
+
+const HELLO: &[&str] = &["Hel", "lo."];
+
+fn fails(fault: Fault) -> Act {
+    Act::Refuse(ModelError::upstream("a", fault))
+}
+
+fn broken() -> Fault {
+    Fault::Failed { message: "no".to_owned() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_before_a_word_is_said_is_not_heard_of() {
+    for act in [fails(broken()), Act::Nothing, Act::Break(&[], Fault::CutOff)] {
+        for request in [streamed(), whole()] {
+            let stage = Stage::new(&[("a", vec![act.clone()]), ("b", vec![Act::Say(HELLO)])]);
+            let heard = stage.ask(request).await;
+            assert_eq!((heard.text.as_str(), heard.error), ("Hello.", None), "{act:?}");
+            assert_eq!(heard.target.as_deref(), Some("b"));
+            assert_eq!(heard.way.len(), 1);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_breaks_off_is_made_again_only_for_who_has_not_read_it() {
+    let acts = || [("a", vec![Act::Break(&["Hel"], Fault::CutOff)]), ("b", vec![Act::Say(HELLO)])];
+    let heard = Stage::new(&acts()).ask(streamed()).await;
+    assert_eq!((heard.text.as_str(), heard.kind()), ("Hel", "cut_off"));
+    let heard = Stage::new(&acts()).ask(whole()).await;
+    assert_eq!((heard.text.as_str(), heard.finish), ("Hello.", Some(FinishReason::Stop)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_has_its_time_and_no_more() {
+    for (act, kind, after) in [
+        (Act::Hang, "first_token_timeout", seconds(45)),
+        (Act::Stall(&[]), "first_token_timeout", seconds(45)),
+        (Act::Stall(&["Hel"]), "idle_timeout", seconds(30)),
+    ] {
+        let stage = Stage::new(&[("a", vec![act])]);
+        let started = Instant::now();
+        let heard = stage.ask(streamed()).await;
+        assert_eq!(heard.kind(), kind);
+        assert_eq!(started.elapsed().as_secs(), after.as_secs(), "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_whole_request_has_one_end() {
+    let total = seconds(60);
+    let stage = Stage::with(&[("a", vec![Act::Hang]), ("b", vec![Act::Hang])], |options| {
+        options.clocks.total = Some(total);
+    });
+    let started = Instant::now();
+    let heard = stage.ask(streamed()).await;
+    assert_eq!(heard.kind(), "total_timeout");
+    assert_eq!(started.elapsed().as_secs(), 60, "45 s for the first, the rest for the second");
+    assert!(matches!(
+        heard.error,
+        Some(ModelError::Upstream { fault: Fault::TimedOut { clock: Clock::Total, .. }, .. })
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_let_go_of_is_not_blamed() {
+    let stage = Stage::new(&[("a", vec![Act::Stall(&["Hel"])])]);
+    for round in 1..=5 {
+        let mut events = stage.model().chat(streamed()).await.expect("a beginning");
+        assert!(futures::StreamExt::next(&mut events).await.is_some());
+        drop(events);
+        assert_eq!(stage.puppets[0].dropped(), round, "the work behind it stops");
+    }
+    let heard = stage.ask(ChatRequest::default()).await;
+    assert_eq!(heard.kind(), "idle_timeout", "it was asked, and did not rest");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_request_s_own_fault_is_nobody_else_s() {
+    let refused = Fault::Refused { message: "bad".to_owned() };
+    let stage = Stage::new(&[("a", vec![fails(refused)]), ("b", vec![Act::Say(HELLO)])]);
+    let heard = stage.ask(streamed()).await;
+    assert_eq!((heard.kind(), stage.asked()), ("refused", vec![1, 0]));
+    assert!(matches!(heard.error, Some(ModelError::Upstream { .. })), "as the target said it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_that_fails_again_and_again_rests_and_then_one_request_tries_it() {
+    let acts = vec![fails(broken()), fails(broken()), fails(broken()), Act::Say(HELLO)];
+    let stage = Stage::new(&[("a", acts), ("b", vec![Act::Say(HELLO)])]);
+    for _ in 0..6 {
+        assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("b"));
+    }
+    assert_eq!(stage.asked(), [3, 6], "after three failures it is left alone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_all_rest_a_client_is_told_until_when() {
+    let limited = || Fault::Limited { message: "no".to_owned(), retry_after: Some(seconds(30)) };
+    let stage = Stage::new(&[("a", vec![fails(limited())])]);
+    let first = stage.ask(streamed()).await;
+    assert_eq!(first.kind(), "rate_limited");
+    let heard = stage.ask(streamed()).await;
+    let Some(ModelError::Resting { alias, retry_after }) = heard.error else {
+        panic!("{:?}", heard.error)
+    };
+    assert_eq!((alias.as_str(), stage.asked()), ("fast", vec![1]));
+    assert!(retry_after > seconds(25) && retry_after <= seconds(30), "{retry_after:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_that_failed_is_said() {
+    let overloaded =
+        Fault::Overloaded { message: "busy".to_owned(), retry_after: Some(seconds(9)) };
+    let stage = Stage::new(&[("a", vec![fails(overloaded)]), ("b", vec![Act::Nothing])]);
+    let heard = stage.ask(streamed()).await;
+    let error = heard.error.expect("nobody answers");
+    assert_eq!(error.kind(), "empty_answer", "the last one's");
+    let said = error.to_string();
+    assert!(
+        said.contains("a: is overloaded: busy") && said.contains("b: the answer was empty"),
+        "{said}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_is_loading_leaves_it_to_the_next_or_waits_where_that_is_asked_for() {
+    let loading = || Act::Refuse(ModelError::Loading { retry_after: seconds(4) });
+    let stage = Stage::new(&[("a", vec![loading()]), ("b", vec![Act::Say(HELLO)])]);
+    assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("b"));
+    let alone = Stage::new(&[("a", vec![loading()])]);
+    assert_eq!(alone.ask(streamed()).await.kind(), "model_loading");
+    let acts = vec![loading(), loading(), loading(), Act::Say(HELLO)];
+    let patient = Stage::with(&[("a", acts)], |options| options.while_loading = WhileLoading::Wait);
+    assert_eq!(patient.ask(streamed()).await.text, "Hello.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn thinking_commits_unless_only_the_answer_is_to() {
+    let acts = || {
+        let thinks = Act::Break(&[], Fault::CutOff);
+        [("a", vec![Act::Think("Hm", &[]), thinks]), ("b", vec![Act::Say(HELLO)])]
+    };
+    let heard = Stage::new(&acts()).ask(streamed()).await;
+    assert_eq!((heard.thought.as_str(), heard.target.as_deref()), ("Hm", Some("a")));
+    let acts = [("a", vec![Act::Stall(&[])]), ("b", vec![Act::Think("Hm", HELLO)])];
+    let stage = Stage::with(&acts, |options| options.commit = Commit::Content);
+    let heard = stage.ask(streamed()).await;
+    assert_eq!((heard.thought.as_str(), heard.text.as_str()), ("Hm", "Hello."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn thought_that_was_switched_off_is_noticed() {
+    let stage = Stage::new(&[("a", vec![Act::Think("Hm", HELLO)])]);
+    let effort = Some(Effort::None);
+    let off = Thinking { effort, tokens_max: None };
+    let request = ChatRequest { thinking: off, ..streamed() };
+    let trace = request.trace.clone();
+    stage.ask(request).await;
+    assert!(trace.now().thought_anyway);
+    let route = hob_core::routing::Switchboard::route(&stage.gateway, "fast").expect("an alias");
+    assert!(route.targets[0].thinks_anyway);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_token_or_none_may_say_nothing() {
+    let stage = Stage::new(&[("a", vec![Act::Nothing])]);
+    let heard = stage.ask(ChatRequest { tokens_max: Some(1), ..streamed() }).await;
+    assert_eq!((heard.error, heard.finish), (None, Some(FinishReason::Stop)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn vectors_fall_back_too() {
+    let stage = Stage::new(&[("a", vec![fails(broken())]), ("b", vec![Act::Say(HELLO)])]);
+    let inputs = vec![hob_core::chat::EmbedInput::Text("a".to_owned())];
+    let request = EmbedRequest { inputs, ..EmbedRequest::default() };
+    let trace = request.trace.clone();
+    let made = stage.model().embed(request).await.expect("vectors");
+    assert_eq!((made.vectors.len(), trace.now().target.as_deref()), (1, Some("b")));
+}

@@ -1,0 +1,106 @@
+//! Aliases over models that do as a test says: who is asked, in which order, and what a client hears.
+//! Time is tokio's, paused: silence of a minute takes none.
+
+mod choosing;
+mod falling;
+mod naming;
+mod puppet;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use hob_core::chat::{Conversation, FinishReason, Message, Prompt, Reading, Role};
+use hob_core::{ChatEvent, ChatRequest, ChatTarget, ModelError};
+use hob_upstream::{AliasOptions, Gateway, GatewayOptions, TargetOptions};
+use puppet::{Act, Puppet};
+
+/// Models of our own, as an alias sees them, and the alias `fast` over all of them in this order.
+pub(crate) struct Stage {
+    pub(crate) puppets: Vec<Arc<Puppet>>,
+    pub(crate) gateway: Gateway,
+    alias: ChatTarget,
+}
+
+impl Stage {
+    pub(crate) fn new(acts: &[(&str, Vec<Act>)]) -> Stage {
+        Stage::with(acts, |_| {})
+    }
+
+    pub(crate) fn with(acts: &[(&str, Vec<Act>)], change: impl FnOnce(&mut AliasOptions)) -> Stage {
+        let puppet = |(name, acts): &(&str, Vec<Act>)| Puppet::new(name, acts.clone());
+        let puppets: Vec<Arc<Puppet>> = acts.iter().map(puppet).collect();
+        let mut options = AliasOptions {
+            targets: puppets.iter().map(|puppet| TargetOptions::plain(&puppet.name)).collect(),
+            ..AliasOptions::plain("fast")
+        };
+        change(&mut options);
+        let locals: Vec<_> = puppets.iter().map(|puppet| puppet.local()).collect();
+        let options = GatewayOptions { aliases: vec![options], ..GatewayOptions::default() };
+        let gateway = Gateway::new(options, locals, None).expect("a gateway");
+        let alias = gateway.aliases().remove(0);
+        Stage { puppets, gateway, alias }
+    }
+
+    pub(crate) async fn ask(&self, request: ChatRequest) -> Heard {
+        let trace = request.trace.clone();
+        let mut heard = Heard { way: Vec::new(), ..Heard::default() };
+        match self.alias.model.chat(request).await {
+            Err(error) => heard.error = Some(error),
+            Ok(mut events) => {
+                while let Some(event) = events.next().await {
+                    match event {
+                        Ok(ChatEvent::Text(text)) => heard.text += &text,
+                        Ok(ChatEvent::Reasoning(text)) => heard.thought += &text,
+                        Ok(ChatEvent::Done(done)) => heard.finish = Some(done.finish),
+                        Ok(_) => {}
+                        Err(error) => heard.error = Some(error),
+                    }
+                }
+            }
+        }
+        let way = trace.now();
+        heard.target = way.target;
+        heard.way = way.failed.into_iter().map(|failed| (failed.target, failed.kind)).collect();
+        heard
+    }
+
+    pub(crate) fn asked(&self) -> Vec<usize> {
+        self.puppets.iter().map(|puppet| puppet.asked()).collect()
+    }
+
+    pub(crate) fn model(&self) -> &dyn hob_core::ChatModel {
+        &*self.alias.model
+    }
+}
+
+/// What came of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) text: String,
+    pub(crate) thought: String,
+    pub(crate) finish: Option<FinishReason>,
+    pub(crate) error: Option<ModelError>,
+    pub(crate) target: Option<String>,
+    pub(crate) way: Vec<(String, &'static str)>,
+}
+
+impl Heard {
+    pub(crate) fn kind(&self) -> &'static str {
+        self.error.as_ref().map_or("none", ModelError::kind)
+    }
+}
+
+pub(crate) fn streamed() -> ChatRequest {
+    let messages = vec![Message::new(Role::User, "Hello.")];
+    let conversation = Conversation { messages, ..Conversation::default() };
+    ChatRequest { prompt: Prompt::Chat(conversation), ..ChatRequest::default() }
+}
+
+pub(crate) fn whole() -> ChatRequest {
+    ChatRequest { reading: Reading::Whole, ..streamed() }
+}
+
+pub(crate) fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}

@@ -1,0 +1,183 @@
+//! Who would answer a name, and how other servers are, as hob says it over HTTP and on the command line.
+//! The shapes are hob's own: no other server has anything to say about this.
+
+use std::time::Duration;
+
+use hob_core::ModelState;
+use hob_core::routing::{Reachable, RouteView, TargetStanding, TargetView, UpstreamView};
+use serde::Serialize;
+
+use crate::error::json;
+use crate::lists::state_name;
+
+#[derive(Serialize)]
+struct Route<'a> {
+    alias: &'a str,
+    pick: &'a str,
+    targets: Vec<Target<'a>>,
+}
+
+#[derive(Serialize)]
+struct Target<'a> {
+    name: &'a str,
+    /// `answers`, `stands_by`, `rests` or `on_trial`.
+    standing: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rests_for_s: Option<f64>,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state_reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_length: Option<u32>,
+    in_flight: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_failure: Option<Failure<'a>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    thinks_anyway: bool,
+}
+
+#[derive(Serialize)]
+struct Failure<'a> {
+    message: &'a str,
+    ago_s: f64,
+}
+
+#[derive(Serialize)]
+struct Upstreams<'a> {
+    upstreams: Vec<Upstream<'a>>,
+}
+
+#[derive(Serialize)]
+struct Upstream<'a> {
+    name: &'a str,
+    kind: &'a str,
+    url: &'a str,
+    /// `up`, `down` or `not_asked`.
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked_ago_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    took_ms: Option<f64>,
+    models: &'a [String],
+    in_flight: usize,
+    waiting: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slots: Option<usize>,
+    /// Targets that failed lately.
+    troubled: Vec<Target<'a>>,
+}
+
+pub fn route(view: &RouteView) -> String {
+    let targets = view.targets.iter().map(target).collect();
+    json(&Route { alias: &view.alias, pick: view.pick, targets })
+}
+
+pub fn upstreams(views: &[UpstreamView]) -> String {
+    json(&Upstreams { upstreams: views.iter().map(upstream).collect() })
+}
+
+fn target(view: &TargetView) -> Target<'_> {
+    let (standing, rests_for_s) = match &view.standing {
+        TargetStanding::Answers => ("answers", None),
+        TargetStanding::StandsBy => ("stands_by", None),
+        TargetStanding::Rests { left } => ("rests", Some(seconds(*left))),
+        TargetStanding::OnTrial => ("on_trial", None),
+    };
+    let state_reason = match &view.state {
+        ModelState::Down { reason } => Some(reason.as_str()),
+        ModelState::Cold | ModelState::Loading { .. } | ModelState::Ready => None,
+    };
+    let last = view.last_failure.as_ref();
+    Target {
+        name: &view.name,
+        standing,
+        rests_for_s,
+        state: state_name(&view.state),
+        state_reason,
+        context_length: view.context_tokens,
+        in_flight: view.in_flight,
+        last_failure: last.map(|(message, ago)| Failure { message, ago_s: seconds(*ago) }),
+        thinks_anyway: view.thinks_anyway,
+    }
+}
+
+fn upstream(view: &UpstreamView) -> Upstream<'_> {
+    let (state, reason, asked_ago_s, took_ms) = match &view.reachable {
+        Reachable::NotAsked => ("not_asked", None, None, None),
+        Reachable::Yes { ago, took } => {
+            ("up", None, Some(seconds(*ago)), Some(took.as_secs_f64() * 1e3))
+        }
+        Reachable::No { reason, ago } => ("down", Some(reason.as_str()), Some(seconds(*ago)), None),
+    };
+    Upstream {
+        name: &view.name,
+        kind: view.kind,
+        url: &view.url,
+        state,
+        reason,
+        asked_ago_s,
+        took_ms,
+        models: &view.models,
+        in_flight: view.in_flight,
+        waiting: view.waiting,
+        slots: view.slots,
+        troubled: view.troubled.iter().map(target).collect(),
+    }
+}
+
+/// To a tenth: nobody reads more.
+fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 10.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resting() -> TargetView {
+        TargetView {
+            name: "gpu/qwen3".to_owned(),
+            standing: TargetStanding::Rests { left: Duration::from_millis(4250) },
+            state: ModelState::Down { reason: "cannot be reached".to_owned() },
+            context_tokens: Some(8192),
+            in_flight: 1,
+            last_failure: Some(("gpu/qwen3: cut off".to_owned(), Duration::from_secs(3))),
+            thinks_anyway: true,
+        }
+    }
+
+    #[test]
+    fn views_are_said_whole() {
+        let well = TargetView {
+            name: "local".to_owned(),
+            standing: TargetStanding::Answers,
+            state: ModelState::Ready,
+            context_tokens: None,
+            in_flight: 0,
+            last_failure: None,
+            thinks_anyway: false,
+        };
+        let view =
+            RouteView { alias: "fast".to_owned(), pick: "order", targets: vec![resting(), well] };
+        let server = UpstreamView {
+            name: "gpu".to_owned(),
+            kind: "llama-server",
+            url: "http://gpu:8081".to_owned(),
+            reachable: Reachable::No {
+                reason: "connection refused".to_owned(),
+                ago: Duration::from_secs(2),
+            },
+            models: vec!["qwen3".to_owned()],
+            in_flight: 1,
+            waiting: 0,
+            slots: Some(4),
+            troubled: vec![resting()],
+        };
+        insta::assert_snapshot!(route(&view) + "\n" + &upstreams(&[server]), @r#"
+            {"alias":"fast","pick":"order","targets":[{"name":"gpu/qwen3","standing":"rests","rests_for_s":4.3,"state":"down","state_reason":"cannot be reached","context_length":8192,"in_flight":1,"last_failure":{"message":"gpu/qwen3: cut off","ago_s":3.0},"thinks_anyway":true},{"name":"local","standing":"answers","state":"warm","in_flight":0}]}
+            {"upstreams":[{"name":"gpu","kind":"llama-server","url":"http://gpu:8081","state":"down","reason":"connection refused","asked_ago_s":2.0,"models":["qwen3"],"in_flight":1,"waiting":0,"slots":4,"troubled":[{"name":"gpu/qwen3","standing":"rests","rests_for_s":4.3,"state":"down","state_reason":"cannot be reached","context_length":8192,"in_flight":1,"last_failure":{"message":"gpu/qwen3: cut off","ago_s":3.0},"thinks_anyway":true}]}]}
+            "#);
+    }
+}

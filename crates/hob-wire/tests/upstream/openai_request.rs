@@ -1,0 +1,337 @@
+//! Requests in each dialect of OpenAI's protocol, as they leave.
+//! One request in all dialects shows where they part.
+
+use std::time::Duration;
+
+use hob_core::chat::{
+    Conversation, Effort, Image, Message, OutputFormat, Prompt, Role, Sampling, Thinking, Tool,
+    ToolCall, ToolChoice,
+};
+use hob_core::{ChatRequest, JsonText, KeepAlive};
+use hob_wire::{Unsendable, UpstreamDialect, upstream_path, upstream_request};
+use serde_json::{Value, json};
+
+use UpstreamDialect::{Hob, LlamaServer, OpenAi, OpenRouter, Tabby, Vllm};
+
+const ALL: [UpstreamDialect; 6] = [OpenAi, Hob, LlamaServer, Vllm, Tabby, OpenRouter];
+
+fn chat(conversation: Conversation) -> ChatRequest {
+    ChatRequest { prompt: Prompt::Chat(conversation), ..ChatRequest::default() }
+}
+
+fn says(message: Message) -> ChatRequest {
+    chat(Conversation { messages: vec![message], ..Conversation::default() })
+}
+
+fn hi() -> ChatRequest {
+    says(Message::new(Role::User, "Hi"))
+}
+
+fn sent(request: &ChatRequest, dialect: UpstreamDialect) -> Value {
+    let body = upstream_request(request, "m", dialect, &[]).expect("there are words for it");
+    serde_json::from_str(&body).expect("JSON")
+}
+
+/// Of [`hi`] with this much thinking, what is sent beyond [`hi`] itself.
+fn switched(thinking: Thinking, dialect: UpstreamDialect) -> Value {
+    let plain = sent(&hi(), dialect);
+    let mut body = sent(&ChatRequest { thinking, ..hi() }, dialect);
+    let fields = body.as_object_mut().expect("an object");
+    fields.retain(|name, value| plain.get(name) != Some(value));
+    body
+}
+
+fn effort(effort: Effort) -> Thinking {
+    Thinking { effort: Some(effort), tokens_max: None }
+}
+
+fn everything() -> ChatRequest {
+    let call = ToolCall {
+        id: "call_1".to_owned(),
+        name: "weather".to_owned(),
+        arguments: JsonText::parsed(r#"{"city":"Rome"}"#),
+    };
+    let picture = Image {
+        at: 6,
+        url: "https://example.org/sky.png".to_owned(),
+        detail: Some("low".to_owned()),
+    };
+    let messages = vec![
+        Message::new(Role::System, "Be brief."),
+        Message {
+            images: vec![picture],
+            name: Some("Ann".to_owned()),
+            ..Message::new(Role::User, "Look:\n\nWeather?\n")
+        },
+        Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") },
+        Message { tool_call_id: Some("call_1".to_owned()), ..Message::new(Role::Tool, "Sun.") },
+    ];
+    let parameters = Some(JsonText::parsed(r#"{"type":"object","properties":{"b":{},"a":{}}}"#));
+    let tool = Tool {
+        name: "weather".to_owned(),
+        description: Some("The weather of a city.".to_owned()),
+        parameters,
+    };
+    let now = Tool { name: "now".to_owned(), description: None, parameters: None };
+    ChatRequest {
+        prompt: Prompt::Chat(Conversation {
+            messages,
+            tools: vec![tool, now],
+            tool_choice: ToolChoice::Named("weather".to_owned()),
+            parallel_tool_calls: true,
+            template_arguments: Some(JsonText::parsed(r#"{"today":"Sunday"}"#)),
+        }),
+        sampling: Sampling {
+            temperature: Some(0.7),
+            top_p: Some(0.95),
+            top_k: Some(40),
+            min_p: Some(0.05),
+            repeat_penalty: Some(1.1),
+            presence_penalty: Some(-0.5),
+            frequency_penalty: Some(0.25),
+            seed: Some(7),
+            logit_bias: vec![(7, -100.0), (9, 0.5)],
+        },
+        tokens_max: Some(100),
+        stop: vec!["END".to_owned()],
+        output: OutputFormat::JsonSchema(JsonText::parsed(r#"{"type":"object","z":1,"a":2}"#)),
+        thinking: Thinking { effort: Some(Effort::High), tokens_max: Some(2000) },
+        logprobs: Some(2),
+        keep_alive: Some(KeepAlive::For(Duration::from_secs(300))),
+        extra: Some(JsonText::parsed(r#"{"prompt_cache_key":"k","stream":false,"model":"x"}"#)),
+        ..ChatRequest::default()
+    }
+}
+
+#[test]
+fn everything_that_is_set_is_sent_to_openai() {
+    insta::assert_snapshot!(upstream_request(&everything(), "gpt-5.4", OpenAi, &[]).expect("sendable"), @r#"{"prompt_cache_key":"k","stream":true,"model":"gpt-5.4","stream_options":{"include_usage":true},"max_completion_tokens":100,"stop":["END"],"logprobs":true,"top_logprobs":2,"temperature":0.7,"top_p":0.95,"presence_penalty":-0.5,"frequency_penalty":0.25,"seed":7,"top_k":40,"min_p":0.05,"repetition_penalty":1.1,"logit_bias":{"7":-100.0,"9":0.5},"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object","z":1,"a":2}}},"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"Look:\n"},{"type":"image_url","image_url":{"url":"https://example.org/sky.png","detail":"low"}},{"type":"text","text":"Weather?\n"}],"name":"Ann"},{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}]},{"role":"tool","content":"Sun.","tool_call_id":"call_1"}],"tools":[{"type":"function","function":{"name":"weather","description":"The weather of a city.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}},{"type":"function","function":{"name":"now"}}],"tool_choice":{"type":"function","function":{"name":"weather"}},"parallel_tool_calls":true,"reasoning_effort":"high","chat_template_kwargs":{"today":"Sunday"}}"#);
+}
+
+/// What a dialect says otherwise than OpenAI.
+#[test]
+fn every_other_dialect_says_some_of_it_in_its_own_words() {
+    let openai = sent(&everything(), OpenAi);
+    let differences = ALL[1..].iter().map(|&dialect| {
+        let body = sent(&everything(), dialect);
+        let openai = openai.as_object().expect("an object");
+        let fields = body.as_object().expect("an object");
+        let left_out: Vec<&String> =
+            openai.keys().filter(|name| !fields.contains_key(*name)).collect();
+        let own: serde_json::Map<String, Value> = fields
+            .iter()
+            .filter(|(name, value)| openai.get(*name) != Some(value))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        format!("{dialect:?} without {left_out:?}: {}", Value::Object(own))
+    });
+    insta::assert_snapshot!(differences.collect::<Vec<_>>().join("\n"), @r#"
+            Hob without ["prompt_cache_key", "max_completion_tokens", "repetition_penalty"]: {"max_tokens":100,"keep_alive":300,"repeat_penalty":1.1,"thinking_budget_tokens":2000}
+            LlamaServer without ["max_completion_tokens", "repetition_penalty"]: {"max_tokens":100,"repeat_penalty":1.1,"thinking_budget_tokens":2000,"chat_template_kwargs":{"today":"Sunday","enable_thinking":true}}
+            Vllm without ["max_completion_tokens", "reasoning_effort"]: {"max_tokens":100,"chat_template_kwargs":{"today":"Sunday","enable_thinking":true,"thinking":true}}
+            Tabby without ["max_completion_tokens", "reasoning_effort", "chat_template_kwargs"]: {"max_tokens":100,"template_vars":{"today":"Sunday","enable_thinking":true}}
+            OpenRouter without ["max_completion_tokens", "reasoning_effort"]: {"max_tokens":100,"reasoning":{"max_tokens":2000}}
+            "#);
+}
+
+#[test]
+fn little_is_said_where_little_was_asked() {
+    for dialect in ALL {
+        let expected = json!({"model": "m", "stream": true, "stream_options": {"include_usage": true},
+            "messages": [{"role": "user", "content": "Hi"}]});
+        assert_eq!(sent(&hi(), dialect), expected, "{dialect:?}");
+    }
+}
+
+#[test]
+fn thinking_is_switched_in_each_server_s_words() {
+    for efforts in Effort::ALL {
+        let word = efforts.name();
+        let is_on = efforts != Effort::None;
+        for (dialect, expected) in [
+            (OpenAi, json!({ "reasoning_effort": word })),
+            (Hob, json!({ "reasoning_effort": word })),
+            (
+                LlamaServer,
+                json!({ "reasoning_effort": word, "chat_template_kwargs": {"enable_thinking": is_on} }),
+            ),
+            (
+                Vllm,
+                json!({ "chat_template_kwargs": {"enable_thinking": is_on, "thinking": is_on} }),
+            ),
+            (Tabby, json!({ "template_vars": {"enable_thinking": is_on} })),
+            (OpenRouter, json!({ "reasoning": {"effort": word} })),
+        ] {
+            assert_eq!(switched(effort(efforts), dialect), expected, "{dialect:?} {word}");
+        }
+    }
+}
+
+#[test]
+fn a_budget_of_thinking_is_said_to_whom_it_means_something() {
+    let budget = |tokens, effort| Thinking { effort, tokens_max: Some(tokens) };
+    for (dialect, thinking, expected) in [
+        (OpenAi, budget(64, None), json!({})),
+        (Hob, budget(64, None), json!({ "thinking_budget_tokens": 64 })),
+        (LlamaServer, budget(64, None), json!({ "thinking_budget_tokens": 64 })),
+        (Vllm, budget(64, None), json!({})),
+        (Tabby, budget(64, None), json!({})),
+        (OpenRouter, budget(64, None), json!({ "reasoning": {"max_tokens": 64} })),
+        (OpenRouter, budget(64, Some(Effort::Low)), json!({ "reasoning": {"max_tokens": 64} })),
+        (OpenRouter, budget(64, Some(Effort::None)), json!({ "reasoning": {"effort": "none"} })),
+        (OpenRouter, budget(0, None), json!({ "reasoning": {"effort": "none"} })),
+    ] {
+        assert_eq!(switched(thinking, dialect), expected, "{dialect:?}");
+    }
+}
+
+/// What Qwen3 hears of the user's last words, asked of a server of that dialect.
+fn heard(model: &str, dialect: UpstreamDialect, thinking: Thinking, text: &str) -> Value {
+    let messages = vec![
+        Message::new(Role::User, text),
+        Message::new(Role::Assistant, "Yes?"),
+        Message::new(Role::Tool, "7"),
+    ];
+    let request =
+        ChatRequest { thinking, ..chat(Conversation { messages, ..Conversation::default() }) };
+    let body = upstream_request(&request, model, dialect, &[]).expect("sendable");
+    let body: Value = serde_json::from_str(&body).expect("JSON");
+    body["messages"][0]["content"].clone()
+}
+
+#[test]
+fn a_first_qwen3_is_told_in_the_text_where_nothing_else_is_known() {
+    let off = effort(Effort::None);
+    for model in ["qwen3", "Qwen/Qwen3-4B", "qwen3:4b", "qwen3-30b-a3b", "Qwen3-0.6B-Q8_0.gguf"] {
+        assert_eq!(heard(model, OpenAi, off, "Hi"), json!("Hi /no_think"), "{model}");
+    }
+    for model in [
+        "gpt-5.4",
+        "qwen3.5-4b",
+        "qwen3-4b-instruct-2507",
+        "qwen3-coder-30b",
+        "qwen3-vl-8b",
+        "qwen30",
+        "qwen2.5-7b",
+        "my-qwen3",
+    ] {
+        assert_eq!(heard(model, OpenAi, off, "Hi"), json!("Hi"), "{model}");
+    }
+    for dialect in [Hob, LlamaServer, Vllm, Tabby, OpenRouter] {
+        assert_eq!(heard("qwen3-4b", dialect, off, "Hi"), json!("Hi"), "{dialect:?}");
+    }
+    for (thinking, said) in [
+        (effort(Effort::Low), "Hi"),
+        (Thinking::default(), "Hi"),
+        (off, "Hi /no_think"),
+        (off, "Hi /no_think\n"),
+    ] {
+        assert_eq!(heard("qwen3-4b", OpenAi, thinking, said), json!(said));
+    }
+    let picture = Image { at: 2, url: "data:,".to_owned(), detail: None };
+    let seen = Message { images: vec![picture], ..Message::new(Role::User, "Hi") };
+    let request = ChatRequest { thinking: off, ..says(seen) };
+    let body = upstream_request(&request, "qwen3-4b", OpenAi, &[]).expect("sendable");
+    assert!(body.contains(r#"{"type":"text","text":"/no_think"}]"#), "{body}");
+}
+
+#[test]
+fn pictures_stand_where_they_stood() {
+    let picture = |at: usize| Image { at, url: format!("data:{at}"), detail: None };
+    let shown =
+        |at: usize| json!({"type": "image_url", "image_url": {"url": format!("data:{at}")}});
+    let part = |text: &str| json!({"type": "text", "text": text});
+    for (text, at, expected) in [
+        ("", vec![0], json!([shown(0)])),
+        ("Look", vec![4], json!([part("Look"), shown(4)])),
+        ("Look", vec![0], json!([shown(0), part("Look")])),
+        ("A\nB", vec![1], json!([part("A"), shown(1), part("B")])),
+        ("A\n\n B\n", vec![1, 1], json!([part("A"), shown(1), shown(1), part("\n B\n")])),
+        ("A\nB\nC", vec![1, 3], json!([part("A"), shown(1), part("B"), shown(3), part("C")])),
+        ("é", vec![1], json!([shown(1)])),
+    ] {
+        let images = at.into_iter().map(picture).collect();
+        let request = says(Message { images, ..Message::new(Role::User, text) });
+        assert_eq!(sent(&request, OpenAi)["messages"][0]["content"], expected, "{text:?}");
+    }
+}
+
+#[test]
+fn fields_that_hob_does_not_know_go_on_and_win_over_nothing() {
+    let extra = Some(JsonText::parsed(r#"{"model":"x","stream":false,"verbosity":"low","n":2}"#));
+    let request = ChatRequest { extra, ..hi() };
+    for dialect in ALL {
+        let body = sent(&request, dialect);
+        let is_hob = dialect == Hob;
+        assert_eq!(body["verbosity"], if is_hob { Value::Null } else { json!("low") });
+        assert_eq!((&body["model"], &body["stream"]), (&json!("m"), &json!(true)), "{dialect:?}");
+    }
+}
+
+#[test]
+fn texts_tokens_and_gaps_go_to_completions() {
+    let of = |prompt| ChatRequest { prompt, logprobs: Some(3), tokens_max: Some(9), ..hi() };
+    let (prefix, suffix) = ("a".to_owned(), "c".to_owned());
+    for (prompt, prefix, suffix) in [
+        (Prompt::Text("Once".to_owned()), json!("Once"), Value::Null),
+        (Prompt::Tokens(vec![1, 2]), json!([1, 2]), Value::Null),
+        (Prompt::Infill { prefix, suffix }, json!("a"), json!("c")),
+    ] {
+        let request = of(prompt);
+        assert_eq!(upstream_path(&request), "completions");
+        let body = sent(&request, OpenAi);
+        assert_eq!((&body["prompt"], &body["suffix"]), (&prefix, &suffix));
+        let rest = (&body["logprobs"], &body["max_tokens"], body.get("messages"));
+        assert_eq!(rest, (&json!(3), &json!(9), None));
+    }
+    assert_eq!(upstream_path(&hi()), "chat/completions");
+}
+
+#[test]
+fn what_an_answer_must_look_like_is_said_or_refused() {
+    let regex = || OutputFormat::Regex("[a-z]+".to_owned());
+    for (output, dialect, field, expected) in [
+        (OutputFormat::JsonObject, OpenAi, "response_format", json!({"type": "json_object"})),
+        (regex(), Hob, "response_format", json!({"type": "regex", "pattern": "[a-z]+"})),
+        (regex(), Vllm, "structured_outputs", json!({"regex": "[a-z]+"})),
+        (regex(), Vllm, "regex", json!("[a-z]+")),
+    ] {
+        let request = ChatRequest { output, ..hi() };
+        assert_eq!(sent(&request, dialect)[field], expected, "{dialect:?}");
+    }
+    let unsendable = Err(Unsendable { field: "response_format" });
+    for dialect in [OpenAi, LlamaServer, Tabby, OpenRouter] {
+        let request = ChatRequest { output: regex(), ..hi() };
+        assert_eq!(upstream_request(&request, "m", dialect, &[]), unsendable, "{dialect:?}");
+    }
+    for dialect in ALL {
+        let request = ChatRequest { output: OutputFormat::Lark("a".to_owned()), ..hi() };
+        assert_eq!(upstream_request(&request, "m", dialect, &[]), unsendable, "{dialect:?}");
+    }
+}
+
+#[test]
+fn tools_are_offered_with_what_may_be_done_with_them() {
+    let with = |tool_choice| {
+        let tool = Tool { name: "say".to_owned(), description: None, parameters: None };
+        let messages = vec![Message::new(Role::User, "Hi")];
+        let tools = vec![tool];
+        chat(Conversation { messages, tools, tool_choice, ..Conversation::default() })
+    };
+    let named = json!({"type": "function", "function": {"name": "say"}});
+    for (choice, expected) in [
+        (ToolChoice::Auto, json!("auto")),
+        (ToolChoice::None, json!("none")),
+        (ToolChoice::Required, json!("required")),
+        (ToolChoice::Named("say".to_owned()), named.clone()),
+    ] {
+        let body = sent(&with(choice), OpenAi);
+        assert_eq!((&body["tool_choice"], &body["tools"]), (&expected, &json!([named])));
+    }
+}
+
+#[test]
+fn a_negative_seed_stays_one() {
+    let sampling = Sampling { seed: Some((-1i64).cast_unsigned()), ..Sampling::default() };
+    assert_eq!(sent(&ChatRequest { sampling, ..hi() }, OpenAi)["seed"], json!(-1));
+}

@@ -1,0 +1,119 @@
+//! `hob route`: who would answer a name now, and why not somebody else.
+//! A running hob knows best; without one the configuration is looked at, and the servers in it are asked.
+
+use clap::Args;
+use hob_core::routing::Switchboard;
+
+use crate::app::{App, block_on};
+use crate::cli::Globals;
+use crate::commands::ps::server;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::{Printer, table};
+use crate::remote::{RemoteRoute, RemoteTarget};
+use crate::settings::Overrides;
+use crate::signals::StopSignals;
+use crate::wire_up;
+
+/// Say who would answer a name now, and why
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct RouteArgs {
+    /// An alias, a model, or UPSTREAM/MODEL
+    name: String,
+    /// Ask this server, instead of the one that runs here
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  hob route fast
+  hob route openrouter/qwen/qwen3-coder";
+
+pub(crate) fn run(args: &RouteArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let app = App::open(globals, Overrides::default(), printer)?;
+    let route = block_on(async {
+        let mut signals = StopSignals::listen()?;
+        signals.or(find(args, &app)).await
+    })?;
+    if args.json {
+        let json = serde_json::to_string_pretty(&route);
+        printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+    } else {
+        printer.data(shown(&route))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn find(args: &RouteArgs, app: &App<'_>) -> Outcome<RemoteRoute> {
+    let remote = server(args.server.as_deref(), app)?;
+    match remote.route(&args.name).await {
+        Err(failure) if args.server.is_none() && failure.exit == Exit::Server => {
+            app.printer.note("no hob is running here; this is what the configuration says");
+            from_configuration(&args.name, app).await
+        }
+        answered => answered,
+    }
+}
+
+async fn from_configuration(name: &str, app: &App<'_>) -> Outcome<RemoteRoute> {
+    let gateway = wire_up::looked_up(app).await?;
+    let view = Switchboard::route(&gateway, name).ok_or_else(|| {
+        let near = hob_core::nearest(name, app.written.config.alias.keys().map(String::as_str), 3);
+        let failure = Failure::usage(format!("no alias is called '{name}'"));
+        match &near[..] {
+            [] => failure.hint("[alias.NAME] in hob.toml makes one"),
+            near => failure.hint(format!("did you mean {}?", near.join(", "))),
+        }
+    })?;
+    serde_json::from_str(&hob_wire::route(&view))
+        .map_err(|error| Failure::new(Exit::Internal, error))
+}
+
+fn shown(route: &RemoteRoute) -> String {
+    let answers = route.targets.iter().find(|target| target.standing == "answers");
+    let head = match answers {
+        Some(target) => format!("{} would be answered by {}", route.alias, target.name),
+        None => format!("nobody would answer {} now", route.alias),
+    };
+    let mut table = table(["target", "", "state", "context", "in flight", "why"]);
+    for target in &route.targets {
+        table.add_row([
+            target.name.clone(),
+            standing(target),
+            target.state.clone(),
+            target.context_length.map_or_else(|| "-".to_owned(), |tokens| tokens.to_string()),
+            target.in_flight.to_string(),
+            why(target),
+        ]);
+    }
+    let pick = match route.pick.as_str() {
+        "order" => "in this order".to_owned(),
+        pick => format!("picked by {pick}"),
+    };
+    format!("{head} ({pick})\n\n{}", table.trim_fmt())
+}
+
+pub(super) fn standing(target: &RemoteTarget) -> String {
+    match (target.standing.as_str(), target.rests_for_s) {
+        ("answers", _) => "answers".to_owned(),
+        ("rests", Some(left)) => format!("rests for {left:.0} s"),
+        ("on_trial", _) => "would be tried".to_owned(),
+        _ => "stands by".to_owned(),
+    }
+}
+
+pub(super) fn why(target: &RemoteTarget) -> String {
+    let mut reasons = Vec::new();
+    if let Some(failure) = &target.last_failure {
+        reasons.push(format!("{:.0} s ago: {}", failure.ago_s, failure.message));
+    }
+    reasons.extend(target.state_reason.clone());
+    if target.thinks_anyway {
+        reasons.push("it thinks although that is switched off".to_owned());
+    }
+    reasons.join("; ")
+}

@@ -1,0 +1,213 @@
+//! `hob selftest gateway`: a server that fails in every way it can, and hob in front of it.
+//! Says of each fault what a client hears. With `--alias` the faults come before that alias' own targets.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use hob_bench::mock::Mock;
+use hob_bench::selftest::{self, Verdict};
+use hob_core::Roster;
+use hob_core::routing::Switchboard;
+use hob_server::{Live, ServerOptions};
+use hob_upstream::{
+    AliasOptions, Clocks, Gateway, GatewayOptions, TargetOptions, UpstreamKind, UpstreamOptions,
+};
+use serde::Serialize;
+use tokio::net::TcpListener;
+
+use crate::app::{App, block_on};
+use crate::cli::Globals;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::{Printer, table};
+use crate::settings::Overrides;
+use crate::settings::gateway::gateway as settled;
+use crate::signals::StopSignals;
+
+/// Rehearse what goes wrong with servers
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct SelftestArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Put a server that fails in every way before a good one, and say what a client hears
+    Gateway {
+        /// Put the faults before this alias of yours: its targets are really asked
+        #[arg(long, value_name = "NAME")]
+        alias: Option<String>,
+        /// Print the verdicts as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  hob selftest gateway                every fault, alone and with a good target behind it
+  hob selftest gateway --alias fast   would `fast` survive them? Asks its targets, a few words each";
+
+/// Short, so that a rehearsal of silence does not take minutes.
+const CLOCKS: Clocks = Clocks {
+    connect: Some(Duration::from_millis(500)),
+    first_token: Some(Duration::from_millis(400)),
+    idle: Some(Duration::from_millis(400)),
+    total: Some(Duration::from_secs(20)),
+    load: None,
+};
+/// Real targets get their time.
+const CLOCKS_REAL: Clocks = Clocks { first_token: None, idle: None, total: None, ..CLOCKS };
+
+const MOCK: &str = "selftest";
+const NOBODY: &str = "selftest-nobody";
+
+pub(crate) fn run(args: &SelftestArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let What::Gateway { alias, json } = &args.what;
+    let app = App::open(globals, Overrides::default(), printer)?;
+    let verdicts = block_on(async {
+        let mut signals = StopSignals::listen()?;
+        signals.or(rehearse(&app, alias.as_deref())).await
+    })?;
+    let failed = verdicts.iter().filter(|verdict| !verdict.holds).count();
+    if *json {
+        let shown: Vec<Shown<'_>> = verdicts.iter().map(Shown::of).collect();
+        let text = serde_json::to_string_pretty(&shown);
+        printer.data(text.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+    } else {
+        printer.data(shown(&verdicts))?;
+    }
+    if failed > 0 {
+        let all = verdicts.len();
+        return Err(Failure::new(Exit::Server, format!("{failed} of {all} did not hold"))
+            .hint("each row says what was expected; please report what hob did not survive"));
+    }
+    printer.note(format_args!("all {} hold", verdicts.len()));
+    Ok(Exit::Done)
+}
+
+async fn rehearse(app: &App<'_>, alias: Option<&str>) -> Outcome<Vec<Verdict>> {
+    let mock = Mock::start().await.map_err(|error| Failure::io("no port is free", &error))?;
+    // A port that was free a moment ago, and where nobody listens now.
+    let nobody = listener().await?.local_addr().map_err(|e| Failure::io("no port is free", &e))?;
+    let options = options(app, alias, &mock.url(), &format!("http://{nobody}"))?;
+    let gateway = Gateway::new(options, Vec::new(), None).map_err(Failure::usage)?;
+    let gateway = Arc::new(gateway);
+    let listener = listener().await?;
+    let here = listener.local_addr().map_err(|error| Failure::io("no port is free", &error))?;
+    let mut roster = Roster::default();
+    gateway.aliases().into_iter().for_each(|alias| roster.add_chat(alias));
+    roster.lead_elsewhere(Arc::clone(&gateway) as Arc<dyn Switchboard>);
+    let never = std::future::pending();
+    let serving = hob_server::serve(listener, Live::from(roster), ServerOptions::default(), never);
+    let base = format!("http://{here}");
+    let started = Instant::now();
+    let told = |verdict: &Verdict| {
+        if !verdict.holds {
+            let Verdict { fault, case, .. } = verdict;
+            let after = started.elapsed().as_secs();
+            app.printer.note(format_args!("{fault} ({case}) does not hold, after {after} s"));
+        }
+    };
+    let backed = if alias.is_some() { selftest::Backing::Real } else { selftest::Backing::Mock };
+    tokio::select! {
+        served = serving => Err(match served {
+            Err(error) => Failure::io("the server ended", &error),
+            Ok(()) => Failure::new(Exit::Internal, "the server ended"),
+        }),
+        verdicts = selftest::run(&base, &mock, backed, told) => {
+            verdicts.map_err(|error| Failure::new(Exit::Server, error))
+        }
+    }
+}
+
+async fn listener() -> Outcome<TcpListener> {
+    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+    bound.map_err(|error| Failure::io("no port is free", &error))
+}
+
+/// The mock's aliases, and behind them the user's where one is named.
+fn options(
+    app: &App<'_>,
+    alias: Option<&str>,
+    mock: &str,
+    nobody: &str,
+) -> Outcome<GatewayOptions> {
+    let mut options = match alias {
+        Some(_) => settled(&app.written, &app.environment)?,
+        None => GatewayOptions::default(),
+    };
+    if let Some(name) = alias
+        && !options.aliases.iter().any(|known| known.name == name)
+    {
+        return Err(Failure::usage(format!("no alias is called '{name}'"))
+            .hint("the alias has to lead to other servers; `hob config check` looks at it"));
+    }
+    options.upstreams.push(upstream(MOCK, mock));
+    options.upstreams.push(upstream(NOBODY, nobody));
+    for rehearsed in selftest::aliases() {
+        let server = if rehearsed.is_unreachable { NOBODY } else { MOCK };
+        let faulty = TargetOptions::plain(&format!("{server}/{}", rehearsed.model));
+        let good = alias.map_or_else(|| format!("{MOCK}/fine~behind"), str::to_owned);
+        let behind = rehearsed.is_backed.then(|| TargetOptions::plain(&good));
+        let clocks = if alias.is_some() { CLOCKS_REAL } else { CLOCKS };
+        options.aliases.push(AliasOptions {
+            targets: [faulty].into_iter().chain(behind).collect(),
+            clocks: Clocks { total: clocks.total, ..Clocks::default() },
+            patience: Duration::ZERO,
+            ..AliasOptions::plain(&rehearsed.name)
+        });
+    }
+    Ok(options)
+}
+
+fn upstream(name: &str, url: &str) -> UpstreamOptions {
+    UpstreamOptions {
+        name: name.to_owned(),
+        kind: UpstreamKind::OpenAi,
+        url: url.to_owned(),
+        key: None,
+        clocks: CLOCKS,
+        slots: None,
+        queue_max: 0,
+        is_listed: false,
+        num_ctx: None,
+    }
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    fault: &'a str,
+    case: &'a str,
+    expected: &'a str,
+    got: &'a str,
+    holds: bool,
+    hits: usize,
+    took_ms: u128,
+}
+
+impl Shown<'_> {
+    fn of(verdict: &Verdict) -> Shown<'_> {
+        let Verdict { fault, case, expected, got, holds, hits, took } = verdict;
+        Shown { fault, case, expected, got, holds: *holds, hits: *hits, took_ms: took.as_millis() }
+    }
+}
+
+fn shown(verdicts: &[Verdict]) -> String {
+    let mut table = table(["fault", "asked as", "", "a client hears", "took"]);
+    for verdict in verdicts {
+        let mark =
+            if verdict.holds { "ok".to_owned() } else { format!("not {}", verdict.expected) };
+        table.add_row([
+            verdict.fault.to_owned(),
+            verdict.case.to_owned(),
+            mark,
+            verdict.got.clone(),
+            format!("{} ms", verdict.took.as_millis()),
+        ]);
+    }
+    table.trim_fmt()
+}

@@ -1,0 +1,105 @@
+//! `hob upstreams`: how the other servers of the configuration are.
+//! A running hob knows what their answers were like; without one they are asked for their lists.
+
+use clap::Args;
+use hob_core::routing::Switchboard;
+
+use super::route::{standing, why};
+use crate::app::{App, block_on};
+use crate::cli::Globals;
+use crate::commands::ps::server;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::{Printer, table};
+use crate::remote::{RemoteUpstream, RemoteUpstreams};
+use crate::settings::Overrides;
+use crate::signals::StopSignals;
+use crate::wire_up;
+
+/// Show how the other servers are
+#[derive(Debug, Args)]
+pub(crate) struct UpstreamsArgs {
+    /// List the models that each of them serves
+    #[arg(long)]
+    models: bool,
+    /// Ask this server, instead of the one that runs here
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &UpstreamsArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let app = App::open(globals, Overrides::default(), printer)?;
+    let upstreams = block_on(async {
+        let mut signals = StopSignals::listen()?;
+        signals.or(find(args, &app)).await
+    })?;
+    if args.json {
+        let json = serde_json::to_string_pretty(&upstreams);
+        printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+    } else if upstreams.is_empty() {
+        printer.note("no other server is configured; [upstream.NAME] in hob.toml names one");
+    } else {
+        printer.data(shown(&upstreams))?;
+        if args.models {
+            printer.data(models(&upstreams))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+async fn find(args: &UpstreamsArgs, app: &App<'_>) -> Outcome<Vec<RemoteUpstream>> {
+    let remote = server(args.server.as_deref(), app)?;
+    match remote.upstreams().await {
+        Err(failure) if args.server.is_none() && failure.exit == Exit::Server => {
+            if app.written.config.upstream.is_empty() {
+                return Ok(Vec::new());
+            }
+            app.printer.note("no hob is running here; this is what their lists say");
+            let gateway = wire_up::looked_up(app).await?;
+            let list: RemoteUpstreams =
+                serde_json::from_str(&hob_wire::upstreams(&gateway.upstreams()))
+                    .map_err(|error| Failure::new(Exit::Internal, error))?;
+            Ok(list.upstreams)
+        }
+        answered => answered,
+    }
+}
+
+fn shown(upstreams: &[RemoteUpstream]) -> String {
+    let mut table =
+        table(["upstream", "kind", "state", "models", "in flight", "address", "trouble"]);
+    for upstream in upstreams {
+        let took = upstream.took_ms.map(|took| format!(" ({took:.0} ms)")).unwrap_or_default();
+        let slots = upstream.slots.map(|slots| format!("/{slots}")).unwrap_or_default();
+        let waiting = match upstream.waiting {
+            0 => String::new(),
+            waiting => format!(", {waiting} wait"),
+        };
+        table.add_row([
+            upstream.name.clone(),
+            upstream.kind.clone(),
+            format!("{}{took}", upstream.state),
+            upstream.models.len().to_string(),
+            format!("{}{slots}{waiting}", upstream.in_flight),
+            upstream.url.clone(),
+            trouble(upstream),
+        ]);
+    }
+    table.trim_fmt()
+}
+
+fn trouble(upstream: &RemoteUpstream) -> String {
+    let targets = upstream.troubled.iter();
+    let targets =
+        targets.map(|target| format!("{} {}: {}", target.name, standing(target), why(target)));
+    upstream.reason.clone().into_iter().chain(targets).collect::<Vec<_>>().join("; ")
+}
+
+fn models(upstreams: &[RemoteUpstream]) -> String {
+    let each = upstreams.iter().flat_map(|upstream| {
+        upstream.models.iter().map(move |model| format!("{}/{model}", upstream.name))
+    });
+    each.collect::<Vec<_>>().join("\n")
+}

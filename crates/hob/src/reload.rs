@@ -1,0 +1,104 @@
+//! The configuration, read anew when its file changes: whole or not at all.
+//! Aliases, upstreams and keys follow; requests that run keep what they began with. What needs another
+//! start of hob is said, and waits for it.
+
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::Roster;
+use hob_server::{KeyOptions, Live};
+use hob_upstream::Gateway;
+use tokio::time::sleep;
+
+use crate::app::App;
+use crate::config::{ConfigFile, Written};
+use crate::failure::Outcome;
+use crate::wire_up::{self, Fingerprint};
+
+/// Between two looks at the file: a change is in force within a second.
+const EVERY: Duration = Duration::from_millis(400);
+
+/// What a server needs to follow its configuration.
+pub(crate) struct Following<'a> {
+    pub(crate) app: &'a App<'a>,
+    pub(crate) live: Live,
+    /// In force.
+    pub(crate) gateway: Arc<Gateway>,
+    /// Makes the rest of it anew.
+    pub(crate) renew: &'a (dyn Fn(&Written, &Gateway) -> Outcome<Renewed> + Sync),
+}
+
+/// A configuration that is right.
+pub(crate) struct Renewed {
+    pub(crate) roster: Roster,
+    pub(crate) keys: Vec<KeyOptions>,
+    pub(crate) gateway: Arc<Gateway>,
+}
+
+/// Resolves when the file is another than it was. An editor may take the old one away before it puts the
+/// new one there, so a file that is not there is no other one.
+async fn changed(path: &Path, seen: Option<Fingerprint>) -> Fingerprint {
+    loop {
+        sleep(EVERY).await;
+        match wire_up::fingerprint(path) {
+            Some(now) if Some(now) != seen => return now,
+            Some(_) | None => {}
+        }
+    }
+}
+
+impl Following<'_> {
+    /// Keeps other servers' lists fresh and looks at the file, for as long as it is polled.
+    pub(crate) async fn follow(mut self) -> Infallible {
+        let mut written = self.app.written.clone();
+        let Some(path) = written.path.clone() else { return self.gateway.watch().await };
+        let mut seen = wire_up::fingerprint(&path);
+        loop {
+            let gateway = Arc::clone(&self.gateway);
+            let changed = tokio::select! {
+                never = gateway.watch() => match never {},
+                changed = changed(&path, seen) => changed,
+            };
+            seen = Some(changed);
+            match self.read(&path) {
+                Ok((new, renewed)) => {
+                    self.told(&written.config, &new.config);
+                    self.gateway = renewed.gateway;
+                    self.live.replace(renewed.roster, &renewed.keys);
+                    written = new;
+                }
+                Err(failure) => {
+                    self.app.printer.failure(&failure);
+                    self.app.printer.note("the configuration before it stays in force");
+                }
+            }
+        }
+    }
+
+    fn read(&self, path: &Path) -> Outcome<(Written, Renewed)> {
+        let written = Written::read(Some(path), &self.app.environment.folders)?;
+        let renewed = (self.renew)(&written, &self.gateway)?;
+        Ok((written, renewed))
+    }
+
+    /// What changed, and what of it waits for another start.
+    fn told(&self, old: &ConfigFile, new: &ConfigFile) {
+        let tables = [
+            ("home", old.home != new.home),
+            ("[server]", old.server != new.server),
+            ("[speech]", old.speech != new.speech),
+            ("[chat]", old.chat != new.chat),
+            ("[ledger]", old.ledger != new.ledger),
+            ("[dev]", old.dev != new.dev),
+        ];
+        let waiting: Vec<&str> =
+            tables.into_iter().filter_map(|(name, changed)| changed.then_some(name)).collect();
+        let printer = self.app.printer;
+        printer.note("the configuration changed, and is in force");
+        if !waiting.is_empty() {
+            printer.note(format_args!("start hob again for {}", waiting.join(", ")));
+        }
+    }
+}

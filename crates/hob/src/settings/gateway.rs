@@ -1,0 +1,304 @@
+//! Other servers, aliases and keys, settled. Only for commands that use them: a variable that holds a key
+//! is asked for when the key is needed, and `hob say` needs none.
+
+use std::time::Duration;
+
+use hob_core::KeepAlive;
+use hob_core::chat::Effort;
+use hob_upstream::{
+    AliasOptions, Clocks, Commit, GatewayOptions, Secret as UpstreamSecret, TargetOptions,
+    UpstreamOptions, WhileLoading,
+};
+use hob_wire::Parameters;
+
+use super::{Environment, Secret};
+use crate::config::{
+    AliasSection, CommitName, DefaultsSection, SpecialTarget, TargetEntry, TimeText,
+    UpstreamSection, WhileLoadingName, Written,
+};
+use crate::failure::{Failure, Outcome};
+
+const QUEUE_DEFAULT: usize = 8;
+/// A key is a line, not a file that was named by mistake.
+const KEY_BYTES_MAX: u64 = 4096;
+
+/// # Errors
+/// A name, a value or a key that cannot be meant, with its place in the file.
+pub(crate) fn gateway(written: &Written, environment: &Environment) -> Outcome<GatewayOptions> {
+    let settling = Settling { written, environment };
+    let config = &written.config;
+    Ok(GatewayOptions {
+        upstreams: config
+            .upstream
+            .iter()
+            .map(|(name, section)| settling.upstream(name, section))
+            .collect::<Outcome<_>>()?,
+        aliases: config
+            .alias
+            .iter()
+            .map(|(name, section)| settling.alias(name, section))
+            .collect::<Outcome<_>>()?,
+    })
+}
+
+struct Settling<'a> {
+    written: &'a Written,
+    environment: &'a Environment,
+}
+
+impl Settling<'_> {
+    fn upstream(&self, name: &str, section: &UpstreamSection) -> Outcome<UpstreamOptions> {
+        let place = format!("upstream.{}", quoted(name));
+        if name.is_empty() || name.contains('/') {
+            return Err(self.wrong(&place, "an upstream's name is not empty and has no slash"));
+        }
+        let key = section.key.as_deref().map(|source| {
+            let secret = secret(source, self.written, self.environment);
+            secret.map_err(|reason| self.wrong(&format!("{place}.key"), reason))
+        });
+        Ok(UpstreamOptions {
+            name: name.to_owned(),
+            kind: section.kind.unwrap_or_default().0,
+            url: section.url.clone().unwrap_or_default(),
+            key: key.transpose()?.map(|key| UpstreamSecret::new(key.expose())),
+            clocks: upstream_clocks(section).or(default_clocks(&self.written.config.defaults)),
+            slots: section.slots.map(|slots| slots.get().into()),
+            queue_max: section.queue.map_or(QUEUE_DEFAULT, usize::from),
+            is_listed: section.list.unwrap_or(false),
+            num_ctx: section.num_ctx.map(std::num::NonZeroU32::get),
+        })
+    }
+
+    fn alias(&self, name: &str, section: &AliasSection) -> Outcome<AliasOptions> {
+        let place = format!("alias.{}", quoted(name));
+        let targets = section.to.iter().map(|entry| self.target(&place, entry));
+        let default = AliasOptions::plain(name);
+        let defaults = default_clocks(&self.written.config.defaults);
+        let own = Clocks {
+            first_token: time(section.first_token),
+            idle: time(section.idle),
+            total: time(section.total),
+            ..Clocks::default()
+        };
+        let mut in_default = section.default.clone().unwrap_or_default();
+        if let Some(wish) = section.keep_alive {
+            in_default.entry("keep_alive").or_insert_with(|| keep_alive(wish.0));
+        }
+        let parameters = self.parameters(
+            &place,
+            [section.set.as_ref(), Some(&in_default)],
+            section.drop.as_ref(),
+            section.effort.map(|effort| effort.0),
+        )?;
+        Ok(AliasOptions {
+            targets: targets.collect::<Outcome<_>>()?,
+            pick: section.pick.unwrap_or_default().0,
+            parameters,
+            clocks: own.or(Clocks {
+                total: defaults.total,
+                load: defaults.load,
+                ..Clocks::default()
+            }),
+            commit: match section.commit.unwrap_or_default() {
+                CommitName::First => Commit::First,
+                CommitName::Content => Commit::Content,
+            },
+            while_loading: match section.while_loading.unwrap_or_default() {
+                WhileLoadingName::Next => WhileLoading::Next,
+                WhileLoadingName::Wait => WhileLoading::Wait,
+            },
+            patience: time(section.patience).unwrap_or(default.patience),
+            attempts_max: section.retries.map_or(default.attempts_max, |more| u32::from(more) + 1),
+            rest: time(section.cooldown).unwrap_or(default.rest),
+            hedge_after: section.hedge_after_ms.map(|ms| Duration::from_millis(ms.get().into())),
+            ..default
+        })
+    }
+
+    fn target(&self, place: &str, entry: &TargetEntry) -> Outcome<TargetOptions> {
+        let special = match entry {
+            TargetEntry::Name(name) => return Ok(TargetOptions::plain(name)),
+            TargetEntry::Special(special) => special,
+        };
+        let SpecialTarget { target, context, capabilities, weight, set, default, drop } =
+            &**special;
+        let place = format!("{place}.to");
+        let weight = weight.unwrap_or(1.0);
+        if !(weight.is_finite() && weight >= 0.0) {
+            return Err(self.wrong(&place, format!("the weight of '{target}' is below 0")));
+        }
+        const KNOWN: [&str; 4] = ["tools", "images", "json_schema", "embeddings"];
+        let unknown = capabilities.iter().flatten().find(|name| !KNOWN.contains(&name.as_str()));
+        if let Some(unknown) = unknown {
+            let known = KNOWN.join(", ");
+            return Err(self.wrong(&place, format!("'{unknown}' is none of {known}")));
+        }
+        Ok(TargetOptions {
+            name: target.clone(),
+            parameters: self.parameters(
+                &place,
+                [set.as_ref(), default.as_ref()],
+                drop.as_ref(),
+                None,
+            )?,
+            context_tokens: context.map(std::num::NonZeroU32::get),
+            capabilities: capabilities.clone(),
+            weight,
+        })
+    }
+
+    fn parameters(
+        &self,
+        place: &str,
+        [set, default]: [Option<&toml::Table>; 2],
+        drop: Option<&Vec<String>>,
+        effort: Option<Effort>,
+    ) -> Outcome<Parameters> {
+        let mut set = set.cloned().unwrap_or_default();
+        if let Some(effort) = effort {
+            set.entry("reasoning_effort").or_insert_with(|| effort.name().into());
+        }
+        let default = default.cloned().unwrap_or_default();
+        let json = |table: &toml::Table| serde_json::to_string(table).unwrap_or_default();
+        let drop = drop.cloned().unwrap_or_default();
+        Parameters::parse(&json(&set), &json(&default), drop)
+            .map_err(|error| self.wrong(place, error))
+    }
+
+    fn wrong(&self, key: &str, reason: impl std::fmt::Display) -> Failure {
+        Failure::usage(format!("{}: {key}: {reason}", self.written.place(key)))
+    }
+}
+
+/// `env:NAME` or `file:PATH`.
+///
+/// # Errors
+/// What is wrong with it, without the key.
+pub(crate) fn secret(
+    source: &str,
+    written: &Written,
+    environment: &Environment,
+) -> Result<Secret, String> {
+    let key = if let Some(name) = source.strip_prefix("env:") {
+        let known = environment.secrets.get(name).map(|secret| secret.expose().to_owned());
+        known.ok_or_else(|| format!("the variable {name} is not set"))?
+    } else if let Some(path) = source.strip_prefix("file:") {
+        let path = written.resolve(std::path::Path::new(path), &environment.folders);
+        read_line(&path)?
+    } else {
+        return Err("a key is not written here, but named: env:NAME or file:PATH".to_owned());
+    };
+    let key = key.lines().next().unwrap_or_default().trim().to_owned();
+    if key.is_empty() { Err(format!("{source} is empty")) } else { Ok(Secret::new(key)) }
+}
+
+fn read_line(path: &std::path::Path) -> Result<String, String> {
+    let size = fs_err::metadata(path).map_err(|error| error.to_string())?.len();
+    if size > KEY_BYTES_MAX {
+        return Err(format!("{} has {size} bytes, and is no key", path.display()));
+    }
+    fs_err::read_to_string(path).map_err(|error| error.to_string())
+}
+
+fn upstream_clocks(section: &UpstreamSection) -> Clocks {
+    Clocks {
+        connect: time(section.connect),
+        first_token: time(section.first_token),
+        idle: time(section.idle),
+        ..Clocks::default()
+    }
+}
+
+fn default_clocks(section: &DefaultsSection) -> Clocks {
+    Clocks {
+        connect: time(section.connect),
+        first_token: time(section.first_token),
+        idle: time(section.idle),
+        total: time(section.total),
+        load: time(section.load),
+    }
+}
+
+fn time(written: Option<TimeText>) -> Option<Duration> {
+    written.map(|TimeText(time)| time)
+}
+
+/// As a request says it: below zero is for ever.
+fn keep_alive(wish: KeepAlive) -> toml::Value {
+    match wish {
+        KeepAlive::Forever => toml::Value::Integer(-1),
+        KeepAlive::For(time) => toml::Value::Float(time.as_secs_f64()),
+    }
+}
+
+/// As a part of a path: names with dots in them are in quotes.
+pub(crate) fn quoted(name: &str) -> String {
+    if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use hob_core::routing::Pick;
+    use hob_upstream::UpstreamKind;
+
+    use super::*;
+
+    fn settled(text: &str) -> Outcome<GatewayOptions> {
+        let config = toml::from_str(text).expect("a good file");
+        let path = Some(PathBuf::from("hob.toml"));
+        let written = Written { config, path, text: text.to_owned() };
+        let mut environment = Environment::default();
+        environment.secrets.insert("ROUTER".to_owned(), Secret::new("sk-1".to_owned()));
+        gateway(&written, &environment)
+    }
+
+    #[test]
+    fn what_is_written_is_settled() {
+        let options = settled(
+            "[defaults]\nidle = \"9s\"\n\
+             [upstream.gpu]\nkind = \"llama-server\"\nurl = \"http://gpu:1\"\nslots = 4\n\
+             first_token = \"20s\"\n\
+             [upstream.router]\nkind = \"openrouter\"\nkey = \"env:ROUTER\"\n\
+             [alias.fast]\nto = [\"gpu/q\", { target = \"router/x\", context = 16384, weight = 2 }]\n\
+             pick = \"weighted\"\neffort = \"none\"\nretries = 1\nhedge_after_ms = 400\ntotal = 60\n",
+        )
+        .expect("good");
+        let [gpu, router] = &options.upstreams[..] else { panic!("two") };
+        assert_eq!((gpu.kind, gpu.slots), (UpstreamKind::LlamaServer, Some(4)));
+        assert_eq!(gpu.clocks.first_token, Some(Duration::from_secs(20)));
+        assert_eq!(gpu.clocks.idle, Some(Duration::from_secs(9)));
+        assert!(router.key.is_some() && !format!("{router:?}").contains("sk-1"));
+        let [fast] = &options.aliases[..] else { panic!("one") };
+        assert_eq!((fast.pick, fast.attempts_max), (Pick::Weighted, 2));
+        assert_eq!(fast.hedge_after, Some(Duration::from_millis(400)));
+        assert_eq!(fast.clocks.total, Some(Duration::from_secs(60)));
+        assert_eq!(fast.targets[1].context_tokens, Some(16384));
+        assert!(!fast.parameters.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_place() {
+        for (text, expected) in [
+            ("[upstream.x]\nkey = \"sk-secret\"\n", "hob.toml:2:1: upstream.x.key: a key is not"),
+            (
+                "[upstream.x]\nkey = \"env:NOPE\"\n",
+                "hob.toml:2:1: upstream.x.key: the variable NOPE",
+            ),
+            ("[upstream.\"a/b\"]\n", "hob.toml:1:11: upstream.a/b: an upstream's name"),
+            (
+                "[alias.f]\nto = []\nset = { temperature = 9 }\n",
+                "hob.toml:1:8: alias.f: 'temperature'",
+            ),
+            (
+                "[alias.f]\nto = [{ target = \"a\", capabilities = [\"fly\"] }]\n",
+                "hob.toml:2:1: alias.f.to: 'fly' is none of tools",
+            ),
+        ] {
+            let sentence = settled(text).expect_err(text).sentence;
+            assert!(sentence.starts_with(expected), "{text:?} gave {sentence:?}");
+            assert!(!sentence.contains("sk-secret"));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Other servers, aliases and keys of the configuration, made into what the server asks.
+//! What cannot be meant is refused with its place in the file, before anything of it is in force.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use hob_core::Admission;
+use hob_core::scripted::FixedChat;
+use hob_server::{KeyDigest, KeyOptions, check_keys};
+use hob_upstream::{Gateway, GatewayError, Local, UpstreamError};
+
+use crate::app::App;
+use crate::config::{KeySection, Written};
+use crate::failure::{Failure, Outcome};
+use crate::settings::gateway::{gateway as settled, quoted, secret};
+use crate::settings::{Environment, ModelChoice, Secret};
+
+/// # Errors
+/// [`crate::settings::gateway`]'s, and names that lead nowhere.
+pub(crate) fn gateway(
+    written: &Written,
+    environment: &Environment,
+    locals: Vec<Local>,
+    previous: Option<&Gateway>,
+) -> Outcome<Gateway> {
+    let options = settled(written, environment)?;
+    Gateway::new(options, locals, previous).map_err(|error| placed(written, &error))
+}
+
+/// The key that the server was always given, and those of the configuration.
+///
+/// # Errors
+/// A secret that is nowhere, two keys that are the same, or a name that `is_known` does not know.
+pub(crate) fn keys(
+    written: &Written,
+    environment: &Environment,
+    of_server: Option<Secret>,
+    is_known: impl Fn(&str) -> bool,
+) -> Outcome<Vec<KeyOptions>> {
+    let digest = of_server.map(|key| KeyDigest::of(key.expose())).transpose();
+    let digest = digest.map_err(Failure::usage)?;
+    let mut keys: Vec<KeyOptions> =
+        digest.into_iter().map(|digest| KeyOptions::new("default", digest)).collect();
+    for (name, section) in &written.config.keys {
+        let place = format!("keys.{}", quoted(name));
+        let wrong = |key: &str, reason: String| {
+            Failure::usage(format!("{}: {place}{key}: {reason}", written.place(&place)))
+        };
+        let digest = digest_of(&section.secret, written, environment);
+        let digest = digest.map_err(|reason| wrong(".secret", reason))?;
+        let unknown = section.aliases.iter().flatten().find(|alias| !is_known(alias));
+        if let Some(unknown) = unknown {
+            return Err(wrong(".aliases", format!("nobody here is called '{unknown}'")));
+        }
+        keys.push(key(name, digest, section));
+    }
+    check_keys(&keys)
+        .map_err(|clash| Failure::usage(format!("{}: {clash}", written.place("keys"))))?;
+    Ok(keys)
+}
+
+fn key(name: &str, digest: KeyDigest, section: &KeySection) -> KeyOptions {
+    KeyOptions {
+        aliases: section.aliases.clone(),
+        requests_per_minute: section.requests_per_minute,
+        concurrency: section.concurrency,
+        tokens_per_day: section.tokens_per_day,
+        ..KeyOptions::new(name, digest)
+    }
+}
+
+fn digest_of(
+    source: &str,
+    written: &Written,
+    environment: &Environment,
+) -> Result<KeyDigest, String> {
+    if let Some(checksum) = source.strip_prefix("sha256:") {
+        return KeyDigest::from_hex(checksum).map_err(|error| error.to_string());
+    }
+    let key = secret(source, written, environment)
+        .map_err(|reason| reason.replace("file:PATH", "file:PATH, or sha256:CHECKSUM"))?;
+    KeyDigest::of(key.expose()).map_err(|error| error.to_string())
+}
+
+/// With the place of the table that is at fault.
+fn placed(written: &Written, error: &GatewayError) -> Failure {
+    let key = match error {
+        GatewayError::Upstream(
+            UpstreamError::NoUrl { name }
+            | UpstreamError::BadUrl { name, .. }
+            | UpstreamError::BadKey { name }
+            | UpstreamError::NoClient { name, .. },
+        ) => format!("upstream.{}", quoted(name)),
+        GatewayError::UnknownTarget { alias, .. } | GatewayError::MixedKinds { alias, .. } => {
+            format!("alias.{}.to", quoted(alias))
+        }
+        GatewayError::Cycle { names } => format!("alias.{}", quoted(&names[0])),
+        GatewayError::NoTargets { alias } => format!("alias.{}", quoted(alias)),
+        GatewayError::NameTaken { name } => format!("alias.{}", quoted(name)),
+    };
+    let failure = Failure::usage(format!("{}: {error}", written.place(&key)));
+    match error {
+        GatewayError::UnknownTarget { target, .. } if !target.contains('/') => failure.hint(
+            "a model of this hob has to be on this disk: `hob models` lists them, `hob pull` fetches",
+        ),
+        _ => failure.hint("docs/reference/config.md says what each table takes"),
+    }
+}
+
+/// The configuration's gateway without a server, each of its servers looked at once.
+///
+/// # Errors
+/// As [`gateway`].
+pub(crate) async fn looked_up(app: &App<'_>) -> Outcome<Gateway> {
+    let gateway = gateway(&app.written, &app.environment, stand_ins(app), None)?;
+    gateway.look().await;
+    Ok(gateway)
+}
+
+/// Models of this hob, as far as their names matter.
+pub(crate) fn stand_ins(app: &App<'_>) -> Vec<Local> {
+    let stand_in = |name: String| Local {
+        name,
+        model: Arc::new(FixedChat::default()),
+        admission: Admission::new(1, 0.0),
+    };
+    names_here(app).into_iter().map(stand_in).collect()
+}
+
+/// The names of models that aliases may lead to: the chat model, whether or not it is on this disk.
+fn names_here(app: &App<'_>) -> Vec<String> {
+    let chat = match &app.settings.chat.model {
+        ModelChoice::Named(name) => name.clone(),
+        ModelChoice::File(path) => super::chat::file_name(path),
+    };
+    vec![chat]
+}
+
+/// Whether a file has anything for a gateway.
+pub(crate) fn has_aliases(written: &Written) -> bool {
+    !written.config.alias.is_empty() || !written.config.upstream.is_empty()
+}
+
+/// When a file was changed, and its length: reading it twice a second would wake the disk.
+pub(crate) type Fingerprint = (SystemTime, u64);
+
+pub(crate) fn fingerprint(path: &Path) -> Option<Fingerprint> {
+    let file = fs_err::metadata(path).ok()?;
+    Some((file.modified().ok()?, file.len()))
+}
