@@ -29,11 +29,14 @@ pub use footprint::{ContextPlan, Footprint, KvType, KvTypes, Verdict, context_th
 pub use language::Language;
 pub use names::nearest;
 pub use residence::{Occupancy, Residence};
-pub use roster::{ChatTarget, Clocked, Roster, SpeechTarget, UnknownModel};
+pub use roster::{ChatTarget, Clocked, Roster, SpeechTarget, TranscriptTarget, UnknownModel};
 pub use shape::ModelShape;
 pub use speech::{
     Direction, Gender, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
     SpeechText, Speed, Voice, WordTiming,
 };
 pub use trace::{Attempt, Trace};
-pub use transcript::{TranscriptModel, TranscriptRequest, TranscriptStream};
+pub use transcript::{
+    HeardWord, Segment, Sound, SoundFile, Timestamps, Transcribed, TranscriptEvent,
+    TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptTask, TranscriptUsage,
+};

@@ -6,13 +6,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::routing::Switchboard;
-use crate::{Admission, ChatModel, Residence, SpeechModel, nearest};
+use crate::{Admission, ChatModel, Residence, SpeechModel, TranscriptModel, nearest};
 
 /// Every model that this hob answers for, by name and by alias.
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
     speech: BTreeMap<String, Arc<SpeechTarget>>,
     chat: BTreeMap<String, Arc<ChatTarget>>,
+    transcript: BTreeMap<String, Arc<TranscriptTarget>>,
     aliases: BTreeMap<String, String>,
     /// Answers to every chat model's name that nobody else has.
     any_chat: Option<Arc<ChatTarget>>,
@@ -47,6 +48,24 @@ pub enum Clocked {
     ByAsker,
     /// It itself: its times are its own, and longer for some requests.
     ByItself,
+}
+
+/// A transcription model and the room it has; its work is counted in seconds of sound.
+pub struct TranscriptTarget {
+    pub name: String,
+    pub model: Arc<dyn TranscriptModel>,
+    /// None for models that live elsewhere.
+    pub residence: Option<Arc<dyn Residence>>,
+    pub admission: Admission,
+}
+
+impl fmt::Debug for TranscriptTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TranscriptTarget")
+            .field("name", &self.name)
+            .field("state", &self.model.state())
+            .finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for ChatTarget {
@@ -88,6 +107,10 @@ impl Roster {
         self.chat.insert(target.name.clone(), target);
     }
 
+    pub fn add_transcript(&mut self, target: TranscriptTarget) {
+        self.transcript.insert(target.name.clone(), Arc::new(target));
+    }
+
     /// Lets `target` answer to every name that no chat model has: for tests of clients.
     pub fn answer_unknown(&mut self, target: ChatTarget) {
         self.any_chat = Some(Arc::new(target));
@@ -116,23 +139,34 @@ impl Roster {
     /// # Errors
     /// [`UnknownModel`] with the nearest names.
     pub fn speech(&self, name: &str) -> Result<Arc<SpeechTarget>, UnknownModel> {
-        let meant = self.aliases.get(name).map_or(name, String::as_str);
-        self.speech.get(meant).cloned().ok_or_else(|| self.unknown(name))
+        let meant = self.meant(name);
+        let elsewhere = || self.elsewhere.as_ref()?.find_speech(meant);
+        let known = self.speech.get(meant).cloned().or_else(elsewhere);
+        known.ok_or_else(|| self.unknown(name))
+    }
+
+    /// # Errors
+    /// [`UnknownModel`] with the nearest names.
+    pub fn transcript(&self, name: &str) -> Result<Arc<TranscriptTarget>, UnknownModel> {
+        let meant = self.meant(name);
+        let elsewhere = || self.elsewhere.as_ref()?.find_transcript(meant);
+        let known = self.transcript.get(meant).cloned().or_else(elsewhere);
+        known.ok_or_else(|| self.unknown(name))
     }
 
     /// # Errors
     /// [`UnknownModel`] with the nearest names.
     pub fn chat(&self, name: &str) -> Result<Arc<ChatTarget>, UnknownModel> {
-        let meant = self.aliases.get(name).map_or(name, String::as_str);
-        let here = self.chat.get(meant).cloned();
+        let meant = self.meant(name);
         let elsewhere = || self.elsewhere.as_ref()?.find_chat(meant);
-        let found = here.or_else(elsewhere).or_else(|| self.any_chat.clone());
-        found.ok_or_else(|| self.unknown(name))
+        let known = self.chat.get(meant).cloned().or_else(elsewhere);
+        known.or_else(|| self.any_chat.clone()).ok_or_else(|| self.unknown(name))
     }
 
     /// Whether a model here has this name; those elsewhere are not asked.
     pub fn has(&self, name: &str) -> bool {
-        self.chat.contains_key(name) || self.speech.contains_key(name)
+        let has_voice = self.speech.contains_key(name) || self.transcript.contains_key(name);
+        has_voice || self.chat.contains_key(name)
     }
 
     /// The chat models, by name; aliases are not repeated.
@@ -145,14 +179,102 @@ impl Roster {
         self.speech.values()
     }
 
+    /// The transcription models, by name; aliases are not repeated.
+    pub fn transcript_targets(&self) -> impl Iterator<Item = &Arc<TranscriptTarget>> {
+        self.transcript.values()
+    }
+
     /// Aliases and the names they lead to, sorted.
     pub fn aliases(&self) -> impl Iterator<Item = (&str, &str)> {
         self.aliases.iter().map(|(alias, name)| (alias.as_str(), name.as_str()))
     }
 
+    fn meant<'a>(&'a self, name: &'a str) -> &'a str {
+        self.aliases.get(name).map_or(name, String::as_str)
+    }
+
     fn unknown(&self, name: &str) -> UnknownModel {
-        let named = self.speech.keys().chain(self.chat.keys());
+        let named = self.speech.keys().chain(self.chat.keys()).chain(self.transcript.keys());
         let known = named.chain(self.aliases.keys()).map(String::as_str);
         UnknownModel { name: name.to_owned(), near: nearest(name, known, 3) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routing::{ListedModel, RouteView, UpstreamView};
+    use crate::scripted::{ScriptedChat, ScriptedSpeech, ScriptedTranscript};
+
+    fn speaker(name: &str) -> SpeechTarget {
+        let model = Arc::new(ScriptedSpeech::new([]));
+        let admission = Admission::new(1, 0.0);
+        SpeechTarget { name: name.to_owned(), model, residence: None, admission }
+    }
+
+    fn listener(name: &str) -> TranscriptTarget {
+        let model = Arc::new(ScriptedTranscript::new([]));
+        let admission = Admission::new(1, 0.0);
+        TranscriptTarget { name: name.to_owned(), model, residence: None, admission }
+    }
+
+    fn chatter(name: &str) -> ChatTarget {
+        let model = Arc::new(ScriptedChat::new([]));
+        let admission = Admission::new(1, 0.0);
+        let clocks = Clocked::ByAsker;
+        ChatTarget { name: name.to_owned(), model, residence: None, admission, clocks }
+    }
+
+    /// Has every name of the server `gpu`, for everything.
+    #[derive(Debug)]
+    struct Gpu;
+
+    impl Switchboard for Gpu {
+        fn find_chat(&self, name: &str) -> Option<Arc<ChatTarget>> {
+            name.starts_with("gpu/").then(|| Arc::new(chatter(name)))
+        }
+
+        fn find_speech(&self, name: &str) -> Option<Arc<SpeechTarget>> {
+            name.starts_with("gpu/").then(|| Arc::new(speaker(name)))
+        }
+
+        fn find_transcript(&self, name: &str) -> Option<Arc<TranscriptTarget>> {
+            name.starts_with("gpu/").then(|| Arc::new(listener(name)))
+        }
+
+        fn listed(&self) -> Vec<ListedModel> {
+            Vec::new()
+        }
+
+        fn route(&self, _alias: &str) -> Option<RouteView> {
+            None
+        }
+
+        fn upstreams(&self) -> Vec<UpstreamView> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn a_name_leads_here_before_it_leads_elsewhere() {
+        let mut roster = Roster::default();
+        roster.add_speech(speaker("kokoro"));
+        roster.add_transcript(listener("whisper"));
+        roster.add_chat(chatter("smol"));
+        roster.add_alias("ears", "whisper");
+        roster.add_alias("far", "gpu/any");
+        assert!(roster.speech("gpu/tts").is_err(), "nobody is connected");
+        roster.lead_elsewhere(Arc::new(Gpu));
+        for (asked, found) in [("kokoro", "kokoro"), ("gpu/tts", "gpu/tts"), ("far", "gpu/any")] {
+            assert_eq!(roster.speech(asked).expect(asked).name, found);
+        }
+        for (asked, found) in [("whisper", "whisper"), ("ears", "whisper"), ("gpu/w", "gpu/w")] {
+            assert_eq!(roster.transcript(asked).expect(asked).name, found);
+        }
+        for (asked, found) in [("smol", "smol"), ("gpu/q", "gpu/q")] {
+            assert_eq!(roster.chat(asked).expect(asked).name, found);
+        }
+        let unknown = roster.transcript("wisper").expect_err("nobody");
+        assert_eq!(unknown.near, ["whisper"]);
     }
 }

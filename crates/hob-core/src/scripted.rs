@@ -12,10 +12,10 @@ use crate::chat::{
     ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, Completion, EmbedRequest, Embeddings,
     FinishReason, Timings, TokenLogprob, TokenText, Usage,
 };
-use crate::transcript::{TranscriptEvent, TranscriptModel, TranscriptRequest, TranscriptStream};
 use crate::{
     Gender, Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest,
-    SpeechStream, Voice,
+    SpeechStream, Transcribed, TranscriptEvent, TranscriptModel, TranscriptRequest,
+    TranscriptStream, Voice,
 };
 
 /// What one call does: refuse, or yield these items in order.
@@ -186,23 +186,55 @@ impl ChatModel for FixedChat {
     }
 }
 
-/// A transcription model that plays scripts.
+/// A transcription model that plays scripts, and remembers what it was asked.
 #[derive(Debug)]
-pub struct ScriptedTranscript(Scripts<TranscriptEvent>);
+pub struct ScriptedTranscript {
+    scripts: Scripts<TranscriptEvent>,
+    asked: Mutex<Vec<TranscriptRequest>>,
+}
 
 impl ScriptedTranscript {
     pub fn new(scripts: impl IntoIterator<Item = Script<TranscriptEvent>>) -> ScriptedTranscript {
-        ScriptedTranscript(Scripts::new(scripts))
+        ScriptedTranscript { scripts: Scripts::new(scripts), asked: Mutex::default() }
+    }
+
+    /// The requests so far, in order.
+    pub fn asked(&self) -> Vec<TranscriptRequest> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl TranscriptModel for ScriptedTranscript {
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn transcribe(
+        &self,
+        request: TranscriptRequest,
+    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+        let script = self.scripts.next();
+        async move { script.map(|events| stream::iter(events).boxed()) }.boxed()
+    }
+}
+
+/// A transcription model that hears the same in everything: for tests of clients.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FixedTranscript;
+
+impl TranscriptModel for FixedTranscript {
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
     fn transcribe(
         &self,
         _request: TranscriptRequest,
     ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
-        let script = self.0.next();
-        async move { script.map(|events| stream::iter(events).boxed()) }.boxed()
+        let text = TranscriptEvent::Delta(FIXED_TEXT.to_owned());
+        let done = TranscriptEvent::Done(Transcribed { duration_s: 1.0, ..Transcribed::default() });
+        async move { Ok(stream::iter([Ok(text), Ok(done)]).boxed()) }.boxed()
     }
 }
 
@@ -212,7 +244,7 @@ mod tests {
 
     use super::*;
     use crate::chat::EmbedInput;
-    use crate::{SpeechText, Speed};
+    use crate::{SpeechText, Speed, Trace};
 
     fn speech_request() -> SpeechRequest {
         SpeechRequest {
@@ -220,6 +252,7 @@ mod tests {
             voice: "af_heart".to_owned(),
             speed: Speed::NORMAL,
             instructions: None,
+            trace: Trace::default(),
         }
     }
 
@@ -250,10 +283,12 @@ mod tests {
         let embedded = block_on(chat.embed(EmbedRequest { inputs, ..EmbedRequest::default() }));
         assert_eq!(embedded, Ok(Embeddings { vectors: vec![vec![1.0]], prompt_tokens: 1 }));
 
-        let said = TranscriptEvent::Segment { text: "hi".to_owned(), start_s: 0.0, end_s: 0.4 };
+        let said = TranscriptEvent::Delta("hi".to_owned());
         let ears = ScriptedTranscript::new([Ok(vec![Ok(said.clone())])]);
-        let request = TranscriptRequest { samples: Vec::new(), language: None };
-        let events = block_on(ears.transcribe(request)).expect("a script");
+        let request =
+            TranscriptRequest { prompt: Some("Ann".to_owned()), ..TranscriptRequest::default() };
+        let events = block_on(ears.transcribe(request.clone())).expect("a script");
         assert_eq!(block_on(events.collect::<Vec<_>>()), [Ok(said)]);
+        assert_eq!(ears.asked(), [request]);
     }
 }

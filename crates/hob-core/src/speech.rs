@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, Stream, StreamExt};
 
-use crate::{Language, ModelError};
+use crate::{Language, ModelError, Trace};
 
 /// A model that speaks.
 ///
@@ -40,6 +40,7 @@ pub struct SpeechRequest {
     pub speed: Speed,
     /// How to say it, for models that take direction; others ignore it.
     pub instructions: Option<String>,
+    pub trace: Trace,
 }
 
 /// The text of a request: there at once, or still being written (by a person, or by a chat model).

@@ -1,32 +1,223 @@
-//! Transcription: PCM in, text out. The seam that the embedded engine and upstreams will fill.
-//! Until then a scripted model answers, so that what stands on it can be built and tested.
+//! Transcription: sound in, text out, with times where somebody wants them.
+//! Sound crosses this seam as samples, or as the file that came, for whoever reads files better than hob.
 
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
-use crate::ModelError;
+use crate::chat::Reading;
+use crate::{ModelError, ModelState, Trace};
 
 /// A model that listens. The rules of [`crate::SpeechModel`] hold: refusals by the future, failures
 /// as items, dropping stops the work.
 pub trait TranscriptModel: Send + Sync {
+    /// What the model would do with a request now.
+    fn state(&self) -> ModelState;
+
     fn transcribe(
         &self,
         request: TranscriptRequest,
     ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>>;
 }
 
+/// Events in order, of which [`TranscriptEvent::Done`] is the last.
 pub type TranscriptStream = BoxStream<'static, Result<TranscriptEvent, ModelError>>;
 
-#[derive(Clone, Debug, PartialEq)]
+/// What is to be understood, and what of it is wanted.
+#[derive(Clone, Default, PartialEq)]
 pub struct TranscriptRequest {
-    /// Mono samples in -1..=1 at 16 kHz.
-    pub samples: Vec<f32>,
-    /// ISO 639-1; the model decides when there is none.
+    pub sound: Sound,
+    pub task: TranscriptTask,
+    /// That is spoken, as ISO 639-1 has it; the model decides when there is none.
     pub language: Option<String>,
+    /// Text as it may have gone before: names, spelling, style.
+    pub prompt: Option<String>,
+    /// 0 to 1; none is the model's own.
+    pub temperature: Option<f32>,
+    pub timestamps: Timestamps,
+    pub reading: Reading,
+    pub trace: Trace,
 }
 
+/// Who speaks, and what about, does not belong in logs.
+impl fmt::Debug for TranscriptRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TranscriptRequest")
+            .field("sound", &self.sound)
+            .field("task", &self.task)
+            .field("language", &self.language)
+            .field("timestamps", &self.timestamps)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What was recorded. Clones share it.
+#[derive(Clone, PartialEq)]
+pub enum Sound {
+    /// Mono samples in -1..=1 at [`Sound::RATE_HZ`].
+    Samples(Arc<[f32]>),
+    /// A file as it came, which nobody has looked into.
+    File(SoundFile),
+}
+
+/// A recording in some container.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct SoundFile {
+    pub bytes: Bytes,
+    /// Whatever the client calls it. What it is, is said by its bytes.
+    pub name: Option<String>,
+}
+
+impl Sound {
+    /// Of samples, which is what models of speech are made for.
+    pub const RATE_HZ: u32 = 16_000;
+
+    /// Seconds of it; of a file a guess, from what an uncompressed one would have.
+    pub fn about_s(&self) -> f64 {
+        const BYTES_PER_SAMPLE: usize = 2;
+        let samples = match self {
+            Sound::Samples(samples) => samples.len(),
+            Sound::File(file) => file.bytes.len() / BYTES_PER_SAMPLE,
+        };
+        samples as f64 / f64::from(Sound::RATE_HZ)
+    }
+}
+
+impl Default for Sound {
+    fn default() -> Sound {
+        Sound::Samples(Arc::default())
+    }
+}
+
+impl fmt::Debug for Sound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Sound::Samples(samples) => write!(f, "Samples({})", samples.len()),
+            Sound::File(file) => file.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for SoundFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SoundFile({} bytes)", self.bytes.len())
+    }
+}
+
+/// In which language the text is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TranscriptTask {
+    /// The one that is spoken.
+    #[default]
+    Transcribe,
+    /// English.
+    Translate,
+}
+
+impl TranscriptTask {
+    /// As OpenAI's answers and Whisper's tokens have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TranscriptTask::Transcribe => "transcribe",
+            TranscriptTask::Translate => "translate",
+        }
+    }
+}
+
+/// Which times are wanted beside the text. A model without them leaves them out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamps {
+    pub segments: bool,
+    pub words: bool,
+}
+
+impl Timestamps {
+    pub fn any(self) -> bool {
+        self.segments || self.words
+    }
+}
+
+/// One step of a transcript. The deltas joined are its text; segments and words say parts of it
+/// again, with their times.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TranscriptEvent {
-    /// A final piece of text, and when it was said, in seconds.
-    Segment { text: String, start_s: f32, end_s: f32 },
+    Delta(String),
+    Segment(Segment),
+    Word(HeardWord),
+    /// The last event of a transcript that is complete.
+    Done(Transcribed),
+}
+
+/// A piece of text, when it was said, and how sure the model is of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Segment {
+    pub text: String,
+    /// Seconds from the beginning of the sound.
+    pub start_s: f64,
+    pub end_s: f64,
+    /// Where its window begins, in hundredths of a second.
+    pub seek: u32,
+    /// Ids of the model's own vocabulary.
+    pub tokens: Vec<u32>,
+    pub temperature: f32,
+    pub avg_logprob: f32,
+    pub compression_ratio: f32,
+    pub no_speech_prob: f32,
+}
+
+/// When one word was said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeardWord {
+    pub word: String,
+    /// Seconds from the beginning of the sound.
+    pub start_s: f64,
+    pub end_s: f64,
+}
+
+/// What is known of a transcript when it is complete.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Transcribed {
+    /// Of the sound.
+    pub duration_s: f64,
+    /// That was spoken, as the model calls it.
+    pub language: Option<String>,
+    /// Where the model counts in tokens.
+    pub usage: Option<TranscriptUsage>,
+}
+
+/// Tokens that a transcript took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TranscriptUsage {
+    pub input_tokens: u32,
+    pub output_tokens: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_can_be_logged_without_what_was_said() {
+        let file =
+            SoundFile { bytes: Bytes::from_static(b"RIFF"), name: Some("will.wav".to_owned()) };
+        let request = TranscriptRequest {
+            sound: Sound::File(file),
+            prompt: Some("a secret".to_owned()),
+            ..TranscriptRequest::default()
+        };
+        let shown = format!("{request:?}");
+        assert!(shown.contains("SoundFile(4 bytes)"), "{shown}");
+        assert!(!shown.contains("secret") && !shown.contains("will"), "{shown}");
+    }
+
+    #[test]
+    fn the_length_of_a_sound_is_counted_or_guessed() {
+        let samples = Sound::Samples(vec![0.0; 8000].into());
+        let bytes = Bytes::from(vec![0; 32_000]);
+        let file = Sound::File(SoundFile { bytes, name: None });
+        assert_eq!((samples.about_s(), file.about_s()), (0.5, 1.0));
+    }
 }

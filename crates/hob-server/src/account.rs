@@ -19,7 +19,7 @@ use crate::router::App;
 pub(crate) struct Asked {
     pub(crate) received: Received,
     pub(crate) caller: Caller,
-    /// `chat`, `speech` or `embeddings`.
+    /// `chat`, `speech`, `transcription` or `embeddings`.
     pub(crate) route: &'static str,
     /// The model's name in the request, if there was one.
     pub(crate) alias: Option<String>,

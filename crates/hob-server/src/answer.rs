@@ -45,7 +45,7 @@ impl SpeechAccount {
     /// The first of the answer is in hand; later calls change nothing.
     fn begun(&mut self) {
         if let Some(ttfa) = self.answer.begun() {
-            self.answer.metrics.first_audio(&self.answer.entry.target, ttfa);
+            self.answer.metrics.first_audio(&self.answer.label, ttfa);
         }
     }
 }
@@ -58,7 +58,7 @@ impl Drop for SpeechAccount {
             // Who heard nothing of a text does not pay for it.
             self.answer.entry.prompt_tokens = 0;
         }
-        let Account { metrics, entry: Entry { target: model, outcome, .. }, .. } = &self.answer;
+        let Account { metrics, label: model, entry: Entry { outcome, .. }, .. } = &self.answer;
         let outcome = *outcome;
         metrics.answer(model, outcome, sound_s);
         let (ttfa_ms, ms) = (self.answer.first_ms(), self.answer.ms());

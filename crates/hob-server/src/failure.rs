@@ -35,6 +35,10 @@ pub(crate) enum Refusal {
     NoSpeechModel,
     #[error("this hob has no chat model; get one with `hob pull`")]
     NoChatModel,
+    #[error(
+        "this hob has no transcription model; ask for one of another server, as UPSTREAM/MODEL"
+    )]
+    NoTranscriptModel,
     #[error("'{name}' is a {kind} model, and this needs a {wanted} model")]
     WrongKind { name: String, kind: &'static str, wanted: &'static str },
     #[error("'{name}' lives elsewhere; this hob neither loads nor unloads it")]
@@ -77,6 +81,12 @@ pub(crate) enum Refusal {
     BodyBrokenOff,
     #[error("the body must be application/json, and is '{got}'")]
     NotJson { got: String },
+    #[error("the body must be multipart/form-data or application/json, and is '{got}'")]
+    NeitherFormNorJson { got: String },
+    #[error("the form cannot be read: {detail}")]
+    BadForm { detail: String },
+    #[error("the field '{name}' is larger than the limit of {bytes_max} bytes")]
+    FieldTooLarge { name: String, bytes_max: usize },
     #[error("nothing is at {path}")]
     NoSuchPath { path: String },
     #[error("{path} does not take {method}")]
@@ -122,6 +132,7 @@ impl Refusal {
             | Refusal::Unsupported { .. }
             | Refusal::WholeTooLong { .. }
             | Refusal::AnswerTooLarge { .. }
+            | Refusal::BadForm { .. }
             | Refusal::BodyBrokenOff => StatusCode::BAD_REQUEST,
             Refusal::Model(error) | Refusal::TooLong { error, .. } => status_of(error),
             Refusal::Encode(EncodeError::TooLongForWav { .. }) => StatusCode::BAD_REQUEST,
@@ -132,14 +143,19 @@ impl Refusal {
             | Refusal::ResidenceStalled { .. } => StatusCode::GATEWAY_TIMEOUT,
             Refusal::NotOffered { .. } => StatusCode::NOT_IMPLEMENTED,
             Refusal::UnknownModel(_) | Refusal::NoSuchPath { .. } => StatusCode::NOT_FOUND,
-            Refusal::NoSpeechModel | Refusal::NoChatModel | Refusal::Stopping => {
-                StatusCode::SERVICE_UNAVAILABLE
+            Refusal::NoSpeechModel
+            | Refusal::NoChatModel
+            | Refusal::NoTranscriptModel
+            | Refusal::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::BodyTooLarge { .. } | Refusal::FieldTooLarge { .. } => {
+                StatusCode::PAYLOAD_TOO_LARGE
             }
             Refusal::HeadersTooLarge { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Refusal::Loop { .. } => StatusCode::LOOP_DETECTED,
-            Refusal::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::BodyTooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
-            Refusal::NotJson { .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Refusal::NotJson { .. } | Refusal::NeitherFormNorJson { .. } => {
+                StatusCode::UNSUPPORTED_MEDIA_TYPE
+            }
             Refusal::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Refusal::ForeignHost { .. } => StatusCode::MISDIRECTED_REQUEST,
             Refusal::ForeignOrigin { .. } => StatusCode::FORBIDDEN,
@@ -223,7 +239,9 @@ impl Refusal {
             | Refusal::ResidenceStalled { .. } => Some("timeout"),
             Refusal::UnknownModel(_) => Some("model_not_found"),
             Refusal::Unsupported { .. } => Some("unsupported_parameter"),
-            Refusal::NoSpeechModel | Refusal::NoChatModel => Some("no_target"),
+            Refusal::NoSpeechModel | Refusal::NoChatModel | Refusal::NoTranscriptModel => {
+                Some("no_target")
+            }
             Refusal::NoKey | Refusal::WrongKey => Some("invalid_api_key"),
             Refusal::Key(refusal) => Some(refusal.code()),
             Refusal::Stopping => Some("server_stopping"),
@@ -254,6 +272,7 @@ impl Refusal {
             // Only its owner can help, and no client's patience.
             Refusal::NoSpeechModel
             | Refusal::NoChatModel
+            | Refusal::NoTranscriptModel
             | Refusal::Loop { .. }
             | Refusal::Model(ModelError::OutOfMemory { .. }) => Retry::Useless,
             _ if self.status().is_server_error()

@@ -12,6 +12,7 @@ mod embeddings;
 mod failure;
 mod guard;
 mod headers;
+mod hearing;
 mod keys;
 pub mod ledger;
 mod lists;
@@ -29,6 +30,9 @@ mod routes;
 mod serve;
 mod socket;
 mod speech;
+mod transcribe;
+mod transcript_account;
+mod upload;
 
 pub use keys::{EmptyKey, KeyClash, KeyDigest, KeyOptions, NotADigest, check_keys};
 pub use live::Live;

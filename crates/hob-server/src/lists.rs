@@ -8,7 +8,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
-use hob_core::{ChatTarget, ModelState, SpeechTarget, UnknownModel, Voice};
+use hob_core::{ChatTarget, ModelState, SpeechTarget, TranscriptTarget, UnknownModel, Voice};
 use hob_wire::{ModelEntry, ModelKind};
 
 use crate::failure::{Refusal, whole_seconds};
@@ -31,14 +31,22 @@ pub(crate) async fn model(
     let Ok(Path(id)) = id else {
         return Err(Refusal::UnknownModel(UnknownModel { name: String::new(), near: Vec::new() }));
     };
-    let entry = match app.chat_target(Some(&id)) {
-        Ok(target) if caller.allows(&id) => chat_entry(&id, &target),
-        _ => {
-            let name = caller.speech_name(&app, Some(id.clone()))?;
-            speech_entry(&id, &*app.speech_target(name.as_deref())?)
-        }
-    };
-    Ok(json(hob_wire::model(&entry)))
+    Ok(json(hob_wire::model(&entry(&app, &caller, &id)?)))
+}
+
+/// Of whichever kind. A name of OpenAI's is that of the model which it leads to.
+fn entry(app: &App, caller: &Caller, id: &str) -> Result<ModelEntry, Refusal> {
+    if let Ok(target) = app.chat_target(Some(id))
+        && caller.allows(id)
+    {
+        return Ok(chat_entry(id, &target));
+    }
+    if app.transcript_target(Some(id)).is_ok() {
+        let name = caller.transcript_name(app, Some(id.to_owned()))?;
+        return Ok(transcript_entry(id, &*app.transcript_target(name.as_deref())?));
+    }
+    let name = caller.speech_name(app, Some(id.to_owned()))?;
+    Ok(speech_entry(id, &*app.speech_target(name.as_deref())?))
 }
 
 /// `DELETE /models/{id}`, which only tests of clients find: models are on the disk of hob's owner, who
@@ -120,15 +128,28 @@ fn entries(app: &App) -> Vec<ModelEntry> {
         let kind = ModelKind::elsewhere(model.context_tokens);
         ModelEntry { id: model.name, state: model.state, kind }
     });
-    speech_entries(app).into_iter().chain(targets).chain(aliases).chain(elsewhere).collect()
+    let heard = transcript_entries(app);
+    let here = speech_entries(app).into_iter().chain(targets).chain(aliases).chain(heard);
+    here.chain(elsewhere).collect()
+}
+
+fn transcript_entries(app: &App) -> Vec<ModelEntry> {
+    let roster = app.roster();
+    let targets = roster.transcript_targets();
+    let targets = targets.map(|target| transcript_entry(&target.name, target));
+    let aliases = roster.aliases().filter_map(|(alias, name)| {
+        let target = roster.transcript_targets().find(|target| target.name == name)?;
+        Some(transcript_entry(alias, target))
+    });
+    targets.chain(aliases).collect()
 }
 
 fn speech_entries(app: &App) -> Vec<ModelEntry> {
     let roster = app.roster();
     let targets = roster.speech_targets().map(|target| speech_entry(&target.name, target));
-    let aliases = roster.aliases().filter_map(|(alias, _)| {
-        let target = roster.speech(alias).ok()?;
-        Some(speech_entry(alias, &target))
+    let aliases = roster.aliases().filter_map(|(alias, name)| {
+        let target = roster.speech_targets().find(|target| target.name == name)?;
+        Some(speech_entry(alias, target))
     });
     targets.chain(aliases).collect()
 }
@@ -136,6 +157,11 @@ fn speech_entries(app: &App) -> Vec<ModelEntry> {
 fn speech_entry(id: &str, target: &SpeechTarget) -> ModelEntry {
     let state = target.model.state();
     ModelEntry { id: id.to_owned(), state, kind: ModelKind::Speech }
+}
+
+fn transcript_entry(id: &str, target: &TranscriptTarget) -> ModelEntry {
+    let state = target.model.state();
+    ModelEntry { id: id.to_owned(), state, kind: ModelKind::Transcription }
 }
 
 fn chat_entry(id: &str, target: &ChatTarget) -> ModelEntry {

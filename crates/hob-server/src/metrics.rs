@@ -6,7 +6,7 @@ use std::time::Duration;
 use hob_core::chat::Usage;
 use hob_core::routing::TargetStanding;
 use hob_core::trace::Way;
-use hob_core::{ChatTarget, ModelState, Roster, SpeechTarget};
+use hob_core::{ChatTarget, ModelState, Roster, SpeechTarget, TranscriptTarget};
 use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
     with_local_recorder,
@@ -28,6 +28,10 @@ const CHAT_TOKENS: &str = "hob_chat_tokens_total";
 const CHAT_IN_FLIGHT: &str = "hob_chat_in_flight";
 const CHAT_IN_FLIGHT_MAX: &str = "hob_chat_in_flight_max";
 const CHAT_BACKLOG: &str = "hob_chat_backlog_tokens";
+const TRANSCRIPT_ANSWERS: &str = "hob_transcript_answers_total";
+const HEARD: &str = "hob_transcript_audio_ms_total";
+const TRANSCRIPT_IN_FLIGHT: &str = "hob_transcript_in_flight";
+const TRANSCRIPT_IN_FLIGHT_MAX: &str = "hob_transcript_in_flight_max";
 const LEDGER_LOST: &str = "hob_ledger_lost_total";
 const KEY_REFUSED: &str = "hob_key_refused_total";
 const FALLBACKS: &str = "hob_fallbacks_total";
@@ -100,6 +104,16 @@ impl Metrics {
         self.tokens(model, "reasoning", usage.reasoning_tokens);
     }
 
+    pub(crate) fn transcript(&self, model: &str, outcome: Outcome, heard_s: f64) {
+        let model = ("model", model.to_owned());
+        let ended = [model.clone(), ("outcome", outcome.name().to_owned())];
+        let heard_ms = (heard_s * 1000.0).round() as u64;
+        with_local_recorder(&self.0, || {
+            counter!(TRANSCRIPT_ANSWERS, &ended).increment(1);
+            counter!(HEARD, &[model]).increment(heard_ms);
+        });
+    }
+
     pub(crate) fn embedded(&self, model: &str, tokens: u32) {
         self.tokens(model, "embedded", tokens);
     }
@@ -145,6 +159,7 @@ impl Metrics {
             counter!(LEDGER_LOST).absolute(ledger.map_or(0, Ledger::lost));
             roster.speech_targets().for_each(|target| observe_speech(target));
             roster.chat_targets().for_each(|target| observe_chat(target));
+            roster.transcript_targets().for_each(|target| observe_transcript(target));
             observe_rests(roster);
         });
         self.0.handle().render()
@@ -172,11 +187,20 @@ fn observe_chat(target: &ChatTarget) {
     observe_state(&target.name, &target.model.state());
 }
 
+fn observe_transcript(target: &TranscriptTarget) {
+    let model = [("model", target.name.clone())];
+    gauge!(TRANSCRIPT_IN_FLIGHT, &model).set(target.admission.in_flight() as f64);
+    gauge!(TRANSCRIPT_IN_FLIGHT_MAX, &model).set(target.admission.requests_max() as f64);
+    observe_state(&target.name, &target.model.state());
+}
+
 /// Of the targets that the configuration names.
 fn observe_rests(roster: &Roster) {
     let Some(elsewhere) = roster.elsewhere() else { return };
-    let routes = roster.chat_targets().filter_map(|target| elsewhere.route(&target.name));
-    for target in routes.flat_map(|route| route.targets) {
+    let chat = roster.chat_targets().map(|target| &target.name);
+    let names = chat.chain(roster.speech_targets().map(|target| &target.name));
+    let names = names.chain(roster.transcript_targets().map(|target| &target.name));
+    for target in names.filter_map(|name| elsewhere.route(name)).flat_map(|route| route.targets) {
         let left = match target.standing {
             TargetStanding::Rests { left } => left,
             TargetStanding::Answers | TargetStanding::StandsBy | TargetStanding::OnTrial => {
@@ -212,6 +236,10 @@ fn describe() {
     describe_gauge!(CHAT_IN_FLIGHT, "Chat requests admitted and not yet answered.");
     describe_gauge!(CHAT_IN_FLIGHT_MAX, "Chat requests that are admitted at once.");
     describe_gauge!(CHAT_BACKLOG, "Tokens still owed to those in flight.");
+    describe_counter!(TRANSCRIPT_ANSWERS, "Transcripts that began, by how they ended.");
+    describe_counter!(HEARD, Unit::Milliseconds, "Sound heard to its end since the start.");
+    describe_gauge!(TRANSCRIPT_IN_FLIGHT, "Transcriptions admitted and not yet answered.");
+    describe_gauge!(TRANSCRIPT_IN_FLIGHT_MAX, "Transcriptions that are admitted at once.");
     describe_counter!(LEDGER_LOST, "Rows that the ledger could not keep.");
     describe_counter!(KEY_REFUSED, "Requests with a good key that were refused, by reason.");
     describe_counter!(FALLBACKS, "Requests that went on to another target, and why.");

@@ -15,6 +15,9 @@ pub struct ServerOptions {
     pub default_speech: Option<String>,
     /// The chat model for requests that name none; `None`: the roster's first.
     pub default_chat: Option<String>,
+    /// The transcription model for requests that name none, or one of OpenAI's; `None`: the roster's
+    /// first.
+    pub default_transcript: Option<String>,
     /// Where each request of a model is written down; `None`: nowhere.
     pub ledger: Option<Arc<Ledger>>,
     /// One of them is asked of every request but the lists, health, ready and the page; none:
@@ -26,6 +29,11 @@ pub struct ServerOptions {
     pub text_chars_max: usize,
     /// Bytes of a request's body.
     pub body_bytes_max: usize,
+    /// Bytes of a file that is to be transcribed.
+    pub file_bytes_max: usize,
+    /// Such files that are held at once; they are in memory from their first byte to the end of their
+    /// answer.
+    pub files_max: usize,
     pub connections_max: usize,
     /// For a client to send a request's headers.
     pub header_time_max: Duration,
@@ -51,11 +59,14 @@ impl Default for ServerOptions {
         ServerOptions {
             default_speech: None,
             default_chat: None,
+            default_transcript: None,
             ledger: None,
             keys: Vec::new(),
             allowed_hosts: Vec::new(),
             text_chars_max: 100_000,
             body_bytes_max: 32 << 20,
+            file_bytes_max: 100 << 20,
+            files_max: 16,
             connections_max: 512,
             header_time_max: Duration::from_secs(10),
             read_time_max: Duration::from_secs(30),

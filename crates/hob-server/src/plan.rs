@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use hob_core::{Direction, ModelError, SpeechRequest, SpeechTarget, SpeechText};
+use hob_core::{Direction, ModelError, SpeechRequest, SpeechTarget, SpeechText, Trace};
 use hob_speech::encode::AudioFormat;
-use hob_wire::{Delivery, WireError, WireSpeech, language_agrees, local_voice};
+use hob_wire::{Delivery, WireError, WireSpeech, language_agrees, voice_among};
 
 use crate::failure::Refusal;
 use crate::router::App;
@@ -57,6 +57,7 @@ pub(crate) fn plan(app: &App, wire: WireSpeech) -> Result<Plan, Refusal> {
         voice: voice.clone(),
         speed: wire.speed,
         instructions,
+        trace: Trace::default(),
     };
     let answer = AnswerShape {
         voice,
@@ -81,12 +82,8 @@ fn check_text(text: &str, chars_max: usize) -> Result<usize, ModelError> {
 /// has that. Any other name goes to the model, which knows what to say about it.
 fn voice(target: &SpeechTarget, asked: Option<String>) -> Result<String, WireError> {
     let voices = target.model.voices();
-    let has = |id: &str| voices.iter().any(|voice| voice.id == id);
     match asked {
-        Some(id) if has(&id) => Ok(id),
-        Some(name) => {
-            Ok(local_voice(&name).filter(|id| has(id)).map(str::to_owned).unwrap_or(name))
-        }
+        Some(name) => Ok(voice_among(voices, &name).map(str::to_owned).unwrap_or(name)),
         None => match voices.first() {
             Some(first) => Ok(first.id.clone()),
             None => Err(WireError::Missing { field: "voice" }),

@@ -14,7 +14,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures::stream;
-use hob_core::{ChatTarget, KeepAlive, Residence, SpeechTarget};
+use hob_core::{ChatTarget, KeepAlive, Residence, SpeechTarget, TranscriptTarget};
 use hob_wire::{ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents};
 use tokio::time::timeout;
 
@@ -92,6 +92,11 @@ impl Resident {
         Some(Resident { name, kind: "speech", context_tokens: None, residence })
     }
 
+    fn transcript(target: &TranscriptTarget) -> Option<Resident> {
+        let (name, residence) = (target.name.clone(), target.residence.clone()?);
+        Some(Resident { name, kind: "transcription", context_tokens: None, residence })
+    }
+
     fn chat(target: &ChatTarget) -> Option<Resident> {
         let (name, residence) = (target.name.clone(), target.residence.clone()?);
         let context_tokens = Some(target.model.card().context_tokens);
@@ -114,7 +119,8 @@ async fn list(State(app): State<Arc<App>>, caller: Caller) -> Response {
     let roster = app.roster();
     let speech = roster.speech_targets().filter_map(|target| Resident::speech(target));
     let chat = roster.chat_targets().filter_map(|target| Resident::chat(target));
-    let shown = speech.chain(chat).filter_map(|held| {
+    let heard = roster.transcript_targets().filter_map(|target| Resident::transcript(target));
+    let shown = speech.chain(chat).chain(heard).filter_map(|held| {
         let name = caller.shown_as(&roster, &held.name)?.to_owned();
         Some(Resident { name, ..held }.entry())
     });
@@ -161,10 +167,11 @@ async fn read(app: &App, request: Request) -> Result<(ResidenceWish, Resident), 
 
 /// A model of any kind.
 fn find(app: &App, name: &str) -> Result<Resident, Refusal> {
+    let heard = || app.transcript_target(Some(name));
     let found = match (app.chat_target(Some(name)), app.speech_target(Some(name))) {
         (Ok(target), _) => Resident::chat(&target),
         (_, Ok(target)) => Resident::speech(&target),
-        (Err(refusal), Err(_)) => return Err(refusal),
+        (Err(refusal), Err(_)) => Resident::transcript(&*heard().map_err(|_| refusal)?),
     };
     found.ok_or_else(|| Refusal::NotOurs { name: name.to_owned() })
 }

@@ -9,8 +9,9 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
-use hob_core::{ChatTarget, Roster, SpeechTarget, UnknownModel};
-use hob_wire::is_default_speech_model;
+use hob_core::{ChatTarget, Roster, SpeechTarget, TranscriptTarget, UnknownModel};
+use hob_wire::{is_default_speech_model, is_default_transcript_model};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Refusal;
@@ -21,6 +22,7 @@ use crate::metrics::Metrics;
 use crate::requests::observe;
 use crate::{
     ServerOptions, chat, completions, embeddings, lists, ollama, page, residence, routes, speech,
+    transcribe,
 };
 
 /// What every request may know.
@@ -34,6 +36,9 @@ pub(crate) struct App {
     pub(crate) cut_off: CancellationToken,
     default_speech: Option<String>,
     default_chat: Option<String>,
+    default_transcript: Option<String>,
+    /// For files that are held to be transcribed.
+    pub(crate) files: Arc<Semaphore>,
 }
 
 /// How much one request may be.
@@ -41,6 +46,7 @@ pub(crate) struct App {
 pub(crate) struct Limits {
     pub(crate) text_chars_max: usize,
     pub(crate) body_bytes_max: usize,
+    pub(crate) file_bytes_max: usize,
     pub(crate) read_time_max: Duration,
     pub(crate) sound_time_max: Duration,
     pub(crate) token_time_max: Duration,
@@ -68,10 +74,20 @@ impl App {
         match self.roster().speech(name) {
             Ok(target) => Ok(target),
             Err(_) if is_default_speech_model(name) => self.default_speech_target(),
-            Err(_) if self.named_chat(name).is_ok() => {
-                Err(Refusal::WrongKind { name: name.to_owned(), kind: "chat", wanted: "speech" })
-            }
-            Err(unknown) => Err(Refusal::UnknownModel(unknown)),
+            Err(unknown) => Err(self.not_found(unknown, "speech")),
+        }
+    }
+
+    /// The same of transcription models.
+    pub(crate) fn transcript_target(
+        &self,
+        name: Option<&str>,
+    ) -> Result<Arc<TranscriptTarget>, Refusal> {
+        let Some(name) = name else { return self.default_transcript_target() };
+        match self.roster().transcript(name) {
+            Ok(target) => Ok(target),
+            Err(_) if is_default_transcript_model(name) => self.default_transcript_target(),
+            Err(unknown) => Err(self.not_found(unknown, "transcription")),
         }
     }
 
@@ -81,10 +97,21 @@ impl App {
         let Some(name) = name else { return self.default_chat_target() };
         match self.named_chat(name) {
             Ok(target) => Ok(target),
-            Err(_) if self.roster().speech(name).is_ok() => {
-                Err(Refusal::WrongKind { name: name.to_owned(), kind: "speech", wanted: "chat" })
-            }
-            Err(unknown) => Err(Refusal::UnknownModel(unknown)),
+            Err(unknown) => Err(self.not_found(unknown, "chat")),
+        }
+    }
+
+    /// A name may be somebody's who does something else.
+    fn not_found(&self, unknown: UnknownModel, wanted: &'static str) -> Refusal {
+        let (name, roster) = (unknown.name.as_str(), self.roster());
+        let kinds = [
+            ("chat", self.named_chat(name).is_ok()),
+            ("speech", roster.speech(name).is_ok()),
+            ("transcription", roster.transcript(name).is_ok()),
+        ];
+        match kinds.into_iter().find(|(_, is_one)| *is_one) {
+            Some((kind, _)) => Refusal::WrongKind { name: name.to_owned(), kind, wanted },
+            None => Refusal::UnknownModel(unknown),
         }
     }
 
@@ -106,6 +133,17 @@ impl App {
     pub(crate) fn default_chat_name(&self) -> Option<String> {
         let first = || self.roster().chat_targets().next().map(|target| target.name.clone());
         self.default_chat.clone().or_else(first)
+    }
+
+    /// The same of transcription.
+    pub(crate) fn default_transcript_name(&self) -> Option<String> {
+        let first = || self.roster().transcript_targets().next().map(|target| target.name.clone());
+        self.default_transcript.clone().or_else(first)
+    }
+
+    fn default_transcript_target(&self) -> Result<Arc<TranscriptTarget>, Refusal> {
+        let name = self.default_transcript_name().ok_or(Refusal::NoTranscriptModel)?;
+        self.roster().transcript(&name).map_err(Refusal::UnknownModel)
     }
 
     fn default_speech_target(&self) -> Result<Arc<SpeechTarget>, Refusal> {
@@ -138,6 +176,7 @@ pub(crate) fn router_with(
         limits: Limits {
             text_chars_max: options.text_chars_max,
             body_bytes_max: options.body_bytes_max,
+            file_bytes_max: options.file_bytes_max,
             read_time_max: options.read_time_max,
             sound_time_max: options.sound_time_max,
             token_time_max: options.token_time_max,
@@ -149,6 +188,8 @@ pub(crate) fn router_with(
         cut_off,
         default_speech: options.default_speech.clone(),
         default_chat: options.default_chat.clone(),
+        default_transcript: options.default_transcript.clone(),
+        files: Arc::new(Semaphore::new(options.files_max)),
     });
     let api = open_routes(&app).merge(keyed_routes(&app));
     Router::new()
@@ -184,6 +225,8 @@ fn keyed_routes(app: &Arc<App>) -> Router<Arc<App>> {
     Router::new()
         .route("/models/{*id}", model)
         .route("/audio/speech", post(speech::speak))
+        .route("/audio/transcriptions", post(transcribe::transcribe))
+        .route("/audio/translations", post(transcribe::translate))
         .route("/chat/completions", post(chat::complete))
         .route("/completions", post(completions::complete))
         .route("/embeddings", post(embeddings::embeddings))

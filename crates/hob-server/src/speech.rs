@@ -19,7 +19,8 @@ use crate::account::{Account, Asked};
 use crate::answer::{Encoded, Sound, SpeechAccount};
 use crate::failure::Refusal;
 use crate::headers::{
-    EVENTS, TARGET, TTFA_MS, VOICE, answer_headers, insert_ignored, insert_text, whole_ms,
+    EVENTS, TARGET, TTFA_MS, VOICE, answer_headers, insert_ignored, insert_text, insert_way,
+    whole_ms,
 };
 use crate::keys::Caller;
 use crate::plan::{AnswerShape, Plan, format_names, plan};
@@ -45,8 +46,10 @@ pub(crate) async fn speak(
 }
 
 async fn answer(app: &App, plan: Plan, asked: Asked) -> Result<Response, Refusal> {
-    let Plan { target, request, answer, sound_s } = plan;
+    let Plan { target, mut request, answer, sound_s } = plan;
     let mut account = Account::new(app, asked, &target.name, &target.model.state())?;
+    let trace = account.trace();
+    request.trace = trace.clone();
     let events = ask(&target, request, sound_s, &mut account).await;
     let events = events.inspect_err(|refusal| account.failed(refusal))?;
     account.entry.prompt_tokens = u32::try_from(answer.input_chars).unwrap_or(u32::MAX);
@@ -54,11 +57,14 @@ async fn answer(app: &App, plan: Plan, asked: Asked) -> Result<Response, Refusal
     let sound_time_max = app.limits.sound_time_max;
     let cut_off = app.cut_off.clone();
     let sound = Sound { events, account, volume: answer.volume, sound_time_max, cut_off };
-    let mut headers = headers(&target.name, &answer);
     let (ttfa, body) = match answer.delivery {
         Delivery::Whole => whole(sound, &answer).await?,
         Delivery::Stream | Delivery::Events => begin(sound, &answer).await?,
     };
+    let mut headers = headers(&answer);
+    let way = trace.now();
+    insert_text(&mut headers, TARGET, way.target.as_deref().unwrap_or(&target.name));
+    insert_way(&mut headers, &way);
     headers.insert(TTFA_MS, whole_ms(ttfa));
     Ok((headers, body).into_response())
 }
@@ -121,13 +127,12 @@ fn events(
     stream::once(ready(Ok(speech_delta(&first)))).chain(rest)
 }
 
-fn headers(target: &str, answer: &AnswerShape) -> HeaderMap {
+fn headers(answer: &AnswerShape) -> HeaderMap {
     let mut headers = answer_headers(match answer.delivery {
         Delivery::Events => EVENTS,
         Delivery::Stream | Delivery::Whole => answer.format.content_type(),
     });
     insert_text(&mut headers, VOICE, &answer.voice);
-    insert_text(&mut headers, TARGET, target);
     insert_ignored(&mut headers, &answer.ignored);
     headers
 }

@@ -1,8 +1,7 @@
 //! A chat model of another server: one request, one answer, no second thoughts.
 //! Whether it is asked again, and who else is, is the route's affair.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -18,23 +17,18 @@ use hob_wire::{
     upstream_request,
 };
 
+use crate::UpstreamKind;
 use crate::answer::{Asked, events};
-use crate::{Upstream, UpstreamKind};
+use crate::served::Served;
 
 /// Bytes of most languages for each token: only for servers that do not count.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// One model of one server.
+/// One model of one server, which chats.
 #[derive(Debug)]
 pub(crate) struct UpstreamChat {
-    pub(crate) upstream: Arc<Upstream>,
-    /// As the server calls it.
-    pub(crate) model: String,
-    /// `upstream/model`.
-    pub(crate) target: String,
+    served: Arc<Served>,
     card: ChatCard,
-    /// Fields that the server said it does not take.
-    unknown_there: Mutex<BTreeSet<String>>,
 }
 
 /// A request as it will be sent.
@@ -47,12 +41,11 @@ struct Order {
 }
 
 impl UpstreamChat {
-    pub(crate) fn new(upstream: Arc<Upstream>, model: &str) -> UpstreamChat {
-        let target = format!("{}/{model}", upstream.name());
+    pub(crate) fn new(served: Arc<Served>) -> UpstreamChat {
         let card = ChatCard {
             // The server has one, which nobody sees from here.
             template: Some(String::new()),
-            architecture: upstream.options.kind.name().to_owned(),
+            architecture: served.upstream.options.kind.name().to_owned(),
             calls_tools: true,
             thinks: true,
             fills_in: true,
@@ -60,42 +53,24 @@ impl UpstreamChat {
             takes_unknown: true,
             ..ChatCard::default()
         };
-        UpstreamChat {
-            upstream,
-            model: model.to_owned(),
-            target,
-            card,
-            unknown_there: Mutex::default(),
-        }
-    }
-
-    /// From now on this field is left out of requests.
-    pub(crate) fn leave_out(&self, field: &str) {
-        const FIELDS_MAX: usize = 32;
-        let mut fields = self.unknown_there();
-        if fields.len() < FIELDS_MAX {
-            fields.insert(field.to_owned());
-        }
-    }
-
-    fn unknown_there(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.unknown_there.lock().unwrap_or_else(PoisonError::into_inner)
+        UpstreamChat { served, card }
     }
 
     async fn ask(&self, request: ChatRequest) -> Result<ChatStream, ModelError> {
-        let slot = self.upstream.slots.take().await?;
-        let kind = self.upstream.kind().await;
+        let Served { upstream, target, .. } = &*self.served;
+        let slot = upstream.slots.take().await?;
+        let kind = upstream.kind().await;
         let request = self.without_thinking(request);
         let order = self.order(&request, kind);
-        let order = order.map_err(|Unsendable { field }| self.incapable(field))?;
+        let order = order.map_err(|Unsendable { field }| self.served.incapable(field))?;
         let trace = request.trace.clone();
         let hops = trace.hops();
         trace.note(|way| way.dropped.clone_from(&order.dropped));
-        let failed = |fault| ModelError::upstream(&self.target, fault);
-        let response = self.upstream.post(&order.path, order.body, hops).await.map_err(failed)?;
+        let failed = |fault| self.served.failed(fault);
+        let response = upstream.post(&order.path, order.body, hops).await.map_err(failed)?;
         let asked = Asked {
-            upstream: Arc::clone(&self.upstream),
-            target: self.target.clone(),
+            upstream: Arc::clone(upstream),
+            target: target.clone(),
             reader: order.reader,
             pieces: order.pieces,
             trace,
@@ -107,7 +82,7 @@ impl UpstreamChat {
 
     /// Some servers refuse a wish about thinking for a model that does not think.
     fn without_thinking(&self, mut request: ChatRequest) -> ChatRequest {
-        let thinks = self.upstream.said_of(&self.model).and_then(|said| said.thinks);
+        let thinks = self.served.upstream.said_of(&self.served.model).and_then(|said| said.thinks);
         if thinks == Some(false) {
             request.thinking = Thinking::default();
         }
@@ -115,29 +90,27 @@ impl UpstreamChat {
     }
 
     fn order(&self, request: &ChatRequest, kind: UpstreamKind) -> Result<Order, Unsendable> {
+        let Served { upstream, model, .. } = &*self.served;
         match kind {
             UpstreamKind::Anthropic => Ok(Order {
                 path: "messages".to_owned(),
-                body: anthropic_request(request, &self.model)?,
+                body: anthropic_request(request, model)?,
                 reader: Box::new(AnthropicReader::default()),
                 pieces: PieceKind::Event,
-                dropped: anthropic_drops(request, &self.model)
-                    .into_iter()
-                    .map(str::to_owned)
-                    .collect(),
+                dropped: anthropic_drops(request, model).into_iter().map(str::to_owned).collect(),
             }),
             UpstreamKind::Ollama => Ok(Order {
                 path: format!("/{}", ollama_path(request)),
-                body: ollama_request(request, &self.model, self.upstream.options.num_ctx)?,
+                body: ollama_request(request, model, upstream.options.num_ctx)?,
                 reader: Box::new(OllamaReader::default()),
                 pieces: PieceKind::Line,
                 dropped: Vec::new(),
             }),
             _ => {
-                let without: Vec<String> = self.unknown_there().iter().cloned().collect();
+                let without = self.served.left_out();
                 Ok(Order {
                     path: upstream_path(request).to_owned(),
-                    body: upstream_request(request, &self.model, kind.dialect(), &without)?,
+                    body: upstream_request(request, model, kind.dialect(), &without)?,
                     reader: Box::new(OpenAiReader::default()),
                     pieces: PieceKind::Event,
                     dropped: without,
@@ -147,29 +120,26 @@ impl UpstreamChat {
     }
 
     async fn vectors(&self, request: EmbedRequest) -> Result<Embeddings, ModelError> {
-        let _slot = self.upstream.slots.take().await?;
-        let (kind, hops) = (self.upstream.kind().await, request.trace.hops());
-        let failed = |fault| ModelError::upstream(&self.target, fault);
-        let num_ctx = self.upstream.options.num_ctx;
+        let Served { upstream, model, .. } = &*self.served;
+        let _slot = upstream.slots.take().await?;
+        let (kind, hops) = (upstream.kind().await, request.trace.hops());
+        let failed = |fault| self.served.failed(fault);
+        let num_ctx = upstream.options.num_ctx;
         let (path, body) = match kind {
             UpstreamKind::Ollama => {
-                let body = ollama_embed_request(&request, &self.model, num_ctx);
-                ("/api/embed", body.map_err(|Unsendable { field }| self.incapable(field))?)
+                let body = ollama_embed_request(&request, model, num_ctx);
+                ("/api/embed", body.map_err(|Unsendable { field }| self.served.incapable(field))?)
             }
-            UpstreamKind::Anthropic => return Err(self.incapable("embeddings")),
-            _ => ("embeddings", openai_embed_request(&request, &self.model)),
+            UpstreamKind::Anthropic => return Err(self.served.incapable("embeddings")),
+            _ => ("embeddings", openai_embed_request(&request, model)),
         };
-        let response = self.upstream.post(path, body, hops).await.map_err(failed)?;
+        let response = upstream.post(path, body, hops).await.map_err(failed)?;
         let answer = crate::lists::text(response).await.map_err(failed)?;
         let made = match kind {
             UpstreamKind::Ollama => parse_ollama_vectors(answer.as_bytes(), &request),
             _ => parse_openai_vectors(answer.as_bytes(), &request),
         };
         made.map_err(failed)
-    }
-
-    fn incapable(&self, needs: &str) -> ModelError {
-        ModelError::NoneCapable { alias: self.target.clone(), needs: needs.to_owned() }
     }
 }
 
@@ -179,7 +149,7 @@ impl ChatModel for UpstreamChat {
     }
 
     fn state(&self) -> ModelState {
-        self.upstream.state_of(&self.model)
+        self.served.upstream.state_of(&self.served.model)
     }
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {

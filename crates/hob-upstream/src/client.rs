@@ -6,12 +6,13 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hob_core::routing::RetryBudget;
-use hob_core::{Clock, Fault};
+use hob_core::{Clock, Fault, Voice};
 use hob_wire::{Status, fault_of};
 use reqwest::header::{
     AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
 };
-use reqwest::{Client, Response, Url};
+use reqwest::multipart::Form;
+use reqwest::{Client, RequestBuilder, Response, Url};
 
 use crate::lists::ServedList;
 use crate::options::{Clocks, UpstreamKind, UpstreamOptions};
@@ -36,6 +37,8 @@ pub struct Upstream {
     pub(crate) budget: Mutex<RetryBudget>,
     pub(crate) served: Mutex<ServedList>,
     pub(crate) clocks: Clocks,
+    /// Of another hob, once it has been looked at.
+    pub(crate) voices: OnceLock<Vec<Voice>>,
     /// Without a slash at its end; what follows `/v1` of OpenAI's protocol.
     api: String,
     /// The same without `/v1`.
@@ -75,6 +78,7 @@ impl Upstream {
             budget: Mutex::default(),
             served: Mutex::default(),
             clocks,
+            voices: OnceLock::new(),
             api,
             root,
             client,
@@ -114,10 +118,23 @@ impl Upstream {
         body: String,
         hops: u32,
     ) -> Result<Response, Fault> {
-        self.budget.lock().unwrap_or_else(PoisonError::into_inner).asked(std::time::Instant::now());
         let request = self.client.post(self.address(path)).body(body);
-        let request = request.header(CONTENT_TYPE, "application/json").header(HOPS, hops + 1);
-        self.answered(request.send().await).await
+        self.sent(request.header(CONTENT_TYPE, "application/json"), hops).await
+    }
+
+    /// The same of a form.
+    pub(crate) async fn post_form(
+        &self,
+        path: &str,
+        form: Form,
+        hops: u32,
+    ) -> Result<Response, Fault> {
+        self.sent(self.client.post(self.address(path)).multipart(form), hops).await
+    }
+
+    async fn sent(&self, request: RequestBuilder, hops: u32) -> Result<Response, Fault> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner).asked(std::time::Instant::now());
+        self.answered(request.header(HOPS, hops + 1).send().await).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Response, Fault> {

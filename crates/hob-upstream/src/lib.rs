@@ -5,15 +5,20 @@ mod answer;
 mod chat;
 mod client;
 mod gateway;
+mod kind;
 mod lists;
 pub mod options;
 mod route;
 mod secret;
+mod served;
 mod slots;
+mod speech;
 mod target;
+mod transcript;
 
 pub use client::{Upstream, UpstreamError};
-pub use gateway::{Gateway, GatewayError, Local};
+pub use gateway::{Gateway, GatewayError};
+pub use kind::{Kind, Local, Locals};
 pub use lists::ServedList;
 pub use options::{
     AliasOptions, Clocks, Commit, GatewayOptions, TargetOptions, UpstreamKind, UpstreamOptions,

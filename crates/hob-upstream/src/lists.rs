@@ -10,7 +10,7 @@ use hob_core::routing::{ListedModel, Reachable, TargetView, UpstreamView};
 use hob_core::{Fault, ModelState};
 use hob_wire::{
     ServedModel, parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
-    parse_ollama_tags, parse_openai_models, parse_tabby_model,
+    parse_ollama_tags, parse_openai_models, parse_tabby_model, parse_voices,
 };
 use reqwest::Response;
 use tokio::time::{sleep, timeout};
@@ -56,6 +56,7 @@ impl Upstream {
         let list = list.unwrap_or_else(|_| {
             Err(Fault::Failed { message: format!("said nothing for {} s", TIME_MAX.as_secs()) })
         });
+        self.learn_voices().await;
         let mut served = self.served();
         let came = match list {
             Ok(models) => {
@@ -65,6 +66,18 @@ impl Upstream {
             Err(fault) => Err(fault.to_string()),
         };
         served.looked = Some(Looked { at: Instant::now(), came });
+    }
+
+    /// Those of another hob, asked for until they are known.
+    async fn learn_voices(&self) {
+        if self.known_kind() != UpstreamKind::Hob || self.voices.get().is_some() {
+            return;
+        }
+        let Ok(Ok(list)) = timeout(TIME_MAX, self.fetch("audio/voices")).await else { return };
+        let voices = parse_voices(list.as_bytes());
+        if !voices.is_empty() {
+            self.voices.get_or_init(|| voices);
+        }
     }
 
     async fn list(&self) -> Result<Vec<ServedModel>, Fault> {

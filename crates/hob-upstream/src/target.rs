@@ -6,14 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hob_core::routing::{Admits, Consequence, Health, Rest, TargetStanding, TargetView, tokens_of};
-use hob_core::{Admission, ChatModel, ChatRequest, ModelError, ModelState, Permit};
+use hob_core::{ChatRequest, ModelError, ModelState, Permit};
 
 use hob_wire::ServedModel;
 
-use crate::chat::UpstreamChat;
-
-/// Tokens to expect of an answer whose limit nobody named.
-const TOKENS_GUESS: u32 = 256;
+use crate::kind::AnyLocal;
+use crate::served::Served;
 
 /// Shorter prompts tell nothing of how fast one is read.
 const TELLING_TOKENS: u32 = 64;
@@ -21,20 +19,6 @@ const TELLING_TOKENS: u32 = 64;
 const READ_WEIGHT: f64 = 0.3;
 /// No prompt is waited for longer than this because of a wrong estimate.
 const READ_MAX: Duration = Duration::from_secs(200);
-
-/// A chat model of our own, as aliases reach it.
-#[derive(Clone)]
-pub struct Local {
-    pub name: String,
-    pub model: Arc<dyn ChatModel>,
-    pub admission: Admission,
-}
-
-impl std::fmt::Debug for Local {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Local").field("name", &self.name).finish_non_exhaustive()
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct Target {
@@ -47,10 +31,11 @@ pub(crate) struct Target {
     reads_per_s: Mutex<Option<f64>>,
 }
 
+/// Where a target is; what it is asked as is for those who ask it.
 #[derive(Debug)]
 pub(crate) enum Source {
-    Upstream(UpstreamChat),
-    Local(Local),
+    Upstream(Arc<Served>),
+    Local(AnyLocal),
 }
 
 impl Target {
@@ -82,19 +67,11 @@ impl Target {
         Duration::try_from_secs_f64(tokens / rate).ok().map(|time| time.min(READ_MAX))
     }
 
-    pub(crate) fn model(&self) -> &dyn ChatModel {
-        match &self.source {
-            Source::Upstream(chat) => chat,
-            Source::Local(local) => &*local.model,
-        }
-    }
-
-    /// A place at a model of our own; servers elsewhere have their own.
-    pub(crate) fn admit(&self, request: &ChatRequest) -> Result<Option<Permit>, ModelError> {
+    /// A place at a model of our own, for so much work; servers elsewhere have their own.
+    pub(crate) fn admit(&self, work: f64) -> Result<Option<Permit>, ModelError> {
         match &self.source {
             Source::Local(local) => {
-                let tokens = f64::from(request.tokens_max.unwrap_or(TOKENS_GUESS));
-                let permit = local.admission.admit(tokens);
+                let permit = local.admission().admit(work);
                 permit.map(Some).map_err(|busy| ModelError::Busy { retry_after: busy.retry_after })
             }
             Source::Upstream(_) => Ok(None),
@@ -102,13 +79,27 @@ impl Target {
     }
 
     pub(crate) fn state(&self) -> ModelState {
-        self.model().state()
+        match &self.source {
+            Source::Upstream(served) => served.upstream.state_of(&served.model),
+            Source::Local(local) => local.state(),
+        }
+    }
+
+    /// One second try, if its server has any left.
+    pub(crate) fn may_retry(&self) -> bool {
+        match &self.source {
+            Source::Upstream(served) => {
+                let budget = &served.upstream.budget;
+                budget.lock().unwrap_or_else(PoisonError::into_inner).retry(Instant::now())
+            }
+            Source::Local(_) => true,
+        }
     }
 
     /// What its server says of it.
     pub(crate) fn said(&self) -> Option<ServedModel> {
         match &self.source {
-            Source::Upstream(chat) => chat.upstream.said_of(&chat.model),
+            Source::Upstream(served) => served.upstream.said_of(&served.model),
             Source::Local(_) => None,
         }
     }
@@ -116,27 +107,26 @@ impl Target {
     /// Tokens that it holds, as far as is known.
     pub(crate) fn context_tokens(&self) -> Option<u32> {
         let known = match &self.source {
-            Source::Upstream(chat) => {
-                chat.upstream.said_of(&chat.model).and_then(|said| said.context_tokens)
-            }
-            Source::Local(local) => Some(local.model.card().context_tokens),
+            Source::Upstream(_) => self.said().and_then(|said| said.context_tokens),
+            Source::Local(local) => local.context_tokens(),
         };
         known.filter(|tokens| *tokens > 0)
     }
 
     pub(crate) fn load(&self) -> f64 {
         match &self.source {
-            Source::Upstream(chat) => chat.upstream.slots.load(),
+            Source::Upstream(served) => served.upstream.slots.load(),
             Source::Local(local) => {
-                local.admission.in_flight() as f64 / local.admission.requests_max().max(1) as f64
+                let admission = local.admission();
+                admission.in_flight() as f64 / admission.requests_max().max(1) as f64
             }
         }
     }
 
     fn in_flight(&self) -> usize {
         match &self.source {
-            Source::Upstream(chat) => chat.upstream.slots.in_flight(),
-            Source::Local(local) => local.admission.in_flight(),
+            Source::Upstream(served) => served.upstream.slots.in_flight(),
+            Source::Local(local) => local.admission().in_flight(),
         }
     }
 

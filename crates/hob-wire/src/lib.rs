@@ -16,6 +16,7 @@ mod residence;
 mod routes;
 mod speech;
 mod sse;
+mod transcript;
 mod upstream;
 
 pub use answers::{AnswerChunks, CollectedAnswer};
@@ -29,7 +30,10 @@ pub use lists::{
     ModelEntry, ModelKind, audio_models, deleted_model, model, models, readiness, state_name,
     voice_ids, voices,
 };
-pub use names::{is_default_speech_model, language_agrees, local_voice};
+pub use names::{
+    is_default_speech_model, is_default_transcript_model, language_agrees, local_voice,
+    openai_voices, voice_among,
+};
 pub use ollama::{
     OllamaAnswer, OllamaDelivery, OllamaEmbed, OllamaModel, OllamaNamed, OllamaRequest,
     OllamaResident, OllamaShape, OllamaWish, ollama_embedding, ollama_embeddings, ollama_error,
@@ -44,11 +48,17 @@ pub use residence::{
 pub use routes::{route, upstreams};
 pub use speech::{Delivery, WireSpeech, ignored_header, parse_speech};
 pub use sse::{SpeechUsage, chat_failed, error_event, speech_delta, speech_done};
+pub use transcript::{
+    FormField, TranscriptAnswer, TranscriptFormat, WireTranscript, parse_transcript_form,
+    parse_transcript_json, spoken_language, transcript_delta, transcript_done, transcript_failed,
+};
 pub use upstream::{
     AnthropicReader, ListError, Mended, Misread, OllamaReader, OpenAiReader, PieceKind,
-    PieceTooLong, Pieces, ServedModel, Status, Unsendable, UpstreamDialect, UpstreamReader,
-    UsageSource, anthropic_drops, anthropic_request, fault_of, ollama_embed_request, ollama_path,
-    ollama_request, openai_embed_request, parse_anthropic_models, parse_llama_props,
-    parse_ollama_ps, parse_ollama_show, parse_ollama_tags, parse_ollama_vectors,
-    parse_openai_models, parse_openai_vectors, parse_tabby_model, upstream_path, upstream_request,
+    PieceTooLong, Pieces, ServedModel, Status, TranscriptReader, TranscriptShape, Unsendable,
+    UpstreamDialect, UpstreamReader, UsageSource, anthropic_drops, anthropic_request, fault_of,
+    fault_within, ollama_embed_request, ollama_path, ollama_request, openai_embed_request,
+    parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
+    parse_ollama_tags, parse_ollama_vectors, parse_openai_models, parse_openai_vectors,
+    parse_tabby_model, parse_transcript, parse_voices, sound_name, transcript_fields,
+    transcript_path, upstream_path, upstream_request, upstream_speech_request,
 };

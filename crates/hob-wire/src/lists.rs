@@ -24,6 +24,7 @@ pub struct ModelEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelKind {
     Speech,
+    Transcription,
     Chat {
         context_tokens: u32,
         /// Words of hob's own, for readers that want to know before they ask.
@@ -58,6 +59,7 @@ impl ModelKind {
     fn name(&self) -> &'static str {
         match self {
             ModelKind::Speech => "speech",
+            ModelKind::Transcription => "transcription",
             ModelKind::Chat { .. } => "chat",
         }
     }
@@ -199,6 +201,7 @@ pub fn state_name(state: &ModelState) -> &'static str {
 fn wire_model(entry: &ModelEntry) -> Model<'_> {
     let (context_length, capabilities): (_, &[&'static str]) = match &entry.kind {
         ModelKind::Speech => (None, &["speech"]),
+        ModelKind::Transcription => (None, &["transcription"]),
         ModelKind::Chat { context_tokens, capabilities } => {
             (Some(*context_tokens).filter(|tokens| *tokens > 0), capabilities)
         }
@@ -247,6 +250,11 @@ mod tests {
                 kind: ModelKind::Speech,
             },
         ];
+        let whisper = ModelEntry {
+            id: "whisper".to_owned(),
+            state: ModelState::Cold,
+            kind: ModelKind::Transcription,
+        };
         let heart = Voice {
             id: "af_heart".to_owned(),
             name: "Heart".to_owned(),
@@ -257,6 +265,7 @@ mod tests {
         let answers = [
             models(&entries),
             model(&entries[0]),
+            model(&whisper),
             audio_models(&entries),
             voices([&heart]),
             voice_ids([&heart]),
@@ -268,6 +277,7 @@ mod tests {
         insta::assert_snapshot!(answers.join("\n"), @r#"
         {"object":"list","data":[{"id":"kokoro","object":"model","created":1793491200,"owned_by":"hob","hob":{"kind":"speech","state":"warm","capabilities":["speech"]}},{"id":"narrator","object":"model","created":1793491200,"owned_by":"hob","hob":{"kind":"speech","state":"loading","capabilities":["speech"]}}]}
         {"id":"kokoro","object":"model","created":1793491200,"owned_by":"hob","hob":{"kind":"speech","state":"warm","capabilities":["speech"]}}
+        {"id":"whisper","object":"model","created":1793491200,"owned_by":"hob","hob":{"kind":"transcription","state":"cold","capabilities":["transcription"]}}
         {"models":[{"id":"kokoro","name":"kokoro"},{"id":"narrator","name":"narrator"}]}
         {"object":"list","voices":[{"id":"af_heart","name":"Heart","language":"en-US","gender":"female"}]}
         {"voices":["af_heart"]}

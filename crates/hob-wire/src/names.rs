@@ -1,7 +1,7 @@
 //! OpenAI's names for models and voices, and what they mean here.
 //! Whoever has such a name built in gets a voice of the same kind; nobody has to reconfigure.
 
-use hob_core::Language;
+use hob_core::{Gender, Language, Voice};
 
 /// OpenAI's 13 voices, each with the Kokoro voice nearest in gender and manner.
 const VOICES: [(&str, &str); 13] = [
@@ -25,12 +25,40 @@ pub fn local_voice(name: &str) -> Option<&'static str> {
     VOICES.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
 }
 
+/// OpenAI's 13 voices, as a server that has no list of its own is taken to have them. They speak every
+/// language; English is what they are listed under.
+pub fn openai_voices() -> Vec<Voice> {
+    let voice = |(theirs, ours): (&str, &str)| Voice {
+        id: theirs.to_owned(),
+        name: theirs[..1].to_ascii_uppercase() + &theirs[1..],
+        language: Language::AmericanEnglish,
+        gender: if ours.as_bytes()[1] == b'm' { Gender::Male } else { Gender::Female },
+    };
+    VOICES.into_iter().map(voice).collect()
+}
+
+/// The voice among these that is meant by a name: that of the name, or one of its kind where the name is
+/// OpenAI's and they are hob's, or the other way round. None: nobody here knows the name.
+pub fn voice_among<'a>(voices: &'a [Voice], name: &str) -> Option<&'a str> {
+    let find = |id: &str| voices.iter().find(|voice| voice.id == id).map(|voice| voice.id.as_str());
+    let theirs = || VOICES.iter().find(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
+    find(name).or_else(|| find(local_voice(name)?)).or_else(|| find(theirs()?))
+}
+
 /// Whether a name means "the speech model that you have": one of OpenAI's, dated ones too.
 pub fn is_default_speech_model(name: &str) -> bool {
-    let dated = |base: &str| {
-        name.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-    };
-    dated("tts-1") || dated("gpt-4o-mini-tts")
+    ["tts-1", "gpt-4o-mini-tts"].iter().any(|base| is_dated(name, base))
+}
+
+/// The same of transcription models.
+pub fn is_default_transcript_model(name: &str) -> bool {
+    const BASES: [&str; 4] =
+        ["whisper-1", "gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-transcribe"];
+    BASES.iter().any(|base| is_dated(name, base))
+}
+
+fn is_dated(name: &str, base: &str) -> bool {
+    name.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 /// Whether a language code that came with a request fits the voice's language. Codes are BCP 47
@@ -64,12 +92,35 @@ mod tests {
     }
 
     #[test]
+    fn a_voice_is_found_under_whichever_name_it_has() {
+        let openai = openai_voices();
+        let heart = Voice { id: "af_heart".to_owned(), ..openai[0].clone() };
+        let ours = [heart];
+        for (name, in_openai, in_ours) in [
+            ("marin", Some("marin"), Some("af_heart")),
+            ("af_heart", Some("marin"), Some("af_heart")),
+            ("onyx", Some("onyx"), None),
+            ("af_other", None, None),
+        ] {
+            assert_eq!(voice_among(&openai, name), in_openai, "{name}");
+            assert_eq!(voice_among(&ours, name), in_ours, "{name}");
+        }
+        assert_eq!((openai.len(), openai[0].name.as_str()), (13, "Alloy"));
+        assert_eq!((openai[1].id.as_str(), openai[1].gender), ("ash", Gender::Male));
+    }
+
+    #[test]
     fn openai_models_mean_the_default_one() {
         for name in
             ["tts-1", "tts-1-hd", "tts-1-1106", "gpt-4o-mini-tts", "gpt-4o-mini-tts-2025-12-15"]
         {
             assert!(is_default_speech_model(name), "{name}");
         }
+        for name in ["whisper-1", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-2025-12-15"] {
+            assert!(is_default_transcript_model(name), "{name}");
+            assert!(!is_default_speech_model(name), "{name}");
+        }
+        assert!(!is_default_transcript_model("whisper-10"));
         for name in ["kokoro", "tts-10", "gpt-4o-mini", "gpt-4o-mini-ttsx", ""] {
             assert!(!is_default_speech_model(name), "{name}");
         }

@@ -14,7 +14,9 @@ mod ollama;
 mod pieces;
 mod reader;
 mod request;
+mod speech;
 mod thought;
+mod transcript;
 
 use hob_core::{ChatEvent, Fault};
 
@@ -23,7 +25,7 @@ pub(crate) use calls::CallReader;
 pub use embeddings::{
     ollama_embed_request, openai_embed_request, parse_ollama_vectors, parse_openai_vectors,
 };
-pub use fault::{Status, fault_of};
+pub use fault::{Status, fault_of, fault_within};
 pub use lists::{
     ListError, ServedModel, parse_anthropic_models, parse_llama_props, parse_ollama_ps,
     parse_ollama_show, parse_ollama_tags, parse_openai_models, parse_tabby_model,
@@ -32,7 +34,12 @@ pub use ollama::{OllamaReader, ollama_path, ollama_request};
 pub use pieces::{PieceKind, PieceTooLong, Pieces};
 pub use reader::OpenAiReader;
 pub use request::{Unsendable, UpstreamDialect, upstream_path, upstream_request};
+pub use speech::{parse_voices, upstream_speech_request};
 pub(crate) use thought::ThoughtSplitter;
+pub use transcript::{
+    TranscriptReader, TranscriptShape, parse_transcript, sound_name, transcript_fields,
+    transcript_path,
+};
 
 /// Reads one streamed answer, piece by piece: the data of a server-sent event, or a line.
 pub trait UpstreamReader: Send {

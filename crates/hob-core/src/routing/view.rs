@@ -5,12 +5,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{ChatTarget, ModelState};
+use crate::{ChatTarget, ModelState, SpeechTarget, TranscriptTarget};
 
 /// Names that lead elsewhere.
 pub trait Switchboard: fmt::Debug + Send + Sync {
-    /// Whoever answers to `upstream/model`; aliases stand in the roster.
+    /// Whoever chats as `upstream/model`, or as an alias.
     fn find_chat(&self, name: &str) -> Option<Arc<ChatTarget>>;
+
+    /// The same of those who speak.
+    fn find_speech(&self, name: &str) -> Option<Arc<SpeechTarget>>;
+
+    /// The same of those who listen.
+    fn find_transcript(&self, name: &str) -> Option<Arc<TranscriptTarget>>;
 
     /// Models of servers that are to be listed, from memory.
     fn listed(&self) -> Vec<ListedModel>;

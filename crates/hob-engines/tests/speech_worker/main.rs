@@ -15,7 +15,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use hob_core::{
     Gender, Language, ModelError, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
-    SpeechText, Speed, Voice, WordTiming,
+    SpeechText, Speed, Trace, Voice, WordTiming,
 };
 use hob_engines::speech::{SpeechWorker, SpeechWorkerOptions};
 use hob_engines::supervisor::{Backoff, WorkerCommand};
@@ -77,6 +77,7 @@ fn request(text: &str, voice: &str) -> SpeechRequest {
         voice: voice.to_owned(),
         speed: Speed::NORMAL,
         instructions: None,
+        trace: Trace::default(),
     }
 }
 

@@ -8,7 +8,7 @@ use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
 use hob_core::Roster;
-use hob_wire::is_default_speech_model;
+use hob_wire::{is_default_speech_model, is_default_transcript_model};
 
 use super::{KeyHolder, KeyRefusal, Turn};
 use crate::failure::Refusal;
@@ -81,6 +81,24 @@ impl Caller {
         Ok(self.default_name(app, Kind::Speech)?.or(asked))
     }
 
+    /// The same of transcription.
+    ///
+    /// # Errors
+    /// As [`Caller::chat_name`].
+    pub(crate) fn transcript_name(
+        &self,
+        app: &App,
+        asked: Option<String>,
+    ) -> Result<Option<String>, Refusal> {
+        if let Some(name) = &asked
+            && (self.allows(name) || !is_any_transcript_model(app, name))
+        {
+            self.check(app, name)?;
+            return Ok(asked);
+        }
+        Ok(self.default_name(app, Kind::Transcript)?.or(asked))
+    }
+
     /// The name under which they see a model: its own, or that of an alias of theirs.
     pub(crate) fn shown_as<'a>(&self, roster: &'a Roster, model: &'a str) -> Option<&'a str> {
         if self.allows(model) {
@@ -146,6 +164,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 enum Kind {
     Chat,
     Speech,
+    Transcript,
 }
 
 impl Kind {
@@ -153,6 +172,7 @@ impl Kind {
         match self {
             Kind::Chat => "chat",
             Kind::Speech => "speech",
+            Kind::Transcript => "transcription",
         }
     }
 
@@ -160,6 +180,7 @@ impl Kind {
         match self {
             Kind::Chat => app.default_chat_name(),
             Kind::Speech => app.default_speech_name(),
+            Kind::Transcript => app.default_transcript_name(),
         }
     }
 
@@ -167,6 +188,7 @@ impl Kind {
         match self {
             Kind::Chat => app.chat_target(Some(name)).is_ok(),
             Kind::Speech => app.speech_target(Some(name)).is_ok(),
+            Kind::Transcript => app.transcript_target(Some(name)).is_ok(),
         }
     }
 }
@@ -174,4 +196,8 @@ impl Kind {
 /// One of OpenAI's names that is no model's own.
 fn is_any_speech_model(app: &App, name: &str) -> bool {
     is_default_speech_model(name) && app.roster().speech(name).is_err()
+}
+
+fn is_any_transcript_model(app: &App, name: &str) -> bool {
+    is_default_transcript_model(name) && app.roster().transcript(name).is_err()
 }

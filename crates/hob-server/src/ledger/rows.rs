@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Entry {
     /// When its headers were read, in milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// `chat`, `speech` or `embeddings`.
+    /// `chat`, `speech`, `transcription` or `embeddings`.
     pub route: String,
     /// The name that was asked for.
     pub alias: String,
@@ -35,7 +35,7 @@ pub struct Entry {
     /// Thinking included.
     pub completion_tokens: u32,
     pub reasoning_tokens: u32,
-    /// Sound that was made.
+    /// Sound that was made, or heard.
     pub audio_ms: f64,
     pub outcome: Outcome,
     /// The error's code, where one ended it.

@@ -5,26 +5,29 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{StreamExt, stream};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
 use hob_core::chat::{Effort, Reading};
-use hob_core::{ChatEvent, ChatRequest, ChatStream, Clock, Fault, ModelError};
-use tokio::time::{Instant, sleep, timeout_at};
+use hob_core::{ChatEvent, ChatModel, ChatRequest, ChatStream, ModelError, Permit, Trace};
+use tokio::time::Instant;
 
-use super::guarded::{Guarded, Times};
-use super::{Leg, Route};
-use crate::options::{Commit, WhileLoading};
+use super::alias::{Alias, Question};
+use super::guarded::{AnswerEvent, End, Guarded};
+use super::leg::Leg;
+use crate::options::Commit;
+use crate::target::Target;
 
+/// Tokens to expect of an answer whose limit nobody named.
+const TOKENS_GUESS: u32 = 256;
 /// Bytes that are held back before what came counts as an answer all the same.
 const HELD_BYTES_MAX: usize = 64 << 10;
 /// Of an answer that is read whole.
 const WHOLE_BYTES_MAX: usize = 32 << 20;
-/// Between two looks at a model that is being loaded.
-const LOADING_LOOK: Duration = Duration::from_millis(100);
 
 /// What was said before the answer was the client's, and the rest.
 pub(super) struct Begun {
     held: VecDeque<ChatEvent>,
-    rest: Guarded,
+    rest: Guarded<ChatEvent>,
 }
 
 impl Begun {
@@ -33,61 +36,122 @@ impl Begun {
     }
 }
 
-/// Asks one target, and waits until it really answers.
-pub(super) async fn attempt(
-    route: &Route,
-    leg: &Leg,
-    mut request: ChatRequest,
-    ends: Instant,
-) -> Result<Begun, ModelError> {
-    leg.change(&mut request);
-    let asked = Instant::now();
-    request.trace.asking(&leg.target.name);
-    let begun = ask(route, leg, request.clone(), ends).await;
-    if let Err(error) = &begun {
-        request.trace.failed(&leg.target.name, error, asked.elapsed());
-    }
-    begun
+/// A chat request, for one target after the other.
+pub(super) struct ChatQuestion<'a> {
+    pub(super) alias: &'a Alias<dyn ChatModel>,
+    pub(super) request: &'a ChatRequest,
+    pub(super) ends: Instant,
 }
 
-async fn ask(
-    route: &Route,
-    leg: &Leg,
-    request: ChatRequest,
-    ends: Instant,
-) -> Result<Begun, ModelError> {
-    let failed = |error: ModelError| {
-        leg.target.failed(&error, route.options.rest);
-        error
-    };
-    let permit = leg.target.admit(&request).map_err(failed)?;
-    let (reading, trace, tokens_max) = (request.reading, request.trace.clone(), request.tokens_max);
-    let is_thoughtless = request.thinking.effort == Some(Effort::None);
-    let mut times = Times { asked: Instant::now(), ends, ..route.times(leg, &request) };
-    let events = loop {
-        match open(leg, &request, &times).await {
-            Err(ModelError::Loading { .. }) if route.waits_for_loading(times.asked) => {
-                sleep(LOADING_LOOK).await;
+impl Question<dyn ChatModel> for ChatQuestion<'_> {
+    type Begun = Begun;
+
+    fn trace(&self) -> &Trace {
+        &self.request.trace
+    }
+
+    fn ends(&self) -> Instant {
+        self.ends
+    }
+
+    fn ask<'a>(&'a self, leg: &'a Leg<dyn ChatModel>) -> BoxFuture<'a, Result<Begun, ModelError>> {
+        let mut request = self.request.clone();
+        leg.change(&mut request);
+        self.attempt(leg, request).boxed()
+    }
+}
+
+impl ChatQuestion<'_> {
+    async fn attempt(
+        &self,
+        leg: &Leg<dyn ChatModel>,
+        request: ChatRequest,
+    ) -> Result<Begun, ModelError> {
+        let target = &leg.target;
+        let tokens = f64::from(request.tokens_max.unwrap_or(TOKENS_GUESS));
+        let permit = target.admit(tokens);
+        let permit = permit.inspect_err(|error| target.failed(error, self.alias.options.rest))?;
+        // A long prompt takes its time, and is not silence.
+        let work = target.reading_time(&request).unwrap_or_default() * 3;
+        let mut times = self.alias.times(leg, work, self.ends);
+        let ask = || leg.model.chat(request.clone());
+        let events = self.alias.open(leg, &mut times, ask).await?;
+        let notes = Notes {
+            target: Arc::clone(target),
+            trace: request.trace.clone(),
+            is_thoughtless: request.thinking.effort == Some(Effort::None),
+            asked: times.asked,
+            first: None,
+            permit,
+        };
+        let events = notes.taken_of(events);
+        let guarded = Guarded::new(events, Arc::clone(target), times, request.trace.clone());
+        let held = Held {
+            commit: self.alias.options.commit,
+            reading: request.reading,
+            tokens_max: request.tokens_max,
+        };
+        held.read(guarded).await
+    }
+}
+
+/// What is learnt from an answer on its way.
+struct Notes {
+    target: Arc<Target>,
+    trace: Trace,
+    /// Thinking is switched off.
+    is_thoughtless: bool,
+    asked: Instant,
+    /// From asking to the first content, once it is there.
+    first: Option<Duration>,
+    permit: Option<Permit>,
+}
+
+impl Notes {
+    fn taken_of(mut self, events: ChatStream) -> ChatStream {
+        let heard = move |event: &Result<ChatEvent, ModelError>| {
+            if let Ok(event) = event {
+                self.heard(event);
             }
-            opened => break opened.map_err(failed)?,
-        }
-    };
-    if route.options.while_loading == WhileLoading::Wait {
-        // Loading has a clock of its own.
-        times.asked = Instant::now();
+        };
+        events.inspect(heard).boxed()
     }
-    let target = Arc::clone(&leg.target);
-    let guarded = Guarded::new(events, target, times, is_thoughtless, trace).holding(permit);
-    let held = Held { commit: route.options.commit, reading, tokens_max };
-    held.read(guarded).await
+
+    fn heard(&mut self, event: &ChatEvent) {
+        match event {
+            ChatEvent::Done(completion) => {
+                if let Some(first) = self.first {
+                    let usage = completion.usage;
+                    let read = usage.prompt_tokens - usage.cached_tokens.min(usage.prompt_tokens);
+                    self.target.read(read, first);
+                }
+                self.permit.take();
+                return;
+            }
+            ChatEvent::Reasoning(_) if self.is_thoughtless => {
+                self.is_thoughtless = false;
+                self.target.thought_anyway();
+                self.trace.note(|way| way.thought_anyway = true);
+            }
+            _ => {}
+        }
+        if let Some(permit) = &mut self.permit {
+            permit.made(1.0);
+        }
+        self.first.get_or_insert_with(|| self.asked.elapsed());
+    }
 }
 
-async fn open(leg: &Leg, request: &ChatRequest, times: &Times) -> Result<ChatStream, ModelError> {
-    let target = &leg.target;
-    let silent = || ModelError::upstream(&target.name, times.silent());
-    timeout_at(times.first_by(), target.model().chat(request.clone()))
-        .await
-        .map_err(|_| silent())?
+impl AnswerEvent for ChatEvent {
+    const END: End = End::Marked;
+
+    fn is_last(&self) -> bool {
+        matches!(self, ChatEvent::Done(_))
+    }
+
+    fn is_content(&self) -> bool {
+        !self.is_last()
+    }
 }
 
 /// How much of an answer is held back.
@@ -98,7 +162,7 @@ struct Held {
 }
 
 impl Held {
-    async fn read(&self, mut rest: Guarded) -> Result<Begun, ModelError> {
+    async fn read(&self, mut rest: Guarded<ChatEvent>) -> Result<Begun, ModelError> {
         let (mut held, mut bytes, mut has_said) = (VecDeque::new(), 0usize, false);
         while let Some(event) = rest.next().await {
             let event = event?;
@@ -125,7 +189,7 @@ impl Held {
     }
 
     /// An answer that says nothing is none, unless next to nothing was asked for.
-    fn check_empty(&self, has_said: bool, rest: &mut Guarded) -> Result<(), ModelError> {
+    fn check_empty(&self, has_said: bool, rest: &mut Guarded<ChatEvent>) -> Result<(), ModelError> {
         if has_said || self.tokens_max.is_some_and(|tokens| tokens <= 1) {
             return Ok(());
         }
@@ -141,34 +205,4 @@ fn bytes_of(event: &ChatEvent) -> usize {
         ChatEvent::Logprobs(tokens) => tokens.len() * 64,
         ChatEvent::Done(_) => 0,
     }
-}
-
-impl Route {
-    fn times(&self, leg: &Leg, request: &ChatRequest) -> Times {
-        let clocks = leg.clocks;
-        let first_token = clocks.first_token.unwrap_or(Duration::from_secs(60));
-        // A long prompt takes its time, and is not silence.
-        let reading = leg.target.reading_time(request).unwrap_or_default();
-        let first_token = first_token.max(reading * 3);
-        let now = Instant::now();
-        let total = self.total();
-        Times {
-            asked: now,
-            first_token,
-            idle: clocks.idle.unwrap_or(Duration::from_secs(30)),
-            total,
-            rest: self.options.rest,
-            ends: now + total,
-        }
-    }
-
-    fn waits_for_loading(&self, since: Instant) -> bool {
-        let load = self.options.clocks.load.unwrap_or(Duration::from_secs(300));
-        self.options.while_loading == WhileLoading::Wait && since.elapsed() < load
-    }
-}
-
-/// The request's whole time is over.
-pub(super) fn out_of_time(alias: &str, total: Duration) -> ModelError {
-    ModelError::upstream(alias, Fault::TimedOut { clock: Clock::Total, after: total })
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
-use hob_core::{ChatEvent, ChatStream, Clock, Fault, ModelError, Permit, Trace};
+use hob_core::{Clock, Fault, ModelError, Trace};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::target::Target;
@@ -42,77 +43,68 @@ impl Times {
     }
 }
 
-pub(super) struct Guarded {
-    events: ChatStream,
+/// How the end of an answer is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// By its last event: an answer without it was cut off.
+    Marked,
+    /// By nothing coming any more.
+    Bare,
+}
+
+/// What the clocks have to know of an event.
+pub(super) trait AnswerEvent: Send + 'static {
+    const END: End;
+
+    fn is_last(&self) -> bool;
+
+    /// It says something, or is heard.
+    fn is_content(&self) -> bool;
+}
+
+pub(super) struct Guarded<E> {
+    events: BoxStream<'static, Result<E, ModelError>>,
     target: Arc<Target>,
     times: Times,
     /// Since when the next event is waited for; none: nobody waits.
     waits_since: Option<Instant>,
     timer: Pin<Box<Sleep>>,
-    /// From asking to the first content, once it is there.
-    first: Option<Duration>,
-    /// Thinking is switched off.
-    is_thoughtless: bool,
+    has_begun: bool,
     is_over: bool,
     trace: Trace,
-    permit: Option<Permit>,
 }
 
-impl Guarded {
+impl<E: AnswerEvent> Guarded<E> {
     pub(super) fn new(
-        events: ChatStream,
+        events: BoxStream<'static, Result<E, ModelError>>,
         target: Arc<Target>,
         times: Times,
-        is_thoughtless: bool,
         trace: Trace,
-    ) -> Guarded {
+    ) -> Guarded<E> {
         Guarded {
             events,
             target,
             times,
             waits_since: None,
             timer: Box::pin(sleep_until(times.first_by())),
-            first: None,
-            is_thoughtless,
+            has_begun: false,
             is_over: false,
             trace,
-            permit: None,
         }
     }
 
-    pub(super) fn holding(mut self, permit: Option<Permit>) -> Guarded {
-        self.permit = permit;
-        self
+    fn heard(&mut self, event: &E) {
+        if event.is_last() {
+            self.ended();
+        } else if !self.has_begun && event.is_content() {
+            self.has_begun = true;
+            self.trace.answers(&self.target.name, self.times.asked.elapsed());
+        }
     }
 
-    fn heard(&mut self, event: &ChatEvent) {
-        match event {
-            ChatEvent::Done(completion) => {
-                self.is_over = true;
-                self.target.answered();
-                if let Some(first) = self.first {
-                    let read = completion.usage.prompt_tokens
-                        - completion.usage.cached_tokens.min(completion.usage.prompt_tokens);
-                    self.target.read(read, first);
-                }
-                self.permit.take();
-                return;
-            }
-            ChatEvent::Reasoning(_) if self.is_thoughtless => {
-                self.is_thoughtless = false;
-                self.target.thought_anyway();
-                self.trace.note(|way| way.thought_anyway = true);
-            }
-            _ => {}
-        }
-        if let Some(permit) = &mut self.permit {
-            permit.made(1.0);
-        }
-        if self.first.is_none() {
-            let first = self.times.asked.elapsed();
-            self.first = Some(first);
-            self.trace.answers(&self.target.name, first);
-        }
+    fn ended(&mut self) {
+        self.is_over = true;
+        self.target.answered();
     }
 
     fn fails(&mut self, fault: Fault) -> ModelError {
@@ -136,9 +128,9 @@ impl Guarded {
 
     /// When the wait that goes on now has been too long, and what that is called.
     fn due(&self) -> (Instant, Fault) {
-        let (by, fault) = match (self.first, self.waits_since) {
-            (None, _) | (Some(_), None) => (self.times.first_by(), self.times.silent()),
-            (Some(_), Some(since)) => {
+        let (by, fault) = match (self.has_begun, self.waits_since) {
+            (false, _) | (true, None) => (self.times.first_by(), self.times.silent()),
+            (true, Some(since)) => {
                 let after = self.times.idle;
                 (since + after, Fault::TimedOut { clock: Clock::Idle, after })
             }
@@ -151,8 +143,8 @@ impl Guarded {
     }
 }
 
-impl Stream for Guarded {
-    type Item = Result<ChatEvent, ModelError>;
+impl<E: AnswerEvent> Stream for Guarded<E> {
+    type Item = Result<E, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
@@ -168,6 +160,10 @@ impl Stream for Guarded {
             Poll::Ready(Some(Err(error))) => {
                 return Poll::Ready(Some(Err(this.fails_with(error))));
             }
+            Poll::Ready(None) if E::END == End::Bare => {
+                this.ended();
+                return Poll::Ready(None);
+            }
             Poll::Ready(None) => return Poll::Ready(Some(Err(this.fails(Fault::CutOff)))),
             Poll::Pending => {}
         }
@@ -182,7 +178,7 @@ impl Stream for Guarded {
     }
 }
 
-impl Drop for Guarded {
+impl<E> Drop for Guarded<E> {
     fn drop(&mut self) {
         if !self.is_over {
             self.target.given_up();

@@ -35,7 +35,7 @@ impl Stage {
             ..AliasOptions::plain("fast")
         };
         change(&mut options);
-        let locals = puppets.iter().map(|puppet| puppet.local()).collect();
+        let locals: Vec<_> = puppets.iter().map(|puppet| puppet.local()).collect();
         let options = GatewayOptions { aliases: vec![options], ..GatewayOptions::default() };
         let gateway = Gateway::new(options, locals, None).expect("a gateway");
         let alias = gateway.aliases().remove(0);

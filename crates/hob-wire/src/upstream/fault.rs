@@ -43,6 +43,14 @@ pub fn fault_of(status: Status, body: &[u8]) -> Fault {
     }
 }
 
+/// JSON where something else was to come: the error that it says, or no sense at all.
+pub fn fault_within(body: &[u8]) -> Fault {
+    match serde_json::from_slice::<Value>(body) {
+        Ok(said) if !said["error"].is_null() => reported(&said["error"]),
+        _ => Fault::Nonsense { detail: "JSON instead of an answer".to_owned() },
+    }
+}
+
 /// An error that a server says within an answer that had status 200.
 pub(crate) fn reported(error: &Value) -> Fault {
     let said = Said::of(error);

@@ -8,6 +8,7 @@ mod ollama_request;
 mod openai_reader;
 mod openai_request;
 mod surprises;
+mod transcript;
 
 use hob_core::chat::{Completion, FinishReason, Timings, Usage};
 use hob_core::{ChatEvent, Fault};

@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::Args;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use hob_core::{SpeechModel, SpeechRequest, SpeechText, Speed, Voice};
+use hob_core::{SpeechModel, SpeechRequest, SpeechText, Speed, Trace, Voice};
 use hob_speech::encode::AudioFormat;
 use hob_wire::local_voice;
 
@@ -144,7 +144,8 @@ async fn speak(
         None => {
             let speech = Speech::start(app)?;
             let voice = own_voice(voice, speech.worker.voices());
-            let request = SpeechRequest { text, voice, speed: args.speed, instructions: None };
+            let (speed, instructions, trace) = (args.speed, None, Trace::default());
+            let request = SpeechRequest { text, voice, speed, instructions, trace };
             let figures = speak_here(&speech, app, to, request).await;
             speech.worker.shutdown().await;
             figures

@@ -92,7 +92,9 @@ fn placed(written: &Written, error: &GatewayError) -> Failure {
             | UpstreamError::BadKey { name }
             | UpstreamError::NoClient { name, .. },
         ) => format!("upstream.{}", quoted(name)),
-        GatewayError::UnknownTarget { alias, .. } => format!("alias.{}.to", quoted(alias)),
+        GatewayError::UnknownTarget { alias, .. } | GatewayError::MixedKinds { alias, .. } => {
+            format!("alias.{}.to", quoted(alias))
+        }
         GatewayError::Cycle { names } => format!("alias.{}", quoted(&names[0])),
         GatewayError::NoTargets { alias } => format!("alias.{}", quoted(alias)),
         GatewayError::NameTaken { name } => format!("alias.{}", quoted(name)),

@@ -5,7 +5,7 @@ use std::f32::consts::TAU;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use hob_core::{Language, SpeechEvent, SpeechModel, SpeechRequest, SpeechText, Speed};
+use hob_core::{Language, SpeechEvent, SpeechModel, SpeechRequest, SpeechText, Speed, Trace};
 use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
 use hob_speech::{Phonemizer, PhonemizerOptions, Reader};
 use tokio::time::timeout;
@@ -103,6 +103,7 @@ async fn speak(app: &App<'_>, speech: &Speech) -> Outcome<Spoken> {
         voice: app.settings.speech.default_voice.clone(),
         speed: Speed::NORMAL,
         instructions: None,
+        trace: Trace::default(),
     };
     let asked = Instant::now();
     let mut stream = speech.worker.speak(request).await?;

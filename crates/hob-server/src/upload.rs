@@ -1,0 +1,173 @@
+//! Files from outside: a multipart form within limits, or JSON with the file inside.
+//! Read piece by piece, so that what is too much is refused before it is all in memory.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use bytes::{Bytes, BytesMut};
+use hob_core::{SoundFile, TranscriptTask};
+use hob_wire::{
+    FormField, WireError, WireTranscript, parse_transcript_form, parse_transcript_json,
+};
+use multer::{Constraints, Field, Multipart, SizeLimit};
+use tokio::time::{Instant, timeout_at};
+
+use crate::failure::Refusal;
+use crate::requests::read_json;
+use crate::router::Limits;
+
+/// The field that holds the sound.
+const FILE: &str = "file";
+/// Bytes of any other field; prompts are the longest of them.
+const FIELD_BYTES_MAX: usize = 64 << 10;
+const FIELDS_MAX: usize = 64;
+/// For all of a file: a hundred megabytes take a while from a phone.
+const UPLOAD_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// What is to be transcribed, in either of the two ways to send it.
+pub(crate) async fn read_transcript(
+    headers: &HeaderMap,
+    body: Body,
+    limits: &Limits,
+    task: TranscriptTask,
+) -> Result<WireTranscript, Refusal> {
+    let content_type = headers.get(CONTENT_TYPE);
+    let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let content_type = content_type.unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if essence == "multipart/form-data" {
+        let boundary = multer::parse_boundary(&content_type).map_err(|error| unreadable(&error))?;
+        let Form { file, fields } = Reading::new(body, boundary, limits).form().await?;
+        return Ok(parse_transcript_form(task, file, fields)?);
+    }
+    // In base64, four bytes stand for three.
+    let body_bytes_max = limits.file_bytes_max / 3 * 4 + FIELD_BYTES_MAX;
+    let limits = Limits { body_bytes_max, read_time_max: UPLOAD_TIME_MAX, ..*limits };
+    let body = read_json(headers, body, &limits).await.map_err(|refusal| match refusal {
+        Refusal::NotJson { got } => Refusal::NeitherFormNorJson { got },
+        other => other,
+    })?;
+    Ok(parse_transcript_json(task, &body)?)
+}
+
+#[derive(Default)]
+struct Form {
+    file: Option<SoundFile>,
+    fields: Vec<FormField>,
+}
+
+struct Reading {
+    parts: Multipart<'static>,
+    file_bytes_max: usize,
+    /// For the next piece of it.
+    piece_time_max: Duration,
+    ends: Instant,
+}
+
+impl Reading {
+    fn new(body: Body, boundary: String, limits: &Limits) -> Reading {
+        let bytes_max = limits.file_bytes_max + FIELDS_MAX * FIELD_BYTES_MAX;
+        let limit = SizeLimit::new().whole_stream(bytes_max as u64);
+        let constraints = Constraints::new().size_limit(limit);
+        let body = body.into_data_stream();
+        Reading {
+            parts: Multipart::with_constraints(body, boundary, constraints),
+            file_bytes_max: limits.file_bytes_max,
+            piece_time_max: limits.read_time_max,
+            ends: Instant::now() + UPLOAD_TIME_MAX,
+        }
+    }
+
+    async fn form(mut self) -> Result<Form, Refusal> {
+        let mut form = Form::default();
+        let mut fields = 0;
+        while let Some(field) = self.next().await? {
+            fields += 1;
+            if fields > FIELDS_MAX {
+                let detail = format!("it has more than {FIELDS_MAX} fields");
+                return Err(Refusal::BadForm { detail });
+            }
+            self.take(&mut form, field).await?;
+        }
+        Ok(form)
+    }
+
+    async fn next(&mut self) -> Result<Option<Field<'static>>, Refusal> {
+        let (by, time_max) = self.by();
+        let next = timeout_at(by, self.parts.next_field()).await;
+        let next = next.map_err(|_| Refusal::BodyTooSlow { time_max })?;
+        next.map_err(|error| self.refused(&error))
+    }
+
+    async fn take(&self, form: &mut Form, field: Field<'static>) -> Result<(), Refusal> {
+        let name = field.name().unwrap_or_default().to_owned();
+        if name != FILE {
+            let bytes_max = FIELD_BYTES_MAX;
+            let too_large = || Refusal::FieldTooLarge { name: shown(&name), bytes_max };
+            let bytes = self.bytes(field, bytes_max, too_large).await?;
+            form.fields.push((name, String::from_utf8_lossy(&bytes).into_owned()));
+            return Ok(());
+        }
+        if form.file.is_some() {
+            let reason = "was sent twice".to_owned();
+            return Err(WireError::Invalid { field: FILE, reason }.into());
+        }
+        let called = field.file_name().map(str::to_owned);
+        let bytes_max = self.file_bytes_max;
+        let too_large = || Refusal::FieldTooLarge { name: FILE.to_owned(), bytes_max };
+        let bytes = self.bytes(field, bytes_max, too_large).await?;
+        form.file = Some(SoundFile { bytes, name: called });
+        Ok(())
+    }
+
+    async fn bytes(
+        &self,
+        mut field: Field<'static>,
+        bytes_max: usize,
+        too_large: impl Fn() -> Refusal,
+    ) -> Result<Bytes, Refusal> {
+        let mut bytes = BytesMut::new();
+        loop {
+            let (by, time_max) = self.by();
+            let piece = timeout_at(by, field.chunk()).await;
+            let piece = piece.map_err(|_| Refusal::BodyTooSlow { time_max })?;
+            let Some(piece) = piece.map_err(|error| self.refused(&error))? else { break };
+            if bytes.len() + piece.len() > bytes_max {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(bytes.freeze())
+    }
+
+    /// Until when the next piece must be there, and how long that is called.
+    fn by(&self) -> (Instant, Duration) {
+        let piece = Instant::now() + self.piece_time_max;
+        if piece < self.ends { (piece, self.piece_time_max) } else { (self.ends, UPLOAD_TIME_MAX) }
+    }
+
+    fn refused(&self, error: &multer::Error) -> Refusal {
+        match error {
+            multer::Error::StreamSizeExceeded { .. } => {
+                Refusal::BodyTooLarge { bytes_max: self.file_bytes_max }
+            }
+            multer::Error::StreamReadFailed(_)
+            | multer::Error::IncompleteStream
+            | multer::Error::IncompleteFieldData { .. }
+            | multer::Error::IncompleteHeaders => Refusal::BodyBrokenOff,
+            other => unreadable(other),
+        }
+    }
+}
+
+fn unreadable(error: &multer::Error) -> Refusal {
+    Refusal::BadForm { detail: error.to_string() }
+}
+
+/// Names come from outside, and go into messages.
+fn shown(name: &str) -> String {
+    const CHARS_MAX: usize = 64;
+    name.chars().filter(|c| !c.is_control()).take(CHARS_MAX).collect()
+}

@@ -1,0 +1,134 @@
+//! A transcription model whose every event is given by the test, a server that has it, and forms to ask it
+//! with. What a test does not have to give piece by piece comes from `hob-core`'s scripted model.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
+use hob_core::scripted::ScriptedTranscript;
+use hob_core::{
+    Admission, ModelError, ModelState, Segment, Transcribed, TranscriptEvent, TranscriptModel,
+    TranscriptRequest, TranscriptStream, TranscriptTarget,
+};
+use hob_server::ServerOptions;
+use tokio::sync::mpsc;
+
+use crate::client::post_with;
+use crate::model::StagedSpeech;
+use crate::server::{Server, roster_with_voice};
+
+pub(crate) type Event = Result<TranscriptEvent, ModelError>;
+
+/// Gives what is sent into its other end.
+pub(crate) struct StagedEars(Mutex<VecDeque<mpsc::Receiver<Event>>>);
+
+impl StagedEars {
+    /// For one request.
+    pub(crate) fn new() -> (Arc<StagedEars>, mpsc::Sender<Event>) {
+        let (mouth, ears) = mpsc::channel(1);
+        (Arc::new(StagedEars(Mutex::new([ears].into()))), mouth)
+    }
+}
+
+impl TranscriptModel for StagedEars {
+    fn state(&self) -> ModelState {
+        ModelState::Cold
+    }
+
+    fn transcribe(
+        &self,
+        _request: TranscriptRequest,
+    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
+        let staged = self.0.lock().expect("no test panics here").pop_front();
+        async {
+            let Some(ears) = staged else { return std::future::pending().await };
+            let next = async |mut ears: mpsc::Receiver<Event>| Some((ears.recv().await?, ears));
+            Ok(stream::unfold(ears, next).boxed())
+        }
+        .boxed()
+    }
+}
+
+pub(crate) fn delta(text: &str) -> Event {
+    Ok(TranscriptEvent::Delta(text.to_owned()))
+}
+
+pub(crate) fn segment(text: &str, start_s: f64, end_s: f64) -> Event {
+    let text = text.to_owned();
+    Ok(TranscriptEvent::Segment(Segment { text, start_s, end_s, ..Segment::default() }))
+}
+
+pub(crate) fn done(duration_s: f64) -> Event {
+    Ok(TranscriptEvent::Done(Transcribed { duration_s, ..Transcribed::default() }))
+}
+
+pub(crate) fn scripted(
+    answers: impl IntoIterator<Item = Result<Vec<Event>, ModelError>>,
+) -> Arc<ScriptedTranscript> {
+    Arc::new(ScriptedTranscript::new(answers))
+}
+
+/// A server whose voice is `kokoro` and whose transcription model is `whisper`, or `ears`.
+pub(crate) async fn serve(model: Arc<impl TranscriptModel + 'static>) -> Server {
+    serve_with(model, ServerOptions::default()).await
+}
+
+pub(crate) async fn serve_with(
+    model: Arc<impl TranscriptModel + 'static>,
+    options: ServerOptions,
+) -> Server {
+    let speech = Arc::new(StagedSpeech::new());
+    let admission = Admission::new(1, 1.0);
+    let mut roster = roster_with_voice(&speech, Admission::new(2, 0.5));
+    roster.add_transcript(TranscriptTarget {
+        name: "whisper".to_owned(),
+        model,
+        residence: None,
+        admission: admission.clone(),
+    });
+    roster.add_alias("ears", "whisper");
+    Server::start_roster(roster, options, speech, admission).await
+}
+
+/// One part of a form: its name, what it calls its file, and its bytes.
+pub(crate) type Part<'a> = (&'a str, Option<&'a str>, &'a [u8]);
+
+pub(crate) const FILE: Part<'static> = ("file", Some("a.wav"), b"RIFF....");
+
+const BOUNDARY: &str = "the-boundary";
+
+/// The body of a form.
+pub(crate) fn body(parts: &[Part<'_>]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (name, file, bytes) in parts {
+        let file = file.map(|file| format!("; filename=\"{file}\"")).unwrap_or_default();
+        let head = format!(
+            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n"
+        );
+        body.extend_from_slice(head.as_bytes());
+        body.extend_from_slice(bytes);
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(format!("--{BOUNDARY}--\r\n").as_bytes());
+    body
+}
+
+pub(crate) fn form_headers() -> String {
+    format!("Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n")
+}
+
+pub(crate) fn form_to(path: &str, parts: &[Part<'_>]) -> Vec<u8> {
+    post_with(path, &form_headers(), body(parts))
+}
+
+pub(crate) fn form(parts: &[Part<'_>]) -> Vec<u8> {
+    form_to("/v1/audio/transcriptions", parts)
+}
+
+/// A form with the file and these fields.
+pub(crate) fn form_with(fields: &[(&str, &str)]) -> Vec<u8> {
+    let fields = fields.iter().map(|(name, text)| (*name, None, text.as_bytes()));
+    form(&[FILE].into_iter().chain(fields).collect::<Vec<_>>())
+}

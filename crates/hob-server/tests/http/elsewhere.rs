@@ -1,0 +1,181 @@
+//! Names that lead elsewhere: found when nobody here has them, and written down as whoever answers.
+//! What is behind them is `hob-upstream`'s; here it is a switchboard that tells the trace what it would.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
+use hob_core::routing::{ListedModel, RouteView, Switchboard, UpstreamView};
+use hob_core::{
+    Admission, ChatTarget, Fault, Gender, Language, ModelError, ModelState, Roster, SpeechEvent,
+    SpeechModel, SpeechRequest, SpeechStream, SpeechTarget, Trace, TranscriptModel,
+    TranscriptRequest, TranscriptStream, TranscriptTarget, Voice,
+};
+use hob_server::ServerOptions;
+use hob_server::ledger::{Ledger, Outcome};
+
+use crate::client::post;
+use crate::ears::{FILE, delta, done, form_with};
+use crate::ledger::rows;
+use crate::model::StagedSpeech;
+use crate::server::{Server, roster_with_voice};
+
+/// Another server that has failed, and the one that answers in its place.
+struct Far(Vec<Voice>);
+
+impl Far {
+    fn new() -> Far {
+        Far(vec![Voice {
+            id: "nova".to_owned(),
+            name: "Nova".to_owned(),
+            language: Language::AmericanEnglish,
+            gender: Gender::Female,
+        }])
+    }
+}
+
+fn lead(trace: &Trace, name: &str) -> Result<(), ModelError> {
+    let error = ModelError::upstream("gpu/a", Fault::CutOff);
+    trace.asking("gpu/a");
+    trace.failed("gpu/a", &error, Duration::from_millis(1));
+    if name == "gpu/none" {
+        return Err(error);
+    }
+    trace.asking("gpu/b");
+    trace.answers("gpu/b", Duration::from_millis(1));
+    Ok(())
+}
+
+impl SpeechModel for Far {
+    fn voices(&self) -> &[Voice] {
+        &self.0
+    }
+
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
+        let led = lead(&request.trace, &request.voice);
+        async move {
+            led?;
+            let sound = stream::iter([Ok(SpeechEvent::Audio(vec![0.5; 10]))]);
+            Ok(SpeechStream::new(24_000, sound))
+        }
+        .boxed()
+    }
+}
+
+impl TranscriptModel for Far {
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn transcribe(
+        &self,
+        request: TranscriptRequest,
+    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
+        let led = lead(&request.trace, "");
+        async move {
+            led?;
+            Ok(stream::iter([delta("Hi"), done(1.0)]).boxed())
+        }
+        .boxed()
+    }
+}
+
+/// Knows every name of the server `gpu`.
+#[derive(Debug)]
+struct Gpu;
+
+impl Switchboard for Gpu {
+    fn find_chat(&self, _name: &str) -> Option<Arc<ChatTarget>> {
+        None
+    }
+
+    fn find_speech(&self, name: &str) -> Option<Arc<SpeechTarget>> {
+        let (model, admission) = (Arc::new(Far::new()), Admission::new(1, 0.0));
+        let target = SpeechTarget { name: name.to_owned(), model, residence: None, admission };
+        name.starts_with("gpu/").then(|| Arc::new(target))
+    }
+
+    fn find_transcript(&self, name: &str) -> Option<Arc<TranscriptTarget>> {
+        let (model, admission) = (Arc::new(Far::new()), Admission::new(1, 0.0));
+        let target = TranscriptTarget { name: name.to_owned(), model, residence: None, admission };
+        name.starts_with("gpu/").then(|| Arc::new(target))
+    }
+
+    fn listed(&self) -> Vec<ListedModel> {
+        Vec::new()
+    }
+
+    fn route(&self, _alias: &str) -> Option<RouteView> {
+        None
+    }
+
+    fn upstreams(&self) -> Vec<UpstreamView> {
+        Vec::new()
+    }
+}
+
+async fn serve(options: ServerOptions, change: impl FnOnce(&mut Roster)) -> Server {
+    let model = Arc::new(StagedSpeech::new());
+    let admission = Admission::new(1, 1.0);
+    let mut roster = roster_with_voice(&model, admission.clone());
+    roster.lead_elsewhere(Arc::new(Gpu));
+    change(&mut roster);
+    Server::start_roster(roster, options, model, admission).await
+}
+
+#[tokio::test]
+async fn whoever_answers_is_named_and_written_down() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let day = Duration::from_secs(86_400);
+    let ledger = Ledger::open(&folder.path().join("ledger.sqlite3"), day).expect("a ledger");
+    let options = ServerOptions { ledger: Some(Arc::new(ledger)), ..ServerOptions::default() };
+    let server = serve(options, |_| {}).await;
+    for (request, route) in [
+        (post("/v1/audio/speech", r#"{"model":"gpu/tts","input":"Hi"}"#), "speech"),
+        (form_with(&[("model", "gpu/ears")]), "transcription"),
+    ] {
+        let answer = server.ask(request).await;
+        assert_eq!(answer.status(), 200, "{answer:?}");
+        assert_eq!(answer.header("x-hob-target"), Some("gpu/b"));
+        assert_eq!(answer.header("x-hob-attempts"), Some("2"));
+        let count = if route == "speech" { 1 } else { 2 };
+        let row = rows(folder.path(), count).await.remove(count - 1);
+        assert_eq!((row.route.as_str(), row.target.as_str()), (route, "gpu/b"));
+        assert!(row.alias.starts_with("gpu/") && row.outcome == Outcome::Complete, "{row:?}");
+    }
+    let failing = r#"{"model":"gpu/tts","voice":"gpu/none","input":"Hi"}"#;
+    assert_eq!(server.ask(post("/v1/audio/speech", failing)).await.status(), 502);
+    let row = rows(folder.path(), 3).await.remove(2);
+    assert_eq!(
+        (row.target.as_str(), row.error.as_deref()),
+        ("gpu/tts", Some("stream_interrupted"))
+    );
+    assert_eq!(row.attempts.as_deref(), Some("gpu/a=cut_off 1 ms"));
+}
+
+#[tokio::test]
+async fn names_that_are_somebody_s_here_stay_here() {
+    let server = serve(ServerOptions::default(), |roster| roster.add_alias("far", "gpu/tts")).await;
+    server.model.stage_all([crate::model::sound(0.1, 100)]);
+    let near = server.post_speech(r#"{"model":"kokoro","input":"Hi"}"#).await;
+    assert_eq!(
+        (near.header("x-hob-target"), near.header("x-hob-attempts")),
+        (Some("kokoro"), Some("1"))
+    );
+    let far = server.post_speech(r#"{"model":"far","input":"Hi"}"#).await;
+    assert_eq!(far.header("x-hob-target"), Some("gpu/b"));
+    let nobody = server.post_speech(r#"{"model":"cpu/tts","input":"Hi"}"#).await;
+    assert_eq!(nobody.status(), 404);
+    let options =
+        ServerOptions { default_transcript: Some("gpu/ears".to_owned()), ..Default::default() };
+    let server = serve(options, |_| {}).await;
+    for fields in [&[][..], &[("model", "whisper-1")]] {
+        let answer = server.ask(form_with(fields)).await;
+        assert_eq!(answer.header("x-hob-target"), Some("gpu/b"), "{FILE:?}");
+    }
+}

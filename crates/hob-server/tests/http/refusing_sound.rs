@@ -1,0 +1,166 @@
+//! Transcriptions that are refused: forms that are none, files that are too many or too large, names that
+//! lead elsewhere. What a field may hold is `hob-wire`'s and is tested there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::Roster;
+use hob_server::{KeyDigest, KeyOptions, ServerOptions};
+use serde_json::json;
+
+use crate::client::{Answer, post, post_with};
+use crate::ears::{
+    FILE, Part, StagedEars, body, delta, done, form, form_headers, form_with, scripted, serve,
+    serve_with,
+};
+use crate::model::StagedSpeech;
+use crate::refusals::check_refusal;
+use crate::server::Server;
+
+const PATH: &str = "/v1/audio/transcriptions";
+
+fn nobody() -> Arc<hob_core::scripted::ScriptedTranscript> {
+    scripted([])
+}
+
+/// Files of at most 100 bytes.
+async fn small() -> Server {
+    serve_with(nobody(), ServerOptions { file_bytes_max: 100, ..Default::default() }).await
+}
+
+fn error(answer: &Answer) -> (u16, String) {
+    let message = answer.json()["error"]["message"].as_str().expect("a message").to_owned();
+    (answer.status(), message)
+}
+
+#[tokio::test]
+async fn a_form_that_is_none_is_refused() {
+    let server = small().await;
+    let large = [b'x'; 101];
+    let prompt = [b'x'; (64 << 10) + 1];
+    let many = [("x", None, &b"y"[..]); 65];
+    let invalid = |message: &str| (400, message.to_owned());
+    for (parts, expected) in [
+        (&[][..], invalid("'file' is missing")),
+        (&[("model", None, b"whisper")], invalid("'file' is missing")),
+        (&[("file", Some("a.wav"), b"")], invalid("'file' is empty")),
+        (&[FILE, FILE], invalid("'file' was sent twice")),
+        (
+            &[("file", Some("a.wav"), &large)],
+            (413, "the field 'file' is larger than the limit of 100 bytes".to_owned()),
+        ),
+        (
+            &[FILE, ("prompt", None, &prompt)],
+            (413, "the field 'prompt' is larger than the limit of 65536 bytes".to_owned()),
+        ),
+        (&many, invalid("the form cannot be read: it has more than 64 fields")),
+        (
+            &[FILE, ("language", None, b"klingon")],
+            invalid("'language' must be a language of ISO 639-1, such as 'en', and is 'klingon'"),
+        ),
+    ] as [(&[Part<'_>], (u16, String)); 8]
+    {
+        assert_eq!(error(&server.ask(form(parts)).await), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_neither_form_nor_json_is_refused() {
+    let server = small().await;
+    let answer = server.ask(post_with(PATH, "Content-Type: audio/wav\r\n", "RIFF")).await;
+    let message = "the body must be multipart/form-data or application/json, and is 'audio/wav'";
+    assert_eq!(error(&answer), (415, message.to_owned()));
+    let headers = "Content-Type: multipart/form-data\r\n";
+    let (status, message) = error(&server.ask(post_with(PATH, headers, body(&[FILE]))).await);
+    assert_eq!(status, 400);
+    assert!(message.starts_with("the form cannot be read"), "{message}");
+    let (status, _) = error(&server.ask(post(PATH, "x".repeat(70_000))).await);
+    assert_eq!(status, 413);
+}
+
+#[tokio::test]
+async fn a_form_that_ends_too_early_is_refused() {
+    let server = serve(nobody()).await;
+    let whole = body(&[FILE]);
+    for cut in [10, 40, whole.len() - 12] {
+        let answer = server.ask(post_with(PATH, &form_headers(), &whole[..cut])).await;
+        assert_eq!(error(&answer), (400, "the body broke off".to_owned()), "{cut}");
+    }
+    let read_time_max = Duration::from_millis(20);
+    let server = serve_with(nobody(), ServerOptions { read_time_max, ..Default::default() }).await;
+    let mut client = server.client().await;
+    let whole = form(&[FILE]);
+    client.send(&whole[..whole.len() - 20]).await;
+    assert_eq!(client.answer().await.status(), 408);
+}
+
+#[tokio::test]
+async fn a_hob_that_does_not_listen_says_so() {
+    let server = Server::start().await;
+    let message =
+        "this hob has no transcription model; ask for one of another server, as UPSTREAM/MODEL";
+    for fields in [&[][..], &[("model", "whisper-1")]] {
+        let answer = server.ask(form_with(fields)).await;
+        let expected = (503, "server_error", None, Some("no_target"), Some("false"), None);
+        check_refusal(&answer, expected, message);
+    }
+    let empty = Server::start_roster(
+        Roster::default(),
+        ServerOptions::default(),
+        Arc::new(StagedSpeech::new()),
+        hob_core::Admission::new(1, 1.0),
+    )
+    .await;
+    assert_eq!(empty.ask(form(&[FILE])).await.status(), 503);
+}
+
+#[tokio::test]
+async fn a_name_that_leads_elsewhere_is_refused() {
+    let server = serve(nobody()).await;
+    for (name, status, message) in [
+        ("wisper", 404, "no model is called 'wisper'; the nearest are whisper"),
+        ("kokoro", 400, "'kokoro' is a speech model, and this needs a transcription model"),
+    ] {
+        let answer = server.ask(form_with(&[("model", name)])).await;
+        assert_eq!(error(&answer), (status, message.to_owned()));
+    }
+    let speech = server.post_speech(r#"{"model":"whisper","input":"Hi"}"#).await;
+    let message = "'whisper' is a transcription model, and this needs a speech model";
+    assert_eq!(error(&speech), (400, message.to_owned()));
+}
+
+#[tokio::test]
+async fn who_finds_no_place_is_told_when_to_come_again() {
+    let (model, mouth) = StagedEars::new();
+    let server = serve_with(model, ServerOptions { files_max: 2, ..Default::default() }).await;
+    let mut client = server.client().await;
+    client.send(form_with(&[("stream", "true")])).await;
+    mouth.send(delta("Hello")).await.expect("a reader");
+    client.head().await;
+    let answer = server.ask(form(&[FILE])).await;
+    assert_eq!((answer.status(), answer.header("retry-after")), (503, Some("1")));
+    let mut waiting = server.client().await;
+    let whole = form(&[FILE]);
+    waiting.send(&whole[..whole.len() - 20]).await;
+    // The second file is being held: a third is not even read.
+    while server.ask(form(&[FILE])).await.header("retry-after") != Some("5") {}
+    mouth.send(done(1.0)).await.expect("a reader");
+    client.chunks().await;
+}
+
+#[tokio::test]
+async fn a_key_that_is_not_for_it_is_refused() {
+    let mut key = KeyOptions::new("phone", KeyDigest::of("secret").expect("a key"));
+    key.aliases = Some(vec!["kokoro".to_owned()]);
+    let options = ServerOptions { keys: vec![key], ..Default::default() };
+    let server = serve_with(nobody(), options).await;
+    let headers = format!("Authorization: Bearer secret\r\n{}", form_headers());
+    for fields in [vec![FILE], vec![FILE, ("model", None, &b"whisper-1"[..])]] {
+        let answer = server.ask(post_with(PATH, &headers, body(&fields))).await;
+        assert_eq!(
+            (answer.status(), &answer.json()["error"]["code"]),
+            (403, &json!("model_not_allowed"))
+        );
+    }
+    assert_eq!(server.ask(form(&[FILE])).await.status(), 401);
+}

@@ -1,0 +1,60 @@
+//! The beginning of an attempt: how long it may take, and what becomes of it while a model is being loaded.
+//! The same for every kind of model; what an attempt is after that is not.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use hob_core::ModelError;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::alias::Alias;
+use super::guarded::Times;
+use super::leg::Leg;
+use crate::options::WhileLoading;
+
+/// Between two looks at a model that is being loaded.
+const LOADING_LOOK: Duration = Duration::from_millis(100);
+
+impl<M: Send + Sync + ?Sized> Alias<M> {
+    /// The times of an attempt that begins now. Whoever has `work` to do first is silent for so long.
+    pub(super) fn times(&self, leg: &Leg<M>, work: Duration, ends: Instant) -> Times {
+        let first_token = leg.clocks.first_token.unwrap_or(Duration::from_secs(60));
+        Times {
+            asked: Instant::now(),
+            first_token: first_token.max(work),
+            idle: leg.clocks.idle.unwrap_or(Duration::from_secs(30)),
+            total: self.total(),
+            rest: self.options.rest,
+            ends,
+        }
+    }
+
+    /// Lets a model begin, and waits for its loading where that is wished for.
+    pub(super) async fn open<'a, T>(
+        &self,
+        leg: &Leg<M>,
+        times: &mut Times,
+        ask: impl Fn() -> BoxFuture<'a, Result<T, ModelError>>,
+    ) -> Result<T, ModelError> {
+        let opened = loop {
+            let silent = || ModelError::upstream(&leg.target.name, times.silent());
+            let opened = timeout_at(times.first_by(), ask()).await;
+            match opened.unwrap_or_else(|_| Err(silent())) {
+                Err(ModelError::Loading { .. }) if self.waits_for_loading(times.asked) => {
+                    sleep(LOADING_LOOK).await;
+                }
+                opened => break opened,
+            }
+        };
+        if self.options.while_loading == WhileLoading::Wait {
+            // Loading has a clock of its own.
+            times.asked = Instant::now();
+        }
+        opened.inspect_err(|error| leg.target.failed(error, self.options.rest))
+    }
+
+    fn waits_for_loading(&self, since: Instant) -> bool {
+        let load = self.options.clocks.load.unwrap_or(Duration::from_secs(300));
+        self.options.while_loading == WhileLoading::Wait && since.elapsed() < load
+    }
+}

@@ -1,0 +1,86 @@
+//! A speech model of another server: raw samples are asked for, and handed on as they come.
+//! Whether it is asked again, and who else is, is the route's affair.
+
+mod sound;
+
+use std::sync::{Arc, LazyLock};
+
+use futures::FutureExt;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use hob_core::{
+    Direction, ModelError, ModelState, SpeechModel, SpeechRequest, SpeechStream, SpeechText, Voice,
+};
+use hob_wire::{openai_voices, upstream_speech_request};
+
+use crate::UpstreamKind;
+use crate::served::Served;
+use sound::spoken;
+
+/// Characters of a text that is collected before it is sent.
+const TEXT_CHARS_MAX: usize = 1_000_000;
+
+static OPENAI_VOICES: LazyLock<Vec<Voice>> = LazyLock::new(openai_voices);
+
+/// One model of one server, which speaks.
+#[derive(Debug)]
+pub(crate) struct UpstreamSpeech(pub(crate) Arc<Served>);
+
+impl UpstreamSpeech {
+    async fn ask(&self, request: SpeechRequest) -> Result<SpeechStream, ModelError> {
+        let UpstreamSpeech(served) = self;
+        let SpeechRequest { text, voice, speed, instructions, trace } = request;
+        let input = whole_text(text).await?;
+        if matches!(served.upstream.kind().await, UpstreamKind::Ollama | UpstreamKind::Anthropic) {
+            return Err(served.incapable("speech"));
+        }
+        let slot = served.upstream.slots.take().await?;
+        let hops = trace.hops();
+        let (text, without) = (SpeechText::Whole(String::new()), served.left_out());
+        let request = SpeechRequest { text, voice, speed, instructions, trace };
+        let body = upstream_speech_request(&request, &input, &served.model, &without);
+        request.trace.note(|way| way.dropped = without);
+        let response = served.upstream.post("audio/speech", body, hops).await;
+        let response = response.map_err(|fault| served.failed(fault))?;
+        spoken(Arc::clone(served), response, slot).await
+    }
+}
+
+/// The text to its end; most servers take no less.
+pub(crate) async fn whole_text(text: SpeechText) -> Result<String, ModelError> {
+    let mut pieces = match text {
+        SpeechText::Whole(text) => return Ok(text),
+        SpeechText::Arriving(pieces) => pieces,
+    };
+    let (mut whole, mut chars) = (String::new(), 0);
+    while let Some(piece) = pieces.next().await {
+        chars += piece.chars().count();
+        if chars > TEXT_CHARS_MAX {
+            return Err(ModelError::TextTooLong { chars, chars_max: TEXT_CHARS_MAX });
+        }
+        whole.push_str(&piece);
+    }
+    if whole.trim().is_empty() {
+        return Err(ModelError::EmptyText);
+    }
+    Ok(whole)
+}
+
+impl SpeechModel for UpstreamSpeech {
+    /// As another hob listed them when it was looked at; OpenAI's of everybody else.
+    fn voices(&self) -> &[Voice] {
+        self.0.upstream.voices.get().unwrap_or(&OPENAI_VOICES)
+    }
+
+    fn state(&self) -> ModelState {
+        self.0.upstream.state_of(&self.0.model)
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Taken
+    }
+
+    fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
+        self.ask(request).boxed()
+    }
+}

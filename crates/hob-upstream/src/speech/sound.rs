@@ -1,0 +1,171 @@
+//! The body of a spoken answer, as it comes, to samples. Read no faster than somebody asks for them.
+//! Raw samples were asked for; a server that sends a wav all the same is understood, any other is refused.
+
+mod wav;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream;
+use hob_core::{Fault, ModelError, SpeechEvent, SpeechStream};
+use hob_wire::fault_within;
+use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
+
+use crate::served::Served;
+use crate::slots::Slot;
+use wav::{Coding, Samples, header};
+
+/// Of `pcm`, where nobody says otherwise.
+const RATE_HZ: u32 = 24_000;
+/// Bytes before a wav's first sample.
+const HEADER_BYTES_MAX: usize = 64 << 10;
+
+/// What a body is, by what its server calls it.
+#[derive(Debug, PartialEq, Eq)]
+enum Calls {
+    /// Raw samples, at this rate.
+    Pcm(u32),
+    Wav,
+    Json,
+    Other(String),
+}
+
+struct Speaking {
+    served: Arc<Served>,
+    response: Response,
+    samples: Samples,
+    /// Bytes that came with the header.
+    first: Bytes,
+    has_sound: bool,
+    is_over: bool,
+    /// Kept until the answer is over.
+    _slot: Slot,
+}
+
+/// Resolves once the rate is known.
+///
+/// # Errors
+/// It is no sound that hob understands.
+pub(super) async fn spoken(
+    served: Arc<Served>,
+    response: Response,
+    slot: Slot,
+) -> Result<SpeechStream, ModelError> {
+    let (samples, first, response) =
+        open(&served, response).await.map_err(|fault| served.failed(fault))?;
+    let rate_hz = samples.rate_hz;
+    let (has_sound, is_over) = (false, false);
+    let speaking = Speaking { served, response, samples, first, has_sound, is_over, _slot: slot };
+    let events = stream::unfold(speaking, async |mut speaking| {
+        let event = speaking.next().await?;
+        Some((event, speaking))
+    });
+    Ok(SpeechStream::new(rate_hz, events))
+}
+
+/// Reads up to the first sample.
+async fn open(
+    served: &Served,
+    mut response: Response,
+) -> Result<(Samples, Bytes, Response), Fault> {
+    let nonsense = |detail: String| Fault::Nonsense { detail };
+    let calls = calls(&response);
+    let mut bytes: Vec<u8> = Vec::new();
+    loop {
+        let chunk = response.chunk().await.map_err(|error| served.upstream.broken(&error))?;
+        bytes.extend_from_slice(chunk.as_deref().unwrap_or_default());
+        let is_whole = chunk.is_none();
+        if bytes.len() < 4 && !is_whole {
+            continue;
+        }
+        let is_wav = bytes.starts_with(b"RIFF");
+        match &calls {
+            Calls::Json if !is_whole && bytes.len() < HEADER_BYTES_MAX => continue,
+            Calls::Json => return Err(fault_within(&bytes)),
+            Calls::Other(called) if !is_wav => {
+                return Err(nonsense(format!("'{called}', and 'pcm' was asked for")));
+            }
+            Calls::Pcm(_) | Calls::Wav if packed(&bytes).is_some() => {
+                let called = packed(&bytes).unwrap_or_default();
+                return Err(nonsense(format!("{called}, and 'pcm' was asked for")));
+            }
+            Calls::Pcm(rate_hz) if !is_wav => {
+                return Ok((Samples::new(*rate_hz, 1, Coding::S16), bytes.into(), response));
+            }
+            Calls::Wav if !is_wav => {
+                return Err(nonsense("a wav without its header".to_owned()));
+            }
+            Calls::Pcm(_) | Calls::Wav | Calls::Other(_) => {}
+        }
+        if let Some((samples, start)) = header(&bytes).map_err(nonsense)? {
+            return Ok((samples, Bytes::from(bytes).slice(start..), response));
+        }
+        if is_whole || bytes.len() > HEADER_BYTES_MAX {
+            return Err(nonsense("a wav whose header does not end".to_owned()));
+        }
+    }
+}
+
+fn calls(response: &Response) -> Calls {
+    let called = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let mut parts = called.unwrap_or_default().split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
+    let rate_hz = parts.find_map(|part| part.strip_prefix("rate=")?.parse().ok());
+    match essence.as_str() {
+        "" | "application/octet-stream" | "audio/pcm" | "audio/x-pcm" | "audio/raw" => {
+            Calls::Pcm(rate_hz.filter(|rate| Samples::RATES_HZ.contains(rate)).unwrap_or(RATE_HZ))
+        }
+        "audio/wav" | "audio/wave" | "audio/x-wav" | "audio/vnd.wave" => Calls::Wav,
+        "application/json" => Calls::Json,
+        _ => Calls::Other(essence),
+    }
+}
+
+/// A packed format, for which somebody's `octet-stream` may stand.
+fn packed(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [b'I', b'D', b'3', ..] => Some("an mp3"),
+        [b'O', b'g', b'g', b'S', ..] => Some("an ogg"),
+        [b'f', b'L', b'a', b'C', ..] => Some("a flac"),
+        _ => None,
+    }
+}
+
+impl Speaking {
+    async fn next(&mut self) -> Option<Result<SpeechEvent, ModelError>> {
+        loop {
+            if self.is_over {
+                return None;
+            }
+            match self.read().await {
+                Ok(samples) if samples.is_empty() => {}
+                Ok(samples) => {
+                    self.has_sound = true;
+                    return Some(Ok(SpeechEvent::Audio(samples)));
+                }
+                Err(fault) => {
+                    self.is_over = true;
+                    return Some(Err(self.served.failed(fault)));
+                }
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Result<Vec<f32>, Fault> {
+        if !self.first.is_empty() {
+            let first = std::mem::take(&mut self.first);
+            return Ok(self.samples.of(&first));
+        }
+        match self.response.chunk().await {
+            Ok(Some(bytes)) => Ok(self.samples.of(&bytes)),
+            Ok(None) if self.samples.are_missing() => Err(Fault::CutOff),
+            Ok(None) if !self.has_sound => Err(Fault::Empty),
+            Ok(None) => {
+                self.is_over = true;
+                Ok(Vec::new())
+            }
+            Err(error) => Err(self.served.upstream.broken(&error)),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! A transcription model of another server: the file goes on as it came, the text comes back whole or as
+//! it is understood. Whether it is asked again, and who else is, is the route's affair.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
+use hob_core::chat::Reading;
+use hob_core::{
+    Fault, ModelError, ModelState, Sound, SoundFile, TranscriptEvent, TranscriptModel,
+    TranscriptRequest, TranscriptStream, TranscriptTask,
+};
+use hob_wire::{
+    Misread, PieceKind, Pieces, TranscriptReader, TranscriptShape, parse_transcript, sound_name,
+    transcript_fields, transcript_path,
+};
+use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::multipart::{Form, Part};
+
+use crate::UpstreamKind;
+use crate::served::Served;
+use crate::slots::Slot;
+
+/// Bytes of one event.
+const PIECE_BYTES_MAX: usize = 8 << 20;
+/// Events that make no sense, and are skipped.
+const MALFORMED_MAX: u32 = 3;
+/// Remembered of models that answer with nothing but text.
+const VERBOSE: &str = "verbose_json";
+
+/// One model of one server, which listens.
+#[derive(Debug)]
+pub(crate) struct UpstreamTranscript(pub(crate) Arc<Served>);
+
+impl UpstreamTranscript {
+    async fn ask(&self, request: TranscriptRequest) -> Result<TranscriptStream, ModelError> {
+        let UpstreamTranscript(served) = self;
+        if matches!(served.upstream.kind().await, UpstreamKind::Ollama | UpstreamKind::Anthropic) {
+            return Err(served.incapable("transcription"));
+        }
+        let slot = served.upstream.slots.take().await?;
+        let file = file(&request.sound);
+        let shape = self.shape(&request);
+        let mut answered = self.post(&request, &file, shape).await;
+        // Newer models of OpenAI's say only text, and say so.
+        if let Err(Fault::Refused { message }) = &answered
+            && shape == TranscriptShape::Verbose
+            && !request.timestamps.any()
+            && (message.contains(VERBOSE) || message.contains("response_format"))
+        {
+            served.leave_out(VERBOSE);
+            answered = self.post(&request, &file, TranscriptShape::Short).await;
+        }
+        let response = answered.map_err(|fault| served.failed(fault))?;
+        let hearing = Hearing::new(Arc::clone(served), response, slot);
+        Ok(hearing.map_err(|fault| served.failed(fault))?.into_stream())
+    }
+
+    /// Times come whole only; text in pieces where somebody reads it so.
+    fn shape(&self, request: &TranscriptRequest) -> TranscriptShape {
+        let is_streamed = request.reading == Reading::Streamed;
+        if request.timestamps.any() {
+            TranscriptShape::Verbose
+        } else if is_streamed && request.task == TranscriptTask::Transcribe {
+            TranscriptShape::Events
+        } else if self.0.left_out().iter().any(|field| field == VERBOSE) {
+            TranscriptShape::Short
+        } else {
+            TranscriptShape::Verbose
+        }
+    }
+
+    async fn post(
+        &self,
+        request: &TranscriptRequest,
+        file: &SoundFile,
+        shape: TranscriptShape,
+    ) -> Result<Response, Fault> {
+        let UpstreamTranscript(served) = self;
+        let form = form(file)?;
+        let without = served.left_out();
+        let fields = transcript_fields(request, &served.model, shape).into_iter();
+        let fields = fields.filter(|(name, _)| !without.iter().any(|field| field == name));
+        let form = fields.fold(form, |form, (name, text)| form.text(name, text));
+        let path = transcript_path(request.task);
+        served.upstream.post_form(path, form, request.trace.hops()).await
+    }
+}
+
+fn form(file: &SoundFile) -> Result<Form, Fault> {
+    let (name, kind) = sound_name(file);
+    let length = file.bytes.len() as u64;
+    let part = Part::stream_with_length(file.bytes.clone(), length).file_name(name);
+    let part =
+        part.mime_str(kind).map_err(|error| Fault::Refused { message: error.to_string() })?;
+    Ok(Form::new().part("file", part))
+}
+
+/// Samples go on as the plainest of files.
+fn file(sound: &Sound) -> SoundFile {
+    match sound {
+        Sound::File(file) => file.clone(),
+        Sound::Samples(samples) => SoundFile { bytes: wav(samples), name: None },
+    }
+}
+
+fn wav(samples: &[f32]) -> Bytes {
+    const BYTES: u32 = 2;
+    let length = (samples.len() as u32).saturating_mul(BYTES);
+    let mut file = BytesMut::with_capacity(44 + length as usize);
+    file.put_slice(b"RIFF");
+    file.put_u32_le(length.saturating_add(36));
+    file.put_slice(b"WAVEfmt ");
+    file.put_u32_le(16);
+    file.put_u16_le(1);
+    file.put_u16_le(1);
+    file.put_u32_le(Sound::RATE_HZ);
+    file.put_u32_le(Sound::RATE_HZ * BYTES);
+    file.put_u16_le(BYTES as u16);
+    file.put_u16_le(16);
+    file.put_slice(b"data");
+    file.put_u32_le(length);
+    for sample in samples {
+        file.put_i16_le((sample.clamp(-1.0, 1.0) * 32767.0).round() as i16);
+    }
+    file.freeze()
+}
+
+/// A transcript on its way.
+struct Hearing {
+    served: Arc<Served>,
+    response: Response,
+    body: Body,
+    said: VecDeque<TranscriptEvent>,
+    malformed: u32,
+    is_over: bool,
+    /// Kept until the answer is over.
+    _slot: Slot,
+}
+
+enum Body {
+    Events(Pieces, TranscriptReader),
+    Whole,
+}
+
+impl Hearing {
+    /// # Errors
+    /// It is a page for people.
+    fn new(served: Arc<Served>, response: Response, slot: Slot) -> Result<Hearing, Fault> {
+        let called = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let body = match called.unwrap_or_default().split(';').next().unwrap_or_default().trim() {
+            "text/html" => {
+                let detail = "a web page instead of an answer; is the address right?".to_owned();
+                return Err(Fault::Nonsense { detail });
+            }
+            "text/event-stream" => {
+                let pieces = Pieces::new(PieceKind::Event, PIECE_BYTES_MAX);
+                Body::Events(pieces, TranscriptReader::default())
+            }
+            _ => Body::Whole,
+        };
+        let said = VecDeque::new();
+        Ok(Hearing { served, response, body, said, malformed: 0, is_over: false, _slot: slot })
+    }
+
+    fn into_stream(self) -> TranscriptStream {
+        let next = async |mut hearing: Box<Hearing>| Some((hearing.next().await?, hearing));
+        stream::unfold(Box::new(self), next).boxed()
+    }
+
+    async fn next(&mut self) -> Option<Result<TranscriptEvent, ModelError>> {
+        loop {
+            if let Some(event) = self.said.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.is_over {
+                return None;
+            }
+            if let Err(fault) = self.read().await {
+                self.is_over = true;
+                return Some(Err(self.served.failed(fault)));
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), Fault> {
+        let upstream = &self.served.upstream;
+        let Body::Events(pieces, reader) = &mut self.body else { return self.read_whole().await };
+        let mut said = Vec::new();
+        match pieces.next_piece() {
+            Some(piece) => match reader.read(&piece, &mut said) {
+                Err(Misread::Failed(fault)) => return Err(fault),
+                Err(Misread::Malformed) if self.malformed >= MALFORMED_MAX => {
+                    let detail = "its events are no JSON of a transcript".to_owned();
+                    return Err(Fault::Nonsense { detail });
+                }
+                Err(Misread::Malformed) => self.malformed += 1,
+                Ok(()) => {}
+            },
+            None => match self.response.chunk().await.map_err(|error| upstream.broken(&error))? {
+                Some(bytes) => pieces
+                    .push(&bytes)
+                    .map_err(|error| Fault::Nonsense { detail: error.to_string() })?,
+                None => reader.end(&mut said)?,
+            },
+        }
+        self.is_over = reader.is_over();
+        self.said.extend(said);
+        Ok(())
+    }
+
+    async fn read_whole(&mut self) -> Result<(), Fault> {
+        let mut body = Vec::new();
+        let upstream = &self.served.upstream;
+        while let Some(bytes) =
+            self.response.chunk().await.map_err(|error| upstream.broken(&error))?
+        {
+            body.extend_from_slice(&bytes);
+            if body.len() > PIECE_BYTES_MAX {
+                let detail = format!("the transcript has more than {PIECE_BYTES_MAX} bytes");
+                return Err(Fault::Nonsense { detail });
+            }
+        }
+        self.is_over = true;
+        self.said.extend(parse_transcript(&String::from_utf8_lossy(&body))?);
+        Ok(())
+    }
+}
+
+impl TranscriptModel for UpstreamTranscript {
+    fn state(&self) -> ModelState {
+        self.0.upstream.state_of(&self.0.model)
+    }
+
+    fn transcribe(
+        &self,
+        request: TranscriptRequest,
+    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
+        self.ask(request).boxed()
+    }
+}

@@ -1,0 +1,121 @@
+//! Which names lead to which kind of model, and that a server that is bad at one thing is not given up for
+//! the others.
+
+use std::sync::Arc;
+
+use hob_core::routing::{Switchboard, TargetStanding};
+use hob_core::scripted::{ScriptedChat, ScriptedTranscript};
+use hob_core::{Admission, ModelError};
+use hob_upstream::{Gateway, GatewayError, GatewayOptions, Kind, Local, Locals, UpstreamKind};
+
+use crate::stage::{OwnVoice, Play, Stage, alias, request, speak, status, upstream, whole};
+
+fn local<M: ?Sized>(name: &str, model: Arc<M>) -> Local<M> {
+    Local { name: name.to_owned(), model, admission: Admission::new(1, 0.0) }
+}
+
+fn locals() -> Locals {
+    Locals {
+        chat: vec![local("smol", Arc::new(ScriptedChat::new([])))],
+        speech: vec![local("kokoro", OwnVoice::new(Play::Speak) as _)],
+        transcript: vec![local("whisper", Arc::new(ScriptedTranscript::new([])))],
+    }
+}
+
+fn gateway(url: &str, aliases: &[(&str, &[&str])]) -> Result<Gateway, GatewayError> {
+    let options = GatewayOptions {
+        upstreams: vec![upstream("far", UpstreamKind::OpenAi, url)],
+        aliases: aliases.iter().map(|(name, targets)| alias(name, targets)).collect(),
+    };
+    Gateway::new(options, locals(), None)
+}
+
+const NOWHERE: &str = "http://127.0.0.1:9";
+
+#[tokio::test]
+async fn a_name_is_what_its_models_of_our_own_are() {
+    let aliases: [(&str, &[&str]); 5] = [
+        ("talk", &["smol", "far/q"]),
+        ("voice", &["far/tts", "kokoro"]),
+        ("narrator", &["voice"]),
+        ("ears", &["whisper"]),
+        ("any", &["far/x"]),
+    ];
+    let gateway = gateway(NOWHERE, &aliases).expect("a gateway");
+    for (name, chats, speaks, listens) in [
+        ("talk", true, false, false),
+        ("voice", false, true, false),
+        ("narrator", false, true, false),
+        ("ears", false, false, true),
+        ("any", true, true, true),
+        ("far/anything", true, true, true),
+        ("near/anything", false, false, false),
+        ("nobody", false, false, false),
+    ] {
+        let found = (
+            gateway.find_chat(name).is_some(),
+            gateway.find_speech(name).is_some(),
+            gateway.find_transcript(name).is_some(),
+        );
+        assert_eq!(found, (chats, speaks, listens), "{name}");
+    }
+    let names = |names: Vec<String>| names.join(" ");
+    let chat = gateway.aliases().into_iter().map(|target| target.name).collect();
+    let speech = gateway.speech_aliases().into_iter().map(|target| target.name).collect();
+    let transcript = gateway.transcript_aliases().into_iter().map(|target| target.name).collect();
+    assert_eq!(names(chat), "any talk");
+    assert_eq!((names(speech), names(transcript)), ("narrator voice".into(), "ears".into()));
+    let view = gateway.route("narrator").expect("a route");
+    let targets: Vec<_> = view.targets.iter().map(|target| target.name.as_str()).collect();
+    assert_eq!(targets, ["far/tts", "kokoro"]);
+    assert_eq!(view.targets[0].standing, TargetStanding::Answers);
+}
+
+#[tokio::test]
+async fn what_cannot_be_followed_is_refused() {
+    let mixed = gateway(NOWHERE, &[("odd", &["smol", "voice"]), ("voice", &["kokoro"])]);
+    let error = mixed.expect_err("two kinds");
+    let (first, second) = (Kind::Chat, Kind::Speech);
+    assert_eq!(error, GatewayError::MixedKinds { alias: "odd".to_owned(), first, second });
+    let said = "alias 'odd' leads to a chat model and to a speech model, and can only be one";
+    assert_eq!(error.to_string(), said);
+    let circle = gateway(NOWHERE, &[("a", &["b"]), ("b", &["a"])]).expect_err("a circle");
+    assert!(matches!(circle, GatewayError::Cycle { names } if names == ["a", "b", "a"]));
+    let unknown = gateway(NOWHERE, &[("a", &["kokora"])]).expect_err("nobody");
+    assert!(unknown.to_string().ends_with("did you mean kokoro?"), "{unknown}");
+    assert!(matches!(gateway(NOWHERE, &[("a", &[])]), Err(GatewayError::NoTargets { .. })));
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_speak_may_still_chat() {
+    let server = Stage::of([status(404, r#"{"error":{"message":"no such path"}}"#)]).await;
+    let gateway = gateway(&server.url, &[("any", &["far/x"])]).expect("a gateway");
+    let failed = speak(&gateway, "any", request("Hi")).await.expect_err("it cannot speak");
+    assert_eq!(failed.kind(), "no_such_model");
+    let resting = speak(&gateway, "any", request("Hi")).await.expect_err("it rests");
+    assert!(matches!(resting, ModelError::Resting { .. }), "{resting:?}");
+    let view = gateway.route("any").expect("a route");
+    assert_eq!(view.targets[0].standing, TargetStanding::Answers, "as a chat model");
+    assert_eq!(server.hits(), 1);
+}
+
+#[tokio::test]
+async fn another_hob_says_which_voices_it_has() {
+    let voices =
+        r#"{"voices":[{"id":"af_sky","name":"Sky","language":"en-US","gender":"female"}]}"#;
+    let voices = whole("application/json", voices);
+    let models = whole("application/json", r#"{"object":"list","data":[]}"#);
+    let server = Stage::of([models, voices]).await;
+    let options = GatewayOptions {
+        upstreams: vec![upstream("hob", UpstreamKind::Hob, &server.url)],
+        aliases: Vec::new(),
+    };
+    let gateway = Gateway::new(options, Vec::new(), None).expect("a gateway");
+    let target = gateway.find_speech("hob/kokoro").expect("a name");
+    assert_eq!(target.model.voices().len(), 13, "OpenAI's, until it has been asked");
+    gateway.look().await;
+    let asked: Vec<_> = server.asked().into_iter().map(|asked| asked.path).collect();
+    assert_eq!(asked, ["/v1/models", "/v1/audio/voices"]);
+    let voices: Vec<_> = target.model.voices().iter().map(|voice| voice.id.as_str()).collect();
+    assert_eq!(voices, ["af_sky"]);
+}

@@ -1,0 +1,165 @@
+//! Transcription: what other servers are asked, how they answer, and who listens when one does not.
+//! What their answers may hold is `hob-wire`'s and is tested there, row by row.
+
+use axum::body::Bytes;
+use futures::StreamExt;
+use hob_core::chat::Reading;
+use hob_core::routing::Switchboard;
+use hob_core::{
+    Fault, ModelError, Sound, SoundFile, Timestamps, Trace, Transcribed, TranscriptEvent,
+    TranscriptRequest, TranscriptTask,
+};
+use hob_upstream::Gateway;
+
+use crate::stage::{End, Stage, chunked, status, two, whole};
+
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+const HI: &str = r#"{"text":"Hi","duration":1.5}"#;
+const HEL: &[u8] = b"data: {\"type\":\"transcript.text.delta\",\"delta\":\"Hel\"}\n\n";
+const LO: &[u8] = b"data: {\"type\":\"transcript.text.delta\",\"delta\":\"lo\"}\n\n";
+const DONE: &[u8] = b"data: {\"type\":\"transcript.text.done\",\"text\":\"Hello\"}\n\n";
+
+fn recording() -> TranscriptRequest {
+    let file = SoundFile { bytes: Bytes::from_static(b"RIFF...."), name: None };
+    TranscriptRequest {
+        sound: Sound::File(file),
+        reading: Reading::Whole,
+        trace: Trace::default(),
+        ..TranscriptRequest::default()
+    }
+}
+
+fn streamed() -> TranscriptRequest {
+    TranscriptRequest { reading: Reading::Streamed, ..recording() }
+}
+
+async fn hear(
+    gateway: &Gateway,
+    name: &str,
+    request: TranscriptRequest,
+) -> Result<Vec<Result<TranscriptEvent, ModelError>>, ModelError> {
+    let target = gateway.find_transcript(name).expect("a name");
+    Ok(target.model.transcribe(request).await?.collect().await)
+}
+
+fn delta(text: &str) -> Result<TranscriptEvent, ModelError> {
+    Ok(TranscriptEvent::Delta(text.to_owned()))
+}
+
+fn done(duration_s: f64) -> Result<TranscriptEvent, ModelError> {
+    Ok(TranscriptEvent::Done(Transcribed { duration_s, ..Transcribed::default() }))
+}
+
+#[tokio::test]
+async fn a_file_goes_on_as_it_came() {
+    let server = Stage::of([whole(JSON, HI), whole(JSON, HI)]).await;
+    let gateway = two(&server, &server);
+    let request = TranscriptRequest {
+        language: Some("de".to_owned()),
+        prompt: Some("Herd".to_owned()),
+        temperature: Some(0.5),
+        timestamps: Timestamps { segments: true, words: true },
+        ..recording()
+    };
+    let heard = hear(&gateway, "a/m", request.clone()).await;
+    assert_eq!(heard, Ok(vec![delta("Hi"), done(1.5)]));
+    let translation = TranscriptRequest { task: TranscriptTask::Translate, ..request };
+    hear(&gateway, "a/m", translation).await.expect("a translation");
+    let asked = server.asked();
+    assert_eq!(asked[0].path, "/v1/audio/transcriptions");
+    assert_eq!(asked[1].path, "/v1/audio/translations");
+    let form = asked[0].text();
+    for part in [
+        "name=\"file\"; filename=\"audio.wav\"\r\nContent-Type: audio/wav\r\n",
+        "\r\n\r\nRIFF....\r\n",
+        "name=\"model\"\r\n\r\nm\r\n",
+        "name=\"response_format\"\r\n\r\nverbose_json\r\n",
+        "name=\"language\"\r\n\r\nde\r\n",
+        "name=\"prompt\"\r\n\r\nHerd\r\n",
+        "name=\"temperature\"\r\n\r\n0.5\r\n",
+        "name=\"timestamp_granularities[]\"\r\n\r\nword\r\n",
+    ] {
+        assert!(form.contains(part), "{part} {form}");
+    }
+}
+
+#[tokio::test]
+async fn samples_go_on_as_a_wav() {
+    let server = Stage::of([whole(JSON, HI)]).await;
+    let sound = Sound::Samples(vec![1.0, -1.0].into());
+    let request = TranscriptRequest { sound, ..recording() };
+    hear(&two(&server, &server), "a/m", request).await.expect("a transcript");
+    let form = server.asked().remove(0).body;
+    let wav = b"WAVEfmt \x10\0\0\0\x01\0\x01\0\x80\x3e\0\0\0\x7d\0\0\x02\0\x10\0data\x04\0\0\0\xff\x7f\x01\x80";
+    assert!(form.windows(wav.len()).any(|window| window == wav), "{form:?}");
+}
+
+#[tokio::test]
+async fn text_comes_in_pieces_where_the_server_can() {
+    let server = Stage::of([
+        chunked(EVENTS, &[HEL, &LO[..20], &LO[20..], DONE], End::Well),
+        whole(JSON, HI),
+    ])
+    .await;
+    let gateway = two(&server, &server);
+    let heard = hear(&gateway, "any", streamed()).await;
+    assert_eq!(heard, Ok(vec![delta("Hel"), delta("lo"), done(0.0)]));
+    let asked = server.asked().remove(0).text();
+    assert!(asked.contains("name=\"stream\"\r\n\r\ntrue\r\n"), "{asked}");
+    assert_eq!(hear(&gateway, "any", streamed()).await, Ok(vec![delta("Hi"), done(1.5)]));
+}
+
+#[tokio::test]
+async fn a_model_that_says_only_text_is_asked_for_that() {
+    let message = r#"{"error":{"message":"response_format 'verbose_json' is not compatible with model 'm'.","param":"response_format"}}"#;
+    let server = Stage::of([status(400, message), whole(JSON, HI), whole(JSON, HI)]).await;
+    let gateway = two(&server, &server);
+    for _ in 0..2 {
+        hear(&gateway, "a/m", recording()).await.expect("a transcript");
+    }
+    let is_verbose = |asked: &crate::stage::Asked| asked.text().contains("verbose_json");
+    assert_eq!(server.asked().iter().map(is_verbose).collect::<Vec<_>>(), [true, false, false]);
+}
+
+#[tokio::test]
+async fn silence_is_an_answer() {
+    let server = Stage::of([whole(JSON, r#"{"text":"","duration":2}"#)]).await;
+    let next = Stage::of([]).await;
+    assert_eq!(hear(&two(&server, &next), "any", recording()).await, Ok(vec![done(2.0)]));
+    assert_eq!(next.hits(), 0);
+}
+
+#[tokio::test]
+async fn what_is_no_transcript_is_a_fault_and_the_next_is_asked() {
+    for (answer, kind) in [
+        (whole("text/html", "<html>"), "nonsense"),
+        (whole(JSON, "{}"), "nonsense"),
+        (whole(JSON, r#"{"error":{"message":"no"}}"#), "reported"),
+        (chunked(JSON, &[b"{"], End::Cut), "cut_off"),
+        (chunked(EVENTS, &[HEL], End::Well), "cut_off"),
+        (chunked(EVENTS, &[HEL, LO], End::Cut), "cut_off"),
+        (whole(EVENTS, "data: {\"error\":{\"message\":\"no\"}}\n\n"), "reported"),
+        (whole(EVENTS, "data: x\n\ndata: x\n\ndata: x\n\ndata: x\n\n"), "nonsense"),
+        (status(503, r#"{"error":{"message":"busy"}}"#), "overloaded"),
+    ] {
+        let (bad, next) = (Stage::of([answer]).await, Stage::of([whole(JSON, HI)]).await);
+        let request = recording();
+        let trace = request.trace.clone();
+        let heard = hear(&two(&bad, &next), "any", request).await;
+        assert_eq!(heard, Ok(vec![delta("Hi"), done(1.5)]), "{kind}");
+        let way = trace.now();
+        assert_eq!(way.failed.first().map(|attempt| attempt.kind), Some(kind));
+        assert_eq!(way.target.as_deref(), Some("b/m"), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_read_is_not_taken_back() {
+    let bad = Stage::of([chunked(EVENTS, &[HEL], End::Well)]).await;
+    let next = Stage::of([whole(JSON, HI)]).await;
+    let heard = hear(&two(&bad, &next), "any", streamed()).await;
+    let cut = Err(ModelError::upstream("a/m", Fault::CutOff));
+    assert_eq!(heard, Ok(vec![delta("Hel"), cut]));
+    assert_eq!(next.hits(), 0);
+}

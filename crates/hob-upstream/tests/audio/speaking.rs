@@ -1,0 +1,236 @@
+//! Speech: what other servers are asked, what becomes of their bytes, and who speaks when one does not.
+//! A silence of a socket is waited for, and a short one; all other silences pass in tokio's own time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use hob_core::routing::Switchboard;
+use hob_core::{Admission, Clock, Fault, ModelError, SpeechEvent, SpeechText, Speed};
+use hob_upstream::{Gateway, GatewayOptions, Local, Locals, UpstreamKind};
+
+use crate::stage::{
+    End, OwnVoice, Play, Stage, alias, chunked, request, speak, status, two, upstream, whole,
+};
+
+const PCM: &str = "audio/pcm";
+
+fn audio(samples: &[f32]) -> Result<SpeechEvent, ModelError> {
+    Ok(SpeechEvent::Audio(samples.to_vec()))
+}
+
+fn good() -> axum::http::Response<axum::body::Body> {
+    whole(PCM, vec![0, 0x40])
+}
+
+fn wav(channels: u8, rate_hz: u32, sound: &[u8]) -> Vec<u8> {
+    let mut wav = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0".to_vec();
+    wav.extend([channels, 0]);
+    wav.extend(rate_hz.to_le_bytes());
+    wav.extend([0, 0, 0, 0, 0, 0, 16, 0]);
+    wav.extend(b"data\xff\xff\xff\xff");
+    wav.extend(sound);
+    wav
+}
+
+#[tokio::test]
+async fn samples_are_handed_on_as_they_come() {
+    let server = Stage::of([chunked(PCM, &[&[0, 0x40, 0], &[0xc0, 0], &[0x20]], End::Well)]).await;
+    let gateway = two(&server, &server);
+    let mut asked = request("Hello there");
+    asked.speed = Speed::new(1.5).expect("a speed");
+    asked.instructions = Some("softly".to_owned());
+    asked.trace.note(|way| way.hops = 2);
+    let trace = asked.trace.clone();
+    let (rate_hz, events) = speak(&gateway, "a/m", asked).await.expect("speech");
+    assert_eq!(rate_hz, 24_000);
+    let samples: Vec<f32> = events
+        .into_iter()
+        .flat_map(|event| match event {
+            Ok(SpeechEvent::Audio(samples)) => samples,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(samples, [0.5, -0.5, 0.25]);
+    let asked = server.asked().remove(0);
+    assert_eq!((asked.path.as_str(), asked.hops.as_deref()), ("/v1/audio/speech", Some("3")));
+    let expected = r#"{"model":"m","input":"Hello there","voice":"nova","response_format":"pcm","speed":1.5,"instructions":"softly"}"#;
+    assert_eq!(asked.text(), expected);
+    let way = trace.now();
+    assert_eq!((way.target.as_deref(), way.has_begun), (Some("a/m"), true));
+}
+
+#[tokio::test]
+async fn a_wav_is_understood_at_its_own_rate() {
+    for content_type in ["audio/wav", "application/octet-stream", "audio/pcm"] {
+        let wav = wav(2, 16_000, &[0, 0x40, 0, 0x20]);
+        let (begin, end) = wav.split_at(30);
+        let server = Stage::of([chunked(content_type, &[begin, end], End::Well)]).await;
+        let spoken = speak(&two(&server, &server), "a/m", request("Hi")).await.expect("speech");
+        assert_eq!(spoken, (16_000, vec![audio(&[0.375])]), "{content_type}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_sound_is_a_fault_and_the_next_is_asked() {
+    for (answer, kind) in [
+        (whole("text/html", "<html>"), "nonsense"),
+        (whole("audio/mpeg", "ID3....."), "nonsense"),
+        (whole("application/octet-stream", "OggS...."), "nonsense"),
+        (whole("application/json", r#"{"error":{"message":"no voice today"}}"#), "reported"),
+        (whole("audio/wav", "RIFF"), "nonsense"),
+        (whole(PCM, ""), "empty_answer"),
+        (chunked(PCM, &[], End::Cut), "cut_off"),
+        (status(500, r#"{"error":{"message":"out of order"}}"#), "failed"),
+        (status(404, r#"{"error":{"message":"no such path"}}"#), "no_such_model"),
+        (status(401, r#"{"error":{"message":"who are you"}}"#), "key_refused"),
+    ] {
+        let (bad, next) = (Stage::of([answer]).await, Stage::of([good()]).await);
+        let asked = request("Hi");
+        let trace = asked.trace.clone();
+        let spoken = speak(&two(&bad, &next), "any", asked).await.expect(kind);
+        assert_eq!(spoken.1, [audio(&[0.5])], "{kind}");
+        let way = trace.now();
+        assert_eq!(way.failed.iter().map(|f| f.kind).collect::<Vec<_>>(), [kind]);
+        assert_eq!((way.target.as_deref(), next.hits()), (Some("b/m"), 1), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn after_the_first_sound_nobody_else_is_asked() {
+    let bad = Stage::of([chunked(PCM, &[&[0, 0x40, 0, 0x20]], End::Cut)]).await;
+    let next = Stage::of([good()]).await;
+    let gateway = two(&bad, &next);
+    let (_, events) = speak(&gateway, "any", request("Hi")).await.expect("a beginning");
+    let cut = Err(ModelError::upstream("a/m", Fault::CutOff));
+    assert_eq!(events, [audio(&[0.5, 0.25]), cut]);
+    assert_eq!(next.hits(), 0);
+}
+
+#[tokio::test]
+async fn when_all_fail_each_is_named() {
+    let none = [status(500, r#"{"error":{"message":"no"}}"#), whole(PCM, "")];
+    let [a, b] = none;
+    let (a, b) = (Stage::of([a]).await, Stage::of([b]).await);
+    let failed = speak(&two(&a, &b), "any", request("Hi")).await.expect_err("nobody");
+    let ModelError::Unanswered { alias, attempts, .. } = &failed else { panic!("{failed:?}") };
+    assert_eq!((alias.as_str(), attempts.len()), ("any", 2));
+    assert_eq!(
+        failed.to_string(),
+        "no target of 'any' answered: a/m: failed: no; b/m: the answer was empty"
+    );
+}
+
+#[tokio::test]
+async fn what_is_the_request_s_own_fault_is_handed_on() {
+    let bad = Stage::of([status(400, r#"{"error":{"message":"no such voice"}}"#)]).await;
+    let next = Stage::of([good()]).await;
+    let refused = speak(&two(&bad, &next), "any", request("Hi")).await.expect_err("refused");
+    let fault = Fault::Refused { message: "no such voice".to_owned() };
+    assert_eq!(refused, ModelError::upstream("a/m", fault));
+    assert_eq!(next.hits(), 0);
+}
+
+#[tokio::test]
+async fn a_field_that_a_server_does_not_know_is_left_out_from_then_on() {
+    let message = r#"{"error":{"message":"Unknown parameter: 'instructions'."}}"#;
+    let server = Stage::of([status(400, message), good(), good()]).await;
+    let gateway = two(&server, &server);
+    for _ in 0..2 {
+        let mut asked = request("Hi");
+        asked.instructions = Some("softly".to_owned());
+        speak(&gateway, "a/m", asked).await.expect("speech");
+    }
+    let has = |asked: &crate::stage::Asked| asked.text().contains("instructions");
+    assert_eq!(server.asked().iter().map(has).collect::<Vec<_>>(), [true, false, false]);
+}
+
+#[tokio::test]
+async fn a_text_that_arrives_is_sent_when_it_is_whole() {
+    let server = Stage::of([good()]).await;
+    let mut asked = request("");
+    let pieces = ["Hel", "lo"].map(str::to_owned);
+    asked.text = SpeechText::Arriving(stream::iter(pieces).boxed());
+    speak(&two(&server, &server), "any", asked).await.expect("speech");
+    assert!(server.asked()[0].text().contains(r#""input":"Hello""#));
+    let mut endless = request("");
+    endless.text = SpeechText::Arriving(stream::repeat("x".repeat(100_000)).boxed());
+    let refused = speak(&two(&server, &server), "any", endless).await.expect_err("too long");
+    assert!(matches!(refused, ModelError::TextTooLong { chars_max: 1_000_000, .. }), "{refused}");
+}
+
+/// `own` is a voice of our own, `voice` leads to `first`'s server and then to it.
+fn with_own(url: &str, own: &Arc<OwnVoice>) -> Gateway {
+    let options = GatewayOptions {
+        upstreams: vec![upstream("first", UpstreamKind::OpenAi, url)],
+        aliases: vec![alias("voice", &["first/m", "own"]), alias("alone", &["own"])],
+    };
+    let model = Arc::clone(own) as Arc<dyn hob_core::SpeechModel>;
+    let own = Local { name: "own".to_owned(), model, admission: Admission::new(1, 0.1) };
+    let locals = Locals { speech: vec![own], ..Locals::default() };
+    Gateway::new(options, locals, None).expect("a gateway")
+}
+
+#[tokio::test]
+async fn the_next_speaks_with_the_nearest_voice_that_it_has() {
+    let bad = Stage::of([]).await;
+    let own = OwnVoice::new(Play::Speak);
+    let gateway = with_own(&bad.url, &own);
+    let mut asked = request("Hi");
+    asked.voice = "marin".to_owned();
+    let spoken = speak(&gateway, "voice", asked).await.expect("our own");
+    assert_eq!(spoken.1, [audio(&[0.5])]);
+    assert_eq!(*own.asked.lock().expect("no panic"), ["af_heart"]);
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_is_given_up() {
+    let silent = Stage::of([chunked(PCM, &[], End::Never)]).await;
+    let own = OwnVoice::new(Play::Speak);
+    let mut options = upstream("first", UpstreamKind::OpenAi, &silent.url);
+    options.clocks.first_token = Some(Duration::from_millis(30));
+    let mut route = alias("voice", &["first/m", "own"]);
+    route.clocks.first_token = None;
+    let options = GatewayOptions { upstreams: vec![options], aliases: vec![route] };
+    let model = Arc::clone(&own) as Arc<dyn hob_core::SpeechModel>;
+    let local = Local { name: "own".to_owned(), model, admission: Admission::new(1, 0.1) };
+    let locals = Locals { speech: vec![local], ..Locals::default() };
+    let gateway = Gateway::new(options, locals, None).expect("a gateway");
+    let asked = request("Hi");
+    let trace = asked.trace.clone();
+    speak(&gateway, "voice", asked).await.expect("our own");
+    assert_eq!(trace.now().failed[0].kind, "first_token_timeout");
+}
+
+#[tokio::test(start_paused = true)]
+async fn silences_have_their_clocks() {
+    for (play, clock, begins) in
+        [(Play::Keep, Clock::FirstToken, false), (Play::Stall, Clock::Idle, true)]
+    {
+        let gateway = with_own("http://127.0.0.1:9", &OwnVoice::new(play));
+        let after = Duration::from_secs(5);
+        let fault = Fault::TimedOut { clock, after };
+        let spoken = speak(&gateway, "alone", request("Hi")).await;
+        if begins {
+            let expected = vec![audio(&[0.5]), Err(ModelError::upstream("own", fault))];
+            assert_eq!(spoken, Ok((24_000, expected)));
+        } else {
+            let failed = spoken.expect_err("silence");
+            let ModelError::Unanswered { last, .. } = failed else { panic!("{failed:?}") };
+            assert_eq!(*last, ModelError::upstream("own", fault));
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_leaves_gives_the_place_back() {
+    let own = OwnVoice::new(Play::Stall);
+    let gateway = with_own("http://127.0.0.1:9", &own);
+    let target = gateway.find_speech("alone").expect("a name");
+    let mut stream = target.model.speak(request("Hi")).await.expect("speech");
+    assert_eq!(stream.next().await, Some(audio(&[0.5])));
+    let busy = target.model.speak(request("Hi")).await.expect_err("one at a time");
+    assert!(matches!(busy, ModelError::Busy { .. }), "{busy:?}");
+    drop(stream);
+    assert!(target.model.speak(request("Hi")).await.is_ok());
+}

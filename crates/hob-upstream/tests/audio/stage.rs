@@ -1,0 +1,234 @@
+//! A server that gives staged answers and remembers what it was asked, and a gateway that leads to some.
+//! One answer for each request; a request beyond the last is a 500.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::Response;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
+use hob_core::routing::Switchboard;
+use hob_core::{
+    Gender, Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest,
+    SpeechStream, SpeechText, Speed, Trace, Voice,
+};
+use hob_upstream::{
+    AliasOptions, Clocks, Gateway, GatewayOptions, Locals, TargetOptions, UpstreamKind,
+    UpstreamOptions,
+};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+/// What the server was asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) path: String,
+    pub(crate) hops: Option<String>,
+    pub(crate) body: Bytes,
+}
+
+impl Asked {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+#[derive(Default)]
+struct Played {
+    answers: Mutex<VecDeque<Response<Body>>>,
+    asked: Mutex<Vec<Asked>>,
+}
+
+pub(crate) struct Stage {
+    pub(crate) url: String,
+    played: Arc<Played>,
+    _running: JoinSet<()>,
+}
+
+impl Stage {
+    pub(crate) async fn of(answers: impl IntoIterator<Item = Response<Body>>) -> Stage {
+        let played = Arc::new(Played::default());
+        *played.answers.lock().expect("unshared") = answers.into_iter().collect();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let app = Router::new().fallback(play).with_state(Arc::clone(&played));
+        let mut running = JoinSet::new();
+        running.spawn(async move { axum::serve(listener, app).await.expect("a server") });
+        Stage { url, played, _running: running }
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.played.asked.lock().expect("no panic").clone()
+    }
+
+    pub(crate) fn hits(&self) -> usize {
+        self.asked().len()
+    }
+}
+
+async fn play(State(played): State<Arc<Played>>, request: Request) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, 1 << 20).await.expect("a body");
+    let hops = parts.headers.get("x-hob-hops").map(|hops| hops.to_str().expect("text").to_owned());
+    let path = parts.uri.path().to_owned();
+    played.asked.lock().expect("no panic").push(Asked { path, hops, body });
+    let answer = played.answers.lock().expect("no panic").pop_front();
+    answer.unwrap_or_else(|| status(500, r#"{"error":{"message":"nothing is staged"}}"#))
+}
+
+/// An answer of this type, whole.
+pub(crate) fn whole(content_type: &str, body: impl Into<Body>) -> Response<Body> {
+    let response = Response::builder().header("content-type", content_type);
+    response.body(body.into()).expect("an answer")
+}
+
+pub(crate) fn status(code: u16, json: &str) -> Response<Body> {
+    let response = Response::builder().status(code).header("content-type", "application/json");
+    response.body(Body::from(json.to_owned())).expect("an answer")
+}
+
+/// How a chunked body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Well,
+    Cut,
+    Never,
+}
+
+/// These pieces, one chunk each, and then the end.
+pub(crate) fn chunked(content_type: &str, pieces: &[&[u8]], end: End) -> Response<Body> {
+    let pieces: Vec<_> = pieces.iter().map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    let pieces = stream::iter(pieces);
+    // Whoever cuts at once may take what was not yet sent along.
+    let cut = stream::once(async {
+        tokio::task::yield_now().await;
+        Err(std::io::Error::other("cut"))
+    });
+    let body = match end {
+        End::Well => Body::from_stream(pieces),
+        End::Cut => Body::from_stream(pieces.chain(cut)),
+        End::Never => Body::from_stream(pieces.chain(stream::pending())),
+    };
+    whole(content_type, body)
+}
+
+pub(crate) fn clocks() -> Clocks {
+    let time = |ms| Some(Duration::from_millis(ms));
+    Clocks {
+        connect: time(5_000),
+        first_token: time(5_000),
+        idle: time(5_000),
+        total: time(20_000),
+        load: None,
+    }
+}
+
+pub(crate) fn upstream(name: &str, kind: UpstreamKind, url: &str) -> UpstreamOptions {
+    UpstreamOptions {
+        name: name.to_owned(),
+        kind,
+        url: url.to_owned(),
+        key: None,
+        clocks: clocks(),
+        slots: None,
+        queue_max: 8,
+        is_listed: false,
+        num_ctx: None,
+    }
+}
+
+pub(crate) fn alias(name: &str, targets: &[&str]) -> AliasOptions {
+    let targets = targets.iter().map(|target| TargetOptions::plain(target)).collect();
+    AliasOptions { targets, clocks: clocks(), ..AliasOptions::plain(name) }
+}
+
+/// `a` and `b` are OpenAI's kind of server; `any` asks `a/m` and then `b/m`.
+pub(crate) fn two(a: &Stage, b: &Stage) -> Gateway {
+    let options = GatewayOptions {
+        upstreams: vec![
+            upstream("a", UpstreamKind::OpenAi, &a.url),
+            upstream("b", UpstreamKind::OpenAi, &b.url),
+        ],
+        aliases: vec![alias("any", &["a/m", "b/m"])],
+    };
+    Gateway::new(options, Locals::default(), None).expect("a gateway")
+}
+
+pub(crate) fn request(text: &str) -> SpeechRequest {
+    SpeechRequest {
+        text: SpeechText::Whole(text.to_owned()),
+        voice: "nova".to_owned(),
+        speed: Speed::NORMAL,
+        instructions: None,
+        trace: Trace::default(),
+    }
+}
+
+/// Everything that is said under this name, and at which rate.
+pub(crate) async fn speak(
+    gateway: &Gateway,
+    name: &str,
+    request: SpeechRequest,
+) -> Result<(u32, Vec<Result<SpeechEvent, ModelError>>), ModelError> {
+    let target = gateway.find_speech(name).expect("a name");
+    let stream = target.model.speak(request).await?;
+    Ok((stream.sample_rate_hz, stream.collect().await))
+}
+
+/// A voice of our own, which remembers as whom it was asked to speak.
+pub(crate) struct OwnVoice {
+    voices: Vec<Voice>,
+    pub(crate) asked: Mutex<Vec<String>>,
+    play: Play,
+}
+
+/// What it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Play {
+    /// One sound, and the end.
+    Speak,
+    /// Nothing, ever.
+    Keep,
+    /// One sound, and then nothing.
+    Stall,
+}
+
+impl OwnVoice {
+    pub(crate) fn new(play: Play) -> Arc<OwnVoice> {
+        let voice = Voice {
+            id: "af_heart".to_owned(),
+            name: "Heart".to_owned(),
+            language: Language::AmericanEnglish,
+            gender: Gender::Female,
+        };
+        Arc::new(OwnVoice { voices: vec![voice], asked: Mutex::default(), play })
+    }
+}
+
+impl SpeechModel for OwnVoice {
+    fn voices(&self) -> &[Voice] {
+        &self.voices
+    }
+
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
+        self.asked.lock().expect("no panic").push(request.voice);
+        let sound = stream::iter([Ok(SpeechEvent::Audio(vec![0.5]))]);
+        let play = self.play;
+        async move {
+            match play {
+                Play::Speak => Ok(SpeechStream::new(24_000, sound)),
+                Play::Keep => std::future::pending().await,
+                Play::Stall => Ok(SpeechStream::new(24_000, sound.chain(stream::pending()))),
+            }
+        }
+        .boxed()
+    }
+}

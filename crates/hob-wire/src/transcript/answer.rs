@@ -1,0 +1,266 @@
+//! A transcript as clients read it: JSON short and long, plain text, subtitles of two kinds, events.
+//! A server that gives no times still gets its text into subtitles: one line, over the whole sound.
+
+use std::fmt;
+
+use hob_core::{HeardWord, Segment, Transcribed, TranscriptEvent, TranscriptTask};
+use serde::Serialize;
+
+use crate::ErrorBody;
+use crate::error::json;
+use crate::sse::{error_event, event};
+
+/// ISO 639's word for a language that nobody named.
+const UNDETERMINED: &str = "und";
+
+/// How a transcript is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TranscriptFormat {
+    #[default]
+    Json,
+    Text,
+    Srt,
+    Vtt,
+    VerboseJson,
+}
+
+impl TranscriptFormat {
+    pub(crate) const NAMES: [&str; 5] = ["json", "text", "srt", "vtt", "verbose_json"];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            TranscriptFormat::Json => "json",
+            TranscriptFormat::Text => "text",
+            TranscriptFormat::Srt => "srt",
+            TranscriptFormat::Vtt => "vtt",
+            TranscriptFormat::VerboseJson => "verbose_json",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<TranscriptFormat> {
+        use TranscriptFormat::{Json, Srt, Text, VerboseJson, Vtt};
+        [Json, Text, Srt, Vtt, VerboseJson].into_iter().find(|format| format.name() == name)
+    }
+
+    pub fn content_type(self) -> &'static str {
+        match self {
+            TranscriptFormat::Json | TranscriptFormat::VerboseJson => "application/json",
+            TranscriptFormat::Text | TranscriptFormat::Srt => "text/plain; charset=utf-8",
+            TranscriptFormat::Vtt => "text/vtt; charset=utf-8",
+        }
+    }
+}
+
+/// What was understood so far.
+#[derive(Clone, Default, PartialEq)]
+pub struct TranscriptAnswer {
+    text: String,
+    segments: Vec<Segment>,
+    words: Vec<HeardWord>,
+    done: Transcribed,
+}
+
+/// Says how much there is, never what: what people say does not belong in logs.
+impl fmt::Debug for TranscriptAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TranscriptAnswer")
+            .field("text_bytes", &self.text.len())
+            .field("segments", &self.segments.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl TranscriptAnswer {
+    pub fn add(&mut self, event: TranscriptEvent) {
+        match event {
+            TranscriptEvent::Delta(text) => self.text.push_str(&text),
+            TranscriptEvent::Segment(segment) => self.segments.push(segment),
+            TranscriptEvent::Word(word) => self.words.push(word),
+            TranscriptEvent::Done(done) => self.done = done,
+        }
+    }
+
+    /// The body, in this format. `language` is the one that the request named.
+    pub fn to_body(
+        &self,
+        format: TranscriptFormat,
+        task: TranscriptTask,
+        language: Option<&str>,
+    ) -> String {
+        match format {
+            TranscriptFormat::Json => json(&Short { text: self.text.trim(), usage: self.usage() }),
+            TranscriptFormat::Text => format!("{}\n", self.text.trim()),
+            TranscriptFormat::Srt => self.srt(),
+            TranscriptFormat::Vtt => self.vtt(),
+            TranscriptFormat::VerboseJson => self.verbose(task, language),
+        }
+    }
+
+    fn verbose(&self, task: TranscriptTask, language: Option<&str>) -> String {
+        let segments = self.segments.iter().zip(0..);
+        let words = self.words.iter().map(|word| WireWord {
+            word: &word.word,
+            start: rounded(word.start_s),
+            end: rounded(word.end_s),
+        });
+        json(&Verbose {
+            task: task.name(),
+            language: self.done.language.as_deref().or(language).unwrap_or(UNDETERMINED),
+            duration: rounded(self.done.duration_s),
+            text: self.text.trim(),
+            segments: segments.map(|(segment, id)| wire_segment(segment, id)).collect(),
+            words: (!self.words.is_empty()).then(|| words.collect()),
+            usage: Usage::Duration { seconds: rounded(self.done.duration_s) },
+        })
+    }
+
+    fn usage(&self) -> Usage {
+        match &self.done.usage {
+            Some(usage) => tokens(usage.input_tokens, usage.output_tokens),
+            None => Usage::Duration { seconds: rounded(self.done.duration_s) },
+        }
+    }
+
+    fn srt(&self) -> String {
+        let cues = self.cues().into_iter().zip(1..);
+        let cue = |(Cue { start_s, end_s, text }, number): (Cue<'_>, u32)| {
+            format!("{number}\n{} --> {}\n{text}\n\n", stamp(start_s, ','), stamp(end_s, ','))
+        };
+        cues.map(cue).collect()
+    }
+
+    fn vtt(&self) -> String {
+        let cue = |Cue { start_s, end_s, text }: Cue<'_>| {
+            format!("{} --> {}\n{text}\n\n", stamp(start_s, '.'), stamp(end_s, '.'))
+        };
+        "WEBVTT\n\n".to_owned() + &self.cues().into_iter().map(cue).collect::<String>()
+    }
+
+    fn cues(&self) -> Vec<Cue<'_>> {
+        let text = self.text.trim();
+        if self.segments.is_empty() && !text.is_empty() {
+            return vec![Cue { start_s: 0.0, end_s: self.done.duration_s, text }];
+        }
+        self.segments.iter().map(Cue::of).collect()
+    }
+}
+
+impl Cue<'_> {
+    fn of(segment: &Segment) -> Cue<'_> {
+        Cue { start_s: segment.start_s, end_s: segment.end_s, text: segment.text.trim() }
+    }
+}
+
+/// A line of subtitles.
+struct Cue<'a> {
+    start_s: f64,
+    end_s: f64,
+    text: &'a str,
+}
+
+/// `transcript.text.delta`: more of the text.
+pub fn transcript_delta(text: &str) -> String {
+    #[derive(Serialize)]
+    struct Delta<'a> {
+        r#type: &'static str,
+        delta: &'a str,
+    }
+    event(&json(&Delta { r#type: "transcript.text.delta", delta: text }))
+}
+
+/// `transcript.text.done`: the last event of a transcript that is whole. `text` is its deltas, joined.
+pub fn transcript_done(text: &str, done: &Transcribed) -> String {
+    #[derive(Serialize)]
+    struct Done<'a> {
+        r#type: &'static str,
+        text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+    }
+    let usage = done.usage.map(|usage| tokens(usage.input_tokens, usage.output_tokens));
+    event(&json(&Done { r#type: "transcript.text.done", text, usage }))
+}
+
+/// The last event of a transcript that broke off.
+pub fn transcript_failed(error: &ErrorBody) -> String {
+    error_event(error)
+}
+
+#[derive(Serialize)]
+struct Short<'a> {
+    text: &'a str,
+    usage: Usage,
+}
+
+#[derive(Serialize)]
+struct Verbose<'a> {
+    task: &'static str,
+    language: &'a str,
+    duration: f64,
+    text: &'a str,
+    segments: Vec<WireSegment<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    words: Option<Vec<WireWord<'a>>>,
+    usage: Usage,
+}
+
+/// Strict clients want every one of these.
+#[derive(Serialize)]
+struct WireSegment<'a> {
+    id: u32,
+    seek: u32,
+    start: f64,
+    end: f64,
+    text: &'a str,
+    tokens: &'a [u32],
+    temperature: f32,
+    avg_logprob: f32,
+    compression_ratio: f32,
+    no_speech_prob: f32,
+}
+
+#[derive(Serialize)]
+struct WireWord<'a> {
+    word: &'a str,
+    start: f64,
+    end: f64,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Usage {
+    Duration { seconds: f64 },
+    Tokens { input_tokens: u32, output_tokens: u32, total_tokens: u32 },
+}
+
+fn tokens(input_tokens: u32, output_tokens: u32) -> Usage {
+    let total_tokens = input_tokens.saturating_add(output_tokens);
+    Usage::Tokens { input_tokens, output_tokens, total_tokens }
+}
+
+fn wire_segment(segment: &Segment, id: u32) -> WireSegment<'_> {
+    WireSegment {
+        id,
+        seek: segment.seek,
+        start: rounded(segment.start_s),
+        end: rounded(segment.end_s),
+        text: &segment.text,
+        tokens: &segment.tokens,
+        temperature: segment.temperature,
+        avg_logprob: segment.avg_logprob,
+        compression_ratio: segment.compression_ratio,
+        no_speech_prob: segment.no_speech_prob,
+    }
+}
+
+/// To the millisecond: more is not known.
+fn rounded(seconds: f64) -> f64 {
+    (seconds * 1000.0).round() / 1000.0
+}
+
+/// `00:01:02,345`.
+fn stamp(seconds: f64, point: char) -> String {
+    let ms = (seconds.max(0.0) * 1000.0).round() as u64;
+    let (hours, minutes) = (ms / 3_600_000, ms / 60_000 % 60);
+    format!("{hours:02}:{minutes:02}:{:02}{point}{:03}", ms / 1000 % 60, ms % 1000)
+}

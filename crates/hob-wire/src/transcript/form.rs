@@ -1,0 +1,120 @@
+//! A form's fields as the JSON that they would have been: `true`, `0.2`, `x[]` and `x[y]`.
+//! What cannot be a number stays a text, and is refused by name where a number is wanted.
+
+use serde_json::{Map, Number, Value};
+
+/// One field that is no file: its name and its text.
+pub type FormField = (String, String);
+
+const NUMBERS: [&str; 1] = ["temperature"];
+const FLAGS: [&str; 1] = ["stream"];
+/// These are lists, however they are written.
+const LISTS: [&str; 1] = ["timestamp_granularities"];
+
+/// Browsers send what was left empty, as nothing.
+pub(super) fn to_json(form: Vec<FormField>) -> Value {
+    let mut fields = Map::new();
+    for (name, text) in form.into_iter().filter(|(_, text)| !text.is_empty()) {
+        match name.split_once('[') {
+            Some((list, "]")) => push(&mut fields, list, text),
+            Some((object, member)) if member.ends_with(']') => {
+                put_inside(&mut fields, object, member.trim_end_matches(']'), text);
+            }
+            _ if LISTS.contains(&name.as_str()) => {
+                text.split(',').for_each(|item| push(&mut fields, &name, item.trim().to_owned()));
+            }
+            _ => put(&mut fields, name, text),
+        }
+    }
+    Value::Object(fields)
+}
+
+/// A field that comes twice is a list, which no single value may be.
+fn put(fields: &mut Map<String, Value>, name: String, text: String) {
+    let value = typed(&name, text);
+    match fields.get_mut(&name) {
+        None => {
+            fields.insert(name, value);
+        }
+        Some(Value::Array(values)) => values.push(value),
+        Some(first) => {
+            let both = vec![first.take(), value];
+            *first = Value::Array(both);
+        }
+    }
+}
+
+fn push(fields: &mut Map<String, Value>, list: &str, text: String) {
+    let values = fields.entry(list).or_insert_with(|| Value::Array(Vec::new()));
+    if let Value::Array(values) = values {
+        values.push(Value::String(text));
+    }
+}
+
+fn put_inside(fields: &mut Map<String, Value>, object: &str, member: &str, text: String) {
+    let members = fields.entry(object).or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(members) = members {
+        members.insert(member.to_owned(), Value::String(text));
+    }
+}
+
+fn typed(name: &str, text: String) -> Value {
+    if FLAGS.contains(&name) {
+        return match text.to_ascii_lowercase().as_str() {
+            "true" | "1" => Value::Bool(true),
+            "false" | "0" => Value::Bool(false),
+            _ => Value::String(text),
+        };
+    }
+    if NUMBERS.contains(&name) {
+        let number = text.trim().parse().ok().and_then(Number::from_f64);
+        return number.map_or(Value::String(text), Value::Number);
+    }
+    Value::String(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_become_what_they_would_have_been() {
+        let form = [
+            ("model", "whisper-1"),
+            ("temperature", "0.2"),
+            ("stream", "True"),
+            ("language", ""),
+            ("timestamp_granularities[]", "word"),
+            ("timestamp_granularities[]", "segment"),
+            ("chunking_strategy[type]", "server_vad"),
+            ("chunking_strategy[threshold]", "0.5"),
+            ("prompt", "a"),
+            ("prompt", "b"),
+            ("odd[", "x"),
+        ];
+        let form = form.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec();
+        let expected = json!({
+            "model": "whisper-1",
+            "temperature": 0.2,
+            "stream": true,
+            "timestamp_granularities": ["word", "segment"],
+            "chunking_strategy": {"type": "server_vad", "threshold": "0.5"},
+            "prompt": ["a", "b"],
+            "odd[": "x",
+        });
+        assert_eq!(to_json(form), expected);
+        let form = vec![("timestamp_granularities".to_owned(), "word, segment".to_owned())];
+        assert_eq!(to_json(form), json!({"timestamp_granularities": ["word", "segment"]}));
+    }
+
+    #[test]
+    fn what_is_no_number_and_no_flag_stays_a_text() {
+        let form = [("temperature", "warm"), ("temperature", "NaN"), ("stream", "perhaps")];
+        for (name, text) in form {
+            let value = to_json(vec![(name.to_owned(), text.to_owned())]);
+            assert_eq!(value, json!({name: text}));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What clients send to the transcription routes, as forms and as JSON, and what of it is refused.
+//! Files are not looked into here; that a text is a language is asked separately.
+
+use bytes::Bytes;
+use hob_core::{SoundFile, Timestamps, TranscriptTask};
+use hob_wire::{
+    ErrorBody, TranscriptFormat, WireError, WireTranscript, parse_transcript_form,
+    parse_transcript_json,
+};
+
+fn file() -> SoundFile {
+    SoundFile { bytes: Bytes::from_static(b"RIFF"), name: Some("a.wav".to_owned()) }
+}
+
+fn form_as(task: TranscriptTask, fields: &[(&str, &str)]) -> Result<WireTranscript, WireError> {
+    let fields = fields.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+    parse_transcript_form(task, Some(file()), fields.collect())
+}
+
+fn form(fields: &[(&str, &str)]) -> Result<WireTranscript, WireError> {
+    form_as(TranscriptTask::Transcribe, fields)
+}
+
+fn plain() -> WireTranscript {
+    WireTranscript {
+        model: None,
+        task: TranscriptTask::Transcribe,
+        file: file(),
+        language: None,
+        prompt: None,
+        temperature: None,
+        format: TranscriptFormat::Json,
+        timestamps: Timestamps::default(),
+        is_streamed: false,
+        ignored: Vec::new(),
+    }
+}
+
+#[test]
+fn a_file_alone_is_a_request() {
+    assert_eq!(form(&[]), Ok(plain()));
+}
+
+#[test]
+fn every_field_is_taken() {
+    let asked = form(&[
+        ("model", "whisper-1"),
+        ("language", "de"),
+        ("prompt", "Kobold, Herd"),
+        ("temperature", "0.5"),
+        ("response_format", "text"),
+        ("stream", "true"),
+    ]);
+    let expected = WireTranscript {
+        model: Some("whisper-1".to_owned()),
+        language: Some("de".to_owned()),
+        prompt: Some("Kobold, Herd".to_owned()),
+        temperature: Some(0.5),
+        format: TranscriptFormat::Text,
+        is_streamed: true,
+        ..plain()
+    };
+    assert_eq!(asked, Ok(expected));
+}
+
+#[test]
+fn times_are_asked_for_by_the_formats_that_show_them() {
+    const WORD: (&str, &str) = ("timestamp_granularities[]", "word");
+    const SEGMENT: (&str, &str) = ("timestamp_granularities[]", "segment");
+    let ignored = ["timestamp_granularities"].as_slice();
+    for (format, granularities, segments, words, named) in [
+        ("json", &[][..], false, false, &[][..]),
+        ("json", &[WORD], false, false, ignored),
+        ("text", &[SEGMENT], false, false, ignored),
+        ("srt", &[], true, false, &[]),
+        ("vtt", &[WORD], true, false, ignored),
+        ("verbose_json", &[], true, false, &[]),
+        ("verbose_json", &[WORD], false, true, &[]),
+        ("verbose_json", &[WORD, SEGMENT], true, true, &[]),
+    ] {
+        let mut fields = vec![("response_format", format)];
+        fields.extend_from_slice(granularities);
+        let asked = form(&fields).expect(format);
+        assert_eq!(asked.timestamps, Timestamps { segments, words }, "{format} {granularities:?}");
+        assert_eq!(asked.ignored, named, "{format} {granularities:?}");
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_named() {
+    let asked = form(&[
+        ("include[]", "logprobs"),
+        ("keywords[]", "hob"),
+        ("known_speaker_names[]", "Ann"),
+        ("chunking_strategy", "auto"),
+        ("x[y", "z"),
+    ]);
+    let ignored = asked.expect("all tolerated").ignored;
+    let expected = ["chunking_strategy", "include", "keywords", "known_speaker_names", "x[y"];
+    assert_eq!(ignored, expected);
+    let vad = [("chunking_strategy[type]", "server_vad"), ("chunking_strategy[threshold]", "0.5")];
+    assert_eq!(form(&vad).expect("server_vad").ignored, ["chunking_strategy"]);
+}
+
+#[test]
+fn a_translation_is_never_streamed() {
+    let asked = form_as(TranscriptTask::Translate, &[("stream", "true")]).expect("tolerated");
+    assert_eq!((asked.is_streamed, asked.ignored), (false, vec!["stream".to_owned()]));
+    assert_eq!(asked.task, TranscriptTask::Translate);
+}
+
+#[test]
+fn json_carries_the_file_inside() {
+    for data in ["UklGRg==", "data:audio/wav;base64,UklGRg=="] {
+        let body = format!(
+            r#"{{"model":"w","language":"en","input_audio":{{"data":"{data}","format":"wav"}}}}"#
+        );
+        let expected = WireTranscript {
+            model: Some("w".to_owned()),
+            language: Some("en".to_owned()),
+            file: SoundFile { name: Some("audio.wav".to_owned()), ..file() },
+            ..plain()
+        };
+        let asked = parse_transcript_json(TranscriptTask::Transcribe, body.as_bytes());
+        assert_eq!(asked, Ok(expected), "{data}");
+    }
+    let all = r#"{"input_audio":{"data":"UklGRg=="},"temperature":1,"stream":true,"response_format":"json",
+        "timestamp_granularities":["word"],"chunking_strategy":{"type":"server_vad"}}"#;
+    let asked = parse_transcript_json(TranscriptTask::Transcribe, all.as_bytes()).expect("all");
+    assert_eq!((asked.temperature, asked.is_streamed), (Some(1.0), true));
+    assert_eq!(asked.ignored, ["chunking_strategy", "timestamp_granularities"]);
+}
+
+fn said(refused: Result<WireTranscript, WireError>) -> (String, Option<&'static str>) {
+    let body = ErrorBody::from(&refused.expect_err("refused"));
+    (body.message, body.param)
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name() {
+    for (fields, message, param) in [
+        (
+            &[("response_format", "diarized_json")][..],
+            "'response_format' must be one of json, text, srt, vtt, verbose_json, and is 'diarized_json'",
+            "response_format",
+        ),
+        (
+            &[("temperature", "warm")],
+            "'temperature' must be a number, and is a string",
+            "temperature",
+        ),
+        (&[("temperature", "1.5")], "'temperature' must be from 0 to 1, and is 1.5", "temperature"),
+        (&[("stream", "perhaps")], "'stream' must be true or false, and is a string", "stream"),
+        (
+            &[("stream", "true"), ("response_format", "srt")],
+            "'stream' cannot be true when 'response_format' is 'srt'",
+            "stream",
+        ),
+        (
+            &[("timestamp_granularities[]", "letter")],
+            "timestamp_granularities[0]: 'timestamp_granularities' must be one of word, segment, and is 'letter'",
+            "timestamp_granularities",
+        ),
+        (
+            &[("chunking_strategy", "never")],
+            "'chunking_strategy' must be one of auto, server_vad, and is 'never'",
+            "chunking_strategy",
+        ),
+        (&[("model", "a"), ("model", "b")], "'model' must be a string, and is a list", "model"),
+    ] {
+        assert_eq!(said(form(fields)), (message.to_owned(), Some(param)), "{fields:?}");
+    }
+}
+
+#[test]
+fn a_request_without_sound_is_none() {
+    let task = TranscriptTask::Transcribe;
+    let missing = said(parse_transcript_form(task, None, Vec::new()));
+    assert_eq!(missing, ("'file' is missing".to_owned(), Some("file")));
+    let empty = said(parse_transcript_form(task, Some(SoundFile::default()), Vec::new()));
+    assert_eq!(empty, ("'file' is empty".to_owned(), Some("file")));
+    for (body, message) in [
+        ("{}", "'input_audio' is missing"),
+        (r#"{"input_audio":"x"}"#, "'input_audio' must be an object, and is a string"),
+        (r#"{"input_audio":{}}"#, "'input_audio' has no 'data'"),
+        (r#"{"input_audio":{"data":""}}"#, "'input_audio' is empty"),
+    ] {
+        let refused = said(parse_transcript_json(task, body.as_bytes()));
+        assert_eq!(refused, (message.to_owned(), Some("input_audio")), "{body}");
+    }
+    let (message, _) = said(parse_transcript_json(task, br#"{"input_audio":{"data":"?"}}"#));
+    assert!(message.starts_with("'input_audio' is no base64"), "{message}");
+}
