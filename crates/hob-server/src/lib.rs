@@ -17,6 +17,7 @@ pub mod ledger;
 mod lists;
 mod live;
 mod metrics;
+mod now;
 mod ollama;
 mod options;
 mod page;

@@ -10,6 +10,7 @@ mod fields;
 mod keep_alive;
 mod lists;
 mod names;
+mod now;
 mod ollama;
 mod parameters;
 mod residence;
@@ -30,6 +31,10 @@ pub use lists::{
     voice_ids, voices,
 };
 pub use names::{is_default_speech_model, language_agrees, local_voice};
+pub use now::{
+    AliasView, EndView, FailedView, Made, NowView, QueueView, QueuedView, RequestView, Stage, now,
+    request,
+};
 pub use ollama::{
     OllamaAnswer, OllamaDelivery, OllamaEmbed, OllamaModel, OllamaNamed, OllamaRequest,
     OllamaResident, OllamaShape, OllamaWish, ollama_embedding, ollama_embeddings, ollama_error,
