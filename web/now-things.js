@@ -64,7 +64,7 @@ export class ServerRow extends ThingRow {
   draw(server) {
     const { dot = "unknown", say = () => server.state } = SERVERS[server.state] ?? {};
     this.say({
-      dot: dot === "ready" && server.troubled.length > 0 ? "loading" : dot,
+      dot: dot === "ready" && server.troubled.some(isLeftAlone) ? "loading" : dot,
       name: server.name,
       state: say(server),
       figures: [
@@ -84,7 +84,15 @@ function placesText({ in_flight: busy, waiting, slots }) {
   return [places, waiting > 0 && `${waiting} waiting`].filter(Boolean).join(", ");
 }
 
-function troubleText({ name, standing, rests_for_s: left, last_failure: last }) {
-  const rests = standing === "rests" ? `${name} rests for ${Math.ceil(left)} s` : `${name} is on trial`;
-  return last ? `${rests} (${last.message})` : rests;
+function isLeftAlone({ standing }) {
+  return standing === "rests" || standing === "on_trial";
+}
+
+function troubleText({ name, standing, rests_for_s: left, last_failure: last, state_reason: reason, thinks_anyway: thinks }) {
+  const how = {
+    rests: () => `${name} rests for ${Math.ceil(left)} s`,
+    on_trial: () => `${name} is on trial`,
+  }[standing]?.() ?? name;
+  const why = [last?.message, reason, thinks && "thinks although it should not"].filter(Boolean);
+  return why.length > 0 ? `${how} (${why.join("; ")})` : how;
 }
