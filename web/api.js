@@ -1,4 +1,4 @@
-// hob's HTTP address as the page uses it: models, voices, readiness, speech, chat.
+// hob's HTTP address as the page uses it: models, voices, readiness, speech, chat, and what it is doing.
 // Addresses are relative to the page, so it also works behind a proxy's path.
 
 /** What the server, or the way to it, had to say. */
@@ -29,6 +29,12 @@ export async function listModels() {
   const response = await send("v1/models", { cache: "no-store" });
   const { data } = await response.json();
   return data.map(({ id, name = id, hob = {} }) => ({ id, name, kind: hob.kind, state: hob.state, capabilities: hob.capabilities ?? [] }));
+}
+
+/** What runs, what ended lately, what the last hour took; gives up after `patienceMs`. */
+export async function whatRuns(patienceMs) {
+  const response = await send("api/hob/now", { cache: "no-store", signal: AbortSignal.timeout(patienceMs) });
+  return response.json();
 }
 
 /** @returns {Promise<{status: "ready"|"loading"|"cold"|"down", readyInS: number|null, message: string}>} */

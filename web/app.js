@@ -1,11 +1,12 @@
-// The page: a tab that speaks and a tab that chats. Each wires its own part of the document.
+// The page: a tab that speaks, one that chats, one that shows what runs. Each wires its own part of the document.
 
 import { currentAnswer, showChat } from "./chat-tab.js";
+import { showNow } from "./now-tab.js";
 import { sounding } from "./sounding.js";
 import "./speak-tab.js";
 import { startTabs } from "./tabs.js";
 
-const NAMES = { speak: "speaks", chat: "chats" };
+const NAMES = { speak: "speaks", chat: "chats", now: "works" };
 
 // What the page shows, for the browser tests and the curious.
 window.hob = {
@@ -18,5 +19,7 @@ startTabs((name) => {
   document.getElementById("does").textContent = NAMES[name];
   document.getElementById("model").hidden = name !== "speak";
   document.getElementById("chat-state").hidden = name !== "chat";
+  document.getElementById("now-state").hidden = name !== "now";
   showChat(name === "chat");
+  showNow(name === "now");
 });

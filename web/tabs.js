@@ -1,4 +1,4 @@
-// Tabs whose addresses are `#speak` and `#chat`: links that work, arrow keys as ARIA describes them.
+// Tabs whose addresses are `#speak`, `#chat` and `#now`: links that work, arrow keys as ARIA describes them.
 
 /** `onShow` runs with the tab's name each time another one is shown. */
 export function startTabs(onShow) {

@@ -9,6 +9,7 @@ import { setTimeout as after } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 import { MODELS, chat } from "./mock-chat.mjs";
+import { EMPTY, nowFor } from "./mock-now.mjs";
 import { bytesOf, mp3Of, tone } from "./tone.mjs";
 
 const WEB = fileURLToPath(new URL("../../web/", import.meta.url));
@@ -38,6 +39,10 @@ export async function startMock() {
     chats: [], // bodies of chat requests
     busyTimes: 0, // so many chat requests are still refused
     models: MODELS,
+    now: EMPTY, // what runs
+    nowKey: false, // whether seeing it takes a key
+    nowAsked: 0,
+    nowAskedAt: 0,
     states: [], // what `/ready` says, until a test takes it away; then ready
     events: new EventEmitter(),
   };
@@ -59,12 +64,19 @@ async function answer(mock, request, response) {
   if (pathname === "/v1/models") return json(response, 200, { object: "list", data: mock.models });
   if (pathname === "/v1/audio/speech") return speech(mock, request, response);
   if (pathname === "/v1/chat/completions") return chat(mock, request, response);
+  if (pathname === "/api/hob/now") return now(mock, request, response);
   return file(pathname === "/" ? "/index.html" : pathname, response);
 }
 
 function ready({ states }, response) {
   const state = states[0] ?? { status: "ready", ready_in_s: null };
   json(response, state.status === "ready" ? 200 : 503, { model: "kokoro", ...state });
+}
+
+function now(mock, request, response) {
+  const said = nowFor(mock, request.headers.authorization);
+  if (said === null) return request.socket.destroy();
+  return said === 401 ? refuse(response, 401, "This hob wants an API key.") : json(response, 200, said);
 }
 
 async function file(pathname, response) {

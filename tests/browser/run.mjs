@@ -11,6 +11,7 @@ import { chatTests } from "./tests-chat.mjs";
 import { fallbackTests } from "./tests-fallbacks.mjs";
 import { faultTests } from "./tests-faults.mjs";
 import { markdownTests } from "./tests-markdown.mjs";
+import { nowTests } from "./tests-now.mjs";
 import { pageTests } from "./tests-page.mjs";
 import { soundTests } from "./tests-sound.mjs";
 
@@ -34,5 +35,6 @@ for (const name of wanted) {
     faultTests(setting);
     chatTests(setting);
     chatFaultTests(setting);
+    nowTests(setting);
   });
 }

@@ -68,10 +68,13 @@ async function tabs(setting) {
   await untilText(page, "#does", /chats/);
   assert.deepEqual(await shown(), { hash: "#chat", title: "hob chats", selected: "true", panels: ["chat-panel"] });
   await page.keyboard.press("ArrowRight");
+  await untilText(page, "#does", /works/);
+  assert.deepEqual(await shown(), { hash: "#now", title: "hob works", selected: "true", panels: ["now-panel"] });
+  await page.keyboard.press("ArrowRight");
   await untilText(page, "#does", /speaks/);
   assert.deepEqual(await shown(), { hash: "#speak", title: "hob speaks", selected: "true", panels: ["speak-panel"] });
   await page.goBack();
-  await untilText(page, "#does", /chats/);
+  await untilText(page, "#does", /works/);
   await page.click("#tab-speak");
   await untilText(page, "#does", /speaks/);
   assert.deepEqual(complaints, []);

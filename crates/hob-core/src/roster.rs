@@ -95,7 +95,12 @@ pub struct UnknownModel {
 
 impl Roster {
     pub fn add_speech(&mut self, target: SpeechTarget) {
-        self.speech.insert(target.name.clone(), Arc::new(target));
+        self.share_speech(Arc::new(target));
+    }
+
+    /// The same of one that another roster has too.
+    pub fn share_speech(&mut self, target: Arc<SpeechTarget>) {
+        self.speech.insert(target.name.clone(), target);
     }
 
     pub fn add_chat(&mut self, target: ChatTarget) {

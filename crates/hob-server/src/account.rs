@@ -11,6 +11,7 @@ use crate::failure::Refusal;
 use crate::keys::{Caller, Turn};
 use crate::ledger::{Entry, Ledger, Outcome};
 use crate::metrics::Metrics;
+use crate::now::{Now, Running};
 use crate::requests::Received;
 use crate::router::App;
 
@@ -32,6 +33,9 @@ pub(crate) struct Account {
     /// The row as far as it is known.
     pub(crate) entry: Entry,
     ledger: Option<Arc<Ledger>>,
+    now: Arc<Now>,
+    /// The same, for whoever looks meanwhile.
+    running: Arc<Running>,
     received: Received,
     permit: Option<Permit>,
     /// Of whoever has a key; their next one may have to wait for its end.
@@ -69,16 +73,21 @@ impl Account {
             is_warm: *state == ModelState::Ready,
             ..Entry::default()
         };
+        let trace = Trace::begin(received.hops);
+        let running = Arc::new(Running::new(received, route, &entry, trace.clone()));
+        app.now.enter(&running);
         Ok(Account {
             metrics: Arc::clone(&app.metrics),
             entry,
             ledger: app.ledger.clone(),
+            now: Arc::clone(&app.now),
+            running,
             received,
             permit: None,
             turn,
             waited: Duration::ZERO,
             first: None,
-            trace: Trace::begin(received.hops),
+            trace,
             label: label(app, target),
         })
     }
@@ -119,12 +128,15 @@ impl Account {
         if self.first.is_some() {
             return None;
         }
-        self.first = Some(self.received.at.elapsed());
+        let first = self.received.at.elapsed();
+        self.running.begun(first);
+        self.first = Some(first);
         self.first
     }
 
     /// Work done of what was admitted, in admission's measure.
     pub(crate) fn made(&mut self, work: f64) {
+        self.running.made(work);
         if let Some(permit) = &mut self.permit {
             permit.made(work);
         }
@@ -156,12 +168,14 @@ impl Drop for Account {
         }
         let way = self.trace.now();
         self.metrics.way(&self.label, &way);
-        let Some(ledger) = &self.ledger else { return };
         let mut entry = std::mem::take(&mut self.entry);
-        note(way, self.first, &mut entry);
+        note(way.clone(), self.first, &mut entry);
         entry.total_ms = milliseconds(self.received.at.elapsed());
         entry.first_ms = self.first.map(milliseconds);
-        ledger.write(entry);
+        self.now.leave(&self.running, way, &entry);
+        if let Some(ledger) = &self.ledger {
+            ledger.write(entry);
+        }
     }
 }
 

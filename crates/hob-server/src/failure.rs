@@ -89,6 +89,11 @@ pub(crate) enum Refusal {
     FieldTooLarge { name: String, bytes_max: usize },
     #[error("nothing is at {path}")]
     NoSuchPath { path: String },
+    #[error(
+        "no request '{id}' is known; those that run and the last 100 that ended are, if a model was \
+         asked"
+    )]
+    NoSuchRequest { id: String },
     #[error("{path} does not take {method}")]
     WrongMethod { method: String, path: String },
     #[error("this hob does not answer to the name '{host}'; add it to allowed_hosts if it should")]
@@ -142,7 +147,9 @@ impl Refusal {
             | Refusal::NoToken { .. }
             | Refusal::ResidenceStalled { .. } => StatusCode::GATEWAY_TIMEOUT,
             Refusal::NotOffered { .. } => StatusCode::NOT_IMPLEMENTED,
-            Refusal::UnknownModel(_) | Refusal::NoSuchPath { .. } => StatusCode::NOT_FOUND,
+            Refusal::UnknownModel(_)
+            | Refusal::NoSuchPath { .. }
+            | Refusal::NoSuchRequest { .. } => StatusCode::NOT_FOUND,
             Refusal::NoSpeechModel
             | Refusal::NoChatModel
             | Refusal::NoTranscriptModel
@@ -238,6 +245,7 @@ impl Refusal {
             | Refusal::NoToken { .. }
             | Refusal::ResidenceStalled { .. } => Some("timeout"),
             Refusal::UnknownModel(_) => Some("model_not_found"),
+            Refusal::NoSuchRequest { .. } => Some("request_not_found"),
             Refusal::Unsupported { .. } => Some("unsupported_parameter"),
             Refusal::NoSpeechModel | Refusal::NoChatModel | Refusal::NoTranscriptModel => {
                 Some("no_target")

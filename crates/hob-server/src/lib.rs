@@ -18,6 +18,7 @@ pub mod ledger;
 mod lists;
 mod live;
 mod metrics;
+mod now;
 mod ollama;
 mod options;
 mod page;

@@ -17,6 +17,7 @@ use http_body_util::LengthLimitError;
 use tokio::time::timeout;
 
 use crate::failure::Refusal;
+use crate::now;
 use crate::router::{App, Limits};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -63,7 +64,11 @@ pub(crate) async fn observe(
     let status = response.status().as_u16();
     app.metrics.request(&route, status);
     let ms = received.at.elapsed().as_millis() as u64;
-    tracing::info!(id = received.id, %method, route, status, ms, "request");
+    if route == now::NOW {
+        tracing::debug!(id = received.id, %method, route, status, ms, "request");
+    } else {
+        tracing::info!(id = received.id, %method, route, status, ms, "request");
+    }
     if let Ok(id) = HeaderValue::try_from(format!("hob-{}", received.id)) {
         response.headers_mut().insert(HOB_REQUEST_ID, id.clone());
         response.headers_mut().insert(REQUEST_ID, id);

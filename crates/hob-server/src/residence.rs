@@ -14,7 +14,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures::stream;
-use hob_core::{ChatTarget, KeepAlive, Residence, SpeechTarget, TranscriptTarget};
+use hob_core::{ChatTarget, KeepAlive, Residence, Roster, SpeechTarget, TranscriptTarget};
 use hob_wire::{ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents};
 use tokio::time::timeout;
 
@@ -116,16 +116,20 @@ impl Resident {
 
 /// `GET /api/hob/ps`.
 async fn list(State(app): State<Arc<App>>, caller: Caller) -> Response {
-    let roster = app.roster();
+    let entries = entries(&app.roster(), &caller);
+    ([(CONTENT_TYPE, JSON)], residents(&entries)).into_response()
+}
+
+/// Those that this caller may use, under the names by which they know them.
+pub(crate) fn entries(roster: &Roster, caller: &Caller) -> Vec<ResidentEntry> {
     let speech = roster.speech_targets().filter_map(|target| Resident::speech(target));
     let chat = roster.chat_targets().filter_map(|target| Resident::chat(target));
     let heard = roster.transcript_targets().filter_map(|target| Resident::transcript(target));
     let shown = speech.chain(chat).chain(heard).filter_map(|held| {
-        let name = caller.shown_as(&roster, &held.name)?.to_owned();
+        let name = caller.shown_as(roster, &held.name)?.to_owned();
         Some(Resident { name, ..held }.entry())
     });
-    let entries: Vec<ResidentEntry> = shown.collect();
-    ([(CONTENT_TYPE, JSON)], residents(&entries)).into_response()
+    shown.collect()
 }
 
 /// `POST /api/hob/load`.

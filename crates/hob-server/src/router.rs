@@ -19,6 +19,7 @@ use crate::guard::{Guard, check_key, check_names, notice_key};
 use crate::ledger::Ledger;
 use crate::live::Live;
 use crate::metrics::Metrics;
+use crate::now::{self, Now};
 use crate::requests::observe;
 use crate::{
     ServerOptions, chat, completions, embeddings, lists, ollama, page, residence, routes, speech,
@@ -32,6 +33,7 @@ pub(crate) struct App {
     pub(crate) limits: Limits,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) ledger: Option<Arc<Ledger>>,
+    pub(crate) now: Arc<Now>,
     /// Cancelled when answers that still run are to end, and to say so.
     pub(crate) cut_off: CancellationToken,
     default_speech: Option<String>,
@@ -185,6 +187,7 @@ pub(crate) fn router_with(
         },
         metrics,
         ledger: options.ledger.clone(),
+        now: Arc::default(),
         cut_off,
         default_speech: options.default_speech.clone(),
         default_chat: options.default_chat.clone(),
@@ -198,6 +201,7 @@ pub(crate) fn router_with(
         .merge(ollama::routes(&app))
         .merge(residence::routes(&app))
         .merge(routes::routes(&app))
+        .merge(now::routes(&app))
         .fallback(page::asset)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(Arc::clone(&app), check_names))

@@ -9,8 +9,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use hob_core::routing::{RouteView, TargetStanding, TargetView};
-use hob_core::{ChatTarget, UnknownModel};
+use hob_core::routing::{RouteView, TargetStanding, TargetView, UpstreamView};
+use hob_core::{ChatTarget, Roster, UnknownModel};
 
 use crate::failure::Refusal;
 use crate::guard::check_key;
@@ -45,9 +45,11 @@ async fn one(
 }
 
 async fn all(State(app): State<Arc<App>>) -> Response {
-    let roster = app.roster();
-    let views = roster.elsewhere().map(|elsewhere| elsewhere.upstreams()).unwrap_or_default();
-    json(hob_wire::upstreams(&views))
+    json(hob_wire::upstreams(&upstream_views(&app.roster())))
+}
+
+pub(crate) fn upstream_views(roster: &Roster) -> Vec<UpstreamView> {
+    roster.elsewhere().map(|elsewhere| elsewhere.upstreams()).unwrap_or_default()
 }
 
 fn itself(name: &str, target: &ChatTarget) -> RouteView {

@@ -10,6 +10,7 @@ mod fields;
 mod keep_alive;
 mod lists;
 mod names;
+mod now;
 mod ollama;
 mod parameters;
 mod residence;
@@ -33,6 +34,10 @@ pub use lists::{
 pub use names::{
     is_default_speech_model, is_default_transcript_model, language_agrees, local_voice,
     openai_voices, voice_among,
+};
+pub use now::{
+    AliasView, EndView, FailedView, Made, NowView, QueueView, QueuedView, RequestView, Stage, now,
+    request,
 };
 pub use ollama::{
     OllamaAnswer, OllamaDelivery, OllamaEmbed, OllamaModel, OllamaNamed, OllamaRequest,

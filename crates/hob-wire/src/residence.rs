@@ -45,7 +45,7 @@ pub fn parse_residence(body: &[u8]) -> Result<ResidenceWish, WireError> {
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     name: &'a str,
     kind: &'static str,
     state: &'static str,
@@ -82,7 +82,7 @@ pub fn loading_line(state: &ModelState) -> String {
     json(&Loading { state: "loading", ready_in_s: ready_in_s(state) })
 }
 
-fn entry(resident: &ResidentEntry) -> Entry<'_> {
+pub(crate) fn entry(resident: &ResidentEntry) -> Entry<'_> {
     let Occupancy { resident_bytes, vram_bytes, in_flight, expires_at, load_took } =
         resident.occupancy.clone();
     Entry {

@@ -48,7 +48,7 @@ struct Upstreams<'a> {
 }
 
 #[derive(Serialize)]
-struct Upstream<'a> {
+pub(crate) struct Upstream<'a> {
     name: &'a str,
     kind: &'a str,
     url: &'a str,
@@ -103,7 +103,7 @@ fn target(view: &TargetView) -> Target<'_> {
     }
 }
 
-fn upstream(view: &UpstreamView) -> Upstream<'_> {
+pub(crate) fn upstream(view: &UpstreamView) -> Upstream<'_> {
     let (state, reason, asked_ago_s, took_ms) = match &view.reachable {
         Reachable::NotAsked => ("not_asked", None, None, None),
         Reachable::Yes { ago, took } => {

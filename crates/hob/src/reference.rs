@@ -37,7 +37,7 @@ pub(crate) fn cli_markdown() -> String {
 pub(crate) fn config_markdown() -> Outcome<String> {
     let mut page = format!("# Configuration\n\n{MADE}\n\n{CONFIG_PREFACE}");
     let defaults = defaults()?;
-    for table in ["", "server", "speech", "chat", "ledger", "dev"] {
+    for table in TABLES {
         let title =
             if table.is_empty() { "Outside any table".to_owned() } else { format!("`[{table}]`") };
         let head = "| key | takes | default | meaning |\n|---|---|---|---|\n";
@@ -50,6 +50,21 @@ pub(crate) fn config_markdown() -> Outcome<String> {
     }
     Ok(page)
 }
+
+/// In the order in which somebody needs them.
+const TABLES: [&str; 11] = [
+    "",
+    "server",
+    "speech",
+    "chat",
+    "upstream.NAME",
+    "alias.NAME",
+    "keys.NAME",
+    "defaults",
+    "ledger",
+    "dev",
+    "alias.NAME.to",
+];
 
 const CONFIG_PREFACE: &str = "\
 `hob.toml` is looked for in the working folder, then in the user's configuration folder\n\
@@ -120,6 +135,10 @@ mod tests {
             "models rm",
             "ps",
             "ledger",
+            "route",
+            "upstreams",
+            "selftest gateway",
+            "config import",
             "load",
             "unload",
             "doctor",

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::routing::Switchboard;
-use hob_core::scripted::FixedChat;
+use hob_core::scripted::{FixedChat, FixedTranscript};
 use hob_core::{
-    Admission, ChatTarget, Language, ModelError, Residence, Roster, SpeechModel, SpeechTarget,
-    Voice, nearest,
+    Admission, ChatTarget, Clocked, Language, ModelError, Residence, Roster, SpeechModel,
+    SpeechTarget, TranscriptTarget, Voice, nearest,
 };
 use hob_engines::speech::kokoro::{Kokoro, KokoroOptions};
 use hob_engines::speech::{ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmUp, serve_speech};
@@ -60,29 +60,36 @@ impl Speech {
         );
         Ok(Speech { name: stored.name, worker: Arc::new(worker) })
     }
+
+    pub(crate) fn target(&self, settings: &Settings) -> SpeechTarget {
+        let requests_max = usize::from(settings.server.requests_max.get());
+        SpeechTarget {
+            name: self.name.clone(),
+            model: Arc::clone(&self.worker) as Arc<dyn SpeechModel>,
+            residence: Some(Arc::clone(&self.worker) as Arc<dyn Residence>),
+            admission: Admission::new(requests_max, RTF_GUESS),
+        }
+    }
 }
 
 /// What the server answers for.
 pub(crate) fn roster(
     settings: &Settings,
-    speech: Option<&Speech>,
+    speech: Option<&Arc<SpeechTarget>>,
     chat: Option<&Arc<ChatTarget>>,
     gateway: &Arc<Gateway>,
 ) -> Roster {
     let requests_max = usize::from(settings.server.requests_max.get());
     let mut roster = Roster::default();
     if let Some(speech) = speech {
-        roster.add_speech(SpeechTarget {
-            name: speech.name.clone(),
-            model: Arc::clone(&speech.worker) as Arc<dyn SpeechModel>,
-            residence: Some(Arc::clone(&speech.worker) as Arc<dyn Residence>),
-            admission: Admission::new(requests_max, RTF_GUESS),
-        });
+        roster.share_speech(Arc::clone(speech));
     }
     if let Some(chat) = chat {
         roster.share_chat(Arc::clone(chat));
     }
     gateway.aliases().into_iter().for_each(|alias| roster.add_chat(alias));
+    gateway.speech_aliases().into_iter().for_each(|alias| roster.add_speech(alias));
+    gateway.transcript_aliases().into_iter().for_each(|alias| roster.add_transcript(alias));
     roster.lead_elsewhere(Arc::clone(gateway) as Arc<dyn Switchboard>);
     if settings.dev.conformance {
         roster.answer_unknown(ChatTarget {
@@ -90,7 +97,13 @@ pub(crate) fn roster(
             model: Arc::new(FixedChat::default()),
             residence: None,
             admission: Admission::new(requests_max, 0.0),
-            clocks: hob_core::Clocked::ByAsker,
+            clocks: Clocked::ByAsker,
+        });
+        roster.add_transcript(TranscriptTarget {
+            name: "conformance".to_owned(),
+            model: Arc::new(FixedTranscript),
+            residence: None,
+            admission: Admission::new(requests_max, 0.0),
         });
     }
     roster

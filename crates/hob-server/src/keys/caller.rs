@@ -108,6 +108,12 @@ impl Caller {
         aliases.find(|(alias, _)| self.allows(alias)).map(|(alias, _)| alias)
     }
 
+    /// Whether they may look at requests that came with this key. Who may use some names only looks
+    /// at their own.
+    pub(crate) fn sees(&self, key: Option<&str>) -> bool {
+        self.aliases().is_none() || self.key() == key
+    }
+
     /// Lets them ask a model. What is returned belongs to the answer, and ends with it.
     ///
     /// # Errors

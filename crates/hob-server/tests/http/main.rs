@@ -17,6 +17,7 @@ mod ledger;
 mod listing;
 mod log;
 mod model;
+mod now;
 mod ollama;
 mod pictures;
 mod refusals;

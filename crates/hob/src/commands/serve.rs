@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use hob_core::{ChatTarget, ModelError, Residence};
+use hob_core::{ChatTarget, ModelError, Residence, SpeechTarget};
 use hob_server::{Live, ServerOptions};
-use hob_upstream::Gateway;
+use hob_upstream::{Gateway, Locals};
 use tokio::net::TcpListener;
 
 use crate::app::{App, block_on};
@@ -121,6 +121,7 @@ struct Models {
     chat: Option<Chat>,
     /// One for all configurations, so that those of the last one count in the next.
     chat_target: Option<Arc<ChatTarget>>,
+    speech_target: Option<Arc<SpeechTarget>>,
 }
 
 impl Models {
@@ -140,7 +141,9 @@ impl Models {
             (Ok(speech), Ok(chat)) => {
                 let target = |chat: &Chat| Arc::new(chat.target(&app.settings.chat));
                 let chat_target = chat.as_ref().map(target);
-                Ok(Models { speech, chat, chat_target })
+                let target = |speech: &Speech| Arc::new(speech.target(&app.settings));
+                let speech_target = speech.as_ref().map(target);
+                Ok(Models { speech, chat, chat_target, speech_target })
             }
         }
     }
@@ -150,13 +153,16 @@ impl Models {
     /// # Errors
     /// Something in it cannot be meant; nothing of it is in force then.
     fn renew(&self, app: &App<'_>, written: &Written, old: &Gateway) -> Outcome<Renewed> {
-        let local = self.chat.as_ref().zip(self.chat_target.as_ref());
-        let locals = local.map(|(chat, target)| chat.local(target)).into_iter().collect();
+        let locals = Locals {
+            chat: self.chat_target.iter().map(|target| (&**target).into()).collect(),
+            speech: self.speech_target.iter().map(|target| (&**target).into()).collect(),
+            transcript: Vec::new(),
+        };
         let environment = &app.environment;
         let gateway = wire_up::gateway(written, environment, locals, Some(old))?;
         let gateway = Arc::new(gateway);
-        let chat = self.chat_target.as_ref();
-        let roster = wire_up::roster(&app.settings, self.speech.as_ref(), chat, &gateway);
+        let (speech, chat) = (self.speech_target.as_ref(), self.chat_target.as_ref());
+        let roster = wire_up::roster(&app.settings, speech, chat, &gateway);
         let of_server = app.settings.server.api_key.read()?;
         let is_known = |name: &str| roster.chat(name).is_ok() || roster.speech(name).is_ok();
         let keys = wire_up::keys(written, environment, of_server, is_known)?;

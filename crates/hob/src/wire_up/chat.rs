@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use hob_core::footprint::{Attention, Sharing};
 use hob_core::{
-    Admission, ChatCard, ChatModel, ChatTarget, ContextPlan, Footprint, KvTypes, ModelShape,
-    Residence, Verdict, context_that_fits,
+    Admission, ChatCard, ChatModel, ChatTarget, Clocked, ContextPlan, Footprint, KvTypes,
+    ModelShape, Residence, Verdict, context_that_fits,
 };
 use hob_engines::chat::{
     ChatWorker, ChatWorkerOptions, LlamaOptions, LoadCheck, ServeChatOptions, Weights, serve_chat,
@@ -16,7 +16,6 @@ use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
 use hob_models::Gguf;
 use hob_models::gguf::card;
-use hob_upstream::Local;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 use super::own_program;
@@ -69,19 +68,13 @@ impl Chat {
         Ok(Chat { name: file.name, worker })
     }
 
-    /// As aliases reach it.
-    pub(crate) fn local(&self, target: &ChatTarget) -> Local {
-        let model = Arc::clone(&self.worker) as Arc<dyn ChatModel>;
-        Local { name: self.name.clone(), model, admission: target.admission.clone() }
-    }
-
     pub(crate) fn target(&self, settings: &ChatSettings) -> ChatTarget {
         ChatTarget {
             name: self.name.clone(),
             model: Arc::clone(&self.worker) as Arc<dyn ChatModel>,
             residence: Some(Arc::clone(&self.worker) as Arc<dyn Residence>),
             admission: Admission::new(settings.requests_max.get().into(), TOKEN_S_GUESS),
-            clocks: hob_core::Clocked::ByAsker,
+            clocks: Clocked::ByAsker,
         }
     }
 }

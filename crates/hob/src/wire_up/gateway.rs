@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use hob_core::Admission;
 use hob_core::scripted::FixedChat;
+use hob_core::{Admission, ChatModel};
 use hob_server::{KeyDigest, KeyOptions, check_keys};
-use hob_upstream::{Gateway, GatewayError, Local, UpstreamError};
+use hob_upstream::{Gateway, GatewayError, Local, Locals, UpstreamError};
 
 use crate::app::App;
 use crate::config::{KeySection, Written};
@@ -21,7 +21,7 @@ use crate::settings::{Environment, ModelChoice, Secret};
 pub(crate) fn gateway(
     written: &Written,
     environment: &Environment,
-    locals: Vec<Local>,
+    locals: impl Into<Locals>,
     previous: Option<&Gateway>,
 ) -> Outcome<Gateway> {
     let options = settled(written, environment)?;
@@ -120,10 +120,9 @@ pub(crate) async fn looked_up(app: &App<'_>) -> Outcome<Gateway> {
 
 /// Models of this hob, as far as their names matter.
 pub(crate) fn stand_ins(app: &App<'_>) -> Vec<Local> {
-    let stand_in = |name: String| Local {
-        name,
-        model: Arc::new(FixedChat::default()),
-        admission: Admission::new(1, 0.0),
+    let stand_in = |name: String| {
+        let model: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
+        Local { name, model, admission: Admission::new(1, 0.0) }
     };
     names_here(app).into_iter().map(stand_in).collect()
 }

@@ -18,6 +18,8 @@ fn conversation() -> Conversation {
     answer.tool_call_id = Some("call_1".to_owned());
     let mut user = Message::new(Role::User, "what time is it? ⏰");
     user.name = Some("anna".to_owned());
+    let url = "data:image/png;base64,AA==".to_owned();
+    user.images.push(Image { at: 4, url, detail: Some("low".to_owned()) });
     Conversation {
         messages: vec![Message::new(Role::System, "be brief"), user, assistant, answer],
         tools: vec![Tool {
@@ -51,6 +53,9 @@ fn request(prompt: Prompt, output: OutputFormat, effort: Effort) -> ChatRequest 
         thinking: Thinking { effort: Some(effort), tokens_max: Some(9) },
         logprobs: Some(3),
         keep_alive: Some(KeepAlive::For(Duration::from_millis(1500))),
+        reading: Reading::Whole,
+        extra: Some(JsonText::parsed(r#"{"user":"me"}"#)),
+        ..ChatRequest::default()
     }
 }
 

@@ -1,0 +1,216 @@
+//! The JSON of `now.rs`: every field is always there, and null where nothing is known.
+//! Only what belongs to the end of a request is left out until then.
+
+use std::time::Duration;
+
+use hob_core::statistics::Sample;
+use serde::Serialize;
+
+use super::{
+    AliasView, EndView, FailedView, Made, NowView, QueueView, QueuedView, RequestView, Stage,
+};
+use crate::{residence, routes};
+
+#[derive(Serialize)]
+pub(super) struct Now<'a> {
+    requests: Vec<Request<'a>>,
+    recent: Vec<Request<'a>>,
+    aliases: Vec<Alias<'a>>,
+    models: Vec<residence::Entry<'a>>,
+    upstreams: Vec<routes::Upstream<'a>>,
+    queue: Queue<'a>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Request<'a> {
+    id: String,
+    started_unix_ms: u64,
+    route: &'static str,
+    alias: &'a str,
+    target: Option<&'a str>,
+    /// `waiting`, `loading`, `asking`, `answering` or `ended`.
+    stage: &'static str,
+    ready_in_s: Option<f64>,
+    key: Option<&'a str>,
+    streamed: bool,
+    warm: bool,
+    total_ms: f64,
+    ttft_ms: Option<f64>,
+    tokens: Option<u64>,
+    audio_ms: Option<u64>,
+    attempts: usize,
+    failed: Vec<Failed<'a>>,
+    ignored: &'a [String],
+    thought_anyway: bool,
+    counted_here: bool,
+    #[serde(flatten)]
+    end: Option<End<'a>>,
+}
+
+#[derive(Serialize)]
+struct Failed<'a> {
+    target: &'a str,
+    reason: &'static str,
+    ms: f64,
+}
+
+#[derive(Serialize)]
+struct End<'a> {
+    outcome: &'static str,
+    error: Option<&'a str>,
+    queue_ms: Option<f64>,
+    load_ms: Option<f64>,
+    overhead_ms: Option<f64>,
+    tokens_per_s: Option<f64>,
+    prompt_tokens: u32,
+    cached_tokens: u32,
+    reasoning_tokens: u32,
+}
+
+#[derive(Serialize)]
+struct Alias<'a> {
+    name: &'a str,
+    requests: usize,
+    more: bool,
+    failed: usize,
+    ttft_warm: Percentiles,
+    ttft_cold: Percentiles,
+    total: Percentiles,
+    tokens_per_s: Median,
+}
+
+/// In milliseconds.
+#[derive(Serialize)]
+struct Percentiles {
+    p50: Option<f64>,
+    p95: Option<f64>,
+    n: usize,
+}
+
+#[derive(Serialize)]
+struct Median {
+    p50: Option<f64>,
+    n: usize,
+}
+
+#[derive(Serialize)]
+struct Queue<'a> {
+    in_flight: usize,
+    waiting: usize,
+    targets: Vec<Queued<'a>>,
+}
+
+#[derive(Serialize)]
+struct Queued<'a> {
+    name: &'a str,
+    in_flight: usize,
+    waiting: usize,
+    in_flight_max: Option<usize>,
+}
+
+pub(super) fn everything(view: &NowView) -> Now<'_> {
+    Now {
+        requests: view.requests.iter().map(shown).collect(),
+        recent: view.recent.iter().map(shown).collect(),
+        aliases: view.aliases.iter().map(alias).collect(),
+        models: view.models.iter().map(residence::entry).collect(),
+        upstreams: view.upstreams.iter().map(routes::upstream).collect(),
+        queue: queue(&view.queue),
+    }
+}
+
+pub(super) fn shown(view: &RequestView) -> Request<'_> {
+    let (stage, ready_in_s) = match view.stage {
+        Stage::Waiting => ("waiting", None),
+        Stage::Loading { ready_in } => ("loading", Some(tenths(ready_in.as_secs_f64()))),
+        Stage::Asking => ("asking", None),
+        Stage::Answering => ("answering", None),
+        Stage::Ended => ("ended", None),
+    };
+    let (tokens, audio_ms) = match view.made {
+        Made::Tokens(tokens) => (Some(tokens), None),
+        Made::Sound(sound) => (None, Some(sound.as_millis() as u64)),
+        Made::Nothing => (None, None),
+    };
+    Request {
+        id: format!("hob-{}", view.id),
+        started_unix_ms: view.started_unix_ms,
+        route: view.route,
+        alias: &view.alias,
+        target: view.target.as_deref(),
+        stage,
+        ready_in_s,
+        key: view.key.as_deref(),
+        streamed: view.is_streamed,
+        warm: view.is_warm,
+        total_ms: milliseconds(view.took),
+        ttft_ms: view.first.map(milliseconds),
+        tokens,
+        audio_ms,
+        attempts: view.failed.len() + usize::from(view.target.is_some()),
+        failed: view.failed.iter().map(failed).collect(),
+        ignored: &view.dropped,
+        thought_anyway: view.thought_anyway,
+        counted_here: view.counted_here,
+        end: view.end.as_ref().map(end),
+    }
+}
+
+fn failed(view: &FailedView) -> Failed<'_> {
+    Failed { target: &view.target, reason: view.reason, ms: milliseconds(view.took) }
+}
+
+fn end(view: &EndView) -> End<'_> {
+    End {
+        outcome: view.outcome,
+        error: view.error.as_deref(),
+        queue_ms: view.queue_ms.map(tenths),
+        load_ms: view.load_ms.map(tenths),
+        // The one number that is often below a tenth.
+        overhead_ms: view.overhead_ms.map(|own_ms| (own_ms * 1e3).round() / 1e3),
+        tokens_per_s: view.tokens_per_s.map(tenths),
+        prompt_tokens: view.prompt_tokens,
+        cached_tokens: view.cached_tokens,
+        reasoning_tokens: view.reasoning_tokens,
+    }
+}
+
+fn alias(view: &AliasView) -> Alias<'_> {
+    Alias {
+        name: &view.name,
+        requests: view.requests,
+        more: view.had_more,
+        failed: view.failed,
+        ttft_warm: percentiles(&view.warm),
+        ttft_cold: percentiles(&view.cold),
+        total: percentiles(&view.total),
+        tokens_per_s: Median {
+            p50: view.tokens_per_s.p50().map(tenths),
+            n: view.tokens_per_s.count(),
+        },
+    }
+}
+
+fn percentiles(sample: &Sample) -> Percentiles {
+    let (p50, p95) = (sample.p50().map(tenths), sample.p95().map(tenths));
+    Percentiles { p50, p95, n: sample.count() }
+}
+
+fn queue(view: &QueueView) -> Queue<'_> {
+    let QueueView { in_flight, waiting, ref targets } = *view;
+    Queue { in_flight, waiting, targets: targets.iter().map(queued).collect() }
+}
+
+fn queued(view: &QueuedView) -> Queued<'_> {
+    let QueuedView { ref name, in_flight, waiting, in_flight_max } = *view;
+    Queued { name, in_flight, waiting, in_flight_max }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    tenths(time.as_secs_f64() * 1e3)
+}
+
+/// Nobody reads more.
+fn tenths(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}

@@ -1,0 +1,202 @@
+// The Now tab: what it shows, that its rows stay the same rows, and that it asks only while somebody looks.
+
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { test } from "node:test";
+import { setTimeout as after } from "node:timers/promises";
+
+import { LIMIT, WIDTHS_PX, inTheDark, openPage } from "./browsers.mjs";
+import { BUSY, EMPTY, job } from "./mock-now.mjs";
+import { textOf, untilText } from "./pilot.mjs";
+
+const folder = process.env.SCREENSHOTS ?? (await mkdtemp(path.join(os.tmpdir(), "hob-now-")));
+await mkdir(folder, { recursive: true });
+
+export function nowTests(setting) {
+  test("an idle hob says what would be here", LIMIT, () => idle(setting));
+  test("requests stand with their stages and the way they went", LIMIT, () => busy(setting));
+  test("warm and cold are apart, and a p95 of few is not shown", LIMIT, () => hour(setting));
+  test("models and servers say how they are", LIMIT, () => things(setting));
+  test("a request that goes on is the same row", LIMIT, () => sameRow(setting));
+  test("nobody asks while nobody looks", LIMIT, () => seldom(setting));
+  test("a server that is away is said, asked less, and found again", LIMIT, () => away(setting));
+  test("a wanted key is asked for once", LIMIT, () => wantsKey(setting));
+  test("names are text, never markup", LIMIT, () => markup(setting));
+  for (const width of WIDTHS_PX) test(`the board looks whole at ${width} px, light`, LIMIT, () => looksWhole(setting, width));
+  test("the board looks whole in the dark", LIMIT, () => inTheDark(setting, looksWhole));
+}
+
+async function openNow(setting, now, size) {
+  Object.assign(setting.mock, { now, nowKey: false });
+  const opened = await openPage(setting, `${setting.url}#now`, size);
+  await opened.page.waitForFunction(() => document.getElementById("now-state").dataset.state !== "unknown");
+  return opened;
+}
+
+/** What a reader sees of each row of a list. */
+function rowsOf(page, list) {
+  return page.$$eval(`#${list} > *`, (rows) => rows.map((row) => row.innerText.replace(/\s+/g, " ").trim()));
+}
+
+async function idle(setting) {
+  const { page, complaints } = await openNow(setting, EMPTY);
+  assert.equal(await page.title(), "hob works");
+  assert.match(await textOf(page, "#now-state"), /Nothing to do/);
+  for (const [id, said] of [["running", /Nobody is waiting/], ["names", /within the hour/], ["memory", /No model is in memory/], ["servers", /hob\.toml/], ["lately", /Nothing has ended/]]) {
+    assert.match(await textOf(page, `#${id}-none`), said);
+  }
+  assert.equal(await textOf(page, "#names-table"), "");
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function busy(setting) {
+  const { page, complaints } = await openNow(setting, BUSY);
+  assert.deepEqual(await rowsOf(page, "running"), [
+    "fast answering 1.2 s gpu/qwen3 chat · first token 180 ms · 42 tokens · laptop",
+    "fast asking 1.2 s spare/qwen3-30b-a3b-instruct was overloaded after 31 ms, then cloud/qwen3 said nothing in time after 4.00 s, then gpu/qwen3 chat",
+    "narrator answering 1.2 s kokoro speech · first sound 180 ms · 2.3 s of sound",
+    "smol loading its model, about 3 s 0.4 s chat · cold start",
+    "fast waiting 1:15 min spare/qwen3-30b-a3b-instruct was overloaded after 31 ms, then nobody yet chat",
+  ]);
+  const struck = await page.$$eval("#running s", (all) => all.map((one) => one.textContent));
+  assert.deepEqual(struck, ["spare/qwen3-30b-a3b-instruct", "cloud/qwen3", "spare/qwen3-30b-a3b-instruct"]);
+  assert.deepEqual(await rowsOf(page, "lately"), [
+    "fast answered 2.4 s gpu/qwen3 chat · first token 180 ms · 42 tokens · 63 tokens/s · hob itself 0.6 ms",
+    "smol failed: queue full 0.3 ms chat",
+    "fast client left 1.2 s spare/qwen3-30b-a3b-instruct was overloaded after 31 ms, then gpu/qwen3 chat · first token 180 ms · 42 tokens · 63 tokens/s · hob itself 0.6 ms · thought although it should not",
+  ]);
+  assert.equal(await textOf(page, "#running-count"), "7, of which 3 not begun");
+  assert.equal(await textOf(page, "#running-more"), "And 2 more.");
+  assert.equal(await textOf(page, "#now-state"), "7 requests running");
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function hour(setting) {
+  const { page } = await openNow(setting, BUSY);
+  assert.deepEqual(await rowsOf(page, "names"), [
+    "fast 44 2 failed 182 ms p95 411 ms of 41 3.20 s of 3 2.41 s p95 12.4 s of 40 63 of 40",
+    "narrator 512+ 61 ms p95 89 ms of 512 – 4.80 s p95 9.90 s of 512 –",
+  ]);
+  await page.close();
+}
+
+async function things(setting) {
+  const { page } = await openNow(setting, BUSY);
+  assert.deepEqual(await rowsOf(page, "memory"), [
+    "kokoro warm speech · 326 MB · 1 at work",
+    "qwen3-8b warm chat · 6.2 GB · 5.1 GB on the graphics card · 16,384 tokens of context · leaves in 4 min",
+    "smol loading, about 3 s chat · 8,192 tokens of context · 1 at work",
+  ]);
+  assert.equal(await textOf(page, "#asleep"), "Asleep: sleeper.");
+  assert.deepEqual(await rowsOf(page, "servers"), [
+    "gpu answers llama-server · http://gpu:8081 · 1 model · lists them in 12 ms · 2 of 4 places taken, 1 waiting",
+    "spare answers ollama · http://spare:11434 · 2 models · lists them in 40 ms · spare/qwen3 rests for 5 s (spare/qwen3: overloaded)",
+    "attic connection refused openai · http://attic:9000 · 0 models",
+  ]);
+  await page.close();
+}
+
+async function sameRow(setting) {
+  const { page } = await openNow(setting, { ...EMPTY, requests: [job(1), job(2, { stage: "asking", ttft_ms: null, tokens: 0 })] });
+  await page.$$eval("#running > li", ([, second]) => { second.marked = true; });
+  setting.mock.now = { ...EMPTY, requests: [job(2, { tokens: 7 }), job(3)] };
+  await page.waitForFunction(() => document.querySelector("#running").innerText.includes("7 tokens"));
+  const marks = await page.$$eval("#running > li", (rows) => rows.map((row) => [row.title, row.marked === true]));
+  assert.deepEqual(marks, [["hob-2", true], ["hob-3", false]]);
+  await page.close();
+}
+
+async function seldom(setting) {
+  const { page } = await openNow(setting, EMPTY);
+  const { mock } = setting;
+  const asked = async (ms) => {
+    await after(300); // what was on its way has arrived
+    const before = mock.nowAsked;
+    await after(ms);
+    return mock.nowAsked - before;
+  };
+  const often = await asked(2_500);
+  assert.ok(often >= 1 && often <= 3, `asked ${often} times`);
+  await page.click("#tab-chat");
+  assert.equal(await asked(1_500), 0, "another tab of the page");
+  await page.click("#tab-now");
+  assert.ok((await asked(1_500)) >= 1);
+  const pretend = (hidden) => page.evaluate((value) => {
+    Object.defineProperty(document, "hidden", { value, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, hidden);
+  await pretend(true);
+  assert.equal(await asked(1_500), 0, "another tab of the browser");
+  await pretend(false);
+  assert.ok((await asked(1_500)) >= 1);
+  await page.close();
+}
+
+async function away(setting) {
+  const { page } = await openNow(setting, BUSY);
+  const { mock } = setting;
+  mock.now = null;
+  await untilText(page, "#now-trouble", /hob does not answer\. Is it still running\? What stands below is from \d\d:\d\d:\d\d\./);
+  assert.equal(await page.$eval("#now-trouble", (one) => one.role ?? one.getAttribute("role")), "alert");
+  assert.equal((await rowsOf(page, "running")).length, 5, "what was known stays");
+  const before = mock.nowAsked;
+  await after(5_000);
+  const asked = mock.nowAsked - before;
+  assert.ok(asked >= 1 && asked <= 2, `asked ${asked} times in 5 s`);
+  mock.now = EMPTY;
+  await page.waitForFunction(() => document.getElementById("now-trouble").hidden);
+  assert.equal(await page.$eval("#now-board", (board) => "stale" in board.dataset), false);
+  await page.close();
+}
+
+async function wantsKey(setting) {
+  const { mock } = setting;
+  Object.assign(mock, { now: BUSY, nowKey: true });
+  const { page } = await openPage(setting, `${setting.url}#now`);
+  await untilText(page, "#now-trouble", /wants an API key/);
+  assert.equal(await page.evaluate(() => document.activeElement.id), "key");
+  await page.focus("#tab-now");
+  const before = mock.nowAsked;
+  while (mock.nowAsked === before) await after(50);
+  assert.equal(await page.evaluate(() => document.activeElement.id), "tab-now", "nobody is pulled back");
+  await page.focus("#key");
+  await page.keyboard.type("sesame");
+  await page.keyboard.press("Enter");
+  await untilText(page, "#running", /fast/);
+  assert.equal(await textOf(page, "#now-trouble"), "");
+  await page.evaluate(() => sessionStorage.clear());
+  await page.close();
+}
+
+async function markup(setting) {
+  const bad = "<img src=x onerror=alert(1)>";
+  const { page, complaints } = await openNow(setting, {
+    ...BUSY,
+    requests: [job(1, { alias: bad, target: bad, key: bad, failed: [{ target: bad, reason: bad, ms: 1 }] })],
+    aliases: BUSY.aliases.map((alias) => ({ ...alias, name: bad + alias.name })),
+    models: BUSY.models.map((model) => ({ ...model, name: bad + model.name })),
+  });
+  assert.equal(await page.$$eval("#now-panel img", (all) => all.length), 0);
+  assert.match((await rowsOf(page, "running"))[0], /^<img src=x/);
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function looksWhole(setting, width) {
+  const { scheme } = setting;
+  for (const [name, now] of [["busy", BUSY], ["idle", EMPTY]]) {
+    const { page, complaints } = await openNow(setting, now, { width, height: 1_000 });
+    await page.screenshot({ path: path.join(folder, `now-${name}-${setting.name}-${scheme}-${width}.png`), fullPage: true });
+    const shape = await page.evaluate(() => ({
+      overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      dark: matchMedia("(prefers-color-scheme: dark)").matches,
+    }));
+    assert.deepEqual(shape, { overflow: 0, dark: scheme === "dark" });
+    assert.deepEqual(complaints, []);
+    await page.close();
+  }
+}
