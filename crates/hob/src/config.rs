@@ -194,7 +194,19 @@ mod tests {
             [chat]\nmodel = \"a.gguf\"\ncontext_tokens = 4096\nkv_type = \"q8_0\"\nthreads = 2\n\
             parallel = 2\nbatch_tokens = 64\ngpu_layers = 9\nkeep_alive = \"5m\"\n\
             load = \"first_request\"\nthinking_tokens_max = 100\nrequests_max = 3\n\
-            [ledger]\nenabled = false\ndays = 7\n[dev]\nconformance = true\n";
+            [ledger]\nenabled = false\ndays = 7\n[dev]\nconformance = true\n\
+            [defaults]\nconnect = \"1s\"\nfirst_token = \"45s\"\nidle = \"250ms\"\ntotal = \"10m\"\n\
+            load = \"5m\"\n[upstream.NAME]\nkind = \"ollama\"\nurl = \"http://a\"\n\
+            key = \"env:A\"\nconnect = \"2s\"\nfirst_token = \"46s\"\nidle = \"31s\"\nslots = 4\n\
+            queue = 9\nlist = true\nnum_ctx = 8192\n[alias.NAME]\npick = \"warm\"\n\
+            to = [\"a/b\", { target = \"c/d\", context = 5, capabilities = [\"tools\"], weight = 2.0,\
+            set = { temperature = 0.5 }, default = { top_p = 0.5 }, drop = [\"min_p\"] }]\n\
+            effort = \"none\"\ndrop = [\"seed\"]\ncommit = \"content\"\nwhile_loading = \"wait\"\n\
+            patience = \"3s\"\nretries = 2\ncooldown = \"9s\"\nkeep_alive = \"5m\"\n\
+            hedge_after_ms = 300\nfirst_token = \"50s\"\nidle = \"20s\"\ntotal = \"90s\"\n\
+            set = { min_p = 0.1 }\ndefault = { max_tokens = 5 }\n\
+            [keys.NAME]\nsecret = \"env:B\"\naliases = [\"NAME\"]\nrequests_per_minute = 5\n\
+            concurrency = 2\ntokens_per_day = 1000\n";
         let config = parse(text, Path::new("hob.toml")).expect("a good file");
         assert_eq!(config.server.listen, Some(Listen(([127, 0, 0, 1], 9000).into())));
         let written = toml::to_string(&config).expect("TOML");

@@ -7,6 +7,7 @@ mod machine;
 mod models;
 mod speech;
 mod tools;
+mod upstreams;
 
 use clap::Args;
 
@@ -78,6 +79,7 @@ async fn examine<'a>(app: &App<'_>, findings: Findings<'a>) -> Outcome<Findings<
         .with([tools::players(&app.environment.path)])?
         .with([speech::engine(app).await])?
         .with(chat::checks(app).await)?
+        .with(upstreams::checks(app).await)?
         .with([tools::port(app).await])
 }
 

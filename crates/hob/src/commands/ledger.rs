@@ -326,7 +326,7 @@ mod tests {
         let table = entry_table(&[spoken, entry()], &TimeZone::UTC);
         assert_eq!(
             line(&table, 1),
-            "11-21 10:00:00 chat smollm2 warm 151 ms 12.3 s 45 101 100 complete"
+            "11-21 10:00:00 chat gpt-4o → smollm2 warm 151 ms 12.3 s 45 101 100 complete"
         );
         assert_eq!(
             line(&table, 2),

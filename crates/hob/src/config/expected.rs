@@ -1,7 +1,8 @@
 //! What serde expected, in words for people: `u16` is a word of programmers.
 //! Only the types that a configuration has are translated; other messages stay as they are.
 
-const WORDS: [(&str, &str); 5] = [
+const WORDS: [(&str, &str); 6] = [
+    ("expected a nonzero u64", "expected a number from 1"),
     ("expected a nonzero u16", "expected a number from 1 to 65535"),
     ("expected a nonzero u32", "expected a number from 1 to 4294967295"),
     ("expected u16", "expected a number from 0 to 65535"),

@@ -64,6 +64,9 @@ fn collect(schema: &Value, table: &str, keys: &mut Vec<Key>) {
         let meaning = property["description"].as_str().unwrap_or_default().replace('\n', " ");
         keys.push(Key { path: path.clone(), kind, meaning: meaning.clone() });
         collect(property, &path, keys);
+        for special in property["items"]["anyOf"].as_array().into_iter().flatten() {
+            collect(special, &path, keys);
+        }
         if named.get("properties").is_some() {
             let path = format!("{path}.{ANY_NAME}");
             keys.push(Key { path: path.clone(), kind: "table".to_owned(), meaning });
@@ -197,7 +200,7 @@ mod tests {
             ),
             ("[chat]\ntreads = 1\n", "2:1", "chat.treads", Some("chat.threads")),
             ("[speech]\nvoice = 1\n", "2:1", "speech.voice", Some("speech.default_voice")),
-            ("[upstream.gpu]\nulr = \"x\"\n", "2:1", "upstream.gpu.ulr", Some("upstream.NAME.url")),
+            ("[upstream.gpu]\nslot = 1\n", "2:1", "upstream.gpu.slot", Some("upstream.NAME.slots")),
             (
                 "[alias.\"gpt-4.1\"]\npik = \"x\"\n",
                 "2:1",
