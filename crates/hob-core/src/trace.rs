@@ -15,6 +15,8 @@ pub struct Trace(Arc<Mutex<Way>>);
 pub struct Way {
     /// Those that did not answer, in the order in which they were asked.
     pub failed: Vec<Attempt>,
+    /// Pauses before somebody was asked again, and for somebody who rested.
+    pub paused: Duration,
     /// Who is being asked, or answers.
     pub target: Option<String>,
     /// Whether `target`'s first content is there.
@@ -99,9 +101,9 @@ impl Trace {
 }
 
 impl Way {
-    /// Time that went to those who did not answer.
+    /// Time that went to those who did not answer, and to pauses for their sake.
     pub fn lost(&self) -> Duration {
-        self.failed.iter().map(|attempt| attempt.took).sum()
+        self.failed.iter().map(|attempt| attempt.took).sum::<Duration>() + self.paused
     }
 }
 

@@ -198,7 +198,7 @@ impl Upstream {
     /// The paths that only one kind of server has.
     async fn probe(&self) -> Option<UpstreamKind> {
         let has = async |path| self.get(path).await.is_ok();
-        if has("/api/hob/models").await {
+        if has("/api/hob/ps").await {
             return Some(UpstreamKind::Hob);
         }
         if has("/api/version").await {

@@ -47,6 +47,14 @@ pub struct Locals {
     pub transcript: Vec<Local<dyn TranscriptModel>>,
 }
 
+impl Locals {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let chat = self.chat.iter().map(|local| local.name.as_str());
+        let speech = self.speech.iter().map(|local| local.name.as_str());
+        chat.chain(speech).chain(self.transcript.iter().map(|local| local.name.as_str()))
+    }
+}
+
 impl<M: ?Sized> Clone for Local<M> {
     fn clone(&self) -> Local<M> {
         let (name, admission) = (self.name.clone(), self.admission.clone());

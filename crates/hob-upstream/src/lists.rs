@@ -19,6 +19,8 @@ use crate::{Upstream, UpstreamKind};
 
 /// Between two looks; a fifth more or less, so that servers are not all asked at once.
 const EVERY: Duration = Duration::from_secs(30);
+/// The same, while it does not answer.
+const EVERY_DOWN: Duration = Duration::from_secs(5);
 /// For one look.
 const TIME_MAX: Duration = Duration::from_secs(3);
 /// Bytes of a list: OpenRouter's has over a megabyte.
@@ -45,7 +47,9 @@ impl Upstream {
     pub(crate) async fn watch(&self) -> Infallible {
         loop {
             self.look().await;
-            sleep(EVERY.mul_f64(0.8 + 0.4 * fastrand::f64())).await;
+            let is_down = matches!(self.served().looked, Some(Looked { came: Err(_), .. }));
+            let every = if is_down { EVERY_DOWN } else { EVERY };
+            sleep(every.mul_f64(0.8 + 0.4 * fastrand::f64())).await;
         }
     }
 

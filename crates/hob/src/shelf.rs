@@ -20,7 +20,7 @@ use crate::storing::transform_for;
 use crate::wire_up::engine_threads;
 
 /// The speech model that is used when nobody names one.
-const DEFAULT_SPEECH: &str = "kokoro";
+pub(crate) const DEFAULT_SPEECH: &str = "kokoro";
 /// The chat model that is used when nobody names one.
 const DEFAULT_CHAT: &str = "smollm2";
 const MB: u64 = 1_000_000;

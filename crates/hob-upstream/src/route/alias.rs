@@ -133,7 +133,8 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
                 Err(Next::None) => break,
                 Err(Next::Any) => {}
                 Err(Next::LargerContext) => {
-                    let context = leg.context_tokens().unwrap_or(0);
+                    let said = tried.last.as_ref().and_then(available);
+                    let context = said.or_else(|| leg.context_tokens()).unwrap_or(0);
                     tried.larger_than = tried.larger_than.max(Some(context));
                 }
             }
@@ -182,7 +183,9 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
                 return Err(next);
             }
             has_repeated = true;
-            sleep(wait.mul_f64(1.0 + 0.2 * fastrand::f64())).await;
+            let wait = wait.mul_f64(1.0 + 0.2 * fastrand::f64());
+            sleep(wait).await;
+            question.trace().note(|way| way.paused += wait);
         }
     }
 
@@ -285,6 +288,15 @@ async fn attempt<M: ?Sized, Q: Question<M>>(
     begun
 }
 
+/// Tokens that whoever found the prompt too long says to hold.
+fn available(error: &ModelError) -> Option<u32> {
+    match error {
+        ModelError::TooLong { available, .. } => Some(*available),
+        ModelError::Upstream { fault: Fault::TooLong { available, .. }, .. } => *available,
+        _ => None,
+    }
+}
+
 fn is_worth<M: ?Sized>(leg: &Leg<M>, tried: &Tried) -> bool {
     match (tried.larger_than, leg.context_tokens()) {
         (Some(least), Some(context)) => context > least,
@@ -292,7 +304,8 @@ fn is_worth<M: ?Sized>(leg: &Leg<M>, tried: &Tried) -> bool {
     }
 }
 
-/// As people look at them: the first that may be asked is the one that answers.
+/// As people look at them: the first that may be asked is the one that answers. One whose server did not
+/// answer when it was last looked at is asked first all the same, and is not expected to.
 fn views<M: ?Sized>(legs: &[&Leg<M>]) -> Vec<TargetView> {
     let mut has_answer = false;
     let view = |leg: &&Leg<M>| {
@@ -301,8 +314,9 @@ fn views<M: ?Sized>(legs: &[&Leg<M>]) -> Vec<TargetView> {
         let may_answer =
             matches!(view.standing, TargetStanding::StandsBy | TargetStanding::OnTrial);
         if may_answer && !has_answer {
-            has_answer = true;
-            view.standing = TargetStanding::Answers;
+            let is_down = matches!(view.state, ModelState::Down { .. });
+            has_answer = !is_down;
+            view.standing = if is_down { TargetStanding::OnTrial } else { TargetStanding::Answers };
         }
         view
     };

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &ConfigArgs, globals: &Globals, printer: &Printer) -> Ou
 fn check(app: &App<'_>) -> Outcome<()> {
     let of_server = app.settings.server.api_key.read()?;
     let locals = wire_up::stand_ins(app);
-    let known: Vec<String> = locals.iter().map(|local| local.name.clone()).collect();
+    let known: Vec<String> = locals.names().map(str::to_owned).collect();
     let gateway = wire_up::gateway(&app.written, &app.environment, locals, None)?;
     let is_known = |name: &str| {
         known.iter().any(|known| known == name)

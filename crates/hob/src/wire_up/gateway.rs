@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use hob_core::scripted::FixedChat;
-use hob_core::{Admission, ChatModel};
+use hob_core::scripted::{FixedChat, ScriptedSpeech};
+use hob_core::{Admission, ChatModel, SpeechModel};
 use hob_server::{KeyDigest, KeyOptions, check_keys};
 use hob_upstream::{Gateway, GatewayError, Local, Locals, UpstreamError};
 
@@ -15,6 +15,7 @@ use crate::config::{KeySection, Written};
 use crate::failure::{Failure, Outcome};
 use crate::settings::gateway::{gateway as settled, quoted, secret};
 use crate::settings::{Environment, ModelChoice, Secret};
+use crate::shelf::DEFAULT_SPEECH;
 
 /// # Errors
 /// [`crate::settings::gateway`]'s, and names that lead nowhere.
@@ -118,22 +119,22 @@ pub(crate) async fn looked_up(app: &App<'_>) -> Outcome<Gateway> {
     Ok(gateway)
 }
 
-/// Models of this hob, as far as their names matter.
-pub(crate) fn stand_ins(app: &App<'_>) -> Vec<Local> {
-    let stand_in = |name: String| {
-        let model: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
-        Local { name, model, admission: Admission::new(1, 0.0) }
-    };
-    names_here(app).into_iter().map(stand_in).collect()
-}
-
-/// The names of models that aliases may lead to: the chat model, whether or not it is on this disk.
-fn names_here(app: &App<'_>) -> Vec<String> {
+/// Models of this hob, as far as their names matter: whether they are on this disk is found when they are
+/// served.
+pub(crate) fn stand_ins(app: &App<'_>) -> Locals {
     let chat = match &app.settings.chat.model {
         ModelChoice::Named(name) => name.clone(),
         ModelChoice::File(path) => super::chat::file_name(path),
     };
-    vec![chat]
+    let admission = || Admission::new(1, 0.0);
+    let chat_model: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
+    let speech_model: Arc<dyn SpeechModel> = Arc::new(ScriptedSpeech::new([]));
+    let name = DEFAULT_SPEECH.to_owned();
+    Locals {
+        chat: vec![Local { name: chat, model: chat_model, admission: admission() }],
+        speech: vec![Local { name, model: speech_model, admission: admission() }],
+        transcript: Vec::new(),
+    }
 }
 
 /// Whether anybody answers but the models of this disk.
