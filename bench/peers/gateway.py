@@ -37,8 +37,8 @@ class Cell(NamedTuple):
 
 
 CELLS = {
-    "whole": Cell("whole", "fast", 1),
-    "rps": Cell("whole", "fast", 16),
+    "whole": Cell("whole", "small", 1),
+    "rps": Cell("whole", "small", 16),
     "stream": Cell("stream", "fast", 16),
     "paced": Cell("stream", "paced", 1),
     "paced16": Cell("stream", "paced", 16),

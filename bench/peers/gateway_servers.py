@@ -14,7 +14,7 @@ from chat_client import Server
 from chat_report import memory_mb
 
 KEY = "sk-hob-bench-0123456789abcdef0123456789abcdef"
-MODELS = ("fast", "paced")
+MODELS = ("fast", "paced", "small")
 READY_SECONDS_MAX = 180
 # How exactly the time to ready is known.
 POLL_SECONDS = 0.002

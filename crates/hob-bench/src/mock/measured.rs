@@ -25,6 +25,11 @@ static MEASURED: LazyLock<Vec<Bytes>> = LazyLock::new(|| {
     [vec![role()], tokens, tail()].concat().into_iter().map(Bytes::from).collect()
 });
 
+static SMALL: LazyLock<Vec<Bytes>> = LazyLock::new(|| {
+    let words = WORDS.iter().map(|text| word(text)).collect();
+    [vec![role()], words, tail()].concat().into_iter().map(Bytes::from).collect()
+});
+
 static WHOLE: LazyLock<Bytes> = LazyLock::new(|| {
     let message = json!({ "role": "assistant", "content": WORDS.concat() });
     let usage = json!({ "prompt_tokens": 7, "completion_tokens": 4, "total_tokens": 11 });
@@ -37,6 +42,11 @@ static WHOLE: LazyLock<Bytes> = LazyLock::new(|| {
 /// The 68 events of `fast` and `paced`: a role, 64 tokens, and how an answer ends.
 pub(super) fn events() -> &'static [Bytes] {
     &MEASURED
+}
+
+/// The 8 events of an answer with the words of the one in one piece: for gateways that always stream.
+pub(super) fn small() -> &'static [Bytes] {
+    &SMALL
 }
 
 /// The body of an answer in one piece.

@@ -57,6 +57,8 @@ enum Asked {
     Whole,
     Fast,
     Paced,
+    /// The whole answer's words, streamed.
+    Small,
     Models,
     Unknown,
 }
@@ -90,11 +92,13 @@ fn refusal() -> io::Error {
 fn asked(body: &[u8]) -> Asked {
     let has = |word: &[u8]| memmem::find(body, word).is_some();
     let streams = has(b"\"stream\":true") || has(b"\"stream\": true");
-    match (has(b"\"paced\""), has(b"\"fast\"")) {
-        (false, false) => Asked::Unknown,
+    let (paced, fast, small) = (has(b"\"paced\""), has(b"\"fast\""), has(b"\"small\""));
+    match (paced, fast, small) {
+        (false, false, false) => Asked::Unknown,
         _ if !streams => Asked::Whole,
-        (true, _) => Asked::Paced,
-        (false, true) => Asked::Fast,
+        (true, _, _) => Asked::Paced,
+        (_, true, _) => Asked::Fast,
+        _ => Asked::Small,
     }
 }
 
@@ -111,6 +115,7 @@ struct Answers {
     /// What is written at once, each.
     fast: Vec<Bytes>,
     paced: Vec<Bytes>,
+    small: Vec<Bytes>,
 }
 
 impl Answers {
@@ -122,6 +127,7 @@ impl Answers {
             unknown: json("404 Not Found", NOTHING.as_bytes()),
             fast: writes(events.chunks(EVENTS_PER_WRITE)),
             paced: writes(paces(events)),
+            small: writes(std::iter::once(measured::small())),
         }
     }
 
@@ -131,6 +137,7 @@ impl Answers {
             Asked::Models => socket.write_all(&self.models).await,
             Asked::Unknown => socket.write_all(&self.unknown).await,
             Asked::Fast => write_each(&self.fast, socket).await,
+            Asked::Small => write_each(&self.small, socket).await,
             Asked::Paced => write_paced(&self.paced, socket).await,
         }
     }
@@ -200,6 +207,8 @@ mod tests {
             (r#"{"model": "fast", "stream": true}"#, Asked::Fast),
             (r#"{"stream":true,"model":"paced"}"#, Asked::Paced),
             (r#"{"stream":false,"model":"paced"}"#, Asked::Whole),
+            (r#"{"model":"small","stream":true}"#, Asked::Small),
+            (r#"{"model":"small"}"#, Asked::Whole),
             (r#"{"model":"slow","stream":true}"#, Asked::Unknown),
         ];
         for (body, expected) in rows {
