@@ -259,7 +259,11 @@ impl Route {
             return ModelError::Resting { alias, retry_after: self.rest().unwrap_or_default() };
         };
         let is_clients = Consequence::of(&last).next == Next::None;
-        if is_clients || matches!(last, ModelError::Loading { .. } | ModelError::Busy { .. }) {
+        let is_later = matches!(
+            last,
+            ModelError::Loading { .. } | ModelError::NoRoom { .. } | ModelError::Busy { .. }
+        );
+        if is_clients || is_later {
             return last;
         }
         let attempts = request.trace.now().failed;

@@ -37,7 +37,7 @@ pub(crate) fn cli_markdown() -> String {
 pub(crate) fn config_markdown() -> Outcome<String> {
     let mut page = format!("# Configuration\n\n{MADE}\n\n{CONFIG_PREFACE}");
     let defaults = defaults()?;
-    for table in ["", "server", "speech", "chat", "ledger", "dev"] {
+    for table in ["", "server", "speech", "chat", "memory", "ledger", "dev"] {
         let title =
             if table.is_empty() { "Outside any table".to_owned() } else { format!("`[{table}]`") };
         let head = "| key | takes | default | meaning |\n|---|---|---|---|\n";

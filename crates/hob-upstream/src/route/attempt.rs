@@ -66,7 +66,7 @@ async fn ask(
     let mut times = Times { asked: Instant::now(), ends, ..route.times(leg, &request) };
     let events = loop {
         match open(leg, &request, &times).await {
-            Err(ModelError::Loading { .. }) if route.waits_for_loading(times.asked) => {
+            Err(error) if may_come(&error) && route.waits_for_loading(times.asked) => {
                 sleep(LOADING_LOOK).await;
             }
             opened => break opened.map_err(failed)?,
@@ -80,6 +80,11 @@ async fn ask(
     let guarded = Guarded::new(events, target, times, is_thoughtless, trace).holding(permit);
     let held = Held { commit: route.options.commit, reading, tokens_max };
     held.read(guarded).await
+}
+
+/// Whether a model that cannot answer now is on its way into memory.
+fn may_come(error: &ModelError) -> bool {
+    matches!(error, ModelError::Loading { .. } | ModelError::NoRoom { retry_after: Some(_), .. })
 }
 
 async fn open(leg: &Leg, request: &ChatRequest, times: &Times) -> Result<ChatStream, ModelError> {

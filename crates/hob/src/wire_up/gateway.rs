@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::config::{KeySection, Written};
 use crate::failure::{Failure, Outcome};
 use crate::settings::gateway::{gateway as settled, quoted, secret};
-use crate::settings::{Environment, ModelChoice, Secret};
+use crate::settings::{Environment, Secret};
 
 /// # Errors
 /// [`crate::settings::gateway`]'s, and names that lead nowhere.
@@ -126,13 +126,10 @@ pub(crate) fn stand_ins(app: &App<'_>) -> Vec<Local> {
     names_here(app).into_iter().map(stand_in).collect()
 }
 
-/// The names of models that aliases may lead to: the chat model, whether or not it is on this disk.
+/// The names of models that aliases may lead to: those that chat, whether or not they are on this disk.
 fn names_here(app: &App<'_>) -> Vec<String> {
-    let chat = match &app.settings.chat.model {
-        ModelChoice::Named(name) => name.clone(),
-        ModelChoice::File(path) => super::chat::file_name(path),
-    };
-    vec![chat]
+    let named = app.settings.models.keys().cloned();
+    [app.settings.chat.model.name()].into_iter().chain(named).collect()
 }
 
 /// Whether a file has anything for a gateway.

@@ -7,6 +7,7 @@ mod config;
 mod endurance;
 mod help;
 mod ledger;
+mod memory;
 mod models;
 mod real;
 mod say;

@@ -51,6 +51,7 @@ fn request(prompt: Prompt, output: OutputFormat, effort: Effort) -> ChatRequest 
         thinking: Thinking { effort: Some(effort), tokens_max: Some(9) },
         logprobs: Some(3),
         keep_alive: Some(KeepAlive::For(Duration::from_millis(1500))),
+        ..ChatRequest::default()
     }
 }
 
