@@ -133,10 +133,10 @@ impl Budget {
 
 /// Those unused for longest, until there is room; then without any that turn out not to be needed,
 /// the last used first. None if all of them are not enough.
-fn fewest<'a>(
-    mut candidates: Vec<&'a Resident>,
+fn fewest(
+    mut candidates: Vec<&Resident>,
     fits: impl Fn(&[&Resident]) -> bool,
-) -> Option<Vec<&'a Resident>> {
+) -> Option<Vec<&Resident>> {
     candidates.sort_by_key(|one| (one.in_flight > 0, Reverse(one.idle_for)));
     let enough = (1..=candidates.len()).find(|count| fits(&candidates[..*count]))?;
     candidates.truncate(enough);

@@ -1,6 +1,7 @@
 //! The supervisor's one task: it owns the worker process and moves between cold, loading, ready
 //! and down. Everything else only reads the status that it publishes.
 
+mod command;
 mod publish;
 mod waiting;
 
@@ -21,23 +22,9 @@ use super::pulse::Pulse;
 use super::session::Session;
 use super::{Phase, Status, SupervisorOptions, WorkerCommand};
 use crate::worker::protocol::{PROTOCOL_VERSION, Report};
+pub(super) use command::{Command, Wish};
+use command::{tell, wish};
 use waiting::NoPlace;
-
-#[derive(Debug)]
-pub(super) enum Command {
-    Load,
-    Unload,
-    /// The answer says whether it takes no memory now.
-    UnloadIfIdle(oneshot::Sender<bool>),
-    Stop,
-}
-
-/// A wish that ends a worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
-    Unload,
-    Stop,
-}
 
 /// Why a worker is no longer served.
 pub(super) enum Parting {
@@ -307,24 +294,6 @@ impl Actor {
     fn load_expected(&self) -> Duration {
         self.status.borrow().load_times.expected()
     }
-}
-
-/// What a command means to a worker that runs or is about to.
-fn wish(command: Option<Command>) -> Option<Wish> {
-    match command {
-        Some(Command::Load) => None,
-        Some(Command::UnloadIfIdle(answer)) => {
-            tell(answer, false);
-            None
-        }
-        Some(Command::Unload) => Some(Wish::Unload),
-        Some(Command::Stop) | None => Some(Wish::Stop),
-    }
-}
-
-/// Who asked may have gone, and needs no answer then.
-fn tell(answer: oneshot::Sender<bool>, is_gone: bool) {
-    let _ = answer.send(is_gone);
 }
 
 async fn next_report(source: &mut FrameSource) -> Result<Report, Parting> {

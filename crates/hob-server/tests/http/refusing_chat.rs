@@ -44,7 +44,7 @@ fn no_room(retry_after: Option<Duration>) -> ModelError {
 
 #[tokio::test]
 async fn models_that_refuse_or_fail_before_the_first_token() {
-    let rows: [(ModelError, ChatRow); 7] = [
+    let rows: [(ModelError, ChatRow); 9] = [
         (
             ModelError::TooLong { needed: 9000, available: 8192 },
             (400, Some("messages"), Some("context_length_exceeded"), Some("false"), None),
