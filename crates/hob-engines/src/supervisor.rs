@@ -9,6 +9,7 @@ mod options;
 mod process;
 mod pulse;
 pub(crate) mod session;
+mod status;
 mod stderr;
 
 use std::fmt;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_core::load_times::retry_after;
-use hob_core::{KeepAlive, LoadTimes, ModelError, ModelState, Occupancy, Room, Shortage};
+use hob_core::{KeepAlive, ModelError, ModelState, Occupancy, Room};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -29,6 +30,7 @@ use keep_alive::KeepAliveCell;
 pub use options::SupervisorOptions;
 pub use process::WorkerCommand;
 use session::{NotOpened, Session, Ticket};
+use status::{Phase, Status};
 
 /// Commands that wait for the supervisor's task; beyond them whoever commands waits.
 const COMMANDS_MAX: usize = 8;
@@ -45,48 +47,6 @@ pub struct Supervisor {
     room: Option<Arc<dyn Room>>,
     /// The one task that owns the process.
     actor: JoinSet<()>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Status {
-    phase: Phase,
-    /// Attempts to load that have ended, well or badly.
-    attempts: u64,
-    /// Why the last attempt was not even begun.
-    refusal: Option<ModelError>,
-    load_times: LoadTimes,
-    load_took: Option<Duration>,
-}
-
-#[derive(Clone, Debug)]
-enum Phase {
-    Cold,
-    /// Others have the memory that it needs, and are in use.
-    Waiting {
-        shortage: Shortage,
-    },
-    Loading {
-        ready_at: Instant,
-    },
-    Ready(Arc<Session>),
-    /// Its process is ending because it was unloaded.
-    Leaving,
-    /// The last attempt failed; another follows.
-    Down {
-        reason: String,
-    },
-    Stopped,
-}
-
-impl Status {
-    fn new(load_guess: Duration) -> Status {
-        let load_times = LoadTimes::new(load_guess);
-        Status { phase: Phase::Cold, attempts: 0, refusal: None, load_times, load_took: None }
-    }
-
-    fn no_room(&self, shortage: Shortage) -> ModelError {
-        shortage.into_error(Some(self.load_times.retry_after()))
-    }
 }
 
 impl fmt::Debug for Supervisor {
@@ -118,7 +78,10 @@ impl Supervisor {
     /// the memory, it goes on waiting for them, as long as it is asked for the model.
     pub async fn load(&self) -> Result<(), ModelError> {
         let mut status = self.status.clone();
-        let before = status.borrow().attempts;
+        let (before, loads) = {
+            let status = status.borrow();
+            (status.attempts, status.loads)
+        };
         self.command(Command::Load).await;
         let ended = status.wait_for(|status| match &status.phase {
             Phase::Ready(session) => session.is_open(),
@@ -130,6 +93,8 @@ impl Supervisor {
         };
         match (&status.phase, status.refusal.clone()) {
             (Phase::Ready(_), _) => Ok(()),
+            // It was there, and has made room for another one before anybody could see it.
+            _ if status.loads > loads => Ok(()),
             (Phase::Waiting { shortage }, _) => Err(status.no_room(shortage.clone())),
             (Phase::Down { reason }, _) => Err(self.lost(format!("it does not start: {reason}"))),
             (Phase::Stopped, _) => Err(self.lost("it was shut down".to_owned())),

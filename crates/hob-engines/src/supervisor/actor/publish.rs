@@ -68,6 +68,7 @@ impl Actor {
             status.load_times.loaded(now - started);
             status.refusal = None;
             status.load_took = Some(now - started);
+            status.loads += 1;
         });
         self.publish_attempt(Phase::Ready(Arc::clone(session)));
         now
