@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::budget::Shortage;
 use crate::trace::Attempt;
 use crate::{Fault, Language};
 
@@ -33,6 +34,9 @@ pub enum ModelError {
         needed_bytes.div_ceil(1_000_000), available_bytes / 1_000_000
     )]
     OutOfMemory { needed_bytes: u64, available_bytes: u64 },
+    /// Other models have the memory. `retry_after` is none where waiting does not help.
+    #[error("there is no room for the model: {shortage}{}", again(*retry_after))]
+    NoRoom { shortage: Shortage, retry_after: Option<Duration> },
     #[error("the model is busy; try again in {} s", retry_after.as_secs().max(1))]
     Busy { retry_after: Duration },
     #[error("the model is still loading; try again in {} s", retry_after.as_secs().max(1))]
@@ -81,6 +85,7 @@ impl ModelError {
             ModelError::TooLong { .. } => "too_long",
             ModelError::NoTemplate => "no_template",
             ModelError::OutOfMemory { .. } => "out_of_memory",
+            ModelError::NoRoom { .. } => "no_room",
             ModelError::Busy { .. } => "queue_full",
             ModelError::Loading { .. } => "model_loading",
             ModelError::NotBuilt { .. } => "not_built",
@@ -92,6 +97,11 @@ impl ModelError {
             ModelError::NoneCapable { .. } => "none_capable",
         }
     }
+}
+
+fn again(retry_after: Option<Duration>) -> String {
+    retry_after
+        .map_or_else(String::new, |time| format!("; try again in {} s", time.as_secs().max(1)))
 }
 
 fn each(attempts: &[Attempt]) -> String {

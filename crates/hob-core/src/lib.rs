@@ -2,13 +2,16 @@
 //! No I/O, no serde, no async runtime: whatever reads a clock, a file or a socket lives elsewhere.
 
 pub mod admission;
+pub mod budget;
 pub mod chat;
 pub mod error;
 pub mod fault;
 pub mod footprint;
 pub mod language;
+pub mod load_times;
 pub mod names;
 pub mod residence;
+pub mod room;
 pub mod roster;
 pub mod routing;
 pub mod scripted;
@@ -17,8 +20,10 @@ pub mod speech;
 pub mod statistics;
 pub mod trace;
 pub mod transcript;
+pub mod turns;
 
 pub use admission::{Admission, Busy, Permit};
+pub use budget::{Budget, Shortage};
 pub use chat::{
     ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, JsonText,
     KeepAlive,
@@ -27,8 +32,10 @@ pub use error::ModelError;
 pub use fault::{Clock, Fault};
 pub use footprint::{ContextPlan, Footprint, KvType, KvTypes, Verdict, context_that_fits};
 pub use language::Language;
+pub use load_times::LoadTimes;
 pub use names::nearest;
 pub use residence::{Occupancy, Residence};
+pub use room::{Asked, Place, Queued, Room};
 pub use roster::{ChatTarget, Clocked, Roster, SpeechTarget, TranscriptTarget, UnknownModel};
 pub use shape::ModelShape;
 pub use speech::{

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::chat::KeepAlive;
@@ -17,6 +18,19 @@ pub trait Residence: Send + Sync {
 
     /// Ends what it is doing and gives all memory back.
     fn unload(&self) -> BoxFuture<'_, ()>;
+
+    /// Gives all memory back if nobody uses it, and says whether none is taken now. No request is ever
+    /// cut off by it: one that begins meanwhile finds the model as if it had never been loaded. Who
+    /// cannot promise that stays.
+    fn unload_if_idle(&self) -> BoxFuture<'_, bool> {
+        async { false }.boxed()
+    }
+
+    /// Since its last request has ended, or since it was loaded; none: it is in use, or not in memory,
+    /// or does not tell.
+    fn idle_for(&self) -> Option<Duration> {
+        None
+    }
 
     /// From the last request on; a request's own wish replaces it.
     fn keep_alive(&self, wish: KeepAlive);

@@ -90,7 +90,11 @@ impl Consequence {
             | ModelError::NoTemplate
             | ModelError::NoneCapable { .. }
             | ModelError::NotBuilt { .. } => consequence(Again::No, Next::Any, Rest::No),
-            ModelError::OutOfMemory { .. } => {
+            // Others are done with it before long.
+            ModelError::NoRoom { retry_after: Some(_), .. } => {
+                consequence(Again::No, Next::Any, Rest::No)
+            }
+            ModelError::OutOfMemory { .. } | ModelError::NoRoom { retry_after: None, .. } => {
                 consequence(Again::No, Next::Any, Rest::For(OUT_OF_MEMORY))
             }
             ModelError::WorkerLost { .. } | ModelError::EngineFailed { .. } => {

@@ -18,6 +18,6 @@ pub mod template;
 pub mod tokens;
 pub mod worker;
 
-pub use client::{ChatWorker, ChatWorkerOptions, LoadCheck};
+pub use client::{ChatWorker, ChatWorkerOptions};
 pub use llama::{LlamaError, LlamaOptions, Weights};
 pub use worker::{ServeChatError, ServeChatOptions, serve_chat};

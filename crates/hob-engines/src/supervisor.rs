@@ -5,8 +5,11 @@ mod actor;
 mod backoff;
 mod keep_alive;
 mod link;
+mod options;
 mod process;
+mod pulse;
 pub(crate) mod session;
+mod status;
 mod stderr;
 
 use std::fmt;
@@ -14,8 +17,9 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use hob_core::{KeepAlive, ModelError, ModelState, Occupancy};
-use tokio::sync::{mpsc, watch};
+use hob_core::load_times::retry_after;
+use hob_core::{KeepAlive, ModelError, ModelState, Occupancy, Room};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -23,8 +27,10 @@ use crate::worker::protocol::{Order, Report, WorkerStats};
 use actor::{Actor, Command};
 pub use backoff::Backoff;
 use keep_alive::KeepAliveCell;
+pub use options::SupervisorOptions;
 pub use process::WorkerCommand;
 use session::{NotOpened, Session, Ticket};
+use status::{Phase, Status};
 
 /// Commands that wait for the supervisor's task; beyond them whoever commands waits.
 const COMMANDS_MAX: usize = 8;
@@ -32,74 +38,15 @@ const COMMANDS_MAX: usize = 8;
 /// A worker that should be ready any moment is still not asked for more often than this.
 const READY_IN_MIN: Duration = Duration::from_millis(100);
 
-#[derive(Clone, Debug)]
-pub struct SupervisorOptions {
-    /// For errors and logs: "speech".
-    pub engine: &'static str,
-    pub backoff: Backoff,
-    /// A worker that is not ready by then is killed.
-    pub load_limit: Duration,
-    /// How long a load is expected to take before one was measured.
-    pub load_guess: Duration,
-    /// A worker that has not ended this long after its socket was closed is killed.
-    pub stop_limit: Duration,
-    /// How often a worker with open streams is asked whether it lives.
-    pub ping_every: Duration,
-    /// A worker with open streams that said nothing for this long after a ping is killed.
-    pub stall_limit: Duration,
-    /// A worker without streams is unloaded after this long (looked at every `ping_every`).
-    pub idle_unload: Option<Duration>,
-    /// Streams open at once. Admission refuses long before; this is the limit of memory.
-    pub streams_max: usize,
-}
-
-impl SupervisorOptions {
-    pub fn new(engine: &'static str) -> SupervisorOptions {
-        SupervisorOptions {
-            engine,
-            backoff: Backoff::default(),
-            load_limit: Duration::from_secs(60),
-            load_guess: Duration::from_secs(2),
-            stop_limit: Duration::from_secs(2),
-            ping_every: Duration::from_secs(5),
-            stall_limit: Duration::from_secs(30),
-            idle_unload: None,
-            streams_max: 256,
-        }
-    }
-}
-
 /// One model's worker process, started when wanted, restarted when lost, ended when dropped.
 pub struct Supervisor {
     engine: &'static str,
     commands: mpsc::Sender<Command>,
     status: watch::Receiver<Status>,
     keep_alive: Arc<KeepAliveCell>,
+    room: Option<Arc<dyn Room>>,
     /// The one task that owns the process.
     actor: JoinSet<()>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Status {
-    phase: Phase,
-    /// Attempts to load that have ended, well or badly.
-    attempts: u64,
-    load_estimate: Duration,
-    load_took: Option<Duration>,
-}
-
-#[derive(Clone, Debug)]
-enum Phase {
-    Cold,
-    Loading {
-        ready_at: Instant,
-    },
-    Ready(Arc<Session>),
-    /// The last attempt failed; another follows.
-    Down {
-        reason: String,
-    },
-    Stopped,
 }
 
 impl fmt::Debug for Supervisor {
@@ -115,38 +62,57 @@ impl Supervisor {
     /// Starts the supervisor's task, and no process yet. Called inside a tokio runtime.
     pub fn start(command: WorkerCommand, options: SupervisorOptions) -> Supervisor {
         let (commands, commanded) = mpsc::channel(COMMANDS_MAX);
-        let load_estimate = options.load_guess;
-        let status = Status { phase: Phase::Cold, attempts: 0, load_estimate, load_took: None };
-        let (publish, status) = watch::channel(status);
-        let engine = options.engine;
+        let (publish, status) = watch::channel(Status::new(options.load_guess));
+        let (engine, room) = (options.engine, options.room.clone());
         let mut actor = JoinSet::new();
         let keep_alive = Arc::new(KeepAliveCell::new(options.idle_unload));
         let actors = Arc::clone(&keep_alive);
         actor.spawn(Actor::new(command, options, commanded, publish, actors).run());
-        Supervisor { engine, commands, status, keep_alive, actor }
+        Supervisor { engine, commands, status, keep_alive, room, actor }
     }
 
     /// Loads the model if it is not loaded, at once even when a restart is waiting for its time.
     ///
     /// # Errors
-    /// Why this attempt failed; the supervisor goes on trying, with growing waits.
+    /// Why this attempt failed; the supervisor goes on trying, with growing waits. Where others have
+    /// the memory, it goes on waiting for them, as long as it is asked for the model.
     pub async fn load(&self) -> Result<(), ModelError> {
         let mut status = self.status.clone();
-        let before = status.borrow().attempts;
+        let (before, loads) = {
+            let status = status.borrow();
+            (status.attempts, status.loads)
+        };
         self.command(Command::Load).await;
-        let ended = status.wait_for(|status| match status.phase {
-            Phase::Ready(_) | Phase::Stopped => true,
+        let ended = status.wait_for(|status| match &status.phase {
+            Phase::Ready(session) => session.is_open(),
+            Phase::Stopped | Phase::Waiting { .. } => true,
             _ => status.attempts > before,
         });
-        let phase = ended.await.map_or(Phase::Stopped, |status| status.phase.clone());
-        match phase {
-            Phase::Ready(_) => Ok(()),
-            Phase::Down { reason } => Err(self.lost(format!("it does not start: {reason}"))),
-            Phase::Stopped => Err(self.lost("it was shut down".to_owned())),
-            Phase::Cold | Phase::Loading { .. } => {
+        let Ok(status) = ended.await.map(|status| status.clone()) else {
+            return Err(self.lost("it was shut down".to_owned()));
+        };
+        match (&status.phase, status.refusal.clone()) {
+            (Phase::Ready(_), _) => Ok(()),
+            // It was there, and has made room for another one before anybody could see it.
+            _ if status.loads > loads => Ok(()),
+            (Phase::Waiting { shortage }, _) => Err(status.no_room(shortage.clone())),
+            (Phase::Down { reason }, _) => Err(self.lost(format!("it does not start: {reason}"))),
+            (Phase::Stopped, _) => Err(self.lost("it was shut down".to_owned())),
+            (_, Some(refusal)) => Err(refusal),
+            (Phase::Cold | Phase::Leaving | Phase::Loading { .. }, None) => {
                 Err(self.lost("it was unloaded while loading".to_owned()))
             }
         }
+    }
+
+    /// Ends the process if no stream is open in it, and returns when all its memory is given back;
+    /// false: it is in use, or is being loaded for somebody. Streams are opened under the lock that
+    /// this looks under, so that none is cut off.
+    pub async fn unload_if_idle(&self) -> bool {
+        let (answer, answered) = oneshot::channel();
+        self.command(Command::UnloadIfIdle(answer)).await;
+        // A supervisor that has stopped has no process.
+        answered.await.unwrap_or(true)
     }
 
     /// Ends the process, and with it the streams that are open. All memory is given back.
@@ -162,8 +128,10 @@ impl Supervisor {
     }
 
     pub fn state(&self) -> ModelState {
-        match &self.status.borrow().phase {
-            Phase::Cold => ModelState::Cold,
+        let status = self.status.borrow();
+        match &status.phase {
+            Phase::Cold | Phase::Leaving => ModelState::Cold,
+            Phase::Waiting { .. } => ModelState::Loading { ready_in: status.load_times.expected() },
             Phase::Loading { ready_at } => ModelState::Loading { ready_in: ready_in(*ready_at) },
             Phase::Ready(_) => ModelState::Ready,
             Phase::Down { reason } => ModelState::Down { reason: reason.clone() },
@@ -207,6 +175,11 @@ impl Supervisor {
         }
     }
 
+    /// Since when no stream is open, while the model is loaded.
+    pub fn idle_for(&self) -> Option<Duration> {
+        Some(self.session()?.idle_since()?.elapsed())
+    }
+
     /// Streams that are open.
     pub fn in_flight(&self) -> usize {
         self.session().map_or(0, |session| session.in_flight())
@@ -232,29 +205,51 @@ impl Supervisor {
     /// Opens a stream in a worker that is ready. A model that is cold is set to loading.
     pub(crate) fn open(&self) -> Result<(Arc<Session>, Ticket), ModelError> {
         let status = self.status.borrow().clone();
-        match status.phase {
-            Phase::Ready(session) => {
-                let ticket = session.open().map_err(|error| self.not_opened(error))?;
-                Ok((session, ticket))
-            }
+        match &status.phase {
+            Phase::Ready(session) => self.open_in(session, &status),
             Phase::Cold => {
-                // A full queue holds a command already, and the next request comes here again.
-                let _ = self.commands.try_send(Command::Load);
-                Err(ModelError::Loading { retry_after: status.load_estimate })
+                if let Some(room) = &self.room {
+                    room.look()?;
+                }
+                Err(self.wanted(&status))
+            }
+            Phase::Leaving => Err(self.wanted(&status)),
+            Phase::Waiting { shortage } => {
+                self.wanted(&status);
+                Err(status.no_room(shortage.clone()))
             }
             Phase::Loading { ready_at } => {
-                Err(ModelError::Loading { retry_after: ready_in(ready_at) })
+                let left = ready_at.saturating_duration_since(Instant::now());
+                Err(ModelError::Loading { retry_after: retry_after(left) })
             }
             Phase::Down { reason } => Err(self.lost(format!("it does not start: {reason}"))),
             Phase::Stopped => Err(self.lost("it was shut down".to_owned())),
         }
     }
 
-    fn not_opened(&self, error: NotOpened) -> ModelError {
-        match error {
-            NotOpened::Full => ModelError::Busy { retry_after: Duration::from_secs(1) },
-            NotOpened::Lost(detail) => self.lost(detail),
+    fn open_in(
+        &self,
+        session: &Arc<Session>,
+        status: &Status,
+    ) -> Result<(Arc<Session>, Ticket), ModelError> {
+        if self.room.as_ref().is_some_and(|room| !room.begin()) {
+            // The other one's load, and then its own.
+            let both = status.load_times.expected() * 2;
+            return Err(ModelError::Loading { retry_after: retry_after(both) });
         }
+        match session.open() {
+            Ok(ticket) => Ok((Arc::clone(session), ticket)),
+            Err(NotOpened::Full) => Err(ModelError::Busy { retry_after: Duration::from_secs(1) }),
+            Err(NotOpened::Leaving) => Err(self.wanted(status)),
+            Err(NotOpened::Lost(detail)) => Err(self.lost(detail)),
+        }
+    }
+
+    /// Has it loaded, or waited for on.
+    fn wanted(&self, status: &Status) -> ModelError {
+        // A full queue holds a command already, and the next request comes here again.
+        let _ = self.commands.try_send(Command::Load);
+        ModelError::Loading { retry_after: status.load_times.retry_after() }
     }
 
     pub(crate) fn cut(&self, cut: session::Cut) -> ModelError {

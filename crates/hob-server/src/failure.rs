@@ -282,7 +282,9 @@ impl Refusal {
             | Refusal::NoChatModel
             | Refusal::NoTranscriptModel
             | Refusal::Loop { .. }
-            | Refusal::Model(ModelError::OutOfMemory { .. }) => Retry::Useless,
+            | Refusal::Model(ModelError::OutOfMemory { .. } | ModelError::NoRoom { .. }) => {
+                Retry::Useless
+            }
             _ if self.status().is_server_error()
                 && self.status() != StatusCode::NOT_IMPLEMENTED =>
             {
@@ -303,7 +305,8 @@ fn wait_of(error: &ModelError) -> Option<Duration> {
         ModelError::Upstream {
             fault: Fault::Overloaded { retry_after, .. } | Fault::Limited { retry_after, .. },
             ..
-        } => *retry_after,
+        }
+        | ModelError::NoRoom { retry_after, .. } => *retry_after,
         ModelError::Unanswered { last, retry_after, .. } => retry_after.or_else(|| wait_of(last)),
         _ => None,
     }
@@ -326,6 +329,7 @@ fn status_of(error: &ModelError) -> StatusCode {
         ModelError::Busy { .. }
         | ModelError::Loading { .. }
         | ModelError::OutOfMemory { .. }
+        | ModelError::NoRoom { .. }
         | ModelError::WorkerLost { .. } => StatusCode::SERVICE_UNAVAILABLE,
         ModelError::NotBuilt { .. } => StatusCode::NOT_IMPLEMENTED,
         ModelError::EngineFailed { .. } => StatusCode::INTERNAL_SERVER_ERROR,
@@ -372,6 +376,7 @@ fn code_of(error: &ModelError) -> Option<&'static str> {
         ModelError::TooLong { .. } => Some("context_length_exceeded"),
         ModelError::NoTemplate => Some("unsupported_parameter"),
         ModelError::OutOfMemory { .. } => Some("out_of_memory"),
+        ModelError::NoRoom { .. } => Some("no_room"),
         ModelError::NotBuilt { .. } => Some("not_built"),
         ModelError::WorkerLost { .. } => Some("worker_lost"),
         ModelError::Upstream { fault, .. } => code_of_fault(fault),

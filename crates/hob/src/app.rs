@@ -35,11 +35,17 @@ impl<'a> App<'a> {
 }
 
 impl<'a> App<'a> {
-    /// The same, as if another chat model had been typed.
+    /// The same, as if another chat model had been typed: one of the configuration, of the catalog, or a
+    /// file.
     pub(crate) fn with_chat_model(&self, model: &str) -> App<'a> {
         let folders = &self.environment.folders;
         let mut settings = self.settings.clone();
-        settings.chat.model = ModelChoice::new(model, |path| folders.working.join(path));
+        match self.settings.models.get(model) {
+            Some(configured) => settings.chat = configured.clone(),
+            None => {
+                settings.chat.model = ModelChoice::new(model, |path| folders.working.join(path));
+            }
+        }
         let (environment, written) = (self.environment.clone(), self.written.clone());
         App { environment, written, settings, printer: self.printer }
     }

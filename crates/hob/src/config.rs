@@ -6,6 +6,7 @@ mod chat;
 mod expected;
 mod gateway;
 mod keys;
+mod memory;
 mod place;
 mod time;
 mod words;
@@ -22,6 +23,7 @@ pub(crate) use gateway::{
     UpstreamSection, WhileLoadingName,
 };
 pub(crate) use keys::{Key, known_keys};
+pub(crate) use memory::{BytesText, MemorySection};
 pub(crate) use time::TimeText;
 
 use crate::failure::{Failure, Outcome};
@@ -44,6 +46,13 @@ pub(crate) struct ConfigFile {
     pub(crate) speech: SpeechSection,
     /// How hob chats.
     pub(crate) chat: ChatSection,
+    /// What all models of this hob share.
+    pub(crate) memory: MemorySection,
+    /// Further models that chat, each under the name that requests give, and in a process of its own.
+    /// `model` says which; what else is left out is as in `chat`, but for `load`, which is
+    /// `first_request`.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub(crate) model: Named<ChatSection>,
     /// What hob remembers of requests: numbers and names, no texts.
     pub(crate) ledger: LedgerSection,
     /// For tests of programs that talk to hob.
@@ -194,7 +203,7 @@ mod tests {
             [chat]\nmodel = \"a.gguf\"\ncontext_tokens = 4096\nkv_type = \"q8_0\"\nthreads = 2\n\
             parallel = 2\nbatch_tokens = 64\ngpu_layers = 9\nkeep_alive = \"5m\"\n\
             load = \"first_request\"\nthinking_tokens_max = 100\nrequests_max = 3\n\
-            [ledger]\nenabled = false\ndays = 7\n[dev]\nconformance = true\n\
+            pinned = true\n[memory]\nmax = \"6GB\"\n[model.NAME]\nmodel = \"b.gguf\"\n[ledger]\nenabled = false\ndays = 7\n[dev]\nconformance = true\n\
             [defaults]\nconnect = \"1s\"\nfirst_token = \"45s\"\nidle = \"250ms\"\ntotal = \"10m\"\n\
             load = \"5m\"\n[upstream.NAME]\nkind = \"ollama\"\nurl = \"http://a\"\n\
             key = \"env:A\"\nconnect = \"2s\"\nfirst_token = \"46s\"\nidle = \"31s\"\nslots = 4\n\
@@ -232,6 +241,10 @@ mod tests {
                 "hob.toml:2:11: 'q5' is no type of a KV cache; known are f16",
             ),
             ("[chat]\nkeep_alive = \"soon\"\n", "hob.toml:2:14: 'soon' is not a time; write 30s"),
+            (
+                "[memory]\nmax = \"all\"\n",
+                "hob.toml:2:7: 'all' is not an amount of memory; write 6GB",
+            ),
             ("[speech\n", "hob.toml:1:8: "),
             ("server = 3\n", "hob.toml:1:10: invalid type: integer `3`"),
         ];

@@ -135,6 +135,9 @@ impl From<ModelError> for Failure {
             ModelError::OutOfMemory { .. } => {
                 (Exit::Engine, Some("chat.context_tokens, chat.kv_type and chat.model decide"))
             }
+            ModelError::NoRoom { .. } => {
+                (Exit::Engine, Some("`hob ps` says who is in memory, and `hob unload` makes room"))
+            }
             ModelError::EmptyText
             | ModelError::MissingField { .. }
             | ModelError::InvalidField { .. } => (Exit::Usage, None),
@@ -176,6 +179,8 @@ impl From<EncodeError> for Failure {
 mod tests {
     use std::time::Duration;
 
+    use hob_core::Shortage;
+
     use super::*;
 
     #[test]
@@ -184,6 +189,11 @@ mod tests {
         codes.sort_unstable();
         codes.dedup();
         assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 130]);
+    }
+
+    fn no_room() -> ModelError {
+        let shortage = Shortage { needed_bytes: 2, available_bytes: 1, held: Vec::new() };
+        shortage.into_error(None)
     }
 
     #[test]
@@ -195,6 +205,7 @@ mod tests {
             (ModelError::TooLong { needed: 9000, available: 8192 }, Exit::Usage),
             (ModelError::NoTemplate, Exit::Usage),
             (ModelError::OutOfMemory { needed_bytes: 2, available_bytes: 1 }, Exit::Engine),
+            (no_room(), Exit::Engine),
             (ModelError::Busy { retry_after }, Exit::Server),
             (ModelError::Loading { retry_after }, Exit::Server),
             (ModelError::NotBuilt { engine: "speech" }, Exit::Engine),

@@ -52,11 +52,13 @@ pub(crate) fn config_markdown() -> Outcome<String> {
 }
 
 /// In the order in which somebody needs them.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 13] = [
     "",
     "server",
     "speech",
     "chat",
+    "model.NAME",
+    "memory",
     "upstream.NAME",
     "alias.NAME",
     "keys.NAME",

@@ -90,6 +90,8 @@ impl Following<'_> {
             ("[server]", old.server != new.server),
             ("[speech]", old.speech != new.speech),
             ("[chat]", old.chat != new.chat),
+            ("[memory]", old.memory != new.memory),
+            ("[model]", old.model != new.model),
             ("[ledger]", old.ledger != new.ledger),
             ("[dev]", old.dev != new.dev),
         ];

@@ -5,7 +5,9 @@ mod chat;
 mod environment;
 pub(crate) mod gateway;
 mod listen;
+mod memory;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use chat::{ChatSettings, DevSettings, ModelChoice};
 pub(crate) use environment::{Environment, Folders, VARIABLES};
 pub(crate) use listen::Listen;
+pub(crate) use memory::MemorySettings;
 
 use crate::config::{ConfigFile, LedgerSection, ServerSection, SpeechSection, Written};
 use crate::failure::{Failure, Outcome};
@@ -45,6 +48,9 @@ pub(crate) struct Settings {
     pub(crate) server: ServerSettings,
     pub(crate) speech: SpeechSettings,
     pub(crate) chat: ChatSettings,
+    pub(crate) memory: MemorySettings,
+    /// Beside the one of `chat`, by name.
+    pub(crate) models: BTreeMap<String, ChatSettings>,
     pub(crate) ledger: LedgerSettings,
     pub(crate) dev: DevSettings,
 }
@@ -170,17 +176,20 @@ fn read_key(path: &Path) -> Outcome<String> {
 
 impl Settings {
     /// # Errors
-    /// There is no home folder to keep models in, and none was named.
+    /// There is no home folder to keep models in, and none was named; or a model's table is wrong.
     pub(crate) fn resolve(
         flags: &Overrides,
         environment: &Environment,
         written: &Written,
     ) -> Outcome<Settings> {
+        let chat = ChatSettings::resolve(flags, environment, written);
         Ok(Settings {
             home: home(flags, environment, written)?,
             server: server(flags, environment, written),
             speech: speech(flags, environment, written),
-            chat: ChatSettings::resolve(flags, environment, written),
+            memory: MemorySettings::resolve(written),
+            models: memory::models(&chat, environment, written)?,
+            chat,
             ledger: ledger(written),
             dev: DevSettings::resolve(written),
         })
@@ -209,6 +218,12 @@ impl Settings {
             },
             speech: self.speech.as_written(),
             chat: self.chat.as_written(),
+            memory: self.memory.as_written(),
+            model: self
+                .models
+                .iter()
+                .map(|(name, model)| (name.clone(), model.as_written()))
+                .collect(),
             ledger: LedgerSection {
                 enabled: Some(self.ledger.enabled),
                 days: Some(self.ledger.days),

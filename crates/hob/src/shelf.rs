@@ -64,6 +64,7 @@ pub(crate) struct Wish {
 pub(crate) struct StoredSpeech {
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
+    pub(crate) disk_bytes: u64,
     pub(crate) voices: Vec<Voice>,
 }
 
@@ -176,7 +177,8 @@ impl Shelf {
         let mut voices =
             voice_list(&stored.folder).map_err(|error| Failure::new(Exit::ModelMissing, error))?;
         voices.sort_by_key(|voice| voice.id != self.default_voice);
-        Ok(StoredSpeech { name: stored.name().to_owned(), folder: stored.folder, voices })
+        let (name, disk_bytes) = (stored.name().to_owned(), stored.disk_bytes);
+        Ok(StoredSpeech { name, folder: stored.folder, disk_bytes, voices })
     }
 
     /// A chat model that is here: its file, and the file's checksum.

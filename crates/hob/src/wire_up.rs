@@ -3,6 +3,7 @@
 
 mod chat;
 mod gateway;
+mod memory;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,13 +30,20 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::settings::Settings;
 use crate::shelf::Shelf;
 
+use memory::Need;
+
 pub(crate) use chat::{Chat, ChatFile, work_chat};
 pub(crate) use gateway::{
     Fingerprint, fingerprint, gateway, has_others, keys, looked_up, stand_ins,
 };
+pub(crate) use memory::Memory;
 
 /// Seconds of work per second of sound, until the first answers teach a better figure.
 const RTF_GUESS: f64 = 0.3;
+
+/// What a speech worker takes beside its files until it was measured (one took 126 MB): dictionaries, and
+/// the tensors of a window.
+const SPEECH_BESIDE_BYTES: u64 = 150_000_000;
 
 /// The speech model of this hob, in its worker process.
 #[derive(Clone, Debug)]
@@ -45,20 +53,30 @@ pub(crate) struct Speech {
 }
 
 impl Speech {
+    /// With the memory for itself.
+    ///
+    /// # Errors
+    /// See [`Speech::start_in`].
+    pub(crate) fn start(app: &App<'_>) -> Outcome<Speech> {
+        Speech::start_in(&Memory::new(app.settings.memory.max_bytes()), app)
+    }
+
     /// Finds the model and supervises a worker for it; the process starts when it is loaded.
     /// Called inside a tokio runtime.
     ///
     /// # Errors
     /// The model is not here, or the default voice is none of its voices.
-    pub(crate) fn start(app: &App<'_>) -> Outcome<Speech> {
+    pub(crate) fn start_in(memory: &Arc<Memory>, app: &App<'_>) -> Outcome<Speech> {
         let stored = Shelf::open(app).speech()?;
         check_default_voice(&app.settings.speech.default_voice, &stored.voices)?;
-        let worker = SpeechWorker::start(
-            stored.voices,
-            speech_command(app, &stored.folder)?,
-            SpeechWorkerOptions::default(),
-        );
-        Ok(Speech { name: stored.name, worker: Arc::new(worker) })
+        let estimated_bytes = stored.disk_bytes.saturating_add(SPEECH_BESIDE_BYTES);
+        let seat = memory.seat(&stored.name, Need { estimated_bytes, is_pinned: false });
+        let mut options = SpeechWorkerOptions::default();
+        options.supervisor.room = Some(Arc::new(seat.clone()));
+        let command = speech_command(app, &stored.folder)?;
+        let worker = Arc::new(SpeechWorker::start(stored.voices, command, options));
+        seat.taken_by(&(Arc::clone(&worker) as Arc<dyn Residence>));
+        Ok(Speech { name: stored.name, worker })
     }
 
     pub(crate) fn target(&self, settings: &Settings) -> SpeechTarget {
@@ -76,7 +94,7 @@ impl Speech {
 pub(crate) fn roster(
     settings: &Settings,
     speech: Option<&Arc<SpeechTarget>>,
-    chat: Option<&Arc<ChatTarget>>,
+    chats: &[Arc<ChatTarget>],
     gateway: &Arc<Gateway>,
 ) -> Roster {
     let requests_max = usize::from(settings.server.requests_max.get());
@@ -84,9 +102,7 @@ pub(crate) fn roster(
     if let Some(speech) = speech {
         roster.share_speech(Arc::clone(speech));
     }
-    if let Some(chat) = chat {
-        roster.share_chat(Arc::clone(chat));
-    }
+    chats.iter().for_each(|chat| roster.share_chat(Arc::clone(chat)));
     gateway.aliases().into_iter().for_each(|alias| roster.add_chat(alias));
     gateway.speech_aliases().into_iter().for_each(|alias| roster.add_speech(alias));
     gateway.transcript_aliases().into_iter().for_each(|alias| roster.add_transcript(alias));

@@ -1,9 +1,7 @@
 //! A chat worker as a `ChatModel`: requests go out in frames, events come back, and a stream that is
 //! dropped is cancelled. A model that is not in memory is loaded for whoever asks first.
 
-use std::fmt;
 use std::future::poll_fn;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
@@ -14,6 +12,7 @@ use hob_core::{
     ChatCard, ChatModel, ChatRequest, ChatStream, KeepAlive, ModelError, ModelState, Occupancy,
     Residence,
 };
+use tokio::time::timeout_at;
 
 use super::answer::Answer;
 use super::protocol::{About, ChatReport, Task};
@@ -23,10 +22,11 @@ use crate::worker::protocol::{Failure, Report, WorkerStats};
 
 pub(super) const ENGINE: &str = "chat";
 
-/// Looks whether the model could be loaded now; said before the attempt, with the numbers.
-pub type LoadCheck = Arc<dyn Fn() -> Result<(), ModelError> + Send + Sync>;
+/// A request looks so often whether the model that it waited for is its own now: others may be faster,
+/// and put theirs into its place.
+const LOADS_MAX: usize = 3;
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ChatWorkerOptions {
     pub supervisor: SupervisorOptions,
     /// Events that a slow reader may leave unread before its answer pauses.
@@ -34,7 +34,6 @@ pub struct ChatWorkerOptions {
     /// A request for a model that is not in memory waits for its load if that is expected to take
     /// no longer; otherwise it is told when to come back.
     pub load_wait_max: Duration,
-    pub load_check: Option<LoadCheck>,
 }
 
 impl Default for ChatWorkerOptions {
@@ -47,17 +46,7 @@ impl Default for ChatWorkerOptions {
             },
             unread_events_max: 1024,
             load_wait_max: Duration::from_secs(30),
-            load_check: None,
         }
-    }
-}
-
-impl fmt::Debug for ChatWorkerOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChatWorkerOptions")
-            .field("supervisor", &self.supervisor)
-            .field("load_wait_max", &self.load_wait_max)
-            .finish_non_exhaustive()
     }
 }
 
@@ -99,31 +88,25 @@ impl ChatWorker {
         About::from_payload(&self.supervisor.about()?)
     }
 
-    async fn load_now(&self) -> Result<(), ModelError> {
-        self.check_load()?;
-        self.supervisor.load().await
-    }
-
-    fn check_load(&self) -> Result<(), ModelError> {
-        match &self.options.load_check {
-            Some(check) if self.supervisor.state() == ModelState::Cold => check(),
-            _ => Ok(()),
-        }
-    }
-
     /// A stream in the worker, and how long the model took to be there for it.
     async fn open(&self) -> Result<(Ticket, Duration), ModelError> {
-        self.check_load()?;
         let asked = Instant::now();
-        let refused = match self.supervisor.open() {
-            Ok((_, ticket)) => return Ok((ticket, Duration::ZERO)),
-            Err(refused) => refused,
-        };
-        match refused {
-            ModelError::Loading { retry_after } if retry_after <= self.options.load_wait_max => {
-                self.supervisor.load().await?;
+        let until = asked + self.options.load_wait_max;
+        for load in 0..LOADS_MAX {
+            match self.supervisor.open() {
+                Ok((_, ticket)) if load == 0 => return Ok((ticket, Duration::ZERO)),
+                Ok((_, ticket)) => return Ok((ticket, asked.elapsed())),
+                Err(ModelError::Loading { retry_after })
+                    if retry_after <= self.options.load_wait_max =>
+                {
+                    match timeout_at(until.into(), self.supervisor.load()).await {
+                        Ok(loaded) => loaded?,
+                        // Others are loaded before it: it is told when to come back after all.
+                        Err(_) => break,
+                    }
+                }
+                Err(refused) => return Err(refused),
             }
-            refused => return Err(refused),
         }
         let (_, ticket) = self.supervisor.open()?;
         Ok((ticket, asked.elapsed()))
@@ -231,11 +214,19 @@ impl Residence for ChatWorker {
     }
 
     fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
-        self.load_now().boxed()
+        self.supervisor.load().boxed()
     }
 
     fn unload(&self) -> BoxFuture<'_, ()> {
         self.supervisor.unload().boxed()
+    }
+
+    fn unload_if_idle(&self) -> BoxFuture<'_, bool> {
+        self.supervisor.unload_if_idle().boxed()
+    }
+
+    fn idle_for(&self) -> Option<Duration> {
+        self.supervisor.idle_for()
     }
 
     fn keep_alive(&self, wish: KeepAlive) {

@@ -1,6 +1,8 @@
 //! A speech worker as a `SpeechModel`: what can be refused is refused here, before the worker
 //! hears of it; frames become events, and a stream that is dropped is cancelled.
 
+use std::time::Duration;
+
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::{
@@ -69,6 +71,16 @@ impl SpeechWorker {
     /// Ends the process and the streams that are open; the next request loads again.
     pub async fn unload(&self) {
         self.supervisor.unload().await;
+    }
+
+    /// Ends the process if no stream is open in it, and says whether it takes no memory now.
+    pub async fn unload_if_idle(&self) -> bool {
+        self.supervisor.unload_if_idle().await
+    }
+
+    /// Since when no stream is open, while the model is loaded.
+    pub fn idle_for(&self) -> Option<Duration> {
+        self.supervisor.idle_for()
     }
 
     /// Ends the process for good, and returns when it is gone.
@@ -163,6 +175,14 @@ impl Residence for SpeechWorker {
 
     fn unload(&self) -> BoxFuture<'_, ()> {
         self.supervisor.unload().boxed()
+    }
+
+    fn unload_if_idle(&self) -> BoxFuture<'_, bool> {
+        self.supervisor.unload_if_idle().boxed()
+    }
+
+    fn idle_for(&self) -> Option<Duration> {
+        self.supervisor.idle_for()
     }
 
     fn keep_alive(&self, wish: KeepAlive) {

@@ -1,46 +1,45 @@
 //! The supervisor's one task: it owns the worker process and moves between cold, loading, ready
 //! and down. Everything else only reads the status that it publishes.
 
+mod command;
+mod publish;
+mod waiting;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_core::{ModelError, Place};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, interval, sleep};
 
 use super::backoff::Waits;
 use super::keep_alive::KeepAliveCell;
 use super::link::{FrameSource, LinkError};
 use super::process::Process;
+use super::pulse::Pulse;
 use super::session::Session;
 use super::{Phase, Status, SupervisorOptions, WorkerCommand};
 use crate::worker::protocol::{PROTOCOL_VERSION, Report};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Command {
-    Load,
-    Unload,
-    Stop,
-}
-
-/// Less than this part of a model says nothing about the rest.
-const LOADED_PART_MIN: f32 = 0.05;
-
-/// A wish that ends a worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
-    Unload,
-    Stop,
-}
+pub(super) use command::{Command, Wish};
+use command::{tell, wish};
+use waiting::NoPlace;
 
 /// Why a worker is no longer served.
-enum Parting {
+pub(super) enum Parting {
     Wished(Wish),
     /// It closed the socket: it has died, and how is yet to be seen.
     Vanished,
     /// It must go, for this reason.
     Unfit(String),
+}
+
+/// Why an attempt ended against our wish.
+enum Setback {
+    Lost(Lost),
+    /// There is no room, and waiting for it does not help, or nobody waits any more.
+    Refused(ModelError),
 }
 
 /// A worker that ended against our wish.
@@ -57,6 +56,8 @@ pub(super) struct Actor {
     status: watch::Sender<Status>,
     keep_alive: Arc<KeepAliveCell>,
     waits: Waits,
+    /// Is told when the process that runs now has ended.
+    leaving_for: Option<oneshot::Sender<bool>>,
 }
 
 impl Actor {
@@ -68,39 +69,44 @@ impl Actor {
         keep_alive: Arc<KeepAliveCell>,
     ) -> Actor {
         let waits = Waits::new(options.backoff);
-        Actor { command, options, commands, status, keep_alive, waits }
+        Actor { command, options, commands, status, keep_alive, waits, leaving_for: None }
     }
 
     /// Returns when it is told to stop, or when nobody is left to tell it anything.
     pub(super) async fn run(mut self) {
-        while self.rest().await == Command::Load {
+        while self.is_wanted().await {
             match self.keep_running().await {
-                Wish::Stop => break,
-                Wish::Unload => self.publish_attempt(Phase::Cold),
+                Ok(Wish::Stop) => break,
+                Ok(Wish::Unload) => self.publish_unloaded(),
+                Err(refusal) => self.publish_refusal(refusal),
             }
+            self.told_gone();
         }
         self.publish(Phase::Stopped);
     }
 
     /// Cold, until somebody wants the model or wants no more of it.
-    async fn rest(&mut self) -> Command {
+    async fn is_wanted(&mut self) -> bool {
         loop {
-            match self.next_command().await {
-                Command::Unload => {}
-                command => return command,
+            match self.commands.recv().await {
+                Some(Command::Load) => return true,
+                Some(Command::Stop) | None => return false,
+                Some(Command::Unload) => {}
+                Some(Command::UnloadIfIdle(answer)) => tell(answer, true),
             }
         }
     }
 
-    async fn keep_running(&mut self) -> Wish {
+    async fn keep_running(&mut self) -> Result<Wish, ModelError> {
         loop {
             let lost = match self.attempt().await {
-                Ok(wish) => return wish,
-                Err(lost) => lost,
+                Ok(wish) => return Ok(wish),
+                Err(Setback::Refused(refusal)) => return Err(refusal),
+                Err(Setback::Lost(lost)) => lost,
             };
             tracing::warn!(engine = self.options.engine, "the worker was lost: {}", lost.reason);
             if let Some(wish) = self.back_off(lost).await {
-                return wish;
+                return Ok(wish);
             }
         }
     }
@@ -108,19 +114,36 @@ impl Actor {
     /// Waits before the next attempt; a wish to load ends the wait.
     async fn back_off(&mut self, lost: Lost) -> Option<Wish> {
         let wait = self.waits.after(lost.up);
-        let ready_at = Instant::now() + wait + self.load_estimate();
+        let ready_at = Instant::now() + wait + self.load_expected();
         match lost.up {
             Some(_) => self.publish(Phase::Loading { ready_at }),
             None => self.publish_attempt(Phase::Down { reason: lost.reason }),
         }
-        tokio::select! {
-            () = sleep(wait) => None,
-            command = self.commands.recv() => wish(command),
+        let waited = sleep(wait);
+        tokio::pin!(waited);
+        loop {
+            tokio::select! {
+                () = &mut waited => return None,
+                command = self.commands.recv() => match command {
+                    Some(Command::UnloadIfIdle(answer)) => tell(answer, true),
+                    command => return wish(command),
+                },
+            }
         }
     }
 
-    /// One life of one worker, from its start to its reaped end.
-    async fn attempt(&mut self) -> Result<Wish, Lost> {
+    /// One life of one worker, as soon as there is room for it.
+    async fn attempt(&mut self) -> Result<Wish, Setback> {
+        self.publish_begun();
+        match self.find_room().await {
+            Ok(place) => self.run_worker(place).await.map_err(Setback::Lost),
+            Err(NoPlace::Wished(wish)) => Ok(wish),
+            Err(NoPlace::Refused(refusal)) => Err(Setback::Refused(refusal)),
+        }
+    }
+
+    /// From its start to its reaped end.
+    async fn run_worker(&mut self, place: Option<Place>) -> Result<Wish, Lost> {
         let started = Instant::now();
         self.publish_loading(started);
         let spawned = Process::spawn(self.options.engine, &self.command);
@@ -135,8 +158,10 @@ impl Actor {
                 let streams_max = self.options.streams_max;
                 let (session, to_write) = Session::new(about, process.pid(), streams_max);
                 let ready_since = self.publish_ready(&session, started);
+                // What it takes can be seen from now on.
+                drop(place);
                 let parting = self.serve(&session, source, writer, to_write).await;
-                session.close();
+                self.close(&session, &parting);
                 let (ended, detail) = self.part(process, parting, Some(ready_since)).await;
                 session.lose(&detail);
                 ended
@@ -172,7 +197,7 @@ impl Actor {
                 }
                 command = self.commands.recv() => if let Some(wish) = wish(command) {
                     return Err(Parting::Wished(wish));
-                }
+                },
             }
         }
     }
@@ -193,13 +218,13 @@ impl Actor {
             tokio::select! {
                 frame = source.next() => match frame {
                     Ok(frame) => {
-                        pulse.unanswered_since = None;
+                        pulse.answered();
                         session.route(frame);
                     }
                     Err(error) => return error.into(),
                 },
                 _ = &mut writing => return Parting::Vanished,
-                command = self.commands.recv() => if let Some(wish) = wish(command) {
+                command = self.commands.recv() => if let Some(wish) = self.heed(command, session) {
                     return Parting::Wished(wish);
                 },
                 _ = ticks.tick() => if let Some(parting) = pulse.beat(session, &self.options, &self.keep_alive) {
@@ -233,59 +258,41 @@ impl Actor {
         }
     }
 
-    async fn next_command(&mut self) -> Command {
-        self.commands.recv().await.unwrap_or(Command::Stop)
-    }
-
-    fn load_estimate(&self) -> Duration {
-        self.status.borrow().load_estimate
-    }
-
-    fn publish(&self, phase: Phase) {
-        self.status.send_modify(|status| status.phase = phase);
-    }
-
-    fn publish_attempt(&self, phase: Phase) {
-        self.status.send_modify(|status| {
-            status.phase = phase;
-            status.attempts += 1;
-        });
-    }
-
-    /// A model that is down stays so until it is ready: another attempt is no promise.
-    fn publish_loading(&self, started: Instant) {
-        if !matches!(self.status.borrow().phase, Phase::Down { .. }) {
-            self.publish(Phase::Loading { ready_at: started + self.load_estimate() });
+    /// What a command means to a worker that serves.
+    fn heed(&mut self, command: Option<Command>, session: &Session) -> Option<Wish> {
+        match command {
+            Some(Command::UnloadIfIdle(answer)) if session.leave_if_idle() => {
+                self.leaving_for = Some(answer);
+                Some(Wish::Unload)
+            }
+            Some(Command::UnloadIfIdle(answer)) => {
+                tell(answer, false);
+                None
+            }
+            command => wish(command),
         }
     }
 
-    /// What is there tells how long the rest will take.
-    fn publish_loaded(&self, started: Instant, part: f32) {
-        if (LOADED_PART_MIN..=1.0).contains(&part)
-            && matches!(self.status.borrow().phase, Phase::Loading { .. })
-        {
-            let whole = started.elapsed().div_f32(part);
-            self.publish(Phase::Loading { ready_at: started + whole });
+    /// Whoever comes after a wish to unload is given another worker, and after a loss an error.
+    fn close(&self, session: &Session, parting: &Parting) {
+        match parting {
+            Parting::Wished(Wish::Unload) => {
+                session.leave();
+                self.publish(Phase::Leaving);
+            }
+            Parting::Wished(Wish::Stop) | Parting::Vanished | Parting::Unfit(_) => session.close(),
         }
     }
 
-    fn publish_ready(&self, session: &Arc<Session>, started: Instant) -> Instant {
-        let now = Instant::now();
-        self.status.send_modify(|status| {
-            status.load_estimate = now - started;
-            status.load_took = Some(now - started);
-        });
-        self.publish_attempt(Phase::Ready(Arc::clone(session)));
-        now
+    /// Whoever waited for the process to end hears that it has.
+    fn told_gone(&mut self) {
+        if let Some(answer) = self.leaving_for.take() {
+            tell(answer, true);
+        }
     }
-}
 
-/// What a command means to a worker that runs or is about to.
-fn wish(command: Option<Command>) -> Option<Wish> {
-    match command {
-        Some(Command::Load) => None,
-        Some(Command::Unload) => Some(Wish::Unload),
-        Some(Command::Stop) | None => Some(Wish::Stop),
+    fn load_expected(&self) -> Duration {
+        self.status.borrow().load_times.expected()
     }
 }
 
@@ -310,42 +317,6 @@ impl From<LinkError> for Parting {
         match error {
             LinkError::Closed => Parting::Vanished,
             error => Parting::Unfit(error.to_string()),
-        }
-    }
-}
-
-/// Whether the worker answers, and whether anybody needs it.
-struct Pulse {
-    unanswered_since: Option<Instant>,
-}
-
-impl Pulse {
-    fn new() -> Pulse {
-        Pulse { unanswered_since: None }
-    }
-
-    fn beat(
-        &mut self,
-        session: &Session,
-        options: &SupervisorOptions,
-        keep_alive: &KeepAliveCell,
-    ) -> Option<Parting> {
-        if session.in_flight() == 0 {
-            self.unanswered_since = None;
-            let is_over = keep_alive.expires_at(session).is_some_and(|at| Instant::now() >= at);
-            return is_over.then_some(Parting::Wished(Wish::Unload));
-        }
-        match self.unanswered_since {
-            None => {
-                // What finds no place to go out to the worker is as unanswered as what did.
-                session.ping();
-                self.unanswered_since = Some(Instant::now());
-                None
-            }
-            Some(since) => (since.elapsed() >= options.stall_limit).then(|| {
-                let seconds = options.stall_limit.as_secs_f32();
-                Parting::Unfit(format!("it did not answer for {seconds} s"))
-            }),
         }
     }
 }

@@ -40,6 +40,8 @@ struct Routes {
     last_stream: u32,
     /// When the last stream ended; the session's beginning before that.
     idle_since: Option<Instant>,
+    /// It is being unloaded: who comes now is to have another worker, and no error.
+    is_leaving: bool,
     /// How the worker ended; no stream is opened after that.
     lost: Option<String>,
 }
@@ -54,6 +56,7 @@ struct Mailbox {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NotOpened {
     Full,
+    Leaving,
     Lost(String),
 }
 
@@ -96,6 +99,9 @@ impl Session {
 
     pub(crate) fn open(self: &Arc<Self>) -> Result<Ticket, NotOpened> {
         let mut routes = lock(&self.routes);
+        if routes.is_leaving {
+            return Err(NotOpened::Leaving);
+        }
         if let Some(detail) = &routes.lost {
             return Err(NotOpened::Lost(detail.clone()));
         }
@@ -124,6 +130,25 @@ impl Session {
         if is_overrun {
             self.cancel(stream);
         }
+    }
+
+    /// Whether streams may be opened in it.
+    pub(super) fn is_open(&self) -> bool {
+        let routes = lock(&self.routes);
+        !routes.is_leaving && routes.lost.is_none()
+    }
+
+    /// Opens no more streams if none is open, under the lock that opens them.
+    pub(super) fn leave_if_idle(&self) -> bool {
+        let mut routes = lock(&self.routes);
+        let leaves = routes.open.is_empty() && !routes.is_leaving && routes.lost.is_none();
+        routes.is_leaving |= leaves;
+        leaves
+    }
+
+    /// Opens no more streams; those that are open end with the worker.
+    pub(super) fn leave(&self) {
+        lock(&self.routes).is_leaving = true;
     }
 
     /// Opens no more streams: the worker is about to end.
@@ -263,88 +288,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::future::poll_fn;
-
-    use super::*;
-    use crate::worker::protocol::Report;
-
-    fn session(streams_max: usize) -> Arc<Session> {
-        Session::new(Vec::new(), None, streams_max).0
-    }
-
-    #[tokio::test]
-    async fn frames_reach_their_own_stream_until_the_last_one() {
-        let session = session(2);
-        let mut first = session.open().expect("room");
-        let mut second = session.open().expect("room");
-        let sound = Frame::new(48, second.stream, vec![1, 2]);
-        let done = Report::Done { stream: first.stream }.to_frame();
-        session.route(sound.clone());
-        session.route(done.clone());
-        assert_eq!(poll_fn(|cx| first.poll_frame(cx)).await, Ok(done));
-        assert_eq!(poll_fn(|cx| second.poll_frame(cx)).await, Ok(sound));
-        assert_eq!(session.in_flight(), 1);
-        drop((first, second));
-        assert_eq!(session.in_flight(), 0);
-        assert_eq!(session.take_mail(), [Order::Cancel { stream: 2 }], "the first was done");
-    }
-
-    #[test]
-    fn streams_have_a_limit_and_a_lost_session_opens_none() {
-        let session = session(1);
-        let held = session.open().expect("room");
-        assert_eq!(session.open().expect_err("full"), NotOpened::Full);
-        drop(held);
-        session.lose("killed");
-        assert_eq!(session.open().expect_err("lost"), NotOpened::Lost("killed".to_owned()));
-    }
-
-    #[tokio::test]
-    async fn what_came_before_the_loss_is_still_read() {
-        let session = session(1);
-        let mut ticket = session.open().expect("room");
-        let sound = Frame::new(48, ticket.stream, vec![1]);
-        session.route(sound.clone());
-        session.lose("killed");
-        assert_eq!(poll_fn(|cx| ticket.poll_frame(cx)).await, Ok(sound));
-        let cut = Cut::Lost("killed".to_owned());
-        assert_eq!(poll_fn(|cx| ticket.poll_frame(cx)).await, Err(cut));
-    }
-
-    #[tokio::test]
-    async fn a_worker_that_ignores_credit_loses_the_stream_and_not_the_memory() {
-        let session = session(1);
-        let mut ticket = session.open().expect("room");
-        let sound = Frame::new(48, ticket.stream, vec![1]);
-        for _ in 0..=UNREAD_MAX {
-            session.route(sound.clone());
-        }
-        assert_eq!(session.take_mail(), [Order::Cancel { stream: ticket.stream }]);
-        for _ in 0..UNREAD_MAX {
-            assert_eq!(poll_fn(|cx| ticket.poll_frame(cx)).await, Ok(sound.clone()));
-        }
-        assert_eq!(poll_fn(|cx| ticket.poll_frame(cx)).await, Err(Cut::Overrun));
-    }
-
-    #[test]
-    fn credit_is_gathered_until_it_is_written() {
-        let session = session(1);
-        let ticket = session.open().expect("room");
-        ticket.credit(100);
-        ticket.credit(50);
-        assert_eq!(session.take_mail(), [Order::Credit { stream: 1, amount: 150 }]);
-        ticket.credit(1);
-        drop(ticket);
-        assert_eq!(session.take_mail(), [Order::Cancel { stream: 1 }]);
-    }
-
-    #[test]
-    fn stream_numbers_go_round_past_zero_and_past_open_ones() {
-        let session = session(8);
-        let first = session.open().expect("room");
-        lock(&session.routes).last_stream = u32::MAX;
-        let second = session.open().expect("room");
-        assert_eq!((first.stream, second.stream), (1, 2));
-    }
-}
+mod tests;

@@ -7,6 +7,7 @@ mod ends;
 mod loading;
 mod losses;
 mod many;
+mod memory;
 mod speaking;
 
 use std::path::PathBuf;

@@ -113,8 +113,8 @@ async fn a_cold_model_answers_at_once_and_begins_to_load() {
     let worker = start(options());
     assert_eq!((worker.state(), worker.pid()), (ModelState::Cold, None));
     let refused = worker.speak(request(TEXT, "af_plain")).await.expect_err("cold");
-    let guess = options().supervisor.load_guess;
-    assert_eq!(refused, ModelError::Loading { retry_after: guess });
+    let retry_after = options().supervisor.load_guess + Duration::from_secs(1);
+    assert_eq!(refused, ModelError::Loading { retry_after });
     worker.load().await.expect("it was loading already");
     assert_eq!(worker.state(), ModelState::Ready);
     assert_eq!(say(&worker, TEXT, "af_plain").await.error, None);

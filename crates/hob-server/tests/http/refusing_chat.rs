@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_core::budget::{Holder, Tie};
 use hob_core::scripted::ScriptedChat;
-use hob_core::{Admission, ChatCard, ModelError, Roster};
+use hob_core::{Admission, ChatCard, ModelError, Roster, Shortage};
 use hob_server::ServerOptions;
 use serde_json::Value;
 
@@ -34,9 +35,16 @@ fn check(answer: &Answer, expected: ChatRow, message: &str) {
     check_refusal(answer, (status, kind, param, code, should_retry, retry_after), message);
 }
 
+fn no_room(retry_after: Option<Duration>) -> ModelError {
+    let (name, tie) = ("other".to_owned(), Tie::Answering);
+    let held = vec![Holder { name, bytes: 4_000_000_000, tie }];
+    Shortage { needed_bytes: 9_000_000_000, available_bytes: 6_000_000_000, held }
+        .into_error(retry_after)
+}
+
 #[tokio::test]
 async fn models_that_refuse_or_fail_before_the_first_token() {
-    let rows: [(ModelError, ChatRow); 7] = [
+    let rows: [(ModelError, ChatRow); 9] = [
         (
             ModelError::TooLong { needed: 9000, available: 8192 },
             (400, Some("messages"), Some("context_length_exceeded"), Some("false"), None),
@@ -52,6 +60,11 @@ async fn models_that_refuse_or_fail_before_the_first_token() {
         (
             ModelError::OutOfMemory { needed_bytes: 9_000_000_000, available_bytes: 4_000_000_000 },
             (503, None, Some("out_of_memory"), Some("false"), None),
+        ),
+        (no_room(None), (503, None, Some("no_room"), Some("false"), None)),
+        (
+            no_room(Some(Duration::from_secs(7))),
+            (503, None, Some("no_room"), Some("true"), Some("7")),
         ),
         (
             ModelError::Busy { retry_after: Duration::from_secs(5) },

@@ -242,7 +242,11 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
             return ModelError::Resting { alias, retry_after: self.rest().unwrap_or_default() };
         };
         let is_clients = Consequence::of(&last).next == Next::None;
-        if is_clients || matches!(last, ModelError::Loading { .. } | ModelError::Busy { .. }) {
+        let is_later = matches!(
+            last,
+            ModelError::Loading { .. } | ModelError::NoRoom { .. } | ModelError::Busy { .. }
+        );
+        if is_clients || is_later {
             return last;
         }
         let attempts = trace.now().failed;

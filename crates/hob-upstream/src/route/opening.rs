@@ -40,7 +40,7 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
             let silent = || ModelError::upstream(&leg.target.name, times.silent());
             let opened = timeout_at(times.first_by(), ask()).await;
             match opened.unwrap_or_else(|_| Err(silent())) {
-                Err(ModelError::Loading { .. }) if self.waits_for_loading(times.asked) => {
+                Err(error) if may_come(&error) && self.waits_for_loading(times.asked) => {
                     sleep(LOADING_LOOK).await;
                 }
                 opened => break opened,
@@ -57,4 +57,9 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
         let load = self.options.clocks.load.unwrap_or(Duration::from_secs(300));
         self.options.while_loading == WhileLoading::Wait && since.elapsed() < load
     }
+}
+
+/// Whether a model that cannot answer now is on its way into memory.
+fn may_come(error: &ModelError) -> bool {
+    matches!(error, ModelError::Loading { .. } | ModelError::NoRoom { retry_after: Some(_), .. })
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
+use futures::future::join_all;
 use hob_core::{ChatTarget, ModelError, Residence, SpeechTarget};
 use hob_server::{Live, ServerOptions};
 use hob_upstream::{Gateway, Locals};
@@ -22,9 +23,9 @@ use crate::port_owner;
 use crate::printer::Printer;
 use crate::reload::{Following, Renewed};
 use crate::remote::Remote;
-use crate::settings::{Listen, ModelChoice, Overrides, Settings};
+use crate::settings::{ChatSettings, Listen, ModelChoice, Overrides, Settings};
 use crate::signals::{StopSignals, interrupted};
-use crate::wire_up::{self, Chat, Speech};
+use crate::wire_up::{self, Chat, Memory, Speech};
 
 /// Serve the page and the OpenAI-compatible API, until Ctrl-C
 #[derive(Debug, Args)]
@@ -86,7 +87,7 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
     let options = ServerOptions {
         keys: begun.keys,
         ledger: wire_up::open_ledger(&app.settings)?,
-        default_chat: models.chat.as_ref().map(|chat| chat.name.clone()),
+        default_chat: models.default_chat(),
         ..wire_up::server_options(&app.settings)
     };
     announce(&listener, app)?;
@@ -115,37 +116,67 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
     Ok(Exit::Done)
 }
 
-/// What this hob has in its workers; a kind of which no model is here is left out, and said.
+/// What this hob has in its workers; what is not on this disk is left out, and said.
 struct Models {
     speech: Option<Speech>,
-    chat: Option<Chat>,
-    /// One for all configurations, so that those of the last one count in the next.
-    chat_target: Option<Arc<ChatTarget>>,
     speech_target: Option<Arc<SpeechTarget>>,
+    /// The one of `[chat]` first, if it is here.
+    chats: Vec<Held>,
+    has_default: bool,
+}
+
+/// A chat model, and when it is loaded.
+struct Held {
+    chat: Chat,
+    /// One for all configurations, so that those of the last one count in the next.
+    target: Arc<ChatTarget>,
+    load: LoadAt,
+}
+
+impl Held {
+    /// None when the model is not here. Whoever names a file means that one, and not none.
+    fn start(
+        memory: &Arc<Memory>,
+        name: &str,
+        settings: &ChatSettings,
+        app: &App<'_>,
+    ) -> Outcome<Option<Held>> {
+        let started = Chat::start_in(memory, name, settings, app);
+        let chat = match settings.model {
+            ModelChoice::File(_) => Some(started?),
+            ModelChoice::Named(_) => present(started, app)?,
+        };
+        Ok(chat.map(|chat| {
+            let target = Arc::new(chat.target(settings));
+            Held { chat, target, load: settings.load }
+        }))
+    }
 }
 
 impl Models {
     fn start(app: &App<'_>) -> Outcome<Models> {
-        let speech = present(Speech::start(app), app);
-        let chat = match app.settings.chat.model {
-            // Whoever names a file means that one, and not none.
-            ModelChoice::File(_) => Chat::start(app).map(Some),
-            ModelChoice::Named(_) => present(Chat::start(app), app),
-        };
-        match (speech, chat) {
-            (Err(failure), _) | (_, Err(failure)) => Err(failure),
-            (Ok(None), Ok(None)) if !wire_up::has_others(app) => {
-                Err(Failure::new(Exit::ModelMissing, "there is no model to serve")
-                    .hint("`hob pull` fetches the default ones"))
-            }
-            (Ok(speech), Ok(chat)) => {
-                let target = |chat: &Chat| Arc::new(chat.target(&app.settings.chat));
-                let chat_target = chat.as_ref().map(target);
-                let target = |speech: &Speech| Arc::new(speech.target(&app.settings));
-                let speech_target = speech.as_ref().map(target);
-                Ok(Models { speech, chat, chat_target, speech_target })
-            }
+        let settings = &app.settings;
+        let memory = Memory::new(settings.memory.max_bytes());
+        let speech = present(Speech::start_in(&memory, app), app)?;
+        let default = Held::start(&memory, &settings.chat.model.name(), &settings.chat, app)?;
+        let has_default = default.is_some();
+        let mut chats: Vec<Held> = default.into_iter().collect();
+        for (name, model) in &settings.models {
+            chats.extend(Held::start(&memory, name, model, app)?);
         }
+        if speech.is_none() && chats.is_empty() && !wire_up::has_others(app) {
+            return Err(Failure::new(Exit::ModelMissing, "there is no model to serve")
+                .hint("`hob pull` fetches the default ones"));
+        }
+        let target = |speech: &Speech| Arc::new(speech.target(settings));
+        let speech_target = speech.as_ref().map(target);
+        Ok(Models { speech, speech_target, chats, has_default })
+    }
+
+    /// Answers where no model is named.
+    fn default_chat(&self) -> Option<String> {
+        let first = self.chats.first().filter(|_| self.has_default);
+        first.map(|held| held.chat.name.clone())
     }
 
     /// A configuration, made into what the server asks.
@@ -154,15 +185,16 @@ impl Models {
     /// Something in it cannot be meant; nothing of it is in force then.
     fn renew(&self, app: &App<'_>, written: &Written, old: &Gateway) -> Outcome<Renewed> {
         let locals = Locals {
-            chat: self.chat_target.iter().map(|target| (&**target).into()).collect(),
+            chat: self.chats.iter().map(|held| (&*held.target).into()).collect(),
             speech: self.speech_target.iter().map(|target| (&**target).into()).collect(),
             transcript: Vec::new(),
         };
         let environment = &app.environment;
         let gateway = wire_up::gateway(written, environment, locals, Some(old))?;
         let gateway = Arc::new(gateway);
-        let (speech, chat) = (self.speech_target.as_ref(), self.chat_target.as_ref());
-        let roster = wire_up::roster(&app.settings, speech, chat, &gateway);
+        let targets: Vec<_> = self.chats.iter().map(|held| Arc::clone(&held.target)).collect();
+        let speech = self.speech_target.as_ref();
+        let roster = wire_up::roster(&app.settings, speech, &targets, &gateway);
         let of_server = app.settings.server.api_key.read()?;
         let is_known = |name: &str| roster.chat(name).is_ok() || roster.speech(name).is_ok();
         let keys = wire_up::keys(written, environment, of_server, is_known)?;
@@ -172,12 +204,12 @@ impl Models {
     /// Requests that come before a model is ready wait or are told when to come back. Goes on for
     /// ever, so that it ends with the server and not before.
     async fn load(&self, app: &App<'_>) -> Infallible {
-        // One after the other: whoever starts a hob to hear it does not wait for the other's load.
+        // One after the other: whoever starts a hob to hear it does not wait for the others' load.
         if let Some(Speech { name, worker }) = &self.speech {
             load(name, worker.load(), app).await;
         }
-        if let Some(Chat { name, worker }) = &self.chat
-            && app.settings.chat.load == LoadAt::Start
+        for Held { chat: Chat { name, worker }, .. } in
+            self.chats.iter().filter(|held| held.load == LoadAt::Start)
         {
             load(name, Residence::load(&**worker), app).await;
         }
@@ -188,9 +220,7 @@ impl Models {
         if let Some(speech) = &self.speech {
             speech.worker.shutdown().await;
         }
-        if let Some(chat) = &self.chat {
-            chat.worker.shutdown().await;
-        }
+        join_all(self.chats.iter().map(|held| held.chat.worker.shutdown())).await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! `[chat]` and `[dev]` as they are written.
+//! `[chat]`, `[model.NAME]` and `[dev]` as they are written.
 //! The values that are words or spans of time are parsed here, so that a wrong one has its line.
 
 use std::num::{NonZeroU16, NonZeroU32};
@@ -50,6 +50,10 @@ pub(crate) struct ChatSection {
     /// When the model is loaded: at the `start` of `hob serve`, or for the `first_request`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) load: Option<LoadAt>,
+    /// Never unload this model to make room for another one. Together with `keep_alive = "forever"` it
+    /// then stays for good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pinned: Option<bool>,
     /// How many tokens a model may think before its answer must begin, when a request does not say.
     /// Default: as long as it wants.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -28,6 +28,8 @@ pub(crate) struct ChatSettings {
     pub(crate) gpu_layers: Option<u16>,
     pub(crate) keep_alive: KeepAlive,
     pub(crate) load: LoadAt,
+    /// Never unloaded to make room.
+    pub(crate) is_pinned: bool,
     /// None: a model thinks as long as it wants, unless a request says otherwise.
     pub(crate) thinking_tokens_max: Option<u32>,
     pub(crate) requests_max: NonZeroU16,
@@ -62,6 +64,17 @@ impl ModelChoice {
         }
     }
 
+    /// What it is called where nobody gives it another name: a file as it is, without folder and
+    /// ending.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            ModelChoice::Named(name) => name.clone(),
+            ModelChoice::File(path) => {
+                path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+            }
+        }
+    }
+
     fn as_written(&self) -> String {
         match self {
             ModelChoice::Named(name) => name.clone(),
@@ -87,8 +100,28 @@ impl ChatSettings {
             gpu_layers: file.gpu_layers,
             keep_alive: file.keep_alive.map_or(KeepAlive::Forever, |written| written.0),
             load: file.load.unwrap_or_default(),
+            is_pinned: file.pinned.unwrap_or(false),
             thinking_tokens_max: file.thinking_tokens_max,
             requests_max: file.requests_max.unwrap_or(at_least_one(DEFAULT_CHAT_REQUESTS_MAX)),
+        }
+    }
+
+    /// Of a model beside this one: what its table leaves out is as here.
+    pub(super) fn beside(&self, table: &ChatSection, model: ModelChoice) -> ChatSettings {
+        ChatSettings {
+            model,
+            context_tokens: table.context_tokens.or(self.context_tokens),
+            kv_type: table.kv_type.unwrap_or(self.kv_type),
+            threads: table.threads.map_or(self.threads, Threads::new),
+            parallel: table.parallel.unwrap_or(self.parallel),
+            batch_tokens: table.batch_tokens.unwrap_or(self.batch_tokens),
+            gpu_layers: table.gpu_layers.or(self.gpu_layers),
+            keep_alive: table.keep_alive.map_or(self.keep_alive, |written| written.0),
+            load: table.load.unwrap_or(LoadAt::FirstRequest),
+            // Of several models, one that stays is an exception.
+            is_pinned: table.pinned.unwrap_or(false),
+            thinking_tokens_max: table.thinking_tokens_max.or(self.thinking_tokens_max),
+            requests_max: table.requests_max.unwrap_or(self.requests_max),
         }
     }
 
@@ -103,6 +136,7 @@ impl ChatSettings {
             gpu_layers: self.gpu_layers,
             keep_alive: Some(KeepAliveText(self.keep_alive)),
             load: Some(self.load),
+            pinned: Some(self.is_pinned),
             thinking_tokens_max: self.thinking_tokens_max,
             requests_max: Some(self.requests_max),
         }

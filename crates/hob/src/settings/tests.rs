@@ -56,9 +56,12 @@ fn nothing_said_is_the_defaults() {
             gpu_layers: None,
             keep_alive: KeepAlive::Forever,
             load: LoadAt::Start,
+            is_pinned: false,
             thinking_tokens_max: None,
             requests_max: NonZeroU16::new(32).expect("not zero"),
         },
+        memory: MemorySettings { max: None },
+        models: BTreeMap::new(),
         ledger: LedgerSettings { enabled: true, days: NonZeroU16::new(90).expect("not zero") },
         dev: DevSettings { conformance: false },
     };
@@ -172,7 +175,51 @@ fn a_context_that_is_typed_beats_the_file_s() {
 
 #[test]
 fn settled_settings_written_down_settle_to_themselves() {
-    let settings = settle(&Overrides::default(), &environment(), &Written::default());
-    let again = Written { config: settings.as_written(), path: None, text: String::new() };
+    let file = written("[memory]\nmax = \"6GB\"\n[model.big]\nmodel = \"/b.gguf\"\nthreads = 3\n");
+    let settings = settle(&Overrides::default(), &environment(), &file);
+    let again = Written { config: settings.as_written(), ..Written::default() };
     assert_eq!(settle(&Overrides::default(), &environment(), &again), settings);
+}
+
+#[test]
+fn a_model_beside_the_chat_model_is_as_that_but_for_what_its_table_says() {
+    let file = written(
+        "[chat]\nmodel = \"qwen3\"\nparallel = 2\nkv_type = \"q8_0\"\npinned = true\n\
+         [model.big]\nmodel = \"big.gguf\"\nparallel = 1\n\
+         [model.early]\nmodel = \"qwen3\"\nload = \"start\"\n",
+    );
+    let settings = settle(&Overrides::default(), &environment(), &file);
+    let [big, early] = ["big", "early"].map(|name| settings.models[name].clone());
+    let expected = ChatSettings {
+        model: ModelChoice::File(PathBuf::from("/etc/hob/big.gguf")),
+        parallel: NonZeroU16::MIN,
+        load: LoadAt::FirstRequest,
+        is_pinned: false,
+        ..settings.chat.clone()
+    };
+    assert_eq!(big, expected);
+    assert_eq!(early, ChatSettings { is_pinned: false, ..settings.chat });
+}
+
+#[test]
+fn a_model_without_a_file_or_with_a_taken_name_is_refused_with_its_place() {
+    for (text, expected) in [
+        ("[model.x]\nthreads = 1\n", "hob.toml:1:8: model.x: it has no model"),
+        ("[model.\"a/b\"]\nmodel = \"m\"\n", "hob.toml:1:8: model.a/b: a model's name"),
+        ("[model.smollm2]\nmodel = \"m\"\n", "hob.toml:1:8: model.smollm2: the model of [chat]"),
+        ("[model.kokoro]\nmodel = \"m\"\n", "hob.toml:1:8: model.kokoro: the voice has"),
+    ] {
+        let settings = Settings::resolve(&Overrides::default(), &environment(), &written(text));
+        let sentence = settings.expect_err(text).sentence;
+        assert!(sentence.contains(expected), "{text:?} gave {sentence:?}");
+    }
+}
+
+#[test]
+fn a_file_is_called_as_it_is() {
+    for (path, name) in
+        [("/models/Qwen3-4B.Q4_K_M.gguf", "Qwen3-4B.Q4_K_M"), ("a.gguf", "a"), ("b", "b")]
+    {
+        assert_eq!(ModelChoice::File(PathBuf::from(path)).name(), name);
+    }
 }

@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use hob_core::footprint::{Attention, Sharing};
 use hob_core::{
-    Admission, ChatCard, ChatModel, ChatTarget, Clocked, ContextPlan, Footprint, KvTypes,
-    ModelShape, Residence, Verdict, context_that_fits,
+    Admission, ChatCard, ChatModel, ChatTarget, Clocked, ContextPlan, Footprint, KeepAlive,
+    KvTypes, LoadTimes, ModelShape, Residence, Verdict, context_that_fits,
 };
 use hob_engines::chat::{
-    ChatWorker, ChatWorkerOptions, LlamaOptions, LoadCheck, ServeChatOptions, Weights, serve_chat,
+    ChatWorker, ChatWorkerOptions, LlamaOptions, ServeChatOptions, Weights, serve_chat,
 };
 use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
 use hob_models::Gguf;
 use hob_models::gguf::card;
-use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
+use super::memory::{Memory, Need, in_system};
 use super::own_program;
 use crate::app::App;
 use crate::commands::worker::ChatWorkerArgs;
@@ -50,22 +50,40 @@ pub(crate) struct ChatFile {
 }
 
 impl Chat {
+    /// The model of `[chat]`, with the memory for itself.
+    ///
+    /// # Errors
+    /// See [`Chat::start_in`].
+    pub(crate) fn start(app: &App<'_>) -> Outcome<Chat> {
+        let chat = &app.settings.chat;
+        Chat::start_in(&own_memory(app), &chat.model.name(), chat, app)
+    }
+
     /// Finds the model and supervises a worker for it; the process starts when it is loaded.
     /// Called inside a tokio runtime.
     ///
     /// # Errors
     /// The model is not here, or its file is none that the engine takes.
-    pub(crate) fn start(app: &App<'_>) -> Outcome<Chat> {
-        let settings = &app.settings.chat;
-        let file = ChatFile::find(app)?;
+    pub(crate) fn start_in(
+        memory: &Arc<Memory>,
+        name: &str,
+        settings: &ChatSettings,
+        app: &App<'_>,
+    ) -> Outcome<Chat> {
+        let file = ChatFile::find_for(settings, memory, app)?;
         let command = command(settings, &file)?;
-        let options = ChatWorkerOptions {
-            load_check: Some(load_check(&file)),
-            ..ChatWorkerOptions::default()
+        let need = Need {
+            estimated_bytes: file.footprint()?.needed_bytes(),
+            is_pinned: settings.is_pinned && settings.keep_alive == KeepAlive::Forever,
         };
+        let seat = memory.seat(name, need);
+        let mut options = ChatWorkerOptions::default();
+        options.supervisor.load_guess = LoadTimes::guess(file.card.file_bytes);
+        options.supervisor.room = Some(Arc::new(seat.clone()));
         let worker = Arc::new(ChatWorker::start(file.card, command, options));
+        seat.taken_by(&(Arc::clone(&worker) as Arc<dyn Residence>));
         Residence::keep_alive(&*worker, settings.keep_alive);
-        Ok(Chat { name: file.name, worker })
+        Ok(Chat { name: name.to_owned(), worker })
     }
 
     pub(crate) fn target(&self, settings: &ChatSettings) -> ChatTarget {
@@ -80,30 +98,44 @@ impl Chat {
 }
 
 impl ChatFile {
+    /// The one of `[chat]`.
+    ///
     /// # Errors
-    /// See [`Chat::start`].
+    /// See [`Chat::start_in`].
     pub(crate) fn find(app: &App<'_>) -> Outcome<ChatFile> {
-        let settings = &app.settings.chat;
-        let (name, (path, digest)) = match &settings.model {
-            ModelChoice::Named(name) => (name.clone(), Shelf::open(app).chat_file(name)?),
-            ModelChoice::File(path) => (file_name(path), (path.clone(), None)),
+        ChatFile::find_for(&app.settings.chat, &own_memory(app), app)
+    }
+
+    fn find_for(settings: &ChatSettings, memory: &Memory, app: &App<'_>) -> Outcome<ChatFile> {
+        let (path, digest) = match &settings.model {
+            ModelChoice::Named(name) => Shelf::open(app).chat_file(name)?,
+            ModelChoice::File(path) => (path.clone(), None),
         };
         let unusable = |error| {
             Failure::new(Exit::ModelMissing, format!("{} cannot be used: {error}", path.display()))
-                .hint("chat.model in hob.toml names it, or --chat-model")
+                .hint("chat.model in hob.toml names it, or a [model.NAME], or --chat-model")
         };
         let shape = Gguf::open(&path).and_then(|gguf| gguf.shape()).map_err(unusable)?;
-        let plan = plan(settings, &shape, available_bytes())?;
+        let plan = plan(settings, &shape, memory.available_bytes())?;
         let context_tokens = plan.context_tokens / plan.sequences;
         let card = card(&path, Some(context_tokens)).map_err(unusable)?;
         let card = ChatCard { digest, ..card };
-        Ok(ChatFile { name, path, card, shape, plan })
+        Ok(ChatFile { name: settings.model.name(), path, card, shape, plan })
+    }
+
+    fn footprint(&self) -> Outcome<Footprint> {
+        Footprint::of(&self.shape, &self.plan).map_err(Failure::usage)
     }
 
     /// What it would take, beside what there is now.
-    pub(crate) fn verdict(&self) -> Outcome<Verdict> {
-        verdict(&self.shape, &self.plan)
+    pub(crate) fn verdict(&self, app: &App<'_>) -> Outcome<Verdict> {
+        Ok(self.footprint()?.against(own_memory(app).available_bytes()))
     }
+}
+
+/// Of a command that runs one model alone.
+fn own_memory(app: &App<'_>) -> Arc<Memory> {
+    Memory::new(app.settings.memory.max_bytes())
 }
 
 /// How the engine will be set up: as wished, or else with as long a context as there is room for.
@@ -130,31 +162,6 @@ fn plan(settings: &ChatSettings, shape: &ModelShape, available_bytes: u64) -> Ou
         (Some(_), _) | (None, None) => Ok(wished),
         (None, Some(context_tokens)) => Ok(ContextPlan { context_tokens, ..wished }),
     }
-}
-
-fn load_check(file: &ChatFile) -> LoadCheck {
-    let (shape, plan) = (file.shape.clone(), file.plan);
-    Arc::new(move || match Footprint::of(&shape, &plan) {
-        Ok(footprint) => footprint.against(available_bytes()).accept(),
-        // Said when the plan was made.
-        Err(_) => Ok(()),
-    })
-}
-
-fn verdict(shape: &ModelShape, plan: &ContextPlan) -> Outcome<Verdict> {
-    let footprint = Footprint::of(shape, plan).map_err(Failure::usage)?;
-    Ok(footprint.against(available_bytes()))
-}
-
-fn available_bytes() -> u64 {
-    let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
-    System::new_with_specifics(memory).available_memory()
-}
-
-/// A file of the user's is called as it is, without folder and ending.
-pub(super) fn file_name(path: &Path) -> String {
-    let stem = path.file_stem().unwrap_or(path.as_os_str());
-    stem.to_string_lossy().into_owned()
 }
 
 /// Turns that a thread of the engine waits for its sister before it sleeps. Left alone, GNU OpenMP waits
@@ -221,7 +228,7 @@ pub(crate) fn work_chat(args: &ChatWorkerArgs) -> Outcome<()> {
 /// part than swapped.
 fn weights(model: &Path) -> Weights {
     match model.metadata() {
-        Ok(file) if file.len().saturating_mul(2) <= available_bytes() => Weights::Copied,
+        Ok(file) if file.len().saturating_mul(2) <= in_system() => Weights::Copied,
         Ok(_) | Err(_) => Weights::Mapped,
     }
 }
@@ -256,14 +263,5 @@ mod tests {
             assert_eq!(weights(file.path()), Weights::Mapped);
         }
         assert_eq!(weights(Path::new("nowhere.gguf")), Weights::Mapped);
-    }
-
-    #[test]
-    fn a_file_is_called_as_it_is() {
-        for (path, name) in
-            [("/models/Qwen3-4B.Q4_K_M.gguf", "Qwen3-4B.Q4_K_M"), ("a.gguf", "a"), ("b", "b")]
-        {
-            assert_eq!(file_name(Path::new(path)), name);
-        }
     }
 }

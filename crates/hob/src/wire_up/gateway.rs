@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::config::{KeySection, Written};
 use crate::failure::{Failure, Outcome};
 use crate::settings::gateway::{gateway as settled, quoted, secret};
-use crate::settings::{Environment, ModelChoice, Secret};
+use crate::settings::{Environment, Secret};
 use crate::shelf::DEFAULT_SPEECH;
 
 /// # Errors
@@ -122,17 +122,16 @@ pub(crate) async fn looked_up(app: &App<'_>) -> Outcome<Gateway> {
 /// Models of this hob, as far as their names matter: whether they are on this disk is found when they are
 /// served.
 pub(crate) fn stand_ins(app: &App<'_>) -> Locals {
-    let chat = match &app.settings.chat.model {
-        ModelChoice::Named(name) => name.clone(),
-        ModelChoice::File(path) => super::chat::file_name(path),
-    };
     let admission = || Admission::new(1, 0.0);
-    let chat_model: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
-    let speech_model: Arc<dyn SpeechModel> = Arc::new(ScriptedSpeech::new([]));
-    let name = DEFAULT_SPEECH.to_owned();
+    let chat = |name: String| {
+        let model: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
+        Local { name, model, admission: admission() }
+    };
+    let names = [app.settings.chat.model.name()].into_iter();
+    let model: Arc<dyn SpeechModel> = Arc::new(ScriptedSpeech::new([]));
     Locals {
-        chat: vec![Local { name: chat, model: chat_model, admission: admission() }],
-        speech: vec![Local { name, model: speech_model, admission: admission() }],
+        chat: names.chain(app.settings.models.keys().cloned()).map(chat).collect(),
+        speech: vec![Local { name: DEFAULT_SPEECH.to_owned(), model, admission: admission() }],
         transcript: Vec::new(),
     }
 }

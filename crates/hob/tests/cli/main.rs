@@ -8,6 +8,7 @@ mod endurance;
 mod gateway;
 mod help;
 mod ledger;
+mod memory;
 mod models;
 mod real;
 mod say;

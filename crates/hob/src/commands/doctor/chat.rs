@@ -27,7 +27,7 @@ pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
         Ok(file) => file,
         Err(failure) => return vec![Check::failed(MODEL, failure)],
     };
-    let memory = file.verdict().map(|verdict| memory(&verdict));
+    let memory = file.verdict(app).map(|verdict| memory(&verdict));
     let memory = memory.unwrap_or_else(|failure| Check::failed(MEMORY, failure));
     vec![header(&file.name, &file.card), memory, engine(app).await]
 }

@@ -1,0 +1,111 @@
+//! How long a model takes to load: what was measured, and what to tell those who wait.
+//! Pure: it is told how long each load took, and how much of one has passed.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Loads that are remembered; older ones say little of the disk and the neighbours of today.
+const LOADS_MAX: usize = 10;
+/// Of a disk and a processor that nobody has measured.
+const BYTES_PER_S_GUESS: u64 = 500_000_000;
+/// To start a process, and for its first token.
+const START_GUESS: Duration = Duration::from_secs(2);
+/// Whoever comes back a moment too early waits another round.
+const MARGIN: Duration = Duration::from_secs(1);
+/// Clients are told to come back between these bounds (openai-python gives up above 120 s).
+const RETRY_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(120));
+
+/// The last loads of one model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadTimes {
+    guess: Duration,
+    /// Kept apart: its files came from the disk, and later ones come from the system's cache.
+    first: Option<Duration>,
+    later: VecDeque<Duration>,
+}
+
+impl LoadTimes {
+    /// `guess` is what is expected before anything was measured.
+    pub fn new(guess: Duration) -> LoadTimes {
+        LoadTimes { guess, first: None, later: VecDeque::new() }
+    }
+
+    /// What to expect of a model of which only the size is known.
+    pub fn guess(bytes: u64) -> Duration {
+        let reading_ms = bytes.saturating_mul(1000) / BYTES_PER_S_GUESS;
+        START_GUESS.saturating_add(Duration::from_millis(reading_ms))
+    }
+
+    pub fn loaded(&mut self, took: Duration) {
+        if self.first.is_none() {
+            self.first = Some(took);
+            return;
+        }
+        if self.later.len() == LOADS_MAX {
+            self.later.pop_front();
+        }
+        self.later.push_back(took);
+    }
+
+    /// What nine of ten loads do not exceed.
+    pub fn expected(&self) -> Duration {
+        let mut sorted: Vec<Duration> = self.later.iter().copied().collect();
+        sorted.sort_unstable();
+        // The nearest rank, counted from 1.
+        let rank = (sorted.len() * 9).div_ceil(10);
+        let of_later = rank.checked_sub(1).and_then(|index| sorted.get(index).copied());
+        of_later.or(self.first).unwrap_or(self.guess)
+    }
+
+    /// When to come back for a model whose load has not begun.
+    pub fn retry_after(&self) -> Duration {
+        retry_after(self.expected())
+    }
+}
+
+/// When to come back, `left` before it is expected to be ready: in whole seconds, and a little later.
+pub fn retry_after(left: Duration) -> Duration {
+    let left = left.min(RETRY_AFTER.1);
+    let whole_s = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+    Duration::from_secs(whole_s).saturating_add(MARGIN).clamp(RETRY_AFTER.0, RETRY_AFTER.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn the_guess_stands_until_the_first_load_and_that_until_the_second() {
+        let mut times = LoadTimes::new(LoadTimes::guess(4_000_000_000));
+        assert_eq!(times.expected(), s(10));
+        times.loaded(s(40));
+        assert_eq!(times.expected(), s(40));
+        times.loaded(s(3));
+        assert_eq!(times.expected(), s(3), "the first one came from the disk");
+    }
+
+    #[test]
+    fn one_slow_load_in_ten_is_not_what_everybody_is_told() {
+        let mut times = LoadTimes::new(s(2));
+        for took in [99, 1, 2, 3, 4, 5, 6, 7, 8, 9, 50] {
+            times.loaded(s(took));
+        }
+        assert_eq!(times.expected(), s(9));
+        times.loaded(s(60));
+        assert_eq!(times.expected(), s(50), "the oldest was forgotten, and two were slow");
+    }
+
+    #[test]
+    fn whoever_waits_is_told_whole_seconds_and_one_more_within_bounds() {
+        let ms = Duration::from_millis;
+        for (left, told) in [(ms(0), 1), (ms(1), 2), (ms(2300), 4), (s(500), 120)] {
+            assert_eq!(retry_after(left), s(told), "{left:?}");
+        }
+        assert_eq!(LoadTimes::new(s(7)).retry_after(), s(8));
+        assert_eq!(retry_after(Duration::MAX), s(120));
+    }
+}

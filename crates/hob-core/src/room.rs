@@ -1,0 +1,56 @@
+//! Room for a model, asked for before it is loaded: what a supervisor knows of the memory that its worker
+//! shares with others. Who has to leave is decided in `budget`, whose turn it is in `turns`.
+
+use std::any::Any;
+use std::fmt;
+
+use futures::future::BoxFuture;
+
+use crate::ModelError;
+use crate::budget::Shortage;
+
+/// One model's part in a memory that several share.
+pub trait Room: fmt::Debug + Send + Sync {
+    /// Whether there can be room at all, as it looks now; asked before anybody waits for it.
+    ///
+    /// # Errors
+    /// A load would be refused, with the numbers.
+    fn look(&self) -> Result<(), ModelError>;
+
+    /// Begins to wait; dropping what it returns gives the wait up.
+    fn queue(&self) -> Box<dyn Queued>;
+
+    /// Whether another request may begin in this model, which is loaded. Not when it has had its turn
+    /// and others wait for its memory. Counts the request.
+    fn begin(&self) -> bool;
+}
+
+/// A model that waits for room.
+pub trait Queued: Send {
+    /// Looks again, and makes room where that is possible now.
+    fn ask(&mut self) -> BoxFuture<'_, Asked>;
+}
+
+/// Room, kept for whoever holds this until the model is loaded and its memory can be seen.
+pub type Place = Box<dyn Any + Send>;
+
+pub enum Asked {
+    Granted(Place),
+    /// In a moment: another model is being loaded, or leaves.
+    Soon,
+    /// When those who are in the way are no longer in use.
+    Later(Shortage),
+    /// Waiting does not help.
+    Never(ModelError),
+}
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Asked::Granted(_) => f.write_str("Granted"),
+            Asked::Soon => f.write_str("Soon"),
+            Asked::Later(shortage) => f.debug_tuple("Later").field(shortage).finish(),
+            Asked::Never(error) => f.debug_tuple("Never").field(error).finish(),
+        }
+    }
+}

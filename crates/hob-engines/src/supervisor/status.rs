@@ -1,0 +1,61 @@
+//! Where a supervisor stands, as its task publishes it and everybody else reads it.
+//! Whoever waits for a load compares counts, because a phase may have passed before it was seen.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::{LoadTimes, ModelError, Shortage};
+use tokio::time::Instant;
+
+use super::session::Session;
+
+#[derive(Clone, Debug)]
+pub(super) struct Status {
+    pub(super) phase: Phase,
+    /// Attempts to load that have ended, well or badly.
+    pub(super) attempts: u64,
+    /// Those that ended well.
+    pub(super) loads: u64,
+    /// Why the last attempt was not even begun.
+    pub(super) refusal: Option<ModelError>,
+    pub(super) load_times: LoadTimes,
+    pub(super) load_took: Option<Duration>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Phase {
+    Cold,
+    /// Others have the memory that it needs, and are in use.
+    Waiting {
+        shortage: Shortage,
+    },
+    Loading {
+        ready_at: Instant,
+    },
+    Ready(Arc<Session>),
+    /// Its process is ending because it was unloaded.
+    Leaving,
+    /// The last attempt failed; another follows.
+    Down {
+        reason: String,
+    },
+    Stopped,
+}
+
+impl Status {
+    pub(super) fn new(load_guess: Duration) -> Status {
+        let load_times = LoadTimes::new(load_guess);
+        Status {
+            phase: Phase::Cold,
+            attempts: 0,
+            loads: 0,
+            refusal: None,
+            load_times,
+            load_took: None,
+        }
+    }
+
+    pub(super) fn no_room(&self, shortage: Shortage) -> ModelError {
+        shortage.into_error(Some(self.load_times.retry_after()))
+    }
+}

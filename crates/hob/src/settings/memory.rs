@@ -1,0 +1,79 @@
+//! What all models share, and the models beside the one of `[chat]`, settled.
+//! Names that two of them would have are refused here, with their place in the file.
+
+use std::collections::BTreeMap;
+
+use super::gateway::quoted;
+use super::{ChatSettings, Environment, ModelChoice};
+use crate::config::{BytesText, ChatSection, MemorySection, Written};
+use crate::failure::{Failure, Outcome};
+use crate::shelf::DEFAULT_SPEECH;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MemorySettings {
+    /// None: what the system has free.
+    pub(crate) max: Option<BytesText>,
+}
+
+impl MemorySettings {
+    pub(super) fn resolve(written: &Written) -> MemorySettings {
+        MemorySettings { max: written.config.memory.max }
+    }
+
+    pub(super) fn as_written(self) -> MemorySection {
+        MemorySection { max: self.max }
+    }
+
+    pub(crate) fn max_bytes(self) -> Option<u64> {
+        self.max.map(|BytesText(bytes)| bytes.get())
+    }
+}
+
+/// The models of `[model.NAME]`, by name.
+///
+/// # Errors
+/// A table without a model, or a name that cannot be had.
+pub(super) fn models(
+    chat: &ChatSettings,
+    environment: &Environment,
+    written: &Written,
+) -> Outcome<BTreeMap<String, ChatSettings>> {
+    let tables = written.config.model.iter();
+    tables
+        .map(|(name, table)| {
+            check_name(name, chat, written)?;
+            let model = choice(name, table, environment, written)?;
+            Ok((name.clone(), chat.beside(table, model)))
+        })
+        .collect()
+}
+
+fn choice(
+    name: &str,
+    table: &ChatSection,
+    environment: &Environment,
+    written: &Written,
+) -> Outcome<ModelChoice> {
+    let Some(model) = &table.model else {
+        let reason = "it has no model: a name that `hob models` lists, or the path of a GGUF file";
+        return Err(wrong(name, reason, written));
+    };
+    Ok(ModelChoice::new(model, |path| written.resolve(path, &environment.folders)))
+}
+
+fn check_name(name: &str, chat: &ChatSettings, written: &Written) -> Outcome<()> {
+    if name.is_empty() || name.contains('/') {
+        return Err(wrong(name, "a model's name is not empty and has no slash", written));
+    }
+    let taken_by =
+        [(chat.model.name(), "the model of [chat]"), (DEFAULT_SPEECH.to_owned(), "the voice")];
+    match taken_by.iter().find(|(taken, _)| taken == name) {
+        Some((_, whose)) => Err(wrong(name, &format!("{whose} has this name already"), written)),
+        None => Ok(()),
+    }
+}
+
+fn wrong(name: &str, reason: &str, written: &Written) -> Failure {
+    let key = format!("model.{}", quoted(name));
+    Failure::usage(format!("{}: {key}: {reason}", written.place(&key)))
+}

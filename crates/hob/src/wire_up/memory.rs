@@ -1,0 +1,307 @@
+//! The one memory of all workers: each asks here before it is loaded. Facts are gathered and decisions
+//! carried out; who leaves is decided by `hob_core::budget`, whose turn it is by `hob_core::turns`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use hob_core::budget::{Answer, Resident, Tie};
+use hob_core::turns::{Turn, Turns};
+use hob_core::{Asked, Budget, ModelError, ModelState, Place, Queued, Residence, Room, Shortage};
+use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+
+/// What the system has left.
+pub(crate) type Available = Box<dyn Fn() -> u64 + Send + Sync>;
+
+/// Shared by all models of one hob.
+pub(crate) struct Memory {
+    max_bytes: Option<u64>,
+    available: Available,
+    shared: Mutex<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    models: BTreeMap<String, Member>,
+    turns: Turns,
+    /// Whose place is being made or filled. One at a time, or two would count the same free bytes.
+    loading: Option<String>,
+}
+
+/// One model, in memory or not.
+struct Member {
+    estimated_bytes: u64,
+    /// Of its process, when it was last looked at.
+    measured_bytes: Option<u64>,
+    is_pinned: bool,
+    /// The worker has its seat, so the seat must not have the worker.
+    residence: Option<Weak<dyn Residence>>,
+}
+
+/// What a model says of itself before it ever was in memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Need {
+    pub(crate) estimated_bytes: u64,
+    pub(crate) is_pinned: bool,
+}
+
+/// One model's part in the memory.
+#[derive(Clone)]
+pub(crate) struct Seat {
+    memory: Arc<Memory>,
+    name: String,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").field("max_bytes", &self.max_bytes).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seat").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Memory {
+    /// This machine's, as far as the limit allows.
+    pub(crate) fn new(max_bytes: Option<u64>) -> Arc<Memory> {
+        Memory::with(max_bytes, Box::new(in_system))
+    }
+
+    fn with(max_bytes: Option<u64>, available: Available) -> Arc<Memory> {
+        Arc::new(Memory { max_bytes, available, shared: Mutex::default() })
+    }
+
+    /// What could be free at most: for plans that are made before anything is loaded.
+    pub(crate) fn available_bytes(&self) -> u64 {
+        let available = (self.available)();
+        self.max_bytes.map_or(available, |max| max.min(available))
+    }
+
+    pub(crate) fn seat(self: &Arc<Memory>, name: &str, need: Need) -> Seat {
+        let Need { estimated_bytes, is_pinned } = need;
+        let member = Member { estimated_bytes, measured_bytes: None, is_pinned, residence: None };
+        self.shared().models.insert(name.to_owned(), member);
+        Seat { memory: Arc::clone(self), name: name.to_owned() }
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        // No panic can leave these tables half-changed in a way that matters.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn facts(&self, name: &str, shared: &mut Shared) -> Facts {
+        let budget = Budget { available_bytes: (self.available)(), max_bytes: self.max_bytes };
+        let residents = shared.residents(name);
+        Facts { budget, needed_bytes: shared.needed_bytes(name), residents }
+    }
+}
+
+/// All that a decision needs to know.
+struct Facts {
+    budget: Budget,
+    needed_bytes: u64,
+    residents: Vec<Resident>,
+}
+
+impl Facts {
+    fn answer(&self) -> Answer {
+        self.budget.answer(self.needed_bytes, &self.residents)
+    }
+
+    fn shortage(&self) -> Shortage {
+        self.budget.shortage(self.needed_bytes, &self.residents)
+    }
+
+    fn is_answering(&self, name: &str) -> bool {
+        self.residents.iter().any(|one| one.name == name && one.tie() == Tie::Answering)
+    }
+
+    /// # Errors
+    /// There is no room, however long one waits.
+    fn check(&self) -> Result<(), ModelError> {
+        let needed_bytes = self.needed_bytes;
+        match self.answer() {
+            Answer::Room | Answer::Evict(_) | Answer::Wait { .. } => Ok(()),
+            Answer::Refused(shortage) => Err(shortage.into_error(None)),
+            Answer::TooLarge { available_bytes } => {
+                Err(ModelError::OutOfMemory { needed_bytes, available_bytes })
+            }
+        }
+    }
+}
+
+pub(super) fn in_system() -> u64 {
+    let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
+    System::new_with_specifics(memory).available_memory()
+}
+
+impl Shared {
+    /// Who is in memory besides `name`, which is about to be. What they take is remembered for when
+    /// they come back.
+    fn residents(&mut self, name: &str) -> Vec<Resident> {
+        let others = self.models.iter_mut().filter(|(other, _)| *other != name);
+        others.filter_map(|(other, member)| member.resident(other)).collect()
+    }
+
+    fn needed_bytes(&self, name: &str) -> u64 {
+        self.models.get(name).map_or(0, Member::bytes)
+    }
+
+    fn residence(&self, name: &str) -> Option<Arc<dyn Residence>> {
+        self.models.get(name)?.residence.as_ref()?.upgrade()
+    }
+}
+
+impl Member {
+    fn bytes(&self) -> u64 {
+        self.measured_bytes.unwrap_or(self.estimated_bytes)
+    }
+
+    fn resident(&mut self, name: &str) -> Option<Resident> {
+        let residence = self.residence.as_ref()?.upgrade()?;
+        if residence.state() != ModelState::Ready {
+            return None;
+        }
+        let occupancy = residence.occupancy();
+        self.measured_bytes = occupancy.resident_bytes.or(self.measured_bytes);
+        Some(Resident {
+            name: name.to_owned(),
+            bytes: self.bytes(),
+            in_flight: occupancy.in_flight,
+            idle_for: residence.idle_for().unwrap_or(Duration::ZERO),
+            is_pinned: self.is_pinned,
+        })
+    }
+}
+
+impl Seat {
+    /// The worker that this is the seat of.
+    pub(crate) fn taken_by(&self, residence: &Arc<dyn Residence>) {
+        if let Some(member) = self.memory.shared().models.get_mut(&self.name) {
+            member.residence = Some(Arc::downgrade(residence));
+        }
+    }
+
+    /// Looks once, and takes the place if there is one.
+    fn look_round(&self) -> Look {
+        let mut shared = self.memory.shared();
+        if shared.loading.is_some() {
+            return Look::Found(Asked::Soon);
+        }
+        let facts = self.memory.facts(&self.name, &mut shared);
+        let later = || Look::Found(Asked::Later(facts.shortage()));
+        match facts.answer() {
+            Answer::Room if shared.turns.may_use_free(&self.name, Instant::now()) => {
+                Look::Found(Asked::Granted(self.place(&mut shared)))
+            }
+            Answer::Room => later(),
+            Answer::Evict(names) => {
+                shared.turns.needs(&self.name, names.clone());
+                if !shared.turns.may_take(&self.name) {
+                    return later();
+                }
+                let leaving = names.iter().filter_map(|name| shared.residence(name)).collect();
+                tracing::info!(model = self.name, leaving = names.join(", "), "making room");
+                Look::Evict { place: self.place(&mut shared), leaving }
+            }
+            Answer::Wait { until_idle, .. } => {
+                let is_answered = until_idle.iter().any(|name| facts.is_answering(name));
+                shared.turns.needs(&self.name, until_idle);
+                // Who was used a moment ago is free in another one.
+                if is_answered { later() } else { Look::Found(Asked::Soon) }
+            }
+            Answer::Refused(_) | Answer::TooLarge { .. } => match facts.check() {
+                Err(refusal) => Look::Found(Asked::Never(refusal)),
+                Ok(()) => Look::Found(Asked::Soon),
+            },
+        }
+    }
+
+    /// Others have left for this one: whether that was enough.
+    fn look_again(&self, place: Place) -> Asked {
+        let facts = self.memory.facts(&self.name, &mut self.memory.shared());
+        if facts.answer() == Answer::Room { Asked::Granted(place) } else { Asked::Soon }
+    }
+
+    fn place(&self, shared: &mut Shared) -> Place {
+        shared.loading = Some(self.name.clone());
+        Box::new(Filling { memory: Arc::clone(&self.memory) })
+    }
+
+    async fn ask_once(&self) -> Asked {
+        let (place, leaving) = match self.look_round() {
+            Look::Found(asked) => return asked,
+            Look::Evict { place, leaving } => (place, leaving),
+        };
+        for residence in leaving {
+            // Somebody came meanwhile, and is not sent away.
+            if !residence.unload_if_idle().await {
+                return Asked::Soon;
+            }
+        }
+        self.look_again(place)
+    }
+}
+
+impl Room for Seat {
+    fn look(&self) -> Result<(), ModelError> {
+        self.memory.facts(&self.name, &mut self.memory.shared()).check()
+    }
+
+    fn queue(&self) -> Box<dyn Queued> {
+        self.memory.shared().turns.wait(&self.name, Instant::now());
+        Box::new(Waiting(self.clone()))
+    }
+
+    fn begin(&self) -> bool {
+        let turn = self.memory.shared().turns.begin(&self.name, Instant::now());
+        match turn {
+            Turn::Goes => true,
+            Turn::Over { next } => {
+                tracing::debug!(model = self.name, next, "it has had its turn");
+                false
+            }
+        }
+    }
+}
+
+/// A model in the queue, for as long as this lives.
+struct Waiting(Seat);
+
+impl Queued for Waiting {
+    fn ask(&mut self) -> BoxFuture<'_, Asked> {
+        self.0.ask_once().boxed()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.memory.shared().turns.leave(&self.0.name);
+    }
+}
+
+/// What was found at one look.
+enum Look {
+    Found(Asked),
+    Evict { place: Place, leaving: Vec<Arc<dyn Residence>> },
+}
+
+/// While it is held, nobody else is loaded.
+struct Filling {
+    memory: Arc<Memory>,
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        self.memory.shared().loading = None;
+    }
+}
+
+#[cfg(test)]
+mod tests;

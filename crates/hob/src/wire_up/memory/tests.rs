@@ -1,0 +1,229 @@
+//! The memory of several models that do what a test says, on a machine of a size that it chooses.
+//! No processes: a model here is a number of bytes that somebody may be using.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use hob_core::{KeepAlive, Occupancy};
+
+use super::*;
+
+const MB: u64 = 1_000_000;
+
+/// In memory or not, and with so many requests.
+#[derive(Default)]
+struct Model {
+    is_loaded: AtomicBool,
+    in_flight: AtomicUsize,
+    bytes: u64,
+    /// Somebody comes when it is asked to leave.
+    is_contended: AtomicBool,
+    machine: Arc<AtomicU64>,
+}
+
+impl Model {
+    fn load(&self) {
+        self.is_loaded.store(true, Ordering::SeqCst);
+        self.machine.fetch_sub(self.bytes, Ordering::SeqCst);
+    }
+
+    fn is_loaded(&self) -> bool {
+        self.is_loaded.load(Ordering::SeqCst)
+    }
+}
+
+impl Residence for Model {
+    fn state(&self) -> ModelState {
+        if self.is_loaded() { ModelState::Ready } else { ModelState::Cold }
+    }
+
+    fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        async { Ok(()) }.boxed()
+    }
+
+    fn unload(&self) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
+
+    fn unload_if_idle(&self) -> BoxFuture<'_, bool> {
+        async {
+            if self.is_contended.load(Ordering::SeqCst) {
+                return false;
+            }
+            if self.is_loaded.swap(false, Ordering::SeqCst) {
+                self.machine.fetch_add(self.bytes, Ordering::SeqCst);
+            }
+            true
+        }
+        .boxed()
+    }
+
+    fn idle_for(&self) -> Option<Duration> {
+        let is_used = self.in_flight.load(Ordering::SeqCst) > 0;
+        (self.is_loaded() && !is_used).then_some(Duration::from_secs(9))
+    }
+
+    fn keep_alive(&self, _wish: KeepAlive) {}
+
+    fn occupancy(&self) -> Occupancy {
+        Occupancy {
+            resident_bytes: Some(self.bytes),
+            in_flight: self.in_flight.load(Ordering::SeqCst),
+            ..Occupancy::default()
+        }
+    }
+}
+
+struct House {
+    memory: Arc<Memory>,
+    machine: Arc<AtomicU64>,
+}
+
+impl House {
+    fn new(megabytes: u64, max: Option<u64>) -> House {
+        let machine = Arc::new(AtomicU64::new(megabytes * MB));
+        let seen = Arc::clone(&machine);
+        let available = Box::new(move || seen.load(Ordering::SeqCst));
+        House { memory: Memory::with(max.map(|max| max * MB), available), machine }
+    }
+
+    /// It was estimated at 10 MB more than it takes.
+    fn model(&self, name: &str, megabytes: u64) -> (Seat, Arc<Model>) {
+        let machine = Arc::clone(&self.machine);
+        let model = Arc::new(Model { bytes: megabytes * MB, machine, ..Model::default() });
+        let need = Need { estimated_bytes: (megabytes + 10) * MB, is_pinned: false };
+        let seat = self.memory.seat(name, need);
+        seat.taken_by(&(Arc::clone(&model) as Arc<dyn Residence>));
+        (seat, model)
+    }
+}
+
+async fn loaded(seat: &Seat, model: &Model) {
+    let asked = seat.queue().ask().await;
+    assert!(matches!(asked, Asked::Granted(_)), "{asked:?}");
+    model.load();
+}
+
+#[tokio::test]
+async fn another_model_takes_the_place_of_one_that_is_idle() {
+    let house = House::new(300, None);
+    let ((a, in_a), (b, in_b)) = (house.model("a", 200), house.model("b", 150));
+    loaded(&a, &in_a).await;
+    assert_eq!(b.look(), Ok(()));
+    loaded(&b, &in_b).await;
+    assert!(!in_a.is_loaded() && in_b.is_loaded());
+    assert_eq!(house.machine.load(Ordering::SeqCst), 150 * MB);
+}
+
+#[tokio::test]
+async fn a_limit_holds_beside_a_large_machine() {
+    let house = House::new(64_000, Some(300));
+    let ((a, in_a), (b, in_b)) = (house.model("a", 200), house.model("b", 150));
+    loaded(&a, &in_a).await;
+    loaded(&b, &in_b).await;
+    assert!(!in_a.is_loaded());
+    let (c, _) = house.model("c", 300);
+    let too_large = ModelError::OutOfMemory { needed_bytes: 310 * MB, available_bytes: 300 * MB };
+    assert_eq!(c.look(), Err(too_large));
+    assert!(matches!(c.queue().ask().await, Asked::Never(ModelError::OutOfMemory { .. })));
+    assert!(in_b.is_loaded(), "nobody leaves for what does not fit anyhow");
+}
+
+#[tokio::test]
+async fn who_answers_is_waited_for_and_said() {
+    let house = House::new(300, None);
+    let ((a, in_a), (b, in_b)) = (house.model("a", 200), house.model("b", 150));
+    loaded(&a, &in_a).await;
+    in_a.in_flight.store(1, Ordering::SeqCst);
+    let mut waiting = b.queue();
+    let Asked::Later(shortage) = waiting.ask().await else { panic!("a is answering") };
+    assert_eq!(
+        shortage.to_string(),
+        "about 160 MB are needed and 100 MB are free; in memory are a (200 MB, answering)"
+    );
+    in_a.in_flight.store(0, Ordering::SeqCst);
+    assert!(matches!(waiting.ask().await, Asked::Granted(_)));
+    assert!(!in_a.is_loaded() && !in_b.is_loaded());
+}
+
+#[tokio::test]
+async fn a_model_that_somebody_comes_to_at_the_last_moment_stays() {
+    let house = House::new(300, None);
+    let ((a, in_a), (b, _)) = (house.model("a", 200), house.model("b", 150));
+    loaded(&a, &in_a).await;
+    in_a.is_contended.store(true, Ordering::SeqCst);
+    let mut waiting = b.queue();
+    assert!(matches!(waiting.ask().await, Asked::Soon));
+    assert!(in_a.is_loaded());
+    in_a.is_contended.store(false, Ordering::SeqCst);
+    assert!(matches!(waiting.ask().await, Asked::Granted(_)));
+}
+
+#[tokio::test]
+async fn two_loads_do_not_count_the_same_memory() {
+    let house = House::new(300, None);
+    let ((a, in_a), (b, _)) = (house.model("a", 200), house.model("b", 200));
+    let Asked::Granted(place) = a.queue().ask().await else { panic!("there is room") };
+    let mut waiting = b.queue();
+    assert!(matches!(waiting.ask().await, Asked::Soon), "while a is on its way");
+    in_a.load();
+    in_a.in_flight.store(1, Ordering::SeqCst);
+    drop(place);
+    assert!(matches!(waiting.ask().await, Asked::Later(_)));
+}
+
+#[tokio::test]
+async fn who_has_waited_for_longest_goes_first() {
+    let house = House::new(300, None);
+    let ((a, in_a), (b, _), (c, _)) =
+        (house.model("a", 200), house.model("b", 200), house.model("c", 200));
+    loaded(&a, &in_a).await;
+    let (mut first, mut second) = (b.queue(), c.queue());
+    assert!(matches!(second.ask().await, Asked::Later(_)), "b was here before");
+    let Asked::Granted(place) = first.ask().await else { panic!("its turn") };
+    drop((first, place));
+    assert!(matches!(second.ask().await, Asked::Granted(_)), "b has left the queue");
+}
+
+#[tokio::test]
+async fn a_busy_model_has_its_turn_and_then_makes_room() {
+    let house = House::new(300, None);
+    let ((a, in_a), (b, _)) = (house.model("a", 200), house.model("b", 200));
+    loaded(&a, &in_a).await;
+    in_a.in_flight.store(1, Ordering::SeqCst);
+    let mut waiting = b.queue();
+    assert!(matches!(waiting.ask().await, Asked::Later(_)));
+    let begun = (0..40).take_while(|_| a.begin()).count();
+    assert_eq!(begun, 16);
+    drop(waiting);
+    assert!(a.begin(), "nobody waits any more");
+}
+
+#[tokio::test]
+async fn a_pinned_model_stays_and_waiting_does_not_help() {
+    let house = House::new(300, None);
+    let (b, _) = house.model("b", 150);
+    let model = Arc::new(Model {
+        bytes: 200 * MB,
+        machine: Arc::clone(&house.machine),
+        ..Model::default()
+    });
+    let pinned = house.memory.seat("a", Need { estimated_bytes: 200 * MB, is_pinned: true });
+    pinned.taken_by(&(Arc::clone(&model) as Arc<dyn Residence>));
+    loaded(&pinned, &model).await;
+    let Asked::Never(ModelError::NoRoom { shortage, retry_after: None }) = b.queue().ask().await
+    else {
+        panic!("it is pinned")
+    };
+    assert_eq!(shortage.held[0].tie, Tie::Pinned);
+}
+
+#[tokio::test]
+async fn what_was_measured_counts_more_than_what_was_estimated() {
+    let house = House::new(405, None);
+    let ((a, in_a), (b, in_b)) = (house.model("a", 200), house.model("b", 205));
+    loaded(&b, &in_b).await;
+    loaded(&a, &in_a).await;
+    assert!(!in_b.is_loaded(), "200 MB were free, and the estimate for a is 210");
+    loaded(&b, &in_b).await;
+    assert!(in_a.is_loaded(), "205 MB were free, and b has taken no more than that");
+}

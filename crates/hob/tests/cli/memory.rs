@@ -1,0 +1,150 @@
+//! Two real chat models and a voice, in a memory that holds one of them: who leaves for whom, who is told
+//! when to come back, and that nobody who answers is ever sent away.
+
+use std::io::{BufRead, BufReader};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::User;
+use crate::served::Served;
+
+/// Each takes about 270 MB, and the voice 343.
+const CONFIG: &str = "\
+[memory]
+max = \"450MB\"
+[chat]
+parallel = 1
+load = \"first_request\"
+[model.second]
+model = \"smollm2\"
+[alias.patient]
+to = [\"second\"]
+while_loading = \"wait\"
+";
+
+fn served() -> Served {
+    let (user, home) = User::with_models();
+    user.write("hob.toml", CONFIG);
+    let mut served = Served::start(&user, &home);
+    served.note("kokoro is ready");
+    served
+}
+
+fn question(model: &str) -> Value {
+    let messages = json!([{"role": "user", "content": "Say hello to Anna."}]);
+    json!({"model": model, "temperature": 0, "max_tokens": 8, "messages": messages})
+}
+
+fn agent() -> ureq::Agent {
+    ureq::Agent::config_builder().http_status_as_error(false).build().new_agent()
+}
+
+/// The models that are in memory.
+fn warm(served: &Served) -> Vec<String> {
+    let mut list = ureq::get(format!("{}api/hob/ps", served.url)).call().expect("a list");
+    let list: Value = list.body_mut().read_json().expect("JSON");
+    let models = list["models"].as_array().expect("a list");
+    let warm = models.iter().filter(|model| model["state"] == "warm");
+    warm.map(|model| model["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+fn answered(served: &Served, model: &str) {
+    let answer = served.chat(&question(model)).expect("an answer");
+    assert!(answer["choices"][0]["message"]["content"].is_string(), "{answer}");
+}
+
+/// The lines of an answer that goes on until they are dropped.
+fn story(served: &Served, model: &str) -> impl Iterator<Item = String> + use<> {
+    let body = json!({
+        "model": model, "stream": true, "max_tokens": 3000, "temperature": 0,
+        "messages": [{"role": "user", "content": "Tell me a very long story about a ship."}],
+    });
+    let answer = agent().post(format!("{}v1/chat/completions", served.url)).send_json(body);
+    let body = answer.expect("an answer").into_body().into_reader();
+    let mut lines = BufReader::new(body).lines().map_while(Result::ok);
+    assert!(lines.next().is_some(), "it begins");
+    lines
+}
+
+#[test]
+fn models_that_do_not_fit_together_take_turns_and_none_is_cut_off() {
+    let served = served();
+    assert_eq!(warm(&served), ["kokoro"]);
+    answered(&served, "smollm2");
+    assert_eq!(warm(&served), ["smollm2"]);
+    answered(&served, "second");
+    assert_eq!(warm(&served), ["second"]);
+
+    let mut telling = story(&served, "second");
+    let body = question("smollm2");
+    let refused = agent().post(format!("{}v1/chat/completions", served.url)).send_json(&body);
+    let mut refused = refused.expect("an answer");
+    assert_eq!(refused.status(), 503);
+    let header = |name: &str| {
+        let value = refused.headers().get(name).expect("a header").to_str().expect("text");
+        value.to_owned()
+    };
+    let retry_after: u64 = header("retry-after").parse().expect("seconds");
+    assert!((1..=120).contains(&retry_after), "{retry_after}");
+    assert_eq!(header("x-should-retry"), "true");
+    let error: Value = refused.body_mut().read_json().expect("JSON");
+    assert_eq!(error["error"]["code"], "no_room");
+    let message = error["error"]["message"].as_str().expect("a text");
+    assert!(message.contains("MB are needed") && message.contains("second ("), "{message}");
+    assert!(message.contains("answering"), "{message}");
+    assert!(telling.next().is_some(), "the story goes on");
+    assert_eq!(warm(&served), ["second"]);
+
+    // It is loaded as soon as it can be, though nobody asks again.
+    drop(telling);
+    let patience = Instant::now() + Duration::from_secs(60);
+    while warm(&served) != ["smollm2"] {
+        assert!(Instant::now() < patience, "{:?} in memory", warm(&served));
+        thread::sleep(Duration::from_millis(50));
+    }
+    answered(&served, "smollm2");
+    end(served);
+}
+
+#[test]
+fn an_alias_that_waits_is_answered_when_the_other_model_is_done() {
+    let served = served();
+    let telling = story(&served, "smollm2");
+    thread::scope(|scope| {
+        let waiting: Vec<_> =
+            (0..3).map(|_| scope.spawn(|| served.chat(&question("patient")))).collect();
+        let patience = Instant::now() + Duration::from_secs(60);
+        while served.metric("hob_chat_in_flight{model=\"patient\"") != Some(3.0) {
+            assert!(Instant::now() < patience, "not all of them came in");
+            thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(warm(&served), ["smollm2"], "it is answering");
+        drop(telling);
+        for answer in waiting {
+            let answer = answer.join().expect("a thread").expect("an answer");
+            assert!(answer["choices"][0]["message"]["content"].is_string(), "{answer}");
+        }
+    });
+    assert_eq!(warm(&served), ["second"]);
+    end(served);
+}
+
+#[test]
+fn what_can_never_fit_is_refused_with_both_numbers() {
+    let (user, home) = User::with_models();
+    user.write("hob.toml", &CONFIG.replace("450MB", "100MB"));
+    let mut served = Served::start(&user, &home);
+    let note = served.note("hob: loading the model needs about ");
+    assert!(note.contains(" and 100 MB are free"), "{note}");
+    let refused = served.chat(&question("second"));
+    assert!(refused.is_err(), "{refused:?}");
+    assert_eq!(warm(&served), Vec::<String>::new());
+    end(served);
+}
+
+fn end(mut served: Served) {
+    served.signal("-INT");
+    assert!(served.child.wait().expect("an end").success());
+}
