@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use futures::future::BoxFuture;
-use futures::stream;
+use futures::{FutureExt, stream};
 use hob_core::ChatEvent;
 use tokio::time::timeout;
 
@@ -28,6 +28,9 @@ pub(crate) trait Dialect: Send + 'static {
         None
     }
 }
+
+/// Bytes of events that leave in one piece.
+const PIECE_BYTES_MAX: usize = 8 << 10;
 
 struct Writing<D> {
     answer: Answer,
@@ -85,8 +88,21 @@ impl<D: Dialect> Writing<D> {
                 Err(refusal) => return (self.dialect.failed(&refusal), false),
             };
             if !piece.is_empty() {
-                return (piece, true);
+                return self.with_what_is_there(piece);
             }
         }
+    }
+
+    /// Events that have come already leave together: a write for each costs more than everything else.
+    fn with_what_is_there(&mut self, mut piece: String) -> (String, bool) {
+        while piece.len() < PIECE_BYTES_MAX {
+            match self.answer.next().now_or_never() {
+                None => break,
+                Some(Ok(Some((choice, event)))) => piece += &self.dialect.event(choice, event),
+                Some(Ok(None)) => return (piece + &self.dialect.end(), false),
+                Some(Err(refusal)) => return (piece + &self.dialect.failed(&refusal), false),
+            }
+        }
+        (piece, true)
     }
 }

@@ -16,7 +16,7 @@ use super::store::{LedgerError, Store, tokens_since};
 const QUEUE_MAX: usize = 4096;
 
 /// Rows that are written in one go.
-const BATCH_MAX: usize = 256;
+const BATCH_MAX: usize = 1024;
 
 /// Between two rounds of forgetting, while there is something to write.
 const PRUNE_EVERY: Duration = Duration::from_secs(3600);
@@ -79,6 +79,9 @@ impl Drop for Ledger {
     }
 }
 
+/// For more rows to come, before those that came are written.
+const GATHER: Duration = Duration::from_millis(20);
+
 struct Writing {
     store: Store,
     keep: Duration,
@@ -93,6 +96,8 @@ impl Writing {
         let mut batch = Vec::new();
         while let Ok(entry) = to_write.recv() {
             batch.push(entry);
+            // A transaction for each row would cost more than the request that it is about.
+            std::thread::sleep(GATHER);
             batch.extend(to_write.try_iter().take(BATCH_MAX - 1));
             if let Err(error) = self.store.write(&batch) {
                 self.lost.fetch_add(batch.len() as u64, Ordering::Relaxed);

@@ -107,10 +107,11 @@ async fn a_stream_comes_as_it_is_made() {
     assert_eq!(second["choices"][0]["delta"], json!({"content": "lo"}));
     assert_eq!(second["id"], first[0]["id"]);
     pen.send(done(2)).await.expect("a reader");
-    let last = parsed(datas(&next().await)[0]);
+    let end = next().await;
+    let last = parsed(datas(&end)[0]);
     assert_eq!(last["choices"][0]["finish_reason"], "stop");
     assert_eq!(last["timings"]["cache_n"], 4);
-    assert_eq!(next().await, "data: [DONE]\n\n");
+    assert!(end.ends_with("data: [DONE]\n\n"), "what is there leaves together");
     assert_eq!(client.chunk().await.expect("a clean end"), None);
     no_hang(pen.closed()).await;
 }
