@@ -2,12 +2,13 @@
 //! Every stream says how it ended: with the dialect's end, or with its word for a failure.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use futures::future::BoxFuture;
 use futures::{FutureExt, stream};
-use hob_core::ChatEvent;
+use hob_core::{ChatEvent, ChatTarget, ModelState};
 use tokio::time::timeout;
 
 use crate::converse::Reply;
@@ -41,19 +42,40 @@ struct Writing<D> {
 /// An answer, or the wait for its first event.
 pub(crate) enum Answer {
     Begun(Box<Reply>),
-    /// It takes so long that the status went out before.
-    Awaited(BoxFuture<'static, Result<Reply, Refusal>>),
+    /// It takes so long that the status went out before. Whoever asked for it hears how far the target's
+    /// loading is.
+    Awaited(BoxFuture<'static, Result<Reply, Refusal>>, Option<Arc<ChatTarget>>),
 }
+
+/// Between two words on how far a model's loading is.
+const LOADING_EVERY: Duration = Duration::from_secs(2);
 
 impl Answer {
     async fn next(&mut self) -> Result<Option<(u32, ChatEvent)>, Refusal> {
-        if let Answer::Awaited(opening) = self {
+        if let Answer::Awaited(opening, _) = self {
             *self = Answer::Begun(Box::new(opening.await?));
         }
         match self {
             Answer::Begun(reply) => reply.next().await,
-            Answer::Awaited(_) => Ok(None),
+            Answer::Awaited(..) => Ok(None),
         }
+    }
+
+    /// How far the loading is, if somebody wants to know and it goes on.
+    fn loading(&self) -> Option<ChatEvent> {
+        let Answer::Awaited(_, Some(target)) = self else { return None };
+        let said = match target.model.state() {
+            ModelState::Loading { ready_in } => {
+                format!(
+                    "{} is being loaded, about {} s left.\n",
+                    target.name,
+                    ready_in.as_secs().max(1)
+                )
+            }
+            ModelState::Cold => format!("{} waits to be loaded.\n", target.name),
+            ModelState::Ready | ModelState::Down { .. } => return None,
+        };
+        Some(ChatEvent::Reasoning(said))
     }
 }
 
@@ -72,14 +94,25 @@ pub(crate) fn stream_body(
 }
 
 impl<D: Dialect> Writing<D> {
+    fn silence_max(&self) -> Duration {
+        match &self.answer {
+            Answer::Awaited(_, Some(_)) => LOADING_EVERY,
+            Answer::Awaited(_, None) | Answer::Begun(_) => self.keep_alive_every,
+        }
+    }
+
     /// The next piece, and whether more may follow.
     async fn piece(&mut self) -> (String, bool) {
         loop {
             let next = match self.dialect.keep_alive() {
                 None => self.answer.next().await,
-                Some(comment) => match timeout(self.keep_alive_every, self.answer.next()).await {
+                Some(comment) => match timeout(self.silence_max(), self.answer.next()).await {
                     Ok(next) => next,
-                    Err(_) => return (comment.to_owned(), true),
+                    Err(_) => {
+                        let loading = self.answer.loading();
+                        let said = loading.map(|loading| self.dialect.event(0, loading));
+                        return (said.unwrap_or_else(|| comment.to_owned()), true);
+                    }
                 },
             };
             let piece = match next {
@@ -88,17 +121,26 @@ impl<D: Dialect> Writing<D> {
                 Err(refusal) => return (self.dialect.failed(&refusal), false),
             };
             if !piece.is_empty() {
-                return self.with_what_is_there(piece);
+                return self.with_what_is_there(piece).await;
             }
         }
     }
 
     /// Events that have come already leave together: a write for each costs more than everything else.
-    fn with_what_is_there(&mut self, mut piece: String) -> (String, bool) {
+    /// Whoever hands them over one by one gets a turn to hand over the next.
+    async fn with_what_is_there(&mut self, mut piece: String) -> (String, bool) {
+        let mut has_given_way = false;
         while piece.len() < PIECE_BYTES_MAX {
             match self.answer.next().now_or_never() {
-                None => break,
-                Some(Ok(Some((choice, event)))) => piece += &self.dialect.event(choice, event),
+                None if has_given_way => break,
+                None => {
+                    has_given_way = true;
+                    tokio::task::yield_now().await;
+                }
+                Some(Ok(Some((choice, event)))) => {
+                    has_given_way = false;
+                    piece += &self.dialect.event(choice, event);
+                }
                 Some(Ok(None)) => return (piece + &self.dialect.end(), false),
                 Some(Err(refusal)) => return (piece + &self.dialect.failed(&refusal), false),
             }

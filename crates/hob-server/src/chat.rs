@@ -2,7 +2,7 @@
 //! After that a failure is an event without `choices`, and no `[DONE]` follows it.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
@@ -55,7 +55,8 @@ pub(crate) async fn complete(
         }
         ChatDelivery::Events(usage) => {
             let chunks = ChatChunks::new(head, wire.choices, wire.calls, usage);
-            streamed(app, question, chunks, ignored).await
+            let loading = wire.tells_loading.then(|| Arc::clone(&question.target));
+            streamed(app, question, loading, (chunks, ignored)).await
         }
     }
 }
@@ -72,18 +73,22 @@ pub(crate) async fn whole(
     Ok((headers, answer.to_json()).into_response())
 }
 
+/// Who wants to hear of a model's loading hears of it when this has passed.
+const LOADING_AFTER: Duration = Duration::from_secs(1);
+
 /// The status waits for the first event, so that it is true; but not for so long that a proxy between
 /// here and the client gives up.
 pub(crate) async fn streamed(
     app: Arc<App>,
     question: Question,
-    chunks: impl AnswerChunks + Send + 'static,
-    ignored: &[String],
+    loading: Option<Arc<ChatTarget>>,
+    (chunks, ignored): (impl AnswerChunks + Send + 'static, &[String]),
 ) -> Result<Response, Refusal> {
     let limits = app.limits;
+    let early = if loading.is_some() { LOADING_AFTER } else { limits.early_headers_after };
     let alias = question.asked.alias.clone();
     let mut opening = async move { converse(&app, question).await }.boxed();
-    let (mut headers, answer) = match timeout(limits.early_headers_after, &mut opening).await {
+    let (mut headers, answer) = match timeout(early, &mut opening).await {
         Ok(reply) => {
             let reply = reply?;
             (reply.headers(EVENTS), Answer::Begun(Box::new(reply)))
@@ -91,7 +96,7 @@ pub(crate) async fn streamed(
         Err(_) => {
             let mut headers = answer_headers(EVENTS);
             insert_text(&mut headers, ALIAS, alias.as_deref().unwrap_or_default());
-            (headers, Answer::Awaited(opening))
+            (headers, Answer::Awaited(opening, loading))
         }
     };
     insert_ignored(&mut headers, ignored);

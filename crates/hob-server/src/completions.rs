@@ -40,7 +40,7 @@ pub(crate) async fn complete(
         }
         ChatDelivery::Events(usage) => {
             let chunks = CompletionChunks::new(head, &prefixes, each, usage);
-            streamed(app, question, chunks, ignored).await.map_err(about)
+            streamed(app, question, None, (chunks, ignored)).await.map_err(about)
         }
     }
 }

@@ -52,6 +52,8 @@ pub struct WireChat {
     pub ignored: Vec<String>,
     /// Parameters that hob does not know, and whose effect is up to who answers.
     pub unknown: Vec<String>,
+    /// `loading_status`: while the model is being loaded, the stream says so in its thinking.
+    pub tells_loading: bool,
 }
 
 /// How an answer travels.
@@ -138,9 +140,10 @@ pub fn parse_chat(body: &[u8]) -> Result<WireChat, WireError> {
     };
     let delivery = delivery(&mut fields, &mut ignored)?;
     let (model, choices) = (fields.name("model")?, choices(&mut fields)?);
+    let tells_loading = fields.flag("loading_status")?.unwrap_or(false);
     let request = ChatRequest { reading: delivery.reading(), extra: fields.rest(), ..request };
     let (calls, unknown) = (offer.shape, fields.into_unknown());
-    Ok(WireChat { model, request, choices, delivery, calls, ignored, unknown })
+    Ok(WireChat { model, request, choices, delivery, calls, ignored, unknown, tells_loading })
 }
 
 pub(crate) fn choices(fields: &mut Fields) -> Result<u32, WireError> {

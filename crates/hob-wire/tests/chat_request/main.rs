@@ -39,6 +39,7 @@ fn plain() -> WireChat {
         calls: CallShape::ToolCalls,
         ignored: Vec::new(),
         unknown: Vec::new(),
+        tells_loading: false,
     }
 }
 
@@ -78,7 +79,7 @@ fn every_sampling_field_arrives() {
         "repetition_penalty":1.1,"presence_penalty":-2,"frequency_penalty":2,"seed":-7,
         "logit_bias":{"7":-100,"x":1},"max_tokens":5,"max_completion_tokens":9,"stop":["a","","b"],
         "n":3,"stream":true,"stream_options":{"include_usage":true,"include_obfuscation":true},
-        "logprobs":true,"top_logprobs":2,"keep_alive":"5m","user":{"id":1},"store":true"#;
+        "logprobs":true,"top_logprobs":2,"keep_alive":"5m","user":{"id":1},"store":true,"loading_status":true"#;
     let Conversation { messages, .. } = conversation(plain());
     let expected = WireChat {
         model: Some("smol".to_owned()),
@@ -107,6 +108,7 @@ fn every_sampling_field_arrives() {
         calls: CallShape::ToolCalls,
         ignored: ["logit_bias.x", "stream_options.include_obfuscation"].map(str::to_owned).to_vec(),
         unknown: ["store", "user"].map(str::to_owned).to_vec(),
+        tells_loading: true,
     };
     assert_eq!(read(fields), expected);
 }
