@@ -18,7 +18,7 @@ use crate::failure::Outcome;
 use crate::wire_up::{self, Fingerprint};
 
 /// Between two looks at the file: a change is in force within a second.
-const EVERY: Duration = Duration::from_millis(400);
+const EVERY: Duration = Duration::from_millis(300);
 
 /// What a server needs to follow its configuration.
 pub(crate) struct Following<'a> {
@@ -38,13 +38,16 @@ pub(crate) struct Renewed {
 }
 
 /// Resolves when the file is another than it was. An editor may take the old one away before it puts the
-/// new one there, so a file that is not there is no other one.
+/// new one there, and some write it piece by piece: a file that is not there is no other one, and one that
+/// still changes is not read yet.
 async fn changed(path: &Path, seen: Option<Fingerprint>) -> Fingerprint {
+    let mut last = seen;
     loop {
         sleep(EVERY).await;
-        match wire_up::fingerprint(path) {
-            Some(now) if Some(now) != seen => return now,
-            Some(_) | None => {}
+        let now = wire_up::fingerprint(path);
+        match now {
+            Some(changed) if now != seen && now == last => return changed,
+            _ => last = now,
         }
     }
 }

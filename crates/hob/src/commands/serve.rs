@@ -198,6 +198,8 @@ impl Models {
         let of_server = app.settings.server.api_key.read()?;
         let is_known = |name: &str| roster.chat(name).is_ok() || roster.speech(name).is_ok();
         let keys = wire_up::keys(written, environment, of_server, is_known)?;
+        // A file that lost its keys must not open what it closed.
+        exposure(app, !keys.is_empty())?;
         Ok(Renewed { roster, keys, gateway })
     }
 
@@ -265,7 +267,11 @@ fn announce(listener: &TcpListener, app: &App<'_>) -> Outcome<()> {
 /// The guard comes before anything is loaded or bound.
 fn check_exposure(app: &App<'_>) -> Outcome<()> {
     let server = &app.settings.server;
-    let has_key = server.api_key.read()?.is_some() || !app.written.config.keys.is_empty();
+    exposure(app, server.api_key.read()?.is_some() || !app.written.config.keys.is_empty())
+}
+
+fn exposure(app: &App<'_>, has_key: bool) -> Outcome<()> {
+    let server = &app.settings.server;
     hob_server::check_exposure(server.listen.0, has_key, server.allow_remote).map_err(|exposed| {
         Failure::usage(exposed)
             .hint("HOB_API_KEY=… hob serve, or --allow-remote if the network is trusted")
