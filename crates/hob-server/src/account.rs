@@ -212,6 +212,10 @@ fn attempts(way: &Way) -> String {
 
 /// Of the time to the first content, what was neither the target's nor lost on others.
 pub(crate) fn overhead(way: &Way, first: Option<Duration>, entry: &Entry) -> Option<Duration> {
+    // Of an answer that is read whole, the first content is handed on with the last.
+    if !entry.is_streamed {
+        return None;
+    }
     let waits = entry.queue_ms.unwrap_or(0.0) + entry.load_ms.unwrap_or(0.0);
     let waits = Duration::try_from_secs_f64(waits / 1e3).unwrap_or_default();
     let others = way.target_first? + way.lost() + waits;

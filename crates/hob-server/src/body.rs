@@ -48,7 +48,7 @@ pub(crate) enum Answer {
 }
 
 /// Between two words on how far a model's loading is.
-const LOADING_EVERY: Duration = Duration::from_secs(2);
+const LOADING_EVERY: Duration = Duration::from_secs(1);
 
 impl Answer {
     async fn next(&mut self) -> Result<Option<(u32, ChatEvent)>, Refusal> {

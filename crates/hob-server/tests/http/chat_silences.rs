@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_core::ModelState;
 use hob_server::ServerOptions;
 use serde_json::json;
 
@@ -118,4 +119,41 @@ async fn a_client_that_left_is_not_answered() {
     let metrics = server.get("/metrics").await;
     let line = r#"hob_chat_answers_total{model="smol",outcome="abandoned"} 3"#;
     assert!(metrics.text().contains(line), "{}", metrics.text());
+}
+
+#[tokio::test]
+async fn a_stream_that_waits_for_its_first_word_begins_before_its_status_is_known() {
+    let options = ServerOptions { early_headers_after: Duration::from_millis(30), ..talkative() };
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat_with(Arc::clone(&model), options).await;
+    let pen = model.stage();
+    let mut client = server.client().await;
+    client.send(chat(STREAM)).await;
+    let head = client.head().await;
+    assert_eq!((head.status, head.header("x-hob-target")), (200, None), "nobody answered yet");
+    assert_eq!(client.chunk().await.expect("a chunk").as_deref(), Some(&b": hob\n\n"[..]));
+    pen.send(text("Hi")).await.expect("a reader");
+    pen.send(done(1)).await.expect("a reader");
+    let rest = String::from_utf8(client.chunks().await).expect("text");
+    assert!(rest.contains("\"Hi\"") && rest.ends_with("data: [DONE]\n\n"), "{rest}");
+}
+
+#[tokio::test]
+async fn whoever_asks_for_it_hears_how_far_the_loading_is() {
+    let loading = ModelState::Loading { ready_in: Duration::from_secs(7) };
+    let model = Arc::new(StagedChat::new().with_state(loading));
+    let server = serve_chat_with(Arc::clone(&model), talkative()).await;
+    let pen = model.stage();
+    let mut client = server.client().await;
+    let asks = STREAM.replacen('{', r#"{"loading_status":true,"#, 1);
+    client.send(chat(&asks)).await;
+    assert_eq!(client.head().await.status, 200);
+    let said = client.chunk().await.expect("a chunk").expect("no end");
+    let said = String::from_utf8(said).expect("text");
+    let delta = &parsed(datas(&said).last().expect("an event"))["choices"][0]["delta"];
+    assert_eq!(delta["reasoning_content"], "smol is being loaded, about 7 s left.\n");
+    pen.send(text("Hi")).await.expect("a reader");
+    pen.send(done(1)).await.expect("a reader");
+    let rest = String::from_utf8(client.chunks().await).expect("text");
+    assert!(rest.contains("\"Hi\"") && rest.ends_with("data: [DONE]\n\n"), "{rest}");
 }
