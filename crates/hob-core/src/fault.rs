@@ -92,6 +92,27 @@ impl Fault {
             Fault::Nonsense { .. } => "nonsense",
         }
     }
+
+    /// The same, with the server's words edited.
+    #[must_use]
+    pub fn with_words(mut self, edit: impl Fn(&str) -> String) -> Fault {
+        match &mut self {
+            Fault::Unreachable { detail: words }
+            | Fault::Overloaded { message: words, .. }
+            | Fault::Limited { message: words, .. }
+            | Fault::Failed { message: words }
+            | Fault::KeyRefused { message: words }
+            | Fault::NoCredit { message: words }
+            | Fault::NoSuchModel { message: words }
+            | Fault::TooLong { message: words, .. }
+            | Fault::UnknownParameter { message: words, .. }
+            | Fault::Refused { message: words }
+            | Fault::Reported { message: words }
+            | Fault::Nonsense { detail: words } => *words = edit(words),
+            Fault::TimedOut { .. } | Fault::CutOff | Fault::Empty => {}
+        }
+        self
+    }
 }
 
 /// `45`, `0.25`.
@@ -102,6 +123,14 @@ fn seconds(time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_edited_and_the_rest_stays() {
+        let refused = Fault::KeyRefused { message: "no sk-1".to_owned() };
+        let edited = refused.with_words(|words| words.replace("sk-1", "…"));
+        assert_eq!(edited, Fault::KeyRefused { message: "no …".to_owned() });
+        assert_eq!(Fault::CutOff.with_words(|_| panic!("it has none")), Fault::CutOff);
+    }
 
     #[test]
     fn what_ran_out_is_said_with_its_limit() {

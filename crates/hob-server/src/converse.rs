@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue};
-use futures::StreamExt;
-use futures::stream::{BoxStream, SelectAll};
+use futures::stream::{self, BoxStream, SelectAll};
+use futures::{StreamExt, TryStreamExt};
 use hob_core::chat::EmbedInput;
 use hob_core::trace::Way;
 use hob_core::{
@@ -213,11 +213,15 @@ impl Reply {
     /// model can begin them where that left off.
     async fn begin(
         &mut self,
-        target: &ChatTarget,
+        target: &Arc<ChatTarget>,
         requests: Vec<ChatRequest>,
     ) -> Result<(), Refusal> {
         for (choice, mut request) in (0..).zip(requests) {
             request.trace = self.trace.clone();
+            if choice > 0 && target.clocks == Clocked::ByItself {
+                self.ask_beside(target, choice, request);
+                continue;
+            }
             self.ask(target, choice, request).await?;
             if choice == 0 {
                 self.first = self.next_made().await?;
@@ -239,6 +243,13 @@ impl Reply {
         let events = asked.map_err(|_| Refusal::NoToken { time_max })??;
         self.events.push(events.map(move |event| (choice, event)).boxed());
         Ok(())
+    }
+
+    /// Asked while those before it are being read: a server with few places may have none before they end.
+    fn ask_beside(&mut self, target: &Arc<ChatTarget>, choice: u32, request: ChatRequest) {
+        let target = Arc::clone(target);
+        let events = stream::once(async move { target.model.chat(request).await }).try_flatten();
+        self.events.push(events.map(move |event| (choice, event)).boxed());
     }
 
     async fn next_made(&mut self) -> Result<Option<(u32, ChatEvent)>, Refusal> {

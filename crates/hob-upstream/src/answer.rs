@@ -11,7 +11,6 @@ use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 
 use crate::Upstream;
-use crate::slots::Slot;
 
 /// Bytes of an answer that comes whole.
 const WHOLE_BYTES_MAX: usize = 32 << 20;
@@ -30,8 +29,6 @@ pub(crate) struct Asked {
     pub(crate) trace: Trace,
     /// About as many tokens as the prompt has, in case the server does not say.
     pub(crate) prompt_tokens: u32,
-    /// Kept until the answer is over.
-    pub(crate) _slot: Slot,
 }
 
 struct Answer {
@@ -84,6 +81,8 @@ impl Answer {
             }
             if let Err(fault) = self.read().await {
                 self.is_over = true;
+                // What a server says within an answer may repeat its key.
+                let fault = fault.with_words(|words| self.asked.upstream.scrubbed(words));
                 return Some(Err(ModelError::upstream(&self.asked.target, fault)));
             }
         }
@@ -136,7 +135,7 @@ impl Answer {
         let mut said = Vec::new();
         match self.asked.reader.read(piece, &mut said) {
             Ok(()) => self.heard(said),
-            Err(Misread::Failed(fault)) => return Err(self.scrubbed(fault)),
+            Err(Misread::Failed(fault)) => return Err(fault),
             Err(Misread::Malformed) => {
                 self.malformed += 1;
                 let upstream = self.asked.upstream.name();
@@ -177,15 +176,6 @@ impl Answer {
         if let Body::Pieces(response, _) = &mut self.body {
             // What has not come by now is not waited for.
             let _rest = response.chunk().now_or_never();
-        }
-    }
-
-    fn scrubbed(&self, fault: Fault) -> Fault {
-        match fault {
-            Fault::Reported { message } => {
-                Fault::Reported { message: self.asked.upstream.scrubbed(&message) }
-            }
-            other => other,
         }
     }
 }

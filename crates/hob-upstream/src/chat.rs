@@ -58,7 +58,6 @@ impl UpstreamChat {
 
     async fn ask(&self, request: ChatRequest) -> Result<ChatStream, ModelError> {
         let Served { upstream, target, .. } = &*self.served;
-        let slot = upstream.slots.take().await?;
         let kind = upstream.kind().await;
         let request = self.without_thinking(request);
         let order = self.order(&request, kind);
@@ -75,7 +74,6 @@ impl UpstreamChat {
             pieces: order.pieces,
             trace,
             prompt_tokens: prompt_bytes(&request.prompt).div_ceil(BYTES_PER_TOKEN) as u32,
-            _slot: slot,
         };
         events(asked, response).map_err(failed)
     }
@@ -121,7 +119,6 @@ impl UpstreamChat {
 
     async fn vectors(&self, request: EmbedRequest) -> Result<Embeddings, ModelError> {
         let Served { upstream, model, .. } = &*self.served;
-        let _slot = upstream.slots.take().await?;
         let (kind, hops) = (upstream.kind().await, request.trace.hops());
         let failed = |fault| self.served.failed(fault);
         let num_ctx = upstream.options.num_ctx;

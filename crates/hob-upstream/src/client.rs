@@ -197,16 +197,23 @@ impl Upstream {
 
     /// The paths that only one kind of server has.
     async fn probe(&self) -> Option<UpstreamKind> {
+        for (path, word, kind) in [
+            ("/api/hob/ps", "\"models\"", UpstreamKind::Hob),
+            ("/api/version", "\"version\"", UpstreamKind::Ollama),
+            ("/props", "\"default_generation_settings\"", UpstreamKind::LlamaServer),
+        ] {
+            match self.get(path).await {
+                Ok(answer) => {
+                    if crate::lists::text(answer).await.ok()?.contains(word) {
+                        return Some(kind);
+                    }
+                }
+                // It will say more when it has loaded its model.
+                Err(Fault::Overloaded { .. } | Fault::Unreachable { .. }) => return None,
+                Err(_) => {}
+            }
+        }
         let has = async |path| self.get(path).await.is_ok();
-        if has("/api/hob/ps").await {
-            return Some(UpstreamKind::Hob);
-        }
-        if has("/api/version").await {
-            return Some(UpstreamKind::Ollama);
-        }
-        if has("/props").await {
-            return Some(UpstreamKind::LlamaServer);
-        }
         let models = crate::lists::text(self.get("models").await.ok()?).await.ok()?;
         if models.contains("\"vllm\"") {
             return Some(UpstreamKind::Vllm);

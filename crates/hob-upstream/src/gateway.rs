@@ -18,7 +18,7 @@ use hob_core::{
 
 use crate::client::{Upstream, UpstreamError};
 use crate::kind::{Kind, Locals, OfKind};
-use crate::options::{AliasOptions, GatewayOptions, TargetOptions};
+use crate::options::{AliasOptions, Clocks, GatewayOptions, TargetOptions};
 use crate::route::{Alias, Leg, Route, SpeechRoute, TranscriptRoute};
 use crate::target::{Source, Target};
 use building::{Building, split, upstream_target};
@@ -146,8 +146,16 @@ impl Gateway {
         let target = self.targets.get(&(M::KIND, name.to_owned())).cloned();
         let target = target.unwrap_or_else(|| upstream_target(name, upstream, model));
         let leg = Leg::new(target, &TargetOptions::plain(name), upstream.clocks)?;
-        Some((AliasOptions::plain(name), vec![leg]))
+        Some((
+            AliasOptions { clocks: total_of(upstream.clocks), ..AliasOptions::plain(name) },
+            vec![leg],
+        ))
     }
+}
+
+/// The other clocks are the target's anyway.
+fn total_of(clocks: Clocks) -> Clocks {
+    Clocks { total: clocks.total, ..Clocks::default() }
 }
 
 fn chat_target(name: &str, model: Arc<dyn ChatModel>) -> ChatTarget {

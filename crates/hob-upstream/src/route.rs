@@ -10,17 +10,19 @@ mod opening;
 mod speech;
 mod transcript;
 
+use std::time::Duration;
+
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_core::chat::Reading;
-use hob_core::routing::{Admits, Consequence, Next, RouteView};
+use hob_core::routing::{Consequence, Next, RouteView};
 use hob_core::{
     ChatCard, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, ModelError, ModelState,
 };
 use tokio::time::{Instant, timeout_at};
 
 use crate::options::AliasOptions;
-use alias::{Tried, out_of_time};
+use alias::Tried;
 use attempt::ChatQuestion;
 use candidates::beginning;
 
@@ -59,26 +61,30 @@ impl Route {
     }
 
     async fn vectors(&self, request: EmbedRequest) -> Result<Embeddings, ModelError> {
-        let total = self.alias.total();
-        let ends = Instant::now() + total;
+        let ends = Instant::now() + self.alias.total();
         let legs = self.alias.ordered(self.embedders()?, beginning(&ChatRequest::default()));
         let legs = self.alias.awake(legs, ends).await?;
         let mut last = None;
         for leg in legs {
-            if matches!(leg.target.admits(), Admits::RestsUntil(_)) {
+            if leg.target.rests_for().is_some() {
                 continue;
             }
             let asked = Instant::now();
             request.trace.asking(&leg.target.name);
-            let made = timeout_at(ends, leg.model.embed(request.clone())).await;
-            match made.unwrap_or_else(|_| Err(out_of_time(&leg.target.name, total))) {
+            let times = self.alias.times(leg, Duration::ZERO, ends);
+            let embed = async {
+                let _slot = leg.target.place().await?;
+                leg.model.embed(request.clone()).await
+            };
+            let made = timeout_at(times.first_by(), embed).await;
+            let silent = || Err(ModelError::upstream(&leg.target.name, times.silent()));
+            match made.unwrap_or_else(|_| silent()) {
+                // What it does with vectors says little of how it chats, so nothing is remembered.
                 Ok(made) => {
-                    leg.target.answered();
                     request.trace.answers(&leg.target.name, asked.elapsed());
                     return Ok(made);
                 }
                 Err(error) => {
-                    leg.target.failed(&error, self.alias.options.rest);
                     request.trace.failed(&leg.target.name, &error, asked.elapsed());
                     let next = Consequence::of(&error).next;
                     last = Some(error);

@@ -41,13 +41,7 @@ impl Served {
 
     /// What a server says within an answer may repeat its key.
     pub(crate) fn failed(&self, fault: Fault) -> ModelError {
-        let fault = match fault {
-            Fault::Reported { message } => {
-                Fault::Reported { message: self.upstream.scrubbed(&message) }
-            }
-            other => other,
-        };
-        ModelError::upstream(&self.target, fault)
+        ModelError::upstream(&self.target, fault.with_words(|words| self.upstream.scrubbed(words)))
     }
 
     pub(crate) fn incapable(&self, needs: &str) -> ModelError {

@@ -34,7 +34,6 @@ impl UpstreamSpeech {
         if matches!(served.upstream.kind().await, UpstreamKind::Ollama | UpstreamKind::Anthropic) {
             return Err(served.incapable("speech"));
         }
-        let slot = served.upstream.slots.take().await?;
         let hops = trace.hops();
         let (text, without) = (SpeechText::Whole(String::new()), served.left_out());
         let request = SpeechRequest { text, voice, speed, instructions, trace };
@@ -42,7 +41,7 @@ impl UpstreamSpeech {
         request.trace.note(|way| way.dropped = without);
         let response = served.upstream.post("audio/speech", body, hops).await;
         let response = response.map_err(|fault| served.failed(fault))?;
-        spoken(Arc::clone(served), response, slot).await
+        spoken(Arc::clone(served), response).await
     }
 }
 

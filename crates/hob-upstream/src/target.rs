@@ -12,6 +12,7 @@ use hob_wire::ServedModel;
 
 use crate::kind::AnyLocal;
 use crate::served::Served;
+use crate::slots::Slot;
 
 /// Shorter prompts tell nothing of how fast one is read.
 const TELLING_TOKENS: u32 = 64;
@@ -133,6 +134,19 @@ impl Target {
     /// Whether it may be asked; a trial is taken with the answer.
     pub(crate) fn admits(&self) -> Admits {
         self.health().admits(Instant::now())
+    }
+
+    /// Its first content is there.
+    pub(crate) fn begun(&self) {
+        self.health().begun();
+    }
+
+    /// A place among those that it answers at once; a model of our own has admission for that.
+    pub(crate) async fn place(&self) -> Result<Option<Slot>, ModelError> {
+        match &self.source {
+            Source::Upstream(served) => served.upstream.slots.take().await.map(Some),
+            Source::Local(_) => Ok(None),
+        }
     }
 
     pub(crate) fn failed_lately(&self) -> bool {

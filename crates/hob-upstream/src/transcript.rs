@@ -22,7 +22,6 @@ use reqwest::multipart::{Form, Part};
 
 use crate::UpstreamKind;
 use crate::served::Served;
-use crate::slots::Slot;
 
 /// Bytes of one event.
 const PIECE_BYTES_MAX: usize = 8 << 20;
@@ -41,7 +40,6 @@ impl UpstreamTranscript {
         if matches!(served.upstream.kind().await, UpstreamKind::Ollama | UpstreamKind::Anthropic) {
             return Err(served.incapable("transcription"));
         }
-        let slot = served.upstream.slots.take().await?;
         let file = file(&request.sound);
         let shape = self.shape(&request);
         let mut answered = self.post(&request, &file, shape).await;
@@ -55,7 +53,7 @@ impl UpstreamTranscript {
             answered = self.post(&request, &file, TranscriptShape::Short).await;
         }
         let response = answered.map_err(|fault| served.failed(fault))?;
-        let hearing = Hearing::new(Arc::clone(served), response, slot);
+        let hearing = Hearing::new(Arc::clone(served), response);
         Ok(hearing.map_err(|fault| served.failed(fault))?.into_stream())
     }
 
@@ -137,8 +135,6 @@ struct Hearing {
     said: VecDeque<TranscriptEvent>,
     malformed: u32,
     is_over: bool,
-    /// Kept until the answer is over.
-    _slot: Slot,
 }
 
 enum Body {
@@ -149,7 +145,7 @@ enum Body {
 impl Hearing {
     /// # Errors
     /// It is a page for people.
-    fn new(served: Arc<Served>, response: Response, slot: Slot) -> Result<Hearing, Fault> {
+    fn new(served: Arc<Served>, response: Response) -> Result<Hearing, Fault> {
         let called = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let body = match called.unwrap_or_default().split(';').next().unwrap_or_default().trim() {
             "text/html" => {
@@ -163,7 +159,7 @@ impl Hearing {
             _ => Body::Whole,
         };
         let said = VecDeque::new();
-        Ok(Hearing { served, response, body, said, malformed: 0, is_over: false, _slot: slot })
+        Ok(Hearing { served, response, body, said, malformed: 0, is_over: false })
     }
 
     fn into_stream(self) -> TranscriptStream {

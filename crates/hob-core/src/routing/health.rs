@@ -15,6 +15,8 @@ const WINDOW: Duration = Duration::from_secs(30);
 /// The first rest, where nobody says otherwise; each that follows is twice as long.
 pub const REST_FIRST: Duration = Duration::from_secs(5);
 const REST_MAX: Duration = Duration::from_secs(120);
+/// Of a rest that the server itself named: quotas last a day.
+const NAMED_MAX: Duration = Duration::from_secs(24 * 3600);
 /// A trial that nobody heard of again leaves room for another.
 const TRIAL_MAX: Duration = Duration::from_secs(30);
 /// A failure that came this recently counts as load: who fails at once looks idle.
@@ -74,6 +76,12 @@ impl Health {
         self.rests = 0;
     }
 
+    /// An answer began: whoever rested is well enough for others to ask it too.
+    pub fn begun(&mut self) {
+        self.rests_until = None;
+        self.trial_since = None;
+    }
+
     /// It failed. `first` is how long it rests the first time; `jitter` is a number from -1 to 1, by chance: neighbours shall not come back together.
     pub fn failed(&mut self, now: Instant, rest: Rest, first: Duration, jitter: f64) {
         let was_trial = self.trial_since.take().is_some();
@@ -83,6 +91,10 @@ impl Health {
                 self.last_failure = Some(now);
                 self.remember(now, false);
                 self.rest(now, time);
+            }
+            // The others that one outage ended say nothing new.
+            Rest::Counts if self.rests_until.is_some_and(|until| now < until) => {
+                self.last_failure = Some(now);
             }
             Rest::Counts => {
                 self.last_failure = Some(now);
@@ -107,7 +119,7 @@ impl Health {
     }
 
     fn rest(&mut self, now: Instant, time: Duration) {
-        let until = now + time;
+        let until = now + time.min(NAMED_MAX);
         self.rests_until = Some(self.rests_until.map_or(until, |known| known.max(until)));
         self.recent.clear();
         self.failures_in_a_row = 0;
@@ -179,6 +191,23 @@ mod tests {
     }
 
     #[test]
+    fn one_outage_that_ends_many_answers_is_one_failure() {
+        let (mut health, now) = (Health::default(), Instant::now());
+        (0..18).for_each(|_| health.failed(now, Rest::Counts, REST_FIRST, 0.0));
+        assert_eq!(health.looks(now), Admits::RestsUntil(now + REST_FIRST));
+    }
+
+    #[test]
+    fn an_answer_that_began_lets_others_in() {
+        let (mut health, now) = (Health::default(), Instant::now());
+        (0..3).for_each(|_| health.failed(now, Rest::Counts, REST_FIRST, 0.0));
+        let later = now + REST_FIRST;
+        assert_eq!(health.admits(later), Admits::Trial);
+        health.begun();
+        assert_eq!(health.admits(later), Admits::Yes);
+    }
+
+    #[test]
     fn what_was_long_ago_is_forgotten() {
         let (mut health, start) = (Health::default(), Instant::now());
         for round in 0..6 {
@@ -187,6 +216,13 @@ mod tests {
             health.failed(now, Rest::Counts, REST_FIRST, 0.0);
             assert_eq!(health.looks(now), Admits::Yes, "round {round}");
         }
+    }
+
+    #[test]
+    fn a_server_that_names_an_age_is_back_within_a_day() {
+        let (mut health, start) = (Health::default(), Instant::now());
+        health.failed(start, Rest::For(Duration::MAX), REST_FIRST, 0.9);
+        assert_eq!(health.looks(start), Admits::RestsUntil(start + NAMED_MAX));
     }
 
     #[test]

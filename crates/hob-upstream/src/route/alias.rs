@@ -10,12 +10,12 @@ use futures::{FutureExt, StreamExt};
 use hob_core::routing::{
     Admits, Again, Consequence, Next, RouteView, TargetStanding, TargetView, order,
 };
-use hob_core::{Clock, Fault, ModelError, ModelState, Trace};
+use hob_core::{Fault, ModelError, ModelState, Trace};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::leg::Leg;
 use crate::options::AliasOptions;
-use crate::target::Source;
+use crate::target::{Source, Target};
 
 const TOTAL: Duration = Duration::from_secs(600);
 
@@ -285,11 +285,30 @@ async fn attempt<M: ?Sized, Q: Question<M>>(
 ) -> Result<Q::Begun, ModelError> {
     let asked = Instant::now();
     question.trace().asking(&leg.target.name);
+    let trying = Trying(Some(&leg.target));
     let begun = question.ask(leg).await;
+    trying.over();
     if let Err(error) = &begun {
         question.trace().failed(&leg.target.name, error, asked.elapsed());
     }
     begun
+}
+
+/// A target that is being asked. Whoever gives the question up says nothing of the target.
+struct Trying<'a>(Option<&'a Target>);
+
+impl Trying<'_> {
+    fn over(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Trying<'_> {
+    fn drop(&mut self) {
+        if let Some(target) = self.0 {
+            target.given_up();
+        }
+    }
 }
 
 /// Tokens that whoever found the prompt too long says to hold.
@@ -325,9 +344,4 @@ fn views<M: ?Sized>(legs: &[&Leg<M>]) -> Vec<TargetView> {
         view
     };
     legs.iter().map(view).collect()
-}
-
-/// The request's whole time is over.
-pub(super) fn out_of_time(target: &str, total: Duration) -> ModelError {
-    ModelError::upstream(target, Fault::TimedOut { clock: Clock::Total, after: total })
 }

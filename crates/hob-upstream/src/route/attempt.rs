@@ -75,7 +75,7 @@ impl ChatQuestion<'_> {
         let work = target.reading_time(&request).unwrap_or_default() * 3;
         let mut times = self.alias.times(leg, work, self.ends);
         let ask = || leg.model.chat(request.clone());
-        let events = self.alias.open(leg, &mut times, ask).await?;
+        let (events, slot) = self.alias.open(leg, &mut times, ask).await?;
         let notes = Notes {
             target: Arc::clone(target),
             trace: request.trace.clone(),
@@ -85,7 +85,7 @@ impl ChatQuestion<'_> {
             permit,
         };
         let events = notes.taken_of(events);
-        let guarded = Guarded::new(events, Arc::clone(target), times, request.trace.clone());
+        let guarded = Guarded::new(events, Arc::clone(target), times, request.trace.clone(), slot);
         let held = Held {
             commit: self.alias.options.commit,
             reading: request.reading,

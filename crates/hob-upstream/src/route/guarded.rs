@@ -11,6 +11,7 @@ use futures::{Stream, StreamExt};
 use hob_core::{Clock, Fault, ModelError, Trace};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::slots::Slot;
 use crate::target::Target;
 
 /// The times that are left to an answer.
@@ -72,6 +73,8 @@ pub(super) struct Guarded<E> {
     has_begun: bool,
     is_over: bool,
     trace: Trace,
+    /// Given back when the answer is over, whoever still holds it.
+    slot: Option<Slot>,
 }
 
 impl<E: AnswerEvent> Guarded<E> {
@@ -80,6 +83,7 @@ impl<E: AnswerEvent> Guarded<E> {
         target: Arc<Target>,
         times: Times,
         trace: Trace,
+        slot: Option<Slot>,
     ) -> Guarded<E> {
         Guarded {
             events,
@@ -90,6 +94,7 @@ impl<E: AnswerEvent> Guarded<E> {
             has_begun: false,
             is_over: false,
             trace,
+            slot,
         }
     }
 
@@ -98,13 +103,20 @@ impl<E: AnswerEvent> Guarded<E> {
             self.ended();
         } else if !self.has_begun && event.is_content() {
             self.has_begun = true;
+            self.target.begun();
             self.trace.answers(&self.target.name, self.times.asked.elapsed());
         }
     }
 
     fn ended(&mut self) {
         self.is_over = true;
-        self.target.answered();
+        self.slot = None;
+        // An answer that says nothing is none; whoever holds it back decides.
+        if self.has_begun {
+            self.target.answered();
+        } else {
+            self.target.given_up();
+        }
     }
 
     fn fails(&mut self, fault: Fault) -> ModelError {
@@ -122,6 +134,7 @@ impl<E: AnswerEvent> Guarded<E> {
 
     fn fails_with(&mut self, error: ModelError) -> ModelError {
         self.is_over = true;
+        self.slot = None;
         self.target.failed(&error, self.times.rest);
         error
     }

@@ -11,6 +11,7 @@ use super::alias::Alias;
 use super::guarded::Times;
 use super::leg::Leg;
 use crate::options::WhileLoading;
+use crate::slots::Slot;
 
 /// Between two looks at a model that is being loaded.
 const LOADING_LOOK: Duration = Duration::from_millis(100);
@@ -35,22 +36,26 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
         leg: &Leg<M>,
         times: &mut Times,
         ask: impl Fn() -> BoxFuture<'a, Result<T, ModelError>>,
-    ) -> Result<T, ModelError> {
+    ) -> Result<(T, Option<Slot>), ModelError> {
+        let silent = |times: &Times| ModelError::upstream(&leg.target.name, times.silent());
+        // Waiting for a place is no silence of the target's.
+        let slot = timeout_at(times.ends, leg.target.place()).await;
+        let slot = slot.unwrap_or_else(|_| Err(silent(times)));
+        let slot = slot.inspect_err(|error| leg.target.failed(error, self.options.rest))?;
+        let began = Instant::now();
         let opened = loop {
-            let silent = || ModelError::upstream(&leg.target.name, times.silent());
+            // Each try has its own time; loading has a clock for all of them.
+            times.asked = Instant::now();
             let opened = timeout_at(times.first_by(), ask()).await;
-            match opened.unwrap_or_else(|_| Err(silent())) {
-                Err(error) if may_come(&error) && self.waits_for_loading(times.asked) => {
+            match opened.unwrap_or_else(|_| Err(silent(times))) {
+                Err(error) if may_come(&error) && self.waits_for_loading(began) => {
                     sleep(LOADING_LOOK).await;
                 }
                 opened => break opened,
             }
         };
-        if self.options.while_loading == WhileLoading::Wait {
-            // Loading has a clock of its own.
-            times.asked = Instant::now();
-        }
-        opened.inspect_err(|error| leg.target.failed(error, self.options.rest))
+        let opened = opened.inspect_err(|error| leg.target.failed(error, self.options.rest))?;
+        Ok((opened, slot))
     }
 
     fn waits_for_loading(&self, since: Instant) -> bool {

@@ -98,11 +98,11 @@ impl SpeechQuestion<'_> {
         let work = Duration::from_secs_f64(sound_s * WORK);
         let mut times = self.alias.times(leg, work, self.ends);
         let ask = || leg.model.speak(self.request(leg));
-        let spoken = self.alias.open(leg, &mut times, ask).await?;
+        let (spoken, slot) = self.alias.open(leg, &mut times, ask).await?;
         let rate_hz = spoken.sample_rate_hz;
         let events = counted(spoken, permit).boxed();
         let trace = self.trace.clone();
-        held(rate_hz, Guarded::new(events, Arc::clone(target), times, trace)).await
+        held(rate_hz, Guarded::new(events, Arc::clone(target), times, trace, slot)).await
     }
 }
 

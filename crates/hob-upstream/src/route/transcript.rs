@@ -63,12 +63,13 @@ impl TranscriptQuestion<'_> {
         let work = Duration::try_from_secs_f64(sound_s).unwrap_or_default();
         let mut times = self.alias.times(leg, work, self.ends);
         let ask = || leg.model.transcribe(request.clone());
-        let events = self.alias.open(leg, &mut times, ask).await?;
+        let (events, slot) = self.alias.open(leg, &mut times, ask).await?;
         let events = events.inspect(move |_| {
             let _kept_until_the_end = &permit;
         });
         let trace = request.trace.clone();
-        held(request.reading, Guarded::new(events.boxed(), Arc::clone(target), times, trace)).await
+        let guarded = Guarded::new(events.boxed(), Arc::clone(target), times, trace, slot);
+        held(request.reading, guarded).await
     }
 }
 

@@ -13,7 +13,6 @@ use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 
 use crate::served::Served;
-use crate::slots::Slot;
 use wav::{Coding, Samples, header};
 
 /// Of `pcm`, where nobody says otherwise.
@@ -39,8 +38,6 @@ struct Speaking {
     first: Bytes,
     has_sound: bool,
     is_over: bool,
-    /// Kept until the answer is over.
-    _slot: Slot,
 }
 
 /// Resolves once the rate is known.
@@ -50,13 +47,12 @@ struct Speaking {
 pub(super) async fn spoken(
     served: Arc<Served>,
     response: Response,
-    slot: Slot,
 ) -> Result<SpeechStream, ModelError> {
     let (samples, first, response) =
         open(&served, response).await.map_err(|fault| served.failed(fault))?;
     let rate_hz = samples.rate_hz;
     let (has_sound, is_over) = (false, false);
-    let speaking = Speaking { served, response, samples, first, has_sound, is_over, _slot: slot };
+    let speaking = Speaking { served, response, samples, first, has_sound, is_over };
     let events = stream::unfold(speaking, async |mut speaking| {
         let event = speaking.next().await?;
         Some((event, speaking))
