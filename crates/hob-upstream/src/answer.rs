@@ -11,6 +11,7 @@ use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 
 use crate::Upstream;
+use crate::served::Served;
 
 /// Bytes of an answer that comes whole.
 const WHOLE_BYTES_MAX: usize = 32 << 20;
@@ -21,9 +22,7 @@ const MALFORMED_MAX: u32 = 3;
 
 /// What is needed to read an answer.
 pub(crate) struct Asked {
-    pub(crate) upstream: Arc<Upstream>,
-    /// `upstream/model`.
-    pub(crate) target: String,
+    pub(crate) served: Arc<Served>,
     pub(crate) reader: Box<dyn UpstreamReader>,
     pub(crate) pieces: PieceKind,
     pub(crate) trace: Trace,
@@ -81,9 +80,7 @@ impl Answer {
             }
             if let Err(fault) = self.read().await {
                 self.is_over = true;
-                // What a server says within an answer may repeat its key.
-                let fault = fault.with_words(|words| self.asked.upstream.scrubbed(words));
-                return Some(Err(ModelError::upstream(&self.asked.target, fault)));
+                return Some(Err(self.asked.served.failed(fault)));
             }
         }
     }
@@ -106,11 +103,11 @@ impl Answer {
                         let rest = pieces.rest();
                         self.ended(rest)
                     }
-                    Err(error) => Err(self.asked.upstream.broken(&error)),
+                    Err(error) => Err(self.asked.served.upstream.broken(&error)),
                 }
             }
             Body::Whole(response) => {
-                let whole = whole(response, &self.asked.upstream).await?;
+                let whole = whole(response, &self.asked.served.upstream).await?;
                 self.ended(Some(whole))
             }
             Body::Ended => self.ended(None),
@@ -138,7 +135,7 @@ impl Answer {
             Err(Misread::Failed(fault)) => return Err(fault),
             Err(Misread::Malformed) => {
                 self.malformed += 1;
-                let upstream = self.asked.upstream.name();
+                let upstream = self.asked.served.upstream.name();
                 if self.malformed == 1 {
                     tracing::warn!(upstream, "a line of an answer made no sense, and was skipped");
                     self.asked.trace.note(|way| way.repaired.push("line"));

@@ -57,7 +57,7 @@ impl UpstreamChat {
     }
 
     async fn ask(&self, request: ChatRequest) -> Result<ChatStream, ModelError> {
-        let Served { upstream, target, .. } = &*self.served;
+        let upstream = &self.served.upstream;
         let kind = upstream.kind().await;
         let request = self.without_thinking(request);
         let order = self.order(&request, kind);
@@ -68,8 +68,7 @@ impl UpstreamChat {
         let failed = |fault| self.served.failed(fault);
         let response = upstream.post(&order.path, order.body, hops).await.map_err(failed)?;
         let asked = Asked {
-            upstream: Arc::clone(upstream),
-            target: target.clone(),
+            served: Arc::clone(&self.served),
             reader: order.reader,
             pieces: order.pieces,
             trace,

@@ -3,7 +3,9 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::thread::sleep;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -263,6 +265,89 @@ fn a_configuration_that_changes_is_followed_whole_or_not_at_all() {
     assert_eq!(status(&here, "new"), 200);
     fs::remove_file(user.path("work").join("hob.toml")).expect("removed");
     assert_eq!(status(&here, "new"), 200);
+}
+
+#[test]
+fn a_server_with_one_slot_makes_two_choices_and_has_it_again() {
+    let (_behind, there) = behind();
+    let (_user, here) = serve(&format!(
+        "[upstream.there]\nkind = \"hob\"\nurl = \"{}\"\nslots = 1\nqueue = 1\nfirst_token = \"2s\"\n",
+        there.url
+    ));
+    for _ in 0..3 {
+        let mut body = hello("there/any");
+        body["n"] = json!(2);
+        let answer = post(&here, "v1/chat/completions", None, &body);
+        let count = answer.body["choices"].as_array().map(Vec::len);
+        assert_eq!((answer.status, count), (200, Some(2)), "{}", answer.body);
+    }
+}
+
+#[test]
+fn a_key_that_a_server_repeats_is_told_to_nobody() {
+    const KEY: &str = "sk-very-secret";
+    for whole in [
+        "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n\
+         {\"error\":{\"message\":\"bad key sk-very-secret\"}}",
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
+         data: {\"error\":{\"message\":\"bad key sk-very-secret\",\"code\":401}}\n\n",
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
+         data: {\"error\":{\"message\":\"bad key sk-very-secret\",\"code\":429}}\n\n",
+    ] {
+        let url = answers_with(whole);
+        let user = User::new();
+        user.write("key", KEY);
+        let key = user.path("work").join("key").display().to_string();
+        user.write(
+            "hob.toml",
+            &format!(
+                "[upstream.cloud]\nkind = \"openai\"\nurl = \"{url}\"\nkey = \"file:{key}\"\n"
+            ),
+        );
+        let here = Served::start(&user, &home(&user));
+        let answer = post(&here, "v1/chat/completions", None, &hello("cloud/any"));
+        let said = answer.body.to_string();
+        assert!(answer.status >= 400 && said.contains("bad key …"), "{said}");
+        assert!(!said.contains(KEY) && !format!("{:?}", answer.headers).contains(KEY), "{said}");
+    }
+}
+
+/// Everybody who comes is told the same.
+fn answers_with(whole: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut request = BufReader::new(stream.try_clone().expect("the same connection"));
+            let (mut line, mut length) = (String::new(), 0);
+            while line != "\r\n" {
+                line.clear();
+                request.read_line(&mut line).expect("a header");
+                let header = line.to_ascii_lowercase();
+                if let Some(bytes) = header.strip_prefix("content-length:") {
+                    length = bytes.trim().parse().expect("a number");
+                }
+            }
+            request.read_exact(&mut vec![0; length]).expect("a body");
+            stream.write_all(whole.as_bytes()).expect("an answer");
+        }
+    });
+    url
+}
+
+#[test]
+fn a_change_that_takes_the_last_key_does_not_open_the_house() {
+    let user = User::new();
+    let key = format!("[keys.laptop]\nsecret = \"sha256:{LAPTOP_SHA256}\"\n");
+    user.write("hob.toml", &format!("[dev]\nconformance = true\n{key}"));
+    let mut here = Served::listening(&user, &home(&user), "0.0.0.0:0");
+    let status =
+        |served: &Served, key| post(served, "v1/chat/completions", key, &hello("any")).status;
+    assert_eq!((status(&here, None), status(&here, Some("laptop-key"))), (401, 200));
+    user.write("hob.toml", "[dev]\nconformance = true\n");
+    here.note("the configuration before it stays in force");
+    assert_eq!((status(&here, None), status(&here, Some("laptop-key"))), (401, 200));
 }
 
 #[test]

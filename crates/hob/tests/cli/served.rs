@@ -35,8 +35,16 @@ impl Drop for Served {
 
 impl Served {
     pub(crate) fn start(user: &User, home: &[(&'static str, OsString); 1]) -> Served {
+        Served::listening(user, home, "127.0.0.1:0")
+    }
+
+    pub(crate) fn listening(
+        user: &User,
+        home: &[(&'static str, OsString); 1],
+        address: &str,
+    ) -> Served {
         let mut child = user
-            .process(&["serve", "--listen", "127.0.0.1:0"])
+            .process(&["serve", "--listen", address])
             .envs(home.iter().cloned())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
