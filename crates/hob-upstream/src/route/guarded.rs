@@ -1,7 +1,7 @@
 //! An answer under its clocks. Whoever waits for the next piece too long hears of a fault, and what the
 //! target did is remembered when the answer ends.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use hob_core::{Clock, Fault, ModelError, Trace};
+use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::slots::Slot;
@@ -185,7 +186,9 @@ impl<E: AnswerEvent> Stream for Guarded<E> {
             let (due, _) = this.due();
             this.timer.as_mut().reset(due);
         }
-        ready!(this.timer.as_mut().poll(cx));
+        // Who sends without end and says nothing uses up what a task may do in one turn; the clock is asked
+        // all the same.
+        ready!(pin!(unconstrained(this.timer.as_mut())).poll(cx));
         let (_, fault) = this.due();
         Poll::Ready(Some(Err(this.fails(fault))))
     }

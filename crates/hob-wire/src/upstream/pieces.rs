@@ -57,9 +57,8 @@ impl Pieces {
             self.read = 0;
         }
         self.bytes.extend_from_slice(bytes);
-        let open = self.bytes.len() - self.searched;
-        let is_endless =
-            open > self.bytes_max && memchr(b'\n', &self.bytes[self.searched..]).is_none();
+        let is_endless = self.bytes.len() > self.bytes_max
+            && memchr(b'\n', &self.bytes[self.searched..]).is_none();
         if is_endless || self.data.len() > self.bytes_max {
             return Err(PieceTooLong { bytes_max: self.bytes_max });
         }
@@ -160,6 +159,13 @@ mod tests {
         let mut pieces = Pieces::new(PieceKind::Event, 100);
         let pushed = (0..20).filter(|_| pieces.push(b"0123456789").is_ok()).count();
         assert_eq!(pushed, 10);
+        let mut pieces = Pieces::new(PieceKind::Event, 100);
+        let pushed = (0..1000).take_while(|_| {
+            let taken = pieces.push(b"0123456789").is_ok();
+            assert_eq!(pieces.next_piece(), None, "the line has not ended");
+            taken
+        });
+        assert_eq!(pushed.count(), 10, "also where somebody looks in between");
         let mut pieces = Pieces::new(PieceKind::Event, 100);
         let pushed = (0..1000).take_while(|_| {
             let taken = pieces.push(b"data: 0123456789\n").is_ok();
