@@ -50,13 +50,12 @@ pub(crate) struct ChatFile {
 }
 
 impl Chat {
-    /// The model of `[chat]`, with the memory for itself.
+    /// With the memory for itself.
     ///
     /// # Errors
     /// See [`Chat::start_in`].
-    pub(crate) fn start(app: &App<'_>) -> Outcome<Chat> {
-        let chat = &app.settings.chat;
-        Chat::start_in(&own_memory(app), &chat.model.name(), chat, app)
+    pub(crate) fn start(settings: &ChatSettings, app: &App<'_>) -> Outcome<Chat> {
+        Chat::start_in(&own_memory(app), &settings.model.name(), settings, app)
     }
 
     /// Finds the model and supervises a worker for it; the process starts when it is loaded.
@@ -98,12 +97,12 @@ impl Chat {
 }
 
 impl ChatFile {
-    /// The one of `[chat]`.
+    /// With the memory for itself.
     ///
     /// # Errors
     /// See [`Chat::start_in`].
-    pub(crate) fn find(app: &App<'_>) -> Outcome<ChatFile> {
-        ChatFile::find_for(&app.settings.chat, &own_memory(app), app)
+    pub(crate) fn find(settings: &ChatSettings, app: &App<'_>) -> Outcome<ChatFile> {
+        ChatFile::find_for(settings, &own_memory(app), app)
     }
 
     fn find_for(settings: &ChatSettings, memory: &Memory, app: &App<'_>) -> Outcome<ChatFile> {

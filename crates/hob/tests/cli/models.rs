@@ -71,7 +71,8 @@ fn a_home_that_cannot_be_written_is_one_sentence() {
 #[test]
 fn the_doctor_runs_every_part_and_says_which_one_is_missing() {
     let user = User::new();
-    user.write("hob.toml", "[server]\nlisten = \"0\"\n");
+    let config = "[server]\nlisten = \"0\"\n[model.big]\nmodel = \"missing.gguf\"\n";
+    user.write("hob.toml", config);
     let found = stdout(&user.hob(&["doctor", "--json"]).assert().code(7));
     let found: serde_json::Value = serde_json::from_str(&found).expect("JSON");
     let verdict = |part: &str| {
@@ -87,6 +88,7 @@ fn the_doctor_runs_every_part_and_says_which_one_is_missing() {
     assert_eq!(verdict("kokoro"), "fail");
     assert_eq!(verdict("engine"), "fail");
     assert_eq!(verdict("chat model"), "fail");
+    assert_eq!(verdict("model.big"), "fail");
     let text = stdout(&user.hob(&["doctor"]).assert().code(7));
     assert!(text.contains("→ hob pull kokoro"), "{text}");
 }

@@ -11,43 +11,72 @@ use tokio::time::timeout;
 use super::Check;
 use crate::app::App;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::settings::ChatSettings;
 use crate::wire_up::{Chat, ChatFile};
 
-const MODEL: &str = "chat model";
-const MEMORY: &str = "chat memory";
-const ENGINE: &str = "chat engine";
 const QUESTION: &str = "Say hello.";
 const TOKENS_MAX: u32 = 16;
 /// Longer than a large model on a cold disk and a slow processor takes.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(180);
 const MB: u64 = 1_000_000;
 
-pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
-    let file = match ChatFile::find(app) {
-        Ok(file) => file,
-        Err(failure) => return vec![Check::failed(MODEL, failure)],
-    };
-    let memory = file.verdict(app).map(|verdict| memory(&verdict));
-    let memory = memory.unwrap_or_else(|failure| Check::failed(MEMORY, failure));
-    vec![header(&file.name, &file.card), memory, engine(app).await]
+/// One model's findings, by what its table in `hob.toml` is called.
+struct Parts {
+    model: String,
+    memory: String,
+    engine: String,
 }
 
-async fn engine(app: &App<'_>) -> Check {
-    let chat = match Chat::start(app) {
+impl Parts {
+    fn chat() -> Parts {
+        let [model, memory, engine] = ["chat model", "chat memory", "chat engine"];
+        Parts { model: model.to_owned(), memory: memory.to_owned(), engine: engine.to_owned() }
+    }
+
+    /// Of `[model.NAME]`.
+    fn beside(name: &str) -> Parts {
+        let model = format!("model.{name}");
+        Parts { memory: format!("{model} memory"), engine: format!("{model} engine"), model }
+    }
+}
+
+/// One model after the other: together they may be more than the memory holds.
+pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
+    let mut checks = model(Parts::chat(), &app.settings.chat, app).await;
+    for (name, settings) in &app.settings.models {
+        checks.extend(model(Parts::beside(name), settings, app).await);
+    }
+    checks
+}
+
+async fn model(parts: Parts, settings: &ChatSettings, app: &App<'_>) -> Vec<Check> {
+    let file = match ChatFile::find(settings, app) {
+        Ok(file) => file,
+        Err(failure) => return vec![Check::failed(parts.model, failure)],
+    };
+    let verdict = file.verdict(app);
+    let memory = verdict.map(|verdict| memory(&parts.memory, &verdict));
+    let memory = memory.unwrap_or_else(|failure| Check::failed(&parts.memory, failure));
+    let header = header(&parts.model, &file.name, &file.card);
+    vec![header, memory, engine(&parts.engine, settings, app).await]
+}
+
+async fn engine(part: &str, settings: &ChatSettings, app: &App<'_>) -> Check {
+    let chat = match Chat::start(settings, app) {
         Ok(chat) => chat,
-        Err(failure) => return Check::failed(ENGINE, failure),
+        Err(failure) => return Check::failed(part, failure),
     };
     let looking = app.printer.spinner(format_args!("loading {}", chat.name));
     let answered = timeout(ANSWER_TIME_MAX, answer(&*chat.worker, &*chat.worker)).await;
     chat.worker.unload().await;
     looking.finish_and_clear();
     match answered.unwrap_or_else(|_| Err(too_slow())) {
-        Ok(answered) => answered.check(),
-        Err(failure) => Check::failed(ENGINE, failure),
+        Ok(answered) => answered.check(part),
+        Err(failure) => Check::failed(part, failure),
     }
 }
 
-fn header(name: &str, card: &ChatCard) -> Check {
+fn header(part: &str, name: &str, card: &ChatCard) -> Check {
     let ChatCard { architecture, quantization, parameters, .. } = card;
     let (size, megabytes) = (parameters.div_ceil(1_000_000), card.file_bytes.div_ceil(MB));
     let context = format!(
@@ -58,9 +87,9 @@ fn header(name: &str, card: &ChatCard) -> Check {
         "{name}: {architecture}, {size} M parameters in {quantization}, {megabytes} MB, context {context}"
     );
     match card.template {
-        Some(_) => Check::ok(MODEL, found),
+        Some(_) => Check::ok(part, found),
         None => Check::warn(
-            MODEL,
+            part,
             format!("{found}; it has no chat template"),
             "it only continues texts: choose another model with chat.model",
         ),
@@ -68,7 +97,7 @@ fn header(name: &str, card: &ChatCard) -> Check {
 }
 
 /// What loading would take by the file's header, said before anything is loaded.
-fn memory(verdict: &Verdict) -> Check {
+fn memory(part: &str, verdict: &Verdict) -> Check {
     let terms = verdict.footprint.terms().into_iter().filter(|(_, bytes)| *bytes > 0);
     let terms: Vec<String> =
         terms.map(|(name, bytes)| format!("{name} {}", bytes.div_ceil(MB))).collect();
@@ -76,11 +105,11 @@ fn memory(verdict: &Verdict) -> Check {
     let available = verdict.available_bytes / MB;
     let found = format!("{needed} MB of {available} MB free ({})", terms.join(", "));
     if verdict.fits() {
-        Check::ok(MEMORY, found)
+        Check::ok(part, found)
     } else {
         let to_do = "a shorter context, a smaller KV type or a smaller model needs less: \
             chat.context_tokens, chat.kv_type, chat.model";
-        Check::fail(MEMORY, found, to_do)
+        Check::fail(part, found, to_do)
     }
 }
 
@@ -130,11 +159,11 @@ fn request(card: &ChatCard) -> ChatRequest {
 }
 
 impl Answered {
-    fn check(&self) -> Check {
+    fn check(&self, part: &str) -> Check {
         let tokens = self.completion.usage.completion_tokens;
         if tokens == 0 {
             let to_do = "try another model with chat.model, or fetch this one again";
-            return Check::fail(ENGINE, "it answered without a word", to_do);
+            return Check::fail(part, "it answered without a word", to_do);
         }
         let memory = self.resident_bytes.map(|bytes| format!(", {} MB", bytes.div_ceil(MB)));
         let predicted_s = self.completion.timings.predicted_ms / 1000.0;
@@ -144,7 +173,7 @@ impl Answered {
         let memory = memory.unwrap_or_default();
         let found =
             format!("loaded in {load_ms} ms{memory}, first token after {first_ms} ms{rate}");
-        Check::ok(ENGINE, found)
+        Check::ok(part, found)
     }
 }
 
@@ -201,7 +230,8 @@ mod tests {
         ];
         for (events, expected) in rows {
             let model = ScriptedChat::new([Ok(events.clone())]);
-            let check = answer(&model, &Memory(Ok(()))).await.map(|answered| answered.check());
+            let check =
+                answer(&model, &Memory(Ok(()))).await.map(|answered| answered.check("chat engine"));
             let found = check.as_ref().ok().map(|check| check.verdict);
             assert_eq!(found, expected.map(|(verdict, _)| verdict), "{events:?}");
             if let (Ok(check), Some((_, part))) = (check, expected) {
@@ -222,10 +252,10 @@ mod tests {
             compute_bytes: 1,
             ..Footprint::default()
         };
-        let check = memory(&footprint.against(300 * MB));
+        let check = memory("chat memory", &footprint.against(300 * MB));
         let found = "121 MB of 300 MB free (weights 100, KV cache 20, computation 1)";
         assert_eq!((check.verdict, check.found.as_str()), (Verdict::Ok, found));
-        assert_eq!(memory(&footprint.against(MB)).verdict, Verdict::Fail);
+        assert_eq!(memory("chat memory", &footprint.against(MB)).verdict, Verdict::Fail);
     }
 
     #[test]
@@ -240,12 +270,12 @@ mod tests {
             template: Some("{{ messages }}".to_owned()),
             ..ChatCard::default()
         };
-        let check = header("mine", &card);
+        let check = header("model.big", "mine", &card);
         let found = "mine: qwen3, 596 M parameters in Q8_0, 640 MB, \
             context 8192 of the 40960 tokens it was trained with";
         assert_eq!((check.verdict, check.found.as_str()), (Verdict::Ok, found));
         let bare = ChatCard { template: None, ..card };
-        assert_eq!(header("mine", &bare).verdict, Verdict::Warn);
+        assert_eq!(header("model.big", "mine", &bare).verdict, Verdict::Warn);
         assert_eq!(request(&bare).prompt, Prompt::Text(QUESTION.to_owned()));
     }
 }
