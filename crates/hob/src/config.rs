@@ -13,6 +13,7 @@ mod words;
 
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
@@ -131,6 +132,16 @@ pub(crate) struct Written {
     pub(crate) path: Option<PathBuf>,
     /// As it stands in the file, to say where something is.
     pub(crate) text: String,
+    /// Of the file before it was read: what is changed meanwhile is another file.
+    pub(crate) seen: Option<Fingerprint>,
+}
+
+/// When a file was changed, and its length: reading it twice a second would wake the disk.
+pub(crate) type Fingerprint = (SystemTime, u64);
+
+pub(crate) fn fingerprint(path: &Path) -> Option<Fingerprint> {
+    let file = fs_err::metadata(path).ok()?;
+    Some((file.modified().ok()?, file.len()))
 }
 
 impl Written {
@@ -139,12 +150,13 @@ impl Written {
         let Some(path) = named.map(Path::to_path_buf).or_else(|| find(folders)) else {
             return Ok(Written::default());
         };
+        let seen = fingerprint(&path);
         let text = fs_err::read_to_string(&path).map_err(|error| {
             Failure::usage(format!("the configuration cannot be read: {error}"))
                 .hint("name another with --config, or leave it out: hob needs none")
         })?;
         let config = parse(&text, &path)?;
-        Ok(Written { config, path: Some(path), text })
+        Ok(Written { config, path: Some(path), text, seen })
     }
 
     /// Where a key or a table stands, such as `alias.fast.to`: as much of it as is there.

@@ -13,9 +13,8 @@ use hob_upstream::Gateway;
 use tokio::time::sleep;
 
 use crate::app::App;
-use crate::config::{ConfigFile, Written};
+use crate::config::{ConfigFile, Fingerprint, Written, fingerprint};
 use crate::failure::Outcome;
-use crate::wire_up::{self, Fingerprint};
 
 /// Between two looks at the file: a change is in force within a second.
 const EVERY: Duration = Duration::from_millis(300);
@@ -44,7 +43,7 @@ async fn changed(path: &Path, seen: Option<Fingerprint>) -> Fingerprint {
     let mut last = seen;
     loop {
         sleep(EVERY).await;
-        let now = wire_up::fingerprint(path);
+        let now = fingerprint(path);
         match now {
             Some(changed) if now != seen && now == last => return changed,
             _ => last = now,
@@ -57,7 +56,7 @@ impl Following<'_> {
     pub(crate) async fn follow(mut self) -> Infallible {
         let mut written = self.app.written.clone();
         let Some(path) = written.path.clone() else { return self.gateway.watch().await };
-        let mut seen = wire_up::fingerprint(&path);
+        let mut seen = written.seen;
         loop {
             let gateway = Arc::clone(&self.gateway);
             let changed = tokio::select! {
@@ -67,6 +66,7 @@ impl Following<'_> {
             seen = Some(changed);
             match self.read(&path) {
                 Ok((new, renewed)) => {
+                    seen = new.seen;
                     self.told(&written.config, &new.config);
                     self.gateway = renewed.gateway;
                     self.live.replace(renewed.roster, &renewed.keys);

@@ -33,9 +33,7 @@ use crate::shelf::Shelf;
 use memory::Need;
 
 pub(crate) use chat::{Chat, ChatFile, work_chat};
-pub(crate) use gateway::{
-    Fingerprint, fingerprint, gateway, has_others, keys, looked_up, stand_ins,
-};
+pub(crate) use gateway::{gateway, has_others, keys, looked_up, stand_ins};
 pub(crate) use memory::Memory;
 
 /// Seconds of work per second of sound, until the first answers teach a better figure.

@@ -248,7 +248,7 @@ mod tests {
     fn settled(text: &str) -> Outcome<GatewayOptions> {
         let config = toml::from_str(text).expect("a good file");
         let path = Some(PathBuf::from("hob.toml"));
-        let written = Written { config, path, text: text.to_owned() };
+        let written = Written { config, path, text: text.to_owned(), seen: None };
         let mut environment = Environment::default();
         environment.secrets.insert("ROUTER".to_owned(), Secret::new("sk-1".to_owned()));
         gateway(&written, &environment)

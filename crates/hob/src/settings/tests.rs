@@ -21,7 +21,7 @@ fn environment() -> Environment {
 fn written(text: &str) -> Written {
     let config = toml::from_str(text).expect("a good file");
     let path = Some(PathBuf::from("/etc/hob/hob.toml"));
-    Written { config, path, text: text.to_owned() }
+    Written { config, path, text: text.to_owned(), seen: None }
 }
 
 fn settle(flags: &Overrides, environment: &Environment, written: &Written) -> Settings {

@@ -1,9 +1,7 @@
 //! Other servers, aliases and keys of the configuration, made into what the server asks.
 //! What cannot be meant is refused with its place in the file, before anything of it is in force.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use hob_core::scripted::{FixedChat, ScriptedSpeech};
 use hob_core::{Admission, ChatModel, SpeechModel};
@@ -140,12 +138,4 @@ pub(crate) fn stand_ins(app: &App<'_>) -> Locals {
 pub(crate) fn has_others(app: &App<'_>) -> bool {
     let config = &app.written.config;
     !config.alias.is_empty() || !config.upstream.is_empty() || app.settings.dev.conformance
-}
-
-/// When a file was changed, and its length: reading it twice a second would wake the disk.
-pub(crate) type Fingerprint = (SystemTime, u64);
-
-pub(crate) fn fingerprint(path: &Path) -> Option<Fingerprint> {
-    let file = fs_err::metadata(path).ok()?;
-    Some((file.modified().ok()?, file.len()))
 }
