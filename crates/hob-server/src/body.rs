@@ -121,26 +121,17 @@ impl<D: Dialect> Writing<D> {
                 Err(refusal) => return (self.dialect.failed(&refusal), false),
             };
             if !piece.is_empty() {
-                return self.with_what_is_there(piece).await;
+                return self.with_what_is_there(piece);
             }
         }
     }
 
     /// Events that have come already leave together: a write for each costs more than everything else.
-    /// Whoever hands them over one by one gets a turn to hand over the next.
-    async fn with_what_is_there(&mut self, mut piece: String) -> (String, bool) {
-        let mut has_given_way = false;
+    fn with_what_is_there(&mut self, mut piece: String) -> (String, bool) {
         while piece.len() < PIECE_BYTES_MAX {
             match self.answer.next().now_or_never() {
-                None if has_given_way => break,
-                None => {
-                    has_given_way = true;
-                    tokio::task::yield_now().await;
-                }
-                Some(Ok(Some((choice, event)))) => {
-                    has_given_way = false;
-                    piece += &self.dialect.event(choice, event);
-                }
+                None => break,
+                Some(Ok(Some((choice, event)))) => piece += &self.dialect.event(choice, event),
                 Some(Ok(None)) => return (piece + &self.dialect.end(), false),
                 Some(Err(refusal)) => return (piece + &self.dialect.failed(&refusal), false),
             }

@@ -7,16 +7,19 @@ use std::sync::Arc;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::{ChatEvent, ChatStream, Fault, ModelError, Trace};
 use hob_wire::{Misread, PieceKind, Pieces, UpstreamReader, UsageSource};
-use reqwest::Response;
-use reqwest::header::CONTENT_TYPE;
+use hyper::header::CONTENT_TYPE;
+use tokio::task::yield_now;
 
 use crate::Upstream;
+use crate::http::Response;
 use crate::served::Served;
 
 /// Bytes of an answer that comes whole.
 const WHOLE_BYTES_MAX: usize = 32 << 20;
 /// Bytes of one event.
 const PIECE_BYTES_MAX: usize = 4 << 20;
+/// Bytes that are read in one turn, should they say nothing: others want theirs, and clocks are looked at between.
+const TURN_BYTES_MAX: usize = 128 << 10;
 /// Lines that make no sense, and are skipped.
 const MALFORMED_MAX: u32 = 3;
 
@@ -35,6 +38,8 @@ struct Answer {
     body: Body,
     said: VecDeque<ChatEvent>,
     malformed: u32,
+    /// Read since something was said.
+    turn_bytes: usize,
     is_over: bool,
 }
 
@@ -61,7 +66,8 @@ pub(crate) fn events(asked: Asked, response: Response) -> Result<ChatStream, Fau
             Body::Pieces(response, pieces)
         }
     };
-    let answer = Answer { asked, body, said: VecDeque::new(), malformed: 0, is_over: false };
+    let (said, malformed, turn_bytes) = (VecDeque::new(), 0, 0);
+    let answer = Answer { asked, body, said, malformed, turn_bytes, is_over: false };
     Ok(stream::unfold(Box::new(answer), async |mut answer| {
         let event = answer.next().await?;
         Some((event, answer))
@@ -73,10 +79,15 @@ impl Answer {
     async fn next(&mut self) -> Option<Result<ChatEvent, ModelError>> {
         loop {
             if let Some(event) = self.said.pop_front() {
+                self.turn_bytes = 0;
                 return Some(Ok(event));
             }
             if self.is_over {
                 return None;
+            }
+            if self.turn_bytes > TURN_BYTES_MAX {
+                self.turn_bytes = 0;
+                yield_now().await;
             }
             if let Err(fault) = self.read().await {
                 self.is_over = true;
@@ -94,6 +105,7 @@ impl Answer {
                 }
                 match response.chunk().await {
                     Ok(Some(bytes)) => {
+                        self.turn_bytes += bytes.len();
                         let endless = |error: hob_wire::PieceTooLong| Fault::Nonsense {
                             detail: error.to_string(),
                         };

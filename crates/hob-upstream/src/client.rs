@@ -1,19 +1,16 @@
 //! One server: its address, its key, its connections and its places.
 //! No redirect is followed and no header of a client goes on: a server is asked what hob wants to know.
 
-use std::error::Error as _;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hob_core::routing::RetryBudget;
 use hob_core::{Clock, Fault, Voice};
 use hob_wire::{Status, fault_of};
-use reqwest::header::{
-    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
-};
-use reqwest::multipart::Form;
-use reqwest::{Client, RequestBuilder, Response, Url};
+use hyper::Uri;
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 
+use crate::http::{Body, Form, Http, HttpError, Response};
 use crate::lists::ServedList;
 use crate::options::{Clocks, UpstreamKind, UpstreamOptions};
 use crate::slots::Slots;
@@ -22,12 +19,11 @@ use crate::slots::Slots;
 const ERROR_BYTES_MAX: usize = 64 << 10;
 /// For the body of an error, once its status is there.
 const ERROR_TIME_MAX: Duration = Duration::from_secs(2);
-/// For the connection of whoever only asks for a list.
-const IDLE_CONNECTION: Duration = Duration::from_secs(90);
 /// Says to another hob how many it came through.
 const HOPS: HeaderName = HeaderName::from_static("x-hob-hops");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const ANTHROPIC_VERSION: &str = "2023-06-01";
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A server that is asked.
 #[derive(Debug)]
@@ -39,11 +35,9 @@ pub struct Upstream {
     pub(crate) clocks: Clocks,
     /// Of another hob, once it has been looked at.
     pub(crate) voices: OnceLock<Vec<Voice>>,
-    /// Without a slash at its end; what follows `/v1` of OpenAI's protocol.
-    api: String,
-    /// The same without `/v1`.
+    /// Without a slash at its end, and without the `/v1` of OpenAI's protocol.
     root: String,
-    client: Client,
+    http: Http,
     found: OnceLock<UpstreamKind>,
 }
 
@@ -69,19 +63,17 @@ impl Upstream {
         let written = written.ok_or_else(|| UpstreamError::NoUrl { name: name.clone() })?;
         let url = checked(&name, written)?;
         let clocks = options.clocks.or(Clocks::defaults(is_near(&url)));
-        let client = client(&options, clocks)?;
-        let root = url.as_str().trim_end_matches('/');
+        let http = http(&options, &url, clocks)?;
+        let root = written.trim().trim_end_matches('/');
         let root = root.strip_suffix("/v1").unwrap_or(root).to_owned();
-        let api = format!("{root}/v1");
         Ok(Upstream {
             slots: Slots::new(options.slots, options.queue_max),
             budget: Mutex::default(),
             served: Mutex::default(),
             clocks,
             voices: OnceLock::new(),
-            api,
             root,
-            client,
+            http,
             found: OnceLock::new(),
             options,
         })
@@ -118,8 +110,7 @@ impl Upstream {
         body: String,
         hops: u32,
     ) -> Result<Response, Fault> {
-        let request = self.client.post(self.address(path)).body(body);
-        self.sent(request.header(CONTENT_TYPE, "application/json"), hops).await
+        self.sent(path, (JSON, [body].into_iter().collect()), hops).await
     }
 
     /// The same of a form.
@@ -129,21 +120,27 @@ impl Upstream {
         form: Form,
         hops: u32,
     ) -> Result<Response, Fault> {
-        self.sent(self.client.post(self.address(path)).multipart(form), hops).await
+        self.sent(path, form.into_body(), hops).await
     }
 
-    async fn sent(&self, request: RequestBuilder, hops: u32) -> Result<Response, Fault> {
+    async fn sent(
+        &self,
+        path: &str,
+        body: (HeaderValue, Body),
+        hops: u32,
+    ) -> Result<Response, Fault> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner).asked(std::time::Instant::now());
-        self.answered(request.header(HOPS, hops + 1).send().await).await
+        let hops = (HOPS, HeaderValue::from(hops + 1));
+        self.answered(self.http.post(&self.path(path), body, hops).await).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Response, Fault> {
-        self.answered(self.client.get(self.address(path)).send().await).await
+        self.answered(self.http.get(&self.path(path)).await).await
     }
 
     /// What went wrong while an answer was being read.
-    pub(crate) fn broken(&self, error: &reqwest::Error) -> Fault {
-        tracing::debug!(upstream = self.name(), error = %innermost(error), "an answer broke off");
+    pub(crate) fn broken(&self, error: &HttpError) -> Fault {
+        tracing::debug!(upstream = self.name(), %error, "an answer broke off");
         Fault::CutOff
     }
 
@@ -157,17 +154,20 @@ impl Upstream {
         &self.root
     }
 
-    fn address(&self, path: &str) -> String {
+    /// What is asked for on a connection to the server.
+    fn path(&self, path: &str) -> String {
+        let (_, behind) = self.root.split_once("://").unwrap_or_default();
+        let before = behind.find('/').map_or("", |slash| &behind[slash..]);
         if path.starts_with('/') {
-            format!("{}{path}", self.root)
+            format!("{before}{path}")
         } else {
-            format!("{}/{path}", self.api)
+            format!("{before}/v1/{path}")
         }
     }
 
     /// A response that is a success, or what went wrong.
-    async fn answered(&self, sent: Result<Response, reqwest::Error>) -> Result<Response, Fault> {
-        let response = sent.map_err(|error| self.unsent(&error))?;
+    async fn answered(&self, sent: Result<Response, HttpError>) -> Result<Response, Fault> {
+        let response = sent.map_err(unsent)?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -185,14 +185,6 @@ impl Upstream {
             }
             fault => fault,
         })
-    }
-
-    fn unsent(&self, error: &reqwest::Error) -> Fault {
-        if error.is_timeout() && error.is_connect() {
-            let after = self.clocks.connect.unwrap_or_default();
-            return Fault::TimedOut { clock: Clock::Connect, after };
-        }
-        Fault::Unreachable { detail: innermost(error) }
     }
 
     /// The paths that only one kind of server has.
@@ -228,21 +220,32 @@ impl Upstream {
     }
 }
 
-fn checked(name: &str, written: &str) -> Result<Url, UpstreamError> {
+fn checked(name: &str, written: &str) -> Result<Uri, UpstreamError> {
     let bad = |reason: String| UpstreamError::BadUrl { name: name.to_owned(), reason };
-    let url = Url::parse(written).map_err(|error| bad(format!("'{written}': {error}")))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(bad(format!("'{written}' does not begin with http:// or https://")));
-    }
-    if url.password().is_some() || !url.username().is_empty() {
+    // Looked for first: what may be secret is not repeated.
+    if written.contains('@') {
         return Err(bad("it holds a password; put it into key".to_owned()));
+    }
+    if written.contains('?') {
+        return Err(bad("it has a question mark; hob adds paths to its end".to_owned()));
+    }
+    let url: Uri = written.trim().parse().map_err(|error| bad(format!("'{written}': {error}")))?;
+    if !matches!(url.scheme_str(), Some("http" | "https")) || url.host().is_none_or(str::is_empty) {
+        return Err(bad(format!("'{written}' does not begin with http:// or https://")));
     }
     Ok(url)
 }
 
+fn unsent(error: HttpError) -> Fault {
+    match error {
+        HttpError::ConnectTimedOut { after } => Fault::TimedOut { clock: Clock::Connect, after },
+        HttpError::Failed { reason } => Fault::Unreachable { detail: reason },
+    }
+}
+
 /// On this machine, or in the house.
-fn is_near(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+fn is_near(url: &Uri) -> bool {
+    let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     match host.parse::<std::net::IpAddr>() {
         Ok(std::net::IpAddr::V4(address)) => {
             address.is_loopback() || address.is_private() || address.is_link_local()
@@ -258,28 +261,18 @@ fn is_near(url: &Url) -> bool {
     }
 }
 
-fn client(options: &UpstreamOptions, clocks: Clocks) -> Result<Client, UpstreamError> {
+fn http(options: &UpstreamOptions, url: &Uri, clocks: Clocks) -> Result<Http, UpstreamError> {
     let name = || options.name.clone();
-    // Two crates of the tree want to know which arithmetic TLS uses; the first to say so decides.
-    let _already_decided = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = Client::builder()
-        .default_headers(headers(options).ok_or_else(|| UpstreamError::BadKey { name: name() })?)
-        .redirect(reqwest::redirect::Policy::none())
-        .referer(false)
-        .no_proxy()
-        .pool_idle_timeout(IDLE_CONNECTION)
-        .user_agent(concat!("hob/", env!("CARGO_PKG_VERSION")));
-    if let Some(connect) = clocks.connect {
-        builder = builder.connect_timeout(connect);
-    }
-    builder
-        .build()
-        .map_err(|error| UpstreamError::NoClient { name: name(), reason: innermost(&error) })
+    let headers = headers(options).ok_or_else(|| UpstreamError::BadKey { name: name() })?;
+    Http::new(url, headers, clocks.connect)
+        .map_err(|error| UpstreamError::NoClient { name: name(), reason: error.to_string() })
 }
 
 /// None: the key has characters that no header takes.
 fn headers(options: &UpstreamOptions) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
+    let agent = concat!("hob/", env!("CARGO_PKG_VERSION"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(agent));
     if options.kind == UpstreamKind::Anthropic {
         let version = HeaderValue::from_static(ANTHROPIC_VERSION);
         headers.insert(HeaderName::from_static("anthropic-version"), version);
@@ -319,17 +312,6 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The reason behind the reasons: `Connection refused`, and no address with it.
-fn innermost(error: &reqwest::Error) -> String {
-    let mut reason = error.source();
-    let mut said = "the connection failed".to_owned();
-    while let Some(inner) = reason {
-        said = inner.to_string();
-        reason = inner.source();
-    }
-    said
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -354,16 +336,23 @@ mod tests {
             ["http://gpu:8081", "http://gpu:8081/", "http://gpu:8081/v1", "http://gpu:8081/v1/"]
         {
             let upstream = Upstream::new(options(url)).expect(url);
-            assert_eq!(upstream.address("models"), "http://gpu:8081/v1/models");
-            assert_eq!(upstream.address("/props"), "http://gpu:8081/props");
+            assert_eq!(upstream.path("models"), "/v1/models");
+            assert_eq!(upstream.path("/props"), "/props");
         }
         let behind = Upstream::new(options("https://x.ai/api/v1")).expect("a path");
-        assert_eq!(behind.address("models"), "https://x.ai/api/v1/models");
+        assert_eq!(behind.path("models"), "/api/v1/models");
     }
 
     #[test]
     fn an_address_that_is_none_is_refused() {
-        for url in ["gpu:8081", "file:///x", "", "http://", "https://me:secret@x.ai"] {
+        for url in [
+            "gpu:8081",
+            "file:///x",
+            "",
+            "http://",
+            "https://me:secret@x.ai",
+            "https://x.ai/v1?key=secret",
+        ] {
             let refused = Upstream::new(options(url)).expect_err(url).to_string();
             assert!(!refused.contains("secret"), "{refused}");
         }
@@ -380,7 +369,7 @@ mod tests {
             ("https://api.openai.com", false),
             ("http://8.8.8.8", false),
         ] {
-            assert_eq!(is_near(&Url::parse(url).expect(url)), near, "{url}");
+            assert_eq!(is_near(&url.parse().expect(url)), near, "{url}");
         }
     }
 

@@ -5,6 +5,7 @@ mod answer;
 mod chat;
 mod client;
 mod gateway;
+mod http;
 mod kind;
 mod lists;
 pub mod options;

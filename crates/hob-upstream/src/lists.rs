@@ -12,9 +12,9 @@ use hob_wire::{
     ServedModel, parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
     parse_ollama_tags, parse_openai_models, parse_tabby_model, parse_voices,
 };
-use reqwest::Response;
 use tokio::time::{sleep, timeout};
 
+use crate::http::Response;
 use crate::{Upstream, UpstreamKind};
 
 /// Between two looks; a fifth more or less, so that servers are not all asked at once.

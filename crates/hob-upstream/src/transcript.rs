@@ -16,11 +16,10 @@ use hob_wire::{
     Misread, PieceKind, Pieces, TranscriptReader, TranscriptShape, parse_transcript, sound_name,
     transcript_fields, transcript_path,
 };
-use reqwest::Response;
-use reqwest::header::CONTENT_TYPE;
-use reqwest::multipart::{Form, Part};
+use hyper::header::CONTENT_TYPE;
 
 use crate::UpstreamKind;
+use crate::http::{Form, Response};
 use crate::served::Served;
 
 /// Bytes of one event.
@@ -78,23 +77,18 @@ impl UpstreamTranscript {
         shape: TranscriptShape,
     ) -> Result<Response, Fault> {
         let UpstreamTranscript(served) = self;
-        let form = form(file)?;
         let without = served.left_out();
         let fields = transcript_fields(request, &served.model, shape).into_iter();
         let fields = fields.filter(|(name, _)| !without.iter().any(|field| field == name));
-        let form = fields.fold(form, |form, (name, text)| form.text(name, text));
+        let form = fields.fold(form(file), |form, (name, text)| form.text(name, &text));
         let path = transcript_path(request.task);
         served.upstream.post_form(path, form, request.trace.hops()).await
     }
 }
 
-fn form(file: &SoundFile) -> Result<Form, Fault> {
+fn form(file: &SoundFile) -> Form {
     let (name, kind) = sound_name(file);
-    let length = file.bytes.len() as u64;
-    let part = Part::stream_with_length(file.bytes.clone(), length).file_name(name);
-    let part =
-        part.mime_str(kind).map_err(|error| Fault::Refused { message: error.to_string() })?;
-    Ok(Form::new().part("file", part))
+    Form::new().file("file", &name, kind, file.bytes.clone())
 }
 
 /// Samples go on as the plainest of files.

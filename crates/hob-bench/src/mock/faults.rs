@@ -111,6 +111,8 @@ faults! {
     Endless = "endless",
     /// one event of endless lines
     GiantEvent = "giant-event",
+    /// comments without end, as fast as they are taken, and not a word
+    Pings = "pings",
     /// words for ever, as fast as they are taken
     Flood = "flood",
     /// no usage
@@ -181,6 +183,7 @@ impl Fault {
             Fault::LongLine => all([begun(), vec![long()], ended()].concat()).boxed(),
             Fault::Endless => endless(Bytes::from(vec![b'x'; 64 << 10])).boxed(),
             Fault::GiantEvent => endless(Bytes::from("data: x\n".repeat(8 << 10))).boxed(),
+            Fault::Pings => endless(Bytes::from(": ping\n\n".repeat(8 << 10))).boxed(),
             Fault::Flood => all(vec![role()]).chain(endless(word(" more").into())).boxed(),
             Fault::NoUsage => {
                 all([begun(), words(2..4), vec![finish("stop"), done()]].concat()).boxed()

@@ -29,6 +29,8 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(base: &str) -> Result<Client, Unreachable> {
+        // reqwest asks which arithmetic TLS uses, though nothing here uses TLS; the first to say so decides.
+        let _already_decided = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().no_proxy().build();
         let http = http.map_err(|error| Unreachable(error.to_string()))?;
         Ok(Client { http, url: format!("{base}/v1/chat/completions") })

@@ -132,6 +132,7 @@ pub const ROWS: &[Row] = &[
     fine("long-line"),
     given_up("endless"),
     given_up("giant-event"),
+    before("pings", 504, 1),
     fine("no-usage"),
     fine("unstreamed"),
 ];

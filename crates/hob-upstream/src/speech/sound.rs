@@ -9,9 +9,9 @@ use bytes::Bytes;
 use futures::stream;
 use hob_core::{Fault, ModelError, SpeechEvent, SpeechStream};
 use hob_wire::fault_within;
-use reqwest::Response;
-use reqwest::header::CONTENT_TYPE;
+use hyper::header::CONTENT_TYPE;
 
+use crate::http::Response;
 use crate::served::Served;
 use wav::{Coding, Samples, header};
 
