@@ -162,3 +162,27 @@ async fn a_form_is_read_back_by_another_implementation() {
     );
     assert_eq!(file.bytes().await.expect("bytes"), sound);
 }
+
+#[tokio::test]
+async fn what_came_before_a_cut_is_heard() {
+    let (listener, http) = pair().await;
+    let server = async {
+        let (mut socket, _) = listener.accept().await?;
+        let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n";
+        answer(&mut socket, head).await?;
+        socket.write_all(b"1\r\nb\r\n1\r\nc\r\n").await
+    };
+    let client = async {
+        let mut response = http.get("/").await?;
+        let mut heard = Vec::new();
+        loop {
+            match response.chunk().await {
+                Ok(Some(bytes)) => heard.extend_from_slice(&bytes),
+                ended => return Ok::<_, HttpError>((heard, ended.is_err())),
+            }
+        }
+    };
+    let (served, said) = tokio::join!(server, client);
+    served.expect("it was asked");
+    assert_eq!(said.expect("it began"), (b"abc".to_vec(), true));
+}
