@@ -2,6 +2,7 @@
 //! Told the time, and told chance where it needs some; asks nobody itself.
 
 mod context;
+mod continuing;
 mod health;
 mod pick;
 mod retries;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use crate::{Clock, Fault, ModelError};
 
 pub use context::{BYTES_PER_TOKEN, Fit, prompt_bytes, tokens_of};
+pub use continuing::{Joint, Said, Seam, Spoken, is_break};
 pub use health::{Admits, Health, REST_FIRST};
 pub use pick::{Pick, Standing, UnknownPick, order};
 pub use retries::RetryBudget;

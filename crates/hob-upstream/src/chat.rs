@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hob_core::chat::Thinking;
+use hob_core::chat::{Effort, Thinking};
 use hob_core::routing::prompt_bytes;
 use hob_core::{
     ChatCard, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, ModelError, ModelState,
 };
 use hob_wire::{
     AnthropicReader, OllamaReader, OpenAiReader, PieceKind, Unsendable, UpstreamReader,
-    anthropic_drops, anthropic_request, ollama_embed_request, ollama_path, ollama_request,
-    openai_embed_request, parse_ollama_vectors, parse_openai_vectors, upstream_path,
-    upstream_request,
+    anthropic_continues, anthropic_drops, anthropic_request, ollama_embed_request, ollama_path,
+    ollama_request, openai_embed_request, parse_ollama_vectors, parse_openai_vectors,
+    upstream_path, upstream_request,
 };
 
 use crate::UpstreamKind;
@@ -59,7 +59,7 @@ impl UpstreamChat {
     async fn ask(&self, request: ChatRequest) -> Result<ChatStream, ModelError> {
         let upstream = &self.served.upstream;
         let kind = upstream.kind().await;
-        let request = self.without_thinking(request);
+        let request = self.thinking_as_it_may(request);
         let order = self.order(&request, kind);
         let order = order.map_err(|Unsendable { field }| self.served.incapable(field))?;
         let trace = request.trace.clone();
@@ -77,8 +77,12 @@ impl UpstreamChat {
         events(asked, response).map_err(failed)
     }
 
-    /// Some servers refuse a wish about thinking for a model that does not think.
-    fn without_thinking(&self, mut request: ChatRequest) -> ChatRequest {
+    /// What is gone on with was thought about before. And some servers refuse a wish about thinking for a
+    /// model that does not think.
+    fn thinking_as_it_may(&self, mut request: ChatRequest) -> ChatRequest {
+        if request.partial.is_some() {
+            request.thinking = Thinking { effort: Some(Effort::None), tokens_max: None };
+        }
         let thinks = self.served.upstream.said_of(&self.served.model).and_then(|said| said.thinks);
         if thinks == Some(false) {
             request.thinking = Thinking::default();
@@ -150,6 +154,17 @@ impl ChatModel for UpstreamChat {
 
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
         self.ask(request).boxed()
+    }
+
+    fn continues(&self, request: &ChatRequest) -> bool {
+        let Served { upstream, model, .. } = &*self.served;
+        let kind = upstream.known_kind();
+        kind.continues()
+            && match kind {
+                UpstreamKind::Anthropic => anthropic_continues(request, model),
+                UpstreamKind::OpenRouter => !model.starts_with("openai/"),
+                _ => true,
+            }
     }
 
     fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {

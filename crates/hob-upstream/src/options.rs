@@ -51,6 +51,7 @@ pub struct AliasOptions {
     pub parameters: Parameters,
     pub clocks: Clocks,
     pub commit: Commit,
+    pub on_break: OnBreak,
     pub while_loading: WhileLoading,
     /// How long a request waits for a target that rests, if all do.
     pub patience: Duration,
@@ -84,6 +85,7 @@ impl AliasOptions {
             parameters: Parameters::default(),
             clocks: Clocks::default(),
             commit: Commit::First,
+            on_break: OnBreak::Error,
             while_loading: WhileLoading::Next,
             patience: PATIENCE,
             attempts_max: ATTEMPTS_MAX,
@@ -149,6 +151,16 @@ pub enum Commit {
     First,
     /// Only what is no thinking counts.
     Content,
+}
+
+/// What becomes of an answer that breaks off when it is the client's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnBreak {
+    /// The client hears of it.
+    #[default]
+    Error,
+    /// The same target is asked for the rest, where it can go on with what it said.
+    Continue,
 }
 
 /// What becomes of a request while the model it needs is being loaded.
@@ -220,6 +232,26 @@ impl UpstreamKind {
             | UpstreamKind::Sglang
             | UpstreamKind::Tabby
             | UpstreamKind::Hob => None,
+        }
+    }
+
+    /// Whether a server of this kind goes on with an answer that broke off, when that is handed back to it
+    /// as what the assistant said last. To the others that turn is over, and they begin another one.
+    pub fn continues(self) -> bool {
+        match self {
+            // Unless it was started with --no-prefill-assistant; not while it thinks.
+            UpstreamKind::LlamaServer
+            // `continue_final_message`
+            | UpstreamKind::Vllm
+            | UpstreamKind::Sglang
+            // `response_prefix`
+            | UpstreamKind::Tabby
+            | UpstreamKind::Ollama
+            // As far as the model does; those of OpenAI's do not.
+            | UpstreamKind::OpenRouter
+            // Models before 4.6.
+            | UpstreamKind::Anthropic => true,
+            UpstreamKind::Auto | UpstreamKind::OpenAi | UpstreamKind::Hob => false,
         }
     }
 

@@ -4,12 +4,14 @@
 mod alias;
 mod attempt;
 mod candidates;
+mod continuing;
 mod guarded;
 mod leg;
 mod opening;
 mod speech;
 mod transcript;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -25,6 +27,7 @@ use crate::options::AliasOptions;
 use alias::Tried;
 use attempt::ChatQuestion;
 use candidates::beginning;
+use continuing::Continuing;
 
 pub(crate) use alias::Alias;
 pub(crate) use leg::Leg;
@@ -34,14 +37,14 @@ pub(crate) use transcript::TranscriptRoute;
 /// A name that several targets answer to, which chat.
 #[derive(Debug)]
 pub struct Route {
-    alias: Alias<dyn ChatModel>,
+    alias: Arc<Alias<dyn ChatModel>>,
     card: ChatCard,
 }
 
 impl Route {
     pub(crate) fn new(options: AliasOptions, legs: Vec<Leg<dyn ChatModel>>) -> Route {
         let card = card(&legs);
-        Route { alias: Alias::new(options, legs), card }
+        Route { alias: Arc::new(Alias::new(options, legs)), card }
     }
 
     pub fn name(&self) -> &str {
@@ -57,7 +60,11 @@ impl Route {
         let ends = Instant::now() + self.alias.total();
         let legs = self.alias.ordered(self.candidates(&request)?, beginning(&request));
         let question = ChatQuestion { alias: &self.alias, request: &request, ends };
-        Ok(self.alias.ask(legs, &question).await?.into_stream())
+        let mut begun = self.alias.ask(legs, &question).await?;
+        Ok(match begun.take_asked() {
+            Some(by) => Continuing::new(Arc::clone(&self.alias), *by, begun, ends).into_stream(),
+            None => begun.into_stream(),
+        })
     }
 
     async fn vectors(&self, request: EmbedRequest) -> Result<Embeddings, ModelError> {

@@ -2,6 +2,7 @@
 //! Time is tokio's, paused: silence of a minute takes none.
 
 mod choosing;
+mod continuing;
 mod falling;
 mod naming;
 mod puppet;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use hob_core::chat::{Conversation, FinishReason, Message, Prompt, Reading, Role};
+use hob_core::chat::{Conversation, FinishReason, Message, Prompt, Reading, Role, Usage};
 use hob_core::{ChatEvent, ChatRequest, ChatTarget, ModelError};
 use hob_upstream::{AliasOptions, Gateway, GatewayOptions, TargetOptions};
 use puppet::{Act, Puppet};
@@ -52,7 +53,10 @@ impl Stage {
                     match event {
                         Ok(ChatEvent::Text(text)) => heard.text += &text,
                         Ok(ChatEvent::Reasoning(text)) => heard.thought += &text,
-                        Ok(ChatEvent::Done(done)) => heard.finish = Some(done.finish),
+                        Ok(ChatEvent::Done(done)) => {
+                            heard.finish = Some(done.finish);
+                            heard.usage = Some(done.usage);
+                        }
                         Ok(_) => {}
                         Err(error) => heard.error = Some(error),
                     }
@@ -62,6 +66,8 @@ impl Stage {
         let way = trace.now();
         heard.target = way.target;
         heard.way = way.failed.into_iter().map(|failed| (failed.target, failed.kind)).collect();
+        heard.broken = way.broken.into_iter().map(|broken| broken.kind).collect();
+        heard.repaired = way.repaired;
         heard
     }
 
@@ -83,6 +89,9 @@ pub(crate) struct Heard {
     pub(crate) error: Option<ModelError>,
     pub(crate) target: Option<String>,
     pub(crate) way: Vec<(String, &'static str)>,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) broken: Vec<&'static str>,
+    pub(crate) repaired: Vec<&'static str>,
 }
 
 impl Heard {

@@ -88,6 +88,11 @@ pub(crate) struct AliasSection {
     /// that is no thinking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<CommitName>,
+    /// What becomes of an answer that breaks off when it is the client's: an `error`, or the same target is
+    /// asked to `continue` where it can, which llama-server, vLLM, SGLang, tabbyAPI, Ollama, OpenRouter
+    /// and Anthropic's models before 4.6 do. Only for plain text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) on_break: Option<OnBreakName>,
     /// What becomes of a request while its model is being loaded: the `next` target, or it is to `wait`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) while_loading: Option<WhileLoadingName>,
@@ -210,6 +215,14 @@ pub(crate) enum CommitName {
     #[default]
     First,
     Content,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OnBreakName {
+    #[default]
+    Error,
+    Continue,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
