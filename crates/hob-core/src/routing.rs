@@ -112,6 +112,24 @@ impl Consequence {
     }
 }
 
+/// Of two failures of one request, the one to tell its client: the later, unless that only says that a
+/// target was of no use for it.
+pub fn more_telling(earlier: Option<ModelError>, later: ModelError) -> ModelError {
+    match earlier {
+        Some(earlier) if telling(&earlier) > telling(&later) => earlier,
+        _ => later,
+    }
+}
+
+/// How much a failure says: that a target cannot do it, that it does not hold it, what really went wrong.
+fn telling(error: &ModelError) -> u8 {
+    match error {
+        ModelError::NoneCapable { .. } | ModelError::NoTemplate | ModelError::NotBuilt { .. } => 0,
+        ModelError::TooLong { .. } | ModelError::Upstream { fault: Fault::TooLong { .. }, .. } => 1,
+        _ => 2,
+    }
+}
+
 fn of_fault(fault: &Fault) -> Consequence {
     match fault {
         Fault::Unreachable { .. } => {
@@ -230,6 +248,33 @@ mod tests {
         assert_eq!(of(spent).next, Next::None);
         let silent = Fault::TimedOut { clock: Clock::FirstToken, after: seconds(45) };
         assert_eq!(of(silent), consequence(Again::No, Next::Any, Rest::Counts));
+    }
+
+    #[test]
+    fn what_really_went_wrong_is_told_rather_than_who_was_of_no_use() {
+        let silent = Fault::TimedOut { clock: Clock::FirstToken, after: Duration::from_secs(45) };
+        let silent = ModelError::upstream("a/b", silent);
+        let failed = ModelError::upstream("a/c", Fault::Failed { message: message() });
+        let long = Fault::TooLong { message: message(), needed: None, available: None };
+        let long = ModelError::upstream("a/d", long);
+        let own = ModelError::TooLong { needed: 9, available: 5 };
+        let needs = "tools".to_owned();
+        let incapable = ModelError::NoneCapable { alias: "a/e".to_owned(), needs };
+        for (earlier, later, told) in [
+            (None, &incapable, &incapable),
+            (Some(&silent), &failed, &failed),
+            (Some(&failed), &silent, &silent),
+            (Some(&silent), &long, &silent),
+            (Some(&silent), &own, &silent),
+            (Some(&failed), &incapable, &failed),
+            (Some(&failed), &ModelError::NoTemplate, &failed),
+            (Some(&long), &incapable, &long),
+            (Some(&incapable), &own, &own),
+            (Some(&long), &failed, &failed),
+            (Some(&own), &long, &long),
+        ] {
+            assert_eq!(&more_telling(earlier.cloned(), later.clone()), told, "{earlier:?} {later}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! attempt is and when it has really begun; asking one target after the other is the same for all.
 
 mod alias;
+mod asking;
 mod attempt;
 mod candidates;
 mod continuing;
@@ -10,6 +11,7 @@ mod leg;
 mod opening;
 mod speech;
 mod transcript;
+mod tried;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +19,13 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_core::chat::Reading;
-use hob_core::routing::{Consequence, Next, RouteView};
+use hob_core::routing::{Consequence, Next, RouteView, more_telling};
 use hob_core::{
     ChatCard, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, ModelError, ModelState,
 };
 use tokio::time::{Instant, timeout_at};
 
 use crate::options::AliasOptions;
-use alias::Tried;
 use attempt::ChatQuestion;
 use candidates::beginning;
 use continuing::Continuing;
@@ -94,14 +95,14 @@ impl Route {
                 Err(error) => {
                     request.trace.failed(&leg.target.name, &error, asked.elapsed());
                     let next = Consequence::of(&error).next;
-                    last = Some(error);
+                    last = Some(more_telling(last, error));
                     if next == Next::None {
                         break;
                     }
                 }
             }
         }
-        Err(self.alias.unanswered(&request.trace, &mut Tried::only(last)))
+        Err(self.alias.unanswered(&request.trace, last))
     }
 }
 

@@ -11,7 +11,8 @@ use hob_core::chat::{Effort, Reading};
 use hob_core::{ChatEvent, ChatModel, ChatRequest, ChatStream, ModelError, Permit, Trace};
 use tokio::time::Instant;
 
-use super::alias::{Alias, Question};
+use super::alias::Alias;
+use super::asking::Question;
 use super::guarded::{AnswerEvent, End, Guarded};
 use super::leg::Leg;
 use crate::options::{Commit, OnBreak};

@@ -15,7 +15,8 @@ use hob_core::{
 };
 use tokio::time::Instant;
 
-use super::alias::{Alias, Question};
+use super::alias::Alias;
+use super::asking::Question;
 use super::guarded::{AnswerEvent, End, Guarded};
 use super::leg::Leg;
 

@@ -128,6 +128,28 @@ async fn the_next_one_is_asked_too_when_the_first_says_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_is_asked_besides_counts_as_an_attempt_and_nobody_is_asked_twice() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let no = |name| Act::Refuse(ModelError::upstream(name, Fault::CutOff));
+    let acts = names.map(|name| (name, vec![no(name)]));
+    let hedge_after = Some(Duration::from_millis(300));
+    let stage = Stage::with(&acts, |options| options.hedge_after = hedge_after);
+    assert_eq!(stage.ask(streamed()).await.kind(), "cut_off");
+    assert_eq!(stage.asked(), [1, 1, 1, 1, 0, 0], "four attempts are all");
+    let late = vec![Act::After(seconds(9), Box::new(Act::Say(HELLO)))];
+    for hedge_after in [hedge_after, None] {
+        let acts = [("a", late.clone()), ("b", vec![no("b")])];
+        let stage = Stage::with(&acts, |options| {
+            options.hedge_after = hedge_after;
+            options.targets.reverse();
+            options.targets.push(TargetOptions::plain("b"));
+        });
+        assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("a"));
+        assert_eq!(stage.asked(), [1, 1]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn parameters_are_the_target_s_before_the_alias_s_before_the_client_s() {
     let set = |json: &str| Parameters::parse(json, "{}", Vec::new()).expect("good");
     let stage = Stage::with(&[("a", says())], |options| {

@@ -134,6 +134,19 @@ async fn all_that_failed_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_was_of_no_use_does_not_hide_what_went_wrong() {
+    let too_long = || Act::Refuse(ModelError::TooLong { needed: 900, available: 500 });
+    for after in [None, Some(seconds(1))] {
+        let acts = [("a", vec![fails(broken())]), ("b", vec![too_long()])];
+        let stage = Stage::with(&acts, |options| options.hedge_after = after);
+        let heard = stage.ask(streamed()).await;
+        assert_eq!((heard.kind(), stage.asked()), ("failed", vec![1, 1]));
+    }
+    let alone = Stage::new(&[("b", vec![too_long()])]);
+    assert_eq!(alone.ask(streamed()).await.kind(), "too_long");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_model_that_is_loading_leaves_it_to_the_next_or_waits_where_that_is_asked_for() {
     let loading = || Act::Refuse(ModelError::Loading { retry_after: seconds(4) });
     let stage = Stage::new(&[("a", vec![loading()]), ("b", vec![Act::Say(HELLO)])]);
