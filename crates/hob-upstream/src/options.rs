@@ -169,7 +169,7 @@ pub enum WhileLoading {
     /// The next target, or word when to come back.
     #[default]
     Next,
-    /// It waits, if nobody else answers.
+    /// It waits, if nobody who is warm answers.
     Wait,
 }
 

@@ -1,6 +1,7 @@
 //! Targets asked in turn, or the next beside a silent one, within the attempts of one request.
 //! What follows a failure is decided in `hob_core::routing`; here it is done.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -12,7 +13,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::alias::Alias;
 use super::leg::Leg;
+use super::opening::may_come;
 use super::tried::Tried;
+use crate::options::WhileLoading;
 use crate::target::{Source, Target};
 
 /// What is asked of one target after the other.
@@ -25,36 +28,80 @@ pub(super) trait Question<M: ?Sized>: Sync {
     /// When the request's whole time is over.
     fn ends(&self) -> Instant;
 
-    fn ask<'a>(&'a self, leg: &'a Leg<M>) -> BoxFuture<'a, Result<Self::Begun, ModelError>>;
+    fn ask<'a>(&'a self, turn: &'a Turn<'a, M>) -> BoxFuture<'a, Result<Self::Begun, ModelError>>;
+}
+
+/// One target's turn.
+pub(super) struct Turn<'a, M: ?Sized> {
+    pub(super) leg: &'a Leg<M>,
+    /// Nobody is left behind it.
+    is_last: bool,
+    /// Whether its model is waited for.
+    pub(super) while_loading: WhileLoading,
+}
+
+impl<'a, M: ?Sized> Turn<'a, M> {
+    /// Nobody else is asked, and nothing is waited for.
+    pub(super) fn alone(leg: &'a Leg<M>) -> Turn<'a, M> {
+        Turn { leg, is_last: true, while_loading: WhileLoading::Next }
+    }
+}
+
+/// What follows a turn without an answer.
+enum Missed {
+    /// Another one's turn.
+    Next,
+    /// The same, and this one's once more when nobody else has answered: its model is being loaded.
+    PutOff,
+    /// Nobody's: the request is at fault.
+    Over,
 }
 
 impl<M: Send + Sync + ?Sized> Alias<M> {
-    /// Asks one after the other.
+    /// Asks one after the other. While a model is being loaded, those that are warm have their turns, and
+    /// nobody else's load begins beside it; only then it is waited for, where that is wished for.
     pub(super) async fn in_turn<Q: Question<M>>(
         &self,
         legs: &[&Leg<M>],
         question: &Q,
     ) -> Result<Q::Begun, ModelError> {
         let tried = Tried::default();
-        for (place, leg) in legs.iter().enumerate() {
-            let is_last = place + 1 == legs.len();
-            match self.turn(leg, question, is_last, &tried).await {
+        let mut queue: VecDeque<&Leg<M>> = legs.iter().copied().collect();
+        let mut put_off = VecDeque::new();
+        loop {
+            let Some(leg) = queue.pop_front() else {
+                if put_off.is_empty() {
+                    break;
+                }
+                queue.append(&mut put_off);
+                continue;
+            };
+            if !put_off.is_empty() && !leg.is_warm() {
+                put_off.push_back(leg);
+                continue;
+            }
+            let is_last = queue.is_empty() && put_off.is_empty();
+            let others_are_warm = queue.iter().any(|leg| leg.is_warm());
+            let while_loading =
+                if others_are_warm { WhileLoading::Next } else { self.options.while_loading };
+            match self.turn(Turn { leg, is_last, while_loading }, question, &tried).await {
                 Ok(begun) => return Ok(begun),
-                Err(Next::None) => break,
-                Err(Next::Any | Next::LargerContext) => {}
+                Err(Missed::Next) => {}
+                Err(Missed::PutOff) => put_off.push_back(leg),
+                Err(Missed::Over) => break,
             }
         }
         Err(self.unanswered(question.trace(), tried.told()))
     }
 
-    /// One target's turn, if it is worth asking. An error says whether another has one.
+    /// One target's turn, if it is worth asking.
     async fn turn<Q: Question<M>>(
         &self,
-        leg: &Leg<M>,
+        turn: Turn<'_, M>,
         question: &Q,
-        is_last: bool,
         tried: &Tried,
-    ) -> Result<Q::Begun, Next> {
+    ) -> Result<Q::Begun, Missed> {
+        let leg = turn.leg;
         let is_spent =
             !tried.has_left(self.options.attempts_max) || Instant::now() >= question.ends();
         if is_spent
@@ -62,32 +109,41 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
             || matches!(leg.target.admits(), Admits::RestsUntil(_))
             || !tried.begin(self.options.attempts_max)
         {
-            return Err(Next::Any);
+            return Err(Missed::Next);
         }
-        let error = match self.patiently(leg, question, is_last, tried).await {
+        let error = match self.patiently(&turn, question, tried).await {
             Ok(begun) => return Ok(begun),
             Err(error) => error,
         };
-        let next = Consequence::of(&error).next;
-        if next == Next::LargerContext {
-            let context = available(&error).or_else(|| leg.context_tokens());
-            tried.needs_more_than(context.unwrap_or(0));
-        }
+        let is_put_off = turn.while_loading != self.options.while_loading && may_come(&error);
+        let missed = match Consequence::of(&error).next {
+            Next::None => Missed::Over,
+            Next::LargerContext => {
+                let context = available(&error).or_else(|| leg.context_tokens());
+                tried.needs_more_than(context.unwrap_or(0));
+                Missed::Next
+            }
+            Next::Any if is_put_off => {
+                tried.puts_off(leg);
+                Missed::PutOff
+            }
+            Next::Any => Missed::Next,
+        };
         tried.failed(error);
-        Err(next)
+        Err(missed)
     }
 
     /// Asks one target, and once more where that may help.
     async fn patiently<Q: Question<M>>(
         &self,
-        leg: &Leg<M>,
+        turn: &Turn<'_, M>,
         question: &Q,
-        is_last: bool,
         tried: &Tried,
     ) -> Result<Q::Begun, ModelError> {
+        let target = &turn.leg.target;
         let mut has_repeated = false;
         loop {
-            let error = match attempt(leg, question).await {
+            let error = match attempt(turn, question).await {
                 Ok(begun) => return Ok(begun),
                 Err(error) => error,
             };
@@ -96,10 +152,10 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
             let wait = match again {
                 Again::No => return Err(error),
                 Again::Once { after } => after,
-                Again::IfLast { after } if is_last => after,
+                Again::IfLast { after } if turn.is_last => after,
                 Again::IfLast { .. } => return Err(error),
                 Again::Without { field } => {
-                    let Source::Upstream(served) = &leg.target.source else { return Err(error) };
+                    let Source::Upstream(served) = &target.source else { return Err(error) };
                     served.leave_out(&field);
                     Duration::ZERO
                 }
@@ -107,7 +163,7 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
             // Who learnt what the server does not take asks something else, and not the same again.
             let may_repeat = !has_repeated
                 && Instant::now() + wait < question.ends()
-                && (is_learnt || leg.target.may_retry())
+                && (is_learnt || target.may_retry())
                 && tried.begin(self.options.attempts_max);
             if !may_repeat {
                 return Err(error);
@@ -130,9 +186,13 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
         let tried = &Tried::default();
         let mut waiting = legs.iter();
         let mut asked = FuturesUnordered::new();
+        let while_loading = self.options.while_loading;
         let ask = |leg: &Leg<M>, is_last: bool| {
             let leg = leg.clone();
-            async move { self.turn(&leg, question, is_last, tried).await }
+            async move {
+                let turn = Turn { leg: &leg, is_last, while_loading };
+                self.turn(turn, question, tried).await
+            }
         };
         asked.extend(waiting.next().map(|leg| ask(leg, waiting.len() == 0)));
         let mut hedge_at = Instant::now() + after;
@@ -147,11 +207,11 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
             };
             match answered {
                 Some(Ok(begun)) => return Ok(begun),
-                Some(Err(Next::Any | Next::LargerContext)) => {
+                Some(Err(Missed::Next | Missed::PutOff)) => {
                     asked.extend(waiting.next().map(|leg| ask(leg, waiting.len() == 0)));
                 }
                 // The request itself is at fault, or nobody is left.
-                Some(Err(Next::None)) | None => {
+                Some(Err(Missed::Over)) | None => {
                     return Err(self.unanswered(question.trace(), tried.told()));
                 }
             }
@@ -161,16 +221,16 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
 
 /// Asks one target, and leaves word of it.
 async fn attempt<M: ?Sized, Q: Question<M>>(
-    leg: &Leg<M>,
+    turn: &Turn<'_, M>,
     question: &Q,
 ) -> Result<Q::Begun, ModelError> {
-    let asked = Instant::now();
-    question.trace().asking(&leg.target.name);
-    let trying = Trying(Some(&leg.target));
-    let begun = question.ask(leg).await;
+    let (asked, target) = (Instant::now(), &turn.leg.target);
+    question.trace().asking(&target.name);
+    let trying = Trying(Some(target));
+    let begun = question.ask(turn).await;
     trying.over();
     if let Err(error) = &begun {
-        question.trace().failed(&leg.target.name, error, asked.elapsed());
+        question.trace().failed(&target.name, error, asked.elapsed());
     }
     begun
 }

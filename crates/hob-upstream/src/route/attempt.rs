@@ -12,7 +12,7 @@ use hob_core::{ChatEvent, ChatModel, ChatRequest, ChatStream, ModelError, Permit
 use tokio::time::Instant;
 
 use super::alias::Alias;
-use super::asking::Question;
+use super::asking::{Question, Turn};
 use super::guarded::{AnswerEvent, End, Guarded};
 use super::leg::Leg;
 use crate::options::{Commit, OnBreak};
@@ -67,12 +67,15 @@ impl Question<dyn ChatModel> for ChatQuestion<'_> {
         self.ends
     }
 
-    fn ask<'a>(&'a self, leg: &'a Leg<dyn ChatModel>) -> BoxFuture<'a, Result<Begun, ModelError>> {
+    fn ask<'a>(
+        &'a self,
+        turn: &'a Turn<'a, dyn ChatModel>,
+    ) -> BoxFuture<'a, Result<Begun, ModelError>> {
         let mut request = self.request.clone();
-        leg.change(&mut request);
+        turn.leg.change(&mut request);
         async move {
-            let by = self.asked_of(leg, &request);
-            let begun = self.attempt(leg, request).await?;
+            let by = self.asked_of(turn.leg, &request);
+            let begun = self.attempt(turn, request).await?;
             Ok(Begun { by, ..begun })
         }
         .boxed()
@@ -90,9 +93,10 @@ impl ChatQuestion<'_> {
 
     pub(super) async fn attempt(
         &self,
-        leg: &Leg<dyn ChatModel>,
+        turn: &Turn<'_, dyn ChatModel>,
         request: ChatRequest,
     ) -> Result<Begun, ModelError> {
+        let leg = turn.leg;
         let target = &leg.target;
         let tokens = f64::from(request.tokens_max.unwrap_or(TOKENS_GUESS));
         let permit = target.admit(tokens);
@@ -101,7 +105,7 @@ impl ChatQuestion<'_> {
         let work = target.reading_time(&request).unwrap_or_default() * 3;
         let mut times = self.alias.times(leg, work, self.ends);
         let ask = || leg.model.chat(request.clone());
-        let (events, slot) = self.alias.open(leg, &mut times, ask).await?;
+        let (events, slot) = self.alias.open(turn, &mut times, ask).await?;
         let notes = Notes {
             target: Arc::clone(target),
             trace: request.trace.clone(),

@@ -11,6 +11,7 @@ use hob_core::{ChatEvent, ChatModel, ChatRequest, ChatStream, Fault, ModelError}
 use tokio::time::{Instant, sleep};
 
 use super::alias::Alias;
+use super::asking::Turn;
 use super::attempt::{AskedOf, Begun, ChatQuestion};
 
 /// Times that one answer is gone on with.
@@ -152,7 +153,7 @@ impl Continuing {
         sleep(PAUSE).await;
         self.asked = Instant::now();
         let question = ChatQuestion { alias: &self.alias, request: &request, ends: self.ends };
-        match question.attempt(&self.by.leg, request.clone()).await {
+        match question.attempt(&Turn::alone(&self.by.leg), request.clone()).await {
             Ok(begun) => self.events = begun.into_stream(),
             Err(error) => {
                 trace.broke(&target.name, &error, self.asked.elapsed());

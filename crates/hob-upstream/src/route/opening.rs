@@ -8,6 +8,7 @@ use hob_core::ModelError;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::alias::Alias;
+use super::asking::Turn;
 use super::guarded::Times;
 use super::leg::Leg;
 use crate::options::WhileLoading;
@@ -33,10 +34,11 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
     /// Lets a model begin, and waits for its loading where that is wished for.
     pub(super) async fn open<'a, T>(
         &self,
-        leg: &Leg<M>,
+        turn: &Turn<'_, M>,
         times: &mut Times,
         ask: impl Fn() -> BoxFuture<'a, Result<T, ModelError>>,
     ) -> Result<(T, Option<Slot>), ModelError> {
+        let leg = turn.leg;
         let silent = |times: &Times| ModelError::upstream(&leg.target.name, times.silent());
         // Waiting for a place is no silence of the target's.
         let slot = timeout_at(times.ends, leg.target.place()).await;
@@ -48,7 +50,7 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
             times.asked = Instant::now();
             let opened = timeout_at(times.first_by(), ask()).await;
             match opened.unwrap_or_else(|_| Err(silent(times))) {
-                Err(error) if may_come(&error) && self.waits_for_loading(began) => {
+                Err(error) if may_come(&error) && self.waits_for_loading(turn, began) => {
                     sleep(LOADING_LOOK).await;
                 }
                 opened => break opened,
@@ -58,13 +60,13 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
         Ok((opened, slot))
     }
 
-    fn waits_for_loading(&self, since: Instant) -> bool {
+    fn waits_for_loading(&self, turn: &Turn<'_, M>, since: Instant) -> bool {
         let load = self.options.clocks.load.unwrap_or(Duration::from_secs(300));
-        self.options.while_loading == WhileLoading::Wait && since.elapsed() < load
+        turn.while_loading == WhileLoading::Wait && since.elapsed() < load
     }
 }
 
 /// Whether a model that cannot answer now is on its way into memory.
-fn may_come(error: &ModelError) -> bool {
+pub(super) fn may_come(error: &ModelError) -> bool {
     matches!(error, ModelError::Loading { .. } | ModelError::NoRoom { retry_after: Some(_), .. })
 }

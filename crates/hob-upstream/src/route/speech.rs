@@ -16,7 +16,7 @@ use hob_wire::voice_among;
 use tokio::time::Instant;
 
 use super::alias::Alias;
-use super::asking::Question;
+use super::asking::{Question, Turn};
 use super::guarded::{AnswerEvent, End, Guarded};
 use super::leg::Leg;
 use crate::speech::whole_text;
@@ -90,7 +90,8 @@ impl SpeechQuestion<'_> {
         }
     }
 
-    async fn attempt(&self, leg: &Leg<dyn SpeechModel>) -> Result<SpeechStream, ModelError> {
+    async fn attempt(&self, turn: &Turn<'_, dyn SpeechModel>) -> Result<SpeechStream, ModelError> {
+        let leg = turn.leg;
         let target = &leg.target;
         let chars = self.text.chars().count() as f64;
         let sound_s = chars / CHARS_PER_SECOND / f64::from(self.speed.rate());
@@ -99,7 +100,7 @@ impl SpeechQuestion<'_> {
         let work = Duration::from_secs_f64(sound_s * WORK);
         let mut times = self.alias.times(leg, work, self.ends);
         let ask = || leg.model.speak(self.request(leg));
-        let (spoken, slot) = self.alias.open(leg, &mut times, ask).await?;
+        let (spoken, slot) = self.alias.open(turn, &mut times, ask).await?;
         let rate_hz = spoken.sample_rate_hz;
         let events = counted(spoken, permit).boxed();
         let trace = self.trace.clone();
@@ -120,9 +121,9 @@ impl Question<dyn SpeechModel> for SpeechQuestion<'_> {
 
     fn ask<'a>(
         &'a self,
-        leg: &'a Leg<dyn SpeechModel>,
+        turn: &'a Turn<'a, dyn SpeechModel>,
     ) -> BoxFuture<'a, Result<SpeechStream, ModelError>> {
-        self.attempt(leg).boxed()
+        self.attempt(turn).boxed()
     }
 }
 

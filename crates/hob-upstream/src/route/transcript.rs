@@ -16,7 +16,7 @@ use hob_core::{
 use tokio::time::Instant;
 
 use super::alias::Alias;
-use super::asking::Question;
+use super::asking::{Question, Turn};
 use super::guarded::{AnswerEvent, End, Guarded};
 use super::leg::Leg;
 
@@ -54,8 +54,9 @@ struct TranscriptQuestion<'a> {
 impl TranscriptQuestion<'_> {
     async fn attempt(
         &self,
-        leg: &Leg<dyn TranscriptModel>,
+        turn: &Turn<'_, dyn TranscriptModel>,
     ) -> Result<TranscriptStream, ModelError> {
+        let leg = turn.leg;
         let (target, request) = (&leg.target, self.request);
         let sound_s = request.sound.about_s();
         let permit = target.admit(sound_s);
@@ -64,7 +65,7 @@ impl TranscriptQuestion<'_> {
         let work = Duration::try_from_secs_f64(sound_s).unwrap_or_default();
         let mut times = self.alias.times(leg, work, self.ends);
         let ask = || leg.model.transcribe(request.clone());
-        let (events, slot) = self.alias.open(leg, &mut times, ask).await?;
+        let (events, slot) = self.alias.open(turn, &mut times, ask).await?;
         let events = events.inspect(move |_| {
             let _kept_until_the_end = &permit;
         });
@@ -87,9 +88,9 @@ impl Question<dyn TranscriptModel> for TranscriptQuestion<'_> {
 
     fn ask<'a>(
         &'a self,
-        leg: &'a Leg<dyn TranscriptModel>,
+        turn: &'a Turn<'a, dyn TranscriptModel>,
     ) -> BoxFuture<'a, Result<TranscriptStream, ModelError>> {
-        self.attempt(leg).boxed()
+        self.attempt(turn).boxed()
     }
 }
 

@@ -49,6 +49,11 @@ impl Tried {
         is_worth
     }
 
+    /// It has another turn when nobody else has answered.
+    pub(super) fn puts_off<M: ?Sized>(&self, leg: &Leg<M>) {
+        self.attempts().targets.retain(|target| *target != leg.target.name);
+    }
+
     pub(super) fn failed(&self, error: ModelError) {
         let mut attempts = self.attempts();
         attempts.told = Some(more_telling(attempts.told.take(), error));

@@ -2,7 +2,7 @@
 //! The fault matrix over HTTP is `hob selftest gateway`; here are the decisions that it cannot see.
 
 use hob_core::chat::{Effort, FinishReason, Thinking};
-use hob_core::{ChatRequest, Clock, EmbedRequest, Fault, ModelError};
+use hob_core::{ChatRequest, Clock, EmbedRequest, Fault, ModelError, ModelState};
 use hob_upstream::{Commit, WhileLoading};
 use tokio::time::Instant;
 
@@ -156,6 +156,28 @@ async fn a_model_that_is_loading_leaves_it_to_the_next_or_waits_where_that_is_as
     let acts = vec![loading(), loading(), loading(), Act::Say(HELLO)];
     let patient = Stage::with(&[("a", acts)], |options| options.while_loading = WhileLoading::Wait);
     assert_eq!(patient.ask(streamed()).await.text, "Hello.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_warm_goes_before_waiting_and_waiting_before_another_load() {
+    let loading = || Act::Refuse(ModelError::Loading { retry_after: seconds(4) });
+    let loads = || vec![loading(), loading(), loading(), Act::Say(HELLO)];
+    let patient = |acts: &[(&str, Vec<Act>)]| {
+        Stage::with(acts, |options| options.while_loading = WhileLoading::Wait)
+    };
+    let warm = ("warm", vec![Act::Say(HELLO)]);
+    let stage = patient(&[("a", loads()), warm.clone()]);
+    let started = Instant::now();
+    assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("warm"));
+    assert_eq!((stage.asked(), started.elapsed().as_secs()), (vec![1, 1], 0), "its load began");
+    let cold = ("cold", vec![Act::Say(HELLO)]);
+    let stage = patient(&[("a", loads()), cold.clone(), ("warm", vec![fails(broken())])]);
+    stage.puppets[1].is(ModelState::Cold);
+    let heard = stage.ask(streamed()).await;
+    assert_eq!((heard.target.as_deref(), stage.asked()), (Some("a"), vec![4, 0, 1]));
+    let stage = patient(&[("a", loads()), cold]);
+    stage.puppets[1].is(ModelState::Cold);
+    assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("a"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -93,7 +93,7 @@ pub(crate) struct AliasSection {
     /// and Anthropic's models before 4.6 do. Only for plain text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) on_break: Option<OnBreakName>,
-    /// What becomes of a request while its model is being loaded: the `next` target, or it is to `wait`.
+    /// What becomes of a request while its model is being loaded: the `next` target, or it is to `wait` if no target that is in memory answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) while_loading: Option<WhileLoadingName>,
     /// How long a request waits for a target that rests after failures, if all do. Default: `2s`.
