@@ -20,6 +20,8 @@ pub const ATTEMPTS_MAX: u32 = 4;
 pub struct GatewayOptions {
     pub upstreams: Vec<UpstreamOptions>,
     pub aliases: Vec<AliasOptions>,
+    /// Of models of our own, where their aliases say nothing.
+    pub clocks: Clocks,
 }
 
 /// One server.

@@ -23,6 +23,8 @@ pub(super) struct Building<'a> {
     locals: BTreeMap<String, AnyLocal>,
     aliases: BTreeMap<String, AliasOptions>,
     targets: Targets,
+    /// Of models of our own.
+    clocks: Clocks,
 }
 
 impl<'a> Building<'a> {
@@ -41,6 +43,7 @@ impl<'a> Building<'a> {
             locals: locals.map(|local| (local.name().to_owned(), local)).collect(),
             aliases: BTreeMap::new(),
             targets: BTreeMap::new(),
+            clocks: options.clocks.or(Clocks::defaults(true)),
         };
         for upstream in options.upstreams {
             building.upstream(upstream)?;
@@ -158,7 +161,7 @@ impl<'a> Building<'a> {
     ) -> Result<(Arc<Target>, Clocks), GatewayError> {
         if let Some(local) = self.locals.get(name).cloned() {
             let make = || Arc::new(Target::new(name.to_owned(), Source::Local(local)));
-            return Ok((self.kept(name, kind, make), Clocks::defaults(true)));
+            return Ok((self.kept(name, kind, make), self.clocks));
         }
         let Some((upstream, model)) = split(name, &self.upstreams) else {
             return Err(self.unknown(alias, name));

@@ -3,7 +3,7 @@
 
 use hob_core::chat::{Effort, FinishReason, Thinking};
 use hob_core::{ChatRequest, Clock, EmbedRequest, Fault, ModelError, ModelState};
-use hob_upstream::{Commit, WhileLoading};
+use hob_upstream::{Clocks, Commit, WhileLoading};
 use tokio::time::Instant;
 
 use super::puppet::Act;
@@ -53,6 +53,27 @@ async fn silence_has_its_time_and_no_more() {
         let heard = stage.ask(streamed()).await;
         assert_eq!(heard.kind(), kind);
         assert_eq!(started.elapsed().as_secs(), after.as_secs(), "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn models_of_our_own_have_the_times_that_are_written_for_all() {
+    let written = Clocks {
+        first_token: Some(seconds(5)),
+        idle: Some(seconds(3)),
+        total: Some(seconds(20)),
+        ..Clocks::default()
+    };
+    let own = Clocks { first_token: Some(seconds(9)), ..Clocks::default() };
+    for (act, alias, kind, after_s) in [
+        (Act::Hang, Clocks::default(), "first_token_timeout", 5),
+        (Act::Stall(&["Hel"]), Clocks::default(), "idle_timeout", 3),
+        (Act::Hang, own, "first_token_timeout", 9),
+    ] {
+        let stage = Stage::under(written, &[("a", vec![act])], |options| options.clocks = alias);
+        let started = Instant::now();
+        assert_eq!(stage.ask(streamed()).await.kind(), kind);
+        assert_eq!(started.elapsed().as_secs(), after_s, "{kind}");
     }
 }
 

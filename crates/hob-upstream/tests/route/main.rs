@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use hob_core::chat::{Conversation, FinishReason, Message, Prompt, Reading, Role, Usage};
 use hob_core::{ChatEvent, ChatRequest, ChatTarget, ModelError};
-use hob_upstream::{AliasOptions, Gateway, GatewayOptions, TargetOptions};
+use hob_upstream::{AliasOptions, Clocks, Gateway, GatewayOptions, TargetOptions};
 use puppet::{Act, Puppet};
 
 /// Models of our own, as an alias sees them, and the alias `fast` over all of them in this order.
@@ -29,6 +29,15 @@ impl Stage {
     }
 
     pub(crate) fn with(acts: &[(&str, Vec<Act>)], change: impl FnOnce(&mut AliasOptions)) -> Stage {
+        Stage::under(Clocks::default(), acts, change)
+    }
+
+    /// With these clocks for all of them.
+    pub(crate) fn under(
+        clocks: Clocks,
+        acts: &[(&str, Vec<Act>)],
+        change: impl FnOnce(&mut AliasOptions),
+    ) -> Stage {
         let puppet = |(name, acts): &(&str, Vec<Act>)| Puppet::new(name, acts.clone());
         let puppets: Vec<Arc<Puppet>> = acts.iter().map(puppet).collect();
         let mut options = AliasOptions {
@@ -37,7 +46,8 @@ impl Stage {
         };
         change(&mut options);
         let locals: Vec<_> = puppets.iter().map(|puppet| puppet.local()).collect();
-        let options = GatewayOptions { aliases: vec![options], ..GatewayOptions::default() };
+        let options =
+            GatewayOptions { aliases: vec![options], clocks, ..GatewayOptions::default() };
         let gateway = Gateway::new(options, locals, None).expect("a gateway");
         let alias = gateway.aliases().remove(0);
         Stage { puppets, gateway, alias }

@@ -191,11 +191,11 @@ pub(crate) struct DefaultsSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
     pub(crate) connect: Option<TimeText>,
-    /// As in `[upstream.NAME]`, for all of them.
+    /// As in `[upstream.NAME]`, for all of them, and for models of this hob behind an alias.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
     pub(crate) first_token: Option<TimeText>,
-    /// As in `[upstream.NAME]`, for all of them.
+    /// As in `[upstream.NAME]`, for all of them, and for models of this hob behind an alias.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
     pub(crate) idle: Option<TimeText>,

@@ -38,6 +38,7 @@ pub(crate) fn gateway(written: &Written, environment: &Environment) -> Outcome<G
             .iter()
             .map(|(name, section)| settling.alias(name, section))
             .collect::<Outcome<_>>()?,
+        clocks: default_clocks(&config.defaults),
     })
 }
 
@@ -273,6 +274,7 @@ mod tests {
         assert_eq!((gpu.kind, gpu.slots), (UpstreamKind::LlamaServer, Some(4)));
         assert_eq!(gpu.clocks.first_token, Some(Duration::from_secs(20)));
         assert_eq!(gpu.clocks.idle, Some(Duration::from_secs(9)));
+        assert_eq!(options.clocks.idle, Some(Duration::from_secs(9)), "of models of our own too");
         assert!(router.key.is_some() && !format!("{router:?}").contains("sk-1"));
         let [fast] = &options.aliases[..] else { panic!("one") };
         assert_eq!((fast.pick, fast.attempts_max), (Pick::Weighted, 2));
