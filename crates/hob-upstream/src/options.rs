@@ -74,6 +74,7 @@ pub struct TargetOptions {
     pub context_tokens: Option<u32>,
     /// What it can do, of `tools`, `images`, `json_schema`, `embeddings`; none: all.
     pub capabilities: Option<Vec<String>>,
+    /// Of all the targets of an alias together, if this is one.
     pub weight: f64,
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hob_core::nearest;
+use hob_core::routing::Pick;
 
 use super::{Gateway, GatewayError};
 use crate::client::Upstream;
@@ -131,7 +132,8 @@ impl<'a> Building<'a> {
         let mut legs = Vec::new();
         for options in &alias.targets {
             if self.aliases.contains_key(&options.name) {
-                let (_, inner) = self.legs::<M>(&options.name)?;
+                let (alias, mut inner) = self.legs::<M>(&options.name)?;
+                weigh(&mut inner, alias.pick, options.weight);
                 legs.extend(inner.into_iter().map(|leg| leg.within(options)));
             } else {
                 let (target, clocks) = self.target(name, &options.name, M::KIND)?;
@@ -208,6 +210,21 @@ impl<'a> Building<'a> {
         };
         let (alias, target) = (alias.to_owned(), target.to_owned());
         GatewayError::UnknownTarget { alias, target, near }
+    }
+}
+
+/// The targets of an alias within another one weigh together what that one says. Where it draws among
+/// them, each has its share; else whoever would be asked first has it all.
+fn weigh<M: ?Sized>(legs: &mut [Leg<M>], pick: Pick, weight: f64) {
+    let all: f64 = legs.iter().map(|leg| leg.weight).sum();
+    for (place, leg) in legs.iter_mut().enumerate() {
+        let share = match pick {
+            Pick::Weighted if all > 0.0 => leg.weight / all,
+            Pick::Weighted | Pick::Order | Pick::Warm | Pick::LeastWait => {
+                f64::from(u8::from(place == 0))
+            }
+        };
+        leg.weight = weight * share;
     }
 }
 

@@ -148,7 +148,7 @@ pub(crate) struct SpecialTarget {
     /// What it can do, of `tools`, `images`, `json_schema` and `embeddings`. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) capabilities: Option<Vec<String>>,
-    /// For `pick = "weighted"`.
+    /// For `pick = "weighted"`. Of an alias, its targets weigh so much together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) weight: Option<f64>,
     /// As in `[alias.NAME]`, and stronger.
