@@ -14,7 +14,7 @@ use crate::{Clock, Fault, ModelError};
 
 pub use context::{BYTES_PER_TOKEN, Fit, prompt_bytes, tokens_of};
 pub use continuing::{Joint, Said, Seam, Spoken, is_break};
-pub use health::{Admits, Health, REST_FIRST};
+pub use health::{Admits, Failure, Health, REST_FIRST, Trial};
 pub use pick::{Pick, Standing, UnknownPick, order};
 pub use retries::RetryBudget;
 pub use view::{

@@ -26,6 +26,7 @@ use hob_core::{
 use tokio::time::{Instant, timeout_at};
 
 use crate::options::AliasOptions;
+use asking::Turn;
 use attempt::ChatQuestion;
 use candidates::beginning;
 use continuing::Continuing;
@@ -79,7 +80,7 @@ impl Route {
             }
             let asked = Instant::now();
             request.trace.asking(&leg.target.name);
-            let times = self.alias.times(leg, Duration::ZERO, ends);
+            let times = self.alias.times(&Turn::alone(leg), Duration::ZERO, ends);
             let embed = async {
                 let _slot = leg.target.place().await?;
                 leg.model.embed(request.clone()).await

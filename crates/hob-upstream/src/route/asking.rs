@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use hob_core::routing::{Admits, Again, Consequence, Next};
+use hob_core::routing::{Admits, Again, Consequence, Next, Trial};
 use hob_core::{Fault, ModelError, Trace};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -38,12 +38,14 @@ pub(super) struct Turn<'a, M: ?Sized> {
     is_last: bool,
     /// Whether its model is waited for.
     pub(super) while_loading: WhileLoading,
+    /// Of a target that rested.
+    pub(super) trial: Option<Trial>,
 }
 
 impl<'a, M: ?Sized> Turn<'a, M> {
     /// Nobody else is asked, and nothing is waited for.
     pub(super) fn alone(leg: &'a Leg<M>) -> Turn<'a, M> {
-        Turn { leg, is_last: true, while_loading: WhileLoading::Next }
+        Turn { leg, is_last: true, while_loading: WhileLoading::Next, trial: None }
     }
 }
 
@@ -84,7 +86,10 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
             let others_are_warm = queue.iter().any(|leg| leg.is_warm());
             let while_loading =
                 if others_are_warm { WhileLoading::Next } else { self.options.while_loading };
-            match self.turn(Turn { leg, is_last, while_loading }, question, &tried).await {
+            match self
+                .turn(Turn { leg, is_last, while_loading, trial: None }, question, &tried)
+                .await
+            {
                 Ok(begun) => return Ok(begun),
                 Err(Missed::Next) => {}
                 Err(Missed::PutOff) => put_off.push_back(leg),
@@ -104,13 +109,16 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
         let leg = turn.leg;
         let is_spent =
             !tried.has_left(self.options.attempts_max) || Instant::now() >= question.ends();
-        if is_spent
-            || !tried.takes(leg)
-            || matches!(leg.target.admits(), Admits::RestsUntil(_))
-            || !tried.begin(self.options.attempts_max)
-        {
+        if is_spent || !tried.takes(leg) {
             return Err(Missed::Next);
         }
+        let trial = match leg.target.admits() {
+            Admits::RestsUntil(_) => return Err(Missed::Next),
+            Admits::Trial(trial) => Some(trial),
+            Admits::Yes => None,
+        };
+        tried.begin(self.options.attempts_max);
+        let turn = Turn { trial, ..turn };
         let error = match self.patiently(&turn, question, tried).await {
             Ok(begun) => return Ok(begun),
             Err(error) => error,
@@ -190,7 +198,7 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
         let ask = |leg: &Leg<M>, is_last: bool| {
             let leg = leg.clone();
             async move {
-                let turn = Turn { leg: &leg, is_last, while_loading };
+                let turn = Turn { leg: &leg, is_last, while_loading, trial: None };
                 self.turn(turn, question, tried).await
             }
         };
@@ -226,7 +234,7 @@ async fn attempt<M: ?Sized, Q: Question<M>>(
 ) -> Result<Q::Begun, ModelError> {
     let (asked, target) = (Instant::now(), &turn.leg.target);
     question.trace().asking(&target.name);
-    let trying = Trying(Some(target));
+    let trying = Trying { target, trial: turn.trial };
     let begun = question.ask(turn).await;
     trying.over();
     if let Err(error) = &begun {
@@ -236,19 +244,20 @@ async fn attempt<M: ?Sized, Q: Question<M>>(
 }
 
 /// A target that is being asked. Whoever gives the question up says nothing of the target.
-struct Trying<'a>(Option<&'a Target>);
+struct Trying<'a> {
+    target: &'a Target,
+    trial: Option<Trial>,
+}
 
 impl Trying<'_> {
     fn over(mut self) {
-        self.0 = None;
+        self.trial = None;
     }
 }
 
 impl Drop for Trying<'_> {
     fn drop(&mut self) {
-        if let Some(target) = self.0 {
-            target.given_up();
-        }
+        self.target.given_up(self.trial);
     }
 }
 

@@ -100,10 +100,11 @@ impl ChatQuestion<'_> {
         let target = &leg.target;
         let tokens = f64::from(request.tokens_max.unwrap_or(TOKENS_GUESS));
         let permit = target.admit(tokens);
-        let permit = permit.inspect_err(|error| target.failed(error, self.alias.options.rest))?;
+        let permit = permit
+            .inspect_err(|error| target.failed(error, turn.trial, self.alias.options.rest))?;
         // A long prompt takes its time, and is not silence.
         let work = target.reading_time(&request).unwrap_or_default() * 3;
-        let mut times = self.alias.times(leg, work, self.ends);
+        let mut times = self.alias.times(turn, work, self.ends);
         let ask = || leg.model.chat(request.clone());
         let (events, slot) = self.alias.open(turn, &mut times, ask).await?;
         let notes = Notes {

@@ -10,7 +10,6 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::alias::Alias;
 use super::asking::Turn;
 use super::guarded::Times;
-use super::leg::Leg;
 use crate::options::WhileLoading;
 use crate::slots::Slot;
 
@@ -19,7 +18,8 @@ const LOADING_LOOK: Duration = Duration::from_millis(100);
 
 impl<M: Send + Sync + ?Sized> Alias<M> {
     /// The times of an attempt that begins now. Whoever has `work` to do first is silent for so long.
-    pub(super) fn times(&self, leg: &Leg<M>, work: Duration, ends: Instant) -> Times {
+    pub(super) fn times(&self, turn: &Turn<'_, M>, work: Duration, ends: Instant) -> Times {
+        let leg = turn.leg;
         let first_token = leg.clocks.first_token.unwrap_or(Duration::from_secs(60));
         Times {
             asked: Instant::now(),
@@ -27,6 +27,7 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
             idle: leg.clocks.idle.unwrap_or(Duration::from_secs(30)),
             total: self.total(),
             rest: self.options.rest,
+            trial: turn.trial,
             ends,
         }
     }
@@ -43,7 +44,8 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
         // Waiting for a place is no silence of the target's.
         let slot = timeout_at(times.ends, leg.target.place()).await;
         let slot = slot.unwrap_or_else(|_| Err(silent(times)));
-        let slot = slot.inspect_err(|error| leg.target.failed(error, self.options.rest))?;
+        let slot =
+            slot.inspect_err(|error| leg.target.failed(error, turn.trial, self.options.rest))?;
         let began = Instant::now();
         let opened = loop {
             // Each try has its own time; loading has a clock for all of them.
@@ -56,7 +58,8 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
                 opened => break opened,
             }
         };
-        let opened = opened.inspect_err(|error| leg.target.failed(error, self.options.rest))?;
+        let opened =
+            opened.inspect_err(|error| leg.target.failed(error, turn.trial, self.options.rest))?;
         Ok((opened, slot))
     }
 

@@ -60,7 +60,7 @@ impl SpeechRoute {
         trace.asking(&leg.target.name);
         let spoken = leg.model.speak(request).await;
         spoken.inspect_err(|error| {
-            leg.target.failed(error, self.0.options.rest);
+            leg.target.failed(error, None, self.0.options.rest);
             trace.failed(&leg.target.name, error, asked.elapsed());
         })
     }
@@ -96,9 +96,10 @@ impl SpeechQuestion<'_> {
         let chars = self.text.chars().count() as f64;
         let sound_s = chars / CHARS_PER_SECOND / f64::from(self.speed.rate());
         let permit = target.admit(sound_s);
-        let permit = permit.inspect_err(|error| target.failed(error, self.alias.options.rest))?;
+        let permit = permit
+            .inspect_err(|error| target.failed(error, turn.trial, self.alias.options.rest))?;
         let work = Duration::from_secs_f64(sound_s * WORK);
-        let mut times = self.alias.times(leg, work, self.ends);
+        let mut times = self.alias.times(turn, work, self.ends);
         let ask = || leg.model.speak(self.request(leg));
         let (spoken, slot) = self.alias.open(turn, &mut times, ask).await?;
         let rate_hz = spoken.sample_rate_hz;
