@@ -149,3 +149,6 @@ pub(crate) fn fingerprint(path: &Path) -> Option<Fingerprint> {
     let file = fs_err::metadata(path).ok()?;
     Some((file.modified().ok()?, file.len()))
 }
+
+#[cfg(test)]
+mod tests;
