@@ -66,13 +66,15 @@ impl UpstreamChat {
         let hops = trace.hops();
         trace.note(|way| way.dropped.clone_from(&order.dropped));
         let failed = |fault| self.served.failed(fault);
+        let partial_bytes = request.partial.as_ref().map_or(0, String::len);
+        let prompt_bytes = prompt_bytes(&request.prompt) + partial_bytes;
         let response = upstream.post(&order.path, order.body, hops).await.map_err(failed)?;
         let asked = Asked {
             served: Arc::clone(&self.served),
             reader: order.reader,
             pieces: order.pieces,
             trace,
-            prompt_tokens: prompt_bytes(&request.prompt).div_ceil(BYTES_PER_TOKEN) as u32,
+            prompt_tokens: prompt_bytes.div_ceil(BYTES_PER_TOKEN) as u32,
         };
         events(asked, response).map_err(failed)
     }
@@ -169,5 +171,52 @@ impl ChatModel for UpstreamChat {
 
     fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
         self.vectors(request).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::chat::{Conversation, Message, Prompt, Role};
+
+    use super::*;
+    use crate::Upstream;
+    use crate::options::{Clocks, UpstreamOptions};
+
+    fn chat(kind: UpstreamKind, model: &str) -> UpstreamChat {
+        let upstream = Upstream::new(UpstreamOptions {
+            name: "far".to_owned(),
+            kind,
+            url: "http://127.0.0.1:9".to_owned(),
+            key: None,
+            clocks: Clocks::default(),
+            slots: None,
+            queue_max: 0,
+            is_listed: false,
+            num_ctx: None,
+        });
+        let upstream = Arc::new(upstream.expect("an address"));
+        UpstreamChat::new(Arc::new(Served::new(upstream, model)))
+    }
+
+    fn broken() -> ChatRequest {
+        let messages = vec![Message::new(Role::User, "Hi")];
+        let conversation = Conversation { messages, ..Conversation::default() };
+        let partial = Some("Hel".to_owned());
+        ChatRequest { prompt: Prompt::Chat(conversation), partial, ..ChatRequest::default() }
+    }
+
+    #[test]
+    fn who_is_said_to_go_on_has_words_for_it_and_nobody_else() {
+        for kind in UpstreamKind::ALL {
+            let (chat, request) = (chat(kind, "m"), broken());
+            let request = chat.thinking_as_it_may(request);
+            assert_eq!(chat.order(&request, kind).is_ok(), kind.continues(), "{kind}");
+            assert_eq!(chat.continues(&request), kind.continues(), "{kind}");
+        }
+        for (kind, model) in
+            [(UpstreamKind::OpenRouter, "openai/gpt-5"), (UpstreamKind::Anthropic, "claude-opus-5")]
+        {
+            assert!(!chat(kind, model).continues(&broken()), "{model}");
+        }
     }
 }
