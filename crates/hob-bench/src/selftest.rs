@@ -63,17 +63,20 @@ pub struct Alias {
     pub is_backed: bool,
     /// Nobody listens there.
     pub is_unreachable: bool,
+    /// An answer that breaks off is to be gone on with, and the server is of a kind that does.
+    pub goes_on: bool,
 }
 
 /// Every alias that [`run`] asks for.
 pub fn aliases() -> Vec<Alias> {
     let of = |row: &Row| {
-        let (fault, is_unreachable) = (row.fault, row.is_unreachable());
+        let (fault, is_unreachable, goes_on) = (row.fault, row.is_unreachable(), row.goes_on);
         Case::ALL.map(|case| Alias {
             name: alias(fault, case),
             model: model(fault, case),
             is_backed: case.is_backed(),
             is_unreachable,
+            goes_on,
         })
     };
     ROWS.iter().flat_map(of).chain(special_aliases()).collect()
@@ -201,6 +204,7 @@ fn special_aliases() -> impl Iterator<Item = Alias> {
         model: special.model().to_owned(),
         is_backed: true,
         is_unreachable: false,
+        goes_on: false,
     })
 }
 

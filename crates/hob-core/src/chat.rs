@@ -23,6 +23,11 @@ pub trait ChatModel: Send + Sync {
     /// Resolves once the prompt is known to fit; nothing was computed by then.
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>>;
 
+    /// Whether it would go on with [`ChatRequest::partial`], and not begin anew.
+    fn continues(&self, _request: &ChatRequest) -> bool {
+        false
+    }
+
     /// One vector for each input, in order.
     fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>>;
 }
@@ -75,6 +80,9 @@ pub struct ChatRequest {
     pub logprobs: Option<u8>,
     pub keep_alive: Option<KeepAlive>,
     pub reading: Reading,
+    /// What was said of the answer before it broke off. Only for models that go on with it
+    /// ([`ChatModel::continues`]): what they say is what follows.
+    pub partial: Option<String>,
     /// A JSON object: parameters that hob does not know, for servers that may.
     pub extra: Option<JsonText>,
     pub trace: Trace,

@@ -2,6 +2,7 @@
 //! Told the time, and told chance where it needs some; asks nobody itself.
 
 mod context;
+mod continuing;
 mod health;
 mod pick;
 mod retries;
@@ -12,7 +13,8 @@ use std::time::Duration;
 use crate::{Clock, Fault, ModelError};
 
 pub use context::{BYTES_PER_TOKEN, Fit, prompt_bytes, tokens_of};
-pub use health::{Admits, Health, REST_FIRST};
+pub use continuing::{Joint, Said, Seam, Spoken, is_break};
+pub use health::{Admits, Failure, Health, REST_FIRST, Trial};
 pub use pick::{Pick, Standing, UnknownPick, order};
 pub use retries::RetryBudget;
 pub use view::{
@@ -107,6 +109,24 @@ impl Consequence {
             | ModelError::MissingField { .. }
             | ModelError::InvalidField { .. } => consequence(Again::No, Next::None, Rest::No),
         }
+    }
+}
+
+/// Of two failures of one request, the one to tell its client: the later, unless that only says that a
+/// target was of no use for it.
+pub fn more_telling(earlier: Option<ModelError>, later: ModelError) -> ModelError {
+    match earlier {
+        Some(earlier) if telling(&earlier) > telling(&later) => earlier,
+        _ => later,
+    }
+}
+
+/// How much a failure says: that a target cannot do it, that it does not hold it, what really went wrong.
+fn telling(error: &ModelError) -> u8 {
+    match error {
+        ModelError::NoneCapable { .. } | ModelError::NoTemplate | ModelError::NotBuilt { .. } => 0,
+        ModelError::TooLong { .. } | ModelError::Upstream { fault: Fault::TooLong { .. }, .. } => 1,
+        _ => 2,
     }
 }
 
@@ -228,6 +248,33 @@ mod tests {
         assert_eq!(of(spent).next, Next::None);
         let silent = Fault::TimedOut { clock: Clock::FirstToken, after: seconds(45) };
         assert_eq!(of(silent), consequence(Again::No, Next::Any, Rest::Counts));
+    }
+
+    #[test]
+    fn what_really_went_wrong_is_told_rather_than_who_was_of_no_use() {
+        let silent = Fault::TimedOut { clock: Clock::FirstToken, after: Duration::from_secs(45) };
+        let silent = ModelError::upstream("a/b", silent);
+        let failed = ModelError::upstream("a/c", Fault::Failed { message: message() });
+        let long = Fault::TooLong { message: message(), needed: None, available: None };
+        let long = ModelError::upstream("a/d", long);
+        let own = ModelError::TooLong { needed: 9, available: 5 };
+        let needs = "tools".to_owned();
+        let incapable = ModelError::NoneCapable { alias: "a/e".to_owned(), needs };
+        for (earlier, later, told) in [
+            (None, &incapable, &incapable),
+            (Some(&silent), &failed, &failed),
+            (Some(&failed), &silent, &silent),
+            (Some(&silent), &long, &silent),
+            (Some(&silent), &own, &silent),
+            (Some(&failed), &incapable, &failed),
+            (Some(&failed), &ModelError::NoTemplate, &failed),
+            (Some(&long), &incapable, &long),
+            (Some(&incapable), &own, &own),
+            (Some(&long), &failed, &failed),
+            (Some(&own), &long, &long),
+        ] {
+            assert_eq!(&more_telling(earlier.cloned(), later.clone()), told, "{earlier:?} {later}");
+        }
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub struct Trace(Arc<Mutex<Way>>);
 pub struct Way {
     /// Those that did not answer, in the order in which they were asked.
     pub failed: Vec<Attempt>,
+    /// Answers that broke off after they had begun, and what became of asking for their rest.
+    pub broken: Vec<Attempt>,
     /// Pauses before somebody was asked again, and for somebody who rested.
     pub paused: Duration,
     /// Who is being asked, or answers.
@@ -74,12 +76,20 @@ impl Trace {
         way.failed.push(Attempt { target: target.to_owned(), kind, message, took });
     }
 
-    /// The first content of `target` is there.
+    /// An answer broke off, or its rest did not come. Whoever gave it remains who answers.
+    pub fn broke(&self, target: &str, error: &ModelError, took: Duration) {
+        let (kind, message) = (error.kind(), error.to_string());
+        self.way().broken.push(Attempt { target: target.to_owned(), kind, message, took });
+    }
+
+    /// The first content of `target` is there, or the first of its answer's rest.
     pub fn answers(&self, target: &str, after: Duration) {
         let mut way = self.way();
         way.target = Some(target.to_owned());
         way.has_begun = true;
-        way.target_first = Some(after);
+        if way.broken.is_empty() {
+            way.target_first = Some(after);
+        }
     }
 
     pub fn note(&self, change: impl FnOnce(&mut Way)) {
@@ -125,5 +135,18 @@ mod tests {
         assert_eq!(way.failed[0].message, "gpu/q: the answer was cut off");
         assert_eq!((way.lost(), way.has_begun), (Duration::from_millis(20), true));
         assert_eq!(way.target.as_deref(), Some("local"));
+    }
+
+    #[test]
+    fn what_became_of_an_answer_s_rest_does_not_change_when_it_began() {
+        let (trace, error) = (Trace::default(), ModelError::upstream("gpu/q", Fault::CutOff));
+        trace.asking("gpu/q");
+        trace.answers("gpu/q", Duration::from_millis(5));
+        trace.broke("gpu/q", &error, Duration::from_millis(900));
+        trace.answers("gpu/q", Duration::from_millis(80));
+        let way = trace.now();
+        assert_eq!((way.broken[0].kind, way.lost()), ("cut_off", Duration::ZERO));
+        assert_eq!(way.target_first, Some(Duration::from_millis(5)));
+        assert_eq!(way.target.as_deref(), Some("gpu/q"));
     }
 }

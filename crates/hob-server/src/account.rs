@@ -189,7 +189,7 @@ fn label(app: &App, target: &str) -> String {
 
 /// Who was really asked, and what that took.
 fn note(way: Way, first: Option<Duration>, entry: &mut Entry) {
-    if !way.failed.is_empty() {
+    if !(way.failed.is_empty() && way.broken.is_empty()) {
         entry.attempts = Some(attempts(&way));
     }
     let own = overhead(&way, first, entry);
@@ -206,7 +206,7 @@ fn attempts(way: &Way) -> String {
     let one = |attempt: &Attempt| {
         format!("{}={} {} ms", attempt.target, attempt.kind, attempt.took.as_millis())
     };
-    let each: Vec<String> = way.failed.iter().map(one).collect();
+    let each: Vec<String> = way.failed.iter().chain(&way.broken).map(one).collect();
     each.join(", ")
 }
 

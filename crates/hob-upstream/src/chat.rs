@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hob_core::chat::Thinking;
+use hob_core::chat::{Effort, Thinking};
 use hob_core::routing::prompt_bytes;
 use hob_core::{
     ChatCard, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, ModelError, ModelState,
 };
 use hob_wire::{
     AnthropicReader, OllamaReader, OpenAiReader, PieceKind, Unsendable, UpstreamReader,
-    anthropic_drops, anthropic_request, ollama_embed_request, ollama_path, ollama_request,
-    openai_embed_request, parse_ollama_vectors, parse_openai_vectors, upstream_path,
-    upstream_request,
+    anthropic_continues, anthropic_drops, anthropic_request, ollama_embed_request, ollama_path,
+    ollama_request, openai_embed_request, parse_ollama_vectors, parse_openai_vectors,
+    upstream_path, upstream_request,
 };
 
 use crate::UpstreamKind;
@@ -59,26 +59,32 @@ impl UpstreamChat {
     async fn ask(&self, request: ChatRequest) -> Result<ChatStream, ModelError> {
         let upstream = &self.served.upstream;
         let kind = upstream.kind().await;
-        let request = self.without_thinking(request);
+        let request = self.thinking_as_it_may(request);
         let order = self.order(&request, kind);
         let order = order.map_err(|Unsendable { field }| self.served.incapable(field))?;
         let trace = request.trace.clone();
         let hops = trace.hops();
         trace.note(|way| way.dropped.clone_from(&order.dropped));
         let failed = |fault| self.served.failed(fault);
+        let partial_bytes = request.partial.as_ref().map_or(0, String::len);
+        let prompt_bytes = prompt_bytes(&request.prompt) + partial_bytes;
         let response = upstream.post(&order.path, order.body, hops).await.map_err(failed)?;
         let asked = Asked {
             served: Arc::clone(&self.served),
             reader: order.reader,
             pieces: order.pieces,
             trace,
-            prompt_tokens: prompt_bytes(&request.prompt).div_ceil(BYTES_PER_TOKEN) as u32,
+            prompt_tokens: prompt_bytes.div_ceil(BYTES_PER_TOKEN) as u32,
         };
         events(asked, response).map_err(failed)
     }
 
-    /// Some servers refuse a wish about thinking for a model that does not think.
-    fn without_thinking(&self, mut request: ChatRequest) -> ChatRequest {
+    /// What is gone on with was thought about before. And some servers refuse a wish about thinking for a
+    /// model that does not think.
+    fn thinking_as_it_may(&self, mut request: ChatRequest) -> ChatRequest {
+        if request.partial.is_some() {
+            request.thinking = Thinking { effort: Some(Effort::None), tokens_max: None };
+        }
         let thinks = self.served.upstream.said_of(&self.served.model).and_then(|said| said.thinks);
         if thinks == Some(false) {
             request.thinking = Thinking::default();
@@ -152,7 +158,65 @@ impl ChatModel for UpstreamChat {
         self.ask(request).boxed()
     }
 
+    fn continues(&self, request: &ChatRequest) -> bool {
+        let Served { upstream, model, .. } = &*self.served;
+        let kind = upstream.known_kind();
+        kind.continues()
+            && match kind {
+                UpstreamKind::Anthropic => anthropic_continues(request, model),
+                UpstreamKind::OpenRouter => !model.starts_with("openai/"),
+                _ => true,
+            }
+    }
+
     fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
         self.vectors(request).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::chat::{Conversation, Message, Prompt, Role};
+
+    use super::*;
+    use crate::Upstream;
+    use crate::options::{Clocks, UpstreamOptions};
+
+    fn chat(kind: UpstreamKind, model: &str) -> UpstreamChat {
+        let upstream = Upstream::new(UpstreamOptions {
+            name: "far".to_owned(),
+            kind,
+            url: "http://127.0.0.1:9".to_owned(),
+            key: None,
+            clocks: Clocks::default(),
+            slots: None,
+            queue_max: 0,
+            is_listed: false,
+            num_ctx: None,
+        });
+        let upstream = Arc::new(upstream.expect("an address"));
+        UpstreamChat::new(Arc::new(Served::new(upstream, model)))
+    }
+
+    fn broken() -> ChatRequest {
+        let messages = vec![Message::new(Role::User, "Hi")];
+        let conversation = Conversation { messages, ..Conversation::default() };
+        let partial = Some("Hel".to_owned());
+        ChatRequest { prompt: Prompt::Chat(conversation), partial, ..ChatRequest::default() }
+    }
+
+    #[test]
+    fn who_is_said_to_go_on_has_words_for_it_and_nobody_else() {
+        for kind in UpstreamKind::ALL {
+            let (chat, request) = (chat(kind, "m"), broken());
+            let request = chat.thinking_as_it_may(request);
+            assert_eq!(chat.order(&request, kind).is_ok(), kind.continues(), "{kind}");
+            assert_eq!(chat.continues(&request), kind.continues(), "{kind}");
+        }
+        for (kind, model) in
+            [(UpstreamKind::OpenRouter, "openai/gpt-5"), (UpstreamKind::Anthropic, "claude-opus-5")]
+        {
+            assert!(!chat(kind, model).continues(&broken()), "{model}");
+        }
     }
 }

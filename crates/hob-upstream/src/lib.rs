@@ -22,8 +22,8 @@ pub use gateway::{Gateway, GatewayError};
 pub use kind::{Kind, Local, Locals};
 pub use lists::ServedList;
 pub use options::{
-    AliasOptions, Clocks, Commit, GatewayOptions, TargetOptions, UpstreamKind, UpstreamOptions,
-    WhileLoading,
+    AliasOptions, Clocks, Commit, GatewayOptions, OnBreak, TargetOptions, UpstreamKind,
+    UpstreamOptions, WhileLoading,
 };
 pub use route::Route;
 pub use secret::Secret;

@@ -20,6 +20,8 @@ pub const ATTEMPTS_MAX: u32 = 4;
 pub struct GatewayOptions {
     pub upstreams: Vec<UpstreamOptions>,
     pub aliases: Vec<AliasOptions>,
+    /// Of models of our own, where their aliases say nothing.
+    pub clocks: Clocks,
 }
 
 /// One server.
@@ -51,6 +53,7 @@ pub struct AliasOptions {
     pub parameters: Parameters,
     pub clocks: Clocks,
     pub commit: Commit,
+    pub on_break: OnBreak,
     pub while_loading: WhileLoading,
     /// How long a request waits for a target that rests, if all do.
     pub patience: Duration,
@@ -71,6 +74,7 @@ pub struct TargetOptions {
     pub context_tokens: Option<u32>,
     /// What it can do, of `tools`, `images`, `json_schema`, `embeddings`; none: all.
     pub capabilities: Option<Vec<String>>,
+    /// Of all the targets of an alias together, if this is one.
     pub weight: f64,
 }
 
@@ -84,6 +88,7 @@ impl AliasOptions {
             parameters: Parameters::default(),
             clocks: Clocks::default(),
             commit: Commit::First,
+            on_break: OnBreak::Error,
             while_loading: WhileLoading::Next,
             patience: PATIENCE,
             attempts_max: ATTEMPTS_MAX,
@@ -151,13 +156,23 @@ pub enum Commit {
     Content,
 }
 
+/// What becomes of an answer that breaks off when it is the client's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnBreak {
+    /// The client hears of it.
+    #[default]
+    Error,
+    /// The same target is asked for the rest, where it can go on with what it said.
+    Continue,
+}
+
 /// What becomes of a request while the model it needs is being loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhileLoading {
     /// The next target, or word when to come back.
     #[default]
     Next,
-    /// It waits, if nobody else answers.
+    /// It waits, if nobody who is warm answers.
     Wait,
 }
 
@@ -220,6 +235,26 @@ impl UpstreamKind {
             | UpstreamKind::Sglang
             | UpstreamKind::Tabby
             | UpstreamKind::Hob => None,
+        }
+    }
+
+    /// Whether a server of this kind goes on with an answer that broke off, when that is handed back to it
+    /// as what the assistant said last. To the others that turn is over, and they begin another one.
+    pub fn continues(self) -> bool {
+        match self {
+            // Unless it was started with --no-prefill-assistant; not while it thinks.
+            UpstreamKind::LlamaServer
+            // `continue_final_message`
+            | UpstreamKind::Vllm
+            | UpstreamKind::Sglang
+            // `response_prefix`
+            | UpstreamKind::Tabby
+            | UpstreamKind::Ollama
+            // As far as the model does; those of OpenAI's do not.
+            | UpstreamKind::OpenRouter
+            // Models before 4.6.
+            | UpstreamKind::Anthropic => true,
+            UpstreamKind::Auto | UpstreamKind::OpenAi | UpstreamKind::Hob => false,
         }
     }
 

@@ -2,29 +2,34 @@
 //! attempt is and when it has really begun; asking one target after the other is the same for all.
 
 mod alias;
+mod asking;
 mod attempt;
 mod candidates;
+mod continuing;
 mod guarded;
 mod leg;
 mod opening;
 mod speech;
 mod transcript;
+mod tried;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_core::chat::Reading;
-use hob_core::routing::{Consequence, Next, RouteView};
+use hob_core::routing::{Consequence, Next, RouteView, more_telling};
 use hob_core::{
     ChatCard, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, ModelError, ModelState,
 };
 use tokio::time::{Instant, timeout_at};
 
 use crate::options::AliasOptions;
-use alias::Tried;
+use asking::Turn;
 use attempt::ChatQuestion;
 use candidates::beginning;
+use continuing::Continuing;
 
 pub(crate) use alias::Alias;
 pub(crate) use leg::Leg;
@@ -34,14 +39,14 @@ pub(crate) use transcript::TranscriptRoute;
 /// A name that several targets answer to, which chat.
 #[derive(Debug)]
 pub struct Route {
-    alias: Alias<dyn ChatModel>,
+    alias: Arc<Alias<dyn ChatModel>>,
     card: ChatCard,
 }
 
 impl Route {
     pub(crate) fn new(options: AliasOptions, legs: Vec<Leg<dyn ChatModel>>) -> Route {
         let card = card(&legs);
-        Route { alias: Alias::new(options, legs), card }
+        Route { alias: Arc::new(Alias::new(options, legs)), card }
     }
 
     pub fn name(&self) -> &str {
@@ -57,7 +62,11 @@ impl Route {
         let ends = Instant::now() + self.alias.total();
         let legs = self.alias.ordered(self.candidates(&request)?, beginning(&request));
         let question = ChatQuestion { alias: &self.alias, request: &request, ends };
-        Ok(self.alias.ask(legs, &question).await?.into_stream())
+        let mut begun = self.alias.ask(legs, &question).await?;
+        Ok(match begun.take_asked() {
+            Some(by) => Continuing::new(Arc::clone(&self.alias), *by, begun, ends).into_stream(),
+            None => begun.into_stream(),
+        })
     }
 
     async fn vectors(&self, request: EmbedRequest) -> Result<Embeddings, ModelError> {
@@ -71,7 +80,7 @@ impl Route {
             }
             let asked = Instant::now();
             request.trace.asking(&leg.target.name);
-            let times = self.alias.times(leg, Duration::ZERO, ends);
+            let times = self.alias.times(&Turn::alone(leg), Duration::ZERO, ends);
             let embed = async {
                 let _slot = leg.target.place().await?;
                 leg.model.embed(request.clone()).await
@@ -87,14 +96,14 @@ impl Route {
                 Err(error) => {
                     request.trace.failed(&leg.target.name, &error, asked.elapsed());
                     let next = Consequence::of(&error).next;
-                    last = Some(error);
+                    last = Some(more_telling(last, error));
                     if next == Next::None {
                         break;
                     }
                 }
             }
         }
-        Err(self.alias.unanswered(&request.trace, &mut Tried::only(last)))
+        Err(self.alias.unanswered(&request.trace, last))
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hob_core::routing::{Admits, Consequence, Health, Rest, TargetStanding, TargetView, tokens_of};
+use hob_core::routing::{
+    Admits, Consequence, Failure, Health, Rest, TargetStanding, TargetView, Trial, tokens_of,
+};
 use hob_core::{ChatRequest, ModelError, ModelState, Permit};
 
 use hob_wire::ServedModel;
@@ -159,21 +161,22 @@ impl Target {
 
     /// Remembers the failure, and rests if that follows from it.
     /// `first` is how long it rests the first time.
-    pub(crate) fn failed(&self, error: &ModelError, first: Duration) {
+    pub(crate) fn failed(&self, error: &ModelError, trial: Option<Trial>, first: Duration) {
         let rest = Consequence::of(error).rest;
+        let jitter = fastrand::f64().mul_add(2.0, -1.0);
+        self.health().failed(Instant::now(), &Failure { rest, trial, first, jitter });
         if rest == Rest::No {
-            self.health().given_up();
             return;
         }
-        let jitter = fastrand::f64().mul_add(2.0, -1.0);
-        self.health().failed(Instant::now(), rest, first, jitter);
         let mut last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
         *last = Some((error.to_string(), Instant::now()));
     }
 
     /// The request was given up by who asked: that says nothing of the target.
-    pub(crate) fn given_up(&self) {
-        self.health().given_up();
+    pub(crate) fn given_up(&self, trial: Option<Trial>) {
+        if let Some(trial) = trial {
+            self.health().given_up(trial);
+        }
     }
 
     pub(crate) fn thought_anyway(&self) {
@@ -187,7 +190,7 @@ impl Target {
         let now = Instant::now();
         let standing = match self.health().looks(now) {
             Admits::Yes => TargetStanding::StandsBy,
-            Admits::Trial => TargetStanding::OnTrial,
+            Admits::Trial(_) => TargetStanding::OnTrial,
             Admits::RestsUntil(until) => {
                 TargetStanding::Rests { left: until.saturating_duration_since(now) }
             }
@@ -209,7 +212,7 @@ impl Target {
     pub(crate) fn rests_for(&self) -> Option<Duration> {
         match self.health().looks(Instant::now()) {
             Admits::RestsUntil(until) => Some(until.saturating_duration_since(Instant::now())),
-            Admits::Yes | Admits::Trial => None,
+            Admits::Yes | Admits::Trial(_) => None,
         }
     }
 

@@ -20,7 +20,7 @@ mod transcript;
 
 use hob_core::{ChatEvent, Fault};
 
-pub use anthropic::{AnthropicReader, anthropic_drops, anthropic_request};
+pub use anthropic::{AnthropicReader, anthropic_continues, anthropic_drops, anthropic_request};
 pub(crate) use calls::CallReader;
 pub use embeddings::{
     ollama_embed_request, openai_embed_request, parse_ollama_vectors, parse_openai_vectors,

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use chat::{ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt};
 pub(crate) use gateway::{
-    AliasSection, CommitName, DefaultsSection, KeySection, Named, SpecialTarget, TargetEntry,
-    UpstreamSection, WhileLoadingName,
+    AliasSection, CommitName, DefaultsSection, KeySection, Named, OnBreakName, SpecialTarget,
+    TargetEntry, UpstreamSection, WhileLoadingName,
 };
 pub(crate) use keys::{Key, known_keys};
 pub(crate) use memory::{BytesText, MemorySection};
@@ -222,7 +222,7 @@ mod tests {
             queue = 9\nlist = true\nnum_ctx = 8192\n[alias.NAME]\npick = \"warm\"\n\
             to = [\"a/b\", { target = \"c/d\", context = 5, capabilities = [\"tools\"], weight = 2.0,\
             set = { temperature = 0.5 }, default = { top_p = 0.5 }, drop = [\"min_p\"] }]\n\
-            effort = \"none\"\ndrop = [\"seed\"]\ncommit = \"content\"\nwhile_loading = \"wait\"\n\
+            effort = \"none\"\ndrop = [\"seed\"]\ncommit = \"content\"\non_break = \"continue\"\nwhile_loading = \"wait\"\n\
             patience = \"3s\"\nretries = 2\ncooldown = \"9s\"\nkeep_alive = \"5m\"\n\
             hedge_after_ms = 300\nfirst_token = \"50s\"\nidle = \"20s\"\ntotal = \"90s\"\n\
             set = { min_p = 0.1 }\ndefault = { max_tokens = 5 }\n\

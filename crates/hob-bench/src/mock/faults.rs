@@ -81,6 +81,12 @@ faults! {
     CutAfter = "cut-mid",
     /// nothing more after two words
     StallAfter = "stall-mid",
+    /// the connection is cut after two words, and the rest comes when that is asked for
+    CutOnce = "cut-once",
+    /// nothing more after two words, and the rest comes when that is asked for
+    StallOnce = "stall-once",
+    /// the connection is cut after two words, and whoever asks for the rest hears another beginning
+    CutAnew = "cut-anew",
     /// one line that is no JSON
     BadLine = "bad-line",
     /// five lines that are no JSON
@@ -150,6 +156,12 @@ impl Fault {
                 let here = HeaderValue::from_static("/v1/chat/completions");
                 (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, here)]).into_response()
             }
+            Fault::CutOnce | Fault::StallOnce if said(body) > 0 => {
+                events(counts, lines([vec![role()], words(said(body)..4), tail()].concat()))
+            }
+            Fault::CutAnew if said(body) > 0 => {
+                events(counts, lines([vec![role(), word("Hello again.")], tail()].concat()))
+            }
             _ if !streams || self == Fault::Unstreamed => whole(),
             _ => events(counts, self.pieces()),
         }
@@ -157,7 +169,7 @@ impl Fault {
 
     /// The body's packets.
     fn pieces(self) -> stream::BoxStream<'static, io::Result<Bytes>> {
-        let all = |lines: Vec<String>| stream::iter(lines.into_iter().map(|line| Ok(line.into())));
+        let all = lines;
         let then_wait = stream::once(async {
             sleep(FOR_EVER).await;
             Err(io::ErrorKind::TimedOut.into())
@@ -168,8 +180,8 @@ impl Fault {
             Fault::EarlyError => all(vec![error.to_owned()]).boxed(),
             Fault::SilentBody => then_wait.boxed(),
             Fault::ErrorAfter => all([begun(), vec![error.to_owned()]].concat()).boxed(),
-            Fault::CutAfter => paused(begun()).chain(cut).boxed(),
-            Fault::StallAfter => all(begun()).chain(then_wait).boxed(),
+            Fault::CutAfter | Fault::CutOnce | Fault::CutAnew => paused(begun()).chain(cut).boxed(),
+            Fault::StallAfter | Fault::StallOnce => all(begun()).chain(then_wait).boxed(),
             Fault::BadLine => all([begun(), bad(1), ended()].concat()).boxed(),
             Fault::BadLines => paused([begun(), bad(5), ended()].concat()).boxed(),
             Fault::NoDone => all([begun(), without_done()].concat()).boxed(),
@@ -220,6 +232,16 @@ fn unknown_parameter() -> Response {
     let error = json!({ "message": "Unsupported parameter: 'min_p'", "param": "min_p",
         "code": "unsupported_parameter" });
     (StatusCode::BAD_REQUEST, axum::Json(json!({ "error": error }))).into_response()
+}
+
+/// Words of an answer that broke off, which is handed back to be gone on with.
+fn said(body: &[u8]) -> usize {
+    let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let last = body["messages"].as_array().and_then(|messages| messages.last());
+    let said = last.filter(|last| last["role"] == "assistant").map(|last| &last["content"]);
+    (1..WORDS.len())
+        .find(|count| said.is_some_and(|said| *said == WORDS[..*count].concat()))
+        .unwrap_or(0)
 }
 
 fn contains(body: &[u8], part: &[u8]) -> bool {
@@ -336,6 +358,10 @@ fn calls() -> Vec<String> {
             "function": { "name": name, "arguments": arguments } }] }))
     };
     vec![call("a", "add", "{\"x\":"), call("a", "", "1}"), call("b", "mul", "{}")]
+}
+
+fn lines(lines: Vec<String>) -> impl Stream<Item = io::Result<Bytes>> {
+    stream::iter(lines.into_iter().map(|line| Ok(line.into())))
 }
 
 /// What comes before a break is on its way before the break: else both could be one packet, and a

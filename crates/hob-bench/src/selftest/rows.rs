@@ -33,6 +33,8 @@ pub struct Row {
     hits: Option<usize>,
     /// Further fields of the request.
     pub extra: &'static str,
+    /// A stream that breaks off is to go on: the target is asked once more.
+    pub goes_on: bool,
 }
 
 impl Row {
@@ -45,13 +47,19 @@ impl Row {
         }
     }
 
-    pub(super) fn hits(&self, _: Case) -> Option<usize> {
-        self.hits
+    pub(super) fn hits(&self, case: Case) -> Option<usize> {
+        self.hits.map(|hits| hits + usize::from(self.is_asked_for_the_rest(case)))
+    }
+
+    fn is_asked_for_the_rest(&self, case: Case) -> bool {
+        self.goes_on && case.streams()
     }
 
     /// Whoever stands behind answers instead.
     pub(super) fn falls_back(&self, case: Case) -> bool {
-        self.expected(case) == Expected::Answer && self.whole != Expected::Answer
+        self.expected(case) == Expected::Answer
+            && self.whole != Expected::Answer
+            && !self.is_asked_for_the_rest(case)
     }
 
     pub fn is_unreachable(&self) -> bool {
@@ -70,6 +78,7 @@ const fn before(fault: &'static str, status: u16, hits: usize) -> Row {
         whole_backed: Expected::Answer,
         hits: Some(hits),
         extra: "",
+        goes_on: false,
     }
 }
 
@@ -81,6 +90,12 @@ const fn waits(fault: &'static str, status: u16, retry_after: u64) -> Row {
 /// Something was said: a stream is the client's, a whole answer can still be made again.
 const fn after(fault: &'static str, status: u16) -> Row {
     Row { stream: Expected::Broken, stream_backed: Expected::Broken, ..before(fault, status, 1) }
+}
+
+/// The same, and a stream's rest is said when it is asked for.
+const fn goes_on(fault: &'static str, status: u16) -> Row {
+    let answer = Expected::Answer;
+    Row { stream: answer, stream_backed: answer, goes_on: true, ..after(fault, status) }
 }
 
 /// It is mended, or was never wrong.
@@ -117,6 +132,9 @@ pub const ROWS: &[Row] = &[
     after("error-mid", 502),
     after("cut-mid", 502),
     after("stall-mid", 504),
+    goes_on("cut-once", 502),
+    goes_on("stall-once", 504),
+    Row { goes_on: true, ..after("cut-anew", 502) },
     fine("bad-line"),
     after("bad-lines", 502),
     fine("no-done"),

@@ -17,6 +17,7 @@ impl Debug for ChatRequest {
             .field("logprobs", &self.logprobs)
             .field("keep_alive", &self.keep_alive)
             .field("reading", &self.reading)
+            .field("partial_bytes", &self.partial.as_ref().map(String::len))
             .field("extra", &self.extra)
             .finish_non_exhaustive()
     }

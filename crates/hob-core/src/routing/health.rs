@@ -31,8 +31,26 @@ pub struct Health {
     rests_until: Option<Instant>,
     /// Rests in a row; each is twice as long as the last.
     rests: u32,
-    trial_since: Option<Instant>,
+    /// Whose answer decides, and since when it is waited for.
+    trial: Option<(Trial, Instant)>,
+    trials: u64,
     last_failure: Option<Instant>,
+}
+
+/// One attempt's right to try a target that rested: nobody else's end says anything of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trial(u64);
+
+/// That a target failed, and what follows from it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Failure {
+    pub rest: Rest,
+    /// The attempt's own, if it was one.
+    pub trial: Option<Trial>,
+    /// How long it rests the first time.
+    pub first: Duration,
+    /// From -1 to 1, by chance: neighbours shall not come back together.
+    pub jitter: f64,
 }
 
 /// Whether a target may be asked.
@@ -40,7 +58,7 @@ pub struct Health {
 pub enum Admits {
     Yes,
     /// One request, whose answer decides.
-    Trial,
+    Trial(Trial),
     /// Not before this.
     RestsUntil(Instant),
 }
@@ -49,21 +67,22 @@ impl Health {
     /// Whether it may be asked now; a trial is taken by asking for it.
     pub fn admits(&mut self, now: Instant) -> Admits {
         let admits = self.looks(now);
-        if admits == Admits::Trial {
-            self.trial_since = Some(now);
+        if let Admits::Trial(trial) = admits {
+            self.trials += 1;
+            self.trial = Some((trial, now));
         }
         admits
     }
 
     /// The same, for those who only look.
     pub fn looks(&self, now: Instant) -> Admits {
-        match (self.rests_until, self.trial_since) {
+        match (self.rests_until, self.trial) {
             (None, _) => Admits::Yes,
             (Some(until), _) if now < until => Admits::RestsUntil(until),
-            (Some(_), Some(since)) if now < since + TRIAL_MAX => {
+            (Some(_), Some((_, since))) if now < since + TRIAL_MAX => {
                 Admits::RestsUntil(since + TRIAL_MAX)
             }
-            (Some(_), _) => Admits::Trial,
+            (Some(_), _) => Admits::Trial(Trial(self.trials)),
         }
     }
 
@@ -72,19 +91,20 @@ impl Health {
         self.remember(now, true);
         self.failures_in_a_row = 0;
         self.rests_until = None;
-        self.trial_since = None;
+        self.trial = None;
         self.rests = 0;
     }
 
     /// An answer began: whoever rested is well enough for others to ask it too.
     pub fn begun(&mut self) {
         self.rests_until = None;
-        self.trial_since = None;
+        self.trial = None;
     }
 
-    /// It failed. `first` is how long it rests the first time; `jitter` is a number from -1 to 1, by chance: neighbours shall not come back together.
-    pub fn failed(&mut self, now: Instant, rest: Rest, first: Duration, jitter: f64) {
-        let was_trial = self.trial_since.take().is_some();
+    /// It failed.
+    pub fn failed(&mut self, now: Instant, failure: &Failure) {
+        let Failure { rest, trial, first, jitter } = *failure;
+        let was_trial = self.ends(trial);
         match rest {
             Rest::No => {}
             Rest::For(time) => {
@@ -110,8 +130,18 @@ impl Health {
     }
 
     /// A trial was given up by who asked, and says nothing of the target.
-    pub fn given_up(&mut self) {
-        self.trial_since = None;
+    pub fn given_up(&mut self, trial: Trial) {
+        self.ends(Some(trial));
+    }
+
+    /// Whether this trial is the one that goes on; if so, no more.
+    fn ends(&mut self, trial: Option<Trial>) -> bool {
+        let goes_on = self.trial.map(|(trial, _)| trial);
+        let is_it = trial.is_some() && trial == goes_on;
+        if is_it {
+            self.trial = None;
+        }
+        is_it
     }
 
     pub fn failed_lately(&self, now: Instant) -> bool {
@@ -152,17 +182,28 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    fn failure(rest: Rest) -> Failure {
+        Failure { rest, trial: None, first: REST_FIRST, jitter: 0.0 }
+    }
+
+    fn taken(health: &mut Health, now: Instant) -> Trial {
+        match health.admits(now) {
+            Admits::Trial(trial) => trial,
+            other => panic!("no trial, but {other:?}"),
+        }
+    }
+
     #[test]
     fn three_failures_in_a_row_make_a_rest_and_one_answer_ends_it() {
         let (mut health, start) = (Health::default(), Instant::now());
         for _ in 0..2 {
-            health.failed(start, Rest::Counts, REST_FIRST, 0.0);
+            health.failed(start, &failure(Rest::Counts));
             assert_eq!(health.admits(start), Admits::Yes);
         }
-        health.failed(start, Rest::Counts, REST_FIRST, 0.0);
+        health.failed(start, &failure(Rest::Counts));
         assert_eq!(health.admits(start), Admits::RestsUntil(start + seconds(5)));
         let later = start + seconds(5);
-        assert_eq!(health.admits(later), Admits::Trial, "one may try");
+        taken(&mut health, later);
         assert!(matches!(health.admits(later), Admits::RestsUntil(_)), "and only one");
         health.answered(later);
         assert_eq!(health.admits(later), Admits::Yes);
@@ -171,12 +212,12 @@ mod tests {
     #[test]
     fn a_failed_trial_doubles_the_rest_up_to_two_minutes() {
         let (mut health, mut now) = (Health::default(), Instant::now());
-        (0..3).for_each(|_| health.failed(now, Rest::Counts, REST_FIRST, 0.0));
+        (0..3).for_each(|_| health.failed(now, &failure(Rest::Counts)));
         for rest_s in [5, 10, 20, 40, 80, 120, 120] {
             assert_eq!(health.looks(now), Admits::RestsUntil(now + seconds(rest_s)));
             now += seconds(rest_s);
-            assert_eq!(health.admits(now), Admits::Trial);
-            health.failed(now, Rest::Counts, REST_FIRST, 0.0);
+            let trial = taken(&mut health, now);
+            health.failed(now, &Failure { trial: Some(trial), ..failure(Rest::Counts) });
         }
     }
 
@@ -185,7 +226,7 @@ mod tests {
         let (mut health, now) = (Health::default(), Instant::now());
         for _ in 0..3 {
             health.answered(now);
-            health.failed(now, Rest::Counts, REST_FIRST, 0.0);
+            health.failed(now, &failure(Rest::Counts));
         }
         assert!(matches!(health.looks(now), Admits::RestsUntil(_)));
     }
@@ -193,16 +234,16 @@ mod tests {
     #[test]
     fn one_outage_that_ends_many_answers_is_one_failure() {
         let (mut health, now) = (Health::default(), Instant::now());
-        (0..18).for_each(|_| health.failed(now, Rest::Counts, REST_FIRST, 0.0));
+        (0..18).for_each(|_| health.failed(now, &failure(Rest::Counts)));
         assert_eq!(health.looks(now), Admits::RestsUntil(now + REST_FIRST));
     }
 
     #[test]
     fn an_answer_that_began_lets_others_in() {
         let (mut health, now) = (Health::default(), Instant::now());
-        (0..3).for_each(|_| health.failed(now, Rest::Counts, REST_FIRST, 0.0));
+        (0..3).for_each(|_| health.failed(now, &failure(Rest::Counts)));
         let later = now + REST_FIRST;
-        assert_eq!(health.admits(later), Admits::Trial);
+        taken(&mut health, later);
         health.begun();
         assert_eq!(health.admits(later), Admits::Yes);
     }
@@ -213,7 +254,7 @@ mod tests {
         for round in 0..6 {
             let now = start + seconds(40 * round);
             health.answered(now);
-            health.failed(now, Rest::Counts, REST_FIRST, 0.0);
+            health.failed(now, &failure(Rest::Counts));
             assert_eq!(health.looks(now), Admits::Yes, "round {round}");
         }
     }
@@ -221,29 +262,47 @@ mod tests {
     #[test]
     fn a_server_that_names_an_age_is_back_within_a_day() {
         let (mut health, start) = (Health::default(), Instant::now());
-        health.failed(start, Rest::For(Duration::MAX), REST_FIRST, 0.9);
+        health.failed(start, &failure(Rest::For(Duration::MAX)));
         assert_eq!(health.looks(start), Admits::RestsUntil(start + NAMED_MAX));
     }
 
     #[test]
     fn a_named_time_is_kept_and_an_abandoned_trial_is_given_back() {
         let (mut health, start) = (Health::default(), Instant::now());
-        health.failed(start, Rest::For(seconds(30)), REST_FIRST, 0.9);
+        health.failed(start, &failure(Rest::For(seconds(30))));
         assert_eq!(health.looks(start), Admits::RestsUntil(start + seconds(30)));
         let later = start + seconds(30);
-        assert_eq!(health.admits(later), Admits::Trial);
-        health.given_up();
-        assert_eq!(health.admits(later), Admits::Trial);
-        let much_later = later + TRIAL_MAX;
-        assert_eq!(health.admits(much_later), Admits::Trial, "a lost trial does not lock it");
+        let trial = taken(&mut health, later);
+        health.given_up(trial);
+        let lost = taken(&mut health, later);
+        let found = taken(&mut health, later + TRIAL_MAX);
+        assert!(lost != found, "a lost trial does not lock it");
+    }
+
+    #[test]
+    fn a_trial_is_ended_by_nobody_but_who_took_it() {
+        let (mut health, start) = (Health::default(), Instant::now());
+        (0..3).for_each(|_| health.failed(start, &failure(Rest::Counts)));
+        let later = start + REST_FIRST;
+        let first = taken(&mut health, later);
+        // Answers that began before the rest fail now.
+        health.failed(later, &failure(Rest::No));
+        health.failed(later, &failure(Rest::Counts));
+        assert_eq!(health.looks(later), Admits::RestsUntil(later + TRIAL_MAX), "it goes on");
+        let second_at = later + TRIAL_MAX;
+        let second = taken(&mut health, second_at);
+        health.given_up(first);
+        assert_eq!(health.looks(second_at), Admits::RestsUntil(second_at + TRIAL_MAX));
+        health.failed(second_at, &Failure { trial: Some(second), ..failure(Rest::Counts) });
+        assert_eq!(health.looks(second_at), Admits::RestsUntil(second_at + seconds(10)), "doubled");
     }
 
     #[test]
     fn the_request_s_own_fault_is_no_fault_of_the_target() {
         let (mut health, now) = (Health::default(), Instant::now());
-        (0..9).for_each(|_| health.failed(now, Rest::No, REST_FIRST, 0.0));
+        (0..9).for_each(|_| health.failed(now, &failure(Rest::No)));
         assert_eq!((health.admits(now), health.failed_lately(now)), (Admits::Yes, false));
-        health.failed(now, Rest::Counts, REST_FIRST, 0.0);
+        health.failed(now, &failure(Rest::Counts));
         assert!(health.failed_lately(now) && !health.failed_lately(now + FRESH));
     }
 }

@@ -221,6 +221,7 @@ coded_struct!(ChatRequest {
     logprobs,
     keep_alive,
     reading,
+    partial,
     extra,
     trace,
 });

@@ -48,7 +48,7 @@ impl Running {
             took: self.at.elapsed(),
             first: self.first(),
             made: self.made_so_far(),
-            failed: way.failed.into_iter().map(failed).collect(),
+            failed: way.failed.into_iter().chain(way.broken).map(failed).collect(),
             dropped: way.dropped,
             thought_anyway: way.thought_anyway,
             counted_here: way.counted_here,

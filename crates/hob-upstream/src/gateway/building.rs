@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hob_core::nearest;
+use hob_core::routing::Pick;
 
 use super::{Gateway, GatewayError};
 use crate::client::Upstream;
@@ -23,6 +24,8 @@ pub(super) struct Building<'a> {
     locals: BTreeMap<String, AnyLocal>,
     aliases: BTreeMap<String, AliasOptions>,
     targets: Targets,
+    /// Of models of our own.
+    clocks: Clocks,
 }
 
 impl<'a> Building<'a> {
@@ -41,6 +44,7 @@ impl<'a> Building<'a> {
             locals: locals.map(|local| (local.name().to_owned(), local)).collect(),
             aliases: BTreeMap::new(),
             targets: BTreeMap::new(),
+            clocks: options.clocks.or(Clocks::defaults(true)),
         };
         for upstream in options.upstreams {
             building.upstream(upstream)?;
@@ -128,7 +132,8 @@ impl<'a> Building<'a> {
         let mut legs = Vec::new();
         for options in &alias.targets {
             if self.aliases.contains_key(&options.name) {
-                let (_, inner) = self.legs::<M>(&options.name)?;
+                let (alias, mut inner) = self.legs::<M>(&options.name)?;
+                weigh(&mut inner, alias.pick, options.weight);
                 legs.extend(inner.into_iter().map(|leg| leg.within(options)));
             } else {
                 let (target, clocks) = self.target(name, &options.name, M::KIND)?;
@@ -158,7 +163,7 @@ impl<'a> Building<'a> {
     ) -> Result<(Arc<Target>, Clocks), GatewayError> {
         if let Some(local) = self.locals.get(name).cloned() {
             let make = || Arc::new(Target::new(name.to_owned(), Source::Local(local)));
-            return Ok((self.kept(name, kind, make), Clocks::defaults(true)));
+            return Ok((self.kept(name, kind, make), self.clocks));
         }
         let Some((upstream, model)) = split(name, &self.upstreams) else {
             return Err(self.unknown(alias, name));
@@ -205,6 +210,21 @@ impl<'a> Building<'a> {
         };
         let (alias, target) = (alias.to_owned(), target.to_owned());
         GatewayError::UnknownTarget { alias, target, near }
+    }
+}
+
+/// The targets of an alias within another one weigh together what that one says. Where it draws among
+/// them, each has its share; else whoever would be asked first has it all.
+fn weigh<M: ?Sized>(legs: &mut [Leg<M>], pick: Pick, weight: f64) {
+    let all: f64 = legs.iter().map(|leg| leg.weight).sum();
+    for (place, leg) in legs.iter_mut().enumerate() {
+        let share = match pick {
+            Pick::Weighted if all > 0.0 => leg.weight / all,
+            Pick::Weighted | Pick::Order | Pick::Warm | Pick::LeastWait => {
+                f64::from(u8::from(place == 0))
+            }
+        };
+        leg.weight = weight * share;
     }
 }
 

@@ -11,10 +11,11 @@ use hob_core::chat::{Effort, Reading};
 use hob_core::{ChatEvent, ChatModel, ChatRequest, ChatStream, ModelError, Permit, Trace};
 use tokio::time::Instant;
 
-use super::alias::{Alias, Question};
+use super::alias::Alias;
+use super::asking::{Question, Turn};
 use super::guarded::{AnswerEvent, End, Guarded};
 use super::leg::Leg;
-use crate::options::Commit;
+use crate::options::{Commit, OnBreak};
 use crate::target::Target;
 
 /// Tokens to expect of an answer whose limit nobody named.
@@ -28,9 +29,21 @@ const WHOLE_BYTES_MAX: usize = 32 << 20;
 pub(super) struct Begun {
     held: VecDeque<ChatEvent>,
     rest: Guarded<ChatEvent>,
+    /// Whom to ask for the rest, and how it was asked, should the answer break off.
+    by: Option<Box<AskedOf>>,
+}
+
+/// A target, and the request as it was asked.
+pub(super) struct AskedOf {
+    pub(super) leg: Leg<dyn ChatModel>,
+    pub(super) request: ChatRequest,
 }
 
 impl Begun {
+    pub(super) fn take_asked(&mut self) -> Option<Box<AskedOf>> {
+        self.by.take()
+    }
+
     pub(super) fn into_stream(self) -> ChatStream {
         stream::iter(self.held.into_iter().map(Ok)).chain(self.rest).boxed()
     }
@@ -54,28 +67,46 @@ impl Question<dyn ChatModel> for ChatQuestion<'_> {
         self.ends
     }
 
-    fn ask<'a>(&'a self, leg: &'a Leg<dyn ChatModel>) -> BoxFuture<'a, Result<Begun, ModelError>> {
+    fn ask<'a>(
+        &'a self,
+        turn: &'a Turn<'a, dyn ChatModel>,
+    ) -> BoxFuture<'a, Result<Begun, ModelError>> {
         let mut request = self.request.clone();
-        leg.change(&mut request);
-        self.attempt(leg, request).boxed()
+        turn.leg.change(&mut request);
+        async move {
+            let by = self.asked_of(turn.leg, &request);
+            let begun = self.attempt(turn, request).await?;
+            Ok(Begun { by, ..begun })
+        }
+        .boxed()
     }
 }
 
 impl ChatQuestion<'_> {
-    async fn attempt(
+    /// None: nobody will be asked for the rest. An answer that is read whole can be made again.
+    fn asked_of(&self, leg: &Leg<dyn ChatModel>, request: &ChatRequest) -> Option<Box<AskedOf>> {
+        let goes_on = self.alias.options.on_break == OnBreak::Continue;
+        let is_streamed = request.reading == Reading::Streamed;
+        let asked_of = || AskedOf { leg: leg.clone(), request: request.clone() };
+        (goes_on && is_streamed).then(|| Box::new(asked_of()))
+    }
+
+    pub(super) async fn attempt(
         &self,
-        leg: &Leg<dyn ChatModel>,
+        turn: &Turn<'_, dyn ChatModel>,
         request: ChatRequest,
     ) -> Result<Begun, ModelError> {
+        let leg = turn.leg;
         let target = &leg.target;
         let tokens = f64::from(request.tokens_max.unwrap_or(TOKENS_GUESS));
         let permit = target.admit(tokens);
-        let permit = permit.inspect_err(|error| target.failed(error, self.alias.options.rest))?;
+        let permit = permit
+            .inspect_err(|error| target.failed(error, turn.trial, self.alias.options.rest))?;
         // A long prompt takes its time, and is not silence.
         let work = target.reading_time(&request).unwrap_or_default() * 3;
-        let mut times = self.alias.times(leg, work, self.ends);
+        let mut times = self.alias.times(turn, work, self.ends);
         let ask = || leg.model.chat(request.clone());
-        let (events, slot) = self.alias.open(leg, &mut times, ask).await?;
+        let (events, slot) = self.alias.open(turn, &mut times, ask).await?;
         let notes = Notes {
             target: Arc::clone(target),
             trace: request.trace.clone(),
@@ -89,7 +120,8 @@ impl ChatQuestion<'_> {
         let held = Held {
             commit: self.alias.options.commit,
             reading: request.reading,
-            tokens_max: request.tokens_max,
+            may_be_empty: request.partial.is_some()
+                || request.tokens_max.is_some_and(|most| most <= 1),
         };
         held.read(guarded).await
     }
@@ -158,7 +190,8 @@ impl AnswerEvent for ChatEvent {
 struct Held {
     commit: Commit,
     reading: Reading,
-    tokens_max: Option<u32>,
+    /// Next to nothing was asked for, or the rest of what may have been said to its end.
+    may_be_empty: bool,
 }
 
 impl Held {
@@ -174,11 +207,11 @@ impl Held {
             held.push_back(event);
             if is_done {
                 self.check_empty(has_said, &mut rest)?;
-                return Ok(Begun { held, rest });
+                return Ok(Begun { held, rest, by: None });
             }
             let is_real = is_content && !(is_thought && self.commit == Commit::Content);
             if self.reading == Reading::Streamed && (is_real || bytes > HELD_BYTES_MAX) {
-                return Ok(Begun { held, rest });
+                return Ok(Begun { held, rest, by: None });
             }
             if bytes > WHOLE_BYTES_MAX {
                 let detail = format!("the answer has more than {WHOLE_BYTES_MAX} bytes");
@@ -188,12 +221,9 @@ impl Held {
         Err(rest.nonsense("the answer ended twice".to_owned()))
     }
 
-    /// An answer that says nothing is none, unless next to nothing was asked for.
+    /// An answer that says nothing is none, mostly.
     fn check_empty(&self, has_said: bool, rest: &mut Guarded<ChatEvent>) -> Result<(), ModelError> {
-        if has_said || self.tokens_max.is_some_and(|tokens| tokens <= 1) {
-            return Ok(());
-        }
-        Err(rest.empty())
+        if has_said || self.may_be_empty { Ok(()) } else { Err(rest.empty()) }
     }
 }
 

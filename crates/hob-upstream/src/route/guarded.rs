@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
+use hob_core::routing::Trial;
 use hob_core::{Clock, Fault, ModelError, Trace};
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -26,6 +27,8 @@ pub(super) struct Times {
     pub(super) total: Duration,
     /// Of the target, should it fail.
     pub(super) rest: Duration,
+    /// That this attempt has taken.
+    pub(super) trial: Option<Trial>,
     pub(super) ends: Instant,
 }
 
@@ -116,7 +119,7 @@ impl<E: AnswerEvent> Guarded<E> {
         if self.has_begun {
             self.target.answered();
         } else {
-            self.target.given_up();
+            self.target.given_up(self.times.trial);
         }
     }
 
@@ -136,7 +139,7 @@ impl<E: AnswerEvent> Guarded<E> {
     fn fails_with(&mut self, error: ModelError) -> ModelError {
         self.is_over = true;
         self.slot = None;
-        self.target.failed(&error, self.times.rest);
+        self.target.failed(&error, self.times.trial, self.times.rest);
         error
     }
 
@@ -197,7 +200,7 @@ impl<E: AnswerEvent> Stream for Guarded<E> {
 impl<E> Drop for Guarded<E> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.target.given_up();
+            self.target.given_up(self.times.trial);
         }
     }
 }

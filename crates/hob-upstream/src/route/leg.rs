@@ -95,6 +95,11 @@ impl<M: ?Sized> Leg<M> {
         Parameters::apply(&self.parameters, request);
     }
 
+    /// It is in memory, and may be asked.
+    pub(super) fn is_warm(&self) -> bool {
+        self.target.state() == ModelState::Ready && self.target.rests_for().is_none()
+    }
+
     pub(super) fn standing(&self) -> Standing {
         Standing {
             is_warm: self.target.state() == ModelState::Ready,

@@ -15,7 +15,8 @@ use hob_core::{
 use hob_wire::voice_among;
 use tokio::time::Instant;
 
-use super::alias::{Alias, Question};
+use super::alias::Alias;
+use super::asking::{Question, Turn};
 use super::guarded::{AnswerEvent, End, Guarded};
 use super::leg::Leg;
 use crate::speech::whole_text;
@@ -59,7 +60,7 @@ impl SpeechRoute {
         trace.asking(&leg.target.name);
         let spoken = leg.model.speak(request).await;
         spoken.inspect_err(|error| {
-            leg.target.failed(error, self.0.options.rest);
+            leg.target.failed(error, None, self.0.options.rest);
             trace.failed(&leg.target.name, error, asked.elapsed());
         })
     }
@@ -89,16 +90,18 @@ impl SpeechQuestion<'_> {
         }
     }
 
-    async fn attempt(&self, leg: &Leg<dyn SpeechModel>) -> Result<SpeechStream, ModelError> {
+    async fn attempt(&self, turn: &Turn<'_, dyn SpeechModel>) -> Result<SpeechStream, ModelError> {
+        let leg = turn.leg;
         let target = &leg.target;
         let chars = self.text.chars().count() as f64;
         let sound_s = chars / CHARS_PER_SECOND / f64::from(self.speed.rate());
         let permit = target.admit(sound_s);
-        let permit = permit.inspect_err(|error| target.failed(error, self.alias.options.rest))?;
+        let permit = permit
+            .inspect_err(|error| target.failed(error, turn.trial, self.alias.options.rest))?;
         let work = Duration::from_secs_f64(sound_s * WORK);
-        let mut times = self.alias.times(leg, work, self.ends);
+        let mut times = self.alias.times(turn, work, self.ends);
         let ask = || leg.model.speak(self.request(leg));
-        let (spoken, slot) = self.alias.open(leg, &mut times, ask).await?;
+        let (spoken, slot) = self.alias.open(turn, &mut times, ask).await?;
         let rate_hz = spoken.sample_rate_hz;
         let events = counted(spoken, permit).boxed();
         let trace = self.trace.clone();
@@ -119,9 +122,9 @@ impl Question<dyn SpeechModel> for SpeechQuestion<'_> {
 
     fn ask<'a>(
         &'a self,
-        leg: &'a Leg<dyn SpeechModel>,
+        turn: &'a Turn<'a, dyn SpeechModel>,
     ) -> BoxFuture<'a, Result<SpeechStream, ModelError>> {
-        self.attempt(leg).boxed()
+        self.attempt(turn).boxed()
     }
 }
 

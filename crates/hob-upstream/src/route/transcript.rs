@@ -15,9 +15,9 @@ use hob_core::{
 };
 use tokio::time::Instant;
 
-use super::alias::{Alias, Question};
+use super::alias::Alias;
+use super::asking::{Question, Turn};
 use super::guarded::{AnswerEvent, End, Guarded};
-use super::leg::Leg;
 
 /// Events of a transcript that is held until it is whole.
 const HELD_MAX: usize = 1 << 20;
@@ -53,17 +53,19 @@ struct TranscriptQuestion<'a> {
 impl TranscriptQuestion<'_> {
     async fn attempt(
         &self,
-        leg: &Leg<dyn TranscriptModel>,
+        turn: &Turn<'_, dyn TranscriptModel>,
     ) -> Result<TranscriptStream, ModelError> {
+        let leg = turn.leg;
         let (target, request) = (&leg.target, self.request);
         let sound_s = request.sound.about_s();
         let permit = target.admit(sound_s);
-        let permit = permit.inspect_err(|error| target.failed(error, self.alias.options.rest))?;
+        let permit = permit
+            .inspect_err(|error| target.failed(error, turn.trial, self.alias.options.rest))?;
         // A long recording takes its time, and is not silence.
         let work = Duration::try_from_secs_f64(sound_s).unwrap_or_default();
-        let mut times = self.alias.times(leg, work, self.ends);
+        let mut times = self.alias.times(turn, work, self.ends);
         let ask = || leg.model.transcribe(request.clone());
-        let (events, slot) = self.alias.open(leg, &mut times, ask).await?;
+        let (events, slot) = self.alias.open(turn, &mut times, ask).await?;
         let events = events.inspect(move |_| {
             let _kept_until_the_end = &permit;
         });
@@ -86,9 +88,9 @@ impl Question<dyn TranscriptModel> for TranscriptQuestion<'_> {
 
     fn ask<'a>(
         &'a self,
-        leg: &'a Leg<dyn TranscriptModel>,
+        turn: &'a Turn<'a, dyn TranscriptModel>,
     ) -> BoxFuture<'a, Result<TranscriptStream, ModelError>> {
-        self.attempt(leg).boxed()
+        self.attempt(turn).boxed()
     }
 }
 

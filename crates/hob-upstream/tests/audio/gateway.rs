@@ -26,6 +26,7 @@ fn gateway(url: &str, aliases: &[(&str, &[&str])]) -> Result<Gateway, GatewayErr
     let options = GatewayOptions {
         upstreams: vec![upstream("far", UpstreamKind::OpenAi, url)],
         aliases: aliases.iter().map(|(name, targets)| alias(name, targets)).collect(),
+        ..GatewayOptions::default()
     };
     Gateway::new(options, locals(), None)
 }
@@ -108,7 +109,7 @@ async fn another_hob_says_which_voices_it_has() {
     let server = Stage::of([models, voices]).await;
     let options = GatewayOptions {
         upstreams: vec![upstream("hob", UpstreamKind::Hob, &server.url)],
-        aliases: Vec::new(),
+        ..GatewayOptions::default()
     };
     let gateway = Gateway::new(options, Vec::new(), None).expect("a gateway");
     let target = gateway.find_speech("hob/kokoro").expect("a name");

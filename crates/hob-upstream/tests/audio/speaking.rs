@@ -164,6 +164,7 @@ fn with_own(url: &str, own: &Arc<OwnVoice>) -> Gateway {
     let options = GatewayOptions {
         upstreams: vec![upstream("first", UpstreamKind::OpenAi, url)],
         aliases: vec![alias("voice", &["first/m", "own"]), alias("alone", &["own"])],
+        ..GatewayOptions::default()
     };
     let model = Arc::clone(own) as Arc<dyn hob_core::SpeechModel>;
     let own = Local { name: "own".to_owned(), model, admission: Admission::new(1, 0.1) };
@@ -191,7 +192,8 @@ async fn a_server_that_says_nothing_is_given_up() {
     options.clocks.first_token = Some(Duration::from_millis(30));
     let mut route = alias("voice", &["first/m", "own"]);
     route.clocks.first_token = None;
-    let options = GatewayOptions { upstreams: vec![options], aliases: vec![route] };
+    let options =
+        GatewayOptions { upstreams: vec![options], aliases: vec![route], ..Default::default() };
     let model = Arc::clone(&own) as Arc<dyn hob_core::SpeechModel>;
     let local = Local { name: "own".to_owned(), model, admission: Admission::new(1, 0.1) };
     let locals = Locals { speech: vec![local], ..Locals::default() };

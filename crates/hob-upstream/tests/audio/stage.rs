@@ -154,6 +154,7 @@ pub(crate) fn two(a: &Stage, b: &Stage) -> Gateway {
             upstream("b", UpstreamKind::OpenAi, &b.url),
         ],
         aliases: vec![alias("any", &["a/m", "b/m"])],
+        ..GatewayOptions::default()
     };
     Gateway::new(options, Locals::default(), None).expect("a gateway")
 }

@@ -3,14 +3,15 @@
 
 use std::time::Duration;
 
+use futures::StreamExt;
 use hob_core::chat::{Conversation, Message, Prompt, Role, Tool};
-use hob_core::routing::Pick;
+use hob_core::routing::{Pick, Switchboard};
 use hob_core::{ChatRequest, Fault, ModelError, ModelState};
-use hob_upstream::TargetOptions;
+use hob_upstream::{AliasOptions, Gateway, GatewayOptions, TargetOptions};
 use hob_wire::Parameters;
 use tokio::time::Instant;
 
-use super::puppet::Act;
+use super::puppet::{Act, Puppet};
 use super::{Stage, seconds, streamed, whole};
 
 const HELLO: &[&str] = &["Hello."];
@@ -92,6 +93,33 @@ async fn weights_decide_and_zero_is_never_first() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_alias_within_another_weighs_what_is_written_beside_it() {
+    let puppets = ["a", "b", "c"].map(|name| Puppet::new(name, says()));
+    let target = |name, weight| TargetOptions { weight, ..TargetOptions::plain(name) };
+    let alias = |name, pick, targets| AliasOptions { pick, targets, ..AliasOptions::plain(name) };
+    let asked = async |inner: Pick, weights: [f64; 2]| {
+        let targets = vec![target("b", 1.0), target("c", 3.0)];
+        let inner = alias("inner", inner, targets);
+        let targets = vec![target("a", weights[0]), target("inner", weights[1])];
+        let outer = alias("outer", Pick::Weighted, targets);
+        let options = GatewayOptions { aliases: vec![inner, outer], ..Default::default() };
+        let locals: Vec<_> = puppets.iter().map(|puppet| puppet.local()).collect();
+        let gateway = Gateway::new(options, locals, None).expect("a gateway");
+        let alias = gateway.find_chat("outer").expect("an alias");
+        let before = [0, 1, 2].map(|place| puppets[place].asked());
+        for _ in 0..100 {
+            let events = alias.model.chat(streamed()).await.expect("an answer");
+            events.collect::<Vec<_>>().await;
+        }
+        [0, 1, 2].map(|place| puppets[place].asked() - before[place])
+    };
+    assert_eq!(asked(Pick::Order, [1.0, 0.0]).await, [100, 0, 0]);
+    assert_eq!(asked(Pick::Order, [0.0, 1.0]).await, [0, 100, 0], "its first one's");
+    let [own, first, second] = asked(Pick::Weighted, [0.0, 1.0]).await;
+    assert!(own == 0 && first > 0 && second > first, "{first} {second}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_fails_at_once_is_not_the_least_busy() {
     let no = ModelError::upstream("a", Fault::Failed { message: "no".to_owned() });
     let stage = Stage::with(&[("a", vec![Act::Refuse(no)]), ("b", says())], |options| {
@@ -125,6 +153,28 @@ async fn the_next_one_is_asked_too_when_the_first_says_nothing() {
     let started = Instant::now();
     assert_eq!(stage.ask(whole()).await.target.as_deref(), Some("good"));
     assert_eq!(started.elapsed().as_millis(), 0, "a failure is not waited out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_asked_besides_counts_as_an_attempt_and_nobody_is_asked_twice() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let no = |name| Act::Refuse(ModelError::upstream(name, Fault::CutOff));
+    let acts = names.map(|name| (name, vec![no(name)]));
+    let hedge_after = Some(Duration::from_millis(300));
+    let stage = Stage::with(&acts, |options| options.hedge_after = hedge_after);
+    assert_eq!(stage.ask(streamed()).await.kind(), "cut_off");
+    assert_eq!(stage.asked(), [1, 1, 1, 1, 0, 0], "four attempts are all");
+    let late = vec![Act::After(seconds(9), Box::new(Act::Say(HELLO)))];
+    for hedge_after in [hedge_after, None] {
+        let acts = [("a", late.clone()), ("b", vec![no("b")])];
+        let stage = Stage::with(&acts, |options| {
+            options.hedge_after = hedge_after;
+            options.targets.reverse();
+            options.targets.push(TargetOptions::plain("b"));
+        });
+        assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("a"));
+        assert_eq!(stage.asked(), [1, 1]);
+    }
 }
 
 #[tokio::test(start_paused = true)]

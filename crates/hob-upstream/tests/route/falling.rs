@@ -2,8 +2,8 @@
 //! The fault matrix over HTTP is `hob selftest gateway`; here are the decisions that it cannot see.
 
 use hob_core::chat::{Effort, FinishReason, Thinking};
-use hob_core::{ChatRequest, Clock, EmbedRequest, Fault, ModelError};
-use hob_upstream::{Commit, WhileLoading};
+use hob_core::{ChatRequest, Clock, EmbedRequest, Fault, ModelError, ModelState};
+use hob_upstream::{Clocks, Commit, WhileLoading};
 use tokio::time::Instant;
 
 use super::puppet::Act;
@@ -53,6 +53,27 @@ async fn silence_has_its_time_and_no_more() {
         let heard = stage.ask(streamed()).await;
         assert_eq!(heard.kind(), kind);
         assert_eq!(started.elapsed().as_secs(), after.as_secs(), "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn models_of_our_own_have_the_times_that_are_written_for_all() {
+    let written = Clocks {
+        first_token: Some(seconds(5)),
+        idle: Some(seconds(3)),
+        total: Some(seconds(20)),
+        ..Clocks::default()
+    };
+    let own = Clocks { first_token: Some(seconds(9)), ..Clocks::default() };
+    for (act, alias, kind, after_s) in [
+        (Act::Hang, Clocks::default(), "first_token_timeout", 5),
+        (Act::Stall(&["Hel"]), Clocks::default(), "idle_timeout", 3),
+        (Act::Hang, own, "first_token_timeout", 9),
+    ] {
+        let stage = Stage::under(written, &[("a", vec![act])], |options| options.clocks = alias);
+        let started = Instant::now();
+        assert_eq!(stage.ask(streamed()).await.kind(), kind);
+        assert_eq!(started.elapsed().as_secs(), after_s, "{kind}");
     }
 }
 
@@ -134,6 +155,19 @@ async fn all_that_failed_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_was_of_no_use_does_not_hide_what_went_wrong() {
+    let too_long = || Act::Refuse(ModelError::TooLong { needed: 900, available: 500 });
+    for after in [None, Some(seconds(1))] {
+        let acts = [("a", vec![fails(broken())]), ("b", vec![too_long()])];
+        let stage = Stage::with(&acts, |options| options.hedge_after = after);
+        let heard = stage.ask(streamed()).await;
+        assert_eq!((heard.kind(), stage.asked()), ("failed", vec![1, 1]));
+    }
+    let alone = Stage::new(&[("b", vec![too_long()])]);
+    assert_eq!(alone.ask(streamed()).await.kind(), "too_long");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_model_that_is_loading_leaves_it_to_the_next_or_waits_where_that_is_asked_for() {
     let loading = || Act::Refuse(ModelError::Loading { retry_after: seconds(4) });
     let stage = Stage::new(&[("a", vec![loading()]), ("b", vec![Act::Say(HELLO)])]);
@@ -143,6 +177,28 @@ async fn a_model_that_is_loading_leaves_it_to_the_next_or_waits_where_that_is_as
     let acts = vec![loading(), loading(), loading(), Act::Say(HELLO)];
     let patient = Stage::with(&[("a", acts)], |options| options.while_loading = WhileLoading::Wait);
     assert_eq!(patient.ask(streamed()).await.text, "Hello.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_warm_goes_before_waiting_and_waiting_before_another_load() {
+    let loading = || Act::Refuse(ModelError::Loading { retry_after: seconds(4) });
+    let loads = || vec![loading(), loading(), loading(), Act::Say(HELLO)];
+    let patient = |acts: &[(&str, Vec<Act>)]| {
+        Stage::with(acts, |options| options.while_loading = WhileLoading::Wait)
+    };
+    let warm = ("warm", vec![Act::Say(HELLO)]);
+    let stage = patient(&[("a", loads()), warm.clone()]);
+    let started = Instant::now();
+    assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("warm"));
+    assert_eq!((stage.asked(), started.elapsed().as_secs()), (vec![1, 1], 0), "its load began");
+    let cold = ("cold", vec![Act::Say(HELLO)]);
+    let stage = patient(&[("a", loads()), cold.clone(), ("warm", vec![fails(broken())])]);
+    stage.puppets[1].is(ModelState::Cold);
+    let heard = stage.ask(streamed()).await;
+    assert_eq!((heard.target.as_deref(), stage.asked()), (Some("a"), vec![4, 0, 1]));
+    let stage = patient(&[("a", loads()), cold]);
+    stage.puppets[1].is(ModelState::Cold);
+    assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("a"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 //! Time is tokio's, paused: silence of a minute takes none.
 
 mod choosing;
+mod continuing;
 mod falling;
 mod naming;
 mod puppet;
@@ -10,9 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use hob_core::chat::{Conversation, FinishReason, Message, Prompt, Reading, Role};
+use hob_core::chat::{Conversation, FinishReason, Message, Prompt, Reading, Role, Usage};
 use hob_core::{ChatEvent, ChatRequest, ChatTarget, ModelError};
-use hob_upstream::{AliasOptions, Gateway, GatewayOptions, TargetOptions};
+use hob_upstream::{AliasOptions, Clocks, Gateway, GatewayOptions, TargetOptions};
 use puppet::{Act, Puppet};
 
 /// Models of our own, as an alias sees them, and the alias `fast` over all of them in this order.
@@ -28,6 +29,15 @@ impl Stage {
     }
 
     pub(crate) fn with(acts: &[(&str, Vec<Act>)], change: impl FnOnce(&mut AliasOptions)) -> Stage {
+        Stage::under(Clocks::default(), acts, change)
+    }
+
+    /// With these clocks for all of them.
+    pub(crate) fn under(
+        clocks: Clocks,
+        acts: &[(&str, Vec<Act>)],
+        change: impl FnOnce(&mut AliasOptions),
+    ) -> Stage {
         let puppet = |(name, acts): &(&str, Vec<Act>)| Puppet::new(name, acts.clone());
         let puppets: Vec<Arc<Puppet>> = acts.iter().map(puppet).collect();
         let mut options = AliasOptions {
@@ -36,7 +46,8 @@ impl Stage {
         };
         change(&mut options);
         let locals: Vec<_> = puppets.iter().map(|puppet| puppet.local()).collect();
-        let options = GatewayOptions { aliases: vec![options], ..GatewayOptions::default() };
+        let options =
+            GatewayOptions { aliases: vec![options], clocks, ..GatewayOptions::default() };
         let gateway = Gateway::new(options, locals, None).expect("a gateway");
         let alias = gateway.aliases().remove(0);
         Stage { puppets, gateway, alias }
@@ -52,7 +63,10 @@ impl Stage {
                     match event {
                         Ok(ChatEvent::Text(text)) => heard.text += &text,
                         Ok(ChatEvent::Reasoning(text)) => heard.thought += &text,
-                        Ok(ChatEvent::Done(done)) => heard.finish = Some(done.finish),
+                        Ok(ChatEvent::Done(done)) => {
+                            heard.finish = Some(done.finish);
+                            heard.usage = Some(done.usage);
+                        }
                         Ok(_) => {}
                         Err(error) => heard.error = Some(error),
                     }
@@ -62,6 +76,8 @@ impl Stage {
         let way = trace.now();
         heard.target = way.target;
         heard.way = way.failed.into_iter().map(|failed| (failed.target, failed.kind)).collect();
+        heard.broken = way.broken.into_iter().map(|broken| broken.kind).collect();
+        heard.repaired = way.repaired;
         heard
     }
 
@@ -83,6 +99,9 @@ pub(crate) struct Heard {
     pub(crate) error: Option<ModelError>,
     pub(crate) target: Option<String>,
     pub(crate) way: Vec<(String, &'static str)>,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) broken: Vec<&'static str>,
+    pub(crate) repaired: Vec<&'static str>,
 }
 
 impl Heard {

@@ -32,7 +32,11 @@ fn upstream(name: &str) -> UpstreamOptions {
 
 fn build(aliases: Vec<AliasOptions>) -> Result<Gateway, GatewayError> {
     let locals = vec![Puppet::new("smol", vec![Act::Say(&["Hi"])]).local()];
-    Gateway::new(GatewayOptions { upstreams: vec![upstream("gpu")], aliases }, locals, None)
+    Gateway::new(
+        GatewayOptions { upstreams: vec![upstream("gpu")], aliases, ..Default::default() },
+        locals,
+        None,
+    )
 }
 
 #[test]

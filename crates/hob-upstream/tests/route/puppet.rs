@@ -152,6 +152,10 @@ impl ChatModel for Puppet {
         self.act(act).boxed()
     }
 
+    fn continues(&self, _request: &ChatRequest) -> bool {
+        !self.name.starts_with("anew")
+    }
+
     fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
         let act = self.next();
         async move {

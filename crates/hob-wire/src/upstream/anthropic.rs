@@ -9,4 +9,4 @@ mod thinking;
 mod turns;
 
 pub use reader::AnthropicReader;
-pub use request::{anthropic_drops, anthropic_request};
+pub use request::{anthropic_continues, anthropic_drops, anthropic_request};

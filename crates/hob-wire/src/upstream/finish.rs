@@ -4,6 +4,58 @@
 use hob_core::Fault;
 use hob_core::chat::FinishReason;
 
+use super::{CallReader, Mended, UsageSource};
+
+/// The end of an answer, as far as its server has said it.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    /// Why, once that was said.
+    pub(super) finish: Option<FinishReason>,
+    is_complete: bool,
+    repairs: Vec<&'static str>,
+}
+
+impl Ending {
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// The server says that this was all.
+    pub(super) fn marked(&mut self) {
+        if self.finish.is_none() {
+            self.repairs.push("finish_reason");
+        }
+    }
+
+    /// The body is over; whether the answer is to be completed now, because nothing has said that it is.
+    ///
+    /// # Errors
+    /// Nor has anything said why.
+    pub(super) fn closed(&mut self) -> Result<bool, Fault> {
+        if self.is_complete {
+            return Ok(false);
+        }
+        if self.finish.is_none() {
+            return Err(Fault::CutOff);
+        }
+        self.repairs.push("done");
+        Ok(true)
+    }
+
+    /// Nothing follows. Why it ended, for a client.
+    pub(super) fn complete(&mut self, calls: &CallReader) -> FinishReason {
+        self.is_complete = true;
+        match self.finish.unwrap_or(FinishReason::Stop) {
+            FinishReason::Stop if !calls.is_empty() => FinishReason::ToolCalls,
+            finish => finish,
+        }
+    }
+
+    pub(super) fn mended(&self, usage: UsageSource) -> Mended {
+        Mended { repairs: self.repairs.clone(), usage }
+    }
+}
+
 /// # Errors
 /// [`Fault::Reported`] for words that mean a failure.
 pub(super) fn finish_of(reason: &str) -> Result<FinishReason, Fault> {

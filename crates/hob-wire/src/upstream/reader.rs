@@ -1,14 +1,14 @@
 //! The answer of a server that speaks OpenAI's protocol, or nearly.
 //! What it forgets to say is said for it; what it says twice or in its own way is put right.
 
-use hob_core::chat::{Completion, FinishReason, Timings, Usage};
+use hob_core::chat::{Completion, Timings, Usage};
 use hob_core::{ChatEvent, Fault};
 use serde_json::Value;
 
 use super::calls::CallPiece;
 use super::chunk::{Choice, Chunk, Delta, WireFunction, WireTimings, WireUsage};
 use super::fault::reported;
-use super::finish::finish_of;
+use super::finish::{Ending, finish_of};
 use super::lenient::error_in;
 use super::logprobs::tokens_of;
 use super::{CallReader, Mended, Misread, ThoughtSplitter, UpstreamReader, UsageSource};
@@ -18,25 +18,21 @@ use super::{CallReader, Mended, Misread, ThoughtSplitter, UpstreamReader, UsageS
 pub struct OpenAiReader {
     splitter: ThoughtSplitter,
     calls: CallReader,
-    finish: Option<FinishReason>,
+    ending: Ending,
     usage: Option<WireUsage>,
     timings: WireTimings,
     /// Pieces of text and of thinking: about as many tokens, until the server says how many.
     texts: u32,
     thoughts: u32,
-    is_complete: bool,
-    repairs: Vec<&'static str>,
 }
 
 impl UpstreamReader for OpenAiReader {
     fn read(&mut self, piece: &str, said: &mut Vec<ChatEvent>) -> Result<(), Misread> {
-        if self.is_complete {
+        if self.ending.is_complete() {
             return Ok(());
         }
         if piece.trim_ascii() == "[DONE]" {
-            if self.finish.is_none() {
-                self.repairs.push("finish_reason");
-            }
+            self.ending.marked();
             self.complete(said);
             return Ok(());
         }
@@ -50,21 +46,16 @@ impl UpstreamReader for OpenAiReader {
     }
 
     fn end(&mut self, said: &mut Vec<ChatEvent>) -> Result<(), Fault> {
-        if self.is_complete {
-            return Ok(());
+        if self.ending.closed()? {
+            self.complete(said);
         }
-        if self.finish.is_none() {
-            return Err(Fault::CutOff);
-        }
-        self.repairs.push("done");
-        self.complete(said);
         Ok(())
     }
 
     fn mended(&self) -> Mended {
         let usage = self.usage.and_then(|usage| usage.completion_tokens.0);
         let usage = if usage.is_some() { UsageSource::Reported } else { UsageSource::Counted };
-        Mended { repairs: self.repairs.clone(), usage }
+        self.ending.mended(usage)
     }
 }
 
@@ -86,7 +77,7 @@ impl OpenAiReader {
         }
         match choice.finish_reason.as_str() {
             "" => {}
-            reason => self.finish = Some(finish_of(reason).map_err(Misread::Failed)?),
+            reason => self.ending.finish = Some(finish_of(reason).map_err(Misread::Failed)?),
         }
         Ok(())
     }
@@ -123,13 +114,9 @@ impl OpenAiReader {
     }
 
     fn complete(&mut self, said: &mut Vec<ChatEvent>) {
-        self.is_complete = true;
         self.splitter.end(said);
         self.calls.end(said);
-        let finish = match self.finish.unwrap_or(FinishReason::Stop) {
-            FinishReason::Stop if !self.calls.is_empty() => FinishReason::ToolCalls,
-            finish => finish,
-        };
+        let finish = self.ending.complete(&self.calls);
         said.push(ChatEvent::Done(Completion {
             finish,
             usage: self.usage(),

@@ -1,6 +1,7 @@
 //! A request as another server wants it: always streamed, so that its silence can be noticed.
 //! What a server has no word for is refused where the answer would be another one without it.
 
+mod partial;
 mod talk;
 mod thinking;
 
@@ -8,6 +9,8 @@ use hob_core::chat::{Conversation, Effort, OutputFormat, Prompt, Sampling};
 use hob_core::{ChatRequest, JsonText, KeepAlive};
 use serde_json::{Map, Value, json};
 
+use partial::go_on;
+pub(super) use partial::with_partial;
 use talk::talk;
 pub(super) use talk::tool;
 use thinking::{Switches, is_first_qwen3, say_no_thinking};
@@ -65,6 +68,9 @@ pub fn upstream_request(
     match &request.prompt {
         Prompt::Chat(conversation) => {
             talk(conversation, &mut body);
+            if let Some(partial) = &request.partial {
+                go_on(partial, dialect, &mut body)?;
+            }
             think(request, conversation, dialect, &mut body);
             let is_told_in_words = dialect == UpstreamDialect::OpenAi && is_first_qwen3(model);
             if is_told_in_words && request.thinking.effort == Some(Effort::None) {

@@ -7,6 +7,7 @@ mod ollama_reader;
 mod ollama_request;
 mod openai_reader;
 mod openai_request;
+mod partial;
 mod surprises;
 mod transcript;
 

@@ -12,7 +12,8 @@ use hob_core::Roster;
 use hob_core::routing::Switchboard;
 use hob_server::{Live, ServerOptions};
 use hob_upstream::{
-    AliasOptions, Clocks, Gateway, GatewayOptions, TargetOptions, UpstreamKind, UpstreamOptions,
+    AliasOptions, Clocks, Gateway, GatewayOptions, OnBreak, TargetOptions, UpstreamKind,
+    UpstreamOptions,
 };
 use serde::Serialize;
 use tokio::net::TcpListener;
@@ -146,10 +147,18 @@ fn options(
         return Err(Failure::usage(format!("no alias is called '{name}'"))
             .hint("the alias has to lead to other servers; `hob config check` looks at it"));
     }
-    options.upstreams.push(upstream(MOCK, mock));
-    options.upstreams.push(upstream(NOBODY, nobody));
+    options.upstreams.push(upstream(MOCK, UpstreamKind::OpenAi, mock));
+    options.upstreams.push(upstream(NOBODY, UpstreamKind::OpenAi, nobody));
     for rehearsed in selftest::aliases() {
-        let server = if rehearsed.is_unreachable { NOBODY } else { MOCK };
+        let (server, on_break) = match (rehearsed.is_unreachable, rehearsed.goes_on) {
+            (true, _) => (NOBODY, OnBreak::Error),
+            // The same server, of a kind that goes on; apart, because second tries are few for each.
+            (false, true) => (rehearsed.name.as_str(), OnBreak::Continue),
+            (false, false) => (MOCK, OnBreak::Error),
+        };
+        if rehearsed.goes_on {
+            options.upstreams.push(upstream(server, UpstreamKind::LlamaServer, mock));
+        }
         let faulty = TargetOptions::plain(&format!("{server}/{}", rehearsed.model));
         let good = alias.map_or_else(|| format!("{MOCK}/fine~behind"), str::to_owned);
         let behind = rehearsed.is_backed.then(|| TargetOptions::plain(&good));
@@ -158,16 +167,17 @@ fn options(
             targets: [faulty].into_iter().chain(behind).collect(),
             clocks: Clocks { total: clocks.total, ..Clocks::default() },
             patience: Duration::ZERO,
+            on_break,
             ..AliasOptions::plain(&rehearsed.name)
         });
     }
     Ok(options)
 }
 
-fn upstream(name: &str, url: &str) -> UpstreamOptions {
+fn upstream(name: &str, kind: UpstreamKind, url: &str) -> UpstreamOptions {
     UpstreamOptions {
         name: name.to_owned(),
-        kind: UpstreamKind::OpenAi,
+        kind,
         url: url.to_owned(),
         key: None,
         clocks: CLOCKS,

@@ -88,7 +88,12 @@ pub(crate) struct AliasSection {
     /// that is no thinking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<CommitName>,
-    /// What becomes of a request while its model is being loaded: the `next` target, or it is to `wait`.
+    /// What becomes of an answer that breaks off when it is the client's: an `error`, or the same target is
+    /// asked to `continue` where it can, which llama-server, vLLM, SGLang, tabbyAPI, Ollama, OpenRouter
+    /// and Anthropic's models before 4.6 do. Only for plain text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) on_break: Option<OnBreakName>,
+    /// What becomes of a request while its model is being loaded: the `next` target, or it is to `wait` if no target that is in memory answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) while_loading: Option<WhileLoadingName>,
     /// How long a request waits for a target that rests after failures, if all do. Default: `2s`.
@@ -143,7 +148,7 @@ pub(crate) struct SpecialTarget {
     /// What it can do, of `tools`, `images`, `json_schema` and `embeddings`. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) capabilities: Option<Vec<String>>,
-    /// For `pick = "weighted"`.
+    /// For `pick = "weighted"`. Of an alias, its targets weigh so much together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) weight: Option<f64>,
     /// As in `[alias.NAME]`, and stronger.
@@ -186,11 +191,11 @@ pub(crate) struct DefaultsSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
     pub(crate) connect: Option<TimeText>,
-    /// As in `[upstream.NAME]`, for all of them.
+    /// As in `[upstream.NAME]`, for all of them, and for models of this hob behind an alias.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
     pub(crate) first_token: Option<TimeText>,
-    /// As in `[upstream.NAME]`, for all of them.
+    /// As in `[upstream.NAME]`, for all of them, and for models of this hob behind an alias.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
     pub(crate) idle: Option<TimeText>,
@@ -210,6 +215,14 @@ pub(crate) enum CommitName {
     #[default]
     First,
     Content,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OnBreakName {
+    #[default]
+    Error,
+    Continue,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -6,14 +6,14 @@ use std::time::Duration;
 use hob_core::KeepAlive;
 use hob_core::chat::Effort;
 use hob_upstream::{
-    AliasOptions, Clocks, Commit, GatewayOptions, Secret as UpstreamSecret, TargetOptions,
+    AliasOptions, Clocks, Commit, GatewayOptions, OnBreak, Secret as UpstreamSecret, TargetOptions,
     UpstreamOptions, WhileLoading,
 };
 use hob_wire::Parameters;
 
 use super::{Environment, Secret};
 use crate::config::{
-    AliasSection, CommitName, DefaultsSection, SpecialTarget, TargetEntry, TimeText,
+    AliasSection, CommitName, DefaultsSection, OnBreakName, SpecialTarget, TargetEntry, TimeText,
     UpstreamSection, WhileLoadingName, Written,
 };
 use crate::failure::{Failure, Outcome};
@@ -38,6 +38,7 @@ pub(crate) fn gateway(written: &Written, environment: &Environment) -> Outcome<G
             .iter()
             .map(|(name, section)| settling.alias(name, section))
             .collect::<Outcome<_>>()?,
+        clocks: default_clocks(&config.defaults),
     })
 }
 
@@ -102,6 +103,10 @@ impl Settling<'_> {
             commit: match section.commit.unwrap_or_default() {
                 CommitName::First => Commit::First,
                 CommitName::Content => Commit::Content,
+            },
+            on_break: match section.on_break.unwrap_or_default() {
+                OnBreakName::Error => OnBreak::Error,
+                OnBreakName::Continue => OnBreak::Continue,
             },
             while_loading: match section.while_loading.unwrap_or_default() {
                 WhileLoadingName::Next => WhileLoading::Next,
@@ -262,16 +267,18 @@ mod tests {
              first_token = \"20s\"\n\
              [upstream.router]\nkind = \"openrouter\"\nkey = \"env:ROUTER\"\n\
              [alias.fast]\nto = [\"gpu/q\", { target = \"router/x\", context = 16384, weight = 2 }]\n\
-             pick = \"weighted\"\neffort = \"none\"\nretries = 1\nhedge_after_ms = 400\ntotal = 60\n",
+             pick = \"weighted\"\non_break = \"continue\"\neffort = \"none\"\nretries = 1\nhedge_after_ms = 400\ntotal = 60\n",
         )
         .expect("good");
         let [gpu, router] = &options.upstreams[..] else { panic!("two") };
         assert_eq!((gpu.kind, gpu.slots), (UpstreamKind::LlamaServer, Some(4)));
         assert_eq!(gpu.clocks.first_token, Some(Duration::from_secs(20)));
         assert_eq!(gpu.clocks.idle, Some(Duration::from_secs(9)));
+        assert_eq!(options.clocks.idle, Some(Duration::from_secs(9)), "of models of our own too");
         assert!(router.key.is_some() && !format!("{router:?}").contains("sk-1"));
         let [fast] = &options.aliases[..] else { panic!("one") };
         assert_eq!((fast.pick, fast.attempts_max), (Pick::Weighted, 2));
+        assert_eq!(fast.on_break, OnBreak::Continue);
         assert_eq!(fast.hedge_after, Some(Duration::from_millis(400)));
         assert_eq!(fast.clocks.total, Some(Duration::from_secs(60)));
         assert_eq!(fast.targets[1].context_tokens, Some(16384));

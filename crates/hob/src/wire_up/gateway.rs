@@ -139,3 +139,6 @@ pub(crate) fn has_others(app: &App<'_>) -> bool {
     let config = &app.written.config;
     !config.alias.is_empty() || !config.upstream.is_empty() || app.settings.dev.conformance
 }
+
+#[cfg(test)]
+mod tests;

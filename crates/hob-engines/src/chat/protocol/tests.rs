@@ -54,6 +54,7 @@ fn request(prompt: Prompt, output: OutputFormat, effort: Effort) -> ChatRequest 
         logprobs: Some(3),
         keep_alive: Some(KeepAlive::For(Duration::from_millis(1500))),
         reading: Reading::Whole,
+        partial: Some("Hel".to_owned()),
         extra: Some(JsonText::parsed(r#"{"user":"me"}"#)),
         ..ChatRequest::default()
     }

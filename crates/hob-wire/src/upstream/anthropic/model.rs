@@ -16,6 +16,8 @@ pub(super) struct ModelTraits {
     pub(super) takes_forced_calls: bool,
     /// That the answer is JSON of a schema.
     pub(super) takes_schemas: bool,
+    /// That the conversation ends with the beginning of the answer.
+    pub(super) takes_partials: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +72,7 @@ impl ModelTraits {
             takes_forced_calls: !(is_largest && surely((5, 1))
                 || (is("opus") || is("sonnet")) && surely((5, 5))),
             takes_schemas: since((4, 1)),
+            takes_partials: !since((4, 6)),
         }
     }
 
@@ -83,6 +86,7 @@ impl ModelTraits {
             takes_xhigh: false,
             takes_forced_calls: true,
             takes_schemas: false,
+            takes_partials: true,
         }
     }
 }

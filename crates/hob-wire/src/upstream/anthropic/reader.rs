@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::super::calls::CallPiece;
 use super::super::fault::reported;
+use super::super::finish::Ending;
 use super::super::{CallReader, Mended, Misread, UpstreamReader, UsageSource};
 use super::event::{Block, Delta, Event, WireUsage};
 
@@ -15,15 +16,13 @@ use super::event::{Block, Delta, Event, WireUsage};
 pub struct AnthropicReader {
     calls: CallReader,
     open: OpenBlock,
-    finish: Option<FinishReason>,
+    ending: Ending,
     usage: WireUsage,
     /// The count of the answer's tokens is its own and not the one that every answer begins with.
     is_counted: bool,
     /// Pieces of text and of thinking: about as many tokens, until the server says how many.
     texts: u32,
     thoughts: u32,
-    is_complete: bool,
-    repairs: Vec<&'static str>,
 }
 
 /// The block that deltas belong to.
@@ -40,7 +39,7 @@ enum OpenBlock {
 
 impl UpstreamReader for AnthropicReader {
     fn read(&mut self, piece: &str, said: &mut Vec<ChatEvent>) -> Result<(), Misread> {
-        if self.is_complete {
+        if self.ending.is_complete() {
             return Ok(());
         }
         let event: Event<'_> = serde_json::from_str(piece).map_err(|_| Misread::Malformed)?;
@@ -56,9 +55,7 @@ impl UpstreamReader for AnthropicReader {
             }
             "message_delta" => self.finished(&event),
             "message_stop" => {
-                if self.finish.is_none() {
-                    self.repairs.push("finish_reason");
-                }
+                self.ending.marked();
                 self.complete(said);
             }
             "error" => return Err(Misread::Failed(fault(&Value::Null))),
@@ -69,20 +66,15 @@ impl UpstreamReader for AnthropicReader {
     }
 
     fn end(&mut self, said: &mut Vec<ChatEvent>) -> Result<(), Fault> {
-        if self.is_complete {
-            return Ok(());
+        if self.ending.closed()? {
+            self.complete(said);
         }
-        if self.finish.is_none() {
-            return Err(Fault::CutOff);
-        }
-        self.repairs.push("done");
-        self.complete(said);
         Ok(())
     }
 
     fn mended(&self) -> Mended {
         let usage = if self.is_counted { UsageSource::Reported } else { UsageSource::Counted };
-        Mended { repairs: self.repairs.clone(), usage }
+        self.ending.mended(usage)
     }
 }
 
@@ -152,8 +144,8 @@ impl AnthropicReader {
             self.usage.update(usage);
         }
         let reason = event.delta.as_ref().map_or("", |delta| delta.stop_reason.as_ref());
-        self.finish = match reason {
-            "" => self.finish,
+        self.ending.finish = match reason {
+            "" => self.ending.finish,
             "max_tokens" | "model_context_window_exceeded" => Some(FinishReason::Length),
             "tool_use" => Some(FinishReason::ToolCalls),
             "refusal" => Some(FinishReason::ContentFilter),
@@ -163,13 +155,9 @@ impl AnthropicReader {
     }
 
     fn complete(&mut self, said: &mut Vec<ChatEvent>) {
-        self.is_complete = true;
         self.close(said);
         self.calls.end(said);
-        let finish = match self.finish.unwrap_or(FinishReason::Stop) {
-            FinishReason::Stop if !self.calls.is_empty() => FinishReason::ToolCalls,
-            finish => finish,
-        };
+        let finish = self.ending.complete(&self.calls);
         let (usage, timings) = (self.usage(), Timings::default());
         said.push(ChatEvent::Done(Completion { finish, usage, timings }));
     }

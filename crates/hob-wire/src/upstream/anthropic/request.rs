@@ -6,7 +6,7 @@ use hob_core::chat::{Conversation, OutputFormat, Prompt, Role, Sampling, Tool, T
 use serde_json::{Map, Value, json};
 
 use super::super::Unsendable;
-use super::super::request::{number, parsed};
+use super::super::request::{number, parsed, with_partial};
 use super::model::{ModelTraits, Samplers};
 use super::thinking::ThinkingPlan;
 use super::turns::Turns;
@@ -20,7 +20,7 @@ pub fn anthropic_request(request: &ChatRequest, model: &str) -> Result<String, U
     let traits = ModelTraits::of(model);
     let conversation = conversation(request)?;
     refuse(request, conversation, traits)?;
-    let turns = Turns::of(&conversation.messages)?;
+    let turns = Turns::of(&with_partial(&conversation.messages, request))?;
     let thinking = ThinkingPlan::of(request, conversation, traits);
     let chosen = Chosen::of(&request.sampling, traits.samplers, thinking.is_on);
     let mut body = Map::new();
@@ -45,6 +45,17 @@ pub fn anthropic_request(request: &ChatRequest, model: &str) -> Result<String, U
     put("top_k", chosen.top_k.map(Value::from));
     put("stop_sequences", (!request.stop.is_empty()).then(|| json!(request.stop)));
     Ok(Value::Object(body).to_string())
+}
+
+/// Whether `model` goes on with the request's partial answer: models since 4.6 refuse it, all do while
+/// they think, and none takes a blank at its end.
+pub fn anthropic_continues(request: &ChatRequest, model: &str) -> bool {
+    let Ok(conversation) = conversation(request) else { return false };
+    let traits = ModelTraits::of(model);
+    let ends_blank =
+        request.partial.as_ref().is_some_and(|said| said.ends_with(char::is_whitespace));
+    let is_thinking = ThinkingPlan::of(request, conversation, traits).is_on;
+    traits.takes_partials && !is_thinking && !ends_blank
 }
 
 /// Parameters that a request for `model` sets and that are left out, by the names that clients use.

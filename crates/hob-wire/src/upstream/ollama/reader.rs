@@ -1,7 +1,7 @@
 //! Ollama's answer, line by line: text, thinking and whole calls, and at its end what it took.
 //! Its calls come whole, and often without an id; its errors come as a last line.
 
-use hob_core::chat::{Completion, FinishReason, Timings, Usage};
+use hob_core::chat::{Completion, Timings, Usage};
 use hob_core::{ChatEvent, Fault};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::upstream::calls::CallPiece;
 use crate::upstream::chunk::WireCall;
 use crate::upstream::fault::reported;
-use crate::upstream::finish::finish_of;
+use crate::upstream::finish::{Ending, finish_of};
 use crate::upstream::lenient::{Amount, Count, Flag, Maybe, Objects, Text, error_in};
 use crate::upstream::logprobs::tokens_of;
 use crate::upstream::{CallReader, Mended, Misread, ThoughtSplitter, UpstreamReader, UsageSource};
@@ -22,9 +22,8 @@ pub struct OllamaReader {
     /// Pieces of text and of thinking: about as many tokens, until Ollama says how many.
     texts: u32,
     thoughts: u32,
-    is_complete: bool,
+    ending: Ending,
     usage: UsageSource,
-    repairs: Vec<&'static str>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -76,7 +75,7 @@ struct Said<'a> {
 
 impl UpstreamReader for OllamaReader {
     fn read(&mut self, piece: &str, said: &mut Vec<ChatEvent>) -> Result<(), Misread> {
-        if self.is_complete {
+        if self.ending.is_complete() {
             return Ok(());
         }
         let line: Line<'_> = serde_json::from_str(piece).map_err(|_| Misread::Malformed)?;
@@ -95,11 +94,12 @@ impl UpstreamReader for OllamaReader {
     }
 
     fn end(&mut self, _said: &mut Vec<ChatEvent>) -> Result<(), Fault> {
-        if self.is_complete { Ok(()) } else { Err(Fault::CutOff) }
+        // The line that says why is the one that completes it.
+        self.ending.closed().map(drop)
     }
 
     fn mended(&self) -> Mended {
-        Mended { repairs: self.repairs.clone(), usage: self.usage }
+        self.ending.mended(self.usage)
     }
 }
 
@@ -154,15 +154,12 @@ impl OllamaReader {
     fn complete(&mut self, line: &Line<'_>, said: &mut Vec<ChatEvent>) -> Result<(), Misread> {
         let finish = finish_of(line.done_reason.as_str()).map_err(Misread::Failed)?;
         if line.done_reason.as_str().is_empty() {
-            self.repairs.push("finish_reason");
+            self.ending.marked();
         }
-        self.is_complete = true;
+        self.ending.finish = Some(finish);
         self.splitter.end(said);
         self.calls.end(said);
-        let finish = match finish {
-            FinishReason::Stop if !self.calls.is_empty() => FinishReason::ToolCalls,
-            finish => finish,
-        };
+        let finish = self.ending.complete(&self.calls);
         let (usage, timings) = (self.usage_of(line), timings(line));
         said.push(ChatEvent::Done(Completion { finish, usage, timings }));
         Ok(())

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::messages::messages;
 use crate::upstream::Unsendable;
-use crate::upstream::request::{keep_alive, number, parsed, seed, tool};
+use crate::upstream::request::{keep_alive, number, parsed, seed, tool, with_partial};
 
 /// Where such a request goes, below the server's root.
 pub fn ollama_path(request: &ChatRequest) -> &'static str {
@@ -29,7 +29,7 @@ pub fn ollama_request(
 ) -> Result<String, Unsendable> {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(model));
-    prompt(&request.prompt, &mut body)?;
+    prompt(request, &mut body)?;
     let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
     put("stream", json!(true));
     put("truncate", json!(false));
@@ -54,11 +54,13 @@ pub fn ollama_request(
     Ok(Value::Object(body).to_string())
 }
 
-fn prompt(prompt: &Prompt, body: &mut Map<String, Value>) -> Result<(), Unsendable> {
+fn prompt(request: &ChatRequest, body: &mut Map<String, Value>) -> Result<(), Unsendable> {
     let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
-    match prompt {
+    match &request.prompt {
         Prompt::Chat(conversation) => {
-            put("messages", messages(&conversation.messages)?.into());
+            // Ollama goes on with a last message that is the assistant's.
+            let said = with_partial(&conversation.messages, request);
+            put("messages", messages(&said)?.into());
             let tools = tools(conversation)?;
             if !tools.is_empty() {
                 put("tools", tools.into());

@@ -36,7 +36,7 @@ pub(in crate::upstream) fn tool(tool: &Tool) -> Value {
     json!({ "type": "function", "function": function })
 }
 
-fn message(message: &Message) -> Value {
+pub(super) fn message(message: &Message) -> Value {
     let content = if message.images.is_empty() {
         // An assistant that only calls says nothing, and some servers want that to be null.
         let is_silent = message.text.is_empty() && !message.tool_calls.is_empty();

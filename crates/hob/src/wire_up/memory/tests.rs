@@ -227,3 +227,57 @@ async fn what_was_measured_counts_more_than_what_was_estimated() {
     loaded(&b, &in_b).await;
     assert!(in_a.is_loaded(), "205 MB were free, and b has taken no more than that");
 }
+
+/// Requests for three models of which one fits, each asked as its supervisor asks: who is in memory begins
+/// another one while it may, who is not waits in the queue. Gives the names in the order in which they
+/// were answered, and how often a model was loaded.
+async fn served(requests_each: u32) -> (String, usize) {
+    const ROUNDS_MAX: u32 = 10_000;
+    let house = House::new(300, None);
+    let mut models = ["a", "b", "c"].map(|name| {
+        let (seat, model) = house.model(name, 200);
+        (name, seat, model, requests_each, None::<Box<dyn Queued>>)
+    });
+    let (mut order, mut loads) = (String::new(), 0);
+    for _ in 0..ROUNDS_MAX {
+        if models.iter().all(|(.., left, _)| *left == 0) {
+            return (order, loads);
+        }
+        for (name, seat, model, left, waiting) in &mut models {
+            if model.is_loaded() {
+                let begins = *left > 0 && seat.begin();
+                model.in_flight.store(usize::from(begins), Ordering::SeqCst);
+                if begins {
+                    order.push_str(name);
+                    *left -= 1;
+                }
+            } else if *left > 0 {
+                let queued = waiting.get_or_insert_with(|| seat.queue());
+                if let Asked::Granted(place) = queued.ask().await {
+                    model.load();
+                    // Whoever asked for it is in it.
+                    model.in_flight.store(1, Ordering::SeqCst);
+                    loads += 1;
+                    drop((waiting.take(), place));
+                }
+            }
+        }
+    }
+    panic!("somebody waits for ever: {order}");
+}
+
+#[tokio::test]
+async fn requests_that_come_interleaved_are_answered_model_by_model() {
+    let (order, loads) = served(6).await;
+    assert_eq!((order.as_str(), loads), ("aaaaaabbbbbbcccccc", 3));
+}
+
+#[tokio::test]
+async fn a_model_that_never_rests_does_not_keep_the_others_out() {
+    let (order, loads) = served(40).await;
+    let answered = |name: char| order.chars().filter(|model| *model == name).count();
+    assert_eq!(['a', 'b', 'c'].map(answered), [40; 3], "everybody was answered");
+    assert_eq!(loads, 9, "sixteen at a time: {order}");
+    let first = |name| order.find(name).expect("it was answered");
+    assert!(first('b') <= 17 && first('c') <= 34, "{order}");
+}

@@ -1,0 +1,53 @@
+//! An answer that broke off, handed back so that its server goes on with it: as the conversation's last
+//! message, in most dialects, and in some with a word that says so.
+
+use std::borrow::Cow;
+
+use hob_core::ChatRequest;
+use hob_core::chat::{Message, Role};
+use serde_json::{Map, Value, json};
+
+use super::talk::message;
+use super::{Unsendable, UpstreamDialect};
+
+/// The conversation, and what was said of its answer as its last message.
+pub(in crate::upstream) fn with_partial<'a>(
+    messages: &'a [Message],
+    request: &ChatRequest,
+) -> Cow<'a, [Message]> {
+    let Some(partial) = &request.partial else { return Cow::Borrowed(messages) };
+    Cow::Owned(messages.iter().cloned().chain([said(partial)]).collect())
+}
+
+/// llama-server and most servers behind OpenRouter go on with a last message that is the assistant's. vLLM
+/// and SGLang close it unless they are told otherwise, and refuse to open another one beside it; tabbyAPI
+/// takes the beginning of the answer apart from the conversation. To all others the turn is over.
+pub(super) fn go_on(
+    partial: &str,
+    dialect: UpstreamDialect,
+    body: &mut Map<String, Value>,
+) -> Result<(), Unsendable> {
+    let last = match dialect {
+        UpstreamDialect::LlamaServer | UpstreamDialect::OpenRouter => Some(said(partial)),
+        UpstreamDialect::Vllm => {
+            body.insert("continue_final_message".to_owned(), json!(true));
+            body.insert("add_generation_prompt".to_owned(), json!(false));
+            Some(said(partial))
+        }
+        UpstreamDialect::Tabby => {
+            body.insert("response_prefix".to_owned(), json!(partial));
+            None
+        }
+        UpstreamDialect::OpenAi | UpstreamDialect::Hob => {
+            return Err(Unsendable { field: "messages" });
+        }
+    };
+    if let (Some(last), Some(Value::Array(messages))) = (last, body.get_mut("messages")) {
+        messages.push(message(&last));
+    }
+    Ok(())
+}
+
+fn said(partial: &str) -> Message {
+    Message::new(Role::Assistant, partial)
+}
