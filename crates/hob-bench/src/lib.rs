@@ -4,4 +4,6 @@
 mod head;
 pub mod load;
 pub mod mock;
+pub mod record;
 pub mod selftest;
+pub mod terms;
