@@ -267,6 +267,7 @@ const OTHERS: &[Term] = &[
     ),
 ];
 
+#[expect(clippy::too_many_arguments, reason = "a row of the table above")]
 const fn term(
     name: &'static str,
     title: &'static str,
