@@ -1,6 +1,7 @@
 //! Measuring and rehearsing: a server that fails on purpose, the test of a gateway against it, and a load
 //! that costs little. What is measured is asked for over HTTP, as any client would: nothing here looks inside.
 
+mod cores;
 pub mod families;
 mod head;
 pub mod import;
@@ -8,4 +9,6 @@ pub mod load;
 pub mod mock;
 pub mod record;
 pub mod selftest;
+pub mod site;
 pub mod terms;
+pub mod written;

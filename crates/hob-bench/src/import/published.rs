@@ -102,6 +102,10 @@ fn record(rows: &[Row]) -> Record {
     record.time.started = row.date.as_deref().and_then(time_of);
     record.host = host(&row.hardware);
     engine(&mut record, row.engine.as_deref());
+    // Several stacks of one engine are told apart as its versions are.
+    if let Some(stack) = row.conditions.get("stack") {
+        record.engine.version = Some(format!("stack {}", plain(stack)));
+    }
     record.model = described(row);
     record.workload = workload(row, &mut record.source.lossy);
     for row in rows {
@@ -173,8 +177,11 @@ fn workload(row: &Row, lossy: &mut Vec<String>) -> Workload {
                 workload.prompt_tokens =
                     Some(PromptTokens { target: value.as_u64(), ..PromptTokens::default() });
             }
-            ("chars" | "statistic" | "voice" | "format" | "outcome" | "pages" | "vram_used", _) => {
-            }
+            (
+                "chars" | "statistic" | "voice" | "format" | "outcome" | "pages" | "vram_used"
+                | "stack",
+                _,
+            ) => {}
             (name, value) => lossy.push(format!("{name}: {}", plain(value))),
         }
     }

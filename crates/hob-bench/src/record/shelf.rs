@@ -8,6 +8,7 @@ use fs_err as fs;
 use uuid::Uuid;
 
 use super::{Kind, RawSample, Record, RecordError, from_yaml, pack_samples, to_yaml};
+use crate::cores::on_all;
 
 /// Letters of a model's name in a file's name.
 const MODEL_CHARS_MAX: usize = 48;
@@ -71,10 +72,11 @@ impl Shelf {
         list(&self.folder, &mut files)?;
         files.sort();
         let mut found = Found::default();
-        for file in files {
-            match read_file(&file) {
+        let read = on_all(&files, |file| read_file(file));
+        for (file, read) in files.iter().zip(read) {
+            match read {
                 Ok(record) => {
-                    let place = file.strip_prefix(&self.folder).unwrap_or(&file).to_owned();
+                    let place = file.strip_prefix(&self.folder).unwrap_or(file).to_owned();
                     found.records.push((place, record));
                 }
                 Err(error) => found.skipped.push(error),
