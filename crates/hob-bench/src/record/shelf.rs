@@ -104,7 +104,7 @@ pub fn place(record: &Record) -> PathBuf {
     let day = record.time.started.map(|time| time.to_string().chars().take(10).collect::<String>());
     let day = day.as_deref().unwrap_or("undated");
     let month = if day == "undated" { day } else { &day[..7] };
-    let host: String = slug(record.host.id_hash.as_deref().unwrap_or("elsewhere"), 8);
+    let host: String = slug(record.host.id_hash.as_deref().unwrap_or("nohost"), 8);
     let model = slug(&record.model.name, MODEL_CHARS_MAX);
     let name = format!("{day}-{host}-{model}-{}-{}.yaml", record.kind.name(), record.short_id());
     Path::new(month).join(name)

@@ -109,7 +109,7 @@ fn a_name_says_when_where_what_and_which() {
     let unknown = Record::new(id, Kind::CtxSweep, Source::default());
     assert_eq!(
         place(&unknown).to_str(),
-        Some("undated/undated-elsewher-unnamed-ctx_sweep-00000000.yaml")
+        Some("undated/undated-nohost-unnamed-ctx_sweep-00000000.yaml")
     );
 }
 

@@ -85,7 +85,7 @@ pub(super) struct Point {
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 260.0;
 const LEFT: f64 = 52.0;
-const RIGHT: f64 = 12.0;
+const RIGHT: f64 = 24.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 34.0;
 /// More lines than this nobody tells apart.

@@ -100,7 +100,7 @@ pub(super) fn over_context(rows: &[&Row<'_>]) -> Markup {
 }
 
 fn context_series(rows: &[&Row<'_>], metric: Metric) -> Vec<Series> {
-    let mut series: BTreeMap<String, BTreeMap<u64, Point>> = BTreeMap::new();
+    let mut series: BTreeMap<[String; 4], BTreeMap<u64, Point>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.record.kind == Kind::CtxSweep && !row.failed()) {
         let tokens =
             row.record.workload.prompt_tokens.and_then(|tokens| tokens.target.or(tokens.p50));
@@ -111,20 +111,31 @@ fn context_series(rows: &[&Row<'_>], metric: Metric) -> Vec<Series> {
         let points = series.entry(stack(row)).or_default();
         points.entry(tokens).or_insert(Point { x: tokens as f64, y, interval: spread.ci95 });
     }
-    let whole = series.into_iter().filter(|(_, points)| points.len() > 1);
-    whole.map(|(name, points)| Series { name, points: points.into_values().collect() }).collect()
+    series.retain(|_, points| points.len() > 1);
+    let stacks: Vec<[String; 4]> = series.keys().cloned().collect();
+    let named = |(stack, points): ([String; 4], BTreeMap<u64, Point>)| Series {
+        name: differing(&stack, &stacks),
+        points: points.into_values().collect(),
+    };
+    series.into_iter().map(named).collect()
 }
 
-fn stack(row: &Row<'_>) -> String {
+/// What is the same of all lines tells none of them apart.
+fn differing(stack: &[String; 4], among: &[[String; 4]]) -> String {
+    let differs = |at: &usize| among.iter().any(|other| other[*at] != stack[*at]);
+    let whole = among.len() < 2;
+    let parts = (0..stack.len()).filter(|at| whole || differs(at)).map(|at| stack[at].as_str());
+    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+fn stack(row: &Row<'_>) -> [String; 4] {
     let cache = match row.record.workload.cache {
         Some(Cache::Cold) => "cold",
         Some(Cache::Cached) => "cached",
         Some(Cache::Mixed) => "mixed",
         None => "",
     };
-    let engine = row.engine();
-    let parts = [row.quant(), engine.as_str(), row.hardware.as_str(), cache];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    [row.quant().to_owned(), row.engine(), row.hardware.clone(), cache.to_owned()]
 }
 
 /// What the bench says, and what real requests waited.

@@ -49,7 +49,10 @@ pub(super) fn page(material: &Material, rows: &[Row<'_>]) -> Markup {
 fn families<'r, 'a>(rows: &[&'r Row<'a>]) -> Vec<(&'r str, Vec<&'r Row<'a>>)> {
     let mut families: BTreeMap<(bool, &str), Vec<&Row<'a>>> = BTreeMap::new();
     for row in rows {
-        families.entry((row.record.model.family.is_none(), row.family)).or_default().push(row);
+        families
+            .entry((row.family.is_none(), row.family.unwrap_or("Others")))
+            .or_default()
+            .push(row);
     }
     families.into_iter().map(|((_, family), rows)| (family, rows)).collect()
 }
@@ -81,7 +84,7 @@ fn first_way(column: &Column) -> &'static str {
 }
 
 fn family_body(family: &str, rows: &[&Row<'_>]) -> Markup {
-    let released = rows.iter().find_map(|row| row.record.model.released.as_deref());
+    let released = rows.iter().find_map(|row| row.released);
     html! {
         tbody data-family=(family) {
             tr.family { th colspan=(COLUMNS.len()) scope="rowgroup" {

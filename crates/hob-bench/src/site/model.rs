@@ -68,8 +68,8 @@ fn about(rows: &[&Row<'_>]) -> String {
     let quants: BTreeSet<&str> =
         rows.iter().map(|row| row.quant()).filter(|quant| !quant.is_empty()).collect();
     let parts = [
-        model(|row| row.record.model.family.clone()),
-        model(|row| row.record.model.released.as_ref().map(|day| format!("released {day}"))),
+        model(|row| row.family.map(str::to_owned)),
+        model(|row| row.released.map(|day| format!("released {day}"))),
         model(|row| row.record.model.params_b.map(|n| format!("{} B parameters", number(n)))),
         model(|row| row.record.model.active_b.map(|n| format!("{} B active", number(n)))),
         (!quants.is_empty()).then(|| quants.into_iter().collect::<Vec<_>>().join(", ")),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Material;
 use super::production::Gap;
+use crate::families;
 use crate::record::{Kind, Label, Record, SourceType, Spread, Status, slug};
 use crate::terms::Metric;
 
@@ -15,7 +16,8 @@ const MB_PER_GB: f64 = 1e3;
 #[derive(Debug)]
 pub(super) struct Row<'a> {
     pub(super) record: &'a Record,
-    pub(super) family: &'a str,
+    pub(super) family: Option<&'a str>,
+    pub(super) released: Option<&'a str>,
     pub(super) model_slug: String,
     pub(super) hardware: String,
     pub(super) rig_slug: String,
@@ -75,9 +77,12 @@ pub(super) fn rows(material: &Material) -> Vec<Row<'_>> {
 
 fn row<'a>(record: &'a Record, material: &'a Material) -> Row<'a> {
     let hardware = hardware(record);
+    // Who measured need not know where a model comes from; its name often says it.
+    let known = families::of(&record.model.name);
     Row {
         record,
-        family: record.model.family.as_deref().unwrap_or("Others"),
+        family: record.model.family.as_deref().or(known.map(|family| family.name)),
+        released: record.model.released.as_deref().or(known.and_then(|family| family.released)),
         model_slug: slug(&record.model.name, SLUG_CHARS_MAX),
         rig_slug: slug(&hardware, SLUG_CHARS_MAX),
         hardware,

@@ -6,8 +6,9 @@ mod show;
 
 use clap::{Args, Subcommand};
 
-use crate::failure::{Exit, Outcome};
+use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
+use crate::reference;
 
 /// Where records are looked for and written: in the working folder, as the repository has it.
 pub(crate) const RECORDS: &str = "bench/records";
@@ -24,6 +25,8 @@ pub(crate) struct BenchArgs {
 enum Verb {
     Import(import::ImportArgs),
     Show(show::ShowArgs),
+    /// Print the JSON schema of a record
+    Schema,
 }
 
 const AFTER_HELP: &str = "\
@@ -36,5 +39,12 @@ pub(crate) fn run(args: &BenchArgs, printer: &Printer) -> Outcome<Exit> {
     match &args.verb {
         Verb::Import(args) => import::run(args, printer),
         Verb::Show(args) => show::run(args, printer),
+        Verb::Schema => schema(printer),
     }
+}
+
+fn schema(printer: &Printer) -> Outcome<Exit> {
+    let schema = serde_json::to_string_pretty(&reference::record::schema());
+    printer.data(schema.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+    Ok(Exit::Done)
 }

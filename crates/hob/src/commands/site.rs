@@ -75,11 +75,10 @@ pub(crate) fn run(args: &SiteArgs, globals: &Globals, printer: &Printer) -> Outc
     site::write(&args.out, &files)
         .map_err(|error| Failure::io("the page cannot be written", &error))?;
     let index = args.out.join("index.html");
-    printer.data(format_args!(
-        "{} runs, {} files: {}",
-        material.records.len(),
-        files.len(),
-        index.display()
-    ))?;
+    let runs = match material.records.len() {
+        1 => "1 run".to_owned(),
+        count => format!("{count} runs"),
+    };
+    printer.data(format_args!("{runs}, {} files: {}", files.len(), index.display()))?;
     Ok(Exit::Done)
 }

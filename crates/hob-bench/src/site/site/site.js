@@ -180,7 +180,7 @@
     var way = state.way || (at >= 0 ? heads[at].dataset.first : 'asc');
     var shown = 0;
     families.forEach(function (family) {
-      var from = state.shape ? family.shaped.filter(function (row) { return row.dataset.shape.toLowerCase() === state.shape; }) : family.rows;
+      var from = state.shape ? family.shaped.filter(function (row) { return (row.dataset.shape || '').toLowerCase() === state.shape; }) : family.rows;
       var whole = state.q && family.name.toLowerCase().indexOf(state.q.toLowerCase()) >= 0;
       var rows = from.filter(function (row) { return fits(row, whole); });
       if (at >= 0) { rows = sorted(rows, at, way); }

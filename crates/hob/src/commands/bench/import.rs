@@ -127,7 +127,7 @@ fn say(args: &ImportArgs, file: &Path, imported: &[Imported], printer: &Printer)
     lost.sort_unstable();
     lost.dedup();
     for lost in lost {
-        printer.faint(format_args!("  no place for {lost}"));
+        printer.faint(format_args!("  lost: {lost}"));
     }
     Ok(())
 }

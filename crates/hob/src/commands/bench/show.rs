@@ -110,7 +110,7 @@ fn facts(record: &Record) -> Vec<(&'static str, String)> {
         ("shape", record.workload.shape.clone().unwrap_or_default()),
         ("conc.", record.workload.concurrency.map_or_else(String::new, |users| users.to_string())),
         ("failed", record.invalid_reasons.join("; ")),
-        ("no place for", record.source.lossy.join("; ")),
+        ("lost", record.source.lossy.join("; ")),
     ];
     all.into_iter()
         .map(|(name, value)| (name, value.trim().to_owned()))
