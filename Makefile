@@ -60,7 +60,8 @@ models: ## fetch the models that the tests speak with
 
 .PHONY: test-page
 test-page: ## run the page's tests in Chromium and Firefox
-	cd tests/browser && npm ci --silent --no-audit --no-fund && npm test
+	cargo run --quiet --locked -p hob-bench --example page_of_many -- 1000 $(TARGET)/page-of-many
+	cd tests/browser && npm ci --silent --no-audit --no-fund && SITE=$(abspath $(TARGET))/page-of-many/site npm test
 
 .PHONY: test-clients
 test-clients: ## run clients that hob did not write: openai (Python, JavaScript), ollama

@@ -13,6 +13,7 @@ import { faultTests } from "./tests-faults.mjs";
 import { markdownTests } from "./tests-markdown.mjs";
 import { nowTests } from "./tests-now.mjs";
 import { pageTests } from "./tests-page.mjs";
+import { siteTests } from "./tests-site.mjs";
 import { soundTests } from "./tests-sound.mjs";
 
 const mock = process.env.HOB_URL ? null : await startMock();
@@ -20,6 +21,9 @@ const url = process.env.HOB_URL ?? mock.url;
 const wanted = process.env.BROWSERS?.split(",") ?? ["chromium", "firefox"];
 
 after(() => mock?.close());
+
+// A folder that was built before: nothing here can build one.
+const site = process.env.SITE;
 
 for (const name of wanted) {
   describe(name, () => {
@@ -37,4 +41,15 @@ for (const name of wanted) {
     chatFaultTests(setting);
     nowTests(setting);
   });
+}
+
+if (site) {
+  for (const name of wanted) {
+    describe(`benchmarks in ${name}`, async () => {
+      const setting = { name };
+      before(async () => Object.assign(setting, await launch(name)));
+      after(() => setting.close());
+      await siteTests(setting, site);
+    });
+  }
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use crate::tree::{output, root};
 
 /// Each is `docs/reference/PAGE.md`.
-const PAGES: [&str; 2] = ["cli", "config"];
+const PAGES: [&str; 3] = ["cli", "config", "record"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {

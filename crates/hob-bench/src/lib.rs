@@ -1,7 +1,14 @@
 //! Measuring and rehearsing: a server that fails on purpose, the test of a gateway against it, and a load
 //! that costs little. What is measured is asked for over HTTP, as any client would: nothing here looks inside.
 
+mod cores;
+pub mod families;
 mod head;
+pub mod import;
 pub mod load;
 pub mod mock;
+pub mod record;
 pub mod selftest;
+pub mod site;
+pub mod terms;
+pub mod written;

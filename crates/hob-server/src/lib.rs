@@ -3,6 +3,7 @@
 
 mod account;
 mod answer;
+mod benchmarks;
 mod body;
 mod chat;
 mod chat_account;
@@ -35,6 +36,7 @@ mod transcribe;
 mod transcript_account;
 mod upload;
 
+pub use benchmarks::Pages;
 pub use keys::{EmptyKey, KeyClash, KeyDigest, KeyOptions, NotADigest, check_keys};
 pub use live::Live;
 pub use options::{Exposed, ServerOptions, check_exposure};

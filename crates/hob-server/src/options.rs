@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::benchmarks::Pages;
 use crate::keys::KeyOptions;
 use crate::ledger::Ledger;
 
@@ -20,6 +21,8 @@ pub struct ServerOptions {
     pub default_transcript: Option<String>,
     /// Where each request of a model is written down; `None`: nowhere.
     pub ledger: Option<Arc<Ledger>>,
+    /// What is answered below `/benchmarks`; `None`: nothing.
+    pub benchmarks: Option<Arc<dyn Pages>>,
     /// One of them is asked of every request but the lists, health, ready and the page; none:
     /// nobody is asked for one. [`crate::check_keys`] says whether they can be told apart.
     pub keys: Vec<KeyOptions>,
@@ -61,6 +64,7 @@ impl Default for ServerOptions {
             default_chat: None,
             default_transcript: None,
             ledger: None,
+            benchmarks: None,
             keys: Vec::new(),
             allowed_hosts: Vec::new(),
             text_chars_max: 100_000,

@@ -64,7 +64,7 @@ fn has_it_already(headers: &HeaderMap, etag: &str) -> bool {
 }
 
 /// Types of what a page is made of; a file of another kind is offered as a download.
-fn content_type(name: &str) -> &'static str {
+pub(crate) fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("html") => "text/html; charset=utf-8",
         Some("js" | "mjs") => "text/javascript; charset=utf-8",

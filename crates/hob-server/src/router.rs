@@ -22,8 +22,8 @@ use crate::metrics::Metrics;
 use crate::now::{self, Now};
 use crate::requests::observe;
 use crate::{
-    ServerOptions, chat, completions, embeddings, lists, ollama, page, residence, routes, speech,
-    transcribe,
+    ServerOptions, benchmarks, chat, completions, embeddings, lists, ollama, page, residence,
+    routes, speech, transcribe,
 };
 
 /// What every request may know.
@@ -202,6 +202,7 @@ pub(crate) fn router_with(
         .merge(residence::routes(&app))
         .merge(routes::routes(&app))
         .merge(now::routes(&app))
+        .merge(benchmarks::routes(options.benchmarks.as_ref()))
         .fallback(page::asset)
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(Arc::clone(&app), check_names))

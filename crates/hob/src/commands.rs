@@ -1,6 +1,7 @@
 //! One file per verb: its arguments, whose comments are its help, and its run.
 //! What is shared by verbs is not here but has a noun's name one level up.
 
+pub(crate) mod bench;
 pub(crate) mod chat;
 pub(crate) mod config;
 pub(crate) mod docs;
@@ -14,6 +15,7 @@ pub(crate) mod route;
 pub(crate) mod say;
 pub(crate) mod selftest;
 pub(crate) mod serve;
+pub(crate) mod site;
 pub(crate) mod unload;
 pub(crate) mod upstreams;
 pub(crate) mod worker;

@@ -1,6 +1,8 @@
 //! The reference pages, made from the types: what a page says is what the program does.
 //! There is no second description that could disagree with it.
 
+pub(crate) mod record;
+
 use std::fmt::Write as _;
 
 use crate::cli;
@@ -140,6 +142,9 @@ mod tests {
             "route",
             "upstreams",
             "selftest gateway",
+            "bench import",
+            "bench show",
+            "site build",
             "config import",
             "load",
             "unload",

@@ -1,6 +1,7 @@
 //! The server from outside: sockets on loopback, and a model whose every event the test gives.
 //! No sleeps: what must happen is awaited, and what must not is made impossible first.
 
+mod benchmarks;
 mod chat_model;
 mod chat_names;
 mod chat_silences;

@@ -17,12 +17,14 @@ pub(crate) struct DocsArgs {
 enum Page {
     Cli,
     Config,
+    Record,
 }
 
 pub(crate) fn run(args: &DocsArgs, printer: &Printer) -> Outcome<Exit> {
     let page = match args.page {
         Page::Cli => reference::cli_markdown(),
         Page::Config => reference::config_markdown()?,
+        Page::Record => reference::record::markdown(),
     };
     printer.data(page.trim_end())?;
     Ok(Exit::Done)

@@ -11,12 +11,14 @@ use std::time::Instant;
 use clap::Args;
 use futures::future::join_all;
 use hob_core::{ChatTarget, ModelError, Residence, SpeechTarget};
-use hob_server::{Live, ServerOptions};
+use hob_server::{Live, Pages, ServerOptions};
 use hob_upstream::{Gateway, Locals};
 use tokio::net::TcpListener;
 
 use crate::app::{App, block_on};
+use crate::benchmarks::BenchmarkPages;
 use crate::cli::Globals;
+use crate::commands::bench;
 use crate::config::{LoadAt, Written};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::port_owner;
@@ -85,6 +87,7 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
     let begun = models.renew(app, &app.written, &Gateway::default())?;
     // Last of what may fail: a hob that does not serve leaves no file behind.
     let options = ServerOptions {
+        benchmarks: Some(benchmarks(app, begun.keys.is_empty())),
         keys: begun.keys,
         ledger: wire_up::open_ledger(&app.settings)?,
         default_chat: models.default_chat(),
@@ -114,6 +117,13 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
     }
     models.shutdown().await;
     Ok(Exit::Done)
+}
+
+/// Who asks for keys does not show strangers what others waited: a page cannot bring a key along.
+fn benchmarks(app: &App<'_>, is_open: bool) -> Arc<dyn Pages> {
+    let ledger = is_open.then(|| app.settings.ledger_file());
+    let records = app.environment.folders.working.join(bench::RECORDS);
+    Arc::new(BenchmarkPages::new(records, ledger))
 }
 
 /// What this hob has in its workers; what is not on this disk is left out, and said.

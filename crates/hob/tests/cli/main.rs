@@ -1,6 +1,7 @@
 //! The program as its users meet it: arguments, files and environment in; text and an exit code out.
 //! Most needs no models: where something must speak, a scripted one does, behind a real server.
 
+mod bench;
 mod chat;
 mod chatting;
 mod config;

@@ -1,0 +1,154 @@
+//! A folder of many records, and how long a page of them takes: `page_of_many COUNT FOLDER`.
+#![expect(clippy::print_stderr, reason = "a program that says what it took")]
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use hob_bench::record::{
+    Accelerator, Cache, Doubt, Harness, Kind, Label, PromptTokens, RawSample, Record, Shelf,
+    Source, Spread,
+};
+use hob_bench::site::{self, Material, Others};
+use hob_bench::terms::Metric;
+use jiff::Timestamp;
+use uuid::Builder;
+
+const MODELS: [(&str, &str, f64); 8] = [
+    ("qwen3:8b", "Qwen3", 8.0),
+    ("qwen3:30b-a3b", "Qwen3", 30.0),
+    ("llama3.1:8b", "Llama 3.1", 8.0),
+    ("gemma3:12b", "Gemma 3", 12.0),
+    ("smollm2-135m-instruct", "SmolLM2", 0.135),
+    ("mixtral:8x7b", "Mixtral", 46.7),
+    ("gpt-oss:20b", "gpt-oss", 20.0),
+    ("phi4:14b", "Phi-4", 14.0),
+];
+const MACHINES: [(&str, &str); 5] = [
+    ("NVIDIA RTX 4070 8 GB", "cuda"),
+    ("AMD Radeon Vega 8", "vulkan"),
+    ("Apple M3 Ultra", "metal"),
+    ("Intel Core Ultra 7 165H", "cpu"),
+    ("NVIDIA H200", "cuda"),
+];
+const QUANTS: [&str; 3] = ["Q4_K_M", "Q8_0", "F16"];
+const SHAPES: [(&str, u64, u64); 4] = [
+    ("short_short", 64, 128),
+    ("long_short", 8192, 128),
+    ("short_long", 64, 1024),
+    ("agentic", 2048, 512),
+];
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let count: u64 = arguments.next().context("how many?")?.parse()?;
+    let folder = arguments.next().context("which folder?")?;
+    let (records, out) = (Path::new(&folder).join("records"), Path::new(&folder).join("site"));
+    let shelf = Shelf::new(&records);
+    if !records.is_dir() {
+        for at in 0..count {
+            shelf.put(&record(at), &if at % 50 == 0 { samples(at) } else { Vec::new() })?;
+        }
+    }
+    for _ in 0..5 {
+        let started = Instant::now();
+        let material = Material::gather(&shelf, Others::Shown)?;
+        let gathered = started.elapsed();
+        let files = site::build(&material);
+        let built = started.elapsed();
+        site::write(&out, &files)?;
+        let (runs, bytes) =
+            (material.records.len(), files.iter().map(|file| file.bytes.len()).sum::<usize>());
+        eprintln!(
+            "{runs} runs: gathered after {gathered:?}, built after {built:?}, written after {:?}: {} files, {bytes} bytes",
+            started.elapsed(),
+            files.len()
+        );
+    }
+    Ok(())
+}
+
+/// Spread about, the same each time.
+fn noise(at: u64, salt: u64) -> f64 {
+    let mut mixed = (at * 1_000 + salt).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((mixed ^ (mixed >> 31)) >> 40) as f64 / (1u64 << 24) as f64
+}
+
+fn record(at: u64) -> Record {
+    let pick = |salt: u64, of: usize| (noise(at, salt) * of as f64) as usize;
+    let (name, family, params) = MODELS[pick(1, MODELS.len())];
+    let (machine, backend) = MACHINES[pick(2, MACHINES.len())];
+    let (shape, prompt, tokens) = SHAPES[pick(3, SHAPES.len())];
+    let started = 1_780_000_000 + (at * 3600) as i64;
+    let id = Builder::from_unix_timestamp_millis(started as u64 * 1000, &[(at % 251) as u8; 10])
+        .into_uuid();
+    let source =
+        Source { tool: "hob".to_owned(), version: Some("0.1.0".to_owned()), ..Source::default() };
+    let mut record = Record::new(id, Kind::Llm, source);
+    record.time.started = Timestamp::from_second(started).ok();
+    record.harness = Some(Harness {
+        argv: ["hob", "bench", "llm", "--model", name, "--shape", shape]
+            .map(str::to_owned)
+            .to_vec(),
+        ..Harness::default()
+    });
+    record.model.name = name.to_owned();
+    record.model.family = Some(family.to_owned());
+    record.model.params_b = Some(params);
+    record.model.quant = Some(QUANTS[pick(4, QUANTS.len())].to_owned());
+    record.engine.name = Some("llama.cpp".to_owned());
+    record.engine.backend = Some(backend.to_owned());
+    match backend {
+        "cpu" => record.host.cpu.model = Some(machine.to_owned()),
+        _ => {
+            record.host.accelerators =
+                vec![Accelerator { name: machine.to_owned(), count: 1, ..Accelerator::default() }]
+        }
+    }
+    record.workload.shape = Some(shape.to_owned());
+    record.workload.prompt_tokens =
+        Some(PromptTokens { target: Some(prompt), ..PromptTokens::default() });
+    record.workload.max_tokens = Some(tokens);
+    record.workload.concurrency = Some(if noise(at, 5) < 0.5 { 1 } else { 4 });
+    record.workload.cache = Some(Cache::Cold);
+    match noise(at, 6) < 0.4 {
+        true => record.confidence.label = Label::Hard,
+        false => record.confidence.reasons = vec![Doubt::OneStart, Doubt::WideCi],
+    }
+    let speed = 300.0 / (1.0 + params) * (0.5 + noise(at, 7));
+    let ttft = prompt as f64 * (0.05 + noise(at, 8));
+    for (metric, value) in [
+        (Metric::DecodeTokS, speed),
+        (Metric::TtftMs, ttft),
+        (Metric::TtfatMs, ttft * 1.1),
+        (Metric::PrefillTokS, speed * 20.0),
+    ] {
+        let around = [value * 0.97, value * 1.03];
+        record.metrics.spreads.insert(
+            metric,
+            Spread {
+                n: Some(48),
+                min: Some(value * 0.9),
+                p50: Some(value),
+                max: Some(value * 1.2),
+                mean: Some(value * 1.01),
+                ci95: Some(around),
+                ..Spread::default()
+            },
+        );
+    }
+    record.resources.rss_peak_mb = Some(params * 700.0);
+    record
+}
+
+fn samples(at: u64) -> Vec<RawSample> {
+    let sample = |n: u64| RawSample {
+        run: (n / 8) as u32,
+        ttft_us: Some(80_000 + (noise(at, n) * 20_000.0) as u64),
+        e2e_us: Some(900_000 + (noise(at, n + 99) * 90_000.0) as u64),
+        ..RawSample::default()
+    };
+    (0..48).map(sample).collect()
+}

@@ -1,0 +1,99 @@
+//! Which family a model's name belongs to, and when that was first released.
+//! By the beginning of a name; months as their makers announced them, and none where that is not known here.
+
+/// Models that share a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// Small letters, digits and dots that a name begins with.
+    start: &'static str,
+    pub name: &'static str,
+    /// Year and month.
+    pub released: Option<&'static str>,
+}
+
+const fn family(start: &'static str, name: &'static str, released: &'static str) -> Family {
+    let released = if released.is_empty() { None } else { Some(released) };
+    Family { start, name, released }
+}
+
+const FAMILIES: [Family; 41] = [
+    family("chatterbox", "Chatterbox", "2025-05"),
+    family("csm", "CSM", "2025-03"),
+    family("deepseekr1", "DeepSeek-R1", "2025-01"),
+    family("deepseekv3", "DeepSeek-V3", "2024-12"),
+    family("dia", "Dia", "2025-04"),
+    family("gemma2", "Gemma 2", "2024-06"),
+    family("gemma3", "Gemma 3", "2025-03"),
+    family("gptoss", "gpt-oss", "2025-08"),
+    family("kokoro", "Kokoro", "2024-12"),
+    family("kugelaudio", "KugelAudio", ""),
+    family("lfm2", "LFM2", "2025-07"),
+    family("llama3", "Llama 3", "2024-04"),
+    family("llama3.1", "Llama 3.1", "2024-07"),
+    family("llama3.2", "Llama 3.2", "2024-09"),
+    family("llama3.3", "Llama 3.3", "2024-12"),
+    family("longcat", "LongCat", ""),
+    family("metallama3", "Llama 3", "2024-04"),
+    family("metallama3.1", "Llama 3.1", "2024-07"),
+    family("minicpmv", "MiniCPM-V", "2024-08"),
+    family("ming", "Ming Omni", ""),
+    family("mistral7b", "Mistral 7B", "2023-09"),
+    family("mixtral", "Mixtral", "2023-12"),
+    family("orpheus", "Orpheus", "2025-03"),
+    family("outetts", "OuteTTS", ""),
+    family("phi4", "Phi-4", "2024-12"),
+    family("qwen2.5", "Qwen2.5", "2024-09"),
+    family("qwen2.5coder", "Qwen2.5-Coder", "2024-09"),
+    family("qwen2.5vl", "Qwen2.5-VL", "2025-01"),
+    family("qwen3", "Qwen3", "2025-04"),
+    family("qwen3.5", "Qwen3.5", ""),
+    family("qwen3coder", "Qwen3-Coder", "2025-07"),
+    family("qwen3tts", "Qwen3-TTS", "2026-01"),
+    family("qwen3vl", "Qwen3-VL", "2025-09"),
+    family("silerovad", "Silero VAD", ""),
+    family("smollm2", "SmolLM2", "2024-11"),
+    family("soprano", "Soprano", ""),
+    family("spark", "Spark TTS", "2025-03"),
+    family("tinyllama", "TinyLlama", "2023-09"),
+    family("voicellm", "Voice LLM", ""),
+    family("voxtral", "Voxtral", ""),
+    family("whisper", "Whisper", "2022-09"),
+];
+
+/// The longest beginning wins; none of names that begin otherwise.
+pub fn of(model: &str) -> Option<&'static Family> {
+    // A maker before a slash is not part of the name.
+    let name = model.rsplit('/').next().unwrap_or(model);
+    // The dot stays: Qwen3 with 5 billions is no Qwen3.5.
+    let letters = name.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '.');
+    let name: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
+    let fits = FAMILIES.iter().filter(|family| name.starts_with(family.start));
+    fits.max_by_key(|family| family.start.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_begins_with_its_family() {
+        let rows = [
+            ("qwen3:8b", Some("Qwen3")),
+            ("qwen3:30b-a3b", Some("Qwen3")),
+            ("Qwen/Qwen3-5B", Some("Qwen3")),
+            ("qwen3.5:35b-a3b", Some("Qwen3.5")),
+            ("qwen3.5-abliterated:35b-a3b", Some("Qwen3.5")),
+            ("Qwen3 TTS 1.7B Base", Some("Qwen3-TTS")),
+            ("qwen2.5-coder:7b", Some("Qwen2.5-Coder")),
+            ("qwen2.5vl:3b", Some("Qwen2.5-VL")),
+            ("llama3.1:latest", Some("Llama 3.1")),
+            ("Kokoro-82M", Some("Kokoro")),
+            ("HuggingFaceTB/SmolLM2-135M-Instruct", Some("SmolLM2")),
+            ("9B", None),
+            ("", None),
+        ];
+        for (name, expected) in rows {
+            assert_eq!(of(name).map(|family| family.name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Which program wrote a file: told by the names in it and not by the file's own, which anybody may change.
+//! Each format has a file beside this one.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    ImportError, Imported, aiperf, guidellm, inferencex, llama_bench, llama_benchy, llmfit,
+    localscore, published, vllm,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    LlamaBench,
+    Vllm,
+    GuideLlm,
+    AiPerf,
+    LlamaBenchy,
+    LocalScore,
+    Llmfit,
+    InferenceX,
+    Published,
+}
+
+impl Format {
+    pub const ALL: [Format; 9] = [
+        Format::LlamaBench,
+        Format::Vllm,
+        Format::GuideLlm,
+        Format::AiPerf,
+        Format::LlamaBenchy,
+        Format::LocalScore,
+        Format::Llmfit,
+        Format::InferenceX,
+        Format::Published,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::LlamaBench => "llama-bench",
+            Format::Vllm => "vllm",
+            Format::GuideLlm => "guidellm",
+            Format::AiPerf => "aiperf",
+            Format::LlamaBenchy => "llama-benchy",
+            Format::LocalScore => "localscore",
+            Format::Llmfit => "llmfit",
+            Format::InferenceX => "inferencex",
+            Format::Published => "published",
+        }
+    }
+
+    pub(super) fn names() -> String {
+        Format::ALL.map(Format::name).join(", ")
+    }
+
+    /// Each of its results as a record, or why there are none.
+    pub(super) fn read(self, text: &str) -> Result<Vec<Imported>, String> {
+        match self {
+            Format::LlamaBench => llama_bench::read(rows(text)?),
+            Format::Vllm => vllm::read(rows(text)?),
+            Format::GuideLlm => guidellm::read(whole(text)?),
+            Format::AiPerf => aiperf::read(rows(text)?),
+            Format::LlamaBenchy => llama_benchy::read(whole(text)?),
+            Format::LocalScore => localscore::read(whole(text)?),
+            Format::Llmfit => llmfit::read(whole(text)?),
+            Format::InferenceX => inferencex::read(rows(text)?),
+            Format::Published => published::read(text),
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One document.
+fn whole<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+/// A list, one object, or an object a line.
+fn rows<T: for<'a> Deserialize<'a>>(text: &str) -> Result<Vec<T>, String> {
+    if text.trim_start().starts_with('[') {
+        return whole(text);
+    }
+    let rows = serde_json::Deserializer::from_str(text).into_iter();
+    rows.collect::<Result<Vec<T>, _>>().map_err(|error| error.to_string())
+}
+
+/// # Errors
+/// It is no text that could be read, or nothing in it is known.
+pub(super) fn recognise(file: &str, text: &str) -> Result<Format, ImportError> {
+    if text.lines().any(|line| line.starts_with("schema: published-runs/")) {
+        return Ok(Format::Published);
+    }
+    let first: Option<Result<Value, _>> =
+        serde_json::Deserializer::from_str(text).into_iter().next();
+    let first = match first {
+        Some(Ok(first @ (Value::Array(_) | Value::Object(_)))) => first,
+        Some(Err(error)) => {
+            return Err(ImportError::Unreadable {
+                file: file.to_owned(),
+                reason: error.to_string(),
+            });
+        }
+        _ => return Err(ImportError::Unknown { file: file.to_owned() }),
+    };
+    let row = first.get(0).unwrap_or(&first);
+    let known = Format::ALL.into_iter().find(|format| is_of(*format, row));
+    known.ok_or_else(|| ImportError::Unknown { file: file.to_owned() })
+}
+
+/// By what no other format has.
+fn is_of(format: Format, row: &Value) -> bool {
+    let has = |pointer| row.pointer(pointer).is_some();
+    match format {
+        Format::LlamaBench => has("/model_filename") && (has("/samples_ts") || has("/avg_ts")),
+        Format::Vllm => has("/request_throughput") && has("/total_output_tokens"),
+        Format::GuideLlm => has("/benchmarks/0/requests"),
+        Format::AiPerf => has("/metadata/benchmark_phase"),
+        Format::LlamaBenchy => {
+            has("/benchmarks/0/tg_throughput") || has("/benchmarks/0/tg_req_throughput")
+        }
+        Format::LocalScore => has("/results/0/prompt_tps"),
+        Format::Llmfit => has("/results/0/avgTps"),
+        Format::InferenceX => has("/isl") && has("/osl") && has("/conc"),
+        Format::Published => false,
+    }
+}

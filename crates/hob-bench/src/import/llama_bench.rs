@@ -1,0 +1,168 @@
+//! llama-bench, JSON and JSON lines: repeated runs of one prompt length or one answer length, inside the engine.
+//! It has no first token, samples nothing and tokenises nothing, so its speeds are upper ends.
+
+use serde::Deserialize;
+
+use super::words::{Rest, model, not_kept, spread, time};
+use super::{Imported, source};
+use crate::record::{
+    Accelerator, CountSource, Engine, Host, Kind, Model, Params, PromptTokens, Record, Workload,
+};
+use crate::terms::Metric;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Row {
+    build_commit: Option<String>,
+    build_number: Option<i64>,
+    cpu_info: Option<String>,
+    gpu_info: Option<String>,
+    backends: Option<String>,
+    model_filename: String,
+    model_type: Option<String>,
+    model_size: Option<u64>,
+    model_n_params: Option<f64>,
+    n_batch: Option<u32>,
+    n_ubatch: Option<u32>,
+    n_threads: Option<u32>,
+    type_k: Option<String>,
+    type_v: Option<String>,
+    n_gpu_layers: Option<i64>,
+    flash_attn: Option<Flag>,
+    use_mmap: Option<Flag>,
+    n_prompt: u64,
+    n_gen: u64,
+    #[serde(default)]
+    n_depth: u64,
+    test_time: Option<String>,
+    #[serde(default)]
+    samples_ts: Vec<f64>,
+    avg_ts: Option<f64>,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+/// Versions differ in how they write one.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged)]
+enum Flag {
+    Bool(bool),
+    Number(i64),
+}
+
+impl Flag {
+    fn is_set(self) -> bool {
+        match self {
+            Flag::Bool(set) => set,
+            Flag::Number(number) => number != 0,
+        }
+    }
+}
+
+pub(super) fn read(rows: Vec<Row>) -> Result<Vec<Imported>, String> {
+    rows.into_iter()
+        .map(|row| record(row).map(|record| Imported { record, samples: Vec::new() }))
+        .collect()
+}
+
+fn record(row: Row) -> Result<Record, String> {
+    let metric = match (row.n_prompt, row.n_gen) {
+        (0, 0) => return Err("a row neither reads nor writes a token".to_owned()),
+        (_, 0) => Metric::PrefillTokS,
+        (0, _) => Metric::DecodeTokS,
+        // Reading and writing in one figure is neither of both.
+        (_, _) => Metric::GenTokS,
+    };
+    let mut lossy =
+        vec!["no first token, no sampling, no tokenising: measured inside the engine".to_owned()];
+    if metric == Metric::GenTokS {
+        lossy.push("prompt and answer share one figure".to_owned());
+    }
+    lossy.extend(not_kept(&row.rest));
+    let version = row.build_number.map(|number| format!("b{number}"));
+    let mut record =
+        Record::new(uuid::Uuid::nil(), kind(&row), source("llama-bench", version.clone(), lossy));
+    record.time.started = row.test_time.as_deref().and_then(time);
+    record.host = host(&row);
+    record.model = described(&row);
+    record.workload = workload(&row);
+    record.count_source = Some(CountSource::Engine);
+    record.confidence.runs = u32::try_from(row.samples_ts.len()).ok().filter(|runs| *runs > 0);
+    let figures = spread(row.samples_ts.iter().copied());
+    let figures = figures.or_else(|| row.avg_ts.map(|mean| super::words::mean(mean, None)));
+    let mut figures = figures.ok_or("a row has neither samples_ts nor avg_ts")?;
+    figures.method = Some("engine".to_owned());
+    record.metrics.spreads.insert(metric, figures);
+    record.engine = engine(row, version);
+    Ok(record)
+}
+
+fn kind(row: &Row) -> Kind {
+    if row.n_depth > 0 { Kind::CtxSweep } else { Kind::Llm }
+}
+
+fn described(row: &Row) -> Model {
+    let mut model = model(&row.model_filename);
+    // Such as `qwen3 8B Q4_K - Medium`: only the quant is not better said by the file's name.
+    let quant = row.model_type.as_deref().and_then(super::words::quant);
+    model.quant = model.quant.or(quant);
+    model.bytes = row.model_size;
+    model.params_b = row.model_n_params.map(|params| params / 1e9);
+    model.bpw =
+        row.model_size.zip(row.model_n_params).map(|(bytes, params)| bytes as f64 * 8.0 / params);
+    model
+}
+
+fn host(row: &Row) -> Host {
+    let mut host = Host::default();
+    host.cpu.model = row.cpu_info.clone().filter(|cpu| !cpu.is_empty());
+    host.accelerators = row
+        .gpu_info
+        .iter()
+        .flat_map(|gpus| gpus.split(','))
+        .map(str::trim)
+        .filter(|gpu| !gpu.is_empty())
+        .map(|gpu| Accelerator { name: gpu.to_owned(), count: 1, ..Accelerator::default() })
+        .collect();
+    host
+}
+
+fn workload(row: &Row) -> Workload {
+    let shape = match row.n_depth {
+        0 if row.n_gen == 0 => format!("pp{}", row.n_prompt),
+        0 if row.n_prompt == 0 => format!("tg{}", row.n_gen),
+        0 => format!("pp{}+tg{}", row.n_prompt, row.n_gen),
+        depth => format!("ctx_{depth}"),
+    };
+    let prompt = if row.n_depth > 0 { row.n_depth } else { row.n_prompt };
+    Workload {
+        shape: Some(shape),
+        prompt_tokens: Some(PromptTokens { target: Some(prompt), ..PromptTokens::default() }),
+        max_tokens: Some(row.n_gen),
+        concurrency: Some(1),
+        ..Workload::default()
+    }
+}
+
+fn engine(row: Row, version: Option<String>) -> Engine {
+    let version = match (version, row.build_commit) {
+        (Some(version), Some(commit)) => Some(format!("{version} ({commit})")),
+        (version, commit) => version.or(commit),
+    };
+    Engine {
+        name: Some("llama.cpp".to_owned()),
+        version,
+        backend: row.backends.map(|backends| backends.to_lowercase()),
+        params: Params {
+            ngl: row.n_gpu_layers,
+            threads: row.n_threads,
+            batch: row.n_batch,
+            ubatch: row.n_ubatch,
+            flash_attn: row.flash_attn.map(Flag::is_set),
+            kv_k: row.type_k,
+            kv_v: row.type_v,
+            mmap: row.use_mmap.map(Flag::is_set),
+            ..Params::default()
+        },
+        ..Engine::default()
+    }
+}

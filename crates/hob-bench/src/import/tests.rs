@@ -1,0 +1,324 @@
+//! Each format by a small file of its own: what stands where, what is lost, and what is said of bad ones.
+
+use super::*;
+use crate::record::{AttemptResult, Cache, CountSource, Kind, Loop, Status};
+use crate::terms::Metric;
+
+const ORIGINALS: [(Format, &str, &str); 10] = [
+    (Format::LlamaBench, "llama_bench.json", include_str!("tests/llama_bench.json")),
+    (Format::Vllm, "vllm.json", include_str!("tests/vllm.json")),
+    (Format::Vllm, "vllm_summary.json", include_str!("tests/vllm_summary.json")),
+    (Format::GuideLlm, "guidellm.json", include_str!("tests/guidellm.json")),
+    (Format::AiPerf, "aiperf.jsonl", include_str!("tests/aiperf.jsonl")),
+    (Format::LlamaBenchy, "llama_benchy.json", include_str!("tests/llama_benchy.json")),
+    (Format::LocalScore, "localscore.json", include_str!("tests/localscore.json")),
+    (Format::Llmfit, "llmfit.json", include_str!("tests/llmfit.json")),
+    (Format::InferenceX, "inferencex.json", include_str!("tests/inferencex.json")),
+    (Format::Published, "runs.yaml", PUBLISHED),
+];
+
+fn imported(name: &str) -> Vec<Imported> {
+    let (_, _, text) =
+        ORIGINALS.into_iter().find(|(_, known, _)| *known == name).expect("a fixture");
+    import(name, text.as_bytes(), None).expect("imported")
+}
+
+/// Of the run at this place, by metric: the figure.
+fn check(name: &str, at: usize, expected: &[(Metric, f64)]) {
+    let metrics = &imported(name)[at].record.metrics;
+    for (metric, value) in expected {
+        let found =
+            metrics.figure(*metric).unwrap_or_else(|| panic!("{name}: {metric:?} is missing"));
+        assert!((found - value).abs() <= value.abs() * 1e-3, "{name}: {metric:?} is {found}");
+    }
+    let named: Vec<Metric> = expected.iter().map(|(metric, _)| *metric).collect();
+    let others: Vec<_> = metrics.spreads.keys().filter(|metric| !named.contains(metric)).collect();
+    assert!(others.is_empty(), "{name}: also {others:?}");
+}
+
+#[test]
+fn a_format_is_known_by_what_is_in_it() {
+    for (format, name, text) in ORIGINALS {
+        assert_eq!(format::recognise(name, text).expect(name), format, "{name}");
+    }
+}
+
+#[test]
+fn every_import_is_soft_and_names_its_original() {
+    for (format, name, text) in ORIGINALS {
+        let imported = import(name, text.as_bytes(), Some(format)).expect(name);
+        for Imported { record, .. } in &imported {
+            assert_eq!(record.confidence.label, Label::Soft, "{name}");
+            assert_eq!(record.confidence.reasons, [Doubt::Imported], "{name}");
+            assert_eq!(record.source.r#type, SourceType::Import, "{name}");
+            assert_eq!(
+                record.source.sha256.as_deref(),
+                Some(sha256_hex(text.as_bytes()).as_str()),
+                "{name}"
+            );
+            assert!(record.harness.is_none(), "{name}");
+        }
+        let ids: BTreeSet<Uuid> = imported.iter().map(|one| one.record.id).collect();
+        assert_eq!(ids.len(), imported.len(), "{name}");
+        let again = import(name, text.as_bytes(), None).expect(name);
+        assert_eq!(again, imported, "{name}: the same original, the same records");
+    }
+}
+
+#[test]
+fn llama_bench_is_prefill_or_decode() {
+    check("llama_bench.json", 0, &[(Metric::PrefillTokS, 61.0)]);
+    check("llama_bench.json", 1, &[(Metric::DecodeTokS, 5.5)]);
+    let [first, deep] = &imported("llama_bench.json")[..] else { panic!("two rows") };
+    let record = &first.record;
+    assert_eq!(record.model.name, "Qwen3-8B-Q4_K_M");
+    assert_eq!(record.model.quant.as_deref(), Some("Q4_K_M"));
+    assert_eq!(record.model.family.as_deref(), Some("Qwen3"));
+    assert_eq!(record.engine.version.as_deref(), Some("b9001 (4a3ed6c)"));
+    assert_eq!(record.engine.params.flash_attn, Some(true));
+    assert_eq!(record.host.accelerators[0].name, "Radeon Vega 8");
+    assert_eq!(record.workload.shape.as_deref(), Some("pp512"));
+    assert_eq!(record.metrics.get(Metric::PrefillTokS).and_then(|figures| figures.n), Some(3));
+    assert!(
+        record.source.lossy.iter().any(|lost| lost.contains("split_mode")),
+        "{:?}",
+        record.source.lossy
+    );
+    assert_eq!(
+        (deep.record.kind, deep.record.workload.shape.as_deref()),
+        (Kind::CtxSweep, Some("ctx_4096"))
+    );
+    assert_eq!(deep.record.engine.params.flash_attn, Some(true));
+}
+
+#[test]
+fn vllm_counts_anew_where_it_has_every_request() {
+    let expected = [
+        (Metric::TtftMs, 100.0),
+        (Metric::E2eMs, 160.0),
+        (Metric::TpotMs, 30.0),
+        (Metric::DecodeTokS, 33.333),
+        (Metric::IcgMs, 30.0),
+        (Metric::ThroughputTokS, 1.5),
+        (Metric::RequestsS, 0.5),
+    ];
+    check("vllm.json", 0, &expected);
+    let one = &imported("vllm.json")[0];
+    assert_eq!(one.samples.len(), 3);
+    assert_eq!((one.samples[1].t_sched_us, one.samples[1].ttft_us), (Some(500_000), Some(200_000)));
+    assert_eq!(one.record.metrics.errors, Some(1));
+    assert_eq!(one.record.workload.r#loop, Some(Loop::Closed));
+    assert_eq!(one.record.model.quant.as_deref(), Some("AWQ"));
+    let kept = format!("{:?} {:?}", one.samples, one.record);
+    assert!(!kept.contains("secret") && !kept.contains("Traceback"), "texts are not kept");
+}
+
+#[test]
+fn vllm_without_details_has_medians() {
+    let expected = [
+        (Metric::TtftMs, 90.0),
+        (Metric::TpotMs, 20.0),
+        (Metric::DecodeTokS, 50.0),
+        (Metric::ThroughputTokS, 10.0),
+        (Metric::RequestsS, 1.0),
+    ];
+    check("vllm_summary.json", 0, &expected);
+    let record = &imported("vllm_summary.json")[0].record;
+    assert_eq!((record.workload.r#loop, record.workload.rate), (Some(Loop::Open), Some(2.0)));
+    assert!(record.source.lossy.iter().any(|lost| lost.contains("--save-detailed")));
+}
+
+#[test]
+fn guidellm_tells_thinking_from_answer() {
+    let expected = [
+        (Metric::DispatchMs, 2.0),
+        (Metric::TtftMs, 100.0),
+        (Metric::TtfatMs, 140.0),
+        (Metric::SilenceMs, 40.0),
+        (Metric::E2eMs, 180.0),
+        (Metric::TpotMs, 20.0),
+        (Metric::DecodeTokS, 50.0),
+        (Metric::CompletionTokens, 5.0),
+    ];
+    check("guidellm.json", 0, &expected);
+    let record = &imported("guidellm.json")[0].record;
+    assert_eq!((record.workload.concurrency, record.metrics.errors), (Some(4), Some(1)));
+    assert_eq!(record.workload.shape.as_deref(), Some("64/5"));
+}
+
+#[test]
+fn aiperf_leaves_warm_up_out() {
+    let expected = [
+        (Metric::TtftMs, 100.0),
+        (Metric::TtfatMs, 740.0),
+        (Metric::IcgMs, 20.0),
+        (Metric::TpotMs, 20.0),
+        (Metric::DecodeTokS, 50.0),
+        (Metric::CompletionTokens, 64.0),
+        (Metric::DispatchMs, 1.0),
+    ];
+    check("aiperf.jsonl", 0, &expected);
+    let one = &imported("aiperf.jsonl")[0];
+    assert_eq!((one.record.workload.requests, one.record.workload.warmup), (Some(2), Some(1)));
+    assert_eq!(one.record.metrics.get(Metric::IcgMs).and_then(|figures| figures.max), Some(500.0));
+    assert_eq!(one.samples[0].gaps_us, [20_000, 20_000, 500_000]);
+    assert!(one.record.source.lossy.iter().any(|lost| lost.contains("output_inflation")));
+    assert!(!format!("{one:?}").contains("prompt in it"), "what errors say is not kept");
+}
+
+#[test]
+fn llama_benchy_keeps_users_apart() {
+    let alone = [
+        (Metric::PrefillTokS, 1800.0),
+        (Metric::DecodeTokS, 42.0),
+        (Metric::ThroughputTokS, 42.0),
+        (Metric::TtfbMs, 480.0),
+        (Metric::TtftMs, 505.0),
+    ];
+    check("llama_benchy.json", 0, &alone);
+    check("llama_benchy.json", 1, &[(Metric::DecodeTokS, 30.0), (Metric::ThroughputTokS, 60.0)]);
+    let record = &imported("llama_benchy.json")[0].record;
+    assert_eq!(
+        (record.workload.cache, record.count_source),
+        (Some(Cache::Cold), Some(CountSource::Chunks))
+    );
+    assert_eq!(
+        record.time.started.map(|time| time.to_string()).as_deref(),
+        Some("2026-11-02T10:00:00Z")
+    );
+}
+
+#[test]
+fn averages_stay_averages() {
+    check(
+        "localscore.json",
+        0,
+        &[(Metric::PrefillTokS, 1264.5), (Metric::DecodeTokS, 53.9), (Metric::TtftMs, 828.4)],
+    );
+    let record = &imported("localscore.json")[0].record;
+    let speed = record.metrics.get(Metric::DecodeTokS).expect("a speed");
+    assert_eq!((speed.n, speed.p50, speed.mean), (None, None, Some(53.9)));
+    assert_eq!(record.host.accelerators[0].vram_gb, Some(8.0));
+    assert_eq!(record.resources.vram_mb.and_then(|vram| vram.peak), Some(2400.0));
+
+    check(
+        "llmfit.json",
+        0,
+        &[(Metric::GenTokS, 36.0), (Metric::E2eMs, 3600.0), (Metric::CompletionTokens, 128.0)],
+    );
+    let card = &imported("llmfit.json")[0].record.host.accelerators[0];
+    assert_eq!((card.count, card.vram_gb), (2, Some(8.0)), "the memory told is that of both");
+}
+
+#[test]
+fn inferencex_is_in_seconds_and_counts_cards() {
+    let expected = [
+        (Metric::TtftMs, 400.0),
+        (Metric::TpotMs, 20.0),
+        (Metric::E2eMs, 20_900.0),
+        (Metric::DecodeTokS, 50.0),
+        (Metric::ThroughputTokS, 3200.0),
+    ];
+    check("inferencex.json", 0, &expected);
+    let record = &imported("inferencex.json")[0].record;
+    assert_eq!(record.metrics.get(Metric::TtftMs).and_then(|figures| figures.p99), Some(1200.0));
+    assert!(
+        record
+            .source
+            .lossy
+            .iter()
+            .any(|lost| lost.contains("std_intvty") && lost.contains("tput_per_gpu"))
+    );
+}
+
+#[test]
+fn everything_published_is_a_record_or_a_sentence_in_one() {
+    let all = imported("runs.yaml");
+    let find = |kind: Kind, model: &'static str| {
+        all.iter()
+            .map(|one| &one.record)
+            .filter(move |record| record.kind == kind && record.model.name == model)
+    };
+    let kokoro: Vec<_> = find(Kind::Tts, "Kokoro").collect();
+    assert_eq!(kokoro.len(), 4, "three texts and their mean");
+    assert_eq!(kokoro[0].metrics.figure(Metric::WallMs), Some(80.0));
+    assert_eq!(kokoro[3].tts.as_ref().and_then(|tts| tts.tier), Some(1));
+    let outetts = find(Kind::Tts, "OuteTTS 1.0 0.6B").next().expect("the one that failed");
+    assert_eq!((outetts.status, outetts.invalid_reasons.len()), (Status::Failed, 1));
+
+    let ceiling = find(Kind::CtxCeiling, "Qwen3.5-9B").find_map(|record| {
+        record.ctx_ceiling.as_ref().filter(|ceiling| !ceiling.attempts.is_empty())
+    });
+    let ceiling = ceiling.expect("the search");
+    assert_eq!(
+        (ceiling.lo_ok, ceiling.hi_fail, ceiling.attempts.len()),
+        (Some(195_072), Some(195_584), 10)
+    );
+    assert_eq!(ceiling.attempts[1].result, AttemptResult::OomLoad);
+
+    let voice = all
+        .iter()
+        .map(|one| &one.record)
+        .find(|record| record.kind == Kind::Voice)
+        .expect("a voice");
+    let ttfa = voice.voice.as_ref().and_then(|voice| voice.ttfa_ms.clone()).expect("its wait");
+    assert_eq!((ttfa.p50, ttfa.min, ttfa.max), (Some(8800.0), Some(2700.0), Some(13_800.0)));
+    let speeds = all.iter().filter(|one| one.record.metrics.get(Metric::GenTokS).is_some()).count();
+    assert!(speeds >= 25, "{speeds}");
+    let rows =
+        PUBLISHED.lines().filter(|line| line.starts_with("- {") || line.starts_with("- &")).count();
+    assert!(all.len() > 120 && all.len() < rows, "{} records of {rows} rows", all.len());
+    let families = all.iter().filter(|one| one.record.model.family.is_some()).count();
+    assert!(families * 10 > all.len() * 8, "{families} of {} have a family", all.len());
+}
+
+#[test]
+fn bad_originals_are_refused_in_one_sentence() {
+    let cut = &ORIGINALS[0].2[..200];
+    let rows: [(&str, Option<Format>, &str); 9] = [
+        ("", None, "a.json: of no format that is known"),
+        ("{}", None, "a.json: of no format that is known; --format takes llama-bench, vllm"),
+        ("[1, 2]", None, "a.json: of no format"),
+        ("hello", None, "a.json: neither JSON, JSON lines nor YAML"),
+        (cut, None, "a.json: neither JSON"),
+        (
+            "{}",
+            Some(Format::Llmfit),
+            "a.json: not what llmfit writes: missing field `schemaVersion`",
+        ),
+        ("[]", Some(Format::LlamaBench), "a.json: llama-bench wrote no result into it"),
+        (
+            "schema: published-runs/2\nrecords: []\n",
+            None,
+            "a.json: not what published writes: its schema is published-runs/2",
+        ),
+        (
+            r#"{"model_id": "m", "ttfts": [1.0], "itls": [[], []]}"#,
+            Some(Format::Vllm),
+            "2 lists of gaps for 1 requests",
+        ),
+    ];
+    for (text, format, expected) in rows {
+        let said = import("a.json", text.as_bytes(), format).expect_err(text).to_string();
+        assert!(said.contains(expected), "{text}: {said}");
+    }
+    assert!(matches!(import("a", &[0xff], None), Err(ImportError::Unreadable { .. })));
+    let long = vec![b' '; ORIGINAL_BYTES_MAX + 1];
+    assert!(matches!(import("a", &long, None), Err(ImportError::TooLong { .. })));
+}
+
+#[test]
+fn an_original_imports_once_and_is_completed_when_it_was_cut_off() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shelf = Shelf::new(folder.path().join("records"));
+    let all = imported("llama_bench.json");
+    let files = keep("a.json", &all, &shelf).expect("kept");
+    assert_eq!(files.len(), 2);
+    assert!(
+        matches!(keep("a.json", &all, &shelf), Err(ImportError::Again { id, .. }) if id == all[0].record.id)
+    );
+    std::fs::remove_file(&files[1]).expect("removed");
+    assert_eq!(keep("a.json", &all, &shelf).expect("completed"), files[1..]);
+    let read = shelf.read().expect("a listing");
+    assert!(read.skipped.is_empty() && read.records.len() == 2);
+}

@@ -1,0 +1,123 @@
+//! What names and words of other programs mean here: times, quants, families, spreads of values.
+//! Guesses stop at what a name says outright.
+
+use std::collections::BTreeMap;
+
+use hob_core::statistics::Sample;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use serde_json::Value;
+
+use crate::families;
+use crate::record::{Model, Spread};
+
+/// Fields that nobody reads.
+pub(super) type Rest = BTreeMap<String, Value>;
+
+/// From how many values on a 95th and a 99th percentile have an interval with two ends.
+const P95_NEEDS: usize = 72;
+const P99_NEEDS: usize = 368;
+
+/// How values lie; none of none. No interval: the unit of one is a run, and these are requests.
+pub(super) fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
+    let values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
+    let n = values.len();
+    let sample = Sample::new(values.iter().copied());
+    let p50 = sample.p50()?;
+    let extreme = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick);
+    Some(Spread {
+        n: Some(n as u64),
+        min: extreme(f64::min),
+        p50: Some(p50),
+        p95: sample.p95().filter(|_| n >= P95_NEEDS),
+        p99: rank(&values, 99).filter(|_| n >= P99_NEEDS),
+        max: extreme(f64::max),
+        mean: Some(values.iter().sum::<f64>() / n as f64),
+        ..Spread::default()
+    })
+}
+
+fn rank(values: &[f64], percent: usize) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
+}
+
+/// An average, of so many.
+pub(super) fn mean(value: f64, n: Option<u64>) -> Spread {
+    Spread { n, mean: Some(value), ..Spread::default() }
+}
+
+/// Says which fields nobody read, if there are any with something in them.
+pub(super) fn not_kept(rest: &Rest) -> Option<String> {
+    let empty = |value: &&Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(table) => table.is_empty(),
+        _ => false,
+    };
+    let names: Vec<&str> =
+        rest.iter().filter(|(_, value)| !empty(value)).map(|(name, _)| name.as_str()).collect();
+    (!names.is_empty()).then(|| format!("fields: {}", names.join(", ")))
+}
+
+/// As programs write it: with a zone, or, taken for UTC, without one.
+pub(super) fn time(text: &str) -> Option<Timestamp> {
+    let text = text.trim();
+    if let Ok(time) = text.parse() {
+        return Some(time);
+    }
+    let civil = text.trim_end_matches('Z').parse::<DateTime>().ok();
+    let civil = civil.or_else(|| DateTime::strptime("%Y%m%d-%H%M%S", text).ok());
+    civil?.in_tz("UTC").ok().map(|zoned| zoned.timestamp())
+}
+
+/// Seconds since 1970, with their fractions.
+pub(super) fn unix_s(seconds: f64) -> Option<Timestamp> {
+    Timestamp::from_nanosecond((seconds * 1e9) as i128).ok()
+}
+
+/// Microseconds of a time in seconds; none of what lies before the beginning.
+pub(super) fn us(seconds: f64) -> Option<u64> {
+    (seconds.is_finite() && seconds >= 0.0).then(|| (seconds * 1e6).round() as u64)
+}
+
+/// A model by its name, with the quant that stands in it.
+pub(super) fn model(name: &str) -> Model {
+    let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    let is_file = file.ends_with(".gguf");
+    let name = if is_file { file.trim_end_matches(".gguf") } else { name };
+    Model {
+        name: name.to_owned(),
+        format: is_file.then(|| "gguf".to_owned()),
+        quant: quant(name),
+        ..Model::default()
+    }
+}
+
+/// The part of a name that says how its weights are packed.
+pub(super) fn quant(name: &str) -> Option<String> {
+    let parts = name.split(['-', '.', ':', ' ', '/', '(', ')']);
+    parts.into_iter().map(str::to_uppercase).find(|part| is_quant(part))
+}
+
+fn is_quant(part: &str) -> bool {
+    let after = |start: &str| part.strip_prefix(start).and_then(|rest| rest.chars().next());
+    let is_bits = |start: &str| after(start).is_some_and(|bits| bits.is_ascii_digit());
+    let whole = [
+        "F16", "BF16", "F32", "FP16", "FP8", "FP4", "NVFP4", "MXFP4", "AWQ", "GPTQ", "INT8", "INT4",
+    ];
+    whole.contains(&part)
+        || (is_bits("Q") || is_bits("IQ")) && (part.contains('_') || part.len() == 2)
+}
+
+/// Fills in what the name says of where a model comes from.
+pub(super) fn name_family(model: &mut Model) {
+    if let Some(family) = families::of(&model.name) {
+        model.family.get_or_insert_with(|| family.name.to_owned());
+        if let Some(released) = family.released {
+            model.released.get_or_insert_with(|| released.to_owned());
+        }
+    }
+}

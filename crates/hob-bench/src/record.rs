@@ -1,0 +1,317 @@
+//! One run of a benchmark, as it is kept: the types are the file format, and the reference page is made from them.
+//! Null means that nobody knows. Prompts, answers, audio and keys have no place to stand in.
+
+mod figures;
+mod kinds;
+mod machine;
+mod model;
+mod samples;
+mod seal;
+mod shelf;
+#[cfg(test)]
+mod tests;
+mod workload;
+
+pub use figures::*;
+use jiff::Timestamp;
+use jiff::civil::Date;
+pub use kinds::*;
+pub use machine::*;
+pub use model::*;
+pub use samples::*;
+use schemars::JsonSchema;
+pub use seal::*;
+use serde::{Deserialize, Serialize};
+pub use shelf::*;
+use uuid::Uuid;
+pub use workload::*;
+
+/// What `schema` says in a file that this program writes and reads.
+pub const SCHEMA: &str = "bench-run/1";
+
+/// One run of a benchmark.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// `bench-run/1`
+    pub schema: String,
+    /// UUID version 7; of an imported run, made from its original, so that it is the same each time
+    pub id: Uuid,
+    /// Which cell of a plan this is: matrix point, engine version, model, harness and host, hashed
+    pub cell_key: Option<String>,
+    /// SHA-256 of everything else in this record, as JSON
+    pub content_hash: String,
+    /// The record that this one corrects
+    pub supersedes: Option<Uuid>,
+    pub status: Status,
+    /// Why it is no measurement, in sentences
+    pub invalid_reasons: Vec<String>,
+    pub kind: Kind,
+    pub confidence: Confidence,
+    pub source: Source,
+    pub time: Span,
+    /// Null of an imported run
+    pub harness: Option<Harness>,
+    pub host: Host,
+    pub engine: Engine,
+    pub model: Model,
+    pub workload: Workload,
+    pub count_source: Option<CountSource>,
+    /// Null where only figures are known
+    pub samples: Option<SampleFile>,
+    pub metrics: Metrics,
+    pub degrade: Option<Degrade>,
+    pub resources: Resources,
+    pub tts: Option<Tts>,
+    pub stt: Option<Stt>,
+    pub voice: Option<Voice>,
+    pub ctx_ceiling: Option<CtxCeiling>,
+}
+
+impl Record {
+    /// One that says nothing yet but what it is.
+    pub fn new(id: Uuid, kind: Kind, source: Source) -> Record {
+        Record {
+            schema: SCHEMA.to_owned(),
+            id,
+            cell_key: None,
+            content_hash: String::new(),
+            supersedes: None,
+            status: Status::Ok,
+            invalid_reasons: Vec::new(),
+            kind,
+            confidence: Confidence::default(),
+            source,
+            time: Span::default(),
+            harness: None,
+            host: Host::default(),
+            engine: Engine::default(),
+            model: Model::default(),
+            workload: Workload::default(),
+            count_source: None,
+            samples: None,
+            metrics: Metrics::default(),
+            degrade: None,
+            resources: Resources::default(),
+            tts: None,
+            stt: None,
+            voice: None,
+            ctx_ceiling: None,
+        }
+    }
+
+    /// The last eight digits, which are random: the first are the time, and alike in a campaign.
+    pub fn short_id(&self) -> String {
+        let id = self.id.simple().to_string();
+        id[id.len() - 8..].to_owned()
+    }
+}
+
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Ok,
+    Failed,
+    Oom,
+    Timeout,
+    Aborted,
+}
+
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Llm,
+    CtxSweep,
+    CtxCeiling,
+    Degrade,
+    Batch,
+    Tts,
+    Stream,
+    Cold,
+    Voice,
+    Stt,
+}
+
+/// Whether a figure may be relied on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Confidence {
+    pub label: Label,
+    /// Why it is soft; none of a hard one
+    pub reasons: Vec<Doubt>,
+    /// Blocks of requests; null where it was not published
+    pub runs: Option<u32>,
+    pub server_starts: Option<u32>,
+    /// Half the width of the 95 % interval, in percent of the figure
+    pub ci_half_width_pct: Option<f64>,
+    /// From this day on it is soft
+    pub expires: Option<Date>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Label {
+    Hard,
+    #[default]
+    Soft,
+}
+
+/// Why a figure is soft.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    FewRuns,
+    OneStart,
+    WideCi,
+    NoisyHost,
+    Throttled,
+    OnBattery,
+    ClientError,
+    ClientBusy,
+    LateDispatch,
+    CountsNotUsage,
+    CacheUnverified,
+    ReasoningUnverified,
+    DirtyBuild,
+    NoProvenance,
+    Imported,
+    Stale,
+}
+
+impl Doubt {
+    pub const ALL: [Doubt; 16] = [
+        Doubt::FewRuns,
+        Doubt::OneStart,
+        Doubt::WideCi,
+        Doubt::NoisyHost,
+        Doubt::Throttled,
+        Doubt::OnBattery,
+        Doubt::ClientError,
+        Doubt::ClientBusy,
+        Doubt::LateDispatch,
+        Doubt::CountsNotUsage,
+        Doubt::CacheUnverified,
+        Doubt::ReasoningUnverified,
+        Doubt::DirtyBuild,
+        Doubt::NoProvenance,
+        Doubt::Imported,
+        Doubt::Stale,
+    ];
+
+    /// As a person reads it.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Doubt::FewRuns => "fewer than six runs",
+            Doubt::OneStart => "the server was started only once",
+            Doubt::WideCi => "the interval is wider than 5 % to each side",
+            Doubt::NoisyHost => "other work took 10 % of the processor or more",
+            Doubt::Throttled => "the machine slowed itself down",
+            Doubt::OnBattery => "the machine ran on its battery",
+            Doubt::ClientError => "the client's own stamps were too far off",
+            Doubt::ClientBusy => "the client was too busy to measure",
+            Doubt::LateDispatch => "requests were sent later than they were due",
+            Doubt::CountsNotUsage => "tokens were counted by the client and not by the server",
+            Doubt::CacheUnverified => "nothing proves what was cached",
+            Doubt::ReasoningUnverified => "nothing proves that reasoning was off",
+            Doubt::DirtyBuild => "the build had changes that no version names",
+            Doubt::NoProvenance => "it is not known in full what ran where",
+            Doubt::Imported => "measured by another program, or published by others",
+            Doubt::Stale => "older than 90 days, or driver or engine have changed since",
+        }
+    }
+}
+
+/// Who measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    pub r#type: SourceType,
+    /// The program that measured; `published` where somebody wrote of it
+    pub tool: String,
+    pub version: Option<String>,
+    /// Of the original file; null of a native run
+    pub sha256: Option<String>,
+    /// What the original says and this record cannot
+    pub lossy: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceType {
+    #[default]
+    Native,
+    Import,
+}
+
+/// When it ran; null where it was not published.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Span {
+    pub started: Option<Timestamp>,
+    pub ended: Option<Timestamp>,
+}
+
+/// What measured, and how well it could.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Harness {
+    /// The commit that it was built from
+    pub git: Option<String>,
+    /// Whether there were changes beyond that commit
+    pub dirty: Option<bool>,
+    /// What was typed, and what `hob bench harden` types again
+    pub argv: Vec<String>,
+    pub seed: u64,
+    pub client: Client,
+    pub selftest: Option<Selftest>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    pub r#impl: ClientImpl,
+    pub cpu_s: Option<f64>,
+    /// The busiest core of the client
+    pub max_core_pct: Option<f64>,
+    pub dispatch_ms: Option<Dispatch>,
+}
+
+/// How connections were read: one thread each, or many by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientImpl {
+    #[default]
+    Threads,
+    Epoll,
+}
+
+/// How late requests were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Dispatch {
+    pub p50: f64,
+    pub p95: f64,
+}
+
+/// The client against a server of which the truth is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Selftest {
+    pub ttft_err_ms: ErrorSpread,
+    pub gap_err_p99_ms: f64,
+    pub max_chunks_s: f64,
+    pub pass: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ErrorSpread {
+    pub p50: f64,
+    pub p99: f64,
+}

@@ -1,0 +1,219 @@
+//! What was measured, figure by figure: names of `terms`, and how the values lie.
+//! Written by hand and not derived, so that a wrong figure is refused in its own line.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{MapAccess, Visitor};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::terms::{Metric, look_up};
+
+/// One entry per name; none of what was not measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metrics {
+    pub spreads: BTreeMap<Metric, Spread>,
+    pub stall: Option<Stall>,
+    pub goodput: Option<Goodput>,
+    pub no_answer: Option<u64>,
+    pub errors: Option<u64>,
+}
+
+/// How many values lie.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Spread {
+    /// Null where it was not published
+    pub n: Option<u64>,
+    pub min: Option<f64>,
+    /// The figure; null where only a range or a mean is known
+    pub p50: Option<f64>,
+    /// Null of fewer than 72
+    pub p95: Option<f64>,
+    /// Null of fewer than 368
+    pub p99: Option<f64>,
+    pub max: Option<f64>,
+    pub mean: Option<f64>,
+    /// Of the median; null of fewer than 6 runs
+    pub ci95: Option<[f64; 2]>,
+    /// How it was computed, where there is more than one way: `engine`, `client_estimate`
+    pub method: Option<String>,
+}
+
+impl Spread {
+    /// The one figure to show: the median, or else the mean.
+    pub fn figure(&self) -> Option<f64> {
+        self.p50.or(self.mean)
+    }
+
+    /// Every number in it.
+    pub fn numbers(&self) -> impl Iterator<Item = f64> {
+        let ends = self.ci95.into_iter().flatten();
+        let single = [self.min, self.p50, self.p95, self.p99, self.max, self.mean];
+        single.into_iter().flatten().chain(ends)
+    }
+}
+
+/// Gaps that a reader notices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stall {
+    pub count: u64,
+    pub worst_ms: f64,
+}
+
+/// Share of requests that met every limit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Goodput {
+    /// By metric, the most that it may be
+    pub slo: BTreeMap<Metric, f64>,
+    pub value: f64,
+    pub wilson95: [f64; 2],
+}
+
+impl Metrics {
+    pub fn get(&self, metric: Metric) -> Option<&Spread> {
+        self.spreads.get(&metric)
+    }
+
+    /// The median of one, or else its mean.
+    pub fn figure(&self, metric: Metric) -> Option<f64> {
+        self.get(metric).and_then(Spread::figure)
+    }
+}
+
+impl Serialize for Metrics {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (metric, spread) in &self.spreads {
+            map.serialize_entry(metric, spread)?;
+        }
+        let Metrics { spreads: _, stall, goodput, no_answer, errors } = self;
+        entry(&mut map, "stall", stall.as_ref())?;
+        entry(&mut map, "goodput", goodput.as_ref())?;
+        entry(&mut map, "no_answer", no_answer.as_ref())?;
+        entry(&mut map, "errors", errors.as_ref())?;
+        map.end()
+    }
+}
+
+fn entry<M: serde::ser::SerializeMap, T: Serialize>(
+    map: &mut M,
+    name: &'static str,
+    value: Option<&T>,
+) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| map.serialize_entry(name, value))
+}
+
+impl<'de> Deserialize<'de> for Metrics {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Metrics, D::Error> {
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+struct Entries;
+
+impl<'de> Visitor<'de> for Entries {
+    type Value = Metrics;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("figures by name")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Metrics, A::Error> {
+        let mut metrics = Metrics::default();
+        while let Some(name) = map.next_key::<Name>()? {
+            match name {
+                Name::Stall => metrics.stall = map.next_value()?,
+                Name::Goodput => metrics.goodput = map.next_value()?,
+                Name::NoAnswer => metrics.no_answer = map.next_value()?,
+                Name::Errors => metrics.errors = map.next_value()?,
+                Name::Metric(metric) => {
+                    if let Some(spread) = map.next_value()? {
+                        metrics.spreads.insert(metric, spread);
+                    }
+                }
+            }
+        }
+        Ok(metrics)
+    }
+}
+
+/// What an entry is called.
+enum Name {
+    Metric(Metric),
+    Stall,
+    Goodput,
+    NoAnswer,
+    Errors,
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
+        deserializer.deserialize_str(AnyName)
+    }
+}
+
+struct AnyName;
+
+impl Visitor<'_> for AnyName {
+    type Value = Name;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a figure")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Name, E> {
+        match name {
+            "stall" => Ok(Name::Stall),
+            "goodput" => Ok(Name::Goodput),
+            "no_answer" => Ok(Name::NoAnswer),
+            "errors" => Ok(Name::Errors),
+            name => Metric::from_name(name)
+                .map(Name::Metric)
+                .ok_or_else(|| E::custom(format_args!("no figure is called `{name}`"))),
+        }
+    }
+}
+
+impl JsonSchema for Metrics {
+    fn schema_name() -> Cow<'static, str> {
+        "Metrics".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut properties = serde_json::Map::new();
+        for metric in Metric::ALL {
+            properties.insert(
+                metric.name().to_owned(),
+                described(generator.subschema_for::<Option<Spread>>(), metric.name()),
+            );
+        }
+        let others = [
+            ("stall", generator.subschema_for::<Option<Stall>>()),
+            ("goodput", generator.subschema_for::<Option<Goodput>>()),
+            ("no_answer", generator.subschema_for::<Option<u64>>()),
+            ("errors", generator.subschema_for::<Option<u64>>()),
+        ];
+        for (name, schema) in others {
+            properties.insert(name.to_owned(), described(schema, name));
+        }
+        json_schema!({
+            "description": "One entry per name; none of what was not measured.",
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": false,
+        })
+    }
+}
+
+fn described(mut schema: Schema, name: &str) -> serde_json::Value {
+    if let Some(term) = look_up(name) {
+        schema.insert("description".to_owned(), term.meaning.into());
+    }
+    schema.into()
+}

@@ -1,0 +1,156 @@
+//! What one kind of run has to say and the others do not: degradation, speech, hearing, voice, the ceiling.
+//! Also what the run took of the machine.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::figures::Spread;
+
+/// What becomes of each when there are many.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Degrade {
+    /// Users at once
+    pub n: u32,
+    /// The run of one user that this is compared with
+    pub versus: Option<Uuid>,
+    pub ttft_x: Option<f64>,
+    pub tpot_x: Option<f64>,
+    pub ttfa_x: Option<f64>,
+    /// Throughput against n times that of one
+    pub scaling: Option<f64>,
+    /// Of the first ratio that is there
+    pub ci95: Option<[f64; 2]>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resources {
+    pub rss_peak_mb: Option<f64>,
+    pub vram_mb: Option<Vram>,
+    pub energy_j: Option<f64>,
+    pub load_s: Option<f64>,
+    /// The first request of a new process
+    pub cold_first_ms: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Vram {
+    pub idle: Option<f64>,
+    pub loaded: Option<f64>,
+    pub peak: Option<f64>,
+}
+
+/// One text, spoken.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tts {
+    pub text_sha256: Option<String>,
+    pub chars: Option<u32>,
+    pub voice: Option<String>,
+    pub format: Option<String>,
+    pub rate_hz: Option<u32>,
+    pub audio_s: Option<f64>,
+    pub wall_s: Option<f64>,
+    pub rtf: Option<f64>,
+    pub ttfb_ms: Option<f64>,
+    pub ttfa_ms: Option<f64>,
+    pub last_ms: Option<f64>,
+    pub chunks: Option<u64>,
+    pub spread: Option<f64>,
+    pub verdict: Option<StreamVerdict>,
+    pub underrun_ms: Option<f64>,
+    /// 1: under 3 s, 2: under 7 s, 3: slower
+    pub tier: Option<u8>,
+}
+
+/// Whether sound comes while it is being made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamVerdict {
+    TooShort,
+    Fake,
+    Partial,
+    Streaming,
+}
+
+/// Speech, written down.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stt {
+    pub corpus_sha256: Option<String>,
+    /// What was done to both texts before they were compared
+    pub normaliser: Option<String>,
+    pub utterances: Option<u64>,
+    /// Share of wrong words
+    pub wer: Option<f64>,
+    /// Share of wrong characters
+    pub cer: Option<f64>,
+    pub rtf: Option<f64>,
+    pub first_partial_ms: Option<f64>,
+}
+
+/// From the last word of a question to the first sound of the answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Voice {
+    pub turns: Option<u64>,
+    pub ttfa_ms: Option<Spread>,
+    /// `endpoint`, `stt`, `llm_ttfat`, `sentence`, `tts_ttfa`: medians
+    pub stages_ms: BTreeMap<String, f64>,
+    pub verdict: Option<VoiceVerdict>,
+    /// Until the voice falls silent when it is interrupted
+    pub barge_in_ms: Option<f64>,
+}
+
+/// Half of the turns under 1.5 s, the best under 0.8 s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VoiceVerdict {
+    Pass,
+    Fail,
+}
+
+/// The longest context that fits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CtxCeiling {
+    /// The longest that worked
+    pub lo_ok: Option<u64>,
+    /// The shortest that did not
+    pub hi_fail: Option<u64>,
+    pub granule: Option<u64>,
+    /// The longest with which the server starts
+    pub load: Option<u64>,
+    /// The longest that can be filled and still answers
+    pub usable: Option<u64>,
+    /// Times that the longest worked
+    pub confirmed: Option<u32>,
+    pub attempts: Vec<Attempt>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Attempt {
+    pub ctx: u64,
+    pub result: AttemptResult,
+    pub vram_mb: Option<f64>,
+    /// How long it took
+    pub s: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptResult {
+    Ok,
+    OomLoad,
+    OomPrefill,
+    OomDecode,
+    /// It ran, at less than half of what the trend promised
+    Spill,
+    Timeout,
+}

@@ -1,0 +1,133 @@
+//! What makes a record immutable: a hash over all it says, checked whenever it is read.
+//! Also how a file that is none, or of another time, is told from one that is damaged.
+
+use serde::Deserialize;
+use serde_saphyr::{budget, options};
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+
+use super::{Record, SCHEMA};
+
+/// A record with a thousand attempts in it is a tenth of this.
+pub const RECORD_BYTES_MAX: usize = 1 << 20;
+const NODES_MAX: usize = 100_000;
+const DEPTH_MAX: usize = 32;
+
+/// What every schema of this family starts with.
+const FAMILY: &str = "bench-run/";
+
+#[derive(Debug, Error)]
+pub enum RecordError {
+    #[error("{file}:{line}: damaged: {reason}")]
+    Damaged { file: String, line: usize, reason: String },
+    #[error("{file}: no record of a benchmark: its schema is {said} and not {SCHEMA}")]
+    Foreign { file: String, said: String },
+    #[error("{file}: of a later hob: its schema is {said}, and this one reads {SCHEMA}")]
+    Future { file: String, said: String },
+    #[error("{file}: there already; a record is not overwritten, a correction supersedes it")]
+    Exists { file: String },
+    #[error("cannot {what} {file}: {source}")]
+    Io { what: &'static str, file: String, source: std::io::Error },
+}
+
+impl RecordError {
+    pub(super) fn io(what: &'static str, file: &str, source: std::io::Error) -> RecordError {
+        RecordError::Io { what, file: file.to_owned(), source }
+    }
+}
+
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Over everything but the hash itself.
+///
+/// # Errors
+/// A figure that is not a number: it could not be read again.
+pub fn content_hash(record: &Record) -> Result<String, RecordError> {
+    let blank = Record { content_hash: String::new(), ..record.clone() };
+    let json =
+        serde_json::to_vec(&blank).map_err(|error| unwritable(record, &error.to_string()))?;
+    Ok(sha256_hex(&json))
+}
+
+/// The record with its hash, as text.
+///
+/// # Errors
+/// A figure that is not a number.
+pub fn to_yaml(record: &Record) -> Result<String, RecordError> {
+    let sealed = Record { content_hash: content_hash(record)?, ..record.clone() };
+    if sealed
+        .metrics
+        .spreads
+        .values()
+        .any(|spread| spread.numbers().any(|number| !number.is_finite()))
+    {
+        return Err(unwritable(record, "a figure is not a number"));
+    }
+    serde_saphyr::to_string(&sealed).map_err(|error| unwritable(record, &error.to_string()))
+}
+
+fn unwritable(record: &Record, reason: &str) -> RecordError {
+    RecordError::Damaged { file: record.id.to_string(), line: 1, reason: reason.to_owned() }
+}
+
+/// Reads a record; `file` is what it is called in complaints.
+///
+/// # Errors
+/// Foreign, of a later version, or damaged; then with the line.
+pub fn from_yaml(file: &str, text: &str) -> Result<Record, RecordError> {
+    let damaged = |line, reason| RecordError::Damaged { file: file.to_owned(), line, reason };
+    if text.len() > RECORD_BYTES_MAX {
+        return Err(damaged(
+            1,
+            format!("{} bytes long; a record has {RECORD_BYTES_MAX} at most", text.len()),
+        ));
+    }
+    let record: Record = parse(text).map_err(|error| match schema_of(file, text) {
+        Err(other) => other,
+        Ok(()) => damaged(line_of(&error), message(&error)),
+    })?;
+    schema_of(file, text)?;
+    if content_hash(&record)? != record.content_hash {
+        return Err(damaged(
+            1,
+            "its content_hash is not that of its content: it was changed by hand, or cut"
+                .to_owned(),
+        ));
+    }
+    Ok(record)
+}
+
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, serde_saphyr::Error> {
+    let limits = budget! { max_nodes: NODES_MAX, max_depth: DEPTH_MAX };
+    serde_saphyr::from_str_with_options(text, options! { budget: limits, with_snippet: false })
+}
+
+/// Whether the file says that it is a record of this version. One that cannot be read at all is damaged.
+fn schema_of(file: &str, text: &str) -> Result<(), RecordError> {
+    let said = text.lines().find_map(|line| line.strip_prefix("schema:"));
+    let said = said
+        .map(|said| said.split(" #").next().unwrap_or_default().trim().trim_matches(['"', '\'']));
+    let file = file.to_owned();
+    match said {
+        Some(SCHEMA) => Ok(()),
+        Some(said) if said.starts_with(FAMILY) => {
+            Err(RecordError::Future { file, said: said.to_owned() })
+        }
+        Some(said) => Err(RecordError::Foreign { file, said: format!("`{said}`") }),
+        None => Err(RecordError::Foreign { file, said: "not said".to_owned() }),
+    }
+}
+
+fn line_of(error: &serde_saphyr::Error) -> usize {
+    error.location().map_or(1, |place| place.line() as usize)
+}
+
+/// Without the place, which is said first, and without advice to programmers.
+fn message(error: &serde_saphyr::Error) -> String {
+    let said = error.to_string();
+    let ends = [" at line ", ", set ", "; use "];
+    let end = ends.into_iter().filter_map(|end| said.find(end)).min();
+    said[..end.unwrap_or(said.len())].replace(char::is_control, "\u{fffd}")
+}

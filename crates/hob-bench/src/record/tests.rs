@@ -1,0 +1,211 @@
+//! Records written, read, refused: what is kept comes back, and what is no record is said to be none.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::terms::Metric;
+
+const FULL: &str = include_str!("tests/full.yaml");
+
+/// One with something in every field, sealed.
+fn full() -> Record {
+    let open: Record = serde_saphyr::from_str(FULL).expect("the fixture is a record");
+    Record { content_hash: content_hash(&open).expect("a hash"), ..open }
+}
+
+fn written() -> String {
+    to_yaml(&full()).expect("text")
+}
+
+#[test]
+fn everything_that_is_written_is_read_again() {
+    let record = full();
+    assert_eq!(from_yaml("a.yaml", &written()).expect("a record"), record);
+    assert_eq!(record.short_id(), "6b2d8c11");
+    assert_eq!(record.metrics.figure(Metric::TtftMs), Some(84.0));
+    assert_eq!(record.metrics.goodput.expect("goodput").slo[&Metric::TtftMs], 500.0);
+}
+
+#[test]
+fn what_is_no_record_is_named_with_its_line() {
+    let line_of =
+        |start: &str| written().lines().position(|line| line.starts_with(start)).unwrap() + 1;
+    let rows = [
+        (
+            "status: ok",
+            "status: fine",
+            format!("a.yaml:{}: damaged: unknown variant", line_of("status")),
+        ),
+        (
+            "kind: llm",
+            "kind: llm\nmood: good",
+            format!("a.yaml:{}: damaged: unknown field", line_of("kind") + 1),
+        ),
+        (
+            "  errors: 0",
+            "  ttftms: 0",
+            format!("a.yaml:{}: damaged: no figure is called `ttftms`", line_of("  errors")),
+        ),
+        ("    p50: 84.0", "    p50: fast", "damaged: ".to_owned()),
+        ("kind: llm\n", "", "damaged: missing field `kind`".to_owned()),
+        ("kind: llm", "kind: [", "damaged: ".to_owned()),
+        ("    p50: 84.0", "    p50: 48.0", "a.yaml:1: damaged: its content_hash".to_owned()),
+        (
+            "schema: bench-run/1",
+            "schema: bench-run/2",
+            "a.yaml: of a later hob: its schema is bench-run/2".to_owned(),
+        ),
+        (
+            "schema: bench-run/1",
+            "schema: nightly",
+            "a.yaml: no record of a benchmark: its schema is `nightly`".to_owned(),
+        ),
+        (
+            "schema: bench-run/1\n",
+            "",
+            "a.yaml: no record of a benchmark: its schema is not said".to_owned(),
+        ),
+    ];
+    for (from, to, expected) in rows {
+        assert!(written().contains(from), "{from}");
+        let said = from_yaml("a.yaml", &written().replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(said.contains(&expected), "{to}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn a_later_version_is_not_called_damaged_for_what_it_adds() {
+    let later =
+        written().replacen("bench-run/1", "bench-run/3", 1).replacen("kind: llm", "kind: dream", 1);
+    assert!(
+        matches!(from_yaml("a.yaml", &later), Err(RecordError::Future { said, .. }) if said == "bench-run/3")
+    );
+}
+
+#[test]
+fn what_is_too_long_is_not_read() {
+    let long = format!("{}# {}\n", written(), "x".repeat(RECORD_BYTES_MAX));
+    assert!(matches!(from_yaml("a.yaml", &long), Err(RecordError::Damaged { line: 1, .. })));
+}
+
+#[test]
+fn a_figure_that_is_no_number_is_not_written() {
+    let mut record = full();
+    record
+        .metrics
+        .spreads
+        .insert(Metric::TtftMs, Spread { p50: Some(f64::NAN), ..Spread::default() });
+    assert!(matches!(to_yaml(&record), Err(RecordError::Damaged { .. })));
+}
+
+#[test]
+fn a_name_says_when_where_what_and_which() {
+    assert_eq!(
+        place(&full()).to_str(),
+        Some("2026-11/2026-11-21-9f3d1c7b-qwen3-8b-llm-6b2d8c11.yaml")
+    );
+    let id = Uuid::nil();
+    let unknown = Record::new(id, Kind::CtxSweep, Source::default());
+    assert_eq!(
+        place(&unknown).to_str(),
+        Some("undated/undated-nohost-unnamed-ctx_sweep-00000000.yaml")
+    );
+}
+
+#[test]
+fn a_slug_is_a_name_on_every_disk() {
+    let rows = [
+        ("Qwen3:8B", 48, "qwen3-8b"),
+        ("../../etc/passwd", 48, "etc-passwd"),
+        ("  a  b  ", 48, "a-b"),
+        ("…", 48, "unnamed"),
+        ("abcdef", 3, "abc"),
+        ("v1.5", 48, "v1.5"),
+    ];
+    for (text, max, expected) in rows {
+        assert_eq!(slug(text, max), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_shelf_keeps_what_it_is_given_and_overwrites_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shelf = Shelf::new(folder.path());
+    let samples =
+        vec![
+            RawSample { ttft_us: Some(84_000), gaps_us: vec![20_000; 3], ..RawSample::default() };
+            2
+        ];
+    let file = shelf.put(&full(), &samples).expect("written");
+    assert!(matches!(shelf.put(&full(), &samples), Err(RecordError::Exists { .. })));
+
+    let record = read_file(&file).expect("a record");
+    let kept = record.samples.expect("samples");
+    let bytes = std::fs::read(file.with_file_name(&kept.file)).expect("bytes");
+    assert_eq!(unpack_samples(&kept, &bytes).expect("samples"), samples);
+    let other = SampleFile { n: 3, ..kept.clone() };
+    assert!(matches!(unpack_samples(&other, &bytes), Err(RecordError::Damaged { .. })));
+    assert!(matches!(unpack_samples(&kept, &bytes[1..]), Err(RecordError::Damaged { .. })));
+
+    let names: Vec<_> = std::fs::read_dir(file.parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names.len(), 2, "no draft is left: {names:?}");
+}
+
+#[test]
+fn what_is_no_record_is_skipped_and_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shelf = Shelf::new(folder.path());
+    shelf.put(&full(), &[]).expect("written");
+    let strange = [
+        ("a.yaml", "hello"),
+        ("b.yaml", "schema: bench-run/9\n"),
+        ("notes.md", "hello"),
+        (".c.yaml", ""),
+    ];
+    for (name, text) in strange {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    std::fs::write(folder.path().join("d.yaml"), [b'a', b'\n', 0xff]).unwrap();
+    let found = shelf.read().expect("a listing");
+    assert_eq!(found.records.len(), 1);
+    let said: Vec<String> = found.skipped.iter().map(ToString::to_string).collect();
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(
+        said[0].contains("a.yaml")
+            && said[1].contains("bench-run/9")
+            && said[2].contains("d.yaml:2")
+    );
+    assert!(matches!(Shelf::new(folder.path().join("none")).read(), Err(RecordError::Io { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_figure_comes_back_bit_by_bit(p50 in proptest::num::f64::NORMAL, tool in "\\PC{0,40}", lossy in "(?s).{0,120}") {
+        let mut record = full();
+        record.metrics.spreads.insert(Metric::Rtf, Spread { p50: Some(p50), ..Spread::default() });
+        record.source.tool = tool;
+        record.source.lossy = vec![lossy];
+        let text = to_yaml(&record).expect("text");
+        let read = from_yaml("a.yaml", &text).expect("a record");
+        prop_assert_eq!(&read.source, &record.source);
+        prop_assert_eq!(read.metrics.figure(Metric::Rtf).map(f64::to_bits), Some(p50.to_bits()));
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_fail_otherwise_than_by_saying_so(cut in 0..3000_usize, byte in any::<u8>()) {
+        let mut bytes = written().into_bytes();
+        let at = cut % bytes.len();
+        bytes[at] = byte;
+        let text = String::from_utf8_lossy(&bytes);
+        // A change of one byte is either seen, or was none.
+        if let Ok(record) = from_yaml("a.yaml", &text) {
+            prop_assert_eq!(record, full());
+        }
+    }
+}

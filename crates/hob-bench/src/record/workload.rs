@@ -1,0 +1,103 @@
+//! What was asked, how often, by how many at once, and what the server already knew.
+//! The prompts themselves are not kept, only what tells two sets of them apart.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// `short_short`, `long_short`, `short_long`, `agentic`, or what else was asked
+    pub shape: Option<String>,
+    pub version: Option<u32>,
+    pub prompts_sha256: Option<String>,
+    pub prompt_tokens: Option<PromptTokens>,
+    pub max_tokens: Option<u64>,
+    pub ignore_eos: Option<bool>,
+    pub temperature: Option<f64>,
+    pub reasoning: Option<Reasoning>,
+    /// What switched reasoning off, such as `reasoning_effort: none`
+    pub reasoning_lever: Option<String>,
+    /// Schemas of tools in each request
+    pub tools: Option<u32>,
+    /// Whether the next request waits for an answer
+    pub r#loop: Option<Loop>,
+    pub concurrency: Option<u32>,
+    /// Requests per second, in an open loop
+    pub rate: Option<f64>,
+    pub arrival: Option<Arrival>,
+    pub requests: Option<u64>,
+    /// Requests before the first that counts
+    pub warmup: Option<u64>,
+    pub cache: Option<Cache>,
+    /// Whether the server's own count proves it
+    pub cache_verified: Option<bool>,
+    pub connection: Option<Connection>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PromptTokens {
+    pub target: Option<u64>,
+    pub min: Option<u64>,
+    pub p50: Option<u64>,
+    pub max: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reasoning {
+    Enabled,
+    Disabled,
+    CannotDisable,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Loop {
+    /// So many users, each of whom waits for an answer
+    Closed,
+    /// So many requests a second, whatever happens to them
+    Open,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrival {
+    Constant,
+    Poisson,
+}
+
+/// What the server knew of the prompts.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Cache {
+    /// Nothing
+    Cold,
+    /// Nine tenths or more
+    Cached,
+    /// Something between, or nobody knows; not comparable
+    Mixed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Connection {
+    Reused,
+    Fresh,
+}
+
+/// Who counted the tokens; figures of different counts are not compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CountSource {
+    /// The server, in `usage`
+    Usage,
+    /// The engine, by token ids
+    Engine,
+    Tokenizer,
+    /// One chunk was taken for one token
+    Chunks,
+}

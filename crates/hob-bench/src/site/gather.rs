@@ -1,0 +1,81 @@
+//! What a page is made of, from a folder: records, their raw samples, and what others published.
+//! A file that is no record is named on the page, and everything else is on it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fs_err as fs;
+use uuid::Uuid;
+
+use super::{Material, Production};
+use crate::import::{PUBLISHED, import};
+use crate::record::{RawSample, Record, RecordError, Shelf, unpack_samples};
+
+/// Whether what came with the program stands beside what was measured here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    Shown,
+    LeftOut,
+}
+
+impl Material {
+    /// A folder that is not there is an empty one: nothing was measured yet.
+    ///
+    /// # Errors
+    /// The folder is there and cannot be listed.
+    pub fn gather(shelf: &Shelf, others: Others) -> Result<Material, RecordError> {
+        let found = if shelf.folder().is_dir() { shelf.read()? } else { Default::default() };
+        // The page may be shown to others: where the folder lies is nobody's business.
+        let folder = format!("{}{}", shelf.folder().display(), std::path::MAIN_SEPARATOR);
+        let said = |error: &RecordError| error.to_string().replacen(&folder, "", 1);
+        let mut skipped: Vec<String> = found.skipped.iter().map(said).collect();
+        let mut samples = BTreeMap::new();
+        for (place, record) in &found.records {
+            match samples_of(shelf, place, record) {
+                Ok(Some(those)) => drop(samples.insert(record.id, those)),
+                Ok(None) => {}
+                Err(error) => skipped.push(error.to_string()),
+            }
+        }
+        let mut records: Vec<Record> =
+            found.records.into_iter().map(|(_, record)| record).collect();
+        if others == Others::Shown {
+            records.extend(published());
+        }
+        let records = in_force(records);
+        Ok(Material { records, samples, production: Production::default(), skipped, built: None })
+    }
+}
+
+/// None where the record has none, or its file is elsewhere.
+fn samples_of(
+    shelf: &Shelf,
+    place: &std::path::Path,
+    record: &Record,
+) -> Result<Option<Vec<RawSample>>, RecordError> {
+    let Some(kept) = &record.samples else { return Ok(None) };
+    // A name only: a record must not lead out of its folder.
+    let is_name =
+        std::path::Path::new(&kept.file).file_name().is_some_and(|name| name == kept.file.as_str());
+    let file = shelf.folder().join(place).with_file_name(&kept.file);
+    match fs::read(&file) {
+        Ok(bytes) if is_name => unpack_samples(kept, &bytes).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The file is part of the program and read by its tests: it has records.
+fn published() -> Vec<Record> {
+    let imported = import("published", PUBLISHED.as_bytes(), None).unwrap_or_default();
+    imported.into_iter().map(|one| one.record).collect()
+}
+
+/// Each once, and none that another one corrects.
+fn in_force(records: Vec<Record>) -> Vec<Record> {
+    let superseded: BTreeSet<Uuid> =
+        records.iter().filter_map(|record| record.supersedes).collect();
+    let mut seen = BTreeSet::new();
+    records
+        .into_iter()
+        .filter(|record| !superseded.contains(&record.id) && seen.insert(record.id))
+        .collect()
+}

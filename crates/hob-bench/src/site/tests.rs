@@ -1,0 +1,291 @@
+//! The page: what is on it, what is escaped, what is left out, and what stands beside what.
+
+use super::*;
+use crate::import::{PUBLISHED, import};
+use crate::record::{Doubt, Harness, Kind, Label, Shelf, Source, Spread, Status};
+use crate::terms::{Metric, terms};
+use uuid::Uuid;
+
+fn native(id: u128, model: &str, shape: &str, tok_s: f64) -> Record {
+    let source = Source { tool: "hob".to_owned(), ..Source::default() };
+    let mut record = Record::new(Uuid::from_u128(id), Kind::Llm, source);
+    record.model.name = model.to_owned();
+    record.model.family = Some("Qwen3".to_owned());
+    record.workload.shape = Some(shape.to_owned());
+    record.workload.concurrency = Some(1);
+    record.host.cpu.model = Some("Ryzen".to_owned());
+    record.confidence.reasons = vec![Doubt::OneStart];
+    record.harness = Some(Harness {
+        argv: vec!["hob".to_owned(), "bench".to_owned(), "a b".to_owned()],
+        ..Harness::default()
+    });
+    figure(&mut record, Metric::DecodeTokS, tok_s);
+    record
+}
+
+fn figure(record: &mut Record, metric: Metric, p50: f64) {
+    record.metrics.spreads.insert(metric, Spread { p50: Some(p50), ..Spread::default() });
+}
+
+fn of(records: Vec<Record>) -> Material {
+    Material {
+        records,
+        samples: BTreeMap::new(),
+        production: Production::default(),
+        skipped: Vec::new(),
+        built: None,
+    }
+}
+
+fn page_of(material: &Material, path: &str) -> String {
+    let file = build(material)
+        .into_iter()
+        .find(|file| file.path == path)
+        .unwrap_or_else(|| panic!("no {path}"));
+    String::from_utf8(file.bytes).expect("text")
+}
+
+/// What a reader sees: without tags, scripts and what waits in templates.
+fn words(page: &str) -> String {
+    let page = page.split("<template").next().unwrap_or(page);
+    let mut text = String::new();
+    for piece in page.split('<').skip(1) {
+        text.push_str(piece.split_once('>').map_or("", |(_, text)| text));
+        text.push(' ');
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn published() -> Vec<Record> {
+    let imported = import("runs.yaml", PUBLISHED.as_bytes(), None).expect("imported");
+    imported.into_iter().map(|one| one.record).collect()
+}
+
+#[test]
+fn several_shapes_are_a_range_until_one_is_chosen() {
+    let material =
+        of(vec![native(1, "qwen3:8b", "short_short", 12.0), native(2, "qwen3:8b", "agentic", 9.0)]);
+    let index = page_of(&material, "index.html");
+    let (shown, waiting) = index.split_once("<template").expect("rows that wait");
+    assert!(words(shown).contains("9–12"), "{}", words(shown));
+    assert!(words(shown).contains("2 shapes"));
+    assert_eq!(waiting.matches("data-shape=\"").count(), 2);
+    assert!(index.contains("<option value=\"agentic\">agentic (1)</option>"));
+}
+
+#[test]
+fn the_newest_that_worked_counts() {
+    let mut old = native(1, "m", "s", 5.0);
+    old.time.started = "2026-01-01T00:00:00Z".parse().ok();
+    let mut new = native(2, "m", "s", 7.0);
+    new.time.started = "2026-02-01T00:00:00Z".parse().ok();
+    let mut failed = native(3, "m", "s", 99.0);
+    failed.time.started = "2026-03-01T00:00:00Z".parse().ok();
+    failed.status = Status::Oom;
+    let shown = words(&page_of(&of(vec![old, new, failed]), "index.html"));
+    assert!(shown.contains(" 7 "), "{shown}");
+    assert!(!shown.contains("99") && !shown.contains("5–7"), "{shown}");
+}
+
+#[test]
+fn one_shape_is_no_range_and_users_are_not_mixed() {
+    let mut four = native(2, "m", "s", 3.0);
+    four.workload.concurrency = Some(4);
+    let shown = words(&page_of(&of(vec![native(1, "m", "s", 12.0), four]), "index.html"));
+    assert!(!shown.contains('–'), "{shown}");
+}
+
+#[test]
+fn what_a_record_says_is_text_and_nothing_else() {
+    let evil = "<script>alert(1)</script>\"'><img src=x onerror=y>";
+    let mut record = native(1, evil, evil, 1.0);
+    record.host.cpu.model = Some(evil.to_owned());
+    record.model.family = Some(evil.to_owned());
+    record.model.quant = Some(evil.to_owned());
+    record.source.lossy = vec![evil.to_owned()];
+    record.invalid_reasons = vec![evil.to_owned()];
+    record.engine.argv = vec![evil.to_owned()];
+    let material = Material { skipped: vec![evil.to_owned()], ..of(vec![record]) };
+    for file in build(&material).into_iter().filter(|file| file.path.ends_with(".html")) {
+        let page = String::from_utf8(file.bytes).expect("text");
+        assert!(!page.contains("<img"), "{}", file.path);
+        assert_eq!(page.matches("<script>").count(), 1, "{}: the one of the page", file.path);
+        assert!(!file.path.contains('<') && !file.path.contains(".."), "{}", file.path);
+    }
+}
+
+#[test]
+fn soft_says_why_and_imported_says_so() {
+    let mut hard = native(1, "m", "s", 1.0);
+    hard.confidence.label = Label::Hard;
+    hard.confidence.reasons.clear();
+    let index = page_of(&of(vec![hard, native(2, "n", "s", 2.0)]), "index.html");
+    assert!(index.contains("badge hard\">hard"), "{index}");
+    assert!(index.contains("title=\"the server was started only once\">soft"), "{index}");
+    let index = words(&page_of(&of(published()), "index.html"));
+    assert!(index.contains("soft published"), "{index}");
+}
+
+#[test]
+fn a_bad_file_is_named_and_the_rest_is_on_the_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shelf = Shelf::new(folder.path());
+    shelf
+        .put(
+            &native(7, "kept", "s", 1.0),
+            &[RawSample { ttft_us: Some(5_000), ..RawSample::default() }],
+        )
+        .expect("put");
+    for (name, text) in [
+        ("cut.yaml", "schema: bench-run/1\nid: ["),
+        ("later.yaml", "schema: bench-run/2\n"),
+        ("other.yaml", "a: 1\n"),
+    ] {
+        std::fs::write(folder.path().join(name), text).expect("written");
+    }
+    let material = Material::gather(&shelf, Others::LeftOut).expect("gathered");
+    assert_eq!((material.records.len(), material.skipped.len(), material.samples.len()), (1, 3, 1));
+    assert!(words(&page_of(&material, "index.html")).contains("kept"));
+    let index = words(&page_of(&material, "method.html"));
+    assert!(index.contains("3 files were left out"), "{index}");
+    for expected in ["cut.yaml:2: damaged", "later.yaml: of a later hob", "other.yaml: no record"] {
+        assert!(index.contains(expected), "{expected}: {index}");
+    }
+    let empty = Material::gather(&Shelf::new(folder.path().join("none")), Others::LeftOut)
+        .expect("nothing");
+    assert!(words(&page_of(&empty, "index.html")).contains("Nothing was measured yet"));
+}
+
+#[test]
+fn a_corrected_record_is_not_shown_beside_its_correction() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shelf = Shelf::new(folder.path());
+    let first = native(1, "wrong", "s", 1.0);
+    let second = Record { supersedes: Some(first.id), ..native(2, "right", "s", 1.0) };
+    shelf.put(&first, &[]).and_then(|_| shelf.put(&second, &[])).expect("put");
+    let material = Material::gather(&shelf, Others::LeftOut).expect("gathered");
+    assert_eq!(
+        material.records.iter().map(|record| record.model.name.as_str()).collect::<Vec<_>>(),
+        ["right"]
+    );
+}
+
+#[test]
+fn production_stands_beside_the_bench() {
+    let mut record = native(1, "kokoro", "s", 1.0);
+    figure(&mut record, Metric::TtfaMs, 190.0);
+    let served = |requests| Served {
+        model: "kokoro".to_owned(),
+        requests,
+        first_p50_ms: 8_800.0,
+        first_p95_ms: Some(13_000.0),
+    };
+    let with = |requests| Material {
+        production: Production { served: vec![served(requests)] },
+        ..of(vec![record.clone()])
+    };
+    let index = words(&page_of(&with(20), "index.html"));
+    assert!(index.contains("46.3×"), "{index}");
+    let model = words(&page_of(&with(20), "model/kokoro.html"));
+    assert!(
+        model.contains("8,800 ms") && model.contains("13 s") && model.contains("190 ms"),
+        "{model}"
+    );
+    assert!(!words(&page_of(&with(19), "index.html")).contains("46.3×"), "too few say nothing");
+
+    let mut crowd = record.clone();
+    crowd.workload.concurrency = Some(4);
+    let imported = Record { harness: None, ..record.clone() };
+    for other in [crowd, imported] {
+        let material =
+            Material { production: Production { served: vec![served(20)] }, ..of(vec![other]) };
+        assert!(!words(&page_of(&material, "index.html")).contains("46.3×"));
+    }
+}
+
+#[test]
+fn a_run_can_be_repeated_and_doubted() {
+    let record = native(1, "m", "s", 1.0);
+    let path = format!("run/{}.html", record.id);
+    let page = page_of(&of(vec![record]), &path);
+    assert!(page.contains("hob bench &#39;a b&#39;") || page.contains("hob bench 'a b'"), "{page}");
+    let words = words(&page);
+    assert!(words.contains("the server was started only once"));
+    assert!(words.contains("schema: bench-run/1"), "the record itself");
+}
+
+#[test]
+fn every_term_is_explained_and_every_link_leads_somewhere() {
+    let material = of(published());
+    let method = page_of(&material, "method.html");
+    for term in terms() {
+        assert!(method.contains(term.name), "{}", term.name);
+    }
+    let files = build(&material);
+    let paths: std::collections::BTreeSet<&str> =
+        files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths.len(), files.len(), "no two files share a place");
+    for file in &files {
+        let page = String::from_utf8_lossy(&file.bytes);
+        for href in page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            if href.starts_with('#') || href.starts_with("data:") {
+                continue;
+            }
+            assert!(
+                !href.contains("://") && !href.starts_with('/'),
+                "{}: {href} leaves the folder",
+                file.path
+            );
+            let target = match href.strip_prefix("../") {
+                Some(target) => target.to_owned(),
+                None if file.path.contains('/') => {
+                    format!("{}/{href}", file.path.split('/').next().unwrap_or_default())
+                }
+                None => href.to_owned(),
+            };
+            assert!(paths.contains(target.as_str()), "{}: {href}", file.path);
+        }
+        assert!(!page.contains("src=\""), "{}: nothing is fetched", file.path);
+    }
+}
+
+#[test]
+fn what_was_published_is_there_with_its_tiers_and_curves() {
+    let material = of(published());
+    let speech = words(&page_of(&material, "speech.html"));
+    for expected in [
+        "Tier 1",
+        "Tier 2",
+        "Tier 3",
+        "0.19 s",
+        "Failed: OuteTTS",
+        "8,800 ms in the middle",
+        "no: cut up at the end",
+    ] {
+        assert!(speech.contains(expected), "{expected}: {speech}");
+    }
+    let model = page_of(&material, "model/qwen3.5-9b.html");
+    assert!(words(&model).contains("195,072 tokens started"), "{}", words(&model));
+    assert_eq!(model.matches("class=\"series").count(), 3, "three stacks");
+}
+
+#[test]
+fn the_same_material_makes_the_same_page() {
+    let material = of(published());
+    assert_eq!(build(&material), build(&material));
+}
+
+#[test]
+fn the_policy_names_the_script_that_is_there() {
+    let page = page_of(&of(Vec::new()), "index.html");
+    let script = page
+        .split("<script>")
+        .nth(1)
+        .and_then(|rest| rest.split("</script>").next())
+        .expect("a script");
+    use base64::Engine as _;
+    use sha2::Digest as _;
+    let hash =
+        base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(script.as_bytes()));
+    assert_eq!(script_hash(), format!("sha256-{hash}"));
+}

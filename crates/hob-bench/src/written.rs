@@ -1,0 +1,109 @@
+//! Figures as people read them: three digits that count, seconds where milliseconds are too many.
+//! The page and the terminal write the same figure in the same way.
+
+use crate::record::Spread;
+use crate::terms::{Metric, Term};
+
+/// From here on milliseconds are written as seconds.
+const MS_MAX: f64 = 10_000.0;
+
+/// Three digits that count, and all of those before the point.
+pub fn number(value: f64) -> String {
+    let decimals = match value.abs() {
+        size if size >= 100.0 || size == 0.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 0.1 => 2,
+        _ => 3,
+    };
+    let text = format!("{value:.decimals$}");
+    let text =
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    let (whole, rest) =
+        text.split_once('.').map_or((text, ""), |(whole, _)| (whole, &text[whole.len()..]));
+    format!("{}{rest}", grouped(whole))
+}
+
+/// A count, its thousands apart: `195,072`.
+fn grouped(digits: &str) -> String {
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
+    let mut text = sign.to_owned();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// With its unit.
+pub fn figure(value: f64, term: &Term) -> String {
+    match term.unit {
+        "ms" if value.abs() >= MS_MAX => format!("{} s", number(value / 1e3)),
+        "" => number(value),
+        "×" => format!("{}×", number(value)),
+        unit => format!("{} {unit}", number(value)),
+    }
+}
+
+/// The one figure of a spread, or the range that stands for it.
+pub fn spread(spread: &Spread, metric: Metric) -> String {
+    let written = |value| figure(value, metric.term());
+    match (spread.figure(), spread.min, spread.max) {
+        (Some(value), _, _) => written(value),
+        (None, Some(min), Some(max)) => format!("{} to {}", written(min), written(max)),
+        (None, Some(min), None) => format!("at least {}", written(min)),
+        (None, None, Some(max)) => format!("at most {}", written(max)),
+        (None, None, None) => {
+            spread.p95.map_or_else(|| "–".to_owned(), |p95| format!("p95 {}", written(p95)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_count() {
+        let rows = [
+            (0.0, "0"),
+            (0.0123, "0.012"),
+            (0.19, "0.19"),
+            (1.456, "1.46"),
+            (12.0, "12"),
+            (17.84, "17.8"),
+            (137.7, "138"),
+            (1462.0, "1,462"),
+            (195_072.0, "195,072"),
+            (-1234.5, "-1,234"),
+        ];
+        for (value, expected) in rows {
+            assert_eq!(number(value), expected);
+        }
+    }
+
+    #[test]
+    fn many_milliseconds_are_seconds() {
+        let rows = [(84.0, "84 ms"), (9_999.0, "9,999 ms"), (13_800.0, "13.8 s")];
+        for (value, expected) in rows {
+            assert_eq!(figure(value, Metric::TtftMs.term()), expected);
+        }
+        assert_eq!(figure(5.45, Metric::RealTimeX.term()), "5.45×");
+        assert_eq!(figure(0.5, Metric::Rtf.term()), "0.5");
+    }
+
+    #[test]
+    fn a_range_stands_for_a_figure_that_is_not_known() {
+        let range = |min, max| Spread { min, max, ..Spread::default() };
+        let rows = [
+            (range(Some(17_000.0), Some(25_000.0)), "17 s to 25 s"),
+            (range(Some(20.0), None), "at least 20 ms"),
+            (range(None, Some(20.0)), "at most 20 ms"),
+            (range(None, None), "–"),
+        ];
+        for (given, expected) in rows {
+            assert_eq!(spread(&given, Metric::TtftMs), expected);
+        }
+    }
+}

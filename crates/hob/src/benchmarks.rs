@@ -1,0 +1,143 @@
+//! The page of benchmarks, made of the records of a folder and of what the ledger remembers.
+//! Built when somebody looks, and again when it has become old; never on a thread that answers requests.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use hob_bench::record::{RecordError, Shelf};
+use hob_bench::site::{self, GAP_NEEDS, Material, Others, PageFile, Production, Served};
+use hob_server::Pages;
+use hob_server::ledger::{By, Entry, Outcome, Period, read, summarise};
+use jiff::Timestamp;
+
+/// Older requests say nothing of today.
+const LEDGER_DAYS: u64 = 30;
+const MS_PER_DAY: u64 = 24 * 3600 * 1000;
+/// A page is at most this old. It takes a second of a thousand records.
+const KEPT: Duration = Duration::from_secs(30);
+
+/// What `/benchmarks` answers.
+#[derive(Debug)]
+pub(crate) struct BenchmarkPages {
+    records: PathBuf,
+    /// None: what others waited here is nobody's business.
+    ledger: Option<PathBuf>,
+    built: Mutex<Option<Built>>,
+}
+
+#[derive(Debug)]
+struct Built {
+    at: Instant,
+    files: HashMap<String, bytes::Bytes>,
+}
+
+impl BenchmarkPages {
+    pub(crate) fn new(records: PathBuf, ledger: Option<PathBuf>) -> BenchmarkPages {
+        BenchmarkPages { records, ledger, built: Mutex::default() }
+    }
+
+    fn build(&self) -> Result<Built, RecordError> {
+        let files = page(&self.records, self.ledger.as_deref(), Others::Shown)?;
+        let files = files.into_iter().map(|file| (file.path, file.bytes.into())).collect();
+        Ok(Built { at: Instant::now(), files })
+    }
+}
+
+impl Pages for BenchmarkPages {
+    fn page(&self, path: &str) -> Option<bytes::Bytes> {
+        // Who panicked while building left nothing half built behind.
+        let mut built = self.built.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if built.as_ref().is_none_or(|built| built.at.elapsed() > KEPT) {
+            match self.build() {
+                Ok(new) => *built = Some(new),
+                Err(error) => tracing::warn!(%error, "the page of benchmarks cannot be built"),
+            }
+        }
+        built.as_ref()?.files.get(path).cloned()
+    }
+
+    fn script_hash(&self) -> String {
+        site::script_hash()
+    }
+}
+
+/// All files of a page.
+///
+/// # Errors
+/// The folder of records cannot be listed.
+pub(crate) fn page(
+    records: &Path,
+    ledger: Option<&Path>,
+    others: Others,
+) -> Result<Vec<PageFile>, RecordError> {
+    Ok(site::build(&material(records, ledger, others)?))
+}
+
+/// # Errors
+/// The folder of records cannot be listed. A ledger that cannot be read is named on the page.
+pub(crate) fn material(
+    records: &Path,
+    ledger: Option<&Path>,
+    others: Others,
+) -> Result<Material, RecordError> {
+    let mut material = Material::gather(&Shelf::new(records), others)?;
+    let now = Timestamp::now();
+    material.built = Some(now);
+    if let Some(file) = ledger.filter(|file| file.exists()) {
+        let now_ms = u64::try_from(now.as_millisecond()).unwrap_or_default();
+        let since = now_ms.saturating_sub(LEDGER_DAYS * MS_PER_DAY);
+        match read(file, Period { since_unix_ms: Some(since), rows_max: None }) {
+            Ok(entries) => material.production = production(entries),
+            Err(error) => material.skipped.push(format!("{}: {error}", file.display())),
+        }
+    }
+    Ok(material)
+}
+
+/// What real requests waited, loading and all, by the model that answered; those that ended well, and enough of them.
+fn production(entries: Vec<Entry>) -> Production {
+    let complete: Vec<Entry> =
+        entries.into_iter().filter(|entry| entry.outcome == Outcome::Complete).collect();
+    let mut served = Vec::new();
+    for summary in summarise(&complete, By::Target) {
+        let waits = complete
+            .iter()
+            .filter(|entry| entry.target == summary.name)
+            .filter_map(|entry| entry.first_ms);
+        let waits = hob_core::statistics::Sample::new(waits);
+        let enough = waits.count() >= GAP_NEEDS;
+        served.extend(waits.p50().filter(|_| enough).map(|first_p50_ms| Served {
+            model: summary.name,
+            requests: waits.count(),
+            first_p50_ms,
+            first_p95_ms: waits.p95(),
+        }));
+    }
+    Production { served }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(target: &str, first_ms: f64, outcome: Outcome) -> Entry {
+        Entry { target: target.to_owned(), first_ms: Some(first_ms), outcome, ..Entry::default() }
+    }
+
+    #[test]
+    fn production_is_what_enough_complete_requests_waited() {
+        let mut entries: Vec<Entry> =
+            (1..=20).map(|ms| entry("many", f64::from(ms), Outcome::Complete)).collect();
+        entries.extend((0..50).map(|_| entry("many", 9_000.0, Outcome::Failed)));
+        entries.extend((0..19).map(|_| entry("few", 1.0, Outcome::Complete)));
+        let expected = Served {
+            model: "many".to_owned(),
+            requests: 20,
+            first_p50_ms: 10.0,
+            first_p95_ms: Some(19.0),
+        };
+        assert_eq!(production(entries), Production { served: vec![expected] });
+    }
+}

@@ -1,0 +1,50 @@
+//! `hob bench`: what was measured, by hob or by somebody else. One file per verb.
+//! Records are files; whoever has the folder has everything that is known.
+
+mod import;
+mod show;
+
+use clap::{Args, Subcommand};
+
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::Printer;
+use crate::reference;
+
+/// Where records are looked for and written: in the working folder, as the repository has it.
+pub(crate) const RECORDS: &str = "bench/records";
+
+/// Measure, and keep what was measured
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Import(import::ImportArgs),
+    Show(show::ShowArgs),
+    /// Print the JSON schema of a record
+    Schema,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  hob bench import llama-bench.json    keep what another program measured, as soft
+  hob bench show 6b2d8c11              one run, with its doubts
+  hob site build --out site            all runs, as a page";
+
+pub(crate) fn run(args: &BenchArgs, printer: &Printer) -> Outcome<Exit> {
+    match &args.verb {
+        Verb::Import(args) => import::run(args, printer),
+        Verb::Show(args) => show::run(args, printer),
+        Verb::Schema => schema(printer),
+    }
+}
+
+fn schema(printer: &Printer) -> Outcome<Exit> {
+    let schema = serde_json::to_string_pretty(&reference::record::schema());
+    printer.data(schema.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,145 @@
+//! `hob bench import`: results of other programs as records.
+//! A file that cannot be read stops nothing: the others are imported, and the exit code tells.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use hob_bench::import::{Format, ImportError, Imported, import, keep};
+use hob_bench::record::{Shelf, place};
+use serde::Serialize;
+
+use super::RECORDS;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::Printer;
+
+/// Keep what other programs measured, always as soft
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct ImportArgs {
+    /// Results, as their programs wrote them
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Which program wrote them: auto, llama-bench, vllm, guidellm, aiperf, llama-benchy, localscore,
+    /// llmfit, inferencex, published
+    #[arg(long, default_value = "auto", value_parser = format)]
+    format: AnyFormat,
+    /// The folder to keep the records in
+    #[arg(long, default_value = RECORDS, value_name = "DIR")]
+    out: PathBuf,
+    /// Say what would be kept, and keep nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  llama-bench -m model.gguf -o json > out.json && hob bench import out.json
+  hob bench import profile_export.jsonl --format aiperf --dry-run
+
+An original is imported once: its hash is kept. Prompts and answers in it are not.";
+
+/// None: whatever the file says of itself.
+#[derive(Clone, Copy, Debug)]
+struct AnyFormat(Option<Format>);
+
+fn format(text: &str) -> Result<AnyFormat, String> {
+    if text == "auto" {
+        return Ok(AnyFormat(None));
+    }
+    let known = Format::ALL.into_iter().find(|format| format.name() == text);
+    let names = Format::ALL.map(Format::name).join(", ");
+    known.map(|format| AnyFormat(Some(format))).ok_or_else(|| format!("one of auto, {names}"))
+}
+
+/// What `--json` prints of each record.
+#[derive(Serialize)]
+struct ImportedJson {
+    original: String,
+    record: String,
+    id: String,
+    kind: &'static str,
+    model: String,
+    lossy: Vec<String>,
+}
+
+pub(crate) fn run(args: &ImportArgs, printer: &Printer) -> Outcome<Exit> {
+    let shelf = Shelf::new(&args.out);
+    let (mut all, mut exit) = (Vec::new(), Exit::Done);
+    for file in &args.files {
+        match one(args, file, &shelf) {
+            Ok(imported) => {
+                if !args.json {
+                    say(args, file, &imported, printer)?;
+                }
+                all.extend(imported.iter().map(|one| shown(file, &shelf, one)));
+            }
+            Err(failure) => {
+                exit = failure.exit;
+                printer.failure(&failure);
+            }
+        }
+    }
+    if args.json {
+        let json = serde_json::to_string_pretty(&all);
+        printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+    }
+    Ok(exit)
+}
+
+fn one(args: &ImportArgs, file: &Path, shelf: &Shelf) -> Outcome<Vec<Imported>> {
+    let name = file.display().to_string();
+    let bytes = fs_err::read(file).map_err(|error| Failure::usage(error))?;
+    let imported = import(&name, &bytes, args.format.0).map_err(|error| refused(&error))?;
+    if !args.dry_run {
+        keep(&name, &imported, shelf).map_err(|error| refused(&error))?;
+    }
+    Ok(imported)
+}
+
+fn refused(error: &ImportError) -> Failure {
+    match error {
+        ImportError::Record(error) => Failure::new(Exit::Internal, error),
+        ImportError::Unknown { .. } => Failure::usage(error),
+        ImportError::Again { .. } => {
+            Failure::usage(error).hint("remove those records to import it anew")
+        }
+        error => Failure::usage(error),
+    }
+}
+
+fn say(args: &ImportArgs, file: &Path, imported: &[Imported], printer: &Printer) -> Outcome<()> {
+    let verb = if args.dry_run { "would be kept" } else { "kept" };
+    let tool = imported.first().map_or("", |one| one.record.source.tool.as_str());
+    let count = match imported.len() {
+        1 => "1 record".to_owned(),
+        count => format!("{count} records"),
+    };
+    printer.data(format_args!(
+        "{}: {count} of {tool} {verb} in {}",
+        file.display(),
+        args.out.display()
+    ))?;
+    let mut lost: Vec<&str> =
+        imported.iter().flat_map(|one| &one.record.source.lossy).map(String::as_str).collect();
+    lost.sort_unstable();
+    lost.dedup();
+    for lost in lost {
+        printer.faint(format_args!("  lost: {lost}"));
+    }
+    Ok(())
+}
+
+fn shown(file: &Path, shelf: &Shelf, imported: &Imported) -> ImportedJson {
+    let record = &imported.record;
+    ImportedJson {
+        original: file.display().to_string(),
+        record: shelf.folder().join(place(record)).display().to_string(),
+        id: record.id.to_string(),
+        kind: record.kind.name(),
+        model: record.model.name.clone(),
+        lossy: record.source.lossy.clone(),
+    }
+}

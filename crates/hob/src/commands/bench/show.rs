@@ -1,0 +1,119 @@
+//! `hob bench show`: one run, as a person reads it: what ran where, the figures, and why to doubt them.
+//! The definitions are those of the page; both read one table.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use hob_bench::record::{Label, Record, Shelf, read_file};
+use hob_bench::written;
+
+use super::RECORDS;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::{Printer, table};
+
+/// Show one run: what ran where, its figures, and why to doubt them
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// A record's file, or its id, or the end of its id
+    #[arg(value_name = "ID|FILE")]
+    which: String,
+    /// The folder to look for ids in
+    #[arg(long, default_value = RECORDS, value_name = "DIR")]
+    records: PathBuf,
+    /// Print the record as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &ShowArgs, printer: &Printer) -> Outcome<Exit> {
+    let record = find(args)?;
+    if args.json {
+        let json = serde_json::to_string_pretty(&record);
+        printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+    } else {
+        printer.data(shown(&record))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn find(args: &ShowArgs) -> Outcome<Record> {
+    let file = Path::new(&args.which);
+    if file.is_file() {
+        return read_file(file).map_err(Failure::usage);
+    }
+    let found = Shelf::new(&args.records).read().map_err(Failure::usage)?;
+    let wanted = args.which.to_lowercase().replace('-', "");
+    let is_wanted = |record: &Record| record.id.simple().to_string().ends_with(&wanted);
+    let mut fitting = found.records.into_iter().map(|(_, record)| record).filter(is_wanted);
+    match (fitting.next(), fitting.next()) {
+        (Some(record), None) => Ok(record),
+        (Some(_), Some(_)) => Err(Failure::usage(format!("several runs end in '{}'", args.which))),
+        (None, _) => Err(Failure::usage(format!(
+            "no run in {} ends in '{}'",
+            args.records.display(),
+            args.which
+        ))),
+    }
+}
+
+fn shown(record: &Record) -> String {
+    let mut text = format!("{} {}, {}\n", record.kind.name(), record.model.name, label(record));
+    for (name, value) in facts(record) {
+        text.push_str(&format!("{name:<11} {value}\n"));
+    }
+    let mut table = table(["figure", "median", "min", "max", "n"]);
+    for (metric, spread) in &record.metrics.spreads {
+        let end = |value: Option<f64>| {
+            value.map_or_else(|| "-".to_owned(), |value| written::figure(value, metric.term()))
+        };
+        let n = spread.n.map_or_else(|| "-".to_owned(), |n| n.to_string());
+        table.add_row([
+            metric.term().title.to_owned(),
+            written::spread(spread, *metric),
+            end(spread.min),
+            end(spread.max),
+            n,
+        ]);
+    }
+    format!("{text}\n{}", table.trim_fmt())
+}
+
+fn label(record: &Record) -> String {
+    let reasons: Vec<&str> =
+        record.confidence.reasons.iter().map(|doubt| doubt.meaning()).collect();
+    match record.confidence.label {
+        Label::Hard => "hard".to_owned(),
+        Label::Soft => format!("soft: {}", reasons.join("; ")),
+    }
+}
+
+/// What is known of it; nothing of what is not.
+fn facts(record: &Record) -> Vec<(&'static str, String)> {
+    let join = |parts: [Option<&str>; 3]| parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let engine = &record.engine;
+    let all = [
+        ("id", record.id.to_string()),
+        (
+            "measured by",
+            format!(
+                "{} {}",
+                record.source.tool,
+                record.source.version.as_deref().unwrap_or_default()
+            ),
+        ),
+        (
+            "engine",
+            join([engine.name.as_deref(), engine.version.as_deref(), engine.backend.as_deref()]),
+        ),
+        ("hardware", hob_bench::site::hardware(record)),
+        ("quant", record.model.quant.clone().unwrap_or_default()),
+        ("shape", record.workload.shape.clone().unwrap_or_default()),
+        ("conc.", record.workload.concurrency.map_or_else(String::new, |users| users.to_string())),
+        ("failed", record.invalid_reasons.join("; ")),
+        ("lost", record.source.lossy.join("; ")),
+    ];
+    all.into_iter()
+        .map(|(name, value)| (name, value.trim().to_owned()))
+        .filter(|(_, value)| !value.is_empty())
+        .collect()
+}

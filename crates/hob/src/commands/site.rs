@@ -1,0 +1,84 @@
+//! `hob site build`: all records as a folder of static files, which work from disk and without a network.
+//! With the ledger beside them, what real requests waited stands next to what was measured.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use hob_bench::site::{self, Others};
+
+use super::bench::RECORDS;
+use crate::app::App;
+use crate::benchmarks::material;
+use crate::cli::Globals;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::Printer;
+use crate::settings::Overrides;
+
+/// Make a page of what was measured
+#[derive(Debug, Args)]
+pub(crate) struct SiteArgs {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Build(BuildArgs),
+}
+
+/// Write the page as static files: open index.html, from disk or from any server
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+struct BuildArgs {
+    /// The folder of records
+    #[arg(long, default_value = RECORDS, value_name = "DIR")]
+    records: PathBuf,
+    /// Requests that were really served, to stand beside the bench [default: the one of this machine]
+    #[arg(long, value_name = "FILE")]
+    ledger: Option<PathBuf>,
+    /// Leave out what the ledger says
+    #[arg(long, conflicts_with = "ledger")]
+    without_ledger: bool,
+    /// Leave out what others published
+    #[arg(long)]
+    without_published: bool,
+    /// The folder to write
+    #[arg(long, default_value = "site", value_name = "DIR")]
+    out: PathBuf,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  hob site build --out site && xdg-open site/index.html
+  hob site build --records ~/runs --without-ledger
+
+`hob serve` has the same page at /benchmarks. A file that is no record is named on the page.";
+
+pub(crate) fn run(args: &SiteArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let Verb::Build(args) = &args.verb;
+    let app = App::open(globals, Overrides::default(), printer)?;
+    let ledger = match (&args.ledger, args.without_ledger) {
+        (Some(file), _) if !file.exists() => {
+            return Err(Failure::usage(format!("{}: there is no such ledger", file.display())));
+        }
+        (Some(file), _) => Some(file.clone()),
+        (None, true) => None,
+        (None, false) => Some(app.settings.ledger_file()),
+    };
+    let others = if args.without_published { Others::LeftOut } else { Others::Shown };
+    let material = material(&args.records, ledger.as_deref(), others)
+        .map_err(|error| Failure::new(Exit::Internal, error))?;
+    for reason in &material.skipped {
+        printer.note(format_args!("left out: {reason}"));
+    }
+    let files = site::build(&material);
+    site::write(&args.out, &files)
+        .map_err(|error| Failure::io("the page cannot be written", &error))?;
+    let index = args.out.join("index.html");
+    let runs = match material.records.len() {
+        1 => "1 run".to_owned(),
+        count => format!("{count} runs"),
+    };
+    printer.data(format_args!("{runs}, {} files: {}", files.len(), index.display()))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,166 @@
+//! `docs/reference/record.md`: what a record of a benchmark may say, made from its schema.
+//! The schema is made from the types that read and write records, so the three cannot differ.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use hob_bench::record::Record;
+use hob_bench::terms::{SYMBOLS, terms};
+use serde_json::Value;
+
+use super::{MADE, row};
+
+const PREFACE: &str = "\
+One run is one YAML file, `<yyyy-mm>/<date>-<host>-<model>-<kind>-<id>.yaml`, and its raw samples lie beside it as\n\
+`.jsonl.gz`. A field may be left out where null is allowed, an unknown one is refused, and a record is never changed:\n\
+a correction is a record of its own that `supersedes` it. `hob bench schema` prints the JSON schema.\n";
+
+/// The JSON schema, for editors and other programs.
+pub(crate) fn schema() -> Value {
+    schemars::schema_for!(Record).to_value()
+}
+
+pub(crate) fn markdown() -> String {
+    let schema = schema();
+    let mut page = format!("# Records\n\n{MADE}\n\n{PREFACE}");
+    describe(&mut page, "Record", &schema);
+    let (mut seen, mut next) = (BTreeSet::new(), references(&schema["properties"]));
+    while let Some(name) = next.first().cloned() {
+        next.remove(0);
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let definition = &schema["$defs"][&name];
+        describe(&mut page, &name, definition);
+        next.extend(references(&definition["properties"]));
+    }
+    figures(&mut page);
+    page
+}
+
+fn describe(page: &mut String, name: &str, definition: &Value) {
+    let said =
+        definition["description"].as_str().map_or_else(String::new, |said| format!("{said}\n\n"));
+    // Writing to a String cannot fail, here and below.
+    let _infallible = write!(page, "\n## {name}\n\n{said}");
+    match definition["properties"].as_object() {
+        Some(properties) => {
+            page.push_str("| field | is | meaning |\n|---|---|---|\n");
+            for (field, schema) in properties {
+                let said = schema["description"].as_str().unwrap_or_default();
+                row(page, &[&format!("`{field}`"), &kind(schema), said]);
+            }
+        }
+        None => {
+            page.push_str("| value | meaning |\n|---|---|\n");
+            for (value, meaning) in values(definition) {
+                row(page, &[&format!("`{value}`"), &meaning]);
+            }
+        }
+    }
+}
+
+/// Of an enumeration.
+fn values(definition: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let plain = definition["enum"].as_array().into_iter().flatten();
+    let told = definition["oneOf"].as_array().into_iter().flatten();
+    let told = told.flat_map(|one| match one["enum"].as_array() {
+        Some(all) => all.iter().map(|value| (text(value), String::new())).collect::<Vec<_>>(),
+        None => vec![(text(&one["const"]), text(&one["description"]))],
+    });
+    plain.map(|value| (text(value), String::new())).chain(told).collect()
+}
+
+fn kind(schema: &Value) -> String {
+    if let Some(name) = schema["$ref"].as_str() {
+        return linked(name);
+    }
+    if let Some(all) = schema["anyOf"].as_array() {
+        return all.iter().map(kind).collect::<Vec<_>>().join(" or ");
+    }
+    let types = match &schema["type"] {
+        Value::Array(types) => types.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Value::String(one) => vec![one.clone()],
+        _ => Vec::new(),
+    };
+    let named = |one: &String| match one.as_str() {
+        "array" if schema["items"].is_object() => format!("list of {}", kind(&schema["items"])),
+        "array" => "list".to_owned(),
+        "object" if schema["additionalProperties"].is_object() => {
+            format!("table of {}", kind(&schema["additionalProperties"]))
+        }
+        "string" => schema["format"].as_str().unwrap_or("string").to_owned(),
+        other => other.to_owned(),
+    };
+    types.iter().map(named).collect::<Vec<_>>().join(" or ")
+}
+
+fn linked(reference: &str) -> String {
+    let name = reference.rsplit('/').next().unwrap_or(reference);
+    format!("[{name}](#{})", name.to_lowercase())
+}
+
+/// Definitions that are named below, in their order.
+fn references(schema: &Value) -> Vec<String> {
+    match schema {
+        Value::Object(fields) => fields
+            .iter()
+            .flat_map(|(key, value)| match (key.as_str(), value) {
+                ("$ref", Value::String(name)) => {
+                    name.rsplit('/').next().map(str::to_owned).into_iter().collect()
+                }
+                _ => references(value),
+            })
+            .collect(),
+        Value::Array(all) => all.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The table that page and terminal read.
+fn figures(page: &mut String) {
+    page.push_str(
+        "\n## Figures\n\n| name | title | unit | meaning | formula |\n|---|---|---|---|---|\n",
+    );
+    for term in terms() {
+        let formula =
+            if term.formula.is_empty() { String::new() } else { format!("`{}`", term.formula) };
+        row(page, &[&format!("`{}`", term.name), term.title, term.unit, term.meaning, &formula]);
+    }
+    page.push_str("\n| symbol | meaning |\n|---|---|\n");
+    for (symbol, meaning) in SYMBOLS {
+        row(page, &[&format!("`{symbol}`"), meaning]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_and_every_figure_is_described() {
+        let page = markdown();
+        for expected in [
+            "\n## Record\n",
+            "\n## Metrics\n",
+            "\n## Doubt\n",
+            "| `id` | uuid | UUID version 7",
+            "| `expires` | date or null |",
+            "| `attempts` | list of [Attempt](#attempt) |",
+            "| `ttfat_ms` | [Spread](#spread) or null |",
+            "| `usage` | The server, in `usage` |",
+            "| `ctx_sweep` |",
+        ] {
+            assert!(page.contains(expected), "{expected}: {page}");
+        }
+        let links = page.matches("](#").count();
+        for link in page.split("](#").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let is_there = page.lines().any(|line| {
+                line.strip_prefix("## ").is_some_and(|name| name.to_lowercase() == link)
+            });
+            assert!(is_there, "{link}");
+        }
+        assert!(links > 30, "{links}");
+    }
+}

@@ -1,0 +1,226 @@
+// The page of benchmarks, from disk: what a person does with a table of many, on a desk and on a phone.
+// The folder is made by `page_of_many`: its figures are invented, its number is what matters.
+
+import assert from "node:assert/strict";
+import { mkdir, readdir } from "node:fs/promises";
+import path from "node:path";
+import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+import axe from "axe-core";
+
+import { LIMIT, WIDTHS_PX } from "./browsers.mjs";
+
+const DEADLINE_MS = 20_000;
+/** So many openings give a median. */
+const OPENINGS = 9;
+
+export async function siteTests(setting, folder) {
+  const run = (await readdir(path.join(folder, "run")))[0];
+  const pages = ["index.html", "speech.html", "rigs.html", "method.html", "model/qwen3-8b.html", "model/qwen3.5-9b.html",
+    "rig/nvidia-rtx-4070-8-gb.html", `run/${run}`];
+  const at = { ...setting, folder, pages };
+  test("every column sorts, blanks last, and the address says so", LIMIT, () => sorts(setting, at));
+  test("filters come from the address and go into it", LIMIT, () => filters(setting, at));
+  test("a shape takes the place of the ranges", LIMIT, () => shapes(setting, at));
+  test("families fold and unfold", LIMIT, () => folds(setting, at));
+  test("words explain themselves, and stop", LIMIT, () => explains(setting, at));
+  test("other tables sort too", LIMIT, () => othersSort(setting, at));
+  for (const width of WIDTHS_PX) test(`every page fits ${width} px, in the light and in the dark`, LIMIT, () => fits(setting, at, width));
+  test("everybody can use it", LIMIT, () => accessible(setting, at));
+  test("it is readable without a script", LIMIT, () => withoutScript(setting, at));
+  test("a page of a thousand runs opens", LIMIT, (context) => opens(setting, at, context));
+}
+
+/** A page from disk that keeps every complaint, and everything that it asks for. */
+async function open({ browser }, { folder }, file, { width = 1280, height = 900, script = true } = {}) {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(DEADLINE_MS);
+  await page.setViewport({ width, height });
+  await page.setJavaScriptEnabled(script);
+  const complaints = [];
+  page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("request", (request) => /^(file|data):/.test(request.url()) || complaints.push(request.url()));
+  await page.goto(`${pathToFileURL(path.join(folder, file.split("#")[0]))}${file.includes("#") ? `#${file.split("#")[1]}` : ""}`);
+  return { page, complaints };
+}
+
+const index = (setting, at, hash = "") => open(setting, at, `index.html${hash}`);
+
+/** What a column shows, family by family, as its cells sort. */
+function column(page, key) {
+  return page.evaluate((wanted) => {
+    const where = [...document.querySelectorAll(".models thead th")].findIndex((head) => head.dataset.key === wanted);
+    const rows = (body) => [...body.rows].filter((row) => !row.classList.contains("family") && row.checkVisibility());
+    const bodies = [...document.querySelectorAll(".models tbody")].map(rows).filter((all) => all.length > 0);
+    return bodies.map((all) => all.map((row) => row.cells[where].getAttribute("data-s")));
+  }, key);
+}
+
+async function press(page, key) {
+  await page.click(`.models th[data-key="${key}"] button`);
+}
+
+function isSorted(values, way) {
+  const blank = values.indexOf(null);
+  const known = blank < 0 ? values : values.slice(0, blank);
+  if (blank >= 0 && values.slice(blank).some((value) => value !== null)) return false;
+  return known.every((value, i) => i === 0 || (way === "desc" ? Number(known[i - 1]) >= Number(value) : Number(known[i - 1]) <= Number(value)));
+}
+
+async function sorts(setting, at) {
+  const { page, complaints } = await index(setting, at);
+  for (const [key, ways] of [["gen", ["desc", "asc"]], ["ttft", ["asc", "desc"]], ["mem", ["asc", "desc"]]]) {
+    for (const way of ways) {
+      await press(page, key);
+      const families = await column(page, key);
+      assert.ok(families.length > 3);
+      assert.ok(families.every((values) => isSorted(values, way)), `${key} ${way}`);
+      assert.ok(isSorted(families.map((values) => values[0]), way), `families by ${key} ${way}`);
+      assert.equal(await page.$eval(`th[data-key="${key}"]`, (head) => head.ariaSort), way === "desc" ? "descending" : "ascending");
+      assert.match(page.url(), new RegExp(`sort=${key}.*way=${way}`));
+    }
+  }
+  await press(page, "model");
+  const [first] = await column(page, "model");
+  assert.deepEqual(first, [...first].sort((one, other) => one.localeCompare(other, "en", { numeric: true })));
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function filters(setting, at) {
+  const { page } = await index(setting, at, "#conc=4&kind=llm&source=hob&sort=gen");
+  assert.deepEqual([...new Set((await column(page, "conc")).flat())], ["4"]);
+  assert.ok((await column(page, "gen")).every((values) => isSorted(values, "desc")));
+  assert.equal(await page.$eval('select[name="conc"]', (select) => select.value), "4");
+  const before = (await column(page, "conc")).flat().length;
+  await page.select('select[name="quant"]', "q8_0");
+  assert.match(page.url(), /conc=4.*quant=q8_0/);
+  assert.deepEqual([...new Set((await column(page, "quant")).flat())], ["q8_0"]);
+  const shared = await index(setting, at, new URL(page.url()).hash);
+  assert.deepEqual(await column(shared.page, "gen"), await column(page, "gen"), "the address is the view");
+  await shared.page.close();
+  await page.type('input[name="q"]', "no such model");
+  assert.ok(await page.$eval("#nothing", (note) => note.checkVisibility()));
+  await page.click("#nothing button");
+  await page.waitForFunction((count) => document.querySelectorAll(".models tbody tr:not(.family)").length > count, {}, before);
+  assert.equal(new URL(page.url()).hash, "");
+  await page.close();
+}
+
+async function shapes(setting, at) {
+  const { page, complaints } = await index(setting, at, "#source=hob");
+  const ranges = () => page.$$eval(".models .shapes", (all) => all.length);
+  assert.ok((await ranges()) > 20);
+  await page.select('select[name="shape"]', "agentic");
+  assert.equal(await ranges(), 0);
+  const rows = await page.$$eval(".models tbody tr:not(.family)", (all) => all.map((row) => row.dataset.shape));
+  assert.ok(rows.length > 20 && rows.every((shape) => shape === "agentic"), String(rows.length));
+  await page.select('select[name="shape"]', "");
+  assert.ok((await ranges()) > 20);
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function folds(setting, at) {
+  const { page } = await index(setting, at);
+  const families = await page.$$(".fold");
+  const heads = await page.$$eval(".family", (all) => all.map((head) => head.innerText.replace(/\s+/g, " ")));
+  assert.ok(heads.some((head) => /Qwen3 released 2025-04 \d+ rows/.test(head)), heads.join("; "));
+  const all = (await column(page, "model")).flat().length;
+  await families[0].click();
+  assert.equal(await families[0].evaluate((button) => button.ariaExpanded), "false");
+  assert.ok((await column(page, "model")).flat().length < all);
+  await families[0].click();
+  await page.click('button[name="fold"]');
+  assert.equal((await column(page, "model")).flat().length, 0);
+  await page.click('button[name="fold"]');
+  assert.equal((await column(page, "model")).flat().length, all);
+  await page.close();
+}
+
+async function explains(setting, at) {
+  const { page } = await index(setting, at);
+  await page.focus('th[data-key="ttfat"] button');
+  const told = () => page.$eval("#tip", (tip) => (tip.checkVisibility() ? tip.textContent : ""));
+  // Focus from a script is none that a keyboard gave, in some browsers: a key makes sure.
+  await page.keyboard.press("Tab");
+  await page.keyboard.down("Shift");
+  await page.keyboard.press("Tab");
+  await page.keyboard.up("Shift");
+  await page.waitForFunction(() => document.querySelector("#tip").checkVisibility());
+  assert.match(await told(), /not thinking/);
+  await page.keyboard.press("Escape");
+  assert.equal(await told(), "");
+  await page.close();
+}
+
+async function othersSort(setting, at) {
+  const { page } = await open(setting, at, "rigs.html");
+  const counts = () => page.$$eval("tbody td:nth-child(3)", (cells) => cells.map((cell) => cell.dataset.s));
+  await page.click("thead th:nth-child(3) button");
+  assert.ok(isSorted(await counts(), "desc"));
+  await page.click("thead th:nth-child(3) button");
+  assert.ok(isSorted(await counts(), "asc"));
+  await page.close();
+}
+
+async function fits(setting, at, width) {
+  const keep = process.env.SCREENSHOTS;
+  if (keep) await mkdir(keep, { recursive: true });
+  for (const file of at.pages) {
+    const { page, complaints } = await open(setting, at, file, { width, height: 844 });
+    for (const theme of ["light", "dark"]) {
+      await page.evaluate((name) => document.documentElement.setAttribute("data-theme", name), theme);
+      const room = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+      assert.ok(room[0] <= room[1], `${file} is ${room[0]} px wide on ${room[1]}`);
+      if (keep) await page.screenshot({ path: path.join(keep, `site-${setting.name}-${file.replaceAll("/", "-")}-${width}-${theme}.png`) });
+    }
+    assert.deepEqual(complaints, [], file);
+    await page.close();
+  }
+}
+
+/** What is in the way of people who do not see, or do not use a mouse. */
+async function accessible(setting, at) {
+  for (const file of at.pages) {
+    const { page } = await open(setting, at, `${file}#source=published`);
+    await page.evaluate(axe.source);
+    for (const theme of ["light", "dark"]) {
+      const found = await page.evaluate(async (name) => {
+        document.documentElement.setAttribute("data-theme", name);
+        const { violations } = await window.axe.run(document);
+        return violations.map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.html} ${node.any[0]?.message ?? ""}`).join(" | ")}`);
+      }, theme);
+      assert.deepEqual(found, [], `${file}, ${theme}`);
+    }
+    await page.close();
+  }
+}
+
+async function withoutScript(setting, at) {
+  const { page } = await open(setting, at, "index.html", { script: false });
+  const text = await page.$eval("main", (main) => main.innerText);
+  assert.match(text, /Qwen3/);
+  assert.match(text, /qwen3:8b/);
+  assert.doesNotMatch(text, /Fold all/, "no control that does nothing");
+  await page.close();
+}
+
+/** How long until it can be used: told, and not held against a machine that has other work. */
+async function opens(setting, at, context) {
+  const times = [];
+  let count = 0;
+  for (let i = 0; i < OPENINGS; i += 1) {
+    const { page, complaints } = await index(setting, at);
+    await page.waitForSelector("html[data-ready]");
+    // The parser runs the script last: when it has ended, everything can be pressed.
+    times.push(await page.evaluate(() => performance.getEntriesByType("navigation")[0].domInteractive));
+    count = await page.$$eval("#by-shape", ([waiting]) => waiting.content.querySelectorAll("tbody tr").length);
+    assert.deepEqual(complaints, []);
+    await page.close();
+  }
+  assert.ok(count >= 1000, `${count} runs`);
+  times.sort((one, other) => one - other);
+  context.diagnostic(`${count} runs: interactive after ${times[OPENINGS >> 1].toFixed(0)} ms in the middle of ${OPENINGS}`);
+}
