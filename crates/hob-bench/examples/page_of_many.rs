@@ -1,4 +1,4 @@
-//! A folder of many records, and how long a page of them takes: `page_of_many COUNT FOLDER`.
+//! A folder of many records, and how long a page of them takes: `page_of_many COUNT FOLDER [TIMES]`.
 #![expect(clippy::print_stderr, reason = "a program that says what it took")]
 
 use std::path::Path;
@@ -43,6 +43,7 @@ fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let count: u64 = arguments.next().context("how many?")?.parse()?;
     let folder = arguments.next().context("which folder?")?;
+    let times: u32 = arguments.next().map_or(Ok(1), |times| times.parse())?;
     let (records, out) = (Path::new(&folder).join("records"), Path::new(&folder).join("site"));
     let shelf = Shelf::new(&records);
     if !records.is_dir() {
@@ -50,7 +51,7 @@ fn main() -> Result<()> {
             shelf.put(&record(at), &if at % 50 == 0 { samples(at) } else { Vec::new() })?;
         }
     }
-    for _ in 0..5 {
+    for _ in 0..times {
         let started = Instant::now();
         let material = Material::gather(&shelf, Others::Shown)?;
         let gathered = started.elapsed();

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::production::Gap;
 use super::rows::{Origin, Range, Row};
-use crate::record::Label;
+use crate::record::Doubt;
 use crate::terms::look_up;
 use crate::written::{figure, number};
 
@@ -70,17 +70,7 @@ pub(super) fn badge(row: &Row<'_>, name: &str) -> Markup {
 
 /// Why it is soft, as one text.
 pub(super) fn reasons(row: &Row<'_>) -> String {
-    match row.record.confidence.label {
-        Label::Hard => "nothing to doubt".to_owned(),
-        Label::Soft => row
-            .record
-            .confidence
-            .reasons
-            .iter()
-            .map(|doubt| doubt.meaning())
-            .collect::<Vec<_>>()
-            .join("; "),
-    }
+    row.doubts().into_iter().map(Doubt::meaning).collect::<Vec<_>>().join("; ")
 }
 
 /// `up` leads from the page to the root of the site.

@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
 use super::Material;
 use super::production::Gap;
 use crate::families;
-use crate::record::{Kind, Label, Record, SourceType, Spread, Status, slug};
+use crate::record::{Doubt, Kind, Label, Record, SourceType, Spread, Status, slug};
 use crate::terms::Metric;
 
 const SLUG_CHARS_MAX: usize = 64;
@@ -22,6 +25,8 @@ pub(super) struct Row<'a> {
     pub(super) hardware: String,
     pub(super) rig_slug: String,
     pub(super) gap: Option<Gap<'a>>,
+    /// Hard once, and too old on the day when the page is built.
+    is_stale: bool,
 }
 
 /// From the least to the greatest; both the same of one value.
@@ -87,7 +92,13 @@ fn row<'a>(record: &'a Record, material: &'a Material) -> Row<'a> {
         rig_slug: slug(&hardware, SLUG_CHARS_MAX),
         hardware,
         gap: material.production.gap(record),
+        is_stale: is_stale(record, material.built),
     }
+}
+
+fn is_stale(record: &Record, built: Option<Timestamp>) -> bool {
+    let today = built.map(|time| time.to_zoned(TimeZone::UTC).date());
+    record.confidence.expires.zip(today).is_some_and(|(expires, today)| expires <= today)
 }
 
 /// The card, or the processor where there is none.
@@ -147,7 +158,16 @@ impl Row<'_> {
     }
 
     pub(super) fn is_hard(&self) -> bool {
-        self.record.confidence.label == Label::Hard
+        self.record.confidence.label == Label::Hard && !self.is_stale
+    }
+
+    /// Why it is soft; age is a reason that no record knows of itself.
+    pub(super) fn doubts(&self) -> Vec<Doubt> {
+        let mut doubts = self.record.confidence.reasons.clone();
+        if self.is_stale && !doubts.contains(&Doubt::Stale) {
+            doubts.push(Doubt::Stale);
+        }
+        doubts
     }
 
     pub(super) fn failed(&self) -> bool {

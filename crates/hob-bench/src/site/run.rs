@@ -41,12 +41,13 @@ pub(super) fn page(material: &Material, row: &Row<'_>) -> Markup {
 
 fn doubts(row: &Row<'_>) -> Markup {
     let record = row.record;
-    let nothing = record.confidence.reasons.is_empty() && record.invalid_reasons.is_empty();
+    let doubts = row.doubts();
+    let nothing = doubts.is_empty() && record.invalid_reasons.is_empty();
     html! { @if !nothing { section.doubts {
         h2 { "Why to doubt it" }
         ul {
             @for reason in &record.invalid_reasons { li.bad { (reason) } }
-            @for doubt in &record.confidence.reasons { li { (doubt.meaning()) } }
+            @for doubt in doubts { li { (doubt.meaning()) } }
         }
     } } }
 }

@@ -127,6 +127,23 @@ fn soft_says_why_and_imported_says_so() {
 }
 
 #[test]
+fn what_was_hard_is_soft_when_it_is_too_old() {
+    let mut record = native(1, "m", "s", 1.0);
+    record.confidence.label = Label::Hard;
+    record.confidence.reasons.clear();
+    record.confidence.expires = "2027-02-19".parse().ok();
+    let on = |day: &str| Material {
+        built: format!("{day}T00:00:00Z").parse().ok(),
+        ..of(vec![record.clone()])
+    };
+    assert!(page_of(&on("2027-02-18"), "index.html").contains("badge hard"));
+    let late = on("2027-02-19");
+    assert!(!page_of(&late, "index.html").contains("badge hard"));
+    let run = words(&page_of(&late, &format!("run/{}.html", record.id)));
+    assert!(run.contains("older than 90 days"), "{run}");
+}
+
+#[test]
 fn a_bad_file_is_named_and_the_rest_is_on_the_page() {
     let folder = tempfile::tempdir().expect("a folder");
     let shelf = Shelf::new(folder.path());

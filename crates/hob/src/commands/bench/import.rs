@@ -91,7 +91,7 @@ pub(crate) fn run(args: &ImportArgs, printer: &Printer) -> Outcome<Exit> {
 
 fn one(args: &ImportArgs, file: &Path, shelf: &Shelf) -> Outcome<Vec<Imported>> {
     let name = file.display().to_string();
-    let bytes = fs_err::read(file).map_err(|error| Failure::usage(error))?;
+    let bytes = fs_err::read(file).map_err(Failure::usage)?;
     let imported = import(&name, &bytes, args.format.0).map_err(|error| refused(&error))?;
     if !args.dry_run {
         keep(&name, &imported, shelf).map_err(|error| refused(&error))?;
