@@ -4,15 +4,22 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
-use std::time::Instant;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::Request;
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+
+/// For the body of a request to come, while others wait for a place.
+const BODY_TIME: Duration = Duration::from_secs(2);
+/// Between two looks at whose body does not come.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// All places of a server.
 #[derive(Debug)]
@@ -32,6 +39,8 @@ struct Taken {
 struct Seat {
     /// Requests that are being answered; HTTP/1.1 has one at most.
     busy: usize,
+    /// Of the last request, all of the body has come.
+    is_read: bool,
     idle_since: Instant,
     leave: CancellationToken,
 }
@@ -57,7 +66,8 @@ impl Places {
             if let Some(place) = self.try_take() {
                 return place;
             }
-            freed.await;
+            // Who sends nothing more frees no place, and is looked at again.
+            let _nobody_left = timeout(LOOK_AGAIN, freed).await;
         }
     }
 
@@ -69,7 +79,8 @@ impl Places {
         }
         taken.last += 1;
         let (number, leave) = (taken.last, CancellationToken::new());
-        let seat = Seat { busy: 0, idle_since: Instant::now(), leave: leave.clone() };
+        let seat =
+            Seat { busy: 0, is_read: true, idle_since: Instant::now(), leave: leave.clone() };
         taken.seats.insert(number, seat);
         Some(Place { places: Arc::clone(self), number, leave })
     }
@@ -86,16 +97,25 @@ impl Taken {
             return;
         }
         let idle = self.seats.values().filter(|seat| seat.busy == 0);
-        if let Some(seat) = idle.min_by_key(|seat| seat.idle_since) {
+        let slow = self.seats.values().filter(|seat| seat.is_slow());
+        let longest = |seat: &&Seat| seat.idle_since;
+        if let Some(seat) = idle.min_by_key(longest).or_else(|| slow.min_by_key(longest)) {
             seat.leave.cancel();
         }
+    }
+}
+
+impl Seat {
+    /// A request began to come, and does not go on: thousands of those are as much in the way as the idle.
+    fn is_slow(&self) -> bool {
+        self.busy > 0 && !self.is_read && self.idle_since.elapsed() > BODY_TIME
     }
 }
 
 impl Place {
     /// A request is being answered for as long as this lives.
     pub(crate) fn busy(&self) -> Busy {
-        let busy = Busy { places: Arc::clone(&self.places), number: self.number };
+        let busy = Busy(Number { places: Arc::clone(&self.places), number: self.number });
         busy.count(|busy| busy + 1);
         busy
     }
@@ -108,20 +128,40 @@ impl Drop for Place {
     }
 }
 
-/// A request that is being answered.
-#[derive(Debug)]
-pub(crate) struct Busy {
+/// Whose seat it is, for whoever has something to say of it.
+#[derive(Clone, Debug)]
+struct Number {
     places: Arc<Places>,
     number: u64,
 }
 
-impl Busy {
-    fn count(&self, change: impl FnOnce(usize) -> usize) {
+impl Number {
+    fn seat(&self, change: impl FnOnce(&mut Seat)) {
         let mut taken = self.places.taken();
         if let Some(seat) = taken.seats.get_mut(&self.number) {
+            change(seat);
+        }
+    }
+}
+
+/// A request that is being answered.
+#[derive(Debug)]
+pub(crate) struct Busy(Number);
+
+impl Busy {
+    fn count(&self, change: impl FnOnce(usize) -> usize) {
+        self.0.seat(|seat| {
             seat.busy = change(seat.busy);
             seat.idle_since = Instant::now();
-        }
+        });
+    }
+
+    /// The request, whose connection may have to make room while its body does not come.
+    pub(crate) fn while_read<B: HttpBody>(&self, request: Request<B>) -> Request<Arriving<B>> {
+        let is_read = request.body().is_end_stream();
+        self.0.seat(|seat| seat.is_read = is_read);
+        let unread = (!is_read).then(|| self.0.clone());
+        request.map(|body| Arriving { body, unread })
     }
 
     /// The response, which keeps its connection busy until its body has been written or given up.
@@ -134,7 +174,47 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.count(|busy| busy.saturating_sub(1));
         // Somebody may have waited for anybody to be idle.
-        self.places.freed.notify_one();
+        self.0.places.freed.notify_one();
+    }
+}
+
+/// A request's body, which says when it has come.
+pub(crate) struct Arriving<B> {
+    body: B,
+    unread: Option<Number>,
+}
+
+impl<B> Drop for Arriving<B> {
+    /// Nobody wants the rest of it.
+    fn drop(&mut self) {
+        if let Some(number) = self.unread.take() {
+            number.seat(|seat| seat.is_read = true);
+        }
+    }
+}
+
+impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Arriving<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if self.body.is_end_stream() || frame.is_none() {
+            let unread = self.unread.take();
+            unread.into_iter().for_each(|number| number.seat(|seat| seat.is_read = true));
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -182,6 +262,23 @@ mod tests {
         assert!(third.leave.is_cancelled(), "it asked nothing");
         drop((answering, third));
         fourth.await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whose_request_does_not_come_makes_room_before_who_is_answered() {
+        let places = Places::new(2);
+        let (answered, slow) = (places.take().await, places.take().await);
+        let (answering, reading) = (answered.busy(), slow.busy());
+        let whole = answering.while_read(Request::new(Body::empty()));
+        let never = Body::from_stream(futures::stream::pending::<Result<Bytes, axum::Error>>());
+        let half = reading.while_read(Request::new(never));
+        let next = places.take();
+        let leaves = async {
+            slow.leave.cancelled().await;
+            drop((half, reading, slow));
+        };
+        tokio::join!(next, leaves);
+        assert!(!answered.leave.is_cancelled() && whole.body().is_end_stream());
     }
 
     #[tokio::test]

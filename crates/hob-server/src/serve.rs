@@ -107,6 +107,7 @@ async fn connection(socket: TcpStream, place: Place, service: Service) {
     let io = TokioIo::new(Socket::new(socket, service.stall_time_max));
     let answering = service_fn(|request: hyper::Request<Incoming>| {
         let busy = place.busy();
+        let request = busy.while_read(request);
         let answer = TowerToHyperService::new(service.app.clone()).call(request);
         async move { answer.await.map(|response| busy.until_written(response)) }
     });
