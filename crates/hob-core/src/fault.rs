@@ -32,6 +32,9 @@ pub enum Fault {
     /// The request itself is at fault, or its content is not allowed: no other server is asked.
     #[error("refused the request: {message}")]
     Refused { message: String },
+    /// It came through too many servers like this one: an upstream of theirs points back at them.
+    #[error("hands it on in circles: {message}")]
+    Circular { message: String },
     /// Said within an answer that had begun well.
     #[error("broke off with an error: {message}")]
     Reported { message: String },
@@ -86,6 +89,7 @@ impl Fault {
             Fault::TooLong { .. } => "too_long",
             Fault::UnknownParameter { .. } => "unknown_parameter",
             Fault::Refused { .. } => "refused",
+            Fault::Circular { .. } => "loop_detected",
             Fault::Reported { .. } => "reported",
             Fault::CutOff => "cut_off",
             Fault::Empty => "empty_answer",
@@ -107,6 +111,7 @@ impl Fault {
             | Fault::TooLong { message: words, .. }
             | Fault::UnknownParameter { message: words, .. }
             | Fault::Refused { message: words }
+            | Fault::Circular { message: words }
             | Fault::Reported { message: words }
             | Fault::Nonsense { detail: words } => *words = edit(words),
             Fault::TimedOut { .. } | Fault::CutOff | Fault::Empty => {}

@@ -163,7 +163,9 @@ fn of_fault(fault: &Fault) -> Consequence {
         Fault::UnknownParameter { field, .. } => {
             consequence(Again::Without { field: field.clone() }, Next::Any, Rest::No)
         }
-        Fault::Refused { .. } => consequence(Again::No, Next::None, Rest::No),
+        Fault::Refused { .. } | Fault::Circular { .. } => {
+            consequence(Again::No, Next::None, Rest::No)
+        }
     }
 }
 
@@ -241,6 +243,7 @@ mod tests {
                 Rest::No,
             ),
             (Fault::Refused { message: message() }, Again::No, Next::None, Rest::No),
+            (Fault::Circular { message: message() }, Again::No, Next::None, Rest::No),
         ] {
             assert_eq!(of(fault.clone()), consequence(again, next, rest), "{fault}");
         }

@@ -17,10 +17,16 @@ pub struct Way {
     pub failed: Vec<Attempt>,
     /// Answers that broke off after they had begun, and what became of asking for their rest.
     pub broken: Vec<Attempt>,
-    /// Pauses before somebody was asked again, and for somebody who rested.
+    /// How many times somebody was asked.
+    pub asked: u32,
+    /// Pauses before somebody was asked again, for somebody who rested, or beside somebody who was silent.
     pub paused: Duration,
+    /// Waited for one of `target`'s places.
+    pub queued: Duration,
     /// Who is being asked, or answers.
     pub target: Option<String>,
+    /// Whether its model was in memory when it was asked, as far as that is known.
+    pub is_warm: Option<bool>,
     /// Whether `target`'s first content is there.
     pub has_begun: bool,
     /// From asking `target` to its first content.
@@ -62,9 +68,12 @@ impl Trace {
         Trace(Arc::new(Mutex::new(Way { hops, ..Way::default() })))
     }
 
-    pub fn asking(&self, target: &str) {
+    pub fn asking(&self, target: &str, is_warm: bool) {
         let mut way = self.way();
         way.target = Some(target.to_owned());
+        way.is_warm = Some(is_warm);
+        way.asked += 1;
+        way.queued = Duration::ZERO;
         way.has_begun = false;
         way.dropped.clear();
     }
@@ -113,7 +122,12 @@ impl Trace {
 impl Way {
     /// Time that went to those who did not answer, and to pauses for their sake.
     pub fn lost(&self) -> Duration {
-        self.failed.iter().map(|attempt| attempt.took).sum::<Duration>() + self.paused
+        self.failures() + self.paused
+    }
+
+    /// Time that went to those who did not answer.
+    pub fn failures(&self) -> Duration {
+        self.failed.iter().map(|attempt| attempt.took).sum()
     }
 }
 
@@ -126,7 +140,7 @@ mod tests {
     fn a_trace_tells_every_holder_the_same() {
         let (trace, error) = (Trace::default(), ModelError::upstream("gpu/q", Fault::CutOff));
         let held = trace.clone();
-        trace.asking("gpu/q");
+        trace.asking("gpu/q", true);
         assert_eq!(held.now().target.as_deref(), Some("gpu/q"));
         trace.failed("gpu/q", &error, Duration::from_millis(20));
         trace.answers("local", Duration::from_millis(5));
@@ -140,7 +154,7 @@ mod tests {
     #[test]
     fn what_became_of_an_answer_s_rest_does_not_change_when_it_began() {
         let (trace, error) = (Trace::default(), ModelError::upstream("gpu/q", Fault::CutOff));
-        trace.asking("gpu/q");
+        trace.asking("gpu/q", true);
         trace.answers("gpu/q", Duration::from_millis(5));
         trace.broke("gpu/q", &error, Duration::from_millis(900));
         trace.answers("gpu/q", Duration::from_millis(80));

@@ -192,7 +192,11 @@ fn note(way: Way, first: Option<Duration>, entry: &mut Entry) {
     if !(way.failed.is_empty() && way.broken.is_empty()) {
         entry.attempts = Some(attempts(&way));
     }
-    let own = overhead(&way, first, entry);
+    if !way.queued.is_zero() {
+        entry.queue_ms = Some(entry.queue_ms.unwrap_or(0.0) + milliseconds(way.queued));
+    }
+    entry.is_warm = way.is_warm.unwrap_or(entry.is_warm);
+    let own = overhead(&Way { queued: Duration::ZERO, ..way.clone() }, first, entry);
     entry.overhead_ms = own.map(milliseconds);
     entry.thought_anyway = way.thought_anyway;
     entry.counted_here = way.counted_here;
@@ -218,7 +222,7 @@ pub(crate) fn overhead(way: &Way, first: Option<Duration>, entry: &Entry) -> Opt
     }
     let waits = entry.queue_ms.unwrap_or(0.0) + entry.load_ms.unwrap_or(0.0);
     let waits = Duration::try_from_secs_f64(waits / 1e3).unwrap_or_default();
-    let others = way.target_first? + way.lost() + waits;
+    let others = way.target_first? + way.lost() + way.queued + waits;
     first.map(|first| first.saturating_sub(others))
 }
 

@@ -167,7 +167,7 @@ impl Reply {
         insert_text(&mut headers, ALIAS, &answer.entry.alias);
         insert_text(&mut headers, TARGET, way.target.as_ref().unwrap_or(&self.target));
         headers.insert(TTFT_MS, whole_ms(answer.first().unwrap_or_default()));
-        headers.insert(WARM, HeaderValue::from_static(self.warm.name()));
+        headers.insert(WARM, HeaderValue::from_static(self.warm.unless(way.is_warm).name()));
         insert_way(&mut headers, &way);
         if let Some(own) = overhead(&way, answer.first(), &answer.entry) {
             let own_ms = format!("{:.3}", own.as_secs_f64() * 1e3);
@@ -282,6 +282,15 @@ impl Warmth {
         match state {
             ModelState::Ready => Warmth::Warm,
             ModelState::Cold | ModelState::Loading { .. } | ModelState::Down { .. } => Warmth::Cold,
+        }
+    }
+
+    /// What is known of whoever really answers says more.
+    fn unless(self, is_warm: Option<bool>) -> Warmth {
+        match is_warm {
+            Some(true) => Warmth::Warm,
+            Some(false) => Warmth::Cold,
+            None => self,
         }
     }
 

@@ -41,6 +41,10 @@ pub(crate) enum Refusal {
     NoTranscriptModel,
     #[error("'{name}' is a {kind} model, and this needs a {wanted} model")]
     WrongKind { name: String, kind: &'static str, wanted: &'static str },
+    #[error(
+        "the request names no model, and none here is the default: `GET /v1/models` lists their names"
+    )]
+    NotNamed,
     #[error("'{name}' lives elsewhere; this hob neither loads nor unloads it")]
     NotOurs { name: String },
     #[error("the model was neither loaded nor unloaded within {} s", time_max.as_secs())]
@@ -133,6 +137,7 @@ impl Refusal {
         match self {
             Refusal::Wire(_)
             | Refusal::WrongKind { .. }
+            | Refusal::NotNamed
             | Refusal::NotOurs { .. }
             | Refusal::Unsupported { .. }
             | Refusal::WholeTooLong { .. }
@@ -215,6 +220,7 @@ impl Refusal {
             }
             Refusal::UnknownModel(_)
             | Refusal::WrongKind { .. }
+            | Refusal::NotNamed
             | Refusal::NotOurs { .. }
             | Refusal::Key(KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. }) => {
                 Some("model")
@@ -342,6 +348,7 @@ fn status_of_fault(fault: &Fault) -> StatusCode {
         Fault::TimedOut { .. } => StatusCode::GATEWAY_TIMEOUT,
         Fault::Overloaded { .. } => StatusCode::SERVICE_UNAVAILABLE,
         Fault::Limited { .. } => StatusCode::TOO_MANY_REQUESTS,
+        Fault::Circular { .. } => StatusCode::LOOP_DETECTED,
         Fault::NoSuchModel { .. } => StatusCode::NOT_FOUND,
         Fault::TooLong { .. } | Fault::UnknownParameter { .. } | Fault::Refused { .. } => {
             StatusCode::BAD_REQUEST

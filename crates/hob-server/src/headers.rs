@@ -63,7 +63,7 @@ pub(crate) fn insert_ignored(headers: &mut HeaderMap, ignored: &[String]) {
 
 /// Who was asked besides, and what is to be known of the answer.
 pub(crate) fn insert_way(headers: &mut HeaderMap, way: &Way) {
-    headers.insert(ATTEMPTS, HeaderValue::from(way.failed.len() + 1));
+    headers.insert(ATTEMPTS, HeaderValue::from(way.asked.max(1)));
     if !way.failed.is_empty() {
         let each = way.failed.iter().map(|attempt| format!("{}={}", attempt.target, attempt.kind));
         insert_text(headers, FAILED, &each.collect::<Vec<_>>().join(", "));

@@ -131,15 +131,16 @@ impl Metrics {
         let mut next = way.failed.iter().skip(1).map(|attempt| attempt.target.as_str());
         with_local_recorder(&self.0, || {
             for attempt in &way.failed {
-                let to = next.next().or(way.target.as_deref()).unwrap_or("nobody");
-                let again = attempt.target == to;
+                let to = next.next().or(way.target.as_deref());
+                let again = to == Some(&*attempt.target);
+                let to = to.map_or_else(|| "nobody".to_owned(), name);
                 let from = ("from", name(&attempt.target));
                 let (alias, reason) =
                     (("alias", alias.to_owned()), ("reason", attempt.kind.to_owned()));
                 if again {
                     counter!(RETRIES, &[alias, from, reason]).increment(1);
                 } else {
-                    counter!(FALLBACKS, &[alias, from, ("to", name(to)), reason]).increment(1);
+                    counter!(FALLBACKS, &[alias, from, ("to", to), reason]).increment(1);
                 }
             }
             for what in &way.repaired {

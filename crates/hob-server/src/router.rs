@@ -133,8 +133,14 @@ impl App {
 
     /// The same of chat.
     pub(crate) fn default_chat_name(&self) -> Option<String> {
-        let first = || self.roster().chat_targets().next().map(|target| target.name.clone());
-        self.default_chat.clone().or_else(first)
+        self.default_chat.clone().or_else(|| self.only_chat_name())
+    }
+
+    /// Of several names, none is anybody's default: the first by its letters may cost money.
+    fn only_chat_name(&self) -> Option<String> {
+        let roster = self.roster();
+        let mut names = roster.chat_targets().map(|target| &target.name);
+        names.next().filter(|_| names.next().is_none()).cloned()
     }
 
     /// The same of transcription.
@@ -154,7 +160,10 @@ impl App {
     }
 
     fn default_chat_target(&self) -> Result<Arc<ChatTarget>, Refusal> {
-        let name = self.default_chat_name().ok_or(Refusal::NoChatModel)?;
+        let name = self.default_chat_name().ok_or_else(|| {
+            let is_empty = self.roster().chat_targets().next().is_none();
+            if is_empty { Refusal::NoChatModel } else { Refusal::NotNamed }
+        })?;
         self.roster().chat(&name).map_err(Refusal::UnknownModel)
     }
 }

@@ -79,7 +79,7 @@ impl Route {
                 continue;
             }
             let asked = Instant::now();
-            request.trace.asking(&leg.target.name);
+            request.trace.asking(&leg.target.name, leg.is_warm());
             let times = self.alias.times(&Turn::alone(leg), Duration::ZERO, ends);
             let embed = async {
                 let _slot = leg.target.place().await?;

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use hob_core::ChatEvent;
+use hob_core::{Admission, ChatEvent, ChatTarget, Clocked, Roster};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
 use crate::chat_model::{done, scripted, serve_chat, serve_chat_with, text};
 use crate::chatting::{HI, STREAM, chat};
+use crate::model::StagedSpeech;
+use crate::server::Server;
 
 #[tokio::test]
 async fn names_lead_where_they_should() {
@@ -62,6 +64,27 @@ async fn the_default_can_be_named() {
         let answer = server.ask(chat(&HI.replace(r#""model":"smol","#, ""))).await;
         assert_eq!(answer.status(), status, "{name}");
     }
+}
+
+#[tokio::test]
+async fn of_several_none_is_the_default_unless_it_is_named() {
+    let speech = Arc::new(StagedSpeech::new());
+    let admission = Admission::new(2, 0.1);
+    let mut roster = Roster::default();
+    for name in ["cloud", "near"] {
+        roster.add_chat(ChatTarget {
+            name: name.to_owned(),
+            model: scripted([Ok(vec![text("Hello"), done(1)])]),
+            residence: None,
+            admission: admission.clone(),
+            clocks: Clocked::ByAsker,
+        });
+    }
+    let server = Server::start_roster(roster, ServerOptions::default(), speech, admission).await;
+    let bare = server.ask(chat(&HI.replace(r#""model":"smol","#, ""))).await;
+    assert_eq!((bare.status(), &bare.json()["error"]["param"]), (400, &json!("model")));
+    let named = server.ask(chat(&HI.replace("smol", "near"))).await;
+    assert_eq!(named.status(), 200);
 }
 
 #[tokio::test]

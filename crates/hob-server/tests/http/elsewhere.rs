@@ -37,12 +37,12 @@ impl Far {
 
 fn lead(trace: &Trace, name: &str) -> Result<(), ModelError> {
     let error = ModelError::upstream("gpu/a", Fault::CutOff);
-    trace.asking("gpu/a");
+    trace.asking("gpu/a", true);
     trace.failed("gpu/a", &error, Duration::from_millis(1));
     if name == "gpu/none" {
         return Err(error);
     }
-    trace.asking("gpu/b");
+    trace.asking("gpu/b", true);
     trace.answers("gpu/b", Duration::from_millis(1));
     Ok(())
 }

@@ -64,11 +64,11 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
     assert!(one.get("outcome").is_none(), "{one}");
 
     // As a gateway in between would have it.
-    trace.asking("gpu/q");
+    trace.asking("gpu/q", true);
     let error = ModelError::upstream("gpu/q", Fault::CutOff);
     trace.failed("gpu/q", &error, Duration::from_millis(20));
     assert_eq!(now(&server).await["requests"][0]["target"], Value::Null);
-    trace.asking("spare/q");
+    trace.asking("spare/q", true);
     let seen = now(&server).await;
     let one = &seen["requests"][0];
     let failed = json!([{"target": "gpu/q", "reason": "cut_off", "ms": 20.0}]);

@@ -34,8 +34,8 @@ pub(super) trait Question<M: ?Sized>: Sync {
 /// One target's turn.
 pub(super) struct Turn<'a, M: ?Sized> {
     pub(super) leg: &'a Leg<M>,
-    /// Nobody is left behind it.
-    is_last: bool,
+    /// Targets that have not had their turn yet.
+    behind: usize,
     /// Whether its model is waited for.
     pub(super) while_loading: WhileLoading,
     /// Of a target that rested.
@@ -45,7 +45,7 @@ pub(super) struct Turn<'a, M: ?Sized> {
 impl<'a, M: ?Sized> Turn<'a, M> {
     /// Nobody else is asked, and nothing is waited for.
     pub(super) fn alone(leg: &'a Leg<M>) -> Turn<'a, M> {
-        Turn { leg, is_last: true, while_loading: WhileLoading::Next, trial: None }
+        Turn { leg, behind: 0, while_loading: WhileLoading::Next, trial: None }
     }
 }
 
@@ -82,12 +82,12 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
                 put_off.push_back(leg);
                 continue;
             }
-            let is_last = queue.is_empty() && put_off.is_empty();
+            let behind = queue.len() + put_off.len();
             let others_are_warm = queue.iter().any(|leg| leg.is_warm());
             let while_loading =
                 if others_are_warm { WhileLoading::Next } else { self.options.while_loading };
             match self
-                .turn(Turn { leg, is_last, while_loading, trial: None }, question, &tried)
+                .turn(Turn { leg, behind, while_loading, trial: None }, question, &tried)
                 .await
             {
                 Ok(begun) => return Ok(begun),
@@ -160,7 +160,7 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
             let wait = match again {
                 Again::No => return Err(error),
                 Again::Once { after } => after,
-                Again::IfLast { after } if turn.is_last => after,
+                Again::IfLast { after } if turn.behind == 0 => after,
                 Again::IfLast { .. } => return Err(error),
                 Again::Without { field } => {
                     let Source::Upstream(served) = &target.source else { return Err(error) };
@@ -168,9 +168,12 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
                     Duration::ZERO
                 }
             };
-            // Who learnt what the server does not take asks something else, and not the same again.
+            // Who learnt what the server does not take asks something else, and not the same again. A second
+            // try costs nobody else their first.
+            let behind = if is_learnt { 0 } else { turn.behind as u32 };
             let may_repeat = !has_repeated
                 && Instant::now() + wait < question.ends()
+                && tried.has_left(self.options.attempts_max.saturating_sub(behind))
                 && (is_learnt || target.may_retry())
                 && tried.begin(self.options.attempts_max);
             if !may_repeat {
@@ -195,20 +198,26 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
         let mut waiting = legs.iter();
         let mut asked = FuturesUnordered::new();
         let while_loading = self.options.while_loading;
-        let ask = |leg: &Leg<M>, is_last: bool| {
-            let leg = leg.clone();
+        let begun = Instant::now();
+        let ask = |leg: &Leg<M>, behind: usize| {
+            let (leg, waited) = (leg.clone(), begun.elapsed());
             async move {
-                let turn = Turn { leg: &leg, is_last, while_loading, trial: None };
-                self.turn(turn, question, tried).await
+                let turn = Turn { leg: &leg, behind, while_loading, trial: None };
+                let answered = self.turn(turn, question, tried).await;
+                if answered.is_ok() {
+                    // The time before it was asked, but for what is told of those who failed meanwhile.
+                    question.trace().note(|way| way.paused = waited.saturating_sub(way.failures()));
+                }
+                answered
             }
         };
-        asked.extend(waiting.next().map(|leg| ask(leg, waiting.len() == 0)));
-        let mut hedge_at = Instant::now() + after;
+        asked.extend(waiting.next().map(|leg| ask(leg, waiting.len())));
+        let mut hedge_at = begun + after;
         loop {
             let answered = tokio::select! {
                 answered = asked.next() => answered,
                 () = sleep_until(hedge_at), if waiting.len() > 0 => {
-                    asked.extend(waiting.next().map(|leg| ask(leg, waiting.len() == 0)));
+                    asked.extend(waiting.next().map(|leg| ask(leg, waiting.len())));
                     hedge_at += after;
                     continue;
                 }
@@ -216,7 +225,7 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
             match answered {
                 Some(Ok(begun)) => return Ok(begun),
                 Some(Err(Missed::Next | Missed::PutOff)) => {
-                    asked.extend(waiting.next().map(|leg| ask(leg, waiting.len() == 0)));
+                    asked.extend(waiting.next().map(|leg| ask(leg, waiting.len())));
                 }
                 // The request itself is at fault, or nobody is left.
                 Some(Err(Missed::Over)) | None => {
@@ -233,7 +242,7 @@ async fn attempt<M: ?Sized, Q: Question<M>>(
     question: &Q,
 ) -> Result<Q::Begun, ModelError> {
     let (asked, target) = (Instant::now(), &turn.leg.target);
-    question.trace().asking(&target.name);
+    question.trace().asking(&target.name, turn.leg.is_warm());
     let trying = Trying { target, trial: turn.trial };
     let begun = question.ask(turn).await;
     trying.over();

@@ -106,7 +106,7 @@ impl ChatQuestion<'_> {
         let work = target.reading_time(&request).unwrap_or_default() * 3;
         let mut times = self.alias.times(turn, work, self.ends);
         let ask = || leg.model.chat(request.clone());
-        let (events, slot) = self.alias.open(turn, &mut times, ask).await?;
+        let (events, slot) = self.alias.open((turn, &request.trace), &mut times, ask).await?;
         let notes = Notes {
             target: Arc::clone(target),
             trace: request.trace.clone(),

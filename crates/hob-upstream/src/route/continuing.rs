@@ -176,8 +176,7 @@ impl Continuing {
             && attempts < self.alias.options.attempts_max as usize
             && Instant::now() + PAUSE < self.ends
             && leg.target.rests_for().is_none();
-        // The last condition, because it takes what it asks for.
-        (may_ask && leg.target.may_retry()).then_some(rest)
+        may_ask.then_some(rest)
     }
 
     /// Ends the connection, and gives back the place.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use hob_core::ModelError;
+use hob_core::{ModelError, Trace};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::alias::Alias;
@@ -35,14 +35,16 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
     /// Lets a model begin, and waits for its loading where that is wished for.
     pub(super) async fn open<'a, T>(
         &self,
-        turn: &Turn<'_, M>,
+        (turn, trace): (&Turn<'_, M>, &Trace),
         times: &mut Times,
         ask: impl Fn() -> BoxFuture<'a, Result<T, ModelError>>,
     ) -> Result<(T, Option<Slot>), ModelError> {
         let leg = turn.leg;
         let silent = |times: &Times| ModelError::upstream(&leg.target.name, times.silent());
         // Waiting for a place is no silence of the target's.
+        let waits = Instant::now();
         let slot = timeout_at(times.ends, leg.target.place()).await;
+        trace.note(|way| way.queued = waits.elapsed());
         let slot = slot.unwrap_or_else(|_| Err(silent(times)));
         let slot =
             slot.inspect_err(|error| leg.target.failed(error, turn.trial, self.options.rest))?;

@@ -57,7 +57,7 @@ impl SpeechRoute {
         let [leg] = &self.0.legs[..] else { return self.answer(request).await };
         let Source::Local(_) = leg.target.source else { return self.answer(request).await };
         let (trace, asked) = (request.trace.clone(), Instant::now());
-        trace.asking(&leg.target.name);
+        trace.asking(&leg.target.name, leg.is_warm());
         let spoken = leg.model.speak(request).await;
         spoken.inspect_err(|error| {
             leg.target.failed(error, None, self.0.options.rest);
@@ -101,7 +101,7 @@ impl SpeechQuestion<'_> {
         let work = Duration::from_secs_f64(sound_s * WORK);
         let mut times = self.alias.times(turn, work, self.ends);
         let ask = || leg.model.speak(self.request(leg));
-        let (spoken, slot) = self.alias.open(turn, &mut times, ask).await?;
+        let (spoken, slot) = self.alias.open((turn, &self.trace), &mut times, ask).await?;
         let rate_hz = spoken.sample_rate_hz;
         let events = counted(spoken, permit).boxed();
         let trace = self.trace.clone();

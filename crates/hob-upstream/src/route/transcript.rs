@@ -65,7 +65,7 @@ impl TranscriptQuestion<'_> {
         let work = Duration::try_from_secs_f64(sound_s).unwrap_or_default();
         let mut times = self.alias.times(turn, work, self.ends);
         let ask = || leg.model.transcribe(request.clone());
-        let (events, slot) = self.alias.open(turn, &mut times, ask).await?;
+        let (events, slot) = self.alias.open((turn, &request.trace), &mut times, ask).await?;
         let events = events.inspect(move |_| {
             let _kept_until_the_end = &permit;
         });

@@ -33,6 +33,18 @@ async fn what_fails_before_a_word_is_said_is_not_heard_of() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_second_try_costs_nobody_their_first() {
+    let gone =
+        || Act::Refuse(ModelError::upstream("a", Fault::Unreachable { detail: String::new() }));
+    let two = || vec![gone(), gone()];
+    let stage = Stage::new(&[("a", two()), ("b", two()), ("c", vec![Act::Say(HELLO)])]);
+    let heard = stage.ask(streamed()).await;
+    assert_eq!((heard.text.as_str(), heard.error), ("Hello.", None));
+    assert_eq!(heard.target.as_deref(), Some("c"));
+    assert_eq!(heard.way.len(), 3, "one second try was left over: {:?}", heard.way);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_breaks_off_is_made_again_only_for_who_has_not_read_it() {
     let acts = || [("a", vec![Act::Break(&["Hel"], Fault::CutOff)]), ("b", vec![Act::Say(HELLO)])];
     let heard = Stage::new(&acts()).ask(streamed()).await;

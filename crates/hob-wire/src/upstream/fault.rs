@@ -37,6 +37,7 @@ pub fn fault_of(status: Status, body: &[u8]) -> Fault {
             Some(field) => Fault::UnknownParameter { field, message },
             None => Fault::Refused { message },
         },
+        508 => Fault::Circular { message },
         408 | 425 | 500.. => Fault::Failed { message },
         300..400 => Fault::Nonsense { detail: format!("status {code}: hob follows no redirects") },
         _ => Fault::Refused { message },
@@ -186,6 +187,7 @@ mod tests {
             (&[502, 503, 504, 529], Fault::Overloaded { message: message(), retry_after: wait }),
             (&[408, 425, 500, 501], Fault::Failed { message: message() }),
             (&[400, 413, 422], Fault::Refused { message: message() }),
+            (&[508], Fault::Circular { message: message() }),
         ] {
             for &code in codes {
                 assert_eq!(of(code, body), fault, "{code}");

@@ -60,11 +60,12 @@ pub(crate) struct UpstreamSection {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AliasSection {
     /// Who answers, first to last: `UPSTREAM/MODEL`, a model of this hob, another alias, or a table
-    /// with `target` and what is special about it.
+    /// with `target` and what is special about it. Of another alias, its targets count with their parameters
+    /// and times; `pick`, `commit`, `hedge_after_ms`, `on_break`, `while_loading` and `retries` are this one's.
     #[schemars(schema_with = "targets_schema")]
     pub(crate) to: Vec<TargetEntry>,
     /// How the next target is chosen: `order`, `warm` (those in memory first), `least-wait`, or
-    /// `weighted` (by chance).
+    /// `weighted` (by chance). Default: `order`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::words::pick_schema")]
     pub(crate) pick: Option<PickName>,
@@ -85,22 +86,26 @@ pub(crate) struct AliasSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) drop: Option<Vec<String>>,
     /// From when on an answer is the client's: with the `first` piece, or with the first `content`
-    /// that is no thinking.
+    /// that is no thinking. Default: `first`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) commit: Option<CommitName>,
     /// What becomes of an answer that breaks off when it is the client's: an `error`, or the same target is
     /// asked to `continue` where it can, which llama-server, vLLM, SGLang, tabbyAPI, Ollama, OpenRouter
-    /// and Anthropic's models before 4.6 do. Only for plain text.
+    /// and Anthropic's models before 4.6 do. Only for plain text that is streamed; at most twice in an answer,
+    /// and not while the target rests: a break counts as its failure. Default: `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) on_break: Option<OnBreakName>,
-    /// What becomes of a request while its model is being loaded: the `next` target, or it is to `wait` if no target that is in memory answers.
+    /// What becomes of a request while its model is being loaded: the `next` target, or it is to `wait` if no
+    /// target that is in memory answers. A load that is expected to take at most 30 s is waited for in any
+    /// case. Default: `next`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) while_loading: Option<WhileLoadingName>,
     /// How long a request waits for a target that rests after failures, if all do. Default: `2s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
     pub(crate) patience: Option<TimeText>,
-    /// Attempts of one request after the first, on whichever target. Default: 3.
+    /// Attempts of one request after the first, on whichever target; second tries are made only where all
+    /// others still have their turn. Default: 3, or as many as there are further targets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retries: Option<u16>,
     /// How long a target rests after three failures in a row, the first time; then twice as long, and so

@@ -91,6 +91,8 @@ impl Settling<'_> {
             section.drop.as_ref(),
             section.effort.map(|effort| effort.0),
         )?;
+        // Every target has a turn, and there is one for a second try where they are few.
+        let each_once = || default.attempts_max.max(section.to.len() as u32);
         Ok(AliasOptions {
             targets: targets.collect::<Outcome<_>>()?,
             pick: section.pick.unwrap_or_default().0,
@@ -113,7 +115,7 @@ impl Settling<'_> {
                 WhileLoadingName::Wait => WhileLoading::Wait,
             },
             patience: time(section.patience).unwrap_or(default.patience),
-            attempts_max: section.retries.map_or(default.attempts_max, |more| u32::from(more) + 1),
+            attempts_max: section.retries.map_or_else(each_once, |more| u32::from(more) + 1),
             rest: time(section.cooldown).unwrap_or(default.rest),
             hedge_after: section.hedge_after_ms.map(|ms| Duration::from_millis(ms.get().into())),
             ..default

@@ -207,8 +207,9 @@ fn a_server_that_points_back_at_itself_is_found_out() {
     let answer = answer(asked.send_json(hello("round")).expect("an answer"));
     child.kill().expect("killed");
     child.wait().expect("an end");
-    assert!(answer.status >= 500, "{}", answer.status);
-    assert!(answer.body["error"]["message"].as_str().expect("words").contains("points back"));
+    let error = &answer.body["error"];
+    assert_eq!((answer.status, &error["code"]), (508, &json!("loop_detected")));
+    assert!(error["message"].as_str().expect("words").contains("points back"), "{error}");
 }
 
 #[test]
