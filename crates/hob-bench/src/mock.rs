@@ -4,6 +4,7 @@
 mod faults;
 mod measured;
 mod quick;
+pub mod scripted;
 
 use std::collections::BTreeMap;
 use std::io;

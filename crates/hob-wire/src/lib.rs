@@ -58,10 +58,11 @@ pub use transcript::{
     parse_transcript_json, spoken_language, transcript_delta, transcript_done, transcript_failed,
 };
 pub use upstream::{
-    AnthropicReader, ListError, Mended, Misread, OllamaReader, OpenAiReader, PieceKind,
-    PieceTooLong, Pieces, ServedModel, Status, TranscriptReader, TranscriptShape, Unsendable,
-    UpstreamDialect, UpstreamReader, UsageSource, anthropic_drops, anthropic_request, fault_of,
-    fault_within, ollama_embed_request, ollama_path, ollama_request, openai_embed_request,
+    AnthropicReader, ListError, Mended, Misread, Observed, ObservedCounts, ObservedPart,
+    OllamaReader, OpenAiReader, PieceKind, PieceTooLong, Pieces, ServedModel, Status,
+    TranscriptReader, TranscriptShape, Unsendable, UpstreamDialect, UpstreamReader, UsageSource,
+    anthropic_drops, anthropic_request, fault_of, fault_within, observe_ollama, observe_openai,
+    ollama_embed_request, ollama_path, ollama_request, openai_embed_request,
     parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
     parse_ollama_tags, parse_ollama_vectors, parse_openai_models, parse_openai_vectors,
     parse_tabby_model, parse_transcript, parse_voices, sound_name, transcript_fields,

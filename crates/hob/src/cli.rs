@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    bench, chat, config, docs, doctor, ledger, load, models, ps, pull, route, say, selftest, serve,
-    site, unload, upstreams, worker,
+    bench, chat, config, docs, doctor, ledger, load, mock, models, ps, pull, route, say, selftest,
+    serve, site, unload, upstreams, worker,
 };
 use crate::failure::{Exit, Outcome};
 use crate::logging;
@@ -72,6 +72,7 @@ enum Verb {
     Selftest(selftest::SelftestArgs),
     Bench(bench::BenchArgs),
     Site(site::SiteArgs),
+    Mock(mock::MockArgs),
     Load(load::LoadArgs),
     Unload(unload::UnloadArgs),
     Ledger(ledger::LedgerArgs),
@@ -129,6 +130,7 @@ fn dispatch(cli: Cli, printer: &Printer) -> Outcome<Exit> {
         Verb::Selftest(args) => selftest::run(&args, globals, printer),
         Verb::Bench(args) => bench::run(&args, printer),
         Verb::Site(args) => site::run(&args, globals, printer),
+        Verb::Mock(args) => mock::run(&args, printer),
         Verb::Load(args) => load::run(&args, globals, printer),
         Verb::Unload(args) => unload::run(&args, globals, printer),
         Verb::Ledger(args) => ledger::run(&args, globals, printer),

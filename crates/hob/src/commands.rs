@@ -8,6 +8,7 @@ pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod ledger;
 pub(crate) mod load;
+pub(crate) mod mock;
 pub(crate) mod models;
 pub(crate) mod ps;
 pub(crate) mod pull;

@@ -1,0 +1,151 @@
+//! A request as far as a scripted server needs it: where it goes, what it is called, and what it asks for.
+//! A prompt's tokens are its words, so that whoever asks can count them, too.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::{Buf, BytesMut};
+use serde_json::Value;
+
+use super::render::Protocol;
+use super::script::Lever;
+use crate::head;
+
+/// Larger bodies are nobody's that is measured here.
+const BODY_BYTES_MAX: usize = 64 << 20;
+
+#[derive(Debug, PartialEq)]
+pub(super) struct Request {
+    pub(super) path: String,
+    pub(super) id: String,
+    /// What the header says that the script is.
+    pub(super) script: String,
+    pub(super) body: Value,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is no request that can be read")]
+pub(super) struct Unreadable;
+
+/// The next request, once it is here as a whole.
+pub(super) fn take(unread: &mut BytesMut) -> Result<Option<Request>, Unreadable> {
+    let Some(head_bytes) = head::length(unread) else {
+        return if unread.len() > head::BYTES_MAX { Err(Unreadable) } else { Ok(None) };
+    };
+    let head = &unread[..head_bytes];
+    let body_bytes = head::content_length(head).unwrap_or(0);
+    if body_bytes > BODY_BYTES_MAX || head::field(head, "transfer-encoding").is_some() {
+        return Err(Unreadable);
+    }
+    let Some(body) = unread.get(head_bytes..head_bytes + body_bytes) else {
+        return Ok(None);
+    };
+    let said = |name: &str| {
+        let value = head::field(head, name).unwrap_or_default();
+        String::from_utf8_lossy(value).into_owned()
+    };
+    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let path = line.split(|byte| *byte == b' ').nth(1).ok_or(Unreadable)?;
+    let request = Request {
+        path: String::from_utf8_lossy(path).into_owned(),
+        id: said("x-request-id"),
+        script: said("x-mock"),
+        body: serde_json::from_slice(body).unwrap_or_default(),
+    };
+    unread.advance(head_bytes + body_bytes);
+    Ok(Some(request))
+}
+
+impl Request {
+    pub(super) fn protocol(&self) -> Option<Protocol> {
+        match self.path.as_str() {
+            "/v1/chat/completions" => Some(Protocol::Chat),
+            "/v1/completions" => Some(Protocol::Completions),
+            "/api/chat" => Some(Protocol::OllamaChat),
+            "/api/generate" => Some(Protocol::OllamaGenerate),
+            _ => None,
+        }
+    }
+
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.body[name].as_str().unwrap_or_default()
+    }
+
+    /// Ollama streams unless it is told not to.
+    pub(super) fn streams(&self) -> bool {
+        self.body["stream"].as_bool().unwrap_or_else(|| self.path.starts_with("/api/"))
+    }
+
+    pub(super) fn tokens_max(&self) -> Option<u32> {
+        let fields = [
+            &self.body["max_completion_tokens"],
+            &self.body["max_tokens"],
+            &self.body["options"]["num_predict"],
+        ];
+        fields.into_iter().find_map(Value::as_u64).and_then(|tokens| u32::try_from(tokens).ok())
+    }
+
+    /// One number for each word of the prompt, of all messages together.
+    pub(super) fn words(&self) -> Vec<u64> {
+        let messages = self.body["messages"].as_array();
+        let contents = messages.into_iter().flatten().filter_map(|said| said["content"].as_str());
+        let prompts = self.body["prompt"].as_str().into_iter();
+        contents.chain(prompts).flat_map(str::split_whitespace).map(number).collect()
+    }
+
+    pub(super) fn turns_off(&self, lever: Lever) -> bool {
+        let body = &self.body;
+        match lever {
+            Lever::ReasoningEffort => body["reasoning_effort"] == "none",
+            Lever::Think => body["think"] == false,
+            Lever::EnableThinking => body["chat_template_kwargs"]["enable_thinking"] == false,
+            Lever::NoThink => body.to_string().contains("/no_think"),
+            Lever::None => false,
+        }
+    }
+}
+
+fn number(word: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    word.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(body: &str) -> Request {
+        let text = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nX-Request-Id: a7\r\nx-mock: itl_ms=1\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut unread = BytesMut::from(&text.as_bytes()[..text.len() - 1]);
+        assert_eq!(take(&mut unread), Ok(None), "a byte is missing");
+        unread.extend_from_slice(&text.as_bytes()[text.len() - 1..]);
+        let request = take(&mut unread).unwrap().unwrap();
+        assert!(unread.is_empty());
+        request
+    }
+
+    #[test]
+    fn what_is_asked_for() {
+        let asked = request(
+            r#"{"model":"m","stream":true,"max_tokens":9,"reasoning_effort":"none","messages":[{"role":"user","content":"a b  c /no_think"}]}"#,
+        );
+        assert_eq!((asked.id.as_str(), asked.script.as_str()), ("a7", "itl_ms=1"));
+        assert_eq!((asked.streams(), asked.tokens_max()), (true, Some(9)));
+        assert_eq!(asked.words().len(), 4);
+        let off = [Lever::ReasoningEffort, Lever::NoThink].map(|lever| asked.turns_off(lever));
+        assert_eq!(off, [true, true]);
+        let on = [Lever::Think, Lever::EnableThinking, Lever::None];
+        assert_eq!(on.map(|lever| asked.turns_off(lever)), [false; 3]);
+    }
+
+    #[test]
+    fn what_is_no_request() {
+        let mut endless = BytesMut::from(&vec![b'x'; head::BYTES_MAX + 1][..]);
+        assert_eq!(take(&mut endless), Err(Unreadable));
+        let huge = format!("POST / HTTP/1.1\r\ncontent-length: {}\r\n\r\n", BODY_BYTES_MAX + 1);
+        assert_eq!(take(&mut BytesMut::from(huge.as_bytes())), Err(Unreadable));
+    }
+}

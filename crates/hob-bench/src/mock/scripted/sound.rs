@@ -1,0 +1,160 @@
+//! Sound that a script asks for: how long a text lasts, when each piece is due, and its bytes.
+//! A tone of known length, so that whoever measures can be held to it.
+
+use std::time::Duration;
+
+use super::script::{AudioComes, Script};
+
+/// Samples in a second; every piece is 16-bit mono.
+pub(super) const RATE_HZ: u32 = 24_000;
+/// A frame of MPEG-2 layer III at 24 kHz and 64 kbit/s holds 24 ms.
+const MP3_FRAME_MS: f64 = 24.0;
+const MP3_FRAME_BYTES: usize = 192;
+const MP3_FRAME_HEAD: [u8; 4] = [0xFF, 0xF3, 0x84, 0xC4];
+/// About −10 dBFS.
+const AMPLITUDE: i16 = 10_000;
+/// Half a period of the tone, in samples: 400 Hz.
+const HALF_PERIOD: usize = 30;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Pcm,
+    Wav,
+    Mp3,
+}
+
+impl Format {
+    pub(super) fn named(name: &str) -> Option<Format> {
+        match name {
+            "pcm" => Some(Format::Pcm),
+            "wav" => Some(Format::Wav),
+            "mp3" => Some(Format::Mp3),
+            _ => None,
+        }
+    }
+
+    pub(super) fn content_type(self) -> &'static str {
+        match self {
+            Format::Pcm => "audio/pcm",
+            Format::Wav => "audio/wav",
+            Format::Mp3 => "audio/mpeg",
+        }
+    }
+}
+
+/// Some of the sound, and when it is due.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Piece {
+    pub(super) at: Duration,
+    pub(super) from_ms: f64,
+    pub(super) until_ms: f64,
+}
+
+pub(super) fn audio_ms(script: &Script, text: &str) -> f64 {
+    script.audio_silence_ms + text.chars().count() as f64 * script.audio_ms_per_char
+}
+
+/// The first of `ttft_ms` is before anything is made; then sound takes `audio_rtf` of its length.
+pub(super) fn pieces(script: &Script, text: &str, is_first: bool) -> Vec<Piece> {
+    let all_ms = audio_ms(script, text);
+    let begin_ms = script.ttft_ms + if is_first { script.cold_ms } else { 0.0 };
+    let due = |made_ms: f64| Duration::from_secs_f64((begin_ms + made_ms * script.audio_rtf) / 1e3);
+    let ends = match script.audio {
+        AudioComes::Streamed => stepped(all_ms, script.audio_chunk_ms),
+        AudioComes::HoldAll => vec![all_ms],
+        AudioComes::PerSentence => sentence_ends(script, text),
+    };
+    let begins = std::iter::once(0.0).chain(ends.iter().copied());
+    begins
+        .zip(&ends)
+        .map(|(from_ms, until_ms)| Piece { at: due(*until_ms), from_ms, until_ms: *until_ms })
+        .collect()
+}
+
+fn stepped(all_ms: f64, step_ms: f64) -> Vec<f64> {
+    let steps = (all_ms / step_ms).ceil().max(1.0) as u32;
+    (1..=steps).map(|step| (f64::from(step) * step_ms).min(all_ms)).collect()
+}
+
+fn sentence_ends(script: &Script, text: &str) -> Vec<f64> {
+    let mut chars = 0;
+    let ends = text.split_inclusive(['.', '!', '?']).map(|sentence| {
+        chars += sentence.chars().count();
+        script.audio_silence_ms + chars as f64 * script.audio_ms_per_char
+    });
+    ends.collect()
+}
+
+/// The bytes of a piece; a header comes with the first one.
+pub(super) fn bytes(format: Format, piece: &Piece, script: &Script) -> Vec<u8> {
+    match format {
+        Format::Pcm => samples(piece, script),
+        Format::Wav if piece.from_ms > 0.0 => samples(piece, script),
+        Format::Wav => [wav_header(), samples(piece, script)].concat(),
+        Format::Mp3 => {
+            let frames = |ms: f64| (ms / MP3_FRAME_MS).round() as usize;
+            let count = frames(piece.until_ms) - frames(piece.from_ms);
+            let mut frame = vec![0; MP3_FRAME_BYTES];
+            frame[..4].copy_from_slice(&MP3_FRAME_HEAD);
+            frame.repeat(count)
+        }
+    }
+}
+
+fn samples(piece: &Piece, script: &Script) -> Vec<u8> {
+    let at = |ms: f64| (ms * f64::from(RATE_HZ) / 1e3).round() as usize;
+    let silent = at(script.audio_silence_ms);
+    let sample = |place: usize| match place {
+        _ if place < silent => 0,
+        _ if (place / HALF_PERIOD).is_multiple_of(2) => AMPLITUDE,
+        _ => -AMPLITUDE,
+    };
+    (at(piece.from_ms)..at(piece.until_ms)).flat_map(|place| sample(place).to_le_bytes()).collect()
+}
+
+/// Of a stream, whose length is not known when it begins.
+fn wav_header() -> Vec<u8> {
+    let mut header = b"RIFF\xFF\xFF\xFF\xFFWAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
+    header.extend(RATE_HZ.to_le_bytes());
+    header.extend((RATE_HZ * 2).to_le_bytes());
+    header.extend(b"\x02\0\x10\0data\xFF\xFF\xFF\xFF");
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn due(pairs: &str, text: &str) -> Vec<(u128, f64)> {
+        let base = "ttft_ms=100,audio_rtf=0.5,audio_ms_per_char=100,audio_chunk_ms=400";
+        let script = Script::default().with(base).unwrap().with(pairs).unwrap();
+        let pieces = pieces(&script, text, false);
+        pieces.iter().map(|piece| (piece.at.as_millis(), piece.until_ms)).collect()
+    }
+
+    #[test]
+    fn sound_comes_as_told() {
+        let text = "Hi you.Bye";
+        assert_eq!(due("", text), [(300, 400.0), (500, 800.0), (600, 1000.0)]);
+        assert_eq!(due("audio=hold_all", text), [(600, 1000.0)]);
+        assert_eq!(due("audio=per_sentence", text), [(450, 700.0), (600, 1000.0)]);
+    }
+
+    #[test]
+    fn pieces_joined_last_as_long_as_the_text() {
+        let script = Script::default().with("audio_silence_ms=100").unwrap();
+        let text = "One sentence. And another one.";
+        let length_ms = audio_ms(&script, text);
+        let joined = |format: Format| -> Vec<u8> {
+            pieces(&script, text, false).iter().flat_map(|p| bytes(format, p, &script)).collect()
+        };
+        let pcm = joined(Format::Pcm);
+        assert_eq!(pcm.len(), (length_ms * 48.0) as usize);
+        assert_eq!(joined(Format::Wav).len(), pcm.len() + 44);
+        assert!(pcm[..4800].iter().all(|byte| *byte == 0) && pcm[4800] != 0);
+        assert_eq!(
+            joined(Format::Mp3).len() / MP3_FRAME_BYTES,
+            (length_ms / 24.0).round() as usize
+        );
+    }
+}
