@@ -3,6 +3,8 @@
 
 mod cores;
 pub mod families;
+mod answer;
+pub mod drive;
 mod head;
 pub mod import;
 pub mod load;
@@ -12,3 +14,4 @@ pub mod selftest;
 pub mod site;
 pub mod terms;
 pub mod written;
+pub mod timeline;

@@ -2,7 +2,6 @@
 //! Whatever stands in front of the mock gets the same bytes from here, so that blocks can be compared.
 //! Stamps are taken right after a read; only then is looked at what came.
 
-mod answer;
 mod connection;
 mod events;
 mod process;

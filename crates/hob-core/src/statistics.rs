@@ -1,6 +1,15 @@
 //! What may be said of measurements, and of how many it takes to say it.
 //! A percentile of too few is a wish, so there is none.
 
+mod binomial;
+mod chance;
+mod order;
+mod ratio;
+
+pub use chance::Chance;
+pub use order::{Budget, Percentile, budget, wilson95};
+pub use ratio::{Finding, PAIRS_MIN, Ratio};
+
 /// Measurements of one thing, in any unit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {

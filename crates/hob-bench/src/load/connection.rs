@@ -9,9 +9,9 @@ use memchr::memmem;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::answer::Answer;
 use super::events::Events;
 use super::{Mode, Target};
+use crate::answer::Answer;
 
 /// A small one would cut what is there into several reads.
 const READ_BYTES: usize = 64 << 10;

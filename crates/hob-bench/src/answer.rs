@@ -1,5 +1,5 @@
 //! One HTTP/1.1 answer as it arrives: its status, and its body without the framing of the wire.
-//! What servers that keep connections do not do is refused, such as a body without a length.
+//! A body without a length ends with its connection; whoever reads says when that was.
 
 use std::io;
 
@@ -19,30 +19,37 @@ enum Stage {
     Chunk(usize),
     ChunkEnd,
     Trailer,
+    /// A body that ends when the server hangs up.
+    Rest,
     Over,
 }
 
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     stage: Stage,
     /// 0 until the head is here.
-    pub(super) status: u16,
+    pub(crate) status: u16,
 }
 
 impl Answer {
-    pub(super) fn expected() -> Answer {
+    pub(crate) fn expected() -> Answer {
         Answer { stage: Stage::Head, status: 0 }
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.stage == Stage::Over
+    }
+
+    /// The server hung up, and that is how this body ends.
+    pub(crate) fn ends_here(&self) -> bool {
+        self.stage == Stage::Rest
     }
 
     /// Takes what is there, and hands the body's bytes on.
     ///
     /// # Errors
     /// It is no answer that can be read to its end.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         unread: &mut BytesMut,
         mut body: impl FnMut(&[u8]),
@@ -70,6 +77,7 @@ impl Answer {
             Stage::Trailer => {
                 line(unread).map(|line| if line.is_empty() { Stage::Over } else { Stage::Trailer })
             }
+            Stage::Rest => passed(unread.len(), unread, body).map(|_| Stage::Rest),
             Stage::Over => None,
         })
     }
@@ -87,7 +95,7 @@ impl Answer {
         match head::content_length(&head) {
             Some(bytes) => Ok(Some(Stage::Sized(bytes))),
             None if is_chunked(&head) => Ok(Some(Stage::ChunkSize)),
-            None => Err(odd("a body without a length")),
+            None => Ok(Some(Stage::Rest)),
         }
     }
 }
@@ -97,7 +105,8 @@ fn odd(what: &'static str) -> io::Error {
 }
 
 fn status(head: &[u8]) -> Option<u16> {
-    let status = head.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
+    let version = head.strip_prefix(b"HTTP/1.1 ").or_else(|| head.strip_prefix(b"HTTP/1.0 "));
+    let status = version?.get(..3)?;
     std::str::from_utf8(status).ok()?.parse().ok()
 }
 
@@ -179,12 +188,15 @@ mod tests {
     }
 
     #[test]
+    fn a_body_without_a_length_ends_with_its_connection() {
+        let bytes = b"HTTP/1.0 200 OK\r\n\r\nuntil the end";
+        assert_eq!(read(&[bytes]).unwrap(), (200, b"until the end".to_vec(), false, 0));
+    }
+
+    #[test]
     fn what_cannot_be_read_is_refused() {
-        let rows: [&[u8]; 3] = [
-            b"HTTP/1.1 200 OK\r\n\r\nuntil the end",
-            b"SSH-2.0-x\r\n\r\n",
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        ];
+        let rows: [&[u8]; 2] =
+            [b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"];
         for bytes in rows {
             assert!(read(&[bytes]).is_err());
         }

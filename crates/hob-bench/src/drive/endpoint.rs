@@ -1,0 +1,142 @@
+//! Where a target listens, and a connection to it.
+//! Plain bytes or TLS; what is above does not know which.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+/// How often a read that waits looks whether it should go on.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A server's address, as it was written and as it is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    host: String,
+    port: u16,
+    /// What stands before every path, such as `/api`; usually nothing.
+    pub prefix: String,
+}
+
+/// A target that nobody can ask.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointError {
+    #[error("'{url}' is no address: it begins with neither http:// nor https://")]
+    NoScheme { url: String },
+    #[error(
+        "'{url}' is asked over TLS, which hob bench cannot do: measure beside the server, over http://"
+    )]
+    Encrypted { url: String },
+    #[error("'{url}' names no host and port")]
+    NoHost { url: String },
+}
+
+impl Endpoint {
+    /// A path behind the host stays before every path; `/v1` at its end does not, being part of those.
+    ///
+    /// # Errors
+    /// It is no address, or one that cannot be asked.
+    pub fn parse(url: &str) -> Result<Endpoint, EndpointError> {
+        let said = || url.to_owned();
+        if url.starts_with("https://") {
+            return Err(EndpointError::Encrypted { url: said() });
+        }
+        let rest = url.strip_prefix("http://").ok_or(EndpointError::NoScheme { url: said() })?;
+        let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let no_host = || EndpointError::NoHost { url: said() };
+        let (host, port) = match place.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => {
+                (host, port.parse().map_err(|_| no_host())?)
+            }
+            _ => (place, 80),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if host.is_empty() || host.contains(['@', ' ']) {
+            return Err(no_host());
+        }
+        let path = path.trim_end_matches('/');
+        let prefix = path.strip_suffix("/v1").unwrap_or(path);
+        Ok(Endpoint { host: host.to_owned(), port, prefix: prefix.to_owned() })
+    }
+
+    /// As a request's `host` field says it.
+    pub fn authority(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+
+    pub(super) fn connect(&self, within: Duration) -> io::Result<Line> {
+        let mut refused = io::Error::from(io::ErrorKind::NotFound);
+        for address in (self.host.as_str(), self.port).to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, within) {
+                Ok(socket) => {
+                    socket.set_nodelay(true)?;
+                    socket.set_read_timeout(Some(LOOK_EVERY))?;
+                    socket.set_write_timeout(Some(within))?;
+                    return Ok(Line { socket });
+                }
+                Err(error) => refused = error,
+            }
+        }
+        Err(refused)
+    }
+}
+
+/// A connection. Reads give up now and then, so that whoever waits can look around.
+#[derive(Debug)]
+pub(super) struct Line {
+    socket: TcpStream,
+}
+
+impl Read for Line {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.socket.read(buffer)
+    }
+}
+
+impl Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let rows = [
+            ("http://127.0.0.1:8484", Ok(("127.0.0.1:8484", ""))),
+            ("http://box/v1/", Ok(("box:80", ""))),
+            ("http://box:1/api/v1", Ok(("box:1", "/api"))),
+            ("http://[::1]:8484/v1", Ok(("[::1]:8484", ""))),
+            ("http://[::1]", Ok(("[::1]:80", ""))),
+            ("box:1", Err("'box:1' is no address")),
+            ("https://box", Err("'https://box' is asked over TLS")),
+            ("http://:1", Err("'http://:1' names no host")),
+            ("http://a@b:1", Err("'http://a@b:1' names no host")),
+            ("http://box:99999", Err("'http://box:99999' names no host")),
+        ];
+        for (url, expected) in rows {
+            match (Endpoint::parse(url), expected) {
+                (Ok(endpoint), Ok((authority, prefix))) => {
+                    assert_eq!(
+                        (endpoint.authority().as_str(), endpoint.prefix.as_str()),
+                        (authority, prefix)
+                    );
+                }
+                (Err(error), Err(start)) => {
+                    assert!(error.to_string().starts_with(start), "{error}")
+                }
+                (got, _) => panic!("{url}: {got:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What came and when: bytes as they were read, and a stamp for each read.
+//! Nothing is decoded here; that is done when the last answer is over.
+
+use std::time::Duration;
+
+/// One answer as it arrived. Its room is made before the request is sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tape {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) reads: Vec<Mark>,
+}
+
+/// A read: when it returned, and where its bytes end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// From the start of the drive.
+    pub(crate) at: Duration,
+    pub(crate) end: usize,
+}
+
+impl Tape {
+    pub(super) fn with_room(bytes: usize, reads: usize) -> Tape {
+        Tape { bytes: Vec::with_capacity(bytes), reads: Vec::with_capacity(reads) }
+    }
+
+    pub(crate) fn push(&mut self, at: Duration, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.reads.push(Mark { at, end: self.bytes.len() });
+    }
+
+    /// What each read brought.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (Duration, &[u8])> {
+        let starts = std::iter::once(0).chain(self.reads.iter().map(|mark| mark.end));
+        starts.zip(&self.reads).map(|(start, mark)| (mark.at, &self.bytes[start..mark.end]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_what_was_pushed() {
+        let mut tape = Tape::with_room(8, 2);
+        let rows = [(Duration::from_millis(1), &b"abc"[..]), (Duration::from_millis(3), b"d")];
+        rows.iter().for_each(|(at, bytes)| tape.push(*at, bytes));
+        assert_eq!(tape.pieces().collect::<Vec<_>>(), rows);
+    }
+}

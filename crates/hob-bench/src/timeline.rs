@@ -1,0 +1,346 @@
+//! What a tape says: when the head came, when each chunk came and of which kind, and what the server counted.
+//! Decoded when all answers are over. A chunk's time is that of the read which brought its last byte.
+
+mod figures;
+mod sound;
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+use hob_wire::{
+    Observed, ObservedCounts, ObservedPart, PieceKind, Pieces, observe_ollama, observe_openai,
+};
+
+use crate::answer::Answer;
+use crate::drive::{End, Exchange};
+pub use figures::{Figures, Flag, Stalls, TokenCounts, figures};
+pub use sound::{Sound, SoundFault, SoundFormat, sound};
+
+/// Longer events are nobody's that is measured here.
+const PIECE_BYTES_MAX: usize = 16 << 20;
+/// Of a refusal.
+const MESSAGE_BYTES_MAX: usize = 64 << 10;
+
+/// Whose answers these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    OpenAi,
+    Ollama,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkKind {
+    Thought,
+    Content,
+    Call,
+}
+
+/// An event that brought tokens. Roles, counts, comments and marks are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// After the request was sent.
+    pub at: Duration,
+    pub kind: ChunkKind,
+    pub bytes: usize,
+    /// It came in the same read as the one before, so that nothing is known of the time between.
+    pub is_coalesced: bool,
+}
+
+/// Why there is no figure.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    #[error("the server cannot be reached: {cause}")]
+    Unreachable { cause: String },
+    #[error("the server answered {status}: {message}")]
+    Refused { status: u16, message: String },
+    #[error("the server hung up in the middle of its answer, after {chunks} chunks")]
+    CutOff { chunks: usize },
+    #[error("nothing came for too long, after {chunks} chunks")]
+    Silent { chunks: usize },
+    #[error("the answer did not end in time, after {chunks} chunks")]
+    TooSlow { chunks: usize },
+    #[error("what came is no answer of this protocol")]
+    Garbage,
+    #[error("the server failed in the middle of its answer: {message}")]
+    Failed { message: String },
+    #[error("the answer has no tokens")]
+    Empty,
+    #[error("it was stopped from here")]
+    Stopped,
+}
+
+/// One answer, decoded. Times are from when the request was sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timeline {
+    pub head: Option<Duration>,
+    pub status: u16,
+    pub chunks: Vec<Chunk>,
+    pub counts: ObservedCounts,
+    pub finish: Option<String>,
+    pub fault: Option<Fault>,
+    /// When it was due, before it was sent; what the connection took.
+    pub dispatch: Duration,
+    pub connect: Option<Duration>,
+}
+
+/// Reads the tape of a chat or a completion.
+pub fn timeline(exchange: &Exchange, protocol: Protocol) -> Timeline {
+    let mut reading = Reading::of(protocol);
+    let mut answer = Answer::expected();
+    let mut unread = BytesMut::new();
+    let mut timeline = Timeline {
+        dispatch: exchange.sent.saturating_sub(exchange.sched),
+        connect: exchange.connect,
+        ..Timeline::default()
+    };
+    for (at, bytes) in exchange.tape.pieces() {
+        unread.extend_from_slice(bytes);
+        let at = at.saturating_sub(exchange.sent);
+        let mut body = Vec::new();
+        let taken = answer.take(&mut unread, |bytes| body.extend_from_slice(bytes));
+        if answer.status != 0 && timeline.head.is_none() {
+            (timeline.head, timeline.status) = (Some(at), answer.status);
+        }
+        reading.take(at, &body);
+        if taken.is_err() {
+            break;
+        }
+    }
+    reading.rest();
+    timeline.fault = fault(exchange, &timeline, &reading);
+    let Reading { chunks, counts, finish, .. } = reading;
+    Timeline { chunks, counts, finish, ..timeline }
+}
+
+/// The first reason that there is; each of them hides those behind it.
+fn fault(exchange: &Exchange, timeline: &Timeline, reading: &Reading) -> Option<Fault> {
+    let chunks = reading.chunks.len();
+    match &exchange.end {
+        End::Unreachable { cause } => return Some(Fault::Unreachable { cause: cause.clone() }),
+        End::Stopped => return Some(Fault::Stopped),
+        End::Unreadable => return Some(Fault::Garbage),
+        End::Silent => return Some(Fault::Silent { chunks }),
+        End::TooSlow => return Some(Fault::TooSlow { chunks }),
+        End::CutOff if timeline.status / 100 <= 2 => return Some(Fault::CutOff { chunks }),
+        End::Whole | End::CutOff => {}
+    }
+    if timeline.status != 200 {
+        return Some(Fault::Refused { status: timeline.status, message: reading.message() });
+    }
+    if let Some(message) = &reading.failed {
+        return Some(Fault::Failed { message: message.clone() });
+    }
+    match (reading.has_garbage, chunks) {
+        (true, _) => Some(Fault::Garbage),
+        (false, 0) if !reading.is_answer => Some(Fault::Garbage),
+        (false, 0) => Some(Fault::Empty),
+        (false, _) if !reading.has_end => Some(Fault::CutOff { chunks }),
+        (false, _) => None,
+    }
+}
+
+/// A body while it is decoded.
+#[derive(Debug)]
+struct Reading {
+    protocol: Protocol,
+    pieces: Pieces,
+    /// The beginning of the body, for refusals and for answers in one piece.
+    beginning: Vec<u8>,
+    chunks: Vec<Chunk>,
+    counts: ObservedCounts,
+    finish: Option<String>,
+    failed: Option<String>,
+    has_garbage: bool,
+    /// Something of it was understood.
+    is_answer: bool,
+    /// It said of itself that this is the end.
+    has_end: bool,
+    at: Duration,
+}
+
+impl Reading {
+    fn of(protocol: Protocol) -> Reading {
+        let kind = match protocol {
+            Protocol::OpenAi => PieceKind::Event,
+            Protocol::Ollama => PieceKind::Line,
+        };
+        Reading {
+            protocol,
+            pieces: Pieces::new(kind, PIECE_BYTES_MAX),
+            beginning: Vec::new(),
+            chunks: Vec::new(),
+            counts: ObservedCounts::default(),
+            finish: None,
+            failed: None,
+            has_garbage: false,
+            is_answer: false,
+            has_end: false,
+            at: Duration::ZERO,
+        }
+    }
+
+    fn take(&mut self, at: Duration, body: &[u8]) {
+        if body.is_empty() {
+            return;
+        }
+        self.at = at;
+        let room = MESSAGE_BYTES_MAX.saturating_sub(self.beginning.len());
+        self.beginning.extend_from_slice(&body[..body.len().min(room)]);
+        if self.pieces.push(body).is_err() {
+            self.has_garbage = true;
+            return;
+        }
+        let mut first_of_read = true;
+        while let Some(piece) = self.pieces.next_piece() {
+            let before = self.chunks.len();
+            self.piece(&piece, first_of_read);
+            first_of_read &= self.chunks.len() == before;
+        }
+    }
+
+    /// A last piece without its end, or an answer that was not streamed at all.
+    fn rest(&mut self) {
+        if let Some(piece) = self.pieces.rest() {
+            self.piece(&piece, true);
+        }
+        let is_whole = !self.is_answer && self.beginning.trim_ascii_start().starts_with(b"{");
+        if is_whole && self.protocol == Protocol::OpenAi {
+            let text = String::from_utf8_lossy(&self.beginning).into_owned();
+            self.piece(&text, true);
+        }
+    }
+
+    fn piece(&mut self, piece: &str, is_first_of_read: bool) {
+        let observed = match self.protocol {
+            Protocol::OpenAi => observe_openai(piece),
+            Protocol::Ollama => observe_ollama(piece),
+        };
+        match observed {
+            Observed::Done => (self.has_end, self.is_answer) = (true, true),
+            Observed::Malformed => self.has_garbage = true,
+            Observed::Failed { message } => self.failed = Some(message),
+            Observed::Said(part) => self.part(part, is_first_of_read),
+        }
+    }
+
+    fn part(&mut self, part: ObservedPart, is_first_of_read: bool) {
+        self.is_answer = true;
+        self.counts = part.counts.or(self.counts);
+        self.has_end |= part.is_last || part.finish.is_some();
+        self.finish = part.finish.or(self.finish.take());
+        let kinds = [
+            (ChunkKind::Thought, part.thought),
+            (ChunkKind::Content, part.content),
+            (ChunkKind::Call, part.calls),
+        ];
+        let mut is_coalesced = !is_first_of_read;
+        for (kind, bytes) in kinds.into_iter().filter(|(_, bytes)| *bytes > 0) {
+            self.chunks.push(Chunk { at: self.at, kind, bytes, is_coalesced });
+            is_coalesced = true;
+        }
+    }
+
+    /// What a refusal says, in its own words.
+    fn message(&self) -> String {
+        let text = String::from_utf8_lossy(&self.beginning);
+        match observe_openai(&text) {
+            Observed::Failed { message } => message,
+            _ => text.trim().chars().take(200).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::Tape;
+
+    /// One read for each piece, 10 ms apart; the request was sent after 5 ms.
+    fn read(pieces: &[&str], end: End, protocol: Protocol) -> Timeline {
+        let mut tape = Tape::default();
+        for (number, piece) in (1..).zip(pieces) {
+            tape.push(Duration::from_millis(5 + 10 * number), piece.as_bytes());
+        }
+        let (sched, sent) = (Duration::from_millis(4), Duration::from_millis(5));
+        timeline(&Exchange { job: 0, sched, connect: None, sent, tape, end }, protocol)
+    }
+
+    const HEAD: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+
+    fn chunked(text: &str) -> String {
+        format!("{:x}\r\n{text}\r\n", text.len())
+    }
+
+    fn event(inner: &str) -> String {
+        chunked(&format!("data: {{\"choices\":[{{{inner}}}]}}\n\n"))
+    }
+
+    #[test]
+    fn chunks_have_the_time_of_the_read_that_ended_them() {
+        let two = event(r#""delta":{"content":"b"}"#) + &event(r#""delta":{"content":"c"}"#);
+        let cut = event(r#""delta":{"content":"de"}"#);
+        let (before, after) = cut.split_at(20);
+        let end = event(r#""delta":{},"finish_reason":"stop""#)
+            + &chunked("data: [DONE]\n\n")
+            + "0\r\n\r\n";
+        let thought = event(r#""delta":{"reasoning_content":"a"}"#);
+        let role = format!("{HEAD}{}", event(r#""delta":{"role":"assistant","content":""}"#));
+        let got = read(&[&role, &thought, &two, before, after, &end], End::Whole, Protocol::OpenAi);
+        let chunk = |ms, kind, bytes, is_coalesced| Chunk {
+            at: Duration::from_millis(ms),
+            kind,
+            bytes,
+            is_coalesced,
+        };
+        let expected = [
+            chunk(20, ChunkKind::Thought, 1, false),
+            chunk(30, ChunkKind::Content, 1, false),
+            chunk(30, ChunkKind::Content, 1, true),
+            chunk(50, ChunkKind::Content, 2, false),
+        ];
+        assert_eq!(got.chunks, expected);
+        assert_eq!((got.head, got.fault), (Some(Duration::from_millis(10)), None));
+        assert_eq!((got.finish.as_deref(), got.dispatch), (Some("stop"), Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn lines_are_read_as_events_are() {
+        let lines = [
+            format!("{HEAD}{}", chunked("{\"message\":{\"content\":\"a\"},\"done\":false}\n")),
+            chunked("{\"done\":true,\"done_reason\":\"length\",\"eval_count\":1}\n") + "0\r\n\r\n",
+        ];
+        let got = read(&[&lines[0], &lines[1]], End::Whole, Protocol::Ollama);
+        assert_eq!((got.chunks.len(), got.counts.completion, got.fault), (1, Some(1), None));
+    }
+
+    #[test]
+    fn whatever_goes_wrong_has_its_name() {
+        let token = event(r#""delta":{"content":"a"}"#);
+        let cut = format!("{HEAD}{token}");
+        let unended = format!("{cut}0\r\n\r\n");
+        let failed =
+            format!("{cut}{}0\r\n\r\n", chunked("data: {\"error\":{\"message\":\"oom\"}}\n\n"));
+        let empty = format!("{HEAD}{}0\r\n\r\n", chunked("data: [DONE]\n\n"));
+        let html = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>";
+        let broken = format!("{HEAD}{}0\r\n\r\n", chunked("data: {\"cho\n\n"));
+        let busy =
+            "HTTP/1.1 429 Too Many\r\ncontent-length: 28\r\n\r\n{\"error\":{\"message\":\"busy\"}}";
+        let unreachable = End::Unreachable { cause: "refused".to_owned() };
+        let refused = Fault::Refused { status: 429, message: "busy".to_owned() };
+        let rows: [(&str, End, Fault); 10] = [
+            ("", unreachable, Fault::Unreachable { cause: "refused".to_owned() }),
+            (&cut, End::CutOff, Fault::CutOff { chunks: 1 }),
+            (&cut, End::Silent, Fault::Silent { chunks: 1 }),
+            (&cut, End::TooSlow, Fault::TooSlow { chunks: 1 }),
+            (&unended, End::Whole, Fault::CutOff { chunks: 1 }),
+            (&failed, End::Whole, Fault::Failed { message: "oom".to_owned() }),
+            (&empty, End::Whole, Fault::Empty),
+            (html, End::Whole, Fault::Garbage),
+            (&broken, End::Whole, Fault::Garbage),
+            (busy, End::Whole, refused),
+        ];
+        for (bytes, end, expected) in rows {
+            assert_eq!(read(&[bytes], end, Protocol::OpenAi).fault, Some(expected), "{bytes}");
+        }
+    }
+}

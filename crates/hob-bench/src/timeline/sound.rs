@@ -1,0 +1,364 @@
+//! A spoken answer's tape: when bytes came, when the first sample that can be heard, and how long it lasts.
+//! WAV and PCM are read sample by sample; of MP3 only the frames, whose times are those of whole frames.
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+
+use super::{Fault, Protocol, timeline};
+use crate::answer::Answer;
+use crate::drive::{End, Exchange};
+
+/// −50 dBFS of 16 bits.
+const AUDIBLE: i16 = 104;
+/// What is cut into pieces of this size is a client's read, and no piece of the server's.
+const WAV_HEADER_BYTES: usize = 44;
+/// Of raw samples, which say nothing of themselves; what OpenAI's speech is.
+const PCM_RATE_HZ: u32 = 24_000;
+const SHORT_S: f64 = 1.5;
+const FAKE_SPREAD: f64 = 0.10;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SoundFormat {
+    Pcm,
+    Wav,
+    Mp3,
+}
+
+impl SoundFormat {
+    pub const ALL: [SoundFormat; 3] = [SoundFormat::Pcm, SoundFormat::Wav, SoundFormat::Mp3];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            SoundFormat::Pcm => "pcm",
+            SoundFormat::Wav => "wav",
+            SoundFormat::Mp3 => "mp3",
+        }
+    }
+}
+
+/// Why there is no figure of a spoken answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SoundFault {
+    #[error(transparent)]
+    Answer(Fault),
+    #[error("the sound is empty")]
+    Empty,
+    #[error("the sound is silence from beginning to end")]
+    Silence,
+    #[error("the bytes are no {expected}")]
+    NotThis { expected: &'static str },
+}
+
+/// One spoken answer. Times are milliseconds from when the request was sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sound {
+    pub ttfb_ms: f64,
+    /// The first byte of sound, a header excluded.
+    pub first_ms: f64,
+    /// The first sample above −50 dBFS; of MP3 the first whole frame.
+    pub ttfa_ms: f64,
+    pub last_ms: f64,
+    pub audio_s: f64,
+    pub rate_hz: u32,
+    pub reads: usize,
+    pub gaps_ms: Vec<f64>,
+    /// The worst starvation of a player that starts with the first sound.
+    pub underrun_ms: f64,
+    /// The bytes themselves, as evidence of what was said: they are hashed and forgotten.
+    pub body: Vec<u8>,
+}
+
+impl Sound {
+    pub fn spread(&self) -> f64 {
+        (self.last_ms - self.first_ms) / self.last_ms
+    }
+
+    pub fn rtf(&self) -> f64 {
+        self.last_ms / 1e3 / self.audio_s
+    }
+
+    pub fn is_short(&self) -> bool {
+        self.audio_s <= SHORT_S
+    }
+
+    /// All of it came at the end.
+    pub fn is_fake(&self) -> bool {
+        self.spread() < FAKE_SPREAD
+    }
+}
+
+/// Reads the tape of a spoken answer.
+///
+/// # Errors
+/// There is no sound that could be timed.
+pub fn sound(exchange: &Exchange, format: SoundFormat) -> Result<Sound, SoundFault> {
+    let (mut answer, mut unread) = (Answer::expected(), BytesMut::new());
+    let (mut body, mut arrivals) = (Vec::new(), Vec::new());
+    let mut head = None;
+    for (at, bytes) in exchange.tape.pieces() {
+        unread.extend_from_slice(bytes);
+        let at = at.saturating_sub(exchange.sent);
+        let before = body.len();
+        let taken = answer.take(&mut unread, |bytes| body.extend_from_slice(bytes));
+        if answer.status != 0 {
+            head = head.or(Some(at));
+        }
+        if body.len() > before {
+            arrivals.push(Arrival { at, end: body.len() });
+        }
+        if taken.is_err() {
+            break;
+        }
+    }
+    if exchange.end != End::Whole || answer.status != 200 {
+        let fault = timeline(exchange, Protocol::OpenAi).fault;
+        return Err(SoundFault::Answer(fault.unwrap_or(Fault::Garbage)));
+    }
+    let heard = Heard::in_body(&body, format)?;
+    let ttfb_ms = head.map_or(0.0, millis);
+    timed(body, &arrivals, heard, ttfb_ms)
+}
+
+fn timed(
+    body: Vec<u8>,
+    arrivals: &[Arrival],
+    heard: Heard,
+    ttfb_ms: f64,
+) -> Result<Sound, SoundFault> {
+    let when = |bytes: usize| arrivals.iter().find(|arrival| arrival.end >= bytes);
+    let first = when(heard.begin + 1).ok_or(SoundFault::Empty)?;
+    let audible = when(heard.audible).ok_or(SoundFault::Empty)?;
+    let last = arrivals.last().ok_or(SoundFault::Empty)?;
+    let gaps = arrivals.windows(2).map(|pair| millis(pair[1].at - pair[0].at));
+    Ok(Sound {
+        ttfb_ms,
+        first_ms: millis(first.at),
+        ttfa_ms: millis(audible.at),
+        last_ms: millis(last.at),
+        audio_s: heard.played_s(body.len()),
+        rate_hz: heard.rate_hz,
+        reads: arrivals.len(),
+        gaps_ms: gaps.collect(),
+        underrun_ms: underrun_ms(arrivals, heard, audible.at),
+        body,
+    })
+}
+
+/// A player that starts with the first sound has played so much when the next piece comes.
+fn underrun_ms(arrivals: &[Arrival], heard: Heard, started: Duration) -> f64 {
+    let after = arrivals.windows(2).filter(|pair| pair[1].at > started);
+    let starved = after.map(|pair| {
+        let had_ms = (heard.played_s(pair[0].end) - heard.played_s(heard.audible)).max(0.0) * 1e3;
+        millis(pair[1].at - started) - had_ms
+    });
+    starved.fold(0.0, f64::max)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    at: Duration,
+    /// Bytes of the body that are here then.
+    end: usize,
+}
+
+/// Where in the body what is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Heard {
+    /// The first byte of sound.
+    begin: usize,
+    /// So many bytes are needed to hear something.
+    audible: usize,
+    rate_hz: u32,
+    bytes_per_s: f64,
+}
+
+impl Heard {
+    fn in_body(body: &[u8], format: SoundFormat) -> Result<Heard, SoundFault> {
+        match format {
+            SoundFormat::Pcm => Heard::in_samples(body, 0, PCM_RATE_HZ, 1),
+            SoundFormat::Wav => Heard::in_wav(body),
+            SoundFormat::Mp3 => Heard::in_mp3(body),
+        }
+    }
+
+    fn in_samples(
+        body: &[u8],
+        begin: usize,
+        rate_hz: u32,
+        channels: u16,
+    ) -> Result<Heard, SoundFault> {
+        let samples = body.get(begin..).unwrap_or_default();
+        if samples.len() < 2 {
+            return Err(SoundFault::Empty);
+        }
+        let mut pairs = samples.chunks_exact(2);
+        let loud = |pair: &[u8]| {
+            i16::from_le_bytes([pair[0], pair[1]]).unsigned_abs() > AUDIBLE.unsigned_abs()
+        };
+        let place = pairs.position(loud).ok_or(SoundFault::Silence)?;
+        let bytes_per_s = f64::from(rate_hz) * 2.0 * f64::from(channels.max(1));
+        Ok(Heard { begin, audible: begin + place * 2 + 2, rate_hz, bytes_per_s })
+    }
+
+    fn in_wav(body: &[u8]) -> Result<Heard, SoundFault> {
+        let not_this = SoundFault::NotThis { expected: "WAV" };
+        if body.is_empty() {
+            return Err(SoundFault::Empty);
+        }
+        let data = memchr::memmem::find(body, b"data").map(|at| at + 8);
+        let is_wav =
+            body.len() >= WAV_HEADER_BYTES && body.starts_with(b"RIFF") && &body[8..12] == b"WAVE";
+        let (Some(data), true) = (data, is_wav) else { return Err(not_this) };
+        let number = |at: usize| u16::from_le_bytes([body[at], body[at + 1]]);
+        let rate_hz = u32::from(number(24)) | u32::from(number(26)) << 16;
+        if number(34) != 16 || rate_hz == 0 {
+            return Err(not_this);
+        }
+        Heard::in_samples(body, data, rate_hz, number(22))
+    }
+
+    fn in_mp3(body: &[u8]) -> Result<Heard, SoundFault> {
+        if body.is_empty() {
+            return Err(SoundFault::Empty);
+        }
+        let begin = body.windows(2).position(|pair| pair[0] == 0xFF && pair[1] & 0xE0 == 0xE0);
+        let frame = begin.and_then(|at| Frame::of(&body[at..]).map(|frame| (at, frame)));
+        let (begin, frame) = frame.ok_or(SoundFault::NotThis { expected: "MP3" })?;
+        let bytes_per_s = f64::from(frame.bit_rate) / 8.0;
+        Ok(Heard { begin, audible: begin + frame.bytes(), rate_hz: frame.rate_hz, bytes_per_s })
+    }
+
+    fn played_s(&self, bytes: usize) -> f64 {
+        bytes.saturating_sub(self.begin) as f64 / self.bytes_per_s
+    }
+}
+
+/// The head of a frame of layer III. A constant bit rate is assumed, as speech servers send it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Frame {
+    rate_hz: u32,
+    bit_rate: u32,
+    samples: u32,
+}
+
+impl Frame {
+    fn of(bytes: &[u8]) -> Option<Frame> {
+        const FIRST: [u32; 15] = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
+        const SECOND: [u32; 15] = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
+        let (version, rates) = (bytes.get(1)? >> 3 & 3, bytes.get(2)?);
+        let is_third_layer = bytes[1] >> 1 & 3 == 1;
+        let base_hz = [44_100, 48_000, 32_000].get(usize::from(rates >> 2 & 3))?;
+        let (rate_hz, samples, table) = match version {
+            3 => (*base_hz, 1152, FIRST),
+            2 => (base_hz / 2, 576, SECOND),
+            0 => (base_hz / 4, 576, SECOND),
+            _ => return None,
+        };
+        let bit_rate = table.get(usize::from(rates >> 4)).filter(|kbit| **kbit > 0)? * 1000;
+        is_third_layer.then_some(Frame { rate_hz, bit_rate, samples })
+    }
+
+    fn bytes(self) -> usize {
+        (self.samples / 8 * self.bit_rate / self.rate_hz) as usize
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::Tape;
+
+    /// Half a second of sound for each piece, 100 ms apart, the first after 200 ms.
+    fn heard(pieces: &[Vec<u8>], format: SoundFormat, step_ms: u64) -> Result<Sound, SoundFault> {
+        let mut tape = Tape::default();
+        tape.push(
+            Duration::from_millis(150),
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
+        );
+        for (number, piece) in (0..).zip(pieces) {
+            let mut bytes = format!("{:x}\r\n", piece.len()).into_bytes();
+            bytes.extend_from_slice(piece);
+            bytes.extend_from_slice(b"\r\n");
+            if number + 1 == pieces.len() as u64 {
+                bytes.extend_from_slice(b"0\r\n\r\n");
+            }
+            tape.push(Duration::from_millis(200 + step_ms * number), &bytes);
+        }
+        let zero = Duration::ZERO;
+        let exchange =
+            Exchange { job: 0, sched: zero, connect: None, sent: zero, tape, end: End::Whole };
+        sound(&exchange, format)
+    }
+
+    fn half_second(sample: i16) -> Vec<u8> {
+        sample.to_le_bytes().repeat(12_000)
+    }
+
+    #[test]
+    fn the_first_sample_that_is_heard() {
+        let pieces = [half_second(0), half_second(50), half_second(9000), half_second(9000)];
+        let got = heard(&pieces, SoundFormat::Pcm, 100).expect("sound");
+        assert_eq!(
+            (got.ttfb_ms, got.first_ms, got.ttfa_ms, got.last_ms),
+            (150.0, 200.0, 400.0, 500.0)
+        );
+        assert!((got.audio_s - 2.0).abs() < 1e-9 && (got.rtf() - 0.25).abs() < 1e-9);
+        assert!((got.spread() - 0.6).abs() < 1e-9 && !got.is_fake() && !got.is_short());
+        assert!(got.underrun_ms < 1e-9);
+    }
+
+    #[test]
+    fn a_player_starves_when_sound_comes_slower_than_it_plays() {
+        // Half a second of sound in hand and 700 ms until the next: 200 ms of silence.
+        let pieces = [half_second(9000), half_second(9000)];
+        let got = heard(&pieces, SoundFormat::Pcm, 700).expect("sound");
+        assert!((got.underrun_ms - 200.0).abs() < 1.0, "{}", got.underrun_ms);
+    }
+
+    #[test]
+    fn all_at_the_end_is_fake() {
+        let pieces = [half_second(9000), half_second(9000), half_second(9000), half_second(9000)];
+        assert!(heard(&pieces, SoundFormat::Pcm, 1).expect("sound").is_fake());
+    }
+
+    #[test]
+    fn frames_of_mp3() {
+        let mut frame = vec![0; 192];
+        frame[..4].copy_from_slice(&[0xFF, 0xF3, 0x84, 0xC4]);
+        let got =
+            heard(&[frame.repeat(50), frame.repeat(50)], SoundFormat::Mp3, 100).expect("sound");
+        assert!((got.audio_s - 2.4).abs() < 1e-9, "{}", got.audio_s);
+        assert_eq!((got.rate_hz, got.ttfa_ms), (24_000, 200.0));
+    }
+
+    #[test]
+    fn what_cannot_be_heard_is_said() {
+        let rows = [
+            (vec![], SoundFormat::Pcm, SoundFault::Empty),
+            (half_second(3), SoundFormat::Pcm, SoundFault::Silence),
+            (b"{\"error\":1}".repeat(9), SoundFormat::Wav, SoundFault::NotThis { expected: "WAV" }),
+            (b"hello".to_vec(), SoundFormat::Mp3, SoundFault::NotThis { expected: "MP3" }),
+        ];
+        for (piece, format, expected) in rows {
+            let pieces = if piece.is_empty() { vec![] } else { vec![piece] };
+            let got = if pieces.is_empty() {
+                let mut tape = Tape::default();
+                tape.push(Duration::ZERO, b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+                let zero = Duration::ZERO;
+                let end = End::Whole;
+                sound(
+                    &Exchange { job: 0, sched: zero, connect: None, sent: zero, tape, end },
+                    format,
+                )
+            } else {
+                heard(&pieces, format, 100)
+            };
+            assert_eq!(got.map(|sound| sound.audio_s), Err(expected));
+        }
+    }
+}

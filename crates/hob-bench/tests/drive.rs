@@ -1,0 +1,140 @@
+//! The client against a server whose answers are known: what came is followed, and what goes wrong is named.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hob_bench::drive::{Arrivals, Drive, DriveError, Driven, Endpoint, Patience};
+use hob_bench::mock::scripted::{Script, Scripted};
+use hob_bench::timeline::{Fault, Figures, Flag, Protocol, figures, timeline};
+
+const SHORT: Patience = Patience {
+    connect: Duration::from_millis(500),
+    silence: Duration::from_millis(900),
+    total: Duration::from_secs(20),
+};
+
+fn mock(pairs: &str) -> Scripted {
+    let quick = "ttft_ms=5,itl_ms=1,tokens=12";
+    let script = Script::default().with(quick).and_then(|script| script.with(pairs)).unwrap();
+    Scripted::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script).unwrap()
+}
+
+fn job(path: &str, number: usize) -> Bytes {
+    let body = r#"{"model":"mock","stream":true,"messages":[{"role":"user","content":"a b c"}]}"#;
+    let length = body.len();
+    format!("POST {path} HTTP/1.1\r\nhost: mock\r\nx-request-id: {number}\r\ncontent-length: {length}\r\n\r\n{body}")
+        .into()
+}
+
+fn drive(url: &str, path: &str, count: usize, arrivals: Arrivals) -> Driven {
+    let endpoint = Endpoint::parse(url).unwrap();
+    let jobs = (0..count).map(|number| job(path, number)).collect();
+    let drive = Drive { endpoint, jobs, arrivals, seed: 7, patience: SHORT, answer_bytes: 1 << 16 };
+    drive.run(&AtomicBool::new(false)).unwrap()
+}
+
+fn one(pairs: &str) -> Result<Figures, Fault> {
+    let mock = mock(pairs);
+    let driven = drive(&mock.url(), "/v1/chat/completions", 1, Arrivals::Closed { users: 1 });
+    let timeline = timeline(&driven.exchanges[0], Protocol::OpenAi);
+    figures(&timeline, None).ok_or_else(|| timeline.fault.unwrap())
+}
+
+#[test]
+fn every_answer_of_many_users_is_followed_to_its_last_token() {
+    let mock = mock("reasoning_tokens=4,comments=true,empty_chunks=2");
+    for (path, protocol) in
+        [("/v1/chat/completions", Protocol::OpenAi), ("/api/chat", Protocol::Ollama)]
+    {
+        let driven = drive(&mock.url(), path, 24, Arrivals::Closed { users: 8 });
+        assert_eq!(driven.exchanges.len(), 24);
+        for exchange in &driven.exchanges {
+            let got = figures(&timeline(exchange, protocol), None).expect("figures");
+            let tokens = got.tokens;
+            assert_eq!((tokens.completion, tokens.reasoning, tokens.content), (12, 4, 8), "{path}");
+            assert!(got.ttft_ms >= 1.0 && got.ttfat_ms >= Some(got.ttft_ms));
+        }
+        let connected = driven.exchanges.iter().filter(|exchange| exchange.connect.is_some());
+        assert!(connected.count() <= 8, "connections are used again");
+    }
+    let ids: BTreeSet<String> = mock.truths().into_iter().map(|truth| truth.id).collect();
+    assert_eq!(ids.len(), 24, "each request has its own name");
+}
+
+#[test]
+fn chunks_are_counted_whole_however_they_are_packed() {
+    let rows = [
+        ("tokens_per_chunk=4", Flag::FirstChunkAssumed),
+        ("coalesce=4", Flag::Coalesced),
+        ("usage=nothing", Flag::CountsMissing),
+        ("reasoning_tokens=12", Flag::NoAnswer),
+    ];
+    for (pairs, flag) in rows {
+        let got = one(pairs).expect(pairs);
+        assert_eq!(got.tokens.completion, 12, "{pairs}");
+        assert!(got.flags.contains(&flag), "{pairs}: {:?}", got.flags);
+    }
+    let plain = one("split_utf8=true").expect("figures");
+    assert_eq!((plain.tokens.content, plain.gaps_ms.len()), (12, 11));
+}
+
+#[test]
+fn a_pause_is_seen_as_one() {
+    let got = one("stall_ms=400,stall_at=6").expect("figures");
+    assert!(got.stalls.count >= 1 && got.stalls.worst_ms >= 300.0, "{:?}", got.stalls);
+}
+
+#[test]
+fn whatever_a_server_does_has_its_name_and_no_figure() {
+    let refused = |status| Fault::Refused { status, message: "as the script says".to_owned() };
+    let rows = [
+        ("status=401", refused(401)),
+        ("status=429", refused(429)),
+        ("status=500", refused(500)),
+        ("hang=true", Fault::Silent { chunks: 0 }),
+        ("crash=true", Fault::CutOff { chunks: 0 }),
+        ("drop_at=5", Fault::CutOff { chunks: 5 }),
+        ("garbage=true", Fault::Garbage),
+    ];
+    for (pairs, expected) in rows {
+        assert_eq!(one(pairs), Err(expected), "{pairs}");
+    }
+}
+
+#[test]
+fn nobody_there_is_no_hang() {
+    let url = {
+        let gone = mock("");
+        gone.url()
+    };
+    let driven = drive(&url, "/v1/chat/completions", 3, Arrivals::Closed { users: 2 });
+    for exchange in &driven.exchanges {
+        let fault = timeline(exchange, Protocol::OpenAi).fault;
+        assert!(matches!(fault, Some(Fault::Unreachable { .. })), "{fault:?}");
+    }
+}
+
+#[test]
+fn open_arrivals_are_due_whatever_the_answers_do() {
+    let mock = mock("slots=1,ttft_ms=30");
+    let arrivals = Arrivals::Constant { per_second: 100.0, connections: 1 };
+    let driven = drive(&mock.url(), "/v1/chat/completions", 4, arrivals);
+    let due: Vec<u128> = driven.exchanges.iter().map(|one| one.sched.as_millis()).collect();
+    assert_eq!(due, [0, 10, 20, 30]);
+    let last = timeline(&driven.exchanges[3], Protocol::OpenAi);
+    // One connection for all: the fourth waits for three answers of 41 ms each.
+    assert!(last.dispatch >= Duration::from_millis(60), "{:?}", last.dispatch);
+}
+
+#[test]
+fn too_many_connections_are_refused() {
+    let endpoint = Endpoint::parse("http://127.0.0.1:1").unwrap();
+    let arrivals = Arrivals::Closed { users: 257 };
+    let drive =
+        Drive { endpoint, jobs: vec![], arrivals, seed: 1, patience: SHORT, answer_bytes: 0 };
+    let refused = drive.run(&AtomicBool::new(false)).err();
+    assert_eq!(refused, Some(DriveError::Connections { asked: 257 }));
+}

@@ -1,0 +1,180 @@
+//! Intervals from ranks: between which measured values a median or a percentile lies, whatever the shape.
+//! Where there are too few for an upper end there is none, and nothing is said.
+
+use super::{Sample, binomial};
+
+/// Two-sided, for 95 %.
+const TAIL: f64 = 0.025;
+/// A budget is passed or missed when chance explains it less often than this.
+const BUDGET_CHANCE: f64 = 0.01;
+
+/// A percentile that may be shown, with what it may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Percentile {
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// Whether so many late ones still keep a promise about a percentile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    Kept,
+    Missed,
+    Undecided,
+}
+
+impl Sample {
+    /// The values between which the median lies with 95 %. None of fewer than 6.
+    pub fn median_interval(&self) -> Option<[f64; 2]> {
+        let n = self.count();
+        let fits = |k: &usize| 2.0 * binomial::cdf(k - 1, n, 0.5) <= 2.0 * TAIL;
+        let k = (1..=n / 2).take_while(fits).last()?;
+        Some([self.values[k - 1], self.values[n - k]])
+    }
+
+    /// None where there are too few for an interval with two ends: 72 for 0.95, 368 for 0.99.
+    pub fn percentile(&self, part: f64) -> Option<Percentile> {
+        let n = self.count();
+        let below = |rank: usize| if rank == 0 { 0.0 } else { binomial::cdf(rank - 1, n, part) };
+        let high = (1..=n).find(|rank| 1.0 - below(*rank) <= TAIL)?;
+        let low = (1..=n).take_while(|rank| below(*rank) <= TAIL).last()?;
+        let value = self.nearest_rank(part)?;
+        Some(Percentile { value, low: self.values[low - 1], high: self.values[high - 1] })
+    }
+
+    pub fn min(&self) -> Option<f64> {
+        self.values.first().copied()
+    }
+
+    pub fn max(&self) -> Option<f64> {
+        self.values.last().copied()
+    }
+
+    pub fn mean(&self) -> Option<f64> {
+        let sum: f64 = self.values.iter().sum();
+        (!self.values.is_empty()).then(|| sum / self.count() as f64)
+    }
+
+    /// The mean of the two in the middle where there is no single one: a figure of runs is their centre.
+    pub fn median(&self) -> Option<f64> {
+        let n = self.count();
+        let (low, high) = (self.values.get(n.checked_sub(1)? / 2)?, self.values.get(n / 2)?);
+        Some(f64::midpoint(*low, *high))
+    }
+
+    /// Half of the interval's width, in percent of the median.
+    pub fn half_width_pct(&self) -> Option<f64> {
+        let [low, high] = self.median_interval()?;
+        let median = self.median().filter(|median| *median != 0.0)?;
+        Some((high - low) / 2.0 / median.abs() * 100.0)
+    }
+}
+
+/// `late` of `n` were over the limit of this percentile (0.95: one in twenty may be).
+pub fn budget(late: usize, n: usize, part: f64) -> Budget {
+    let allowed = 1.0 - part;
+    let at_least = if late == 0 { 1.0 } else { 1.0 - binomial::cdf(late - 1, n, allowed) };
+    if binomial::cdf(late, n, allowed) <= BUDGET_CHANCE && late < n {
+        Budget::Kept
+    } else if at_least <= BUDGET_CHANCE {
+        Budget::Missed
+    } else {
+        Budget::Undecided
+    }
+}
+
+/// Between which shares the true one lies with 95 % (Wilson). The whole range of nothing.
+pub fn wilson95(hits: usize, n: usize) -> [f64; 2] {
+    const Z: f64 = 1.959_963_984_540_054;
+    if n == 0 {
+        return [0.0, 1.0];
+    }
+    let (n, share) = (n as f64, hits as f64 / n as f64);
+    let centre = share + Z * Z / (2.0 * n);
+    let half = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    let scale = 1.0 + Z * Z / n;
+    [((centre - half) / scale).max(0.0), ((centre + half) / scale).min(1.0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn up_to(n: u32) -> Sample {
+        Sample::new((1..=n).map(f64::from))
+    }
+
+    #[test]
+    fn intervals_of_the_median_begin_at_six() {
+        assert_eq!(up_to(5).median_interval(), None);
+        assert_eq!(up_to(6).median_interval(), Some([1.0, 6.0]));
+        assert_eq!(up_to(9).median_interval(), Some([2.0, 8.0]));
+        assert_eq!(up_to(10).median_interval(), Some([2.0, 9.0]));
+        assert_eq!((up_to(6).median(), up_to(5).median()), (Some(3.5), Some(3.0)));
+        assert_eq!(Sample::default().median(), None);
+    }
+
+    #[test]
+    fn a_percentile_appears_with_its_interval_and_not_before() {
+        for (part, n) in [(0.95, 72), (0.99, 368), (0.999, 3688)] {
+            assert_eq!(up_to(n - 1).percentile(part), None, "{part}");
+            let percentile = up_to(n).percentile(part).expect("enough");
+            assert_eq!(percentile.high, f64::from(n));
+            assert!(percentile.low < percentile.value && percentile.value <= percentile.high);
+        }
+    }
+
+    #[test]
+    fn budgets_by_the_table() {
+        let rows = [(0, 7, 0.5), (4, 19, 0.5), (25, 72, 0.5), (0, 44, 0.9), (1, 64, 0.9)];
+        let more = [(0, 90, 0.95), (1, 130, 0.95), (0, 459, 0.99), (1, 662, 0.99)];
+        for (late, n, part) in rows.into_iter().chain(more) {
+            assert_eq!(budget(late, n, part), Budget::Kept, "{late} of {n} at {part}");
+        }
+        for (late, n, part) in [(0, 6, 0.5), (0, 43, 0.9), (0, 89, 0.95), (0, 458, 0.99)] {
+            assert_eq!(budget(late, n, part), Budget::Undecided, "{late} of {n} at {part}");
+        }
+        assert_eq!(budget(10, 20, 0.95), Budget::Missed);
+        assert_eq!(budget(7, 7, 0.5), Budget::Missed);
+        assert_eq!(budget(0, 0, 0.5), Budget::Undecided);
+    }
+
+    #[test]
+    fn shares_by_hand() {
+        // Of 10 hits in 10: 10 / (10 + z²).
+        let [low, high] = wilson95(10, 10);
+        assert!((low - 0.722_467).abs() < 1e-5 && high > 0.999_999);
+        assert_eq!(wilson95(0, 0), [0.0, 1.0]);
+        let [low, high] = wilson95(5, 10);
+        assert!((low - 0.236_593).abs() < 1e-5 && (high - 0.763_407).abs() < 1e-5);
+    }
+
+    proptest! {
+        #[test]
+        fn the_median_lies_within_its_interval(values in vec(-1e6_f64..1e6, 6..80)) {
+            let sample = Sample::new(values);
+            let [low, high] = sample.median_interval().expect("enough");
+            let median = sample.median().expect("some");
+            prop_assert!(low <= median && median <= high);
+        }
+
+        #[test]
+        fn a_share_lies_within_its_interval(n in 1_usize..500, hits in 0_usize..500) {
+            let hits = hits.min(n);
+            let [low, high] = wilson95(hits, n);
+            let share = hits as f64 / n as f64;
+            prop_assert!(low <= share + 1e-9 && share <= high + 1e-9);
+        }
+
+        #[test]
+        fn more_late_ones_never_help(n in 1_usize..300, late in 0_usize..300) {
+            let late = late.min(n - 1);
+            let kept = |late| budget(late, n, 0.95) == Budget::Kept;
+            prop_assert!(kept(late) || !kept(late + 1));
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Two things compared in pairs that were measured side by side: how many times more, and how sure that is.
+//! Logarithms, so that twice as much and half as much weigh the same; and a seeded bootstrap.
+
+use super::chance::Chance;
+
+const RESAMPLES: usize = 10_000;
+/// Fewer pairs decide nothing.
+pub const PAIRS_MIN: usize = 8;
+
+/// The second against the first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio {
+    pub times: f64,
+    /// With 95 %.
+    pub low: f64,
+    pub high: f64,
+    pub pairs: usize,
+}
+
+/// What may be said of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// Less than before, and by more than the threshold.
+    Less,
+    More,
+    /// Whatever the difference, it is within the threshold.
+    Same,
+    Inconclusive,
+}
+
+impl Ratio {
+    /// None without pairs. What is not above zero has no logarithm, and its pair counts for nothing.
+    pub fn of_pairs(pairs: &[(f64, f64)], seed: u64) -> Option<Ratio> {
+        let logs: Vec<f64> = pairs
+            .iter()
+            .filter(|(first, second)| *first > 0.0 && *second > 0.0)
+            .map(|(first, second)| (second / first).ln())
+            .collect();
+        if logs.is_empty() {
+            return None;
+        }
+        let n = logs.len();
+        let mut chance = Chance::seeded(seed);
+        let mut means: Vec<f64> = (0..RESAMPLES)
+            .map(|_| (0..n).map(|_| logs[chance.below(n)]).sum::<f64>() / n as f64)
+            .collect();
+        means.sort_by(f64::total_cmp);
+        let tail = RESAMPLES / 40;
+        let times = (logs.iter().sum::<f64>() / n as f64).exp();
+        let (low, high) = (means[tail].exp(), means[RESAMPLES - 1 - tail].exp());
+        Some(Ratio { times, low, high, pairs: n })
+    }
+
+    /// `threshold` is the least difference that matters, such as 0.02.
+    pub fn finding(&self, threshold: f64) -> Finding {
+        let limit = threshold.ln_1p();
+        let (times, low, high) = (self.times.ln(), self.low.ln(), self.high.ln());
+        if self.pairs < PAIRS_MIN {
+            Finding::Inconclusive
+        } else if low > 0.0 && times > limit {
+            Finding::More
+        } else if high < 0.0 && times < -limit {
+            Finding::Less
+        } else if low > -limit && high < limit {
+            Finding::Same
+        } else {
+            Finding::Inconclusive
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pairs(times: f64, spread: f64, n: usize, seed: u64) -> Vec<(f64, f64)> {
+        let mut chance = Chance::seeded(seed);
+        let mut noisy = |value: f64| value * (1.0 + spread * (chance.part() - 0.5));
+        (0..n).map(|_| (noisy(100.0), noisy(100.0 * times))).collect()
+    }
+
+    #[test]
+    fn findings() {
+        let rows = [
+            (1.05, 0.02, 12, Finding::More),
+            (0.95, 0.02, 12, Finding::Less),
+            (1.0, 0.01, 12, Finding::Same),
+            (1.05, 0.01, 7, Finding::Inconclusive),
+            (1.0, 0.6, 8, Finding::Inconclusive),
+            // Certain, and too small to matter.
+            (1.01, 0.001, 12, Finding::Same),
+        ];
+        for (times, spread, n, expected) in rows {
+            let ratio = Ratio::of_pairs(&pairs(times, spread, n, 7), 1).expect("pairs");
+            assert_eq!(ratio.finding(0.02), expected, "{times}: {ratio:?}");
+        }
+        assert_eq!(Ratio::of_pairs(&[(0.0, 1.0)], 1), None);
+    }
+
+    #[test]
+    fn five_percent_are_found_and_nothing_is_not() {
+        let found = |times: f64, finding: Finding| {
+            let of = |seed| Ratio::of_pairs(&pairs(times, 0.04, 10, seed), seed);
+            let found = (0..40).filter_map(of).filter(|ratio| ratio.finding(0.02) == finding);
+            found.count()
+        };
+        assert!(found(1.05, Finding::More) >= 38);
+        assert!(found(1.0, Finding::More) + found(1.0, Finding::Less) <= 1);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn the_ratio_lies_within_and_turns_over(values in vec((1.0_f64..1e6, 1.0_f64..1e6), 1..20)) {
+            let ratio = Ratio::of_pairs(&values, 7).expect("pairs");
+            prop_assert!(ratio.low <= ratio.times * 1.000_001 && ratio.times <= ratio.high * 1.000_001);
+            let turned: Vec<(f64, f64)> = values.iter().map(|(a, b)| (*b, *a)).collect();
+            let back = Ratio::of_pairs(&turned, 7).expect("pairs");
+            prop_assert!((ratio.times * back.times - 1.0).abs() < 1e-6);
+        }
+    }
+}
