@@ -20,6 +20,7 @@ pub use machine::*;
 pub use model::*;
 pub use samples::*;
 use schemars::JsonSchema;
+pub(crate) use seal::sha256_hex;
 pub use seal::*;
 use serde::{Deserialize, Serialize};
 pub use shelf::*;

@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Requests that are remembered.
 const TRUTHS_MAX: usize = 16_384;
 
 /// One request, in microseconds after it was read to its end.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Truth {
     /// What the client called it in `x-request-id`.
     pub id: String,
@@ -23,7 +23,7 @@ pub struct Truth {
 }
 
 /// What was written at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Written {
     /// When the write began.
     pub at_us: f64,

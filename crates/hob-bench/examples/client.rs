@@ -1,0 +1,105 @@
+//! What `make bench-client` runs: the mock in one process, the client in another, and what it got wrong.
+//! Two processes, so that the time of one is not taken for the other's.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+use hob_bench::ask::ask;
+use hob_bench::calibrate::{Calibration, Pace, compare, drive_of};
+use hob_bench::drive::Endpoint;
+use hob_bench::mock::scripted::{Script, Scripted, Truth};
+use serde_json::json;
+
+/// For the mock to say what it did.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Parser)]
+#[command(about)]
+struct Cli {
+    #[command(subcommand)]
+    role: Role,
+}
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// The server whose times are known; prints its address, and ends with its input
+    Mock {
+        #[arg(long, default_value = "127.0.0.1:0")]
+        listen: SocketAddr,
+        /// NAME=VALUE, parted by commas
+        #[arg(long, default_value = "")]
+        script: String,
+    },
+    /// One measurement; prints what it came to as JSON
+    Measure(Measure),
+}
+
+#[derive(Debug, Args)]
+struct Measure {
+    /// The mock's address, as it printed it
+    #[arg(long)]
+    url: String,
+    #[arg(long, default_value_t = 64)]
+    users: usize,
+    /// Of each user
+    #[arg(long, default_value_t = 4)]
+    requests: usize,
+    #[arg(long, default_value_t = 64)]
+    tokens: u32,
+    /// What the mock was told
+    #[arg(long, default_value_t = 100.0)]
+    ttft_ms: f64,
+    #[arg(long, default_value_t = 20.0)]
+    itl_ms: f64,
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().role {
+        Role::Mock { listen, script } => {
+            let mock = Scripted::start(listen, Script::default().with(&script)?)?;
+            let mut stdout = io::stdout();
+            writeln!(stdout, "{}", mock.url())?;
+            stdout.flush()?;
+            io::read_to_string(io::stdin())?;
+            Ok(())
+        }
+        Role::Measure(measure) => measured(&measure),
+    }
+}
+
+fn measured(measure: &Measure) -> Result<()> {
+    let Measure { users, requests, ttft_ms, itl_ms, tokens, .. } = *measure;
+    let endpoint = Endpoint::parse(&measure.url)?;
+    ask(&endpoint, "/reset", None, None, PATIENCE)?;
+    let pace = Pace { users, requests, ttft_ms, itl_ms, tokens, stall_ms: 0.0 };
+    let driven = drive_of(pace, &endpoint).run(&AtomicBool::new(false))?;
+    let told = ask(&endpoint, "/truth", None, None, PATIENCE)?.body;
+    let told: serde_json::Value = serde_json::from_slice(&told)?;
+    let truths: Vec<Truth> = serde_json::from_value(told["requests"].clone())?;
+    writeln!(io::stdout(), "{}", shown(&compare(pace, &driven, &truths)?))?;
+    Ok(())
+}
+
+fn shown(calibration: &Calibration) -> serde_json::Value {
+    let part = |sample: &hob_core::statistics::Sample| sample.percentile(0.99).map(|at| at.value);
+    json!({
+        "requests": calibration.requests,
+        "ttft_err_mean_ms": calibration.ttft_err_ms.mean(),
+        "ttft_err_p99_ms": part(&calibration.ttft_err_ms).or(calibration.ttft_err_ms.max()),
+        "tpot_err_mean_ms": calibration.tpot_err_ms.mean(),
+        "gap_err_p99_ms": part(&calibration.gap_err_ms),
+        "gap_p99_ms": part(&calibration.gaps_ms),
+        "gap_max_ms": calibration.gaps_ms.max(),
+        "stalls": calibration.stalls,
+        "chunks_per_s": calibration.chunks_per_s,
+        "chunks_per_s_true": calibration.chunks_per_s_true,
+        "cpu_s": calibration.cpu.as_secs_f64(),
+        "cpu_share": calibration.cpu_share,
+        "dispatch_p95_ms": calibration.dispatch_p95_ms,
+        "limits": calibration.limits().iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}

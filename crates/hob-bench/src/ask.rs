@@ -1,0 +1,73 @@
+//! One question and its whole answer: for lists, versions and counts, where no time is taken.
+//! Goes the way of everything that is measured, so that a target which can be asked can be measured.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::answer::Answer;
+use crate::drive::{Arrivals, Drive, End, Endpoint, Patience};
+
+/// An answer in one piece.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    #[error("{server} cannot be reached: {cause}")]
+    Unreachable { server: String, cause: String },
+    #[error("{server} did not answer")]
+    Unanswered { server: String },
+}
+
+/// What a key is shown as, when there is one.
+pub fn authorization(key: Option<&str>) -> String {
+    key.map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default()
+}
+
+/// Asks for what is at a path, or sends `body` there.
+///
+/// # Errors
+/// Nobody answers. A status that is no success is an answer.
+pub fn ask(
+    endpoint: &Endpoint,
+    path: &str,
+    key: Option<&str>,
+    body: Option<&str>,
+    silence: Duration,
+) -> Result<Asked, AskError> {
+    let (host, prefix, shown) = (endpoint.authority(), &endpoint.prefix, authorization(key));
+    let request = match body {
+        None => format!("GET {prefix}{path} HTTP/1.1\r\nhost: {host}\r\n{shown}\r\n"),
+        Some(body) => format!(
+            "POST {prefix}{path} HTTP/1.1\r\nhost: {host}\r\n{shown}content-type: application/json\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        ),
+    };
+    let drive = Drive {
+        endpoint: endpoint.clone(),
+        jobs: vec![Bytes::from(request)],
+        arrivals: Arrivals::Closed { users: 1 },
+        seed: 0,
+        patience: Patience { silence, ..Patience::default() },
+        answer_bytes: 0,
+    };
+    let unanswered = || AskError::Unanswered { server: host.clone() };
+    let driven = drive.run(&AtomicBool::new(false)).map_err(|_| unanswered())?;
+    let exchange = driven.exchanges.into_iter().next().ok_or_else(unanswered)?;
+    match exchange.end {
+        End::Whole => {}
+        End::Unreachable { cause } => return Err(AskError::Unreachable { server: host, cause }),
+        _ => return Err(unanswered()),
+    }
+    let (mut answer, mut unread) = (Answer::expected(), BytesMut::new());
+    unread.extend_from_slice(&exchange.tape.bytes);
+    let mut body = Vec::new();
+    answer.take(&mut unread, |bytes| body.extend_from_slice(bytes)).map_err(|_| unanswered())?;
+    Ok(Asked { status: answer.status, body })
+}

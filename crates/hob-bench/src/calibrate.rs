@@ -1,0 +1,326 @@
+//! The client held to a truth before it measures: the built-in mock, at the same concurrency and pace.
+//! A client that is itself the limit measures itself, so its figures are refused.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hob_core::statistics::Sample;
+
+use crate::drive::{Arrivals, Drive, DriveError, Driven, Endpoint, EndpointError, Patience};
+use crate::mock::scripted::{Script, ScriptError, Scripted, Truth};
+use crate::record::{ErrorSpread, Selftest};
+use crate::timeline::{Figures, Protocol, figures, timeline};
+
+/// An error below this never counts.
+const ERROR_MS_MIN: f64 = 0.2;
+/// Of the figure that it is an error of.
+const ERROR_SHARE: f64 = 0.01;
+/// Of one core.
+const CPU_SHARE_MAX: f64 = 0.7;
+const DISPATCH_MS_MAX: f64 = 5.0;
+/// Of what the mock sent, in tokens per second.
+const FOLLOWED_MIN: f64 = 0.97;
+const BYTES_PER_CHUNK: usize = 256;
+
+/// How the mock is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    pub users: usize,
+    /// Of each user.
+    pub requests: usize,
+    pub ttft_ms: f64,
+    pub itl_ms: f64,
+    pub tokens: u32,
+    /// A pause in the middle of each answer.
+    pub stall_ms: f64,
+}
+
+impl Pace {
+    /// Like a run whose medians are known, in a few seconds.
+    pub fn like(users: usize, ttft_ms: f64, tpot_ms: f64) -> Pace {
+        let itl_ms = tpot_ms.clamp(0.5, 50.0);
+        let ttft_ms = ttft_ms.clamp(5.0, 200.0);
+        let tokens = (1500.0 / itl_ms).clamp(16.0, 256.0) as u32;
+        Pace { users, requests: 2, ttft_ms, itl_ms, tokens, stall_ms: 0.0 }
+    }
+}
+
+/// What the client got wrong, and what it took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    pub pace: Pace,
+    /// Against the mock's own stamps, of each request, without sign.
+    pub ttft_err_ms: Sample,
+    /// Of each request's mean gap, with sign: what a time per token is off by.
+    pub tpot_err_ms: Sample,
+    /// Of each gap, without sign.
+    pub gap_err_ms: Sample,
+    pub gaps_ms: Sample,
+    pub chunks_per_s: f64,
+    /// As the mock sent them.
+    pub chunks_per_s_true: f64,
+    /// Of one core, all threads that read together.
+    pub cpu_share: f64,
+    pub cpu: Duration,
+    pub dispatch_p95_ms: f64,
+    pub stalls: usize,
+    pub requests: usize,
+}
+
+/// Why nothing that this client measures now may be believed.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum Limit {
+    #[error(
+        "the client's stamps of first tokens are off by {error_ms:.2} ms, and {allowed_ms:.2} ms may be"
+    )]
+    FirstToken { error_ms: f64, allowed_ms: f64 },
+    #[error(
+        "the client's time per token is off by {error_ms:.3} ms, and {allowed_ms:.3} ms may be"
+    )]
+    TokenTime { error_ms: f64, allowed_ms: f64 },
+    #[error("the client takes {percent:.0} % of a core, and {max:.0} % are the most", max = CPU_SHARE_MAX * 100.0)]
+    Busy { percent: f64 },
+    #[error("the client sends {late_ms:.1} ms late, and {DISPATCH_MS_MAX} ms are the most")]
+    LateDispatch { late_ms: f64 },
+    #[error("the client followed {followed:.0} of {sent:.0} chunks a second")]
+    Throughput { followed: f64, sent: f64 },
+}
+
+/// The rehearsal itself did not come about.
+#[derive(Debug, thiserror::Error)]
+pub enum CalibrateError {
+    #[error("the mock could not be started: {0}")]
+    Mock(#[from] io::Error),
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    #[error("the mock's answers could not be read: {failed} of {requests} failed")]
+    Unread { failed: usize, requests: usize },
+}
+
+/// Asks a mock in this process, and compares.
+///
+/// # Errors
+/// There was nothing to compare.
+pub fn calibrate(pace: Pace, stop: &AtomicBool) -> Result<Calibration, CalibrateError> {
+    let Pace { ttft_ms, itl_ms, tokens, stall_ms, .. } = pace;
+    let told = format!(
+        "ttft_ms={ttft_ms},itl_ms={itl_ms},tokens={tokens},stall_ms={stall_ms},stall_at={}",
+        tokens / 2
+    );
+    let script = Script::default().with(&told)?;
+    let mock = Scripted::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script)?;
+    let drive = drive_of(pace, &Endpoint::parse(&mock.url())?);
+    let driven = drive.run(stop)?;
+    compare(pace, &driven, &mock.truths())
+}
+
+/// The same requests for a mock that runs elsewhere.
+pub fn drive_of(pace: Pace, endpoint: &Endpoint) -> Drive {
+    let jobs = (0..pace.users * pace.requests).map(|number| job(endpoint, number)).collect();
+    Drive {
+        endpoint: endpoint.clone(),
+        jobs,
+        arrivals: Arrivals::Closed { users: pace.users },
+        seed: 0,
+        patience: Patience::default(),
+        answer_bytes: pace.tokens as usize * BYTES_PER_CHUNK,
+    }
+}
+
+fn job(endpoint: &Endpoint, number: usize) -> Bytes {
+    let body = r#"{"model":"mock","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Say hello."}]}"#;
+    let (host, length) = (endpoint.authority(), body.len());
+    format!(
+        "POST {}/v1/chat/completions HTTP/1.1\r\nhost: {host}\r\nx-request-id: {number}\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}",
+        endpoint.prefix
+    )
+    .into()
+}
+
+/// What the client saw beside what the mock says that it did.
+///
+/// # Errors
+/// Answers are missing or broken.
+pub fn compare(
+    pace: Pace,
+    driven: &Driven,
+    truths: &[Truth],
+) -> Result<Calibration, CalibrateError> {
+    let truths: BTreeMap<&str, &Truth> =
+        truths.iter().map(|truth| (truth.id.as_str(), truth)).collect();
+    let seen: Vec<(Figures, &Truth)> = driven
+        .exchanges
+        .iter()
+        .filter_map(|exchange| {
+            let figures = figures(&timeline(exchange, Protocol::OpenAi), None)?;
+            Some((figures, *truths.get(exchange.job.to_string().as_str())?))
+        })
+        .collect();
+    let requests = driven.exchanges.len();
+    if seen.is_empty() || seen.len() < requests {
+        return Err(CalibrateError::Unread { failed: requests - seen.len(), requests });
+    }
+    let errors = |of: fn(&Figures, &Truth) -> Vec<f64>| {
+        Sample::new(seen.iter().flat_map(|(figures, truth)| of(figures, truth)))
+    };
+    let chunks: usize = seen.iter().map(|(figures, _)| figures.gaps_ms.len() + 1).sum();
+    let true_s: f64 = seen.iter().map(|(_, truth)| last_us(truth) / 1e6).sum::<f64>();
+    Ok(Calibration {
+        pace,
+        ttft_err_ms: errors(|figures, truth| {
+            truth.first_us().map(|us| (figures.ttft_ms - us / 1e3).abs()).into_iter().collect()
+        }),
+        tpot_err_ms: errors(|figures, truth| {
+            mean(&figures.gaps_ms)
+                .zip(mean(&gaps_ms(truth)))
+                .map(|(seen, true_)| seen - true_)
+                .into_iter()
+                .collect()
+        }),
+        gap_err_ms: errors(|figures, truth| {
+            figures
+                .gaps_ms
+                .iter()
+                .zip(gaps_ms(truth))
+                .map(|(seen, true_)| (seen - true_).abs())
+                .collect()
+        }),
+        gaps_ms: errors(|figures, _| figures.gaps_ms.clone()),
+        chunks_per_s: chunks as f64 / driven.wall.as_secs_f64(),
+        // Users are asked one after the other only by themselves, so their times run side by side.
+        chunks_per_s_true: chunks as f64 / (true_s / pace.users as f64),
+        cpu_share: driven.cpu.as_secs_f64() / driven.wall.as_secs_f64(),
+        cpu: driven.cpu,
+        dispatch_p95_ms: part(&errors(|figures, _| vec![figures.dispatch_ms]), 0.95),
+        stalls: seen.iter().map(|(figures, _)| figures.stalls.count).sum(),
+        requests,
+    })
+}
+
+impl Calibration {
+    /// Everything that speaks against this client; nothing where it may measure.
+    pub fn limits(&self) -> Vec<Limit> {
+        let mut limits = Vec::new();
+        let allowed = |figure_ms: f64| (figure_ms * ERROR_SHARE).max(ERROR_MS_MIN);
+        let error_ms = self.ttft_err_ms.mean().unwrap_or(f64::INFINITY);
+        let allowed_ms = allowed(self.pace.ttft_ms);
+        if error_ms > allowed_ms {
+            limits.push(Limit::FirstToken { error_ms, allowed_ms });
+        }
+        let error_ms = self.tpot_err_ms.mean().unwrap_or(f64::INFINITY).abs();
+        let allowed_ms = allowed(self.pace.itl_ms);
+        if error_ms > allowed_ms {
+            limits.push(Limit::TokenTime { error_ms, allowed_ms });
+        }
+        if self.cpu_share > CPU_SHARE_MAX {
+            limits.push(Limit::Busy { percent: self.cpu_share * 100.0 });
+        }
+        if self.dispatch_p95_ms > DISPATCH_MS_MAX {
+            limits.push(Limit::LateDispatch { late_ms: self.dispatch_p95_ms });
+        }
+        let (followed, sent) = (self.chunks_per_s, self.chunks_per_s_true);
+        if followed < sent * FOLLOWED_MIN {
+            limits.push(Limit::Throughput { followed, sent });
+        }
+        limits
+    }
+
+    /// As a record keeps it.
+    pub fn record(&self) -> Selftest {
+        Selftest {
+            ttft_err_ms: ErrorSpread {
+                p50: self.ttft_err_ms.median().unwrap_or_default(),
+                p99: part(&self.ttft_err_ms, 0.99),
+            },
+            gap_err_p99_ms: part(&self.gap_err_ms, 0.99),
+            max_chunks_s: self.chunks_per_s,
+            pass: self.limits().is_empty(),
+        }
+    }
+}
+
+/// The percentile, or the worst of too few.
+fn part(sample: &Sample, part: f64) -> f64 {
+    sample.percentile(part).map(|at| at.value).or(sample.max()).unwrap_or_default()
+}
+
+fn last_us(truth: &Truth) -> f64 {
+    truth.telling().last().map_or(0.0, |write| write.at_us)
+}
+
+fn gaps_ms(truth: &Truth) -> Vec<f64> {
+    let at: Vec<f64> = truth.telling().map(|write| write.at_us / 1e3).collect();
+    at.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clean() -> Calibration {
+        let pace =
+            Pace { users: 4, requests: 2, ttft_ms: 100.0, itl_ms: 20.0, tokens: 64, stall_ms: 0.0 };
+        Calibration {
+            pace,
+            ttft_err_ms: Sample::new([0.1, 0.2]),
+            tpot_err_ms: Sample::new([0.01, -0.01]),
+            gap_err_ms: Sample::new([0.1]),
+            gaps_ms: Sample::new([20.0]),
+            chunks_per_s: 195.0,
+            chunks_per_s_true: 200.0,
+            cpu_share: 0.1,
+            cpu: Duration::from_millis(100),
+            dispatch_p95_ms: 0.1,
+            stalls: 0,
+            requests: 8,
+        }
+    }
+
+    #[test]
+    fn each_limit_is_found_alone() {
+        assert_eq!(clean().limits(), []);
+        let rows = [
+            (
+                Calibration { ttft_err_ms: Sample::new([3.0]), ..clean() },
+                "first tokens are off by 3.00 ms",
+            ),
+            (
+                Calibration { tpot_err_ms: Sample::new([-0.5]), ..clean() },
+                "per token is off by 0.500 ms",
+            ),
+            (Calibration { cpu_share: 0.8, ..clean() }, "takes 80 % of a core"),
+            (Calibration { dispatch_p95_ms: 9.0, ..clean() }, "sends 9.0 ms late"),
+            (Calibration { chunks_per_s: 100.0, ..clean() }, "followed 100 of 200 chunks"),
+        ];
+        for (calibration, expected) in rows {
+            let limits = calibration.limits();
+            assert_eq!(limits.len(), 1, "{limits:?}");
+            assert!(limits[0].to_string().contains(expected), "{}", limits[0]);
+            assert!(!calibration.record().pass);
+        }
+    }
+
+    #[test]
+    fn a_rehearsal_follows_every_chunk_and_sees_each_pause() {
+        let pace =
+            Pace { users: 2, requests: 2, ttft_ms: 5.0, itl_ms: 1.0, tokens: 16, stall_ms: 400.0 };
+        let got = calibrate(pace, &AtomicBool::new(false)).expect("a rehearsal");
+        assert_eq!((got.requests, got.gaps_ms.count()), (4, 60));
+        assert!(got.stalls >= 4 && got.gaps_ms.max() >= Some(390.0));
+        let stopped = calibrate(pace, &AtomicBool::new(true));
+        assert!(matches!(stopped, Err(CalibrateError::Unread { requests: 0, .. })));
+    }
+}

@@ -1,0 +1,156 @@
+//! A request's bytes, made before it is due, in the words of each protocol.
+//! Thinking is turned off in the way that was proven to do it, or left as it is.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::prompt::Prompt;
+use crate::ask::authorization;
+use crate::target::{Api, Target};
+
+/// A way to ask for no thinking. Which of them a server heeds is found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lever {
+    ReasoningEffort,
+    Think,
+    EnableThinking,
+    NoThink,
+}
+
+impl Lever {
+    pub const ALL: [Lever; 4] =
+        [Lever::ReasoningEffort, Lever::Think, Lever::EnableThinking, Lever::NoThink];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Lever::ReasoningEffort => "reasoning_effort: none",
+            Lever::Think => "think: false",
+            Lever::EnableThinking => "enable_thinking: false",
+            Lever::NoThink => "/no_think",
+        }
+    }
+}
+
+/// What is the same in all requests of a cell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form<'a> {
+    pub(super) target: &'a Target,
+    pub(super) max_tokens: u32,
+    pub(super) tools: u32,
+    pub(super) lever: Option<Lever>,
+    /// The answer goes on to its limit, so that all are equally long. Not every server takes it.
+    pub(super) ignores_eos: bool,
+}
+
+impl Form<'_> {
+    /// The whole request, named in `x-request-id`.
+    pub(super) fn bytes(&self, prompt: &Prompt, number: usize) -> Bytes {
+        let body = self.body(prompt).to_string();
+        let Target { endpoint, api, key, .. } = self.target;
+        let path = match api {
+            Api::OpenAi | Api::Hob => "/v1/chat/completions",
+            Api::Ollama => "/api/chat",
+        };
+        format!(
+            "POST {}{path} HTTP/1.1\r\nhost: {}\r\n{}content-type: application/json\r\n\
+             accept: */*\r\nx-request-id: {number}\r\ncontent-length: {}\r\n\r\n{body}",
+            endpoint.prefix,
+            endpoint.authority(),
+            authorization(key.as_deref()),
+            body.len()
+        )
+        .into()
+    }
+
+    fn body(&self, prompt: &Prompt) -> Value {
+        let mut user = prompt.user.clone();
+        if self.lever == Some(Lever::NoThink) {
+            user.push_str(" /no_think");
+        }
+        let messages = json!([
+            { "role": "system", "content": prompt.system },
+            { "role": "user", "content": user },
+        ]);
+        let mut body = json!({ "model": self.target.model, "messages": messages, "stream": true });
+        match self.target.api {
+            Api::Ollama => {
+                body["options"] = json!({ "num_predict": self.max_tokens, "temperature": 0 });
+            }
+            Api::OpenAi | Api::Hob => {
+                body["stream_options"] = json!({ "include_usage": true });
+                body["max_tokens"] = json!(self.max_tokens);
+                body["temperature"] = json!(0);
+                if self.ignores_eos {
+                    body["ignore_eos"] = json!(true);
+                }
+            }
+        }
+        if self.tools > 0 {
+            body["tools"] = (1..=self.tools).map(tool).collect();
+        }
+        match self.lever {
+            Some(Lever::ReasoningEffort) => body["reasoning_effort"] = json!("none"),
+            Some(Lever::Think) => body["think"] = json!(false),
+            Some(Lever::EnableThinking) => {
+                body["chat_template_kwargs"] = json!({ "enable_thinking": false });
+            }
+            Some(Lever::NoThink) | None => {}
+        }
+        body
+    }
+}
+
+/// As agents carry several of them in every request.
+fn tool(number: u32) -> Value {
+    json!({ "type": "function", "function": {
+        "name": format!("look_up_{number}"),
+        "description": format!("Looks something up in place {number} and says what is there."),
+        "parameters": { "type": "object", "required": ["query"], "properties": {
+            "query": { "type": "string", "description": "What is looked for" },
+            "limit": { "type": "integer", "description": "How many are wanted at most" },
+        } },
+    } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::Endpoint;
+
+    fn body(api: Api, lever: Option<Lever>, tools: u32) -> Value {
+        let endpoint = Endpoint::parse("http://box:1").expect("an address");
+        let (model, key) = ("m".to_owned(), Some("k".to_owned()));
+        let target = Target { endpoint, api, model, key, engine: None, version: None };
+        let form = Form { target: &target, max_tokens: 9, tools, lever, ignores_eos: true };
+        let prompt = Prompt { system: "a1".to_owned(), user: "word".to_owned() };
+        let bytes = form.bytes(&prompt, 3);
+        let text = std::str::from_utf8(&bytes).expect("text");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        assert!(
+            head.contains("authorization: Bearer k\r\n") && head.contains("x-request-id: 3\r\n")
+        );
+        assert!(head.ends_with(&format!("content-length: {}", body.len())));
+        serde_json::from_str(body).expect("JSON")
+    }
+
+    #[test]
+    fn each_lever_in_its_own_words() {
+        let of = |lever| body(Api::OpenAi, Some(lever), 0);
+        assert_eq!(of(Lever::ReasoningEffort)["reasoning_effort"], "none");
+        assert_eq!(of(Lever::Think)["think"], false);
+        assert_eq!(of(Lever::EnableThinking)["chat_template_kwargs"]["enable_thinking"], false);
+        assert_eq!(of(Lever::NoThink)["messages"][1]["content"], "word /no_think");
+    }
+
+    #[test]
+    fn each_protocol_has_its_limit_and_its_tools() {
+        let openai = body(Api::Hob, None, 6);
+        assert_eq!((&openai["max_tokens"], &openai["ignore_eos"]), (&json!(9), &json!(true)));
+        assert_eq!(openai["tools"].as_array().map(Vec::len), Some(6));
+        let ollama = body(Api::Ollama, None, 0);
+        assert_eq!(
+            (&ollama["options"]["num_predict"], &ollama["tools"]),
+            (&json!(9), &Value::Null)
+        );
+    }
+}

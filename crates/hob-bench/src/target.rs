@@ -1,0 +1,159 @@
+//! Who is measured: an address, whose protocol it speaks, and which of its models.
+//! Found out by asking, and said in the record as far as it is known.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::ask::{AskError, Asked, ask};
+use crate::drive::{Endpoint, EndpointError};
+use crate::timeline::Protocol;
+
+/// For questions that a server answers at once.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Whose protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Api {
+    OpenAi,
+    Ollama,
+    /// OpenAI's, and hob's own answers about itself.
+    Hob,
+}
+
+impl Api {
+    pub fn protocol(self) -> Protocol {
+        match self {
+            Api::OpenAi | Api::Hob => Protocol::OpenAi,
+            Api::Ollama => Protocol::Ollama,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub endpoint: Endpoint,
+    pub api: Api,
+    pub model: String,
+    pub key: Option<String>,
+    /// As the server says it; none where it does not.
+    pub engine: Option<String>,
+    pub version: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error("{server} refuses the key: it answers {status}")]
+    Key { server: String, status: u16 },
+    #[error("{server} lists no models, neither as OpenAI nor as Ollama: it answers {status}")]
+    NoApi { server: String, status: u16 },
+    #[error("{server} has several models: {}", models.join(", "))]
+    WhichModel { server: String, models: Vec<String> },
+    #[error("{server} has no model")]
+    NoModel { server: String },
+}
+
+impl Target {
+    /// Asks who is there. Without a model's name it is the only one, if there is only one.
+    ///
+    /// # Errors
+    /// Nobody answers, the key is refused, or the model is not said.
+    pub fn find(
+        url: &str,
+        api: Option<Api>,
+        model: Option<&str>,
+        key: Option<&str>,
+    ) -> Result<Target, TargetError> {
+        let endpoint = Endpoint::parse(url)?;
+        let server = endpoint.authority();
+        let get = |path: &str| ask(&endpoint, path, key, None, PATIENCE);
+        let listed = match api {
+            Some(Api::Ollama) => get("/api/tags")?,
+            _ => get("/v1/models")?,
+        };
+        let (api, listed) = match (api, listed) {
+            (_, Asked { status: status @ (401 | 403), .. }) => {
+                return Err(TargetError::Key { server, status });
+            }
+            (Some(api), listed) => (api, listed),
+            (None, listed) if listed.status == 200 => (kind(&get)?, listed),
+            (None, _) => (Api::Ollama, get("/api/tags")?),
+        };
+        if listed.status != 200 {
+            return Err(TargetError::NoApi { server, status: listed.status });
+        }
+        let model = match model {
+            Some(model) => model.to_owned(),
+            None => only(server, models(&listed.body))?,
+        };
+        let version = version(&get, api);
+        let engine = match api {
+            Api::Hob => Some("hob".to_owned()),
+            Api::Ollama => Some("ollama".to_owned()),
+            Api::OpenAi => None,
+        };
+        let key = key.map(str::to_owned);
+        Ok(Target { endpoint, api, model, key, engine, version })
+    }
+}
+
+/// Ollama speaks OpenAI's protocol, too, and counts more exactly in its own.
+fn kind(get: &impl Fn(&str) -> Result<Asked, AskError>) -> Result<Api, AskError> {
+    if get("/api/hob/now")?.status == 200 {
+        return Ok(Api::Hob);
+    }
+    let root = get("/")?;
+    let is_ollama = root.status == 200 && root.body.starts_with(b"Ollama is running");
+    Ok(if is_ollama { Api::Ollama } else { Api::OpenAi })
+}
+
+fn version(get: &impl Fn(&str) -> Result<Asked, AskError>, api: Api) -> Option<String> {
+    let (path, field) = match api {
+        Api::Hob | Api::Ollama => ("/api/version", "version"),
+        // llama-server's.
+        Api::OpenAi => ("/props", "build_info"),
+    };
+    let asked = get(path).ok().filter(|asked| asked.status == 200)?;
+    let said: Value = serde_json::from_slice(&asked.body).ok()?;
+    said[field].as_str().map(str::to_owned)
+}
+
+fn models(body: &[u8]) -> Vec<String> {
+    let listed: Value = serde_json::from_slice(body).unwrap_or_default();
+    let entries = listed["data"].as_array().or(listed["models"].as_array());
+    let name = |entry: &Value| entry["id"].as_str().or(entry["name"].as_str()).map(str::to_owned);
+    entries.into_iter().flatten().filter_map(name).collect()
+}
+
+fn only(server: String, models: Vec<String>) -> Result<String, TargetError> {
+    match <[String; 1]>::try_from(models) {
+        Ok([model]) => Ok(model),
+        Err(models) if models.is_empty() => Err(TargetError::NoModel { server }),
+        Err(models) => Err(TargetError::WhichModel { server, models }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_are_read_from_either_list() {
+        assert_eq!(models(br#"{"data":[{"id":"a"},{"id":"b"}]}"#), ["a", "b"]);
+        assert_eq!(models(br#"{"models":[{"name":"c:1"}]}"#), ["c:1"]);
+        assert_eq!(models(b"<html>"), [""; 0]);
+    }
+
+    #[test]
+    fn one_model_need_not_be_named() {
+        let only =
+            |models: &[&str]| only("s".to_owned(), models.iter().map(|&m| m.to_owned()).collect());
+        assert_eq!(only(&["a"]).expect("one"), "a");
+        assert!(matches!(only(&[]), Err(TargetError::NoModel { .. })));
+        assert!(matches!(only(&["a", "b"]), Err(TargetError::WhichModel { .. })));
+    }
+}
