@@ -23,7 +23,8 @@ const ERROR_SHARE: f64 = 0.01;
 const CPU_SHARE_MAX: f64 = 0.7;
 const DISPATCH_MS_MAX: f64 = 5.0;
 /// Of what the mock sent, in tokens per second.
-const FOLLOWED_MIN: f64 = 0.97;
+const FOLLOWED_MIN: f64 = 0.9;
+const REQUESTS_MIN: usize = 6;
 const BYTES_PER_CHUNK: usize = 256;
 
 /// How the mock is asked.
@@ -44,8 +45,10 @@ impl Pace {
     pub fn like(users: usize, ttft_ms: f64, tpot_ms: f64) -> Pace {
         let itl_ms = tpot_ms.clamp(0.5, 50.0);
         let ttft_ms = ttft_ms.clamp(5.0, 200.0);
-        let tokens = (1500.0 / itl_ms).clamp(16.0, 256.0) as u32;
-        Pace { users, requests: 2, ttft_ms, itl_ms, tokens, stall_ms: 0.0 }
+        let tokens = (800.0 / itl_ms).clamp(16.0, 256.0) as u32;
+        // Enough of them for a median, whoever else is at work.
+        let requests = REQUESTS_MIN.div_ceil(users).max(2);
+        Pace { users, requests, ttft_ms, itl_ms, tokens, stall_ms: 0.0 }
     }
 }
 
@@ -211,12 +214,13 @@ impl Calibration {
     pub fn limits(&self) -> Vec<Limit> {
         let mut limits = Vec::new();
         let allowed = |figure_ms: f64| (figure_ms * ERROR_SHARE).max(ERROR_MS_MIN);
-        let error_ms = self.ttft_err_ms.mean().unwrap_or(f64::INFINITY);
+        // One request that the machine held up says nothing of the others, and is in the 99th percentile.
+        let error_ms = self.ttft_err_ms.median().unwrap_or(f64::INFINITY);
         let allowed_ms = allowed(self.pace.ttft_ms);
         if error_ms > allowed_ms {
             limits.push(Limit::FirstToken { error_ms, allowed_ms });
         }
-        let error_ms = self.tpot_err_ms.mean().unwrap_or(f64::INFINITY).abs();
+        let error_ms = self.tpot_err_ms.median().unwrap_or(f64::INFINITY).abs();
         let allowed_ms = allowed(self.pace.itl_ms);
         if error_ms > allowed_ms {
             limits.push(Limit::TokenTime { error_ms, allowed_ms });

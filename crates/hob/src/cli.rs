@@ -128,7 +128,7 @@ fn dispatch(cli: Cli, printer: &Printer) -> Outcome<Exit> {
         Verb::Route(args) => route::run(&args, globals, printer),
         Verb::Upstreams(args) => upstreams::run(&args, globals, printer),
         Verb::Selftest(args) => selftest::run(&args, globals, printer),
-        Verb::Bench(args) => bench::run(&args, printer),
+        Verb::Bench(args) => bench::run(&args, globals, printer),
         Verb::Site(args) => site::run(&args, globals, printer),
         Verb::Mock(args) => mock::run(&args, printer),
         Verb::Load(args) => load::run(&args, globals, printer),

@@ -75,7 +75,7 @@ impl Scripted {
 
     /// What it did, oldest first; the latest requests only.
     pub fn truths(&self) -> Vec<Truth> {
-        self.shared.truths.all()
+        self.shared.truths()
     }
 
     /// As if nothing had been asked.
@@ -131,6 +131,11 @@ impl Shared {
     fn reset(&self) {
         self.truths.reset();
         self.places.forget();
+    }
+
+    fn truths(&self) -> Vec<Truth> {
+        self.places.settle();
+        self.truths.all()
     }
 
     fn is_over(&self) -> bool {
@@ -227,7 +232,7 @@ impl Shared {
             }
             "/api/version" => ("200 OK", json!({ "version": env!("CARGO_PKG_VERSION") })),
             "/health" => ("200 OK", json!({ "status": "ok" })),
-            "/truth" => ("200 OK", json!({ "requests": self.truths.all() })),
+            "/truth" => ("200 OK", json!({ "requests": self.truths() })),
             "/reset" => {
                 self.reset();
                 ("200 OK", json!({ "status": "ok" }))

@@ -1,11 +1,15 @@
 //! `hob bench`: what was measured, by hob or by somebody else. One file per verb.
 //! Records are files; whoever has the folder has everything that is known.
 
+mod aim;
+mod campaign;
 mod import;
+mod llm;
 mod show;
 
 use clap::{Args, Subcommand};
 
+use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 use crate::reference;
@@ -23,6 +27,7 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    Llm(llm::LlmArgs),
     Import(import::ImportArgs),
     Show(show::ShowArgs),
     /// Print the JSON schema of a record
@@ -31,12 +36,14 @@ enum Verb {
 
 const AFTER_HELP: &str = "\
 Examples:
+  hob bench llm --target http://127.0.0.1:8484   how fast a server writes, by one user and by four
   hob bench import llama-bench.json    keep what another program measured, as soft
   hob bench show 6b2d8c11              one run, with its doubts
   hob site build --out site            all runs, as a page";
 
-pub(crate) fn run(args: &BenchArgs, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     match &args.verb {
+        Verb::Llm(args) => llm::run(args, globals, printer),
         Verb::Import(args) => import::run(args, printer),
         Verb::Show(args) => show::run(args, printer),
         Verb::Schema => schema(printer),

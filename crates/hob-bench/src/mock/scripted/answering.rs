@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::cues::{Cue, Part, Wish, cues};
+use super::cues::{Cue, Part, Wish, cues, ended_at_once};
 use super::place::Place;
 use super::render::Protocol;
 use super::request::Request;
@@ -65,7 +65,10 @@ impl Answering<'_> {
             beside: place.beside,
             is_first: place.is_first,
         };
-        let cues = cues(self.script, wish);
+        let mut cues = cues(self.script, wish);
+        if matches!(protocol, Protocol::OllamaChat | Protocol::OllamaGenerate) {
+            cues = ended_at_once(cues);
+        }
         if request.streams() { self.stream(protocol, &cues) } else { self.whole(protocol, &cues) }
     }
 

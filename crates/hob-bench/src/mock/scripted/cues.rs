@@ -112,6 +112,21 @@ fn end(script: &Script, wish: Wish, thoughts: u32, cues: &mut Vec<Cue>) {
     }
 }
 
+/// For protocols whose last part says everything at once.
+pub(super) fn ended_at_once(mut cues: Vec<Cue>) -> Vec<Cue> {
+    let said = cues.iter().find_map(|cue| match cue.part {
+        Part::Usage(usage) => Some(usage),
+        _ => None,
+    });
+    cues.retain(|cue| !matches!(cue.part, Part::Usage(_)));
+    for cue in &mut cues {
+        if let Part::Finish { usage } = &mut cue.part {
+            *usage = usage.or(said);
+        }
+    }
+    cues
+}
+
 /// When a token is made.
 struct Pace<'a> {
     script: &'a Script,
@@ -216,6 +231,9 @@ mod tests {
         assert_eq!(said("usage=last"), [4]);
         assert_eq!(said("usage=double"), [8]);
         assert_eq!(said("usage=nothing"), [0; 0]);
+        let at_once = ended_at_once(cues(&script("usage=late"), WISH));
+        let last = at_once.last().map(|cue| cue.part);
+        assert!(matches!(last, Some(Part::Finish { usage: Some(Usage { completion: 4, .. }) })));
     }
 
     #[test]

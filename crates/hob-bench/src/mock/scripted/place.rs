@@ -4,9 +4,11 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Prompts that are remembered.
 const PROMPTS_MAX: usize = 64;
+const SETTLE_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Places {
@@ -39,6 +41,15 @@ impl Places {
         Place { places: self, beside, is_first }
     }
 
+    /// Waits until nobody is worked on, but not for long: a client has an answer's last byte before the
+    /// server has noted that it wrote it.
+    pub(super) fn settle(&self) {
+        let working = self.working.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_busy = |working: &mut u32| *working > 0;
+        // What is not over by then is left out.
+        let _settled = self.freed.wait_timeout_while(working, SETTLE_MAX, is_busy);
+    }
+
     pub(super) fn forget(&self) {
         self.prompts.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.was_asked.store(false, Ordering::Relaxed);
@@ -63,7 +74,7 @@ impl Place<'_> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         *self.places.working.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        self.places.freed.notify_one();
+        self.places.freed.notify_all();
     }
 }
 
