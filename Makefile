@@ -116,3 +116,7 @@ bench-chat: build ## chat beside llama-server: same weights, flags and prompts
 .PHONY: bench-gateway
 bench-gateway: build ## what hob adds as a gateway, beside LiteLLM; OUT=DIR keeps the figures
 	HOB=$(abspath $(HOB)) bench/peers/gateway $(if $(OUT),--out $(OUT))
+
+.PHONY: bench-client
+bench-client: ## what hob bench's client gets wrong against a server of known times, beside AIPerf
+	bench/peers/client

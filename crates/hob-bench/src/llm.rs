@@ -191,7 +191,7 @@ impl<'a> Lab<'a> {
         let mut counted = Vec::new();
         for words in [FEW_WORDS, MANY_WORDS] {
             let mut chance = Chance::seeded(self.wish.seed ^ u64::from(words));
-            let nonce = format!("{:06x}", chance.next() & 0xFF_FFFF);
+            let nonce = format!("{:06x}", chance.bits() & 0xFF_FFFF);
             let prompt = Prompt::of_words(words, &nonce, &mut chance);
             let form = self.form(Shape { max_tokens: 1, ..SHAPES[0] });
             let answer = self.ask_once(form.bytes(&prompt, 0))?;

@@ -61,7 +61,7 @@ impl Prompt {
     /// The same seed and number give the same prompt, and others another from the first word on.
     pub(super) fn new(shape: Shape, measure: Measure, seed: u64, number: u64) -> Prompt {
         let mut chance = Chance::seeded(seed ^ number.wrapping_mul(0xA076_1D64_78BD_642F));
-        let nonce = format!("{:06x}", chance.next() & 0xFF_FFFF);
+        let nonce = format!("{:06x}", chance.bits() & 0xFF_FFFF);
         if let Some(question) = shape.question {
             return Prompt { system: nonce, user: question.to_owned() };
         }

@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn frames_of_mp3() {
-        let mut frame = vec![0; 192];
+        let mut frame = [0; 192];
         frame[..4].copy_from_slice(&[0xFF, 0xF3, 0x84, 0xC4]);
         let got =
             heard(&[frame.repeat(50), frame.repeat(50)], SoundFormat::Mp3, 100).expect("sound");

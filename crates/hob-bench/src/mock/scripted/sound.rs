@@ -94,7 +94,7 @@ pub(super) fn bytes(format: Format, piece: &Piece, script: &Script) -> Vec<u8> {
         Format::Mp3 => {
             let frames = |ms: f64| (ms / MP3_FRAME_MS).round() as usize;
             let count = frames(piece.until_ms) - frames(piece.from_ms);
-            let mut frame = vec![0; MP3_FRAME_BYTES];
+            let mut frame = [0; MP3_FRAME_BYTES];
             frame[..4].copy_from_slice(&MP3_FRAME_HEAD);
             frame.repeat(count)
         }
