@@ -18,8 +18,11 @@ const SHORT: Patience = Patience {
 
 fn mock(pairs: &str) -> Scripted {
     let quick = "ttft_ms=5,itl_ms=1,tokens=12";
-    let script = Script::default().with(quick).and_then(|script| script.with(pairs)).unwrap();
-    Scripted::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script).unwrap()
+    let script = Script::default()
+        .with(quick)
+        .and_then(|script| script.with(pairs))
+        .expect("as it was made");
+    Scripted::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script).expect("as it was made")
 }
 
 fn job(path: &str, number: usize) -> Bytes {
@@ -30,17 +33,17 @@ fn job(path: &str, number: usize) -> Bytes {
 }
 
 fn drive(url: &str, path: &str, count: usize, arrivals: Arrivals) -> Driven {
-    let endpoint = Endpoint::parse(url).unwrap();
+    let endpoint = Endpoint::parse(url).expect("as it was made");
     let jobs = (0..count).map(|number| job(path, number)).collect();
     let drive = Drive { endpoint, jobs, arrivals, seed: 7, patience: SHORT, answer_bytes: 1 << 16 };
-    drive.run(&AtomicBool::new(false)).unwrap()
+    drive.run(&AtomicBool::new(false)).expect("as it was made")
 }
 
 fn one(pairs: &str) -> Result<Figures, Fault> {
     let mock = mock(pairs);
     let driven = drive(&mock.url(), "/v1/chat/completions", 1, Arrivals::Closed { users: 1 });
     let timeline = timeline(&driven.exchanges[0], Protocol::OpenAi);
-    figures(&timeline, None).ok_or_else(|| timeline.fault.unwrap())
+    figures(&timeline, None).ok_or_else(|| timeline.fault.expect("as it was made"))
 }
 
 #[test]

@@ -18,8 +18,9 @@ use jiff::Timestamp;
 
 fn mock(pairs: &str) -> Scripted {
     let quick = "ttft_ms=5,itl_ms=1,cache=true";
-    let script = Script::default().with(quick).and_then(|script| script.with(pairs)).unwrap();
-    Scripted::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script).unwrap()
+    let script =
+        Script::default().with(quick).and_then(|script| script.with(pairs)).expect("a script");
+    Scripted::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script).expect("a script")
 }
 
 fn wish(prompts: Prompts) -> Wish {
