@@ -1,11 +1,10 @@
 //! Measuring and rehearsing: a server that fails on purpose, the test of a gateway against it, and a load
 //! that costs little. What is measured is asked for over HTTP, as any client would: nothing here looks inside.
 
-mod cores;
-pub mod families;
 mod answer;
 pub mod ask;
 pub mod calibrate;
+mod cores;
 pub mod drive;
 pub mod families;
 mod head;
@@ -19,5 +18,5 @@ pub mod selftest;
 pub mod site;
 pub mod target;
 pub mod terms;
-pub mod written;
 pub mod timeline;
+pub mod written;
