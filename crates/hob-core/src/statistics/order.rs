@@ -28,17 +28,27 @@ impl Sample {
     /// The values between which the median lies with 95 %. None of fewer than 6.
     pub fn median_interval(&self) -> Option<[f64; 2]> {
         let n = self.count();
-        let fits = |k: &usize| 2.0 * binomial::cdf(k - 1, n, 0.5) <= 2.0 * TAIL;
-        let k = (1..=n / 2).take_while(fits).last()?;
+        let k = binomial::cumulative(n, 0.5).take(n / 2).take_while(|below| *below <= TAIL).count();
+        if k == 0 {
+            return None;
+        }
         Some([self.values[k - 1], self.values[n - k]])
     }
 
     /// None where there are too few for an interval with two ends: 72 for 0.95, 368 for 0.99.
     pub fn percentile(&self, part: f64) -> Option<Percentile> {
         let n = self.count();
-        let below = |rank: usize| if rank == 0 { 0.0 } else { binomial::cdf(rank - 1, n, part) };
-        let high = (1..=n).find(|rank| 1.0 - below(*rank) <= TAIL)?;
-        let low = (1..=n).take_while(|rank| below(*rank) <= TAIL).last()?;
+        let (mut low, mut high) = (0, None);
+        // That a rank is above the percentile is the chance of fewer than so many below it.
+        for (rank, below) in (1..=n).zip(binomial::cumulative(n, part)) {
+            if below <= TAIL {
+                low = rank;
+            } else if 1.0 - below <= TAIL {
+                high = Some(rank);
+                break;
+            }
+        }
+        let (low, high) = (Some(low).filter(|low| *low > 0)?, high?);
         let value = self.nearest_rank(part)?;
         Some(Percentile { value, low: self.values[low - 1], high: self.values[high - 1] })
     }
@@ -126,6 +136,9 @@ mod tests {
             assert_eq!(percentile.high, f64::from(n));
             assert!(percentile.low < percentile.value && percentile.value <= percentile.high);
         }
+        let many = up_to(200_000).percentile(0.99).expect("enough");
+        assert_eq!(many.value, 198_000.0);
+        assert!(many.low > 197_900.0 && many.high < 198_100.0);
     }
 
     #[test]

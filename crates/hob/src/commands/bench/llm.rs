@@ -197,7 +197,8 @@ impl Campaign {
                 break;
             }
             let host = Host { noise: noise(), ..machine.clone() };
-            let argv = std::env::args().collect();
+            // Where the binary lies is this machine's affair.
+            let argv = ["hob".to_owned()].into_iter().chain(std::env::args().skip(1)).collect();
             let ended = Timestamp::now();
             let context = Context { target, host, argv, seed: wish.seed, started, ended };
             let Summary { record, samples } = summary(&run, &context);
