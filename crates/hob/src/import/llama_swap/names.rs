@@ -101,7 +101,11 @@ impl<'a> Filters<'a> {
         let by_name = get("setParamsByID").map(|table| table.entries()).unwrap_or_default();
         let by_name = by_name.into_iter().map(|(name, place)| (name, place.clone(), read(&place)));
         Filters {
-            drop: get("stripParams").map(|place| stripped(&place)).unwrap_or_default(),
+            // The second is what the first was called before, and still is in most files.
+            drop: get("stripParams")
+                .or_else(|| get("strip_params"))
+                .map(|place| stripped(&place))
+                .unwrap_or_default(),
             set: get("setParams").map(|place| read(&place)).unwrap_or_default(),
             by_name: by_name.collect(),
         }

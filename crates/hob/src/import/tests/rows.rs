@@ -130,6 +130,11 @@ fn litellm_s_odd_corners_are_said() {
 fn llama_swap_s_odd_corners_are_said() {
     check(&[
         (
+            "models:\n  a: {cmd: llama-server -m x.gguf, filters: {strip_params: \"top_k, model\"}}\n",
+            &["drop = [\"top_k\"]"],
+            &[],
+        ),
+        (
             "models:\n  same: {cmd: llama-server -m same.gguf -c 8192, ttl: 0, filters: {setParams: {a: 1}}}\n",
             &["keep_alive = \"forever\"", "context_tokens = 8192\nparallel = 1\n"],
             &["cmd: changed: parallel = 1, so that", "cmd: changed: hob calls the model by"],
