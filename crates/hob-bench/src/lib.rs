@@ -10,6 +10,7 @@ pub mod families;
 mod head;
 pub mod host;
 pub mod import;
+mod lever;
 pub mod llm;
 pub mod load;
 pub mod mock;

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use hob_core::statistics::Chance;
 
+pub use crate::lever::Lever;
 pub use cell::{Block, CellRun, Step};
 use prompt::{Measure, Prompt};
 use request::Form;
-pub use request::Lever;
 pub use shape::{SHAPES, Shape, VERSION};
 pub use summary::{Context, Summary, summary};
 

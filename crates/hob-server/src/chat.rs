@@ -69,7 +69,8 @@ pub(crate) async fn whole(
     reply.collect(|choice, event| answer.add(choice, event)).await?;
     let mut headers = reply.headers(JSON);
     insert_ignored(&mut headers, ignored);
-    headers.insert(QUEUE_MS, HeaderValue::from(answer.queue_ms().round() as u64));
+    let queue_ms = answer.queue_ms() + reply.queued().as_secs_f64() * 1e3;
+    headers.insert(QUEUE_MS, HeaderValue::from(queue_ms.round() as u64));
     Ok((headers, answer.to_json()).into_response())
 }
 

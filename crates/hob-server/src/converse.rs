@@ -176,6 +176,11 @@ impl Reply {
         headers
     }
 
+    /// Waited for one of another server's places.
+    pub(crate) fn queued(&self) -> Duration {
+        self.trace.now().queued
+    }
+
     /// The next event and which choice it belongs to; `None` when every choice is complete. May be
     /// dropped and called again while it waits.
     pub(crate) async fn next(&mut self) -> Result<Option<(u32, ChatEvent)>, Refusal> {

@@ -68,6 +68,9 @@ pub(crate) fn insert_way(headers: &mut HeaderMap, way: &Way) {
         let each = way.failed.iter().map(|attempt| format!("{}={}", attempt.target, attempt.kind));
         insert_text(headers, FAILED, &each.collect::<Vec<_>>().join(", "));
     }
+    if !way.queued.is_zero() {
+        headers.insert(QUEUE_MS, whole_ms(way.queued));
+    }
     if way.thought_anyway {
         headers.insert(THINKING, HeaderValue::from_static("ignored"));
     }

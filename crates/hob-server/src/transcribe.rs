@@ -129,6 +129,7 @@ async fn respond(
     insert_way(&mut headers, &way);
     insert_ignored(&mut headers, &wire.ignored);
     headers.insert(TTFT_MS, whole_ms(first));
+    let is_warm = way.is_warm.map_or(is_warm, |is_warm| if is_warm { "true" } else { "false" });
     headers.insert(WARM, HeaderValue::from_static(is_warm));
     Ok((headers, body).into_response())
 }

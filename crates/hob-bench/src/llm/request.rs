@@ -6,30 +6,8 @@ use serde_json::{Value, json};
 
 use super::prompt::Prompt;
 use crate::ask::authorization;
+use crate::lever::Lever;
 use crate::target::{Api, Target};
-
-/// A way to ask for no thinking. Which of them a server heeds is found out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lever {
-    ReasoningEffort,
-    Think,
-    EnableThinking,
-    NoThink,
-}
-
-impl Lever {
-    pub const ALL: [Lever; 4] =
-        [Lever::ReasoningEffort, Lever::Think, Lever::EnableThinking, Lever::NoThink];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Lever::ReasoningEffort => "reasoning_effort: none",
-            Lever::Think => "think: false",
-            Lever::EnableThinking => "enable_thinking: false",
-            Lever::NoThink => "/no_think",
-        }
-    }
-}
 
 /// What is the same in all requests of a cell.
 #[derive(Clone, Copy, Debug)]

@@ -23,7 +23,7 @@ use serde_json::json;
 use answering::{After, Answering};
 use place::Places;
 use request::Request;
-pub use script::{AudioComes, Lever, NAMES, Script, ScriptError, UsageSays};
+pub use script::{AudioComes, NAMES, Script, ScriptError, UsageSays};
 use truth::Truths;
 pub use truth::{Truth, Written};
 

@@ -68,7 +68,8 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
     let error = ModelError::upstream("gpu/q", Fault::CutOff);
     trace.failed("gpu/q", &error, Duration::from_millis(20));
     assert_eq!(now(&server).await["requests"][0]["target"], Value::Null);
-    trace.asking("spare/q", true);
+    trace.asking("spare/q", false);
+    trace.note(|way| way.queued = Duration::from_millis(40));
     let seen = now(&server).await;
     let one = &seen["requests"][0];
     let failed = json!([{"target": "gpu/q", "reason": "cut_off", "ms": 20.0}]);
@@ -77,7 +78,11 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
 
     trace.answers("spare/q", Duration::from_millis(5));
     pen.send(text("Hel")).await.expect("a reader");
-    let id = client.head().await.header("x-hob-request-id").expect("an id").to_owned();
+    let head = client.head().await;
+    for (name, said) in [("warm", "false"), ("queue-ms", "40"), ("attempts", "2")] {
+        assert_eq!(head.header(&format!("x-hob-{name}")), Some(said), "{name}");
+    }
+    let id = head.header("x-hob-request-id").expect("an id").to_owned();
     let one = server.get(&format!("/api/hob/requests/{id}")).await.json();
     assert_eq!((&one["stage"], &one["tokens"]), (&json!("answering"), &json!(1)));
     assert!(one["ttft_ms"].as_f64().is_some_and(|ms| ms > 0.0), "{one}");
@@ -91,13 +96,13 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
     assert_eq!(one, seen["recent"][0], "with and without its prefix");
     assert_eq!((&one["id"], &one["stage"]), (&json!(id), &json!("ended")));
     assert_eq!((&one["outcome"], &one["tokens"]), (&json!("complete"), &json!(7)));
-    assert_eq!((&one["queue_ms"], &one["prompt_tokens"]), (&json!(7.0), &json!(12)));
+    assert_eq!((&one["queue_ms"], &one["prompt_tokens"]), (&json!(47.0), &json!(12)));
     assert_eq!((&one["failed"], &one["target"]), (&failed, &json!("spare/q")));
     assert!(one["overhead_ms"].is_number() && one["total_ms"].as_f64() > one["ttft_ms"].as_f64());
     let names = &seen["aliases"][0];
     assert_eq!((&names["name"], &names["requests"]), (&json!("smol"), &json!(1)));
-    assert_eq!((&names["ttft_warm"]["n"], &names["ttft_cold"]["n"]), (&json!(1), &json!(0)));
-    assert_eq!(names["ttft_warm"]["p95"], Value::Null, "of one there is no 95th percentile");
+    assert_eq!((&names["ttft_warm"]["n"], &names["ttft_cold"]["n"]), (&json!(0), &json!(1)));
+    assert_eq!(names["ttft_cold"]["p95"], Value::Null, "of one there is no 95th percentile");
 }
 
 #[tokio::test]

@@ -200,13 +200,17 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
         let while_loading = self.options.while_loading;
         let begun = Instant::now();
         let ask = |leg: &Leg<M>, behind: usize| {
-            let (leg, waited) = (leg.clone(), begun.elapsed());
+            let (leg, is_warm, waited) = (leg.clone(), leg.is_warm(), begun.elapsed());
             async move {
                 let turn = Turn { leg: &leg, behind, while_loading, trial: None };
                 let answered = self.turn(turn, question, tried).await;
                 if answered.is_ok() {
-                    // The time before it was asked, but for what is told of those who failed meanwhile.
-                    question.trace().note(|way| way.paused = waited.saturating_sub(way.failures()));
+                    // Others were asked since. The time before it was asked itself is a pause, but for
+                    // what is told of those who failed meanwhile.
+                    question.trace().note(|way| {
+                        way.is_warm = Some(is_warm);
+                        way.paused = waited.saturating_sub(way.failures());
+                    });
                 }
                 answered
             }

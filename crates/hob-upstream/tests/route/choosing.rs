@@ -142,12 +142,15 @@ async fn the_next_one_is_asked_too_when_the_first_says_nothing() {
     let heard = stage.ask(whole()).await;
     assert_eq!((heard.target.as_deref(), stage.asked()), (Some("quick"), vec![1, 1]));
     assert_eq!(started.elapsed().as_millis(), 300);
+    assert_eq!((heard.asked, heard.paused.as_millis()), (2, 300), "that is nobody's overhead");
     let stage = hedged(&[("slow", late(Duration::from_millis(200), HELLO)), ("quick", says())]);
     assert_eq!(stage.ask(whole()).await.target.as_deref(), Some("slow"));
     assert_eq!(stage.asked(), [1, 0], "nobody else was needed");
     let stage =
         hedged(&[("slow", late(Duration::from_millis(400), HELLO)), ("never", vec![Act::Hang])]);
-    assert_eq!(stage.ask(whole()).await.text, "Hello.", "the first may still win");
+    let heard = stage.ask(whole()).await;
+    assert_eq!(heard.text, "Hello.", "the first may still win");
+    assert_eq!((heard.asked, heard.paused.as_millis()), (2, 0));
     let no = ModelError::upstream("a", Fault::CutOff);
     let stage = hedged(&[("fails", vec![Act::Refuse(no)]), ("good", says())]);
     let started = Instant::now();

@@ -75,6 +75,8 @@ impl Stage {
         }
         let way = trace.now();
         heard.target = way.target;
+        heard.asked = way.asked;
+        heard.paused = way.paused;
         heard.way = way.failed.into_iter().map(|failed| (failed.target, failed.kind)).collect();
         heard.broken = way.broken.into_iter().map(|broken| broken.kind).collect();
         heard.repaired = way.repaired;
@@ -99,6 +101,8 @@ pub(crate) struct Heard {
     pub(crate) error: Option<ModelError>,
     pub(crate) target: Option<String>,
     pub(crate) way: Vec<(String, &'static str)>,
+    pub(crate) asked: u32,
+    pub(crate) paused: Duration,
     pub(crate) usage: Option<Usage>,
     pub(crate) broken: Vec<&'static str>,
     pub(crate) repaired: Vec<&'static str>,

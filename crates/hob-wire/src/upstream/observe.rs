@@ -1,12 +1,12 @@
 //! What a piece of an answer says, as it stands: for measuring, where nothing may be mended.
 //! A server that does not say how many tokens there were has said nothing, and not zero.
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::chunk::{Choice, Chunk, Delta, WireCall};
 use super::fault::shortened;
-use super::lenient::{Amount, Count, Flag, Maybe, Objects, Text, error_in};
+use super::lenient::{Objects, error_in};
+use super::ollama::line::{Line, Said};
 
 const NS_PER_MS: f64 = 1e6;
 
@@ -116,47 +116,13 @@ fn bytes_of(calls: &Objects<WireCall<'_>>) -> usize {
     calls.0.iter().map(bytes).sum()
 }
 
-#[derive(Debug, Deserialize)]
-struct Line<'a> {
-    #[serde(borrow, default)]
-    message: Maybe<Message<'a>>,
-    #[serde(borrow, default)]
-    response: Text<'a>,
-    #[serde(borrow, default)]
-    thinking: Text<'a>,
-    #[serde(default)]
-    error: Option<Value>,
-    #[serde(default)]
-    done: Flag,
-    #[serde(borrow, default)]
-    done_reason: Text<'a>,
-    #[serde(default)]
-    prompt_eval_count: Count,
-    #[serde(default)]
-    prompt_eval_cached_count: Count,
-    #[serde(default)]
-    prompt_eval_duration: Amount,
-    #[serde(default)]
-    eval_count: Count,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct Message<'a> {
-    #[serde(borrow, default)]
-    content: Text<'a>,
-    #[serde(borrow, default)]
-    thinking: Text<'a>,
-    #[serde(borrow, default)]
-    tool_calls: Objects<WireCall<'a>>,
-}
-
 /// A line of Ollama's, or a whole answer.
 pub fn observe_ollama(piece: &str) -> Observed {
     let Ok(line) = serde_json::from_str::<Line<'_>>(piece) else { return Observed::Malformed };
     if let Some(error) = error_in(line.error.as_ref()) {
         return failed(error);
     }
-    let none = Message::default();
+    let none = Said::default();
     let message = line.message.0.as_ref().unwrap_or(&none);
     let cached = line.prompt_eval_cached_count.0;
     let counts = ObservedCounts {
@@ -171,7 +137,7 @@ pub fn observe_ollama(piece: &str) -> Observed {
     Observed::Said(ObservedPart {
         thought: message.thinking.as_str().len() + line.thinking.as_str().len(),
         content: message.content.as_str().len() + line.response.as_str().len(),
-        calls: bytes_of(&message.tool_calls),
+        calls: bytes_of(&message.tool_calls) + bytes_of(&line.tool_calls),
         finish: finish.map(str::to_owned),
         counts,
         is_last: line.done.0,

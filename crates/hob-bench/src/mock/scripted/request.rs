@@ -7,8 +7,8 @@ use bytes::{Buf, BytesMut};
 use serde_json::Value;
 
 use super::render::Protocol;
-use super::script::Lever;
 use crate::head;
+use crate::lever::Lever;
 
 /// Larger bodies are nobody's that is measured here.
 const BODY_BYTES_MAX: usize = 64 << 20;
@@ -92,14 +92,14 @@ impl Request {
         contents.chain(prompts).flat_map(str::split_whitespace).map(number).collect()
     }
 
-    pub(super) fn turns_off(&self, lever: Lever) -> bool {
+    pub(super) fn turns_off(&self, lever: Option<Lever>) -> bool {
         let body = &self.body;
         match lever {
-            Lever::ReasoningEffort => body["reasoning_effort"] == "none",
-            Lever::Think => body["think"] == false,
-            Lever::EnableThinking => body["chat_template_kwargs"]["enable_thinking"] == false,
-            Lever::NoThink => body.to_string().contains("/no_think"),
-            Lever::None => false,
+            Some(Lever::ReasoningEffort) => body["reasoning_effort"] == "none",
+            Some(Lever::Think) => body["think"] == false,
+            Some(Lever::EnableThinking) => body["chat_template_kwargs"]["enable_thinking"] == false,
+            Some(Lever::NoThink) => body.to_string().contains("/no_think"),
+            None => false,
         }
     }
 }
@@ -135,9 +135,10 @@ mod tests {
         assert_eq!((asked.id.as_str(), asked.script.as_str()), ("a7", "itl_ms=1"));
         assert_eq!((asked.streams(), asked.tokens_max()), (true, Some(9)));
         assert_eq!(asked.words().len(), 4);
-        let off = [Lever::ReasoningEffort, Lever::NoThink].map(|lever| asked.turns_off(lever));
+        let off =
+            [Lever::ReasoningEffort, Lever::NoThink].map(|lever| asked.turns_off(Some(lever)));
         assert_eq!(off, [true, true]);
-        let on = [Lever::Think, Lever::EnableThinking, Lever::None];
+        let on = [Some(Lever::Think), Some(Lever::EnableThinking), None];
         assert_eq!(on.map(|lever| asked.turns_off(lever)), [false; 3]);
     }
 

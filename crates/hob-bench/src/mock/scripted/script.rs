@@ -3,6 +3,8 @@
 
 use std::str::FromStr;
 
+use crate::lever::Lever;
+
 /// One behaviour. Times count from when a request was read to its end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
@@ -16,7 +18,7 @@ pub struct Script {
     /// Of the answer's tokens, the first so many are thought.
     pub reasoning_tokens: u32,
     /// The one way to ask that turns thinking off.
-    pub lever: Lever,
+    pub lever: Option<Lever>,
     pub stall_ms: f64,
     /// The token before which the stall is.
     pub stall_at: u32,
@@ -62,17 +64,6 @@ pub struct Script {
     pub seed: u64,
 }
 
-/// How thinking is turned off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lever {
-    ReasoningEffort,
-    Think,
-    EnableThinking,
-    NoThink,
-    /// Not at all.
-    None,
-}
-
 /// What is said of how many tokens there were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsageSays {
@@ -105,7 +96,7 @@ impl Default for Script {
             tokens: 64,
             tokens_per_chunk: 1,
             reasoning_tokens: 0,
-            lever: Lever::ReasoningEffort,
+            lever: Some(Lever::ReasoningEffort),
             stall_ms: 0.0,
             stall_at: 32,
             role_first: true,
@@ -182,12 +173,12 @@ pub const NAMES: [&str; 32] = [
     "seed",
 ];
 
-const LEVERS: [(&str, Lever); 5] = [
-    ("reasoning_effort", Lever::ReasoningEffort),
-    ("think", Lever::Think),
-    ("enable_thinking", Lever::EnableThinking),
-    ("no_think", Lever::NoThink),
-    ("none", Lever::None),
+const LEVERS: [(&str, Option<Lever>); 5] = [
+    ("reasoning_effort", Some(Lever::ReasoningEffort)),
+    ("think", Some(Lever::Think)),
+    ("enable_thinking", Some(Lever::EnableThinking)),
+    ("no_think", Some(Lever::NoThink)),
+    ("none", None),
 ];
 const USAGES: [(&str, UsageSays); 4] = [
     ("late", UsageSays::Late),

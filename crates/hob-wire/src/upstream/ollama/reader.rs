@@ -3,14 +3,14 @@
 
 use hob_core::chat::{Completion, Timings, Usage};
 use hob_core::{ChatEvent, Fault};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::line::{Line, Said};
 use crate::upstream::calls::CallPiece;
 use crate::upstream::chunk::WireCall;
 use crate::upstream::fault::reported;
 use crate::upstream::finish::{Ending, finish_of};
-use crate::upstream::lenient::{Amount, Count, Flag, Maybe, Objects, Text, error_in};
+use crate::upstream::lenient::{Amount, Count, error_in};
 use crate::upstream::logprobs::tokens_of;
 use crate::upstream::{CallReader, Mended, Misread, ThoughtSplitter, UpstreamReader, UsageSource};
 
@@ -24,53 +24,6 @@ pub struct OllamaReader {
     thoughts: u32,
     ending: Ending,
     usage: UsageSource,
-}
-
-#[derive(Debug, Deserialize)]
-struct Line<'a> {
-    #[serde(borrow, default)]
-    message: Maybe<Said<'a>>,
-    /// Of `/api/generate`, and the two beside it.
-    #[serde(borrow, default)]
-    response: Text<'a>,
-    #[serde(borrow, default)]
-    thinking: Text<'a>,
-    #[serde(borrow, default)]
-    tool_calls: Objects<WireCall<'a>>,
-    #[serde(default)]
-    logprobs: Option<Value>,
-    #[serde(default)]
-    error: Option<Value>,
-    /// Of an error, as HTTP numbers it; some versions say it.
-    #[serde(default)]
-    status: Count,
-    #[serde(default)]
-    done: Flag,
-    #[serde(borrow, default)]
-    done_reason: Text<'a>,
-    // Of the last line: counts of tokens, and spans in nanoseconds.
-    #[serde(default)]
-    load_duration: Amount,
-    #[serde(default)]
-    prompt_eval_count: Count,
-    #[serde(default)]
-    prompt_eval_cached_count: Count,
-    #[serde(default)]
-    prompt_eval_duration: Amount,
-    #[serde(default)]
-    eval_count: Count,
-    #[serde(default)]
-    eval_duration: Amount,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct Said<'a> {
-    #[serde(borrow, default)]
-    content: Text<'a>,
-    #[serde(borrow, default)]
-    thinking: Text<'a>,
-    #[serde(borrow, default)]
-    tool_calls: Objects<WireCall<'a>>,
 }
 
 impl UpstreamReader for OllamaReader {

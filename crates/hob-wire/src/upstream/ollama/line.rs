@@ -1,0 +1,55 @@
+//! One line of Ollama's answer, or the whole of it, as it stands on the wire.
+//! Whoever reads it for a client and whoever only measures it mean the same fields.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::upstream::chunk::WireCall;
+use crate::upstream::lenient::{Amount, Count, Flag, Maybe, Objects, Text};
+
+#[derive(Debug, Deserialize)]
+pub(in crate::upstream) struct Line<'a> {
+    #[serde(borrow, default)]
+    pub(in crate::upstream) message: Maybe<Said<'a>>,
+    /// Of `/api/generate`, and the two beside it.
+    #[serde(borrow, default)]
+    pub(in crate::upstream) response: Text<'a>,
+    #[serde(borrow, default)]
+    pub(in crate::upstream) thinking: Text<'a>,
+    #[serde(borrow, default)]
+    pub(in crate::upstream) tool_calls: Objects<WireCall<'a>>,
+    #[serde(default)]
+    pub(in crate::upstream) logprobs: Option<Value>,
+    #[serde(default)]
+    pub(in crate::upstream) error: Option<Value>,
+    /// Of an error, as HTTP numbers it; some versions say it.
+    #[serde(default)]
+    pub(in crate::upstream) status: Count,
+    #[serde(default)]
+    pub(in crate::upstream) done: Flag,
+    #[serde(borrow, default)]
+    pub(in crate::upstream) done_reason: Text<'a>,
+    // Of the last line: counts of tokens, and spans in nanoseconds.
+    #[serde(default)]
+    pub(in crate::upstream) load_duration: Amount,
+    #[serde(default)]
+    pub(in crate::upstream) prompt_eval_count: Count,
+    #[serde(default)]
+    pub(in crate::upstream) prompt_eval_cached_count: Count,
+    #[serde(default)]
+    pub(in crate::upstream) prompt_eval_duration: Amount,
+    #[serde(default)]
+    pub(in crate::upstream) eval_count: Count,
+    #[serde(default)]
+    pub(in crate::upstream) eval_duration: Amount,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(in crate::upstream) struct Said<'a> {
+    #[serde(borrow, default)]
+    pub(in crate::upstream) content: Text<'a>,
+    #[serde(borrow, default)]
+    pub(in crate::upstream) thinking: Text<'a>,
+    #[serde(borrow, default)]
+    pub(in crate::upstream) tool_calls: Objects<WireCall<'a>>,
+}
