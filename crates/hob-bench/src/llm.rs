@@ -7,21 +7,19 @@ mod request;
 mod shape;
 mod summary;
 
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
-
 use hob_core::statistics::Chance;
 
 pub use crate::lever::Lever;
-pub use cell::{Block, CellRun, Step};
 use prompt::{Measure, Prompt};
 use request::Form;
 pub use shape::{SHAPES, Shape, VERSION};
-pub use summary::{Context, Summary, summary};
 
-use crate::drive::{Arrivals, Drive, DriveError, Driven, Patience};
-use crate::target::{Api, Target};
+use crate::drive::{Arrivals, Driven};
+use crate::record::Record;
+use crate::runs::BenchError;
+use crate::target::Api;
 use crate::timeline::{ChunkKind, Fault, Timeline, timeline};
+use crate::workbench::{Asker, Workbench};
 
 /// Each lever is tried so often before it is believed.
 const LEVER_PROBES: usize = 3;
@@ -31,23 +29,17 @@ const FEW_WORDS: u32 = 40;
 const MANY_WORDS: u32 = 240;
 const ANSWER_BYTES_PER_TOKEN: usize = 320;
 
-/// What is wanted of a campaign.
+/// What is wanted to be measured.
 #[derive(Clone, Debug)]
 pub struct Wish {
     pub shapes: Vec<Shape>,
-    pub users: Vec<usize>,
+    pub arrivals: Vec<Arrivals>,
     pub thinking: ThinkingWish,
     pub prompts: Prompts,
-    pub runs_min: usize,
-    pub runs_max: usize,
-    /// A cell is sure when half of its interval is narrower than this.
-    pub half_width_pct: f64,
     /// Requests of each user in a run.
     pub rounds: usize,
-    /// A cell that takes longer ends with the runs that it has.
-    pub cell_budget: Duration,
-    pub seed: u64,
-    pub patience: Patience,
+    /// A run at a rate lasts about so long, and has eight requests at least.
+    pub span_s: f64,
 }
 
 /// Whether cells are asked with thinking, without, or both.
@@ -69,10 +61,10 @@ pub enum Prompts {
 }
 
 /// One row of what is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
     pub shape: Shape,
-    pub users: usize,
+    pub arrivals: Arrivals,
     pub thinking: Thinking,
 }
 
@@ -87,21 +79,29 @@ pub enum Thinking {
     CannotDisable,
 }
 
-/// Nothing can be measured.
-#[derive(Debug, thiserror::Error)]
-pub enum LlmError {
-    #[error(transparent)]
-    Fault(Fault),
-    #[error(transparent)]
-    Drive(#[from] DriveError),
+/// Measures every cell that is wished for; each is kept once it is done.
+///
+/// # Errors
+/// The server does not answer as a chat model does, or a record cannot be kept.
+pub fn measure(bench: &mut Workbench<'_>, wish: &Wish) -> Result<Vec<Record>, BenchError> {
+    let mut lab = Lab::prepare(bench.asker(), wish)?;
+    let cells = lab.cells();
+    let mut records = Vec::new();
+    for (number, cell) in cells.iter().enumerate() {
+        if bench.is_stopped() {
+            break;
+        }
+        let name = format!("{}/{} {}", number + 1, cells.len(), cell.name());
+        records.extend(lab.measure(*cell, &name, bench)?);
+    }
+    Ok(records)
 }
 
 /// A server that can be measured: how it is asked is known.
 #[derive(Debug)]
 pub struct Lab<'a> {
-    target: &'a Target,
-    wish: &'a Wish,
-    stop: &'a AtomicBool,
+    asker: Asker<'a>,
+    wish: Wish,
     measure: Measure,
     ignores_eos: bool,
     thinks: bool,
@@ -115,18 +115,13 @@ impl<'a> Lab<'a> {
     ///
     /// # Errors
     /// The server does not answer as a chat model does.
-    pub fn prepare(
-        target: &'a Target,
-        wish: &'a Wish,
-        stop: &'a AtomicBool,
-    ) -> Result<Lab<'a>, LlmError> {
-        let measure = Measure::guessed();
+    pub fn prepare(asker: Asker<'a>, wish: &Wish) -> Result<Lab<'a>, BenchError> {
+        let ignores_eos = asker.target.api != Api::Ollama;
         let mut lab = Lab {
-            target,
-            wish,
-            stop,
-            measure,
-            ignores_eos: target.api != Api::Ollama,
+            asker,
+            wish: wish.clone(),
+            measure: Measure::guessed(),
+            ignores_eos,
             thinks: false,
             lever: None,
             made: 0,
@@ -137,7 +132,7 @@ impl<'a> Lab<'a> {
             probe = lab.probe(None)?;
         }
         if let Some(fault) = probe.fault {
-            return Err(LlmError::Fault(fault));
+            return Err(BenchError::Fault(fault));
         }
         lab.thinks = thoughts(&probe) > 0;
         lab.measure = lab.count_words()?;
@@ -149,21 +144,13 @@ impl<'a> Lab<'a> {
 
     /// What is to be measured, in order.
     pub fn cells(&self) -> Vec<Cell> {
-        let as_is = Thinking::AsIs { thinks: self.thinks };
-        let off = self.lever.map_or(Thinking::CannotDisable, Thinking::Off);
-        let thinkings = match (self.wish.thinking, self.thinks) {
-            (_, false) | (ThinkingWish::On, true) => vec![as_is],
-            (ThinkingWish::Off, true) => vec![off],
-            // Where nothing turns it off, off would be the same again.
-            (ThinkingWish::Auto, true) if self.lever.is_none() => vec![off],
-            (ThinkingWish::Auto, true) => vec![as_is, off],
-        };
+        let thinkings = self.thinkings();
         let mut cells = Vec::new();
         for shape in &self.wish.shapes {
-            for users in &self.wish.users {
+            for arrivals in &self.wish.arrivals {
                 cells.extend(thinkings.iter().map(|thinking| Cell {
                     shape: *shape,
-                    users: *users,
+                    arrivals: *arrivals,
                     thinking: *thinking,
                 }));
             }
@@ -171,30 +158,42 @@ impl<'a> Lab<'a> {
         cells
     }
 
-    fn probe(&mut self, lever: Option<Lever>) -> Result<Timeline, LlmError> {
-        let shape = shape::Shape { max_tokens: PROBE_TOKENS, ..SHAPES[4] };
-        let prompt = self.prompt(shape);
-        let form = Form { lever, ..self.form(shape) };
-        self.ask_once(form.bytes(&prompt, 0))
+    fn thinkings(&self) -> Vec<Thinking> {
+        let as_is = Thinking::AsIs { thinks: self.thinks };
+        let off = self.lever.map_or(Thinking::CannotDisable, Thinking::Off);
+        match (self.wish.thinking, self.thinks) {
+            (_, false) | (ThinkingWish::On, true) => vec![as_is],
+            (ThinkingWish::Off, true) => vec![off],
+            // Where nothing turns it off, off would be the same again.
+            (ThinkingWish::Auto, true) if self.lever.is_none() => vec![off],
+            (ThinkingWish::Auto, true) => vec![as_is, off],
+        }
     }
 
-    fn ask_once(&self, request: bytes::Bytes) -> Result<Timeline, LlmError> {
-        let driven = self.drive(vec![request], 1, PROBE_TOKENS)?;
+    fn probe(&mut self, lever: Option<Lever>) -> Result<Timeline, BenchError> {
+        let shape = shape::Shape { max_tokens: PROBE_TOKENS, ..SHAPES[4] };
+        let prompt = self.prompt(shape);
+        let request = Form { lever, ..self.form(shape) }.bytes(&prompt, 0);
+        self.ask_once(request)
+    }
+
+    fn ask_once(&self, request: bytes::Bytes) -> Result<Timeline, BenchError> {
+        let driven = self.drive(vec![request], Arrivals::Closed { users: 1 }, PROBE_TOKENS)?;
         let exchange = driven.exchanges.first();
         Ok(exchange.map_or_else(
             || Timeline { fault: Some(Fault::Stopped), ..Timeline::default() },
-            |exchange| timeline(exchange, self.target.api.protocol()),
+            |exchange| timeline(exchange, self.asker.target.api.protocol()),
         ))
     }
 
-    fn count_words(&mut self) -> Result<Measure, LlmError> {
+    fn count_words(&mut self) -> Result<Measure, BenchError> {
         let mut counted = Vec::new();
         for words in [FEW_WORDS, MANY_WORDS] {
-            let mut chance = Chance::seeded(self.wish.seed ^ u64::from(words));
+            let mut chance = Chance::seeded(self.asker.seed ^ u64::from(words));
             let nonce = format!("{:06x}", chance.bits() & 0xFF_FFFF);
             let prompt = Prompt::of_words(words, &nonce, &mut chance);
-            let form = self.form(Shape { max_tokens: 1, ..SHAPES[0] });
-            let answer = self.ask_once(form.bytes(&prompt, 0))?;
+            let request = self.form(Shape { max_tokens: 1, ..SHAPES[0] }).bytes(&prompt, 0);
+            let answer = self.ask_once(request)?;
             counted.extend(answer.counts.prompt.map(|tokens| (words, tokens)));
         }
         let measure = match counted[..] {
@@ -205,7 +204,7 @@ impl<'a> Lab<'a> {
     }
 
     /// The first that leaves no thought in so many probes.
-    fn find_lever(&mut self) -> Result<Option<Lever>, LlmError> {
+    fn find_lever(&mut self) -> Result<Option<Lever>, BenchError> {
         for lever in Lever::ALL {
             let mut proven = 0;
             while proven < LEVER_PROBES {
@@ -224,29 +223,26 @@ impl<'a> Lab<'a> {
 
     fn prompt(&mut self, shape: Shape) -> Prompt {
         self.made += 1;
-        Prompt::new(shape, self.measure, self.wish.seed, self.made)
+        Prompt::new(shape, self.measure, self.asker.seed, self.made)
     }
 
-    fn form(&self, shape: Shape) -> Form<'a> {
-        let (max_tokens, tools) = (shape.max_tokens, shape.tools);
-        Form { target: self.target, max_tokens, tools, lever: None, ignores_eos: self.ignores_eos }
+    fn form(&self, shape: Shape) -> Form<'_> {
+        Form {
+            target: &self.asker.target,
+            max_tokens: shape.max_tokens,
+            tools: shape.tools,
+            lever: None,
+            ignores_eos: self.ignores_eos,
+        }
     }
 
     fn drive(
         &self,
         jobs: Vec<bytes::Bytes>,
-        users: usize,
+        arrivals: Arrivals,
         tokens: u32,
-    ) -> Result<Driven, LlmError> {
-        let drive = Drive {
-            endpoint: self.target.endpoint.clone(),
-            jobs,
-            arrivals: Arrivals::Closed { users },
-            seed: self.wish.seed,
-            patience: self.wish.patience,
-            answer_bytes: tokens as usize * ANSWER_BYTES_PER_TOKEN,
-        };
-        Ok(drive.run(self.stop)?)
+    ) -> Result<Driven, BenchError> {
+        self.asker.drive(jobs, arrivals, tokens as usize * ANSWER_BYTES_PER_TOKEN)
     }
 }
 

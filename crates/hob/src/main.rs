@@ -3,6 +3,7 @@
 
 mod app;
 mod benchmarks;
+mod build;
 mod chatting;
 mod cli;
 mod commands;

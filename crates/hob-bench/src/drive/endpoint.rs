@@ -8,6 +8,8 @@ use std::time::Duration;
 /// How often a read that waits looks whether it should go on.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+const IS_OPEN_WITHIN: Duration = Duration::from_millis(500);
+
 /// A server's address, as it was written and as it is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
@@ -65,6 +67,13 @@ impl Endpoint {
         } else {
             format!("{}:{}", self.host, self.port)
         }
+    }
+
+    /// Whether anybody listens there.
+    pub(crate) fn is_open(&self) -> bool {
+        let addresses = (self.host.as_str(), self.port).to_socket_addrs();
+        let is_open = |address| TcpStream::connect_timeout(&address, IS_OPEN_WITHIN).is_ok();
+        addresses.is_ok_and(|mut addresses| addresses.any(is_open))
     }
 
     pub(super) fn connect(&self, within: Duration) -> io::Result<Line> {

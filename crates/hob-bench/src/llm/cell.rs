@@ -1,239 +1,193 @@
-//! One cell: warmed up until two runs agree, the client held to a truth, and then run until it is sure.
-//! A run is a block of requests, and the unit of every statistic here.
+//! One cell as it is run: prompts that are new or the same, sent by so many users or at a rate.
+//! A run is a block of requests; what comes of it are figures, and the words are forgotten.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
-use hob_core::statistics::Sample;
 
 use super::prompt::Prompt;
 use super::request::Form;
-use super::{Cell, Lab, LlmError, Prompts, Thinking};
-use crate::calibrate::{Calibration, Pace, calibrate};
-use crate::drive::{Driven, Exchange};
-use crate::record::sha256_hex;
-use crate::timeline::{Fault, Figures, Timeline, figures, timeline};
+use super::{Cell, Lab, Prompts, Thinking};
+use crate::calibrate::{Calibration, Pace};
+use crate::drive::{Arrivals, Driven, Exchange};
+use crate::runs::{BenchError, Block, Reply, Subject};
+use crate::terms::Metric;
+use crate::timeline::{Figures, Flag, Timeline, figures, timeline};
 
-const WARMUP_BLOCKS_MAX: usize = 5;
-/// Two runs that differ by less are warm.
-const WARM_SHARE: f64 = 0.03;
+const OPEN_REQUESTS_MIN: usize = 8;
+/// Of a server that writes nothing behind the first token.
+const TPOT_MS_ASSUMED: f64 = 20.0;
 
-/// What is told while it goes on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Step<'a> {
-    Warmed { block: usize },
-    Calibrated(&'a Calibration),
-    Ran { run: usize, half_width_pct: Option<f64> },
+/// A cell of a lab, asked again and again.
+#[derive(Debug)]
+pub(crate) struct Asked<'l, 'a> {
+    pub(crate) lab: &'l mut Lab<'a>,
+    pub(crate) cell: Cell,
+    /// Of the prompts of all blocks, warm-up and all.
+    pub(crate) prompts: Vec<String>,
 }
 
-/// One run: what came of its requests.
-#[derive(Clone, Debug)]
-pub struct Block {
-    pub exchanges: Vec<(Exchange, Timeline)>,
-    pub figures: Vec<Figures>,
-    pub faults: Vec<Fault>,
-    /// Tokens per second while every user was being served.
-    pub throughput_tok_s: Option<f64>,
-    pub requests_s: Option<f64>,
-    pub cpu: Duration,
-    pub cpu_busiest: Duration,
-    pub wall: Duration,
+impl Subject for Asked<'_, '_> {
+    fn block(&mut self, calibration: Option<&Calibration>) -> Result<Block, BenchError> {
+        let cell = self.cell;
+        let prompts: Vec<Prompt> =
+            (0..self.lab.requests(cell)).map(|_| self.lab.next_prompt(cell)).collect();
+        self.prompts
+            .extend(prompts.iter().map(|prompt| prompt.system.clone() + " " + &prompt.user));
+        let form = self.lab.form_of(cell);
+        let jobs: Vec<Bytes> =
+            prompts.iter().enumerate().map(|(number, prompt)| form.bytes(prompt, number)).collect();
+        let driven = self.lab.drive(jobs, cell.arrivals, cell.shape.max_tokens)?;
+        Ok(self.lab.decoded(cell, driven, calibration))
+    }
+
+    fn leading(&self) -> &[Metric] {
+        self.cell.leading()
+    }
+
+    fn pace(&self, warm: &Block) -> Option<Pace> {
+        let ttft_ms = warm.figure(Metric::TtftMs)?;
+        let tpot_ms = warm.figure(Metric::TpotMs).unwrap_or(TPOT_MS_ASSUMED);
+        Some(Pace::like(self.cell.users(), ttft_ms, tpot_ms))
+    }
 }
 
-/// All that was done for a cell.
-#[derive(Clone, Debug)]
-pub struct CellRun {
-    pub cell: Cell,
-    pub blocks: Vec<Block>,
-    pub warmup_requests: usize,
-    /// None where the server failed before there was a pace to rehearse.
-    pub calibration: Option<Calibration>,
-    pub prompts_sha256: String,
-    pub rounds: usize,
-    pub cache: Prompts,
-    pub ignores_eos: bool,
-    /// Somebody stopped it.
-    pub was_stopped: bool,
+impl Cell {
+    /// Connections at once, at most.
+    pub fn users(&self) -> usize {
+        self.arrivals.connections()
+    }
+
+    /// What has to be sure: the pace, and the wait, from when it was due where that was not decided here.
+    pub fn leading(&self) -> &'static [Metric] {
+        match self.arrivals {
+            Arrivals::Closed { .. } => &[Metric::TpotMs, Metric::TtftMs],
+            Arrivals::Constant { .. } | Arrivals::Poisson { .. } => {
+                &[Metric::TpotMs, Metric::TtftSchedMs]
+            }
+        }
+    }
+
+    /// As it is told of.
+    pub fn name(&self) -> String {
+        let load = match self.arrivals {
+            Arrivals::Closed { users } => format!("× {users}"),
+            Arrivals::Constant { per_second, .. } => format!("at {per_second} a second"),
+            Arrivals::Poisson { per_second, .. } => format!("at about {per_second} a second"),
+        };
+        let thinking = match self.thinking {
+            Thinking::AsIs { thinks: false } => String::new(),
+            Thinking::AsIs { thinks: true } => ", thinking".to_owned(),
+            Thinking::Off(lever) => format!(", no thinking by {}", lever.name()),
+            Thinking::CannotDisable => ", thinking whatever is said".to_owned(),
+        };
+        format!("{} {load}{thinking}", self.shape.name)
+    }
 }
 
 impl Lab<'_> {
-    /// Measures a cell, and tells of each step.
-    ///
-    /// # Errors
-    /// It could not begin. A server that fails is a run with faults.
-    pub fn run(&mut self, cell: Cell, mut tell: impl FnMut(Step<'_>)) -> Result<CellRun, LlmError> {
-        let mut prompts = Vec::new();
-        let (warmup_requests, warm) = self.warm_up(cell, &mut prompts, &mut tell)?;
-        let mut run = CellRun {
-            cell,
-            blocks: Vec::new(),
-            warmup_requests,
-            calibration: None,
-            prompts_sha256: String::new(),
-            rounds: self.wish.rounds,
-            cache: self.wish.prompts,
-            ignores_eos: self.ignores_eos,
-            was_stopped: false,
-        };
-        if let Some(warm) = warm.as_ref().filter(|warm| !warm.figures.is_empty()) {
-            run.calibration = self.rehearse(cell, warm);
-            run.calibration.iter().for_each(|calibration| tell(Step::Calibrated(calibration)));
-        }
-        let begun = Instant::now();
-        while run.blocks.len() < self.wish.runs_max && !self.is_stopped() {
-            let block = self.block(cell, &mut prompts)?;
-            let has_failed = block.figures.is_empty();
-            run.blocks.push(block);
-            let half_width_pct = half_width_pct(&run.blocks);
-            tell(Step::Ran { run: run.blocks.len(), half_width_pct });
-            let is_sure = run.blocks.len() >= self.wish.runs_min
-                && half_width_pct.is_some_and(|pct| pct < self.wish.half_width_pct);
-            if has_failed || is_sure || begun.elapsed() > self.wish.cell_budget {
-                break;
+    fn requests(&self, cell: Cell) -> usize {
+        match cell.arrivals {
+            Arrivals::Closed { users } => users * self.wish.rounds,
+            Arrivals::Constant { per_second, .. } | Arrivals::Poisson { per_second, .. } => {
+                ((per_second * self.wish.span_s).ceil() as usize).max(OPEN_REQUESTS_MIN)
             }
         }
-        run.was_stopped = self.is_stopped();
-        if run.was_stopped {
-            // The last was cut off in the middle.
-            run.blocks.pop_if(|block| block.faults.contains(&Fault::Stopped));
-        }
-        run.prompts_sha256 = sha256_hex(prompts.join("\n").as_bytes());
-        Ok(run)
     }
 
-    fn is_stopped(&self) -> bool {
-        self.stop.load(std::sync::atomic::Ordering::Relaxed)
-    }
-
-    /// How many requests it took, and the last of its blocks.
-    fn warm_up(
-        &mut self,
-        cell: Cell,
-        prompts: &mut Vec<String>,
-        tell: &mut impl FnMut(Step<'_>),
-    ) -> Result<(usize, Option<Block>), LlmError> {
-        let mut requests = 0;
-        let mut before: Option<Block> = None;
-        for number in 1..=WARMUP_BLOCKS_MAX {
-            let block = self.block(cell, prompts)?;
-            prompts.clear();
-            requests += block.exchanges.len();
-            tell(Step::Warmed { block: number });
-            let is_over = block.figures.is_empty()
-                || before.is_some_and(|before| are_alike(&before, &block))
-                || self.is_stopped();
-            before = Some(block);
-            if is_over {
-                break;
-            }
-        }
-        Ok((requests, before))
-    }
-
-    fn rehearse(&self, cell: Cell, warm: &Block) -> Option<Calibration> {
-        let ttft_ms = median(&warm.figures, |figures| Some(figures.ttft_ms))?;
-        let tpot_ms = median(&warm.figures, |figures| figures.tpot_ms).unwrap_or(20.0);
-        calibrate(Pace::like(cell.users, ttft_ms, tpot_ms), self.stop).ok()
-    }
-
-    fn block(&mut self, cell: Cell, prompts: &mut Vec<String>) -> Result<Block, LlmError> {
+    fn form_of(&self, cell: Cell) -> Form<'_> {
         let lever = match cell.thinking {
             Thinking::Off(lever) => Some(lever),
             Thinking::AsIs { .. } | Thinking::CannotDisable => None,
         };
-        let form = Form { lever, ..self.form(cell.shape) };
-        let count = cell.users * self.wish.rounds;
-        let jobs: Vec<Bytes> = (0..count)
-            .map(|number| {
-                let prompt = self.next_prompt(cell);
-                prompts.push(format!("{} {}", prompt.system, prompt.user));
-                form.bytes(&prompt, number)
-            })
-            .collect();
-        let driven = self.drive(jobs, cell.users, cell.shape.max_tokens)?;
-        Ok(self.decoded(cell, driven))
+        Form { lever, ..self.form(cell.shape) }
     }
 
     fn next_prompt(&mut self, cell: Cell) -> Prompt {
         match self.wish.prompts {
             Prompts::Cold => self.prompt(cell.shape),
-            Prompts::Cached => Prompt::new(cell.shape, self.measure, self.wish.seed, 0),
+            Prompts::Cached => Prompt::new(cell.shape, self.measure, self.asker.seed, 0),
         }
     }
 
-    fn decoded(&self, cell: Cell, driven: Driven) -> Block {
-        let protocol = self.target.api.protocol();
-        let exchanges: Vec<(Exchange, Timeline)> = driven
+    fn decoded(&self, cell: Cell, driven: Driven, calibration: Option<&Calibration>) -> Block {
+        let protocol = self.asker.target.api.protocol();
+        let tokens_max = Some(cell.shape.max_tokens);
+        let answers: Vec<Answered<'_>> = driven
             .exchanges
-            .into_iter()
+            .iter()
             .map(|exchange| {
-                let timeline = timeline(&exchange, protocol);
-                // What is kept of it from here on are times; the words are nobody's business.
-                (Exchange { tape: crate::drive::Tape::default(), ..exchange }, timeline)
+                let timeline = timeline(exchange, protocol);
+                let figures = figures(&timeline, tokens_max);
+                Answered { exchange, timeline, figures }
             })
             .collect();
-        let of =
-            |(_, timeline): &(Exchange, Timeline)| figures(timeline, Some(cell.shape.max_tokens));
-        let figures: Vec<Figures> = exchanges.iter().filter_map(of).collect();
-        let faults = exchanges.iter().filter_map(|(_, timeline)| timeline.fault.clone()).collect();
-        let (throughput_tok_s, requests_s) = rates(&exchanges, cell);
-        let Driven { wall, cpu, cpu_busiest, .. } = driven;
-        Block { exchanges, figures, faults, throughput_tok_s, requests_s, cpu, cpu_busiest, wall }
+        let together = rates(&answers, cell);
+        let error_ms = calibration.and_then(|calibration| calibration.ttft_err_ms.mean());
+        let replies = answers.into_iter().map(|answer| answer.reply(cell, error_ms)).collect();
+        Block { together, ..Block::of(&driven, replies) }
     }
 }
 
-/// Tokens and answers per second, from when all users were asking until the first had nothing left to ask.
-fn rates(exchanges: &[(Exchange, Timeline)], cell: Cell) -> (Option<f64>, Option<f64>) {
-    let mut sent: Vec<Duration> = exchanges.iter().map(|(exchange, _)| exchange.sent).collect();
-    let end = |(exchange, timeline): &(Exchange, Timeline)| {
-        timeline.chunks.last().map_or(exchange.sent, |chunk| exchange.sent + chunk.at)
+/// One answer, decoded.
+struct Answered<'a> {
+    exchange: &'a Exchange,
+    timeline: Timeline,
+    figures: Option<Figures>,
+}
+
+impl Answered<'_> {
+    /// `error_ms` is the client's own, once it is known.
+    fn reply(self, cell: Cell, error_ms: Option<f64>) -> Reply {
+        let Answered { exchange, timeline, mut figures } = self;
+        if let (Some(figures), Some(error_ms)) = (&mut figures, error_ms)
+            && figures.prefill_tok_s.is_none()
+        {
+            let connect_ms = figures.connect_ms.unwrap_or_default();
+            figures.prefill_tok_s = figures.prefill_estimate(connect_ms, error_ms);
+            if figures.prefill_tok_s.is_some() {
+                figures.flags.insert(Flag::PrefillEstimated);
+            }
+        }
+        let mut reply = Reply::in_words(exchange, &timeline, figures);
+        if !matches!(cell.arrivals, Arrivals::Closed { .. }) {
+            reply.count_from_due();
+        }
+        reply
+    }
+
+    fn end(&self) -> Duration {
+        let last = self.timeline.chunks.last();
+        last.map_or(self.exchange.sent, |chunk| self.exchange.sent + chunk.at)
+    }
+}
+
+/// Tokens and answers per second, from when all users were asking until the first had nothing left to ask;
+/// where nobody waits for answers, from the first request to the last answer.
+fn rates(answers: &[Answered<'_>], cell: Cell) -> std::collections::BTreeMap<Metric, f64> {
+    let full = match cell.arrivals {
+        Arrivals::Closed { users } => users,
+        Arrivals::Constant { .. } | Arrivals::Poisson { .. } => 1,
     };
-    let mut ends: Vec<Duration> = exchanges.iter().map(end).collect();
+    let mut sent: Vec<Duration> = answers.iter().map(|answer| answer.exchange.sent).collect();
+    let mut ends: Vec<Duration> = answers.iter().map(Answered::end).collect();
     sent.sort();
     ends.sort();
-    let (Some(from), Some(until)) = (
-        sent.get(cell.users - 1),
-        ends.len().checked_sub(cell.users).and_then(|place| ends.get(place)),
-    ) else {
-        return (None, None);
-    };
+    let until = ends.len().checked_sub(full).and_then(|place| ends.get(place));
+    let (Some(from), Some(until)) = (sent.get(full - 1), until) else { return Default::default() };
     let window_s = until.saturating_sub(*from).as_secs_f64();
     if window_s <= 0.0 {
-        return (None, None);
+        return Default::default();
     }
     let mut tokens = 0.0;
-    for (exchange, timeline) in exchanges {
-        let Some(figures) = figures(timeline, Some(cell.shape.max_tokens)) else { continue };
-        let each = f64::from(figures.tokens.completion) / timeline.chunks.len() as f64;
-        let within = |at: Duration| (*from..=*until).contains(&(exchange.sent + at));
-        tokens += each * timeline.chunks.iter().filter(|chunk| within(chunk.at)).count() as f64;
+    for answer in answers {
+        let Some(figures) = &answer.figures else { continue };
+        let chunks = &answer.timeline.chunks;
+        let each = f64::from(figures.tokens.completion) / chunks.len() as f64;
+        let within = |at: Duration| (*from..=*until).contains(&(answer.exchange.sent + at));
+        tokens += each * chunks.iter().filter(|chunk| within(chunk.at)).count() as f64;
     }
-    let answers = ends.iter().filter(|end| *end <= until).count() as f64;
-    (Some(tokens / window_s), Some(answers / window_s))
-}
-
-fn are_alike(before: &Block, after: &Block) -> bool {
-    let pace = |block: &Block| {
-        median(&block.figures, |figures| figures.tpot_ms)
-            .or_else(|| median(&block.figures, |figures| Some(figures.e2e_ms)))
-    };
-    pace(before)
-        .zip(pace(after))
-        .is_some_and(|(before, after)| (after - before).abs() < before * WARM_SHARE)
-}
-
-/// Of the two figures that matter most, the wider.
-fn half_width_pct(blocks: &[Block]) -> Option<f64> {
-    let of = |figure: fn(&Figures) -> Option<f64>| runs(blocks, figure).half_width_pct();
-    let first = of(|figures| Some(figures.ttft_ms))?;
-    Some(of(|figures| figures.tpot_ms).map_or(first, |pace| pace.max(first)))
-}
-
-/// The medians of all runs.
-pub(super) fn runs(blocks: &[Block], figure: impl Fn(&Figures) -> Option<f64> + Copy) -> Sample {
-    Sample::new(blocks.iter().filter_map(|block| median(&block.figures, figure)))
-}
-
-fn median(figures: &[Figures], figure: impl Fn(&Figures) -> Option<f64>) -> Option<f64> {
-    Sample::new(figures.iter().filter_map(figure)).median()
+    let is_over = |answer: &&Answered<'_>| answer.figures.is_some() && answer.end() <= *until;
+    let requests = answers.iter().filter(is_over).count() as f64;
+    [(Metric::ThroughputTokS, tokens / window_s), (Metric::RequestsS, requests / window_s)].into()
 }

@@ -12,6 +12,8 @@ pub struct Usage {
     /// In the program and in the kernel on its behalf.
     pub cpu: Duration,
     pub rss_bytes: u64,
+    /// The most that each of them had; together they may have had less.
+    pub peak_bytes: u64,
 }
 
 impl Usage {
@@ -26,6 +28,7 @@ impl Usage {
             if let Ok(more) = Usage::of(child) {
                 usage.cpu += more.cpu;
                 usage.rss_bytes += more.rss_bytes;
+                usage.peak_bytes += more.peak_bytes;
             }
         }
         Ok(usage)
@@ -37,7 +40,12 @@ fn alone(pid: u32) -> io::Result<Usage> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let millis = ticks(&stat).ok_or_else(odd)? * 1000 / TICKS_PER_SECOND;
-    Ok(Usage { cpu: Duration::from_millis(millis), rss_bytes: rss_bytes(&status).unwrap_or(0) })
+    let bytes = |field| memory_bytes(&status, field).unwrap_or(0);
+    Ok(Usage {
+        cpu: Duration::from_millis(millis),
+        rss_bytes: bytes("VmRSS:"),
+        peak_bytes: bytes("VmHWM:"),
+    })
 }
 
 /// A child belongs to the thread that started it.
@@ -59,8 +67,8 @@ fn ticks(stat: &str) -> Option<u64> {
 }
 
 /// None of a process that has no memory any more.
-fn rss_bytes(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+fn memory_bytes(status: &str, field: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib << 10)
 }
@@ -78,8 +86,10 @@ mod tests {
 
     #[test]
     fn memory_is_what_is_resident() {
-        assert_eq!(rss_bytes("VmHWM:\t 9 kB\nVmRSS:\t    2048 kB\n"), Some(2 << 20));
-        assert_eq!(rss_bytes("State:\tZ (zombie)\n"), None);
+        let status = "VmHWM:\t 9 kB\nVmRSS:\t    2048 kB\n";
+        assert_eq!(memory_bytes(status, "VmRSS:"), Some(2 << 20));
+        assert_eq!(memory_bytes(status, "VmHWM:"), Some(9 << 10));
+        assert_eq!(memory_bytes("State:\tZ (zombie)\n", "VmRSS:"), None);
     }
 
     #[test]

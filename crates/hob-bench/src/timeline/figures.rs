@@ -1,11 +1,12 @@
 //! One answer's figures, after the definitions of `terms`: one name, one formula.
 //! What cannot be known is none, and what was assumed is flagged.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Chunk, ChunkKind, Timeline};
 use crate::record::CountSource;
+use crate::terms::Metric;
 
 /// Shorter pauses are nobody's stall.
 const STALL_MS_MIN: f64 = 250.0;
@@ -31,6 +32,8 @@ pub enum Flag {
     NoAnswer,
     /// It came in one piece, though it should have been streamed.
     NotStreamed,
+    /// The engine does not say how long the prompt took: it was taken from the first wait.
+    PrefillEstimated,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,6 +123,31 @@ pub fn figures(timeline: &Timeline, tokens_max: Option<u32>) -> Option<Figures> 
 }
 
 impl Figures {
+    /// All that are known, under the names that records have for them.
+    pub fn by_name(&self) -> BTreeMap<Metric, f64> {
+        let whole = |count: u32| Some(f64::from(count));
+        let rows = [
+            (Metric::TtfbMs, Some(self.ttfb_ms)),
+            (Metric::TtftMs, Some(self.ttft_ms)),
+            (Metric::TtfatMs, self.ttfat_ms),
+            (Metric::SilenceMs, self.silence_ms),
+            (Metric::DispatchMs, Some(self.dispatch_ms)),
+            (Metric::ConnectMs, self.connect_ms),
+            (Metric::E2eMs, Some(self.e2e_ms)),
+            (Metric::TpotMs, self.tpot_ms),
+            (Metric::DecodeTokS, self.decode_tok_s),
+            (Metric::ReasoningTokS, self.reasoning_tok_s),
+            (Metric::ContentTokS, self.content_tok_s),
+            (Metric::PrefillTokS, self.prefill_tok_s),
+            (Metric::PromptTokens, self.tokens.prompt.and_then(whole)),
+            (Metric::CachedTokens, self.tokens.cached.and_then(whole)),
+            (Metric::CompletionTokens, whole(self.tokens.completion)),
+            (Metric::ReasoningTokens, whole(self.tokens.reasoning)),
+            (Metric::ContentTokens, whole(self.tokens.content)),
+        ];
+        rows.into_iter().filter_map(|(metric, figure)| Some((metric, figure?))).collect()
+    }
+
     /// Where the engine does not tell: what is left of the first wait for the prompt alone.
     /// Withheld where the prompt is short, or the wait not long against the client's error.
     pub fn prefill_estimate(&self, rtt_ms: f64, error_ms: f64) -> Option<f64> {

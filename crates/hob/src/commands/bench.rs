@@ -27,7 +27,7 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    Llm(llm::LlmArgs),
+    Llm(Box<llm::LlmArgs>),
     Import(import::ImportArgs),
     Show(show::ShowArgs),
     /// Print the JSON schema of a record

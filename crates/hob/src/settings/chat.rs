@@ -75,7 +75,8 @@ impl ModelChoice {
         }
     }
 
-    fn as_written(&self) -> String {
+    /// As it is typed.
+    pub(crate) fn as_written(&self) -> String {
         match self {
             ModelChoice::Named(name) => name.clone(),
             ModelChoice::File(path) => path.display().to_string(),

@@ -80,3 +80,33 @@ fn a_page_is_built_of_what_can_be_read() {
     let ledger = stderr(&user.hob(&["site", "build", "--ledger", "none"]).assert().code(2));
     assert!(ledger.contains("there is no such ledger"), "{ledger}");
 }
+
+#[test]
+fn a_server_is_started_for_its_measurement_and_ended_after_it() {
+    let user = User::new();
+    let port = free_port();
+    let (url, mock) = (format!("http://127.0.0.1:{port}"), assert_cmd::cargo::cargo_bin("hob"));
+    let script = "ttft_ms=5,itl_ms=1,tokens=16,cache=true";
+    let launch = format!("'{}' mock --listen 127.0.0.1:{port} --script {script}", mock.display());
+    let args = ["bench", "llm", "--target", &url, "--launch", &launch, "--shape", "quick_word"];
+    let few = ["--users", "1", "--runs-min", "2", "--runs-max", "2", "--json"];
+    let done = user.hob(&[&args[..], &few].concat()).assert().success();
+    assert!(stderr(&done).contains("the server was started anew"), "{}", stderr(&done));
+    let record: serde_json::Value = serde_json::from_str(&stdout(&done)).expect("a record");
+    assert_eq!(record["confidence"]["server_starts"], 2);
+    assert_eq!(record["engine"]["argv"][0], launch.as_str());
+    assert!(record["resources"]["rss_peak_mb"].as_f64().is_some_and(|mb| mb > 1.0), "{record}");
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
+
+    let dead = ["bench", "llm", "--target", &url, "--launch", "echo no such model >&2; exit 3"];
+    let said = stderr(&user.hob(&dead).assert().code(5));
+    assert!(
+        said.contains("ended (with code 3) before it was ready; it said:\nno such model"),
+        "{said}"
+    );
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}

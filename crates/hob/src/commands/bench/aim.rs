@@ -1,20 +1,31 @@
-//! Which server is measured: an address, or the name of one in `hob.toml`, and the key that it wants.
+//! Which server is measured: an address, the name of one in `hob.toml`, or one that is started for it.
 //! The key comes from the environment or from the file, and is kept nowhere.
 
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
+use hob_bench::drive::{Endpoint, EndpointError};
+use hob_bench::launch::{Launch, LaunchError};
+use hob_bench::server::{Facts, Started};
 use hob_bench::target::{Api, Target, TargetError};
 
 use crate::app::App;
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
-use crate::settings::Overrides;
+use crate::settings::{ModelChoice, Overrides};
+use crate::shelf::Shelf;
 
 #[derive(Debug, Args)]
 pub(crate) struct AimArgs {
-    /// The server: its address, or the name of an [upstream.NAME] of hob.toml
+    /// The server: its address, or the name of an [upstream.NAME] of hob.toml; without it, a hob is
+    /// started and ended again
     #[arg(long, value_name = "NAME|URL", help_heading = "Target")]
-    target: String,
+    target: Option<String>,
     /// Which of its models; not needed where there is only one
     #[arg(long, value_name = "NAME", help_heading = "Target")]
     model: Option<String>,
@@ -24,6 +35,21 @@ pub(crate) struct AimArgs {
     /// The variable that holds its key
     #[arg(long, value_name = "VARIABLE", help_heading = "Target")]
     key_env: Option<String>,
+    /// The command line that starts it: it is started anew for half of the runs, and ended after them
+    #[arg(long, value_name = "COMMAND", requires = "target", help_heading = "Target")]
+    launch: Option<String>,
+    /// What answers 200 once it is ready
+    #[arg(long, value_name = "PATH", default_value = "/v1/models", help_heading = "Target")]
+    ready: String,
+    /// A server that is not ready after so long has failed
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, help_heading = "Target")]
+    ready_s: u64,
+    /// How long a context it is started with: what {ctx} stands for in its command line
+    #[arg(long, value_name = "TOKENS", help_heading = "Target")]
+    context: Option<u64>,
+    /// The file of its weights, to be hashed: figures of unknown weights stay soft
+    #[arg(long, value_name = "FILE", help_heading = "Target")]
+    model_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -34,31 +60,92 @@ enum ApiName {
     Hob,
 }
 
+/// Where to, in the words of the library; nobody has been asked yet.
+#[derive(Debug)]
+pub(crate) struct Aim {
+    url: String,
+    api: Option<Api>,
+    model: Option<String>,
+    key: Option<String>,
+    launch: Option<Launch>,
+    places: BTreeMap<String, String>,
+    model_file: Option<PathBuf>,
+    /// How it is started, as a record says it.
+    argv: Vec<String>,
+}
+
+/// Who is there.
+#[derive(Debug)]
+pub(crate) struct Reached {
+    pub(crate) target: Target,
+    pub(crate) started: Option<Started>,
+    pub(crate) facts: Facts,
+}
+
 impl AimArgs {
-    /// Asks who is there.
-    pub(crate) fn find(&self, globals: &Globals, printer: &Printer) -> Outcome<Target> {
+    pub(crate) fn settle(&self, globals: &Globals, printer: &Printer) -> Outcome<Aim> {
         let app = App::open(globals, Overrides::default(), printer)?;
-        let url = self.url(&app)?;
-        let key = self.key(&app)?;
         let api = match self.api {
             ApiName::Auto => None,
             ApiName::Openai => Some(Api::OpenAi),
             ApiName::Ollama => Some(Api::Ollama),
             ApiName::Hob => Some(Api::Hob),
         };
-        Target::find(&url, api, self.model.as_deref(), key.as_deref()).map_err(failure)
+        let (key, model, model_file) =
+            (self.key(&app)?, self.model.clone(), self.model_file.clone());
+        let Some(target) = &self.target else { return self.own(app, globals) };
+        let url = url(target, &app)?;
+        let launch = self.launch.as_ref().map(|command| self.launch(command.clone(), &url));
+        let launch = launch.transpose().map_err(Failure::usage)?;
+        let argv = self.launch.iter().cloned().collect();
+        Ok(Aim { url, api, model, key, launch, places: self.places(), model_file, argv })
     }
 
-    fn url(&self, app: &App<'_>) -> Outcome<String> {
-        if self.target.contains("://") {
-            return Ok(self.target.clone());
-        }
-        let servers = &app.written.config.upstream;
-        let known = servers.get(&self.target).and_then(|server| server.url.clone());
-        known.ok_or_else(|| {
-            Failure::usage(format!("no server is called '{}' in hob.toml", self.target))
-                .hint("give an address, such as http://127.0.0.1:8484")
+    fn launch(&self, command: String, url: &str) -> Result<Launch, EndpointError> {
+        Ok(Launch {
+            command,
+            endpoint: Endpoint::parse(url)?,
+            ready: self.ready.clone(),
+            patience: Duration::from_secs(self.ready_s),
         })
+    }
+
+    /// This very program, on a port that is free, with the model that is asked for.
+    fn own(&self, app: App<'_>, globals: &Globals) -> Outcome<Aim> {
+        let failed = |error| Failure::io("no server can be started here", &error);
+        let program = std::env::current_exe().map_err(failed)?;
+        let port = free_port().map_err(failed)?;
+        let app = match &self.model {
+            Some(model) => app.with_chat_model(model),
+            None => app,
+        };
+        let chat = &app.settings.chat.model;
+        let mut argv = vec!["serve".to_owned(), format!("--listen=127.0.0.1:{port}")];
+        argv.push(format!("--chat-model={}", chat.as_written()));
+        let config = globals.config.iter().map(|file| format!("--config={}", file.display()));
+        let home = globals.home.iter().map(|folder| format!("--home={}", folder.display()));
+        let words = argv.iter().cloned().chain(config).chain(home).map(|word| quoted(&word));
+        let mut command = format!("exec {}", quoted(&program.to_string_lossy()));
+        words.for_each(|word| command.extend([" ", &word]));
+        if self.context.is_some() {
+            command.push_str(" --context={ctx}");
+        }
+        let url = format!("http://127.0.0.1:{port}");
+        let launch = self.launch(command, &url).map_err(Failure::usage)?;
+        Ok(Aim {
+            url,
+            api: Some(Api::Hob),
+            model: Some(chat.name()),
+            key: app.environment.hob_api_key.as_ref().map(|key| key.expose().to_owned()),
+            launch: Some(launch),
+            places: self.places(),
+            model_file: self.model_file.clone().or_else(|| weights(&app)),
+            argv: ["hob".to_owned()].into_iter().chain(argv).collect(),
+        })
+    }
+
+    fn places(&self) -> BTreeMap<String, String> {
+        self.context.iter().map(|tokens| ("ctx".to_owned(), tokens.to_string())).collect()
     }
 
     fn key(&self, app: &App<'_>) -> Outcome<Option<String>> {
@@ -70,6 +157,62 @@ impl AimArgs {
         let key = environment.secrets.get(variable).map(|key| key.expose().to_owned());
         let missing = || Failure::usage(format!("the variable {variable} holds no key"));
         key.map(Some).ok_or_else(missing)
+    }
+}
+
+impl Aim {
+    /// Starts it where that is wanted, and asks who is there.
+    pub(crate) fn reach(self, stop: &AtomicBool) -> Outcome<Reached> {
+        let started = self.launch.map(|launch| Started::begin(launch, self.places, stop));
+        let started = started.transpose().map_err(unlaunched)?;
+        let (model, key) = (self.model.as_deref(), self.key.as_deref());
+        let target = Target::find(&self.url, self.api, model, key).map_err(failure)?;
+        let mut facts = Facts::told(&target);
+        facts.engine.argv = self.argv;
+        if let Some(file) = &self.model_file {
+            let doing = format!("{} cannot be hashed", file.display());
+            facts.add_file(file).map_err(|error| Failure::io(doing, &error))?;
+        }
+        Ok(Reached { target, started, facts })
+    }
+}
+
+fn url(target: &str, app: &App<'_>) -> Outcome<String> {
+    if target.contains("://") {
+        return Ok(target.to_owned());
+    }
+    let servers = &app.written.config.upstream;
+    let known = servers.get(target).and_then(|server| server.url.clone());
+    known.ok_or_else(|| {
+        Failure::usage(format!("no server is called '{target}' in hob.toml"))
+            .hint("give an address, such as http://127.0.0.1:8484")
+    })
+}
+
+/// What `hob serve` will load; none where nothing is there, which it says itself.
+fn weights(app: &App<'_>) -> Option<PathBuf> {
+    match &app.settings.chat.model {
+        ModelChoice::File(file) => Some(file.clone()),
+        ModelChoice::Named(name) => Shelf::open(app).chat_file(name).ok().map(|(file, _)| file),
+    }
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+/// One word for the shell, whatever is in it.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+pub(crate) fn unlaunched(error: LaunchError) -> Failure {
+    match error {
+        LaunchError::Unfilled { .. } => Failure::usage(error),
+        LaunchError::Taken { .. } => {
+            Failure::new(Exit::Server, error).hint("stop it, or measure it without --launch")
+        }
+        _ => Failure::new(Exit::Server, error),
     }
 }
 

@@ -1,16 +1,133 @@
-//! What all kinds of campaigns share: work that Ctrl-C ends well, and records that are kept one by one.
+//! What all kinds of measurement share: whom they ask, how often, and where records go. Ctrl-C ends them well.
 //! What is done is on the disk before the next begins, so that nothing is lost with the process.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use hob_bench::record::{RawSample, Record, Shelf};
+use clap::Args;
+use hob_bench::drive::Patience;
+use hob_bench::host::host;
+use hob_bench::record::{Label, RawSample, Record, RecordError, Shelf};
+use hob_bench::runs::{BenchError, Care, Context, Step};
+use hob_bench::workbench::Workbench;
+use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
+use super::RECORDS;
+use super::aim::{AimArgs, Reached, unlaunched};
 use crate::app::block_on;
+use crate::build;
+use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::Printer;
 use crate::signals::{StopSignals, interrupted};
+
+#[derive(Debug, Args)]
+pub(crate) struct CampaignArgs {
+    #[command(flatten)]
+    pub(crate) aim: AimArgs,
+    /// The fewest runs of a cell; an interval needs six
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    runs_min: usize,
+    /// The most runs of a cell
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    runs_max: usize,
+    /// A cell that takes longer ends with the runs that it has
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    budget_s: u64,
+    /// A server that says nothing for so long has failed
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    silence_s: u64,
+    /// For the same prompts again; otherwise they are new each time, so that no cache knows them
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Where records are kept
+    #[arg(long, value_name = "FOLDER", default_value = RECORDS)]
+    out: PathBuf,
+    /// Print the records as JSON, one a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Measures, keeps what came of it, and shows it as a table or as JSON.
+pub(crate) fn run(
+    args: &CampaignArgs,
+    (globals, printer): (&Globals, &Printer),
+    work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + Send + 'static,
+    shown: fn(&[Record]) -> String,
+) -> Outcome<Exit> {
+    let care = args.care()?;
+    let aim = args.aim.settle(globals, printer)?;
+    let (printer_there, out, seed) = (*printer, args.out.clone(), args.seed);
+    let patience = Patience { silence: Duration::from_secs(args.silence_s), ..Patience::default() };
+    let (records, was_stopped) = stoppable(move |stop| {
+        let Reached { target, started, facts } = aim.reach(stop)?;
+        let context = Context {
+            host: host(),
+            engine: facts.engine,
+            model: facts.model,
+            argv: typed(),
+            seed: seed.unwrap_or_else(new_seed),
+            git: build::commit(),
+            dirty: build::is_dirty(),
+        };
+        let mut bench = Workbench {
+            target,
+            started,
+            context,
+            care,
+            patience,
+            stop,
+            tell: &mut |name, step| printer_there.faint(told(name, step, care)),
+            keep: &mut |record, samples| keep(&out, record, samples, &printer_there),
+        };
+        let records = work(&mut bench).map_err(failure)?;
+        Ok((records, stop.load(Ordering::Relaxed)))
+    })?;
+    if args.json {
+        for record in &records {
+            let line = serde_json::to_string(record);
+            printer.data(line.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+        }
+    } else {
+        printer.data(shown(&records))?;
+        doubts(&records, printer);
+    }
+    if was_stopped {
+        return Err(interrupted().hint("what was done is kept"));
+    }
+    match records.iter().find(|record| !record.invalid_reasons.is_empty()) {
+        Some(record) => Err(Failure::new(Exit::Server, refusal(record, records.len()))
+            .hint("the records say of each run why it is no measurement")),
+        None => Ok(Exit::Done),
+    }
+}
+
+impl CampaignArgs {
+    fn care(&self) -> Outcome<Care> {
+        if self.runs_min == 0 || self.runs_max < self.runs_min {
+            return Err(Failure::usage("there has to be a run, and --runs-max is the larger one"));
+        }
+        Ok(Care {
+            runs_min: self.runs_min,
+            runs_max: self.runs_max,
+            budget: Duration::from_secs(self.budget_s),
+            ..Care::default()
+        })
+    }
+}
+
+/// What was typed; where the binary lies is this machine's affair.
+fn typed() -> Vec<String> {
+    ["hob".to_owned()].into_iter().chain(std::env::args().skip(1)).collect()
+}
+
+/// Another in each campaign: a server that knows the prompts already would seem many times faster.
+fn new_seed() -> u64 {
+    Timestamp::now().as_nanosecond() as u64 & 0xFFFF_FFFF
+}
 
 /// Runs `work` on a thread of its own. The first Ctrl-C asks it to end; a second does not wait.
 pub(crate) fn stoppable<T: Send + 'static>(
@@ -36,10 +153,82 @@ pub(crate) fn stoppable<T: Send + 'static>(
 }
 
 /// Writes one record, and says where.
-pub(crate) fn keep(folder: &Path, record: &Record, samples: &[RawSample]) -> Outcome<String> {
-    let written = Shelf::new(folder).put(record, samples);
-    let place = written.map_err(|error| {
-        Failure::new(Exit::Internal, error).hint("choose another folder with --out")
-    })?;
-    Ok(place.display().to_string())
+fn keep(
+    folder: &Path,
+    record: &Record,
+    samples: &[RawSample],
+    printer: &Printer,
+) -> Result<(), RecordError> {
+    let place = Shelf::new(folder).put(record, samples)?;
+    printer.faint(place.display());
+    Ok(())
+}
+
+pub(crate) fn failure(error: BenchError) -> Failure {
+    match error {
+        BenchError::Drive(_) => Failure::usage(error),
+        BenchError::Launch(error) => unlaunched(error),
+        BenchError::Record(_) => {
+            Failure::new(Exit::Internal, error).hint("choose another folder with --out")
+        }
+        BenchError::Fault(_) | BenchError::Sound(_) => Failure::new(Exit::Server, error),
+    }
+}
+
+fn told(name: &str, step: Step<'_>, care: Care) -> String {
+    match step {
+        Step::Warmed { block } => format!("{name}: warming up, {block}"),
+        Step::Restarted { .. } => format!("{name}: the server was started anew"),
+        Step::Calibrated(calibration) => {
+            let error = calibration.ttft_err_ms.mean().unwrap_or_default();
+            let busy = calibration.cpu_share * 100.0;
+            format!("{name}: this client is off by {error:.2} ms and takes {busy:.0} % of a core")
+        }
+        Step::Ran { run, half_width_pct, left } => {
+            let wide = half_width_pct.map_or(String::new(), |pct| format!(", ±{pct:.1} %"));
+            let left = left.map_or(0, |left| left.as_secs());
+            let left = if left == 0 { String::new() } else { format!(", about {left} s left") };
+            format!("{name}: run {run} of {} to {}{wide}{left}", care.runs_min, care.runs_max)
+        }
+    }
+}
+
+fn refusal(record: &Record, all: usize) -> String {
+    let reason = record.invalid_reasons.first().map_or("", String::as_str);
+    let shape = record.workload.shape.as_deref().unwrap_or_default();
+    match all {
+        1 => format!("this is no measurement: {reason}"),
+        _ => format!("not all of this is a measurement; {shape}: {reason}"),
+    }
+}
+
+pub(crate) fn badge(record: &Record) -> &'static str {
+    match (record.invalid_reasons.is_empty(), record.confidence.label) {
+        (false, _) => "no measurement",
+        (true, Label::Hard) => "HARD",
+        (true, Label::Soft) => "SOFT",
+    }
+}
+
+/// How far off the client was by itself, as it stands beside every figure.
+pub(crate) fn off_by(record: &Record) -> String {
+    let selftest = record.harness.as_ref().and_then(|harness| harness.selftest.as_ref());
+    selftest.map_or("–".to_owned(), |test| format!("{:.2} ms", test.ttft_err_ms.p50))
+}
+
+/// Why each is soft, or nothing at all; what is said of all is said once.
+fn doubts(records: &[Record], printer: &Printer) {
+    let mut said: Vec<String> = Vec::new();
+    for record in records {
+        let soft =
+            record.confidence.reasons.iter().map(|doubt| format!("soft: {}", doubt.meaning()));
+        let invalid =
+            record.invalid_reasons.iter().map(|reason| format!("no measurement: {reason}"));
+        for line in invalid.chain(soft) {
+            if !said.contains(&line) {
+                printer.note(&line);
+                said.push(line);
+            }
+        }
+    }
 }

@@ -1,0 +1,359 @@
+//! Servers that are started for a measurement: by a command line, until they are ready, and ended again for sure.
+//! Each start is a generation of its own: the one before is gone, and its port is closed, before the next begins.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::ask::ask;
+use crate::drive::Endpoint;
+use crate::load::Usage;
+
+/// Between two looks at a server that starts or ends.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// For a server that was asked to end, before it is made to.
+const END_WITHIN: Duration = Duration::from_secs(10);
+const ASK_WITHIN: Duration = Duration::from_secs(2);
+/// Of what a server says, its last lines are kept.
+const LINES_MAX: usize = 40;
+const LINE_BYTES_MAX: u64 = 4096;
+
+/// Found without a PATH, on every system that hob runs on.
+const SHELL: &str = "/bin/sh";
+/// Ends the server when whoever started it is gone, however that happened: then its input ends.
+const GUARD: &str = r#"trap : TERM
+exec 3<&0 </dev/null
+/bin/sh -c "$1" 3<&- & server=$!
+(trap '' TERM; read -r nothing <&3; kill -TERM 0; sleep 5; kill -KILL 0) & guard=$!
+exec 3<&-
+wait "$server"; code=$?
+while kill -0 "$server" 2>/dev/null; do wait "$server"; code=$?; done
+kill -KILL "$guard"
+exit "$code""#;
+
+/// How a server is started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// A command line for the shell; `{name}` stands for what is filled in.
+    pub command: String,
+    /// Where it will listen.
+    pub endpoint: Endpoint,
+    /// What answers 200 once it is ready.
+    pub ready: String,
+    pub patience: Duration,
+}
+
+/// It did not start, or did not end.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    #[error("{address} is taken already: whatever listens there is not what was to be measured")]
+    Taken { address: String },
+    #[error("the start command holds {{{name}}}, which nothing fills in; there are {known}")]
+    Unfilled { name: String, known: String },
+    #[error("the server could not be started: {0}")]
+    Start(io::Error),
+    #[error("the server ended ({how}) before it was ready{said}")]
+    Ended { how: String, said: String, is_out_of_memory: bool },
+    #[error("the server was not ready after {} s{said}", waited.as_secs())]
+    NotReady { waited: Duration, said: String },
+    #[error("the server does not end, or something else took its port {address}")]
+    Lingers { address: String },
+    #[error("it was stopped from here")]
+    Stopped,
+}
+
+/// A server that runs. Dropping it ends it.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    /// As long as it is open, whoever started the server is there.
+    held: Option<ChildStdin>,
+    endpoint: Endpoint,
+    /// Until it was ready.
+    pub load: Duration,
+    said: Arc<Mutex<VecDeque<String>>>,
+    listeners: Vec<JoinHandle<()>>,
+}
+
+impl Launch {
+    /// The command with everything filled in.
+    ///
+    /// # Errors
+    /// It names something that is not there.
+    pub fn filled(&self, places: &BTreeMap<String, String>) -> Result<String, LaunchError> {
+        let mut filled = self.command.clone();
+        for (name, value) in places {
+            filled = filled.replace(&format!("{{{name}}}"), value);
+        }
+        match unfilled(&filled) {
+            None => Ok(filled),
+            Some(name) => {
+                let known: Vec<&str> = places.keys().map(String::as_str).collect();
+                Err(LaunchError::Unfilled { name: name.to_owned(), known: known.join(", ") })
+            }
+        }
+    }
+
+    /// Starts it, and waits until it is ready.
+    ///
+    /// # Errors
+    /// Something listens there already, it ends, or it is not ready in time.
+    pub fn start(
+        &self,
+        places: &BTreeMap<String, String>,
+        stop: &AtomicBool,
+    ) -> Result<Running, LaunchError> {
+        let command = self.filled(places)?;
+        if self.endpoint.is_open() {
+            return Err(LaunchError::Taken { address: self.endpoint.authority() });
+        }
+        let begun = Instant::now();
+        let mut running = Running::begin(&command, &self.endpoint).map_err(LaunchError::Start)?;
+        loop {
+            if let Some(status) = running.child.try_wait().map_err(LaunchError::Start)? {
+                return Err(running.ended(status));
+            }
+            let asked = ask(&self.endpoint, &self.ready, None, None, ASK_WITHIN);
+            if asked.is_ok_and(|asked| asked.status == 200) {
+                running.load = begun.elapsed();
+                return Ok(running);
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(LaunchError::Stopped);
+            }
+            if begun.elapsed() > self.patience {
+                return Err(LaunchError::NotReady {
+                    waited: begun.elapsed(),
+                    said: running.said(),
+                });
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+impl Running {
+    fn begin(command: &str, endpoint: &Endpoint) -> io::Result<Running> {
+        let mut child = Command::new(SHELL)
+            .args(["-c", GUARD, "sh", command])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        let said = Arc::new(Mutex::new(VecDeque::new()));
+        let pipes: [Option<Box<dyn Read + Send>>; 2] = [
+            child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
+            child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
+        ];
+        let listen = |pipe| {
+            let said = Arc::clone(&said);
+            thread::spawn(move || remember(pipe, &said))
+        };
+        let listeners = pipes.into_iter().flatten().map(listen).collect();
+        let (held, endpoint) = (child.stdin.take(), endpoint.clone());
+        Ok(Running { child, held, endpoint, load: Duration::ZERO, said, listeners })
+    }
+
+    /// None as long as it runs.
+    pub fn has_ended(&mut self) -> Option<LaunchError> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(self.ended(status))
+    }
+
+    /// The most that it and its children have had in memory, so far as it is known.
+    pub fn peak_bytes(&self) -> Option<u64> {
+        Usage::of(self.child.id()).ok().map(|usage| usage.peak_bytes)
+    }
+
+    /// Ends it, and waits until its port is closed.
+    ///
+    /// # Errors
+    /// The port stays open.
+    pub fn end(mut self) -> Result<(), LaunchError> {
+        self.put_down();
+        let begun = Instant::now();
+        while self.endpoint.is_open() {
+            if begun.elapsed() > END_WITHIN {
+                return Err(LaunchError::Lingers { address: self.endpoint.authority() });
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
+    fn put_down(&mut self) {
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let Some(group) = group.filter(|_| self.held.is_some()) else { return };
+        // Who has ended already needs no signal.
+        let _asked = kill_process_group(group, Signal::TERM);
+        let begun = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && begun.elapsed() < END_WITHIN {
+            thread::sleep(LOOK_EVERY);
+        }
+        let _made = kill_process_group(group, Signal::KILL);
+        let _reaped = self.child.wait();
+        self.held = None;
+        self.listeners.drain(..).for_each(|listener| drop(listener.join()));
+    }
+
+    fn ended(&mut self, status: ExitStatus) -> LaunchError {
+        // What it said last is on its way still.
+        self.put_down();
+        let said = self.said();
+        let is_killed = status.signal() == Some(9) || status.code() == Some(128 + 9);
+        let is_out_of_memory = is_killed || speaks_of_memory(&said);
+        let how = match (status.code(), status.signal()) {
+            (Some(code), _) if code > 128 => format!("by signal {}", code - 128),
+            (Some(code), _) => format!("with code {code}"),
+            (None, Some(signal)) => format!("by signal {signal}"),
+            (None, None) => "nobody knows how".to_owned(),
+        };
+        LaunchError::Ended { how, said, is_out_of_memory }
+    }
+
+    /// Its last words, as they are put behind a complaint.
+    pub fn said(&self) -> String {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines: Vec<&str> = said.iter().map(String::as_str).collect();
+        if lines.is_empty() { String::new() } else { format!("; it said:\n{}", lines.join("\n")) }
+    }
+
+    /// Whether it has complained of memory.
+    pub fn speaks_of_memory(&self) -> bool {
+        speaks_of_memory(&self.said())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.put_down();
+    }
+}
+
+fn unfilled(command: &str) -> Option<&str> {
+    let (_, rest) = command.split_once('{')?;
+    let (name, after) = rest.split_once('}')?;
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if is_name { Some(name) } else { unfilled(after) }
+}
+
+/// As the engines that are known say it.
+fn speaks_of_memory(said: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "out of memory",
+        "outofmemory",
+        "failed to allocate",
+        "cannot allocate memory",
+        "not enough memory",
+        "bad_alloc",
+        "erroroutofdevicememory",
+        "alloc_buffer failed",
+    ];
+    let said = said.to_lowercase();
+    WORDS.iter().any(|words| said.contains(words))
+}
+
+/// The last lines, and no more of them than are shown.
+fn remember(pipe: impl Read, said: &Mutex<VecDeque<String>>) {
+    let mut pipe = BufReader::new(pipe);
+    let mut line = Vec::new();
+    // A pipe that breaks has nothing more to say.
+    while (&mut pipe).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+        let text = String::from_utf8_lossy(&line).trim_end().replace(char::is_control, " ");
+        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.len() == LINES_MAX {
+            said.pop_front();
+        }
+        said.push_back(text);
+        line.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    fn launch(command: &str, port: u16) -> Launch {
+        Launch {
+            command: command.to_owned(),
+            endpoint: Endpoint::parse(&format!("http://127.0.0.1:{port}")).expect("an address"),
+            ready: "/v1/models".to_owned(),
+            patience: Duration::from_millis(300),
+        }
+    }
+
+    fn start(launch: &Launch) -> Result<Running, LaunchError> {
+        launch.start(&BTreeMap::new(), &AtomicBool::new(false))
+    }
+
+    fn free_port() -> u16 {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        listener.local_addr().expect("an address").port()
+    }
+
+    #[test]
+    fn places_are_filled_and_a_forgotten_one_is_named() {
+        let places = [("ctx".to_owned(), "4096".to_owned())].into();
+        let filled = |command| launch(command, 1).filled(&places);
+        assert_eq!(
+            filled("run -c {ctx} '{\"a\": {}}'").expect("filled"),
+            "run -c 4096 '{\"a\": {}}'"
+        );
+        let forgotten = filled("run {ctx} {quant}").expect_err("one is missing").to_string();
+        assert_eq!(
+            forgotten,
+            "the start command holds {quant}, which nothing fills in; there are ctx"
+        );
+    }
+
+    #[test]
+    fn who_ends_before_it_is_ready_is_heard() {
+        let rows = [
+            ("echo no such model >&2; exit 3", "with code 3", false),
+            ("echo ggml: failed to allocate buffer; exit 1", "with code 1", true),
+            ("kill -KILL $$", "by signal 9", true),
+        ];
+        for (command, expected, is_memory) in rows {
+            match start(&launch(command, free_port())) {
+                Err(LaunchError::Ended { how, is_out_of_memory, .. }) => {
+                    assert_eq!((how.as_str(), is_out_of_memory), (expected, is_memory));
+                }
+                other => panic!("{command}: {other:?}"),
+            }
+        }
+        let said =
+            start(&launch("echo no such model >&2; exit 3", free_port())).expect_err("ended");
+        assert!(said.to_string().ends_with("it said:\nno such model"), "{said}");
+    }
+
+    #[test]
+    fn who_is_never_ready_is_ended_with_all_its_children() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("pid");
+        let command = format!("sleep 1000 & echo $! > '{}'; wait", file.display());
+        let got = start(&launch(&command, free_port()));
+        assert!(matches!(got, Err(LaunchError::NotReady { .. })), "{got:?}");
+        let pid = std::fs::read_to_string(&file).expect("it ran");
+        let place = format!("/proc/{}/cmdline", pid.trim());
+        // A process that nobody has waited for yet has no command line any more.
+        let line = std::fs::read_to_string(place).unwrap_or_default();
+        assert!(!line.contains("sleep"), "{line}");
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_not_measured() {
+        let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let port = other.local_addr().expect("an address").port();
+        assert!(matches!(start(&launch("sleep 9", port)), Err(LaunchError::Taken { .. })));
+    }
+}

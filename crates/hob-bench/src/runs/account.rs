@@ -1,0 +1,254 @@
+//! What a cell came to: a record with its figures, its samples, and everything that speaks against it.
+//! A figure is the median of runs; percentiles are over all requests, where there are enough of them.
+
+use hob_core::statistics::Sample;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::{Reply, Runs};
+use crate::record::{
+    Client, ClientImpl, Confidence, CountSource, Dispatch, Doubt, Engine, Harness, Host, Kind,
+    Label, Metrics, Model, RawSample, Record, Source, SourceType, Span, Spread, Stall, Status,
+    Tokens, Workload,
+};
+use crate::terms::Metric;
+use crate::timeline::Flag;
+
+const RUNS_MIN: usize = 6;
+const STARTS_MIN: u32 = 2;
+const HALF_WIDTH_PCT_MAX: f64 = 5.0;
+const PSI_PCT_MAX: f64 = 10.0;
+const EXPIRES_DAYS: i64 = 90;
+/// What requests waited for before they were sent, from when on.
+const LATE_PART: f64 = 0.95;
+
+/// Where, with what and of what it was measured.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    pub host: Host,
+    pub engine: Engine,
+    pub model: Model,
+    pub argv: Vec<String>,
+    pub seed: u64,
+    /// The commit that the client was built from, and whether there was more.
+    pub git: Option<String>,
+    pub dirty: Option<bool>,
+}
+
+/// What one kind of measurement has to say of its runs.
+#[derive(Clone, Debug)]
+pub struct Account<'a> {
+    pub kind: Kind,
+    pub runs: &'a Runs,
+    pub started: Timestamp,
+    pub workload: Workload,
+    /// What had to be sure.
+    pub leading: &'a [Metric],
+    pub count_source: Option<CountSource>,
+    /// Why it is no measurement, beside what is wrong with any kind.
+    pub invalid: Vec<String>,
+    /// What is doubtful of this kind alone.
+    pub doubts: Vec<Doubt>,
+}
+
+/// A record and the samples beside it.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    pub record: Record,
+    pub samples: Vec<RawSample>,
+}
+
+impl Account<'_> {
+    /// Everything together, as it is kept.
+    pub fn close(self, context: &Context) -> Summary {
+        let source = Source {
+            r#type: SourceType::Native,
+            tool: "hob".to_owned(),
+            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            ..Source::default()
+        };
+        let mut record = Record::new(Uuid::now_v7(), self.kind, source);
+        record.time = Span { started: Some(self.started), ended: Some(Timestamp::now()) };
+        record.status = status(self.runs);
+        record.host = context.host.clone();
+        record.engine = context.engine.clone();
+        record.model = context.model.clone();
+        record.harness = Some(harness(self.runs, context));
+        record.metrics = metrics(self.runs);
+        record.count_source = self.count_source;
+        record.invalid_reasons = invalid(self.runs);
+        record.invalid_reasons.extend(self.invalid);
+        record.confidence = confidence(self.runs, self.leading, &record, self.doubts);
+        record.workload = Workload {
+            requests: Some(self.runs.replies().count() as u64),
+            warmup: Some(self.runs.warmup_requests as u64),
+            ..self.workload
+        };
+        Summary { record, samples: samples(self.runs) }
+    }
+}
+
+fn status(runs: &Runs) -> Status {
+    match (runs.was_stopped, runs.answered().next()) {
+        (true, _) => Status::Aborted,
+        (false, None) => Status::Failed,
+        (false, Some(_)) => Status::Ok,
+    }
+}
+
+/// The first fault stands for those that are like it.
+fn invalid(runs: &Runs) -> Vec<String> {
+    let limits = runs.calibration.iter().flat_map(crate::calibrate::Calibration::limits);
+    let mut reasons: Vec<String> = limits.map(|limit| limit.to_string()).collect();
+    let is_answered = runs.answered().next().is_some();
+    if runs.calibration.is_none() && is_answered {
+        reasons.push("the client could not be held to a known server".to_owned());
+    }
+    let faults: Vec<&String> = runs.replies().filter_map(|reply| reply.fault.as_ref()).collect();
+    if let Some(fault) = faults.first() {
+        let requests = runs.replies().count();
+        reasons.push(format!("{} of {requests} requests failed: {fault}", faults.len()));
+    }
+    let has = |flag| runs.replies().any(|reply| reply.flags.contains(&flag));
+    if has(Flag::CountsImpossible) {
+        reasons.push("the server's count of tokens cannot be true".to_owned());
+    }
+    if has(Flag::NotStreamed) {
+        reasons.push("the answer came in one piece, so there is no pace of it".to_owned());
+    }
+    reasons
+}
+
+fn harness(runs: &Runs, context: &Context) -> Harness {
+    let seconds = |time: fn(&super::Block) -> std::time::Duration| -> f64 {
+        runs.blocks.iter().map(|block| time(block).as_secs_f64()).sum()
+    };
+    let wall = seconds(|block| block.wall);
+    let dispatch = runs.pooled(Metric::DispatchMs);
+    let late = dispatch.percentile(LATE_PART).map(|at| at.value).or(dispatch.max());
+    Harness {
+        git: context.git.clone(),
+        dirty: context.dirty,
+        argv: context.argv.clone(),
+        seed: context.seed,
+        client: Client {
+            r#impl: ClientImpl::Threads,
+            cpu_s: Some(seconds(|block| block.cpu)),
+            max_core_pct: (wall > 0.0).then(|| seconds(|block| block.cpu_busiest) / wall * 100.0),
+            dispatch_ms: dispatch.median().zip(late).map(|(p50, p95)| Dispatch { p50, p95 }),
+        },
+        selftest: runs.calibration.as_ref().map(crate::calibrate::Calibration::record),
+    }
+}
+
+fn metrics(runs: &Runs) -> Metrics {
+    let mut metrics = Metrics::default();
+    for metric in Metric::ALL {
+        let spread = spread(&runs.sample(*metric), &runs.pooled(*metric));
+        metrics.spreads.extend(spread.map(|spread| (*metric, spread)));
+    }
+    let is_estimated = runs.answered().any(|r| r.flags.contains(&Flag::PrefillEstimated));
+    if let Some(spread) = metrics.spreads.get_mut(&Metric::PrefillTokS).filter(|_| is_estimated) {
+        spread.method = Some("client_estimate".to_owned());
+    }
+    metrics.stall = runs.answered().next().map(|_| Stall {
+        count: runs.answered().map(|reply| reply.stalls.count as u64).sum(),
+        worst_ms: runs.answered().map(|reply| reply.stalls.worst_ms).fold(0.0, f64::max),
+    });
+    let is_silent = |reply: &&Reply| reply.flags.contains(&Flag::NoAnswer);
+    metrics.no_answer = Some(runs.replies().filter(is_silent).count() as u64);
+    metrics.errors = Some(runs.replies().filter(|reply| reply.has_failed()).count() as u64);
+    metrics
+}
+
+/// None of what was not measured.
+fn spread(runs: &Sample, pooled: &Sample) -> Option<Spread> {
+    let part = |part: f64| pooled.percentile(part).map(|at| at.value);
+    Some(Spread {
+        n: Some(pooled.count() as u64),
+        min: pooled.min(),
+        p50: Some(runs.median()?),
+        p95: part(0.95),
+        p99: part(0.99),
+        max: pooled.max(),
+        mean: pooled.mean(),
+        ci95: runs.median_interval(),
+        method: None,
+    })
+}
+
+fn confidence(runs: &Runs, leading: &[Metric], record: &Record, own: Vec<Doubt>) -> Confidence {
+    let ci_half_width_pct = runs.half_width_pct(leading);
+    let (noise, starts) = (&record.host.noise, runs.starts());
+    let harness = record.harness.as_ref();
+    let selftest = harness.and_then(|harness| harness.selftest.as_ref());
+    let rows = [
+        (runs.blocks.len() < RUNS_MIN, Doubt::FewRuns),
+        (starts < STARTS_MIN, Doubt::OneStart),
+        (ci_half_width_pct.is_none_or(|pct| pct > HALF_WIDTH_PCT_MAX), Doubt::WideCi),
+        (noise.psi_cpu.is_none_or(|pct| pct >= PSI_PCT_MAX), Doubt::NoisyHost),
+        (noise.throttled == Some(true), Doubt::Throttled),
+        (noise.on_battery == Some(true), Doubt::OnBattery),
+        (selftest.is_none_or(|selftest| !selftest.pass), Doubt::ClientError),
+        (!is_traceable(record), Doubt::NoProvenance),
+        (harness.is_some_and(|harness| harness.dirty == Some(true)), Doubt::DirtyBuild),
+    ];
+    let mut reasons: Vec<Doubt> =
+        rows.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect();
+    reasons.extend(own);
+    reasons.sort();
+    let expires = record.time.started.map(|time| {
+        let day = time.to_zoned(jiff::tz::TimeZone::UTC).date();
+        day.saturating_add(jiff::Span::new().days(EXPIRES_DAYS))
+    });
+    let label = if reasons.is_empty() { Label::Hard } else { Label::Soft };
+    let runs = u32::try_from(runs.blocks.len()).ok();
+    Confidence { label, reasons, runs, server_starts: Some(starts), ci_half_width_pct, expires }
+}
+
+/// Whether somebody else could run the same again: which program, how started, which weights, whose client.
+fn is_traceable(record: &Record) -> bool {
+    let Engine { name, version, argv, .. } = &record.engine;
+    let built = record.harness.as_ref().and_then(|harness| harness.git.as_ref());
+    name.is_some()
+        && version.is_some()
+        && !argv.is_empty()
+        && record.model.sha256.is_some()
+        && built.is_some()
+}
+
+fn samples(runs: &Runs) -> Vec<RawSample> {
+    let blocks = (0..).zip(&runs.blocks);
+    let of_block = |(run, block): (u32, &super::Block)| {
+        block.replies.iter().map(|reply| sample(run, block.start, reply)).collect::<Vec<_>>()
+    };
+    blocks.flat_map(of_block).collect()
+}
+
+fn sample(run: u32, start: u32, reply: &Reply) -> RawSample {
+    let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let whole = |ms: f64| (ms * 1e3).round() as u64;
+    let of = |metric| reply.figures.get(&metric).copied().map(whole);
+    let tokens = reply.tokens;
+    RawSample {
+        run,
+        start,
+        t_sched_us: Some(micros(reply.sched)),
+        dispatch_us: Some(micros(reply.sent.saturating_sub(reply.sched))),
+        connect_us: reply.connect.map(micros),
+        ttfb_us: of(Metric::TtfbMs),
+        ttft_us: of(Metric::TtftMs),
+        ttfat_us: of(Metric::TtfatMs),
+        ttfa_us: of(Metric::TtfaMs),
+        e2e_us: of(Metric::E2eMs).or(of(Metric::WallMs)),
+        gaps_us: reply.gaps_ms.iter().map(|ms| whole(*ms)).collect(),
+        tokens: Tokens {
+            prompt: tokens.and_then(|tokens| tokens.prompt.map(u64::from)),
+            cached: tokens.and_then(|tokens| tokens.cached.map(u64::from)),
+            reasoning: tokens.map(|tokens| tokens.reasoning.into()),
+            content: tokens.map(|tokens| tokens.content.into()),
+        },
+        finish: reply.finish.clone(),
+        error: reply.fault.clone(),
+    }
+}

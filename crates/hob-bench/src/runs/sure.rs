@@ -1,0 +1,139 @@
+//! How a cell is run: warmed up until two runs agree, the client held to a truth, and then until it is sure.
+//! Where the server can be started anew, half of the runs come after that, for what one start hides.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::{BenchError, Block, Runs};
+use crate::calibrate::{Calibration, Pace, calibrate};
+use crate::terms::Metric;
+
+const WARMUP_BLOCKS_MAX: usize = 5;
+/// Two runs that differ by less are warm.
+const WARM_SHARE: f64 = 0.03;
+
+/// How often a cell is run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Care {
+    pub runs_min: usize,
+    pub runs_max: usize,
+    /// A cell is sure when half of its interval is narrower than this.
+    pub half_width_pct: f64,
+    /// A cell that takes longer ends with the runs that it has.
+    pub budget: Duration,
+}
+
+impl Default for Care {
+    fn default() -> Care {
+        let budget = Duration::from_secs(900);
+        Care { runs_min: 6, runs_max: 10, half_width_pct: 2.5, budget }
+    }
+}
+
+/// What is told while it goes on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step<'a> {
+    Warmed { block: usize },
+    Calibrated(&'a Calibration),
+    Ran { run: usize, half_width_pct: Option<f64>, left: Option<Duration> },
+    Restarted { start: u32 },
+}
+
+/// What is run again and again.
+pub trait Subject {
+    /// Asks once.
+    ///
+    /// # Errors
+    /// It could not begin. A server that fails is a block whose replies have faults.
+    fn block(&mut self, calibration: Option<&Calibration>) -> Result<Block, BenchError>;
+
+    /// What has to be sure, the most telling first.
+    fn leading(&self) -> &[Metric];
+
+    /// How a known server would have to answer to be like this one.
+    fn pace(&self, warm: &Block) -> Option<Pace>;
+}
+
+impl Care {
+    /// Runs a cell, and tells of each step. `restart` starts the server anew, where that is possible.
+    ///
+    /// # Errors
+    /// It could not begin. A server that fails is a run with faults.
+    pub fn run(
+        &self,
+        subject: &mut impl Subject,
+        stop: &AtomicBool,
+        restart: &mut dyn FnMut() -> Result<bool, BenchError>,
+        tell: &mut dyn FnMut(Step<'_>),
+    ) -> Result<Runs, BenchError> {
+        let mut runs = Runs::default();
+        let warm = warm_up(subject, stop, &mut runs.warmup_requests, tell)?;
+        if let Some(pace) =
+            warm.filter(|warm| !warm.has_failed()).and_then(|warm| subject.pace(&warm))
+        {
+            runs.calibration = calibrate(pace, stop).ok();
+            runs.calibration.iter().for_each(|calibration| tell(Step::Calibrated(calibration)));
+        }
+        let (begun, mut start) = (Instant::now(), 0);
+        while runs.blocks.len() < self.runs_max && !stop.load(Ordering::Relaxed) {
+            if start == 0 && runs.blocks.len() == self.runs_min.div_ceil(2) && restart()? {
+                start = 1;
+                tell(Step::Restarted { start });
+                warm_up(subject, stop, &mut runs.warmup_requests, tell)?;
+            }
+            let block = Block { start, ..subject.block(runs.calibration.as_ref())? };
+            let has_failed = block.has_failed();
+            runs.blocks.push(block);
+            let half_width_pct = runs.half_width_pct(subject.leading());
+            let left = self.left(runs.blocks.len(), begun.elapsed());
+            tell(Step::Ran { run: runs.blocks.len(), half_width_pct, left });
+            let is_sure = runs.blocks.len() >= self.runs_min
+                && half_width_pct.is_some_and(|pct| pct < self.half_width_pct);
+            if has_failed || is_sure || begun.elapsed() > self.budget {
+                break;
+            }
+        }
+        runs.was_stopped = stop.load(Ordering::Relaxed);
+        if runs.was_stopped {
+            // The last was cut off in the middle.
+            runs.blocks.pop_if(|block| block.was_stopped());
+        }
+        Ok(runs)
+    }
+
+    /// Of the runs that there are at least.
+    fn left(&self, run: usize, taken: Duration) -> Option<Duration> {
+        let left = u32::try_from(self.runs_min.checked_sub(run)?).ok().filter(|left| *left > 0)?;
+        Some(taken / u32::try_from(run).ok().filter(|run| *run > 0)? * left)
+    }
+}
+
+/// The last block of it.
+fn warm_up(
+    subject: &mut impl Subject,
+    stop: &AtomicBool,
+    requests: &mut usize,
+    tell: &mut dyn FnMut(Step<'_>),
+) -> Result<Option<Block>, BenchError> {
+    let mut before: Option<Block> = None;
+    for number in 1..=WARMUP_BLOCKS_MAX {
+        let block = subject.block(None)?;
+        *requests += block.replies.len();
+        tell(Step::Warmed { block: number });
+        let leading = subject.leading();
+        let is_over = block.has_failed()
+            || before.is_some_and(|before| are_alike(&before, &block, leading))
+            || stop.load(Ordering::Relaxed);
+        before = Some(block);
+        if is_over {
+            break;
+        }
+    }
+    Ok(before)
+}
+
+/// By the first figure that both have.
+fn are_alike(before: &Block, after: &Block, leading: &[Metric]) -> bool {
+    let pairs = leading.iter().filter_map(|m| before.figure(*m).zip(after.figure(*m)));
+    pairs.take(1).any(|(before, after)| (after - before).abs() < before * WARM_SHARE)
+}

@@ -1,0 +1,183 @@
+//! Who is measured: a server that is there, or one that is started for it, and what is known of what runs there.
+//! What is started here can be started anew; a server of somebody else's is left as it is.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::ask::ask;
+use crate::launch::{Launch, LaunchError, Running};
+use crate::record::{Engine, Model, Resources, hex};
+use crate::target::{Api, Target};
+
+const ASK_WITHIN: Duration = Duration::from_secs(10);
+const BYTES_PER_MB: f64 = 1e6;
+/// Of a file that is hashed, at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Of weights, told by the ending of their file.
+const FORMATS: [&str; 3] = ["gguf", "onnx", "safetensors"];
+
+/// A server that was started here.
+#[derive(Debug)]
+pub struct Started {
+    pub launch: Launch,
+    pub places: BTreeMap<String, String>,
+    /// None while it is down.
+    running: Option<Running>,
+    peak_bytes: u64,
+    load: Duration,
+}
+
+impl Started {
+    /// # Errors
+    /// See [`Launch::start`].
+    pub fn begin(
+        launch: Launch,
+        places: BTreeMap<String, String>,
+        stop: &AtomicBool,
+    ) -> Result<Started, LaunchError> {
+        let running = launch.start(&places, stop)?;
+        let load = running.load;
+        Ok(Started { launch, places, running: Some(running), peak_bytes: 0, load })
+    }
+
+    /// Ends the one that runs, if one does, and starts another.
+    ///
+    /// # Errors
+    /// It does not end, or does not come back.
+    pub fn again(&mut self, stop: &AtomicBool) -> Result<(), LaunchError> {
+        self.end()?;
+        let running = self.launch.start(&self.places, stop)?;
+        self.load = running.load;
+        self.running = Some(running);
+        Ok(())
+    }
+
+    /// # Errors
+    /// Its port stays open.
+    pub fn end(&mut self) -> Result<(), LaunchError> {
+        self.look();
+        self.running.take().map_or(Ok(()), Running::end)
+    }
+
+    pub fn running(&mut self) -> Option<&mut Running> {
+        self.running.as_mut()
+    }
+
+    /// Until the last one was ready.
+    pub fn load(&self) -> Duration {
+        self.load
+    }
+
+    fn look(&mut self) {
+        let peak_bytes = self.running.as_ref().and_then(Running::peak_bytes);
+        self.peak_bytes = self.peak_bytes.max(peak_bytes.unwrap_or(0));
+    }
+
+    /// What all of them took, at most.
+    pub fn resources(&mut self) -> Resources {
+        self.look();
+        let peak_bytes = Some(self.peak_bytes).filter(|bytes| *bytes > 0);
+        Resources {
+            rss_peak_mb: peak_bytes.map(|bytes| bytes as f64 / BYTES_PER_MB),
+            load_s: Some(self.load.as_secs_f64()),
+            ..Resources::default()
+        }
+    }
+}
+
+/// What is known of what answers, before it is asked anything.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    pub engine: Engine,
+    pub model: Model,
+}
+
+impl Facts {
+    /// As the server tells them; what a file or a command line adds, is added by whoever knows it.
+    pub fn told(target: &Target) -> Facts {
+        let engine = Engine {
+            name: target.engine.clone(),
+            version: target.version.clone(),
+            ..Engine::default()
+        };
+        let model = Model { name: target.model.clone(), ..Model::default() };
+        let facts = Facts { engine, model };
+        match target.api {
+            Api::Ollama => facts.of_ollama(target),
+            Api::OpenAi => facts.of_llama_server(target),
+            Api::Hob => facts,
+        }
+    }
+
+    fn of_ollama(mut self, target: &Target) -> Facts {
+        let listed = asked(target, "/api/tags", None);
+        let entries = listed["models"].as_array().cloned().unwrap_or_default();
+        let is_this = |entry: &&Value| entry["name"].as_str() == Some(&target.model);
+        let entry = entries.iter().find(is_this).cloned().unwrap_or_default();
+        let said = |value: &Value| value.as_str().filter(|s| !s.is_empty()).map(str::to_owned);
+        self.model.sha256 =
+            said(&entry["digest"]).map(|sha| sha.trim_start_matches("sha256:").to_owned());
+        self.model.bytes = entry["size"].as_u64();
+        let shown = asked(target, "/api/show", Some(json!({ "model": target.model })));
+        let details = &shown["details"];
+        self.model.family = said(&details["family"]);
+        self.model.format = said(&details["format"]);
+        self.model.quant = said(&details["quantization_level"]);
+        self
+    }
+
+    /// The file is hashed if it can be read here, as that of a server on this machine can.
+    fn of_llama_server(mut self, target: &Target) -> Facts {
+        let props = asked(target, "/props", None);
+        let Some(file) = props["model_path"].as_str() else { return self };
+        self.engine.name = self.engine.name.or_else(|| Some("llama.cpp".to_owned()));
+        self.engine.params.ctx = props["default_generation_settings"]["n_ctx"].as_u64();
+        let slots = props["total_slots"].as_u64();
+        self.engine.params.parallel = slots.and_then(|slots| u32::try_from(slots).ok());
+        // A file elsewhere is no failure: its hash is not known then.
+        let _elsewhere = self.add_file(Path::new(file));
+        self
+    }
+
+    /// Adds what the weights' own file says.
+    ///
+    /// # Errors
+    /// It cannot be read; then nothing is added.
+    pub fn add_file(&mut self, file: &Path) -> std::io::Result<()> {
+        let (sha256, bytes) = hashed(file)?;
+        self.model.sha256 = Some(sha256);
+        self.model.bytes = Some(bytes);
+        let end = file.extension().map(|end| end.to_string_lossy().to_lowercase());
+        let format = end.filter(|end| FORMATS.contains(&end.as_str()));
+        self.model.format = self.model.format.take().or(format);
+        Ok(())
+    }
+}
+
+/// Nothing where there is no answer.
+fn asked(target: &Target, path: &str, body: Option<Value>) -> Value {
+    let body = body.map(|body| body.to_string());
+    let asked = ask(&target.endpoint, path, target.key.as_deref(), body.as_deref(), ASK_WITHIN);
+    let answered = asked.ok().filter(|asked| asked.status == 200);
+    answered.and_then(|asked| serde_json::from_slice(&asked.body).ok()).unwrap_or_default()
+}
+
+fn hashed(file: &Path) -> std::io::Result<(String, u64)> {
+    use std::io::Read as _;
+    let mut file = fs_err::File::open(PathBuf::from(file))?;
+    let (mut digest, mut bytes, mut piece) = (Sha256::new(), 0, vec![0; PIECE_BYTES]);
+    loop {
+        let read = file.read(&mut piece)?;
+        if read == 0 {
+            return Ok((hex(&digest.finalize()), bytes));
+        }
+        digest.update(&piece[..read]);
+        bytes += read as u64;
+    }
+}

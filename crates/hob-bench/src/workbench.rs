@@ -1,0 +1,115 @@
+//! What every kind of measurement is done with: a server, the care that is taken, and where results go.
+//! A cell is kept as soon as it is done, so that nothing is lost with the process.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+
+use crate::drive::{Arrivals, Drive, Driven, Patience};
+use crate::host::noise;
+use crate::record::{Host, RawSample, Record, RecordError};
+use crate::runs::{Account, BenchError, Care, Context, Runs, Step, Subject, Summary};
+use crate::server::Started;
+use crate::target::Target;
+
+/// Everything but what is measured.
+#[expect(missing_debug_implementations, reason = "two of its parts are closures")]
+pub struct Workbench<'a> {
+    pub target: Target,
+    /// None of a server that was there already.
+    pub started: Option<Started>,
+    pub context: Context,
+    pub care: Care,
+    pub patience: Patience,
+    pub stop: &'a AtomicBool,
+    /// Told of each step, with the name of its cell.
+    pub tell: &'a mut dyn FnMut(&str, Step<'_>),
+    /// Given each cell once it is done.
+    pub keep: &'a mut Keep<'a>,
+}
+
+/// Puts a record where it stays.
+pub type Keep<'a> = dyn FnMut(&Record, &[RawSample]) -> Result<(), RecordError> + 'a;
+
+/// Who asks: all that is the same in every question.
+#[derive(Clone, Debug)]
+pub struct Asker<'a> {
+    pub target: Target,
+    pub patience: Patience,
+    pub seed: u64,
+    pub stop: &'a AtomicBool,
+}
+
+impl Asker<'_> {
+    /// Sends requests as they are due, and waits for the last answer.
+    ///
+    /// # Errors
+    /// It could not begin.
+    pub fn drive(
+        &self,
+        jobs: Vec<Bytes>,
+        arrivals: Arrivals,
+        answer_bytes: usize,
+    ) -> Result<Driven, BenchError> {
+        let Asker { target, patience, seed, stop } = self;
+        let endpoint = target.endpoint.clone();
+        let drive =
+            Drive { endpoint, jobs, arrivals, seed: *seed, patience: *patience, answer_bytes };
+        Ok(drive.run(stop)?)
+    }
+}
+
+impl<'a> Workbench<'a> {
+    pub fn asker(&self) -> Asker<'a> {
+        let (patience, seed, stop) = (self.patience, self.context.seed, self.stop);
+        Asker { target: self.target.clone(), patience, seed, stop }
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Runs one cell until it is sure, and tells of it under its name.
+    ///
+    /// # Errors
+    /// It could not begin, or the server did not come back.
+    pub fn run(&mut self, name: &str, subject: &mut impl Subject) -> Result<Runs, BenchError> {
+        let Workbench { care, stop, tell, started, .. } = self;
+        let mut restart = || match started {
+            Some(started) => started.again(stop).map(|()| true).map_err(BenchError::from),
+            None => Ok(false),
+        };
+        care.run(subject, stop, &mut restart, &mut |step| tell(name, step))
+    }
+
+    /// Makes a record of a cell, and hands it over. None of a cell that was stopped before its first run.
+    ///
+    /// # Errors
+    /// It cannot be kept.
+    pub fn close(&mut self, account: Account<'_>) -> Result<Option<Record>, BenchError> {
+        self.close_with(account, |_| ())
+    }
+
+    /// The same, with what only this kind can say.
+    ///
+    /// # Errors
+    /// It cannot be kept.
+    pub fn close_with(
+        &mut self,
+        account: Account<'_>,
+        add: impl FnOnce(&mut Record),
+    ) -> Result<Option<Record>, BenchError> {
+        if account.runs.blocks.is_empty() {
+            return Ok(None);
+        }
+        let host = Host { noise: noise(), ..self.context.host.clone() };
+        let Summary { mut record, samples } =
+            account.close(&Context { host, ..self.context.clone() });
+        if let Some(started) = &mut self.started {
+            record.resources = started.resources();
+        }
+        add(&mut record);
+        (self.keep)(&record, &samples)?;
+        Ok(Some(record))
+    }
+}
