@@ -4,8 +4,10 @@
 mod arrivals;
 mod endpoint;
 mod tape;
+mod tls;
 mod user;
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Barrier, OnceLock};
 use std::thread;
@@ -157,4 +159,10 @@ impl Drive {
         exchanges.sort_by_key(|exchange| exchange.job);
         Driven { exchanges, wall, cpu, cpu_busiest }
     }
+}
+
+/// Nothing came yet, which is no failure.
+fn is_pause(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
