@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use hob_wire::{
-    Observed, ObservedCounts, ObservedPart, PieceKind, Pieces, observe_ollama, observe_openai,
+    Observed, ObservedCounts, ObservedPart, ObservedText, PieceKind, Pieces, TextKind,
+    observe_ollama, observe_openai,
 };
 
 use crate::answer::Answer;
@@ -33,6 +34,14 @@ pub enum ChunkKind {
     Thought,
     Content,
     Call,
+    /// A tag of thinking that the server left in the text, or blanks around it: tokens, and no answer.
+    Mark,
+}
+
+impl ChunkKind {
+    pub fn is_answer(self) -> bool {
+        matches!(self, ChunkKind::Content | ChunkKind::Call)
+    }
 }
 
 /// An event that brought tokens. Roles, counts, comments and marks are none.
@@ -149,6 +158,10 @@ struct Reading {
     chunks: Vec<Chunk>,
     counts: ObservedCounts,
     finish: Option<String>,
+    /// Where the text stands, as a server without a parser for thinking sends it.
+    text: ObservedText,
+    /// It has begun with a tag, so that blanks before that are no answer.
+    has_mark: bool,
     failed: Option<String>,
     has_garbage: bool,
     /// Something of it was understood.
@@ -171,6 +184,8 @@ impl Reading {
             chunks: Vec::new(),
             counts: ObservedCounts::default(),
             finish: None,
+            text: ObservedText::default(),
+            has_mark: false,
             failed: None,
             has_garbage: false,
             is_answer: false,
@@ -208,6 +223,8 @@ impl Reading {
             let text = String::from_utf8_lossy(&self.beginning).into_owned();
             self.piece(&text, true);
         }
+        // Blanks that nothing followed.
+        self.settle();
     }
 
     fn piece(&mut self, piece: &str, is_first_of_read: bool) {
@@ -228,15 +245,47 @@ impl Reading {
         self.counts = part.counts.or(self.counts);
         self.has_end |= part.is_last || part.finish.is_some();
         self.finish = part.finish.or(self.finish.take());
+        let (thought, content, marks) = self.text(&part.text, part.content);
         let kinds = [
-            (ChunkKind::Thought, part.thought),
-            (ChunkKind::Content, part.content),
+            (ChunkKind::Mark, marks),
+            (ChunkKind::Thought, part.thought + thought),
+            (ChunkKind::Content, content),
             (ChunkKind::Call, part.calls),
         ];
         let mut is_coalesced = !is_first_of_read;
         for (kind, bytes) in kinds.into_iter().filter(|(_, bytes)| *bytes > 0) {
             self.chunks.push(Chunk { at: self.at, kind, bytes, is_coalesced });
             is_coalesced = true;
+        }
+    }
+
+    /// Bytes of thinking, of the answer and of marks in a text; what is `content` beside it is answer.
+    fn text(&mut self, text: &str, content: usize) -> (usize, usize, usize) {
+        if text.is_empty() {
+            return (0, content, 0);
+        }
+        let beside = content - text.len();
+        match self.text.take(text) {
+            TextKind::Said { thought, answer } => {
+                self.has_mark |= thought > 0;
+                if answer > 0 {
+                    self.settle();
+                }
+                (thought, answer + beside, 0)
+            }
+            TextKind::Mark => {
+                self.has_mark = true;
+                (0, beside, text.len())
+            }
+            TextKind::Undecided => (0, beside, text.len()),
+        }
+    }
+
+    /// There was no tag: what might have become one was answer.
+    fn settle(&mut self) {
+        if !self.has_mark {
+            let marks = self.chunks.iter_mut().filter(|chunk| chunk.kind == ChunkKind::Mark);
+            marks.for_each(|chunk| chunk.kind = ChunkKind::Content);
         }
     }
 
@@ -301,6 +350,32 @@ mod tests {
         assert_eq!(got.chunks, expected);
         assert_eq!((got.head, got.fault), (Some(Duration::from_millis(10)), None));
         assert_eq!((got.finish.as_deref(), got.dispatch), (Some("stop"), Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn thinking_that_was_left_in_the_text_is_no_answer() {
+        let kinds = |texts: &[&str]| {
+            let events =
+                texts.iter().map(|text| event(&format!(r#""delta":{{"content":"{text}"}}"#)));
+            let mut pieces: Vec<String> = [HEAD.to_owned()].into_iter().chain(events).collect();
+            pieces.push(chunked("data: [DONE]\n\n") + "0\r\n\r\n");
+            let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            let got = read(&pieces, End::Whole, Protocol::OpenAi);
+            assert_eq!(got.fault, None, "{texts:?}");
+            got.chunks.iter().map(|chunk| chunk.kind).collect::<Vec<_>>()
+        };
+        let (thought, content, mark) = (ChunkKind::Thought, ChunkKind::Content, ChunkKind::Mark);
+        let rows: [(&[&str], &[ChunkKind]); 6] = [
+            (&["<think>", "So", "</think>", "Hi", "!"], &[mark, thought, mark, content, content]),
+            (&["\\n", "<thi", "nk>So", ".</think>Hi"], &[mark, mark, thought, thought, content]),
+            (&["<think>", "</think>", "Hi"], &[mark, mark, content]),
+            (&[" ", "Hi"], &[content, content]),
+            (&["\\n", "<"], &[content, content]),
+            (&["Say <think>", "x</think>"], &[content, content]),
+        ];
+        for (texts, expected) in rows {
+            assert_eq!(kinds(texts), expected, "{texts:?}");
+        }
     }
 
     #[test]
