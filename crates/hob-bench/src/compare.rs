@@ -25,8 +25,6 @@ use crate::terms::{Better, Metric};
 pub const THRESHOLD_PAIRED_PCT: f64 = 2.0;
 /// Where they were not: a machine is not the same on two days.
 pub const THRESHOLD_UNPAIRED_PCT: f64 = 5.0;
-/// The same records give the same interval every time.
-const SEED: u64 = 7;
 
 /// How the two were measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -83,12 +81,7 @@ pub fn compare(base: &[Kept], new: &[Kept], wish: &Wish) -> Comparison {
     let (base_side, new_side) = (Side::of(base), Side::of(new));
     let pairing = campaign::pairing(base, new);
     let differences = aspect::differences(base, new, pairing);
-    let rule = Rule {
-        pairing,
-        threshold_pct: wish.threshold_pct.unwrap_or_else(|| pairing.threshold_pct()),
-        noise: wish.noise.clone(),
-        seed: SEED,
-    };
+    let rule = Rule::of(pairing, wish);
     let figures = match differences.refusals.is_empty() {
         true => figure::figures(base, new, &rule, differences.counts_differ.as_deref()),
         false => Vec::new(),

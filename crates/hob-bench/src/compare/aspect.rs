@@ -8,6 +8,9 @@ use crate::record::{Cache, Kind, Record, Status};
 use crate::site::hardware;
 use crate::terms::Metric;
 
+/// Longer values are not repeated.
+const VALUE_CHARS_MAX: usize = 32;
+
 /// Something that is the same of both, or is not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Aspect {
@@ -147,7 +150,7 @@ impl Differences {
         let what = base.what;
         let sentence = match (&base.value, &new.value) {
             (a, b) if a == b => return,
-            (Some(a), Some(b)) if a.len() > 32 || b.len() > 32 => format!("another {what}"),
+            (Some(a), Some(b)) if is_long(a) || is_long(b) => format!("another {what}"),
             (Some(a), Some(b)) => format!("another {what}: {a} and {b}"),
             // Nobody knows that it differs.
             _ if base.holds == Holds::Pairs => return,
@@ -161,6 +164,11 @@ impl Differences {
             Holds::Note => self.marks.push(sentence),
         }
     }
+}
+
+/// A checksum, which tells a reader nothing.
+fn is_long(value: &str) -> bool {
+    value.chars().count() > VALUE_CHARS_MAX
 }
 
 /// Several records are one side only if they are of one thing.

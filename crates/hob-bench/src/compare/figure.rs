@@ -7,7 +7,7 @@ use hob_core::statistics::{Finding, PAIRS_MIN, RUNS_MIN, Ratio, Sample};
 use serde::Serialize;
 
 use super::aspect::counts_tokens;
-use super::{Kept, Noise, Pairing, has_direction, runs};
+use super::{Kept, Noise, Pairing, Wish, has_direction, runs};
 use crate::record::Spread;
 use crate::terms::{Better, Metric};
 
@@ -23,7 +23,19 @@ pub struct Rule {
     pub seed: u64,
 }
 
+/// The same blocks give the same interval every time.
+const SEED: u64 = 7;
+
 impl Rule {
+    pub fn of(pairing: Pairing, wish: &Wish) -> Rule {
+        Rule {
+            pairing,
+            threshold_pct: wish.threshold_pct.unwrap_or_else(|| pairing.threshold_pct()),
+            noise: wish.noise.clone(),
+            seed: SEED,
+        }
+    }
+
     fn threshold_pct(&self, metric: Metric) -> f64 {
         self.noise.of(metric).map_or(self.threshold_pct, |noise| noise.max(self.threshold_pct))
     }
@@ -187,7 +199,7 @@ fn from_medians(metric: Metric, base: &[Kept], new: &[Kept], rule: &Rule) -> Com
     let medians = [median_of(base, metric), median_of(new, metric)];
     let blank = Compared::blank(metric, medians, rule, Basis::Medians);
     let ([base], [new]) = (base, new) else {
-        return blank.undecided("some of the samples are not here".to_owned());
+        return blank.undecided("not all of its runs are known one by one".to_owned());
     };
     let ends = |kept: &Kept| kept.record.metrics.get(metric).and_then(Spread::bounds);
     let (Some((a, [a_low, a_high])), Some((b, [b_low, b_high]))) = (ends(base), ends(new)) else {
@@ -201,10 +213,11 @@ fn from_medians(metric: Metric, base: &[Kept], new: &[Kept], rule: &Rule) -> Com
     match decided.verdict {
         Verdict::Better | Verdict::Worse => decided,
         _ if ratio.low > 1.0 || ratio.high < 1.0 => decided.undecided(
-            "the samples are not here, and what lies between the intervals is too little"
+            "no run of it is known by itself, and what lies between the intervals is too little"
                 .to_owned(),
         ),
-        _ => decided.undecided("the samples are not here, and the intervals overlap".to_owned()),
+        _ => decided
+            .undecided("no run of it is known by itself, and the intervals overlap".to_owned()),
     }
 }
 

@@ -160,10 +160,16 @@ impl Gate {
         let figures = || self.cells.iter().flat_map(|cell| &cell.comparison.figures);
         let compared = figures().filter(|figure| figure.is_compared()).count();
         let of = |verdict| figures().filter(|figure| figure.verdict == verdict).count();
+        let (cells, others) = self.cells_compared();
+        let others = match others {
+            0 => String::new(),
+            // A server that fails altogether must not look like one that is fast enough.
+            count => format!("; {} not compared", plural(count, "cell")),
+        };
         let counts = format!(
-            "{} in {}: {} worse, {} better, {} the same, {} undecided",
+            "{} in {}: {} worse, {} better, {} the same, {} undecided{others}",
             plural(compared, "figure"),
-            plural(self.cells.len(), "cell"),
+            plural(cells, "cell"),
             of(super::Verdict::Worse),
             of(super::Verdict::Better),
             of(super::Verdict::Same),
@@ -182,6 +188,14 @@ impl Gate {
             ),
             _ => format!("hob bench gate: passed ({counts})"),
         }
+    }
+
+    /// How many were, and how many were not.
+    fn cells_compared(&self) -> (usize, usize) {
+        let is_compared =
+            |cell: &&GatedCell| cell.comparison.figures.iter().any(super::Compared::is_compared);
+        let compared = self.cells.iter().filter(is_compared).count();
+        (compared, self.cells.len() - compared + self.left_out.len())
     }
 
     fn first_reason(&self) -> String {

@@ -33,7 +33,7 @@ impl Noise {
         }
         for figure in &found.figures {
             let ends = figure.change_ci95_pct.into_iter().flatten().chain(figure.change_pct);
-            let far = ends.map(f64::abs).fold(0.0, f64::max);
+            let far = ends.map(either_way_pct).fold(0.0, f64::max);
             let known = self.0.entry(figure.metric).or_default();
             *known = known.max(far);
         }
@@ -42,5 +42,23 @@ impl Noise {
 
     pub fn of(&self, metric: Metric) -> Option<f64> {
         self.0.get(&metric).copied()
+    }
+}
+
+/// A fifth less is a quarter more, seen from the other side: thresholds count the more.
+fn either_way_pct(change_pct: f64) -> f64 {
+    let times = 1.0 + change_pct / 100.0;
+    (times.max(1.0 / times) - 1.0) * 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn less_and_more_are_one_distance() {
+        for (change_pct, expected) in [(25.0, 25.0), (-20.0, 25.0), (0.0, 0.0)] {
+            assert!((either_way_pct(change_pct) - expected).abs() < 1e-9, "{change_pct}");
+        }
     }
 }

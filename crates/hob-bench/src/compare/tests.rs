@@ -47,7 +47,7 @@ fn in_turns(chance: &mut Chance, count: usize, truths: [f64; 2]) -> Vec<(f64, f6
 }
 
 fn rule(pairing: Pairing) -> Rule {
-    Rule { pairing, threshold_pct: pairing.threshold_pct(), noise: Noise::default(), seed: 7 }
+    Rule::of(pairing, &Wish::default())
 }
 
 /// The figures of one campaign; the second is so many times as slow.
@@ -190,7 +190,7 @@ fn without_samples_only_intervals_that_are_apart_say_something() {
     assert_eq!(verdict_of(&overlapping, Metric::TpotMs), (Verdict::Inconclusive, Basis::Medians));
     assert_eq!(
         overlapping.figures[1].reason.as_deref(),
-        Some("the samples are not here, and the intervals overlap")
+        Some("no run of it is known by itself, and the intervals overlap")
     );
     let apart = compared(&a, &without_samples(&far));
     assert_eq!(verdict_of(&apart, Metric::TpotMs), (Verdict::Worse, Basis::Medians));
@@ -323,6 +323,13 @@ fn a_gate_fails_on_what_is_proven_and_says_it_in_a_line() {
     assert!(passed.summary().starts_with("hob bench gate: passed (2 figures in 1 cell"));
     let wide = Wish { threshold_pct: Some(50.0), ..Wish::default() };
     assert_eq!(judged(&slow, &wide).verdict, GateVerdict::Passed);
+    let mut crashed = kept(7, 8, 20.0);
+    crashed.record.workload.shape = Some("agentic".to_owned());
+    let with_other = [base.clone(), vec![crashed.clone()]].concat();
+    crashed.record.status = Status::Oom;
+    let half = [same.clone(), vec![crashed]].concat();
+    let partly = gate(&with_other, &half, &GATED, &Wish::default()).summary();
+    assert!(partly.ends_with("undecided; 1 cell not compared)"), "{partly}");
     let faster = gate(&slow, &base, &GATED, &Wish::default());
     assert_eq!(faster.verdict, GateVerdict::Passed, "what is better fails nothing");
     assert_eq!(
