@@ -4,6 +4,7 @@
 mod answer;
 pub mod ask;
 pub mod calibrate;
+pub mod compare;
 mod cores;
 pub mod drive;
 pub mod families;
