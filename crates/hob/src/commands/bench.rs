@@ -6,8 +6,10 @@ mod campaign;
 mod compare;
 mod compared;
 mod gate;
+mod harden;
 mod import;
 mod llm;
+mod plan;
 mod show;
 
 use clap::{Args, Subcommand};
@@ -29,8 +31,10 @@ pub(crate) struct BenchArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     Llm(Box<llm::LlmArgs>),
+    Plan(plan::PlanArgs),
+    Harden(harden::HardenArgs),
     Import(import::ImportArgs),
     Show(show::ShowArgs),
     Compare(compare::CompareArgs),
@@ -42,6 +46,7 @@ enum Verb {
 const AFTER_HELP: &str = "\
 Examples:
   hob bench llm --target http://127.0.0.1:8484   how fast a server writes, by one user and by four
+  hob bench plan nightly.yaml          everything that a file names, resumed where it was cut off
   hob bench import llama-bench.json    keep what another program measured, as soft
   hob bench show 6b2d8c11              one run, with its doubts
   hob bench compare 6b2d8c11 0a91f3e7  two of them, figure by figure
@@ -51,11 +56,19 @@ Examples:
 pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     match &args.verb {
         Verb::Llm(args) => llm::run(args, globals, printer),
+        Verb::Plan(args) => plan::run(args, globals, printer),
+        Verb::Harden(args) => harden::run(args, globals, printer),
         Verb::Import(args) => import::run(args, printer),
         Verb::Show(args) => show::run(args, printer),
         Verb::Compare(args) => compare::run(args, printer),
         Verb::Gate(args) => gate::run(args, printer),
         Verb::Schema => schema(printer),
+    }
+}
+
+impl BenchArgs {
+    pub(crate) fn into_verb(self) -> Verb {
+        self.verb
     }
 }
 

@@ -163,3 +163,86 @@ fn two_runs_are_compared_and_a_gate_says_so_by_its_code() {
     assert!(stderr(&mixed).contains("--noise wants records of one thing"), "{}", stderr(&mixed));
     user.hob(&[&wide[..4], &["none"]].concat()).assert().code(2);
 }
+
+/// A mock that listens until it is dropped.
+struct Mock(std::process::Child, u16);
+
+impl Mock {
+    fn start(user: &User, script: &str) -> Mock {
+        let port = free_port();
+        let listen = format!("127.0.0.1:{port}");
+        let mut mock = user.process(&["mock", "--listen", &listen, "--script", script]);
+        let child = mock.stderr(std::process::Stdio::null()).spawn().expect("a mock");
+        let begun = std::time::Instant::now();
+        while std::net::TcpStream::connect(&listen).is_err() {
+            assert!(begun.elapsed().as_secs() < 30, "the mock does not listen");
+        }
+        Mock(child, port)
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        self.0.kill().and_then(|()| self.0.wait()).expect("it ran");
+    }
+}
+
+#[test]
+fn a_plan_goes_on_where_it_was_killed_and_repeats_nothing() {
+    let user = User::new();
+    let mock = Mock::start(&user, "ttft_ms=5,itl_ms=1,tokens=8,cache=true");
+    let plan = format!(
+        "schema: bench-plan/1\nname: small\ntargets: [{{name: here, url: \"http://127.0.0.1:{}\"}}]\n\
+         matrix: {{kind: [llm], shape: [quick_word, quick_coding], concurrency: [1, 2]}}\n\
+         runs: {{min: 1, max: 1}}\n",
+        mock.1
+    );
+    user.write("plan.yaml", &plan);
+    let records = user.path("work/bench/records");
+    let count = || {
+        let months = std::fs::read_dir(&records).into_iter().flatten().flatten();
+        let files = months.flat_map(|month| std::fs::read_dir(month.path()).into_iter().flatten());
+        let names = files.flatten().map(|file| file.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.ends_with(".yaml")).count()
+    };
+    let mut first = user.process(&["bench", "plan", "plan.yaml", "--json"]);
+    let mut first = first.stdout(std::process::Stdio::null()).spawn().expect("a campaign");
+    let begun = std::time::Instant::now();
+    while count() == 0 {
+        assert!(begun.elapsed().as_secs() < 120, "no record came");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    first.kill().and_then(|()| first.wait()).expect("it ran");
+    let before = count();
+    assert!(before < 4, "it was killed too late");
+
+    let dry = user.hob(&["bench", "plan", "plan.yaml", "--dry-run"]).assert().success();
+    let left = format!("{} of 4 cells are left", 4 - before);
+    assert!(stderr(&dry).contains(&left), "{}", stderr(&dry));
+    let rest = user.hob(&["bench", "plan", "plan.yaml"]).assert().success();
+    let told = format!("4 cells: {} measured, {before} done before, 0 failed, 0 left", 4 - before);
+    assert!(stderr(&rest).contains(&told), "{}", stderr(&rest));
+    let again = user.hob(&["bench", "plan", "plan.yaml"]).assert().success();
+    assert!(stderr(&again).contains("4 cells: 0 measured, 4 done before"), "{}", stderr(&again));
+    assert_eq!(count(), 4);
+}
+
+#[test]
+fn a_cell_that_fails_is_kept_and_stops_only_a_plan_that_says_so() {
+    let user = User::new();
+    let mock = Mock::start(&user, "ttft_ms=5,itl_ms=1,tokens=8,status=500");
+    let url = format!("http://127.0.0.1:{}", mock.1);
+    for (on_fail, told) in [
+        ("record", "2 cells: 0 measured, 0 done before, 2 failed, 0 left"),
+        ("stop", "2 cells: 0 measured, 0 done before, 1 failed, 1 left"),
+    ] {
+        let plan = format!(
+            "schema: bench-plan/1\nname: bad\ntargets: [{{name: here, url: \"{url}\"}}]\n\
+             matrix: {{kind: [llm], shape: [quick_word], concurrency: [1, 2]}}\non_fail: {on_fail}\n"
+        );
+        user.write("plan.yaml", &plan);
+        let done = user.hob(&["bench", "plan", "plan.yaml", "--out", on_fail]).assert().code(5);
+        assert!(stderr(&done).contains(told), "{}", stderr(&done));
+        assert!(stderr(&done).contains("the server answered 500"), "{}", stderr(&done));
+    }
+}
