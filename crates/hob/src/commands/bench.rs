@@ -21,6 +21,8 @@ use crate::reference;
 
 /// Where records are looked for and written: in the working folder, as the repository has it.
 pub(crate) const RECORDS: &str = "bench/records";
+/// Where the page looks for plans.
+pub(crate) const PLANS: &str = "bench/plans";
 
 /// Measure, and keep what was measured
 #[derive(Debug, Args)]

@@ -61,7 +61,7 @@ fn a_page_is_built_of_what_can_be_read() {
         .expect("a file");
     let build =
         user.hob(&["site", "build", "--without-published", "--out", "page"]).assert().success();
-    assert_eq!(stdout(&build), "1 run, 9 files: page/index.html\n");
+    assert_eq!(stdout(&build), "1 run, 10 files: page/index.html\n");
     assert!(stderr(&build).contains("left out: later.yaml: of a later hob"), "{}", stderr(&build));
     assert_eq!(
         names(&user.path("work/page")),
@@ -70,6 +70,7 @@ fn a_page_is_built_of_what_can_be_read() {
             "index.html",
             "method.html",
             "model",
+            "queued.html",
             "rig",
             "rigs.html",
             "run",
