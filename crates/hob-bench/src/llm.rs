@@ -108,6 +108,8 @@ pub struct Lab<'a> {
     lever: Option<Lever>,
     /// Prompts that were made.
     made: u64,
+    /// Room that a server makes for each request, where it has to be told.
+    context_tokens: Option<u32>,
 }
 
 impl<'a> Lab<'a> {
@@ -126,6 +128,7 @@ impl<'a> Lab<'a> {
             thinks: false,
             lever: None,
             made: 0,
+            context_tokens: None,
         };
         let mut probe = lab.probe(None)?;
         if matches!(probe.fault, Some(Fault::Refused { status: 400 | 422, .. })) {
@@ -173,7 +176,12 @@ impl<'a> Lab<'a> {
         }
     }
 
-    fn prompt(&mut self, shape: Shape) -> Prompt {
+    /// From now on each request is for so much.
+    pub(crate) fn make_room(&mut self, context_tokens: u32) {
+        self.context_tokens = Some(context_tokens);
+    }
+
+    pub(crate) fn prompt(&mut self, shape: Shape) -> Prompt {
         self.made += 1;
         Prompt::new(shape, self.measure, self.asker.seed, self.made)
     }
@@ -185,6 +193,7 @@ impl<'a> Lab<'a> {
             tools: shape.tools,
             lever: None,
             ignores_eos: self.ignores_eos,
+            context_tokens: self.context_tokens,
         }
     }
 

@@ -20,6 +20,8 @@ const PROBE_TOKENS: u32 = 48;
 /// Words of the two prompts that say how many tokens a word is.
 const FEW_WORDS: u32 = 40;
 const MANY_WORDS: u32 = 240;
+/// A prompt may be so many times as long as what was counted.
+const LONGER_TIMES: u32 = 8;
 
 impl Lab<'_> {
     pub(super) fn probe(&mut self, lever: Option<Lever>) -> Result<Timeline, BenchError> {
@@ -58,6 +60,27 @@ impl Lab<'_> {
             _ => None,
         };
         Ok(measure.unwrap_or_else(Measure::guessed))
+    }
+
+    /// Counts again for a prompt that is much longer than those that were counted: what a word is off by, it is off by
+    /// as often as there are words.
+    ///
+    /// # Errors
+    /// It could not begin.
+    pub(crate) fn count_longer(&mut self, prompt_tokens: u32) -> Result<(), BenchError> {
+        let (known, wanted) = (self.measure.words_counted, self.measure.words(prompt_tokens));
+        if known == 0 || wanted / known <= LONGER_TIMES {
+            return Ok(());
+        }
+        let words = wanted / LONGER_TIMES;
+        let (few, many) = (
+            self.ask_words(FEW_WORDS, 0, u64::MAX / 2)?.counts.prompt,
+            self.ask_words(words, 0, words.into())?.counts.prompt,
+        );
+        let both = few.zip(many);
+        let measure = both.and_then(|(few, many)| Measure::of_two((FEW_WORDS, few), (words, many)));
+        self.measure = measure.unwrap_or(self.measure);
+        Ok(())
     }
 
     /// Of each form that will be asked. What a server claims to know of a prompt that is new is of its template, or
