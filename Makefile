@@ -117,6 +117,10 @@ bench-chat: build ## chat beside llama-server: same weights, flags and prompts
 bench-gateway: build ## what hob adds as a gateway, beside LiteLLM; OUT=DIR keeps the figures
 	HOB=$(abspath $(HOB)) bench/peers/gateway $(if $(OUT),--out $(OUT))
 
+.PHONY: bench-client-gates
+bench-client-gates: ## everything that hob bench's client has to hold, row by row; without a peer, in two minutes
+	cargo run --release --locked --quiet -p hob-bench --example client -- gates
+
 .PHONY: bench-client
 bench-client: ## what hob bench's client gets wrong against a server of known times, beside AIPerf
 	bench/peers/client

@@ -13,10 +13,12 @@ import { LIMIT, WIDTHS_PX } from "./browsers.mjs";
 const DEADLINE_MS = 20_000;
 /** So many openings give a median. */
 const OPENINGS = 9;
+/** Of pairs that are chosen, each from a thousand runs. */
+const PAIRS = 8;
 
 export async function siteTests(setting, folder) {
   const run = (await readdir(path.join(folder, "run")))[0];
-  const pages = ["index.html", "speech.html", "rigs.html", "method.html", "model/qwen3-8b.html", "model/qwen3.5-9b.html",
+  const pages = ["index.html", "speech.html", "rigs.html", "compare.html", "method.html", "model/qwen3-8b.html", "model/qwen3.5-9b.html",
     "rig/nvidia-rtx-4070-8-gb.html", `run/${run}`];
   const at = { ...setting, folder, pages };
   test("every column sorts, blanks last, and the address says so", LIMIT, () => sorts(setting, at));
@@ -25,6 +27,8 @@ export async function siteTests(setting, folder) {
   test("families fold and unfold", LIMIT, () => folds(setting, at));
   test("words explain themselves, and stop", LIMIT, () => explains(setting, at));
   test("other tables sort too", LIMIT, () => othersSort(setting, at));
+  test("two runs that are chosen are compared as the page has them written", LIMIT, () => compares(setting, at));
+  test("a run's page leads to the run before", LIMIT, () => leadsBack(setting, at));
   for (const width of WIDTHS_PX) test(`every page fits ${width} px, in the light and in the dark`, LIMIT, () => fits(setting, at, width));
   test("everybody can use it", LIMIT, () => accessible(setting, at));
   // Firefox cannot be asked to leave scripts out.
@@ -166,6 +170,49 @@ async function othersSort(setting, at) {
   await page.close();
 }
 
+/** What a comparison says, cell by cell, and why nothing is decided. */
+const said = (page, where) => page.$eval(where, (part) => ({
+  cells: [...part.querySelectorAll("tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent)),
+  verdicts: [...part.querySelectorAll("tbody td:last-child")].map((cell) => cell.className),
+  banner: part.querySelector(".banner").textContent,
+}));
+
+async function compares(setting, at) {
+  const { page, complaints } = await open(setting, at, "compare.html");
+  const pairs = await page.$$eval(".pair", (all) => all.map((pair) => [pair.dataset.base, pair.dataset.new]));
+  assert.ok(pairs.length > 3, `${pairs.length} pairs`);
+  const verdicts = new Set();
+  for (const [base, new_] of pairs.slice(0, PAIRS)) {
+    await page.select('select[name="base"]', base);
+    await page.select('select[name="new"]', new_);
+    const written = await said(page, `.pair[data-new="${new_}"]`);
+    assert.deepEqual(await said(page, "#chosen"), written, `${base} and ${new_}`);
+    written.verdicts.forEach((verdict) => verdicts.add(verdict));
+    assert.ok(page.url().endsWith(`#base=${base}&new=${new_}`), page.url());
+  }
+  assert.ok(verdicts.has("inconclusive") && verdicts.size > 1, [...verdicts].join());
+  const other = await page.$eval('select[name="new"] optgroup:last-child', (group) => [group.label, group.firstChild.value]);
+  assert.equal(other[0], "Asked something else");
+  await page.select('select[name="new"]', other[1]);
+  assert.match(await page.$eval("#chosen", (part) => part.textContent), /Refused: another /);
+  assert.equal(await page.$("#chosen table"), null);
+  const before = page.url();
+  await page.click('button[name="turn"]');
+  assert.notEqual(page.url(), before);
+  assert.deepEqual(complaints, []);
+  await page.close();
+}
+
+async function leadsBack(setting, at) {
+  const { page } = await open(setting, at, "compare.html");
+  const [base, new_] = await page.$eval(".pair", (pair) => [pair.dataset.base, pair.dataset.new]);
+  await page.goto(pathToFileURL(path.join(at.folder, "run", `${new_}.html`)).href);
+  await Promise.all([page.waitForNavigation(), page.$eval("main .beside a", (link) => link.click())]);
+  assert.ok(page.url().endsWith(`compare.html#base=${base}&new=${new_}`), page.url());
+  await page.waitForSelector("#chosen table");
+  await page.close();
+}
+
 async function fits(setting, at, width) {
   const keep = process.env.SCREENSHOTS;
   if (keep) await mkdir(keep, { recursive: true });
@@ -206,6 +253,12 @@ async function withoutScript(setting, at) {
   assert.match(text, /qwen3:8b/);
   assert.doesNotMatch(text, /Fold all/, "no control that does nothing");
   await page.close();
+  const compare = await open(setting, at, "compare.html", { script: false });
+  const pairs = await compare.page.$eval("main", (main) => main.innerText);
+  assert.match(pairs, /Unpaired: measured apart/);
+  assert.match(pairs, /slower|faster/);
+  assert.doesNotMatch(pairs, /Turn over/, "no control that does nothing");
+  await compare.page.close();
 }
 
 /** How long until it can be used: told, and not held against a machine that has other work. */

@@ -6,11 +6,12 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use hob_bench::record::{
-    Accelerator, Cache, Doubt, Harness, Kind, Label, PromptTokens, RawSample, Record, Shelf,
-    Source, Spread,
+    Accelerator, Cache, CountSource, Doubt, Harness, Kind, Label, PromptTokens, RawSample, Record,
+    Shelf, Source, Spread, Tokens,
 };
 use hob_bench::site::{self, Material, Others};
 use hob_bench::terms::Metric;
+use hob_core::statistics::Sample;
 use jiff::Timestamp;
 use uuid::Builder;
 
@@ -39,6 +40,10 @@ const SHAPES: [(&str, u64, u64); 4] = [
     ("agentic", 2048, 512),
 ];
 
+/// So often one cell is measured again, and from the fifth day on it is slower.
+const DAYS: u64 = 6;
+const SLOWER_FROM: u64 = 4;
+
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let count: u64 = arguments.next().context("how many?")?.parse()?;
@@ -49,6 +54,10 @@ fn main() -> Result<()> {
     if !records.is_dir() {
         for at in 0..count {
             shelf.put(&record(at), &if at % 50 == 0 { samples(at) } else { Vec::new() })?;
+        }
+        for day in 0..DAYS {
+            let (record, samples) = again(day);
+            shelf.put(&record, &samples)?;
         }
     }
     for _ in 0..times {
@@ -152,4 +161,43 @@ fn samples(at: u64) -> Vec<RawSample> {
         ..RawSample::default()
     };
     (0..48).map(sample).collect()
+}
+
+/// One cell on one day, with samples that give its figures.
+fn again(day: u64) -> (Record, Vec<RawSample>) {
+    let mut again = record(1);
+    let started = 1_790_000_000 + (day * 86_400) as i64;
+    again.id = Builder::from_unix_timestamp_millis(started as u64 * 1000, &[9; 10]).into_uuid();
+    again.time.started = Timestamp::from_second(started).ok();
+    again.model.name = "qwen3:8b".to_owned();
+    again.host.id_hash = Some("9f3d1c7be0".to_owned());
+    again.count_source = Some(CountSource::Usage);
+    let slower = if day < SLOWER_FROM { 1.0 } else { 1.08 };
+    let samples: Vec<RawSample> = (0..10)
+        .map(|run| {
+            let gap_us = (20_000.0 * slower * (0.99 + 0.02 * noise(day, u64::from(run)))) as u64;
+            let ttft_us = 80_000 + (noise(day, u64::from(run) + 50) * 2_000.0) as u64;
+            RawSample {
+                run,
+                ttft_us: Some(ttft_us),
+                e2e_us: Some(ttft_us + 63 * gap_us),
+                gaps_us: vec![gap_us; 63],
+                tokens: Tokens { reasoning: Some(0), content: Some(64), ..Tokens::default() },
+                ..RawSample::default()
+            }
+        })
+        .collect();
+    let of = |pick: fn(&RawSample) -> f64| {
+        let runs = Sample::new(samples.iter().map(pick));
+        Spread { p50: runs.median(), ci95: runs.median_interval(), ..Spread::default() }
+    };
+    again.metrics.spreads = [
+        (Metric::TtftMs, of(|sample| sample.ttft_us.unwrap_or_default() as f64 / 1e3)),
+        (Metric::TpotMs, of(|sample| sample.gaps_us[0] as f64 / 1e3)),
+        (Metric::DecodeTokS, of(|sample| 1e6 / sample.gaps_us[0] as f64)),
+        // Nothing in the samples says it.
+        (Metric::PrefillTokS, of(|_| 640.0)),
+    ]
+    .into();
+    (again, samples)
 }

@@ -4,10 +4,12 @@
 mod arrivals;
 mod endpoint;
 mod tape;
+mod tls;
 mod user;
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Barrier, OnceLock};
+use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,8 +20,10 @@ pub use endpoint::{Endpoint, EndpointError};
 pub use tape::Tape;
 use user::{User, Worked};
 
-/// More threads would wait for each other and not for the server.
-pub const CONNECTIONS_MAX: usize = 256;
+/// A thread for each, which measures well up to here and no farther: `docs/reference/performance.md`.
+pub const CONNECTIONS_MAX: usize = 1024;
+/// A thread that asks needs little, and has its buffers elsewhere; TLS takes the most of it.
+const STACK_BYTES: usize = 256 << 10;
 
 /// What is sent, to whom, and when.
 #[derive(Clone, Debug)]
@@ -104,6 +108,8 @@ pub enum DriveError {
     Connections { asked: usize },
     #[error("a rate of {per_second} requests a second has no times")]
     Rate { per_second: f64 },
+    #[error("{asked} threads were asked for, and cannot be had: {reason}")]
+    Threads { asked: usize, reason: io::ErrorKind },
 }
 
 impl Drive {
@@ -122,39 +128,53 @@ impl Drive {
         {
             return Err(DriveError::Rate { per_second });
         }
-        Ok(self.drive(stop))
+        self.drive(stop)
     }
 
-    fn drive(&self, stop: &AtomicBool) -> Driven {
+    fn drive(&self, stop: &AtomicBool) -> Result<Driven, DriveError> {
         let users = self.arrivals.connections().min(self.jobs.len().max(1));
         let schedule = self.arrivals.schedule(self.jobs.len(), self.seed);
-        let (next, start) = (AtomicUsize::new(0), OnceLock::new());
-        let (connected, begin) = (Barrier::new(users + 1), Barrier::new(users + 1));
+        let next = AtomicUsize::new(0);
+        // None where it is called off.
+        let start: OnceLock<Option<Instant>> = OnceLock::new();
         let mut wall = Duration::ZERO;
-        let worked: Vec<Worked> = thread::scope(|scope| {
-            let threads: Vec<_> = (0..users)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut user = User::connect(self, stop);
-                        connected.wait();
-                        begin.wait();
-                        let start = *start.get_or_init(Instant::now);
+        let worked: io::Result<Vec<Worked>> = thread::scope(|scope| {
+            let (connected, all_connected) = mpsc::sync_channel::<()>(0);
+            let begin = |connected: mpsc::SyncSender<()>| {
+                thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, || {
+                    let mut user = User::connect(self, stop);
+                    drop(connected);
+                    let start = *start.wait();
+                    start.map_or_else(Worked::default, |start| {
                         user.work(start, schedule.as_deref(), &next)
                     })
                 })
-                .collect();
-            connected.wait();
-            let start = *start.get_or_init(Instant::now);
-            begin.wait();
-            let worked = threads.into_iter().map(|user| user.join().unwrap_or_default()).collect();
-            wall = start.elapsed();
-            worked
+            };
+            let threads: io::Result<Vec<_>> =
+                (0..users).map(|_| begin(connected.clone())).collect();
+            drop(connected);
+            // Nothing is ever sent: it ends when the last has dropped its end.
+            let _closed = all_connected.recv();
+            let begun = Instant::now();
+            // Whoever waits has to hear of it, also where some are missing.
+            let _only_here = start.set(threads.is_ok().then_some(begun));
+            let worked = threads?.into_iter().map(|user| user.join().unwrap_or_default()).collect();
+            wall = begun.elapsed();
+            Ok(worked)
         });
+        let worked =
+            worked.map_err(|error| DriveError::Threads { asked: users, reason: error.kind() })?;
         let cpu = worked.iter().map(|user| user.cpu).sum();
         let cpu_busiest = worked.iter().map(|user| user.cpu).max().unwrap_or_default();
         let mut exchanges: Vec<Exchange> =
             worked.into_iter().flat_map(|user| user.exchanges).collect();
         exchanges.sort_by_key(|exchange| exchange.job);
-        Driven { exchanges, wall, cpu, cpu_busiest }
+        Ok(Driven { exchanges, wall, cpu, cpu_busiest })
     }
+}
+
+/// Nothing came yet, which is no failure.
+fn is_pause(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }

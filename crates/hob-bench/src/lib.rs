@@ -5,6 +5,7 @@ mod answer;
 pub mod ask;
 pub mod batch;
 pub mod calibrate;
+pub mod compare;
 mod cores;
 pub mod crowd;
 pub mod degrade;

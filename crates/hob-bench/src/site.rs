@@ -5,7 +5,9 @@ mod cells;
 mod chart;
 mod charts_of;
 mod columns;
+mod compare;
 mod gather;
+mod history;
 mod index;
 mod layout;
 mod method;
@@ -23,6 +25,7 @@ mod write;
 use std::collections::BTreeMap;
 
 pub use gather::Others;
+use history::Cells;
 use jiff::Timestamp;
 pub use production::{GAP_NEEDS, Production, Served};
 pub use rows::hardware;
@@ -52,19 +55,21 @@ pub struct PageFile {
     pub bytes: Vec<u8>,
 }
 
-/// The inline script, hashed, as a Content-Security-Policy names it.
-pub fn script_hash() -> String {
-    layout::script_hash()
+/// The inline scripts, hashed, as a Content-Security-Policy names them.
+pub fn script_hashes() -> Vec<String> {
+    [layout::SCRIPT, compare::SCRIPT].map(layout::script_hash).to_vec()
 }
 
 /// All files. What is the same in the material is the same in the files, byte by byte.
 pub fn build(material: &Material) -> Vec<PageFile> {
     let rows = rows(material);
+    let cells = Cells::of(&rows);
     let mut files = vec![
         PageFile { path: "site.css".to_owned(), bytes: layout::style().into_bytes() },
         page("index.html", index::page(material, &rows)),
         page("speech.html", speech::page(material, &rows)),
         page("rigs.html", rig::list(material, &rows)),
+        page("compare.html", compare::page(material, &rows, &cells)),
         page("method.html", method::page(material)),
     ];
     files.extend(
@@ -77,7 +82,8 @@ pub fn build(material: &Material) -> Vec<PageFile> {
             .into_iter()
             .map(|(slug, rows)| page(&format!("rig/{slug}.html"), rig::page(material, &rows))),
     );
-    files.extend(on_all(&rows, |row| page(&row.run_path(), run::page(material, row))));
+    let run = |row: &Row<'_>| page(&row.run_path(), run::page(material, row, cells.before(row)));
+    files.extend(on_all(&rows, run));
     files
 }
 

@@ -101,6 +101,18 @@ impl Target {
     }
 }
 
+/// Whether a hob is there, asked without any key: what may be shown one's own has to be known before.
+/// Both signs are needed, because other servers have one of them.
+pub fn is_hob(url: &str) -> bool {
+    let Ok(endpoint) = Endpoint::parse(url) else { return false };
+    let get = |path: &str| ask(&endpoint, path, None, None, PATIENCE).ok();
+    let said = get("/health").filter(|asked| asked.status == 200);
+    let said: Value =
+        said.and_then(|asked| serde_json::from_slice(&asked.body).ok()).unwrap_or_default();
+    let says_version = said["status"] == "ok" && said["version"].is_string();
+    says_version && get("/api/hob/now").is_some_and(|asked| matches!(asked.status, 200 | 401))
+}
+
 /// Ollama speaks OpenAI's protocol, too, and counts more exactly in its own.
 fn kind(get: &impl Fn(&str) -> Result<Asked, AskError>) -> Result<Api, AskError> {
     if get("/api/hob/now")?.status == 200 {
@@ -146,6 +158,47 @@ mod tests {
         assert_eq!(models(br#"{"data":[{"id":"a"},{"id":"b"}]}"#), ["a", "b"]);
         assert_eq!(models(br#"{"models":[{"name":"c:1"}]}"#), ["c:1"]);
         assert_eq!(models(b"<html>"), [""; 0]);
+    }
+
+    #[test]
+    fn a_hob_is_known_by_two_signs() {
+        let answered = |health: &'static str, now: u16| {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+            let url = format!("http://{}", listener.local_addr().expect("a port"));
+            let server = std::thread::spawn(move || {
+                let mut asked = Vec::new();
+                let said = [(200, health), (now, "{}")];
+                for (status, body) in said {
+                    let (mut socket, _) = listener.accept().expect("a client");
+                    let mut request = [0; 4096];
+                    let bytes = std::io::Read::read(&mut socket, &mut request).expect("a request");
+                    asked.push(String::from_utf8_lossy(&request[..bytes]).into_owned());
+                    let head =
+                        format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\n\r\n", body.len());
+                    let _left = std::io::Write::write_all(&mut socket, (head + body).as_bytes());
+                    if body.is_empty() {
+                        break;
+                    }
+                }
+                asked
+            });
+            let got = is_hob(&url);
+            // Whoever is no hob by the first sign is not asked for the second.
+            let _woken = std::net::TcpStream::connect(url.trim_start_matches("http://"));
+            (got, server)
+        };
+        let version = r#"{"status":"ok","version":"0.1.0"}"#;
+        for (health, now, expected) in
+            [(version, 200, true), (version, 401, true), (version, 404, false)]
+        {
+            let (got, server) = answered(health, now);
+            assert_eq!(got, expected, "{now}");
+            let asked = server.join().expect("a server").concat();
+            assert!(asked.contains("/api/hob/now") && !asked.contains("authorization"), "{asked}");
+        }
+        let (got, server) = answered("", 200);
+        assert!(!got, "an engine that says nothing of itself");
+        server.join().expect("a server");
     }
 
     #[test]

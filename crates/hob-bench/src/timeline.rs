@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use hob_wire::{
-    Observed, ObservedCounts, ObservedPart, PieceKind, Pieces, observe_ollama, observe_openai,
+    Observed, ObservedCounts, ObservedPart, ObservedText, PieceKind, Pieces, TextKind,
+    observe_ollama, observe_openai,
 };
 
 use crate::answer::Answer;
@@ -33,6 +34,14 @@ pub enum ChunkKind {
     Thought,
     Content,
     Call,
+    /// A tag of thinking that the server left in the text, or blanks around it: tokens, and no answer.
+    Mark,
+}
+
+impl ChunkKind {
+    pub fn is_answer(self) -> bool {
+        matches!(self, ChunkKind::Content | ChunkKind::Call)
+    }
 }
 
 /// An event that brought tokens. Roles, counts, comments and marks are none.
@@ -149,6 +158,10 @@ struct Reading {
     chunks: Vec<Chunk>,
     counts: ObservedCounts,
     finish: Option<String>,
+    /// Where the text stands, as a server without a parser for thinking sends it.
+    text: ObservedText,
+    /// It has begun with a tag, so that blanks before that are no answer.
+    has_mark: bool,
     failed: Option<String>,
     has_garbage: bool,
     /// Something of it was understood.
@@ -171,6 +184,8 @@ impl Reading {
             chunks: Vec::new(),
             counts: ObservedCounts::default(),
             finish: None,
+            text: ObservedText::default(),
+            has_mark: false,
             failed: None,
             has_garbage: false,
             is_answer: false,
@@ -208,6 +223,8 @@ impl Reading {
             let text = String::from_utf8_lossy(&self.beginning).into_owned();
             self.piece(&text, true);
         }
+        // Blanks that nothing followed.
+        self.settle();
     }
 
     fn piece(&mut self, piece: &str, is_first_of_read: bool) {
@@ -228,15 +245,47 @@ impl Reading {
         self.counts = part.counts.or(self.counts);
         self.has_end |= part.is_last || part.finish.is_some();
         self.finish = part.finish.or(self.finish.take());
+        let (thought, content, marks) = self.text(&part.text, part.content);
         let kinds = [
-            (ChunkKind::Thought, part.thought),
-            (ChunkKind::Content, part.content),
+            (ChunkKind::Mark, marks),
+            (ChunkKind::Thought, part.thought + thought),
+            (ChunkKind::Content, content),
             (ChunkKind::Call, part.calls),
         ];
         let mut is_coalesced = !is_first_of_read;
         for (kind, bytes) in kinds.into_iter().filter(|(_, bytes)| *bytes > 0) {
             self.chunks.push(Chunk { at: self.at, kind, bytes, is_coalesced });
             is_coalesced = true;
+        }
+    }
+
+    /// Bytes of thinking, of the answer and of marks in a text; what is `content` beside it is answer.
+    fn text(&mut self, text: &str, content: usize) -> (usize, usize, usize) {
+        if text.is_empty() {
+            return (0, content, 0);
+        }
+        let beside = content - text.len();
+        match self.text.take(text) {
+            TextKind::Said { thought, answer } => {
+                self.has_mark |= thought > 0;
+                if answer > 0 {
+                    self.settle();
+                }
+                (thought, answer + beside, 0)
+            }
+            TextKind::Mark => {
+                self.has_mark = true;
+                (0, beside, text.len())
+            }
+            TextKind::Undecided => (0, beside, text.len()),
+        }
+    }
+
+    /// There was no tag: what might have become one was answer.
+    fn settle(&mut self) {
+        if !self.has_mark {
+            let marks = self.chunks.iter_mut().filter(|chunk| chunk.kind == ChunkKind::Mark);
+            marks.for_each(|chunk| chunk.kind = ChunkKind::Content);
         }
     }
 
@@ -251,96 +300,4 @@ impl Reading {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::drive::Tape;
-
-    /// One read for each piece, 10 ms apart; the request was sent after 5 ms.
-    fn read(pieces: &[&str], end: End, protocol: Protocol) -> Timeline {
-        let mut tape = Tape::default();
-        for (number, piece) in (1..).zip(pieces) {
-            tape.push(Duration::from_millis(5 + 10 * number), piece.as_bytes());
-        }
-        let (sched, sent) = (Duration::from_millis(4), Duration::from_millis(5));
-        timeline(&Exchange { job: 0, sched, connect: None, sent, tape, end }, protocol)
-    }
-
-    const HEAD: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
-
-    fn chunked(text: &str) -> String {
-        format!("{:x}\r\n{text}\r\n", text.len())
-    }
-
-    fn event(inner: &str) -> String {
-        chunked(&format!("data: {{\"choices\":[{{{inner}}}]}}\n\n"))
-    }
-
-    #[test]
-    fn chunks_have_the_time_of_the_read_that_ended_them() {
-        let two = event(r#""delta":{"content":"b"}"#) + &event(r#""delta":{"content":"c"}"#);
-        let cut = event(r#""delta":{"content":"de"}"#);
-        let (before, after) = cut.split_at(20);
-        let end = event(r#""delta":{},"finish_reason":"stop""#)
-            + &chunked("data: [DONE]\n\n")
-            + "0\r\n\r\n";
-        let thought = event(r#""delta":{"reasoning_content":"a"}"#);
-        let role = format!("{HEAD}{}", event(r#""delta":{"role":"assistant","content":""}"#));
-        let got = read(&[&role, &thought, &two, before, after, &end], End::Whole, Protocol::OpenAi);
-        let chunk = |ms, kind, bytes, is_coalesced| Chunk {
-            at: Duration::from_millis(ms),
-            kind,
-            bytes,
-            is_coalesced,
-        };
-        let expected = [
-            chunk(20, ChunkKind::Thought, 1, false),
-            chunk(30, ChunkKind::Content, 1, false),
-            chunk(30, ChunkKind::Content, 1, true),
-            chunk(50, ChunkKind::Content, 2, false),
-        ];
-        assert_eq!(got.chunks, expected);
-        assert_eq!((got.head, got.fault), (Some(Duration::from_millis(10)), None));
-        assert_eq!((got.finish.as_deref(), got.dispatch), (Some("stop"), Duration::from_millis(1)));
-    }
-
-    #[test]
-    fn lines_are_read_as_events_are() {
-        let lines = [
-            format!("{HEAD}{}", chunked("{\"message\":{\"content\":\"a\"},\"done\":false}\n")),
-            chunked("{\"done\":true,\"done_reason\":\"length\",\"eval_count\":1}\n") + "0\r\n\r\n",
-        ];
-        let got = read(&[&lines[0], &lines[1]], End::Whole, Protocol::Ollama);
-        assert_eq!((got.chunks.len(), got.counts.completion, got.fault), (1, Some(1), None));
-    }
-
-    #[test]
-    fn whatever_goes_wrong_has_its_name() {
-        let token = event(r#""delta":{"content":"a"}"#);
-        let cut = format!("{HEAD}{token}");
-        let unended = format!("{cut}0\r\n\r\n");
-        let failed =
-            format!("{cut}{}0\r\n\r\n", chunked("data: {\"error\":{\"message\":\"oom\"}}\n\n"));
-        let empty = format!("{HEAD}{}0\r\n\r\n", chunked("data: [DONE]\n\n"));
-        let html = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>";
-        let broken = format!("{HEAD}{}0\r\n\r\n", chunked("data: {\"cho\n\n"));
-        let busy =
-            "HTTP/1.1 429 Too Many\r\ncontent-length: 28\r\n\r\n{\"error\":{\"message\":\"busy\"}}";
-        let unreachable = End::Unreachable { cause: "refused".to_owned() };
-        let refused = Fault::Refused { status: 429, message: "busy".to_owned() };
-        let rows: [(&str, End, Fault); 10] = [
-            ("", unreachable, Fault::Unreachable { cause: "refused".to_owned() }),
-            (&cut, End::CutOff, Fault::CutOff { chunks: 1 }),
-            (&cut, End::Silent, Fault::Silent { chunks: 1 }),
-            (&cut, End::TooSlow, Fault::TooSlow { chunks: 1 }),
-            (&unended, End::Whole, Fault::CutOff { chunks: 1 }),
-            (&failed, End::Whole, Fault::Failed { message: "oom".to_owned() }),
-            (&empty, End::Whole, Fault::Empty),
-            (html, End::Whole, Fault::Garbage),
-            (&broken, End::Whole, Fault::Garbage),
-            (busy, End::Whole, refused),
-        ];
-        for (bytes, end, expected) in rows {
-            assert_eq!(read(&[bytes], end, Protocol::OpenAi).fault, Some(expected), "{bytes}");
-        }
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hob_bench::drive::{Arrivals, Drive, DriveError, Driven, Endpoint, Patience};
+use hob_bench::drive::{Arrivals, CONNECTIONS_MAX, Drive, DriveError, Driven, Endpoint, Patience};
 use hob_bench::mock::scripted::{Script, Scripted};
 use hob_bench::timeline::{Fault, Figures, Flag, Protocol, figures, timeline};
 
@@ -85,6 +85,26 @@ fn chunks_are_counted_whole_however_they_are_packed() {
 }
 
 #[test]
+fn thinking_in_the_text_counts_as_thinking_whoever_sends_it() {
+    let mock = mock("reasoning_tokens=4,think_tags=true");
+    for (path, protocol) in [
+        ("/v1/chat/completions", Protocol::OpenAi),
+        ("/v1/completions", Protocol::OpenAi),
+        ("/api/chat", Protocol::Ollama),
+        ("/api/generate", Protocol::Ollama),
+    ] {
+        let driven = drive(&mock.url(), path, 1, Arrivals::Closed { users: 1 });
+        let got = figures(&timeline(&driven.exchanges[0], protocol), None).expect("figures");
+        let tokens = got.tokens;
+        assert_eq!((tokens.completion, tokens.reasoning, tokens.content), (12, 4, 8), "{path}");
+        assert!(
+            got.ttfat_ms >= Some(got.ttft_ms + 1.0),
+            "{path}: the answer begins four tokens later"
+        );
+    }
+}
+
+#[test]
 fn a_pause_is_seen_as_one() {
     let got = one("stall_ms=400,stall_at=6").expect("figures");
     assert!(got.stalls.count >= 1 && got.stalls.worst_ms >= 300.0, "{:?}", got.stalls);
@@ -135,9 +155,9 @@ fn open_arrivals_are_due_whatever_the_answers_do() {
 #[test]
 fn too_many_connections_are_refused() {
     let endpoint = Endpoint::parse("http://127.0.0.1:1").unwrap();
-    let arrivals = Arrivals::Closed { users: 257 };
+    let arrivals = Arrivals::Closed { users: CONNECTIONS_MAX + 1 };
     let drive =
         Drive { endpoint, jobs: vec![], arrivals, seed: 1, patience: SHORT, answer_bytes: 0 };
     let refused = drive.run(&AtomicBool::new(false)).err();
-    assert_eq!(refused, Some(DriveError::Connections { asked: 257 }));
+    assert_eq!(refused, Some(DriveError::Connections { asked: CONNECTIONS_MAX + 1 }));
 }

@@ -5,10 +5,13 @@ mod binomial;
 mod chance;
 mod order;
 mod ratio;
+mod sides;
+mod student;
 
 pub use chance::Chance;
 pub use order::{Budget, Percentile, budget, wilson95};
 pub use ratio::{Finding, PAIRS_MIN, Ratio};
+pub use sides::RUNS_MIN;
 
 /// Measurements of one thing, in any unit.
 #[derive(Clone, Debug, Default, PartialEq)]

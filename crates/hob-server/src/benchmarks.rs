@@ -25,8 +25,8 @@ pub trait Pages: fmt::Debug + Send + Sync {
     /// May take its time, and read files: it is not asked on a thread that answers others.
     fn page(&self, path: &str) -> Option<Bytes>;
 
-    /// The one script that stands in them, as a Content-Security-Policy names it.
-    fn script_hash(&self) -> String;
+    /// The scripts that stand in them, as a Content-Security-Policy names them.
+    fn script_hashes(&self) -> Vec<String>;
 }
 
 /// None where there are no pages.
@@ -52,7 +52,7 @@ async fn page(
     State(_): State<Arc<App>>,
     Path(path): Path<String>,
 ) -> Result<Response, Refusal> {
-    let policy = policy(&pages.script_hash());
+    let policy = policy(&pages.script_hashes());
     let wanted = path.clone();
     let found = tokio::task::spawn_blocking(move || pages.page(&wanted)).await;
     let Ok(Some(bytes)) = found else {
@@ -69,10 +69,12 @@ async fn page(
     Ok((headers, bytes).into_response())
 }
 
-/// The one script, this folder's style, and nothing from anywhere else.
-fn policy(script_hash: &str) -> String {
+/// These scripts, this folder's style, and nothing from anywhere else.
+fn policy(script_hashes: &[String]) -> String {
+    let scripts: Vec<String> = script_hashes.iter().map(|hash| format!("'{hash}'")).collect();
+    let scripts = scripts.join(" ");
     format!(
-        "default-src 'none'; script-src '{script_hash}'; style-src 'self'; img-src 'self' data:; \
+        "default-src 'none'; script-src {scripts}; style-src 'self'; img-src 'self' data:; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
 }

@@ -59,9 +59,9 @@ pub use transcript::{
 };
 pub use upstream::{
     AnthropicReader, ListError, Mended, Misread, Observed, ObservedCounts, ObservedPart,
-    OllamaReader, OpenAiReader, PieceKind, PieceTooLong, Pieces, ServedModel, Status,
-    TranscriptReader, TranscriptShape, Unsendable, UpstreamDialect, UpstreamReader, UsageSource,
-    anthropic_continues, anthropic_drops, anthropic_request, fault_of, fault_within,
+    ObservedText, OllamaReader, OpenAiReader, PieceKind, PieceTooLong, Pieces, ServedModel, Status,
+    TextKind, TranscriptReader, TranscriptShape, Unsendable, UpstreamDialect, UpstreamReader,
+    UsageSource, anthropic_continues, anthropic_drops, anthropic_request, fault_of, fault_within,
     observe_ollama, observe_openai, ollama_embed_request, ollama_path, ollama_request,
     openai_embed_request, parse_anthropic_models, parse_llama_props, parse_ollama_ps,
     parse_ollama_show, parse_ollama_tags, parse_ollama_vectors, parse_openai_models,

@@ -31,7 +31,9 @@ pub use lists::{
     ListError, ServedModel, parse_anthropic_models, parse_llama_props, parse_ollama_ps,
     parse_ollama_show, parse_ollama_tags, parse_openai_models, parse_tabby_model,
 };
-pub use observe::{Observed, ObservedCounts, ObservedPart, observe_ollama, observe_openai};
+pub use observe::{
+    Observed, ObservedCounts, ObservedPart, ObservedText, TextKind, observe_ollama, observe_openai,
+};
 pub use ollama::{OllamaReader, ollama_path, ollama_request};
 pub use pieces::{PieceKind, PieceTooLong, Pieces};
 pub use reader::OpenAiReader;

@@ -58,8 +58,8 @@ impl Pages for BenchmarkPages {
         built.as_ref()?.files.get(path).cloned()
     }
 
-    fn script_hash(&self) -> String {
-        site::script_hash()
+    fn script_hashes(&self) -> Vec<String> {
+        site::script_hashes()
     }
 }
 

@@ -36,8 +36,9 @@ First steps:
 
 Exit codes:
   0  done                                   5  server: taken, silent, or busy
-  1  file, disk, or a bug in hob            6  engine or player failed
-  2  command, request or configuration      7  doctor found what does not work
+  1  file, disk, or a bug in hob;           6  engine or player failed
+     a gate that failed                     7  doctor found what does not work
+  2  command, request or configuration      8  nothing could be compared
   3  model missing or damaged             130  interrupted
   4  no source could deliver the model";
 

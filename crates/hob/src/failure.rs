@@ -23,12 +23,16 @@ pub(crate) enum Exit {
     Server,
     Engine,
     Unhealthy,
+    /// Shares its code with `Internal`: every gate fails with 1, and a gate has no other failure of that code.
+    Regressed,
+    Incomparable,
     Interrupted,
 }
 
 impl Exit {
-    pub(crate) const ALL: [Exit; 9] = [
+    pub(crate) const ALL: [Exit; 11] = [
         Exit::Done,
+        Exit::Regressed,
         Exit::Internal,
         Exit::Usage,
         Exit::ModelMissing,
@@ -36,19 +40,21 @@ impl Exit {
         Exit::Server,
         Exit::Engine,
         Exit::Unhealthy,
+        Exit::Incomparable,
         Exit::Interrupted,
     ];
 
     pub(crate) fn code(self) -> u8 {
         match self {
             Exit::Done => 0,
-            Exit::Internal => 1,
+            Exit::Internal | Exit::Regressed => 1,
             Exit::Usage => 2,
             Exit::ModelMissing => 3,
             Exit::Source => 4,
             Exit::Server => 5,
             Exit::Engine => 6,
             Exit::Unhealthy => 7,
+            Exit::Incomparable => 8,
             Exit::Interrupted => 130,
         }
     }
@@ -63,6 +69,8 @@ impl Exit {
             Exit::Server => "the address is taken, or the server did not answer or is busy",
             Exit::Engine => "the engine or the player failed",
             Exit::Unhealthy => "hob doctor found something that does not work",
+            Exit::Regressed => "of hob bench gate: something became worse, and it is proven",
+            Exit::Incomparable => "nothing that was measured could be compared",
             Exit::Interrupted => "interrupted (Ctrl-C)",
         }
     }
@@ -184,11 +192,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_has_a_code_of_its_own() {
+    fn each_kind_has_a_code_of_its_own_except_a_failed_gate() {
         let mut codes: Vec<u8> = Exit::ALL.into_iter().map(Exit::code).collect();
         codes.sort_unstable();
-        codes.dedup();
-        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 130]);
+        assert_eq!(codes, [0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 130]);
     }
 
     fn no_room() -> ModelError {

@@ -144,6 +144,8 @@ mod tests {
             "selftest gateway",
             "bench import",
             "bench show",
+            "bench compare",
+            "bench gate",
             "site build",
             "config import",
             "load",

@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
+use super::tls::{Tls, Trust};
+
 /// How often a read that waits looks whether it should go on.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -15,6 +17,8 @@ const IS_OPEN_WITHIN: Duration = Duration::from_millis(500);
 pub struct Endpoint {
     host: String,
     port: u16,
+    /// None where everybody may listen.
+    trust: Option<Trust>,
     /// What stands before every path, such as `/api`; usually nothing.
     pub prefix: String,
 }
@@ -24,10 +28,8 @@ pub struct Endpoint {
 pub enum EndpointError {
     #[error("'{url}' is no address: it begins with neither http:// nor https://")]
     NoScheme { url: String },
-    #[error(
-        "'{url}' is asked over TLS, which hob bench cannot do: measure beside the server, over http://"
-    )]
-    Encrypted { url: String },
+    #[error("'{url}' is asked over TLS, which cannot be had here: {reason}")]
+    Trust { url: String, reason: String },
     #[error("'{url}' names no host and port")]
     NoHost { url: String },
 }
@@ -38,18 +40,25 @@ impl Endpoint {
     /// # Errors
     /// It is no address, or one that cannot be asked.
     pub fn parse(url: &str) -> Result<Endpoint, EndpointError> {
+        Endpoint::trusting(url, Trust::of_system)
+    }
+
+    pub(super) fn trusting(
+        url: &str,
+        trust: impl FnOnce(&str) -> Result<Trust, rustls::Error>,
+    ) -> Result<Endpoint, EndpointError> {
         let said = || url.to_owned();
-        if url.starts_with("https://") {
-            return Err(EndpointError::Encrypted { url: said() });
-        }
-        let rest = url.strip_prefix("http://").ok_or(EndpointError::NoScheme { url: said() })?;
+        let schemes = [("http://", 80), ("https://", 443)];
+        let scheme = |(scheme, port)| url.strip_prefix(scheme).map(|rest| (rest, port));
+        let (rest, usual_port) =
+            schemes.into_iter().find_map(scheme).ok_or(EndpointError::NoScheme { url: said() })?;
         let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let no_host = || EndpointError::NoHost { url: said() };
         let (host, port) = match place.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => {
                 (host, port.parse().map_err(|_| no_host())?)
             }
-            _ => (place, 80),
+            _ => (place, usual_port),
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
         if host.is_empty() || host.contains(['@', ' ']) {
@@ -57,7 +66,10 @@ impl Endpoint {
         }
         let path = path.trim_end_matches('/');
         let prefix = path.strip_suffix("/v1").unwrap_or(path);
-        Ok(Endpoint { host: host.to_owned(), port, prefix: prefix.to_owned() })
+        let trust = url.starts_with("https://").then(|| trust(host)).transpose();
+        let trust = trust
+            .map_err(|error| EndpointError::Trust { url: said(), reason: error.to_string() })?;
+        Ok(Endpoint { host: host.to_owned(), port, trust, prefix: prefix.to_owned() })
     }
 
     /// As a request's `host` field says it.
@@ -84,7 +96,10 @@ impl Endpoint {
                     socket.set_nodelay(true)?;
                     socket.set_read_timeout(Some(LOOK_EVERY))?;
                     socket.set_write_timeout(Some(within))?;
-                    return Ok(Line { socket });
+                    return Ok(match &self.trust {
+                        None => Line::Plain(socket),
+                        Some(trust) => Line::Tls(Box::new(trust.shake(socket, within)?)),
+                    });
                 }
                 Err(error) => refused = error,
             }
@@ -95,29 +110,51 @@ impl Endpoint {
 
 /// A connection. Reads give up now and then, so that whoever waits can look around.
 #[derive(Debug)]
-pub(super) struct Line {
-    socket: TcpStream,
+pub(super) enum Line {
+    Plain(TcpStream),
+    Tls(Box<Tls>),
 }
 
 impl Read for Line {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.socket.read(buffer)
+        match self {
+            Line::Plain(socket) => socket.read(buffer),
+            Line::Tls(tls) => tls.read(buffer),
+        }
     }
 }
 
 impl Write for Line {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.write(bytes)
+        match self {
+            Line::Plain(socket) => socket.write(bytes),
+            Line::Tls(tls) => tls.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.socket.flush()
+        match self {
+            Line::Plain(socket) => socket.flush(),
+            Line::Tls(tls) => tls.flush(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_over_tls() {
+        let parse = |url| Endpoint::trusting(url, |_| Err(rustls::Error::General("none".into())));
+        let refused = parse("https://box/v1").expect_err("nobody is trusted");
+        let expected =
+            "'https://box/v1' is asked over TLS, which cannot be had here: unexpected error: none";
+        assert_eq!(refused.to_string(), expected);
+        assert!(parse("http://box").is_ok(), "nobody has to be trusted");
+        let endpoint = Endpoint::parse("https://box.example/v1").expect("an address");
+        assert_eq!(endpoint.authority(), "box.example:443");
+    }
 
     #[test]
     fn addresses() {
@@ -128,7 +165,8 @@ mod tests {
             ("http://[::1]:8484/v1", Ok(("[::1]:8484", ""))),
             ("http://[::1]", Ok(("[::1]:80", ""))),
             ("box:1", Err("'box:1' is no address")),
-            ("https://box", Err("'https://box' is asked over TLS")),
+            ("ftp://box", Err("'ftp://box' is no address")),
+            ("https://:1", Err("'https://:1' names no host")),
             ("http://:1", Err("'http://:1' names no host")),
             ("http://a@b:1", Err("'http://a@b:1' names no host")),
             ("http://box:99999", Err("'http://box:99999' names no host")),

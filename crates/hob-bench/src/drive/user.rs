@@ -10,7 +10,7 @@ use bytes::BytesMut;
 
 use super::endpoint::Line;
 use super::tape::Tape;
-use super::{Drive, End, Exchange};
+use super::{Drive, End, Exchange, is_pause};
 use crate::answer::Answer;
 use crate::head;
 
@@ -155,11 +155,6 @@ impl<'a> User<'a> {
 fn thread_cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
-}
-
-fn is_pause(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
 /// The server says that this connection has had its last answer.

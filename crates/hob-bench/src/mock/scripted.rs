@@ -28,7 +28,7 @@ use truth::Truths;
 pub use truth::{Truth, Written};
 
 /// Connections at once; more would be threads that nobody measures with.
-const CONNECTIONS_MAX: usize = 1024;
+const CONNECTIONS_MAX: usize = 2048;
 /// How soon a connection notices that the server is over.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 64 << 10;
@@ -58,6 +58,8 @@ impl Scripted {
     /// The address cannot be had.
     pub fn start(address: SocketAddr, script: Script) -> io::Result<Scripted> {
         let listener = TcpListener::bind(address)?;
+        // All of a measurement come at once, and whoever finds no place comes again a second later.
+        rustix::net::listen(&listener, CONNECTIONS_MAX as i32)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared { script, ..Shared::default() });
         let accepting = {

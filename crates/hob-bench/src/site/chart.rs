@@ -1,4 +1,4 @@
-//! Charts, drawn when the page is built: bars and dots with their intervals, and curves over the context.
+//! Charts, drawn when the page is built: bars and dots with their intervals, and curves over the context or over time.
 //! Numbers stand beside them in words; a chart is for the eye and says nothing that a table does not.
 
 use std::fmt::Write as _;
@@ -91,11 +91,55 @@ const BOTTOM: f64 = 34.0;
 /// More lines than this nobody tells apart.
 const SERIES_MAX: usize = 6;
 
+/// What lies to the right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Across {
+    /// Twice as far, one step; as contexts grow.
+    Tokens,
+    Seconds,
+}
+
+impl Across {
+    fn place(self, x: f64) -> f64 {
+        match self {
+            Across::Tokens => x.max(1.0).log2(),
+            Across::Seconds => x,
+        }
+    }
+
+    /// Every point, or the two ends.
+    fn marks(self, mut xs: Vec<f64>) -> Vec<(f64, &'static str, String)> {
+        xs.sort_by(f64::total_cmp);
+        xs.dedup();
+        match self {
+            Across::Tokens => xs.into_iter().map(|x| (x, "middle", thousands(x))).collect(),
+            Across::Seconds => {
+                let ends = xs.first().copied().zip(xs.last().copied());
+                let named =
+                    |(first, last)| [(first, "start", day(first)), (last, "end", day(last))];
+                ends.into_iter().flat_map(named).collect()
+            }
+        }
+    }
+}
+
 /// Doubling to the right, as contexts do; from nothing upwards.
 pub(super) fn curves(title: &str, unit: &str, series: &[Series]) -> Markup {
+    plot(title, unit, series, Across::Tokens)
+}
+
+/// From the first day to the last; `x` of the points is in seconds since 1970.
+pub(super) fn over_time(title: &str, unit: &str, series: &[Series]) -> Markup {
+    plot(title, unit, series, Across::Seconds)
+}
+
+fn plot(title: &str, unit: &str, series: &[Series], across: Across) -> Markup {
+    let left_out = series.len().saturating_sub(SERIES_MAX);
+    let series = &series[..series.len() - left_out];
     let points: Vec<Point> =
         series.iter().flat_map(|series| series.points.iter().copied()).collect();
-    let xs = |fold: fn(f64, f64) -> f64| points.iter().map(|point| point.x.max(1.0)).reduce(fold);
+    let xs =
+        |fold: fn(f64, f64) -> f64| points.iter().map(|point| across.place(point.x)).reduce(fold);
     let (Some(first), Some(last)) = (xs(f64::min), xs(f64::max)) else { return html! {} };
     let most = points
         .iter()
@@ -106,14 +150,11 @@ pub(super) fn curves(title: &str, unit: &str, series: &[Series]) -> Markup {
     }
     let step = nice(most / 4.0);
     let top = (most / step).ceil() * step;
-    let x = |value: f64| {
-        LEFT + (value.max(1.0) / first).log2() / (last / first).log2() * (WIDTH - LEFT - RIGHT)
-    };
+    let x =
+        |value: f64| LEFT + (across.place(value) - first) / (last - first) * (WIDTH - LEFT - RIGHT);
     let y = |value: f64| HEIGHT - BOTTOM - value / top * (HEIGHT - TOP - BOTTOM);
     let rungs = (0..=(top / step).round() as u32).map(|rung| f64::from(rung) * step);
-    let mut marks: Vec<f64> = points.iter().map(|point| point.x).collect();
-    marks.sort_by(f64::total_cmp);
-    marks.dedup();
+    let marks = across.marks(points.iter().map(|point| point.x).collect());
     html! {
         figure.chart {
             figcaption { (title) @if !unit.is_empty() { ", " (unit) } }
@@ -122,8 +163,8 @@ pub(super) fn curves(title: &str, unit: &str, series: &[Series]) -> Markup {
                     path.rung d={ "M" (at(LEFT)) " " (at(y(rung))) "H" (at(WIDTH - RIGHT)) } {}
                     text x=(at(LEFT - 8.0)) y=(at(y(rung) + 4.0)) text-anchor="end" { (number(rung)) }
                 }
-                @for mark in marks { text x=(at(x(mark))) y=(at(HEIGHT - 12.0)) text-anchor="middle" { (thousands(mark)) } }
-                @for (index, series) in series.iter().take(SERIES_MAX).enumerate() {
+                @for (mark, anchor, name) in marks { text x=(at(x(mark))) y=(at(HEIGHT - 12.0)) text-anchor=(anchor) { (name) } }
+                @for (index, series) in series.iter().enumerate() {
                     g class={ "series s" (index) } {
                         path.line d=(line(&series.points, &x, &y)) {}
                         @for point in &series.points {
@@ -133,8 +174,8 @@ pub(super) fn curves(title: &str, unit: &str, series: &[Series]) -> Markup {
                     }
                 }
             }
-            ul.legend { @for (index, series) in series.iter().take(SERIES_MAX).enumerate() { li class={ "s" (index) } { (series.name) } } }
-            @if series.len() > SERIES_MAX { p.none { (series.len() - SERIES_MAX) " more are in the table." } }
+            ul.legend { @for (index, series) in series.iter().enumerate() { li class={ "s" (index) } { (series.name) } } }
+            @if left_out > 0 { p.none { (left_out) " more are in the table." } }
         }
     }
 }
@@ -204,6 +245,12 @@ fn thousands(tokens: f64) -> String {
         tokens if tokens >= 1024.0 => format!("{}k", number((tokens / 1024.0).round())),
         tokens => number(tokens),
     }
+}
+
+/// `2026-11-21`.
+fn day(second: f64) -> String {
+    let time = jiff::Timestamp::from_second(second as i64);
+    time.map_or_else(|_| String::new(), |time| time.to_string().chars().take(10).collect())
 }
 
 #[cfg(test)]

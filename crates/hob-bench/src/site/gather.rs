@@ -3,12 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fs_err as fs;
 use uuid::Uuid;
 
 use super::{Material, Production};
 use crate::import::{PUBLISHED, import};
-use crate::record::{RawSample, Record, RecordError, Shelf, unpack_samples};
+use crate::record::{Record, RecordError, Shelf, samples_beside};
 
 /// Whether what came with the program stands beside what was measured here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +29,7 @@ impl Material {
         let mut skipped: Vec<String> = found.skipped.iter().map(said).collect();
         let mut samples = BTreeMap::new();
         for (place, record) in &found.records {
-            match samples_of(shelf, place, record) {
+            match samples_beside(&shelf.folder().join(place), record) {
                 Ok(Some(those)) => drop(samples.insert(record.id, those)),
                 Ok(None) => {}
                 Err(error) => skipped.push(error.to_string()),
@@ -43,23 +42,6 @@ impl Material {
         }
         let records = in_force(records);
         Ok(Material { records, samples, production: Production::default(), skipped, built: None })
-    }
-}
-
-/// None where the record has none, or its file is elsewhere.
-fn samples_of(
-    shelf: &Shelf,
-    place: &std::path::Path,
-    record: &Record,
-) -> Result<Option<Vec<RawSample>>, RecordError> {
-    let Some(kept) = &record.samples else { return Ok(None) };
-    // A name only: a record must not lead out of its folder.
-    let is_name =
-        std::path::Path::new(&kept.file).file_name().is_some_and(|name| name == kept.file.as_str());
-    let file = shelf.folder().join(place).with_file_name(&kept.file);
-    match fs::read(&file) {
-        Ok(bytes) if is_name => unpack_samples(kept, &bytes).map(Some),
-        _ => Ok(None),
     }
 }
 

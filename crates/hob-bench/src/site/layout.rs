@@ -10,7 +10,7 @@ use super::Material;
 use super::columns::COLUMNS;
 
 const STYLE: &str = include_str!("site/site.css");
-const SCRIPT: &str = include_str!("site/site.js");
+pub(super) const SCRIPT: &str = include_str!("site/site.js");
 
 /// Where a page is, and how it leads to the others.
 pub(super) struct Place<'a> {
@@ -21,10 +21,11 @@ pub(super) struct Place<'a> {
     pub(super) here: &'a str,
 }
 
-const PLACES: [(&str, &str); 4] = [
+const PLACES: [(&str, &str); 5] = [
     ("index.html", "Models"),
     ("speech.html", "Speech"),
     ("rigs.html", "Machines"),
+    ("compare.html", "Compare"),
     ("method.html", "Method"),
 ];
 
@@ -107,8 +108,8 @@ pub(super) fn style() -> String {
     style
 }
 
-pub(super) fn script_hash() -> String {
+pub(super) fn script_hash(script: &str) -> String {
     use base64::Engine as _;
-    let digest = Sha256::digest(SCRIPT.as_bytes());
+    let digest = Sha256::digest(script.as_bytes());
     format!("sha256-{}", base64::engine::general_purpose::STANDARD.encode(digest))
 }

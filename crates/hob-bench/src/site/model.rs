@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::layout::{Place, shell};
 use super::rows::Row;
 use super::run_facts::{attempts, samples_of};
-use super::{Material, cells, charts_of};
+use super::{Material, cells, charts_of, history};
 use crate::record::Kind;
 use crate::terms::Metric;
 use crate::written::{figure, number};
@@ -55,6 +55,7 @@ pub(super) fn page(material: &Material, rows: &[&Row<'_>]) -> Markup {
     (charts_of::speeds(&latest, |row| html! { (differing(row, &latest)) }))
             } }
             (charts_of::over_context(rows))
+            (history::charts(rows))
             (ceilings(rows))
             section { h2 { "Every run" } (table(rows, Subject::Machine)) }
             (samples(material, rows))
@@ -91,7 +92,7 @@ fn place(row: &Row<'_>) -> String {
 }
 
 /// Of these, only what is not the same of all.
-fn differing(row: &Row<'_>, among: &[&Row<'_>]) -> String {
+pub(super) fn differing(row: &Row<'_>, among: &[&Row<'_>]) -> String {
     let own = parts(row);
     let differs = |at: &usize| among.iter().any(|other| parts(other)[*at] != own[*at]);
     let shown: Vec<&str> = (0..own.len()).filter(differs).map(|at| own[at].as_str()).collect();

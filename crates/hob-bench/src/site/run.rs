@@ -6,12 +6,13 @@ use maud::{Markup, html};
 use super::layout::{Place, shell};
 use super::rows::{Origin, Row};
 use super::run_facts::{attempts, facts, samples_of};
-use super::{Material, cells, charts_of};
+use super::{Material, cells, charts_of, compare};
 use crate::record::{Kind, Record, Spread, to_yaml};
 use crate::terms::Metric;
 use crate::written::{figure, spread as written};
 
-pub(super) fn page(material: &Material, row: &Row<'_>) -> Markup {
+/// `before` is the run of the same cell that this one follows.
+pub(super) fn page(material: &Material, row: &Row<'_>, before: Option<&Row<'_>>) -> Markup {
     let record = row.record;
     let title = format!("{}, {}", record.model.name, record.kind.name());
     let badge = if row.failed() {
@@ -26,6 +27,7 @@ pub(super) fn page(material: &Material, row: &Row<'_>) -> Markup {
             h1 { (cells::model_link(row, "../")) span { " " (record.kind.name()) " " (row.shape()) } }
             p.sub { (cells::badge(row, badge)) " on " (cells::rig_link(row, "../")) @if let Some(day) = row.day() { ", " (day) } }
         }
+        (compared_with(row, before))
         (doubts(row))
         (figures(record))
         (charts_of::production(&[row]))
@@ -37,6 +39,17 @@ pub(super) fn page(material: &Material, row: &Row<'_>) -> Markup {
         section { details.yaml { summary { "The record, as it is kept" } pre tabindex="0" { code { (to_yaml(record).unwrap_or_default()) } } } }
     };
     shell(material, &Place { title: &title, up: "../", here: "" }, &body)
+}
+
+/// With the run before, or with one that the reader chooses.
+fn compared_with(row: &Row<'_>, before: Option<&Row<'_>>) -> Markup {
+    html! { p.beside { @match before {
+        Some(before) => {
+            a href=(compare::link(Some(before), row, "../")) { "Compare with the run before" } ", " (cells::run_link(before, "../"))
+            @if let Some(day) = before.day() { " of " (day) }
+        }
+        None => { a href=(compare::link(None, row, "../")) { "Compare with another run" } }
+    } } }
 }
 
 fn doubts(row: &Row<'_>) -> Markup {

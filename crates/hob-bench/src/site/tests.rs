@@ -109,7 +109,8 @@ fn what_a_record_says_is_text_and_nothing_else() {
     for file in build(&material).into_iter().filter(|file| file.path.ends_with(".html")) {
         let page = String::from_utf8(file.bytes).expect("text");
         assert!(!page.contains("<img"), "{}", file.path);
-        assert_eq!(page.matches("<script>").count(), 1, "{}: the one of the page", file.path);
+        let own = if file.path == "compare.html" { 2 } else { 1 };
+        assert_eq!(page.matches("<script>").count(), own, "{}: those of the page", file.path);
         assert!(!file.path.contains('<') && !file.path.contains(".."), "{}", file.path);
     }
 }
@@ -253,6 +254,7 @@ fn every_term_is_explained_and_every_link_leads_somewhere() {
                 "{}: {href} leaves the folder",
                 file.path
             );
+            let href = href.split('#').next().unwrap_or_default();
             let target = match href.strip_prefix("../") {
                 Some(target) => target.to_owned(),
                 None if file.path.contains('/') => {
@@ -294,15 +296,98 @@ fn the_same_material_makes_the_same_page() {
 
 #[test]
 fn the_policy_names_the_script_that_is_there() {
-    let page = page_of(&of(Vec::new()), "index.html");
-    let script = page
-        .split("<script>")
-        .nth(1)
-        .and_then(|rest| rest.split("</script>").next())
-        .expect("a script");
     use base64::Engine as _;
     use sha2::Digest as _;
-    let hash =
-        base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(script.as_bytes()));
-    assert_eq!(script_hash(), format!("sha256-{hash}"));
+    let hash = |script: &str| {
+        let digest = sha2::Sha256::digest(script.as_bytes());
+        format!("sha256-{}", base64::engine::general_purpose::STANDARD.encode(digest))
+    };
+    for (path, count) in [("index.html", 1), ("compare.html", 2)] {
+        let page = page_of(&of(Vec::new()), path);
+        let scripts = page.split("<script>").skip(1);
+        let hashes: Vec<String> =
+            scripts.filter_map(|rest| rest.split("</script>").next()).map(hash).collect();
+        assert_eq!(hashes.len(), count, "{path}");
+        assert!(hashes.iter().all(|hash| script_hashes().contains(hash)), "{path}: {hashes:?}");
+    }
+}
+
+/// The same cell on a day of November, eight runs of it.
+fn on_day(day: u128, ttft_us: u64) -> (Record, Vec<RawSample>) {
+    let mut record = native(day, "qwen3:8b", "short_short", 12.0);
+    record.time.started = format!("2026-11-{day:02}T10:00:00Z").parse().ok();
+    record.host.id_hash = Some("here".to_owned());
+    record.metrics.spreads.clear();
+    let samples: Vec<RawSample> = (0..8)
+        .map(|run| RawSample {
+            run,
+            ttft_us: Some(ttft_us + u64::from(run) * 10),
+            ..RawSample::default()
+        })
+        .collect();
+    figure(&mut record, Metric::TtftMs, ttft_us as f64 / 1e3 + 0.035);
+    (record, samples)
+}
+
+fn over_days(days: &[(u128, u64)]) -> Material {
+    let runs: Vec<(Record, Vec<RawSample>)> =
+        days.iter().map(|(day, ttft_us)| on_day(*day, *ttft_us)).collect();
+    let samples = runs.iter().map(|(record, samples)| (record.id, samples.clone())).collect();
+    let records = runs.into_iter().map(|(record, _)| record).collect();
+    Material { samples, ..of(records) }
+}
+
+#[test]
+fn the_latest_pair_is_compared_without_a_script() {
+    let material = over_days(&[(1, 70_000), (2, 80_000), (3, 100_000)]);
+    let page = page_of(&material, "compare.html");
+    let shown = words(&page);
+    for expected in ["Unpaired: measured apart", "80 ms", "100 ms", "+25.0 %", "slower"] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    assert!(!shown.contains("70 ms"), "only the latest and the one before");
+    let run = page_of(&material, &format!("run/{}.html", Uuid::from_u128(3)));
+    let link = format!("compare.html#base={}&amp;new={}", Uuid::from_u128(2), Uuid::from_u128(3));
+    assert!(run.contains(&link), "{run}");
+    let first = words(&page_of(&material, &format!("run/{}.html", Uuid::from_u128(1))));
+    assert!(first.contains("Compare with another run"), "{first}");
+}
+
+#[test]
+fn another_machine_or_question_is_no_run_before() {
+    let mut material = over_days(&[(1, 80_000), (2, 100_000)]);
+    material.records[0].host.id_hash = Some("there".to_owned());
+    assert!(words(&page_of(&material, "compare.html")).contains("Nothing was measured twice yet"));
+    material.records[0].host.id_hash = Some("here".to_owned());
+    material.records[0].workload.concurrency = Some(4);
+    assert!(words(&page_of(&material, "compare.html")).contains("Nothing was measured twice yet"));
+    material.records[0].workload.concurrency = Some(1);
+    material.records[0].status = Status::Failed;
+    assert!(words(&page_of(&material, "compare.html")).contains("Nothing was measured twice yet"));
+}
+
+#[test]
+fn what_was_measured_again_is_drawn_over_time() {
+    let model =
+        page_of(&over_days(&[(1, 80_000), (2, 100_000), (9, 90_000)]), "model/qwen3-8b.html");
+    let shown = words(&model);
+    for expected in ["First token, over time", "2026-11-01", "2026-11-09"] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    assert_eq!(model.matches("class=\"series").count(), 1);
+    let once = words(&page_of(&over_days(&[(1, 80_000)]), "model/qwen3-8b.html"));
+    assert!(!once.contains("over time"), "{once}");
+}
+
+#[test]
+fn what_the_page_carries_is_what_it_compares_by() {
+    let page = page_of(&over_days(&[(1, 80_000), (2, 100_000)]), "compare.html");
+    let json = page.split("id=\"runs\">").nth(1).and_then(|rest| rest.split("</script>").next());
+    let carried: serde_json::Value = serde_json::from_str(json.expect("JSON")).expect("JSON");
+    assert_eq!(carried["ranks"]["8,8"], 14);
+    assert_eq!(carried["runs"].as_array().map(Vec::len), Some(2));
+    let runs = carried["runs"][0]["figures"]["ttft_ms"]["runs"].as_array();
+    assert_eq!(runs.map(Vec::len), Some(8));
+    let aspects = carried["aspects"].as_array().map(Vec::len);
+    assert_eq!(carried["runs"][0]["aspects"].as_array().map(Vec::len), aspects);
 }

@@ -87,7 +87,7 @@ pub fn figures(timeline: &Timeline, tokens_max: Option<u32>) -> Option<Figures> 
     let (tokens, count_source) = counted(timeline, tokens_max, &mut flags);
     let chunks = timeline.chunks.len();
     let per_chunk = per_chunk(tokens.completion, chunks, &mut flags);
-    let answer = timeline.chunks.iter().find(|chunk| chunk.kind != ChunkKind::Thought);
+    let answer = timeline.chunks.iter().find(|chunk| chunk.kind.is_answer());
     let span_s = last.at.saturating_sub(first.at).as_secs_f64();
     let later = f64::from(tokens.completion) - per_chunk;
     let has_span = span_s > 0.0 && later > 0.0;
@@ -112,7 +112,7 @@ pub fn figures(timeline: &Timeline, tokens_max: Option<u32>) -> Option<Figures> 
         tpot_ms: has_span.then(|| span_s * 1e3 / later),
         decode_tok_s: has_span.then(|| later / span_s),
         reasoning_tok_s: rate(timeline, tokens.reasoning, |kind| kind == ChunkKind::Thought),
-        content_tok_s: rate(timeline, tokens.content, |kind| kind != ChunkKind::Thought),
+        content_tok_s: rate(timeline, tokens.content, ChunkKind::is_answer),
         prefill_tok_s: prefill(timeline),
         stalls: stalls(&gaps_ms),
         gaps_ms,

@@ -20,8 +20,8 @@ impl Pages for Two {
         }
     }
 
-    fn script_hash(&self) -> String {
-        "sha256-abc=".to_owned()
+    fn script_hashes(&self) -> Vec<String> {
+        vec!["sha256-abc=".to_owned(), "sha256-def=".to_owned()]
     }
 }
 
@@ -34,7 +34,8 @@ async fn pages_are_served_below_a_folder_of_their_own() {
     assert_eq!(index.header("content-type"), Some("text/html; charset=utf-8"));
     let policy = index.header("content-security-policy").expect("a policy");
     assert!(
-        policy.contains("script-src 'sha256-abc='") && policy.contains("default-src 'none'"),
+        policy.contains("script-src 'sha256-abc=' 'sha256-def=';")
+            && policy.contains("default-src 'none'"),
         "{policy}"
     );
     assert_eq!(server.get("/benchmarks/model/a.html").await.text(), "<p>one");

@@ -1,8 +1,10 @@
 //! What a piece of an answer says, as it stands: for measuring, where nothing may be mended.
 //! A server that does not say how many tokens there were has said nothing, and not zero.
 
+use hob_core::ChatEvent;
 use serde_json::Value;
 
+use super::ThoughtSplitter;
 use super::chunk::{Choice, Chunk, Delta, WireCall};
 use super::fault::shortened;
 use super::lenient::{Objects, error_in};
@@ -31,6 +33,8 @@ pub struct ObservedPart {
     pub thought: usize,
     pub content: usize,
     pub calls: usize,
+    /// The text itself, of which an [`ObservedText`] says whether it is thinking.
+    pub text: String,
     pub finish: Option<String>,
     pub counts: ObservedCounts,
     /// It is the last, by its own words.
@@ -91,6 +95,7 @@ fn of_choice(choice: &Choice<'_>) -> ObservedPart {
     let finish = Some(choice.finish_reason.as_str()).filter(|reason| !reason.is_empty());
     ObservedPart {
         content: said.content + choice.text.as_str().len(),
+        text: said.text + choice.text.as_str(),
         finish: finish.map(str::to_owned),
         ..said
     }
@@ -104,6 +109,7 @@ fn of_delta(delta: &Delta<'_>) -> ObservedPart {
         thought: delta.thought().len(),
         content: delta.content.as_str().len() + delta.refusal.as_str().len(),
         calls: function + bytes_of(&delta.tool_calls),
+        text: delta.content.as_str().to_owned(),
         ..ObservedPart::default()
     }
 }
@@ -138,10 +144,48 @@ pub fn observe_ollama(piece: &str) -> Observed {
         thought: message.thinking.as_str().len() + line.thinking.as_str().len(),
         content: message.content.as_str().len() + line.response.as_str().len(),
         calls: bytes_of(&message.tool_calls) + bytes_of(&line.tool_calls),
+        text: [message.content.as_str(), line.response.as_str()].concat(),
         finish: finish.map(str::to_owned),
         counts,
         is_last: line.done.0,
     })
+}
+
+/// What a piece of text is, where a server leaves thinking in it: `<think>…</think>` at its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextKind {
+    /// Bytes of thinking and of the answer, one of which is usually 0.
+    Said { thought: usize, answer: usize },
+    /// A tag or blanks around it, which are neither.
+    Mark,
+    /// Blanks, or what may become a tag: if the next that is decided is answer, this was, too.
+    Undecided,
+}
+
+/// Tells thinking from answer while a text comes piece by piece.
+#[derive(Debug, Default)]
+pub struct ObservedText {
+    splitter: ThoughtSplitter,
+}
+
+impl ObservedText {
+    pub fn take(&mut self, piece: &str) -> TextKind {
+        let mut said = Vec::new();
+        self.splitter.push(piece, &mut said);
+        let bytes = |wanted: fn(&ChatEvent) -> usize| said.iter().map(wanted).sum::<usize>();
+        let thought =
+            bytes(|event| if let ChatEvent::Reasoning(text) = event { text.len() } else { 0 });
+        let answer = bytes(|event| if let ChatEvent::Text(text) = event { text.len() } else { 0 });
+        match (thought, answer) {
+            (0, 0) if self.splitter.is_undecided() => TextKind::Undecided,
+            // Held back, because it may be the end's beginning.
+            (0, 0) if self.splitter.is_thinking() => {
+                TextKind::Said { thought: piece.len(), answer: 0 }
+            }
+            (0, 0) => TextKind::Mark,
+            (thought, answer) => TextKind::Said { thought, answer },
+        }
+    }
 }
 
 fn failed(error: &Value) -> Observed {
@@ -153,22 +197,47 @@ fn failed(error: &Value) -> Observed {
 mod tests {
     use super::*;
 
-    fn said(thought: usize, content: usize, calls: usize) -> ObservedPart {
-        ObservedPart { thought, content, calls, ..ObservedPart::default() }
+    fn said(thought: usize, text: &str, calls: usize) -> ObservedPart {
+        let (text, content) = (text.to_owned(), text.len());
+        ObservedPart { thought, content, calls, text, ..ObservedPart::default() }
+    }
+
+    #[test]
+    fn thinking_in_the_text_is_told_from_the_answer() {
+        let thought = |thought| TextKind::Said { thought, answer: 0 };
+        let answer = |answer| TextKind::Said { thought: 0, answer };
+        let (mark, undecided) = (TextKind::Mark, TextKind::Undecided);
+        let rows: [(&[&str], &[TextKind]); 7] = [
+            (
+                &["<think>", "\n", "So", "\n", "</think>", "\n\n", "Hi"],
+                &[mark, mark, thought(2), thought(1), mark, mark, answer(2)],
+            ),
+            (&["<th", "ink>So", "</th", "ink>"], &[undecided, thought(2), thought(4), mark]),
+            (&["<think>", "\n\n", "</think>", "\n\n", "Hi"], &[mark, mark, mark, mark, answer(2)]),
+            (&["<think>So.</think>Hi"], &[TextKind::Said { thought: 3, answer: 2 }]),
+            (&[" ", "Hi", " <think>"], &[undecided, answer(3), answer(8)]),
+            (&["<", "b>"], &[undecided, answer(3)]),
+            (&["Hi"], &[answer(2)]),
+        ];
+        for (pieces, expected) in rows {
+            let mut text = ObservedText::default();
+            let got: Vec<TextKind> = pieces.iter().map(|piece| text.take(piece)).collect();
+            assert_eq!(got, expected, "{pieces:?}");
+        }
     }
 
     #[test]
     fn pieces_of_openai() {
         let rows = [
-            (r#"{"choices":[{"delta":{"role":"assistant","content":""}}]}"#, said(0, 0, 0)),
-            (r#"{"choices":[{"delta":{"reasoning_content":"Hm"}}]}"#, said(2, 0, 0)),
-            (r#"{"choices":[{"delta":{"content":"<think>"}}]}"#, said(0, 7, 0)),
-            (r#"{"choices":[{"text":"abc"}]}"#, said(0, 3, 0)),
+            (r#"{"choices":[{"delta":{"role":"assistant","content":""}}]}"#, said(0, "", 0)),
+            (r#"{"choices":[{"delta":{"reasoning_content":"Hm"}}]}"#, said(2, "", 0)),
+            (r#"{"choices":[{"delta":{"content":"<think>"}}]}"#, said(0, "<think>", 0)),
+            (r#"{"choices":[{"text":"abc"}]}"#, said(0, "abc", 0)),
             (
                 r#"{"choices":[{"delta":{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}}]}"#,
-                said(0, 0, 3),
+                said(0, "", 3),
             ),
-            (r#"{"choices":[],"usage":null}"#, said(0, 0, 0)),
+            (r#"{"choices":[],"usage":null}"#, said(0, "", 0)),
         ];
         for (piece, expected) in rows {
             assert_eq!(observe_openai(piece), Observed::Said(expected), "{piece}");
@@ -204,7 +273,7 @@ mod tests {
     fn lines_of_ollama() {
         let thought =
             r#"{"message":{"role":"assistant","content":"","thinking":"Hm"},"done":false}"#;
-        assert_eq!(observe_ollama(thought), Observed::Said(said(2, 0, 0)));
+        assert_eq!(observe_ollama(thought), Observed::Said(said(2, "", 0)));
         let last = r#"{"response":"","done":true,"done_reason":"stop","prompt_eval_count":4,"prompt_eval_duration":2000000,"eval_count":3}"#;
         let counts = ObservedCounts {
             prompt: Some(4),

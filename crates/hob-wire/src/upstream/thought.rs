@@ -28,6 +28,15 @@ enum Place {
 }
 
 impl ThoughtSplitter {
+    /// Nothing is known yet: there were blanks, or what may become a tag.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.at == Place::Beginning
+    }
+
+    pub(crate) fn is_thinking(&self) -> bool {
+        self.at == Place::Thinking
+    }
+
     pub(crate) fn push(&mut self, piece: &str, said: &mut Vec<ChatEvent>) {
         if self.at == Place::Text {
             say(ChatEvent::Text, piece, said);

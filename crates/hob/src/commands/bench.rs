@@ -3,6 +3,9 @@
 
 mod aim;
 mod campaign;
+mod compare;
+mod compared;
+mod gate;
 mod import;
 mod llm;
 mod show;
@@ -30,6 +33,8 @@ enum Verb {
     Llm(Box<llm::LlmArgs>),
     Import(import::ImportArgs),
     Show(show::ShowArgs),
+    Compare(compare::CompareArgs),
+    Gate(gate::GateArgs),
     /// Print the JSON schema of a record
     Schema,
 }
@@ -39,6 +44,8 @@ Examples:
   hob bench llm --target http://127.0.0.1:8484   how fast a server writes, by one user and by four
   hob bench import llama-bench.json    keep what another program measured, as soft
   hob bench show 6b2d8c11              one run, with its doubts
+  hob bench compare 6b2d8c11 0a91f3e7  two of them, figure by figure
+  hob bench gate new/ --against base/  whether something became slower, for a script
   hob site build --out site            all runs, as a page";
 
 pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
@@ -46,6 +53,8 @@ pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Out
         Verb::Llm(args) => llm::run(args, globals, printer),
         Verb::Import(args) => import::run(args, printer),
         Verb::Show(args) => show::run(args, printer),
+        Verb::Compare(args) => compare::run(args, printer),
+        Verb::Gate(args) => gate::run(args, printer),
         Verb::Schema => schema(printer),
     }
 }

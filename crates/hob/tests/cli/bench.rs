@@ -1,5 +1,8 @@
 //! `hob bench import`, `hob bench show` and `hob site build`: from another program's file to a page.
 
+use hob_bench::record::{Kind, Record, Shelf, Source, Spread, new_id};
+use hob_bench::terms::Metric;
+
 use crate::{User, names, stderr, stdout};
 
 const RESULT: &str = r#"[{"model_filename": "Qwen3-8B-Q4_K_M.gguf", "gpu_info": "Radeon", "backends": "Vulkan", "build_number": 9001, "build_commit": "4a3ed6c",
@@ -58,11 +61,12 @@ fn a_page_is_built_of_what_can_be_read() {
         .expect("a file");
     let build =
         user.hob(&["site", "build", "--without-published", "--out", "page"]).assert().success();
-    assert_eq!(stdout(&build), "1 run, 8 files: page/index.html\n");
+    assert_eq!(stdout(&build), "1 run, 9 files: page/index.html\n");
     assert!(stderr(&build).contains("left out: later.yaml: of a later hob"), "{}", stderr(&build));
     assert_eq!(
         names(&user.path("work/page")),
         [
+            "compare.html",
             "index.html",
             "method.html",
             "model",
@@ -109,4 +113,53 @@ fn a_server_is_started_for_its_measurement_and_ended_after_it() {
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").port()
+}
+
+/// A run of so many tokens per second, kept without samples: only intervals that are apart say something.
+fn kept(user: &User, users: u32, tok_s: f64) -> String {
+    let source = Source { tool: "hob".to_owned(), ..Source::default() };
+    let mut record = Record::new(new_id(), Kind::Llm, source);
+    record.model.name = "m".to_owned();
+    record.workload.shape = Some("short_short".to_owned());
+    record.workload.concurrency = Some(users);
+    let ci95 = Some([tok_s * 0.99, tok_s * 1.01]);
+    let spread = Spread { p50: Some(tok_s), ci95, ..Spread::default() };
+    record.metrics.spreads.insert(Metric::DecodeTokS, spread);
+    Shelf::new(user.path("work/bench/records")).put(&record, &[]).expect("kept");
+    record.id.to_string()
+}
+
+#[test]
+fn two_runs_are_compared_and_a_gate_says_so_by_its_code() {
+    let user = User::new();
+    let (base, slow) = (kept(&user, 1, 5.1), kept(&user, 1, 4.1));
+    let (near, other) = (kept(&user, 1, 5.15), kept(&user, 4, 5.1));
+
+    let said = stdout(&user.hob(&["bench", "compare", &base[28..], &slow]).assert().success());
+    for expected in ["Unpaired: measured apart", "gen tok/s", "5.1 tok/s", "-19.6 %", "slower"] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    let json = stdout(&user.hob(&["bench", "compare", &base, &near, "--json"]).assert().success());
+    let found: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(found["pairing"], "unpaired");
+    assert_eq!(found["figures"][0]["finding"], "inconclusive", "{json}");
+    let refused = stdout(&user.hob(&["bench", "compare", &base, &other]).assert().code(8));
+    assert!(refused.contains("refused: another number of users: 1 and 4"), "{refused}");
+    let nobody = stderr(&user.hob(&["bench", "compare", &base, "http://a"]).assert().code(2));
+    assert!(nobody.contains("no run in bench/records ends in 'http://a'"), "{nobody}");
+
+    let gate = |new: &str, code| {
+        let args = ["bench", "gate", new, "--against", &base, "--figure", "decode_tok_s"];
+        stdout(&user.hob(&args).assert().code(code))
+    };
+    let last = |said: String| said.lines().last().unwrap_or_default().to_owned();
+    assert!(last(gate(&slow, 1)).starts_with("hob bench gate: failed, decode_tok_s 19.6 % slower"));
+    assert!(last(gate(&near, 0)).starts_with("hob bench gate: passed (1 figure in 1 cell"));
+    assert!(last(gate(&other, 8)).starts_with("hob bench gate: nothing could be compared"));
+    let wide = ["bench", "gate", &slow, "--against", &base, "--figure", "decode_tok_s"];
+    user.hob(&[&wide[..], &["--threshold", "30"]].concat()).assert().success();
+    user.hob(&[&wide[..], &["--noise", &base, &slow]].concat()).assert().success();
+    let mixed = user.hob(&[&wide[..], &["--noise", &base, &other]].concat()).assert().code(2);
+    assert!(stderr(&mixed).contains("--noise wants records of one thing"), "{}", stderr(&mixed));
+    user.hob(&[&wide[..4], &["none"]].concat()).assert().code(2);
 }

@@ -22,7 +22,13 @@ pub(super) struct Wish {
 pub(super) enum Kind {
     Thought,
     Content,
+    /// Text that begins with this tag of thinking.
+    Tagged(&'static str),
 }
+
+/// As they stand within JSON.
+const OPEN: &str = r"<think>\n";
+const CLOSE: &str = r"\n</think>\n\n";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -80,6 +86,7 @@ pub(super) fn cues(script: &Script, wish: Wish) -> Vec<Cue> {
         } else {
             (Kind::Content, wish.tokens - first)
         };
+        let kind = if script.think_tags { in_text(first, thoughts) } else { kind };
         let count = script.tokens_per_chunk.min(left);
         // Chunks of several tokens come as an engine makes them that takes several at a step.
         let at = pace.at(first);
@@ -93,6 +100,15 @@ pub(super) fn cues(script: &Script, wish: Wish) -> Vec<Cue> {
     cues
 }
 
+/// Of a chunk, where thought is text, too: its first token tells where the tags are.
+fn in_text(first: u32, thoughts: u32) -> Kind {
+    match first {
+        0 if thoughts > 0 => Kind::Tagged(OPEN),
+        _ if first == thoughts && thoughts > 0 => Kind::Tagged(CLOSE),
+        _ => Kind::Content,
+    }
+}
+
 fn end(script: &Script, wish: Wish, thoughts: u32, cues: &mut Vec<Cue>) {
     let at = cues.last().map_or(Duration::ZERO, |cue| cue.at);
     let times = if script.usage == UsageSays::Double { 2 } else { 1 };
@@ -100,7 +116,7 @@ fn end(script: &Script, wish: Wish, thoughts: u32, cues: &mut Vec<Cue>) {
         prompt: wish.prompt_tokens,
         cached: wish.cached_tokens,
         completion: wish.tokens.saturating_mul(times),
-        reasoning: thoughts,
+        reasoning: if script.think_tags { 0 } else { thoughts },
     };
     match script.usage {
         UsageSays::Nothing => cues.push(Cue { at, part: Part::Finish { usage: None } }),
@@ -203,6 +219,30 @@ mod tests {
         assert_eq!(chunks("drop_at=1", WISH), vec![(100, 0, 1)]);
         let thought = vec![(100, 0, 1), (120, 1, 2), (160, 3, 1)];
         assert_eq!(chunks("tokens_per_chunk=2,reasoning_tokens=1", WISH), thought);
+    }
+
+    #[test]
+    fn tags_stand_where_thought_begins_and_ends() {
+        let kinds = |pairs: &str| {
+            let kind = |cue: &Cue| match cue.part {
+                Part::Tokens { kind, .. } => Some(kind),
+                _ => None,
+            };
+            cues(&script(pairs), WISH).iter().filter_map(kind).collect::<Vec<_>>()
+        };
+        let (open, close) = (Kind::Tagged(OPEN), Kind::Tagged(CLOSE));
+        let rows = [
+            ("reasoning_tokens=2,think_tags=true", vec![open, Kind::Content, close, Kind::Content]),
+            (
+                "reasoning_tokens=3,think_tags=true,tokens_per_chunk=2",
+                vec![open, Kind::Content, close],
+            ),
+            ("reasoning_tokens=4,think_tags=true,tokens_per_chunk=4", vec![open]),
+            ("think_tags=true,tokens_per_chunk=4", vec![Kind::Content]),
+        ];
+        for (pairs, expected) in rows {
+            assert_eq!(kinds(pairs), expected, "{pairs}");
+        }
     }
 
     #[test]

@@ -62,12 +62,12 @@ impl Protocol {
     }
 
     fn text(self, kind: Kind, count: u32) -> String {
-        let words = WORD.repeat(count as usize);
+        let words = words(kind, count);
         match (self, kind) {
             (Protocol::Chat, Kind::Thought) => {
                 format!(r#""delta":{{"reasoning_content":"{words}"}}"#)
             }
-            (Protocol::Chat, Kind::Content) => format!(r#""delta":{{"content":"{words}"}}"#),
+            (Protocol::Chat, _) => format!(r#""delta":{{"content":"{words}"}}"#),
             _ => format!(r#""text":"{words}""#),
         }
     }
@@ -90,15 +90,17 @@ impl Protocol {
             }
             (_, Part::Usage(_)) => return String::new(),
             (Protocol::OllamaChat, Part::Tokens { kind: Kind::Thought, count, .. }) => {
-                message("thinking", count)
+                message("thinking", &words(Kind::Thought, count))
             }
-            (Protocol::OllamaChat, Part::Tokens { count, .. }) => message("content", count),
-            (Protocol::OllamaChat, _) => message("content", 0),
+            (Protocol::OllamaChat, Part::Tokens { kind, count, .. }) => {
+                message("content", &words(kind, count))
+            }
+            (Protocol::OllamaChat, _) => message("content", ""),
             (_, Part::Tokens { kind: Kind::Thought, count, .. }) => {
-                format!(r#""response":"","thinking":"{}""#, WORD.repeat(count as usize))
+                format!(r#""response":"","thinking":"{}""#, words(Kind::Thought, count))
             }
-            (_, Part::Tokens { count, .. }) => {
-                format!(r#""response":"{}""#, WORD.repeat(count as usize))
+            (_, Part::Tokens { kind, count, .. }) => {
+                format!(r#""response":"{}""#, words(kind, count))
             }
             (_, _) => r#""response":"""#.to_owned(),
         };
@@ -107,18 +109,20 @@ impl Protocol {
 
     /// The whole answer as one object.
     pub(super) fn whole(self, parts: &[Part]) -> String {
-        let of = |wanted: Kind| -> String {
-            let count = parts.iter().map(|part| match part {
-                Part::Tokens { kind, count, .. } if *kind == wanted => *count,
-                _ => 0,
+        let of = |is_thought: bool| -> String {
+            let said = parts.iter().map(|part| match *part {
+                Part::Tokens { kind, count, .. } if (kind == Kind::Thought) == is_thought => {
+                    words(kind, count)
+                }
+                _ => String::new(),
             });
-            WORD.repeat(count.sum::<u32>() as usize)
+            said.collect()
         };
         let usage = parts.iter().find_map(|part| match part {
             Part::Usage(usage) | Part::Finish { usage: Some(usage) } => Some(*usage),
             _ => None,
         });
-        let (thought, content) = (of(Kind::Thought), of(Kind::Content));
+        let [thought, content] = [true, false].map(of);
         let counts = usage.map_or("null".to_owned(), counted);
         match self {
             Protocol::Chat => format!(
@@ -145,12 +149,14 @@ impl Protocol {
     }
 }
 
-fn message(field: &str, count: u32) -> String {
+fn words(kind: Kind, count: u32) -> String {
+    let words = WORD.repeat(count as usize);
+    if let Kind::Tagged(tag) = kind { [tag, &words].concat() } else { words }
+}
+
+fn message(field: &str, words: &str) -> String {
     let content = if field == "content" { "" } else { r#""content":"","# };
-    format!(
-        r#""message":{{"role":"assistant",{content}"{field}":"{}"}}"#,
-        WORD.repeat(count as usize)
-    )
+    format!(r#""message":{{"role":"assistant",{content}"{field}":"{words}"}}"#)
 }
 
 fn counted(usage: Usage) -> String {

@@ -17,6 +17,8 @@ pub struct Script {
     pub tokens_per_chunk: u32,
     /// Of the answer's tokens, the first so many are thought.
     pub reasoning_tokens: u32,
+    /// Thought stands in the text, in tags, and is not counted apart: a server that does not look for it.
+    pub think_tags: bool,
     /// The one way to ask that turns thinking off.
     pub lever: Option<Lever>,
     pub stall_ms: f64,
@@ -96,6 +98,7 @@ impl Default for Script {
             tokens: 64,
             tokens_per_chunk: 1,
             reasoning_tokens: 0,
+            think_tags: false,
             lever: Some(Lever::ReasoningEffort),
             stall_ms: 0.0,
             stall_at: 32,
@@ -138,13 +141,14 @@ pub enum ScriptError {
 }
 
 /// Every name, in the order of the fields.
-pub const NAMES: [&str; 32] = [
+pub const NAMES: [&str; 33] = [
     "ttft_ms",
     "itl_ms",
     "jitter_ms",
     "tokens",
     "tokens_per_chunk",
     "reasoning_tokens",
+    "think_tags",
     "lever",
     "stall_ms",
     "stall_at",
@@ -244,6 +248,7 @@ impl Script {
             "tokens" => put(&mut self.tokens, positive(value)),
             "tokens_per_chunk" => put(&mut self.tokens_per_chunk, positive(value)),
             "reasoning_tokens" => put(&mut self.reasoning_tokens, parsed(value)),
+            "think_tags" => put(&mut self.think_tags, parsed(value)),
             "lever" => put(&mut self.lever, word(value, &LEVERS)),
             "stall_ms" => put(&mut self.stall_ms, amount(value)),
             "stall_at" => put(&mut self.stall_at, parsed(value)),

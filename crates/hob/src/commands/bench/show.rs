@@ -1,10 +1,10 @@
 //! `hob bench show`: one run, as a person reads it: what ran where, the figures, and why to doubt them.
 //! The definitions are those of the page; both read one table.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use hob_bench::record::{Label, Record, Shelf, read_file};
+use hob_bench::record::{Label, Record, Shelf};
 use hob_bench::written;
 
 use super::RECORDS;
@@ -26,7 +26,7 @@ pub(crate) struct ShowArgs {
 }
 
 pub(crate) fn run(args: &ShowArgs, printer: &Printer) -> Outcome<Exit> {
-    let record = find(args)?;
+    let (_, record) = Shelf::new(&args.records).pick(&args.which).map_err(Failure::usage)?;
     if args.json {
         let json = serde_json::to_string_pretty(&record);
         printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
@@ -34,26 +34,6 @@ pub(crate) fn run(args: &ShowArgs, printer: &Printer) -> Outcome<Exit> {
         printer.data(shown(&record))?;
     }
     Ok(Exit::Done)
-}
-
-fn find(args: &ShowArgs) -> Outcome<Record> {
-    let file = Path::new(&args.which);
-    if file.is_file() {
-        return read_file(file).map_err(Failure::usage);
-    }
-    let found = Shelf::new(&args.records).read().map_err(Failure::usage)?;
-    let wanted = args.which.to_lowercase().replace('-', "");
-    let is_wanted = |record: &Record| record.id.simple().to_string().ends_with(&wanted);
-    let mut fitting = found.records.into_iter().map(|(_, record)| record).filter(is_wanted);
-    match (fitting.next(), fitting.next()) {
-        (Some(record), None) => Ok(record),
-        (Some(_), Some(_)) => Err(Failure::usage(format!("several runs end in '{}'", args.which))),
-        (None, _) => Err(Failure::usage(format!(
-            "no run in {} ends in '{}'",
-            args.records.display(),
-            args.which
-        ))),
-    }
 }
 
 fn shown(record: &Record) -> String {

@@ -1,6 +1,9 @@
 //! What `make bench-client` runs: the mock in one process, the client in another, and what it got wrong.
 //! Two processes, so that the time of one is not taken for the other's.
 
+mod gates;
+mod process;
+
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -36,6 +39,12 @@ enum Role {
     },
     /// One measurement; prints what it came to as JSON
     Measure(Measure),
+    /// Everything that the client has to hold, row by row; fails where one is missed
+    Gates {
+        /// Repetitions, of which the median counts
+        #[arg(long, default_value_t = 3)]
+        n: usize,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -68,6 +77,7 @@ fn main() -> Result<()> {
             Ok(())
         }
         Role::Measure(measure) => measured(&measure),
+        Role::Gates { n } => gates::run(n),
     }
 }
 
@@ -100,6 +110,7 @@ fn shown(calibration: &Calibration) -> serde_json::Value {
         "cpu_s": calibration.cpu.as_secs_f64(),
         "cpu_share": calibration.cpu_share,
         "dispatch_p95_ms": calibration.dispatch_p95_ms,
+        "rss_mb": process::rss_mb(),
         "limits": calibration.limits().iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }

@@ -1,0 +1,85 @@
+//! The mock and the client as processes of their own, so that the time of one is not taken for the other's.
+//! And one that is held back: a client that may run a tenth of the time.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// Of each tenth of a second.
+const AWAKE: Duration = Duration::from_millis(10);
+const ASLEEP: Duration = Duration::from_millis(90);
+
+/// A mock that ends with this.
+pub(crate) struct Mock {
+    process: Child,
+    pub(crate) url: String,
+}
+
+impl Mock {
+    pub(crate) fn start(script: &str) -> Result<Mock> {
+        let mut process = Command::new(std::env::current_exe()?)
+            .args(["mock", "--script", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut url = String::new();
+        let said = process.stdout.take().context("its output")?;
+        BufReader::new(said).read_line(&mut url)?;
+        Ok(Mock { process, url: url.trim().to_owned() })
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        // It ends with its input.
+        drop(self.process.stdin.take());
+        let _ended = self.process.wait();
+    }
+}
+
+/// How much of a processor's time the client may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Allowance {
+    All,
+    ATenth,
+}
+
+/// What a client of its own process says.
+pub(crate) fn measured(mock: &Mock, allowance: Allowance, arguments: &[&str]) -> Result<Value> {
+    let mut client = Command::new(std::env::current_exe()?)
+        .args(["measure", "--url", &mock.url])
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .spawn()?;
+    if allowance == Allowance::ATenth {
+        hold_back(&mut client)?;
+    }
+    let done = client.wait_with_output()?;
+    ensure!(done.status.success(), "the client failed");
+    Ok(serde_json::from_slice(&done.stdout)?)
+}
+
+/// Stops it and lets it go on, until it is over: on any system, and without anybody's permission.
+fn hold_back(client: &mut Child) -> Result<()> {
+    let pid = Pid::from_child(client);
+    while client.try_wait()?.is_none() {
+        kill_process(pid, Signal::STOP)?;
+        thread::sleep(ASLEEP);
+        kill_process(pid, Signal::CONT)?;
+        thread::sleep(AWAKE);
+    }
+    Ok(())
+}
+
+/// The most memory that this process ever had; none where the system does not say.
+pub(crate) fn rss_mb() -> Option<f64> {
+    let status = fs_err::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kib / 1024.0)
+}

@@ -1,0 +1,108 @@
+//! A record's figures run by run, out of the samples beside it: a run's figure is the median of its requests.
+//! The formulas are those of `timeline::figures`, of times that were rounded to microseconds.
+
+use std::collections::BTreeMap;
+
+use hob_core::statistics::Sample;
+
+use crate::record::{RawSample, Record};
+use crate::terms::Metric;
+
+/// What samples give has to be what the record says, so far apart at most: else it was measured otherwise.
+const APART_MAX: f64 = 0.01;
+/// Times are kept in whole microseconds.
+const ROUNDED: f64 = 0.002;
+
+/// By run, in their order; none where the samples cannot say it, or say something else than the record.
+pub fn runs(record: &Record, samples: &[RawSample], metric: Metric) -> Option<BTreeMap<u32, f64>> {
+    let mut blocks: BTreeMap<u32, Vec<&RawSample>> = BTreeMap::new();
+    for sample in samples.iter().filter(|sample| sample.error.is_none()) {
+        blocks.entry(sample.run).or_default().push(sample);
+    }
+    let users = record.workload.concurrency.map_or(1, |users| users as usize);
+    let figure = |block: &[&RawSample]| of_block(metric, block, users);
+    let runs: BTreeMap<u32, f64> =
+        blocks.iter().filter_map(|(run, block)| Some((*run, figure(block)?))).collect();
+    let median = Sample::new(runs.values().copied()).median()?;
+    let said = record.metrics.figure(metric)?;
+    ((median - said).abs() <= said.abs() * APART_MAX + ROUNDED).then_some(runs)
+}
+
+fn of_block(metric: Metric, block: &[&RawSample], users: usize) -> Option<f64> {
+    match metric {
+        Metric::ThroughputTokS => rates(block, users).map(|(tokens, _)| tokens),
+        Metric::RequestsS => rates(block, users).map(|(_, requests)| requests),
+        Metric::IcgMs => {
+            let gaps = block.iter().flat_map(|sample| &sample.gaps_us);
+            Sample::new(gaps.map(|us| *us as f64 / 1e3)).median()
+        }
+        metric => Sample::new(block.iter().filter_map(|sample| of_one(metric, sample))).median(),
+    }
+}
+
+fn of_one(metric: Metric, sample: &RawSample) -> Option<f64> {
+    let ms = |us: Option<u64>| us.map(|us| us as f64 / 1e3);
+    let from_due = |us: Option<u64>| Some(ms(us)? + ms(sample.dispatch_us)?);
+    match metric {
+        Metric::TtfbMs => ms(sample.ttfb_us),
+        Metric::TtftMs => ms(sample.ttft_us),
+        Metric::TtfatMs => ms(sample.ttfat_us),
+        Metric::TtfaMs => ms(sample.ttfa_us),
+        Metric::E2eMs | Metric::WallMs => ms(sample.e2e_us),
+        Metric::SilenceMs => Some(ms(sample.ttfat_us)? - ms(sample.ttft_us)?),
+        Metric::TtfbSchedMs => from_due(sample.ttfb_us),
+        Metric::TtftSchedMs => from_due(sample.ttft_us),
+        Metric::TtfatSchedMs => from_due(sample.ttfat_us),
+        Metric::E2eSchedMs => from_due(sample.e2e_us),
+        Metric::DispatchMs => ms(sample.dispatch_us),
+        Metric::ConnectMs => ms(sample.connect_us),
+        Metric::TpotMs => pace(sample).map(|(span_ms, later)| span_ms / later),
+        Metric::DecodeTokS => pace(sample).map(|(span_ms, later)| later / span_ms * 1e3),
+        Metric::ReasoningTokens => sample.tokens.reasoning.map(|tokens| tokens as f64),
+        _ => None,
+    }
+}
+
+fn tokens(sample: &RawSample) -> Option<f64> {
+    let counted = sample.tokens.reasoning.zip(sample.tokens.content)?;
+    Some((counted.0 + counted.1) as f64)
+}
+
+/// From the first chunk to the last, and the tokens behind the first.
+fn pace(sample: &RawSample) -> Option<(f64, f64)> {
+    let tokens = tokens(sample)?;
+    let span_ms = (sample.e2e_us?.checked_sub(sample.ttft_us?)?) as f64 / 1e3;
+    let later = tokens - (tokens / (sample.gaps_us.len() + 1) as f64).max(1.0);
+    (span_ms > 0.0 && later > 0.0).then_some((span_ms, later))
+}
+
+/// Tokens and answers per second, from when all users were asking until the first had nothing left to ask.
+fn rates(block: &[&RawSample], users: usize) -> Option<(f64, f64)> {
+    let sent_us = |sample: &RawSample| Some(sample.t_sched_us? + sample.dispatch_us?);
+    let mut sent: Vec<u64> = block.iter().map(|sample| sent_us(sample)).collect::<Option<_>>()?;
+    let end_us = |sample: &RawSample| Some(sent_us(sample)? + sample.e2e_us?);
+    let mut ends: Vec<u64> = block.iter().map(|sample| end_us(sample)).collect::<Option<_>>()?;
+    sent.sort_unstable();
+    ends.sort_unstable();
+    let from = *sent.get(users.checked_sub(1)?)?;
+    let until = *ends.get(ends.len().checked_sub(users)?)?;
+    let window_s = until.checked_sub(from).filter(|us| *us > 0)? as f64 / 1e6;
+    let mut written = 0.0;
+    for sample in block {
+        let each = tokens(sample)? / (sample.gaps_us.len() + 1) as f64;
+        written += each * arrivals(sample, sent_us(sample)?, from, until)?;
+    }
+    let answers = ends.iter().filter(|end| **end <= until).count() as f64;
+    Some((written / window_s, answers / window_s))
+}
+
+/// Chunks that came within the window.
+fn arrivals(sample: &RawSample, sent_us: u64, from: u64, until: u64) -> Option<f64> {
+    let mut at = sent_us + sample.ttft_us?;
+    let mut within = u32::from((from..=until).contains(&at));
+    for gap in &sample.gaps_us {
+        at += gap;
+        within += u32::from((from..=until).contains(&at));
+    }
+    Some(f64::from(within))
+}

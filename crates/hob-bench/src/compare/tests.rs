@@ -1,0 +1,391 @@
+//! Comparisons of runs whose truth is known: what is found, what is not, what is refused, and how often a gate errs.
+//! Simulated runs drift and jitter as machines do; every one has its seed.
+
+use std::collections::BTreeMap;
+
+use hob_core::statistics::{Chance, Sample};
+use uuid::Uuid;
+
+use super::*;
+use crate::record::{
+    Cache, CountSource, Harness, Kind, RawSample, Reasoning, Record, Source, Spread, Status, Tokens,
+};
+
+/// From run to run, as a share: a quiet machine with a clock that moves.
+const RUN_NOISE: f64 = 0.012;
+/// From the first block to the last: what taking turns is there for.
+const DRIFT: f64 = 0.03;
+
+/// Normal enough: the sum of twelve.
+fn normal(chance: &mut Chance) -> f64 {
+    (0..12).map(|_| chance.part()).sum::<f64>() - 6.0
+}
+
+/// What a block shows where the truth is `truth`.
+fn block(chance: &mut Chance, truth: f64, drift: f64) -> f64 {
+    truth * (1.0 + drift) * (1.0 + RUN_NOISE * normal(chance))
+}
+
+/// Blocks in the order A B B A, as pairs.
+fn in_turns(chance: &mut Chance, count: usize, truths: [f64; 2]) -> Vec<(f64, f64)> {
+    (0..count)
+        .map(|at| {
+            let drift = DRIFT * at as f64 / count as f64;
+            let [a, b] = truths;
+            match at % 2 {
+                0 => {
+                    let first = block(chance, a, drift);
+                    (first, block(chance, b, drift))
+                }
+                _ => {
+                    let second = block(chance, b, drift);
+                    (block(chance, a, drift), second)
+                }
+            }
+        })
+        .collect()
+}
+
+fn rule(pairing: Pairing) -> Rule {
+    Rule::of(pairing, &Wish::default())
+}
+
+/// The figures of one campaign; the second is so many times as slow.
+fn campaign(seed: u64, times: f64) -> Vec<Compared> {
+    let mut chance = Chance::seeded(seed);
+    let figures = [(Metric::TtftMs, 80.0), (Metric::TpotMs, 20.0)];
+    let pairs: BTreeMap<Metric, Vec<(f64, f64)>> = figures
+        .into_iter()
+        .map(|(metric, truth)| (metric, in_turns(&mut chance, 8, [truth, truth * times])))
+        .collect();
+    paired_figures(&pairs, &rule(Pairing::Paired))
+}
+
+#[test]
+fn the_same_thing_is_rarely_called_different_and_hardly_ever_fails_a_gate() {
+    let (mut different, mut failed, trials) = (0, 0, 200);
+    for seed in 0..trials {
+        let figures = campaign(seed, 1.0);
+        let pace = figures.iter().find(|one| one.metric == Metric::TpotMs).expect("a figure");
+        let [low, high] = pace.change_ci95_pct.expect("an interval");
+        different += u32::from(low > 0.0 || high < 0.0);
+        failed += u32::from(figures.iter().any(|figure| figure.regression_pct().is_some()));
+    }
+    assert!(different <= 18, "{different} of {trials} are called different");
+    assert!(failed <= 1, "{failed} of {trials} fail");
+}
+
+#[test]
+fn five_percent_more_time_per_token_are_found() {
+    let is_found = |seed: &u64| {
+        let figures = campaign(1_000 + seed, 1.05);
+        figures.iter().any(|one| one.metric == Metric::TpotMs && one.verdict == Verdict::Worse)
+    };
+    let found = (0..100).filter(is_found).count();
+    assert!(found >= 95, "{found} of 100");
+}
+
+#[test]
+fn seven_pairs_decide_nothing() {
+    let mut chance = Chance::seeded(1);
+    let pairs = in_turns(&mut chance, 7, [20.0, 30.0]);
+    let compared = paired(Metric::TpotMs, &pairs, &rule(Pairing::Paired));
+    assert_eq!(compared.verdict, Verdict::Inconclusive);
+    assert_eq!(compared.reason.as_deref(), Some("7 pairs of blocks are too few; 8 decide"));
+    assert!(!compared.is_compared());
+    let none = paired(Metric::TpotMs, &[], &rule(Pairing::Paired));
+    assert_eq!(none.reason.as_deref(), Some("there is no pair of them"));
+}
+
+#[test]
+fn what_is_less_is_faster_of_times_and_slower_of_rates() {
+    let mut chance = Chance::seeded(2);
+    let less = in_turns(&mut chance, 10, [100.0, 90.0]);
+    let word = |metric| paired(metric, &less, &rule(Pairing::Paired)).finding;
+    assert_eq!(word(Metric::TtftMs), "faster");
+    assert_eq!(word(Metric::ThroughputTokS), "slower");
+    assert_eq!(word(Metric::Wer), "better");
+    let neither = BTreeMap::from([(Metric::PromptTokens, less.clone())]);
+    assert_eq!(paired_figures(&neither, &rule(Pairing::Paired)), [], "it has no direction");
+    let zeros = paired(Metric::SilenceMs, &[(0.0, 0.0); 8], &rule(Pairing::Paired));
+    assert_eq!((zeros.verdict, zeros.change_pct), (Verdict::Same, None));
+}
+
+/// A record of runs whose truth is known, with its samples.
+fn kept(id: u128, runs: usize, tpot_ms: f64) -> Kept {
+    let mut chance = Chance::seeded(id as u64);
+    let tokens = 64;
+    let sample = |run: u32, chance: &mut Chance| {
+        let gap = (block(chance, tpot_ms, 0.0) * 1e3) as u64;
+        let ttft = (block(chance, 80.0, 0.0) * 1e3) as u64;
+        RawSample {
+            run,
+            t_sched_us: Some(0),
+            dispatch_us: Some(50),
+            ttft_us: Some(ttft),
+            e2e_us: Some(ttft + gap * (tokens - 1)),
+            gaps_us: vec![gap; tokens as usize - 1],
+            tokens: Tokens {
+                prompt: Some(64),
+                cached: Some(0),
+                reasoning: Some(0),
+                content: Some(tokens),
+            },
+            ..RawSample::default()
+        }
+    };
+    let samples: Vec<RawSample> = (0..runs as u32).map(|run| sample(run, &mut chance)).collect();
+    let source = Source { tool: "hob".to_owned(), ..Source::default() };
+    let mut record = Record::new(Uuid::from_u128(id), Kind::Llm, source);
+    record.model.name = "m".to_owned();
+    record.host.id_hash = Some("here".to_owned());
+    record.count_source = Some(CountSource::Usage);
+    record.workload.shape = Some("short_short".to_owned());
+    record.workload.concurrency = Some(1);
+    record.workload.cache = Some(Cache::Cold);
+    let ms = |pick: fn(&RawSample) -> f64| Sample::new(samples.iter().map(pick));
+    let figures = [
+        (Metric::TtftMs, ms(|sample| sample.ttft_us.unwrap_or_default() as f64 / 1e3)),
+        (Metric::TpotMs, ms(|sample| sample.gaps_us[0] as f64 / 1e3)),
+    ];
+    for (metric, sample) in figures {
+        let spread =
+            Spread { p50: sample.median(), ci95: sample.median_interval(), ..Spread::default() };
+        record.metrics.spreads.insert(metric, spread);
+    }
+    Kept { record, samples }
+}
+
+fn without_samples(kept: &Kept) -> Kept {
+    Kept { samples: Vec::new(), ..kept.clone() }
+}
+
+fn compared(base: &Kept, new: &Kept) -> Comparison {
+    compare(std::slice::from_ref(base), std::slice::from_ref(new), &Wish::default())
+}
+
+fn verdict_of(comparison: &Comparison, metric: Metric) -> (Verdict, Basis) {
+    let figure = comparison.figures.iter().find(|figure| figure.metric == metric);
+    figure.map(|figure| (figure.verdict, figure.basis)).expect("a figure")
+}
+
+#[test]
+fn records_are_compared_run_by_run_and_said_to_be_unpaired() {
+    let comparison = compared(&kept(1, 8, 20.0), &kept(2, 8, 22.0));
+    assert_eq!(comparison.pairing, Pairing::Unpaired);
+    assert_eq!(verdict_of(&comparison, Metric::TpotMs), (Verdict::Worse, Basis::Runs));
+    assert_eq!(verdict_of(&comparison, Metric::TtftMs), (Verdict::Same, Basis::Runs));
+    // Three percent are there, and less than what a day makes of a machine.
+    let comparison = compared(&kept(1, 8, 20.0), &kept(2, 8, 20.6));
+    let (verdict, _) = verdict_of(&comparison, Metric::TpotMs);
+    assert!(matches!(verdict, Verdict::Same | Verdict::Inconclusive), "{verdict:?}");
+    let few = compared(&kept(1, 5, 20.0), &kept(2, 8, 30.0));
+    assert_eq!(few.figures[0].reason.as_deref(), Some("5 runs are too few; 6 of each decide"));
+}
+
+#[test]
+fn without_samples_only_intervals_that_are_apart_say_something() {
+    let (a, near, far) = (kept(1, 8, 20.0), kept(2, 8, 20.1), kept(3, 8, 22.0));
+    let overlapping = compared(&without_samples(&a), &near);
+    assert_eq!(verdict_of(&overlapping, Metric::TpotMs), (Verdict::Inconclusive, Basis::Medians));
+    assert_eq!(
+        overlapping.figures[1].reason.as_deref(),
+        Some("no run of it is known by itself, and the intervals overlap")
+    );
+    let apart = compared(&a, &without_samples(&far));
+    assert_eq!(verdict_of(&apart, Metric::TpotMs), (Verdict::Worse, Basis::Medians));
+    let mut bare = without_samples(&a);
+    bare.record.metrics.spreads.values_mut().for_each(|spread| spread.ci95 = None);
+    let unknown = compared(&bare, &far);
+    let reason = unknown.figures[1].reason.as_deref();
+    assert_eq!(reason, Some("only medians are known, and no interval of them"));
+}
+
+#[test]
+fn samples_that_say_something_else_than_their_record_are_not_believed() {
+    let (a, mut b) = (kept(1, 8, 20.0), kept(2, 8, 20.0));
+    for sample in &mut b.samples {
+        sample.ttft_us = sample.ttft_us.map(|us| us * 2);
+    }
+    let comparison = compared(&a, &b);
+    let (_, basis) = verdict_of(&comparison, Metric::TtftMs);
+    assert_eq!(basis, Basis::Medians);
+}
+
+#[test]
+fn what_may_not_be_compared_is_refused_with_its_reason() {
+    type Change = fn(&mut Record);
+    let rows: [(Change, &str); 9] = [
+        (|r| r.kind = Kind::Tts, "another kind: llm and tts"),
+        (
+            |r| r.workload.shape = Some("agentic".to_owned()),
+            "another shape: short_short and agentic",
+        ),
+        (|r| r.workload.concurrency = Some(4), "another number of users: 1 and 4"),
+        (|r| r.workload.cache = Some(Cache::Cached), "another cache: cold and cached"),
+        (|r| r.status = Status::Oom, "00000002 did not end well"),
+        (
+            |r| r.invalid_reasons = vec!["the client was late".to_owned()],
+            "00000002 is no measurement: the client was late",
+        ),
+        (
+            |r| r.workload.cache = Some(Cache::Mixed),
+            "00000002 had prompts of which some were cached and some were not",
+        ),
+        (|r| r.workload.version = Some(2), ""),
+        (|r| r.workload.reasoning = Some(Reasoning::Enabled), ""),
+    ];
+    for (change, expected) in rows {
+        let (base, mut new) = (kept(1, 8, 20.0), kept(2, 8, 20.0));
+        change(&mut new.record);
+        let comparison = compared(&base, &new);
+        if expected.is_empty() {
+            assert!(
+                comparison.refusals.is_empty() && comparison.marks.len() == 1,
+                "not known of one"
+            );
+        } else {
+            assert_eq!(comparison.refusals.first().map(String::as_str), Some(expected));
+            assert!(comparison.figures.is_empty(), "{expected}");
+        }
+    }
+}
+
+#[test]
+fn what_is_different_and_no_obstacle_is_said() {
+    let (base, mut new) = (kept(1, 8, 20.0), kept(2, 8, 20.0));
+    new.record.host.id_hash = Some("there".to_owned());
+    new.record.count_source = Some(CountSource::Chunks);
+    let comparison = compared(&base, &new);
+    assert_eq!(comparison.marks, ["another machine: here and there"]);
+    assert_eq!(verdict_of(&comparison, Metric::TtftMs).0, Verdict::Same);
+    let pace = comparison.figures.iter().find(|figure| figure.metric == Metric::TpotMs);
+    let reason = pace.and_then(|figure| figure.reason.as_deref());
+    assert_eq!(reason, Some("not compared: another count of tokens: usage and chunks"));
+}
+
+/// Two records as one campaign makes them.
+fn campaign_of_records(times: f64) -> [Kept; 2] {
+    let mut both = [kept(1, 8, 20.0), kept(2, 8, 20.0 * times)];
+    for (at, kept) in both.iter_mut().enumerate() {
+        let record = &mut kept.record;
+        record.harness = Some(Harness {
+            argv: ["hob", "bench", "compare"].map(str::to_owned).to_vec(),
+            seed: 5,
+            ..Harness::default()
+        });
+        record.workload.prompts_sha256 = Some("dd".to_owned());
+        record.time.started = format!("2026-11-21T10:0{at}:00Z").parse().ok();
+        record.time.ended = "2026-11-21T10:30:00Z".parse().ok();
+    }
+    both
+}
+
+#[test]
+fn one_campaign_is_paired_and_nothing_else_is() {
+    let [a, b] = campaign_of_records(1.1);
+    let comparison = compared(&a, &b);
+    assert_eq!(comparison.pairing, Pairing::Paired);
+    assert_eq!(verdict_of(&comparison, Metric::TpotMs), (Verdict::Worse, Basis::Pairs));
+    assert_eq!(comparison.figures[0].threshold_pct, THRESHOLD_PAIRED_PCT);
+    type Change = fn(&mut Kept);
+    let changes: [Change; 5] = [
+        |kept| kept.record.time.started = "2026-11-21T10:31:00Z".parse().ok(),
+        |kept| kept.record.harness.as_mut().unwrap().argv.push("again".to_owned()),
+        |kept| kept.record.host.id_hash = None,
+        |kept| kept.record.workload.prompts_sha256 = Some("ee".to_owned()),
+        |kept| kept.samples.clear(),
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        let mut other = b.clone();
+        change(&mut other);
+        let is_later = at == 0;
+        if is_later {
+            other.record.time.ended = "2026-11-21T10:40:00Z".parse().ok();
+        }
+        assert_eq!(compared(&a, &other).pairing, Pairing::Unpaired, "change {at}");
+    }
+}
+
+#[test]
+fn a_gate_fails_on_what_is_proven_and_says_it_in_a_line() {
+    let all = |ids: [u128; 2], tpot_ms: f64| ids.map(|id| kept(id, 8, tpot_ms)).to_vec();
+    let (base, slow, same) = (all([1, 2], 20.0), all([3, 4], 22.0), all([5, 6], 20.0));
+    let judged = |new: &[Kept], wish: &Wish| gate(&base, new, &GATED, wish);
+    let failed = judged(&slow, &Wish::default());
+    assert_eq!(failed.verdict, GateVerdict::Regressed);
+    assert_eq!(failed.cells[0].comparison.new.ids.len(), 2, "two records of one cell are one side");
+    let said = failed.summary();
+    assert!(said.starts_with("hob bench gate: failed, tpot_ms "), "{said}");
+    assert!(said.ends_with("slower in m llm short_short 1 user (2 figures in 1 cell: 1 worse, 0 better, 1 the same, 0 undecided)"), "{said}");
+    let passed = judged(&same, &Wish::default());
+    assert_eq!(passed.verdict, GateVerdict::Passed);
+    assert!(passed.summary().starts_with("hob bench gate: passed (2 figures in 1 cell"));
+    let wide = Wish { threshold_pct: Some(50.0), ..Wish::default() };
+    assert_eq!(judged(&slow, &wide).verdict, GateVerdict::Passed);
+    let mut crashed = kept(7, 8, 20.0);
+    crashed.record.workload.shape = Some("agentic".to_owned());
+    let with_other = [base.clone(), vec![crashed.clone()]].concat();
+    crashed.record.status = Status::Oom;
+    let half = [same.clone(), vec![crashed]].concat();
+    let partly = gate(&with_other, &half, &GATED, &Wish::default()).summary();
+    assert!(partly.ends_with("undecided; 1 cell not compared)"), "{partly}");
+    let faster = gate(&slow, &base, &GATED, &Wish::default());
+    assert_eq!(faster.verdict, GateVerdict::Passed, "what is better fails nothing");
+    assert_eq!(
+        gate(&base, &slow, &[Metric::TtftMs], &Wish::default()).verdict,
+        GateVerdict::Passed
+    );
+}
+
+#[test]
+fn a_gate_that_compared_nothing_has_not_passed() {
+    let base = kept(1, 8, 20.0);
+    let mut elsewhere = kept(2, 8, 20.0);
+    elsewhere.record.host.id_hash = Some("there".to_owned());
+    let few = kept(3, 3, 20.0);
+    let mut other = kept(4, 8, 20.0);
+    other.record.model.name = "n".to_owned();
+    let rows = [
+        (vec![elsewhere], "another machine: a gate compares on one"),
+        (vec![few], "3 runs are too few; 6 of each decide"),
+        (vec![other.clone(), other], "m llm short_short 1 user: only in the base"),
+    ];
+    for (new, reason) in rows {
+        let gate = gate(std::slice::from_ref(&base), &new, &GATED, &Wish::default());
+        assert_eq!(gate.verdict, GateVerdict::Incomparable, "{reason}");
+        assert_eq!(gate.summary(), format!("hob bench gate: nothing could be compared: {reason}"));
+    }
+}
+
+#[test]
+fn noise_that_was_learned_widens_the_threshold() {
+    let noisy = [kept(1, 8, 20.0), kept(2, 8, 21.6)];
+    let noise = Noise::learned(&noisy).expect("of one thing");
+    let learned = noise.of(Metric::TpotMs).expect("a figure");
+    assert!((8.0..12.0).contains(&learned), "{learned}");
+    let wish = Wish { threshold_pct: None, noise };
+    let found = gate(&[kept(3, 8, 20.0)], &[kept(4, 8, 21.6)], &GATED, &wish);
+    assert_eq!(found.verdict, GateVerdict::Passed);
+    let without = gate(&[kept(3, 8, 20.0)], &[kept(4, 8, 21.6)], &GATED, &Wish::default());
+    assert_eq!(without.verdict, GateVerdict::Regressed);
+    let mut other = kept(5, 8, 20.0);
+    other.record.workload.concurrency = Some(4);
+    assert_eq!(
+        Noise::learned(&[kept(1, 8, 20.0), other]),
+        Err("another number of users: 1 and 4".to_owned())
+    );
+}
+
+#[test]
+fn sides_that_mix_things_are_refused() {
+    let (a, mut b) = (kept(1, 8, 20.0), kept(2, 8, 20.0));
+    b.record.engine.version = Some("2".to_owned());
+    let comparison = compare(&[a.clone(), b], &[a], &Wish::default());
+    assert_eq!(
+        comparison.refusals,
+        ["00000001 and 00000002 are not of one thing, and stand on one side"]
+    );
+    let nothing = compare(&[], &[], &Wish::default());
+    assert_eq!(nothing.refusals, ["there is nothing to compare"]);
+}

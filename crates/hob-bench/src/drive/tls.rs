@@ -1,0 +1,168 @@
+//! TLS over a blocking socket: whom to trust, the handshake, and reads that bring all that came.
+//! Whom to trust is the operating system's affair, as for every other server that hob asks.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustls::client::Resumption;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
+use rustls_platform_verifier::BuilderVerifierExt;
+
+use super::is_pause;
+
+/// What is read of the socket at once. With what was left of a record, its text fits into whoever reads 64 KiB.
+const READ_BYTES: usize = 48 << 10;
+
+/// Who the server has to be, and who may say so.
+#[derive(Clone, Debug)]
+pub(super) struct Trust {
+    name: ServerName<'static>,
+    config: Arc<ClientConfig>,
+}
+
+/// The same server is asked, and trust is the system's for all of them.
+impl PartialEq for Trust {
+    fn eq(&self, other: &Trust) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Trust {}
+
+/// Why there is no connection that could be trusted.
+#[derive(Debug, thiserror::Error)]
+enum TlsError {
+    #[error(
+        "its certificate is not trusted ({0}); whom to trust is the system's affair: add the authority to its certificates, or name the file in SSL_CERT_FILE"
+    )]
+    Untrusted(rustls::CertificateError),
+    #[error("it does not speak TLS as hob does: {0}")]
+    Foreign(io::Error),
+    #[error("no TLS within {seconds:.1} s", seconds = .0.as_secs_f64())]
+    Slow(Duration),
+}
+
+impl Trust {
+    /// # Errors
+    /// The system trusts nobody, or the name is none of a server.
+    pub(super) fn of_system(host: &str) -> Result<Trust, rustls::Error> {
+        let ring = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(ring)
+            .with_safe_default_protocol_versions()?
+            .with_platform_verifier()?
+            .with_no_client_auth();
+        Trust::with(host, config)
+    }
+
+    pub(super) fn with(host: &str, mut config: ClientConfig) -> Result<Trust, rustls::Error> {
+        // A resumed handshake is shorter, and only for whoever comes later: all connections are to be alike.
+        config.resumption = Resumption::disabled();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| rustls::Error::General(format!("'{host}' is no name of a server")))?;
+        Ok(Trust { name, config: Arc::new(config) })
+    }
+
+    /// Until both sides have agreed.
+    ///
+    /// # Errors
+    /// The server is somebody else, speaks no TLS, or takes too long.
+    pub(super) fn shake(&self, mut socket: TcpStream, within: Duration) -> io::Result<Tls> {
+        let begun = Instant::now();
+        let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
+        let mut connection = connection.map_err(io::Error::other)?;
+        while connection.is_handshaking() {
+            match connection.complete_io(&mut socket) {
+                Ok(_) => {}
+                Err(error) if !is_pause(&error) => return Err(io::Error::other(meant(error))),
+                Err(_) if begun.elapsed() > within => {
+                    return Err(io::Error::other(TlsError::Slow(within)));
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(Tls { connection, socket: BufReader::with_capacity(READ_BYTES, socket) })
+    }
+}
+
+fn meant(error: io::Error) -> TlsError {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        Some(rustls::Error::InvalidCertificate(reason)) => TlsError::Untrusted(reason.clone()),
+        _ => TlsError::Foreign(error),
+    }
+}
+
+/// A connection whose bytes are not for others.
+#[derive(Debug)]
+pub(super) struct Tls {
+    connection: ClientConnection,
+    socket: BufReader<TcpStream>,
+}
+
+impl Tls {
+    /// Text of what is here; none where a record is not here to its end.
+    fn here(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let mut filled = 0;
+        loop {
+            match self.connection.reader().read(&mut buffer[filled..]) {
+                Ok(0) => return Ok(Some(filled)),
+                Ok(bytes) => filled += bytes,
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock && filled == 0 => {
+                    return Err(error);
+                }
+                Err(_) if self.socket.buffer().is_empty() => {
+                    return Ok(Some(filled).filter(|filled| *filled > 0));
+                }
+                Err(_) => self.decrypt()?,
+            }
+        }
+    }
+
+    fn decrypt(&mut self) -> io::Result<()> {
+        self.connection.read_tls(&mut self.socket)?;
+        let done = self.connection.process_new_packets();
+        // What TLS answers by itself, such as new keys or why it hangs up.
+        self.send()?;
+        done.map(|_| ()).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        while self.connection.wants_write() {
+            self.connection.write_tls(self.socket.get_mut())?;
+        }
+        Ok(())
+    }
+}
+
+impl Read for Tls {
+    /// All that one read of the socket brought: what came together has one stamp.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(bytes) = self.here(buffer)? {
+                return Ok(bytes);
+            }
+            if self.socket.fill_buf()?.is_empty() {
+                self.decrypt()?;
+            }
+        }
+    }
+}
+
+impl Write for Tls {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.connection.writer().write(bytes)?;
+        self.send()?;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.send()
+    }
+}
+
+#[cfg(test)]
+mod tests;

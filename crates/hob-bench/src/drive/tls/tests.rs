@@ -1,0 +1,254 @@
+//! The client against servers whose certificate was made a moment ago, and against those that are none.
+//! Whom the system trusts plays no part: trust is given to each endpoint.
+
+use std::net::TcpListener;
+use std::sync::atomic::AtomicBool;
+use std::thread::{self, JoinHandle};
+
+use bytes::Bytes;
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+
+use super::*;
+use crate::drive::{Arrivals, Drive, End, Endpoint, Exchange, Patience};
+use crate::timeline::{Protocol, timeline};
+
+const SHORT: Patience = Patience {
+    connect: Duration::from_millis(700),
+    silence: Duration::from_millis(500),
+    total: Duration::from_secs(20),
+};
+const HEAD: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+
+type Peer = StreamOwned<ServerConnection, TcpStream>;
+type Talk = fn(&mut Peer) -> io::Result<()>;
+
+/// A server of one or a few connections, one after the other, which says of itself that it is `localhost`.
+struct Server {
+    port: u16,
+    certificate: CertificateDer<'static>,
+    over: JoinHandle<io::Result<()>>,
+}
+
+fn server(answer: Talk) -> Server {
+    server_of(1, answer)
+}
+
+fn server_of(connections: usize, answer: Talk) -> Server {
+    let made = generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let CertifiedKey { cert, signing_key } = made;
+    let key = PrivateKeyDer::try_from(signing_key.serialize_der()).expect("a key");
+    let certificate = cert.der().clone();
+    let ring = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(ring)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key)
+        .expect("as it was made");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("a port").port();
+    let config = Arc::new(config);
+    let over = thread::spawn(move || {
+        let converse = |_| {
+            let (socket, _) = listener.accept()?;
+            let connection = ServerConnection::new(Arc::clone(&config));
+            answer(&mut StreamOwned::new(connection.map_err(io::Error::other)?, socket))
+        };
+        // All of them, and then the first that failed.
+        let ended: Vec<io::Result<()>> = (0..connections).map(converse).collect();
+        ended.into_iter().collect()
+    });
+    Server { port, certificate, over }
+}
+
+/// As the system would be told to trust this certificate.
+fn trusting(certificate: CertificateDer<'static>) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).expect("a root");
+    let ring = Arc::new(rustls::crypto::ring::default_provider());
+    ClientConfig::builder_with_provider(ring)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
+fn endpoint(server: &Server) -> Endpoint {
+    let config = trusting(server.certificate.clone());
+    let url = format!("https://localhost:{}", server.port);
+    Endpoint::trusting(&url, |host| Trust::with(host, config)).expect("an address")
+}
+
+fn drive(endpoint: Endpoint, requests: usize) -> Vec<Exchange> {
+    let jobs = (0..requests).map(|number| {
+        Bytes::from(format!("POST /{number} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n"))
+    });
+    let arrivals = Arrivals::Closed { users: 1 };
+    let jobs = jobs.collect();
+    let drive = Drive { endpoint, jobs, arrivals, seed: 1, patience: SHORT, answer_bytes: 1 << 16 };
+    drive.run(&AtomicBool::new(false)).expect("a drive").exchanges
+}
+
+fn hear(peer: &mut Peer) -> io::Result<()> {
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        peer.read_exact(&mut byte)?;
+        request.push(byte[0]);
+    }
+    Ok(())
+}
+
+fn event(text: &str) -> String {
+    let event = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+    format!("{:x}\r\n{event}\r\n", event.len())
+}
+
+fn end() -> String {
+    "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n".to_owned()
+}
+
+/// Longer than a read waits, so that the client gives up waiting in the middle of an answer and goes on.
+const PAUSE: Duration = Duration::from_millis(150);
+
+#[test]
+fn an_answer_over_tls_is_followed_through_pauses_on_a_connection_that_is_kept() {
+    let server = server(|peer| {
+        for _ in 0..2 {
+            hear(peer)?;
+            peer.write_all(HEAD.as_bytes())?;
+            for text in ["a", "b", "c"] {
+                thread::sleep(PAUSE);
+                peer.write_all(event(text).as_bytes())?;
+            }
+            peer.write_all(end().as_bytes())?;
+        }
+        Ok(())
+    });
+    let exchanges = drive(endpoint(&server), 2);
+    server.over.join().expect("a server").expect("as it was asked");
+    let connects: Vec<bool> = exchanges.iter().map(|one| one.connect.is_some()).collect();
+    assert_eq!(connects, [true, false], "the handshake is in the first one's time to connect");
+    for exchange in &exchanges {
+        let got = timeline(exchange, Protocol::OpenAi);
+        assert_eq!((got.fault.clone(), got.chunks.len()), (None, 3), "{got:?}");
+        let gaps = got.chunks.windows(2).map(|pair| pair[1].at - pair[0].at);
+        assert!(gaps.min() >= Some(PAUSE / 2), "each piece has its own stamp: {got:?}");
+    }
+}
+
+#[test]
+fn what_came_together_has_one_stamp_however_many_records_it_is() {
+    let server = server(|peer| {
+        hear(peer)?;
+        let many = [HEAD.to_owned(), (0..400).map(|_| event("word")).collect(), end()].concat();
+        // Each a record of its own, all in one write below TLS.
+        for piece in many.as_bytes().chunks(64) {
+            peer.conn.writer().write_all(piece)?;
+        }
+        peer.flush()
+    });
+    let exchanges = drive(endpoint(&server), 1);
+    server.over.join().expect("a server").expect("as it was asked");
+    let got = timeline(&exchanges[0], Protocol::OpenAi);
+    assert_eq!((got.fault, got.chunks.len()), (None, 400));
+    let reads = exchanges[0].tape.reads.len();
+    assert!(reads < 40, "{reads} reads for 500 records");
+}
+
+#[test]
+fn a_server_that_goes_away_or_silent_is_so_over_tls_too() {
+    let rows: [(Talk, End); 3] = [
+        (
+            |peer| {
+                hear(peer)?;
+                peer.write_all(HEAD.as_bytes())
+            },
+            End::CutOff,
+        ),
+        (
+            |peer| {
+                hear(peer)?;
+                peer.write_all(HEAD.as_bytes())?;
+                peer.write_all(event("a").as_bytes())?;
+                peer.conn.send_close_notify();
+                peer.flush()
+            },
+            End::CutOff,
+        ),
+        (
+            |peer| {
+                hear(peer)?;
+                peer.write_all(HEAD.as_bytes())?;
+                let mut rest = [0];
+                // Until the client is tired of it.
+                peer.read(&mut rest).map(|_| ()).or(Ok(()))
+            },
+            End::Silent,
+        ),
+    ];
+    for (answer, expected) in rows {
+        let server = server(answer);
+        let exchanges = drive(endpoint(&server), 1);
+        assert_eq!(exchanges[0].end, expected);
+        server.over.join().expect("a server").expect("as it was asked");
+    }
+}
+
+fn refusal(endpoint: Endpoint) -> String {
+    match drive(endpoint, 1).remove(0).end {
+        End::Unreachable { cause } => cause,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn who_is_not_trusted_or_somebody_else_is_refused_in_words() {
+    // Whoever is refused before the start is asked once more by the first request.
+    let made = || server_of(2, hear);
+    let stranger = made();
+    let url = format!("https://localhost:{}", stranger.port);
+    let other = trusting(made_elsewhere());
+    let unknown = Endpoint::trusting(&url, |host| Trust::with(host, other)).expect("an address");
+    let said = refusal(unknown);
+    assert!(said.starts_with("its certificate is not trusted ("), "{said}");
+    assert!(said.contains("SSL_CERT_FILE"), "{said}");
+    let namesake = made();
+    let url = format!("https://127.0.0.1:{}", namesake.port);
+    let config = trusting(namesake.certificate.clone());
+    let misnamed = Endpoint::trusting(&url, |host| Trust::with(host, config)).expect("an address");
+    let said = refusal(misnamed);
+    assert!(said.starts_with("its certificate is not trusted"), "{said}");
+    assert!(stranger.over.join().expect("a server").is_err(), "no request was sent");
+    assert!(namesake.over.join().expect("a server").is_err(), "no request was sent");
+}
+
+fn made_elsewhere() -> CertificateDer<'static> {
+    let made = generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    made.cert.der().clone()
+}
+
+#[test]
+fn who_speaks_no_tls_or_nothing_is_not_waited_for_without_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("a port").port();
+    let plain = thread::spawn(move || -> io::Result<()> {
+        // Each client comes twice, and hangs up.
+        let said: [&[u8]; 4] = [b"HTTP/1.1 400 Bad\r\n\r\n", b"HTTP/1.1 400 Bad\r\n\r\n", b"", b""];
+        for said in said {
+            let (mut socket, _) = listener.accept()?;
+            socket.write_all(said)?;
+            let _reset = socket.read_to_end(&mut Vec::new());
+        }
+        Ok(())
+    });
+    let url = format!("https://localhost:{port}");
+    let to = || Endpoint::trusting(&url, |host| Trust::with(host, trusting(made_elsewhere())));
+    let said = refusal(to().expect("an address"));
+    assert!(said.starts_with("it does not speak TLS"), "{said}");
+    let said = refusal(to().expect("an address"));
+    assert!(said.starts_with("no TLS within 0.7 s"), "{said}");
+    plain.join().expect("a server").expect("as it was asked");
+}

@@ -1,0 +1,85 @@
+//! What `compare` and `gate` share: which records are meant, and how two sides are shown.
+//! Percent is of the base: more milliseconds are slower, more tokens per second are faster.
+
+use hob_bench::compare::{Compared, Comparison, Kept, Verdict};
+use hob_bench::record::{PickError, Shelf};
+use hob_bench::written;
+
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::{Printer, table};
+
+const NOTHING: &str = "–";
+
+/// All records of these files, folders and ids.
+pub(crate) fn pick(shelf: &Shelf, wanted: &[String]) -> Outcome<Vec<Kept>> {
+    let mut all = Vec::new();
+    for one in wanted {
+        let found = Kept::pick(shelf, one).map_err(failure)?;
+        if found.is_empty() {
+            return Err(Failure::usage(format!("{one} holds no record")));
+        }
+        all.extend(found);
+    }
+    Ok(all)
+}
+
+/// 2 and never 1: of a gate 1 means that something became worse.
+fn failure(error: PickError) -> Failure {
+    let hint = match &error {
+        PickError::None { .. } => "`hob bench show ID` reads one; --records names their folder",
+        PickError::Several { .. } => "give more of its id",
+        PickError::Record(_) => return Failure::usage(error),
+    };
+    Failure::usage(error).hint(hint)
+}
+
+pub(crate) fn json(value: &impl serde::Serialize, printer: &Printer) -> Outcome<()> {
+    let json = serde_json::to_string_pretty(value);
+    printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)
+}
+
+/// Who is compared, how, and every figure.
+pub(crate) fn shown(comparison: &Comparison) -> String {
+    let Comparison { base, new, pairing, refusals, marks, figures } = comparison;
+    let mut lines = vec![format!("base  {}", base.name()), format!("new   {}", new.name())];
+    if refusals.is_empty() {
+        lines.push(pairing.banner().to_owned());
+    }
+    lines.extend(refusals.iter().map(|reason| format!("refused: {reason}")));
+    lines.extend(marks.iter().map(|mark| format!("note: {mark}")));
+    if !figures.is_empty() {
+        lines.push(format!("\n{}", figures_table(figures)));
+    }
+    lines.extend(figures.iter().filter_map(undecided));
+    lines.join("\n")
+}
+
+fn figures_table(figures: &[Compared]) -> String {
+    let mut table =
+        table(["figure", "base", "new", "change", "95 % interval", "matters from", "finding"]);
+    for figure in figures {
+        let term = figure.metric.term();
+        let median = |value: Option<f64>| {
+            value.map_or_else(|| NOTHING.to_owned(), |value| written::figure(value, term))
+        };
+        let change = figure.change_pct.map_or_else(|| NOTHING.to_owned(), percent);
+        let interval = figure.change_ci95_pct.map_or_else(
+            || NOTHING.to_owned(),
+            |[low, high]| format!("{} to {}", percent(low), percent(high)),
+        );
+        let least = format!("{} %", written::number(figure.threshold_pct));
+        let medians = [median(figure.base), median(figure.new)];
+        let [base, new] = medians;
+        table.add_row([term.title, &base, &new, &change, &interval, &least, figure.finding]);
+    }
+    table.trim_fmt()
+}
+
+pub(crate) fn percent(value: f64) -> String {
+    format!("{value:+.1} %")
+}
+
+fn undecided(figure: &Compared) -> Option<String> {
+    let reason = figure.reason.as_ref().filter(|_| figure.verdict == Verdict::Inconclusive)?;
+    Some(format!("{}: {reason}", figure.metric.term().title))
+}
