@@ -127,7 +127,8 @@ impl Sweep<'_> {
     fn grow(&self, bench: &mut Workbench<'_>, length: u32) -> Result<(), BenchError> {
         let Some(started) = &mut bench.started else { return Ok(()) };
         let needs = room(length, self.wish.answer).to_string();
-        let ctx = started.places.get_mut("ctx").filter(|_| self.wish.room == Room::OfEach);
+        let is_told = started.launch.command.contains("{ctx}") && self.wish.room == Room::OfEach;
+        let ctx = started.places.get_mut("ctx").filter(|_| is_told);
         let has_grown = ctx.is_some_and(|ctx| std::mem::replace(ctx, needs.clone()) != needs);
         let is_first = Some(&length) == self.lengths.first();
         if has_grown || !is_first { bench.renew() } else { Ok(()) }
@@ -180,11 +181,12 @@ impl Sweep<'_> {
         found: Found,
     ) -> Result<Vec<Record>, BenchError> {
         let Found { length, began, both, prompts_sha256, ended } = found;
-        let mut kept = Vec::new();
+        let (mut kept, ctx) = (Vec::new(), started_with(bench));
         for (prompts, runs) in [(Prompts::Cold, &both.first), (Prompts::Cached, &both.second)] {
             let cell = self.cell(length, prompts);
             let account = lab.account(cell, runs, began, prompts_sha256.clone());
             let record = bench.close_with(told(account, length, prompts), |record| {
+                record.engine.params.ctx = ctx.or(record.engine.params.ctx);
                 if let (Some(ended), false) = (&ended, record.status == Status::Ok) {
                     record.status = status(ended);
                     record.invalid_reasons.push(ended.to_string());
@@ -197,6 +199,13 @@ impl Sweep<'_> {
         }
         Ok(kept)
     }
+}
+
+/// The context of a server that was started here and told it.
+fn started_with(bench: &Workbench<'_>) -> Option<u64> {
+    let started = bench.started.as_ref()?;
+    let ctx = started.places.get("ctx").filter(|_| started.launch.command.contains("{ctx}"))?;
+    ctx.parse().ok()
 }
 
 /// The same account under the name that curves over the context have.

@@ -20,7 +20,7 @@ use crate::printer::Printer;
 use crate::settings::{ModelChoice, Overrides};
 use crate::shelf::Shelf;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct AimArgs {
     /// The server: its address, or the name of an [upstream.NAME] of hob.toml; without it, a hob is
     /// started and ended again
@@ -83,6 +83,12 @@ pub(crate) struct Reached {
 }
 
 impl AimArgs {
+    /// Starts a server with room for so much. None where it was said already.
+    pub(crate) fn with_room(&self, tokens: u64) -> Option<AimArgs> {
+        let context = Some(tokens);
+        self.context.is_none().then(|| AimArgs { context, ..self.clone() })
+    }
+
     pub(crate) fn settle(&self, globals: &Globals, printer: &Printer) -> Outcome<Aim> {
         let app = App::open(globals, Overrides::default(), printer)?;
         let api = match self.api {

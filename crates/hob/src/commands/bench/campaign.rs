@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use hob_bench::drive::Patience;
 use hob_bench::host::host;
-use hob_bench::record::{Label, RawSample, Record, RecordError, Shelf};
+use hob_bench::record::{Kind, Label, RawSample, Record, RecordError, Shelf, Status};
 use hob_bench::runs::{BenchError, Care, Context, Step};
 use hob_bench::workbench::Workbench;
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 use crate::signals::{StopSignals, interrupted};
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct CampaignArgs {
     #[command(flatten)]
     pub(crate) aim: AimArgs,
@@ -98,7 +98,8 @@ pub(crate) fn run(
     if was_stopped {
         return Err(interrupted().hint("what was done is kept"));
     }
-    match records.iter().find(|record| !record.invalid_reasons.is_empty()) {
+    let is_none = |record: &&Record| !record.invalid_reasons.is_empty();
+    match records.iter().filter(|record| !is_an_end(record, &records)).find(is_none) {
         Some(record) => Err(Failure::new(Exit::Server, refusal(record, records.len()))
             .hint("the records say of each run why it is no measurement")),
         None => Ok(Exit::Done),
@@ -106,6 +107,11 @@ pub(crate) fn run(
 }
 
 impl CampaignArgs {
+    /// See [`AimArgs::with_room`].
+    pub(crate) fn with_room(&self, tokens: u64) -> Option<CampaignArgs> {
+        Some(CampaignArgs { aim: self.aim.with_room(tokens)?, ..self.clone() })
+    }
+
     fn care(&self) -> Outcome<Care> {
         if self.runs_min == 0 || self.runs_max < self.runs_min {
             return Err(Failure::usage("there has to be a run, and --runs-max is the larger one"));
@@ -178,6 +184,7 @@ pub(crate) fn failure(error: BenchError) -> Failure {
 fn told(name: &str, step: Step<'_>, care: Care) -> String {
     match step {
         Step::Warmed { block } => format!("{name}: warming up, {block}"),
+        Step::LeftOut { why } => format!("{name}: {why}"),
         Step::Restarted { .. } => format!("{name}: the server was started anew"),
         Step::Calibrated(calibration) => {
             let error = calibration.ttft_err_ms.mean().unwrap_or_default();
@@ -191,6 +198,12 @@ fn told(name: &str, step: Step<'_>, care: Care) -> String {
             format!("{name}: run {run} of {} to {}{wide}{left}", care.runs_min, care.runs_max)
         }
     }
+}
+
+/// That a context has an end is a finding, if there is anything before it.
+fn is_an_end(record: &Record, all: &[Record]) -> bool {
+    let is_measured = |record: &Record| record.status == Status::Ok;
+    record.kind == Kind::CtxSweep && !is_measured(record) && all.iter().any(is_measured)
 }
 
 fn refusal(record: &Record, all: usize) -> String {
