@@ -3,9 +3,12 @@
 
 mod answer;
 pub mod ask;
+pub mod batch;
 pub mod calibrate;
 pub mod compare;
 mod cores;
+pub mod crowd;
+pub mod degrade;
 pub mod drive;
 pub mod families;
 mod head;
@@ -22,8 +25,10 @@ pub mod runs;
 pub mod selftest;
 pub mod server;
 pub mod site;
+pub mod sweep;
 pub mod target;
 pub mod terms;
 pub mod timeline;
+mod turns;
 pub mod workbench;
 pub mod written;

@@ -2,15 +2,18 @@
 //! First it is found out how this server wants to be asked; then each cell is warmed up, and run until it is sure.
 
 mod cell;
+mod probe;
 mod prompt;
 mod request;
 mod shape;
 mod summary;
 
-use hob_core::statistics::Chance;
+use std::collections::BTreeMap;
 
 pub use crate::lever::Lever;
-use prompt::{Measure, Prompt};
+use probe::thoughts;
+use prompt::Measure;
+pub(crate) use prompt::Prompt;
 use request::Form;
 pub use shape::{SHAPES, Shape, VERSION};
 
@@ -18,15 +21,9 @@ use crate::drive::{Arrivals, Driven};
 use crate::record::Record;
 use crate::runs::BenchError;
 use crate::target::Api;
-use crate::timeline::{ChunkKind, Fault, Timeline, timeline};
+use crate::timeline::Fault;
 use crate::workbench::{Asker, Workbench};
 
-/// Each lever is tried so often before it is believed.
-const LEVER_PROBES: usize = 3;
-const PROBE_TOKENS: u32 = 48;
-/// Words of the two prompts that say how many tokens a word is.
-const FEW_WORDS: u32 = 40;
-const MANY_WORDS: u32 = 240;
 const ANSWER_BYTES_PER_TOKEN: usize = 320;
 
 /// What is wanted to be measured.
@@ -66,6 +63,7 @@ pub struct Cell {
     pub shape: Shape,
     pub arrivals: Arrivals,
     pub thinking: Thinking,
+    pub prompts: Prompts,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,11 +101,15 @@ pub struct Lab<'a> {
     asker: Asker<'a>,
     wish: Wish,
     measure: Measure,
+    /// By the number of tools in a request: tokens that may be known of a prompt whose words never were said.
+    templates: BTreeMap<u32, u32>,
     ignores_eos: bool,
     thinks: bool,
     lever: Option<Lever>,
     /// Prompts that were made.
     made: u64,
+    /// Room that a server makes for each request, where it has to be told.
+    context_tokens: Option<u32>,
 }
 
 impl<'a> Lab<'a> {
@@ -121,10 +123,12 @@ impl<'a> Lab<'a> {
             asker,
             wish: wish.clone(),
             measure: Measure::guessed(),
+            templates: BTreeMap::new(),
             ignores_eos,
             thinks: false,
             lever: None,
             made: 0,
+            context_tokens: None,
         };
         let mut probe = lab.probe(None)?;
         if matches!(probe.fault, Some(Fault::Refused { status: 400 | 422, .. })) {
@@ -136,6 +140,7 @@ impl<'a> Lab<'a> {
         }
         lab.thinks = thoughts(&probe) > 0;
         lab.measure = lab.count_words()?;
+        lab.templates = lab.measure_templates()?;
         if lab.thinks && wish.thinking != ThinkingWish::On {
             lab.lever = lab.find_lever()?;
         }
@@ -152,13 +157,14 @@ impl<'a> Lab<'a> {
                     shape: *shape,
                     arrivals: *arrivals,
                     thinking: *thinking,
+                    prompts: self.wish.prompts,
                 }));
             }
         }
         cells
     }
 
-    fn thinkings(&self) -> Vec<Thinking> {
+    pub(crate) fn thinkings(&self) -> Vec<Thinking> {
         let as_is = Thinking::AsIs { thinks: self.thinks };
         let off = self.lever.map_or(Thinking::CannotDisable, Thinking::Off);
         match (self.wish.thinking, self.thinks) {
@@ -170,58 +176,12 @@ impl<'a> Lab<'a> {
         }
     }
 
-    fn probe(&mut self, lever: Option<Lever>) -> Result<Timeline, BenchError> {
-        let shape = shape::Shape { max_tokens: PROBE_TOKENS, ..SHAPES[4] };
-        let prompt = self.prompt(shape);
-        let request = Form { lever, ..self.form(shape) }.bytes(&prompt, 0);
-        self.ask_once(request)
+    /// From now on each request is for so much.
+    pub(crate) fn make_room(&mut self, context_tokens: u32) {
+        self.context_tokens = Some(context_tokens);
     }
 
-    fn ask_once(&self, request: bytes::Bytes) -> Result<Timeline, BenchError> {
-        let driven = self.drive(vec![request], Arrivals::Closed { users: 1 }, PROBE_TOKENS)?;
-        let exchange = driven.exchanges.first();
-        Ok(exchange.map_or_else(
-            || Timeline { fault: Some(Fault::Stopped), ..Timeline::default() },
-            |exchange| timeline(exchange, self.asker.target.api.protocol()),
-        ))
-    }
-
-    fn count_words(&mut self) -> Result<Measure, BenchError> {
-        let mut counted = Vec::new();
-        for words in [FEW_WORDS, MANY_WORDS] {
-            let mut chance = Chance::seeded(self.asker.seed ^ u64::from(words));
-            let nonce = format!("{:06x}", chance.bits() & 0xFF_FFFF);
-            let prompt = Prompt::of_words(words, &nonce, &mut chance);
-            let request = self.form(Shape { max_tokens: 1, ..SHAPES[0] }).bytes(&prompt, 0);
-            let answer = self.ask_once(request)?;
-            counted.extend(answer.counts.prompt.map(|tokens| (words, tokens)));
-        }
-        let measure = match counted[..] {
-            [few, many] => Measure::of_two(few, many),
-            _ => None,
-        };
-        Ok(measure.unwrap_or_else(Measure::guessed))
-    }
-
-    /// The first that leaves no thought in so many probes.
-    fn find_lever(&mut self) -> Result<Option<Lever>, BenchError> {
-        for lever in Lever::ALL {
-            let mut proven = 0;
-            while proven < LEVER_PROBES {
-                let answer = self.probe(Some(lever))?;
-                if answer.fault.is_some() || thoughts(&answer) > 0 {
-                    break;
-                }
-                proven += 1;
-            }
-            if proven == LEVER_PROBES {
-                return Ok(Some(lever));
-            }
-        }
-        Ok(None)
-    }
-
-    fn prompt(&mut self, shape: Shape) -> Prompt {
+    pub(crate) fn prompt(&mut self, shape: Shape) -> Prompt {
         self.made += 1;
         Prompt::new(shape, self.measure, self.asker.seed, self.made)
     }
@@ -233,6 +193,7 @@ impl<'a> Lab<'a> {
             tools: shape.tools,
             lever: None,
             ignores_eos: self.ignores_eos,
+            context_tokens: self.context_tokens,
         }
     }
 
@@ -244,10 +205,4 @@ impl<'a> Lab<'a> {
     ) -> Result<Driven, BenchError> {
         self.asker.drive(jobs, arrivals, tokens as usize * ANSWER_BYTES_PER_TOKEN)
     }
-}
-
-fn thoughts(timeline: &Timeline) -> usize {
-    let counted = timeline.counts.reasoning.unwrap_or(0) as usize;
-    let chunks = timeline.chunks.iter().filter(|chunk| chunk.kind == ChunkKind::Thought).count();
-    counted.max(chunks)
 }

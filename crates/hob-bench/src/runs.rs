@@ -10,6 +10,7 @@ use std::time::Duration;
 use hob_core::statistics::Sample;
 
 pub use account::{Account, Context, Summary};
+pub(crate) use sure::WARMUP_BLOCKS_MAX;
 pub use sure::{Care, Step, Subject};
 
 use crate::calibrate::Calibration;

@@ -58,6 +58,16 @@ impl Started {
         Ok(())
     }
 
+    /// The same, and what it took until now is forgotten.
+    ///
+    /// # Errors
+    /// It does not end, or does not come back.
+    pub fn renew(&mut self, stop: &AtomicBool) -> Result<(), LaunchError> {
+        self.end()?;
+        self.peak_bytes = 0;
+        self.again(stop)
+    }
+
     /// # Errors
     /// Its port stays open.
     pub fn end(&mut self) -> Result<(), LaunchError> {

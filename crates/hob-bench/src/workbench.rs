@@ -65,6 +65,16 @@ impl<'a> Workbench<'a> {
         Asker { target: self.target.clone(), patience, seed, stop }
     }
 
+    /// Starts the server anew, so that what it takes from now on is the next cell's alone. A server that was there
+    /// already stays as it is.
+    ///
+    /// # Errors
+    /// It did not come back.
+    pub fn renew(&mut self) -> Result<(), BenchError> {
+        let Workbench { started, stop, .. } = self;
+        started.as_mut().map_or(Ok(()), |started| started.renew(stop).map_err(BenchError::from))
+    }
+
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

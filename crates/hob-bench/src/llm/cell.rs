@@ -30,15 +30,9 @@ pub(crate) struct Asked<'l, 'a> {
 impl Subject for Asked<'_, '_> {
     fn block(&mut self, calibration: Option<&Calibration>) -> Result<Block, BenchError> {
         let cell = self.cell;
-        let prompts: Vec<Prompt> =
-            (0..self.lab.requests(cell)).map(|_| self.lab.next_prompt(cell)).collect();
-        self.prompts
-            .extend(prompts.iter().map(|prompt| prompt.system.clone() + " " + &prompt.user));
-        let form = self.lab.form_of(cell);
-        let jobs: Vec<Bytes> =
-            prompts.iter().enumerate().map(|(number, prompt)| form.bytes(prompt, number)).collect();
-        let driven = self.lab.drive(jobs, cell.arrivals, cell.shape.max_tokens)?;
-        Ok(self.lab.decoded(cell, driven, calibration))
+        let prompts = self.lab.next_prompts(cell);
+        self.prompts.extend(prompts.iter().map(Prompt::text));
+        self.lab.ask(cell, &prompts, calibration)
     }
 
     fn leading(&self) -> &[Metric] {
@@ -46,9 +40,7 @@ impl Subject for Asked<'_, '_> {
     }
 
     fn pace(&self, warm: &Block) -> Option<Pace> {
-        let ttft_ms = warm.figure(Metric::TtftMs)?;
-        let tpot_ms = warm.figure(Metric::TpotMs).unwrap_or(TPOT_MS_ASSUMED);
-        Some(Pace::like(self.cell.users(), ttft_ms, tpot_ms))
+        self.cell.pace(warm)
     }
 }
 
@@ -66,6 +58,13 @@ impl Cell {
                 &[Metric::TpotMs, Metric::TtftSchedMs]
             }
         }
+    }
+
+    /// How a known server would have to answer to be like this one.
+    pub(crate) fn pace(&self, warm: &Block) -> Option<Pace> {
+        let ttft_ms = warm.figure(Metric::TtftMs)?;
+        let tpot_ms = warm.figure(Metric::TpotMs).unwrap_or(TPOT_MS_ASSUMED);
+        Some(Pace::like(self.users(), ttft_ms, tpot_ms))
     }
 
     /// As it is told of.
@@ -86,6 +85,25 @@ impl Cell {
 }
 
 impl Lab<'_> {
+    /// Of one run.
+    pub(crate) fn next_prompts(&mut self, cell: Cell) -> Vec<Prompt> {
+        (0..self.requests(cell)).map(|_| self.next_prompt(cell)).collect()
+    }
+
+    /// Asks all of these once.
+    pub(crate) fn ask(
+        &self,
+        cell: Cell,
+        prompts: &[Prompt],
+        calibration: Option<&Calibration>,
+    ) -> Result<Block, BenchError> {
+        let form = self.form_of(cell);
+        let jobs: Vec<Bytes> =
+            prompts.iter().enumerate().map(|(number, prompt)| form.bytes(prompt, number)).collect();
+        let driven = self.drive(jobs, cell.arrivals, cell.shape.max_tokens)?;
+        Ok(self.decoded(cell, driven, calibration))
+    }
+
     fn requests(&self, cell: Cell) -> usize {
         match cell.arrivals {
             Arrivals::Closed { users } => users * self.wish.rounds,
@@ -104,7 +122,7 @@ impl Lab<'_> {
     }
 
     fn next_prompt(&mut self, cell: Cell) -> Prompt {
-        match self.wish.prompts {
+        match cell.prompts {
             Prompts::Cold => self.prompt(cell.shape),
             Prompts::Cached => Prompt::new(cell.shape, self.measure, self.asker.seed, 0),
         }

@@ -18,6 +18,8 @@ pub(super) struct Form<'a> {
     pub(super) lever: Option<Lever>,
     /// The answer goes on to its limit, so that all are equally long. Not every server takes it.
     pub(super) ignores_eos: bool,
+    /// Room for prompt and answer, of servers that are told it with each request.
+    pub(super) context_tokens: Option<u32>,
 }
 
 impl Form<'_> {
@@ -53,6 +55,9 @@ impl Form<'_> {
         match self.target.api {
             Api::Ollama => {
                 body["options"] = json!({ "num_predict": self.max_tokens, "temperature": 0 });
+                if let Some(tokens) = self.context_tokens {
+                    body["options"]["num_ctx"] = json!(tokens);
+                }
             }
             Api::OpenAi | Api::Hob => {
                 body["stream_options"] = json!({ "include_usage": true });
@@ -99,7 +104,9 @@ mod tests {
         let endpoint = Endpoint::parse("http://box:1").expect("an address");
         let (model, key) = ("m".to_owned(), Some("k".to_owned()));
         let target = Target { endpoint, api, model, key, engine: None, version: None };
-        let form = Form { target: &target, max_tokens: 9, tools, lever, ignores_eos: true };
+        let (max_tokens, ignores_eos, context_tokens) = (9, true, Some(4096));
+        let target = &target;
+        let form = Form { target, max_tokens, tools, lever, ignores_eos, context_tokens };
         let prompt = Prompt { system: "a1".to_owned(), user: "word".to_owned() };
         let bytes = form.bytes(&prompt, 3);
         let text = std::str::from_utf8(&bytes).expect("text");
@@ -130,5 +137,8 @@ mod tests {
             (&ollama["options"]["num_predict"], &ollama["tools"]),
             (&json!(9), &Value::Null)
         );
+        // Ollama takes what it is told and cuts the prompt to it; others have what they were started with.
+        assert_eq!(ollama["options"]["num_ctx"], 4096);
+        assert!(!openai.to_string().contains("4096"));
     }
 }

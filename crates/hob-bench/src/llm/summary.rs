@@ -15,10 +15,10 @@ use crate::runs::{Account, BenchError, Reply, Runs};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
-/// A template may write so many tokens before the first word of a message, and they are always known.
-const TEMPLATE_TOKENS_MAX: u32 = 16;
 /// Of a prompt that counts as cached.
 const CACHED_SHARE: f64 = 0.9;
+/// Of a prompt that counts as cold, whatever its template is: one part of so many.
+const TEMPLATE_PART: u32 = 4;
 
 impl Lab<'_> {
     /// Measures one cell, and keeps it. None where it was stopped before its first run.
@@ -43,7 +43,7 @@ impl Lab<'_> {
         started: Timestamp,
         prompts_sha256: String,
     ) -> Account<'r> {
-        let (cache, cache_verified) = self.cache(runs);
+        let (cache, cache_verified) = self.cache(cell, runs);
         let count_source = count_source(runs);
         let thought = runs.pooled(Metric::ReasoningTokens).median().unwrap_or_default() > 0.0;
         let should_not = matches!(cell.thinking, Thinking::Off(_) | Thinking::CannotDisable);
@@ -73,25 +73,31 @@ impl Lab<'_> {
         }
     }
 
-    /// What the server's own counts prove.
-    fn cache(&self, runs: &Runs) -> (Cache, bool) {
+    /// What the server's own counts prove. Of a cold prompt the template may be known, as far as it was measured.
+    fn cache(&self, cell: Cell, runs: &Runs) -> (Cache, bool) {
         let counts = |reply: &Reply| {
             let tokens = reply.tokens?;
             tokens.cached.zip(tokens.prompt)
         };
         let counts: Option<Vec<(u32, u32)>> = runs.answered().map(counts).collect();
-        let wished = match self.wish.prompts {
+        let template = self.templates.get(&cell.shape.tools).copied().unwrap_or_default();
+        let wished = match cell.prompts {
             Prompts::Cold => Cache::Cold,
             Prompts::Cached => Cache::Cached,
         };
         let Some(counts) = counts.filter(|counts| !counts.is_empty()) else {
             return (wished, false);
         };
-        let is_so = |(cached, prompt): &(u32, u32)| match wished {
-            Cache::Cold => *cached <= TEMPLATE_TOKENS_MAX.min(prompt / 4),
-            Cache::Cached | Cache::Mixed => f64::from(*cached) >= CACHED_SHARE * f64::from(*prompt),
-        };
+        let is_so = |(cached, prompt): &(u32, u32)| is_proven(wished, *cached, *prompt, template);
         if counts.iter().all(is_so) { (wished, true) } else { (Cache::Mixed, false) }
+    }
+}
+
+fn is_proven(wished: Cache, cached: u32, prompt: u32, template: u32) -> bool {
+    match wished {
+        Cache::Cold => cached <= template.min(prompt / TEMPLATE_PART),
+        Cache::Cached => f64::from(cached) >= CACHED_SHARE * f64::from(prompt),
+        Cache::Mixed => false,
     }
 }
 
@@ -156,4 +162,29 @@ fn count_source(runs: &Runs) -> Option<CountSource> {
     runs.answered().next()?;
     let is_counted = |reply: &Reply| reply.count_source == Some(CountSource::Usage);
     Some(if runs.answered().all(is_counted) { CountSource::Usage } else { CountSource::Chunks })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_a_cold_prompt_is_its_template() {
+        let rows = [
+            // Cached, of a prompt of so many, whose template has so many: is it proven?
+            (Cache::Cold, 0, 100, 0, true),
+            (Cache::Cold, 1, 100, 0, false),
+            (Cache::Cold, 22, 100, 22, true),
+            (Cache::Cold, 23, 100, 22, false),
+            // More template than prompt: what was measured is hardly a prompt.
+            (Cache::Cold, 60, 100, 70, false),
+            (Cache::Cached, 90, 100, 22, true),
+            (Cache::Cached, 89, 100, 22, false),
+            (Cache::Mixed, 100, 100, 0, false),
+        ];
+        for (wished, cached, prompt, template, expected) in rows {
+            let got = is_proven(wished, cached, prompt, template);
+            assert_eq!(got, expected, "{wished:?} {cached} of {prompt}");
+        }
+    }
 }

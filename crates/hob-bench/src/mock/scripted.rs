@@ -226,7 +226,8 @@ impl Shared {
     fn listed(&self, path: &str, socket: &mut TcpStream) -> io::Result<After> {
         let (status, body) = match path {
             "/v1/models" => {
-                let model = json!({ "id": MODEL, "object": "model", "owned_by": "mock" });
+                let context = self.script.context_tokens;
+                let model = json!({ "id": MODEL, "object": "model", "owned_by": "mock", "context_length": context });
                 ("200 OK", json!({ "object": "list", "data": [model] }))
             }
             "/api/tags" => {

@@ -8,7 +8,7 @@ use super::{BenchError, Block, Runs};
 use crate::calibrate::{Calibration, Pace, calibrate};
 use crate::terms::Metric;
 
-const WARMUP_BLOCKS_MAX: usize = 5;
+pub(crate) const WARMUP_BLOCKS_MAX: usize = 5;
 /// Two runs that differ by less are warm.
 const WARM_SHARE: f64 = 0.03;
 
@@ -35,10 +35,22 @@ impl Default for Care {
 /// What is told while it goes on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step<'a> {
-    Warmed { block: usize },
+    Warmed {
+        block: usize,
+    },
     Calibrated(&'a Calibration),
-    Ran { run: usize, half_width_pct: Option<f64>, left: Option<Duration> },
-    Restarted { start: u32 },
+    Ran {
+        run: usize,
+        half_width_pct: Option<f64>,
+        left: Option<Duration>,
+    },
+    Restarted {
+        start: u32,
+    },
+    /// Something is left out, and why.
+    LeftOut {
+        why: &'a str,
+    },
 }
 
 /// What is run again and again.
@@ -54,6 +66,14 @@ pub trait Subject {
 
     /// How a known server would have to answer to be like this one.
     fn pace(&self, warm: &Block) -> Option<Pace>;
+
+    /// Told that the last block counts, and of which start of the server it is.
+    fn counted(&mut self, _start: u32) {}
+
+    /// What takes very long is warmed up less.
+    fn warmups_max(&self) -> usize {
+        WARMUP_BLOCKS_MAX
+    }
 }
 
 impl Care {
@@ -85,6 +105,7 @@ impl Care {
             }
             let block = Block { start, ..subject.block(runs.calibration.as_ref())? };
             let has_failed = block.has_failed();
+            subject.counted(start);
             runs.blocks.push(block);
             let half_width_pct = runs.half_width_pct(subject.leading());
             let left = self.left(runs.blocks.len(), begun.elapsed());
@@ -125,7 +146,7 @@ fn warm_up(
     tell: &mut dyn FnMut(Step<'_>),
 ) -> Result<Option<Block>, BenchError> {
     let mut before: Option<Block> = None;
-    for number in 1..=WARMUP_BLOCKS_MAX {
+    for number in 1..=subject.warmups_max() {
         let block = subject.block(None)?;
         *requests += block.replies.len();
         tell(Step::Warmed { block: number });

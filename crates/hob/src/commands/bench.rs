@@ -2,15 +2,19 @@
 //! Records are files; whoever has the folder has everything that is known.
 
 mod aim;
+mod batch;
 mod campaign;
 mod compare;
 mod compared;
+mod crowd;
+mod degrade;
 mod gate;
 mod harden;
 mod import;
 mod llm;
 mod plan;
 mod show;
+mod sweep;
 
 use clap::{Args, Subcommand};
 
@@ -35,6 +39,9 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Llm(Box<llm::LlmArgs>),
+    Sweep(Box<sweep::SweepArgs>),
+    Degrade(Box<degrade::DegradeArgs>),
+    Batch(Box<batch::BatchArgs>),
     Plan(plan::PlanArgs),
     Harden(harden::HardenArgs),
     Import(import::ImportArgs),
@@ -48,6 +55,9 @@ pub(crate) enum Verb {
 const AFTER_HELP: &str = "\
 Examples:
   hob bench llm --target http://127.0.0.1:8484   how fast a server writes, by one user and by four
+  hob bench sweep                      what becomes of that as the context grows
+  hob bench degrade --users 2,4        what becomes of each user when there are many
+  hob bench batch --users 1,4          what a machine gives when several ask together
   hob bench plan nightly.yaml          everything that a file names, resumed where it was cut off
   hob bench import llama-bench.json    keep what another program measured, as soft
   hob bench show 6b2d8c11              one run, with its doubts
@@ -58,6 +68,9 @@ Examples:
 pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     match &args.verb {
         Verb::Llm(args) => llm::run(args, globals, printer),
+        Verb::Sweep(args) => sweep::run(args, globals, printer),
+        Verb::Degrade(args) => degrade::run(args, globals, printer),
+        Verb::Batch(args) => batch::run(args, globals, printer),
         Verb::Plan(args) => plan::run(args, globals, printer),
         Verb::Harden(args) => harden::run(args, globals, printer),
         Verb::Import(args) => import::run(args, printer),

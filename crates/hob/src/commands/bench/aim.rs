@@ -92,6 +92,12 @@ pub(crate) struct Reached {
 }
 
 impl AimArgs {
+    /// Starts a server with room for so much. None where it was said already.
+    pub(crate) fn with_room(&self, tokens: u64) -> Option<AimArgs> {
+        let context = Some(tokens);
+        self.context.is_none().then(|| AimArgs { context, ..self.clone() })
+    }
+
     pub(crate) fn settle(&self, globals: &Globals, printer: &Printer) -> Outcome<Aim> {
         let app = App::open(globals, Overrides::default(), printer)?;
         let Some(target) = &self.target else { return self.own(app, globals) };

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use hob_bench::drive::Patience;
 use hob_bench::host::host;
-use hob_bench::record::{Label, RawSample, Record, RecordError, Shelf};
+use hob_bench::record::{Kind, Label, RawSample, Record, RecordError, Shelf, Status};
 use hob_bench::runs::{BenchError, Care, Context, Step};
 use hob_bench::server::Facts;
 use hob_bench::workbench::Workbench;
@@ -29,7 +29,7 @@ use crate::signals::{StopSignals, interrupted};
 /// Of a figure that has to become sure.
 const HARD_RUNS_MAX: usize = 30;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct CampaignArgs {
     #[command(flatten)]
     pub(crate) aim: AimArgs,
@@ -130,7 +130,8 @@ pub(crate) fn show(
     if was_stopped {
         return Err(interrupted().hint("what was done is kept"));
     }
-    match records.iter().find(|record| !record.invalid_reasons.is_empty()) {
+    let is_none = |record: &&Record| !record.invalid_reasons.is_empty();
+    match records.iter().filter(|record| !is_an_end(record, &records)).find(is_none) {
         Some(record) => Err(Failure::new(Exit::Server, refusal(record, records.len()))
             .hint("the records say of each run why it is no measurement")),
         None => Ok(Exit::Done),
@@ -147,6 +148,11 @@ impl CampaignArgs {
         (self.seed, self.out, self.supersedes) = (None, records, Some(supersedes));
         self.aim.launch = launch.or(self.aim.launch.take());
         self.aim.model_file = model_file.or(self.aim.model_file.take());
+    }
+
+    /// See [`AimArgs::with_room`].
+    pub(crate) fn with_room(&self, tokens: u64) -> Option<CampaignArgs> {
+        Some(CampaignArgs { aim: self.aim.with_room(tokens)?, ..self.clone() })
     }
 
     fn care(&self) -> Outcome<Care> {
@@ -223,6 +229,7 @@ pub(crate) fn keep(
 pub(crate) fn told(name: &str, step: Step<'_>, care: Care) -> String {
     match step {
         Step::Warmed { block } => format!("{name}: warming up, {block}"),
+        Step::LeftOut { why } => format!("{name}: {why}"),
         Step::Restarted { .. } => format!("{name}: the server was started anew"),
         Step::Calibrated(calibration) => {
             let error = calibration.ttft_err_ms.mean().unwrap_or_default();
@@ -236,6 +243,12 @@ pub(crate) fn told(name: &str, step: Step<'_>, care: Care) -> String {
             format!("{name}: run {run} of {} to {}{wide}{left}", care.runs_min, care.runs_max)
         }
     }
+}
+
+/// That a context has an end is a finding, if there is anything before it.
+fn is_an_end(record: &Record, all: &[Record]) -> bool {
+    let is_measured = |record: &Record| record.status == Status::Ok;
+    record.kind == Kind::CtxSweep && !is_measured(record) && all.iter().any(is_measured)
 }
 
 fn refusal(record: &Record, all: usize) -> String {

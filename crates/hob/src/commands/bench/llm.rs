@@ -63,13 +63,23 @@ Examples:
   hob bench llm --target http://127.0.0.1:8080 --launch 'llama-server -m model.gguf --port 8080'";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ThinkingName {
+pub(super) enum ThinkingName {
     Auto,
     On,
     Off,
 }
 
-fn shape(name: &str) -> Result<Shape, String> {
+impl ThinkingName {
+    pub(super) fn wish(self) -> ThinkingWish {
+        match self {
+            ThinkingName::Auto => ThinkingWish::Auto,
+            ThinkingName::On => ThinkingWish::On,
+            ThinkingName::Off => ThinkingWish::Off,
+        }
+    }
+}
+
+pub(super) fn shape(name: &str) -> Result<Shape, String> {
     let known = SHAPES.map(|shape| shape.name).join(", ");
     Shape::named(name.trim()).ok_or_else(|| format!("there are {known}"))
 }
@@ -118,11 +128,7 @@ impl LlmArgs {
         Ok(Wish {
             shapes: self.shape.clone(),
             arrivals: self.arrivals(),
-            thinking: match self.thinking {
-                ThinkingName::Auto => ThinkingWish::Auto,
-                ThinkingName::On => ThinkingWish::On,
-                ThinkingName::Off => ThinkingWish::Off,
-            },
+            thinking: self.thinking.wish(),
             prompts: if self.cached { Prompts::Cached } else { Prompts::Cold },
             rounds: self.rounds,
             span_s: f64::from(self.span_s),

@@ -1,0 +1,125 @@
+//! What is found out of a server before it is measured: whether it thinks and what turns that off, how many tokens a
+//! word is, and how long its template is. All of it by asking; nothing is taken from a name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use hob_core::statistics::Chance;
+
+use super::prompt::{Measure, Prompt};
+use super::request::Form;
+use super::shape::{SHAPES, Shape};
+use super::{Lab, Lever};
+use crate::drive::Arrivals;
+use crate::runs::BenchError;
+use crate::timeline::{ChunkKind, Fault, Timeline, timeline};
+
+/// Each lever is tried so often before it is believed.
+const LEVER_PROBES: usize = 3;
+const PROBE_TOKENS: u32 = 48;
+/// Words of the two prompts that say how many tokens a word is.
+const FEW_WORDS: u32 = 40;
+const MANY_WORDS: u32 = 240;
+/// A prompt may be so many times as long as what was counted.
+const LONGER_TIMES: u32 = 8;
+
+impl Lab<'_> {
+    pub(super) fn probe(&mut self, lever: Option<Lever>) -> Result<Timeline, BenchError> {
+        let shape = Shape { max_tokens: PROBE_TOKENS, ..SHAPES[4] };
+        let prompt = self.prompt(shape);
+        let request = Form { lever, ..self.form(shape) }.bytes(&prompt, 0);
+        self.ask_once(request)
+    }
+
+    fn ask_once(&self, request: Bytes) -> Result<Timeline, BenchError> {
+        let driven = self.drive(vec![request], Arrivals::Closed { users: 1 }, PROBE_TOKENS)?;
+        let exchange = driven.exchanges.first();
+        Ok(exchange.map_or_else(
+            || Timeline { fault: Some(Fault::Stopped), ..Timeline::default() },
+            |exchange| timeline(exchange, self.asker.target.api.protocol()),
+        ))
+    }
+
+    /// Asks for one token behind so many words.
+    fn ask_words(&self, words: u32, tools: u32, seed: u64) -> Result<Timeline, BenchError> {
+        let mut chance = Chance::seeded(self.asker.seed ^ seed);
+        let nonce = format!("{:06x}", chance.bits() & 0xFF_FFFF);
+        let prompt = Prompt::of_words(words, &nonce, &mut chance);
+        let shape = Shape { max_tokens: 1, tools, ..SHAPES[0] };
+        self.ask_once(self.form(shape).bytes(&prompt, 0))
+    }
+
+    pub(super) fn count_words(&mut self) -> Result<Measure, BenchError> {
+        let mut counted = Vec::new();
+        for words in [FEW_WORDS, MANY_WORDS] {
+            let answer = self.ask_words(words, 0, words.into())?;
+            counted.extend(answer.counts.prompt.map(|tokens| (words, tokens)));
+        }
+        let measure = match counted[..] {
+            [few, many] => Measure::of_two(few, many),
+            _ => None,
+        };
+        Ok(measure.unwrap_or_else(Measure::guessed))
+    }
+
+    /// Counts again for a prompt that is much longer than those that were counted: what a word is off by, it is off by
+    /// as often as there are words.
+    ///
+    /// # Errors
+    /// It could not begin.
+    pub(crate) fn count_longer(&mut self, prompt_tokens: u32) -> Result<(), BenchError> {
+        let (known, wanted) = (self.measure.words_counted, self.measure.words(prompt_tokens));
+        if known == 0 || wanted / known <= LONGER_TIMES {
+            return Ok(());
+        }
+        let words = wanted / LONGER_TIMES;
+        let (few, many) = (
+            self.ask_words(FEW_WORDS, 0, u64::MAX / 2)?.counts.prompt,
+            self.ask_words(words, 0, words.into())?.counts.prompt,
+        );
+        let both = few.zip(many);
+        let measure = both.and_then(|(few, many)| Measure::of_two((FEW_WORDS, few), (words, many)));
+        self.measure = measure.unwrap_or(self.measure);
+        Ok(())
+    }
+
+    /// Of each form that will be asked. What a server claims to know of a prompt that is new is of its template, or
+    /// else its counts prove nothing, and nothing may be known.
+    pub(super) fn measure_templates(&self) -> Result<BTreeMap<u32, u32>, BenchError> {
+        let forms: BTreeSet<u32> = self.wish.shapes.iter().map(|shape| shape.tools).collect();
+        let mut templates = BTreeMap::new();
+        for tools in forms {
+            let answer = self.ask_words(FEW_WORDS, tools, u64::MAX - u64::from(tools))?;
+            let counts = answer.counts;
+            let Some(prompt) = counts.prompt else { continue };
+            let before = self.measure.before(FEW_WORDS, prompt);
+            let is_possible = counts.cached.is_none_or(|cached| cached <= before);
+            templates.insert(tools, if is_possible { before } else { 0 });
+        }
+        Ok(templates)
+    }
+
+    /// The first that leaves no thought in so many probes.
+    pub(super) fn find_lever(&mut self) -> Result<Option<Lever>, BenchError> {
+        for lever in Lever::ALL {
+            let mut proven = 0;
+            while proven < LEVER_PROBES {
+                let answer = self.probe(Some(lever))?;
+                if answer.fault.is_some() || thoughts(&answer) > 0 {
+                    break;
+                }
+                proven += 1;
+            }
+            if proven == LEVER_PROBES {
+                return Ok(Some(lever));
+            }
+        }
+        Ok(None)
+    }
+}
+
+pub(super) fn thoughts(timeline: &Timeline) -> usize {
+    let counted = timeline.counts.reasoning.unwrap_or(0) as usize;
+    let chunks = timeline.chunks.iter().filter(|chunk| chunk.kind == ChunkKind::Thought).count();
+    counted.max(chunks)
+}

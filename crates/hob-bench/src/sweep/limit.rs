@@ -1,0 +1,66 @@
+//! How long a context may be, as far as the server says it. One that says nothing is found out by asking too much.
+
+use std::time::Duration;
+
+use hob_wire::{parse_llama_props, parse_openai_models};
+use serde_json::{Value, json};
+
+use crate::ask::ask;
+use crate::target::{Api, Target};
+
+const ASK_WITHIN: Duration = Duration::from_secs(10);
+
+/// Tokens of a prompt and its answer together.
+pub(super) fn limit(target: &Target) -> Option<u32> {
+    match target.api {
+        // It makes as much room as a request wants, and no more than the model was trained with.
+        Api::Ollama => {
+            trained(&asked(target, "/api/show", Some(json!({ "model": target.model })))?)
+        }
+        Api::OpenAi | Api::Hob => of_one(target).or_else(|| listed(target)),
+    }
+}
+
+/// llama-server's own word is the one that holds; its list says what the model was trained with.
+fn of_one(target: &Target) -> Option<u32> {
+    parse_llama_props(&asked(target, "/props", None)?).ok()?.context_tokens
+}
+
+fn listed(target: &Target) -> Option<u32> {
+    let models = parse_openai_models(&asked(target, "/v1/models", None)?).ok()?;
+    models.into_iter().find(|model| model.id == target.model)?.context_tokens
+}
+
+fn trained(shown: &[u8]) -> Option<u32> {
+    let shown: Value = serde_json::from_slice(shown).ok()?;
+    let info = shown["model_info"].as_object()?;
+    let tokens = info.iter().find(|(name, _)| name.ends_with(".context_length"))?.1.as_u64()?;
+    u32::try_from(tokens).ok()
+}
+
+/// None where there is no such answer.
+fn asked(target: &Target, path: &str, body: Option<Value>) -> Option<Vec<u8>> {
+    let body = body.map(|body| body.to_string());
+    let asked = ask(&target.endpoint, path, target.key.as_deref(), body.as_deref(), ASK_WITHIN);
+    asked.ok().filter(|asked| asked.status == 200).map(|asked| asked.body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_model_was_trained_with() {
+        let rows: [(&[u8], Option<u32>); 3] = [
+            (
+                br#"{"model_info":{"qwen3.context_length":40960,"qwen3.block_count":36}}"#,
+                Some(40_960),
+            ),
+            (br#"{"model_info":{"qwen3.block_count":36}}"#, None),
+            (b"<html>", None),
+        ];
+        for (shown, expected) in rows {
+            assert_eq!(trained(shown), expected);
+        }
+    }
+}

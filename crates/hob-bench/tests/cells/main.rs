@@ -1,0 +1,5 @@
+//! Kinds of measurement against a scripted server of which the truth is known: what they find, and what they keep.
+
+mod many;
+mod stage;
+mod sweep;

@@ -1,0 +1,79 @@
+//! Several users against a server whose places are known: what is a queue is called one.
+//! What is not one is not, and gains what is served together.
+
+use crate::stage::{kept, mock};
+use hob_bench::crowd::Wish;
+use hob_bench::degrade::said;
+use hob_bench::llm::{SHAPES, Shape, ThinkingWish};
+use hob_bench::record::{Kind, Record, Status};
+use hob_bench::terms::Metric;
+use hob_bench::{batch, degrade};
+
+fn wish(users: &[usize]) -> Wish {
+    Wish {
+        shape: Shape { max_tokens: 24, ..SHAPES[0] },
+        users: users.to_vec(),
+        thinking: ThinkingWish::On,
+        rounds: 2,
+    }
+}
+
+fn figure(record: &Record, metric: Metric) -> f64 {
+    record.metrics.figure(metric).expect("a figure")
+}
+
+#[test]
+fn users_of_one_place_wait_for_each_other() {
+    let one_place = mock("ttft_ms=20,itl_ms=4,slots=1");
+    let got = kept(&one_place, 3, |bench| degrade::measure(bench, &wish(&[1, 3]))).expect("cells");
+    let [one, three] = &got.records[..] else { panic!("two records") };
+    // Blocks of the one and of the other, in turns: as many of each.
+    assert_eq!(got.samples, [3 * 2, 3 * 6]);
+    assert_eq!((one.kind, one.status), (Kind::Degrade, Status::Ok));
+    assert_eq!((one.workload.concurrency, three.workload.concurrency), (Some(1), Some(3)));
+    assert_ne!(one.workload.prompts_sha256, three.workload.prompts_sha256);
+    let alone = one.degrade.clone().expect("a section");
+    assert_eq!((alone.n, alone.versus, alone.ttft_x), (1, None, None));
+    let many = three.degrade.clone().expect("a section");
+    assert_eq!((many.n, many.versus), (3, Some(one.id)));
+    // Two others are served before, of 112 ms each; who is served is served as fast as alone.
+    assert!(many.ttft_x.is_some_and(|times| times > 3.0), "{many:?}");
+    assert!(many.tpot_x.is_some_and(|times| times < 1.5), "{many:?}");
+    let scaling = many.scaling.expect("a figure");
+    assert_eq!(said(scaling), "queueing, not throughput", "{scaling}");
+    assert!(many.ci95.zip(many.ttft_x).is_some_and(|([low, high], x)| low <= x && x <= high));
+}
+
+#[test]
+fn users_with_a_place_each_are_served_together() {
+    let roomy = mock("ttft_ms=20,itl_ms=4");
+    let got = kept(&roomy, 3, |bench| degrade::measure(bench, &wish(&[2, 4]))).expect("cells");
+    let users: Vec<_> = got.records.iter().map(|record| record.workload.concurrency).collect();
+    assert_eq!(users, [Some(1), Some(2), Some(1), Some(4)]);
+    for record in [&got.records[1], &got.records[3]] {
+        let scaling =
+            record.degrade.as_ref().and_then(|degrade| degrade.scaling).expect("a figure");
+        assert_eq!(said(scaling), "throughput", "{scaling}");
+    }
+}
+
+#[test]
+fn a_batch_gains_what_is_served_together() {
+    let roomy = mock("ttft_ms=20,itl_ms=4");
+    let got = kept(&roomy, 2, |bench| batch::measure(bench, &wish(&[4, 1]))).expect("cells");
+    let [one, four] = &got.records[..] else { panic!("two records, the fewest first") };
+    assert_eq!((one.kind, one.workload.concurrency), (Kind::Batch, Some(1)));
+    assert_eq!((four.workload.concurrency, got.samples[1]), (Some(4), 2 * 8));
+    let gain = batch::gain(one, four).expect("a gain");
+    assert!(gain > 2.0, "{gain}");
+    assert!(figure(four, Metric::TtfbMs) > 0.0 && four.resources.rss_peak_mb.is_none());
+
+    let queue = mock("ttft_ms=20,itl_ms=4,slots=1");
+    let got = kept(&queue, 2, |bench| batch::measure(bench, &wish(&[1, 4]))).expect("cells");
+    let gain = batch::gain(&got.records[0], &got.records[1]).expect("a gain");
+    assert!(gain < 2.0, "{gain}");
+    assert_eq!(
+        batch::gain(&got.records[0], &Record { metrics: Default::default(), ..one.clone() }),
+        None
+    );
+}

@@ -1,0 +1,58 @@
+//! A workbench before a scripted server, and what it keeps.
+//! Few runs, because what a server is told to do it does each time.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use hob_bench::drive::Patience;
+use hob_bench::mock::scripted::{Script, Scripted};
+use hob_bench::record::Record;
+use hob_bench::runs::{BenchError, Care, Context, Step};
+use hob_bench::target::Target;
+use hob_bench::workbench::Workbench;
+
+pub(crate) fn mock(pairs: &str) -> Scripted {
+    let quick = "ttft_ms=5,itl_ms=1,cache=true";
+    let script =
+        Script::default().with(quick).and_then(|script| script.with(pairs)).expect("a script");
+    Scripted::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script).expect("a server")
+}
+
+/// Records in the order in which they were kept, and what was left out.
+#[derive(Default)]
+pub(crate) struct Kept {
+    pub(crate) records: Vec<Record>,
+    pub(crate) samples: Vec<usize>,
+    pub(crate) left_out: Vec<String>,
+}
+
+/// Whatever `work` does, with so many runs of each cell.
+pub(crate) fn kept(
+    mock: &Scripted,
+    runs: usize,
+    work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError>,
+) -> Result<Kept, BenchError> {
+    let (stop, mut kept, mut left_out) = (AtomicBool::new(false), Kept::default(), Vec::new());
+    let mut bench = Workbench {
+        target: Target::find(&mock.url(), None, None, None).expect("a server"),
+        started: None,
+        context: Context { seed: 7, ..Context::default() },
+        care: Care { runs_min: runs, runs_max: runs, ..Care::default() },
+        patience: Patience { silence: Duration::from_secs(5), ..Patience::default() },
+        stop: &stop,
+        tell: &mut |_, step| {
+            if let Step::LeftOut { why } = step {
+                left_out.push(why.to_owned());
+            }
+        },
+        keep: &mut |record, samples| {
+            kept.records.push(record.clone());
+            kept.samples.push(samples.len());
+            Ok(())
+        },
+    };
+    let returned = work(&mut bench)?;
+    assert_eq!(returned, kept.records, "what is returned is what was kept, in this order");
+    Ok(Kept { left_out, ..kept })
+}

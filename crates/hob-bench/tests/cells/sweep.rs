@@ -1,0 +1,99 @@
+//! A context that grows, at a server whose reading costs a known time for each token.
+//! It ends where the server says so, or where it refuses.
+
+use crate::stage::{Kept, kept, mock};
+use hob_bench::llm::ThinkingWish;
+use hob_bench::record::{Cache, Kind, Record, Status};
+use hob_bench::sweep::{Room, Wish, measure};
+use hob_bench::terms::Metric;
+
+fn wish(lengths: &[u32]) -> Wish {
+    Wish {
+        lengths: lengths.to_vec(),
+        answer: 12,
+        cached: 2,
+        thinking: ThinkingWish::On,
+        room: Room::OfEach,
+    }
+}
+
+fn swept(pairs: &str, lengths: &[u32]) -> Kept {
+    kept(&mock(pairs), 2, |bench| measure(bench, &wish(lengths))).expect("cells")
+}
+
+fn shapes(records: &[Record]) -> Vec<(&str, Option<Cache>, Option<bool>)> {
+    let said = |record: &Record| (record.workload.cache, record.workload.cache_verified);
+    let named = |record| {
+        let record: &Record = record;
+        let (cache, verified) = said(record);
+        (record.workload.shape.as_deref().unwrap_or_default(), cache, verified)
+    };
+    records.iter().map(named).collect()
+}
+
+#[test]
+fn what_is_new_and_what_is_known_are_two_records() {
+    // 50 µs for each token that has to be read.
+    let got = swept("prefill_us_per_token=50", &[2048, 512]);
+    let (cold, cached) = ((Some(Cache::Cold), Some(true)), (Some(Cache::Cached), Some(true)));
+    assert_eq!(
+        shapes(&got.records),
+        [
+            ("ctx_512", cold.0, cold.1),
+            ("ctx_512", cached.0, cached.1),
+            ("ctx_2048", cold.0, cold.1),
+            ("ctx_2048", cached.0, cached.1),
+        ]
+    );
+    // Two runs, of one request and of two.
+    assert_eq!(got.samples, [2, 4, 2, 4]);
+    let [_, _, cold, cached] = &got.records[..] else { panic!("four records") };
+    assert_eq!((cold.kind, cold.status), (Kind::CtxSweep, Status::Ok));
+    let tokens = cold.workload.prompt_tokens.expect("a count");
+    assert_eq!((tokens.target, tokens.p50), (Some(2048), Some(2048)));
+    let figure = |record: &Record, metric| record.metrics.figure(metric);
+    // 2048 tokens take 102 ms to read, and 5 ms more until the first is there.
+    assert!(figure(cold, Metric::TtftMs).is_some_and(|ms| ms > 100.0));
+    assert!(figure(cold, Metric::PrefillTokS).is_some_and(|rate| rate < 25_000.0));
+    assert!(figure(cached, Metric::TtftMs) < figure(cold, Metric::TtftMs));
+    // One token was read: that is no speed of reading, however soon the answer came.
+    assert_eq!(figure(cached, Metric::PrefillTokS), None);
+    assert!(figure(cached, Metric::PromptTtftTokS) > figure(cold, Metric::PromptTtftTokS));
+    assert!(
+        figure(cached, Metric::DecodeTokS).is_some() && figure(cold, Metric::DecodeTokS).is_some()
+    );
+}
+
+#[test]
+fn a_length_that_is_refused_ends_the_sweep_with_a_record() {
+    let server = mock("");
+    let got = kept(&server, 2, |bench| {
+        // The list tells of no model of this name, so that nobody knows its limit before.
+        bench.target.model = "mock~context_tokens=1000".to_owned();
+        measure(bench, &wish(&[512, 4096, 16_384]))
+    });
+    let got = got.expect("cells");
+    let ended = got.records.last().expect("a record");
+    assert_eq!((got.records.len(), ended.status), (3, Status::Failed));
+    assert_eq!(ended.workload.shape.as_deref(), Some("ctx_4096"));
+    let why = ended.invalid_reasons.join(" ");
+    assert!(why.contains("12 more do not fit into 1000"), "{why}");
+    assert!(got.left_out.is_empty());
+}
+
+#[test]
+fn a_length_that_the_server_cannot_hold_is_not_asked() {
+    let got = swept("context_tokens=1000", &[16_384, 512, 4096]);
+    assert_eq!(got.records.len(), 2);
+    assert!(got.records.iter().all(|record| record.status == Status::Ok));
+    let said =
+        "left out: 4096, 16384; the server holds 1000 tokens, and the answer takes 12 of them";
+    assert_eq!(got.left_out, [said]);
+}
+
+#[test]
+fn what_nobody_counts_is_proven_neither_way() {
+    let got = swept("cache=false", &[512]);
+    let unproven = [Cache::Cold, Cache::Cached].map(|cache| ("ctx_512", Some(cache), Some(false)));
+    assert_eq!(shapes(&got.records), unproven);
+}
