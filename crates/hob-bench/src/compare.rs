@@ -76,6 +76,13 @@ pub struct Wish {
     pub noise: Noise,
 }
 
+impl Wish {
+    /// With nothing learnt of noise.
+    pub fn of(threshold_pct: Option<f64>) -> Wish {
+        Wish { threshold_pct, ..Wish::default() }
+    }
+}
+
 /// `new` against `base`.
 pub fn compare(base: &[Kept], new: &[Kept], wish: &Wish) -> Comparison {
     let (base_side, new_side) = (Side::of(base), Side::of(new));

@@ -21,6 +21,7 @@ pub mod load;
 pub mod mock;
 pub mod plan;
 pub mod record;
+pub mod rivals;
 pub mod runs;
 pub mod selftest;
 pub mod server;

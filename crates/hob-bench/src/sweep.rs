@@ -25,6 +25,9 @@ const SPARE_TOKENS: u32 = 64;
 const SPARE_PART: u32 = 64;
 const ROOM_TOKENS_MIN: u32 = 1024;
 
+/// Behind a prompt that is new, it is asked again so often at least.
+pub const AGAIN_MIN: usize = 2;
+
 /// What is wanted to be measured.
 #[derive(Clone, Debug)]
 pub struct Wish {

@@ -7,6 +7,7 @@ use super::written::{Matrix, Order, Plan, PlanCache, PlanKind, PlanThinking};
 
 const SHAPES: [&str; 4] = ["short_short", "long_short", "short_long", "agentic"];
 const CONCURRENCY: [u32; 2] = [1, 4];
+const CONTEXT: [u32; 5] = [512, 4096, 16_384, 65_536, 131_072];
 
 /// A point of the matrix. What is none is not said, or not known to its kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -18,6 +19,7 @@ pub struct Cell {
     pub backend: Option<String>,
     pub shape: Option<String>,
     pub concurrency: Option<u32>,
+    pub context: Option<u32>,
     pub thinking: Option<PlanThinking>,
     pub cache: Option<PlanCache>,
 }
@@ -28,26 +30,48 @@ impl Cell {
         let said = [&self.model, &self.quant, &self.backend, &self.shape];
         let words = said.into_iter().flatten().cloned();
         let users = self.concurrency.map(|users| format!("× {users}"));
+        let context = self.context.map(|tokens| format!("{tokens} tokens"));
         let thinking = self.thinking.filter(|thinking| *thinking == PlanThinking::Off);
         let thinking = thinking.map(|_| "without thinking".to_owned());
         let cache = self.cache.filter(|cache| *cache == PlanCache::Cached);
         let cache = cache.map(|_| "cached".to_owned());
         let first = [self.target.clone(), self.kind.name().to_owned()];
-        let all = first.into_iter().chain(words).chain(users).chain(thinking).chain(cache);
+        let all =
+            first.into_iter().chain(words).chain(context).chain(users).chain(thinking).chain(cache);
         all.collect::<Vec<_>>().join(" ")
-    }
-
-    /// What a server has to be started with: cells that are alike in this share one.
-    pub fn stack(&self) -> (&str, Option<&str>, Option<&str>, Option<&str>) {
-        let Cell { target, model, quant, backend, .. } = self;
-        (target, model.as_deref(), quant.as_deref(), backend.as_deref())
     }
 }
 
+/// What a kind may be asked with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Axis {
+    Any,
+    Shape,
+    Concurrency,
+    Context,
+    Thinking,
+    Cache,
+}
+
 impl PlanKind {
+    pub const ALL: [PlanKind; 4] =
+        [PlanKind::Llm, PlanKind::Sweep, PlanKind::Degrade, PlanKind::Batch];
+
     pub fn name(self) -> &'static str {
         match self {
             PlanKind::Llm => "llm",
+            PlanKind::Sweep => "sweep",
+            PlanKind::Degrade => "degrade",
+            PlanKind::Batch => "batch",
+        }
+    }
+
+    fn knows(self, axis: Axis) -> bool {
+        match axis {
+            Axis::Any | Axis::Thinking => true,
+            Axis::Shape | Axis::Concurrency => self != PlanKind::Sweep,
+            Axis::Context => self == PlanKind::Sweep,
+            Axis::Cache => self == PlanKind::Llm,
         }
     }
 }
@@ -84,21 +108,27 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<Cell> {
             backend: None,
             shape: None,
             concurrency: None,
+            context: None,
             thinking: None,
             cache: None,
         })
         .collect();
-    spread(&mut cells, &matrix.model, |cell, model| cell.model = Some(model));
-    spread(&mut cells, &matrix.quant, |cell, quant| cell.quant = Some(quant));
-    spread(&mut cells, &matrix.backend, |cell, backend| cell.backend = Some(backend));
+    let any = Axis::Any;
+    spread(&mut cells, any, &matrix.model, |cell, model| cell.model = Some(model));
+    spread(&mut cells, any, &matrix.quant, |cell, quant| cell.quant = Some(quant));
+    spread(&mut cells, any, &matrix.backend, |cell, backend| cell.backend = Some(backend));
     let shapes = or(&matrix.shape, &SHAPES.map(str::to_owned));
-    spread(&mut cells, &shapes, |cell, shape| cell.shape = Some(shape));
+    spread(&mut cells, Axis::Shape, &shapes, |cell, shape| cell.shape = Some(shape));
+    let context = or(&matrix.context, &CONTEXT);
+    spread(&mut cells, Axis::Context, &context, |cell, tokens| cell.context = Some(tokens));
     let users = or(&matrix.concurrency, &CONCURRENCY);
-    spread(&mut cells, &users, |cell, users| cell.concurrency = Some(users));
+    spread(&mut cells, Axis::Concurrency, &users, |cell, users| cell.concurrency = Some(users));
+    // One user is what the others are held against, in turns.
+    cells.retain(|cell| cell.kind != PlanKind::Degrade || cell.concurrency != Some(1));
     let thinking = or(&matrix.thinking, &[PlanThinking::AsIs]);
-    spread(&mut cells, &thinking, |cell, thinking| cell.thinking = Some(thinking));
+    spread(&mut cells, Axis::Thinking, &thinking, |cell, how| cell.thinking = Some(how));
     let cache = or(&matrix.cache, &[PlanCache::Cold]);
-    spread(&mut cells, &cache, |cell, cache| cell.cache = Some(cache));
+    spread(&mut cells, Axis::Cache, &cache, |cell, cache| cell.cache = Some(cache));
     cells
 }
 
@@ -106,18 +136,18 @@ fn or<T: Clone>(said: &[T], usual: &[T]) -> Vec<T> {
     if said.is_empty() { usual.to_vec() } else { said.to_vec() }
 }
 
-/// Each cell once with every value; as it is where there are none.
-fn spread<T: Clone>(cells: &mut Vec<Cell>, values: &[T], set: impl Fn(&mut Cell, T)) {
-    if values.is_empty() {
-        return;
-    }
+/// Each cell once with every value; as it is where there are none, or its kind does not know the axis.
+fn spread<T: Clone>(cells: &mut Vec<Cell>, axis: Axis, values: &[T], set: impl Fn(&mut Cell, T)) {
     let with = |cell: &Cell| {
+        if values.is_empty() || !cell.kind.knows(axis) {
+            return vec![cell.clone()];
+        }
         let with = |value: &T| {
             let mut cell = cell.clone();
             set(&mut cell, value.clone());
             cell
         };
-        values.iter().map(with).collect::<Vec<_>>()
+        values.iter().map(with).collect()
     };
     *cells = cells.iter().flat_map(with).collect();
 }
@@ -152,5 +182,18 @@ exclude: [{target: b, cache: cached}]
         assert_eq!(names(PLAN), turns);
         let listed = names(&format!("{PLAN}order: listed\n"));
         assert_eq!(listed[3..5], ["a llm short_short × 2 cached", "b llm short_short × 1"]);
+    }
+
+    #[test]
+    fn each_kind_has_its_own_axes() {
+        let plan = "schema: bench-plan/1\nname: n\ntargets: [{name: a}]\n\
+                    matrix: {kind: [sweep, degrade, batch], shape: [agentic], context: [512], concurrency: [1, 2]}\n";
+        let expected = [
+            "a sweep 512 tokens",
+            "a degrade agentic × 2",
+            "a batch agentic × 1",
+            "a batch agentic × 2",
+        ];
+        assert_eq!(names(plan), expected);
     }
 }

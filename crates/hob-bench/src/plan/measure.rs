@@ -4,12 +4,14 @@
 use super::cells::Cell;
 use super::written::{PlanCache, PlanKind, PlanThinking};
 use crate::drive::Arrivals;
-use crate::llm::{self, Prompts, Shape, ThinkingWish};
+use crate::llm::{self, Prompts, SHAPES, Shape, ThinkingWish};
 use crate::record::{Kind, Record, Workload};
 use crate::runs::BenchError;
 use crate::workbench::Workbench;
+use crate::{batch, crowd, degrade, sweep};
 
 const ROUNDS: usize = 2;
+const SWEEP_ANSWER: u32 = 512;
 
 impl Cell {
     /// Measures it; each record is kept by the workbench.
@@ -19,17 +21,45 @@ impl Cell {
     pub fn measure(&self, bench: &mut Workbench<'_>) -> Result<Vec<Record>, BenchError> {
         match self.kind {
             PlanKind::Llm => llm::measure(bench, &self.llm()),
+            PlanKind::Sweep => sweep::measure(bench, &self.sweep()),
+            PlanKind::Degrade => degrade::measure(bench, &self.crowd()),
+            PlanKind::Batch => batch::measure(bench, &self.crowd()),
         }
+    }
+
+    fn crowd(&self) -> crowd::Wish {
+        let shape = self.shape.as_deref().and_then(Shape::named).unwrap_or(SHAPES[0]);
+        let (users, thinking) = (vec![self.users()], self.thinking());
+        crowd::Wish { shape, users, thinking, rounds: ROUNDS }
+    }
+
+    fn sweep(&self) -> sweep::Wish {
+        sweep::Wish {
+            lengths: self.context.into_iter().collect(),
+            answer: SWEEP_ANSWER,
+            cached: sweep::AGAIN_MIN,
+            thinking: self.thinking(),
+            room: sweep::Room::AsStarted,
+        }
+    }
+
+    fn thinking(&self) -> ThinkingWish {
+        match self.thinking {
+            Some(PlanThinking::Off) => ThinkingWish::Off,
+            Some(PlanThinking::AsIs) | None => ThinkingWish::On,
+        }
+    }
+
+    /// The context that a server needs which is started for it; none where any will do.
+    pub fn room(&self) -> Option<u64> {
+        self.context.map(|tokens| sweep::room(tokens, SWEEP_ANSWER).into())
     }
 
     fn llm(&self) -> llm::Wish {
         llm::Wish {
             shapes: self.shape.iter().filter_map(|name| Shape::named(name)).collect(),
             arrivals: vec![Arrivals::Closed { users: self.users() }],
-            thinking: match self.thinking {
-                Some(PlanThinking::Off) => ThinkingWish::Off,
-                Some(PlanThinking::AsIs) | None => ThinkingWish::On,
-            },
+            thinking: self.thinking(),
             prompts: match self.cache {
                 Some(PlanCache::Cached) => Prompts::Cached,
                 Some(PlanCache::Cold) | None => Prompts::Cold,
@@ -47,6 +77,9 @@ impl Cell {
     pub fn record_kind(&self) -> Kind {
         match self.kind {
             PlanKind::Llm => Kind::Llm,
+            PlanKind::Sweep => Kind::CtxSweep,
+            PlanKind::Degrade => Kind::Degrade,
+            PlanKind::Batch => Kind::Batch,
         }
     }
 
@@ -62,6 +95,7 @@ impl Cell {
         });
         let rows = [
             ("--shape", self.shape.clone()),
+            ("--context-tokens", self.context.map(|tokens| tokens.to_string())),
             ("--users", self.concurrency.map(|users| users.to_string())),
             ("--thinking", thinking),
         ];

@@ -95,6 +95,8 @@ pub struct Matrix {
     pub shape: Vec<String>,
     /// Users at once. Empty: 1 and 4
     pub concurrency: Vec<u32>,
+    /// Tokens of the prompt, of `sweep`. Empty: 512, 4096, 16384, 65536 and 131072
+    pub context: Vec<u32>,
     /// Empty: as the server does of itself
     pub thinking: Vec<PlanThinking>,
     /// Empty: cold
@@ -107,6 +109,9 @@ pub struct Matrix {
 #[serde(rename_all = "snake_case")]
 pub enum PlanKind {
     Llm,
+    Sweep,
+    Degrade,
+    Batch,
 }
 
 #[derive(
@@ -138,6 +143,7 @@ pub struct Exclude {
     pub backend: Option<String>,
     pub shape: Option<String>,
     pub concurrency: Option<u32>,
+    pub context: Option<u32>,
     pub thinking: Option<PlanThinking>,
     pub cache: Option<PlanCache>,
 }
@@ -298,7 +304,11 @@ impl PlanTarget {
 impl Matrix {
     fn flaw(&self) -> Option<String> {
         if self.kind.is_empty() {
-            return Some("no kind is said; there is llm".to_owned());
+            let known = PlanKind::ALL.map(PlanKind::name).join(", ");
+            return Some(format!("no kind is said; there are {known}"));
+        }
+        if self.context.contains(&0) {
+            return Some("a context has tokens".to_owned());
         }
         if self.concurrency.contains(&0) {
             return Some("nobody asks where there are 0 users".to_owned());
@@ -320,6 +330,7 @@ impl Exclude {
             && is(self.backend.as_ref(), cell.backend.as_ref())
             && is(self.shape.as_ref(), cell.shape.as_ref())
             && is(self.concurrency.as_ref(), cell.concurrency.as_ref())
+            && is(self.context.as_ref(), cell.context.as_ref())
             && is(self.thinking.as_ref(), cell.thinking.as_ref())
             && is(self.cache.as_ref(), cell.cache.as_ref())
     }

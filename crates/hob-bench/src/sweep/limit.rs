@@ -1,4 +1,5 @@
-//! How long a context may be, as far as the server says it. One that says nothing is found out by asking too much.
+//! How long a context may be, as far as the server says it.
+//! One that says nothing is found out by asking too much.
 
 use std::time::Duration;
 

@@ -8,6 +8,7 @@ mod compare;
 mod compared;
 mod crowd;
 mod degrade;
+mod duel;
 mod gate;
 mod harden;
 mod import;
@@ -46,7 +47,7 @@ pub(crate) enum Verb {
     Harden(harden::HardenArgs),
     Import(import::ImportArgs),
     Show(show::ShowArgs),
-    Compare(compare::CompareArgs),
+    Compare(Box<compare::CompareArgs>),
     Gate(gate::GateArgs),
     /// Print the JSON schema of a record
     Schema,
@@ -75,7 +76,7 @@ pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Out
         Verb::Harden(args) => harden::run(args, globals, printer),
         Verb::Import(args) => import::run(args, printer),
         Verb::Show(args) => show::run(args, printer),
-        Verb::Compare(args) => compare::run(args, printer),
+        Verb::Compare(args) => compare::run(args, globals, printer),
         Verb::Gate(args) => gate::run(args, printer),
         Verb::Schema => schema(printer),
     }

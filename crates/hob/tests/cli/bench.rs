@@ -146,8 +146,8 @@ fn two_runs_are_compared_and_a_gate_says_so_by_its_code() {
     assert_eq!(found["figures"][0]["finding"], "inconclusive", "{json}");
     let refused = stdout(&user.hob(&["bench", "compare", &base, &other]).assert().code(8));
     assert!(refused.contains("refused: another number of users: 1 and 4"), "{refused}");
-    let nobody = stderr(&user.hob(&["bench", "compare", &base, "http://a"]).assert().code(2));
-    assert!(nobody.contains("no run in bench/records ends in 'http://a'"), "{nobody}");
+    let mixed = stderr(&user.hob(&["bench", "compare", &base, "http://a"]).assert().code(2));
+    assert!(mixed.contains("a server is compared with a server"), "{mixed}");
 
     let gate = |new: &str, code| {
         let args = ["bench", "gate", new, "--against", &base, "--figure", "decode_tok_s"];
@@ -246,4 +246,19 @@ fn a_cell_that_fails_is_kept_and_stops_only_a_plan_that_says_so() {
         assert!(stderr(&done).contains(told), "{}", stderr(&done));
         assert!(stderr(&done).contains("the server answered 500"), "{}", stderr(&done));
     }
+}
+
+#[test]
+fn two_servers_are_measured_in_turns_and_compared_in_pairs() {
+    let user = User::new();
+    let fast = Mock::start(&user, "ttft_ms=5,itl_ms=2,tokens=16,cache=true");
+    let slow = Mock::start(&user, "ttft_ms=5,itl_ms=8,tokens=16,cache=true");
+    let url = |mock: &Mock| format!("http://127.0.0.1:{}", mock.1);
+    let args = ["bench", "compare", &url(&fast), &url(&slow), "--shape", "quick_word", "--json"];
+    let found: serde_json::Value =
+        serde_json::from_str(&stdout(&user.hob(&args).assert().success())).expect("JSON");
+    assert_eq!(found["pairing"], "paired", "{found}");
+    let figures = found["figures"].as_array().expect("figures");
+    let pace = figures.iter().find(|figure| figure["metric"] == "tpot_ms").expect("a pace");
+    assert_eq!(pace["verdict"], "worse", "{pace}");
 }

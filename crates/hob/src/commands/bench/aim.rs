@@ -92,6 +92,21 @@ pub(crate) struct Reached {
 }
 
 impl AimArgs {
+    /// A server that is there, with all else as usual.
+    pub(crate) fn of(target: &str, model: Option<&String>) -> AimArgs {
+        AimArgs {
+            target: Some(target.to_owned()),
+            model: model.cloned(),
+            api: ApiName::Auto,
+            key_env: None,
+            launch: None,
+            ready: READY.to_owned(),
+            ready_s: READY_S,
+            context: None,
+            model_file: None,
+        }
+    }
+
     /// Starts a server with room for so much. None where it was said already.
     pub(crate) fn with_room(&self, tokens: u64) -> Option<AimArgs> {
         let context = Some(tokens);

@@ -182,12 +182,12 @@ pub(crate) fn context(facts: Facts, argv: Vec<String>, seed: Option<u64>) -> Con
 }
 
 /// What was typed; where the binary lies is this machine's affair.
-fn typed() -> Vec<String> {
+pub(crate) fn typed() -> Vec<String> {
     ["hob".to_owned()].into_iter().chain(std::env::args().skip(1)).collect()
 }
 
 /// Another in each campaign: a server that knows the prompts already would seem many times faster.
-fn new_seed() -> u64 {
+pub(crate) fn new_seed() -> u64 {
     Timestamp::now().as_nanosecond() as u64 & 0xFFFF_FFFF
 }
 

@@ -3,7 +3,7 @@
 
 use clap::Args;
 use hob_bench::record::{Cache, Record};
-use hob_bench::sweep::{Room, Wish, measure, room};
+use hob_bench::sweep::{AGAIN_MIN, Room, Wish, measure, room};
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 
@@ -12,9 +12,6 @@ use super::llm::ThinkingName;
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::{Printer, table};
-
-/// Behind a prompt that is new, it is asked again so often at least.
-const AGAIN_MIN: usize = 2;
 
 /// What becomes of a server as the context grows: how fast it reads a new prompt and finds a known one, and how fast
 /// it writes behind each

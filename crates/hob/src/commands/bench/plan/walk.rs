@@ -27,8 +27,8 @@ pub(super) struct Walk<'a> {
     printer: &'a Printer,
     out: &'a Path,
     stop: &'a AtomicBool,
-    /// The server of the last cell, with what it was reached for.
-    reached: Option<(Cell, Reached)>,
+    /// The server of the last cell, with the words that it was reached by.
+    reached: Option<(Vec<String>, Reached)>,
     begun: Instant,
     /// What each cell took that was measured.
     spent: Vec<Duration>,
@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
         let aim = aim(self.plan, cell);
         let argv = argv(&aim, cell);
         let reached = match self.reached.take() {
-            Some((of, reached)) if of.stack() == cell.stack() => Ok(reached),
+            Some((words, reached)) if words == aim.words() => Ok(reached),
             // The one before must be gone before the next is started.
             _other => aim.settle(self.globals, self.printer)?.reach(self.stop),
         };
@@ -159,7 +159,7 @@ impl<'a> Walk<'a> {
         let context = self.context(cell, facts.clone(), argv);
         let key = CellKey::new(cell, &Facts::of(&context));
         if self.known.contains(&key.to_string()) {
-            self.reached = Some((cell.clone(), Reached { target, started, facts }));
+            self.reached = Some((aim.words(), Reached { target, started, facts }));
             return Ok(Fate::DoneBefore);
         }
         let (out, printer, care, mut kept) =
@@ -178,7 +178,7 @@ impl<'a> Walk<'a> {
         };
         let measured = cell.measure(&mut bench);
         let started = bench.started.take();
-        self.reached = Some((cell.clone(), Reached { target, started, facts }));
+        self.reached = Some((aim.words(), Reached { target, started, facts }));
         if let Err(error) = measured {
             return self.failed(cell, name, (&context, &error), kept);
         }
@@ -250,7 +250,7 @@ fn aim(plan: &Plan, cell: &Cell) -> AimArgs {
         launch: target.launch.as_ref().map(filled),
         ready: target.ready.clone().unwrap_or_else(|| READY.to_owned()),
         ready_s: READY_S,
-        context: target.context,
+        context: target.context.or(cell.room()),
         model_file: target.model_file.as_ref().map(filled).map(PathBuf::from),
     }
 }
