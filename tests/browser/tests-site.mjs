@@ -18,7 +18,7 @@ const PAIRS = 8;
 
 export async function siteTests(setting, folder) {
   const run = (await readdir(path.join(folder, "run")))[0];
-  const pages = ["index.html", "speech.html", "rigs.html", "compare.html", "method.html", "model/qwen3-8b.html", "model/qwen3.5-9b.html",
+  const pages = ["index.html", "speech.html", "rigs.html", "compare.html", "queued.html", "method.html", "model/qwen3-8b.html", "model/qwen3.5-9b.html",
     "rig/nvidia-rtx-4070-8-gb.html", `run/${run}`];
   const at = { ...setting, folder, pages };
   test("every column sorts, blanks last, and the address says so", LIMIT, () => sorts(setting, at));

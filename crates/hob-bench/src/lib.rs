@@ -19,6 +19,7 @@ mod lever;
 pub mod llm;
 pub mod load;
 pub mod mock;
+pub mod plan;
 pub mod record;
 pub mod runs;
 pub mod selftest;

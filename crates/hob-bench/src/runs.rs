@@ -17,6 +17,7 @@ use crate::calibrate::Calibration;
 use crate::drive::{DriveError, Driven, Exchange};
 use crate::launch::LaunchError;
 use crate::record::{CountSource, RecordError};
+use crate::target::TargetError;
 use crate::terms::Metric;
 use crate::timeline::{Fault, Figures, Flag, SoundFault, Stalls, Timeline, TokenCounts};
 
@@ -33,6 +34,10 @@ pub enum BenchError {
     Launch(#[from] LaunchError),
     #[error(transparent)]
     Record(#[from] RecordError),
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error("{file} cannot be hashed: {source}")]
+    Weights { file: String, source: std::io::Error },
 }
 
 /// One request and what came of it.

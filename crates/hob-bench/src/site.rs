@@ -13,6 +13,7 @@ mod layout;
 mod method;
 mod model;
 mod production;
+mod queued;
 mod rig;
 mod rows;
 mod run;
@@ -28,6 +29,7 @@ pub use gather::Others;
 use history::Cells;
 use jiff::Timestamp;
 pub use production::{GAP_NEEDS, Production, Served};
+pub use queued::Queued;
 pub use rows::hardware;
 pub use write::write;
 
@@ -42,6 +44,8 @@ pub struct Material {
     /// Of those records that have some and whose file was there, by id.
     pub samples: BTreeMap<uuid::Uuid, Vec<RawSample>>,
     pub production: Production,
+    /// What plans still have to measure.
+    pub queued: Vec<Queued>,
     /// Why files were left out.
     pub skipped: Vec<String>,
     /// When the page is built; none leaves the day out.
@@ -70,6 +74,7 @@ pub fn build(material: &Material) -> Vec<PageFile> {
         page("speech.html", speech::page(material, &rows)),
         page("rigs.html", rig::list(material, &rows)),
         page("compare.html", compare::page(material, &rows, &cells)),
+        page("queued.html", queued::page(material)),
         page("method.html", method::page(material)),
     ];
     files.extend(

@@ -1,52 +1,25 @@
 //! Two servers whose pace is known, measured and then compared from what was kept: the samples give the record's figures.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+mod measured;
 
 use hob_bench::compare::{Basis, Kept, Pairing, Verdict, Wish as Threshold, compare};
-use hob_bench::drive::Patience;
-use hob_bench::llm::{Context, Lab, Prompts, SHAPES, Shape, ThinkingWish, Wish, summary};
-use hob_bench::mock::scripted::{Script, Scripted};
-use hob_bench::record::{Host, Shelf};
-use hob_bench::target::Target;
+use hob_bench::llm::Prompts;
+use hob_bench::record::Shelf;
 use hob_bench::terms::Metric;
-use jiff::Timestamp;
+use measured::{measured, mock, wish};
 
-const USERS: usize = 2;
+const RUNS: usize = 6;
+/// Two users ask twice each.
+const REQUESTS: usize = 4;
 
-/// Six runs of a server with this pace, kept in a folder.
+/// Some runs of a server with this pace, kept in a folder.
 fn keep(shelf: &Shelf, script: &str) -> String {
-    let script = Script::default().with("ttft_ms=5,cache=true").and_then(|all| all.with(script));
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let mock = Scripted::start(address, script.expect("a script")).expect("a server");
-    let wish = Wish {
-        shapes: vec![Shape { max_tokens: 16, ..SHAPES[0] }],
-        users: vec![USERS],
-        thinking: ThinkingWish::Auto,
-        prompts: Prompts::Cold,
-        runs_min: 6,
-        runs_max: 6,
-        half_width_pct: 2.5,
-        rounds: 2,
-        cell_budget: Duration::from_secs(60),
-        seed: 7,
-        patience: Patience { silence: Duration::from_secs(2), ..Patience::default() },
-    };
-    let (target, stop) =
-        (Target::find(&mock.url(), None, None, None).expect("a server"), AtomicBool::new(false));
-    let mut lab = Lab::prepare(&target, &wish, &stop).expect("a lab");
-    let cell = lab.cells()[0];
-    let run = lab.run(cell, |_| ()).expect("a run");
-    let now = Timestamp::UNIX_EPOCH;
-    let (host, argv) = (Host::default(), Vec::new());
-    let context =
-        Context { target: &target, host, argv, seed: wish.seed, started: now, ended: now };
-    let mut kept = summary(&run, &context);
+    let kept = measured(&mock(script), None, &wish(Prompts::Cold), RUNS).expect("cells");
+    let (mut record, samples) = kept.into_iter().next().expect("a cell");
     // A busy machine may make the client late, which is not what is tested.
-    kept.record.invalid_reasons.clear();
-    shelf.put(&kept.record, &kept.samples).expect("kept");
-    kept.record.short_id()
+    record.invalid_reasons.clear();
+    shelf.put(&record, &samples).expect("kept");
+    record.short_id()
 }
 
 #[test]
@@ -80,5 +53,5 @@ fn what_is_kept_gives_the_figures_run_by_run() {
     }
     let all = Kept::pick(&shelf, &folder.path().display().to_string()).expect("a folder");
     assert_eq!(all.len(), 2);
-    assert!(all.iter().all(|kept| kept.samples.len() == 6 * 2 * USERS));
+    assert!(all.iter().all(|kept| kept.samples.len() == RUNS * REQUESTS));
 }

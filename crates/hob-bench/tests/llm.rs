@@ -1,68 +1,20 @@
 //! Whole cells against a server whose answers are known: what is found out of it, what is measured, what is doubted.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+mod measured;
 
-use hob_bench::drive::{Arrivals, Patience};
-use hob_bench::llm::{Lever, Prompts, SHAPES, Shape, ThinkingWish, Wish, measure};
-use hob_bench::mock::scripted::{Script, Scripted};
-use hob_bench::record::{Cache, CountSource, Doubt, RawSample, Reasoning, Record, Status};
-use hob_bench::runs::{BenchError, Care, Context};
+use hob_bench::drive::Arrivals;
+use hob_bench::llm::{Lever, Prompts, Wish};
+use hob_bench::record::{Cache, CountSource, Doubt, Reasoning, Status};
+use hob_bench::runs::BenchError;
 use hob_bench::target::{Api, Target, TargetError};
 use hob_bench::terms::Metric;
 use hob_bench::timeline::Fault;
-use hob_bench::workbench::Workbench;
-
-fn mock(pairs: &str) -> Scripted {
-    let quick = "ttft_ms=5,itl_ms=1,cache=true";
-    let script =
-        Script::default().with(quick).and_then(|script| script.with(pairs)).expect("a script");
-    Scripted::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script).expect("a script")
-}
-
-fn wish(prompts: Prompts) -> Wish {
-    Wish {
-        shapes: vec![Shape { max_tokens: 16, ..SHAPES[0] }],
-        arrivals: vec![Arrivals::Closed { users: 2 }],
-        thinking: ThinkingWish::Auto,
-        prompts,
-        rounds: 2,
-        span_s: 0.5,
-    }
-}
-
-fn target(mock: &Scripted, api: Option<Api>) -> Target {
-    Target::find(&mock.url(), api, None, None).expect("a server")
-}
-
-type Kept = (Record, Vec<RawSample>);
-
-/// All cells of a mock, in order.
-fn measured(mock: &Scripted, api: Option<Api>, wish: &Wish) -> Result<Vec<Kept>, BenchError> {
-    let (stop, mut kept) = (AtomicBool::new(false), Vec::new());
-    let two = Care { runs_min: 2, runs_max: 2, ..Care::default() };
-    let mut bench = Workbench {
-        target: target(mock, api),
-        started: None,
-        context: Context { seed: 7, ..Context::default() },
-        care: two,
-        patience: Patience { silence: Duration::from_secs(2), ..Patience::default() },
-        stop: &stop,
-        tell: &mut |_, _| (),
-        keep: &mut |record, samples| {
-            kept.push((record.clone(), samples.to_vec()));
-            Ok(())
-        },
-    };
-    measure(&mut bench, wish)?;
-    Ok(kept)
-}
+use measured::{measured, mock, wish};
 
 #[test]
 fn cold_prompts_are_proven_to_be_cold() {
     for api in [Api::OpenAi, Api::Hob] {
-        let got = measured(&mock(""), Some(api), &wish(Prompts::Cold)).expect("cells");
+        let got = measured(&mock(""), Some(api), &wish(Prompts::Cold), 2).expect("cells");
         let [(record, samples)] = &got[..] else { panic!("one cell") };
         assert_eq!(record.workload.reasoning, None);
         assert_eq!((record.status, samples.len()), (Status::Ok, 8));
@@ -81,10 +33,10 @@ fn cold_prompts_are_proven_to_be_cold() {
 
 #[test]
 fn cached_prompts_are_proven_to_be_cached_and_never_mixed() {
-    let got = measured(&mock(""), None, &wish(Prompts::Cached)).expect("cells");
+    let got = measured(&mock(""), None, &wish(Prompts::Cached), 2).expect("cells");
     let workload = &got[0].0.workload;
     assert_eq!((workload.cache, workload.cache_verified), (Some(Cache::Cached), Some(true)));
-    let silent = measured(&mock("cache=false"), None, &wish(Prompts::Cached)).expect("cells");
+    let silent = measured(&mock("cache=false"), None, &wish(Prompts::Cached), 2).expect("cells");
     let record = &silent[0].0;
     assert_eq!(record.workload.cache_verified, Some(false));
     assert!(record.confidence.reasons.contains(&Doubt::CacheUnverified));
@@ -93,7 +45,7 @@ fn cached_prompts_are_proven_to_be_cached_and_never_mixed() {
 #[test]
 fn thinking_is_measured_with_and_without_and_off_is_proven() {
     let thinking = mock("reasoning_tokens=6,lever=enable_thinking");
-    let got = measured(&thinking, None, &wish(Prompts::Cold)).expect("cells");
+    let got = measured(&thinking, None, &wish(Prompts::Cold), 2).expect("cells");
     let reasoned: Vec<_> = got
         .iter()
         .map(|(record, _)| {
@@ -106,7 +58,7 @@ fn thinking_is_measured_with_and_without_and_off_is_proven() {
     assert_eq!(reasoned, [on, off]);
 
     let stubborn = mock("reasoning_tokens=6,lever=none");
-    let got = measured(&stubborn, None, &wish(Prompts::Cold)).expect("cells");
+    let got = measured(&stubborn, None, &wish(Prompts::Cold), 2).expect("cells");
     let record = &got[0].0;
     assert_eq!((got.len(), record.workload.reasoning), (1, Some(Reasoning::CannotDisable)));
     assert!(record.invalid_reasons.contains(&"thinking cannot be turned off".to_owned()));
@@ -114,7 +66,7 @@ fn thinking_is_measured_with_and_without_and_off_is_proven() {
 
 #[test]
 fn an_ollama_server_is_measured_in_its_own_words() {
-    let got = measured(&mock(""), Some(Api::Ollama), &wish(Prompts::Cold)).expect("cells");
+    let got = measured(&mock(""), Some(Api::Ollama), &wish(Prompts::Cold), 2).expect("cells");
     let record = &got[0].0;
     assert_eq!(record.count_source, Some(CountSource::Usage));
     assert_eq!(record.metrics.figure(Metric::CompletionTokens), Some(16.0));
@@ -124,20 +76,20 @@ fn an_ollama_server_is_measured_in_its_own_words() {
 
 #[test]
 fn a_server_that_lies_or_fails_makes_no_figure_silently() {
-    let double = measured(&mock("usage=double"), None, &wish(Prompts::Cold)).expect("cells");
+    let double = measured(&mock("usage=double"), None, &wish(Prompts::Cold), 2).expect("cells");
     let record = &double[0].0;
     assert_eq!(record.metrics.figure(Metric::CompletionTokens), Some(16.0));
     assert!(
         record.invalid_reasons.contains(&"the server's count of tokens cannot be true".to_owned())
     );
-    let silent = measured(&mock("usage=nothing"), None, &wish(Prompts::Cold)).expect("cells");
+    let silent = measured(&mock("usage=nothing"), None, &wish(Prompts::Cold), 2).expect("cells");
     assert!(silent[0].0.confidence.reasons.contains(&Doubt::CountsNotUsage));
     for (pairs, status) in [("status=401", 401), ("status=429", 429), ("status=500", 500)] {
-        let refused = measured(&mock(pairs), None, &wish(Prompts::Cold)).err();
+        let refused = measured(&mock(pairs), None, &wish(Prompts::Cold), 2).err();
         let is_named = matches!(&refused, Some(BenchError::Fault(Fault::Refused { status: said, .. })) if *said == status);
         assert!(is_named, "{refused:?}");
     }
-    let cut = measured(&mock("drop_at=9"), None, &wish(Prompts::Cold));
+    let cut = measured(&mock("drop_at=9"), None, &wish(Prompts::Cold), 2);
     assert!(matches!(cut, Err(BenchError::Fault(Fault::CutOff { chunks: 9 }))), "{cut:?}");
 }
 
@@ -145,7 +97,7 @@ fn a_server_that_lies_or_fails_makes_no_figure_silently() {
 fn requests_at_a_rate_count_from_when_they_were_due() {
     let rate = Arrivals::Constant { per_second: 40.0, connections: 16 };
     let wish = Wish { arrivals: vec![rate], ..wish(Prompts::Cold) };
-    let got = measured(&mock(""), None, &wish).expect("cells");
+    let got = measured(&mock(""), None, &wish, 2).expect("cells");
     let (record, samples) = &got[0];
     // Two runs of half a second.
     assert_eq!((record.workload.rate, samples.len()), (Some(40.0), 40));

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hob_bench::record::{RecordError, Shelf};
-use hob_bench::site::{self, GAP_NEEDS, Material, Others, PageFile, Production, Served};
+use hob_bench::site::{self, GAP_NEEDS, Material, Others, Production, Served};
 use hob_server::Pages;
 use hob_server::ledger::{By, Entry, Outcome, Period, read, summarise};
 use jiff::Timestamp;
@@ -22,6 +22,7 @@ const KEPT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct BenchmarkPages {
     records: PathBuf,
+    plans: PathBuf,
     /// None: what others waited here is nobody's business.
     ledger: Option<PathBuf>,
     built: Mutex<Option<Built>>,
@@ -34,13 +35,15 @@ struct Built {
 }
 
 impl BenchmarkPages {
-    pub(crate) fn new(records: PathBuf, ledger: Option<PathBuf>) -> BenchmarkPages {
-        BenchmarkPages { records, ledger, built: Mutex::default() }
+    pub(crate) fn new(records: PathBuf, plans: PathBuf, ledger: Option<PathBuf>) -> BenchmarkPages {
+        BenchmarkPages { records, plans, ledger, built: Mutex::default() }
     }
 
     fn build(&self) -> Result<Built, RecordError> {
-        let files = page(&self.records, self.ledger.as_deref(), Others::Shown)?;
-        let files = files.into_iter().map(|file| (file.path, file.bytes.into())).collect();
+        let mut material = material(&self.records, self.ledger.as_deref(), Others::Shown)?;
+        material.queue(&self.plans);
+        let files =
+            site::build(&material).into_iter().map(|file| (file.path, file.bytes.into())).collect();
         Ok(Built { at: Instant::now(), files })
     }
 }
@@ -63,18 +66,8 @@ impl Pages for BenchmarkPages {
     }
 }
 
-/// All files of a page.
+/// What a page is made of, without plans.
 ///
-/// # Errors
-/// The folder of records cannot be listed.
-pub(crate) fn page(
-    records: &Path,
-    ledger: Option<&Path>,
-    others: Others,
-) -> Result<Vec<PageFile>, RecordError> {
-    Ok(site::build(&material(records, ledger, others)?))
-}
-
 /// # Errors
 /// The folder of records cannot be listed. A ledger that cannot be read is named on the page.
 pub(crate) fn material(

@@ -107,6 +107,20 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
+/// A `hob bench …` that was typed once, parsed again.
+///
+/// # Errors
+/// It is no such command, or one of another time.
+pub(crate) fn bench_verb<'a>(
+    words: impl Iterator<Item = &'a String>,
+) -> Result<bench::BenchArgs, String> {
+    let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
+    match cli.verb {
+        Verb::Bench(args) => Ok(args),
+        _ => Err("it is no benchmark".to_owned()),
+    }
+}
+
 /// Clap prints help and versions to stdout, refusals to stderr.
 fn refused(refusal: &clap::Error) -> ExitCode {
     // When even stderr is closed there is nobody to tell.

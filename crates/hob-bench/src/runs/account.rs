@@ -5,7 +5,8 @@ use hob_core::statistics::Sample;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{Reply, Runs};
+use super::{BenchError, Reply, Runs};
+use crate::launch::LaunchError;
 use crate::record::{
     Client, ClientImpl, Confidence, CountSource, Dispatch, Doubt, Engine, Harness, Host, Kind,
     Label, Metrics, Model, RawSample, Record, Source, SourceType, Span, Spread, Stall, Status,
@@ -58,21 +59,42 @@ pub struct Summary {
     pub samples: Vec<RawSample>,
 }
 
-impl Account<'_> {
-    /// Everything together, as it is kept.
-    pub fn close(self, context: &Context) -> Summary {
+impl Context {
+    /// A record of what could not be measured, and why.
+    pub fn failed(&self, kind: Kind, workload: Workload, error: &BenchError) -> Record {
+        let mut record = self.record(kind);
+        record.time = Span { started: Some(Timestamp::now()), ended: Some(Timestamp::now()) };
+        record.status = match error {
+            BenchError::Launch(LaunchError::Ended { is_out_of_memory: true, .. }) => Status::Oom,
+            BenchError::Launch(LaunchError::NotReady { .. }) => Status::Timeout,
+            _ => Status::Failed,
+        };
+        record.invalid_reasons = vec![error.to_string()];
+        record.workload = workload;
+        record
+    }
+
+    fn record(&self, kind: Kind) -> Record {
         let source = Source {
             r#type: SourceType::Native,
             tool: "hob".to_owned(),
             version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             ..Source::default()
         };
-        let mut record = Record::new(Uuid::now_v7(), self.kind, source);
+        let mut record = Record::new(Uuid::now_v7(), kind, source);
+        record.host = self.host.clone();
+        record.engine = self.engine.clone();
+        record.model = self.model.clone();
+        record
+    }
+}
+
+impl Account<'_> {
+    /// Everything together, as it is kept.
+    pub fn close(self, context: &Context) -> Summary {
+        let mut record = context.record(self.kind);
         record.time = Span { started: Some(self.started), ended: Some(Timestamp::now()) };
         record.status = status(self.runs);
-        record.host = context.host.clone();
-        record.engine = context.engine.clone();
-        record.model = context.model.clone();
         record.harness = Some(harness(self.runs, context));
         record.metrics = metrics(self.runs);
         record.count_source = self.count_source;

@@ -1,5 +1,5 @@
 //! How a cell is run: warmed up until two runs agree, the client held to a truth, and then until it is sure.
-//! Where the server can be started anew, half of the runs come after that, for what one start hides.
+//! Where the server can be started anew, it is in the middle of the runs, for what one start hides.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,12 +21,14 @@ pub struct Care {
     pub half_width_pct: f64,
     /// A cell that takes longer ends with the runs that it has.
     pub budget: Duration,
+    /// How often a server that can be started anew is started, the first time included.
+    pub starts: u32,
 }
 
 impl Default for Care {
     fn default() -> Care {
         let budget = Duration::from_secs(900);
-        Care { runs_min: 6, runs_max: 10, half_width_pct: 2.5, budget }
+        Care { runs_min: 6, runs_max: 10, half_width_pct: 2.5, budget, starts: 2 }
     }
 }
 
@@ -96,8 +98,8 @@ impl Care {
         }
         let (begun, mut start) = (Instant::now(), 0);
         while runs.blocks.len() < self.runs_max && !stop.load(Ordering::Relaxed) {
-            if start == 0 && runs.blocks.len() == self.runs_min.div_ceil(2) && restart()? {
-                start = 1;
+            if self.is_due(start + 1, runs.blocks.len()) && restart()? {
+                start += 1;
                 tell(Step::Restarted { start });
                 warm_up(subject, stop, &mut runs.warmup_requests, tell)?;
             }
@@ -120,6 +122,13 @@ impl Care {
             runs.blocks.pop_if(|block| block.was_stopped());
         }
         Ok(runs)
+    }
+
+    /// Whether the server is to be started for the so-many-th time after so many runs: each start has as many
+    /// of those that there are at least.
+    fn is_due(&self, start: u32, runs: usize) -> bool {
+        start < self.starts
+            && runs == (self.runs_min * start as usize).div_ceil(self.starts as usize)
     }
 
     /// Of the runs that there are at least.

@@ -2,11 +2,13 @@
 //! A file that is no record is named on the page, and everything else is on it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::{Material, Production};
+use super::{Material, Production, Queued};
 use crate::import::{PUBLISHED, import};
+use crate::plan::Plan;
 use crate::record::{Record, RecordError, Shelf, samples_beside};
 
 /// Whether what came with the program stands beside what was measured here.
@@ -17,6 +19,20 @@ pub enum Others {
 }
 
 impl Material {
+    /// Adds what the plans of a folder still have to measure; one that is not there holds none.
+    pub fn queue(&mut self, folder: &Path) {
+        let Ok(entries) = fs_err::read_dir(folder) else { return };
+        let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        files.retain(|file| file.extension().is_some_and(|end| end == "yaml" || end == "yml"));
+        files.sort();
+        for file in files {
+            match Plan::read(&file) {
+                Ok(plan) => self.queued.push(Queued::of(&plan, &self.records)),
+                Err(error) => self.skipped.push(error.to_string()),
+            }
+        }
+    }
+
     /// A folder that is not there is an empty one: nothing was measured yet.
     ///
     /// # Errors
@@ -41,7 +57,14 @@ impl Material {
             records.extend(published());
         }
         let records = in_force(records);
-        Ok(Material { records, samples, production: Production::default(), skipped, built: None })
+        Ok(Material {
+            records,
+            samples,
+            production: Production::default(),
+            queued: Vec::new(),
+            skipped,
+            built: None,
+        })
     }
 }
 

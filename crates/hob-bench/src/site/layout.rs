@@ -21,11 +21,12 @@ pub(super) struct Place<'a> {
     pub(super) here: &'a str,
 }
 
-const PLACES: [(&str, &str); 5] = [
+const PLACES: [(&str, &str); 6] = [
     ("index.html", "Models"),
     ("speech.html", "Speech"),
     ("rigs.html", "Machines"),
     ("compare.html", "Compare"),
+    ("queued.html", "Queued"),
     ("method.html", "Method"),
 ];
 

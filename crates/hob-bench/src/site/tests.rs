@@ -32,6 +32,7 @@ fn of(records: Vec<Record>) -> Material {
         records,
         samples: BTreeMap::new(),
         production: Production::default(),
+        queued: Vec::new(),
         skipped: Vec::new(),
         built: None,
     }
@@ -390,4 +391,23 @@ fn what_the_page_carries_is_what_it_compares_by() {
     assert_eq!(runs.map(Vec::len), Some(8));
     let aspects = carried["aspects"].as_array().map(Vec::len);
     assert_eq!(carried["runs"][0]["aspects"].as_array().map(Vec::len), aspects);
+}
+
+#[test]
+fn what_a_plan_still_has_to_measure_is_queued() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "schema: bench-plan/1\nname: nightly\ntargets: [{name: here}]\n\
+                matrix: {kind: [llm], model: [qwen3-8b], shape: [agentic], concurrency: [1, 4]}\n";
+    std::fs::write(folder.path().join("a.yaml"), text).expect("a file");
+    std::fs::write(folder.path().join("b.yaml"), "schema: else\n").expect("a file");
+    let mut record = native(1, "qwen3-8b", "agentic", 5.0);
+    let plan = crate::plan::Plan::parse("a", text).expect("a plan");
+    let first = crate::plan::CellKey::point(&crate::plan::cells(&plan)[0]);
+    record.cell_key = Some(format!("{first}-0123456789abcdef"));
+    let mut material = of(vec![record]);
+    material.queue(folder.path());
+    assert_eq!((material.queued[0].all, material.queued[0].left.len()), (2, 1));
+    assert!(material.skipped[0].contains("b.yaml"), "{:?}", material.skipped);
+    let page = page_of(&material, "queued.html");
+    assert!(page.contains("1 of 2 cells are measured") && page.contains("qwen3-8b"), "{page}");
 }

@@ -9,8 +9,10 @@ mod compared;
 mod crowd;
 mod degrade;
 mod gate;
+mod harden;
 mod import;
 mod llm;
+mod plan;
 mod show;
 mod sweep;
 
@@ -23,6 +25,8 @@ use crate::reference;
 
 /// Where records are looked for and written: in the working folder, as the repository has it.
 pub(crate) const RECORDS: &str = "bench/records";
+/// Where the page looks for plans.
+pub(crate) const PLANS: &str = "bench/plans";
 
 /// Measure, and keep what was measured
 #[derive(Debug, Args)]
@@ -33,11 +37,13 @@ pub(crate) struct BenchArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+pub(crate) enum Verb {
     Llm(Box<llm::LlmArgs>),
     Sweep(Box<sweep::SweepArgs>),
     Degrade(Box<degrade::DegradeArgs>),
     Batch(Box<batch::BatchArgs>),
+    Plan(plan::PlanArgs),
+    Harden(harden::HardenArgs),
     Import(import::ImportArgs),
     Show(show::ShowArgs),
     Compare(compare::CompareArgs),
@@ -52,6 +58,7 @@ Examples:
   hob bench sweep                      what becomes of that as the context grows
   hob bench degrade --users 2,4        what becomes of each user when there are many
   hob bench batch --users 1,4          what a machine gives when several ask together
+  hob bench plan nightly.yaml          everything that a file names, resumed where it was cut off
   hob bench import llama-bench.json    keep what another program measured, as soft
   hob bench show 6b2d8c11              one run, with its doubts
   hob bench compare 6b2d8c11 0a91f3e7  two of them, figure by figure
@@ -64,11 +71,19 @@ pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Out
         Verb::Sweep(args) => sweep::run(args, globals, printer),
         Verb::Degrade(args) => degrade::run(args, globals, printer),
         Verb::Batch(args) => batch::run(args, globals, printer),
+        Verb::Plan(args) => plan::run(args, globals, printer),
+        Verb::Harden(args) => harden::run(args, globals, printer),
         Verb::Import(args) => import::run(args, printer),
         Verb::Show(args) => show::run(args, printer),
         Verb::Compare(args) => compare::run(args, printer),
         Verb::Gate(args) => gate::run(args, printer),
         Verb::Schema => schema(printer),
+    }
+}
+
+impl BenchArgs {
+    pub(crate) fn into_verb(self) -> Verb {
+        self.verb
     }
 }
 

@@ -123,7 +123,8 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
 fn benchmarks(app: &App<'_>, is_open: bool) -> Arc<dyn Pages> {
     let ledger = is_open.then(|| app.settings.ledger_file());
     let records = app.environment.folders.working.join(bench::RECORDS);
-    Arc::new(BenchmarkPages::new(records, ledger))
+    let plans = app.environment.folders.working.join(bench::PLANS);
+    Arc::new(BenchmarkPages::new(records, plans, ledger))
 }
 
 /// What this hob has in its workers; what is not on this disk is left out, and said.

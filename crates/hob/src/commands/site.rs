@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use hob_bench::site::{self, Others};
 
-use super::bench::RECORDS;
+use super::bench::{PLANS, RECORDS};
 use crate::app::App;
 use crate::benchmarks::material;
 use crate::cli::Globals;
@@ -33,6 +33,9 @@ struct BuildArgs {
     /// The folder of records
     #[arg(long, default_value = RECORDS, value_name = "DIR")]
     records: PathBuf,
+    /// The folder of plans, whose cells are queued until they are measured
+    #[arg(long, default_value = PLANS, value_name = "DIR")]
+    plans: PathBuf,
     /// Requests that were really served, to stand beside the bench [default: the one of this machine]
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
@@ -66,8 +69,9 @@ pub(crate) fn run(args: &SiteArgs, globals: &Globals, printer: &Printer) -> Outc
         (None, false) => Some(app.settings.ledger_file()),
     };
     let others = if args.without_published { Others::LeftOut } else { Others::Shown };
-    let material = material(&args.records, ledger.as_deref(), others)
+    let mut material = material(&args.records, ledger.as_deref(), others)
         .map_err(|error| Failure::new(Exit::Internal, error))?;
+    material.queue(&args.plans);
     for reason in &material.skipped {
         printer.note(format_args!("left out: {reason}"));
     }

@@ -61,7 +61,7 @@ fn a_page_is_built_of_what_can_be_read() {
         .expect("a file");
     let build =
         user.hob(&["site", "build", "--without-published", "--out", "page"]).assert().success();
-    assert_eq!(stdout(&build), "1 run, 9 files: page/index.html\n");
+    assert_eq!(stdout(&build), "1 run, 10 files: page/index.html\n");
     assert!(stderr(&build).contains("left out: later.yaml: of a later hob"), "{}", stderr(&build));
     assert_eq!(
         names(&user.path("work/page")),
@@ -70,6 +70,7 @@ fn a_page_is_built_of_what_can_be_read() {
             "index.html",
             "method.html",
             "model",
+            "queued.html",
             "rig",
             "rigs.html",
             "run",
@@ -108,6 +109,62 @@ fn a_server_is_started_for_its_measurement_and_ended_after_it() {
         said.contains("ended (with code 3) before it was ready; it said:\nno such model"),
         "{said}"
     );
+}
+
+/// A verb's records of a mock, which is started for it and told this.
+fn measured(user: &User, verb: &[&str], script: &str) -> (Vec<serde_json::Value>, String) {
+    let port = free_port();
+    let (url, mock) = (format!("http://127.0.0.1:{port}"), assert_cmd::cargo::cargo_bin("hob"));
+    let script = format!("ttft_ms=5,itl_ms=1,tokens=8,cache=true,{script}");
+    let launch = format!("'{}' mock --listen 127.0.0.1:{port} --script {script}", mock.display());
+    let few = ["--runs-min", "2", "--runs-max", "2", "--json"];
+    let aim = ["--target", &url, "--launch", &launch];
+    let done = user.hob(&[&["bench"], verb, &aim, &few].concat()).assert().success();
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
+    let records =
+        stdout(&done).lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
+    (records, stderr(&done))
+}
+
+#[test]
+fn many_users_are_measured_in_turns_with_one() {
+    let user = User::new();
+    let verb = ["degrade", "--users", "1,3", "--shape", "quick_word"];
+    let (records, _) = measured(&user, &verb, "slots=1");
+    let [one, three] = &records[..] else { panic!("two records") };
+    assert_eq!((&one["kind"], &one["degrade"]["n"]), (&"degrade".into(), &1.into()));
+    assert_eq!(three["degrade"]["versus"], one["id"]);
+    assert!(three["degrade"]["scaling"].as_f64().is_some_and(|part| part < 0.6), "{three}");
+    let alone = stderr(&user.hob(&["bench", "degrade", "--users", "1"]).assert().code(2));
+    assert!(alone.contains("one user is compared with nobody"), "{alone}");
+}
+
+#[test]
+fn a_batch_takes_memory_of_its_own() {
+    let user = User::new();
+    let verb = ["batch", "--users", "2,1", "--shape", "quick_word"];
+    let (records, said) = measured(&user, &verb, "slots=0");
+    let users: Vec<_> = records.iter().map(|record| &record["workload"]["concurrency"]).collect();
+    assert_eq!(users, [&serde_json::json!(1), &serde_json::json!(2)], "{said}");
+    let has_memory =
+        |record: &serde_json::Value| record["resources"]["rss_peak_mb"].as_f64().is_some();
+    assert!(records.iter().all(has_memory), "{records:?}");
+}
+
+#[test]
+fn a_context_grows_as_far_as_the_server_holds_it() {
+    let user = User::new();
+    let verb = ["sweep", "--context-tokens", "256,4096", "--answer", "8"];
+    let (records, said) = measured(&user, &verb, "context_tokens={ctx}");
+    let shapes: Vec<_> = records.iter().map(|record| record["workload"]["shape"].clone()).collect();
+    assert_eq!(shapes, ["ctx_256", "ctx_256", "ctx_4096", "ctx_4096"], "{said}");
+    assert_eq!(records[3]["engine"]["params"]["ctx"], 4096 + 8 + 64 + 64);
+
+    let verb = ["sweep", "--context-tokens", "256,4096", "--answer", "8", "--context", "1024"];
+    let (records, said) = measured(&user, &verb, "context_tokens={ctx}");
+    assert_eq!(records.len(), 2);
+    let expected = "left out: 4096; the server holds 1024 tokens, and the answer takes 8 of them";
+    assert!(said.contains(expected), "{said}");
 }
 
 fn free_port() -> u16 {
@@ -162,4 +219,87 @@ fn two_runs_are_compared_and_a_gate_says_so_by_its_code() {
     let mixed = user.hob(&[&wide[..], &["--noise", &base, &other]].concat()).assert().code(2);
     assert!(stderr(&mixed).contains("--noise wants records of one thing"), "{}", stderr(&mixed));
     user.hob(&[&wide[..4], &["none"]].concat()).assert().code(2);
+}
+
+/// A mock that listens until it is dropped.
+struct Mock(std::process::Child, u16);
+
+impl Mock {
+    fn start(user: &User, script: &str) -> Mock {
+        let port = free_port();
+        let listen = format!("127.0.0.1:{port}");
+        let mut mock = user.process(&["mock", "--listen", &listen, "--script", script]);
+        let child = mock.stderr(std::process::Stdio::null()).spawn().expect("a mock");
+        let begun = std::time::Instant::now();
+        while std::net::TcpStream::connect(&listen).is_err() {
+            assert!(begun.elapsed().as_secs() < 30, "the mock does not listen");
+        }
+        Mock(child, port)
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        self.0.kill().and_then(|()| self.0.wait()).expect("it ran");
+    }
+}
+
+#[test]
+fn a_plan_goes_on_where_it_was_killed_and_repeats_nothing() {
+    let user = User::new();
+    let mock = Mock::start(&user, "ttft_ms=5,itl_ms=1,tokens=8,cache=true");
+    let plan = format!(
+        "schema: bench-plan/1\nname: small\ntargets: [{{name: here, url: \"http://127.0.0.1:{}\"}}]\n\
+         matrix: {{kind: [llm], shape: [quick_word, quick_coding], concurrency: [1, 2]}}\n\
+         runs: {{min: 1, max: 1}}\n",
+        mock.1
+    );
+    user.write("plan.yaml", &plan);
+    let records = user.path("work/bench/records");
+    let count = || {
+        let months = std::fs::read_dir(&records).into_iter().flatten().flatten();
+        let files = months.flat_map(|month| std::fs::read_dir(month.path()).into_iter().flatten());
+        let names = files.flatten().map(|file| file.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.ends_with(".yaml")).count()
+    };
+    let mut first = user.process(&["bench", "plan", "plan.yaml", "--json"]);
+    let mut first = first.stdout(std::process::Stdio::null()).spawn().expect("a campaign");
+    let begun = std::time::Instant::now();
+    while count() == 0 {
+        assert!(begun.elapsed().as_secs() < 120, "no record came");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    first.kill().and_then(|()| first.wait()).expect("it ran");
+    let before = count();
+    assert!(before < 4, "it was killed too late");
+
+    let dry = user.hob(&["bench", "plan", "plan.yaml", "--dry-run"]).assert().success();
+    let left = format!("{} of 4 cells are left", 4 - before);
+    assert!(stderr(&dry).contains(&left), "{}", stderr(&dry));
+    let rest = user.hob(&["bench", "plan", "plan.yaml"]).assert().success();
+    let told = format!("4 cells: {} measured, {before} done before, 0 failed, 0 left", 4 - before);
+    assert!(stderr(&rest).contains(&told), "{}", stderr(&rest));
+    let again = user.hob(&["bench", "plan", "plan.yaml"]).assert().success();
+    assert!(stderr(&again).contains("4 cells: 0 measured, 4 done before"), "{}", stderr(&again));
+    assert_eq!(count(), 4);
+}
+
+#[test]
+fn a_cell_that_fails_is_kept_and_stops_only_a_plan_that_says_so() {
+    let user = User::new();
+    let mock = Mock::start(&user, "ttft_ms=5,itl_ms=1,tokens=8,status=500");
+    let url = format!("http://127.0.0.1:{}", mock.1);
+    for (on_fail, told) in [
+        ("record", "2 cells: 0 measured, 0 done before, 2 failed, 0 left"),
+        ("stop", "2 cells: 0 measured, 0 done before, 1 failed, 1 left"),
+    ] {
+        let plan = format!(
+            "schema: bench-plan/1\nname: bad\ntargets: [{{name: here, url: \"{url}\"}}]\n\
+             matrix: {{kind: [llm], shape: [quick_word], concurrency: [1, 2]}}\non_fail: {on_fail}\n"
+        );
+        user.write("plan.yaml", &plan);
+        let done = user.hob(&["bench", "plan", "plan.yaml", "--out", on_fail]).assert().code(5);
+        assert!(stderr(&done).contains(told), "{}", stderr(&done));
+        assert!(stderr(&done).contains("the server answered 500"), "{}", stderr(&done));
+    }
 }

@@ -1,5 +1,7 @@
 //! Which server is measured: an address, the name of one in `hob.toml`, or one that is started for it.
-//! The key comes from the environment or from the file, and is kept nowhere.
+//! A key goes to whom it belongs to: hob's own to a hob, a server's to that server; none is kept.
+
+mod place;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
@@ -10,50 +12,56 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use hob_bench::drive::{Endpoint, EndpointError};
 use hob_bench::launch::{Launch, LaunchError};
+use hob_bench::runs::BenchError;
 use hob_bench::server::{Facts, Started};
-use hob_bench::target::{Api, Target, TargetError};
+use hob_bench::target::{Api, Target, TargetError, is_hob};
 
 use crate::app::App;
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
-use crate::settings::{ModelChoice, Overrides};
+use crate::settings::{ModelChoice, Overrides, Secret};
 use crate::shelf::Shelf;
+use place::{Key, Place};
+
+/// What every server that is measured answers once it is ready.
+pub(crate) const READY: &str = "/v1/models";
+pub(crate) const READY_S: u64 = 300;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AimArgs {
     /// The server: its address, or the name of an [upstream.NAME] of hob.toml; without it, a hob is
     /// started and ended again
     #[arg(long, value_name = "NAME|URL", help_heading = "Target")]
-    target: Option<String>,
+    pub(crate) target: Option<String>,
     /// Which of its models; not needed where there is only one
     #[arg(long, value_name = "NAME", help_heading = "Target")]
-    model: Option<String>,
+    pub(crate) model: Option<String>,
     /// Whose protocol it speaks
     #[arg(long, value_enum, default_value_t = ApiName::Auto, help_heading = "Target")]
-    api: ApiName,
-    /// The variable that holds its key
+    pub(crate) api: ApiName,
+    /// The variable that holds its key; without it, its own in hob.toml, or for a hob hob's
     #[arg(long, value_name = "VARIABLE", help_heading = "Target")]
-    key_env: Option<String>,
+    pub(crate) key_env: Option<String>,
     /// The command line that starts it: it is started anew for half of the runs, and ended after them
     #[arg(long, value_name = "COMMAND", requires = "target", help_heading = "Target")]
-    launch: Option<String>,
+    pub(crate) launch: Option<String>,
     /// What answers 200 once it is ready
-    #[arg(long, value_name = "PATH", default_value = "/v1/models", help_heading = "Target")]
-    ready: String,
+    #[arg(long, value_name = "PATH", default_value = READY, help_heading = "Target")]
+    pub(crate) ready: String,
     /// A server that is not ready after so long has failed
-    #[arg(long, value_name = "SECONDS", default_value_t = 300, help_heading = "Target")]
-    ready_s: u64,
+    #[arg(long, value_name = "SECONDS", default_value_t = READY_S, help_heading = "Target")]
+    pub(crate) ready_s: u64,
     /// How long a context it is started with: what {ctx} stands for in its command line
     #[arg(long, value_name = "TOKENS", help_heading = "Target")]
-    context: Option<u64>,
+    pub(crate) context: Option<u64>,
     /// The file of its weights, to be hashed: figures of unknown weights stay soft
     #[arg(long, value_name = "FILE", help_heading = "Target")]
-    model_file: Option<PathBuf>,
+    pub(crate) model_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ApiName {
+pub(crate) enum ApiName {
     Auto,
     Openai,
     Ollama,
@@ -66,7 +74,8 @@ pub(crate) struct Aim {
     url: String,
     api: Option<Api>,
     model: Option<String>,
-    key: Option<String>,
+    key: Key,
+    own_key: Option<Secret>,
     launch: Option<Launch>,
     places: BTreeMap<String, String>,
     model_file: Option<PathBuf>,
@@ -91,20 +100,14 @@ impl AimArgs {
 
     pub(crate) fn settle(&self, globals: &Globals, printer: &Printer) -> Outcome<Aim> {
         let app = App::open(globals, Overrides::default(), printer)?;
-        let api = match self.api {
-            ApiName::Auto => None,
-            ApiName::Openai => Some(Api::OpenAi),
-            ApiName::Ollama => Some(Api::Ollama),
-            ApiName::Hob => Some(Api::Hob),
-        };
-        let (key, model, model_file) =
-            (self.key(&app)?, self.model.clone(), self.model_file.clone());
         let Some(target) = &self.target else { return self.own(app, globals) };
-        let url = url(target, &app)?;
+        let Place { url, api, key } = self.place(target, &app.written, &app.environment)?;
+        let own_key = app.settings.server.api_key.read()?;
         let launch = self.launch.as_ref().map(|command| self.launch(command.clone(), &url));
         let launch = launch.transpose().map_err(Failure::usage)?;
-        let argv = self.launch.iter().cloned().collect();
-        Ok(Aim { url, api, model, key, launch, places: self.places(), model_file, argv })
+        let (model, model_file) = (self.model.clone(), self.model_file.clone());
+        let (places, argv) = (self.places(), self.launch.iter().cloned().collect());
+        Ok(Aim { url, api, model, key, own_key, launch, places, model_file, argv })
     }
 
     fn launch(&self, command: String, url: &str) -> Result<Launch, EndpointError> {
@@ -130,8 +133,8 @@ impl AimArgs {
         argv.push(format!("--chat-model={}", chat.as_written()));
         let config = globals.config.iter().map(|file| format!("--config={}", file.display()));
         let home = globals.home.iter().map(|folder| format!("--home={}", folder.display()));
-        let words = argv.iter().cloned().chain(config).chain(home).map(|word| quoted(&word));
-        let mut command = format!("exec {}", quoted(&program.to_string_lossy()));
+        let words = argv.iter().cloned().chain(config).chain(home).map(|word| shell_word(&word));
+        let mut command = format!("exec {}", shell_word(&program.to_string_lossy()));
         words.for_each(|word| command.extend([" ", &word]));
         if self.context.is_some() {
             command.push_str(" --context={ctx}");
@@ -142,7 +145,8 @@ impl AimArgs {
             url,
             api: Some(Api::Hob),
             model: Some(chat.name()),
-            key: app.environment.hob_api_key.as_ref().map(|key| key.expose().to_owned()),
+            key: Key::Own,
+            own_key: app.settings.server.api_key.read()?,
             launch: Some(launch),
             places: self.places(),
             model_file: self.model_file.clone().or_else(|| weights(&app)),
@@ -153,46 +157,52 @@ impl AimArgs {
     fn places(&self) -> BTreeMap<String, String> {
         self.context.iter().map(|tokens| ("ctx".to_owned(), tokens.to_string())).collect()
     }
+}
 
-    fn key(&self, app: &App<'_>) -> Outcome<Option<String>> {
-        let environment = &app.environment;
-        let Some(variable) = &self.key_env else {
-            // One's own server asks for one's own key.
-            return Ok(environment.hob_api_key.as_ref().map(|key| key.expose().to_owned()));
+impl AimArgs {
+    /// As it would be typed; what is usual is left out.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let api = match self.api {
+            ApiName::Auto => None,
+            ApiName::Openai => Some("openai".to_owned()),
+            ApiName::Ollama => Some("ollama".to_owned()),
+            ApiName::Hob => Some("hob".to_owned()),
         };
-        let key = environment.secrets.get(variable).map(|key| key.expose().to_owned());
-        let missing = || Failure::usage(format!("the variable {variable} holds no key"));
-        key.map(Some).ok_or_else(missing)
+        let rows = [
+            ("--target", self.target.clone()),
+            ("--model", self.model.clone()),
+            ("--api", api),
+            ("--key-env", self.key_env.clone()),
+            ("--launch", self.launch.clone()),
+            ("--ready", Some(self.ready.clone()).filter(|ready| ready != READY)),
+            ("--context", self.context.map(|tokens| tokens.to_string())),
+            ("--model-file", self.model_file.as_ref().map(|file| file.display().to_string())),
+        ];
+        let said = rows.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+        said.flatten().collect()
     }
 }
 
 impl Aim {
     /// Starts it where that is wanted, and asks who is there.
-    pub(crate) fn reach(self, stop: &AtomicBool) -> Outcome<Reached> {
+    pub(crate) fn reach(self, stop: &AtomicBool) -> Result<Reached, BenchError> {
         let started = self.launch.map(|launch| Started::begin(launch, self.places, stop));
-        let started = started.transpose().map_err(unlaunched)?;
-        let (model, key) = (self.model.as_deref(), self.key.as_deref());
-        let target = Target::find(&self.url, self.api, model, key).map_err(failure)?;
+        let started = started.transpose()?;
+        let key = match self.key {
+            Key::Its(key) => key,
+            Key::Own => self.own_key.filter(|_| self.api == Some(Api::Hob) || is_hob(&self.url)),
+        };
+        let (model, key) = (self.model.as_deref(), key.as_ref().map(Secret::expose));
+        let target = Target::find(&self.url, self.api, model, key)?;
         let mut facts = Facts::told(&target);
         facts.engine.argv = self.argv;
         if let Some(file) = &self.model_file {
-            let doing = format!("{} cannot be hashed", file.display());
-            facts.add_file(file).map_err(|error| Failure::io(doing, &error))?;
+            let shown = file.display().to_string();
+            let failed = |source| BenchError::Weights { file: shown, source };
+            facts.add_file(file).map_err(failed)?;
         }
         Ok(Reached { target, started, facts })
     }
-}
-
-fn url(target: &str, app: &App<'_>) -> Outcome<String> {
-    if target.contains("://") {
-        return Ok(target.to_owned());
-    }
-    let servers = &app.written.config.upstream;
-    let known = servers.get(target).and_then(|server| server.url.clone());
-    known.ok_or_else(|| {
-        Failure::usage(format!("no server is called '{target}' in hob.toml"))
-            .hint("give an address, such as http://127.0.0.1:8484")
-    })
 }
 
 /// What `hob serve` will load; none where nothing is there, which it says itself.
@@ -208,29 +218,34 @@ fn free_port() -> std::io::Result<u16> {
 }
 
 /// One word for the shell, whatever is in it.
-fn quoted(word: &str) -> String {
+fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-pub(crate) fn unlaunched(error: LaunchError) -> Failure {
-    match error {
-        LaunchError::Unfilled { .. } => Failure::usage(error),
-        LaunchError::Taken { .. } => {
+/// What a user can do about it.
+pub(crate) fn failure(error: BenchError) -> Failure {
+    match &error {
+        BenchError::Launch(LaunchError::Unfilled { .. })
+        | BenchError::Drive(_)
+        | BenchError::Target(TargetError::Endpoint(_)) => Failure::usage(error),
+        BenchError::Launch(LaunchError::Taken { .. }) => {
             Failure::new(Exit::Server, error).hint("stop it, or measure it without --launch")
         }
-        _ => Failure::new(Exit::Server, error),
-    }
-}
-
-fn failure(error: TargetError) -> Failure {
-    match error {
-        TargetError::Endpoint(_) => Failure::usage(error),
-        TargetError::WhichModel { .. } => Failure::usage(error).hint("choose one with --model"),
-        TargetError::Key { .. } => {
-            Failure::new(Exit::Server, error).hint("name the variable that holds it with --key-env")
+        BenchError::Target(TargetError::WhichModel { .. }) => {
+            Failure::usage(error).hint("choose one with --model")
         }
-        TargetError::Ask(_) | TargetError::NoApi { .. } | TargetError::NoModel { .. } => {
-            Failure::new(Exit::Server, error)
+        BenchError::Target(TargetError::Key { .. }) => {
+            Failure::new(Exit::Server, error).hint(
+                "name the variable that holds it with --key-env; hob's own goes to a hob only, which --api hob says",
+            )
         }
+        BenchError::Record(_) => {
+            Failure::new(Exit::Internal, error).hint("choose another folder with --out")
+        }
+        BenchError::Weights { .. } => Failure::new(Exit::Internal, error),
+        BenchError::Launch(_)
+        | BenchError::Target(_)
+        | BenchError::Fault(_)
+        | BenchError::Sound(_) => Failure::new(Exit::Server, error),
     }
 }

@@ -11,18 +11,23 @@ use hob_bench::drive::Patience;
 use hob_bench::host::host;
 use hob_bench::record::{Kind, Label, RawSample, Record, RecordError, Shelf, Status};
 use hob_bench::runs::{BenchError, Care, Context, Step};
+use hob_bench::server::Facts;
 use hob_bench::workbench::Workbench;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
+use uuid::Uuid;
 
 use super::RECORDS;
-use super::aim::{AimArgs, Reached, unlaunched};
+use super::aim::{AimArgs, Reached, failure};
 use crate::app::block_on;
 use crate::build;
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 use crate::signals::{StopSignals, interrupted};
+
+/// Of a figure that has to become sure.
+const HARD_RUNS_MAX: usize = 30;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CampaignArgs {
@@ -48,7 +53,19 @@ pub(crate) struct CampaignArgs {
     out: PathBuf,
     /// Print the records as JSON, one a line
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
+    /// What the records correct.
+    #[arg(skip)]
+    supersedes: Option<Uuid>,
+}
+
+/// What is done otherwise when a soft figure is run again.
+#[derive(Clone, Debug)]
+pub(crate) struct Hardening {
+    pub(crate) supersedes: Uuid,
+    pub(crate) launch: Option<String>,
+    pub(crate) model_file: Option<PathBuf>,
+    pub(crate) records: PathBuf,
 }
 
 /// Measures, keeps what came of it, and shows it as a table or as JSON.
@@ -58,21 +75,24 @@ pub(crate) fn run(
     work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + Send + 'static,
     shown: fn(&[Record]) -> String,
 ) -> Outcome<Exit> {
+    let (records, was_stopped) = measure(args, (globals, printer), work)?;
+    show(&records, was_stopped, args.json, (shown, printer))
+}
+
+/// The records, and whether somebody stopped it.
+pub(crate) fn measure(
+    args: &CampaignArgs,
+    (globals, printer): (&Globals, &Printer),
+    work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + Send + 'static,
+) -> Outcome<(Vec<Record>, bool)> {
     let care = args.care()?;
     let aim = args.aim.settle(globals, printer)?;
     let (printer_there, out, seed) = (*printer, args.out.clone(), args.seed);
     let patience = Patience { silence: Duration::from_secs(args.silence_s), ..Patience::default() };
-    let (records, was_stopped) = stoppable(move |stop| {
-        let Reached { target, started, facts } = aim.reach(stop)?;
-        let context = Context {
-            host: host(),
-            engine: facts.engine,
-            model: facts.model,
-            argv: typed(),
-            seed: seed.unwrap_or_else(new_seed),
-            git: build::commit(),
-            dirty: build::is_dirty(),
-        };
+    let supersedes = args.supersedes;
+    stoppable(move |stop| {
+        let Reached { target, started, facts } = aim.reach(stop).map_err(failure)?;
+        let context = context(facts, typed(), seed);
         let mut bench = Workbench {
             target,
             started,
@@ -81,25 +101,37 @@ pub(crate) fn run(
             patience,
             stop,
             tell: &mut |name, step| printer_there.faint(told(name, step, care)),
-            keep: &mut |record, samples| keep(&out, record, samples, &printer_there),
+            keep: &mut |record, samples| {
+                let record = Record { supersedes, ..record.clone() };
+                keep(&out, &record, samples, &printer_there)
+            },
         };
         let records = work(&mut bench).map_err(failure)?;
         Ok((records, stop.load(Ordering::Relaxed)))
-    })?;
-    if args.json {
-        for record in &records {
+    })
+}
+
+/// Prints what came of it. What is no measurement is an error in the end.
+pub(crate) fn show(
+    records: &[Record],
+    was_stopped: bool,
+    as_json: bool,
+    (shown, printer): (fn(&[Record]) -> String, &Printer),
+) -> Outcome<Exit> {
+    if as_json {
+        for record in records {
             let line = serde_json::to_string(record);
             printer.data(line.map_err(|error| Failure::new(Exit::Internal, error))?)?;
         }
     } else {
-        printer.data(shown(&records))?;
-        doubts(&records, printer);
+        printer.data(shown(records))?;
+        doubts(records, printer);
     }
     if was_stopped {
         return Err(interrupted().hint("what was done is kept"));
     }
     let is_none = |record: &&Record| !record.invalid_reasons.is_empty();
-    match records.iter().filter(|record| !is_an_end(record, &records)).find(is_none) {
+    match records.iter().filter(|record| !is_an_end(record, records)).find(is_none) {
         Some(record) => Err(Failure::new(Exit::Server, refusal(record, records.len()))
             .hint("the records say of each run why it is no measurement")),
         None => Ok(Exit::Done),
@@ -112,6 +144,17 @@ impl CampaignArgs {
         Some(CampaignArgs { aim: self.aim.with_room(tokens)?, ..self.clone() })
     }
 
+    /// With more care, and new prompts.
+    pub(crate) fn harden(&mut self, hardening: &Hardening) {
+        let Hardening { supersedes, launch, model_file, records } = hardening.clone();
+        let usual = Care::default();
+        self.runs_min = self.runs_min.max(usual.runs_min);
+        self.runs_max = self.runs_max.max(HARD_RUNS_MAX);
+        (self.seed, self.out, self.supersedes) = (None, records, Some(supersedes));
+        self.aim.launch = launch.or(self.aim.launch.take());
+        self.aim.model_file = model_file.or(self.aim.model_file.take());
+    }
+
     fn care(&self) -> Outcome<Care> {
         if self.runs_min == 0 || self.runs_max < self.runs_min {
             return Err(Failure::usage("there has to be a run, and --runs-max is the larger one"));
@@ -122,6 +165,19 @@ impl CampaignArgs {
             budget: Duration::from_secs(self.budget_s),
             ..Care::default()
         })
+    }
+}
+
+/// Where and with what it is measured.
+pub(crate) fn context(facts: Facts, argv: Vec<String>, seed: Option<u64>) -> Context {
+    Context {
+        host: host(),
+        engine: facts.engine,
+        model: facts.model,
+        argv,
+        seed: seed.unwrap_or_else(new_seed),
+        git: build::commit(),
+        dirty: build::is_dirty(),
     }
 }
 
@@ -159,7 +215,7 @@ pub(crate) fn stoppable<T: Send + 'static>(
 }
 
 /// Writes one record, and says where.
-fn keep(
+pub(crate) fn keep(
     folder: &Path,
     record: &Record,
     samples: &[RawSample],
@@ -170,18 +226,7 @@ fn keep(
     Ok(())
 }
 
-pub(crate) fn failure(error: BenchError) -> Failure {
-    match error {
-        BenchError::Drive(_) => Failure::usage(error),
-        BenchError::Launch(error) => unlaunched(error),
-        BenchError::Record(_) => {
-            Failure::new(Exit::Internal, error).hint("choose another folder with --out")
-        }
-        BenchError::Fault(_) | BenchError::Sound(_) => Failure::new(Exit::Server, error),
-    }
-}
-
-fn told(name: &str, step: Step<'_>, care: Care) -> String {
+pub(crate) fn told(name: &str, step: Step<'_>, care: Care) -> String {
     match step {
         Step::Warmed { block } => format!("{name}: warming up, {block}"),
         Step::LeftOut { why } => format!("{name}: {why}"),

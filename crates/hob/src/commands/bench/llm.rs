@@ -4,7 +4,8 @@
 use clap::{Args, ValueEnum};
 use hob_bench::drive::{Arrivals, CONNECTIONS_MAX};
 use hob_bench::llm::{Prompts, SHAPES, Shape, ThinkingWish, Wish, measure};
-use hob_bench::record::Record;
+use hob_bench::record::{Arrival, Cache, Reasoning, Record};
+use hob_bench::runs::BenchError;
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 
@@ -21,7 +22,7 @@ const OPEN_CONNECTIONS: usize = 128;
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct LlmArgs {
     #[command(flatten)]
-    campaign: CampaignArgs,
+    pub(crate) campaign: CampaignArgs,
     /// Shapes of prompt and answer
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = shape,
         default_value = "short_short,long_short,short_long,agentic")]
@@ -84,12 +85,35 @@ pub(super) fn shape(name: &str) -> Result<Shape, String> {
 }
 
 pub(crate) fn run(args: &LlmArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
-    let wish = args.wish()?;
-    let work = move |bench: &mut Workbench<'_>| measure(bench, &wish);
-    campaign::run(&args.campaign, (globals, printer), work, shown)
+    campaign::run(&args.campaign, (globals, printer), args.work()?, shown)
 }
 
 impl LlmArgs {
+    /// What is done on the workbench.
+    pub(crate) fn work(
+        &self,
+    ) -> Outcome<impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + use<>> {
+        let wish = self.wish()?;
+        Ok(move |bench: &mut Workbench<'_>| measure(bench, &wish))
+    }
+
+    /// The cell of this record alone.
+    pub(crate) fn only(&mut self, record: &Record) -> Outcome<()> {
+        let workload = &record.workload;
+        let name = workload.shape.as_deref().unwrap_or_default();
+        self.shape = vec![shape(name).map_err(Failure::usage)?];
+        self.users = workload.concurrency.iter().map(|users| *users as usize).collect();
+        self.rate = workload.rate.into_iter().collect();
+        self.even = workload.arrival == Some(Arrival::Constant);
+        self.cached = workload.cache == Some(Cache::Cached);
+        self.thinking = match workload.reasoning {
+            Some(Reasoning::Disabled) => ThinkingName::Off,
+            Some(Reasoning::Enabled) => ThinkingName::On,
+            Some(Reasoning::CannotDisable) | None => ThinkingName::Auto,
+        };
+        Ok(())
+    }
+
     fn wish(&self) -> Outcome<Wish> {
         let is_possible = |users: &usize| (1..=CONNECTIONS_MAX).contains(users);
         if !self.users.iter().all(is_possible) {
@@ -124,7 +148,7 @@ impl LlmArgs {
     }
 }
 
-fn shown(records: &[Record]) -> String {
+pub(crate) fn shown(records: &[Record]) -> String {
     let mut table = table([
         "shape",
         "users",

@@ -1,0 +1,156 @@
+//! The cells of a plan, in the order in which they are measured.
+//! An axis that a kind does not know makes no further cells of it.
+
+use serde::Serialize;
+
+use super::written::{Matrix, Order, Plan, PlanCache, PlanKind, PlanThinking};
+
+const SHAPES: [&str; 4] = ["short_short", "long_short", "short_long", "agentic"];
+const CONCURRENCY: [u32; 2] = [1, 4];
+
+/// A point of the matrix. What is none is not said, or not known to its kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Cell {
+    pub target: String,
+    pub kind: PlanKind,
+    pub model: Option<String>,
+    pub quant: Option<String>,
+    pub backend: Option<String>,
+    pub shape: Option<String>,
+    pub concurrency: Option<u32>,
+    pub thinking: Option<PlanThinking>,
+    pub cache: Option<PlanCache>,
+}
+
+impl Cell {
+    /// As it is told of.
+    pub fn name(&self) -> String {
+        let said = [&self.model, &self.quant, &self.backend, &self.shape];
+        let words = said.into_iter().flatten().cloned();
+        let users = self.concurrency.map(|users| format!("× {users}"));
+        let thinking = self.thinking.filter(|thinking| *thinking == PlanThinking::Off);
+        let thinking = thinking.map(|_| "without thinking".to_owned());
+        let cache = self.cache.filter(|cache| *cache == PlanCache::Cached);
+        let cache = cache.map(|_| "cached".to_owned());
+        let first = [self.target.clone(), self.kind.name().to_owned()];
+        let all = first.into_iter().chain(words).chain(users).chain(thinking).chain(cache);
+        all.collect::<Vec<_>>().join(" ")
+    }
+
+    /// What a server has to be started with: cells that are alike in this share one.
+    pub fn stack(&self) -> (&str, Option<&str>, Option<&str>, Option<&str>) {
+        let Cell { target, model, quant, backend, .. } = self;
+        (target, model.as_deref(), quant.as_deref(), backend.as_deref())
+    }
+}
+
+impl PlanKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            PlanKind::Llm => "llm",
+        }
+    }
+}
+
+/// All that are not excluded.
+pub fn cells(plan: &Plan) -> Vec<Cell> {
+    let of_target = |name: &String| {
+        let cells = matrix(&plan.matrix, name);
+        cells.into_iter().filter(|cell| !plan.exclude.iter().any(|exclude| exclude.matches(cell)))
+    };
+    let mut columns: Vec<std::collections::VecDeque<Cell>> =
+        plan.targets.iter().map(|target| of_target(&target.name).collect()).collect();
+    let mut cells = Vec::new();
+    match plan.order {
+        Order::Listed => columns.into_iter().for_each(|column| cells.extend(column)),
+        Order::Interleave => {
+            while columns.iter().any(|column| !column.is_empty()) {
+                cells.extend(columns.iter_mut().filter_map(std::collections::VecDeque::pop_front));
+            }
+        }
+    }
+    cells
+}
+
+fn matrix(matrix: &Matrix, target: &str) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = matrix
+        .kind
+        .iter()
+        .map(|kind| Cell {
+            target: target.to_owned(),
+            kind: *kind,
+            model: None,
+            quant: None,
+            backend: None,
+            shape: None,
+            concurrency: None,
+            thinking: None,
+            cache: None,
+        })
+        .collect();
+    spread(&mut cells, &matrix.model, |cell, model| cell.model = Some(model));
+    spread(&mut cells, &matrix.quant, |cell, quant| cell.quant = Some(quant));
+    spread(&mut cells, &matrix.backend, |cell, backend| cell.backend = Some(backend));
+    let shapes = or(&matrix.shape, &SHAPES.map(str::to_owned));
+    spread(&mut cells, &shapes, |cell, shape| cell.shape = Some(shape));
+    let users = or(&matrix.concurrency, &CONCURRENCY);
+    spread(&mut cells, &users, |cell, users| cell.concurrency = Some(users));
+    let thinking = or(&matrix.thinking, &[PlanThinking::AsIs]);
+    spread(&mut cells, &thinking, |cell, thinking| cell.thinking = Some(thinking));
+    let cache = or(&matrix.cache, &[PlanCache::Cold]);
+    spread(&mut cells, &cache, |cell, cache| cell.cache = Some(cache));
+    cells
+}
+
+fn or<T: Clone>(said: &[T], usual: &[T]) -> Vec<T> {
+    if said.is_empty() { usual.to_vec() } else { said.to_vec() }
+}
+
+/// Each cell once with every value; as it is where there are none.
+fn spread<T: Clone>(cells: &mut Vec<Cell>, values: &[T], set: impl Fn(&mut Cell, T)) {
+    if values.is_empty() {
+        return;
+    }
+    let with = |cell: &Cell| {
+        let with = |value: &T| {
+            let mut cell = cell.clone();
+            set(&mut cell, value.clone());
+            cell
+        };
+        values.iter().map(with).collect::<Vec<_>>()
+    };
+    *cells = cells.iter().flat_map(with).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: &str = "\
+schema: bench-plan/1
+name: two
+targets: [{name: a, url: \"http://a\"}, {name: b, url: \"http://b\"}]
+matrix: {kind: [llm], shape: [short_short], concurrency: [1, 2], cache: [cold, cached]}
+exclude: [{target: b, cache: cached}]
+";
+
+    fn names(plan: &str) -> Vec<String> {
+        let plan = Plan::parse("p", plan).expect("a plan");
+        cells(&plan).iter().map(Cell::name).collect()
+    }
+
+    #[test]
+    fn targets_take_turns_unless_they_are_to_be_listed() {
+        let turns = [
+            "a llm short_short × 1",
+            "b llm short_short × 1",
+            "a llm short_short × 1 cached",
+            "b llm short_short × 2",
+            "a llm short_short × 2",
+            "a llm short_short × 2 cached",
+        ];
+        assert_eq!(names(PLAN), turns);
+        let listed = names(&format!("{PLAN}order: listed\n"));
+        assert_eq!(listed[3..5], ["a llm short_short × 2 cached", "b llm short_short × 1"]);
+    }
+}

@@ -1,0 +1,123 @@
+//! When a cell is done: a valid record says so with the cell's key.
+//! The first half is the point of the matrix, the second what it was measured on; either alone finds nothing twice.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::cells::Cell;
+use crate::record::{Host, Record, Status, sha256_hex};
+use crate::runs::Context;
+
+const HALF_CHARS: usize = 16;
+
+/// What a figure depends on, beside the point of the matrix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Facts {
+    pub engine: Option<String>,
+    pub version: Option<String>,
+    pub model_sha256: Option<String>,
+    /// Of the client, up to the first dot that changes what is measured.
+    pub harness: String,
+    pub host: Option<String>,
+}
+
+impl Facts {
+    pub fn of(context: &Context) -> Facts {
+        let Host { id_hash, .. } = &context.host;
+        let version = env!("CARGO_PKG_VERSION");
+        Facts {
+            engine: context.engine.name.clone(),
+            version: context.engine.version.clone(),
+            model_sha256: context.model.sha256.clone(),
+            harness: version.split('.').next().unwrap_or(version).to_owned(),
+            host: id_hash.clone(),
+        }
+    }
+}
+
+/// Of a cell, as a record keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CellKey(String);
+
+impl CellKey {
+    pub fn new(cell: &Cell, facts: &Facts) -> CellKey {
+        CellKey(format!("{}-{}", CellKey::point(cell), half(facts)))
+    }
+
+    /// The half that is known before any server is asked.
+    pub fn point(cell: &Cell) -> String {
+        half(cell)
+    }
+
+    /// Whether a record is of this point, on whatever it was measured.
+    pub fn is_of_point(key: &str, point: &str) -> bool {
+        key.strip_prefix(point).is_some_and(|rest| rest.starts_with('-'))
+    }
+}
+
+impl fmt::Display for CellKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The keys of everything that need not be measured again.
+pub fn done<'a>(records: impl IntoIterator<Item = &'a Record>) -> BTreeSet<String> {
+    let is_valid =
+        |record: &&Record| record.status == Status::Ok && record.invalid_reasons.is_empty();
+    records.into_iter().filter(is_valid).filter_map(|record| record.cell_key.clone()).collect()
+}
+
+fn half(what: &impl Serialize) -> String {
+    // Plain structs of texts and numbers have no way to fail.
+    let json = serde_json::to_vec(what).unwrap_or_default();
+    sha256_hex(&json)[..HALF_CHARS].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::written::Plan;
+    use super::*;
+    use crate::record::{Kind, Source};
+
+    #[test]
+    fn a_key_tells_points_and_what_they_were_measured_on_apart() {
+        let text = "schema: bench-plan/1\nname: n\ntargets: [{name: a}]\nmatrix: {kind: [llm]}\n";
+        let cells = super::super::cells(&Plan::parse("p", text).expect("a plan"));
+        let facts = |version: &str| Facts {
+            engine: Some("e".to_owned()),
+            version: Some(version.to_owned()),
+            model_sha256: None,
+            harness: "0".to_owned(),
+            host: None,
+        };
+        let mut keys = BTreeSet::new();
+        for cell in &cells {
+            for version in ["1", "2"] {
+                let key = CellKey::new(cell, &facts(version));
+                assert!(CellKey::is_of_point(&key.to_string(), &CellKey::point(cell)));
+                assert!(keys.insert(key));
+            }
+        }
+        assert_eq!(keys.len(), 16);
+    }
+
+    #[test]
+    fn only_what_is_valid_is_done() {
+        let record = |key: &str, status, reasons: &[&str]| {
+            let mut record = Record::new(uuid::Uuid::nil(), Kind::Llm, Source::default());
+            (record.cell_key, record.status) = (Some(key.to_owned()), status);
+            record.invalid_reasons = reasons.iter().map(|reason| (*reason).to_owned()).collect();
+            record
+        };
+        let records = [
+            record("a", Status::Ok, &[]),
+            record("b", Status::Failed, &[]),
+            record("c", Status::Ok, &["the client was too slow"]),
+            record("d", Status::Aborted, &[]),
+        ];
+        assert_eq!(done(&records).into_iter().collect::<Vec<_>>(), ["a"]);
+    }
+}

@@ -1,0 +1,166 @@
+//! One campaign at a time on a machine: two would measure each other. Who comes later waits for a turn.
+//! A ticket is a file that its owner holds locked; a lock is gone with its process, however that ends.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use fs_err as fs;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+const ENDING: &str = "ticket";
+
+/// A place in the queue; dropping it leaves the queue.
+#[derive(Debug)]
+pub struct Ticket {
+    place: PathBuf,
+    folder: PathBuf,
+    _held: File,
+}
+
+/// Who holds a ticket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    pub plan: String,
+    pub pid: u32,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum QueueError {
+    #[error("cannot queue in {folder}: {source}")]
+    Io { folder: String, source: std::io::Error },
+    #[error("it was stopped from here")]
+    Stopped,
+}
+
+impl Ticket {
+    /// Draws the next one.
+    ///
+    /// # Errors
+    /// The folder cannot be written to.
+    pub fn draw(folder: &Path, plan: &str) -> Result<Ticket, QueueError> {
+        let failed = |source| QueueError::Io { folder: folder.display().to_string(), source };
+        fs::create_dir_all(folder).map_err(failed)?;
+        // Its name begins with the time, so that names are in the order of arrival.
+        let place = folder.join(format!("{}.{ENDING}", Uuid::now_v7()));
+        let draft = place.with_extension("part");
+        let mut file = File::create(&draft).map_err(failed)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|e| failed(e.into()))?;
+        let says = Waiting { plan: plan.to_owned(), pid: std::process::id() };
+        let text = serde_json::to_string(&says).map_err(|error| failed(error.into()))?;
+        file.write_all(text.as_bytes()).map_err(failed)?;
+        // Locked before anybody can see it.
+        fs::rename(&draft, &place).map_err(failed)?;
+        Ok(Ticket { place, folder: folder.to_owned(), _held: file })
+    }
+
+    /// Who has to be done first.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn before(&self) -> Result<Vec<Waiting>, QueueError> {
+        let failed = |source| QueueError::Io { folder: self.folder.display().to_string(), source };
+        let held = held(&self.folder).map_err(failed)?;
+        Ok(held.into_iter().filter(|(place, _)| *place < self.place).map(|(_, who)| who).collect())
+    }
+
+    /// Waits until nobody is before this one.
+    ///
+    /// # Errors
+    /// It was stopped, or the folder is gone.
+    pub fn wait(&self, stop: &AtomicBool) -> Result<(), QueueError> {
+        while !self.before()?.is_empty() {
+            if stop.load(Ordering::Relaxed) {
+                return Err(QueueError::Stopped);
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        // One that stays is nobody's, and the next to look takes it away.
+        let _left_behind = fs::remove_file(&self.place);
+    }
+}
+
+/// Everybody in the queue, the one that runs first.
+///
+/// # Errors
+/// The folder cannot be read; one that is not there is empty.
+pub fn waiting(folder: &Path) -> Result<Vec<Waiting>, QueueError> {
+    let failed = |source| QueueError::Io { folder: folder.display().to_string(), source };
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    Ok(held(folder).map_err(failed)?.into_iter().map(|(_, who)| who).collect())
+}
+
+/// Tickets whose owners live; those of the dead are taken away.
+fn held(folder: &Path) -> std::io::Result<Vec<(PathBuf, Waiting)>> {
+    let mut held = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let place = entry?.path();
+        if place.extension().is_none_or(|end| end != ENDING) {
+            continue;
+        }
+        // It may have been given back just now.
+        let Ok(file) = File::open(&place) else { continue };
+        if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
+            let _somebody_else_did = fs::remove_file(&place);
+            continue;
+        }
+        let who = fs::read_to_string(&place).ok();
+        let who = who.and_then(|text| serde_json::from_str(&text).ok());
+        held.push((place, who.unwrap_or_else(|| Waiting { plan: "?".to_owned(), pid: 0 })));
+    }
+    held.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(held)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_runs_and_the_next_follows() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path();
+        let stop = AtomicBool::new(false);
+        let first = Ticket::draw(place, "first").expect("a ticket");
+        let second = Ticket::draw(place, "second").expect("a ticket");
+        first.wait(&stop).expect("its turn");
+        let names = |who: Vec<Waiting>| who.into_iter().map(|who| who.plan).collect::<Vec<_>>();
+        assert_eq!(names(second.before().expect("a queue")), ["first"]);
+        assert_eq!(names(waiting(place).expect("a queue")), ["first", "second"]);
+        drop(first);
+        second.wait(&stop).expect("its turn");
+    }
+
+    #[test]
+    fn the_ticket_of_the_dead_is_nobody_s() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let old = folder.path().join(format!("{}.{ENDING}", Uuid::nil()));
+        std::fs::write(&old, "{}").expect("a file");
+        let ticket = Ticket::draw(folder.path(), "now").expect("a ticket");
+        ticket.wait(&AtomicBool::new(false)).expect("its turn");
+        assert!(!old.exists());
+    }
+
+    #[test]
+    fn who_does_not_want_to_wait_leaves() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let _first = Ticket::draw(folder.path(), "first").expect("a ticket");
+        let second = Ticket::draw(folder.path(), "second").expect("a ticket");
+        let left = second.wait(&AtomicBool::new(true));
+        assert!(matches!(left, Err(QueueError::Stopped)), "{left:?}");
+    }
+}

@@ -1,0 +1,379 @@
+//! A plan as it is written in YAML: the types are the file format.
+//! What is wrong with one is said with its line, before anything is measured.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_saphyr::{budget, options};
+
+use super::cells::{Cell, cells};
+
+/// What `schema` says in a file that this program reads.
+pub const PLAN_SCHEMA: &str = "bench-plan/1";
+const PLAN_BYTES_MAX: u64 = 1 << 20;
+const NODES_MAX: usize = 20_000;
+/// More would take years.
+const CELLS_MAX: usize = 10_000;
+
+/// What is to be measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// `bench-plan/1`
+    pub schema: String,
+    pub name: String,
+    pub targets: Vec<PlanTarget>,
+    pub matrix: Matrix,
+    /// Points that match everything that one of these says are left out
+    #[serde(default)]
+    pub exclude: Vec<Exclude>,
+    #[serde(default)]
+    pub runs: PlanRuns,
+    #[serde(default)]
+    pub budget: PlanBudget,
+    #[serde(default)]
+    pub on_fail: OnFail,
+    #[serde(default)]
+    pub order: Order,
+    /// For the same prompts again; without it they are new each time
+    #[serde(default)]
+    pub seed: Option<u64>,
+}
+
+/// A server that is measured, or a way to start one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanTarget {
+    pub name: String,
+    /// Null: hob itself, started for it
+    #[serde(default)]
+    pub url: Option<String>,
+    #[serde(default)]
+    pub api: PlanApi,
+    /// What the model is called there; `{model}`, `{quant}` and `{backend}` are filled in. Null: `{model}`
+    #[serde(default)]
+    pub model: Option<String>,
+    /// The variable that holds its key
+    #[serde(default)]
+    pub key_env: Option<String>,
+    /// The command line that starts it; `{model}`, `{quant}`, `{backend}` and `{ctx}` are filled in
+    #[serde(default)]
+    pub launch: Option<String>,
+    /// What answers 200 once it is ready
+    #[serde(default)]
+    pub ready: Option<String>,
+    /// What `{ctx}` is
+    #[serde(default)]
+    pub context: Option<u64>,
+    /// The file of the weights; the same is filled in
+    #[serde(default)]
+    pub model_file: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanApi {
+    #[default]
+    Auto,
+    Openai,
+    Ollama,
+    Hob,
+}
+
+/// Every combination is a cell, as far as a kind knows the axis.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Matrix {
+    pub kind: Vec<PlanKind>,
+    /// Empty: the only one that the server has
+    pub model: Vec<String>,
+    pub quant: Vec<String>,
+    pub backend: Vec<String>,
+    /// Empty: the four shapes
+    pub shape: Vec<String>,
+    /// Users at once. Empty: 1 and 4
+    pub concurrency: Vec<u32>,
+    /// Empty: as the server does of itself
+    pub thinking: Vec<PlanThinking>,
+    /// Empty: cold
+    pub cache: Vec<PlanCache>,
+}
+
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanKind {
+    Llm,
+}
+
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanThinking {
+    AsIs,
+    Off,
+}
+
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanCache {
+    Cold,
+    Cached,
+}
+
+/// A point is left out if it matches all that is said here.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Exclude {
+    pub target: Option<String>,
+    pub kind: Option<PlanKind>,
+    pub model: Option<String>,
+    pub quant: Option<String>,
+    pub backend: Option<String>,
+    pub shape: Option<String>,
+    pub concurrency: Option<u32>,
+    pub thinking: Option<PlanThinking>,
+    pub cache: Option<PlanCache>,
+}
+
+/// How sure a cell has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PlanRuns {
+    pub min: usize,
+    pub max: usize,
+    /// A cell is sure when half of its interval is narrower than this
+    pub half_width_pct: f64,
+    /// How often a server that is started here is started for a cell
+    pub server_starts: u32,
+}
+
+impl Default for PlanRuns {
+    fn default() -> PlanRuns {
+        PlanRuns { min: 6, max: 10, half_width_pct: 2.5, server_starts: 2 }
+    }
+}
+
+/// What it may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PlanBudget {
+    /// A cell that takes longer ends with the runs that it has
+    pub cell_s: u64,
+    /// No cell is begun after so long; null: there is no limit
+    pub total_s: Option<u64>,
+}
+
+impl Default for PlanBudget {
+    fn default() -> PlanBudget {
+        PlanBudget { cell_s: 900, total_s: None }
+    }
+}
+
+/// What becomes of a cell that fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFail {
+    /// The failure is kept, and the next cell follows; the plan tries it again when it is run again
+    #[default]
+    Record,
+    /// Nothing follows
+    Stop,
+    /// It is tried once more at once
+    Retry,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// The same cell of each target one after the other, so that they share the machine's mood
+    #[default]
+    Interleave,
+    /// One target after the other
+    Listed,
+}
+
+/// A plan that cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    #[error("cannot read {file}: {source}")]
+    Io { file: String, source: std::io::Error },
+    #[error("{file}: {bytes} bytes long; a plan has {PLAN_BYTES_MAX} at most")]
+    Long { file: String, bytes: u64 },
+    #[error("{file}:{line}: {reason}")]
+    Wrong { file: String, line: u64, reason: String },
+}
+
+impl Plan {
+    /// # Errors
+    /// It cannot be read, or nothing could be measured by it.
+    pub fn read(file: &Path) -> Result<Plan, PlanError> {
+        let shown = file.display().to_string();
+        let failed = |source| PlanError::Io { file: shown.clone(), source };
+        let bytes = fs_err::metadata(file).map_err(failed)?.len();
+        if bytes > PLAN_BYTES_MAX {
+            return Err(PlanError::Long { file: shown, bytes });
+        }
+        Plan::parse(&shown, &fs_err::read_to_string(file).map_err(failed)?)
+    }
+
+    /// `file` is what it is called in complaints.
+    ///
+    /// # Errors
+    /// It is none, or nothing could be measured by it.
+    pub fn parse(file: &str, text: &str) -> Result<Plan, PlanError> {
+        let wrong = |line, reason| PlanError::Wrong { file: file.to_owned(), line, reason };
+        let options = options! { budget: budget! { max_nodes: NODES_MAX }, with_snippet: false };
+        let plan: Plan = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+            let said = error.to_string();
+            let end =
+                [" at line ", ", set ", "; use "].iter().filter_map(|end| said.find(end)).min();
+            let line = error.location().map_or(1, |place| place.line());
+            wrong(line, said[..end.unwrap_or(said.len())].replace(char::is_control, "\u{fffd}"))
+        })?;
+        match plan.flaw() {
+            None => Ok(plan),
+            Some((word, reason)) => Err(wrong(line_of(text, word), reason)),
+        }
+    }
+
+    /// What is wrong with it, and the word whose line that is.
+    fn flaw(&self) -> Option<(&str, String)> {
+        if self.schema != PLAN_SCHEMA {
+            let reason = format!("its schema is {} and not {PLAN_SCHEMA}", self.schema);
+            return Some(("schema", reason));
+        }
+        if self.targets.is_empty() {
+            return Some(("targets", "there is no target".to_owned()));
+        }
+        let mut names = BTreeSet::new();
+        if let Some(twice) = self.targets.iter().find(|target| !names.insert(&target.name)) {
+            return Some((&twice.name, format!("two targets are called {}", twice.name)));
+        }
+        if let Some(target) = self.targets.iter().find(|t| t.url.is_none() && t.launch.is_some()) {
+            let reason = format!("{} says how it is started and not where it listens", target.name);
+            return Some((&target.name, reason));
+        }
+        let excluded = self.exclude.iter().filter_map(|exclude| exclude.target.as_ref());
+        if let Some(unknown) = excluded.into_iter().find(|name| !names.contains(name)) {
+            return Some((unknown, format!("no target is called {unknown}")));
+        }
+        let PlanRuns { min, max, server_starts, .. } = self.runs;
+        if min == 0 || max < min || server_starts == 0 {
+            let reason = "there has to be a run and a start, and max is not below min".to_owned();
+            return Some(("runs", reason));
+        }
+        if let Some(reason) = self.matrix.flaw() {
+            return Some(("matrix", reason));
+        }
+        match cells(self).len() {
+            0 => Some(("matrix", "no cell is left".to_owned())),
+            count if count > CELLS_MAX => {
+                Some(("matrix", format!("{count} cells; {CELLS_MAX} are the most")))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl PlanTarget {
+    /// A text of this target with what a cell says filled in. What no axis says stays as it is.
+    pub fn filled(text: &str, cell: &Cell) -> String {
+        let Cell { model, quant, backend, .. } = cell;
+        let places = [("{model}", model), ("{quant}", quant), ("{backend}", backend)];
+        let fill = |text: String, (place, value): (&str, &Option<String>)| match value {
+            Some(value) => text.replace(place, value),
+            None => text,
+        };
+        places.into_iter().fold(text.to_owned(), fill)
+    }
+}
+
+impl Matrix {
+    fn flaw(&self) -> Option<String> {
+        if self.kind.is_empty() {
+            return Some("no kind is said; there is llm".to_owned());
+        }
+        if self.concurrency.contains(&0) {
+            return Some("nobody asks where there are 0 users".to_owned());
+        }
+        let known = |name: &&String| crate::llm::Shape::named(name).is_none();
+        self.shape.iter().find(known).map(|name| format!("no shape is called {name}"))
+    }
+}
+
+impl Exclude {
+    pub(super) fn matches(&self, cell: &Cell) -> bool {
+        fn is<T: PartialEq>(said: Option<&T>, is: Option<&T>) -> bool {
+            said.is_none_or(|said| Some(said) == is)
+        }
+        is(self.target.as_ref(), Some(&cell.target))
+            && is(self.kind.as_ref(), Some(&cell.kind))
+            && is(self.model.as_ref(), cell.model.as_ref())
+            && is(self.quant.as_ref(), cell.quant.as_ref())
+            && is(self.backend.as_ref(), cell.backend.as_ref())
+            && is(self.shape.as_ref(), cell.shape.as_ref())
+            && is(self.concurrency.as_ref(), cell.concurrency.as_ref())
+            && is(self.thinking.as_ref(), cell.thinking.as_ref())
+            && is(self.cache.as_ref(), cell.cache.as_ref())
+    }
+}
+
+/// The first line in which the word stands.
+fn line_of(text: &str, word: &str) -> u64 {
+    let line = text.lines().position(|line| line.contains(word));
+    line.map_or(1, |line| line as u64 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(in crate::plan) const PLAN: &str = "\
+schema: bench-plan/1
+name: nightly
+targets:
+  - {name: here, url: \"http://127.0.0.1:8484\", api: hob}
+  - {name: other, url: \"http://127.0.0.1:11434\"}
+matrix: {kind: [llm], model: [a, b], shape: [short_short, agentic], concurrency: [1, 4]}
+exclude: [{target: other, concurrency: 4}]
+";
+
+    #[test]
+    fn a_plan_is_read_with_what_it_leaves_out() {
+        let plan = Plan::parse("p.yaml", PLAN).expect("a plan");
+        assert_eq!(plan.runs, PlanRuns::default());
+        assert_eq!((plan.on_fail, plan.order), (OnFail::Record, Order::Interleave));
+        assert_eq!(cells(&plan).len(), 8 + 4);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        let rows = [
+            ("bench-plan/1", "bench-plan/2", "p.yaml:1: its schema is bench-plan/2"),
+            ("other,", "here,", "p.yaml:4: two targets are called here"),
+            ("target: other", "target: nobody", "p.yaml:7: no target is called nobody"),
+            ("[llm]", "[]", "p.yaml:6: no kind is said"),
+            ("agentic", "agent", "p.yaml:6: no shape is called agent"),
+            ("[1, 4]", "[0]", "p.yaml:6: nobody asks"),
+            (
+                "name: nightly",
+                "name: nightly\nruns: {min: 3, max: 2}",
+                "p.yaml:3: there has to be a run",
+            ),
+            ("name: nightly", "name: nightly\ncolour: red", "p.yaml:3: unknown field"),
+            ("{target: other, concurrency: 4}", "{kind: llm}", "p.yaml:6: no cell is left"),
+        ];
+        for (said, instead, expected) in rows {
+            let error =
+                Plan::parse("p.yaml", &PLAN.replacen(said, instead, 1)).expect_err(expected);
+            assert!(error.to_string().starts_with(expected), "{error} and not {expected}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What is known of a server before it is asked: its address, its protocol, and whose key it gets.
+//! hob's own key goes to a hob, a server's to that server.
+
+use hob_bench::target::Api;
+use hob_upstream::UpstreamKind;
+
+use super::{AimArgs, ApiName};
+use crate::config::{UpstreamSection, Written};
+use crate::failure::{Failure, Outcome};
+use crate::settings::gateway::{quoted, secret};
+use crate::settings::{Environment, Secret};
+
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) url: String,
+    pub(super) api: Option<Api>,
+    pub(super) key: Key,
+}
+
+#[derive(Debug)]
+pub(super) enum Key {
+    Its(Option<Secret>),
+    /// hob's own, if a hob is there.
+    Own,
+}
+
+impl AimArgs {
+    pub(super) fn place(
+        &self,
+        target: &str,
+        written: &Written,
+        environment: &Environment,
+    ) -> Outcome<Place> {
+        let said = match self.api {
+            ApiName::Auto => None,
+            ApiName::Openai => Some(Api::OpenAi),
+            ApiName::Ollama => Some(Api::Ollama),
+            ApiName::Hob => Some(Api::Hob),
+        };
+        let named = self.key_env.as_ref().map(|variable| {
+            let key = environment.secrets.get(variable).cloned();
+            key.ok_or_else(|| Failure::usage(format!("the variable {variable} holds no key")))
+        });
+        let named = named.transpose()?;
+        if target.contains("://") {
+            let key = named.map_or(Key::Own, |key| Key::Its(Some(key)));
+            return Ok(Place { url: target.to_owned(), api: said, key });
+        }
+        let server = written.config.upstream.get(target).ok_or_else(|| {
+            Failure::usage(format!("no server is called '{target}' in hob.toml"))
+                .hint("give an address, such as http://127.0.0.1:8484")
+        })?;
+        let kind = server.kind.unwrap_or_default().0;
+        let url = server.url.clone().or(kind.url().map(str::to_owned));
+        let url = url.ok_or_else(|| {
+            Failure::usage(format!("the server '{target}' has no url in hob.toml"))
+        })?;
+        let key = match named {
+            Some(key) => Some(key),
+            None => key_of(target, server, written, environment)?,
+        };
+        Ok(Place { url, api: said.or(api_of(kind)), key: Key::Its(key) })
+    }
+}
+/// As the gateway finds it.
+fn key_of(
+    target: &str,
+    server: &UpstreamSection,
+    written: &Written,
+    environment: &Environment,
+) -> Outcome<Option<Secret>> {
+    let key = server.key.as_deref().map(|source| secret(source, written, environment));
+    key.transpose().map_err(|reason| {
+        let place = format!("upstream.{}.key", quoted(target));
+        Failure::usage(format!("{}: {place}: {reason}", written.place(&place)))
+    })
+}
+
+/// Where the kind says it; the others are asked.
+fn api_of(kind: UpstreamKind) -> Option<Api> {
+    match kind {
+        UpstreamKind::Hob => Some(Api::Hob),
+        UpstreamKind::Ollama => Some(Api::Ollama),
+        UpstreamKind::OpenAi
+        | UpstreamKind::LlamaServer
+        | UpstreamKind::Vllm
+        | UpstreamKind::Sglang
+        | UpstreamKind::Tabby
+        | UpstreamKind::OpenRouter => Some(Api::OpenAi),
+        UpstreamKind::Auto | UpstreamKind::Anthropic => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::{READY, READY_S};
+    use super::*;
+
+    const FILE: &str = "\
+        [upstream.router]\nkind = \"openrouter\"\nkey = \"env:ROUTER\"\n\
+        [upstream.gpu]\nurl = \"http://gpu:1\"\n\
+        [upstream.nas]\nkind = \"hob\"\nurl = \"http://nas:1\"\n\
+        [upstream.bad]\nurl = \"http://bad:1\"\nkey = \"env:NOPE\"\n\
+        [upstream.nowhere]\nkind = \"vllm\"\n";
+
+    fn place(target: &str, api: ApiName, key_env: Option<&str>) -> Result<String, String> {
+        let config = toml::from_str(FILE).expect("a good file");
+        let path = Some(PathBuf::from("hob.toml"));
+        let written = Written { config, path, text: FILE.to_owned(), seen: None };
+        let secret = |key: &str| Secret::new(key.to_owned());
+        let mut environment =
+            Environment { hob_api_key: Some(secret("own")), ..Environment::default() };
+        environment.secrets.insert("ROUTER".to_owned(), secret("router's"));
+        environment.secrets.insert("OTHER".to_owned(), secret("other's"));
+        let key_env = key_env.map(str::to_owned);
+        let args = AimArgs {
+            target: Some(target.to_owned()),
+            model: None,
+            api,
+            key_env,
+            launch: None,
+            ready: READY.to_owned(),
+            ready_s: READY_S,
+            context: None,
+            model_file: None,
+        };
+        let place =
+            args.place(target, &written, &environment).map_err(|failure| failure.sentence)?;
+        let key = match &place.key {
+            Key::Its(key) => key.as_ref().map_or("none", Secret::expose),
+            Key::Own => "own, if a hob is there",
+        };
+        Ok(format!("{} {:?} {key}", place.url, place.api))
+    }
+
+    #[test]
+    fn every_server_gets_its_own_key_and_no_other() {
+        let auto = ApiName::Auto;
+        let rows = [
+            ("http://box:1", auto, None, "http://box:1 None own, if a hob is there"),
+            ("http://box:1", auto, Some("OTHER"), "http://box:1 None other's"),
+            ("router", auto, None, "https://openrouter.ai/api/v1 Some(OpenAi) router's"),
+            (
+                "router",
+                ApiName::Hob,
+                Some("OTHER"),
+                "https://openrouter.ai/api/v1 Some(Hob) other's",
+            ),
+            ("gpu", auto, None, "http://gpu:1 None none"),
+            ("nas", auto, None, "http://nas:1 Some(Hob) none"),
+        ];
+        for (target, api, key_env, expected) in rows {
+            assert_eq!(place(target, api, key_env), Ok(expected.to_owned()), "{target}");
+        }
+    }
+
+    #[test]
+    fn who_cannot_be_meant_is_refused() {
+        let rows = [
+            ("nobody", None, "no server is called 'nobody'"),
+            ("nowhere", None, "the server 'nowhere' has no url"),
+            ("bad", None, "hob.toml:11:1: upstream.bad.key: the variable NOPE is not set"),
+            ("gpu", Some("NOPE"), "the variable NOPE holds no key"),
+        ];
+        for (target, key_env, expected) in rows {
+            let sentence = place(target, ApiName::Auto, key_env).expect_err(target);
+            assert!(sentence.starts_with(expected), "{sentence}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! `hob bench harden`: runs a soft figure again, until nothing speaks against it, or says what does that no run can mend.
+//! What comes of it is a record of its own that supersedes the first; nothing that was kept is changed.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use hob_bench::host::noise;
+use hob_bench::record::{Doubt, Label, Record, Shelf, SourceType};
+
+use super::campaign::{self, Hardening, stoppable};
+use super::{RECORDS, Verb};
+use crate::cli::{self, Globals};
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::Printer;
+use crate::signals::interrupted;
+
+/// Between two looks at how busy the machine is; what is looked at are ten seconds.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+const PSI_PCT_MAX: f64 = 10.0;
+
+/// Run a soft figure again until it is hard, or say why it cannot be
+#[derive(Debug, Args)]
+pub(crate) struct HardenArgs {
+    /// A record's file, or its id, or the end of its id
+    #[arg(value_name = "ID|FILE")]
+    which: String,
+    /// How often it is tried
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    attempts: u32,
+    /// The command line that starts its server, if the record has none
+    #[arg(long, value_name = "COMMAND")]
+    launch: Option<String>,
+    /// The file of its weights, if the record has no hash of them
+    #[arg(long, value_name = "FILE")]
+    model_file: Option<PathBuf>,
+    /// How long to wait for a machine that is busy with something else
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    wait_s: u64,
+    /// Where records are
+    #[arg(long, value_name = "FOLDER", default_value = RECORDS)]
+    records: PathBuf,
+}
+
+pub(crate) fn run(args: &HardenArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let (_, mut soft) = Shelf::new(&args.records).pick(&args.which).map_err(Failure::usage)?;
+    if soft.confidence.label == Label::Hard {
+        printer.data(format_args!("{} is hard already", soft.short_id()))?;
+        return Ok(Exit::Done);
+    }
+    for number in 1..=args.attempts {
+        let hopeless = hopeless(&soft, args);
+        if !hopeless.is_empty() {
+            return Err(given_up(&soft, &hopeless));
+        }
+        wait_for_quiet(args.wait_s, printer)?;
+        printer.note(format_args!("attempt {number} of {}: {}", args.attempts, typed(&soft)));
+        let again = again(&soft, args, globals, printer)?;
+        if again.confidence.label == Label::Hard && again.invalid_reasons.is_empty() {
+            let (new, old) = (again.short_id(), soft.short_id());
+            printer.data(format_args!("{new} is hard, and supersedes {old}"))?;
+            return Ok(Exit::Done);
+        }
+        soft = again;
+    }
+    let reasons: Vec<&str> = soft.confidence.reasons.iter().map(|doubt| doubt.meaning()).collect();
+    Err(given_up(&soft, &reasons))
+}
+
+fn given_up(soft: &Record, reasons: &[&str]) -> Failure {
+    let sentence = format!("{} stays soft: {}", soft.short_id(), reasons.join("; "));
+    Failure::new(Exit::Server, sentence)
+}
+
+fn typed(record: &Record) -> String {
+    record.harness.as_ref().map_or(String::new(), |harness| harness.argv.join(" "))
+}
+
+/// What no further run can mend, with what would.
+fn hopeless(soft: &Record, args: &HardenArgs) -> Vec<&'static str> {
+    if soft.source.r#type == SourceType::Import {
+        return vec!["it was measured by another program, so there is nothing to run again"];
+    }
+    if soft.harness.as_ref().is_none_or(|harness| harness.argv.is_empty()) {
+        return vec!["it does not say how it was run"];
+    }
+    let is_started = args.launch.is_some() || !soft.engine.argv.is_empty();
+    let has_weights = args.model_file.is_some() || soft.model.sha256.is_some();
+    let is_built = soft.harness.as_ref().is_some_and(|harness| harness.git.is_some());
+    let rows = [
+        (Doubt::OneStart, !is_started, "the server has to be started anew: give --launch"),
+        (
+            Doubt::NoProvenance,
+            !is_started,
+            "how the server was started is not known: give --launch",
+        ),
+        (Doubt::NoProvenance, !has_weights, "the weights have no hash: give --model-file"),
+        (
+            Doubt::NoProvenance,
+            !is_built,
+            "this hob does not know its own commit: build it in a checkout",
+        ),
+        (
+            Doubt::NoProvenance,
+            soft.engine.name.is_none() || soft.engine.version.is_none(),
+            "the server does not say what it is and of which version",
+        ),
+        (
+            Doubt::DirtyBuild,
+            true,
+            "this hob has changes that no commit names: build it from a clean checkout",
+        ),
+        (Doubt::CountsNotUsage, true, "the server does not count its tokens"),
+        (Doubt::CacheUnverified, true, "the server does not say what was cached"),
+        (Doubt::ReasoningUnverified, true, "the model thinks although it was told not to"),
+        (Doubt::OnBattery, true, "the machine runs on its battery"),
+    ];
+    let holds = |doubt: &Doubt| soft.confidence.reasons.contains(doubt);
+    rows.into_iter().filter(|(doubt, is_so, _)| *is_so && holds(doubt)).map(|row| row.2).collect()
+}
+
+/// The same cell, with more care.
+fn again(
+    soft: &Record,
+    args: &HardenArgs,
+    globals: &Globals,
+    printer: &Printer,
+) -> Outcome<Record> {
+    let words = soft.harness.iter().flat_map(|harness| harness.argv.iter());
+    let bench = cli::bench_verb(words).map_err(|error| {
+        Failure::usage(error).hint("the record was made by a hob that took other words")
+    })?;
+    let hardening = Hardening {
+        supersedes: soft.id,
+        launch: args.launch.clone(),
+        model_file: args.model_file.clone(),
+        records: args.records.clone(),
+    };
+    let records = match bench.into_verb() {
+        Verb::Llm(mut llm) => {
+            llm.only(soft)?;
+            llm.campaign.harden(&hardening);
+            campaign::measure(&llm.campaign, (globals, printer), llm.work()?)?
+        }
+        _ => {
+            return Err(Failure::usage(format!(
+                "only what `hob bench llm` measured is run again; for this was typed: {}",
+                typed(soft)
+            )));
+        }
+    };
+    let (records, was_stopped) = records;
+    if was_stopped {
+        return Err(interrupted().hint("what was done is kept"));
+    }
+    let last = records.into_iter().next_back();
+    last.ok_or_else(|| Failure::new(Exit::Server, "nothing came of it"))
+}
+
+/// Until others leave the processor alone, or it took too long.
+fn wait_for_quiet(wait_s: u64, printer: &Printer) -> Outcome<()> {
+    let is_quiet = || noise().psi_cpu.is_none_or(|pct| pct < PSI_PCT_MAX);
+    if is_quiet() {
+        return Ok(());
+    }
+    printer.note("the machine is busy; waiting until it is not");
+    let was_stopped = stoppable(move |stop: &AtomicBool| {
+        let begun = Instant::now();
+        while !is_quiet() && begun.elapsed().as_secs() < wait_s && !stop.load(Ordering::Relaxed) {
+            thread::sleep(LOOK_EVERY);
+        }
+        Ok(stop.load(Ordering::Relaxed))
+    })?;
+    if was_stopped { Err(interrupted()) } else { Ok(()) }
+}

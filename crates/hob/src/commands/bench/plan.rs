@@ -1,0 +1,169 @@
+//! `hob bench plan`: cell after cell of plans in YAML. What has a valid record is not measured again.
+//! Each record is on the disk before the next cell begins, so that a plan goes on wherever it was cut off.
+
+mod walk;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use hob_bench::plan::{CellKey, Plan, PlanError, QueueError, Ticket, cells, done, waiting};
+use hob_bench::record::{Record, Shelf};
+
+use super::RECORDS;
+use super::campaign::{show, stoppable};
+use crate::cli::Globals;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::{Printer, table};
+use walk::{Walk, Walked};
+
+/// Measure everything that plans in YAML name, and go on where it was cut off
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct PlanArgs {
+    /// Plans, one after the other
+    #[arg(value_name = "FILE", required_unless_present = "queue")]
+    plans: Vec<PathBuf>,
+    /// Say what would be measured, and what is done; no server is asked
+    #[arg(long)]
+    dry_run: bool,
+    /// Say which campaigns run on this machine, and which wait for their turn
+    #[arg(long, conflicts_with_all = ["plans", "dry_run"])]
+    queue: bool,
+    /// Do not wait for a campaign that runs already
+    #[arg(long)]
+    no_wait: bool,
+    /// Where records are kept
+    #[arg(long, value_name = "FOLDER", default_value = RECORDS)]
+    out: PathBuf,
+    /// Print the records as JSON, one a line
+    #[arg(long)]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+A plan says which servers, which cells, how sure, and what it may take:
+
+  schema: bench-plan/1
+  name: nightly
+  targets:
+    - {name: here, url: \"http://127.0.0.1:8484\", api: hob}
+    - {name: llama, url: \"http://127.0.0.1:8099\", launch: \"llama-server -m {model}-{quant}.gguf --port 8099\"}
+  matrix: {kind: [llm], model: [qwen3-8b], quant: [Q4_K_M, Q8_0], shape: [short_short], concurrency: [1, 4]}
+  exclude: [{target: here, concurrency: 4}]
+  runs: {min: 6, max: 10, half_width_pct: 2.5, server_starts: 2}
+  budget: {cell_s: 900, total_s: 14400}
+  on_fail: record
+
+Examples:
+  hob bench plan bench/plans/nightly.yaml --dry-run
+  hob bench plan bench/plans/nightly.yaml      again, after it was cut off: what is done is not repeated";
+
+pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let queue = args.out.join(".queue");
+    if args.queue {
+        return line_up(&queue, printer);
+    }
+    let plans: Vec<Plan> = args
+        .plans
+        .iter()
+        .map(|file| Plan::read(file).map_err(unreadable))
+        .collect::<Outcome<_>>()?;
+    if args.dry_run {
+        return plans
+            .iter()
+            .try_for_each(|plan| dry(plan, &args.out, printer))
+            .map(|()| Exit::Done);
+    }
+    let (globals, to, out) = (globals.clone(), *printer, args.out.clone());
+    let waits = !args.no_wait;
+    let (walked, was_stopped) = stoppable(move |stop| {
+        let mut walked = Walked::default();
+        for plan in &plans {
+            let _turn = turn(&queue, plan, waits, (stop, &to))?;
+            let known = done(records(&out)?.iter());
+            let mut walk = Walk::new(plan, known, (&globals, &to), &out, stop);
+            walk.all(&mut walked)?;
+        }
+        Ok((walked, stop.load(Ordering::Relaxed)))
+    })?;
+    printer.note(walked.told());
+    show(&walked.records, was_stopped, args.json, (super::llm::shown, printer))
+}
+
+/// Two campaigns on one machine would measure each other.
+fn turn(
+    queue: &Path,
+    plan: &Plan,
+    waits: bool,
+    (stop, printer): (&AtomicBool, &Printer),
+) -> Outcome<Ticket> {
+    let ticket = Ticket::draw(queue, &plan.name).map_err(unqueued)?;
+    if let Some(first) = ticket.before().map_err(unqueued)?.first() {
+        let busy = format!("the plan {} is being measured (process {})", first.plan, first.pid);
+        if !waits {
+            return Err(Failure::new(Exit::Server, busy).hint("without --no-wait it is waited for"));
+        }
+        printer.note(format_args!("{busy}; {} waits for its turn", plan.name));
+    }
+    ticket.wait(stop).map_err(unqueued)?;
+    Ok(ticket)
+}
+
+/// Every record that there is; a folder that is not there has none.
+fn records(folder: &Path) -> Outcome<Vec<Record>> {
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let found = Shelf::new(folder).read().map_err(|error| Failure::new(Exit::Internal, error))?;
+    Ok(found.records.into_iter().map(|(_, record)| record).collect())
+}
+
+/// What is done is told by its point alone: on which engine, only the server could say.
+fn dry(plan: &Plan, out: &Path, printer: &Printer) -> Outcome<()> {
+    let known = done(records(out)?.iter());
+    let cells = cells(plan);
+    let mut table = table(["cell", ""]);
+    let mut left = 0;
+    for cell in &cells {
+        let point = CellKey::point(cell);
+        let is_done = known.iter().any(|key| CellKey::is_of_point(key, &point));
+        left += u64::from(!is_done);
+        table.add_row([cell.name(), if is_done { "done".to_owned() } else { String::new() }]);
+    }
+    printer.data(table.trim_fmt())?;
+    let most_s = left * plan.budget.cell_s;
+    let most_s = plan.budget.total_s.map_or(most_s, |total_s| total_s.min(most_s));
+    let count = cells.len();
+    printer.note(format_args!(
+        "{left} of {count} cells are left, {} min at most",
+        most_s.div_ceil(60)
+    ));
+    Ok(())
+}
+
+fn line_up(queue: &Path, printer: &Printer) -> Outcome<Exit> {
+    let waiting = waiting(queue).map_err(unqueued)?;
+    for (place, who) in waiting.iter().enumerate() {
+        let state = if place == 0 { "runs" } else { "waits" };
+        printer.data(format_args!("{state}  {}  (process {})", who.plan, who.pid))?;
+    }
+    if waiting.is_empty() {
+        printer.note("no campaign runs");
+    }
+    Ok(Exit::Done)
+}
+
+fn unreadable(error: PlanError) -> Failure {
+    match error {
+        PlanError::Io { .. } => Failure::new(Exit::Internal, error),
+        PlanError::Long { .. } | PlanError::Wrong { .. } => Failure::usage(error),
+    }
+}
+
+fn unqueued(error: QueueError) -> Failure {
+    match error {
+        QueueError::Io { .. } => Failure::new(Exit::Internal, error),
+        QueueError::Stopped => crate::signals::interrupted(),
+    }
+}

@@ -1,0 +1,261 @@
+//! One plan, cell after cell: which server each needs, whether it is done, and what becomes of a failure.
+//! A server stays up as long as the next cell needs the same one.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hob_bench::drive::Patience;
+use hob_bench::plan::{Cell, CellKey, Facts, Kept, OnFail, Plan, PlanApi, PlanTarget, cells};
+use hob_bench::record::{RawSample, Record};
+use hob_bench::runs::{BenchError, Care, Context};
+use hob_bench::workbench::Workbench;
+
+use super::super::aim::{AimArgs, ApiName, READY, READY_S, Reached, failure};
+use super::super::campaign::{context, keep, told};
+use crate::cli::Globals;
+use crate::failure::Outcome;
+use crate::printer::Printer;
+
+/// A plan while it is carried out.
+pub(super) struct Walk<'a> {
+    plan: &'a Plan,
+    /// Keys of cells that need not be measured again.
+    known: BTreeSet<String>,
+    globals: &'a Globals,
+    printer: &'a Printer,
+    out: &'a Path,
+    stop: &'a AtomicBool,
+    /// The server of the last cell, with what it was reached for.
+    reached: Option<(Cell, Reached)>,
+    begun: Instant,
+    /// What each cell took that was measured.
+    spent: Vec<Duration>,
+}
+
+/// What became of the cells.
+#[derive(Debug, Default)]
+pub(super) struct Walked {
+    pub(super) records: Vec<Record>,
+    cells: usize,
+    before: usize,
+    now: usize,
+    failed: usize,
+}
+
+impl Walked {
+    pub(super) fn told(&self) -> String {
+        let Walked { cells, before, now, failed, .. } = self;
+        let left = cells - before - now - failed;
+        format!("{cells} cells: {now} measured, {before} done before, {failed} failed, {left} left")
+    }
+}
+
+/// What became of one.
+enum Fate {
+    DoneBefore,
+    Measured(Vec<Record>),
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        known: BTreeSet<String>,
+        (globals, printer): (&'a Globals, &'a Printer),
+        out: &'a Path,
+        stop: &'a AtomicBool,
+    ) -> Walk<'a> {
+        let (reached, begun, spent) = (None, Instant::now(), Vec::new());
+        Walk { plan, known, globals, printer, out, stop, reached, begun, spent }
+    }
+
+    pub(super) fn all(&mut self, walked: &mut Walked) -> Outcome<()> {
+        let cells = cells(self.plan);
+        walked.cells += cells.len();
+        for (number, cell) in cells.iter().enumerate() {
+            if self.stop.load(Ordering::Relaxed) || self.is_over() {
+                break;
+            }
+            let name = format!("{}/{} {}", number + 1, cells.len(), cell.name());
+            let is_good = self.cell(cell, &name, walked)?;
+            let left = cells.len() - number - 1;
+            if let Some(time) = self.left(left) {
+                self.printer.faint(format_args!("{left} cells left, about {time}"));
+            }
+            if !is_good && self.plan.on_fail == OnFail::Stop {
+                self.printer.note("a cell has failed, and this plan stops at that");
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        let total_s = self.plan.budget.total_s;
+        let is_over = total_s.is_some_and(|total_s| self.begun.elapsed().as_secs() >= total_s);
+        if is_over {
+            self.printer.note("the plan's time is over; run it again to go on");
+        }
+        is_over
+    }
+
+    /// How long so many cells will take, once one was measured.
+    fn left(&self, cells: usize) -> Option<String> {
+        let count = u32::try_from(self.spent.len()).ok().filter(|count| *count > 0)?;
+        let mean = self.spent.iter().sum::<Duration>() / count;
+        let seconds = (mean * u32::try_from(cells).ok().filter(|cells| *cells > 0)?).as_secs();
+        Some(match seconds {
+            0..120 => format!("{seconds} s"),
+            120..7200 => format!("{} min", seconds / 60),
+            _ => format!("{} h", seconds / 3600),
+        })
+    }
+
+    /// Whether it has a valid record then.
+    fn cell(&mut self, cell: &Cell, name: &str, walked: &mut Walked) -> Outcome<bool> {
+        let tries = if self.plan.on_fail == OnFail::Retry { 2 } else { 1 };
+        for _ in 0..tries {
+            let begun = Instant::now();
+            let records = match self.measure(cell, name)? {
+                Fate::DoneBefore => {
+                    self.printer.faint(format_args!("{name}: done before"));
+                    walked.before += 1;
+                    return Ok(true);
+                }
+                Fate::Measured(records) => records,
+            };
+            self.spent.push(begun.elapsed());
+            let is_good = !records.is_empty()
+                && records.iter().all(|record| record.invalid_reasons.is_empty());
+            walked.records.extend(records);
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(is_good);
+            }
+            if is_good {
+                walked.now += 1;
+                return Ok(true);
+            }
+        }
+        walked.failed += 1;
+        Ok(false)
+    }
+
+    fn measure(&mut self, cell: &Cell, name: &str) -> Outcome<Fate> {
+        let aim = aim(self.plan, cell);
+        let argv = argv(&aim, cell);
+        let reached = match self.reached.take() {
+            Some((of, reached)) if of.stack() == cell.stack() => Ok(reached),
+            // The one before must be gone before the next is started.
+            _other => aim.settle(self.globals, self.printer)?.reach(self.stop),
+        };
+        let Reached { target, started, facts } = match reached {
+            Ok(reached) => reached,
+            Err(error) => {
+                let context = self.context(cell, hob_bench::server::Facts::default(), argv);
+                return self.failed(cell, name, (&context, &error), Kept::default());
+            }
+        };
+        let context = self.context(cell, facts.clone(), argv);
+        let key = CellKey::new(cell, &Facts::of(&context));
+        if self.known.contains(&key.to_string()) {
+            self.reached = Some((cell.clone(), Reached { target, started, facts }));
+            return Ok(Fate::DoneBefore);
+        }
+        let (out, printer, care, mut kept) =
+            (self.out, self.printer, care(self.plan), Kept::default());
+        let mut write =
+            |record: &Record, samples: &[RawSample]| keep(out, record, samples, printer);
+        let mut bench = Workbench {
+            target: target.clone(),
+            started,
+            context: context.clone(),
+            care,
+            patience: Patience::default(),
+            stop: self.stop,
+            tell: &mut |_, step| printer.faint(told(name, step, care)),
+            keep: &mut |record, samples| kept.put(record.clone(), samples.to_vec(), &mut write),
+        };
+        let measured = cell.measure(&mut bench);
+        let started = bench.started.take();
+        self.reached = Some((cell.clone(), Reached { target, started, facts }));
+        if let Err(error) = measured {
+            return self.failed(cell, name, (&context, &error), kept);
+        }
+        let records = kept.close(&key, &mut write).map_err(|error| failure(error.into()))?;
+        Ok(Fate::Measured(records))
+    }
+
+    /// A failure is a record, too, unless it is of our own making.
+    fn failed(
+        &mut self,
+        cell: &Cell,
+        name: &str,
+        (context, error): (&Context, &BenchError),
+        mut kept: Kept,
+    ) -> Outcome<Fate> {
+        if let BenchError::Record(error) = error {
+            return Err(crate::failure::Failure::new(crate::failure::Exit::Internal, error));
+        }
+        // Whatever it was, the server is not what it should be.
+        self.reached = None;
+        self.printer.note(format_args!("{name}: {error}"));
+        let record = context.failed(cell.record_kind(), cell.workload(), error);
+        let mut write =
+            |record: &Record, samples: &[RawSample]| keep(self.out, record, samples, self.printer);
+        let key = CellKey::new(cell, &Facts::of(context));
+        let put = kept.put(record, Vec::new(), &mut write);
+        let records = put.and_then(|()| kept.close(&key, &mut write));
+        records.map(Fate::Measured).map_err(|error| failure(error.into()))
+    }
+
+    fn context(&self, cell: &Cell, facts: hob_bench::server::Facts, argv: Vec<String>) -> Context {
+        let mut context = context(facts, argv, self.plan.seed);
+        let Context { engine, model, .. } = &mut context;
+        engine.backend = cell.backend.clone().or(engine.backend.take());
+        model.quant = cell.quant.clone().or(model.quant.take());
+        if model.name.is_empty() {
+            model.name = cell.model.clone().unwrap_or_default();
+        }
+        context
+    }
+}
+
+fn care(plan: &Plan) -> Care {
+    Care {
+        runs_min: plan.runs.min,
+        runs_max: plan.runs.max,
+        half_width_pct: plan.runs.half_width_pct,
+        budget: Duration::from_secs(plan.budget.cell_s),
+        starts: plan.runs.server_starts,
+    }
+}
+
+/// Whom a cell asks, as it would be typed.
+fn aim(plan: &Plan, cell: &Cell) -> AimArgs {
+    let usual = PlanTarget::default();
+    // A plan that was read has the targets of its cells.
+    let target = plan.targets.iter().find(|target| target.name == cell.target).unwrap_or(&usual);
+    let filled = |text: &String| PlanTarget::filled(text, cell);
+    AimArgs {
+        target: target.url.as_ref().map(filled),
+        model: target.model.as_ref().map(filled).or(cell.model.clone()),
+        api: match target.api {
+            PlanApi::Auto => ApiName::Auto,
+            PlanApi::Openai => ApiName::Openai,
+            PlanApi::Ollama => ApiName::Ollama,
+            PlanApi::Hob => ApiName::Hob,
+        },
+        key_env: target.key_env.clone(),
+        launch: target.launch.as_ref().map(filled),
+        ready: target.ready.clone().unwrap_or_else(|| READY.to_owned()),
+        ready_s: READY_S,
+        context: target.context,
+        model_file: target.model_file.as_ref().map(filled).map(PathBuf::from),
+    }
+}
+
+fn argv(aim: &AimArgs, cell: &Cell) -> Vec<String> {
+    let first = ["hob", "bench"].map(str::to_owned);
+    first.into_iter().chain(cell.words()).chain(aim.words()).collect()
+}
