@@ -30,6 +30,7 @@ pub(super) fn page(material: &Material, row: &Row<'_>, before: Option<&Row<'_>>)
         (compared_with(row, before))
         (doubts(row))
         (figures(record))
+        (together(record))
         (charts_of::production(&[row]))
         @if record.kind == Kind::CtxCeiling { section { h2 { "Attempts" } (attempts(row)) } }
         (samples(material, row))
@@ -99,6 +100,28 @@ fn line(metric: Metric, spread: &Spread) -> Markup {
         td.number { (one(spread.p95)) } td.number { (one(spread.p99)) }
         td.number { @if let Some(n) = spread.n { (n) } }
         td { @if let Some(method) = &spread.method { (method) } }
+    } }
+}
+
+/// What becomes of each of many, against the run of one that stands beside it.
+fn together(record: &Record) -> Markup {
+    let Some(degrade) = record.degrade.as_ref().filter(|degrade| degrade.n > 1) else {
+        return html! {};
+    };
+    let times = |times: f64| format!("{} ×", crate::written::number(times));
+    let rows = [
+        (Metric::TtftMs, degrade.ttft_x),
+        (Metric::TtfaMs, degrade.ttfa_x),
+        (Metric::TpotMs, degrade.tpot_x),
+    ];
+    html! { section {
+        h2 { (degrade.n) " users against one" }
+        ul {
+            @for (metric, ratio) in rows { @if let Some(ratio) = ratio { li { (cells::term(metric.name(), metric.term().title)) ": " (times(ratio)) } } }
+            @if let Some([low, high]) = degrade.ci95 { li { (cells::term("ci95", "95 % interval")) " of the first: " (times(low)) " to " (times(high)) } }
+            @if let Some(scaling) = degrade.scaling { li { (cells::term("scaling", "scaling")) ": " (crate::written::number(scaling)) ", " (crate::degrade::said(scaling)) } }
+        }
+        @if let Some(versus) = degrade.versus { p.beside { a href={ "../run/" (versus) ".html" } { "The run of one user" } ", block by block in turns with this one" } }
     } }
 }
 
@@ -174,5 +197,23 @@ mod tests {
             .map(str::to_owned);
         let expected = r"hob bench --launch 'server {ctx} -m '\''a b'\''' '' --shape=short";
         assert_eq!(command(&argv), expected);
+    }
+
+    #[test]
+    fn many_are_shown_beside_the_one_that_they_are_compared_with() {
+        use crate::record::{Degrade, Source};
+        let mut record = Record::new(uuid::Uuid::nil(), Kind::Degrade, Source::default());
+        let alone = Degrade { n: 1, ..Degrade::default() };
+        record.degrade = Some(alone.clone());
+        assert_eq!(together(&record).into_string(), "");
+        let versus = Some(uuid::Uuid::max());
+        record.degrade =
+            Some(Degrade { n: 3, versus, ttft_x: Some(2.84), scaling: Some(0.33), ..alone });
+        let shown = together(&record).into_string();
+        for expected in
+            ["3 users against one", "2.84 ×", "queueing, not throughput", "run/ffffffff-"]
+        {
+            assert!(shown.contains(expected), "{expected}: {shown}");
+        }
     }
 }

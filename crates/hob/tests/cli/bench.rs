@@ -111,6 +111,62 @@ fn a_server_is_started_for_its_measurement_and_ended_after_it() {
     );
 }
 
+/// A verb's records of a mock, which is started for it and told this.
+fn measured(user: &User, verb: &[&str], script: &str) -> (Vec<serde_json::Value>, String) {
+    let port = free_port();
+    let (url, mock) = (format!("http://127.0.0.1:{port}"), assert_cmd::cargo::cargo_bin("hob"));
+    let script = format!("ttft_ms=5,itl_ms=1,tokens=8,cache=true,{script}");
+    let launch = format!("'{}' mock --listen 127.0.0.1:{port} --script {script}", mock.display());
+    let few = ["--runs-min", "2", "--runs-max", "2", "--json"];
+    let aim = ["--target", &url, "--launch", &launch];
+    let done = user.hob(&[&["bench"][..], verb, &aim, &few].concat()).assert().success();
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
+    let records =
+        stdout(&done).lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
+    (records, stderr(&done))
+}
+
+#[test]
+fn many_users_are_measured_in_turns_with_one() {
+    let user = User::new();
+    let verb = ["degrade", "--users", "1,3", "--shape", "quick_word"];
+    let (records, _) = measured(&user, &verb, "slots=1");
+    let [one, three] = &records[..] else { panic!("two records") };
+    assert_eq!((&one["kind"], &one["degrade"]["n"]), (&"degrade".into(), &1.into()));
+    assert_eq!(three["degrade"]["versus"], one["id"]);
+    assert!(three["degrade"]["scaling"].as_f64().is_some_and(|part| part < 0.6), "{three}");
+    let alone = stderr(&user.hob(&["bench", "degrade", "--users", "1"]).assert().code(2));
+    assert!(alone.contains("one user is compared with nobody"), "{alone}");
+}
+
+#[test]
+fn a_batch_takes_memory_of_its_own() {
+    let user = User::new();
+    let verb = ["batch", "--users", "2,1", "--shape", "quick_word"];
+    let (records, said) = measured(&user, &verb, "slots=0");
+    let users: Vec<_> = records.iter().map(|record| &record["workload"]["concurrency"]).collect();
+    assert_eq!(users, [&serde_json::json!(1), &serde_json::json!(2)], "{said}");
+    let has_memory =
+        |record: &serde_json::Value| record["resources"]["rss_peak_mb"].as_f64().is_some();
+    assert!(records.iter().all(has_memory), "{records:?}");
+}
+
+#[test]
+fn a_context_grows_as_far_as_the_server_holds_it() {
+    let user = User::new();
+    let verb = ["sweep", "--context-tokens", "256,4096", "--answer", "8"];
+    let (records, said) = measured(&user, &verb, "context_tokens={ctx}");
+    let shapes: Vec<_> = records.iter().map(|record| record["workload"]["shape"].clone()).collect();
+    assert_eq!(shapes, ["ctx_256", "ctx_256", "ctx_4096", "ctx_4096"], "{said}");
+    assert_eq!(records[3]["engine"]["params"]["ctx"], 4096 + 8 + 64 + 64);
+
+    let verb = ["sweep", "--context-tokens", "256,4096", "--answer", "8", "--context", "1024"];
+    let (records, said) = measured(&user, &verb, "context_tokens={ctx}");
+    assert_eq!(records.len(), 2);
+    let expected = "left out: 4096; the server holds 1024 tokens, and the answer takes 8 of them";
+    assert!(said.contains(expected), "{said}");
+}
+
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").port()

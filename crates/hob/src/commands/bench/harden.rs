@@ -146,7 +146,7 @@ fn again(
         }
         _ => {
             return Err(Failure::usage(format!(
-                "what was typed for it measures nothing: {}",
+                "only what `hob bench llm` measured is run again; for this was typed: {}",
                 typed(soft)
             )));
         }
