@@ -10,8 +10,8 @@ mod summary;
 use hob_core::statistics::Chance;
 
 pub use crate::lever::Lever;
-use prompt::{Measure, Prompt};
-use request::Form;
+pub(crate) use prompt::{Measure, Prompt};
+pub(crate) use request::Form;
 pub use shape::{SHAPES, Shape, VERSION};
 
 use crate::drive::{Arrivals, Driven};

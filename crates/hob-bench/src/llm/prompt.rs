@@ -19,16 +19,16 @@ const TOKENS_PER_WORD: f64 = 1.1;
 
 /// What a server makes of so many words, found out by asking.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Measure {
-    pub(super) tokens_per_word: f64,
+pub(crate) struct Measure {
+    pub(crate) tokens_per_word: f64,
     /// Of the template, and of whatever else is in every prompt.
-    pub(super) tokens_before: f64,
-    pub(super) is_counted: bool,
+    pub(crate) tokens_before: f64,
+    pub(crate) is_counted: bool,
 }
 
 impl Measure {
     /// From two prompts whose words and tokens are known.
-    pub(super) fn of_two(few: (u32, u32), many: (u32, u32)) -> Option<Measure> {
+    pub(crate) fn of_two(few: (u32, u32), many: (u32, u32)) -> Option<Measure> {
         let words = f64::from(many.0.checked_sub(few.0)?);
         let tokens = f64::from(many.1.checked_sub(few.1)?);
         let tokens_per_word = tokens / words;
@@ -40,11 +40,11 @@ impl Measure {
         })
     }
 
-    pub(super) fn guessed() -> Measure {
+    pub(crate) fn guessed() -> Measure {
         Measure { tokens_per_word: TOKENS_PER_WORD, tokens_before: 0.0, is_counted: false }
     }
 
-    pub(super) fn words(&self, tokens: u32) -> u32 {
+    pub(crate) fn words(&self, tokens: u32) -> u32 {
         let words = (f64::from(tokens) - self.tokens_before) / self.tokens_per_word;
         words.round().max(4.0) as u32
     }
@@ -52,14 +52,14 @@ impl Measure {
 
 /// A system message, whose first word nobody has said before, and what is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Prompt {
-    pub(super) system: String,
-    pub(super) user: String,
+pub(crate) struct Prompt {
+    pub(crate) system: String,
+    pub(crate) user: String,
 }
 
 impl Prompt {
     /// The same seed and number give the same prompt, and others another from the first word on.
-    pub(super) fn new(shape: Shape, measure: Measure, seed: u64, number: u64) -> Prompt {
+    pub(crate) fn new(shape: Shape, measure: Measure, seed: u64, number: u64) -> Prompt {
         let mut chance = Chance::seeded(seed ^ number.wrapping_mul(0xA076_1D64_78BD_642F));
         let nonce = format!("{:06x}", chance.bits() & 0xFF_FFFF);
         if let Some(question) = shape.question {
@@ -69,10 +69,19 @@ impl Prompt {
     }
 
     /// So many words, the nonce not counted.
-    pub(super) fn of_words(words: u32, nonce: &str, chance: &mut Chance) -> Prompt {
+    pub(crate) fn of_words(words: u32, nonce: &str, chance: &mut Chance) -> Prompt {
         let words: Vec<&str> = (0..words).map(|_| WORDS[chance.below(WORDS.len())]).collect();
         Prompt { system: nonce.to_owned(), user: words.join(" ") }
     }
+
+    /// So many words, always the same few in the same order: their tokens can be told from those of another length.
+    pub(crate) fn of_rounds(words: u32, nonce: &str) -> Prompt {
+        let words: Vec<&str> = WORDS.iter().copied().cycle().take(words as usize).collect();
+        Prompt { system: nonce.to_owned(), user: words.join(" ") }
+    }
+
+    /// Words after which [`Prompt::of_rounds`] begins anew.
+    pub(crate) const ROUND: u32 = WORDS.len() as u32;
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 
 mod aim;
 mod campaign;
+mod ceiling;
+mod cold;
 mod import;
 mod llm;
 mod show;
@@ -28,6 +30,8 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Llm(Box<llm::LlmArgs>),
+    Ceiling(Box<ceiling::CeilingArgs>),
+    Cold(Box<cold::ColdArgs>),
     Import(import::ImportArgs),
     Show(show::ShowArgs),
     /// Print the JSON schema of a record
@@ -37,6 +41,8 @@ enum Verb {
 const AFTER_HELP: &str = "\
 Examples:
   hob bench llm --target http://127.0.0.1:8484   how fast a server writes, by one user and by four
+  hob bench ceiling                    the longest context that fits here
+  hob bench cold                       how long the first answer of a new start takes
   hob bench import llama-bench.json    keep what another program measured, as soft
   hob bench show 6b2d8c11              one run, with its doubts
   hob site build --out site            all runs, as a page";
@@ -44,6 +50,8 @@ Examples:
 pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     match &args.verb {
         Verb::Llm(args) => llm::run(args, globals, printer),
+        Verb::Ceiling(args) => ceiling::run(args, globals, printer),
+        Verb::Cold(args) => cold::run(args, globals, printer),
         Verb::Import(args) => import::run(args, printer),
         Verb::Show(args) => show::run(args, printer),
         Verb::Schema => schema(printer),

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use hob_bench::ceiling::PLACE;
 use hob_bench::drive::{Endpoint, EndpointError};
 use hob_bench::launch::{Launch, LaunchError};
 use hob_bench::server::{Facts, Started};
@@ -20,7 +21,7 @@ use crate::printer::Printer;
 use crate::settings::{ModelChoice, Overrides};
 use crate::shelf::Shelf;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct AimArgs {
     /// The server: its address, or the name of an [upstream.NAME] of hob.toml; without it, a hob is
     /// started and ended again
@@ -83,6 +84,31 @@ pub(crate) struct Reached {
 }
 
 impl AimArgs {
+    /// The first context of several that it will be started with.
+    ///
+    /// # Errors
+    /// It would be started with the same each time.
+    pub(crate) fn beginning_with(&mut self, context: u64) -> Outcome<()> {
+        let place = format!("{{{PLACE}}}");
+        let is_started = self.target.is_none() || self.launch.is_some();
+        if self.launch.as_ref().is_some_and(|command| !command.contains(&place)) {
+            return Err(Failure::usage(format!("--launch says nowhere {place}, the context"))
+                .hint("such as --launch 'llama-server -m model.gguf -c {ctx} --parallel 1'"));
+        }
+        self.context = is_started.then_some(context);
+        Ok(())
+    }
+
+    /// Whether the file of the weights was named, and not found out.
+    pub(crate) fn names_weights(&self) -> bool {
+        self.model_file.is_some()
+    }
+
+    /// Whether it is a hob that is started for this.
+    pub(crate) fn is_own(&self) -> bool {
+        self.target.is_none()
+    }
+
     pub(crate) fn settle(&self, globals: &Globals, printer: &Printer) -> Outcome<Aim> {
         let app = App::open(globals, Overrides::default(), printer)?;
         let api = match self.api {
@@ -145,7 +171,7 @@ impl AimArgs {
     }
 
     fn places(&self) -> BTreeMap<String, String> {
-        self.context.iter().map(|tokens| ("ctx".to_owned(), tokens.to_string())).collect()
+        self.context.iter().map(|tokens| (PLACE.to_owned(), tokens.to_string())).collect()
     }
 
     fn key(&self, app: &App<'_>) -> Outcome<Option<String>> {
@@ -164,7 +190,10 @@ impl Aim {
     /// Starts it where that is wanted, and asks who is there.
     pub(crate) fn reach(self, stop: &AtomicBool) -> Outcome<Reached> {
         let started = self.launch.map(|launch| Started::begin(launch, self.places, stop));
-        let started = started.transpose().map_err(unlaunched)?;
+        let mut started = started.transpose().map_err(unlaunched)?;
+        if let Some(started) = &mut started {
+            started.weights.clone_from(&self.model_file);
+        }
         let (model, key) = (self.model.as_deref(), self.key.as_deref());
         let target = Target::find(&self.url, self.api, model, key).map_err(failure)?;
         let mut facts = Facts::told(&target);

@@ -24,7 +24,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 use crate::signals::{StopSignals, interrupted};
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct CampaignArgs {
     #[command(flatten)]
     pub(crate) aim: AimArgs,
@@ -168,9 +168,13 @@ pub(crate) fn failure(error: BenchError) -> Failure {
     match error {
         BenchError::Drive(_) => Failure::usage(error),
         BenchError::Launch(error) => unlaunched(error),
+        BenchError::NotStarted { .. } => Failure::usage(error)
+            .hint("say how it is started with --launch, or leave --target away to measure a hob"),
         BenchError::Record(_) => {
             Failure::new(Exit::Internal, error).hint("choose another folder with --out")
         }
+        BenchError::NoWeights => Failure::usage(error).hint("name it with --model-file"),
+        BenchError::Weights(_) => Failure::new(Exit::Internal, error),
         BenchError::Fault(_) | BenchError::Sound(_) => Failure::new(Exit::Server, error),
     }
 }
@@ -183,6 +187,15 @@ fn told(name: &str, step: Step<'_>, care: Care) -> String {
             let error = calibration.ttft_err_ms.mean().unwrap_or_default();
             let busy = calibration.cpu_share * 100.0;
             format!("{name}: this client is off by {error:.2} ms and takes {busy:.0} % of a core")
+        }
+        Step::Tried { attempt, lo_ok, hi_fail, left } => {
+            let known = |ctx: Option<u64>| ctx.map_or("?".to_owned(), |ctx| ctx.to_string());
+            let (lo, hi, came_to) = (known(lo_ok), known(hi_fail), attempt.result.name());
+            let s = attempt.s.unwrap_or_default();
+            let ctx = attempt.ctx;
+            format!(
+                "{name}: {ctx} {came_to} in {s:.0} s; {lo} works, {hi} does not, about {left} left"
+            )
         }
         Step::Ran { run, half_width_pct, left } => {
             let wide = half_width_pct.map_or(String::new(), |pct| format!(", ±{pct:.1} %"));
