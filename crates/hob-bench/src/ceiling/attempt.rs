@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::What;
 use super::search::{Memory, Search, Tried};
 use super::symptom::{Stage, of_fault, of_launch};
-use super::told::{Told, told};
+use super::told::{Mismatch, mismatch, told};
 use super::trend::Pace;
 use crate::launch::{LaunchError, Running, speaks_of_memory};
 use crate::memory::{Vram, ram_left_bytes, vram};
@@ -22,8 +22,6 @@ pub const PLACE: &str = "ctx";
 /// Left free by the prompt, for the template and the answer.
 pub(super) const FREE_TOKENS: u64 = 256;
 pub(super) const DECODED_TOKENS: u32 = 64;
-/// Engines round a context up, by no more than this.
-const ROUNDED_MAX: u64 = 1024;
 /// Of a prompt that was counted in full.
 const COUNTED_SHARE: f64 = 0.98;
 /// A card on which less was taken is another's.
@@ -116,11 +114,11 @@ impl Trial<'_, '_> {
             return Ok(Err(self.failure(greeted, Stage::Load)));
         }
         let told = told(&self.questions.asker().target);
-        let proof = match told.map(|told| fits(ctx, told, search)) {
-            Some(Err(failure)) => return Ok(Err(failure)),
-            Some(Ok(())) => Some(ContextProof::Told),
-            None => None,
-        };
+        if let Some(other) = told.and_then(|told| mismatch(ctx, told, search)) {
+            let Mismatch { result, said, takes } = other;
+            return Ok(Err(Failure { result, said, takes, reply: None }));
+        }
+        let proof = told.map(|_| ContextProof::Told);
         match self.what {
             What::Load => Ok(Ok(Worked { reply: greeted.reply(), proof })),
             What::Usable => self.fill(ctx, proof, search),
@@ -237,32 +235,6 @@ impl Trial<'_, '_> {
     }
 }
 
-/// Whether the server that answers is the one that was started with this context.
-fn fits(ctx: u64, told: Told, search: &Search) -> Result<(), Failure> {
-    let Told { tokens, places } = told;
-    if (ctx..=ctx + ROUNDED_MAX).contains(&tokens) {
-        return Ok(());
-    }
-    let failed = |result, said, takes| Err(Failure { result, said, takes, reply: None });
-    if places > 1 && tokens < ctx && tokens * places + ROUNDED_MAX >= ctx {
-        let said =
-            format!("{places} requests share the context, {tokens} tokens each: start it for one");
-        return failed(AttemptResult::Unsupported, said, None);
-    }
-    let said = format!("it was started with {ctx} tokens and says that it has {tokens}");
-    let was_before = search.tried().iter().any(|one| one.ctx == tokens);
-    let said_it_again = search
-        .tried()
-        .last()
-        .is_some_and(|last| last.ctx == ctx && last.result == AttemptResult::Stale);
-    let is_its_most = search.tried().iter().any(|one| one.takes == Some(tokens));
-    // Who started an earlier one again says so once; an engine that takes no more says it each time.
-    if tokens > ctx || (was_before && !said_it_again && !is_its_most) {
-        return failed(AttemptResult::Stale, said, None);
-    }
-    failed(AttemptResult::Unsupported, said, Some(tokens))
-}
-
 /// How it ended, and what it said of why: a record is no place for a server's whole log.
 fn brief(said: &str) -> String {
     let mut lines = said.lines();
@@ -296,9 +268,6 @@ fn chunks_of(fault: &Fault) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use AttemptResult::{Ok as Fine, Stale, Unsupported};
-
-    use super::super::search::Span;
     use super::*;
 
     #[test]
@@ -313,44 +282,6 @@ mod tests {
         ];
         for (said, expected) in rows {
             assert_eq!(brief(said), expected);
-        }
-    }
-
-    #[test]
-    fn a_server_is_believed_only_with_the_context_that_it_was_started_with() {
-        let span = Span { lo: 1024, hi: 65_536, granule: 256 };
-        let plain =
-            |ctx, result| Tried { ctx, result, takes: None, memory: None, decode_tok_s: None };
-        let rows = [
-            (8192, 8192, 1, Vec::new(), None, None),
-            (8000, 8192, 1, Vec::new(), None, None),
-            (8192, 2048, 4, Vec::new(), Some(Unsupported), None),
-            (16_384, 8192, 1, Vec::new(), Some(Unsupported), Some(8192)),
-            (16_384, 8192, 1, vec![plain(8192, Fine)], Some(Stale), None),
-            (
-                16_384,
-                8192,
-                1,
-                vec![plain(8192, Fine), plain(16_384, Stale)],
-                Some(Unsupported),
-                Some(8192),
-            ),
-            (
-                16_384,
-                8192,
-                1,
-                vec![Tried { takes: Some(8192), ..plain(65_536, Unsupported) }, plain(8192, Fine)],
-                Some(Unsupported),
-                Some(8192),
-            ),
-            (8192, 16_384, 1, vec![plain(16_384, Fine)], Some(Stale), None),
-        ];
-        for (ctx, tokens, places, tried, expected, takes) in rows {
-            let mut search = Search::new(span, None);
-            tried.into_iter().for_each(|one| search.add(one));
-            let got = fits(ctx, Told { tokens, places }, &search).err();
-            assert_eq!(got.as_ref().map(|failure| failure.result), expected, "{ctx} {tokens}");
-            assert_eq!(got.and_then(|failure| failure.takes), takes, "{ctx} {tokens}");
         }
     }
 }

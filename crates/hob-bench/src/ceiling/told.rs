@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::search::Search;
 use crate::ask::ask;
+use crate::record::AttemptResult;
 use crate::target::{Api, Target};
 
 const ASK_WITHIN: Duration = Duration::from_secs(10);
+/// Engines round a context up, by no more than this.
+const ROUNDED_MAX: u64 = 1024;
 
 /// A context, and how many requests share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +20,14 @@ pub(super) struct Told {
     /// Of one request.
     pub(super) tokens: u64,
     pub(super) places: u64,
+}
+
+/// Why another server answers than the one that was started, or one that took less than was asked.
+#[derive(Debug)]
+pub(super) struct Mismatch {
+    pub(super) result: AttemptResult,
+    pub(super) said: String,
+    pub(super) takes: Option<u64>,
 }
 
 /// None of a server that does not say it.
@@ -48,8 +60,37 @@ fn in_answer(said: &Value, model: &str) -> Option<Told> {
     Some(Told { tokens, places: 1 })
 }
 
+/// None where the server that answers is the one that was started with this context.
+pub(super) fn mismatch(ctx: u64, told: Told, search: &Search) -> Option<Mismatch> {
+    let Told { tokens, places } = told;
+    if (ctx..=ctx + ROUNDED_MAX).contains(&tokens) {
+        return None;
+    }
+    let failed = |result, said, takes| Some(Mismatch { result, said, takes });
+    if places > 1 && tokens < ctx && tokens * places + ROUNDED_MAX >= ctx {
+        let said =
+            format!("{places} requests share the context, {tokens} tokens each: start it for one");
+        return failed(AttemptResult::Unsupported, said, None);
+    }
+    let said = format!("it was started with {ctx} tokens and says that it has {tokens}");
+    let was_before = search.tried().iter().any(|one| one.ctx == tokens);
+    let said_it_again = search
+        .tried()
+        .last()
+        .is_some_and(|last| last.ctx == ctx && last.result == AttemptResult::Stale);
+    let is_its_most = search.tried().iter().any(|one| one.takes == Some(tokens));
+    // Who started an earlier one again says so once; an engine that takes no more says it each time.
+    if tokens > ctx || (was_before && !said_it_again && !is_its_most) {
+        return failed(AttemptResult::Stale, said, None);
+    }
+    failed(AttemptResult::Unsupported, said, Some(tokens))
+}
+
 #[cfg(test)]
 mod tests {
+    use AttemptResult::{Ok as Fine, Stale, Unsupported};
+
+    use super::super::search::{Span, Tried};
     use super::*;
 
     #[test]
@@ -71,6 +112,44 @@ mod tests {
         for (said, expected) in rows {
             let said = serde_json::from_str(said).expect("JSON");
             assert_eq!(in_answer(&said, "m"), expected, "{said}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_believed_only_with_the_context_that_it_was_started_with() {
+        let span = Span { lo: 1024, hi: 65_536, granule: 256 };
+        let plain =
+            |ctx, result| Tried { ctx, result, takes: None, memory: None, decode_tok_s: None };
+        let rows = [
+            (8192, 8192, 1, Vec::new(), None, None),
+            (8000, 8192, 1, Vec::new(), None, None),
+            (8192, 2048, 4, Vec::new(), Some(Unsupported), None),
+            (16_384, 8192, 1, Vec::new(), Some(Unsupported), Some(8192)),
+            (16_384, 8192, 1, vec![plain(8192, Fine)], Some(Stale), None),
+            (
+                16_384,
+                8192,
+                1,
+                vec![plain(8192, Fine), plain(16_384, Stale)],
+                Some(Unsupported),
+                Some(8192),
+            ),
+            (
+                16_384,
+                8192,
+                1,
+                vec![Tried { takes: Some(8192), ..plain(65_536, Unsupported) }, plain(8192, Fine)],
+                Some(Unsupported),
+                Some(8192),
+            ),
+            (8192, 16_384, 1, vec![plain(16_384, Fine)], Some(Stale), None),
+        ];
+        for (ctx, tokens, places, tried, expected, takes) in rows {
+            let mut search = Search::new(span, None);
+            tried.into_iter().for_each(|one| search.add(one));
+            let got = mismatch(ctx, Told { tokens, places }, &search);
+            assert_eq!(got.as_ref().map(|other| other.result), expected, "{ctx} {tokens}");
+            assert_eq!(got.and_then(|other| other.takes), takes, "{ctx} {tokens}");
         }
     }
 }
