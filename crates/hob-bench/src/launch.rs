@@ -168,6 +168,11 @@ impl Running {
         Some(self.ended(status))
     }
 
+    /// What it and its children have in memory now, so far as it is known.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        Usage::of(self.child.id()).ok().map(|usage| usage.rss_bytes)
+    }
+
     /// The most that it and its children have had in memory, so far as it is known.
     pub fn peak_bytes(&self) -> Option<u64> {
         Usage::of(self.child.id()).ok().map(|usage| usage.peak_bytes)
@@ -246,8 +251,8 @@ fn unfilled(command: &str) -> Option<&str> {
 }
 
 /// As the engines that are known say it.
-fn speaks_of_memory(said: &str) -> bool {
-    const WORDS: [&str; 8] = [
+pub(crate) fn speaks_of_memory(said: &str) -> bool {
+    const WORDS: [&str; 14] = [
         "out of memory",
         "outofmemory",
         "failed to allocate",
@@ -256,6 +261,13 @@ fn speaks_of_memory(said: &str) -> bool {
         "bad_alloc",
         "erroroutofdevicememory",
         "alloc_buffer failed",
+        // Ollama, vLLM (its cache, and its blocks), hob (of the machine, and of its own limit).
+        "requires more system memory",
+        "insufficient memory",
+        "available kv cache memory",
+        "no available memory for the cache",
+        "loading the model needs about",
+        "there is no room for the model",
     ];
     let said = said.to_lowercase();
     WORDS.iter().any(|words| said.contains(words))

@@ -12,9 +12,8 @@ use std::collections::BTreeMap;
 
 pub use crate::lever::Lever;
 use probe::thoughts;
-use prompt::Measure;
-pub(crate) use prompt::Prompt;
-use request::Form;
+pub(crate) use prompt::{Measure, Prompt};
+pub(crate) use request::Form;
 pub use shape::{SHAPES, Shape, VERSION};
 
 use crate::drive::{Arrivals, Driven};

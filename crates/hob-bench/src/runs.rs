@@ -32,12 +32,18 @@ pub enum BenchError {
     Drive(#[from] DriveError),
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    #[error("{what} needs a server that is started anew for it, and this one was there already")]
+    NotStarted { what: &'static str },
+    #[error("a cold start needs the file of the model's weights, to have the machine forget it")]
+    NoWeights,
+    #[error("the file of the model's weights cannot be read or forgotten: {0}")]
+    Weights(std::io::Error),
     #[error(transparent)]
     Record(#[from] RecordError),
     #[error(transparent)]
     Target(#[from] TargetError),
     #[error("{file} cannot be hashed: {source}")]
-    Weights { file: String, source: std::io::Error },
+    Unreadable { file: String, source: std::io::Error },
 }
 
 /// One request and what came of it.

@@ -27,6 +27,8 @@ const FORMATS: [&str; 3] = ["gguf", "onnx", "safetensors"];
 pub struct Started {
     pub launch: Launch,
     pub places: BTreeMap<String, String>,
+    /// The file of its weights, where it is known.
+    pub weights: Option<PathBuf>,
     /// None while it is down.
     running: Option<Running>,
     peak_bytes: u64,
@@ -43,7 +45,8 @@ impl Started {
     ) -> Result<Started, LaunchError> {
         let running = launch.start(&places, stop)?;
         let load = running.load;
-        Ok(Started { launch, places, running: Some(running), peak_bytes: 0, load })
+        let (weights, running) = (None, Some(running));
+        Ok(Started { launch, places, weights, running, peak_bytes: 0, load })
     }
 
     /// Ends the one that runs, if one does, and starts another.

@@ -90,6 +90,8 @@ metrics! {
     FirstPartialMs "first_partial_ms", "first words", "ms", Less, "Until the first words of a transcript.", "";
     LoadMs "load_ms", "load", "ms", Less, "Until a model is ready after its process was started.", "";
     ColdFirstMs "cold_first_ms", "first request", "ms", Less, "The first request of a new process, whole.", "";
+    WarmMs "warm_ms", "warm request", "ms", Less, "The same request once the process is warm, whole.", "median of the requests behind the first";
+    ColdX "cold_x", "cold / warm", "×", Less, "How many times longer the first request of a new process takes than the same once it is warm.", "cold_first / warm";
     SwapMs "swap_ms", "model swap", "ms", Less, "Until another model answers in place of this one.", "";
 }
 

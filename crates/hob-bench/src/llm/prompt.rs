@@ -83,6 +83,15 @@ impl Prompt {
     pub(crate) fn text(&self) -> String {
         format!("{} {}", self.system, self.user)
     }
+
+    /// So many words, always the same few in the same order: their tokens can be told from those of another length.
+    pub(crate) fn of_rounds(words: u32, nonce: &str) -> Prompt {
+        let words: Vec<&str> = WORDS.iter().copied().cycle().take(words as usize).collect();
+        Prompt { system: nonce.to_owned(), user: words.join(" ") }
+    }
+
+    /// Words after which [`Prompt::of_rounds`] begins anew.
+    pub(crate) const ROUND: u32 = WORDS.len() as u32;
 }
 
 #[cfg(test)]

@@ -11,20 +11,20 @@ use crate::target::{Api, Target};
 
 /// What is the same in all requests of a cell.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form<'a> {
-    pub(super) target: &'a Target,
-    pub(super) max_tokens: u32,
-    pub(super) tools: u32,
-    pub(super) lever: Option<Lever>,
+pub(crate) struct Form<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) max_tokens: u32,
+    pub(crate) tools: u32,
+    pub(crate) lever: Option<Lever>,
     /// The answer goes on to its limit, so that all are equally long. Not every server takes it.
-    pub(super) ignores_eos: bool,
+    pub(crate) ignores_eos: bool,
     /// Room for prompt and answer, of servers that are told it with each request.
-    pub(super) context_tokens: Option<u32>,
+    pub(crate) context_tokens: Option<u32>,
 }
 
 impl Form<'_> {
     /// The whole request, named in `x-request-id`.
-    pub(super) fn bytes(&self, prompt: &Prompt, number: usize) -> Bytes {
+    pub(crate) fn bytes(&self, prompt: &Prompt, number: usize) -> Bytes {
         let body = self.body(prompt).to_string();
         let Target { endpoint, api, key, .. } = self.target;
         let path = match api {

@@ -3,6 +3,7 @@
 
 mod answering;
 mod cues;
+mod limits;
 mod place;
 mod render;
 mod request;
@@ -19,11 +20,13 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use serde_json::json;
+use tokio::sync::Notify;
 
 use answering::{After, Answering};
+pub use limits::Limits;
 use place::Places;
 use request::Request;
-pub use script::{AudioComes, NAMES, Script, ScriptError, UsageSays};
+pub use script::{AudioComes, Script, ScriptError, UsageSays, all_names};
 use truth::Truths;
 pub use truth::{Truth, Written};
 
@@ -49,6 +52,7 @@ struct Shared {
     places: Places,
     connections: AtomicUsize,
     is_over: AtomicBool,
+    out_of_memory: Notify,
 }
 
 impl Scripted {
@@ -78,6 +82,11 @@ impl Scripted {
     /// What it did, oldest first; the latest requests only.
     pub fn truths(&self) -> Vec<Truth> {
         self.shared.truths()
+    }
+
+    /// Until a request is too much for its memory, of which a real one would die.
+    pub async fn out_of_memory(&self) {
+        self.shared.out_of_memory.notified().await;
     }
 
     /// As if nothing had been asked.
@@ -153,7 +162,7 @@ impl Shared {
         while !self.is_over() {
             let taken = request::take(&mut unread);
             if let Some(request) = taken.map_err(|error| io::Error::other(error.to_string()))? {
-                if self.answer(&request, &mut socket, received)? == After::Close {
+                if self.answer(&request, &mut socket, received)? != After::Keep {
                     return Ok(());
                 }
                 continue;
@@ -208,6 +217,9 @@ impl Shared {
             (None, _) => answering.speech(request, &place),
         };
         self.truths.add(answering.truth);
+        if after.as_ref().is_ok_and(|after| *after == After::Die) {
+            self.out_of_memory.notify_one();
+        }
         after
     }
 
@@ -234,6 +246,10 @@ impl Shared {
                 ("200 OK", json!({ "models": [{ "name": MODEL, "model": MODEL, "size": 1 }] }))
             }
             "/api/version" => ("200 OK", json!({ "version": env!("CARGO_PKG_VERSION") })),
+            "/props" if self.script.limits.tells_context => {
+                let context = json!({ "n_ctx": self.script.context_tokens });
+                ("200 OK", json!({ "default_generation_settings": context, "total_slots": 1 }))
+            }
             "/health" => ("200 OK", json!({ "status": "ok" })),
             "/truth" => ("200 OK", json!({ "requests": self.truths() })),
             "/reset" => {

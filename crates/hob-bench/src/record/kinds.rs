@@ -130,7 +130,23 @@ pub struct CtxCeiling {
     pub usable: Option<u64>,
     /// Times that the longest worked
     pub confirmed: Option<u32>,
+    /// What the shortest that did not work came to; only memory is a ceiling of this machine
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<AttemptResult>,
+    /// How it is known that the server had the context which it was started with
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proven_by: Option<ContextProof>,
     pub attempts: Vec<Attempt>,
+}
+
+/// How it is known which context a server really has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ContextProof {
+    /// It says so itself
+    Told,
+    /// It counted a prompt that long, and answered it
+    Filled,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -139,8 +155,14 @@ pub struct Attempt {
     pub ctx: u64,
     pub result: AttemptResult,
     pub vram_mb: Option<f64>,
+    /// In the machine's own memory
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rss_mb: Option<f64>,
     /// How long it took
     pub s: Option<f64>,
+    /// Why it did not work, in the server's words
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -153,4 +175,27 @@ pub enum AttemptResult {
     /// It ran, at less than half of what the trend promised
     Spill,
     Timeout,
+    /// The model or the engine takes no context that long, whatever the memory
+    Unsupported,
+    /// Not this server answered but one that was started before; it says nothing of this context
+    Stale,
+    /// Something else went wrong
+    Failed,
+}
+
+impl AttemptResult {
+    /// As a person reads it.
+    pub fn name(self) -> &'static str {
+        match self {
+            AttemptResult::Ok => "works",
+            AttemptResult::OomLoad => "is out of memory when it loads",
+            AttemptResult::OomPrefill => "is out of memory when it reads",
+            AttemptResult::OomDecode => "is out of memory when it writes",
+            AttemptResult::Spill => "is slow: memory has spilled",
+            AttemptResult::Timeout => "takes too long",
+            AttemptResult::Unsupported => "is more than the model or its engine takes",
+            AttemptResult::Stale => "is unknown: a server of an earlier start answered",
+            AttemptResult::Failed => "failed",
+        }
+    }
 }

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::{BenchError, Block, Runs};
 use crate::calibrate::{Calibration, Pace, calibrate};
+use crate::launch::LaunchError;
+use crate::record::Attempt;
 use crate::terms::Metric;
 
 pub(crate) const WARMUP_BLOCKS_MAX: usize = 5;
@@ -50,6 +52,13 @@ pub enum Step<'a> {
     /// Something is left out, and why.
     LeftOut {
         why: &'a str,
+    },
+    /// A context on the way to the longest.
+    Tried {
+        attempt: &'a Attempt,
+        lo_ok: Option<u64>,
+        hi_fail: Option<u64>,
+        left: usize,
     },
 }
 
@@ -129,6 +138,44 @@ impl Care {
     fn is_due(&self, start: u32, runs: usize) -> bool {
         start < self.starts
             && runs == (self.runs_min * start as usize).div_ceil(self.starts as usize)
+    }
+
+    /// The same of what must not be warmed up, since being cold is what is measured; each run starts anew of itself.
+    ///
+    /// # Errors
+    /// It could not begin.
+    pub fn run_unwarmed(
+        &self,
+        subject: &mut impl Subject,
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(Step<'_>),
+    ) -> Result<Runs, BenchError> {
+        let (mut runs, begun) = (Runs::default(), Instant::now());
+        while runs.blocks.len() < self.runs_max && !stop.load(Ordering::Relaxed) {
+            let block = match subject.block(None) {
+                Err(BenchError::Launch(LaunchError::Stopped)) => break,
+                block => block?,
+            };
+            let (has_failed, pace) = (block.has_failed(), subject.pace(&block));
+            if let Some(pace) = pace.filter(|_| runs.calibration.is_none()) {
+                runs.calibration = calibrate(pace, stop).ok();
+                runs.calibration.iter().for_each(|known| tell(Step::Calibrated(known)));
+            }
+            runs.blocks.push(block);
+            let half_width_pct = runs.half_width_pct(subject.leading());
+            let left = self.left(runs.blocks.len(), begun.elapsed());
+            tell(Step::Ran { run: runs.blocks.len(), half_width_pct, left });
+            let is_sure = runs.blocks.len() >= self.runs_min
+                && half_width_pct.is_some_and(|pct| pct < self.half_width_pct);
+            if has_failed || is_sure || begun.elapsed() > self.budget {
+                break;
+            }
+        }
+        runs.was_stopped = stop.load(Ordering::Relaxed);
+        if runs.was_stopped {
+            runs.blocks.pop_if(|block| block.was_stopped());
+        }
+        Ok(runs)
     }
 
     /// Of the runs that there are at least.

@@ -156,7 +156,8 @@ pub(super) fn attempts(row: &Row<'_>) -> Markup {
         @if !ceiling.attempts.is_empty() { ol.attempts {
             @for attempt in &ceiling.attempts { li class=(if attempt.result == AttemptResult::Ok { "ok" } else { "bad" }) {
                 (number(attempt.ctx as f64)) " " span { (word(Some(attempt.result)).unwrap_or_default()) }
-                @if let Some(mb) = attempt.vram_mb { " " span.beside { (number(mb)) " MB" } }
+                @if let Some(mb) = attempt.vram_mb.or(attempt.rss_mb) { " " span.beside { (number(mb)) " MB" } }
+                @if let Some(said) = &attempt.said { " " span.beside { (said) } }
             } }
         } }
     }

@@ -4,6 +4,8 @@
 mod aim;
 mod batch;
 mod campaign;
+mod ceiling;
+mod cold;
 mod compare;
 mod compared;
 mod crowd;
@@ -40,6 +42,8 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Llm(Box<llm::LlmArgs>),
+    Ceiling(Box<ceiling::CeilingArgs>),
+    Cold(Box<cold::ColdArgs>),
     Sweep(Box<sweep::SweepArgs>),
     Degrade(Box<degrade::DegradeArgs>),
     Batch(Box<batch::BatchArgs>),
@@ -56,6 +60,8 @@ pub(crate) enum Verb {
 const AFTER_HELP: &str = "\
 Examples:
   hob bench llm --target http://127.0.0.1:8484   how fast a server writes, by one user and by four
+  hob bench ceiling                    the longest context that fits here
+  hob bench cold                       how long the first answer of a new start takes
   hob bench sweep                      what becomes of that as the context grows
   hob bench degrade --users 2,4        what becomes of each user when there are many
   hob bench batch --users 1,4          what a machine gives when several ask together
@@ -69,6 +75,8 @@ Examples:
 pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     match &args.verb {
         Verb::Llm(args) => llm::run(args, globals, printer),
+        Verb::Ceiling(args) => ceiling::run(args, globals, printer),
+        Verb::Cold(args) => cold::run(args, globals, printer),
         Verb::Sweep(args) => sweep::run(args, globals, printer),
         Verb::Degrade(args) => degrade::run(args, globals, printer),
         Verb::Batch(args) => batch::run(args, globals, printer),

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use clap::Args;
-use hob_bench::mock::scripted::{NAMES, Script, Scripted};
+use hob_bench::mock::scripted::{Script, Scripted, all_names};
 
 use crate::app::block_on;
 use crate::failure::{Exit, Failure, Outcome};
@@ -41,11 +41,12 @@ Examples:
   hob mock                                        100 ms, then 20 ms a token
   hob mock --itl-ms 2 --script stall_ms=500       a pause before token 32
   hob mock --script slots=1                       one request after the other
-  hob mock --script status=429                    always busy";
+  hob mock --script status=429                    always busy
+  hob mock --script prefill_max=4096              dies of a longer prompt, as of a full memory";
 
 pub(crate) fn run(args: &MockArgs, printer: &Printer) -> Outcome<Exit> {
     if args.names {
-        printer.data(NAMES.join("\n"))?;
+        printer.data(all_names().join("\n"))?;
         return Ok(Exit::Done);
     }
     let times = format!("ttft_ms={},itl_ms={}", args.ttft_ms, args.itl_ms);
@@ -55,12 +56,24 @@ pub(crate) fn run(args: &MockArgs, printer: &Printer) -> Outcome<Exit> {
     let script = script.map_err(|error| {
         Failure::usage(error).hint("`hob mock --names` lists what a script may say")
     })?;
+    let (context, most) = (script.context_tokens, script.limits.load_max);
+    if context > most {
+        return Err(out_of_memory(format_args!("a context of {context} tokens, and {most} fit")));
+    }
     let mock = Scripted::start(args.listen, script).map_err(|error| {
         Failure::new(Exit::Server, format!("{} cannot be listened on: {error}", args.listen))
     })?;
     printer.data(mock.url())?;
     block_on(async {
-        StopSignals::listen()?.next().await;
-        Ok(Exit::Done)
+        let mut signals = StopSignals::listen()?;
+        tokio::select! {
+            () = signals.next() => Ok(Exit::Done),
+            () = mock.out_of_memory() => Err(out_of_memory("a request was too long")),
+        }
     })
+}
+
+/// As the script has it: the mock plays a server whose memory is full.
+fn out_of_memory(why: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::Engine, format!("out of memory: {why}"))
 }

@@ -1,5 +1,6 @@
 //! `hob bench import`, `hob bench show` and `hob site build`: from another program's file to a page.
 
+use hob_bench::mock::scripted::{Script, Scripted};
 use hob_bench::record::{Kind, Record, Shelf, Source, Spread, new_id};
 use hob_bench::terms::Metric;
 
@@ -165,6 +166,95 @@ fn a_context_grows_as_far_as_the_server_holds_it() {
     assert_eq!(records.len(), 2);
     let expected = "left out: 4096; the server holds 1024 tokens, and the answer takes 8 of them";
     assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn the_longest_context_is_found_by_a_start_with_each() {
+    let user = User::new();
+    let port = free_port();
+    let (url, mock) = (format!("http://127.0.0.1:{port}"), assert_cmd::cargo::cargo_bin("hob"));
+    let launch = |script: &str| {
+        let mock = mock.display();
+        let times = "ttft_ms=2,itl_ms=1";
+        format!("exec '{mock}' mock --listen 127.0.0.1:{port} --script {times},{script}")
+    };
+    let ceiling = |launch: &str| {
+        let args = ["bench", "ceiling", "--target", &url, "--launch", launch, "--json"];
+        user.hob(&[&args[..], &["--lo", "2048", "--hi", "8192"]].concat()).assert()
+    };
+    // The prompt is 256 tokens shorter than the context, and 64 are written behind it.
+    let rows = [
+        ("context_tokens={ctx},tells_context=true,load_max=5000", 4864, "oom_load", "told"),
+        ("context_tokens={ctx},prefill_max=4000", 4096, "oom_prefill", "filled"),
+        ("context_tokens={ctx},decode_max=4128", 4096, "oom_decode", "filled"),
+        ("context_tokens=3000,truncates=true,seed={ctx}", 3072, "unsupported", "filled"),
+    ];
+    for (script, longest, limit, proof) in rows {
+        let done = ceiling(&launch(script)).success();
+        let record: serde_json::Value = serde_json::from_str(&stdout(&done)).expect("a record");
+        let found = &record["ctx_ceiling"];
+        assert_eq!((&found["lo_ok"], &found["usable"]), (&longest.into(), &longest.into()));
+        assert_eq!((&found["hi_fail"], &found["confirmed"]), (&(longest + 256).into(), &2.into()));
+        assert_eq!((&found["limited_by"], &found["proven_by"]), (&limit.into(), &proof.into()));
+        assert!(stderr(&done).contains("about 0 left"), "{}", stderr(&done));
+    }
+    // Whatever it is started with, a server with another context answers.
+    let stale = ceiling(&launch("context_tokens=5000,tells_context=true,seed={ctx}")).code(5);
+    let said = stderr(&stale);
+    assert!(said.contains("2048 is unknown: a server of an earlier start answered"), "{said}");
+    assert!(said.contains("it was started with 2048 tokens and says that it has 5000"), "{said}");
+    let same = stderr(&ceiling("llama-server -c 4096").code(2));
+    assert!(same.contains("--launch says nowhere {ctx}"), "{same}");
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
+}
+
+#[test]
+fn a_cold_start_is_told_from_a_warm_one() {
+    let user = User::new();
+    user.write("weights.gguf", "not many");
+    let port = free_port();
+    let (url, mock) = (format!("http://127.0.0.1:{port}"), assert_cmd::cargo::cargo_bin("hob"));
+    let script = "ttft_ms=5,itl_ms=1,cold_ms=400,audio_rtf=0.01";
+    let launch =
+        format!("exec '{}' mock --listen 127.0.0.1:{port} --script {script}", mock.display());
+    let cold = |more: &[&str]| {
+        let args = ["bench", "cold", "--target", &url, "--launch", &launch, "--json"];
+        let few = ["--runs-min", "2", "--runs-max", "2", "--warm", "2"];
+        let done = user.hob(&[&args[..], &few, more].concat()).assert().success();
+        serde_json::from_str::<serde_json::Value>(&stdout(&done)).expect("a record")
+    };
+    let figure = |record: &serde_json::Value, name: &str| record["metrics"][name]["p50"].as_f64();
+    let words = cold(&["--state", "page_cache_warm", "--model-file", "weights.gguf"]);
+    assert_eq!(
+        (&words["kind"], &words["workload"]["shape"]),
+        (&"cold".into(), &"page_cache_warm".into())
+    );
+    assert_eq!(words["confidence"]["server_starts"], 2);
+    assert!(figure(&words, "ttft_ms").is_some_and(|ms| ms >= 400.0), "{words}");
+    assert!(figure(&words, "cold_x").is_some_and(|times| times > 2.0), "{words}");
+    assert_eq!(words["resources"]["cold_first_ms"].as_f64(), figure(&words, "cold_first_ms"));
+    assert!(figure(&words, "load_ms").is_some_and(|ms| ms > 1.0), "{words}");
+
+    let sound = cold(&["--state", "page_cache_warm", "--speech"]);
+    assert!(figure(&sound, "ttfa_ms").is_some_and(|ms| ms >= 400.0), "{sound}");
+    assert!(sound["confidence"]["reasons"].to_string().contains("cache_unverified"), "{sound}");
+
+    let swap = cold(&["--swap-with", "other"]);
+    assert!(figure(&swap, "swap_ms").is_some() && figure(&swap, "load_ms").is_none(), "{swap}");
+
+    let blind = ["bench", "cold", "--target", &url, "--launch", &launch];
+    let said = stderr(&user.hob(&blind).assert().code(2));
+    assert!(said.contains("name it with --model-file"), "{said}");
+}
+
+#[test]
+fn a_server_that_cannot_be_started_anew_has_no_cold_start_and_no_ceiling() {
+    let user = User::new();
+    let mock = Scripted::start(([127, 0, 0, 1], 0).into(), Script::default()).expect("a mock");
+    for verb in ["cold", "ceiling"] {
+        let said = stderr(&user.hob(&["bench", verb, "--target", &mock.url()]).assert().code(2));
+        assert!(said.contains("say how it is started with --launch"), "{verb}: {said}");
+    }
 }
 
 fn free_port() -> u16 {

@@ -160,7 +160,7 @@ fn attempt(record: &mut Record, row: &Row) {
     let result = if is_ok { AttemptResult::Ok } else { AttemptResult::OomLoad };
     let vram_mb =
         row.conditions.get("vram_used").and_then(Value::as_f64).map(|mib| mib * MB_PER_MIB);
-    ceiling.attempts.push(Attempt { ctx, result, vram_mb, s: None });
+    ceiling.attempts.push(Attempt { ctx, result, vram_mb, rss_mb: None, s: None, said: None });
     let tried =
         |result| ceiling.attempts.iter().filter(move |one| one.result == result).map(|one| one.ctx);
     (ceiling.lo_ok, ceiling.hi_fail) =

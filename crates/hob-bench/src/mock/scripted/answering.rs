@@ -16,6 +16,8 @@ use super::truth::{Truth, Written};
 
 /// Between the two halves of a character that is cut.
 const CUT_PAUSE: Duration = Duration::from_millis(1);
+/// A token takes so much longer once memory has spilled.
+const SPILLED_TIMES: f64 = 4.0;
 const LAST_CHUNK: &str = "0\r\n\r\n";
 
 /// An answer on its way.
@@ -35,6 +37,8 @@ pub(super) struct Answering<'a> {
 pub(super) enum After {
     Keep,
     Close,
+    /// The whole server ends, for want of memory.
+    Die,
 }
 
 impl Answering<'_> {
@@ -46,10 +50,13 @@ impl Answering<'_> {
         protocol: Protocol,
         place: &Place<'_>,
     ) -> io::Result<After> {
-        let words = request.words();
+        let mut words = request.words();
+        let tokens = request.tokens_max().unwrap_or(self.script.tokens);
+        if self.script.limits.truncates {
+            words.truncate(self.script.context_tokens.saturating_sub(tokens) as usize);
+        }
         let cached = self.script.cache.then(|| place.cached(&words));
         let prompt_tokens = u32::try_from(words.len()).unwrap_or(u32::MAX);
-        let tokens = request.tokens_max().unwrap_or(self.script.tokens);
         (self.truth.prompt_tokens, self.truth.cached_tokens) = (prompt_tokens, cached);
         if prompt_tokens.saturating_add(tokens) > self.script.context_tokens {
             let context = self.script.context_tokens;
@@ -65,11 +72,23 @@ impl Answering<'_> {
             beside: place.beside,
             is_first: place.is_first,
         };
-        let mut cues = cues(self.script, wish);
+        let dies_at = self.script.limits.dies_at(prompt_tokens, tokens);
+        let is_spilled = self.script.context_tokens > self.script.limits.spill_max;
+        let script = Script {
+            drop_at: dies_at.or(self.script.drop_at),
+            itl_ms: self.script.itl_ms * if is_spilled { SPILLED_TIMES } else { 1.0 },
+            ..self.script.clone()
+        };
+        let mut cues = cues(&script, wish);
         if matches!(protocol, Protocol::OllamaChat | Protocol::OllamaGenerate) {
             cues = ended_at_once(cues);
         }
-        if request.streams() { self.stream(protocol, &cues) } else { self.whole(protocol, &cues) }
+        let after = if request.streams() {
+            self.stream(protocol, &cues)?
+        } else {
+            self.whole(protocol, &cues)?
+        };
+        Ok(if dies_at.is_some() { After::Die } else { after })
     }
 
     fn stream(&mut self, protocol: Protocol, cues: &[Cue]) -> io::Result<After> {

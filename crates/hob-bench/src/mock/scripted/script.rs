@@ -3,6 +3,7 @@
 
 use std::str::FromStr;
 
+use super::limits::{self, Limits};
 use crate::lever::Lever;
 
 /// One behaviour. Times count from when a request was read to its end.
@@ -64,6 +65,7 @@ pub struct Script {
     /// Silence at the beginning.
     pub audio_silence_ms: f64,
     pub seed: u64,
+    pub limits: Limits,
 }
 
 /// What is said of how many tokens there were.
@@ -125,6 +127,7 @@ impl Default for Script {
             audio_chunk_ms: 200.0,
             audio_silence_ms: 0.0,
             seed: 7,
+            limits: Limits::default(),
         }
     }
 }
@@ -134,14 +137,19 @@ impl Default for Script {
 pub enum ScriptError {
     #[error("'{pair}' is no NAME=VALUE")]
     NoPair { pair: String },
-    #[error("no part of a script is called '{name}'; there are {}", NAMES.join(", "))]
+    #[error("no part of a script is called '{name}'; there are {}", all_names().join(", "))]
     Unknown { name: String },
     #[error("{name} cannot be '{value}'{}", listed(name))]
     Unfit { name: String, value: String },
 }
 
-/// Every name, in the order of the fields.
-pub const NAMES: [&str; 33] = [
+/// Every name that a script knows.
+pub fn all_names() -> Vec<&'static str> {
+    [&NAMES[..], &limits::NAMES].concat()
+}
+
+/// In the order of the fields.
+const NAMES: [&str; 33] = [
     "ttft_ms",
     "itl_ms",
     "jitter_ms",
@@ -280,21 +288,21 @@ impl Script {
             }
             "audio_silence_ms" => put(&mut self.audio_silence_ms, amount(value)),
             "seed" => put(&mut self.seed, parsed(value)),
-            _ => return None,
+            _ => return self.limits.taken(name, value),
         })
     }
 }
 
-fn put<T>(field: &mut T, value: Option<T>) -> Option<()> {
+pub(super) fn put<T>(field: &mut T, value: Option<T>) -> Option<()> {
     *field = value?;
     Some(())
 }
 
-fn parsed<T: FromStr>(value: &str) -> Option<T> {
+pub(super) fn parsed<T: FromStr>(value: &str) -> Option<T> {
     value.parse().ok()
 }
 
-fn positive(value: &str) -> Option<u32> {
+pub(super) fn positive(value: &str) -> Option<u32> {
     parsed(value).filter(|count| *count > 0)
 }
 
@@ -323,7 +331,7 @@ mod tests {
     #[test]
     fn every_name_is_known_and_no_other() {
         let mut script = Script::default();
-        for name in NAMES {
+        for name in all_names() {
             assert!(script.taken(name, "").is_some(), "{name}");
         }
         assert!(script.taken("ttft", "1").is_none());

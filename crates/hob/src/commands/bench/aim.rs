@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use hob_bench::ceiling::PLACE;
 use hob_bench::drive::{Endpoint, EndpointError};
 use hob_bench::launch::{Launch, LaunchError};
 use hob_bench::runs::BenchError;
@@ -113,6 +114,31 @@ impl AimArgs {
         self.context.is_none().then(|| AimArgs { context, ..self.clone() })
     }
 
+    /// The first context of several that it will be started with.
+    ///
+    /// # Errors
+    /// It would be started with the same each time.
+    pub(crate) fn beginning_with(&mut self, context: u64) -> Outcome<()> {
+        let place = format!("{{{PLACE}}}");
+        let is_started = self.target.is_none() || self.launch.is_some();
+        if self.launch.as_ref().is_some_and(|command| !command.contains(&place)) {
+            return Err(Failure::usage(format!("--launch says nowhere {place}, the context"))
+                .hint("such as --launch 'llama-server -m model.gguf -c {ctx} --parallel 1'"));
+        }
+        self.context = is_started.then_some(context);
+        Ok(())
+    }
+
+    /// Whether the file of the weights was named, and not found out.
+    pub(crate) fn names_weights(&self) -> bool {
+        self.model_file.is_some()
+    }
+
+    /// Whether it is a hob that is started for this.
+    pub(crate) fn is_own(&self) -> bool {
+        self.target.is_none()
+    }
+
     pub(crate) fn settle(&self, globals: &Globals, printer: &Printer) -> Outcome<Aim> {
         let app = App::open(globals, Overrides::default(), printer)?;
         let Some(target) = &self.target else { return self.own(app, globals) };
@@ -170,7 +196,7 @@ impl AimArgs {
     }
 
     fn places(&self) -> BTreeMap<String, String> {
-        self.context.iter().map(|tokens| ("ctx".to_owned(), tokens.to_string())).collect()
+        self.context.iter().map(|tokens| (PLACE.to_owned(), tokens.to_string())).collect()
     }
 }
 
@@ -202,7 +228,10 @@ impl Aim {
     /// Starts it where that is wanted, and asks who is there.
     pub(crate) fn reach(self, stop: &AtomicBool) -> Result<Reached, BenchError> {
         let started = self.launch.map(|launch| Started::begin(launch, self.places, stop));
-        let started = started.transpose()?;
+        let mut started = started.transpose()?;
+        if let Some(started) = &mut started {
+            started.weights.clone_from(&self.model_file);
+        }
         let key = match self.key {
             Key::Its(key) => key,
             Key::Own => self.own_key.filter(|_| self.api == Some(Api::Hob) || is_hob(&self.url)),
@@ -213,7 +242,7 @@ impl Aim {
         facts.engine.argv = self.argv;
         if let Some(file) = &self.model_file {
             let shown = file.display().to_string();
-            let failed = |source| BenchError::Weights { file: shown, source };
+            let failed = |source| BenchError::Unreadable { file: shown, source };
             facts.add_file(file).map_err(failed)?;
         }
         Ok(Reached { target, started, facts })
@@ -257,7 +286,12 @@ pub(crate) fn failure(error: BenchError) -> Failure {
         BenchError::Record(_) => {
             Failure::new(Exit::Internal, error).hint("choose another folder with --out")
         }
-        BenchError::Weights { .. } => Failure::new(Exit::Internal, error),
+        BenchError::NotStarted { .. } => Failure::usage(error)
+            .hint("say how it is started with --launch, or leave --target away to measure a hob"),
+        BenchError::NoWeights => Failure::usage(error).hint("name it with --model-file"),
+        BenchError::Weights(_) | BenchError::Unreadable { .. } => {
+            Failure::new(Exit::Internal, error)
+        }
         BenchError::Launch(_)
         | BenchError::Target(_)
         | BenchError::Fault(_)

@@ -236,6 +236,15 @@ pub(crate) fn told(name: &str, step: Step<'_>, care: Care) -> String {
             let busy = calibration.cpu_share * 100.0;
             format!("{name}: this client is off by {error:.2} ms and takes {busy:.0} % of a core")
         }
+        Step::Tried { attempt, lo_ok, hi_fail, left } => {
+            let known = |ctx: Option<u64>| ctx.map_or("?".to_owned(), |ctx| ctx.to_string());
+            let (lo, hi, came_to) = (known(lo_ok), known(hi_fail), attempt.result.name());
+            let s = attempt.s.unwrap_or_default();
+            let ctx = attempt.ctx;
+            format!(
+                "{name}: {ctx} {came_to} in {s:.0} s; {lo} works, {hi} does not, about {left} left"
+            )
+        }
         Step::Ran { run, half_width_pct, left } => {
             let wide = half_width_pct.map_or(String::new(), |pct| format!(", ±{pct:.1} %"));
             let left = left.map_or(0, |left| left.as_secs());

@@ -1,0 +1,251 @@
+//! The longest context: the server is started anew with each that is tried, until neighbours differ.
+//! A context counts only if the server that answers is known to have it, and is then filled and asked to go on.
+
+mod attempt;
+mod search;
+mod symptom;
+mod told;
+mod trend;
+
+use jiff::Timestamp;
+
+pub use attempt::PLACE;
+use attempt::{DECODED_TOKENS, FREE_TOKENS, Tested, Trial};
+pub use search::{Memory, Search, Span, Tried};
+
+use crate::calibrate::{Calibration, Pace, calibrate};
+use crate::question::Questions;
+use crate::record::{
+    Attempt, AttemptResult, Connection, ContextProof, CountSource, CtxCeiling, Doubt, Kind, Label,
+    Loop, PromptTokens, Record, Status, Vram, Workload,
+};
+use crate::runs::{Account, BenchError, Block, Reply, Runs, Step};
+use crate::terms::Metric;
+use crate::workbench::Workbench;
+
+/// What is wanted to be found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wish {
+    pub span: Span,
+    pub what: What,
+    /// What a token of context takes, where it is known beforehand; else it is learnt.
+    pub bytes_per_token: Option<f64>,
+}
+
+/// What a context has to be good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The server starts with it.
+    Load,
+    /// It can be filled, and the model still writes.
+    Usable,
+}
+
+/// Looks for it, and keeps what was found: one record, also of a search that was stopped.
+///
+/// # Errors
+/// The server cannot be started anew, or not be asked at all, or the record cannot be kept.
+pub fn measure(bench: &mut Workbench<'_>, wish: &Wish) -> Result<Vec<Record>, BenchError> {
+    let begun = Timestamp::now();
+    let mut found = Found::new(wish);
+    found.search(bench)?;
+    let account = found.account(begun);
+    let record = bench.close_with(account, |record| found.say(record))?;
+    Ok(record.into_iter().collect())
+}
+
+/// A search, and what it has found so far.
+#[derive(Debug)]
+struct Found<'w> {
+    wish: &'w Wish,
+    search: Search,
+    tested: Vec<Tested>,
+    runs: Runs,
+}
+
+impl<'w> Found<'w> {
+    fn new(wish: &'w Wish) -> Found<'w> {
+        let search = Search::new(wish.span, wish.bytes_per_token);
+        Found { wish, search, tested: Vec::new(), runs: Runs::default() }
+    }
+
+    fn search(&mut self, bench: &mut Workbench<'_>) -> Result<(), BenchError> {
+        let questions = Questions::new(bench.asker());
+        let Some(started) = &mut bench.started else {
+            return Err(BenchError::NotStarted { what: "a search for the longest context" });
+        };
+        let is_fresh = started.places.get(PLACE) == Some(&self.wish.span.lo.to_string());
+        let mut trial = Trial { started, questions, what: self.wish.what, is_fresh };
+        while let Some(ctx) = self.search.next() {
+            let tested = trial.attempt(ctx, &self.search)?;
+            if tested.was_stopped {
+                self.runs.was_stopped = true;
+                break;
+            }
+            self.search.add(tested.tried);
+            (bench.tell)("context", self.step(&tested.attempt));
+            self.tested.push(tested);
+            if self.runs.calibration.is_none() {
+                self.runs.calibration = self.calibrated(bench.stop);
+            }
+        }
+        self.runs.blocks = self.blocks();
+        Ok(())
+    }
+
+    fn step<'a>(&self, attempt: &'a Attempt) -> Step<'a> {
+        let Found { search, .. } = self;
+        let (lo_ok, hi_fail, left) = (search.longest_ok(), search.shortest_fail(), search.left());
+        Step::Tried { attempt, lo_ok, hi_fail, left }
+    }
+
+    /// The client, by the pace of the first that worked.
+    fn calibrated(&self, stop: &std::sync::atomic::AtomicBool) -> Option<Calibration> {
+        let figures = &self.tested.last()?.reply.as_ref()?.figures;
+        let ttft_ms = figures.get(&Metric::TtftMs)?;
+        let tpot_ms = figures.get(&Metric::TpotMs).copied().unwrap_or(20.0);
+        calibrate(Pace::like(1, *ttft_ms, tpot_ms), stop).ok()
+    }
+
+    /// Of the longest that worked; of another context the figures would be others. Where none worked, the last says why.
+    fn blocks(&self) -> Vec<Block> {
+        let longest = self.search.longest_ok();
+        let has_worked = |tested: &&Tested| tested.tried.result == AttemptResult::Ok;
+        let is_it = |tested: &&Tested| Some(tested.tried.ctx) == longest && has_worked(tested);
+        let of = |(start, tested): (u32, &Tested)| {
+            let mut block = Block { start, replies: Vec::new(), ..Block::default() };
+            block.together.insert(Metric::LoadMs, tested.load.as_secs_f64() * 1e3);
+            block.replies.extend(tested.reply.clone());
+            block
+        };
+        let blocks: Vec<Block> = (0..).zip(self.tested.iter().filter(is_it)).map(of).collect();
+        match (blocks.is_empty(), self.tested.last()) {
+            (true, Some(last)) => {
+                let fault = last.attempt.said.clone().or(Some("it did not start".to_owned()));
+                vec![Block {
+                    replies: vec![Reply { fault, ..Reply::default() }],
+                    ..Block::default()
+                }]
+            }
+            _ => blocks,
+        }
+    }
+
+    fn account(&self, started: Timestamp) -> Account<'_> {
+        let replies = || self.runs.answered();
+        let counted = replies().all(|reply| reply.count_source == Some(CountSource::Usage));
+        let prompt = replies().filter_map(|reply| reply.tokens?.prompt).max().map(u64::from);
+        let filled = (self.wish.what == What::Usable).then_some(()).and(self.search.longest_ok());
+        let doubts = [
+            (replies().next().is_some() && !counted, Doubt::CountsNotUsage),
+            (self.proof().is_none(), Doubt::NoProvenance),
+        ];
+        let target = filled.map(|ctx| ctx.saturating_sub(FREE_TOKENS));
+        Account {
+            kind: Kind::CtxCeiling,
+            runs: &self.runs,
+            started,
+            workload: Workload {
+                prompt_tokens: Some(PromptTokens { target, min: None, p50: prompt, max: prompt }),
+                max_tokens: Some(u64::from(DECODED_TOKENS)).filter(|_| filled.is_some()),
+                temperature: Some(0.0),
+                r#loop: Some(Loop::Closed),
+                concurrency: Some(1),
+                connection: Some(Connection::Fresh),
+                ..Workload::default()
+            },
+            leading: &[],
+            count_source: replies()
+                .next()
+                .map(|_| if counted { CountSource::Usage } else { CountSource::Chunks }),
+            invalid: self.invalid(),
+            doubts: doubts
+                .into_iter()
+                .filter_map(|(is_so, doubt)| is_so.then_some(doubt))
+                .collect(),
+        }
+    }
+
+    /// Each that worked has to have been the server that was started.
+    fn proof(&self) -> Option<ContextProof> {
+        let ok = self.tested.iter().filter(|tested| tested.tried.result == AttemptResult::Ok);
+        let proofs: Option<Vec<ContextProof>> = ok.map(|tested| tested.proof).collect();
+        proofs?.last().copied()
+    }
+
+    fn invalid(&self) -> Vec<String> {
+        let is_stale = |tested: &Tested| tested.tried.result == AttemptResult::Stale;
+        let mut reasons = Vec::new();
+        if self.tested.last().is_some_and(is_stale) {
+            reasons.push(
+                "a server of an earlier start answers again and again: whatever starts it anew has to be stopped"
+                    .to_owned(),
+            );
+        }
+        reasons
+    }
+
+    /// What only a search for a ceiling has to say.
+    fn say(&self, record: &mut Record) {
+        let Found { wish, search, tested, .. } = self;
+        let (longest, fail) = (search.longest_ok(), search.shortest_fail());
+        let started = search.tried().iter().filter(|tried| has_started(tried.result));
+        record.engine.params.ctx = longest;
+        record.ctx_ceiling = Some(CtxCeiling {
+            lo_ok: longest,
+            hi_fail: fail,
+            granule: Some(wish.span.granule),
+            load: started.map(|tried| tried.ctx).max(),
+            usable: longest.filter(|_| wish.what == What::Usable),
+            confirmed: Some(search.confirmed()),
+            limited_by: search.limited_by(),
+            proven_by: self.proof().filter(|_| longest.is_some()),
+            attempts: self.attempts(),
+        });
+        if let Some(best) = tested.iter().rev().find(|tested| Some(tested.tried.ctx) == longest) {
+            record.resources.rss_peak_mb = best.attempt.rss_mb.or(record.resources.rss_peak_mb);
+            record.resources.vram_mb =
+                best.attempt.vram_mb.map(|mb| Vram { loaded: Some(mb), ..Vram::default() });
+            record.resources.load_s = Some(best.load.as_secs_f64());
+        }
+        self.judge(record);
+    }
+
+    /// As they are judged in the end.
+    fn attempts(&self) -> Vec<Attempt> {
+        let pairs = self.tested.iter().zip(self.search.tried());
+        let judged = |(tested, tried): (&Tested, &Tried)| Attempt {
+            result: tried.result,
+            ..tested.attempt.clone()
+        };
+        pairs.map(judged).collect()
+    }
+
+    /// A ceiling is sure by having been confirmed and refuted, and not by an interval.
+    fn judge(&self, record: &mut Record) {
+        record.status = match (record.status, self.search.limited_by()) {
+            (Status::Failed, Some(AttemptResult::Timeout)) => Status::Timeout,
+            (Status::Failed, Some(result)) if is_out_of_memory(result) => Status::Oom,
+            (status, _) => status,
+        };
+        let is_sure = self.search.is_confirmed() && !self.runs.was_stopped;
+        let confidence = &mut record.confidence;
+        confidence.server_starts = u32::try_from(self.tested.len()).ok();
+        if is_sure {
+            let needless = [Doubt::FewRuns, Doubt::WideCi, Doubt::OneStart];
+            confidence.reasons.retain(|doubt| !needless.contains(doubt));
+        }
+        confidence.label = if confidence.reasons.is_empty() { Label::Hard } else { Label::Soft };
+    }
+}
+
+fn is_out_of_memory(result: AttemptResult) -> bool {
+    use AttemptResult::{OomDecode, OomLoad, OomPrefill};
+    matches!(result, OomLoad | OomPrefill | OomDecode)
+}
+
+/// It failed only when it was filled.
+fn has_started(result: AttemptResult) -> bool {
+    use AttemptResult::{Ok, OomDecode, OomPrefill, Spill};
+    matches!(result, Ok | OomDecode | OomPrefill | Spill)
+}

@@ -1,0 +1,287 @@
+//! One context tried: the old server gone, a new one started with it, known to have it, filled, and asked to go on.
+//! Whatever happens on the way has a name; only a server that cannot be asked at all ends the search.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::What;
+use super::search::{Memory, Search, Tried};
+use super::symptom::{Stage, of_fault, of_launch};
+use super::told::{Mismatch, mismatch, told};
+use super::trend::Pace;
+use crate::launch::{LaunchError, Running, speaks_of_memory};
+use crate::memory::{Vram, ram_left_bytes, vram};
+use crate::question::{Answered, Questions};
+use crate::record::{Attempt, AttemptResult, ContextProof};
+use crate::runs::{BenchError, Reply};
+use crate::server::Started;
+use crate::timeline::Fault;
+
+/// What a launch's command calls it.
+pub const PLACE: &str = "ctx";
+/// Left free by the prompt, for the template and the answer.
+pub(super) const FREE_TOKENS: u64 = 256;
+pub(super) const DECODED_TOKENS: u32 = 64;
+/// Of a prompt that was counted in full.
+const COUNTED_SHARE: f64 = 0.98;
+/// A card on which less was taken is another's.
+const CARD_BYTES_MIN: u64 = 64 << 20;
+const BYTES_PER_MB: f64 = 1e6;
+const SAID_CHARS_MAX: usize = 240;
+/// Between two questions to a server that still loads, and for one that is about to end.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+const END_WITHIN: Duration = Duration::from_secs(3);
+
+/// All attempts of a search.
+#[derive(Debug)]
+pub(super) struct Trial<'t, 'a> {
+    pub(super) started: &'t mut Started,
+    pub(super) questions: Questions<'a>,
+    pub(super) what: What,
+    /// The server that runs has not been tried yet.
+    pub(super) is_fresh: bool,
+}
+
+/// What came of one.
+#[derive(Clone, Debug)]
+pub(super) struct Tested {
+    pub(super) tried: Tried,
+    pub(super) attempt: Attempt,
+    pub(super) proof: Option<ContextProof>,
+    /// The last question and its answer.
+    pub(super) reply: Option<Reply>,
+    pub(super) load: Duration,
+    pub(super) was_stopped: bool,
+}
+
+/// Why it did not work.
+#[derive(Debug)]
+struct Failure {
+    result: AttemptResult,
+    said: String,
+    takes: Option<u64>,
+    reply: Option<Box<Reply>>,
+}
+
+/// Where it worked.
+#[derive(Debug)]
+struct Worked {
+    reply: Reply,
+    proof: Option<ContextProof>,
+}
+
+impl Trial<'_, '_> {
+    /// # Errors
+    /// The server cannot be asked at all.
+    pub(super) fn attempt(&mut self, ctx: u64, search: &Search) -> Result<Tested, BenchError> {
+        let begun = Instant::now();
+        let came_to = self.came_to(ctx, search)?;
+        let (memory, vram_mb, rss_mb) = self.memory();
+        let (result, said, takes, reply, proof) = match came_to {
+            Ok(Worked { reply, proof }) => (AttemptResult::Ok, None, None, Some(reply), proof),
+            Err(Failure { result, said, takes, reply }) => {
+                (result, Some(said), takes, reply.map(|reply| *reply), None)
+            }
+        };
+        let decode_tok_s = reply
+            .as_ref()
+            .and_then(|reply| reply.figures.get(&crate::terms::Metric::DecodeTokS).copied());
+        let s = Some(begun.elapsed().as_secs_f64());
+        Ok(Tested {
+            tried: Tried { ctx, result, takes, memory, decode_tok_s },
+            attempt: Attempt { ctx, result, vram_mb, rss_mb, s, said: said.as_deref().map(brief) },
+            proof,
+            reply,
+            load: self.started.load(),
+            was_stopped: self.is_stopped(),
+        })
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.questions.asker().stop.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    fn came_to(
+        &mut self,
+        ctx: u64,
+        search: &Search,
+    ) -> Result<Result<Worked, Failure>, BenchError> {
+        if let Err(failure) = self.begin(ctx) {
+            return Ok(Err(failure));
+        }
+        let greeted = self.greet()?;
+        if greeted.fault().is_some() {
+            return Ok(Err(self.failure(greeted, Stage::Load)));
+        }
+        let told = told(&self.questions.asker().target);
+        if let Some(other) = told.and_then(|told| mismatch(ctx, told, search)) {
+            let Mismatch { result, said, takes } = other;
+            return Ok(Err(Failure { result, said, takes, reply: None }));
+        }
+        let proof = told.map(|_| ContextProof::Told);
+        match self.what {
+            What::Load => Ok(Ok(Worked { reply: greeted.reply(), proof })),
+            What::Usable => self.fill(ctx, proof, search),
+        }
+    }
+
+    /// Another generation: the one before is gone and its port closed before this one begins.
+    fn begin(&mut self, ctx: u64) -> Result<(), Failure> {
+        if std::mem::take(&mut self.is_fresh) {
+            return Ok(());
+        }
+        self.started.places.insert(PLACE.to_owned(), ctx.to_string());
+        let begun = self.started.again(self.questions.asker().stop);
+        begun.map_err(|error| {
+            let result = of_launch(&error, self.started.launch.endpoint.is_open());
+            Failure { result, said: error.to_string(), takes: None, reply: None }
+        })
+    }
+
+    /// Until its model is loaded: some answer for what they are before they can.
+    fn greet(&mut self) -> Result<Answered, BenchError> {
+        let (begun, patience) = (Instant::now(), self.started.launch.patience);
+        loop {
+            let greeted = self.questions.greet(1)?;
+            let loads = matches!(greeted.fault(), Some(Fault::Refused { status: 503, .. }))
+                && of_answer(&greeted, Stage::Load) == AttemptResult::Failed;
+            let is_over = begun.elapsed() > patience || self.is_stopped();
+            if !loads || is_over || self.ended().is_some() {
+                return Ok(greeted);
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Nearly all of it, and then so many tokens more.
+    fn fill(
+        &mut self,
+        ctx: u64,
+        proof: Option<ContextProof>,
+        search: &Search,
+    ) -> Result<Result<Worked, Failure>, BenchError> {
+        let tokens = u32::try_from(ctx.saturating_sub(FREE_TOKENS)).unwrap_or(u32::MAX);
+        let prompt = self.questions.of_tokens(tokens)?;
+        let mut filled = self.questions.ask(&prompt, DECODED_TOKENS)?;
+        if is_slow(&filled, ctx, search) {
+            // Once more: whoever else was at work is not the server's memory.
+            let again = self.questions.ask(&prompt, DECODED_TOKENS)?;
+            filled = if is_slow(&again, ctx, search) { filled } else { again };
+        }
+        if let Some(fault) = filled.fault() {
+            let chunks = chunks_of(fault);
+            let stage = if chunks == 0 { Stage::Prefill } else { Stage::Decode };
+            return Ok(Err(self.failure(filled, stage)));
+        }
+        let counted = filled.timeline.counts.prompt.filter(|_| self.questions.is_counted());
+        if let Some(counted) = counted
+            && f64::from(counted) < f64::from(tokens) * COUNTED_SHARE
+        {
+            let said =
+                format!("of a prompt of {tokens} tokens it read {counted}: the rest was cut off");
+            let result = AttemptResult::Unsupported;
+            return Ok(Err(Failure {
+                result,
+                said,
+                takes: None,
+                reply: Some(Box::new(filled.reply())),
+            }));
+        }
+        let proof = proof.or(counted.map(|_| ContextProof::Filled));
+        Ok(Ok(Worked { reply: filled.reply(), proof }))
+    }
+
+    fn failure(&mut self, answered: Answered, stage: Stage) -> Failure {
+        let ended = self.ended_soon(answered.fault());
+        let speaks = self.started.running().is_some_and(|running| running.speaks_of_memory());
+        let result = answered
+            .fault()
+            .map_or(AttemptResult::Failed, |fault| of_fault(fault, stage, ended.as_ref(), speaks));
+        let fault = answered.fault().map(ToString::to_string).unwrap_or_default();
+        let said = ended.map_or(fault.clone(), |ended| format!("{fault}; {ended}"));
+        Failure { result, said, takes: None, reply: Some(Box::new(answered.reply())) }
+    }
+
+    fn ended(&mut self) -> Option<LaunchError> {
+        self.started.running().and_then(Running::has_ended)
+    }
+
+    /// A process outlives its connections by a little.
+    fn ended_soon(&mut self, fault: Option<&Fault>) -> Option<LaunchError> {
+        let begun = Instant::now();
+        let is_lost = matches!(fault, Some(Fault::CutOff { .. } | Fault::Unreachable { .. }));
+        loop {
+            let ended = self.ended();
+            if ended.is_some() || !is_lost || begun.elapsed() > END_WITHIN {
+                return ended;
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// On the card if much of it is there, else in the machine; and both as they are written down, in MB.
+    fn memory(&mut self) -> (Option<Memory>, Option<f64>, Option<f64>) {
+        let resident = self.started.running().and_then(|running| running.resident_bytes());
+        let card = vram().filter(|card| card.used_bytes > CARD_BYTES_MIN);
+        let mb = |bytes: u64| bytes as f64 / BYTES_PER_MB;
+        let on_card = card.map(|Vram { used_bytes, total_bytes }| Memory {
+            taken_bytes: used_bytes,
+            left_bytes: total_bytes.saturating_sub(used_bytes),
+        });
+        let in_machine = resident
+            .zip(ram_left_bytes())
+            .map(|(taken_bytes, left_bytes)| Memory { taken_bytes, left_bytes });
+        (on_card.or(in_machine), card.map(|card| mb(card.used_bytes)), resident.map(mb))
+    }
+}
+
+/// How it ended, and what it said of why: a record is no place for a server's whole log.
+fn brief(said: &str) -> String {
+    let mut lines = said.lines();
+    let first = lines.next().unwrap_or_default();
+    let telling = lines.clone().rev().find(|line| speaks_of_memory(line)).or(lines.next_back());
+    let both = telling.map_or(first.to_owned(), |line| format!("{first} {}", line.trim()));
+    both.chars().take(SAID_CHARS_MAX).collect()
+}
+
+fn of_answer(answered: &Answered, stage: Stage) -> AttemptResult {
+    answered.fault().map_or(AttemptResult::Ok, |fault| of_fault(fault, stage, None, false))
+}
+
+/// Slower than shorter contexts promise.
+fn is_slow(answered: &Answered, ctx: u64, search: &Search) -> bool {
+    let speed = answered.figures.as_ref().and_then(|figures| figures.decode_tok_s);
+    speed.is_some_and(|speed| search.pace(ctx, speed) != Pace::Fine)
+}
+
+fn chunks_of(fault: &Fault) -> usize {
+    match fault {
+        Fault::CutOff { chunks } | Fault::Silent { chunks } | Fault::TooSlow { chunks } => *chunks,
+        Fault::Unreachable { .. }
+        | Fault::Refused { .. }
+        | Fault::Garbage
+        | Fault::Failed { .. }
+        | Fault::Empty
+        | Fault::Stopped => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_log_the_line_that_tells_is_kept() {
+        let rows = [
+            ("the answer did not end", "the answer did not end"),
+            (
+                "it ended; it said:\nloading\n failed to allocate 9 GB\nbye",
+                "it ended; it said: failed to allocate 9 GB",
+            ),
+            ("it ended; it said:\nloading\nno such file", "it ended; it said: no such file"),
+        ];
+        for (said, expected) in rows {
+            assert_eq!(brief(said), expected);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Servers that are played: tables of what came of each context, until the search is over.
+//! The published search between 131,072 and 262,144 tokens is one of them.
+
+use AttemptResult::{Failed, Ok, OomLoad, OomPrefill, Spill, Stale, Timeout, Unsupported};
+
+use super::*;
+
+const PUBLISHED: Span = Span { lo: 131_072, hi: 262_144, granule: 256 };
+const TRUTH: u64 = 195_072;
+
+/// Asks until the search is over; what each attempt comes to depends on its context and its number.
+fn searched(search: Search, attempt: impl Fn(u64, usize) -> Tried) -> Search {
+    let mut search = search;
+    while let Some(ctx) = search.next() {
+        let number = search.tried().len();
+        assert!(number < 40, "{:?}", search.tried());
+        search.add(attempt(ctx, number));
+    }
+    search
+}
+
+fn plain(ctx: u64, result: AttemptResult) -> Tried {
+    Tried { ctx, result, takes: None, memory: None, decode_tok_s: None }
+}
+
+fn until(truth: u64, ctx: u64) -> Tried {
+    plain(ctx, if ctx <= truth { Ok } else { OomLoad })
+}
+
+/// A card as it was published: so much for a token, and less room than there seems to be.
+fn card(ctx: u64) -> Tried {
+    let taken_bytes = 4_480_000_000 + ctx * 12_800;
+    let memory = Memory { taken_bytes, left_bytes: 7_090_000_000_u64.saturating_sub(taken_bytes) };
+    Tried { memory: Some(memory), ..until(TRUTH, ctx) }
+}
+
+fn ends(search: &Search) -> (Option<u64>, Option<u64>, u32) {
+    (search.longest_ok(), search.shortest_fail(), search.confirmed())
+}
+
+const FOUND: (Option<u64>, Option<u64>, u32) = (Some(TRUTH), Some(TRUTH + 256), 2);
+
+#[test]
+fn the_published_case_takes_ten_attempts_at_most() {
+    let learnt = searched(Search::new(PUBLISHED, None), |ctx, _| card(ctx));
+    let told = searched(Search::new(PUBLISHED, Some(12_288.0)), |ctx, _| card(ctx));
+    for search in [&learnt, &told] {
+        assert_eq!(ends(search), FOUND);
+        assert!(search.is_refuted() && search.is_confirmed());
+        assert!(search.tried().len() <= 10, "{:?}", search.tried());
+    }
+    // Both ends, nine halvings of 512 granules, and once more for certainty.
+    let blind = searched(Search::new(PUBLISHED, None), |ctx, _| until(TRUTH, ctx));
+    assert_eq!((ends(&blind), blind.tried().len()), (FOUND, 12));
+}
+
+#[test]
+fn every_truth_is_found_whatever_memory_promises() {
+    let span = Span { lo: 2048, hi: 34_816, granule: 256 };
+    for truth in (2048..=34_816).step_by(256) {
+        for promised in [0.25, 0.8, 0.97, 1.0, 1.04, 1.5, 9.0] {
+            let search = searched(Search::new(span, None), |ctx, _| {
+                let taken_bytes = 1_000_000 + ctx * 100;
+                let room = 1_000_000 + (truth as f64 * 100.0 * promised) as u64;
+                let left_bytes = room.saturating_sub(taken_bytes);
+                let memory = Some(Memory { taken_bytes, left_bytes });
+                Tried { memory, ..until(truth, ctx) }
+            });
+            let fail = Some(truth + 256).filter(|fail| *fail <= span.hi);
+            assert_eq!(ends(&search), (Some(truth), fail, 2), "{promised}");
+            assert!(search.tried().len() <= 15, "{} {promised}", search.tried().len());
+        }
+    }
+}
+
+#[test]
+fn a_success_that_is_not_repeated_is_none() {
+    let lucky = searched(Search::new(PUBLISHED, None), |ctx, number| {
+        let is_lucky = ctx == TRUTH + 256 && number < 11;
+        if is_lucky { plain(ctx, Ok) } else { until(TRUTH, ctx) }
+    });
+    assert_eq!(ends(&lucky), FOUND);
+}
+
+#[test]
+fn an_earlier_generation_says_nothing() {
+    // Every third answer is of the server before, whatever it seems to say.
+    let search = searched(Search::new(PUBLISHED, None), |ctx, number| {
+        if number % 3 == 1 { plain(ctx, Stale) } else { until(TRUTH, ctx) }
+    });
+    assert_eq!(ends(&search), FOUND);
+    let stuck = searched(Search::new(PUBLISHED, None), |ctx, number| {
+        if number == 0 { plain(ctx, Ok) } else { plain(ctx, Stale) }
+    });
+    assert_eq!((ends(&stuck), stuck.tried().len()), ((Some(131_072), None, 1), 4));
+}
+
+#[test]
+fn a_failure_of_no_known_kind_is_tried_again() {
+    let shaky = searched(Search::new(PUBLISHED, None), |ctx, number| {
+        if number == 4 { plain(ctx, Failed) } else { until(TRUTH, ctx) }
+    });
+    assert_eq!(ends(&shaky), FOUND);
+    let broken = searched(Search::new(PUBLISHED, None), |ctx, _| plain(ctx, Failed));
+    assert_eq!((ends(&broken), broken.tried().len()), ((None, Some(131_072), 0), 2));
+}
+
+#[test]
+fn what_the_engine_takes_at_most_is_tried_next() {
+    let span = Span { lo: 1024, hi: 65_536, granule: 256 };
+    let search = searched(Search::new(span, None), |ctx, _| {
+        let takes = Some(8192).filter(|takes| ctx > *takes);
+        Tried { takes, ..plain(ctx, if takes.is_some() { Unsupported } else { Ok }) }
+    });
+    let order: Vec<u64> = search.tried().iter().map(|one| one.ctx).collect();
+    assert_eq!(order, [1024, 65_536, 8192, 8448, 8192]);
+    assert_eq!((search.limited_by(), search.is_refuted()), (Some(Unsupported), true));
+}
+
+#[test]
+fn every_kind_of_failure_is_a_bound_and_is_named() {
+    for result in [OomLoad, OomPrefill, Spill, Timeout] {
+        let search = searched(Search::new(PUBLISHED, None), |ctx, _| {
+            plain(ctx, if ctx <= TRUTH { Ok } else { result })
+        });
+        assert_eq!((ends(&search), search.limited_by()), (FOUND, Some(result)));
+    }
+}
+
+#[test]
+fn a_server_that_spills_is_found_out_by_what_lies_between() {
+    // Written from the card up to 40,000 tokens, from the machine's memory beyond: ten times slower.
+    let span = Span { lo: 2048, hi: 131_072, granule: 256 };
+    let speed = |ctx: u64, s: f64| Some(1.0 / (0.02 + ctx as f64 * 4e-7) / s);
+    let search = searched(Search::new(span, None), |ctx, _| {
+        let decode_tok_s = speed(ctx, if ctx <= 40_000 { 1.0 } else { 10.0 });
+        Tried { decode_tok_s, ..plain(ctx, Ok) }
+    });
+    assert_eq!((search.longest_ok(), search.limited_by()), (Some(39_936), Some(Spill)));
+    // Slower with every token, as attention makes it, and no spill at all.
+    let slow = searched(Search::new(span, None), |ctx, _| Tried {
+        decode_tok_s: speed(ctx, 1.0),
+        ..plain(ctx, Ok)
+    });
+    assert_eq!(ends(&slow), (Some(131_072), None, 2));
+    assert!(slow.tried().len() <= 6, "{:?}", slow.tried());
+}
+
+#[test]
+fn all_or_nothing() {
+    let all = searched(Search::new(PUBLISHED, None), |ctx, _| until(u64::MAX, ctx));
+    assert_eq!((ends(&all), all.tried().len()), ((Some(262_144), None, 2), 3));
+    let roomy = |ctx| Memory { taken_bytes: 1000 + ctx, left_bytes: 1_000_000 };
+    let easy = searched(Search::new(PUBLISHED, None), |ctx, _| Tried {
+        memory: Some(roomy(ctx)),
+        ..until(u64::MAX, ctx)
+    });
+    assert_eq!(easy.tried().len(), 3, "there is surely enough, so the end is tried at once");
+    let nothing = searched(Search::new(PUBLISHED, None), |ctx, _| until(0, ctx));
+    assert_eq!((ends(&nothing), nothing.tried().len()), ((None, Some(131_072), 0), 1));
+}
+
+#[test]
+fn what_is_left_becomes_less() {
+    let mut search = Search::new(PUBLISHED, None);
+    let mut left = Vec::new();
+    while let Some(ctx) = search.next() {
+        search.add(until(TRUTH, ctx));
+        left.push(search.left());
+    }
+    assert_eq!(left.last(), Some(&0));
+    assert!(left.is_sorted_by(|before, after| before >= after), "{left:?}");
+}

@@ -1,0 +1,172 @@
+//! What a failure says of memory: which of its signs a server showed, and in which stage.
+//! Anything else is told apart, so that no missing file passes for a full memory.
+
+use crate::launch::{LaunchError, speaks_of_memory};
+use crate::record::AttemptResult;
+use crate::timeline::Fault;
+
+/// How far it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Load,
+    Prefill,
+    Decode,
+}
+
+/// The server did not start. `is_taken`: somebody else answers at its address.
+pub(super) fn of_launch(error: &LaunchError, is_taken: bool) -> AttemptResult {
+    match error {
+        // Ours cannot have its port, and so ends or waits for it: what it says then is of that.
+        _ if is_taken => AttemptResult::Stale,
+        LaunchError::Taken { .. } | LaunchError::Lingers { .. } => AttemptResult::Stale,
+        LaunchError::Ended { is_out_of_memory: true, .. } => AttemptResult::OomLoad,
+        LaunchError::NotReady { said, .. } if speaks_of_memory(said) => AttemptResult::OomLoad,
+        LaunchError::NotReady { .. } => AttemptResult::Timeout,
+        LaunchError::Ended { said, .. } if speaks_of_length(said) => AttemptResult::Unsupported,
+        LaunchError::Ended { .. }
+        | LaunchError::Start(_)
+        | LaunchError::Unfilled { .. }
+        | LaunchError::Stopped => AttemptResult::Failed,
+    }
+}
+
+/// A question was not answered; `ended` is how the server's process ended, if it has.
+pub(super) fn of_fault(
+    fault: &Fault,
+    stage: Stage,
+    ended: Option<&LaunchError>,
+    speaks: bool,
+) -> AttemptResult {
+    let is_lost = matches!(fault, Fault::CutOff { .. } | Fault::Unreachable { .. });
+    let ended_of_memory = matches!(ended, Some(LaunchError::Ended { is_out_of_memory: true, .. }));
+    // A server that dies under a longer prompt than any before has met its limit, even if it says nothing.
+    let died_of_it = is_lost && ended.is_some() && stage != Stage::Load;
+    match fault {
+        _ if ended_of_memory || died_of_it => out_of_memory(stage),
+        Fault::Refused { message, .. } | Fault::Failed { message } => {
+            if speaks_of_memory(message) {
+                out_of_memory(stage)
+            } else if speaks_of_length(message) {
+                AttemptResult::Unsupported
+            } else {
+                AttemptResult::Failed
+            }
+        }
+        Fault::Silent { .. } | Fault::TooSlow { .. } => AttemptResult::Timeout,
+        _ if is_lost && speaks => out_of_memory(stage),
+        _ => AttemptResult::Failed,
+    }
+}
+
+fn out_of_memory(stage: Stage) -> AttemptResult {
+    match stage {
+        Stage::Load => AttemptResult::OomLoad,
+        Stage::Prefill => AttemptResult::OomPrefill,
+        Stage::Decode => AttemptResult::OomDecode,
+    }
+}
+
+/// As the engines that are known say that a context is too long for the model, and not for the machine.
+fn speaks_of_length(said: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "context_length_exceeded",
+        "exceed_context_size",
+        "exceeds the available context",
+        "maximum context length",
+        "context length exceeded",
+        "and the context holds",
+        "do not fit into",
+        "is greater than the derived max_model_len",
+        "prompt is too long",
+    ];
+    let said = said.to_lowercase();
+    WORDS.iter().any(|words| said.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use AttemptResult::*;
+
+    use super::*;
+
+    fn ended(said: &str, is_out_of_memory: bool) -> LaunchError {
+        LaunchError::Ended {
+            how: "with code 1".to_owned(),
+            said: said.to_owned(),
+            is_out_of_memory,
+        }
+    }
+
+    #[test]
+    fn a_start_that_fails() {
+        let not_ready = |said: &str| LaunchError::NotReady {
+            waited: Duration::from_secs(1),
+            said: said.to_owned(),
+        };
+        let address = || "box:1".to_owned();
+        let rows = [
+            (ended("", true), false, OomLoad),
+            (ended("no such file", false), false, Failed),
+            (ended("bind: address already in use", false), true, Stale),
+            (ended("", true), true, Stale),
+            (
+                ended("max_model_len (9) is greater than the derived max_model_len", false),
+                false,
+                Unsupported,
+            ),
+            (not_ready(""), false, Timeout),
+            (not_ready("ggml: failed to allocate buffer"), false, OomLoad),
+            (LaunchError::Taken { address: address() }, true, Stale),
+            (LaunchError::Lingers { address: address() }, false, Stale),
+        ];
+        for (error, is_taken, expected) in rows {
+            assert_eq!(of_launch(&error, is_taken), expected, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_question_that_fails() {
+        let refused = |message: &str| Fault::Refused { status: 503, message: message.to_owned() };
+        let failed = |message: &str| Fault::Failed { message: message.to_owned() };
+        let cut = |chunks| Fault::CutOff { chunks };
+        let of_hob = "loading the model needs about 900 MB and 300 MB are free; a shorter context";
+        let died = || Some(ended("assertion failed", false));
+        let rows = [
+            (refused(of_hob), Stage::Load, None, false, OomLoad),
+            (
+                refused("model requires more system memory (9 GiB)"),
+                Stage::Load,
+                None,
+                false,
+                OomLoad,
+            ),
+            (failed("CUDA error: out of memory"), Stage::Prefill, None, false, OomPrefill),
+            (
+                refused("the request exceeds the available context size"),
+                Stage::Prefill,
+                None,
+                false,
+                Unsupported,
+            ),
+            (refused("no such model"), Stage::Load, None, false, Failed),
+            (cut(0), Stage::Prefill, died(), false, OomPrefill),
+            (cut(9), Stage::Decode, died(), false, OomDecode),
+            (cut(0), Stage::Load, died(), false, Failed),
+            (cut(9), Stage::Decode, None, false, Failed),
+            (cut(9), Stage::Decode, None, true, OomDecode),
+            (cut(0), Stage::Load, Some(ended("", true)), false, OomLoad),
+            (Fault::Silent { chunks: 0 }, Stage::Prefill, None, false, Timeout),
+            (Fault::TooSlow { chunks: 7 }, Stage::Decode, None, false, Timeout),
+            (Fault::Garbage, Stage::Prefill, None, false, Failed),
+        ];
+        for (fault, stage, ended, speaks, expected) in rows {
+            assert_eq!(
+                of_fault(&fault, stage, ended.as_ref(), speaks),
+                expected,
+                "{fault} {stage:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! How fast a server should write at a context, by how fast it wrote at shorter ones: who is far below has spilled.
+//! A token takes longer the more there is before it, but by no more than in proportion.
+
+use std::cmp::Ordering;
+
+use super::search::Tried;
+use crate::record::AttemptResult;
+
+/// Of what the trend promises.
+const SPILLED_SHARE: f64 = 0.5;
+/// Times the context up to which a trend reaches.
+const REACH: u64 = 2;
+
+/// What a speed says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    Fine,
+    /// Slow, and nothing nearer says how slow it should be.
+    Doubtful,
+    Spilled,
+}
+
+/// What each that was tried came to, once its speed is held to that of shorter contexts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Judged {
+    /// In the order of trial.
+    pub(super) results: Vec<AttemptResult>,
+    /// The shortest context of which more has to be known.
+    pub(super) doubtful: Option<u64>,
+    /// Contexts that were as fast as they should be, the shortest first, and seconds for a token.
+    pub(super) fine: Vec<(u64, f64)>,
+}
+
+pub(super) fn judged(tried: &[Tried]) -> Judged {
+    let results = tried.iter().map(|one| one.result).collect();
+    let mut judged = Judged { results, ..Judged::default() };
+    let ok = |place: &usize| tried[*place].result == AttemptResult::Ok;
+    let mut places: Vec<usize> = (0..tried.len()).filter(ok).collect();
+    places.sort_by_key(|place| tried[*place].ctx);
+    for place in places {
+        let Tried { ctx, decode_tok_s, .. } = tried[place];
+        let Some(speed) = decode_tok_s.filter(|speed| *speed > 0.0) else { continue };
+        match pace(&judged.fine, ctx, 1.0 / speed) {
+            Pace::Fine => judged.fine.push((ctx, 1.0 / speed)),
+            Pace::Doubtful => judged.doubtful = judged.doubtful.or(Some(ctx)),
+            Pace::Spilled => judged.results[place] = AttemptResult::Spill,
+        }
+    }
+    judged
+}
+
+/// Held to contexts that were fine.
+pub(super) fn pace(fine: &[(u64, f64)], ctx: u64, token_s: f64) -> Pace {
+    let shorter: Vec<(u64, f64)> = fine.iter().copied().filter(|(at, _)| *at < ctx).collect();
+    let Some((near, near_s)) = shorter.last().copied() else { return Pace::Fine };
+    let in_proportion = near_s * ctx as f64 / near as f64;
+    let trend = line(&shorter).map(|(at_zero, slope)| at_zero + slope * ctx as f64);
+    let expected = trend.unwrap_or(near_s).clamp(near_s, in_proportion);
+    let is_slow = |expected: f64| token_s * SPILLED_SHARE > expected;
+    match (is_slow(expected), ctx.cmp(&(near * REACH))) {
+        (false, _) => Pace::Fine,
+        (true, Ordering::Greater) => Pace::Doubtful,
+        (true, _) if trend.is_some() || is_slow(in_proportion) => Pace::Spilled,
+        (true, _) => Pace::Fine,
+    }
+}
+
+/// The straight line that is nearest to all of them; none of a single context.
+fn line(points: &[(u64, f64)]) -> Option<(f64, f64)> {
+    let count = points.len() as f64;
+    let mean = |of: fn(&(u64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (ctx, time) = (mean(|(ctx, _)| *ctx as f64), mean(|(_, time)| *time));
+    let spread: f64 = points.iter().map(|(at, _)| (*at as f64 - ctx).powi(2)).sum();
+    let together: f64 = points.iter().map(|(at, s)| (*at as f64 - ctx) * (s - time)).sum();
+    let slope = together / spread;
+    (spread > 0.0).then_some((time - slope * ctx, slope))
+}
+
+#[cfg(test)]
+mod tests {
+    use AttemptResult::{Ok, OomLoad, Spill};
+
+    use super::*;
+
+    #[test]
+    fn half_of_what_shorter_contexts_promise() {
+        // 10 ms at 1000, 20 ms at 2000: 40 ms at 4000.
+        let rising: &[(u64, f64)] = &[(1000, 0.010), (2000, 0.020)];
+        let flat: &[(u64, f64)] = &[(1000, 0.010), (2000, 0.010)];
+        let one: &[(u64, f64)] = &[(1000, 0.010)];
+        let rows = [
+            (&[][..], 1000, 9.0, Pace::Fine),
+            (one, 1000, 9.0, Pace::Fine),
+            (one, 8000, 0.020, Pace::Fine),
+            (one, 8000, 0.021, Pace::Doubtful),
+            (one, 2000, 0.039, Pace::Fine),
+            (one, 2000, 0.041, Pace::Spilled),
+            (rising, 4000, 0.079, Pace::Fine),
+            (rising, 4000, 0.081, Pace::Spilled),
+            (flat, 4000, 0.019, Pace::Fine),
+            (flat, 4000, 0.021, Pace::Spilled),
+            (flat, 4001, 0.021, Pace::Doubtful),
+        ];
+        for (fine, ctx, token_s, expected) in rows {
+            assert_eq!(pace(fine, ctx, token_s), expected, "{fine:?} {ctx} {token_s}");
+        }
+    }
+
+    #[test]
+    fn results_are_judged_from_the_shortest_up() {
+        let tried = |ctx, speed, result| Tried {
+            ctx,
+            result,
+            takes: None,
+            memory: None,
+            decode_tok_s: Some(speed),
+        };
+        let far = [tried(1000, 100.0, Ok), tried(16_000, 10.0, Ok)];
+        let got = judged(&far);
+        assert_eq!((got.results, got.doubtful), (vec![Ok, Ok], Some(16_000)));
+        let near = [far[0], far[1], tried(8000, 95.0, Ok), tried(32_000, 9.0, OomLoad)];
+        let got = judged(&near);
+        assert_eq!((got.results, got.doubtful), (vec![Ok, Spill, Ok, OomLoad], None));
+    }
+}

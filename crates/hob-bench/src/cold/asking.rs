@@ -1,0 +1,137 @@
+//! The question of a cold start, in words or for sound, asked as often as a server says that it still loads.
+//! What is waited for counts from the first time that it was asked.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Of;
+use crate::drive::Arrivals;
+use crate::question::Questions;
+use crate::runs::{BenchError, Reply};
+use crate::speech_request::{Spoken, speech_request};
+use crate::terms::Metric;
+use crate::timeline::{Fault, SoundFault, SoundFormat, sound};
+use crate::workbench::Asker;
+
+/// So that it has a pace, and little more.
+const ANSWER_TOKENS: u32 = 16;
+const SOUND_BYTES: usize = 4 << 20;
+const ASK_EVERY: Duration = Duration::from_millis(20);
+
+/// Who asks one model for one thing.
+#[derive(Debug)]
+pub(super) struct Asking<'a> {
+    of: Of,
+    questions: Questions<'a>,
+}
+
+impl<'a> Asking<'a> {
+    pub(super) fn new(asker: Asker<'a>, of: &Of) -> Asking<'a> {
+        Asking { of: of.clone(), questions: Questions::new(asker) }
+    }
+
+    /// The same of another model.
+    pub(super) fn of_model(asker: &Asker<'a>, model: &str, of: &Of) -> Asking<'a> {
+        let mut asker = asker.clone();
+        model.clone_into(&mut asker.target.model);
+        let of = match of {
+            Of::Speech(spoken) => {
+                Of::Speech(Spoken { model: Some(model.to_owned()), ..spoken.clone() })
+            }
+            Of::Words => Of::Words,
+        };
+        Asking { of, questions: Questions::new(asker) }
+    }
+
+    /// Until there is an answer, or nobody waits any longer.
+    pub(super) fn ask(&mut self) -> Result<Reply, BenchError> {
+        let begun = Instant::now();
+        loop {
+            let waited = begun.elapsed();
+            let (reply, loads) = self.ask_once()?;
+            let asker = self.questions.asker();
+            let is_stopped = asker.stop.load(std::sync::atomic::Ordering::Relaxed);
+            if !loads || is_stopped || waited > asker.patience.silence {
+                return Ok(counted_from_first(reply, waited));
+            }
+            thread::sleep(ASK_EVERY);
+        }
+    }
+
+    /// What came, and whether the server says that it is not ready yet.
+    fn ask_once(&mut self) -> Result<(Reply, bool), BenchError> {
+        let loads =
+            |fault: Option<&Fault>| matches!(fault, Some(Fault::Refused { status: 503, .. }));
+        match &self.of {
+            Of::Words => {
+                let answered = self.questions.greet(ANSWER_TOKENS)?;
+                let loads = loads(answered.fault());
+                Ok((answered.reply(), loads))
+            }
+            Of::Speech(spoken) => {
+                let asker = self.questions.asker();
+                let request = speech_request(&asker.target, spoken);
+                let one = Arrivals::Closed { users: 1 };
+                let driven = asker.drive(vec![request], one, SOUND_BYTES)?;
+                let exchange = driven.exchanges.first().ok_or(BenchError::Fault(Fault::Stopped))?;
+                let reply = Reply::of(exchange);
+                Ok(match sound(exchange, SoundFormat::Wav) {
+                    Ok(sound) => {
+                        let figures = [
+                            (Metric::TtfbMs, sound.ttfb_ms),
+                            (Metric::TtfaMs, sound.ttfa_ms),
+                            (Metric::WallMs, sound.last_ms),
+                            (Metric::AudioS, sound.audio_s),
+                        ];
+                        (Reply { figures: figures.into(), ..reply }, false)
+                    }
+                    Err(fault) => {
+                        let was_stopped = fault == SoundFault::Answer(Fault::Stopped);
+                        let loads =
+                            matches!(&fault, SoundFault::Answer(fault) if loads(Some(fault)));
+                        (Reply { fault: Some(fault.to_string()), was_stopped, ..reply }, loads)
+                    }
+                })
+            }
+        }
+    }
+
+    /// Of the whole answer, and of what is noticed first of it.
+    pub(super) fn leading(&self) -> (Metric, Metric) {
+        match self.of {
+            Of::Words => (Metric::E2eMs, Metric::TtftMs),
+            Of::Speech(_) => (Metric::WallMs, Metric::TtfaMs),
+        }
+    }
+}
+
+/// Adds what was waited before the question that was answered.
+fn counted_from_first(mut reply: Reply, waited: Duration) -> Reply {
+    let from_sending = [
+        Metric::TtfbMs,
+        Metric::TtftMs,
+        Metric::TtfatMs,
+        Metric::E2eMs,
+        Metric::TtfaMs,
+        Metric::WallMs,
+    ];
+    for metric in from_sending {
+        if let Some(ms) = reply.figures.get_mut(&metric) {
+            *ms += waited.as_secs_f64() * 1e3;
+        }
+    }
+    reply
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_waited_before_counts_and_a_pace_stays_what_it_is() {
+        let figures = [(Metric::TtftMs, 50.0), (Metric::TpotMs, 5.0)].into();
+        let reply =
+            counted_from_first(Reply { figures, ..Reply::default() }, Duration::from_millis(2000));
+        assert_eq!(reply.figures, [(Metric::TtftMs, 2050.0), (Metric::TpotMs, 5.0)].into());
+    }
+}

@@ -1,0 +1,98 @@
+//! The kernel's copy of a file in memory: dropped, or brought there, and looked at again, because the kernel need not obey.
+//! Linux only; elsewhere nothing of it can be proven, and nothing is pretended.
+
+use std::io;
+use std::path::Path;
+
+/// Places of a file that are looked at.
+#[cfg(target_os = "linux")]
+const PLACES: u64 = 256;
+#[cfg(target_os = "linux")]
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Lets the kernel forget a file, and says how much of it is in memory all the same; none where nobody knows.
+///
+/// # Errors
+/// The file cannot be opened, or the kernel refuses.
+#[cfg(target_os = "linux")]
+pub(super) fn forget(file: &Path) -> io::Result<Option<f64>> {
+    use rustix::fs::{Advice, fadvise};
+    let opened = fs_err::File::open(file)?;
+    // What was written only now cannot be forgotten before it is on the disk.
+    opened.sync_all()?;
+    fadvise(&opened, 0, None, Advice::DontNeed)?;
+    let resident = resident_share(&opened);
+    // Looking has read a page here and there.
+    fadvise(&opened, 0, None, Advice::DontNeed)?;
+    Ok(resident)
+}
+
+/// Reads a file from its beginning to its end, and says how much of it stayed in memory.
+///
+/// # Errors
+/// It cannot be read.
+#[cfg(target_os = "linux")]
+pub(super) fn remember(file: &Path) -> io::Result<Option<f64>> {
+    use std::io::Read as _;
+    let mut opened = fs_err::File::open(file)?;
+    let mut piece = vec![0; PIECE_BYTES];
+    while opened.read(&mut piece)? > 0 {}
+    Ok(resident_share(&opened))
+}
+
+/// By reads that may not wait: what they find was in memory.
+#[cfg(target_os = "linux")]
+fn resident_share(file: &fs_err::File) -> Option<f64> {
+    use rustix::fs::{Advice, fadvise};
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    let bytes = file.metadata().ok()?.len();
+    // A read that finds nothing would have the kernel read ahead otherwise.
+    fadvise(file, 0, None, Advice::Random).ok()?;
+    let (mut found, mut looked) = (0, 0);
+    for place in 0..PLACES.min(bytes) {
+        let mut byte = [0; 1];
+        let at = u128::from(bytes) * u128::from(place) / u128::from(PLACES.min(bytes));
+        let into = &mut [io::IoSliceMut::new(&mut byte)];
+        match preadv2(file, into, u64::try_from(at).ok()?, ReadWriteFlags::NOWAIT) {
+            Ok(_) => found += 1,
+            Err(Errno::AGAIN) => {}
+            // This file system does not tell.
+            Err(_) => return None,
+        }
+        looked += 1;
+    }
+    (looked > 0).then(|| f64::from(found) / f64::from(looked))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn forget(_file: &Path) -> io::Result<Option<f64>> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "only Linux forgets a file when it is told to"))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn remember(file: &Path) -> io::Result<Option<f64>> {
+    io::copy(&mut fs_err::File::open(file)?, &mut io::sink())?;
+    Ok(None)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_remembered_and_forgotten_where_the_kernel_tells() {
+        // Beside the build, because a temporary folder may be memory itself.
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+        let file = folder.path().join("weights");
+        std::fs::write(&file, vec![7; 4 << 20]).expect("a file");
+        let (there, gone) = (remember(&file).expect("read"), forget(&file).expect("dropped"));
+        // A file system that does not tell says so both times.
+        if let Some(there) = there {
+            assert!(there > 0.9, "{there}");
+            assert!(gone.is_some_and(|gone| gone < there), "{gone:?}");
+        } else {
+            assert_eq!(gone, None);
+        }
+        assert!(forget(&folder.path().join("none")).is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! One question at a time, of a length that the server counts itself: for kinds that ask few and long ones.
+//! Each begins with another word, so that no cache knows it.
+
+use bytes::Bytes;
+use hob_core::statistics::Chance;
+
+use crate::drive::{Arrivals, Exchange};
+use crate::llm::{Form, Measure, Prompt};
+use crate::runs::{BenchError, Reply};
+use crate::target::Api;
+use crate::timeline::{Fault, Figures, Timeline, figures, timeline};
+use crate::workbench::Asker;
+
+/// Words of the two prompts that say how many tokens a round of words is.
+const FEW_WORDS: u32 = Prompt::ROUND;
+const MANY_WORDS: u32 = 4 * Prompt::ROUND;
+const ANSWER_BYTES_PER_TOKEN: usize = 320;
+
+/// Who asks, and how this server wants to be asked.
+#[derive(Debug)]
+pub(crate) struct Questions<'a> {
+    asker: Asker<'a>,
+    ignores_eos: bool,
+    measure: Option<Measure>,
+    made: u64,
+}
+
+/// A question and what came of it.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    exchange: Exchange,
+    pub(crate) timeline: Timeline,
+    pub(crate) figures: Option<Figures>,
+}
+
+impl Answered {
+    pub(crate) fn fault(&self) -> Option<&Fault> {
+        self.timeline.fault.as_ref()
+    }
+
+    pub(crate) fn reply(self) -> Reply {
+        Reply::in_words(&self.exchange, &self.timeline, self.figures)
+    }
+}
+
+impl<'a> Questions<'a> {
+    pub(crate) fn new(asker: Asker<'a>) -> Questions<'a> {
+        let ignores_eos = asker.target.api != Api::Ollama;
+        Questions { asker, ignores_eos, measure: None, made: 0 }
+    }
+
+    pub(crate) fn asker(&self) -> &Asker<'a> {
+        &self.asker
+    }
+
+    /// A few words for a few: whether it answers at all. A server that refuses to go on behind an
+    /// answer's end is asked without that from now on.
+    pub(crate) fn greet(&mut self, tokens: u32) -> Result<Answered, BenchError> {
+        let prompt = self.prompt(FEW_WORDS);
+        let answered = self.ask(&prompt, tokens)?;
+        let may_be_eos = matches!(answered.fault(), Some(Fault::Refused { status: 400 | 422, .. }));
+        if !(self.ignores_eos && may_be_eos) {
+            return Ok(answered);
+        }
+        self.ignores_eos = false;
+        let without = self.ask(&prompt, tokens)?;
+        self.ignores_eos = without.fault().is_some();
+        Ok(without)
+    }
+
+    /// A prompt of so many tokens, its template's included. How many a word is, is asked once.
+    pub(crate) fn of_tokens(&mut self, tokens: u32) -> Result<Prompt, BenchError> {
+        let measure = match self.measure {
+            Some(measure) => measure,
+            None => self.count_words()?,
+        };
+        Ok(self.prompt(measure.words(tokens)))
+    }
+
+    /// Whether the lengths of prompts are what this server counts, or a guess.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.measure.is_some_and(|measure| measure.words_counted > 0)
+    }
+
+    pub(crate) fn ask(&self, prompt: &Prompt, tokens: u32) -> Result<Answered, BenchError> {
+        let request = self.form(tokens).bytes(prompt, 0);
+        let exchange = self.send(request, tokens)?;
+        let timeline = timeline(&exchange, self.asker.target.api.protocol());
+        let figures = figures(&timeline, Some(tokens));
+        Ok(Answered { exchange, timeline, figures })
+    }
+
+    fn send(&self, request: Bytes, tokens: u32) -> Result<Exchange, BenchError> {
+        let room = tokens as usize * ANSWER_BYTES_PER_TOKEN;
+        let driven = self.asker.drive(vec![request], Arrivals::Closed { users: 1 }, room)?;
+        driven.exchanges.into_iter().next().ok_or(BenchError::Fault(Fault::Stopped))
+    }
+
+    fn count_words(&mut self) -> Result<Measure, BenchError> {
+        let mut counted = Vec::new();
+        for words in [FEW_WORDS, MANY_WORDS] {
+            let prompt = self.prompt(words);
+            let answered = self.ask(&prompt, 1)?;
+            counted.extend(answered.timeline.counts.prompt.map(|tokens| (words, tokens)));
+        }
+        let measure = match counted[..] {
+            [few, many] => Measure::of_two(few, many),
+            _ => None,
+        };
+        self.measure = measure;
+        Ok(measure.unwrap_or_else(Measure::guessed))
+    }
+
+    fn prompt(&mut self, words: u32) -> Prompt {
+        self.made += 1;
+        let mut chance =
+            Chance::seeded(self.asker.seed ^ self.made.wrapping_mul(0xA076_1D64_78BD_642F));
+        Prompt::of_rounds(words, &format!("{:06x}", chance.bits() & 0xFF_FFFF))
+    }
+
+    fn form(&self, max_tokens: u32) -> Form<'_> {
+        let (target, ignores_eos) = (&self.asker.target, self.ignores_eos);
+        Form { target, max_tokens, tools: 0, lever: None, ignores_eos, context_tokens: None }
+    }
+}
