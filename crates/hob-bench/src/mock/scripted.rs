@@ -33,6 +33,8 @@ const CONNECTIONS_MAX: usize = 1024;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 64 << 10;
 const MODEL: &str = "mock";
+/// Any other is as good.
+const VOICE: &str = "tone";
 
 /// A scripted server; dropping it ends it.
 #[derive(Debug)]
@@ -226,6 +228,9 @@ impl Shared {
             "/v1/models" => {
                 let model = json!({ "id": MODEL, "object": "model", "owned_by": "mock" });
                 ("200 OK", json!({ "object": "list", "data": [model] }))
+            }
+            "/v1/audio/voices" => {
+                ("200 OK", json!({ "object": "list", "voices": [{ "id": VOICE, "name": VOICE }] }))
             }
             "/api/tags" => {
                 ("200 OK", json!({ "models": [{ "name": MODEL, "model": MODEL, "size": 1 }] }))

@@ -6,6 +6,8 @@ mod campaign;
 mod import;
 mod llm;
 mod show;
+mod stream;
+mod tts;
 
 use clap::{Args, Subcommand};
 
@@ -28,6 +30,8 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Llm(Box<llm::LlmArgs>),
+    Tts(Box<tts::TtsArgs>),
+    Stream(Box<stream::StreamArgs>),
     Import(import::ImportArgs),
     Show(show::ShowArgs),
     /// Print the JSON schema of a record
@@ -37,6 +41,8 @@ enum Verb {
 const AFTER_HELP: &str = "\
 Examples:
   hob bench llm --target http://127.0.0.1:8484   how fast a server writes, by one user and by four
+  hob bench tts                        how fast hob speaks, and what tier that is
+  hob bench stream --target http://127.0.0.1:8880 --model kokoro   whether sound comes while it is made
   hob bench import llama-bench.json    keep what another program measured, as soft
   hob bench show 6b2d8c11              one run, with its doubts
   hob site build --out site            all runs, as a page";
@@ -44,6 +50,8 @@ Examples:
 pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     match &args.verb {
         Verb::Llm(args) => llm::run(args, globals, printer),
+        Verb::Tts(args) => tts::run(args, globals, printer),
+        Verb::Stream(args) => stream::run(args, globals, printer),
         Verb::Import(args) => import::run(args, printer),
         Verb::Show(args) => show::run(args, printer),
         Verb::Schema => schema(printer),

@@ -60,9 +60,17 @@ enum ApiName {
     Hob,
 }
 
+/// What the server is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Chat,
+    Speech,
+}
+
 /// Where to, in the words of the library; nobody has been asked yet.
 #[derive(Debug)]
 pub(crate) struct Aim {
+    purpose: Purpose,
     url: String,
     api: Option<Api>,
     model: Option<String>,
@@ -72,6 +80,16 @@ pub(crate) struct Aim {
     model_file: Option<PathBuf>,
     /// How it is started, as a record says it.
     argv: Vec<String>,
+}
+
+/// What a hob is started with.
+#[derive(Debug)]
+struct Own {
+    model: String,
+    flag: Option<String>,
+    weights: Option<PathBuf>,
+    /// Where another address says it than everywhere.
+    ready: Option<String>,
 }
 
 /// Who is there.
@@ -84,6 +102,15 @@ pub(crate) struct Reached {
 
 impl AimArgs {
     pub(crate) fn settle(&self, globals: &Globals, printer: &Printer) -> Outcome<Aim> {
+        self.settle_for(Purpose::Chat, globals, printer)
+    }
+
+    pub(crate) fn settle_for(
+        &self,
+        purpose: Purpose,
+        globals: &Globals,
+        printer: &Printer,
+    ) -> Outcome<Aim> {
         let app = App::open(globals, Overrides::default(), printer)?;
         let api = match self.api {
             ApiName::Auto => None,
@@ -93,12 +120,13 @@ impl AimArgs {
         };
         let (key, model, model_file) =
             (self.key(&app)?, self.model.clone(), self.model_file.clone());
-        let Some(target) = &self.target else { return self.own(app, globals) };
+        let Some(target) = &self.target else { return self.own(purpose, app, globals) };
         let url = url(target, &app)?;
         let launch = self.launch.as_ref().map(|command| self.launch(command.clone(), &url));
         let launch = launch.transpose().map_err(Failure::usage)?;
         let argv = self.launch.iter().cloned().collect();
-        Ok(Aim { url, api, model, key, launch, places: self.places(), model_file, argv })
+        let places = self.places();
+        Ok(Aim { purpose, url, api, model, key, launch, places, model_file, argv })
     }
 
     fn launch(&self, command: String, url: &str) -> Result<Launch, EndpointError> {
@@ -111,17 +139,16 @@ impl AimArgs {
     }
 
     /// This very program, on a port that is free, with the model that is asked for.
-    fn own(&self, app: App<'_>, globals: &Globals) -> Outcome<Aim> {
+    fn own(&self, purpose: Purpose, app: App<'_>, globals: &Globals) -> Outcome<Aim> {
         let failed = |error| Failure::io("no server can be started here", &error);
         let program = std::env::current_exe().map_err(failed)?;
         let port = free_port().map_err(failed)?;
-        let app = match &self.model {
-            Some(model) => app.with_chat_model(model),
-            None => app,
+        let own = match purpose {
+            Purpose::Chat => self.own_chat(&app),
+            Purpose::Speech => self.own_speech(&app)?,
         };
-        let chat = &app.settings.chat.model;
         let mut argv = vec!["serve".to_owned(), format!("--listen=127.0.0.1:{port}")];
-        argv.push(format!("--chat-model={}", chat.as_written()));
+        argv.extend(own.flag);
         let config = globals.config.iter().map(|file| format!("--config={}", file.display()));
         let home = globals.home.iter().map(|folder| format!("--home={}", folder.display()));
         let words = argv.iter().cloned().chain(config).chain(home).map(|word| quoted(&word));
@@ -131,17 +158,45 @@ impl AimArgs {
             command.push_str(" --context={ctx}");
         }
         let url = format!("http://127.0.0.1:{port}");
-        let launch = self.launch(command, &url).map_err(Failure::usage)?;
+        let mut launch = self.launch(command, &url).map_err(Failure::usage)?;
+        launch.ready = own.ready.unwrap_or(launch.ready);
         Ok(Aim {
+            purpose,
             url,
             api: Some(Api::Hob),
-            model: Some(chat.name()),
+            model: Some(own.model),
             key: app.environment.hob_api_key.as_ref().map(|key| key.expose().to_owned()),
             launch: Some(launch),
             places: self.places(),
-            model_file: self.model_file.clone().or_else(|| weights(&app)),
+            model_file: self.model_file.clone().or(own.weights),
             argv: ["hob".to_owned()].into_iter().chain(argv).collect(),
         })
+    }
+
+    fn own_chat(&self, app: &App<'_>) -> Own {
+        let chosen = self.model.as_ref().map(|model| app.with_chat_model(model));
+        let app = chosen.as_ref().unwrap_or(app);
+        let chat = &app.settings.chat.model;
+        let flag = Some(format!("--chat-model={}", chat.as_written()));
+        Own { model: chat.name(), flag, weights: weights(app), ready: None }
+    }
+
+    /// The chat model beside it is loaded when somebody chats, and here nobody does.
+    fn own_speech(&self, app: &App<'_>) -> Outcome<Own> {
+        let stored = Shelf::open(app).speech()?;
+        match &self.model {
+            Some(model) if *model != stored.name => {
+                let sentence =
+                    format!("hob speaks with {} only, and not with {model}", stored.name);
+                Err(Failure::usage(sentence).hint("another server is named by --target"))
+            }
+            _ => Ok(Own {
+                flag: None,
+                weights: Some(stored.manifest()),
+                model: stored.name,
+                ready: Some("/ready".to_owned()),
+            }),
+        }
     }
 
     fn places(&self) -> BTreeMap<String, String> {
@@ -165,8 +220,10 @@ impl Aim {
     pub(crate) fn reach(self, stop: &AtomicBool) -> Outcome<Reached> {
         let started = self.launch.map(|launch| Started::begin(launch, self.places, stop));
         let started = started.transpose().map_err(unlaunched)?;
-        let (model, key) = (self.model.as_deref(), self.key.as_deref());
-        let target = Target::find(&self.url, self.api, model, key).map_err(failure)?;
+        let key = self.key.as_deref();
+        let spoken = || (self.purpose == Purpose::Speech).then(|| Target::spoken(&self.url, key));
+        let model = self.model.clone().or_else(|| spoken().flatten());
+        let target = Target::find(&self.url, self.api, model.as_deref(), key).map_err(failure)?;
         let mut facts = Facts::told(&target);
         facts.engine.argv = self.argv;
         if let Some(file) = &self.model_file {

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
 use super::RECORDS;
-use super::aim::{AimArgs, Reached, unlaunched};
+use super::aim::{Aim, AimArgs, Reached, unlaunched};
 use crate::app::block_on;
 use crate::build;
 use crate::cli::Globals;
@@ -58,11 +58,30 @@ pub(crate) fn run(
     work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + Send + 'static,
     shown: fn(&[Record]) -> String,
 ) -> Outcome<Exit> {
-    let care = args.care()?;
     let aim = args.aim.settle(globals, printer)?;
+    let done = measured(args, aim, printer, work)?;
+    done.show(args, printer, shown)?;
+    done.exit(|record| !record.invalid_reasons.is_empty())
+}
+
+/// What a campaign came to.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) records: Vec<Record>,
+    was_stopped: bool,
+}
+
+/// Measures at an aim that is settled, and keeps what came of it.
+pub(crate) fn measured(
+    args: &CampaignArgs,
+    aim: Aim,
+    printer: &Printer,
+    work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + Send + 'static,
+) -> Outcome<Done> {
+    let care = args.care()?;
     let (printer_there, out, seed) = (*printer, args.out.clone(), args.seed);
     let patience = Patience { silence: Duration::from_secs(args.silence_s), ..Patience::default() };
-    let (records, was_stopped) = stoppable(move |stop| {
+    stoppable(move |stop| {
         let Reached { target, started, facts } = aim.reach(stop)?;
         let context = Context {
             host: host(),
@@ -84,24 +103,39 @@ pub(crate) fn run(
             keep: &mut |record, samples| keep(&out, record, samples, &printer_there),
         };
         let records = work(&mut bench).map_err(failure)?;
-        Ok((records, stop.load(Ordering::Relaxed)))
-    })?;
-    if args.json {
-        for record in &records {
+        Ok(Done { records, was_stopped: stop.load(Ordering::Relaxed) })
+    })
+}
+
+impl Done {
+    pub(crate) fn show(
+        &self,
+        args: &CampaignArgs,
+        printer: &Printer,
+        shown: impl FnOnce(&[Record]) -> String,
+    ) -> Outcome<()> {
+        if !args.json {
+            printer.data(shown(&self.records))?;
+            doubts(&self.records, printer);
+            return Ok(());
+        }
+        for record in &self.records {
             let line = serde_json::to_string(record);
             printer.data(line.map_err(|error| Failure::new(Exit::Internal, error))?)?;
         }
-    } else {
-        printer.data(shown(&records))?;
-        doubts(&records, printer);
+        Ok(())
     }
-    if was_stopped {
-        return Err(interrupted().hint("what was done is kept"));
-    }
-    match records.iter().find(|record| !record.invalid_reasons.is_empty()) {
-        Some(record) => Err(Failure::new(Exit::Server, refusal(record, records.len()))
-            .hint("the records say of each run why it is no measurement")),
-        None => Ok(Exit::Done),
+
+    /// How it ends, once it is shown; `spoils` says which record makes it a failure.
+    pub(crate) fn exit(&self, spoils: impl Fn(&Record) -> bool) -> Outcome<Exit> {
+        if self.was_stopped {
+            return Err(interrupted().hint("what was done is kept"));
+        }
+        match self.records.iter().find(|record| spoils(record)) {
+            Some(record) => Err(Failure::new(Exit::Server, refusal(record, self.records.len()))
+                .hint("the records say of each run why it is no measurement")),
+            None => Ok(Exit::Done),
+        }
     }
 }
 
@@ -171,6 +205,7 @@ pub(crate) fn failure(error: BenchError) -> Failure {
         BenchError::Record(_) => {
             Failure::new(Exit::Internal, error).hint("choose another folder with --out")
         }
+        BenchError::NoVoice { .. } => Failure::usage(error).hint("choose one with --voice"),
         BenchError::Fault(_) | BenchError::Sound(_) => Failure::new(Exit::Server, error),
     }
 }
