@@ -16,7 +16,6 @@ use crate::calibrate::{Calibration, Pace};
 use crate::record::{Connection, CountSource, Doubt, Kind, Loop, Model, Record, Workload};
 use crate::runs::{Account, BenchError, Block, Reply, Runs, Subject};
 use crate::server::Started;
-pub use crate::speech_request::Spoken;
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
@@ -53,6 +52,15 @@ pub enum State {
     PageCacheWarm,
     /// Another model of the same server answered last.
     ModelSwap { with: String },
+}
+
+/// What is to be said, and by whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spoken {
+    /// None: the target's own.
+    pub model: Option<String>,
+    pub voice: String,
+    pub text: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

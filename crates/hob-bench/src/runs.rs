@@ -28,6 +28,8 @@ pub enum BenchError {
     Fault(#[from] Fault),
     #[error(transparent)]
     Sound(#[from] SoundFault),
+    #[error("{server} lists no voices, so that one has to be chosen")]
+    NoVoice { server: String },
     #[error(transparent)]
     Drive(#[from] DriveError),
     #[error(transparent)]

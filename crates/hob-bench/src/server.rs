@@ -158,19 +158,47 @@ impl Facts {
         self
     }
 
-    /// Adds what the weights' own file says.
+    /// Adds what the weights' own file says; of several files, the list of them with their hashes.
     ///
     /// # Errors
     /// It cannot be read; then nothing is added.
     pub fn add_file(&mut self, file: &Path) -> std::io::Result<()> {
         let (sha256, bytes) = hashed(file)?;
+        let listed = if ending(file) == "json" { Listed::read(file)? } else { None };
         self.model.sha256 = Some(sha256);
-        self.model.bytes = Some(bytes);
-        let end = file.extension().map(|end| end.to_string_lossy().to_lowercase());
-        let format = end.filter(|end| FORMATS.contains(&end.as_str()));
+        self.model.bytes = Some(listed.as_ref().map_or(bytes, |listed| listed.bytes));
+        let format = listed.map_or_else(|| Some(ending(file)), |listed| listed.format);
+        let format = format.filter(|format| FORMATS.contains(&format.as_str()));
         self.model.format = self.model.format.take().or(format);
         Ok(())
     }
+}
+
+/// Weights in several files, as the list of them says that hob keeps beside a model.
+#[derive(Debug, PartialEq, Eq)]
+struct Listed {
+    bytes: u64,
+    format: Option<String>,
+}
+
+impl Listed {
+    /// None of what is no such list.
+    fn read(file: &Path) -> std::io::Result<Option<Listed>> {
+        let list: Value = serde_json::from_slice(&fs_err::read(file)?).unwrap_or_default();
+        Ok(list["files"].as_array().map(|files| {
+            let endings = files.iter().filter_map(|file| file["path"].as_str());
+            Listed {
+                bytes: files.iter().filter_map(|file| file["bytes"].as_u64()).sum(),
+                format: endings
+                    .map(|path| ending(Path::new(path)))
+                    .find(|ending| FORMATS.contains(&ending.as_str())),
+            }
+        }))
+    }
+}
+
+fn ending(file: &Path) -> String {
+    file.extension().map(|end| end.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
 /// Nothing where there is no answer.
@@ -192,5 +220,35 @@ fn hashed(file: &Path) -> std::io::Result<(String, u64)> {
         }
         digest.update(&piece[..read]);
         bytes += read as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_of_several_files_is_known_by_the_list_of_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let rows = [
+            ("model.gguf", "weights", 7, Some("gguf")),
+            (
+                "model.json",
+                r#"{"files":[{"path":"voices/a.bin","bytes":30},{"path":"front.onnx","bytes":12}]}"#,
+                42,
+                Some("onnx"),
+            ),
+            ("notes.json", r#"{"a":1}"#, 7, None),
+            ("model", "abc", 3, None),
+        ];
+        for (name, content, bytes, format) in rows {
+            let (file, mut facts) = (folder.path().join(name), Facts::default());
+            std::fs::write(&file, content).expect("a file");
+            facts.add_file(&file).expect("it is there");
+            let Model { bytes: got, format: named, sha256, .. } = &facts.model;
+            assert_eq!((*got, named.as_deref()), (Some(bytes), format), "{name}");
+            assert_eq!(*sha256, Some(hex(&Sha256::digest(content))), "{name}");
+        }
+        assert!(Facts::default().add_file(&folder.path().join("none")).is_err());
     }
 }

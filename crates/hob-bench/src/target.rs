@@ -58,6 +58,14 @@ pub enum TargetError {
 }
 
 impl Target {
+    /// The only model of a server that speaks, where it lists those apart from others, as hob does.
+    pub fn spoken(url: &str, key: Option<&str>) -> Option<String> {
+        let endpoint = Endpoint::parse(url).ok()?;
+        let asked = ask(&endpoint, "/v1/audio/models", key, None, PATIENCE).ok()?;
+        let listed = models(&asked.body);
+        <[String; 1]>::try_from(listed).ok().filter(|_| asked.status == 200).map(|[model]| model)
+    }
+
     /// Asks who is there. Without a model's name it is the only one, if there is only one.
     ///
     /// # Errors

@@ -14,8 +14,8 @@ use hob_wire::{
 
 use crate::answer::Answer;
 use crate::drive::{End, Exchange};
-pub use figures::{Figures, Flag, Stalls, TokenCounts, figures};
-pub use sound::{Sound, SoundFault, SoundFormat, sound};
+pub use figures::{Figures, Flag, Stalls, TokenCounts, figures, stalls};
+pub use sound::{Arrived, PCM_RATE_HZ, Sound, SoundFault, SoundFormat, sound};
 
 /// Longer events are nobody's that is measured here.
 const PIECE_BYTES_MAX: usize = 16 << 20;

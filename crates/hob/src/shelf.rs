@@ -9,7 +9,7 @@ use hob_core::Voice;
 use hob_engines::speech::kokoro::voice_list;
 use hob_models::catalog::{self, Part, Purpose};
 use hob_models::{
-    CHAT_MODEL_FILE, Catalog, Fetcher, Progress, PullError, PullOptions, Pulled, Puller,
+    CHAT_MODEL_FILE, Catalog, Fetcher, Manifest, Progress, PullError, PullOptions, Pulled, Puller,
     SourceKind, Store, StoreError, StoredModel, Watch,
 };
 use serde::Serialize;
@@ -66,6 +66,13 @@ pub(crate) struct StoredSpeech {
     pub(crate) folder: PathBuf,
     pub(crate) disk_bytes: u64,
     pub(crate) voices: Vec<Voice>,
+}
+
+impl StoredSpeech {
+    /// The list of all its files with their checksums.
+    pub(crate) fn manifest(&self) -> PathBuf {
+        Manifest::file(&self.folder)
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -4,13 +4,16 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Of;
+use bytes::Bytes;
+
+use super::{Of, Spoken};
 use crate::drive::Arrivals;
 use crate::question::Questions;
 use crate::runs::{BenchError, Reply};
-use crate::speech_request::{Spoken, speech_request};
+use crate::speech::{Asking as Streaming, Form};
+use crate::target::Target;
 use crate::terms::Metric;
-use crate::timeline::{Fault, SoundFault, SoundFormat, sound};
+use crate::timeline::{Fault, PCM_RATE_HZ, SoundFault, SoundFormat, sound};
 use crate::workbench::Asker;
 
 /// So that it has a pace, and little more.
@@ -70,12 +73,12 @@ impl<'a> Asking<'a> {
             }
             Of::Speech(spoken) => {
                 let asker = self.questions.asker();
-                let request = speech_request(&asker.target, spoken);
+                let request = request(&asker.target, spoken);
                 let one = Arrivals::Closed { users: 1 };
                 let driven = asker.drive(vec![request], one, SOUND_BYTES)?;
                 let exchange = driven.exchanges.first().ok_or(BenchError::Fault(Fault::Stopped))?;
                 let reply = Reply::of(exchange);
-                Ok(match sound(exchange, SoundFormat::Wav) {
+                Ok(match sound(exchange, SoundFormat::Wav, PCM_RATE_HZ) {
                     Ok(sound) => {
                         let figures = [
                             (Metric::TtfbMs, sound.ttfb_ms),
@@ -103,6 +106,14 @@ impl<'a> Asking<'a> {
             Of::Speech(_) => (Metric::WallMs, Metric::TtfaMs),
         }
     }
+}
+
+/// WAV, because its header says how it is meant.
+fn request(target: &Target, spoken: &Spoken) -> Bytes {
+    let model = spoken.model.clone().unwrap_or_else(|| target.model.clone());
+    let target = Target { model, ..target.clone() };
+    let (format, asking) = (SoundFormat::Wav, Streaming::AsIs);
+    Form { target: &target, voice: &spoken.voice, format, asking }.bytes(&spoken.text, 0)
 }
 
 /// Adds what was waited before the question that was answered.

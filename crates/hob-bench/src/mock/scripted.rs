@@ -36,6 +36,8 @@ const CONNECTIONS_MAX: usize = 2048;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 64 << 10;
 const MODEL: &str = "mock";
+/// Any other is as good.
+const VOICE: &str = "tone";
 
 /// A scripted server; dropping it ends it.
 #[derive(Debug)]
@@ -241,6 +243,9 @@ impl Shared {
                 let context = self.script.context_tokens;
                 let model = json!({ "id": MODEL, "object": "model", "owned_by": "mock", "context_length": context });
                 ("200 OK", json!({ "object": "list", "data": [model] }))
+            }
+            "/v1/audio/voices" => {
+                ("200 OK", json!({ "object": "list", "voices": [{ "id": VOICE, "name": VOICE }] }))
             }
             "/api/tags" => {
                 ("200 OK", json!({ "models": [{ "name": MODEL, "model": MODEL, "size": 1 }] }))

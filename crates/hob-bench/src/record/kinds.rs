@@ -53,6 +53,8 @@ pub struct Tts {
     pub chars: Option<u32>,
     pub voice: Option<String>,
     pub format: Option<String>,
+    /// What the request said of streaming; null where it said nothing
+    pub stream: Option<bool>,
     pub rate_hz: Option<u32>,
     pub audio_s: Option<f64>,
     pub wall_s: Option<f64>,
@@ -60,12 +62,26 @@ pub struct Tts {
     pub ttfb_ms: Option<f64>,
     pub ttfa_ms: Option<f64>,
     pub last_ms: Option<f64>,
+    /// Reads that brought sound
     pub chunks: Option<u64>,
     pub spread: Option<f64>,
     pub verdict: Option<StreamVerdict>,
     pub underrun_ms: Option<f64>,
-    /// 1: under 3 s, 2: under 7 s, 3: slower
+    /// 1: under 3 s, 2: under 7 s, 3: slower; said with the third of the three texts
     pub tier: Option<u8>,
+    /// Of the answer's bytes, those of the first request of the last run
+    pub audio_sha256: Option<String>,
+}
+
+impl Tts {
+    /// Of the mean of the three texts' times: it keeps up with a talk, it is waited for, or it is for later.
+    pub fn tier_of(mean_s: f64) -> u8 {
+        match mean_s {
+            ..3.0 => 1,
+            3.0..7.0 => 2,
+            _ => 3,
+        }
+    }
 }
 
 /// Whether sound comes while it is being made.

@@ -9,16 +9,14 @@ use super::chart::{Bar, Look, bars, bars_to, widest};
 use super::layout::{Place, shell};
 use super::rows::Row;
 use super::{Material, cells};
-use crate::record::{Kind, Spread, StreamVerdict};
+use crate::record::{Kind, Record, SourceType, Spread, StreamVerdict, Tts};
+use crate::speech::Text;
 use crate::terms::Metric;
 use crate::written::{figure, number, spread};
 
 /// Characters of the longest text that still is short, and medium.
 const SHORT_CHARS_MAX: u32 = 30;
 const MEDIUM_CHARS_MAX: u32 = 120;
-/// Seconds below which a mean is of the first tier, and of the second.
-const TIER_1_S: f64 = 3.0;
-const TIER_2_S: f64 = 7.0;
 
 /// One model on one machine.
 #[derive(Default)]
@@ -38,15 +36,7 @@ impl Spoken<'_, '_> {
     }
 
     fn tier(&self) -> Option<u8> {
-        self.mean_s().map(|mean| {
-            if mean < TIER_1_S {
-                1
-            } else if mean < TIER_2_S {
-                2
-            } else {
-                3
-            }
-        })
+        self.mean_s().map(Tts::tier_of)
     }
 }
 
@@ -134,7 +124,7 @@ fn spoken<'r, 'a>(
     rows: &[&'r Row<'a>],
 ) -> BTreeMap<(String, String, String, String), Spoken<'r, 'a>> {
     let mut all: BTreeMap<_, Spoken<'r, 'a>> = BTreeMap::new();
-    for row in rows.iter().filter(|row| !row.failed()) {
+    for row in rows.iter().filter(|row| !row.failed() && is_of_tiers(row.record)) {
         let Some(ms) = row.record.metrics.figure(Metric::WallMs) else { continue };
         let chars = row.record.tts.as_ref().and_then(|tts| tts.chars);
         let key =
@@ -151,6 +141,13 @@ fn spoken<'r, 'a>(
         place.get_or_insert(ms / 1e3);
     }
     all
+}
+
+/// Of what others published nothing but the length is known; of what was measured here, the text.
+fn is_of_tiers(record: &Record) -> bool {
+    let text = record.workload.shape.as_deref().and_then(Text::named);
+    let is_alone = record.workload.concurrency.is_none_or(|users| users == 1);
+    record.source.r#type == SourceType::Import || is_alone && text.is_some_and(Text::is_of_tiers)
 }
 
 fn streams(rows: &[&Row<'_>]) -> Markup {
@@ -176,8 +173,12 @@ fn stream(row: &Row<'_>) -> Markup {
         StreamVerdict::Partial => "in part",
         StreamVerdict::Streaming => "yes",
     });
-    let text =
+    let length =
         tts.chars.map_or_else(|| row.shape().to_owned(), |chars| format!("{chars} characters"));
+    let whole = tts.stream.filter(|is_asked| !is_asked).map(|_| "whole".to_owned());
+    let text: Vec<String> =
+        [Some(length), tts.format.clone(), whole].into_iter().flatten().collect();
+    let text = text.join(", ");
     html! { tr {
         td { (cells::run_link(row, "")) } td { (cells::model_link(row, "")) } td { (cells::rig_link(row, "")) } td { (row.engine()) } td { (text) }
         td.number data-s=[first.map(|first| first.low)] { @if let Some(first) = first { (cells::range(first, "ms")) } }

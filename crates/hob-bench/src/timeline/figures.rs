@@ -208,7 +208,8 @@ fn gaps_ms(chunks: &[Chunk]) -> Vec<f64> {
     chunks.windows(2).map(|pair| millis(pair[1].at.saturating_sub(pair[0].at))).collect()
 }
 
-fn stalls(gaps_ms: &[f64]) -> Stalls {
+/// Gaps that stand out: of tokens, or of anything else that comes bit by bit.
+pub fn stalls(gaps_ms: &[f64]) -> Stalls {
     let mut sorted = gaps_ms.to_vec();
     sorted.sort_by(f64::total_cmp);
     let Some(median) = sorted.get(sorted.len() / 2) else { return Stalls::default() };

@@ -1,6 +1,9 @@
 //! A spoken answer's tape: when bytes came, when the first sample that can be heard, and how long it lasts.
 //! WAV and PCM are read sample by sample; of MP3 only the frames, whose times are those of whole frames.
 
+mod mp3;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -8,15 +11,14 @@ use bytes::BytesMut;
 use super::{Fault, Protocol, timeline};
 use crate::answer::Answer;
 use crate::drive::{End, Exchange};
+use crate::terms::Metric;
 
 /// −50 dBFS of 16 bits.
 const AUDIBLE: i16 = 104;
 /// What is cut into pieces of this size is a client's read, and no piece of the server's.
 const WAV_HEADER_BYTES: usize = 44;
 /// Of raw samples, which say nothing of themselves; what OpenAI's speech is.
-const PCM_RATE_HZ: u32 = 24_000;
-const SHORT_S: f64 = 1.5;
-const FAKE_SPREAD: f64 = 0.10;
+pub const PCM_RATE_HZ: u32 = 24_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SoundFormat {
@@ -61,12 +63,20 @@ pub struct Sound {
     pub last_ms: f64,
     pub audio_s: f64,
     pub rate_hz: u32,
-    pub reads: usize,
+    /// Each read that brought some of it: what the kernel had by then, so that no moment is cut in two.
+    pub arrivals: Vec<Arrived>,
     pub gaps_ms: Vec<f64>,
     /// The worst starvation of a player that starts with the first sound.
     pub underrun_ms: f64,
     /// The bytes themselves, as evidence of what was said: they are hashed and forgotten.
     pub body: Vec<u8>,
+}
+
+/// When so many bytes of the answer were here.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Arrived {
+    pub at_ms: f64,
+    pub bytes: usize,
 }
 
 impl Sound {
@@ -78,21 +88,30 @@ impl Sound {
         self.last_ms / 1e3 / self.audio_s
     }
 
-    pub fn is_short(&self) -> bool {
-        self.audio_s <= SHORT_S
-    }
-
-    /// All of it came at the end.
-    pub fn is_fake(&self) -> bool {
-        self.spread() < FAKE_SPREAD
+    /// Under the names that records have for them.
+    pub fn by_name(&self) -> BTreeMap<Metric, f64> {
+        [
+            (Metric::TtfbMs, self.ttfb_ms),
+            (Metric::TtfaMs, self.ttfa_ms),
+            (Metric::WallMs, self.last_ms),
+            (Metric::AudioS, self.audio_s),
+            (Metric::Rtf, self.rtf()),
+            (Metric::Spread, self.spread()),
+            (Metric::UnderrunMs, self.underrun_ms),
+        ]
+        .into()
     }
 }
 
-/// Reads the tape of a spoken answer.
+/// Reads the tape of a spoken answer. `pcm_rate_hz` is what raw samples are believed to be.
 ///
 /// # Errors
 /// There is no sound that could be timed.
-pub fn sound(exchange: &Exchange, format: SoundFormat) -> Result<Sound, SoundFault> {
+pub fn sound(
+    exchange: &Exchange,
+    format: SoundFormat,
+    pcm_rate_hz: u32,
+) -> Result<Sound, SoundFault> {
     let (mut answer, mut unread) = (Answer::expected(), BytesMut::new());
     let (mut body, mut arrivals) = (Vec::new(), Vec::new());
     let mut head = None;
@@ -115,7 +134,7 @@ pub fn sound(exchange: &Exchange, format: SoundFormat) -> Result<Sound, SoundFau
         let fault = timeline(exchange, Protocol::OpenAi).fault;
         return Err(SoundFault::Answer(fault.unwrap_or(Fault::Garbage)));
     }
-    let heard = Heard::in_body(&body, format)?;
+    let heard = Heard::in_body(&body, format, pcm_rate_hz)?;
     let ttfb_ms = head.map_or(0.0, millis);
     timed(body, &arrivals, heard, ttfb_ms)
 }
@@ -138,7 +157,7 @@ fn timed(
         last_ms: millis(last.at),
         audio_s: heard.played_s(body.len()),
         rate_hz: heard.rate_hz,
-        reads: arrivals.len(),
+        arrivals: arrivals.iter().map(Arrival::told).collect(),
         gaps_ms: gaps.collect(),
         underrun_ms: underrun_ms(arrivals, heard, audible.at),
         body,
@@ -162,6 +181,12 @@ struct Arrival {
     end: usize,
 }
 
+impl Arrival {
+    fn told(&self) -> Arrived {
+        Arrived { at_ms: millis(self.at), bytes: self.end }
+    }
+}
+
 /// Where in the body what is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Heard {
@@ -174,9 +199,9 @@ struct Heard {
 }
 
 impl Heard {
-    fn in_body(body: &[u8], format: SoundFormat) -> Result<Heard, SoundFault> {
+    fn in_body(body: &[u8], format: SoundFormat, pcm_rate_hz: u32) -> Result<Heard, SoundFault> {
         match format {
-            SoundFormat::Pcm => Heard::in_samples(body, 0, PCM_RATE_HZ, 1),
+            SoundFormat::Pcm => Heard::in_samples(body, 0, pcm_rate_hz, 1),
             SoundFormat::Wav => Heard::in_wav(body),
             SoundFormat::Mp3 => Heard::in_mp3(body),
         }
@@ -222,45 +247,14 @@ impl Heard {
         if body.is_empty() {
             return Err(SoundFault::Empty);
         }
-        let begin = body.windows(2).position(|pair| pair[0] == 0xFF && pair[1] & 0xE0 == 0xE0);
-        let frame = begin.and_then(|at| Frame::of(&body[at..]).map(|frame| (at, frame)));
-        let (begin, frame) = frame.ok_or(SoundFault::NotThis { expected: "MP3" })?;
-        let bytes_per_s = f64::from(frame.bit_rate) / 8.0;
-        Ok(Heard { begin, audible: begin + frame.bytes(), rate_hz: frame.rate_hz, bytes_per_s })
+        let mpeg = mp3::read(body).ok_or(SoundFault::NotThis { expected: "MP3" })?;
+        let mp3::Mpeg { begin, first_end, rate_hz, seconds } = mpeg;
+        let bytes_per_s = (body.len() - begin) as f64 / seconds;
+        Ok(Heard { begin, audible: first_end, rate_hz, bytes_per_s })
     }
 
     fn played_s(&self, bytes: usize) -> f64 {
         bytes.saturating_sub(self.begin) as f64 / self.bytes_per_s
-    }
-}
-
-/// The head of a frame of layer III. A constant bit rate is assumed, as speech servers send it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Frame {
-    rate_hz: u32,
-    bit_rate: u32,
-    samples: u32,
-}
-
-impl Frame {
-    fn of(bytes: &[u8]) -> Option<Frame> {
-        const FIRST: [u32; 15] = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
-        const SECOND: [u32; 15] = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
-        let (version, rates) = (bytes.get(1)? >> 3 & 3, bytes.get(2)?);
-        let is_third_layer = bytes[1] >> 1 & 3 == 1;
-        let base_hz = [44_100, 48_000, 32_000].get(usize::from(rates >> 2 & 3))?;
-        let (rate_hz, samples, table) = match version {
-            3 => (*base_hz, 1152, FIRST),
-            2 => (base_hz / 2, 576, SECOND),
-            0 => (base_hz / 4, 576, SECOND),
-            _ => return None,
-        };
-        let bit_rate = table.get(usize::from(rates >> 4)).filter(|kbit| **kbit > 0)? * 1000;
-        is_third_layer.then_some(Frame { rate_hz, bit_rate, samples })
-    }
-
-    fn bytes(self) -> usize {
-        (self.samples / 8 * self.bit_rate / self.rate_hz) as usize
     }
 }
 
@@ -292,7 +286,7 @@ mod tests {
         let zero = Duration::ZERO;
         let exchange =
             Exchange { job: 0, sched: zero, connect: None, sent: zero, tape, end: End::Whole };
-        sound(&exchange, format)
+        sound(&exchange, format, PCM_RATE_HZ)
     }
 
     fn half_second(sample: i16) -> Vec<u8> {
@@ -308,7 +302,9 @@ mod tests {
             (150.0, 200.0, 400.0, 500.0)
         );
         assert!((got.audio_s - 2.0).abs() < 1e-9 && (got.rtf() - 0.25).abs() < 1e-9);
-        assert!((got.spread() - 0.6).abs() < 1e-9 && !got.is_fake() && !got.is_short());
+        assert!((got.spread() - 0.6).abs() < 1e-9);
+        let arrivals: Vec<_> = got.arrivals.iter().map(|a| (a.at_ms, a.bytes)).collect();
+        assert_eq!(arrivals, [(200.0, 24_000), (300.0, 48_000), (400.0, 72_000), (500.0, 96_000)]);
         assert!(got.underrun_ms < 1e-9);
     }
 
@@ -318,12 +314,6 @@ mod tests {
         let pieces = [half_second(9000), half_second(9000)];
         let got = heard(&pieces, SoundFormat::Pcm, 700).expect("sound");
         assert!((got.underrun_ms - 200.0).abs() < 1.0, "{}", got.underrun_ms);
-    }
-
-    #[test]
-    fn all_at_the_end_is_fake() {
-        let pieces = [half_second(9000), half_second(9000), half_second(9000), half_second(9000)];
-        assert!(heard(&pieces, SoundFormat::Pcm, 1).expect("sound").is_fake());
     }
 
     #[test]
@@ -354,6 +344,7 @@ mod tests {
                 sound(
                     &Exchange { job: 0, sched: zero, connect: None, sent: zero, tape, end },
                     format,
+                    PCM_RATE_HZ,
                 )
             } else {
                 heard(&pieces, format, 100)

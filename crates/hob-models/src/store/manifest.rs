@@ -1,7 +1,7 @@
 //! `model.json`: what a stored model is, where it came from and what its files must be.
 //! Written last, and only into a folder that has not got its final name yet.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,11 @@ pub struct StoredFile {
 }
 
 impl Manifest {
+    /// Where it lies in a model's folder.
+    pub fn file(folder: &Path) -> PathBuf {
+        folder.join(FILE)
+    }
+
     pub(crate) fn new(
         entry: &Entry,
         transform_version: u32,
@@ -69,7 +74,7 @@ impl Manifest {
     }
 
     pub(super) fn write(&self, folder: &Path) -> Result<(), DiskError> {
-        let path = folder.join(FILE);
+        let path = Manifest::file(folder);
         let text = serde_json::to_vec_pretty(self)
             .map_err(|error| DiskError::new(&path, &error.into()))?;
         std::fs::write(&path, text).map_err(DiskError::at(&path))
@@ -78,7 +83,7 @@ impl Manifest {
     /// # Errors
     /// For people: what is wrong with it.
     pub(super) fn read(folder: &Path) -> Result<Manifest, String> {
-        let path = folder.join(FILE);
+        let path = Manifest::file(folder);
         let bytes = std::fs::metadata(&path).map_err(|error| format!("{FILE}: {error}"))?.len();
         if bytes > BYTES_MAX {
             return Err(format!("{FILE} has {bytes} bytes, and {BYTES_MAX} is the limit"));

@@ -17,7 +17,9 @@ mod import;
 mod llm;
 mod plan;
 mod show;
+mod stream;
 mod sweep;
+mod tts;
 
 use clap::{Args, Subcommand};
 
@@ -42,6 +44,8 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Llm(Box<llm::LlmArgs>),
+    Tts(Box<tts::TtsArgs>),
+    Stream(Box<stream::StreamArgs>),
     Ceiling(Box<ceiling::CeilingArgs>),
     Cold(Box<cold::ColdArgs>),
     Sweep(Box<sweep::SweepArgs>),
@@ -60,6 +64,8 @@ pub(crate) enum Verb {
 const AFTER_HELP: &str = "\
 Examples:
   hob bench llm --target http://127.0.0.1:8484   how fast a server writes, by one user and by four
+  hob bench tts                        how fast hob speaks, and what tier that is
+  hob bench stream --target http://127.0.0.1:8880 --model kokoro   whether sound comes while it is made
   hob bench ceiling                    the longest context that fits here
   hob bench cold                       how long the first answer of a new start takes
   hob bench sweep                      what becomes of that as the context grows
@@ -75,6 +81,8 @@ Examples:
 pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     match &args.verb {
         Verb::Llm(args) => llm::run(args, globals, printer),
+        Verb::Tts(args) => tts::run(args, globals, printer),
+        Verb::Stream(args) => stream::run(args, globals, printer),
         Verb::Ceiling(args) => ceiling::run(args, globals, printer),
         Verb::Cold(args) => cold::run(args, globals, printer),
         Verb::Sweep(args) => sweep::run(args, globals, printer),

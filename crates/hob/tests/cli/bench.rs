@@ -257,6 +257,61 @@ fn a_server_that_cannot_be_started_anew_has_no_cold_start_and_no_ceiling() {
     }
 }
 
+/// A mock that is started for it, and everything else that is typed.
+fn measured_mock(verb: &str, script: &str, more: &[&str]) -> (User, Vec<String>) {
+    let port = free_port();
+    let mock = assert_cmd::cargo::cargo_bin("hob");
+    let url = format!("http://127.0.0.1:{port}");
+    let launch = format!("'{}' mock --listen 127.0.0.1:{port} --script {script}", mock.display());
+    let args = ["bench", verb, "--target", &url, "--launch", &launch];
+    let once = ["--runs-min", "1", "--runs-max", "1"];
+    let words = args.iter().chain(more).chain(&once).map(|word| (*word).to_owned());
+    (User::new(), words.collect())
+}
+
+#[test]
+fn a_text_is_spoken_and_timed() {
+    let script = "ttft_ms=20,audio_rtf=0.01";
+    let more = ["--text", "short", "--format", "pcm", "--voice", "ada", "--json"];
+    let (user, args) = measured_mock("tts", script, &more);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    // A machine that is too busy to measure says so by its code, and prints the record all the same.
+    let done = user.hob(&args).assert();
+    let record: serde_json::Value = serde_json::from_str(&stdout(&done)).expect("a record");
+    let tts = &record["tts"];
+    assert_eq!(
+        (&tts["chars"], &tts["voice"], &tts["audio_s"]),
+        (&12.into(), &"ada".into(), &0.72.into())
+    );
+    assert_eq!(
+        (record["kind"].as_str(), tts["verdict"].as_str()),
+        (Some("tts"), Some("too_short"))
+    );
+    assert_eq!(tts["audio_sha256"].as_str().map(str::len), Some(64));
+    assert!(record["resources"]["cold_first_ms"].as_f64().is_some_and(|ms| ms > 20.0), "{record}");
+
+    let unknown = stderr(&user.hob(&["bench", "tts", "--text", "novel"]).assert().code(2));
+    assert!(unknown.contains("there are short, medium, long"), "{unknown}");
+    let nothing = stderr(&user.hob(&["bench", "tts"]).assert().code(3));
+    assert!(nothing.contains("kokoro"), "{nothing}");
+}
+
+#[test]
+fn who_fakes_streaming_is_told_so_and_that_is_no_failure() {
+    let more = ["--text", "medium", "--format", "mp3", "--asked", "yes"];
+    let (user, args) = measured_mock("stream", "audio=hold_all,ttft_ms=200,audio_rtf=0.05", &more);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let said = stdout(&user.hob(&args).assert().success());
+    assert!(said.contains("mp3 by tone: fakes it: the first sound comes after"), "{said}");
+    let line = said.lines().find(|line| line.ends_with("medium, mp3, tone, asked for"));
+    assert!(line.is_some_and(|line| line.contains("···█")), "{said}");
+
+    let (user, args) = measured_mock("stream", "status=500", &more);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let failed = stderr(&user.hob(&args).assert().code(5));
+    assert!(failed.contains("the server answered 500"), "{failed}");
+}
+
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").port()

@@ -10,7 +10,7 @@ use super::cues::{Cue, Part, Wish, cues, ended_at_once};
 use super::place::Place;
 use super::render::Protocol;
 use super::request::Request;
-use super::script::Script;
+use super::script::{AudioComes, Script};
 use super::sound::{self, Format};
 use super::truth::{Truth, Written};
 
@@ -142,7 +142,9 @@ impl Answering<'_> {
             return self.refuse(400, "there are pcm, wav and mp3");
         };
         let text = request.text("input");
-        let pieces = sound::pieces(self.script, text, place.is_first);
+        let whole = Script { audio: AudioComes::HoldAll, ..self.script.clone() };
+        let script = if request.wants_whole() { &whole } else { self.script };
+        let pieces = sound::pieces(script, text, place.is_first);
         let mut bytes = chunked_head(format.content_type());
         let last = pieces.len().saturating_sub(1);
         for (number, piece) in pieces.iter().enumerate() {

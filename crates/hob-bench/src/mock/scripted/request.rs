@@ -75,6 +75,11 @@ impl Request {
         self.body["stream"].as_bool().unwrap_or_else(|| self.path.starts_with("/api/"))
     }
 
+    /// Of speech: it is sent as it is made unless the whole of it is asked for.
+    pub(super) fn wants_whole(&self) -> bool {
+        self.body["stream"] == false
+    }
+
     pub(super) fn tokens_max(&self) -> Option<u32> {
         let fields = [
             &self.body["max_completion_tokens"],

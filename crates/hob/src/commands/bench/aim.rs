@@ -69,9 +69,17 @@ pub(crate) enum ApiName {
     Hob,
 }
 
+/// What the server is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Chat,
+    Speech,
+}
+
 /// Where to, in the words of the library; nobody has been asked yet.
 #[derive(Debug)]
 pub(crate) struct Aim {
+    purpose: Purpose,
     url: String,
     api: Option<Api>,
     model: Option<String>,
@@ -82,6 +90,16 @@ pub(crate) struct Aim {
     model_file: Option<PathBuf>,
     /// How it is started, as a record says it.
     argv: Vec<String>,
+}
+
+/// What a hob is started with.
+#[derive(Debug)]
+struct Own {
+    model: String,
+    flag: Option<String>,
+    weights: Option<PathBuf>,
+    /// Where another address says it than everywhere.
+    ready: Option<String>,
 }
 
 /// Who is there.
@@ -140,15 +158,24 @@ impl AimArgs {
     }
 
     pub(crate) fn settle(&self, globals: &Globals, printer: &Printer) -> Outcome<Aim> {
+        self.settle_for(Purpose::Chat, globals, printer)
+    }
+
+    pub(crate) fn settle_for(
+        &self,
+        purpose: Purpose,
+        globals: &Globals,
+        printer: &Printer,
+    ) -> Outcome<Aim> {
         let app = App::open(globals, Overrides::default(), printer)?;
-        let Some(target) = &self.target else { return self.own(app, globals) };
+        let Some(target) = &self.target else { return self.own(purpose, app, globals) };
         let Place { url, api, key } = self.place(target, &app.written, &app.environment)?;
         let own_key = app.settings.server.api_key.read()?;
         let launch = self.launch.as_ref().map(|command| self.launch(command.clone(), &url));
         let launch = launch.transpose().map_err(Failure::usage)?;
         let (model, model_file) = (self.model.clone(), self.model_file.clone());
         let (places, argv) = (self.places(), self.launch.iter().cloned().collect());
-        Ok(Aim { url, api, model, key, own_key, launch, places, model_file, argv })
+        Ok(Aim { purpose, url, api, model, key, own_key, launch, places, model_file, argv })
     }
 
     fn launch(&self, command: String, url: &str) -> Result<Launch, EndpointError> {
@@ -161,17 +188,16 @@ impl AimArgs {
     }
 
     /// This very program, on a port that is free, with the model that is asked for.
-    fn own(&self, app: App<'_>, globals: &Globals) -> Outcome<Aim> {
+    fn own(&self, purpose: Purpose, app: App<'_>, globals: &Globals) -> Outcome<Aim> {
         let failed = |error| Failure::io("no server can be started here", &error);
         let program = std::env::current_exe().map_err(failed)?;
         let port = free_port().map_err(failed)?;
-        let app = match &self.model {
-            Some(model) => app.with_chat_model(model),
-            None => app,
+        let own = match purpose {
+            Purpose::Chat => self.own_chat(&app),
+            Purpose::Speech => self.own_speech(&app)?,
         };
-        let chat = &app.settings.chat.model;
         let mut argv = vec!["serve".to_owned(), format!("--listen=127.0.0.1:{port}")];
-        argv.push(format!("--chat-model={}", chat.as_written()));
+        argv.extend(own.flag);
         let config = globals.config.iter().map(|file| format!("--config={}", file.display()));
         let home = globals.home.iter().map(|folder| format!("--home={}", folder.display()));
         let words = argv.iter().cloned().chain(config).chain(home).map(|word| shell_word(&word));
@@ -181,18 +207,46 @@ impl AimArgs {
             command.push_str(" --context={ctx}");
         }
         let url = format!("http://127.0.0.1:{port}");
-        let launch = self.launch(command, &url).map_err(Failure::usage)?;
+        let mut launch = self.launch(command, &url).map_err(Failure::usage)?;
+        launch.ready = own.ready.unwrap_or(launch.ready);
         Ok(Aim {
+            purpose,
             url,
             api: Some(Api::Hob),
-            model: Some(chat.name()),
+            model: Some(own.model),
             key: Key::Own,
             own_key: app.settings.server.api_key.read()?,
             launch: Some(launch),
             places: self.places(),
-            model_file: self.model_file.clone().or_else(|| weights(&app)),
+            model_file: self.model_file.clone().or(own.weights),
             argv: ["hob".to_owned()].into_iter().chain(argv).collect(),
         })
+    }
+
+    fn own_chat(&self, app: &App<'_>) -> Own {
+        let chosen = self.model.as_ref().map(|model| app.with_chat_model(model));
+        let app = chosen.as_ref().unwrap_or(app);
+        let chat = &app.settings.chat.model;
+        let flag = Some(format!("--chat-model={}", chat.as_written()));
+        Own { model: chat.name(), flag, weights: weights(app), ready: None }
+    }
+
+    /// The chat model beside it is loaded when somebody chats, and here nobody does.
+    fn own_speech(&self, app: &App<'_>) -> Outcome<Own> {
+        let stored = Shelf::open(app).speech()?;
+        match &self.model {
+            Some(model) if *model != stored.name => {
+                let sentence =
+                    format!("hob speaks with {} only, and not with {model}", stored.name);
+                Err(Failure::usage(sentence).hint("another server is named by --target"))
+            }
+            _ => Ok(Own {
+                flag: None,
+                weights: Some(stored.manifest()),
+                model: stored.name,
+                ready: Some("/ready".to_owned()),
+            }),
+        }
     }
 
     fn places(&self) -> BTreeMap<String, String> {
@@ -236,8 +290,10 @@ impl Aim {
             Key::Its(key) => key,
             Key::Own => self.own_key.filter(|_| self.api == Some(Api::Hob) || is_hob(&self.url)),
         };
-        let (model, key) = (self.model.as_deref(), key.as_ref().map(Secret::expose));
-        let target = Target::find(&self.url, self.api, model, key)?;
+        let key = key.as_ref().map(Secret::expose);
+        let spoken = || (self.purpose == Purpose::Speech).then(|| Target::spoken(&self.url, key));
+        let model = self.model.clone().or_else(|| spoken().flatten());
+        let target = Target::find(&self.url, self.api, model.as_deref(), key)?;
         let mut facts = Facts::told(&target);
         facts.engine.argv = self.argv;
         if let Some(file) = &self.model_file {
@@ -288,6 +344,7 @@ pub(crate) fn failure(error: BenchError) -> Failure {
         }
         BenchError::NotStarted { .. } => Failure::usage(error)
             .hint("say how it is started with --launch, or leave --target away to measure a hob"),
+        BenchError::NoVoice { .. } => Failure::usage(error).hint("choose one with --voice"),
         BenchError::NoWeights => Failure::usage(error).hint("name it with --model-file"),
         BenchError::Weights(_) | BenchError::Unreadable { .. } => {
             Failure::new(Exit::Internal, error)

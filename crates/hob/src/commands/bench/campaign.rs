@@ -18,7 +18,7 @@ use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use super::RECORDS;
-use super::aim::{AimArgs, Reached, failure};
+use super::aim::{Aim, AimArgs, Reached, failure};
 use crate::app::block_on;
 use crate::build;
 use crate::cli::Globals;
@@ -75,18 +75,27 @@ pub(crate) fn run(
     work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + Send + 'static,
     shown: fn(&[Record]) -> String,
 ) -> Outcome<Exit> {
-    let (records, was_stopped) = measure(args, (globals, printer), work)?;
-    show(&records, was_stopped, args.json, (shown, printer))
+    let aim = args.aim.settle(globals, printer)?;
+    let done = measured(args, aim, printer, work)?;
+    done.show(args.json, printer, shown)?;
+    done.exit(|record| done.is_spoilt_by(record))
 }
 
-/// The records, and whether somebody stopped it.
-pub(crate) fn measure(
+/// What a campaign came to.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) records: Vec<Record>,
+    pub(crate) was_stopped: bool,
+}
+
+/// Measures at an aim that is settled, and keeps what came of it.
+pub(crate) fn measured(
     args: &CampaignArgs,
-    (globals, printer): (&Globals, &Printer),
+    aim: Aim,
+    printer: &Printer,
     work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + Send + 'static,
-) -> Outcome<(Vec<Record>, bool)> {
+) -> Outcome<Done> {
     let care = args.care()?;
-    let aim = args.aim.settle(globals, printer)?;
     let (printer_there, out, seed) = (*printer, args.out.clone(), args.seed);
     let patience = Patience { silence: Duration::from_secs(args.silence_s), ..Patience::default() };
     let supersedes = args.supersedes;
@@ -107,34 +116,44 @@ pub(crate) fn measure(
             },
         };
         let records = work(&mut bench).map_err(failure)?;
-        Ok((records, stop.load(Ordering::Relaxed)))
+        Ok(Done { records, was_stopped: stop.load(Ordering::Relaxed) })
     })
 }
 
-/// Prints what came of it. What is no measurement is an error in the end.
-pub(crate) fn show(
-    records: &[Record],
-    was_stopped: bool,
-    as_json: bool,
-    (shown, printer): (fn(&[Record]) -> String, &Printer),
-) -> Outcome<Exit> {
-    if as_json {
-        for record in records {
+impl Done {
+    pub(crate) fn show(
+        &self,
+        as_json: bool,
+        printer: &Printer,
+        shown: impl FnOnce(&[Record]) -> String,
+    ) -> Outcome<()> {
+        if !as_json {
+            printer.data(shown(&self.records))?;
+            doubts(&self.records, printer);
+            return Ok(());
+        }
+        for record in &self.records {
             let line = serde_json::to_string(record);
             printer.data(line.map_err(|error| Failure::new(Exit::Internal, error))?)?;
         }
-    } else {
-        printer.data(shown(records))?;
-        doubts(records, printer);
+        Ok(())
     }
-    if was_stopped {
-        return Err(interrupted().hint("what was done is kept"));
+
+    /// Whether a record is no measurement, and not the end that a campaign came to by itself.
+    pub(crate) fn is_spoilt_by(&self, record: &Record) -> bool {
+        !record.invalid_reasons.is_empty() && !is_an_end(record, &self.records)
     }
-    let is_none = |record: &&Record| !record.invalid_reasons.is_empty();
-    match records.iter().filter(|record| !is_an_end(record, &records)).find(is_none) {
-        Some(record) => Err(Failure::new(Exit::Server, refusal(record, records.len()))
-            .hint("the records say of each run why it is no measurement")),
-        None => Ok(Exit::Done),
+
+    /// How it ends, once it is shown; `spoils` says which record makes it a failure.
+    pub(crate) fn exit(&self, spoils: impl Fn(&Record) -> bool) -> Outcome<Exit> {
+        if self.was_stopped {
+            return Err(interrupted().hint("what was done is kept"));
+        }
+        match self.records.iter().find(|record| spoils(record)) {
+            Some(record) => Err(Failure::new(Exit::Server, refusal(record, self.records.len()))
+                .hint("the records say of each run why it is no measurement")),
+            None => Ok(Exit::Done),
+        }
     }
 }
 

@@ -138,11 +138,12 @@ fn again(
         model_file: args.model_file.clone(),
         records: args.records.clone(),
     };
-    let records = match bench.into_verb() {
+    let done = match bench.into_verb() {
         Verb::Llm(mut llm) => {
             llm.only(soft)?;
             llm.campaign.harden(&hardening);
-            campaign::measure(&llm.campaign, (globals, printer), llm.work()?)?
+            let aim = llm.campaign.aim.settle(globals, printer)?;
+            campaign::measured(&llm.campaign, aim, printer, llm.work()?)?
         }
         _ => {
             return Err(Failure::usage(format!(
@@ -151,11 +152,10 @@ fn again(
             )));
         }
     };
-    let (records, was_stopped) = records;
-    if was_stopped {
+    if done.was_stopped {
         return Err(interrupted().hint("what was done is kept"));
     }
-    let last = records.into_iter().next_back();
+    let last = done.records.into_iter().next_back();
     last.ok_or_else(|| Failure::new(Exit::Server, "nothing came of it"))
 }
 

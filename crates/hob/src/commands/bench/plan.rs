@@ -11,7 +11,7 @@ use hob_bench::plan::{CellKey, Plan, PlanError, QueueError, Ticket, cells, done,
 use hob_bench::record::{Record, Shelf};
 
 use super::RECORDS;
-use super::campaign::{show, stoppable};
+use super::campaign::{Done, stoppable};
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::{Printer, table};
@@ -88,7 +88,9 @@ pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> Outc
         Ok((walked, stop.load(Ordering::Relaxed)))
     })?;
     printer.note(walked.told());
-    show(&walked.records, was_stopped, args.json, (super::llm::shown, printer))
+    let done = Done { records: walked.records, was_stopped };
+    done.show(args.json, printer, super::llm::shown)?;
+    done.exit(|record| !record.invalid_reasons.is_empty())
 }
 
 /// Two campaigns on one machine would measure each other.

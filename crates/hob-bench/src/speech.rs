@@ -1,0 +1,157 @@
+//! Speech as it is asked for and heard: texts, requests, a voice, and what a cell of them comes to.
+//! Whoever measures how fast it is made, and whoever measures when it comes, asks in the same way.
+
+mod account;
+mod cell;
+mod request;
+mod text;
+mod verdict;
+mod voice;
+
+use bytes::Bytes;
+
+pub use account::Seen;
+pub use cell::Cell;
+pub use request::Asking;
+pub(crate) use request::Form;
+pub use text::{Sentences, TEXTS, Text, VERSION};
+pub use verdict::Finding;
+
+use crate::drive::{Arrivals, Driven};
+use crate::runs::BenchError;
+use crate::timeline::{Fault, PCM_RATE_HZ, Sound, SoundFault, SoundFormat, sound};
+use crate::workbench::Asker;
+
+/// Of raw samples, the most bytes that an answer has room for: 24 kHz, spoken slowly.
+const ANSWER_BYTES_PER_CHAR: usize = 4800;
+/// Statuses of a server that understood and does not offer what was asked for.
+const NOT_OFFERED: [u16; 4] = [400, 415, 422, 501];
+
+/// What is to be asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub formats: Formats,
+    /// None: the first that the server lists.
+    pub voices: Vec<String>,
+}
+
+/// Kinds of file, in the order in which they are measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Formats {
+    All(Vec<SoundFormat>),
+    /// Those of them that the server offers.
+    Offered(Vec<SoundFormat>),
+}
+
+/// A server that speaks: which formats it offers, how it wants to be asked for them, and by which voice.
+#[derive(Debug)]
+pub struct Speaker<'a> {
+    asker: Asker<'a>,
+    pub offers: Vec<Offer>,
+    pub voices: Vec<String>,
+    /// Told by its WAV, because raw samples say nothing of themselves.
+    pcm_rate_hz: u32,
+    /// The very first sentence that was asked for here, whole.
+    pub first_ms: f64,
+}
+
+/// A format, and how sound in it is asked for as it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    pub format: SoundFormat,
+    pub asking: Asking,
+}
+
+impl<'a> Speaker<'a> {
+    /// Asks for a word or two in each format.
+    ///
+    /// # Errors
+    /// It does not speak, not in a format that was chosen, or nobody knows by which voice.
+    pub fn prepare(asker: Asker<'a>, choice: &Choice) -> Result<Speaker<'a>, BenchError> {
+        let mut voices = choice.voices.clone();
+        if voices.is_empty() {
+            voices.extend(voice::first_voice(&asker.target));
+        }
+        if voices.is_empty() {
+            return Err(BenchError::NoVoice { server: asker.target.endpoint.authority() });
+        }
+        let (offers, pcm_rate_hz) = (Vec::new(), PCM_RATE_HZ);
+        let mut speaker = Speaker { asker, offers, voices, pcm_rate_hz, first_ms: 0.0 };
+        speaker.find_offers(&choice.formats)?;
+        Ok(speaker)
+    }
+
+    fn find_offers(&mut self, wished: &Formats) -> Result<(), BenchError> {
+        let (Formats::All(formats) | Formats::Offered(formats)) = wished;
+        if formats.contains(&SoundFormat::Pcm) {
+            // Only WAV says the rate; where there is none, the rate is what OpenAI's speech has.
+            let _unsaid = self.unless_refused(SoundFormat::Wav)?;
+        }
+        let mut refused = None;
+        for format in formats {
+            match (self.unless_refused(*format)?, wished) {
+                (Ok(offer), _) => self.offers.push(offer),
+                (Err(fault), Formats::All(_)) => return Err(BenchError::Sound(fault)),
+                (Err(fault), Formats::Offered(_)) => refused = refused.or(Some(fault)),
+            }
+        }
+        match refused.filter(|_| self.offers.is_empty()) {
+            Some(fault) => Err(BenchError::Sound(fault)),
+            None => Ok(()),
+        }
+    }
+
+    /// A refusal is an answer here, and anything else that is wrong is not.
+    fn unless_refused(
+        &mut self,
+        format: SoundFormat,
+    ) -> Result<Result<Offer, SoundFault>, BenchError> {
+        match self.offer(format) {
+            Ok(offer) => Ok(Ok(offer)),
+            Err(BenchError::Sound(fault)) if is_refusal(&fault) => Ok(Err(fault)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn offer(&mut self, format: SoundFormat) -> Result<Offer, BenchError> {
+        let streamed = Offer { format, asking: Asking::Streamed };
+        let (offer, heard) = match self.listen(streamed)? {
+            Err(fault) if is_refusal(&fault) => {
+                let as_is = Offer { format, asking: Asking::AsIs };
+                (as_is, self.listen(as_is)?)
+            }
+            heard => (streamed, heard),
+        };
+        let heard = heard?;
+        if format == SoundFormat::Wav {
+            self.pcm_rate_hz = heard.rate_hz;
+        }
+        if self.first_ms == 0.0 {
+            self.first_ms = heard.last_ms;
+        }
+        Ok(offer)
+    }
+
+    fn listen(&self, offer: Offer) -> Result<Result<Sound, SoundFault>, BenchError> {
+        let Offer { format, asking } = offer;
+        let text = TEXTS[0];
+        let request = self.form(&self.voices[0], format, asking).bytes(text.words, 0);
+        let driven = self.drive(vec![request], 1, text)?;
+        let stopped = Err(SoundFault::Answer(Fault::Stopped));
+        let exchange = driven.exchanges.first();
+        Ok(exchange.map_or(stopped, |exchange| sound(exchange, format, self.pcm_rate_hz)))
+    }
+
+    fn form<'f>(&'f self, voice: &'f str, format: SoundFormat, asking: Asking) -> Form<'f> {
+        Form { target: &self.asker.target, voice, format, asking }
+    }
+
+    fn drive(&self, jobs: Vec<Bytes>, users: usize, text: Text) -> Result<Driven, BenchError> {
+        let room = text.chars() * ANSWER_BYTES_PER_CHAR;
+        self.asker.drive(jobs, Arrivals::Closed { users }, room)
+    }
+}
+
+fn is_refusal(fault: &SoundFault) -> bool {
+    matches!(fault, SoundFault::Answer(Fault::Refused { status, .. }) if NOT_OFFERED.contains(status))
+}

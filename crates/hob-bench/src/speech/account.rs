@@ -1,0 +1,149 @@
+//! What a cell of speech came to: its record, and what one cell says of another.
+//! A tier needs three texts, and a verdict on a long text needs a short one.
+
+use hob_core::statistics::Sample;
+use jiff::Timestamp;
+
+use super::cell::{Evidence, Spoken};
+use super::verdict::{Came, verdict};
+use super::{Asking, Cell, Sentences, Speaker, TEXTS, Text, VERSION};
+use crate::record::{Connection, Loop, Record, StreamVerdict, Tts, Workload, sha256_hex};
+use crate::runs::{Account, BenchError, Reply, Runs};
+use crate::terms::Metric;
+use crate::timeline::Arrived;
+use crate::workbench::Workbench;
+
+/// Told of a cell once it is kept: its record, and when the sound of its last run came.
+pub type Seen<'a> = dyn FnMut(&Record, &[Arrived]) + 'a;
+
+impl Speaker<'_> {
+    /// Measures all of them, one after the other; each is kept once it is done.
+    ///
+    /// # Errors
+    /// It could not begin, or a record cannot be kept.
+    pub fn measure(
+        &self,
+        bench: &mut Workbench<'_>,
+        cells: &[Cell],
+        seen: &mut Seen<'_>,
+    ) -> Result<Vec<Record>, BenchError> {
+        let mut records: Vec<Record> = Vec::new();
+        for (number, cell) in cells.iter().enumerate() {
+            if bench.is_stopped() {
+                break;
+            }
+            let name = format!("{}/{} {}", number + 1, cells.len(), cell.name());
+            let started = Timestamp::now();
+            let mut spoken = Spoken { speaker: self, cell, evidence: None };
+            let runs = bench.run(&name, &mut spoken)?;
+            let evidence = spoken.evidence;
+            let tts = section(cell, &runs, evidence.as_ref(), &records);
+            // Of a server that was there already, nobody knows what it was asked before.
+            let first_ms = bench.started.is_some().then_some(self.first_ms);
+            let record = bench.close_with(account(cell, &runs, started), |record| {
+                record.tts = Some(tts);
+                record.resources.cold_first_ms = first_ms;
+            })?;
+            let arrivals = evidence.map(|evidence| evidence.arrivals).unwrap_or_default();
+            record.iter().for_each(|record| seen(record, &arrivals));
+            records.extend(record);
+        }
+        Ok(records)
+    }
+}
+
+fn account<'r>(cell: &Cell, runs: &'r Runs, started: Timestamp) -> Account<'r> {
+    Account {
+        kind: cell.kind,
+        runs,
+        started,
+        workload: Workload {
+            shape: Some(cell.text.name.to_owned()),
+            version: Some(VERSION),
+            prompts_sha256: Some(sha256_hex(cell.text.words.as_bytes())),
+            r#loop: Some(Loop::Closed),
+            concurrency: u32::try_from(cell.users).ok(),
+            connection: Some(Connection::Reused),
+            ..Workload::default()
+        },
+        leading: cell.leading(),
+        count_source: None,
+        invalid: Vec::new(),
+        doubts: Vec::new(),
+    }
+}
+
+/// `earlier` are the cells before this one.
+fn section(cell: &Cell, runs: &Runs, evidence: Option<&Evidence>, earlier: &[Record]) -> Tts {
+    let figure = |metric| runs.sample(metric).median();
+    let reads = |reply: &Reply| reply.gaps_ms.len() as f64 + 1.0;
+    let said = Tts {
+        text_sha256: Some(sha256_hex(cell.text.words.as_bytes())),
+        chars: u32::try_from(cell.text.chars()).ok(),
+        voice: Some(cell.voice.clone()),
+        format: Some(cell.format.name().to_owned()),
+        stream: cell.asking.is_streamed(),
+        ..Tts::default()
+    };
+    let alike: Vec<(Text, &Tts)> = earlier.iter().filter_map(|record| like(record, cell)).collect();
+    let wall_s = figure(Metric::WallMs).map(|ms| ms / 1e3);
+    Tts {
+        rate_hz: evidence.map(|evidence| evidence.rate_hz),
+        audio_sha256: evidence.map(|evidence| evidence.sha256.clone()),
+        audio_s: figure(Metric::AudioS),
+        wall_s,
+        rtf: figure(Metric::Rtf),
+        ttfb_ms: figure(Metric::TtfbMs),
+        ttfa_ms: figure(Metric::TtfaMs),
+        last_ms: figure(Metric::WallMs),
+        chunks: Sample::new(runs.answered().map(reads)).median().map(|reads| reads as u64),
+        spread: figure(Metric::Spread),
+        verdict: judged(cell, runs, &alike),
+        underrun_ms: figure(Metric::UnderrunMs),
+        tier: wall_s.and_then(|wall_s| tier(cell, wall_s, &alike)),
+        ..said
+    }
+}
+
+/// Of a cell that differs from this one in nothing but its text.
+fn like<'r>(record: &'r Record, cell: &Cell) -> Option<(Text, &'r Tts)> {
+    let (tts, workload) = (record.tts.as_ref()?, &record.workload);
+    let is_alike = tts.voice.as_ref() == Some(&cell.voice)
+        && tts.format.as_deref() == Some(cell.format.name())
+        && tts.stream == cell.asking.is_streamed()
+        && workload.concurrency.map(|users| users as usize) == Some(cell.users);
+    let text = Text::named(workload.shape.as_deref()?)?;
+    is_alike.then_some((text, tts))
+}
+
+/// Who asked for the whole file and gets it at once was not deceived: then only that it streams all the same is said.
+fn judged(cell: &Cell, runs: &Runs, alike: &[(Text, &Tts)]) -> Option<StreamVerdict> {
+    let figure = |metric| runs.sample(metric).median();
+    let is_long_enough = |tts: &Tts| tts.verdict != Some(StreamVerdict::TooShort);
+    let sentence = alike
+        .iter()
+        .filter(|(text, tts)| text.sentences == Sentences::One && is_long_enough(tts))
+        .find_map(|(_, tts)| tts.ttfa_ms);
+    let verdict = verdict(Came {
+        audio_s: figure(Metric::AudioS)?,
+        spread: figure(Metric::Spread)?,
+        ttfa_ms: figure(Metric::TtfaMs)?,
+        sentence_ttfa_ms: sentence.filter(|_| cell.text.sentences == Sentences::Several),
+    });
+    let is_unasked = cell.asking == Asking::Whole && verdict != StreamVerdict::Streaming;
+    (!is_unasked).then_some(verdict)
+}
+
+/// Known with the third of its texts, and of one user only.
+fn tier(cell: &Cell, wall_s: f64, alike: &[(Text, &Tts)]) -> Option<u8> {
+    if !cell.text.is_of_tiers() || cell.users > 1 {
+        return None;
+    }
+    let of_text = |text: Text| match text == cell.text {
+        true => Some(wall_s),
+        false => alike.iter().find(|(other, _)| *other == text).and_then(|(_, tts)| tts.wall_s),
+    };
+    let texts = TEXTS.into_iter().filter(|text| text.is_of_tiers());
+    let walls_s: Option<Vec<f64>> = texts.map(of_text).collect();
+    walls_s.map(|walls_s| Tts::tier_of(walls_s.iter().sum::<f64>() / walls_s.len() as f64))
+}

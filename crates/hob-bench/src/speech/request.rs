@@ -1,0 +1,102 @@
+//! A request for speech, in OpenAI's words, made before it is due.
+//! Servers differ in what they do when nothing is said of streaming, so it is said.
+
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::ask::introduction;
+use crate::target::Target;
+use crate::timeline::SoundFormat;
+
+/// What a request says of streaming. OpenAI itself knows no such field and sends what it has; hob and
+/// Kokoro-FastAPI do so unless told not to; others, vLLM-Omni among them, only when they are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asking {
+    /// Nothing, because the server refuses the field.
+    AsIs,
+    /// `stream: true`
+    Streamed,
+    /// `stream: false`
+    Whole,
+}
+
+impl Asking {
+    /// As a record keeps it.
+    pub fn is_streamed(self) -> Option<bool> {
+        match self {
+            Asking::AsIs => None,
+            Asking::Streamed => Some(true),
+            Asking::Whole => Some(false),
+        }
+    }
+}
+
+/// What is the same in all requests of a cell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) voice: &'a str,
+    pub(crate) format: SoundFormat,
+    pub(crate) asking: Asking,
+}
+
+impl Form<'_> {
+    /// The whole request, named in `x-request-id`.
+    pub(crate) fn bytes(&self, words: &str, number: usize) -> Bytes {
+        let Target { endpoint, key, model, .. } = self.target;
+        let mut body = json!({
+            "model": model,
+            "input": words,
+            "voice": self.voice,
+            "response_format": self.format.name(),
+        });
+        if let Some(is_streamed) = self.asking.is_streamed() {
+            body["stream"] = json!(is_streamed);
+        }
+        let body = body.to_string();
+        format!(
+            "POST {}/v1/audio/speech HTTP/1.1\r\nhost: {}\r\n{}content-type: application/json\r\n\
+             accept: */*\r\nx-request-id: {number}\r\ncontent-length: {}\r\n\r\n{body}",
+            endpoint.prefix,
+            endpoint.authority(),
+            introduction(key.as_deref()),
+            body.len()
+        )
+        .into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::drive::Endpoint;
+    use crate::target::Api;
+
+    #[test]
+    fn what_is_said_of_streaming() {
+        let endpoint = Endpoint::parse("http://box:1/speech").expect("an address");
+        let (model, key) = ("m".to_owned(), Some("k".to_owned()));
+        let target = Target { endpoint, api: Api::OpenAi, model, key, engine: None, version: None };
+        let rows = [
+            (Asking::AsIs, Value::Null),
+            (Asking::Streamed, json!(true)),
+            (Asking::Whole, json!(false)),
+        ];
+        for (asking, expected) in rows {
+            let form = Form { target: &target, voice: "v", format: SoundFormat::Pcm, asking };
+            let bytes = form.bytes("Hi.", 3);
+            let text = std::str::from_utf8(&bytes).expect("text");
+            let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+            assert!(head.starts_with("POST /speech/v1/audio/speech HTTP/1.1\r\nhost: box:1\r\n"));
+            assert!(head.contains("authorization: Bearer k\r\n"));
+            assert!(head.ends_with(&format!("content-length: {}", body.len())));
+            let body: Value = serde_json::from_str(body).expect("JSON");
+            assert_eq!(
+                (&body["input"], &body["voice"], &body["response_format"], &body["stream"]),
+                (&json!("Hi."), &json!("v"), &json!("pcm"), &expected)
+            );
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What is spoken: texts of known length, the same for everybody, each pinned by its hash.
+//! Version 1. A text that changes gets another version, because figures of two are not compared.
+
+/// Of every text here.
+pub const VERSION: u32 = 1;
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text {
+    pub name: &'static str,
+    pub words: &'static str,
+    pub sentences: Sentences,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sentences {
+    One,
+    Several,
+}
+
+/// A greeting, a sentence, a paragraph: whose mean is a tier. Then the sentence for the first sound, two
+/// sentences, and an article to be read aloud.
+pub const TEXTS: [Text; 6] = [
+    Text { name: "short", words: "Hello there.", sentences: Sentences::One },
+    Text {
+        name: "medium",
+        words: "The train to the coast leaves from platform nine.",
+        sentences: Sentences::One,
+    },
+    Text {
+        name: "long",
+        words: "The old bridge was closed for most of the winter. Now the new one is open, and the road along the river is calm again. If you leave before noon, you will be there in time for a walk, a meal, and the last ferry.",
+        sentences: Sentences::Several,
+    },
+    Text {
+        name: "first_sound",
+        words: "The shop on the corner opens at nine and closes when its last loaf of bread has been sold.",
+        sentences: Sentences::One,
+    },
+    Text {
+        name: "two_sentences",
+        words: "I found your keys on the stairs. They are on the table by the door.",
+        sentences: Sentences::Several,
+    },
+    Text {
+        name: "article",
+        words: include_str!("article.txt").trim_ascii_end(),
+        sentences: Sentences::Several,
+    },
+];
+
+/// The mean of their times is a tier.
+const OF_TIERS: [&str; 3] = ["short", "medium", "long"];
+
+impl Text {
+    pub fn named(name: &str) -> Option<Text> {
+        TEXTS.into_iter().find(|text| text.name == name)
+    }
+
+    pub fn chars(self) -> usize {
+        self.words.chars().count()
+    }
+
+    pub fn is_of_tiers(self) -> bool {
+        OF_TIERS.contains(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::sha256_hex;
+
+    #[test]
+    fn lengths_are_what_they_are_said_to_be_and_no_letter_changes_unseen() {
+        let rows = [
+            ("short", 12, "23ea498e82f4435b1c135324eedef4ba64061600897077bf76082a50b41a9c13"),
+            ("medium", 49, "6ff573b819a3414308828ff7c859afb485bc81638fa476f8ac3df81181574d05"),
+            ("long", 210, "76d0341ef45f3ab4397351a296db59dffd59f8d80055f2d76d426c9dee17b738"),
+            ("first_sound", 90, "baa2744aa4a5ad48067d39788e894a4ec599c019a511a704c0162969f7648fff"),
+            (
+                "two_sentences",
+                67,
+                "02e1005249f75fd5177099e085b9c4f2e1648c2a2cecdfb8efa6dbb2e659c4d1",
+            ),
+            ("article", 8700, "b0faf76c75a918d5eea7105cd6c228162afa1787d11439a43715a25072ba6447"),
+        ];
+        for (text, (name, chars, sha256)) in TEXTS.into_iter().zip(rows) {
+            let got = (text.name, text.chars(), sha256_hex(text.words.as_bytes()));
+            assert_eq!(got, (name, chars, sha256.to_owned()));
+        }
+    }
+
+    #[test]
+    fn as_many_sentences_as_is_said() {
+        for text in TEXTS {
+            let ends = text.words.matches(['.', '?', '!']).count();
+            assert_eq!(ends == 1, text.sentences == Sentences::One, "{}", text.name);
+        }
+        assert_eq!(TEXTS.map(Text::is_of_tiers), [true, true, true, false, false, false]);
+    }
+}

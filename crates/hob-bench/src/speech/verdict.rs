@@ -1,0 +1,215 @@
+//! Whether sound comes while it is made, told from when it came: of one text, and of all texts together.
+//! Pure: the same records say the same.
+
+use std::fmt;
+
+use super::text::{Sentences, Text};
+use crate::record::{Record, StreamVerdict, Tts};
+
+/// In so little sound there is nothing to stream.
+const SHORT_S: f64 = 1.5;
+/// Of the waiting; a player has heard nothing before the rest of it was over.
+const FAKE_SPREAD: f64 = 0.10;
+/// A long text may take so many times as long to its first sound as one sentence does.
+const PARTIAL_TIMES: f64 = 2.0;
+
+/// What has to be known of one text.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Came {
+    pub(crate) audio_s: f64,
+    pub(crate) spread: f64,
+    pub(crate) ttfa_ms: f64,
+    /// Of one sentence by the same server. None of one sentence itself, or where none was spoken.
+    pub(crate) sentence_ttfa_ms: Option<f64>,
+}
+
+pub(crate) fn verdict(came: Came) -> StreamVerdict {
+    let Came { audio_s, spread, ttfa_ms, sentence_ttfa_ms } = came;
+    let is_late = |sentence_ms: f64| ttfa_ms > PARTIAL_TIMES * sentence_ms;
+    if audio_s <= SHORT_S {
+        StreamVerdict::TooShort
+    } else if spread < FAKE_SPREAD {
+        StreamVerdict::Fake
+    } else if sentence_ttfa_ms.is_some_and(is_late) {
+        StreamVerdict::Partial
+    } else {
+        StreamVerdict::Streaming
+    }
+}
+
+/// What all texts together say, where streaming was asked for. Displayed as a sentence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Finding {
+    /// Nothing was heard that could be judged.
+    Unmeasured,
+    TooShort,
+    /// All of it is made, and then it is cut into pieces.
+    Fake {
+        ttfa_ms: f64,
+        last_ms: f64,
+    },
+    /// A whole sentence is made before any of it is heard.
+    BySentence {
+        ttfa_ms: f64,
+        last_ms: f64,
+    },
+    /// The first sound of a long text waits for more than a sentence.
+    Partial {
+        ttfa_ms: f64,
+        sentence_ttfa_ms: f64,
+    },
+    Streaming {
+        ttfa_ms: f64,
+        last_ms: f64,
+    },
+}
+
+impl Finding {
+    /// Of records of one format, voice and way to ask. The longest text tells most, and one sentence tells whether
+    /// streaming goes on inside it.
+    pub fn of<'r>(records: impl IntoIterator<Item = &'r Record>) -> Finding {
+        let heard = records.into_iter().filter_map(|record| {
+            let text = Text::named(record.workload.shape.as_deref()?)?;
+            Some((text, record.tts.as_ref()?))
+        });
+        let mut judged: Vec<(Text, &Tts)> =
+            heard.filter(|(_, tts)| tts.verdict.is_some()).collect();
+        judged.sort_by_key(|(text, _)| text.chars());
+        let Some((_, longest)) = judged.last() else { return Finding::Unmeasured };
+        let sentence = judged.iter().rev().find(|(text, tts)| {
+            text.sentences == Sentences::One && tts.verdict != Some(StreamVerdict::TooShort)
+        });
+        let ms = |figure: Option<f64>| figure.unwrap_or_default();
+        let (ttfa_ms, last_ms) = (ms(longest.ttfa_ms), ms(longest.last_ms));
+        match (longest.verdict, sentence.map(|(_, tts)| tts)) {
+            (Some(StreamVerdict::TooShort) | None, _) => Finding::TooShort,
+            (Some(StreamVerdict::Fake), _) => Finding::Fake { ttfa_ms, last_ms },
+            (Some(StreamVerdict::Partial), sentence) => Finding::Partial {
+                ttfa_ms,
+                sentence_ttfa_ms: ms(sentence.and_then(|tts| tts.ttfa_ms)),
+            },
+            (Some(StreamVerdict::Streaming), Some(sentence))
+                if sentence.verdict == Some(StreamVerdict::Fake) =>
+            {
+                Finding::BySentence { ttfa_ms, last_ms }
+            }
+            (Some(StreamVerdict::Streaming), _) => Finding::Streaming { ttfa_ms, last_ms },
+        }
+    }
+}
+
+impl Finding {
+    /// Whether any of it comes while it is made; none where that cannot be told.
+    pub fn streams(self) -> Option<bool> {
+        match self {
+            Finding::Unmeasured | Finding::TooShort => None,
+            Finding::Fake { .. } => Some(false),
+            Finding::BySentence { .. } | Finding::Partial { .. } | Finding::Streaming { .. } => {
+                Some(true)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Finding::Unmeasured => write!(f, "nothing is known: no text was spoken"),
+            Finding::TooShort => {
+                write!(f, "too short to tell: {SHORT_S} s of sound and less is made at once")
+            }
+            Finding::Fake { ttfa_ms, last_ms } => write!(
+                f,
+                "fakes it: the first sound comes after {ttfa_ms:.0} ms, and the last after {last_ms:.0} ms"
+            ),
+            Finding::BySentence { ttfa_ms, last_ms } => write!(
+                f,
+                "streams sentence by sentence: first sound after {ttfa_ms:.0} ms of {last_ms:.0} ms, but nothing of a sentence before all of it is made"
+            ),
+            Finding::Partial { ttfa_ms, sentence_ttfa_ms } => write!(
+                f,
+                "streams in part: the first sound of a long text comes after {ttfa_ms:.0} ms, and of one sentence after {sentence_ttfa_ms:.0} ms"
+            ),
+            Finding::Streaming { ttfa_ms, last_ms } => {
+                write!(f, "streams: first sound after {ttfa_ms:.0} ms of {last_ms:.0} ms")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::record::{Kind, Source};
+
+    #[test]
+    fn the_verdict_on_one_text() {
+        let rows = [
+            (1.5, 0.9, 100.0, None, StreamVerdict::TooShort),
+            (1.6, 0.09, 100.0, None, StreamVerdict::Fake),
+            (1.6, 0.10, 100.0, None, StreamVerdict::Streaming),
+            (9.0, 0.5, 200.0, Some(100.0), StreamVerdict::Streaming),
+            (9.0, 0.5, 201.0, Some(100.0), StreamVerdict::Partial),
+            // As published: 1462 and 1464 ms, and after the repair 575 and 1400 ms.
+            (5.0, 2.0 / 1464.0, 1462.0, None, StreamVerdict::Fake),
+            (5.0, 825.0 / 1400.0, 575.0, None, StreamVerdict::Streaming),
+        ];
+        for (audio_s, spread, ttfa_ms, sentence_ttfa_ms, expected) in rows {
+            let came = Came { audio_s, spread, ttfa_ms, sentence_ttfa_ms };
+            assert_eq!(verdict(came), expected, "{came:?}");
+        }
+    }
+
+    fn record(text: &str, verdict: StreamVerdict, ttfa_ms: f64, last_ms: f64) -> Record {
+        let mut record = Record::new(Uuid::nil(), Kind::Stream, Source::default());
+        record.workload.shape = Some(text.to_owned());
+        record.tts = Some(Tts {
+            verdict: Some(verdict),
+            ttfa_ms: Some(ttfa_ms),
+            last_ms: Some(last_ms),
+            ..Tts::default()
+        });
+        record
+    }
+
+    #[test]
+    fn the_finding_of_all_texts() {
+        use StreamVerdict::{Fake, Partial, Streaming, TooShort};
+        let rows = [
+            (vec![], "nothing is known: no text was spoken"),
+            (
+                vec![("short", TooShort, 90.0)],
+                "too short to tell: 1.5 s of sound and less is made at once",
+            ),
+            (
+                vec![("long", Fake, 980.0), ("medium", Fake, 300.0)],
+                "fakes it: the first sound comes after 980 ms, and the last after 1000 ms",
+            ),
+            (
+                vec![("medium", Fake, 300.0), ("long", Streaming, 300.0)],
+                "streams sentence by sentence: first sound after 300 ms of 1000 ms, but nothing of a sentence before all of it is made",
+            ),
+            (
+                vec![("medium", Streaming, 100.0), ("long", Partial, 300.0)],
+                "streams in part: the first sound of a long text comes after 300 ms, and of one sentence after 100 ms",
+            ),
+            (
+                vec![
+                    ("short", TooShort, 90.0),
+                    ("medium", Streaming, 100.0),
+                    ("long", Streaming, 150.0),
+                ],
+                "streams: first sound after 150 ms of 1000 ms",
+            ),
+        ];
+        for (texts, expected) in rows {
+            let records: Vec<Record> = texts
+                .iter()
+                .map(|(text, verdict, ttfa_ms)| record(text, *verdict, *ttfa_ms, 1000.0))
+                .collect();
+            assert_eq!(Finding::of(&records).to_string(), expected);
+        }
+    }
+}

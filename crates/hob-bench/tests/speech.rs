@@ -1,0 +1,190 @@
+//! Speech against a server whose sound is known: how fast, when it comes, and what it is called that fakes it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use hob_bench::ask::ask;
+use hob_bench::drive::Patience;
+use hob_bench::mock::scripted::{Script, Scripted};
+use hob_bench::record::{Kind, Record, Status, StreamVerdict};
+use hob_bench::runs::{BenchError, Care, Context};
+use hob_bench::speech::{Choice, Finding, Formats, Text};
+use hob_bench::target::Target;
+use hob_bench::terms::Metric;
+use hob_bench::timeline::{Arrived, Fault, SoundFault, SoundFormat};
+use hob_bench::workbench::Workbench;
+use hob_bench::{stream, tts};
+use sha2::{Digest as _, Sha256};
+
+fn mock(pairs: &str) -> Scripted {
+    let script = Script::default().with(pairs).expect("a script");
+    Scripted::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), script).expect("a script")
+}
+
+/// All that is kept of a mock.
+fn measured(
+    mock: &Scripted,
+    work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError>,
+) -> Result<Vec<Record>, BenchError> {
+    let (stop, mut kept) = (AtomicBool::new(false), Vec::new());
+    let mut bench = Workbench {
+        target: Target::find(&mock.url(), None, None, None).expect("a server"),
+        started: None,
+        context: Context { seed: 7, ..Context::default() },
+        care: Care { runs_min: 2, runs_max: 2, ..Care::default() },
+        patience: Patience { silence: Duration::from_secs(5), ..Patience::default() },
+        stop: &stop,
+        tell: &mut |_, _| (),
+        keep: &mut |record, _| {
+            kept.push(record.clone());
+            Ok(())
+        },
+    };
+    let records = work(&mut bench)?;
+    assert_eq!(records, kept);
+    Ok(kept)
+}
+
+fn texts(names: &[&str]) -> Vec<Text> {
+    names.iter().map(|name| Text::named(name).expect("a text")).collect()
+}
+
+fn only(format: SoundFormat) -> Choice {
+    Choice { formats: Formats::All(vec![format]), voices: Vec::new() }
+}
+
+fn any() -> Choice {
+    let formats = vec![SoundFormat::Wav, SoundFormat::Pcm, SoundFormat::Mp3];
+    Choice { formats: Formats::Offered(formats), voices: Vec::new() }
+}
+
+fn spoken(mock: &Scripted, names: &[&str], choice: Choice) -> Result<Vec<Record>, BenchError> {
+    let wish = tts::Wish { texts: texts(names), choice, users: vec![1], rounds: 1 };
+    measured(mock, |bench| tts::measure(bench, &wish))
+}
+
+#[test]
+fn a_text_is_timed_and_its_sound_is_known_by_its_hash() {
+    let mock = mock("ttft_ms=20,audio_rtf=0.01,audio_ms_per_char=40,audio_silence_ms=100");
+    let records = spoken(&mock, &["medium"], only(SoundFormat::Pcm)).expect("a cell");
+    let [record] = &records[..] else { panic!("one cell") };
+    assert_eq!((record.kind, record.status), (Kind::Tts, Status::Ok));
+    let tts = record.tts.clone().expect("speech");
+    // 49 characters of 40 ms each, after 100 ms of silence.
+    assert_eq!((tts.chars, tts.audio_s, tts.rate_hz), (Some(49), Some(2.06), Some(24_000)));
+    assert_eq!(
+        (tts.voice.as_deref(), tts.format.as_deref(), tts.stream),
+        (Some("tone"), Some("pcm"), Some(true))
+    );
+    assert_eq!((tts.verdict, tts.tier), (Some(StreamVerdict::Streaming), None));
+    let (ttfb_ms, ttfa_ms) = (tts.ttfb_ms.expect("a figure"), tts.ttfa_ms.expect("a figure"));
+    let wall_s = tts.wall_s.expect("a figure");
+    assert!(ttfb_ms >= 20.0 && ttfb_ms <= ttfa_ms && ttfa_ms / 1e3 <= wall_s, "{tts:?}");
+    let chars_s = record.metrics.figure(Metric::CharsS).expect("a figure");
+    assert!(chars_s > 0.0 && chars_s <= 49.0 / 0.04, "{chars_s}");
+
+    let text = Text::named("medium").expect("a text").words;
+    let body = format!(r#"{{"model":"mock","input":"{text}","response_format":"pcm"}}"#);
+    let target = Target::find(&mock.url(), None, None, None).expect("a server");
+    let within = Duration::from_secs(5);
+    let asked =
+        ask(&target.endpoint, "/v1/audio/speech", None, Some(&body), within).expect("sound");
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    assert_eq!(tts.audio_sha256, Some(hex(&Sha256::digest(&asked.body))));
+    assert_eq!(tts.text_sha256, Some(hex(&Sha256::digest(text.as_bytes()))));
+}
+
+#[test]
+fn three_texts_make_a_tier() {
+    let mock = mock("ttft_ms=5,audio_rtf=0.001");
+    let names = ["short", "medium", "long"];
+    let records = spoken(&mock, &names, only(SoundFormat::Mp3)).expect("cells");
+    let tts = records.iter().map(|record| record.tts.as_ref().expect("speech"));
+    let got: Vec<_> = tts.map(|tts| (tts.chars, tts.tier)).collect();
+    assert_eq!(got, [(Some(12), None), (Some(49), None), (Some(210), Some(1))]);
+}
+
+#[test]
+fn every_format_that_is_offered_is_measured() {
+    let mock = mock("ttft_ms=5,audio_rtf=0.001");
+    let records = spoken(&mock, &["short"], any()).expect("cells");
+    let tts = records.iter().map(|record| record.tts.as_ref().expect("speech"));
+    let ms = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e3).round());
+    let got: Vec<_> = tts.map(|tts| (tts.format.as_deref(), ms(tts.audio_s))).collect();
+    // 12 characters of 60 ms each: in frames of 24 ms, too.
+    let long = Some(720.0);
+    assert_eq!(got, [(Some("wav"), long), (Some("pcm"), long), (Some("mp3"), long)]);
+}
+
+#[test]
+fn several_users_make_more_sound_and_no_tier() {
+    let mock = mock("ttft_ms=100,audio_rtf=0");
+    let wish = tts::Wish {
+        texts: texts(&["short"]),
+        choice: only(SoundFormat::Wav),
+        users: vec![1, 4],
+        rounds: 1,
+    };
+    let records = measured(&mock, |bench| tts::measure(bench, &wish)).expect("cells");
+    let figure = |place: usize| records[place].metrics.figure(Metric::RealTimeX).expect("a figure");
+    assert_eq!(records[1].workload.concurrency, Some(4));
+    assert!(figure(1) > 1.5 * figure(0), "{} and {}", figure(1), figure(0));
+}
+
+/// A sentence and three, as MP3: so few bytes that no read is cut in two.
+fn watched(pairs: &str, asked: Vec<stream::Asked>) -> (Vec<Record>, Vec<Vec<Arrived>>) {
+    let mock = mock(&format!("ttft_ms=200,audio_rtf=0.05,audio_ms_per_char=40,{pairs}"));
+    let choice = only(SoundFormat::Mp3);
+    let wish = stream::Wish { texts: texts(&["medium", "long"]), choice, asked, rounds: 1 };
+    let mut seen = Vec::new();
+    let records = measured(&mock, |bench| {
+        stream::watch(bench, &wish, &mut |_, arrivals| seen.push(arrivals.to_vec()))
+    });
+    (records.expect("cells"), seen)
+}
+
+fn verdicts(records: &[Record]) -> Vec<Option<StreamVerdict>> {
+    records.iter().map(|record| record.tts.as_ref().expect("speech").verdict).collect()
+}
+
+#[test]
+fn who_holds_everything_back_fakes_it() {
+    let (records, _) = watched("audio=hold_all", vec![stream::Asked::Streamed]);
+    assert_eq!(verdicts(&records), [Some(StreamVerdict::Fake); 2]);
+    assert!(matches!(Finding::of(&records), Finding::Fake { .. }));
+}
+
+#[test]
+fn who_makes_sentence_by_sentence_is_told_from_who_fakes_it() {
+    let (records, _) = watched("audio=per_sentence", vec![stream::Asked::Streamed]);
+    let expected = [Some(StreamVerdict::Fake), Some(StreamVerdict::Streaming)];
+    assert_eq!(verdicts(&records), expected);
+    assert!(matches!(Finding::of(&records), Finding::BySentence { .. }));
+}
+
+#[test]
+fn who_streams_is_seen_to_do_so_and_who_was_asked_for_a_file_is_not_blamed() {
+    let both = vec![stream::Asked::Streamed, stream::Asked::Whole];
+    let (records, seen) = watched("audio=streamed", both);
+    let streaming = Some(StreamVerdict::Streaming);
+    assert_eq!(verdicts(&records), [streaming, streaming, None, None]);
+    assert!(matches!(Finding::of(&records[..2]), Finding::Streaming { .. }));
+    assert_eq!(Finding::of(&records[2..]), Finding::Unmeasured);
+    // 8.4 s of sound in frames of 24 ms and 192 bytes, in pieces of 200 ms.
+    let long = &seen[1];
+    assert_eq!(long.last().map(|arrived| arrived.bytes), Some(350 * 192));
+    assert!(long.len() > 8 && long[0].bytes < 175 * 192, "{long:?}");
+}
+
+#[test]
+fn who_does_not_speak_is_heard() {
+    let refused = spoken(&mock("status=422"), &["short"], any());
+    let is_named = matches!(
+        &refused,
+        Err(BenchError::Sound(SoundFault::Answer(Fault::Refused { status: 422, .. })))
+    );
+    assert!(is_named, "{refused:?}");
+    let silent = spoken(&mock("audio_ms_per_char=0"), &["short"], any());
+    assert!(matches!(silent, Err(BenchError::Sound(SoundFault::Empty))), "{silent:?}");
+}

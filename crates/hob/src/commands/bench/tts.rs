@@ -1,0 +1,166 @@
+//! `hob bench tts`: how fast a server speaks. Progress goes to stderr, the table to stdout.
+//! What is shared with `hob bench stream` is here: which texts, which formats, whose voice.
+
+use clap::Args;
+use hob_bench::drive::CONNECTIONS_MAX;
+use hob_bench::record::Record;
+use hob_bench::speech::{Choice, Formats, TEXTS, Text};
+use hob_bench::terms::Metric;
+use hob_bench::timeline::SoundFormat;
+use hob_bench::tts::{Wish, measure};
+use hob_bench::workbench::Workbench;
+
+use super::aim::Purpose;
+use super::campaign::{self, CampaignArgs, badge, off_by};
+use crate::cli::Globals;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::{Printer, table};
+
+/// How fast a server speaks: three texts, in every format that it offers, the load kept apart
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct TtsArgs {
+    #[command(flatten)]
+    campaign: CampaignArgs,
+    /// Texts to be spoken
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = text,
+        default_value = "short,medium,long")]
+    text: Vec<Text>,
+    #[command(flatten)]
+    choice: ChoiceArgs,
+    /// Users at once; each waits for its answer
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1")]
+    users: Vec<usize>,
+    /// Requests of each user in a run
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    rounds: usize,
+}
+
+/// In which format, and by whom.
+#[derive(Debug, Args)]
+pub(super) struct ChoiceArgs {
+    /// Formats: pcm, wav, mp3; without it those that the server offers
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = format)]
+    format: Vec<SoundFormat>,
+    /// Voices; without it the first that the server lists
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    voice: Vec<String>,
+}
+
+const AFTER_HELP: &str = "\
+Texts: short (12 characters), medium (49), long (210), first_sound (90), two_sentences (67), article (8700).
+Of the first three comes the tier, by the mean of their times: 1 under 3 s, 2 under 7 s, 3 slower.
+
+Examples:
+  hob bench tts                        of the voice that hob serve would speak with
+  hob bench tts --format pcm --text article --runs-min 2 --runs-max 2
+  hob bench tts --target http://127.0.0.1:8880 --model kokoro --voice af_heart --users 1,4
+  hob bench tts --target http://127.0.0.1:8880 --model tts-1 --voice alloy --format mp3";
+
+pub(super) fn text(name: &str) -> Result<Text, String> {
+    let known = TEXTS.map(|text| text.name).join(", ");
+    Text::named(name.trim()).ok_or_else(|| format!("there are {known}"))
+}
+
+fn format(name: &str) -> Result<SoundFormat, String> {
+    let known = SoundFormat::ALL.map(SoundFormat::name).join(", ");
+    let format = SoundFormat::ALL.into_iter().find(|format| format.name() == name.trim());
+    format.ok_or_else(|| format!("there are {known}"))
+}
+
+impl ChoiceArgs {
+    /// Of `offered` where nothing was typed.
+    pub(super) fn choice(&self, offered: &[SoundFormat]) -> Choice {
+        let formats = match &self.format[..] {
+            [] => Formats::Offered(offered.to_vec()),
+            typed => Formats::All(typed.to_vec()),
+        };
+        Choice { formats, voices: self.voice.clone() }
+    }
+}
+
+pub(crate) fn run(args: &TtsArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let wish = args.wish()?;
+    let work = move |bench: &mut Workbench<'_>| measure(bench, &wish);
+    let aim = args.campaign.aim.settle_for(Purpose::Speech, globals, printer)?;
+    let done = campaign::measured(&args.campaign, aim, printer, work)?;
+    done.show(args.campaign.json, printer, shown)?;
+    done.exit(|record| !record.invalid_reasons.is_empty())
+}
+
+impl TtsArgs {
+    fn wish(&self) -> Outcome<Wish> {
+        let is_possible = |users: &usize| (1..=CONNECTIONS_MAX).contains(users);
+        if !self.users.iter().all(is_possible) {
+            return Err(Failure::usage(format!("from 1 to {CONNECTIONS_MAX} users are possible")));
+        }
+        if self.rounds == 0 {
+            return Err(Failure::usage("each user asks once at least"));
+        }
+        Ok(Wish {
+            texts: self.text.clone(),
+            choice: self.choice.choice(&SoundFormat::ALL),
+            users: self.users.clone(),
+            rounds: self.rounds,
+        })
+    }
+}
+
+fn shown(records: &[Record]) -> String {
+    let mut table = table([
+        "text",
+        "format",
+        "voice",
+        "users",
+        "first byte",
+        "first sound",
+        "whole",
+        "sound",
+        "RTF",
+        "char/s",
+        "× real time",
+        "underrun",
+        "errors",
+        "client off by",
+        "",
+    ]);
+    for record in records {
+        let figure = |metric| record.metrics.figure(metric);
+        let ms = |metric| figure(metric).map_or("–".to_owned(), |ms| format!("{ms:.0} ms"));
+        let number = |metric, digits: usize| {
+            figure(metric).map_or("–".to_owned(), |n| format!("{n:.digits$}"))
+        };
+        let tts = record.tts.clone().unwrap_or_default();
+        table.add_row([
+            record.workload.shape.clone().unwrap_or_default(),
+            tts.format.unwrap_or_default(),
+            tts.voice.unwrap_or_default(),
+            record.workload.concurrency.map_or(String::new(), |users| users.to_string()),
+            ms(Metric::TtfbMs),
+            ms(Metric::TtfaMs),
+            ms(Metric::WallMs),
+            figure(Metric::AudioS).map_or("–".to_owned(), |s| format!("{s:.1} s")),
+            number(Metric::Rtf, 3),
+            number(Metric::CharsS, 0),
+            number(Metric::RealTimeX, 1),
+            ms(Metric::UnderrunMs),
+            record.metrics.errors.unwrap_or_default().to_string(),
+            off_by(record),
+            badge(record).to_owned(),
+        ]);
+    }
+    let tiers = records.iter().filter_map(tier);
+    tiers.fold(table.trim_fmt(), |text, tier| format!("{text}\n\n{tier}"))
+}
+
+/// Said once for each set of three texts.
+fn tier(record: &Record) -> Option<String> {
+    let tts = record.tts.as_ref()?;
+    let (tier, format, voice) = (tts.tier?, tts.format.as_ref()?, tts.voice.as_ref()?);
+    let meaning = match tier {
+        1 => "real time: under 3 s in the mean of three texts",
+        2 => "moderate: under 7 s in the mean of three texts",
+        _ => "slow: 7 s or more in the mean of three texts",
+    };
+    Some(format!("{format} by {voice}: tier {tier}, {meaning}"))
+}
