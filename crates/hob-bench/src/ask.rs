@@ -24,9 +24,10 @@ pub enum AskError {
     Unanswered { server: String },
 }
 
-/// What a key is shown as, when there is one.
-pub fn authorization(key: Option<&str>) -> String {
-    key.map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default()
+/// Who asks, by name and by key: a hob keeps benchmarks out of what its ledger says of real requests.
+pub fn introduction(key: Option<&str>) -> String {
+    let name = concat!("user-agent: hob-bench/", env!("CARGO_PKG_VERSION"), "\r\n");
+    key.map_or(name.to_owned(), |key| format!("{name}authorization: Bearer {key}\r\n"))
 }
 
 /// Asks for what is at a path, or sends `body` there.
@@ -40,7 +41,7 @@ pub fn ask(
     body: Option<&str>,
     silence: Duration,
 ) -> Result<Asked, AskError> {
-    let (host, prefix, shown) = (endpoint.authority(), &endpoint.prefix, authorization(key));
+    let (host, prefix, shown) = (endpoint.authority(), &endpoint.prefix, introduction(key));
     let request = match body {
         None => format!("GET {prefix}{path} HTTP/1.1\r\nhost: {host}\r\n{shown}\r\n"),
         Some(body) => format!(

@@ -89,7 +89,7 @@ mod tests {
     use crate::requests::Received;
 
     fn running(id: u64) -> Arc<Running> {
-        let received = Received { id, at: Instant::now(), hops: 0 };
+        let received = Received { id, at: Instant::now(), hops: 0, is_bench: false };
         Arc::new(Running::new(received, "chat", &Entry::default(), Default::default()))
     }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, REFERER};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, REFERER, USER_AGENT};
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -26,6 +26,8 @@ const HOB_REQUEST_ID: HeaderName = HeaderName::from_static("x-hob-request-id");
 /// fro for ever.
 const HOPS: HeaderName = HeaderName::from_static("x-hob-hops");
 const HOPS_MAX: u32 = 4;
+/// As `hob bench` names itself.
+const BENCH: &[u8] = b"hob-bench/";
 
 /// A request's number and the moment its headers were read.
 #[derive(Clone, Copy, Debug)]
@@ -34,13 +36,15 @@ pub(crate) struct Received {
     pub(crate) at: Instant,
     /// Servers like this one that it came through.
     pub(crate) hops: u32,
+    /// By a benchmark, which is not what anybody waited for.
+    pub(crate) is_bench: bool,
 }
 
 impl Received {
     /// What [`observe`] put among a request's extensions.
     pub(crate) fn of(extensions: &Extensions) -> Received {
         let received = extensions.get::<Received>().copied();
-        received.unwrap_or_else(|| Received { id: 0, at: Instant::now(), hops: 0 })
+        received.unwrap_or_else(|| Received { id: 0, at: Instant::now(), hops: 0, is_bench: false })
     }
 }
 
@@ -52,7 +56,8 @@ pub(crate) async fn observe(
 ) -> Response {
     static LAST_ID: AtomicU64 = AtomicU64::new(0);
     let id = LAST_ID.fetch_add(1, Ordering::Relaxed) + 1;
-    let received = Received { id, at: Instant::now(), hops: hops(request.headers()) };
+    let (hops, is_bench) = (hops(request.headers()), is_bench(request.headers()));
+    let received = Received { id, at: Instant::now(), hops, is_bench };
     request.extensions_mut().insert(received);
     let route = route_of(&request);
     let method = request.method().clone();
@@ -79,6 +84,10 @@ pub(crate) async fn observe(
 fn hops(headers: &HeaderMap) -> u32 {
     let said = headers.get(HOPS).and_then(|hops| hops.to_str().ok()?.parse().ok());
     said.unwrap_or(0)
+}
+
+fn is_bench(headers: &HeaderMap) -> bool {
+    headers.get(USER_AGENT).is_some_and(|who| who.as_bytes().starts_with(BENCH))
 }
 
 /// The route's pattern, never the path: a path can hold anything, and would make endless metrics.

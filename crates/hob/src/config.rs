@@ -117,7 +117,8 @@ pub(crate) struct SpeechSection {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LedgerSection {
-    /// Write a row for each request into `ledger.sqlite3` beside the models; `hob ledger` reads it.
+    /// Write a row for each request into `ledger.sqlite3` beside the models; `hob ledger` reads it. What
+    /// `hob bench` asks is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) enabled: Option<bool>,
     /// For how many days rows are kept.

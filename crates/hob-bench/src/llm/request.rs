@@ -5,7 +5,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::prompt::Prompt;
-use crate::ask::authorization;
+use crate::ask::introduction;
 use crate::lever::Lever;
 use crate::target::{Api, Target};
 
@@ -36,7 +36,7 @@ impl Form<'_> {
              accept: */*\r\nx-request-id: {number}\r\ncontent-length: {}\r\n\r\n{body}",
             endpoint.prefix,
             endpoint.authority(),
-            authorization(key.as_deref()),
+            introduction(key.as_deref()),
             body.len()
         )
         .into()

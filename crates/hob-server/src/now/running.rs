@@ -89,7 +89,7 @@ mod tests {
             ("speech", Made::Sound(Duration::from_millis(2250))),
             ("embeddings", Made::Nothing),
         ] {
-            let received = Received { id: 1, at: Instant::now(), hops: 0 };
+            let received = Received { id: 1, at: Instant::now(), hops: 0, is_bench: false };
             let running = Running::new(received, route, &Entry::default(), Trace::default());
             running.made(1.0);
             running.made(1.25);

@@ -10,7 +10,7 @@ use hob_server::ledger::{Entry, Ledger, Outcome, Period, read};
 
 use crate::chat_model::{StagedChat, begun, chat_lost, done, serve_chat_with, text};
 use crate::chatting::{HI, STREAM, chat};
-use crate::client::{no_hang, post};
+use crate::client::{no_hang, post, post_with};
 use crate::server::Server;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -77,7 +77,9 @@ async fn every_end_has_its_row() {
     assert_eq!((busy.alias.as_str(), busy.target.as_str()), ("assistant", "smol"));
     assert_eq!((busy.is_streamed, busy.first_ms), (false, None));
 
-    // What no model was asked is no row.
+    // What no model was asked is no row, nor what a benchmark asked.
+    let bench = "Content-Type: application/json\r\nUser-Agent: hob-bench/1\r\n";
+    assert_eq!(server.ask(post_with("/v1/chat/completions", bench, HI)).await.status(), 503);
     assert_eq!(server.ask(chat("{}")).await.status(), 400);
     for (pen, client) in held.into_iter().zip(&mut clients) {
         pen.send(text("xyzzy")).await.expect("a reader");

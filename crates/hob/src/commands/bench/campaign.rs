@@ -131,7 +131,7 @@ pub(crate) fn show(
         return Err(interrupted().hint("what was done is kept"));
     }
     let is_none = |record: &&Record| !record.invalid_reasons.is_empty();
-    match records.iter().filter(|record| !is_an_end(record, records)).find(is_none) {
+    match records.iter().filter(|record| !is_an_end(record, &records)).find(is_none) {
         Some(record) => Err(Failure::new(Exit::Server, refusal(record, records.len()))
             .hint("the records say of each run why it is no measurement")),
         None => Ok(Exit::Done),
@@ -139,11 +139,6 @@ pub(crate) fn show(
 }
 
 impl CampaignArgs {
-    /// See [`AimArgs::with_room`].
-    pub(crate) fn with_room(&self, tokens: u64) -> Option<CampaignArgs> {
-        Some(CampaignArgs { aim: self.aim.with_room(tokens)?, ..self.clone() })
-    }
-
     /// With more care, and new prompts.
     pub(crate) fn harden(&mut self, hardening: &Hardening) {
         let Hardening { supersedes, launch, model_file, records } = hardening.clone();
@@ -153,6 +148,11 @@ impl CampaignArgs {
         (self.seed, self.out, self.supersedes) = (None, records, Some(supersedes));
         self.aim.launch = launch.or(self.aim.launch.take());
         self.aim.model_file = model_file.or(self.aim.model_file.take());
+    }
+
+    /// See [`AimArgs::with_room`].
+    pub(crate) fn with_room(&self, tokens: u64) -> Option<CampaignArgs> {
+        Some(CampaignArgs { aim: self.aim.with_room(tokens)?, ..self.clone() })
     }
 
     fn care(&self) -> Outcome<Care> {
