@@ -131,7 +131,7 @@ pub(crate) fn show(
         return Err(interrupted().hint("what was done is kept"));
     }
     let is_none = |record: &&Record| !record.invalid_reasons.is_empty();
-    match records.iter().filter(|record| !is_an_end(record, &records)).find(is_none) {
+    match records.iter().filter(|record| !is_an_end(record, records)).find(is_none) {
         Some(record) => Err(Failure::new(Exit::Server, refusal(record, records.len()))
             .hint("the records say of each run why it is no measurement")),
         None => Ok(Exit::Done),
