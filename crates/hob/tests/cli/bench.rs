@@ -120,7 +120,8 @@ fn measured(user: &User, verb: &[&str], script: &str) -> (Vec<serde_json::Value>
     let launch = format!("'{}' mock --listen 127.0.0.1:{port} --script {script}", mock.display());
     let few = ["--runs-min", "2", "--runs-max", "2", "--json"];
     let aim = ["--target", &url, "--launch", &launch];
-    let done = user.hob(&[&["bench"][..], verb, &aim, &few].concat()).assert().success();
+    // On a machine that is too busy to measure, the records say so, and are there all the same.
+    let done = user.hob(&[&["bench"][..], verb, &aim, &few].concat()).assert().code(vec![0, 5]);
     assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
     let records =
         stdout(&done).lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
