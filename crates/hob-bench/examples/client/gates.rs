@@ -8,7 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use hob_bench::drive::{Arrivals, Drive, Driven, End, Endpoint, Exchange, Patience};
-use hob_bench::timeline::{Figures, Flag, Protocol, SoundFormat, figures, sound, timeline};
+use hob_bench::timeline::{
+    Figures, Flag, PCM_RATE_HZ, Protocol, SoundFormat, figures, sound, timeline,
+};
 use hob_core::statistics::Sample;
 use serde_json::{Value, json};
 
@@ -257,7 +259,7 @@ fn speech(mock: &Mock, text: &str) -> Result<hob_bench::timeline::Sound> {
     let body = json!({ "model": "mock", "input": text, "response_format": "pcm" }).to_string();
     let driven = drive(mock, "/v1/audio/speech", &body, 1, Arrivals::Closed { users: 1 })?;
     let exchange: &Exchange = driven.exchanges.first().context("an answer")?;
-    Ok(sound(exchange, SoundFormat::Pcm)?)
+    Ok(sound(exchange, SoundFormat::Pcm, PCM_RATE_HZ)?)
 }
 
 /// Figures of 16 answers to four users.
