@@ -240,8 +240,10 @@ impl Shared {
     fn listed(&self, path: &str, socket: &mut TcpStream) -> io::Result<After> {
         let (status, body) = match path {
             "/v1/models" => {
-                let context = self.script.context_tokens;
-                let model = json!({ "id": MODEL, "object": "model", "owned_by": "mock", "context_length": context });
+                let mut model = json!({ "id": MODEL, "object": "model", "owned_by": "mock" });
+                if self.script.limits.tells_context {
+                    model["context_length"] = json!(self.script.context_tokens);
+                }
                 ("200 OK", json!({ "object": "list", "data": [model] }))
             }
             "/v1/audio/voices" => {

@@ -54,24 +54,44 @@ enum Axis {
 }
 
 impl PlanKind {
-    pub const ALL: [PlanKind; 4] =
-        [PlanKind::Llm, PlanKind::Sweep, PlanKind::Degrade, PlanKind::Batch];
+    pub const ALL: [PlanKind; 8] = [
+        PlanKind::Llm,
+        PlanKind::Sweep,
+        PlanKind::Ceiling,
+        PlanKind::Degrade,
+        PlanKind::Batch,
+        PlanKind::Tts,
+        PlanKind::Stream,
+        PlanKind::Cold,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
             PlanKind::Llm => "llm",
             PlanKind::Sweep => "sweep",
+            PlanKind::Ceiling => "ceiling",
             PlanKind::Degrade => "degrade",
             PlanKind::Batch => "batch",
+            PlanKind::Tts => "tts",
+            PlanKind::Stream => "stream",
+            PlanKind::Cold => "cold",
         }
     }
 
+    /// Whether it asks a model that speaks.
+    pub fn is_spoken(self) -> bool {
+        matches!(self, PlanKind::Tts | PlanKind::Stream)
+    }
+
     fn knows(self, axis: Axis) -> bool {
+        use PlanKind::{Batch, Degrade, Llm, Sweep, Tts};
         match axis {
-            Axis::Any | Axis::Thinking => true,
-            Axis::Shape | Axis::Concurrency => self != PlanKind::Sweep,
-            Axis::Context => self == PlanKind::Sweep,
-            Axis::Cache => self == PlanKind::Llm,
+            Axis::Any => true,
+            Axis::Thinking => matches!(self, Llm | Sweep | Degrade | Batch),
+            Axis::Shape => matches!(self, Llm | Degrade | Batch),
+            Axis::Concurrency => matches!(self, Llm | Degrade | Batch | Tts),
+            Axis::Context => self == Sweep,
+            Axis::Cache => self == Llm,
         }
     }
 }
@@ -187,12 +207,15 @@ exclude: [{target: b, cache: cached}]
     #[test]
     fn each_kind_has_its_own_axes() {
         let plan = "schema: bench-plan/1\nname: n\ntargets: [{name: a}]\n\
-                    matrix: {kind: [sweep, degrade, batch], shape: [agentic], context: [512], concurrency: [1, 2]}\n";
+                    matrix: {kind: [sweep, degrade, batch, tts, cold], shape: [agentic], context: [512], concurrency: [1, 2]}\n";
         let expected = [
             "a sweep 512 tokens",
             "a degrade agentic × 2",
             "a batch agentic × 1",
             "a batch agentic × 2",
+            "a tts × 1",
+            "a tts × 2",
+            "a cold",
         ];
         assert_eq!(names(plan), expected);
     }

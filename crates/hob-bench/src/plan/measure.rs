@@ -7,11 +7,20 @@ use crate::drive::Arrivals;
 use crate::llm::{self, Prompts, SHAPES, Shape, ThinkingWish};
 use crate::record::{Kind, Record, Workload};
 use crate::runs::BenchError;
+use crate::speech::{Choice, Formats, Text};
+use crate::timeline::SoundFormat;
 use crate::workbench::Workbench;
-use crate::{batch, crowd, degrade, sweep};
+use crate::{batch, ceiling, cold, crowd, degrade, stream, sweep, tts};
 
 const ROUNDS: usize = 2;
 const SWEEP_ANSWER: u32 = 512;
+/// Requests behind the first of each start.
+const COLD_WARM: usize = 3;
+const CEILING: ceiling::Wish = ceiling::Wish {
+    span: ceiling::Span { lo: 4096, hi: 262_144, granule: 256 },
+    what: ceiling::What::Usable,
+    bytes_per_token: None,
+};
 
 impl Cell {
     /// Measures it; each record is kept by the workbench.
@@ -24,6 +33,22 @@ impl Cell {
             PlanKind::Sweep => sweep::measure(bench, &self.sweep()),
             PlanKind::Degrade => degrade::measure(bench, &self.crowd()),
             PlanKind::Batch => batch::measure(bench, &self.crowd()),
+            PlanKind::Ceiling => ceiling::measure(bench, &CEILING),
+            PlanKind::Tts => tts::measure(bench, &self.tts()),
+            PlanKind::Stream => stream::measure(bench, &stream_wish()),
+            PlanKind::Cold => {
+                let has_weights = bench.started.as_ref().is_some_and(|s| s.weights.is_some());
+                cold::measure(bench, &cold_wish(has_weights))
+            }
+        }
+    }
+
+    fn tts(&self) -> tts::Wish {
+        tts::Wish {
+            texts: texts(["short", "medium", "long"]),
+            choice: choice(&SoundFormat::ALL),
+            users: vec![self.users()],
+            rounds: 1,
         }
     }
 
@@ -52,7 +77,10 @@ impl Cell {
 
     /// The context that a server needs which is started for it; none where any will do.
     pub fn room(&self) -> Option<u64> {
-        self.context.map(|tokens| sweep::room(tokens, SWEEP_ANSWER).into())
+        match self.kind {
+            PlanKind::Ceiling => Some(CEILING.span.lo),
+            _ => self.context.map(|tokens| sweep::room(tokens, SWEEP_ANSWER).into()),
+        }
     }
 
     fn llm(&self) -> llm::Wish {
@@ -80,6 +108,10 @@ impl Cell {
             PlanKind::Sweep => Kind::CtxSweep,
             PlanKind::Degrade => Kind::Degrade,
             PlanKind::Batch => Kind::Batch,
+            PlanKind::Ceiling => Kind::CtxCeiling,
+            PlanKind::Tts => Kind::Tts,
+            PlanKind::Stream => Kind::Stream,
+            PlanKind::Cold => Kind::Cold,
         }
     }
 
@@ -104,4 +136,32 @@ impl Cell {
         let cached = (self.cache == Some(PlanCache::Cached)).then(|| "--cached".to_owned());
         verb.into_iter().chain(said.flatten()).chain(cached).collect()
     }
+}
+
+fn stream_wish() -> stream::Wish {
+    stream::Wish {
+        texts: texts(["medium", "two_sentences", "long"]),
+        choice: choice(&[SoundFormat::Pcm, SoundFormat::Mp3]),
+        asked: vec![stream::Asked::Streamed, stream::Asked::Whole],
+        rounds: 1,
+    }
+}
+
+/// Only weights whose file is known can be forgotten.
+fn cold_wish(has_weights: bool) -> cold::Wish {
+    let both = vec![cold::State::PageCacheCold, cold::State::PageCacheWarm];
+    let (states, weights) = match has_weights {
+        true => (both, cold::Weights::OfTheServer),
+        false => (vec![cold::State::PageCacheWarm], cold::Weights::Unknown),
+    };
+    cold::Wish { states, of: cold::Of::Words, warm: COLD_WARM, weights }
+}
+
+/// In the first voice that the server lists.
+fn choice(formats: &[SoundFormat]) -> Choice {
+    Choice { formats: Formats::Offered(formats.to_vec()), voices: Vec::new() }
+}
+
+fn texts(names: [&str; 3]) -> Vec<Text> {
+    names.into_iter().filter_map(Text::named).collect()
 }

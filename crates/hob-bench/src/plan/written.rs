@@ -110,8 +110,12 @@ pub struct Matrix {
 pub enum PlanKind {
     Llm,
     Sweep,
+    Ceiling,
     Degrade,
     Batch,
+    Tts,
+    Stream,
+    Cold,
 }
 
 #[derive(

@@ -83,7 +83,7 @@ fn a_length_that_is_refused_ends_the_sweep_with_a_record() {
 
 #[test]
 fn a_length_that_the_server_cannot_hold_is_not_asked() {
-    let got = swept("context_tokens=1000", &[16_384, 512, 4096]);
+    let got = swept("context_tokens=1000,tells_context=true", &[16_384, 512, 4096]);
     assert_eq!(got.records.len(), 2);
     assert!(got.records.iter().all(|record| record.status == Status::Ok));
     let said =

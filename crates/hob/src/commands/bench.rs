@@ -22,6 +22,9 @@ mod sweep;
 mod tts;
 
 use clap::{Args, Subcommand};
+use hob_bench::plan::PlanKind;
+
+use campaign::CampaignArgs;
 
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
@@ -79,6 +82,11 @@ Examples:
   hob site build --out site            all runs, as a page";
 
 pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    if let Some((kind, campaign)) = args.verb.kind()
+        && let Some(file) = &campaign.plan
+    {
+        return plan::part(file, kind, campaign, (globals, printer));
+    }
     match &args.verb {
         Verb::Llm(args) => llm::run(args, globals, printer),
         Verb::Tts(args) => tts::run(args, globals, printer),
@@ -95,6 +103,23 @@ pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Out
         Verb::Compare(args) => compare::run(args, globals, printer),
         Verb::Gate(args) => gate::run(args, printer),
         Verb::Schema => schema(printer),
+    }
+}
+
+impl Verb {
+    /// Of those that measure, and that a plan may name.
+    fn kind(&self) -> Option<(PlanKind, &CampaignArgs)> {
+        Some(match self {
+            Verb::Llm(args) => (PlanKind::Llm, &args.campaign),
+            Verb::Sweep(args) => (PlanKind::Sweep, &args.campaign),
+            Verb::Ceiling(args) => (PlanKind::Ceiling, &args.campaign),
+            Verb::Degrade(args) => (PlanKind::Degrade, &args.campaign),
+            Verb::Batch(args) => (PlanKind::Batch, &args.campaign),
+            Verb::Tts(args) => (PlanKind::Tts, &args.campaign),
+            Verb::Stream(args) => (PlanKind::Stream, &args.campaign),
+            Verb::Cold(args) => (PlanKind::Cold, &args.campaign),
+            _ => return None,
+        })
     }
 }
 

@@ -157,13 +157,13 @@ fn a_batch_takes_memory_of_its_own() {
 fn a_context_grows_as_far_as_the_server_holds_it() {
     let user = User::new();
     let verb = ["sweep", "--context-tokens", "256,4096", "--answer", "8"];
-    let (records, said) = measured(&user, &verb, "context_tokens={ctx}");
+    let (records, said) = measured(&user, &verb, "context_tokens={ctx},tells_context=true");
     let shapes: Vec<_> = records.iter().map(|record| record["workload"]["shape"].clone()).collect();
     assert_eq!(shapes, ["ctx_256", "ctx_256", "ctx_4096", "ctx_4096"], "{said}");
     assert_eq!(records[3]["engine"]["params"]["ctx"], 4096 + 8 + 64 + 64);
 
     let verb = ["sweep", "--context-tokens", "256,4096", "--answer", "8", "--context", "1024"];
-    let (records, said) = measured(&user, &verb, "context_tokens={ctx}");
+    let (records, said) = measured(&user, &verb, "context_tokens={ctx},tells_context=true");
     assert_eq!(records.len(), 2);
     let expected = "left out: 4096; the server holds 1024 tokens, and the answer takes 8 of them";
     assert!(said.contains(expected), "{said}");
@@ -425,8 +425,10 @@ fn a_plan_goes_on_where_it_was_killed_and_repeats_nothing() {
     let rest = user.hob(&["bench", "plan", "plan.yaml"]).assert().success();
     let told = format!("4 cells: {} measured, {before} done before, 0 failed, 0 left", 4 - before);
     assert!(stderr(&rest).contains(&told), "{}", stderr(&rest));
-    let again = user.hob(&["bench", "plan", "plan.yaml"]).assert().success();
+    let again = user.hob(&["bench", "llm", "--plan", "plan.yaml"]).assert().success();
     assert!(stderr(&again).contains("4 cells: 0 measured, 4 done before"), "{}", stderr(&again));
+    let none = user.hob(&["bench", "tts", "--plan", "plan.yaml"]).assert().code(2);
+    assert!(stderr(&none).contains("names no cell of tts"), "{}", stderr(&none));
     assert_eq!(count(), 4);
 }
 
@@ -463,4 +465,21 @@ fn two_servers_are_measured_in_turns_and_compared_in_pairs() {
     let figures = found["figures"].as_array().expect("figures");
     let pace = figures.iter().find(|figure| figure["metric"] == "tpot_ms").expect("a pace");
     assert_eq!(pace["verdict"], "worse", "{pace}");
+}
+
+#[test]
+fn what_no_run_can_mend_is_said_before_anything_is_run_again() {
+    let user = User::new();
+    let mock = Mock::start(&user, "ttft_ms=5,itl_ms=1,tokens=8");
+    let url = format!("http://127.0.0.1:{}", mock.1);
+    let few = ["--shape", "quick_word", "--users", "1", "--runs-min", "2", "--runs-max", "2"];
+    let mut measured =
+        user.hob(&[&["bench", "llm", "--target", &url, "--json"], &few[..]].concat());
+    let record: serde_json::Value =
+        serde_json::from_str(&stdout(&measured.assert())).expect("a record");
+    let id = record["id"].as_str().expect("an id");
+    let said = stderr(&user.hob(&["bench", "harden", id]).assert().code(5));
+    for expected in ["stays soft", "give --launch", "give --model-file", "what was cached"] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
 }

@@ -18,7 +18,7 @@ use crate::printer::{Printer, table};
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct BatchArgs {
     #[command(flatten)]
-    campaign: CampaignArgs,
+    pub(super) campaign: CampaignArgs,
     /// Users at once
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,4,8")]
     users: Vec<usize>,

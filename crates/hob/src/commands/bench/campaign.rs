@@ -15,7 +15,6 @@ use hob_bench::server::Facts;
 use hob_bench::workbench::Workbench;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
-use uuid::Uuid;
 
 use super::RECORDS;
 use super::aim::{Aim, AimArgs, Reached, failure};
@@ -50,19 +49,22 @@ pub(crate) struct CampaignArgs {
     seed: Option<u64>,
     /// Where records are kept
     #[arg(long, value_name = "FOLDER", default_value = RECORDS)]
-    out: PathBuf,
+    pub(crate) out: PathBuf,
+    /// Instead of what is said here: the cells of this kind that a plan names, of this --target if one is said
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plan: Option<PathBuf>,
     /// Print the records as JSON, one a line
     #[arg(long)]
     pub(crate) json: bool,
-    /// What the records correct.
+    /// What a record of the same cell corrects.
     #[arg(skip)]
-    supersedes: Option<Uuid>,
+    corrects: Option<Box<Record>>,
 }
 
 /// What is done otherwise when a soft figure is run again.
 #[derive(Clone, Debug)]
 pub(crate) struct Hardening {
-    pub(crate) supersedes: Uuid,
+    pub(crate) soft: Record,
     pub(crate) launch: Option<String>,
     pub(crate) model_file: Option<PathBuf>,
     pub(crate) records: PathBuf,
@@ -98,7 +100,7 @@ pub(crate) fn measured(
     let care = args.care()?;
     let (printer_there, out, seed) = (*printer, args.out.clone(), args.seed);
     let patience = Patience { silence: Duration::from_secs(args.silence_s), ..Patience::default() };
-    let supersedes = args.supersedes;
+    let corrects = args.corrects.clone();
     stoppable(move |stop| {
         let Reached { target, started, facts } = aim.reach(stop).map_err(failure)?;
         let context = context(facts, typed(), seed);
@@ -111,6 +113,8 @@ pub(crate) fn measured(
             stop,
             tell: &mut |name, step| printer_there.faint(told(name, step, care)),
             keep: &mut |record, samples| {
+                let corrected = corrects.as_ref().filter(|soft| are_of_one_cell(soft, record));
+                let supersedes = corrected.map(|soft| soft.id);
                 let record = Record { supersedes, ..record.clone() };
                 keep(&out, &record, samples, &printer_there)
             },
@@ -157,14 +161,27 @@ impl Done {
     }
 }
 
+/// Whether one of them could be the other, measured again.
+fn are_of_one_cell(one: &Record, other: &Record) -> bool {
+    let cell = |record: &Record| {
+        let asked = record.workload.clone();
+        let target = asked.prompt_tokens.and_then(|tokens| tokens.target);
+        let asked = (asked.shape, asked.concurrency, asked.cache, asked.reasoning, target);
+        let spoken =
+            record.tts.clone().map(|tts| (tts.text_sha256, tts.voice, tts.format, tts.stream));
+        (record.kind, record.model.name.clone(), asked, spoken)
+    };
+    cell(one) == cell(other) && one.workload.rate == other.workload.rate
+}
+
 impl CampaignArgs {
     /// With more care, and new prompts.
     pub(crate) fn harden(&mut self, hardening: &Hardening) {
-        let Hardening { supersedes, launch, model_file, records } = hardening.clone();
+        let Hardening { soft, launch, model_file, records } = hardening.clone();
         let usual = Care::default();
         self.runs_min = self.runs_min.max(usual.runs_min);
         self.runs_max = self.runs_max.max(HARD_RUNS_MAX);
-        (self.seed, self.out, self.supersedes) = (None, records, Some(supersedes));
+        (self.seed, self.out, self.corrects) = (None, records, Some(Box::new(soft)));
         self.aim.launch = launch.or(self.aim.launch.take());
         self.aim.model_file = model_file.or(self.aim.model_file.take());
     }

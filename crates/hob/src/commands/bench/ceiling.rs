@@ -20,7 +20,7 @@ const LO_MIN: u64 = 512;
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct CeilingArgs {
     #[command(flatten)]
-    campaign: CampaignArgs,
+    pub(super) campaign: CampaignArgs,
     /// The shortest context that is tried, and the first
     #[arg(long, value_name = "TOKENS", default_value_t = 4096)]
     lo: u64,

@@ -18,7 +18,7 @@ use crate::shelf::DEFAULT_SPEECH;
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ColdArgs {
     #[command(flatten)]
-    campaign: CampaignArgs,
+    pub(super) campaign: CampaignArgs,
     /// What the machine still knows of the model; without it both starts, or with --swap-with the swap
     #[arg(long, value_enum, value_name = "STATE", value_delimiter = ',')]
     state: Vec<StateName>,

@@ -19,7 +19,7 @@ use crate::printer::{Printer, table};
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct DegradeArgs {
     #[command(flatten)]
-    campaign: CampaignArgs,
+    pub(super) campaign: CampaignArgs,
     /// Users at once; one user is measured in turns with each
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,3,4,8")]
     users: Vec<usize>,

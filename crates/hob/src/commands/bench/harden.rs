@@ -10,8 +10,8 @@ use clap::Args;
 use hob_bench::host::noise;
 use hob_bench::record::{Doubt, Label, Record, Shelf, SourceType};
 
-use super::campaign::{self, Hardening, stoppable};
-use super::{RECORDS, Verb};
+use super::campaign::{Hardening, stoppable};
+use super::{RECORDS, Verb, batch, ceiling, cold, degrade, llm, stream, sweep, tts};
 use crate::cli::{self, Globals};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
@@ -133,30 +133,75 @@ fn again(
         Failure::usage(error).hint("the record was made by a hob that took other words")
     })?;
     let hardening = Hardening {
-        supersedes: soft.id,
+        soft: soft.clone(),
         launch: args.launch.clone(),
         model_file: args.model_file.clone(),
         records: args.records.clone(),
     };
-    let done = match bench.into_verb() {
-        Verb::Llm(mut llm) => {
-            llm.only(soft)?;
-            llm.campaign.harden(&hardening);
-            let aim = llm.campaign.aim.settle(globals, printer)?;
-            campaign::measured(&llm.campaign, aim, printer, llm.work()?)?
-        }
-        _ => {
-            return Err(Failure::usage(format!(
-                "only what `hob bench llm` measured is run again; for this was typed: {}",
-                typed(soft)
-            )));
-        }
-    };
-    if done.was_stopped {
+    // Whether what came of it will do is for the record to say.
+    let ended = run_again(bench.into_verb(), &hardening, globals, printer);
+    if let Err(failure) = &ended
+        && failure.exit == Exit::Interrupted
+    {
         return Err(interrupted().hint("what was done is kept"));
     }
-    let last = done.records.into_iter().next_back();
-    last.ok_or_else(|| Failure::new(Exit::Server, "nothing came of it"))
+    let found = Shelf::new(&args.records).read().map_err(Failure::usage)?;
+    let records = found.records.into_iter().map(|(_, record)| record);
+    let newest = records.filter(|record| record.supersedes == Some(soft.id)).max_by_key(|r| r.id);
+    match (newest, ended) {
+        (Some(record), _) => Ok(record),
+        (None, Err(failure)) => Err(failure),
+        (None, Ok(_)) => Err(Failure::new(Exit::Server, "nothing came of it")),
+    }
+}
+
+/// As it was typed, as far as it can be the same cell alone.
+fn run_again(
+    verb: Verb,
+    hardening: &Hardening,
+    globals: &Globals,
+    printer: &Printer,
+) -> Outcome<Exit> {
+    let soft = &hardening.soft;
+    match verb {
+        Verb::Llm(mut args) => {
+            args.only(soft)?;
+            args.campaign.harden(hardening);
+            llm::run(&args, globals, printer)
+        }
+        Verb::Sweep(mut args) => {
+            args.only(soft);
+            args.campaign.harden(hardening);
+            sweep::run(&args, globals, printer)
+        }
+        Verb::Degrade(mut args) => {
+            args.campaign.harden(hardening);
+            degrade::run(&args, globals, printer)
+        }
+        Verb::Batch(mut args) => {
+            args.campaign.harden(hardening);
+            batch::run(&args, globals, printer)
+        }
+        Verb::Tts(mut args) => {
+            args.campaign.harden(hardening);
+            tts::run(&args, globals, printer)
+        }
+        Verb::Stream(mut args) => {
+            args.campaign.harden(hardening);
+            stream::run(&args, globals, printer)
+        }
+        Verb::Cold(mut args) => {
+            args.campaign.harden(hardening);
+            cold::run(&args, globals, printer)
+        }
+        Verb::Ceiling(mut args) => {
+            args.campaign.harden(hardening);
+            ceiling::run(&args, globals, printer)
+        }
+        _ => {
+            Err(Failure::usage(format!("what was typed for it measures nothing: {}", typed(soft))))
+        }
+    }
 }
 
 /// Until others leave the processor alone, or it took too long.

@@ -7,15 +7,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use hob_bench::plan::{CellKey, Plan, PlanError, QueueError, Ticket, cells, done, waiting};
+use hob_bench::plan::{
+    CellKey, Plan, PlanError, PlanKind, QueueError, Ticket, cells, done, waiting,
+};
 use hob_bench::record::{Record, Shelf};
 
 use super::RECORDS;
-use super::campaign::{Done, stoppable};
+use super::campaign::{CampaignArgs, Done, stoppable};
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::{Printer, table};
 use walk::{Walk, Walked};
+
+/// Tickets of campaigns, in the folder of records.
+const QUEUE: &str = ".queue";
 
 /// Measure everything that plans in YAML name, and go on where it was cut off
 #[derive(Debug, Args)]
@@ -60,9 +65,8 @@ Examples:
   hob bench plan bench/plans/nightly.yaml      again, after it was cut off: what is done is not repeated";
 
 pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
-    let queue = args.out.join(".queue");
     if args.queue {
-        return line_up(&queue, printer);
+        return line_up(&args.out.join(QUEUE), printer);
     }
     let plans: Vec<Plan> = args
         .plans
@@ -75,12 +79,49 @@ pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> Outc
             .try_for_each(|plan| dry(plan, &args.out, printer))
             .map(|()| Exit::Done);
     }
-    let (globals, to, out) = (globals.clone(), *printer, args.out.clone());
-    let waits = !args.no_wait;
+    let turn = if args.no_wait { Turn::AtOnce } else { Turn::Awaited };
+    carry_out(plans, turn, (&args.out, args.json), (globals, printer))
+}
+
+/// The cells of one kind, and of one target where it is said.
+pub(crate) fn part(
+    file: &Path,
+    kind: PlanKind,
+    args: &CampaignArgs,
+    (globals, printer): (&Globals, &Printer),
+) -> Outcome<Exit> {
+    let mut plan = Plan::read(file).map_err(unreadable)?;
+    plan.matrix.kind.retain(|named| *named == kind);
+    if let Some(name) = &args.aim.target {
+        plan.targets.retain(|target| target.name == *name);
+    }
+    if cells(&plan).is_empty() {
+        let sentence = format!("{} names no cell of {} there", file.display(), kind.name());
+        return Err(Failure::usage(sentence));
+    }
+    carry_out(vec![plan], Turn::Awaited, (&args.out, args.json), (globals, printer))
+}
+
+/// What becomes of a campaign while another one runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Awaited,
+    /// It fails.
+    AtOnce,
+}
+
+fn carry_out(
+    plans: Vec<Plan>,
+    turn: Turn,
+    (out, as_json): (&Path, bool),
+    (globals, printer): (&Globals, &Printer),
+) -> Outcome<Exit> {
+    let queue = out.join(QUEUE);
+    let (globals, to, out) = (globals.clone(), *printer, out.to_owned());
     let (walked, was_stopped) = stoppable(move |stop| {
         let mut walked = Walked::default();
         for plan in &plans {
-            let _turn = turn(&queue, plan, waits, (stop, &to))?;
+            let _turn = its_turn(&queue, plan, turn, (stop, &to))?;
             let known = done(records(&out)?.iter());
             let mut walk = Walk::new(plan, known, (&globals, &to), &out, stop);
             walk.all(&mut walked)?;
@@ -89,21 +130,21 @@ pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> Outc
     })?;
     printer.note(walked.told());
     let done = Done { records: walked.records, was_stopped };
-    done.show(args.json, printer, super::llm::shown)?;
+    done.show(as_json, printer, super::llm::shown)?;
     done.exit(|record| !record.invalid_reasons.is_empty())
 }
 
 /// Two campaigns on one machine would measure each other.
-fn turn(
+fn its_turn(
     queue: &Path,
     plan: &Plan,
-    waits: bool,
+    turn: Turn,
     (stop, printer): (&AtomicBool, &Printer),
 ) -> Outcome<Ticket> {
     let ticket = Ticket::draw(queue, &plan.name).map_err(unqueued)?;
     if let Some(first) = ticket.before().map_err(unqueued)?.first() {
         let busy = format!("the plan {} is being measured (process {})", first.plan, first.pid);
-        if !waits {
+        if turn == Turn::AtOnce {
             return Err(Failure::new(Exit::Server, busy).hint("without --no-wait it is waited for"));
         }
         printer.note(format_args!("{busy}; {} waits for its turn", plan.name));

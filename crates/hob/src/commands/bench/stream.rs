@@ -28,7 +28,7 @@ const NOTHING: char = '·';
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct StreamArgs {
     #[command(flatten)]
-    campaign: CampaignArgs,
+    pub(super) campaign: CampaignArgs,
     /// Texts to be spoken; longer ones are held against one sentence
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = text,
         default_value = "medium,two_sentences,long")]

@@ -19,7 +19,7 @@ use crate::printer::{Printer, table};
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SweepArgs {
     #[command(flatten)]
-    campaign: CampaignArgs,
+    pub(super) campaign: CampaignArgs,
     /// Tokens of the prompt
     #[arg(
         long,
@@ -70,6 +70,15 @@ pub(crate) fn run(args: &SweepArgs, globals: &Globals, printer: &Printer) -> Out
     let work = move |bench: &mut Workbench<'_>| measure(bench, &wish);
     let campaign = grown.as_ref().unwrap_or(&args.campaign);
     campaign::run(campaign, (globals, printer), work, shown)
+}
+
+impl SweepArgs {
+    /// The length of this record alone.
+    pub(super) fn only(&mut self, record: &Record) {
+        let target = record.workload.prompt_tokens.and_then(|tokens| tokens.target);
+        let length = target.and_then(|tokens| u32::try_from(tokens).ok());
+        self.context_tokens = length.map_or(self.context_tokens.clone(), |length| vec![length]);
+    }
 }
 
 fn shown(records: &[Record]) -> String {

@@ -21,7 +21,7 @@ use crate::printer::{Printer, table};
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct TtsArgs {
     #[command(flatten)]
-    campaign: CampaignArgs,
+    pub(super) campaign: CampaignArgs,
     /// Texts to be spoken
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = text,
         default_value = "short,medium,long")]

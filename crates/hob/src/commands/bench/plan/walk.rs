@@ -12,7 +12,7 @@ use hob_bench::record::{RawSample, Record};
 use hob_bench::runs::{BenchError, Care, Context};
 use hob_bench::workbench::Workbench;
 
-use super::super::aim::{AimArgs, ApiName, READY, READY_S, Reached, failure};
+use super::super::aim::{AimArgs, ApiName, Purpose, READY, READY_S, Reached, failure};
 use super::super::campaign::{context, keep, told};
 use crate::cli::Globals;
 use crate::failure::Outcome;
@@ -145,9 +145,12 @@ impl<'a> Walk<'a> {
         let aim = aim(self.plan, cell);
         let argv = argv(&aim, cell);
         let reached = match self.reached.take() {
-            Some((words, reached)) if words == aim.words() => Ok(reached),
+            Some((words, reached)) if words == words_of(&aim, cell) => Ok(reached),
             // The one before must be gone before the next is started.
-            _other => aim.settle(self.globals, self.printer)?.reach(self.stop),
+            _other => {
+                let purpose = if cell.kind.is_spoken() { Purpose::Speech } else { Purpose::Chat };
+                aim.settle_for(purpose, self.globals, self.printer)?.reach(self.stop)
+            }
         };
         let Reached { target, started, facts } = match reached {
             Ok(reached) => reached,
@@ -159,7 +162,7 @@ impl<'a> Walk<'a> {
         let context = self.context(cell, facts.clone(), argv);
         let key = CellKey::new(cell, &Facts::of(&context));
         if self.known.contains(&key.to_string()) {
-            self.reached = Some((aim.words(), Reached { target, started, facts }));
+            self.reached = Some((words_of(&aim, cell), Reached { target, started, facts }));
             return Ok(Fate::DoneBefore);
         }
         let (out, printer, care, mut kept) =
@@ -178,7 +181,7 @@ impl<'a> Walk<'a> {
         };
         let measured = cell.measure(&mut bench);
         let started = bench.started.take();
-        self.reached = Some((aim.words(), Reached { target, started, facts }));
+        self.reached = Some((words_of(&aim, cell), Reached { target, started, facts }));
         if let Err(error) = measured {
             return self.failed(cell, name, (&context, &error), kept);
         }
@@ -253,6 +256,12 @@ fn aim(plan: &Plan, cell: &Cell) -> AimArgs {
         context: target.context.or(cell.room()),
         model_file: target.model_file.as_ref().map(filled).map(PathBuf::from),
     }
+}
+
+/// What a server is reached by: who speaks is another model than who chats, of the same address.
+fn words_of(aim: &AimArgs, cell: &Cell) -> Vec<String> {
+    let spoken = cell.kind.is_spoken().then(|| "spoken".to_owned());
+    aim.words().into_iter().chain(spoken).collect()
 }
 
 fn argv(aim: &AimArgs, cell: &Cell) -> Vec<String> {
