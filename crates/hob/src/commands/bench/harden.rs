@@ -12,6 +12,7 @@ use hob_bench::record::{Doubt, Label, Record, Shelf, SourceType};
 
 use super::campaign::{Hardening, stoppable};
 use super::{RECORDS, Verb, batch, ceiling, cold, degrade, llm, stream, sweep, tts};
+use crate::build;
 use crate::cli::{self, Globals};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
@@ -88,7 +89,8 @@ fn hopeless(soft: &Record, args: &HardenArgs) -> Vec<&'static str> {
     }
     let is_started = args.launch.is_some() || !soft.engine.argv.is_empty();
     let has_weights = args.model_file.is_some() || soft.model.sha256.is_some();
-    let is_built = soft.harness.as_ref().is_some_and(|harness| harness.git.is_some());
+    // What the record was made by does not matter, but what would make the next.
+    let is_built = build::commit().is_some();
     let rows = [
         (Doubt::OneStart, !is_started, "the server has to be started anew: give --launch"),
         (
@@ -109,7 +111,7 @@ fn hopeless(soft: &Record, args: &HardenArgs) -> Vec<&'static str> {
         ),
         (
             Doubt::DirtyBuild,
-            true,
+            build::is_dirty() == Some(true),
             "this hob has changes that no commit names: build it from a clean checkout",
         ),
         (Doubt::CountsNotUsage, true, "the server does not count its tokens"),
