@@ -25,6 +25,8 @@ const ASK_WITHIN: Duration = Duration::from_secs(2);
 const LINES_MAX: usize = 40;
 const LINE_BYTES_MAX: u64 = 4096;
 
+/// Who asks for a key is ready to be shown one.
+const READY: [u16; 3] = [200, 401, 403];
 /// Found without a PATH, on every system that hob runs on.
 const SHELL: &str = "/bin/sh";
 /// Ends the server when whoever started it is gone, however that happened: then its input ends.
@@ -121,7 +123,7 @@ impl Launch {
                 return Err(running.ended(status));
             }
             let asked = ask(&self.endpoint, &self.ready, None, None, ASK_WITHIN);
-            if asked.is_ok_and(|asked| asked.status == 200) {
+            if asked.is_ok_and(|asked| READY.contains(&asked.status)) {
                 running.load = begun.elapsed();
                 return Ok(running);
             }
@@ -360,6 +362,26 @@ mod tests {
         // A process that nobody has waited for yet has no command line any more.
         let line = std::fs::read_to_string(place).unwrap_or_default();
         assert!(!line.contains("sleep"), "{line}");
+    }
+
+    #[test]
+    fn who_asks_for_a_key_is_ready() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (begun, port) = (folder.path().join("begun"), free_port());
+        let command = format!("touch '{}'; exec sleep 1000", begun.display());
+        let answering = thread::spawn(move || {
+            while !begun.exists() {
+                thread::yield_now();
+            }
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a port");
+            let (mut socket, _) = listener.accept().expect("a question");
+            let refusal = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n";
+            std::io::Write::write_all(&mut socket, refusal).expect("a reader");
+        });
+        let patience = Duration::from_secs(30);
+        let running = start(&Launch { patience, ..launch(&command, port) }).expect("ready");
+        answering.join().expect("it answered");
+        running.end().expect("its port is closed");
     }
 
     #[test]

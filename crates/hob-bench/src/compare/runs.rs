@@ -96,13 +96,29 @@ fn rates(block: &[&RawSample], users: usize) -> Option<(f64, f64)> {
     Some((written / window_s, answers / window_s))
 }
 
-/// Chunks that came within the window.
+/// Chunks that came within the window. Each gap was rounded by itself; together they end where the answer does.
 fn arrivals(sample: &RawSample, sent_us: u64, from: u64, until: u64) -> Option<f64> {
+    let end = sent_us + sample.e2e_us?;
     let mut at = sent_us + sample.ttft_us?;
-    let mut within = u32::from((from..=until).contains(&at));
+    let mut within = u32::from((from..=until).contains(&at.min(end)));
     for gap in &sample.gaps_us {
         at += gap;
-        within += u32::from((from..=until).contains(&at));
+        within += u32::from((from..=until).contains(&at.min(end)));
     }
     Some(f64::from(within))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rounding_added_puts_no_chunk_behind_the_end() {
+        // Four gaps of 1,000.6 µs are 4,004 together when each is rounded, and 4,002 in truth.
+        let gaps_us = vec![1001; 4];
+        let (ttft_us, e2e_us) = (Some(500), Some(4502));
+        let sample = RawSample { ttft_us, e2e_us, gaps_us, ..RawSample::default() };
+        assert_eq!(arrivals(&sample, 0, 0, 4502), Some(5.0));
+        assert_eq!(arrivals(&sample, 0, 0, 4000), Some(4.0));
+    }
 }

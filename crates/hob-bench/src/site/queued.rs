@@ -51,11 +51,12 @@ fn table(cells: &[Cell], plan: &str) -> Markup {
     html! {
         div.wide role="region" aria-label={ "Cells of " (plan) } tabindex="0" { table {
             thead { tr {
-                @for head in ["target", "kind", "model", "quant", "backend", "shape", "users"] { th scope="col" { (head) } }
+                @for head in ["target", "kind", "model", "quant", "backend", "shape", "context", "users"] { th scope="col" { (head) } }
             } }
             tbody { @for cell in cells { tr {
                 th scope="row" { (cell.target) } td { (cell.kind.name()) } td { (said(&cell.model)) }
                 td { (said(&cell.quant)) } td { (said(&cell.backend)) } td { (said(&cell.shape)) }
+                td { @if let Some(tokens) = cell.context { (tokens) } }
                 td { @if let Some(users) = cell.concurrency { (users) } }
             } } }
         } }

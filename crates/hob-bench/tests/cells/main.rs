@@ -1,5 +1,7 @@
 //! Kinds of measurement against a scripted server of which the truth is known: what they find, and what they keep.
 
+mod compare;
+mod llm;
 mod many;
 mod stage;
 mod sweep;

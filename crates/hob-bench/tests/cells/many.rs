@@ -28,7 +28,7 @@ fn users_of_one_place_wait_for_each_other() {
     let got = kept(&one_place, 3, |bench| degrade::measure(bench, &wish(&[1, 3]))).expect("cells");
     let [one, three] = &got.records[..] else { panic!("two records") };
     // Blocks of the one and of the other, in turns: as many of each.
-    assert_eq!(got.samples, [3 * 2, 3 * 6]);
+    assert_eq!(got.requests(), [3 * 2, 3 * 6]);
     assert_eq!((one.kind, one.status), (Kind::Degrade, Status::Ok));
     assert_eq!((one.workload.concurrency, three.workload.concurrency), (Some(1), Some(3)));
     assert_ne!(one.workload.prompts_sha256, three.workload.prompts_sha256);
@@ -63,7 +63,7 @@ fn a_batch_gains_what_is_served_together() {
     let got = kept(&roomy, 2, |bench| batch::measure(bench, &wish(&[4, 1]))).expect("cells");
     let [one, four] = &got.records[..] else { panic!("two records, the fewest first") };
     assert_eq!((one.kind, one.workload.concurrency), (Kind::Batch, Some(1)));
-    assert_eq!((four.workload.concurrency, got.samples[1]), (Some(4), 2 * 8));
+    assert_eq!((four.workload.concurrency, got.requests()[1]), (Some(4), 2 * 8));
     let gain = batch::gain(one, four).expect("a gain");
     assert!(gain > 2.0, "{gain}");
     assert!(figure(four, Metric::TtfbMs) > 0.0 && four.resources.rss_peak_mb.is_none());

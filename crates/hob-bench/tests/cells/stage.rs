@@ -5,11 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use hob_bench::drive::Patience;
+use hob_bench::drive::{Arrivals, Patience};
+use hob_bench::llm::{Prompts, SHAPES, Shape, ThinkingWish, Wish, measure};
 use hob_bench::mock::scripted::{Script, Scripted};
-use hob_bench::record::Record;
+use hob_bench::record::{RawSample, Record};
 use hob_bench::runs::{BenchError, Care, Context, Step};
-use hob_bench::target::Target;
+use hob_bench::target::{Api, Target};
 use hob_bench::workbench::Workbench;
 
 pub(crate) fn mock(pairs: &str) -> Scripted {
@@ -23,8 +24,39 @@ pub(crate) fn mock(pairs: &str) -> Scripted {
 #[derive(Default)]
 pub(crate) struct Kept {
     pub(crate) records: Vec<Record>,
-    pub(crate) samples: Vec<usize>,
+    pub(crate) samples: Vec<Vec<RawSample>>,
     pub(crate) left_out: Vec<String>,
+}
+
+/// Prompts of two users, who ask twice each in a run.
+pub(crate) fn wish(prompts: Prompts) -> Wish {
+    Wish {
+        shapes: vec![Shape { max_tokens: 16, ..SHAPES[0] }],
+        arrivals: vec![Arrivals::Closed { users: 2 }],
+        thinking: ThinkingWish::Auto,
+        prompts,
+        rounds: 2,
+        span_s: 0.5,
+    }
+}
+
+/// All cells of chat, in order, by this protocol.
+pub(crate) fn measured(
+    mock: &Scripted,
+    api: Option<Api>,
+    wish: &Wish,
+    runs: usize,
+) -> Result<Vec<(Record, Vec<RawSample>)>, BenchError> {
+    let target = Target::find(&mock.url(), api, None, None).expect("a server");
+    let Kept { records, samples, .. } = kept_of(target, runs, |bench| measure(bench, wish))?;
+    Ok(records.into_iter().zip(samples).collect())
+}
+
+impl Kept {
+    /// Requests of each record.
+    pub(crate) fn requests(&self) -> Vec<usize> {
+        self.samples.iter().map(Vec::len).collect()
+    }
 }
 
 /// Whatever `work` does, with so many runs of each cell.
@@ -33,9 +65,17 @@ pub(crate) fn kept(
     runs: usize,
     work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError>,
 ) -> Result<Kept, BenchError> {
+    kept_of(Target::find(&mock.url(), None, None, None).expect("a server"), runs, work)
+}
+
+fn kept_of(
+    target: Target,
+    runs: usize,
+    work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError>,
+) -> Result<Kept, BenchError> {
     let (stop, mut kept, mut left_out) = (AtomicBool::new(false), Kept::default(), Vec::new());
     let mut bench = Workbench {
-        target: Target::find(&mock.url(), None, None, None).expect("a server"),
+        target,
         started: None,
         context: Context { seed: 7, ..Context::default() },
         care: Care { runs_min: runs, runs_max: runs, ..Care::default() },
@@ -48,7 +88,7 @@ pub(crate) fn kept(
         },
         keep: &mut |record, samples| {
             kept.records.push(record.clone());
-            kept.samples.push(samples.len());
+            kept.samples.push(samples.to_vec());
             Ok(())
         },
     };

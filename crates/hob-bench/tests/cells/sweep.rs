@@ -46,7 +46,7 @@ fn what_is_new_and_what_is_known_are_two_records() {
         ]
     );
     // Two runs, of one request and of two.
-    assert_eq!(got.samples, [2, 4, 2, 4]);
+    assert_eq!(got.requests(), [2, 4, 2, 4]);
     let [_, _, cold, cached] = &got.records[..] else { panic!("four records") };
     assert_eq!((cold.kind, cold.status), (Kind::CtxSweep, Status::Ok));
     let tokens = cold.workload.prompt_tokens.expect("a count");

@@ -1,12 +1,10 @@
 //! Two servers whose pace is known, measured and then compared from what was kept: the samples give the record's figures.
 
-mod measured;
-
+use crate::stage::{measured, mock, wish};
 use hob_bench::compare::{Basis, Kept, Pairing, Verdict, Wish as Threshold, compare};
 use hob_bench::llm::Prompts;
 use hob_bench::record::Shelf;
 use hob_bench::terms::Metric;
-use measured::{measured, mock, wish};
 
 const RUNS: usize = 6;
 /// Two users ask twice each.

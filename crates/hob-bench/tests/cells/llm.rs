@@ -1,7 +1,6 @@
 //! Whole cells against a server whose answers are known: what is found out of it, what is measured, what is doubted.
 
-mod measured;
-
+use crate::stage::{measured, mock, wish};
 use hob_bench::drive::Arrivals;
 use hob_bench::llm::{Lever, Prompts, Wish};
 use hob_bench::record::{Cache, CountSource, Doubt, Reasoning, Status};
@@ -9,7 +8,6 @@ use hob_bench::runs::BenchError;
 use hob_bench::target::{Api, Target, TargetError};
 use hob_bench::terms::Metric;
 use hob_bench::timeline::Fault;
-use measured::{measured, mock, wish};
 
 #[test]
 fn cold_prompts_are_proven_to_be_cold() {
