@@ -1,4 +1,4 @@
-// hob's HTTP address as the page uses it: models, voices, readiness, speech, chat, and what it is doing.
+// hob's HTTP address as the page uses it: models, voices, readiness, speech, chat, what fits, and what it is doing.
 // Addresses are relative to the page, so it also works behind a proxy's path.
 
 /** What the server, or the way to it, had to say. */
@@ -34,6 +34,24 @@ export async function listModels() {
 /** What runs, what ended lately, what the last hour took; gives up after `patienceMs`. */
 export async function whatRuns(patienceMs) {
   const response = await send("api/hob/now", { cache: "no-store", signal: AbortSignal.timeout(patienceMs) });
+  return response.json();
+}
+
+/** @returns {Promise<{name: string, installed: boolean, quant: string, quants: string[], trained_context: number|null}[]>} */
+export async function fitModels() {
+  const response = await send("api/fit/models", { cache: "no-store" });
+  return (await response.json()).models;
+}
+
+/** @returns {Promise<{name: string}[]>} the one that hob runs on first */
+export async function fitMachines() {
+  const response = await send("api/fit/machines", { cache: "no-store" });
+  return (await response.json()).machines;
+}
+
+/** Where a model would live and how fast it would be; see the reference of the API. */
+export async function fit(query, signal) {
+  const response = await send(`api/fit?${query}`, { cache: "no-store", signal });
   return response.json();
 }
 

@@ -1,4 +1,4 @@
-// Tabs whose addresses are `#speak`, `#chat` and `#now`: links that work, arrow keys as ARIA describes them.
+// Tabs whose addresses are `#speak`, `#chat`, `#fit` and `#now`: links that work, arrow keys as ARIA describes them.
 
 /** `onShow` runs with the tab's name each time another one is shown. */
 export function startTabs(onShow) {
@@ -7,7 +7,9 @@ export function startTabs(onShow) {
   let shown = null;
 
   const show = () => {
-    const chosen = tabs.find((tab) => tab.hash === location.hash) ?? tabs[0];
+    // What stands behind a question mark is the tab's own.
+    const [named] = location.hash.split("?");
+    const chosen = tabs.find((tab) => tab.hash === named) ?? tabs[0];
     if (chosen === shown) return;
     shown = chosen;
     for (const tab of tabs) {

@@ -9,6 +9,7 @@ import { setTimeout as after } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 import { MODELS, chat } from "./mock-chat.mjs";
+import { FIT_MACHINES, FIT_MODELS, fitFor } from "./mock-fit.mjs";
 import { EMPTY, nowFor } from "./mock-now.mjs";
 import { bytesOf, mp3Of, tone } from "./tone.mjs";
 
@@ -43,6 +44,9 @@ export async function startMock() {
     nowKey: false, // whether seeing it takes a key
     nowAsked: 0,
     nowAskedAt: 0,
+    fits: true, // whether it says what fits
+    fitKey: false, // whether hearing it takes a key
+    fitAsked: [], // questions of that
     states: [], // what `/ready` says, until a test takes it away; then ready
     events: new EventEmitter(),
   };
@@ -58,13 +62,14 @@ export async function startMock() {
 
 async function answer(mock, request, response) {
   response.setHeader("Content-Security-Policy", POLICY);
-  const { pathname } = new URL(request.url, "http://mock");
+  const { pathname, searchParams } = new URL(request.url, "http://mock");
   if (pathname === "/v1/audio/voices") return json(response, 200, { object: "list", voices: VOICES });
   if (pathname === "/ready") return ready(mock, response);
   if (pathname === "/v1/models") return json(response, 200, { object: "list", data: mock.models });
   if (pathname === "/v1/audio/speech") return speech(mock, request, response);
   if (pathname === "/v1/chat/completions") return chat(mock, request, response);
   if (pathname === "/api/hob/now") return now(mock, request, response);
+  if (pathname.startsWith("/api/fit") && mock.fits) return fit(mock, { request, pathname, query: searchParams }, response);
   return file(pathname === "/" ? "/index.html" : pathname, response);
 }
 
@@ -77,6 +82,17 @@ function now(mock, request, response) {
   const said = nowFor(mock, request.headers.authorization);
   if (said === null) return request.socket.destroy();
   return said === 401 ? refuse(response, 401, "This hob wants an API key.") : json(response, 200, said);
+}
+
+async function fit(mock, { request, pathname, query }, response) {
+  if (mock.fitKey && request.headers.authorization !== "Bearer sesame") return refuse(response, 401, "This hob wants an API key.");
+  if (pathname === "/api/fit/models") return json(response, 200, { models: FIT_MODELS });
+  if (pathname === "/api/fit/machines") return json(response, 200, { machines: FIT_MACHINES });
+  mock.fitAsked.push(Object.fromEntries(query));
+  if (query.get("model").includes("[slow]")) await stall(mock);
+  const machine = query.get("machine");
+  if (!FIT_MACHINES.some(({ name }) => name === machine)) return refuse(response, 404, `there is no machine '${machine}' here`);
+  return json(response, 200, fitFor(query));
 }
 
 async function file(pathname, response) {

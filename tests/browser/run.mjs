@@ -10,6 +10,7 @@ import { chatFaultTests } from "./tests-chat-faults.mjs";
 import { chatTests } from "./tests-chat.mjs";
 import { fallbackTests } from "./tests-fallbacks.mjs";
 import { faultTests } from "./tests-faults.mjs";
+import { fitTests } from "./tests-fit.mjs";
 import { markdownTests } from "./tests-markdown.mjs";
 import { nowTests } from "./tests-now.mjs";
 import { pageTests } from "./tests-page.mjs";
@@ -40,6 +41,7 @@ for (const name of wanted) {
     chatTests(setting);
     chatFaultTests(setting);
     nowTests(setting);
+    fitTests(setting);
   });
 }
 

@@ -58,7 +58,7 @@ export function chatTests(setting) {
 async function tabs(setting) {
   const { page, complaints } = await openPage(setting, setting.url);
   const shown = () => page.evaluate(() => ({
-    hash: location.hash,
+    hash: location.hash.split("?")[0],
     title: document.title,
     selected: document.activeElement.getAttribute("aria-selected"),
     panels: [...document.querySelectorAll("[role=tabpanel]")].filter((panel) => panel.checkVisibility()).map((panel) => panel.id),
@@ -67,6 +67,9 @@ async function tabs(setting) {
   await page.keyboard.press("ArrowRight");
   await untilText(page, "#does", /chats/);
   assert.deepEqual(await shown(), { hash: "#chat", title: "hob chats", selected: "true", panels: ["chat-panel"] });
+  await page.keyboard.press("ArrowRight");
+  await untilText(page, "#does", /measures/);
+  assert.deepEqual(await shown(), { hash: "#fit", title: "hob measures", selected: "true", panels: ["fit-panel"] });
   await page.keyboard.press("ArrowRight");
   await untilText(page, "#does", /works/);
   assert.deepEqual(await shown(), { hash: "#now", title: "hob works", selected: "true", panels: ["now-panel"] });

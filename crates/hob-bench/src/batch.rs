@@ -1,9 +1,9 @@
-//! What a machine gives when several ask together: tokens a second of all of them, and the memory that it takes.
-//! What is gained is said against one of them alone, and is no multiple of real time.
+//! What a machine gives when several ask together: tokens a second of all of them, or seconds of sound, and the memory
+//! that it takes. What is gained is said against one of them alone.
 
 use jiff::Timestamp;
 
-use crate::crowd::{Chatting, Crowd, Together, Wish};
+use crate::crowd::{Crowd, Together, Wish, in_each_way};
 use crate::record::{Kind, Record};
 use crate::runs::{Account, BenchError};
 use crate::terms::Metric;
@@ -13,21 +13,15 @@ use crate::workbench::Workbench;
 /// started anew for each, so that its memory is that of so many.
 ///
 /// # Errors
-/// The server does not answer as a chat model does, or a record cannot be kept.
+/// The server does not answer what is asked, or a record cannot be kept.
 pub fn measure(bench: &mut Workbench<'_>, wish: &Wish) -> Result<Vec<Record>, BenchError> {
-    let mut chat = Chatting::prepare(bench.asker(), wish)?;
-    let mut records = Vec::new();
-    for thinking in chat.ways() {
-        chat.thinking = thinking;
-        records.extend(each(bench, &mut chat, &wish.users)?);
-    }
-    Ok(records)
+    in_each_way(bench, wish, each)
 }
 
 /// The same of whatever many can ask.
 fn each(
     bench: &mut Workbench<'_>,
-    crowd: &mut impl Crowd,
+    crowd: &mut dyn Crowd,
     users: &[usize],
 ) -> Result<Vec<Record>, BenchError> {
     let mut users = users.to_vec();
@@ -44,14 +38,14 @@ fn each(
         let (name, started) = (crowd.name(users), Timestamp::now());
         let runs = bench.run(&name, &mut Together { crowd, users })?;
         let account = Account { kind: Kind::Batch, ..crowd.account(users, &runs, started) };
-        records.extend(bench.close(account)?);
+        records.extend(bench.close_with(account, |record| crowd.add(users, &runs, record))?);
     }
     Ok(records)
 }
 
-/// Tokens a second of one against those of the other. None where either is not known.
+/// What one gives a second against what the other does: tokens, or seconds of sound. None where either is not known.
 pub fn gain(alone: &Record, together: &Record) -> Option<f64> {
-    let rate = |record: &Record| record.metrics.figure(Metric::ThroughputTokS);
-    let (alone, together) = (rate(alone).filter(|rate| *rate > 0.0)?, rate(together)?);
-    Some(together / alone)
+    let rate = |record: &Record, metric| record.metrics.figure(metric).filter(|rate| *rate > 0.0);
+    let given = |metric| Some(rate(together, metric)? / rate(alone, metric)?);
+    given(Metric::ThroughputTokS).or_else(|| given(Metric::RealTimeX))
 }

@@ -204,8 +204,9 @@ impl<'w> Found<'w> {
         });
         if let Some(best) = tested.iter().rev().find(|tested| Some(tested.tried.ctx) == longest) {
             record.resources.rss_peak_mb = best.attempt.rss_mb.or(record.resources.rss_peak_mb);
+            let idle = record.resources.vram_mb.and_then(|vram| vram.idle);
             record.resources.vram_mb =
-                best.attempt.vram_mb.map(|mb| Vram { loaded: Some(mb), ..Vram::default() });
+                best.attempt.vram_mb.map(|mb| Vram { idle, loaded: Some(mb), peak: Some(mb) });
             record.resources.load_s = Some(best.load.as_secs_f64());
         }
         self.judge(record);

@@ -1,27 +1,36 @@
 //! So many users at once, whatever they ask: what a measurement of many needs to know of the question.
-//! Chat is one such question. Another kind of model becomes one by answering the same five things.
+//! Words and sound are such questions. Another kind of model becomes one by answering the same few things.
 
-use std::collections::BTreeMap;
+mod chatting;
+mod listening;
 
 use jiff::Timestamp;
 
 use crate::calibrate::{Calibration, Pace};
-use crate::drive::Arrivals;
-use crate::llm::{Cell, Lab, Prompt, Prompts, Shape, Thinking, ThinkingWish};
-use crate::record::sha256_hex;
+use crate::llm::{Shape, ThinkingWish};
+use crate::record::Record;
 use crate::runs::{Account, BenchError, Block, Runs, Subject};
+use crate::speech::{Choice, Text};
 use crate::terms::Metric;
-use crate::workbench::Asker;
+use crate::workbench::Workbench;
+
+use chatting::Chatting;
+use listening::Listening;
 
 /// What is asked, and by how many.
 #[derive(Clone, Debug)]
 pub struct Wish {
-    pub shape: Shape,
+    pub question: Question,
     /// Users at once, of each cell.
     pub users: Vec<usize>,
-    pub thinking: ThinkingWish,
     /// Requests of each user in a run.
     pub rounds: usize,
+}
+
+#[derive(Clone, Debug)]
+pub enum Question {
+    Words { shape: Shape, thinking: ThinkingWish },
+    Sound { text: Text, choice: Choice },
 }
 
 /// A question that many can ask at once.
@@ -47,16 +56,51 @@ pub(crate) trait Crowd {
 
     /// What is to be said of its runs.
     fn account<'r>(&mut self, users: usize, runs: &'r Runs, started: Timestamp) -> Account<'r>;
+
+    /// Adds to a record what only this question can say.
+    fn add(&mut self, _users: usize, _runs: &Runs, _record: &mut Record) {}
+}
+
+/// What is done with so many users, of each.
+pub(crate) type Each =
+    fn(&mut Workbench<'_>, &mut dyn Crowd, &[usize]) -> Result<Vec<Record>, BenchError>;
+
+/// Measures the question in every way in which it can be asked, one after the other.
+///
+/// # Errors
+/// The server does not answer it, or `each` fails.
+pub(crate) fn in_each_way(
+    bench: &mut Workbench<'_>,
+    wish: &Wish,
+    each: Each,
+) -> Result<Vec<Record>, BenchError> {
+    let mut records = Vec::new();
+    match &wish.question {
+        Question::Words { shape, thinking } => {
+            let mut chat = Chatting::prepare(bench.asker(), *shape, *thinking, wish)?;
+            for thinking in chat.ways() {
+                chat.thinking = thinking;
+                records.extend(each(bench, &mut chat, &wish.users)?);
+            }
+        }
+        Question::Sound { text, choice } => {
+            let mut listening = Listening::prepare(bench.asker(), *text, choice, wish.rounds)?;
+            for way in listening.ways() {
+                listening.way = way;
+                records.extend(each(bench, &mut listening, &wish.users)?);
+            }
+        }
+    }
+    Ok(records)
 }
 
 /// One number of users, asked again and again.
-#[derive(Debug)]
-pub(crate) struct Together<'c, C> {
-    pub(crate) crowd: &'c mut C,
+pub(crate) struct Together<'c> {
+    pub(crate) crowd: &'c mut dyn Crowd,
     pub(crate) users: usize,
 }
 
-impl<C: Crowd> Subject for Together<'_, C> {
+impl Subject for Together<'_> {
     fn block(&mut self, calibration: Option<&Calibration>) -> Result<Block, BenchError> {
         self.crowd.block(self.users, calibration)
     }
@@ -67,75 +111,5 @@ impl<C: Crowd> Subject for Together<'_, C> {
 
     fn pace(&self, warm: &Block) -> Option<Pace> {
         self.crowd.pace(self.users, warm)
-    }
-}
-
-/// Everybody chats: prompts of one shape, and no two the same.
-#[derive(Debug)]
-pub(crate) struct Chatting<'a> {
-    lab: Lab<'a>,
-    shape: Shape,
-    pub(crate) thinking: Thinking,
-    /// By users: what was asked since the last account of them.
-    asked: BTreeMap<usize, Vec<String>>,
-}
-
-impl<'a> Chatting<'a> {
-    /// # Errors
-    /// The server does not answer as a chat model does.
-    pub(crate) fn prepare(asker: Asker<'a>, wish: &Wish) -> Result<Chatting<'a>, BenchError> {
-        let closed = |users: &usize| Arrivals::Closed { users: *users };
-        let whole = crate::llm::Wish {
-            shapes: vec![wish.shape],
-            arrivals: wish.users.iter().map(closed).collect(),
-            thinking: wish.thinking,
-            prompts: Prompts::Cold,
-            rounds: wish.rounds,
-            span_s: 0.0,
-        };
-        let lab = Lab::prepare(asker, &whole)?;
-        let thinking = Thinking::AsIs { thinks: false };
-        Ok(Chatting { lab, shape: wish.shape, thinking, asked: BTreeMap::new() })
-    }
-
-    /// In which ways it is asked, one after the other.
-    pub(crate) fn ways(&self) -> Vec<Thinking> {
-        self.lab.thinkings()
-    }
-
-    fn cell(&self, users: usize) -> Cell {
-        let (shape, thinking, prompts) = (self.shape, self.thinking, Prompts::Cold);
-        Cell { shape, arrivals: Arrivals::Closed { users }, thinking, prompts }
-    }
-}
-
-impl Crowd for Chatting<'_> {
-    fn name(&self, users: usize) -> String {
-        self.cell(users).name()
-    }
-
-    fn block(
-        &mut self,
-        users: usize,
-        calibration: Option<&Calibration>,
-    ) -> Result<Block, BenchError> {
-        let cell = self.cell(users);
-        let prompts = self.lab.next_prompts(cell);
-        self.asked.entry(users).or_default().extend(prompts.iter().map(Prompt::text));
-        self.lab.ask(cell, &prompts, calibration)
-    }
-
-    fn leading(&self) -> &'static [Metric] {
-        self.cell(1).leading()
-    }
-
-    fn pace(&self, users: usize, warm: &Block) -> Option<Pace> {
-        self.cell(users).pace(warm)
-    }
-
-    fn account<'r>(&mut self, users: usize, runs: &'r Runs, started: Timestamp) -> Account<'r> {
-        let asked = self.asked.remove(&users).unwrap_or_default();
-        let prompts_sha256 = sha256_hex(asked.join("\n").as_bytes());
-        self.lab.account(self.cell(users), runs, started, prompts_sha256)
     }
 }

@@ -5,7 +5,7 @@ use hob_core::statistics::Ratio;
 use jiff::Timestamp;
 
 use crate::calibrate::{Calibration, Pace};
-use crate::crowd::{Chatting, Crowd, Wish};
+use crate::crowd::{Crowd, Wish, in_each_way};
 use crate::record::{Degrade, Kind, Record};
 use crate::runs::{Account, BenchError, Block};
 use crate::terms::Metric;
@@ -24,21 +24,15 @@ pub fn said(scaling: f64) -> &'static str {
 /// done.
 ///
 /// # Errors
-/// The server does not answer as a chat model does, or a record cannot be kept.
+/// The server does not answer what is asked, or a record cannot be kept.
 pub fn measure(bench: &mut Workbench<'_>, wish: &Wish) -> Result<Vec<Record>, BenchError> {
-    let mut chat = Chatting::prepare(bench.asker(), wish)?;
-    let mut records = Vec::new();
-    for thinking in chat.ways() {
-        chat.thinking = thinking;
-        records.extend(each(bench, &mut chat, &wish.users)?);
-    }
-    Ok(records)
+    in_each_way(bench, wish, each)
 }
 
 /// The same of whatever many can ask.
 fn each(
     bench: &mut Workbench<'_>,
-    crowd: &mut impl Crowd,
+    crowd: &mut dyn Crowd,
     users: &[usize],
 ) -> Result<Vec<Record>, BenchError> {
     let mut records = Vec::new();
@@ -55,7 +49,7 @@ fn each(
 
 fn kept(
     bench: &mut Workbench<'_>,
-    crowd: &mut impl Crowd,
+    crowd: &mut dyn Crowd,
     users: usize,
     both: &Both,
     started: Timestamp,
@@ -65,9 +59,13 @@ fn kept(
     let one = Account { kind, ..crowd.account(1, &both.first, started) };
     let many = Account { kind, ..crowd.account(users, &both.second, started) };
     let alone = Degrade { n: 1, ..Degrade::default() };
-    let one = bench.close_with(one, |record| record.degrade = Some(alone))?;
+    let one = bench.close_with(one, |record| {
+        crowd.add(1, &both.first, record);
+        record.degrade = Some(alone);
+    })?;
     let versus = one.as_ref().map(|record| record.id);
     let many = bench.close_with(many, |record| {
+        crowd.add(users, &both.second, record);
         record.degrade = Some(Degrade { versus, ..degrade(both, users, seed) });
     })?;
     Ok(one.into_iter().chain(many).collect())
@@ -78,7 +76,8 @@ fn degrade(both: &Both, users: usize, seed: u64) -> Degrade {
     let ratio = |metric| Ratio::of_pairs(&both.pairs(metric), seed);
     let (ttft, tpot, ttfa) = (ratio(Metric::TtftMs), ratio(Metric::TpotMs), ratio(Metric::TtfaMs));
     let times = |ratio: Option<Ratio>| ratio.map(|ratio| ratio.times);
-    let together = ratio(Metric::ThroughputTokS).or_else(|| ratio(Metric::RequestsS));
+    let together = [Metric::ThroughputTokS, Metric::RealTimeX, Metric::RequestsS];
+    let together = together.into_iter().find_map(ratio);
     Degrade {
         n: u32::try_from(users).unwrap_or(u32::MAX),
         versus: None,
@@ -91,12 +90,12 @@ fn degrade(both: &Both, users: usize, seed: u64) -> Degrade {
 }
 
 /// One user first, and then the others beside it.
-struct OneAndMany<'c, C> {
-    crowd: &'c mut C,
+struct OneAndMany<'c> {
+    crowd: &'c mut dyn Crowd,
     users: usize,
 }
 
-impl<C: Crowd> Turns for OneAndMany<'_, C> {
+impl Turns for OneAndMany<'_> {
     fn first(&mut self, calibration: Option<&Calibration>) -> Result<Block, BenchError> {
         self.crowd.block(1, calibration)
     }

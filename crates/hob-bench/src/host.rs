@@ -1,25 +1,25 @@
-//! This machine, as far as it says of itself what it is and how busy it was.
-//! Read from Linux' files; elsewhere nothing is known, and nothing is made up.
+//! This machine, as records say it: what it is and how busy it was. Asked of `hob-machine`; where that knows nothing,
+//! nothing is made up.
 
-use std::path::Path;
+use hob_machine::{CpuInfo, cpu_info, identity, quota_cpus, ram};
 
 use crate::record::{Cgroup, Cpu, Host, Noise, sha256_hex};
 
-/// Vector units that change how fast a model runs.
+/// Vector units that change how fast a model runs, as the kernel names them.
 const UNITS: [&str; 6] = ["avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp"];
-const KIB_PER_GB: f64 = 1e9 / 1024.0;
+const BYTES_PER_GB: f64 = 1e9;
 
 /// The machine; how busy it is, is asked again with [`noise`] at the end of a run.
 pub fn host() -> Host {
-    let info = read("/proc/cpuinfo");
+    let (info, identity) = (cpu_info(), identity());
     Host {
-        id_hash: id_hash(&read("/etc/machine-id")),
-        cpu: cpu(&info),
-        ram_gb: amount(&read("/proc/meminfo"), "MemTotal:").map(|kib| rounded(kib / KIB_PER_GB)),
+        id_hash: identity.machine_id.as_deref().map(id_hash),
+        virt: info.is_virtual.then(|| "virtual machine".to_owned()),
+        cpu: cpu(info),
+        ram_gb: ram().map(|ram| rounded(ram.total_bytes as f64 / BYTES_PER_GB)),
         os: Some(std::env::consts::OS.to_owned()),
-        kernel: said(&read("/proc/sys/kernel/osrelease")),
-        virt: info.contains(" hypervisor").then(|| "virtual machine".to_owned()),
-        cgroup: Cgroup { cpus: quota(&read("/sys/fs/cgroup/cpu.max")), mem_gb: None },
+        kernel: identity.kernel,
+        cgroup: Cgroup { cpus: quota_cpus(), mem_gb: None },
         noise: noise(),
         ..Host::default()
     }
@@ -27,65 +27,28 @@ pub fn host() -> Host {
 
 /// Who else was at work in the last ten seconds.
 pub fn noise() -> Noise {
-    Noise {
-        psi_cpu: waiting(&read("/proc/pressure/cpu")),
-        load1: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()),
-        on_battery: None,
-        ..Noise::default()
-    }
-}
-
-fn read(path: &str) -> String {
-    // What is not there is not known.
-    fs_err::read_to_string(Path::new(path)).unwrap_or_default()
-}
-
-fn said(text: &str) -> Option<String> {
-    Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
+    let now = hob_machine::noise::noise();
+    Noise { psi_cpu: now.waiting_percent, load1: now.load1, on_battery: None, ..Noise::default() }
 }
 
 /// The same machine, and not which: with our own name before it, so that nobody else has this hash.
-fn id_hash(id: &str) -> Option<String> {
-    said(id).map(|id| sha256_hex(format!("hob-bench {id}").as_bytes())[..16].to_owned())
+fn id_hash(id: &str) -> String {
+    sha256_hex(format!("hob-bench {id}").as_bytes())[..16].to_owned()
 }
 
-fn cpu(info: &str) -> Cpu {
-    let field = |name: &str| {
-        let line = info.lines().find(|line| line.starts_with(name))?;
-        said(line.split_once(':')?.1)
-    };
-    let flags = field("flags").or(field("Features")).unwrap_or_default();
-    let has = |unit: &&&str| flags.split(' ').any(|flag| flag == **unit);
-    let threads = info.lines().filter(|line| line.starts_with("processor")).count();
+fn cpu(info: CpuInfo) -> Cpu {
+    let has = |unit: &&&str| info.flags.iter().any(|flag| flag == **unit);
     Cpu {
-        model: field("model name"),
-        cores: field("cpu cores").and_then(|cores| cores.parse().ok()),
-        threads: u32::try_from(threads).ok().filter(|threads| *threads > 0),
         isa: UNITS.iter().filter(has).map(|unit| (*unit).to_owned()).collect(),
-        governor: said(&read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        model: info.model,
+        cores: info.cores,
+        threads: info.threads,
+        governor: info.governor,
     }
-}
-
-fn amount(text: &str, name: &str) -> Option<f64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()?.parse().ok()
 }
 
 fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
-}
-
-/// Of a control group: how many cores it may use, or none where it may use all.
-fn quota(text: &str) -> Option<f64> {
-    let (quota, period) = text.trim().split_once(' ')?;
-    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
-    (period > 0.0).then(|| quota / period)
-}
-
-/// Percent of the last ten seconds in which somebody waited for a core.
-fn waiting(text: &str) -> Option<f64> {
-    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    some.split(' ').find_map(|field| field.strip_prefix("avg10="))?.parse().ok()
 }
 
 #[cfg(test)]
@@ -93,17 +56,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_linux() {
-        let info = "processor\t: 0\nmodel name\t: Some CPU\ncpu cores\t: 4\nflags\t\t: fpu avx2 avx512f_x\n\nprocessor\t: 1\n";
+    fn what_the_kernel_lists_becomes_what_records_say() {
+        let flags = ["fpu", "avx2", "avx512f_x"].map(str::to_owned).to_vec();
+        let info = CpuInfo { model: Some("Some CPU".to_owned()), flags, ..CpuInfo::default() };
         let got = cpu(info);
-        assert_eq!(
-            (got.model.as_deref(), got.cores, got.threads),
-            (Some("Some CPU"), Some(4), Some(2))
-        );
-        assert_eq!(got.isa, ["avx2"]);
-        assert_eq!(waiting("some avg10=12.50 avg60=3.00\nfull avg10=0.00\n"), Some(12.5));
-        assert_eq!((quota("200000 100000\n"), quota("max 100000\n")), (Some(2.0), None));
-        assert_eq!(amount("MemTotal:  1000 kB\n", "MemTotal:"), Some(1000.0));
-        assert_eq!((id_hash(""), id_hash("a\n").map(|hash| hash.len())), (None, Some(16)));
+        assert_eq!((got.model.as_deref(), got.isa), (Some("Some CPU"), vec!["avx2".to_owned()]));
+        assert_eq!((id_hash("a").len(), id_hash("a") == id_hash("b")), (16, false));
     }
 }

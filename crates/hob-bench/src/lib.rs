@@ -20,7 +20,6 @@ pub mod launch;
 mod lever;
 pub mod llm;
 pub mod load;
-mod memory;
 pub mod mock;
 pub mod plan;
 mod question;

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::ask::ask;
 use crate::launch::{Launch, LaunchError, Running};
-use crate::record::{Engine, Model, Resources, hex};
+use crate::record::{Engine, Model, Resources, Vram, hex};
 use crate::target::{Api, Target};
 
 const ASK_WITHIN: Duration = Duration::from_secs(10);
@@ -32,6 +32,7 @@ pub struct Started {
     /// None while it is down.
     running: Option<Running>,
     peak_bytes: u64,
+    vram: Vram,
     load: Duration,
 }
 
@@ -43,10 +44,26 @@ impl Started {
         places: BTreeMap<String, String>,
         stop: &AtomicBool,
     ) -> Result<Started, LaunchError> {
-        let running = launch.start(&places, stop)?;
-        let load = running.load;
-        let (weights, running) = (None, Some(running));
-        Ok(Started { launch, places, weights, running, peak_bytes: 0, load })
+        let mut started = Started {
+            launch,
+            places,
+            weights: None,
+            running: None,
+            peak_bytes: 0,
+            vram: Vram::default(),
+            load: Duration::ZERO,
+        };
+        started.start(stop)?;
+        Ok(started)
+    }
+
+    fn start(&mut self, stop: &AtomicBool) -> Result<(), LaunchError> {
+        self.vram.idle = vram_mb();
+        let running = self.launch.start(&self.places, stop)?;
+        self.vram.loaded = vram_mb();
+        self.load = running.load;
+        self.running = Some(running);
+        Ok(())
     }
 
     /// Ends the one that runs, if one does, and starts another.
@@ -55,10 +72,7 @@ impl Started {
     /// It does not end, or does not come back.
     pub fn again(&mut self, stop: &AtomicBool) -> Result<(), LaunchError> {
         self.end()?;
-        let running = self.launch.start(&self.places, stop)?;
-        self.load = running.load;
-        self.running = Some(running);
-        Ok(())
+        self.start(stop)
     }
 
     /// The same, and what it took until now is forgotten.
@@ -67,8 +81,8 @@ impl Started {
     /// It does not end, or does not come back.
     pub fn renew(&mut self, stop: &AtomicBool) -> Result<(), LaunchError> {
         self.end()?;
-        self.peak_bytes = 0;
-        self.again(stop)
+        (self.peak_bytes, self.vram.peak) = (0, None);
+        self.start(stop)
     }
 
     /// # Errors
@@ -87,9 +101,11 @@ impl Started {
         self.load
     }
 
+    /// The system keeps the peak of memory; of a card's, engines keep what they once took until they end.
     fn look(&mut self) {
-        let peak_bytes = self.running.as_ref().and_then(Running::peak_bytes);
-        self.peak_bytes = self.peak_bytes.max(peak_bytes.unwrap_or(0));
+        let Some(running) = &self.running else { return };
+        self.peak_bytes = self.peak_bytes.max(running.peak_bytes().unwrap_or(0));
+        self.vram.peak = [self.vram.peak, vram_mb()].into_iter().flatten().reduce(f64::max);
     }
 
     /// What all of them took, at most.
@@ -98,10 +114,16 @@ impl Started {
         let peak_bytes = Some(self.peak_bytes).filter(|bytes| *bytes > 0);
         Resources {
             rss_peak_mb: peak_bytes.map(|bytes| bytes as f64 / BYTES_PER_MB),
+            vram_mb: self.vram.peak.map(|_| self.vram),
             load_s: Some(self.load.as_secs_f64()),
             ..Resources::default()
         }
     }
+}
+
+/// Of all cards together, whoever uses them; none where no card tells.
+fn vram_mb() -> Option<f64> {
+    hob_machine::vram().map(|vram| vram.used_bytes as f64 / BYTES_PER_MB)
 }
 
 /// What is known of what answers, before it is asked anything.

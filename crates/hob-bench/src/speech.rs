@@ -12,6 +12,7 @@ use bytes::Bytes;
 
 pub use account::Seen;
 pub use cell::Cell;
+pub(crate) use cell::{Evidence, Spoken};
 pub use request::Asking;
 pub(crate) use request::Form;
 pub use text::{Sentences, TEXTS, Text, VERSION};
@@ -41,6 +42,8 @@ pub enum Formats {
     All(Vec<SoundFormat>),
     /// Those of them that the server offers.
     Offered(Vec<SoundFormat>),
+    /// The first of them that the server offers.
+    First(Vec<SoundFormat>),
 }
 
 /// A server that speaks: which formats it offers, how it wants to be asked for them, and by which voice.
@@ -82,7 +85,7 @@ impl<'a> Speaker<'a> {
     }
 
     fn find_offers(&mut self, wished: &Formats) -> Result<(), BenchError> {
-        let (Formats::All(formats) | Formats::Offered(formats)) = wished;
+        let (Formats::All(formats) | Formats::Offered(formats) | Formats::First(formats)) = wished;
         if formats.contains(&SoundFormat::Pcm) {
             // Only WAV says the rate; where there is none, the rate is what OpenAI's speech has.
             let _unsaid = self.unless_refused(SoundFormat::Wav)?;
@@ -92,7 +95,10 @@ impl<'a> Speaker<'a> {
             match (self.unless_refused(*format)?, wished) {
                 (Ok(offer), _) => self.offers.push(offer),
                 (Err(fault), Formats::All(_)) => return Err(BenchError::Sound(fault)),
-                (Err(fault), Formats::Offered(_)) => refused = refused.or(Some(fault)),
+                (Err(fault), _) => refused = refused.or(Some(fault)),
+            }
+            if matches!(wished, Formats::First(_)) && !self.offers.is_empty() {
+                break;
             }
         }
         match refused.filter(|_| self.offers.is_empty()) {

@@ -43,6 +43,8 @@ pub trait Residence: Send + Sync {
 pub struct Occupancy {
     /// Of its process, where the system tells.
     pub resident_bytes: Option<u64>,
+    /// What was expected of it before it was loaded.
+    pub predicted_bytes: Option<u64>,
     /// Of those, on graphics cards.
     pub vram_bytes: u64,
     /// Requests that it works on or holds in its queue.

@@ -1,6 +1,8 @@
 //! The shape of a language model: what of its header decides how much memory it takes.
 //! Filled by whoever reads headers; nothing here knows a file format.
 
+use crate::weights::Weights;
+
 /// Sizes are in elements, not bytes, unless their names say so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelShape {
@@ -18,10 +20,7 @@ pub struct ModelShape {
     pub experts: u32,
     /// Of these, how many a token passes through.
     pub experts_used: u32,
-    /// Of all tensors.
-    pub weights_bytes: u64,
-    /// Of tensors that a CPU may keep a second time, in an order that its kernels like better.
-    pub repacked_bytes: u64,
+    pub weights: Weights,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +33,17 @@ pub struct LayerShape {
     pub window_tokens: Option<u32>,
     /// Kept per sequence however long it gets, by recurrent layers.
     pub state_bytes: u64,
+    /// What a layer does that does not only look back.
+    pub recurrence: Option<Recurrence>,
+}
+
+/// By what they cost beside the weights that they read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Recurrence {
+    /// A matrix is carried on: gated delta nets, Mamba, RWKV and their like. Many small operations a token.
+    Matrix,
+    /// The last few inputs are weighed: hardly more than a layer costs anyway.
+    ShortConvolution,
 }
 
 /// What attention keeps of one token in one layer.
@@ -45,7 +55,19 @@ pub struct KvShape {
     pub value_length: u32,
 }
 
+impl KvShape {
+    /// Numbers of one token.
+    pub fn elements(self) -> u64 {
+        u64::from(self.heads) * (u64::from(self.key_length) + u64::from(self.value_length))
+    }
+}
+
 impl ModelShape {
+    /// How much of the experts one token passes through, 0 to 1.
+    pub fn experts_share(&self) -> f64 {
+        if self.experts == 0 { 1.0 } else { f64::from(self.experts_used) / f64::from(self.experts) }
+    }
+
     /// Of one sequence, whatever its length.
     pub fn state_bytes(&self) -> u64 {
         self.layers.iter().fold(0, |sum, layer| sum.saturating_add(layer.state_bytes))

@@ -5,7 +5,7 @@ mod answer;
 pub mod client;
 mod codec;
 pub mod constraint;
-mod cpu;
+pub(crate) mod cpu;
 pub mod decoder;
 pub mod dialect;
 pub mod llama;

@@ -34,4 +34,5 @@ pub mod chat;
 pub mod frame;
 pub mod speech;
 pub mod supervisor;
+pub mod timing;
 pub mod worker;

@@ -45,6 +45,7 @@ pub struct Supervisor {
     status: watch::Receiver<Status>,
     keep_alive: Arc<KeepAliveCell>,
     room: Option<Arc<dyn Room>>,
+    predicted_bytes: Option<u64>,
     /// The one task that owns the process.
     actor: JoinSet<()>,
 }
@@ -64,11 +65,12 @@ impl Supervisor {
         let (commands, commanded) = mpsc::channel(COMMANDS_MAX);
         let (publish, status) = watch::channel(Status::new(options.load_guess));
         let (engine, room) = (options.engine, options.room.clone());
+        let predicted_bytes = options.predicted_bytes;
         let mut actor = JoinSet::new();
         let keep_alive = Arc::new(KeepAliveCell::new(options.idle_unload));
         let actors = Arc::clone(&keep_alive);
         actor.spawn(Actor::new(command, options, commanded, publish, actors).run());
-        Supervisor { engine, commands, status, keep_alive, room, actor }
+        Supervisor { engine, commands, status, keep_alive, room, predicted_bytes, actor }
     }
 
     /// Loads the model if it is not loaded, at once even when a restart is waiting for its time.
@@ -168,6 +170,7 @@ impl Supervisor {
             .map(|at| at.saturating_duration_since(Instant::now()));
         Occupancy {
             resident_bytes: self.resident_bytes(),
+            predicted_bytes: self.predicted_bytes,
             vram_bytes: 0,
             in_flight: session.as_deref().map_or(0, Session::in_flight),
             expires_at: expires_in.and_then(|time| SystemTime::now().checked_add(time)),

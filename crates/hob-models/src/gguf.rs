@@ -3,9 +3,10 @@
 
 mod architecture;
 mod card;
-mod error;
+pub(crate) mod error;
 mod facts;
-mod keys;
+pub(crate) mod keys;
+mod parts;
 pub mod sample;
 mod shape;
 mod source;
@@ -22,6 +23,7 @@ use source::Source;
 pub use card::card;
 pub use error::GgufError;
 pub use facts::FillIn;
+pub use parts::PartName;
 pub use tensor::{Tensor, TensorType};
 pub use value::{Scalar, Value};
 
@@ -33,7 +35,7 @@ const KEY_BYTES_MAX: u64 = 65_535;
 /// Of tensor data, where the header does not say.
 const ALIGNMENT_BYTES: u64 = 32;
 
-/// The header of a file whose data is all there.
+/// The header of a file. Of one that was opened or read, the data is all there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gguf {
     version: u32,
@@ -41,6 +43,8 @@ pub struct Gguf {
     tensors: Vec<Tensor>,
     header_bytes: u64,
     file_bytes: u64,
+    /// Where the header says that the data ends.
+    needed_bytes: u64,
 }
 
 impl Gguf {
@@ -55,7 +59,24 @@ impl Gguf {
     /// # Errors
     /// What is wrong with the file, for whoever it belongs to.
     pub fn read(file: impl Read + Seek) -> Result<Gguf, GgufError> {
-        let mut source = Source::new(file)?;
+        let gguf = Gguf::of(Source::new(file)?)?;
+        let (needed_bytes, file_bytes) = (gguf.needed_bytes, gguf.file_bytes);
+        if needed_bytes > file_bytes {
+            return Err(GgufError::CutShort { needed_bytes, file_bytes });
+        }
+        Ok(gguf)
+    }
+
+    /// The header of a file of so many bytes, of which `file` may be no more than the beginning: enough to tell what a
+    /// model takes, not to load it. How much of its data is missing is no error here.
+    ///
+    /// # Errors
+    /// What is wrong with the header, for whoever it belongs to.
+    pub fn header(file: impl Read + Seek, file_bytes: u64) -> Result<Gguf, GgufError> {
+        Gguf::of(Source::beginning(file, file_bytes)?)
+    }
+
+    fn of(mut source: Source<impl Read + Seek>) -> Result<Gguf, GgufError> {
         let version = version(&mut source)?;
         let tensor_count = count(&mut source, "tensors", TENSORS_MAX)?;
         let key_count = count(&mut source, "keys", KEYS_MAX)?;
@@ -63,9 +84,32 @@ impl Gguf {
         let tensors = tensors(&mut source, tensor_count)?;
         let header_bytes = source.position();
         let file_bytes = source.file_bytes();
-        let gguf = Gguf { version, metadata, tensors, header_bytes, file_bytes };
-        gguf.check_data()?;
-        Ok(gguf)
+        let gguf = Gguf { version, metadata, tensors, header_bytes, file_bytes, needed_bytes: 0 };
+        Ok(Gguf { needed_bytes: gguf.data_end()?, ..gguf })
+    }
+
+    /// A header that was read from no file.
+    pub(crate) fn made(metadata: BTreeMap<String, Value>, tensors: Vec<Tensor>) -> Gguf {
+        Gguf { version: 3, metadata, tensors, header_bytes: 0, file_bytes: 0, needed_bytes: 0 }
+    }
+
+    pub(crate) fn with_tensors(self, tensors: Vec<Tensor>) -> Gguf {
+        let file_bytes = tensors.iter().fold(0, |sum: u64, t| sum.saturating_add(t.bytes));
+        Gguf { tensors, file_bytes, needed_bytes: file_bytes, ..self }
+    }
+
+    /// Of an architecture that goes by another name elsewhere, under the name that the engine knows.
+    pub(crate) fn renamed(mut self, from: &str, to: &str) -> Gguf {
+        let below = |key: &str| Some(key.strip_prefix(from)?.strip_prefix('.')?.to_owned());
+        let keys = std::mem::take(&mut self.metadata).into_iter();
+        let named = keys.map(|(key, value)| match below(&key) {
+            Some(name) => (format!("{to}.{name}"), value),
+            None => (key, value),
+        });
+        self.metadata = named.collect();
+        let architecture = Value::Text(to.to_owned());
+        self.metadata.insert("general.architecture".to_owned(), architecture);
+        self
     }
 
     /// Of the format: 2 or 3.
@@ -75,6 +119,11 @@ impl Gguf {
 
     pub fn file_bytes(&self) -> u64 {
         self.file_bytes
+    }
+
+    /// Of its data, how much the file does not have.
+    pub fn missing_bytes(&self) -> u64 {
+        self.needed_bytes.saturating_sub(self.file_bytes)
     }
 
     pub fn tensors(&self) -> &[Tensor] {
@@ -104,9 +153,9 @@ impl Gguf {
         }
     }
 
-    /// That the data is where the header says, one tensor after the other, and all in the file. The
-    /// engine takes no other order either.
-    fn check_data(&self) -> Result<(), GgufError> {
+    /// Where the file must end, if the data is where the header says: one tensor after the other. The engine takes no
+    /// other order either.
+    fn data_end(&self) -> Result<u64, GgufError> {
         let alignment = self.alignment()?;
         let mut expected: u64 = 0;
         let mut end = 0;
@@ -118,14 +167,10 @@ impl Gguf {
             let next = end.checked_next_multiple_of(alignment);
             expected = next.ok_or_else(|| GgufError::overflow(tensor))?;
         }
-        let Some(last) = self.tensors.last() else { return Ok(()) };
+        let Some(last) = self.tensors.last() else { return Ok(self.header_bytes) };
         let data_start = self.header_bytes.checked_next_multiple_of(alignment);
         let needed_bytes = data_start.and_then(|start| start.checked_add(end));
-        let needed_bytes = needed_bytes.ok_or_else(|| GgufError::overflow(last))?;
-        if needed_bytes > self.file_bytes {
-            return Err(GgufError::CutShort { needed_bytes, file_bytes: self.file_bytes });
-        }
-        Ok(())
+        needed_bytes.ok_or_else(|| GgufError::overflow(last))
     }
 
     fn alignment(&self) -> Result<u64, GgufError> {

@@ -10,6 +10,7 @@ use hob_core::{Clock, Fault, ModelError, UnknownModel};
 use hob_speech::encode::EncodeError;
 use hob_wire::{ErrorBody, ErrorKind, WireError};
 
+use crate::fit::Unanswerable;
 use crate::keys::KeyRefusal;
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
@@ -98,6 +99,10 @@ pub(crate) enum Refusal {
          asked"
     )]
     NoSuchRequest { id: String },
+    #[error(transparent)]
+    Fit(#[from] Unanswerable),
+    #[error("whether it fits could not be worked out; hob's log says more")]
+    FitFailed,
     #[error("{path} does not take {method}")]
     WrongMethod { method: String, path: String },
     #[error("this hob does not answer to the name '{host}'; add it to allowed_hosts if it should")]
@@ -143,6 +148,7 @@ impl Refusal {
             | Refusal::WholeTooLong { .. }
             | Refusal::AnswerTooLarge { .. }
             | Refusal::BadForm { .. }
+            | Refusal::Fit(Unanswerable::Unreadable { .. } | Unanswerable::Impossible { .. })
             | Refusal::BodyBrokenOff => StatusCode::BAD_REQUEST,
             Refusal::Model(error) | Refusal::TooLong { error, .. } => status_of(error),
             Refusal::Encode(EncodeError::TooLongForWav { .. }) => StatusCode::BAD_REQUEST,
@@ -152,7 +158,9 @@ impl Refusal {
             | Refusal::NoToken { .. }
             | Refusal::ResidenceStalled { .. } => StatusCode::GATEWAY_TIMEOUT,
             Refusal::NotOffered { .. } => StatusCode::NOT_IMPLEMENTED,
+            Refusal::FitFailed => StatusCode::INTERNAL_SERVER_ERROR,
             Refusal::UnknownModel(_)
+            | Refusal::Fit(Unanswerable::Unknown { .. })
             | Refusal::NoSuchPath { .. }
             | Refusal::NoSuchRequest { .. } => StatusCode::NOT_FOUND,
             Refusal::NoSpeechModel
@@ -218,10 +226,12 @@ impl Refusal {
             Refusal::Encode(EncodeError::TooLongForWav { .. } | EncodeError::NotBuilt { .. }) => {
                 Some("response_format")
             }
+            Refusal::Fit(Unanswerable::Unknown { field, .. }) => Some(field),
             Refusal::UnknownModel(_)
             | Refusal::WrongKind { .. }
             | Refusal::NotNamed
             | Refusal::NotOurs { .. }
+            | Refusal::Fit(_)
             | Refusal::Key(KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. }) => {
                 Some("model")
             }
@@ -250,7 +260,8 @@ impl Refusal {
             Refusal::ModelStalled { .. }
             | Refusal::NoToken { .. }
             | Refusal::ResidenceStalled { .. } => Some("timeout"),
-            Refusal::UnknownModel(_) => Some("model_not_found"),
+            Refusal::UnknownModel(_)
+            | Refusal::Fit(Unanswerable::Unknown { field: "model", .. }) => Some("model_not_found"),
             Refusal::NoSuchRequest { .. } => Some("request_not_found"),
             Refusal::Unsupported { .. } => Some("unsupported_parameter"),
             Refusal::NoSpeechModel | Refusal::NoChatModel | Refusal::NoTranscriptModel => {

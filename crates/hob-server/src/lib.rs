@@ -11,6 +11,7 @@ mod completions;
 mod converse;
 mod embeddings;
 mod failure;
+mod fit;
 mod guard;
 mod headers;
 mod hearing;
@@ -37,6 +38,7 @@ mod transcript_account;
 mod upload;
 
 pub use benchmarks::Pages;
+pub use fit::{FitDesk, Unanswerable};
 pub use keys::{EmptyKey, KeyClash, KeyDigest, KeyOptions, NotADigest, check_keys};
 pub use live::Live;
 pub use options::{Exposed, ServerOptions, check_exposure};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::benchmarks::Pages;
+use crate::fit::FitDesk;
 use crate::keys::KeyOptions;
 use crate::ledger::Ledger;
 
@@ -23,6 +24,8 @@ pub struct ServerOptions {
     pub ledger: Option<Arc<Ledger>>,
     /// What is answered below `/benchmarks`; `None`: nothing.
     pub benchmarks: Option<Arc<dyn Pages>>,
+    /// Who answers `/api/fit`; `None`: nobody.
+    pub fit: Option<Arc<dyn FitDesk>>,
     /// One of them is asked of every request but the lists, health, ready and the page; none:
     /// nobody is asked for one. [`crate::check_keys`] says whether they can be told apart.
     pub keys: Vec<KeyOptions>,
@@ -65,6 +68,7 @@ impl Default for ServerOptions {
             default_transcript: None,
             ledger: None,
             benchmarks: None,
+            fit: None,
             keys: Vec::new(),
             allowed_hosts: Vec::new(),
             text_chars_max: 100_000,

@@ -22,7 +22,7 @@ use crate::metrics::Metrics;
 use crate::now::{self, Now};
 use crate::requests::observe;
 use crate::{
-    ServerOptions, benchmarks, chat, completions, embeddings, lists, ollama, page, residence,
+    ServerOptions, benchmarks, chat, completions, embeddings, fit, lists, ollama, page, residence,
     routes, speech, transcribe,
 };
 
@@ -211,6 +211,7 @@ pub(crate) fn router_with(
         .merge(residence::routes(&app))
         .merge(routes::routes(&app))
         .merge(now::routes(&app))
+        .merge(fit::routes(&app, options.fit.as_ref()))
         .merge(benchmarks::routes(options.benchmarks.as_ref()))
         .fallback(page::asset)
         .method_not_allowed_fallback(wrong_method)

@@ -7,6 +7,7 @@ mod completions;
 mod embeddings;
 mod error;
 mod fields;
+mod fit;
 mod keep_alive;
 mod lists;
 mod names;
@@ -27,6 +28,9 @@ pub use chat::{
 pub use completions::{CompletionAnswer, CompletionChunks, Echo, WireCompletion, parse_completion};
 pub use embeddings::{VectorEncoding, WireEmbeddings, embeddings, parse_embeddings};
 pub use error::{ErrorBody, ErrorKind, WireError};
+pub use fit::{
+    FitAnswer, FitModel, FitRequest, fit_machines, fit_models, parse_fit, parse_fit_query,
+};
 pub use lists::{
     ModelEntry, ModelKind, audio_models, deleted_model, model, models, readiness, state_name,
     voice_ids, voices,

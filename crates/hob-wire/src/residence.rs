@@ -51,6 +51,8 @@ pub(crate) struct Entry<'a> {
     state: &'static str,
     ready_in_s: Option<f64>,
     resident_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    predicted_bytes: Option<u64>,
     vram_bytes: u64,
     in_flight: usize,
     expires_at: Option<String>,
@@ -83,7 +85,7 @@ pub fn loading_line(state: &ModelState) -> String {
 }
 
 pub(crate) fn entry(resident: &ResidentEntry) -> Entry<'_> {
-    let Occupancy { resident_bytes, vram_bytes, in_flight, expires_at, load_took } =
+    let Occupancy { resident_bytes, predicted_bytes, vram_bytes, in_flight, expires_at, load_took } =
         resident.occupancy.clone();
     Entry {
         name: &resident.name,
@@ -91,6 +93,7 @@ pub(crate) fn entry(resident: &ResidentEntry) -> Entry<'_> {
         state: state_name(&resident.state),
         ready_in_s: ready_in_s(&resident.state),
         resident_bytes,
+        predicted_bytes,
         vram_bytes,
         in_flight,
         expires_at: expires_at.map(rfc3339),

@@ -20,6 +20,7 @@ fn models_are_told_with_what_they_take() {
         kind: "chat",
         occupancy: Occupancy {
             resident_bytes: Some(150_000_000),
+            predicted_bytes: Some(160_000_000),
             vram_bytes: 7,
             in_flight: 2,
             expires_at: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_793_491_200)),
@@ -37,8 +38,8 @@ fn models_are_told_with_what_they_take() {
         loading_line(&ModelState::Cold),
     ];
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    {"models":[{"name":"smol","kind":"chat","state":"warm","ready_in_s":null,"resident_bytes":150000000,"vram_bytes":7,"in_flight":2,"expires_at":"2026-11-01T00:00:00.000000000Z","context_length":8192,"load_ms":812},{"name":"kokoro","kind":"speech","state":"cold","ready_in_s":null,"resident_bytes":null,"vram_bytes":0,"in_flight":0,"expires_at":null,"context_length":null,"load_ms":null},{"name":"a","kind":"speech","state":"loading","ready_in_s":1.5,"resident_bytes":null,"vram_bytes":0,"in_flight":0,"expires_at":null,"context_length":null,"load_ms":null},{"name":"b","kind":"speech","state":"down","ready_in_s":null,"resident_bytes":null,"vram_bytes":0,"in_flight":0,"expires_at":null,"context_length":null,"load_ms":null}]}
-    {"name":"smol","kind":"chat","state":"warm","ready_in_s":null,"resident_bytes":150000000,"vram_bytes":7,"in_flight":2,"expires_at":"2026-11-01T00:00:00.000000000Z","context_length":8192,"load_ms":812}
+    {"models":[{"name":"smol","kind":"chat","state":"warm","ready_in_s":null,"resident_bytes":150000000,"predicted_bytes":160000000,"vram_bytes":7,"in_flight":2,"expires_at":"2026-11-01T00:00:00.000000000Z","context_length":8192,"load_ms":812},{"name":"kokoro","kind":"speech","state":"cold","ready_in_s":null,"resident_bytes":null,"vram_bytes":0,"in_flight":0,"expires_at":null,"context_length":null,"load_ms":null},{"name":"a","kind":"speech","state":"loading","ready_in_s":1.5,"resident_bytes":null,"vram_bytes":0,"in_flight":0,"expires_at":null,"context_length":null,"load_ms":null},{"name":"b","kind":"speech","state":"down","ready_in_s":null,"resident_bytes":null,"vram_bytes":0,"in_flight":0,"expires_at":null,"context_length":null,"load_ms":null}]}
+    {"name":"smol","kind":"chat","state":"warm","ready_in_s":null,"resident_bytes":150000000,"predicted_bytes":160000000,"vram_bytes":7,"in_flight":2,"expires_at":"2026-11-01T00:00:00.000000000Z","context_length":8192,"load_ms":812}
     {"state":"loading","ready_in_s":1.5}
     {"state":"loading","ready_in_s":null}
     "#);

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    bench, chat, config, docs, doctor, ledger, load, mock, models, ps, pull, route, say, selftest,
-    serve, site, unload, upstreams, worker,
+    bench, chat, config, docs, doctor, fit, ledger, load, mock, models, ps, pull, route, say,
+    selftest, serve, site, unload, upstreams, worker,
 };
 use crate::failure::{Exit, Outcome};
 use crate::logging;
@@ -32,6 +32,7 @@ First steps:
   hob chat \"Tell me a story.\"  talk to one
   hob say \"Good evening.\"      hear one
   hob serve                    a page, and an address for every OpenAI client
+  hob fit --recommend          which models suit this machine
   hob doctor                   what is installed, and whether it works
 
 Exit codes:
@@ -71,6 +72,7 @@ enum Verb {
     Route(route::RouteArgs),
     Upstreams(upstreams::UpstreamsArgs),
     Selftest(selftest::SelftestArgs),
+    Fit(Box<fit::FitArgs>),
     Bench(bench::BenchArgs),
     Site(site::SiteArgs),
     Mock(mock::MockArgs),
@@ -143,6 +145,7 @@ fn dispatch(cli: Cli, printer: &Printer) -> Outcome<Exit> {
         Verb::Route(args) => route::run(&args, globals, printer),
         Verb::Upstreams(args) => upstreams::run(&args, globals, printer),
         Verb::Selftest(args) => selftest::run(&args, globals, printer),
+        Verb::Fit(args) => fit::run(&args, globals, printer),
         Verb::Bench(args) => bench::run(&args, globals, printer),
         Verb::Site(args) => site::run(&args, globals, printer),
         Verb::Mock(args) => mock::run(&args, printer),

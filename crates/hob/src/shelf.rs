@@ -93,6 +93,13 @@ impl Shelf {
         }
     }
 
+    /// An empty one, or whatever is there.
+    #[cfg(test)]
+    pub(crate) fn in_home(home: &Path) -> Shelf {
+        let (store, catalog) = (Store::open(home), Catalog::builtin());
+        Shelf { store, catalog, default_voice: "af_heart".to_owned(), threads: 1 }
+    }
+
     pub(crate) fn entries(&self) -> Outcome<Vec<Entry>> {
         // A store that cannot be read at all is said, not listed as empty.
         self.store.names()?;
@@ -186,6 +193,13 @@ impl Shelf {
         voices.sort_by_key(|voice| voice.id != self.default_voice);
         let (name, disk_bytes) = (stored.name().to_owned(), stored.disk_bytes);
         Ok(StoredSpeech { name, folder: stored.folder, disk_bytes, voices })
+    }
+
+    /// Those that chat and are here.
+    pub(crate) fn chat_names(&self) -> Vec<String> {
+        let chats = self.catalog.entries().iter().filter(|entry| entry.purpose == Purpose::Chat);
+        let here = chats.filter(|entry| self.store.find(&entry.name).is_ok());
+        here.map(|entry| entry.name.clone()).collect()
     }
 
     /// A chat model that is here: its file, and the file's checksum.

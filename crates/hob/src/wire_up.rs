@@ -2,8 +2,10 @@
 //! No decisions of its own: what is built follows from the settings alone.
 
 mod chat;
+mod fit_desk;
 mod gateway;
 mod memory;
+mod timing;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,8 +35,10 @@ use crate::shelf::Shelf;
 use memory::Need;
 
 pub(crate) use chat::{Chat, ChatFile, work_chat};
+pub(crate) use fit_desk::Desk;
 pub(crate) use gateway::{gateway, has_others, keys, looked_up, stand_ins};
 pub(crate) use memory::Memory;
+pub(crate) use timing::{CALIBRATION_TIME, Timing, decoding_threads, timings, work_timing};
 
 /// Seconds of work per second of sound, until the first answers teach a better figure.
 const RTF_GUESS: f64 = 0.3;

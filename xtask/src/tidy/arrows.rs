@@ -5,15 +5,17 @@ use crate::tree::Crate;
 
 /// A crate and the crates of this workspace that it may name. Three are not begun yet; their arrows
 /// are decided, so that the first line of each is written in the right place.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("hob-core", &[]),
     ("hob-wire", &["hob-core"]),
+    // It asks the system: docs/decisions/0012-a-room-asks-the-machine.md.
+    ("hob-machine", &["hob-core"]),
     ("hob-models", &["hob-core"]),
     ("hob-speech", &["hob-core"]),
     ("hob-agents", &["hob-core"]),
     ("hob-upstream", &["hob-core", "hob-wire"]),
     ("hob-engines", &["hob-core", "hob-models", "hob-speech"]),
-    ("hob-bench", &["hob-core", "hob-wire", "hob-upstream"]),
+    ("hob-bench", &["hob-core", "hob-wire", "hob-machine", "hob-upstream"]),
     // It encodes: docs/decisions/0001-the-server-encodes.md.
     ("hob-server", &["hob-core", "hob-wire", "hob-speech", "hob-agents"]),
     (
@@ -21,6 +23,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
         &[
             "hob-core",
             "hob-wire",
+            "hob-machine",
             "hob-models",
             "hob-speech",
             "hob-agents",
@@ -34,13 +37,15 @@ const ARROWS: [(&str, &[&str]); 11] = [
 ];
 
 /// A crate, a dependency that it must do without, and why.
-const STRANGERS: [(&str, &str, &str); 15] = [
+const STRANGERS: [(&str, &str, &str); 17] = [
     ("hob-core", "serde", "the nouns are not their JSON; that is hob-wire's"),
     ("hob-core", "serde_json", "the nouns are not their JSON; that is hob-wire's"),
     ("hob-core", "tokio", "the nouns run on no runtime"),
     ("hob-core", "tracing", "arithmetic has nothing to log"),
     ("hob-wire", "tokio", "reading and writing JSON waits for nothing"),
     ("hob-wire", "axum", "bytes in, bytes out; sockets are hob-server's"),
+    ("hob-machine", "tokio", "it asks once, and waits for nobody"),
+    ("hob-machine", "tracing", "what it does not find is a fact of its answer"),
     ("hob-models", "axum", "it serves nobody"),
     ("hob-models", "rten", "it knows where weights are, not how they run"),
     ("hob-speech", "rten", "what is said and how it is packed needs no engine"),

@@ -4,13 +4,14 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hob_machine::{Vram, ram, vram};
+
 use super::What;
 use super::search::{Memory, Search, Tried};
 use super::symptom::{Stage, of_fault, of_launch};
 use super::told::{Mismatch, mismatch, told};
 use super::trend::Pace;
 use crate::launch::{LaunchError, Running, speaks_of_memory};
-use crate::memory::{Vram, ram_left_bytes, vram};
 use crate::question::{Answered, Questions};
 use crate::record::{Attempt, AttemptResult, ContextProof};
 use crate::runs::{BenchError, Reply};
@@ -229,8 +230,8 @@ impl Trial<'_, '_> {
             left_bytes: total_bytes.saturating_sub(used_bytes),
         });
         let in_machine = resident
-            .zip(ram_left_bytes())
-            .map(|(taken_bytes, left_bytes)| Memory { taken_bytes, left_bytes });
+            .zip(ram())
+            .map(|(taken_bytes, ram)| Memory { taken_bytes, left_bytes: ram.available_bytes });
         (on_card.or(in_machine), card.map(|card| mb(card.used_bytes)), resident.map(mb))
     }
 }

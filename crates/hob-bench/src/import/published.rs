@@ -106,6 +106,7 @@ fn record(rows: &[Row]) -> Record {
     if let Some(stack) = row.conditions.get("stack") {
         record.engine.version = Some(format!("stack {}", plain(stack)));
     }
+    record.engine.params.flash_attn = row.conditions.get("flash_attn").and_then(Value::as_bool);
     record.model = described(row);
     record.workload = workload(row, &mut record.source.lossy);
     for row in rows {
@@ -179,7 +180,7 @@ fn workload(row: &Row, lossy: &mut Vec<String>) -> Workload {
             }
             (
                 "chars" | "statistic" | "voice" | "format" | "outcome" | "pages" | "vram_used"
-                | "stack",
+                | "stack" | "flash_attn",
                 _,
             ) => {}
             (name, value) => lossy.push(format!("{name}: {}", plain(value))),

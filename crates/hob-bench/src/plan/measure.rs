@@ -55,7 +55,8 @@ impl Cell {
     fn crowd(&self) -> crowd::Wish {
         let shape = self.shape.as_deref().and_then(Shape::named).unwrap_or(SHAPES[0]);
         let (users, thinking) = (vec![self.users()], self.thinking());
-        crowd::Wish { shape, users, thinking, rounds: ROUNDS }
+        let question = crowd::Question::Words { shape, thinking };
+        crowd::Wish { question, users, rounds: ROUNDS }
     }
 
     fn sweep(&self) -> sweep::Wish {

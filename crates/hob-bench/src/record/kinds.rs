@@ -30,6 +30,7 @@ pub struct Degrade {
 #[serde(deny_unknown_fields)]
 pub struct Resources {
     pub rss_peak_mb: Option<f64>,
+    /// Of all graphics cards together
     pub vram_mb: Option<Vram>,
     pub energy_j: Option<f64>,
     pub load_s: Option<f64>,
@@ -40,9 +41,24 @@ pub struct Resources {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Vram {
+    /// Before the server was started
     pub idle: Option<f64>,
+    /// When it was ready
     pub loaded: Option<f64>,
+    /// When it had answered
     pub peak: Option<f64>,
+}
+
+/// Less than that is what others do with a card meanwhile.
+const VRAM_MB_MIN: f64 = 64.0;
+
+impl Resources {
+    /// What the server took at most: of the cards where it took any of theirs, else of the machine.
+    pub fn memory_mb(&self) -> Option<f64> {
+        let taken = |vram: Vram| Some(vram.peak? - vram.idle.unwrap_or(0.0));
+        let vram = self.vram_mb.and_then(taken).filter(|mb| *mb >= VRAM_MB_MIN);
+        vram.or(self.rss_peak_mb)
+    }
 }
 
 /// One text, spoken.

@@ -1,6 +1,7 @@
 //! How a cell is run: warmed up until two runs agree, the client held to a truth, and then until it is sure.
 //! Where the server can be started anew, it is in the middle of the runs, for what one start hides.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -97,47 +98,25 @@ impl Care {
         restart: &mut dyn FnMut() -> Result<bool, BenchError>,
         tell: &mut dyn FnMut(Step<'_>),
     ) -> Result<Runs, BenchError> {
-        let mut runs = Runs::default();
-        let warm = warm_up(subject, stop, &mut runs.warmup_requests, tell)?;
-        if let Some(pace) =
-            warm.filter(|warm| !warm.has_failed()).and_then(|warm| subject.pace(&warm))
-        {
-            runs.calibration = calibrate(pace, stop).ok();
-            runs.calibration.iter().for_each(|calibration| tell(Step::Calibrated(calibration)));
+        let mut course = Course::new(self, subject, stop, tell);
+        if let Some(warm) = course.warm_up()?.filter(|warm| !warm.has_failed()) {
+            course.calibrate(&warm);
         }
-        let (begun, mut start) = (Instant::now(), 0);
-        while runs.blocks.len() < self.runs_max && !stop.load(Ordering::Relaxed) {
-            if self.is_due(start + 1, runs.blocks.len()) && restart()? {
+        let mut start = 0;
+        course.begun = Instant::now();
+        while course.goes_on() {
+            if self.is_due(start + 1, course.runs.blocks.len()) && restart()? {
                 start += 1;
-                tell(Step::Restarted { start });
-                warm_up(subject, stop, &mut runs.warmup_requests, tell)?;
+                (course.tell)(Step::Restarted { start });
+                course.warm_up()?;
             }
-            let block = Block { start, ..subject.block(runs.calibration.as_ref())? };
-            let has_failed = block.has_failed();
-            subject.counted(start);
-            runs.blocks.push(block);
-            let half_width_pct = runs.half_width_pct(subject.leading());
-            let left = self.left(runs.blocks.len(), begun.elapsed());
-            tell(Step::Ran { run: runs.blocks.len(), half_width_pct, left });
-            let is_sure = runs.blocks.len() >= self.runs_min
-                && half_width_pct.is_some_and(|pct| pct < self.half_width_pct);
-            if has_failed || is_sure || begun.elapsed() > self.budget {
+            let block = course.subject.block(course.runs.calibration.as_ref())?;
+            course.subject.counted(start);
+            if course.add(Block { start, ..block }).is_break() {
                 break;
             }
         }
-        runs.was_stopped = stop.load(Ordering::Relaxed);
-        if runs.was_stopped {
-            // The last was cut off in the middle.
-            runs.blocks.pop_if(|block| block.was_stopped());
-        }
-        Ok(runs)
-    }
-
-    /// Whether the server is to be started for the so-many-th time after so many runs: each start has as many
-    /// of those that there are at least.
-    fn is_due(&self, start: u32, runs: usize) -> bool {
-        start < self.starts
-            && runs == (self.runs_min * start as usize).div_ceil(self.starts as usize)
+        Ok(course.end())
     }
 
     /// The same of what must not be warmed up, since being cold is what is measured; each run starts anew of itself.
@@ -150,32 +129,27 @@ impl Care {
         stop: &AtomicBool,
         tell: &mut dyn FnMut(Step<'_>),
     ) -> Result<Runs, BenchError> {
-        let (mut runs, begun) = (Runs::default(), Instant::now());
-        while runs.blocks.len() < self.runs_max && !stop.load(Ordering::Relaxed) {
-            let block = match subject.block(None) {
+        let mut course = Course::new(self, subject, stop, tell);
+        while course.goes_on() {
+            let block = match course.subject.block(None) {
                 Err(BenchError::Launch(LaunchError::Stopped)) => break,
                 block => block?,
             };
-            let (has_failed, pace) = (block.has_failed(), subject.pace(&block));
-            if let Some(pace) = pace.filter(|_| runs.calibration.is_none()) {
-                runs.calibration = calibrate(pace, stop).ok();
-                runs.calibration.iter().for_each(|known| tell(Step::Calibrated(known)));
+            if course.runs.calibration.is_none() {
+                course.calibrate(&block);
             }
-            runs.blocks.push(block);
-            let half_width_pct = runs.half_width_pct(subject.leading());
-            let left = self.left(runs.blocks.len(), begun.elapsed());
-            tell(Step::Ran { run: runs.blocks.len(), half_width_pct, left });
-            let is_sure = runs.blocks.len() >= self.runs_min
-                && half_width_pct.is_some_and(|pct| pct < self.half_width_pct);
-            if has_failed || is_sure || begun.elapsed() > self.budget {
+            if course.add(block).is_break() {
                 break;
             }
         }
-        runs.was_stopped = stop.load(Ordering::Relaxed);
-        if runs.was_stopped {
-            runs.blocks.pop_if(|block| block.was_stopped());
-        }
-        Ok(runs)
+        Ok(course.end())
+    }
+
+    /// Whether the server is to be started for the so-many-th time after so many runs: each start has as many
+    /// of those that there are at least.
+    fn is_due(&self, start: u32, runs: usize) -> bool {
+        start < self.starts
+            && runs == (self.runs_min * start as usize).div_ceil(self.starts as usize)
     }
 
     /// Of the runs that there are at least.
@@ -185,28 +159,83 @@ impl Care {
     }
 }
 
-/// The last block of it.
-fn warm_up(
-    subject: &mut impl Subject,
-    stop: &AtomicBool,
-    requests: &mut usize,
-    tell: &mut dyn FnMut(Step<'_>),
-) -> Result<Option<Block>, BenchError> {
-    let mut before: Option<Block> = None;
-    for number in 1..=subject.warmups_max() {
-        let block = subject.block(None)?;
-        *requests += block.replies.len();
-        tell(Step::Warmed { block: number });
-        let leading = subject.leading();
-        let is_over = block.has_failed()
-            || before.is_some_and(|before| are_alike(&before, &block, leading))
-            || stop.load(Ordering::Relaxed);
-        before = Some(block);
-        if is_over {
-            break;
-        }
+/// A cell on its way: what came of it so far, and whether that is enough.
+struct Course<'c, 't, S> {
+    care: &'c Care,
+    subject: &'c mut S,
+    stop: &'c AtomicBool,
+    tell: &'c mut (dyn FnMut(Step<'_>) + 't),
+    runs: Runs,
+    begun: Instant,
+}
+
+impl<'c, 't, S: Subject> Course<'c, 't, S> {
+    fn new(
+        care: &'c Care,
+        subject: &'c mut S,
+        stop: &'c AtomicBool,
+        tell: &'c mut (dyn FnMut(Step<'_>) + 't),
+    ) -> Course<'c, 't, S> {
+        Course { care, subject, stop, tell, runs: Runs::default(), begun: Instant::now() }
     }
-    Ok(before)
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn goes_on(&self) -> bool {
+        self.runs.blocks.len() < self.care.runs_max && !self.is_stopped()
+    }
+
+    /// The last block of it.
+    fn warm_up(&mut self) -> Result<Option<Block>, BenchError> {
+        let mut before: Option<Block> = None;
+        for number in 1..=self.subject.warmups_max() {
+            let block = self.subject.block(None)?;
+            self.runs.warmup_requests += block.replies.len();
+            (self.tell)(Step::Warmed { block: number });
+            let leading = self.subject.leading();
+            let is_over = block.has_failed()
+                || before.is_some_and(|before| are_alike(&before, &block, leading))
+                || self.is_stopped();
+            before = Some(block);
+            if is_over {
+                break;
+            }
+        }
+        Ok(before)
+    }
+
+    /// Rehearses with a server that is known and answers like this one.
+    fn calibrate(&mut self, warm: &Block) {
+        let Some(pace) = self.subject.pace(warm) else { return };
+        self.runs.calibration = calibrate(pace, self.stop).ok();
+        self.runs.calibration.iter().for_each(|known| (self.tell)(Step::Calibrated(known)));
+    }
+
+    /// Breaks where no further run is needed, or of any use.
+    fn add(&mut self, block: Block) -> ControlFlow<()> {
+        let has_failed = block.has_failed();
+        self.runs.blocks.push(block);
+        let (run, taken) = (self.runs.blocks.len(), self.begun.elapsed());
+        let half_width_pct = self.runs.half_width_pct(self.subject.leading());
+        (self.tell)(Step::Ran { run, half_width_pct, left: self.care.left(run, taken) });
+        let is_sure = run >= self.care.runs_min
+            && half_width_pct.is_some_and(|pct| pct < self.care.half_width_pct);
+        if has_failed || is_sure || taken > self.care.budget {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn end(mut self) -> Runs {
+        self.runs.was_stopped = self.is_stopped();
+        if self.runs.was_stopped {
+            // The last was cut off in the middle.
+            self.runs.blocks.pop_if(|block| block.was_stopped());
+        }
+        self.runs
+    }
 }
 
 /// By the first figure that both have.

@@ -193,9 +193,7 @@ impl Row<'_> {
 
     /// Of the card where there is one, else of the machine.
     pub(super) fn memory_gb(&self) -> Option<f64> {
-        let resources = &self.record.resources;
-        let vram = resources.vram_mb.and_then(|vram| vram.peak).filter(|mb| *mb > 0.0);
-        vram.or(resources.rss_peak_mb).map(|mb| mb / MB_PER_GB)
+        self.record.resources.memory_mb().map(|mb| mb / MB_PER_GB)
     }
 
     /// What rows with a range over shapes have in common.

@@ -34,13 +34,13 @@ impl Speaker<'_> {
             }
             let name = format!("{}/{} {}", number + 1, cells.len(), cell.name());
             let started = Timestamp::now();
-            let mut spoken = Spoken { speaker: self, cell, evidence: None };
+            let mut spoken = Spoken::new(self, cell);
             let runs = bench.run(&name, &mut spoken)?;
             let evidence = spoken.evidence;
-            let tts = section(cell, &runs, evidence.as_ref(), &records);
+            let tts = cell.section(&runs, evidence.as_ref(), &records);
             // Of a server that was there already, nobody knows what it was asked before.
             let first_ms = bench.started.is_some().then_some(self.first_ms);
-            let record = bench.close_with(account(cell, &runs, started), |record| {
+            let record = bench.close_with(cell.account(&runs, started), |record| {
                 record.tts = Some(tts);
                 record.resources.cold_first_ms = first_ms;
             })?;
@@ -52,56 +52,64 @@ impl Speaker<'_> {
     }
 }
 
-fn account<'r>(cell: &Cell, runs: &'r Runs, started: Timestamp) -> Account<'r> {
-    Account {
-        kind: cell.kind,
-        runs,
-        started,
-        workload: Workload {
-            shape: Some(cell.text.name.to_owned()),
-            version: Some(VERSION),
-            prompts_sha256: Some(sha256_hex(cell.text.words.as_bytes())),
-            r#loop: Some(Loop::Closed),
-            concurrency: u32::try_from(cell.users).ok(),
-            connection: Some(Connection::Reused),
-            ..Workload::default()
-        },
-        leading: cell.leading(),
-        count_source: None,
-        invalid: Vec::new(),
-        doubts: Vec::new(),
+impl Cell {
+    pub(crate) fn account<'r>(&self, runs: &'r Runs, started: Timestamp) -> Account<'r> {
+        Account {
+            kind: self.kind,
+            runs,
+            started,
+            workload: Workload {
+                shape: Some(self.text.name.to_owned()),
+                version: Some(VERSION),
+                prompts_sha256: Some(sha256_hex(self.text.words.as_bytes())),
+                r#loop: Some(Loop::Closed),
+                concurrency: u32::try_from(self.users).ok(),
+                connection: Some(Connection::Reused),
+                ..Workload::default()
+            },
+            leading: self.leading(),
+            count_source: None,
+            invalid: Vec::new(),
+            doubts: Vec::new(),
+        }
     }
-}
 
-/// `earlier` are the cells before this one.
-fn section(cell: &Cell, runs: &Runs, evidence: Option<&Evidence>, earlier: &[Record]) -> Tts {
-    let figure = |metric| runs.sample(metric).median();
-    let reads = |reply: &Reply| reply.gaps_ms.len() as f64 + 1.0;
-    let said = Tts {
-        text_sha256: Some(sha256_hex(cell.text.words.as_bytes())),
-        chars: u32::try_from(cell.text.chars()).ok(),
-        voice: Some(cell.voice.clone()),
-        format: Some(cell.format.name().to_owned()),
-        stream: cell.asking.is_streamed(),
-        ..Tts::default()
-    };
-    let alike: Vec<(Text, &Tts)> = earlier.iter().filter_map(|record| like(record, cell)).collect();
-    let wall_s = figure(Metric::WallMs).map(|ms| ms / 1e3);
-    Tts {
-        rate_hz: evidence.map(|evidence| evidence.rate_hz),
-        audio_sha256: evidence.map(|evidence| evidence.sha256.clone()),
-        audio_s: figure(Metric::AudioS),
-        wall_s,
-        rtf: figure(Metric::Rtf),
-        ttfb_ms: figure(Metric::TtfbMs),
-        ttfa_ms: figure(Metric::TtfaMs),
-        last_ms: figure(Metric::WallMs),
-        chunks: Sample::new(runs.answered().map(reads)).median().map(|reads| reads as u64),
-        spread: figure(Metric::Spread),
-        verdict: judged(cell, runs, &alike),
-        underrun_ms: figure(Metric::UnderrunMs),
-        tier: wall_s.and_then(|wall_s| tier(cell, wall_s, &alike)),
-        ..said
+    /// `earlier` are the cells before this one.
+    pub(crate) fn section(
+        &self,
+        runs: &Runs,
+        evidence: Option<&Evidence>,
+        earlier: &[Record],
+    ) -> Tts {
+        let figure = |metric| runs.sample(metric).median();
+        let reads = |reply: &Reply| reply.gaps_ms.len() as f64 + 1.0;
+        let said = Tts {
+            text_sha256: Some(sha256_hex(self.text.words.as_bytes())),
+            chars: u32::try_from(self.text.chars()).ok(),
+            voice: Some(self.voice.clone()),
+            format: Some(self.format.name().to_owned()),
+            stream: self.asking.is_streamed(),
+            ..Tts::default()
+        };
+        let alike: Vec<(Text, &Tts)> =
+            earlier.iter().filter_map(|record| like(record, self)).collect();
+        let wall_s = figure(Metric::WallMs).map(|ms| ms / 1e3);
+        Tts {
+            rate_hz: evidence.map(|evidence| evidence.rate_hz),
+            audio_sha256: evidence.map(|evidence| evidence.sha256.clone()),
+            audio_s: figure(Metric::AudioS),
+            wall_s,
+            rtf: figure(Metric::Rtf),
+            ttfb_ms: figure(Metric::TtfbMs),
+            ttfa_ms: figure(Metric::TtfaMs),
+            last_ms: figure(Metric::WallMs),
+            chunks: Sample::new(runs.answered().map(reads)).median().map(|reads| reads as u64),
+            spread: figure(Metric::Spread),
+            verdict: judged(self, runs, &alike),
+            underrun_ms: figure(Metric::UnderrunMs),
+            tier: wall_s.and_then(|wall_s| tier(self, wall_s, &alike)),
+            ..said
+        }
     }
 }
 

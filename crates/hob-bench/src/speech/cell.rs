@@ -39,6 +39,15 @@ impl Cell {
         }
     }
 
+    /// The known server writes words and no sound. For the client that is the same: a stamp is taken before anybody
+    /// looks at the bytes, so what it gets wrong of a first token at this pace, by so many users, it gets wrong of a
+    /// first sound.
+    pub(crate) fn pace(&self, warm: &Block) -> Option<Pace> {
+        let ttfa_ms = warm.figure(Metric::TtfaMs)?;
+        let gap_ms = warm.figure(Metric::IcgMs).unwrap_or(GAP_MS_ASSUMED);
+        Some(Pace::like(self.users, ttfa_ms, gap_ms))
+    }
+
     /// As it is told of.
     pub fn name(&self) -> String {
         let Cell { text, format, voice, users, .. } = self;
@@ -52,16 +61,16 @@ impl Cell {
 
 /// A cell of a speaker, asked again and again.
 #[derive(Debug)]
-pub(super) struct Spoken<'s, 'a> {
-    pub(super) speaker: &'s Speaker<'a>,
-    pub(super) cell: &'s Cell,
+pub(crate) struct Spoken<'s, 'a> {
+    speaker: &'s Speaker<'a>,
+    cell: &'s Cell,
     /// None until something was heard.
-    pub(super) evidence: Option<Evidence>,
+    pub(crate) evidence: Option<Evidence>,
 }
 
 /// Of the first request of the last run.
 #[derive(Clone, Debug)]
-pub(super) struct Evidence {
+pub(crate) struct Evidence {
     pub(super) sha256: String,
     pub(super) rate_hz: u32,
     pub(super) arrivals: Vec<Arrived>,
@@ -81,17 +90,16 @@ impl Subject for Spoken<'_, '_> {
         self.cell.leading()
     }
 
-    /// The known server writes words and no sound. For the client that is the same: a stamp is taken before anybody
-    /// looks at the bytes, so what it gets wrong of a first token at this pace, by so many users, it gets wrong of a
-    /// first sound.
     fn pace(&self, warm: &Block) -> Option<Pace> {
-        let ttfa_ms = warm.figure(Metric::TtfaMs)?;
-        let gap_ms = warm.figure(Metric::IcgMs).unwrap_or(GAP_MS_ASSUMED);
-        Some(Pace::like(self.cell.users, ttfa_ms, gap_ms))
+        self.cell.pace(warm)
     }
 }
 
-impl Spoken<'_, '_> {
+impl<'s, 'a> Spoken<'s, 'a> {
+    pub(crate) fn new(speaker: &'s Speaker<'a>, cell: &'s Cell) -> Spoken<'s, 'a> {
+        Spoken { speaker, cell, evidence: None }
+    }
+
     fn decoded(&mut self, driven: &Driven) -> Block {
         let (mut replies, mut ends, mut audio_s) = (Vec::new(), Vec::new(), 0.0);
         self.evidence = None;

@@ -2,20 +2,27 @@
 //! What is not one is not, and gains what is served together.
 
 use crate::stage::{kept, mock};
-use hob_bench::crowd::Wish;
+use hob_bench::crowd::{Question, Wish};
 use hob_bench::degrade::said;
 use hob_bench::llm::{SHAPES, Shape, ThinkingWish};
 use hob_bench::record::{Kind, Record, Status};
+use hob_bench::speech::{Choice, Formats, Text};
 use hob_bench::terms::Metric;
+use hob_bench::timeline::SoundFormat;
 use hob_bench::{batch, degrade};
 
 fn wish(users: &[usize]) -> Wish {
-    Wish {
-        shape: Shape { max_tokens: 24, ..SHAPES[0] },
-        users: users.to_vec(),
-        thinking: ThinkingWish::On,
-        rounds: 2,
-    }
+    let shape = Shape { max_tokens: 24, ..SHAPES[0] };
+    let question = Question::Words { shape, thinking: ThinkingWish::On };
+    Wish { question, users: users.to_vec(), rounds: 2 }
+}
+
+/// A sentence of the mock: a second of sound in 20 pieces.
+fn spoken(users: &[usize]) -> Wish {
+    let formats = Formats::First(vec![SoundFormat::Pcm, SoundFormat::Wav]);
+    let choice = Choice { formats, voices: Vec::new() };
+    let text = Text::named("medium").expect("a text");
+    Wish { question: Question::Sound { text, choice }, users: users.to_vec(), rounds: 1 }
 }
 
 fn figure(record: &Record, metric: Metric) -> f64 {
@@ -76,4 +83,24 @@ fn a_batch_gains_what_is_served_together() {
         batch::gain(&got.records[0], &Record { metrics: Default::default(), ..one.clone() }),
         None
     );
+}
+
+#[test]
+fn many_listen_as_many_chat() {
+    let one_place = mock("ttft_ms=20,itl_ms=4,slots=1");
+    let got =
+        kept(&one_place, 2, |bench| degrade::measure(bench, &spoken(&[1, 3]))).expect("cells");
+    let [one, three] = &got.records[..] else { panic!("two records, in one kind of file") };
+    let sound = three.tts.clone().expect("a section");
+    assert_eq!(sound.format.as_deref(), Some("pcm"));
+    assert_eq!(sound.audio_sha256, one.tts.clone().and_then(|sound| sound.audio_sha256));
+    let many = three.degrade.clone().expect("a section");
+    assert_eq!((many.versus, many.ttft_x), (Some(one.id), None));
+    assert!(many.ttfa_x.is_some_and(|times| times > 2.0), "{many:?}");
+    assert_eq!(many.scaling.map(said), Some("queueing, not throughput"), "{many:?}");
+
+    let roomy = mock("ttft_ms=20,itl_ms=4");
+    let got = kept(&roomy, 2, |bench| batch::measure(bench, &spoken(&[1, 4]))).expect("cells");
+    let gain = batch::gain(&got.records[0], &got.records[1]).expect("a gain");
+    assert!(gain > 2.0, "{gain}");
 }

@@ -119,7 +119,8 @@ impl KvTypes {
         })
     }
 
-    fn bytes(self, kv: crate::shape::KvShape) -> u64 {
+    /// Of one token in one layer.
+    pub fn bytes(self, kv: crate::shape::KvShape) -> u64 {
         let elements = |length: u32| product(&[kv.heads.into(), length.into()]);
         let keys = self.keys.bytes(elements(kv.key_length));
         keys.saturating_add(self.values.bytes(elements(kv.value_length)))

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::shape::{KvShape, LayerShape};
+use crate::weights::{Part, Quant, WeightGroup, Weights};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -21,9 +22,24 @@ fn smollm2() -> ModelShape {
         embedding_length: 576,
         feed_forward_length: 1_536,
         vocab_size: 49_152,
-        weights_bytes: 96_576_768,
+        weights: Weights::of_bytes(96_576_768),
         ..uniform(30, full(9, 3, 64))
     }
+}
+
+/// Weights of which some are of a type that kernels want in another order.
+fn repacked(bytes: u64, in_eights_bytes: u64) -> Weights {
+    let (part, quant) = (Part::Dense, Quant("Q4_K"));
+    let all = Weights::of_bytes(bytes - in_eights_bytes).0.into_iter();
+    let taken = WeightGroup {
+        layer: None,
+        part,
+        quant,
+        elements: 0,
+        bytes: in_eights_bytes,
+        in_eights_bytes,
+    };
+    Weights(all.chain([taken]).collect())
 }
 
 /// Every sixth layer sees everything.
@@ -36,8 +52,7 @@ fn gemma3_270m() -> ModelShape {
         embedding_length: 640,
         feed_forward_length: 2_048,
         vocab_size: 262_144,
-        weights_bytes: 246_587_904,
-        repacked_bytes: 13_271_040,
+        weights: repacked(246_587_904, 13_271_040),
         ..shape
     }
 }
@@ -150,9 +165,14 @@ fn a_verdict_says_its_terms_and_both_numbers() {
     let needed_bytes = verdict.footprint.needed_bytes();
     let refused = ModelError::OutOfMemory { needed_bytes, available_bytes: 200_000_000 };
     assert_eq!(verdict.accept(), Err(refused));
-    let line = "366 MB needed (weights 97, KV cache 101, computation 117, process and vocabulary \
-                53), 200 MB available";
+    let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
+    let (needed, process) = (megabytes(needed_bytes), megabytes(verdict.footprint.overhead_bytes));
+    let line = format!(
+        "{needed} MB needed (weights 97, KV cache 101, computation 117, process and vocabulary {process}), \
+         200 MB available"
+    );
     assert_eq!(verdict.to_string(), line);
+    assert!((80..110).contains(&process), "{process}");
     assert_eq!(verdict.footprint.against(needed_bytes).accept(), Ok(()));
 }
 
@@ -198,6 +218,7 @@ prop_compose! {
         ContextPlan {
             context_tokens, sequences, sharing, step_tokens, outputs_max,
             kv: KvTypes::both(kv), attention: Attention::Flash,
+            repack: crate::weights::Repack::HERE,
         }
     }
 }
@@ -243,7 +264,7 @@ proptest! {
         shape.layers[0].state_bytes = state_bytes;
         let shape = ModelShape {
             embedding_length: length, feed_forward_length: length, vocab_size: length,
-            experts_used: length, weights_bytes: state_bytes, ..shape
+            experts_used: length, weights: Weights::of_bytes(state_bytes), ..shape
         };
         let huge = ContextPlan {
             context_tokens: u32::MAX, sequences: u32::MAX, step_tokens: u32::MAX,

@@ -6,6 +6,12 @@ pub(super) fn missing_units() -> Vec<&'static str> {
     lacking(&units()).collect()
 }
 
+/// The units that its build was told to use beside what every one has.
+pub(crate) fn chosen_units() -> Vec<&'static str> {
+    let always = ["avx2", "fma", "f16c", "bmi2"];
+    units().into_iter().map(|(unit, _)| unit).filter(|unit| !always.contains(unit)).collect()
+}
+
 #[cfg(target_arch = "x86_64")]
 fn units() -> Vec<(&'static str, bool)> {
     /// A unit that the build was told to use: the Makefile reads them from the processor it runs on.

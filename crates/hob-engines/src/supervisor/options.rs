@@ -17,6 +17,8 @@ pub struct SupervisorOptions {
     pub load_limit: Duration,
     /// Asked before a worker is started, and before a stream is opened in it.
     pub room: Option<Arc<dyn Room>>,
+    /// What it is expected to take, to be told beside what it takes.
+    pub predicted_bytes: Option<u64>,
     /// How long a load is expected to take before one was measured.
     pub load_guess: Duration,
     /// A worker that has not ended this long after its socket was closed is killed.
@@ -37,6 +39,7 @@ impl SupervisorOptions {
             engine,
             backoff: Backoff::default(),
             room: None,
+            predicted_bytes: None,
             load_limit: Duration::from_secs(60),
             load_guess: Duration::from_secs(2),
             stop_limit: Duration::from_secs(2),

@@ -52,6 +52,8 @@ pub enum GgufError {
     UnknownArchitecture { name: String, near: Vec<String> },
     #[error("this is one of {count} parts of a model; join them with `llama-gguf-split --merge`")]
     Split { count: u64 },
+    #[error("the parts have {found} tensors together and must have {expected}")]
+    PartsDiffer { found: u64, expected: u64 },
     #[error("the file has no weights, only a vocabulary")]
     NoWeights,
 }
@@ -61,7 +63,7 @@ fn nearest(near: &[String]) -> String {
 }
 
 impl GgufError {
-    pub(super) fn unreadable(error: &io::Error) -> GgufError {
+    pub(crate) fn unreadable(error: &io::Error) -> GgufError {
         GgufError::Unreadable { detail: error.to_string() }
     }
 
@@ -87,7 +89,7 @@ impl GgufError {
 }
 
 /// A name out of the file, fit for a terminal and a log.
-pub(super) fn shown(name: &str) -> String {
+pub(crate) fn shown(name: &str) -> String {
     let mut shown: String =
         name.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect();
     if name.chars().nth(SHOWN_CHARS_MAX).is_some() {

@@ -6,14 +6,14 @@ use super::{Gguf, GgufError, Scalar};
 
 /// Keys below `architecture.`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Keys<'g> {
-    pub(super) gguf: &'g Gguf,
-    pub(super) architecture: &'g str,
+pub(crate) struct Keys<'g> {
+    pub(crate) gguf: &'g Gguf,
+    pub(crate) architecture: &'g str,
 }
 
 impl Keys<'_> {
     /// From 1 to `max`.
-    pub(super) fn required(&self, name: &str, max: u32) -> Result<u32, GgufError> {
+    pub(crate) fn required(&self, name: &str, max: u32) -> Result<u32, GgufError> {
         match self.optional(name, max)? {
             Some(0) => Err(GgufError::wrong(&self.key(name), "must not be 0")),
             Some(number) => Ok(number),
@@ -21,7 +21,7 @@ impl Keys<'_> {
         }
     }
 
-    pub(super) fn optional(&self, name: &str, max: u32) -> Result<Option<u32>, GgufError> {
+    pub(crate) fn optional(&self, name: &str, max: u32) -> Result<Option<u32>, GgufError> {
         let key = self.key(name);
         match self.gguf.value(&key) {
             None => Ok(None),
@@ -31,7 +31,7 @@ impl Keys<'_> {
     }
 
     /// One number for all layers, or one for each.
-    pub(super) fn per_layer(
+    pub(crate) fn per_layer(
         &self,
         name: &str,
         layers: usize,
@@ -52,7 +52,7 @@ impl Keys<'_> {
         }
     }
 
-    pub(super) fn has_list(&self, name: &str) -> bool {
+    pub(crate) fn has_list(&self, name: &str) -> bool {
         matches!(self.gguf.value(&self.key(name)), Some(Value::Scalars(_)))
     }
 

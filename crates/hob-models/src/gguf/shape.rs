@@ -2,11 +2,15 @@
 //! Where a fact is missing that only makes memory smaller, it is taken as not so.
 
 use hob_core::ModelShape;
-use hob_core::shape::{KvShape, LayerShape};
+use hob_core::fit::{Format, Model};
+use hob_core::machine::Basis;
+use hob_core::shape::{KvShape, LayerShape, Recurrence};
+use hob_core::weights::{Quant, Weights};
 
 use super::keys::Keys;
 use super::value::Value;
-use super::{Gguf, GgufError, Tensor, architecture};
+use super::{Gguf, GgufError, architecture};
+use crate::weights::{Stored, gguf_task, grouped};
 
 /// The engine's limits; it ends its process when one is passed.
 const LAYERS_MAX: u32 = 512;
@@ -17,19 +21,22 @@ const LENGTH_MAX: u32 = 1 << 20;
 const VOCABULARY_MAX: u32 = 1 << 24;
 const CONTEXT_MAX: u32 = 1 << 30;
 
-/// Types that llama.cpp's CPU kernels may want in another order.
-#[cfg(not(target_arch = "aarch64"))]
-const REPACKED: &[&str] = &["Q4_0", "Q4_K", "IQ4_NL", "MXFP4", "Q2_K"];
-#[cfg(target_arch = "aarch64")]
-const REPACKED: &[&str] = &["Q4_0", "Q4_K", "IQ4_NL", "MXFP4", "Q2_K", "Q5_K", "Q6_K", "Q8_0"];
-
 impl Gguf {
     /// # Errors
     /// The engine does not know the architecture or has only a part of the model, or a number that
     /// it needs is missing or absurd.
     pub fn shape(&self) -> Result<ModelShape, GgufError> {
-        let architecture = self.architecture()?;
+        self.architecture()?;
         self.check_whole()?;
+        self.shape_around(|layers| self.weights(layers))
+    }
+
+    /// With weights of elsewhere, told how many layers decode.
+    pub(crate) fn shape_around(
+        &self,
+        weights: impl FnOnce(u32) -> Weights,
+    ) -> Result<ModelShape, GgufError> {
+        let architecture = self.architecture()?;
         let keys = Keys { gguf: self, architecture };
         let blocks = keys.required("block_count", LAYERS_MAX)?;
         // Layers that predict further tokens have no part in decoding.
@@ -47,9 +54,38 @@ impl Gguf {
             trained_context_tokens: keys.required("context_length", CONTEXT_MAX)?,
             experts,
             experts_used,
-            weights_bytes: self.tensors().iter().map(|tensor| tensor.bytes).sum(),
-            repacked_bytes: self.tensors().iter().filter(is_repacked).map(|t| t.bytes).sum(),
+            weights: weights(blocks - further),
         })
+    }
+
+    /// As `hob fit` asks about it.
+    ///
+    /// # Errors
+    /// See [`Gguf::shape`].
+    pub fn model(&self, name: &str) -> Result<Model, GgufError> {
+        Ok(Model {
+            name: name.to_owned(),
+            format: Format::Gguf,
+            quant: self.quantization().to_owned(),
+            shape: self.shape()?,
+            basis: Basis::Measured,
+        })
+    }
+
+    /// A number below the architecture's name; 0 where it is not said.
+    pub(crate) fn architecture_number(&self, name: &str) -> Result<u64, GgufError> {
+        let keys = Keys { gguf: self, architecture: self.architecture()? };
+        Ok(keys.optional(name, LENGTH_MAX)?.unwrap_or(0).into())
+    }
+
+    /// Of each layer, whether it keeps a state instead of something for every token.
+    pub(crate) fn recurrent_layers(&self) -> Result<Vec<bool>, GgufError> {
+        let keys = Keys { gguf: self, architecture: self.architecture()? };
+        let count = keys.required("block_count", LAYERS_MAX)? as usize;
+        let heads = keys.per_layer("attention.head_count", count, HEADS_MAX)?;
+        let heads = heads.unwrap_or_else(|| vec![0; count]);
+        let kv_heads = keys.per_layer("attention.head_count_kv", count, HEADS_MAX)?;
+        recurrent(&keys, &kv_heads.unwrap_or(heads))
     }
 
     /// # Errors
@@ -57,6 +93,17 @@ impl Gguf {
     pub fn architecture(&self) -> Result<&'static str, GgufError> {
         const KEY: &str = "general.architecture";
         architecture::known(self.text(KEY).ok_or_else(|| GgufError::missing(KEY))?)
+    }
+
+    fn weights(&self, layers: u32) -> Weights {
+        let stored = self.tensors().iter().map(|tensor| Stored {
+            name: &tensor.name,
+            quant: Quant(tensor.kind.name),
+            elements: tensor.elements(),
+            bytes: tensor.bytes,
+            rows: tensor.dims.get(1).copied().unwrap_or(1),
+        });
+        grouped(stored, |name| gguf_task(name, layers))
     }
 
     fn check_whole(&self) -> Result<(), GgufError> {
@@ -80,14 +127,6 @@ impl Gguf {
             None => Err(GgufError::missing(TOKENS)),
         }
     }
-}
-
-/// Token embeddings are looked up, not multiplied, so they stay as they are.
-fn is_repacked(tensor: &&Tensor) -> bool {
-    let rows = tensor.dims.get(1).copied().unwrap_or(1);
-    REPACKED.contains(&tensor.kind.name)
-        && rows.is_multiple_of(8)
-        && !tensor.name.contains("token_embd")
 }
 
 fn widest(keys: &Keys<'_>, name: &str, blocks: u32, max: u32) -> Result<u32, GgufError> {
@@ -117,6 +156,7 @@ struct Layers {
     /// Recurrent layers have attention beside it.
     both: bool,
     state_bytes: u64,
+    recurrence: Recurrence,
     with_kv: usize,
 }
 
@@ -136,6 +176,7 @@ impl Layers {
             window_tokens: window_tokens(keys, count, &recurrent)?,
             both: keys.architecture == "falcon-h1",
             state_bytes: state_bytes(keys, embedding_length, &heads, full.0)?,
+            recurrence: recurrence(keys)?,
             with_kv: shared.map_or(from_start.map_or(count, |n| n as usize), |n| n as usize),
             heads,
             kv_heads,
@@ -147,15 +188,17 @@ impl Layers {
     fn layer(&self, index: usize) -> LayerShape {
         let recurrent = self.recurrent[index];
         let state_bytes = if recurrent { self.state_bytes } else { 0 };
+        let recurrence = recurrent.then_some(self.recurrence);
         if recurrent && !self.both {
-            return LayerShape { state_bytes, ..LayerShape::default() };
+            return LayerShape { state_bytes, recurrence, ..LayerShape::default() };
         }
         let window_tokens = self.window_tokens[index];
         let (key_length, value_length) =
             if window_tokens.is_some() { self.windowed } else { self.full };
         let kv = KvShape { heads: self.kv_heads[index], key_length, value_length };
         let keeps = kv.heads > 0 && index < self.with_kv;
-        LayerShape { heads: self.heads[index], kv: keeps.then_some(kv), window_tokens, state_bytes }
+        let (heads, kv) = (self.heads[index], keeps.then_some(kv));
+        LayerShape { heads, kv, window_tokens, state_bytes, recurrence }
     }
 }
 
@@ -219,6 +262,11 @@ fn recurrent(keys: &Keys<'_>, kv_heads: &[u32]) -> Result<Vec<bool>, GgufError> 
     let said = keys.optional("full_attention_interval", LAYERS_MAX)?;
     let interval = said.map_or(usual, u64::from);
     Ok((1..=kv_heads.len() as u64).map(|number| !number.is_multiple_of(interval)).collect())
+}
+
+fn recurrence(keys: &Keys<'_>) -> Result<Recurrence, GgufError> {
+    let is_short = keys.optional("shortconv.l_cache", LENGTH_MAX)?.is_some_and(|cells| cells > 0);
+    Ok(if is_short { Recurrence::ShortConvolution } else { Recurrence::Matrix })
 }
 
 /// Of one recurrent layer, for one sequence: what it keeps of its last inputs, and its memory. F32.

@@ -21,7 +21,12 @@ impl<R: Read + Seek> Source<R> {
     pub(super) fn new(mut file: R) -> Result<Source<R>, GgufError> {
         let failed = |error| GgufError::unreadable(&error);
         let file_bytes = file.seek(SeekFrom::End(0)).map_err(failed)?;
-        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        Source::beginning(file, file_bytes)
+    }
+
+    /// Of a file of which only the beginning can be read.
+    pub(super) fn beginning(mut file: R, file_bytes: u64) -> Result<Source<R>, GgufError> {
+        file.seek(SeekFrom::Start(0)).map_err(|error| GgufError::unreadable(&error))?;
         let file = BufReader::new(file);
         Ok(Source { file, position: 0, file_bytes, kept_bytes: 0 })
     }

@@ -26,6 +26,29 @@ impl Tensor {
     pub fn elements(&self) -> u64 {
         self.dims.iter().product()
     }
+
+    /// One that lies in no file yet.
+    pub(crate) fn made(
+        name: String,
+        dims: Vec<u64>,
+        kind: TensorType,
+    ) -> Result<Tensor, GgufError> {
+        let bytes = bytes(&name, &dims, kind)?;
+        Ok(Tensor { name, dims, kind, offset: 0, bytes })
+    }
+
+    /// The same in a format that is no type of GGUF's, at so many bits a weight.
+    pub(crate) fn of_bits(
+        name: String,
+        dims: Vec<u64>,
+        quant: &'static str,
+        bits: f64,
+    ) -> Result<Tensor, GgufError> {
+        let whole = Tensor::made(name, dims, TensorType::F16)?;
+        let bytes = (whole.elements() as f64 * bits / 8.0).ceil() as u64;
+        let kind = TensorType { id: u32::MAX, name: quant, block_elements: 1, block_bytes: 2 };
+        Ok(Tensor { kind, bytes, ..whole })
+    }
 }
 
 /// How a tensor's numbers are stored: so many at a time, in so many bytes.
@@ -38,6 +61,14 @@ pub struct TensorType {
 }
 
 impl TensorType {
+    pub const F16: TensorType =
+        TensorType { id: 1, name: "F16", block_elements: 1, block_bytes: 2 };
+
+    pub fn named(name: &str) -> Option<TensorType> {
+        let (id, ..) = TYPES.iter().find(|(_, known, ..)| *known == name)?;
+        TensorType::of(*id)
+    }
+
     pub fn of(id: u32) -> Option<TensorType> {
         let (id, name, block_elements, block_bytes) =
             *TYPES.iter().find(|(known, ..)| *known == id)?;

@@ -2,6 +2,7 @@
 //! stranger writes makes it panic.
 
 mod fuzz;
+mod header;
 mod read;
 mod refused;
 mod shapes;

@@ -3,6 +3,7 @@
 
 use hob_core::footprint::{ContextPlan, Footprint, KvType, KvTypes};
 use hob_core::shape::{KvShape, LayerShape};
+use hob_core::weights::Repack;
 use hob_core::{ModelShape, context_that_fits};
 use hob_models::gguf::sample::Sample;
 
@@ -51,6 +52,11 @@ fn takes(shape: &ModelShape, f16: u64, q8_0: u64, q4_0: u64) {
 fn the_whole_shape_of_a_small_llama() {
     let kv = KvShape { heads: 1, key_length: 16, value_length: 16 };
     let layer = LayerShape { heads: 2, kv: Some(kv), ..LayerShape::default() };
+    let got = shape(&Sample::llama());
+    assert_eq!(
+        got.weights.bytes(),
+        4 * (32 * 259 + 3 * 32 + 2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 64)
+    );
     let expected = ModelShape {
         architecture: "llama".into(),
         layers: vec![layer],
@@ -60,10 +66,9 @@ fn the_whole_shape_of_a_small_llama() {
         trained_context_tokens: 512,
         experts: 0,
         experts_used: 0,
-        weights_bytes: 4 * (32 * 259 + 3 * 32 + 2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 64),
-        repacked_bytes: 0,
+        weights: got.weights.clone(),
     };
-    assert_eq!(shape(&Sample::llama()), expected);
+    assert_eq!(got, expected);
 }
 
 #[test]
@@ -193,5 +198,7 @@ fn weights_that_kernels_want_in_another_order_count_twice() {
     let more = more.raw_tensor("blk.0.ffn_up.weight", &[256, 16], 12, (1_152, 2_304));
     let more = more.raw_tensor("blk.0.ffn_gate.weight", &[256, 9], 12, (3_456, 1_296));
     let shape = shape(&more);
-    assert_eq!((shape.weights_bytes, shape.repacked_bytes), (4_752, 2_304));
+    let weights = shape.weights;
+    assert_eq!((weights.bytes(), weights.repacked_bytes(Repack::Avx2)), (4_752, 2_304));
+    assert_eq!(weights.repacked_bytes(Repack::None), 0);
 }

@@ -10,6 +10,7 @@ mod client;
 mod completing;
 mod ears;
 mod elsewhere;
+mod fit;
 mod guarding;
 mod hearing;
 mod key_limits;

@@ -62,14 +62,24 @@ pub(crate) fn hinted<T>(outcome: Outcome<T>, address: Option<&str>) -> Outcome<T
 }
 
 fn resident_table(residents: &[RemoteResident], now: Timestamp) -> String {
-    let mut table =
-        table(["model", "kind", "state", "memory", "graphics", "context", "in flight", "expires"]);
+    let mut table = table([
+        "model",
+        "kind",
+        "state",
+        "memory",
+        "predicted",
+        "graphics",
+        "context",
+        "in flight",
+        "expires",
+    ]);
     for resident in residents {
         table.add_row([
             resident.name.clone(),
             resident.kind.clone(),
             resident.state.clone(),
             or_dash(resident.resident_bytes.map(megabytes)),
+            or_dash(resident.predicted_bytes.map(megabytes)),
             or_dash(Some(resident.vram_bytes).filter(|bytes| *bytes > 0).map(megabytes)),
             or_dash(resident.context_length.map(|tokens| tokens.to_string())),
             resident.in_flight.to_string(),
@@ -119,6 +129,7 @@ mod tests {
             kind: "chat".to_owned(),
             state: "warm".to_owned(),
             resident_bytes: Some(190_400_000),
+            predicted_bytes: Some(200_000_000),
             vram_bytes: 0,
             in_flight: 2,
             expires_at: None,
@@ -138,15 +149,15 @@ mod tests {
             ..resident()
         };
         let rows = [
-            (resident(), "smollm2 chat warm 191 MB - 8192 2 never"),
-            (cold, "smollm2 chat cold - - - 2 -"),
+            (resident(), "smollm2 chat warm 191 MB 200 MB - 8192 2 never"),
+            (cold, "smollm2 chat cold - 200 MB - - 2 -"),
             (
                 RemoteResident { expires_at: at("2026-11-21T10:04:30Z"), ..resident() },
-                "smollm2 chat warm 191 MB - 8192 2 in 4 min",
+                "smollm2 chat warm 191 MB 200 MB - 8192 2 in 4 min",
             ),
             (
                 RemoteResident { vram_bytes: 1, expires_at: at("soon"), ..resident() },
-                "smollm2 chat warm 191 MB 1 MB 8192 2 soon",
+                "smollm2 chat warm 191 MB 200 MB 1 MB 8192 2 soon",
             ),
         ];
         for (resident, expected) in rows {

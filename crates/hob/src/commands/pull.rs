@@ -6,16 +6,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use hob_models::{Arrival, Progress, SourceKind, Task};
+use hob_core::fit::{Plan, Use, Wish as FitWish, assess};
+use hob_core::machine::Machine;
+use hob_models::known;
+use hob_models::{Arrival, Mixture, Progress, SourceKind, Task};
 use indicatif::ProgressBar;
 
 use crate::app::{App, block_on};
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::machine;
 use crate::printer::Printer;
 use crate::settings::Overrides;
 use crate::shelf::{Shelf, Wish};
 use crate::signals::{StopSignals, interrupted};
+
+/// As the models of hob's catalog are stored, or near enough to ask for room.
+const FETCHED_QUANT: &str = "Q4_1";
 
 pub(crate) const BAR: &str = "{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
 
@@ -60,6 +67,11 @@ pub(crate) fn run(args: &PullArgs, globals: &Globals, printer: &Printer) -> Outc
         }
         return Ok(Exit::Done);
     }
+    let machine = machine::here(&app).machine;
+    names
+        .iter()
+        .filter_map(|name| lack_of_room(name, &machine))
+        .for_each(|lack| printer.note(lack));
     block_on(async {
         let mut signals = StopSignals::listen()?;
         for name in names {
@@ -67,6 +79,18 @@ pub(crate) fn run(args: &PullArgs, globals: &Globals, printer: &Printer) -> Outc
         }
         Ok(Exit::Done)
     })
+}
+
+/// Said before it is fetched, and no reason not to. None of what fits, and of models whose dimensions nobody knows.
+fn lack_of_room(name: &str, machine: &Machine) -> Option<String> {
+    let (known, context_tokens) = known::find(name).ok()?;
+    let model = known.model(Mixture::named(FETCHED_QUANT).ok()?, context_tokens).ok()?;
+    let assessed = assess(machine, &model, &FitWish::default()).ok()?;
+    let lacking = assessed.plans.first().and_then(Plan::shortage).map(Use::lacking_bytes)?;
+    let megabytes = lacking.div_ceil(1_000_000);
+    Some(format!(
+        "{name} does not fit this machine now: {megabytes} MB are lacking; `hob fit {name}` says of what"
+    ))
 }
 
 impl PullArgs {
@@ -167,4 +191,23 @@ fn source(text: &str) -> Result<SourceKind, String> {
     let known = SourceKind::ALL.map(SourceKind::name);
     let kind = SourceKind::ALL.into_iter().find(|kind| kind.name() == text);
     kind.ok_or_else(|| format!("known are {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::machine::Memory;
+
+    use super::*;
+
+    #[test]
+    fn what_will_not_fit_is_said_before_it_is_fetched() {
+        let with = |available_bytes| Machine {
+            memory: Memory { total_bytes: available_bytes, available_bytes },
+            ..Machine::default()
+        };
+        let lack = lack_of_room("smollm2", &with(400_000_000)).expect("it needs more");
+        assert!(lack.starts_with("smollm2 does not fit this machine now: "), "{lack}");
+        assert_eq!(lack_of_room("smollm2", &with(2_000_000_000)), None);
+        assert_eq!(lack_of_room("kokoro", &with(1)), None);
+    }
 }

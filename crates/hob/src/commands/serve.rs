@@ -27,7 +27,7 @@ use crate::reload::{Following, Renewed};
 use crate::remote::Remote;
 use crate::settings::{ChatSettings, Listen, ModelChoice, Overrides, Settings};
 use crate::signals::{StopSignals, interrupted};
-use crate::wire_up::{self, Chat, Memory, Speech};
+use crate::wire_up::{self, Chat, Desk, Memory, Speech};
 
 /// Serve the page and the OpenAI-compatible API, until Ctrl-C
 #[derive(Debug, Args)]
@@ -88,6 +88,7 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
     // Last of what may fail: a hob that does not serve leaves no file behind.
     let options = ServerOptions {
         benchmarks: Some(benchmarks(app, begun.keys.is_empty())),
+        fit: Some(Arc::new(Desk::new(app))),
         keys: begun.keys,
         ledger: wire_up::open_ledger(&app.settings)?,
         default_chat: models.default_chat(),

@@ -20,6 +20,7 @@ pub(crate) struct WorkerArgs {
 enum Engine {
     Speech(SpeechWorkerArgs),
     Chat(ChatWorkerArgs),
+    Timing(TimingWorkerArgs),
 }
 
 /// Speak.
@@ -68,10 +69,25 @@ pub(crate) struct ChatWorkerArgs {
     pub(crate) gpu_layers: Option<u32>,
 }
 
+/// Time the chat engine's kernels, or a model.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub(crate) struct TimingWorkerArgs {
+    /// How many types of weights
+    #[arg(long, default_value_t = 0)]
+    pub(crate) types: usize,
+    /// The GGUF file, instead of kernels
+    #[arg(long)]
+    pub(crate) model: Option<PathBuf>,
+    /// Tokens of the longer of two contexts
+    #[arg(long, default_value_t = 1024)]
+    pub(crate) context: u32,
+}
+
 pub(crate) fn run(args: &WorkerArgs) -> Outcome<Exit> {
     match &args.engine {
         Engine::Speech(args) => wire_up::work_speech(args)?,
         Engine::Chat(args) => wire_up::work_chat(args)?,
+        Engine::Timing(args) => wire_up::work_timing(args)?,
     }
     Ok(Exit::Done)
 }

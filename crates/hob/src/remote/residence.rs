@@ -25,6 +25,8 @@ pub(crate) struct RemoteResident {
     pub(crate) state: String,
     pub(crate) resident_bytes: Option<u64>,
     #[serde(default)]
+    pub(crate) predicted_bytes: Option<u64>,
+    #[serde(default)]
     pub(crate) vram_bytes: u64,
     #[serde(default)]
     pub(crate) in_flight: u64,
@@ -157,6 +159,7 @@ mod tests {
             kind: "chat".to_owned(),
             state: "warm".to_owned(),
             resident_bytes: Some(9),
+            predicted_bytes: None,
             vram_bytes: 0,
             in_flight: 0,
             expires_at: None,

@@ -15,6 +15,9 @@ pub(crate) struct Environment {
     pub(crate) hob_home: Option<PathBuf>,
     pub(crate) hob_api_key: Option<Secret>,
     pub(crate) hob_log: Option<String>,
+    pub(crate) hf_endpoint: Option<String>,
+    pub(crate) hf_token: Option<Secret>,
+    pub(crate) ollama_models: Option<PathBuf>,
     /// Every variable: a configuration may name any of them as the place of a key.
     pub(crate) secrets: BTreeMap<String, Secret>,
     /// Where programs are looked for.
@@ -33,10 +36,13 @@ pub(crate) struct Folders {
 }
 
 /// Name and meaning of each variable, for the reference pages.
-pub(crate) const VARIABLES: [(&str, &str); 5] = [
+pub(crate) const VARIABLES: [(&str, &str); 8] = [
     ("HOB_HOME", "where models are kept (a flag or the environment wins over the config file)"),
     ("HOB_API_KEY", "the key that `hob serve` asks for and that other commands send to a server"),
     ("HOB_LOG", "what to log on stderr, such as `info` or `hob_server=debug`"),
+    ("HF_TOKEN", "for private and gated repositories that `hob fit` is asked about"),
+    ("HF_ENDPOINT", "another address than the hub's own for `hob fit`"),
+    ("OLLAMA_MODELS", "where Ollama keeps its models, if not in the usual place"),
     ("NO_COLOR", "any value: no colours"),
     ("XDG_CONFIG_HOME", "where `hob/hob.toml` is looked for"),
 ];
@@ -47,6 +53,9 @@ impl Environment {
             hob_home: variable("HOB_HOME").map(PathBuf::from),
             hob_api_key: text("HOB_API_KEY").map(Secret::new),
             hob_log: text("HOB_LOG"),
+            hf_endpoint: text("HF_ENDPOINT"),
+            hf_token: text("HF_TOKEN").map(Secret::new),
+            ollama_models: variable("OLLAMA_MODELS").map(PathBuf::from),
             secrets: secrets(),
             path: variable("PATH").unwrap_or_default(),
             folders: Folders::read(),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_core::footprint::{Attention, Sharing};
+use hob_core::weights::Repack;
 use hob_core::{
     Admission, ChatCard, ChatModel, ChatTarget, Clocked, ContextPlan, Footprint, KeepAlive,
     KvTypes, LoadTimes, ModelShape, Residence, Verdict, context_that_fits,
@@ -78,6 +79,7 @@ impl Chat {
         let seat = memory.seat(name, need);
         let mut options = ChatWorkerOptions::default();
         options.supervisor.load_guess = LoadTimes::guess(file.card.file_bytes);
+        options.supervisor.predicted_bytes = Some(need.estimated_bytes);
         options.supervisor.room = Some(Arc::new(seat.clone()));
         let worker = Arc::new(ChatWorker::start(file.card, command, options));
         seat.taken_by(&(Arc::clone(&worker) as Arc<dyn Residence>));
@@ -151,6 +153,7 @@ fn plan(settings: &ChatSettings, shape: &ModelShape, available_bytes: u64) -> Ou
         attention: Attention::Flash,
         step_tokens: settings.batch_tokens.get(),
         outputs_max: sequences,
+        repack: Repack::HERE,
     };
     let fitting = context_that_fits(shape, &wished, available_bytes).map_err(|error| {
         Failure::usage(error).hint("chat.kv_type in hob.toml chooses another type")
@@ -166,11 +169,11 @@ fn plan(settings: &ChatSettings, shape: &ModelShape, available_bytes: u64) -> Ou
 /// Turns that a thread of the engine waits for its sister before it sleeps. Left alone, GNU OpenMP waits
 /// for a millisecond and more, which takes the core from whoever it waits for; without any waiting,
 /// sleeping takes longer than the work (`docs/reference/performance.md`).
-const SPIN_COUNT: &str = "500";
+pub(super) const SPIN_COUNT: &str = "500";
 
 /// Has GNU's allocator ask for large pages. Mapped files have none, and a processor that looks up fewer
 /// pages decodes 6 % faster.
-const LARGE_PAGES: &str = "glibc.malloc.hugetlb=1";
+pub(super) const LARGE_PAGES: &str = "glibc.malloc.hugetlb=1";
 
 fn command(settings: &ChatSettings, file: &ChatFile) -> Outcome<WorkerCommand> {
     let number = |number: u32| number.to_string();
@@ -225,7 +228,7 @@ pub(crate) fn work_chat(args: &ChatWorkerArgs) -> Outcome<()> {
 
 /// Copied where that leaves as much free as it takes: a model that fills the memory is better dropped in
 /// part than swapped.
-fn weights(model: &Path) -> Weights {
+pub(super) fn weights(model: &Path) -> Weights {
     match model.metadata() {
         Ok(file) if file.len().saturating_mul(2) <= in_system() => Weights::Copied,
         Ok(_) | Err(_) => Weights::Mapped,
@@ -234,7 +237,7 @@ fn weights(model: &Path) -> Weights {
 
 /// For steps of few tokens and of many. A core that is left alone when there are more than two keeps
 /// answers steady beside whatever else the machine does.
-fn threads(wished: u32) -> (u32, u32) {
+pub(super) fn threads(wished: u32) -> (u32, u32) {
     if wished > 0 {
         return (wished, wished);
     }

@@ -352,16 +352,16 @@ fn models_are_loaded_listed_and_unloaded() {
         let line = list.lines().nth(1).unwrap_or_default().split_whitespace();
         line.collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(line(&ps()), "scripted chat cold 191 MB - 8192 0 -");
+    assert_eq!(line(&ps()), "scripted chat cold 191 MB - - 8192 0 -");
     let loaded = user.hob(&["load", "scripted", "--keep-alive", "10m"]).assert().success();
     assert_eq!(stderr(&loaded), "scripted is in memory\n");
-    assert_eq!(line(&ps()), "scripted chat warm 191 MB - 8192 0 never");
+    assert_eq!(line(&ps()), "scripted chat warm 191 MB - - 8192 0 never");
     let json = stdout(&user.hob(&["ps", "--json"]).assert().success());
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&json[0]["name"], &json[0]["state"]), (&"scripted".into(), &"warm".into()));
     let unloaded = user.hob(&["unload", "scripted"]).assert().success();
     assert_eq!(stderr(&unloaded), "scripted is not in memory any more\n");
-    assert_eq!(line(&ps()), "scripted chat cold 191 MB - 8192 0 -");
+    assert_eq!(line(&ps()), "scripted chat cold 191 MB - - 8192 0 -");
     for verb in ["load", "unload"] {
         let said = stderr(&user.hob(&[verb, "scriptet"]).assert().code(3));
         assert!(said.contains("scripted"), "{said}");

@@ -6,6 +6,7 @@ mod chat;
 mod chatting;
 mod config;
 mod endurance;
+mod fit;
 mod gateway;
 mod help;
 mod ledger;

@@ -113,3 +113,32 @@ fn a_second_hob_is_told_that_the_first_is_one() {
     served.signal("-TERM");
     assert_eq!(served.child.wait().expect("an end").code(), Some(0));
 }
+
+/// What was predicted before it was loaded is what admission counts with: too little would be a crash.
+#[test]
+fn a_model_takes_no_more_memory_than_was_predicted() {
+    let (context_tokens, kv, parallel) = (1_024, "q8_0", 2);
+    let (user, home) = User::with_models();
+    let chat = format!(
+        "[chat]\nmodel = \"smollm2\"\ncontext_tokens = {context_tokens}\nkv_type = \"{kv}\"\n\
+         parallel = {parallel}\n"
+    );
+    user.write("hob.toml", &chat);
+    let mut served = Served::start(&user, &home);
+    served.note("smollm2 is ready");
+    let words = "cat ".repeat(context_tokens / 2);
+    let messages = serde_json::json!([{ "role": "user", "content": words }]);
+    let body = serde_json::json!({ "model": "smollm2", "max_tokens": 8, "messages": messages });
+    served.chat(&body).expect("an answer");
+    let json = stdout(&user.hob(&["ps", "--server", &served.url, "--json"]).assert().success());
+    let all: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let models = all.as_array().expect("models");
+    let model = models.iter().find(|model| model["kind"] == "chat").expect("it is there");
+    let bytes = |name: &str| model[name].as_u64().expect("known");
+    let (taken, predicted) = (bytes("resident_bytes"), bytes("predicted_bytes"));
+    let what = format!("{context_tokens} {kv} × {parallel}: {taken} taken, {predicted} predicted");
+    assert!(taken <= predicted, "{what}");
+    assert!(predicted as f64 <= taken as f64 * 1.35, "{what}");
+    served.signal("-TERM");
+    assert_eq!(served.child.wait().expect("an end").code(), Some(0));
+}

@@ -8,12 +8,12 @@ use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 
 use super::campaign::{self, CampaignArgs, badge, off_by};
-use super::crowd::{CrowdArgs, thinking};
+use super::crowd::{CrowdArgs, first_ms, thinking, together};
 use crate::cli::Globals;
 use crate::failure::{Exit, Outcome};
 use crate::printer::{Printer, table};
 
-/// What a machine gives when several ask together: tokens a second of all of them, the gain over one, and the memory
+/// What a machine gives when several ask together: what all of them get, the gain over one, and the memory
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct BatchArgs {
@@ -30,15 +30,17 @@ const AFTER_HELP: &str = "\
 Examples:
   hob bench batch                      of the model that hob serve would load
   hob bench batch --target http://127.0.0.1:8080 --users 1,16,32
+  hob bench batch --speech long        of its voice: seconds of sound a second
   hob bench batch --target http://127.0.0.1:8080 --launch 'llama-server -m model.gguf --port 8080 -np 8'
 
 Memory is known of a server that was started for this, and is that of so many users: it is started anew for each.
-The gain is tokens a second against those of one user, and therefore needs the 1 among the users.";
+The gain is tokens a second, or seconds of sound, against those of one user, and therefore needs the 1 among the users.";
 
 pub(crate) fn run(args: &BatchArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     let wish = args.crowd.wish(&args.users)?;
     let work = move |bench: &mut Workbench<'_>| measure(bench, &wish);
-    campaign::run(&args.campaign, (globals, printer), work, shown)
+    let aim = args.campaign.aim.settle_for(args.crowd.purpose(), globals, printer)?;
+    campaign::run_at(&args.campaign, aim, printer, work, shown)
 }
 
 fn shown(records: &[Record]) -> String {
@@ -48,7 +50,7 @@ fn shown(records: &[Record]) -> String {
         "together",
         "gain",
         "first byte",
-        "first token",
+        "first",
         "per token",
         "memory",
         "errors",
@@ -69,15 +71,14 @@ fn shown(records: &[Record]) -> String {
 fn row(record: &Record, gain: Option<f64>) -> [String; 11] {
     let metrics = &record.metrics;
     let said = |ms: Option<f64>| ms.map_or("–".to_owned(), |ms| format!("{ms:.1} ms"));
-    let rate = metrics.figure(Metric::ThroughputTokS);
-    let memory = record.resources.rss_peak_mb;
+    let memory = record.resources.memory_mb();
     [
         record.workload.concurrency.map_or(String::new(), |users| users.to_string()),
         thinking(record),
-        rate.map_or("–".to_owned(), |rate| format!("{rate:.1} tok/s")),
+        together(record),
         gain.map_or("–".to_owned(), |gain| format!("{gain:.2}")),
         said(metrics.get(Metric::TtfbMs).and_then(|spread| spread.mean)),
-        said(metrics.figure(Metric::TtftMs)),
+        said(first_ms(record)),
         said(metrics.figure(Metric::TpotMs)),
         memory.map_or("–".to_owned(), |mb| format!("{mb:.0} MB")),
         metrics.errors.unwrap_or_default().to_string(),

@@ -78,6 +78,17 @@ pub(crate) fn run(
     shown: fn(&[Record]) -> String,
 ) -> Outcome<Exit> {
     let aim = args.aim.settle(globals, printer)?;
+    run_at(args, aim, printer, work, shown)
+}
+
+/// The same at an aim that is settled.
+pub(crate) fn run_at(
+    args: &CampaignArgs,
+    aim: Aim,
+    printer: &Printer,
+    work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + Send + 'static,
+    shown: fn(&[Record]) -> String,
+) -> Outcome<Exit> {
     let done = measured(args, aim, printer, work)?;
     done.show(args.json, printer, shown)?;
     done.exit(|record| done.is_spoilt_by(record))

@@ -8,7 +8,7 @@ use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 
 use super::campaign::{self, CampaignArgs, badge, off_by};
-use super::crowd::{CrowdArgs, thinking};
+use super::crowd::{CrowdArgs, first_ms, thinking, together};
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::{Printer, table};
@@ -32,6 +32,7 @@ Examples:
   hob bench degrade                    of the model that hob serve would load
   hob bench degrade --target http://127.0.0.1:8080 --users 2,3
   hob bench degrade --target http://127.0.0.1:11434 --model qwen3:8b --shape long_short --users 4
+  hob bench degrade --speech --users 3   of its voice: the first sound of each
 
 Times (×) are medians of pairs: a block of many against the block of one beside it. Scaling is what all of them
 get together, against so many times what one gets alone; under 0.6 they queue.";
@@ -42,14 +43,15 @@ pub(crate) fn run(args: &DegradeArgs, globals: &Globals, printer: &Printer) -> O
         return Err(Failure::usage("one user is compared with nobody").hint("such as --users 2,4"));
     }
     let work = move |bench: &mut Workbench<'_>| measure(bench, &wish);
-    campaign::run(&args.campaign, (globals, printer), work, shown)
+    let aim = args.campaign.aim.settle_for(args.crowd.purpose(), globals, printer)?;
+    campaign::run_at(&args.campaign, aim, printer, work, shown)
 }
 
 fn shown(records: &[Record]) -> String {
     let mut table = table([
         "users",
         "thinking",
-        "first token",
+        "first",
         "×",
         "95 %",
         "per token",
@@ -77,18 +79,17 @@ fn shown(records: &[Record]) -> String {
 
 fn row(record: &Record, degrade: &Degrade) -> [String; 13] {
     let figure = |metric| record.metrics.figure(metric);
-    let ms = |metric| figure(metric).map_or("–".to_owned(), |ms| format!("{ms:.1} ms"));
+    let ms = |ms: Option<f64>| ms.map_or("–".to_owned(), |ms| format!("{ms:.1} ms"));
     let times = |times: Option<f64>| times.map_or(String::new(), |times| format!("{times:.2}×"));
-    let rate = figure(Metric::ThroughputTokS);
     [
         degrade.n.to_string(),
         thinking(record),
-        ms(Metric::TtftMs),
-        times(degrade.ttft_x),
+        ms(first_ms(record)),
+        times(degrade.ttft_x.or(degrade.ttfa_x)),
         degrade.ci95.map_or(String::new(), |[low, high]| format!("{low:.2}–{high:.2}")),
-        ms(Metric::TpotMs),
+        ms(figure(Metric::TpotMs)),
         times(degrade.tpot_x),
-        rate.map_or("–".to_owned(), |rate| format!("{rate:.1} tok/s")),
+        together(record),
         degrade.scaling.map_or(String::new(), |scaling| format!("{scaling:.2}")),
         record.metrics.errors.unwrap_or_default().to_string(),
         off_by(record),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Args, ValueEnum};
 use hob_bench::record::{Record, StreamVerdict, Tts};
-use hob_bench::speech::{Finding, Text};
+use hob_bench::speech::{Finding, Formats, Text};
 use hob_bench::stream::{Asked, Wish, watch};
 use hob_bench::terms::Metric;
 use hob_bench::timeline::{Arrived, SoundFormat};
@@ -95,7 +95,7 @@ impl StreamArgs {
         texts.sort_by_key(|text| text.chars());
         Ok(Wish {
             texts,
-            choice: self.choice.choice(&[SoundFormat::Pcm, SoundFormat::Mp3]),
+            choice: self.choice.choice(Formats::Offered(vec![SoundFormat::Pcm, SoundFormat::Mp3])),
             asked: match self.asked {
                 AskedName::Yes => vec![Asked::Streamed],
                 AskedName::No => vec![Asked::Whole],

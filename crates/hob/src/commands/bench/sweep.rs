@@ -109,7 +109,7 @@ fn row(record: &Record) -> [String; 10] {
         Some(Cache::Cached) => "known",
         Some(Cache::Mixed) | None => "mixed",
     };
-    let memory = record.resources.rss_peak_mb;
+    let memory = record.resources.memory_mb();
     [
         tokens.map_or(String::new(), |tokens| tokens.to_string()),
         cache.to_owned(),

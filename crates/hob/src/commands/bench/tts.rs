@@ -37,7 +37,7 @@ pub(crate) struct TtsArgs {
 }
 
 /// In which format, and by whom.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct ChoiceArgs {
     /// Formats: pcm, wav, mp3; without it those that the server offers
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = format)]
@@ -69,10 +69,10 @@ fn format(name: &str) -> Result<SoundFormat, String> {
 }
 
 impl ChoiceArgs {
-    /// Of `offered` where nothing was typed.
-    pub(super) fn choice(&self, offered: &[SoundFormat]) -> Choice {
+    /// Of `usual` formats where none was typed.
+    pub(super) fn choice(&self, usual: Formats) -> Choice {
         let formats = match &self.format[..] {
-            [] => Formats::Offered(offered.to_vec()),
+            [] => usual,
             typed => Formats::All(typed.to_vec()),
         };
         Choice { formats, voices: self.voice.clone() }
@@ -99,7 +99,7 @@ impl TtsArgs {
         }
         Ok(Wish {
             texts: self.text.clone(),
-            choice: self.choice.choice(&SoundFormat::ALL),
+            choice: self.choice.choice(Formats::Offered(SoundFormat::ALL.to_vec())),
             users: self.users.clone(),
             rounds: self.rounds,
         })

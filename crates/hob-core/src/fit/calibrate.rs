@@ -1,0 +1,150 @@
+//! Constants of a device, fitted to what was timed on it: each row's time as a sum of its parts, and every constant
+//! pulled towards what is usual of such devices. One row moves the share of the bandwidth, several move the rest; a row
+//! that none of the others believes counts less.
+
+use std::ops::RangeInclusive;
+
+use super::layout::Site;
+use super::priors;
+use super::speed::{Course, Known};
+use crate::machine::{Basis, Constants};
+use crate::shape::{LayerShape, Recurrence};
+use crate::statistics::Sample;
+
+/// What was timed: a model that lies on one device alone, behind a context.
+#[derive(Clone, Copy, Debug)]
+pub struct Timed<'a> {
+    pub course: Course<'a>,
+    pub context_tokens: u32,
+    /// Of one stream.
+    pub tok_s: f64,
+}
+
+/// Nothing sensible comes out of it.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Implausible {
+    #[error("nothing was timed on one device alone whose bandwidth is known")]
+    Nothing,
+    #[error(
+        "{:.0} % of the bandwidth would be reached, and 20 to 105 % can be: the bandwidth is wrong, or the machine was \
+         busy", .reach * 100.0
+    )]
+    Reach { reach: f64 },
+}
+
+const REACH: RangeInclusive<f64> = 0.2..=1.05;
+/// Reading weights, reading the cache, a layer, and a recurrent layer: how far each strays from what is usual.
+const STRAYS: [f64; PARTS] = [0.5, 0.2, 0.5, 1.0];
+const PARTS: usize = 4;
+/// How far a row strays from its own truth.
+const ROW_STRAYS: f64 = 0.05;
+/// A row that is off by more counts less: it may be of a machine that was busy.
+const TRUSTED: f64 = 0.03;
+const ROUNDS: usize = 20;
+const SWEEPS: usize = 200;
+
+/// Of the device that all of them lie on. Rows of other layouts are left out.
+///
+/// # Errors
+/// There are none, or what comes out cannot be.
+pub fn fitted(rows: &[Timed<'_>]) -> Result<Constants, Implausible> {
+    let parts: Vec<Parts> = rows.iter().filter_map(Parts::of).collect();
+    let first = rows.first().ok_or(Implausible::Nothing)?;
+    let usual = first.course.layout.sites().first().map(|site| usual(first, *site));
+    let usual = usual.filter(|_| !parts.is_empty()).ok_or(Implausible::Nothing)?;
+    let scale = [1.0 / usual.reach, 1.0 / usual.kv_reach, usual.layer_us, usual.recurrent_us];
+    let times = robust(&parts, &scale);
+    let reach = usual.reach / times[0];
+    if !REACH.contains(&reach) {
+        return Err(Implausible::Reach { reach });
+    }
+    Ok(Constants {
+        basis: Basis::Calibrated,
+        reach,
+        kv_reach: usual.kv_reach / times[1],
+        layer_us: usual.layer_us * times[2],
+        recurrent_us: usual.recurrent_us * times[3],
+        ..usual
+    })
+}
+
+/// Of its kind, whatever was calibrated before; but where kernels were timed alone, what they reached.
+fn usual(row: &Timed<'_>, site: Site) -> Constants {
+    let told = priors::constants(row.course.machine, site);
+    let mut machine = row.course.machine.clone();
+    machine.cpu.device.constants = None;
+    machine.gpus.iter_mut().for_each(|gpu| gpu.device.constants = None);
+    let usual = priors::constants(&machine, site);
+    if told.kernels.is_empty() {
+        return usual;
+    }
+    let Constants { reach, prefill_flops, kernels, .. } = told;
+    Constants { reach, prefill_flops, kernels, ..usual }
+}
+
+/// A row: how much of each constant its time has, as 1/η s, 1/η_kv s, µs and µs, and the time that is left for them.
+struct Parts {
+    of: [f64; PARTS],
+    us: f64,
+}
+
+impl Parts {
+    fn of(row: &Timed<'_>) -> Option<Parts> {
+        let course = &row.course;
+        let known = course.known()?;
+        let [one @ Known { site, bandwidth, constants, .. }] = &known[..] else { return None };
+        let layers = course.sum(*site, |_| 1.0);
+        let costly =
+            |layer: &LayerShape| f64::from(u8::from(layer.recurrence == Some(Recurrence::Matrix)));
+        // Where kernels were timed alone, what weights take is known, and the rest is the layers' and the cache's.
+        let read_s =
+            course.weights_s(one) + course.state_bytes(*site) / (bandwidth * constants.reach);
+        let (weights_us, read_us) = match constants.kernels.is_empty() {
+            true => (course.read_bytes(*site) / bandwidth * 1e6, 0.0),
+            false => (0.0, read_s * 1e6),
+        };
+        let kv_us = course.kv_bytes(*site, row.context_tokens) / bandwidth * 1e6;
+        let of = [weights_us, kv_us, layers, course.sum(*site, costly)];
+        let own_us = constants.token_us + course.habits.token_us + read_us;
+        let us = 1e6 / row.tok_s - own_us;
+        (us > 0.0 && us.is_finite()).then_some(Parts { of, us })
+    }
+
+    fn predicted_us(&self, scale: &[f64; PARTS], times: &[f64; PARTS]) -> f64 {
+        (0..PARTS).map(|part| self.of[part] * scale[part] * times[part]).sum()
+    }
+}
+
+/// How many times as large as usual each constant is.
+fn robust(rows: &[Parts], scale: &[f64; PARTS]) -> [f64; PARTS] {
+    let mut times = [1.0; PARTS];
+    let mut trust = vec![1.0; rows.len()];
+    for _ in 0..ROUNDS {
+        times = solved(rows, scale, &trust);
+        let off = |row: &Parts| (row.predicted_us(scale, &times) / row.us - 1.0).abs();
+        // Where all are off, it is not one row that is wrong.
+        let usual = Sample::new(rows.iter().map(off)).median().unwrap_or(0.0).max(TRUSTED);
+        trust = rows.iter().map(|row| 1.0 / (off(row) / usual).max(1.0)).collect();
+    }
+    times
+}
+
+/// The least sum of squares, none below zero; found one constant after the other, over and over.
+fn solved(rows: &[Parts], scale: &[f64; PARTS], trust: &[f64]) -> [f64; PARTS] {
+    let mut times = [1.0; PARTS];
+    for _ in 0..SWEEPS {
+        for part in 0..PARTS {
+            let pull = STRAYS[part].powi(-2);
+            let (mut above, mut below) = (pull, pull);
+            for (row, trust) in rows.iter().zip(trust) {
+                let share = row.of[part] * scale[part] / row.us;
+                let others = row.predicted_us(scale, &times) / row.us - share * times[part];
+                let weight = trust / ROW_STRAYS.powi(2);
+                above += weight * share * (1.0 - others);
+                below += weight * share * share;
+            }
+            times[part] = (above / below).max(0.0);
+        }
+    }
+    times
+}

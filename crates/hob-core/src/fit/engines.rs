@@ -1,0 +1,316 @@
+//! Which engines take which format, on what, and how each of them keeps house with memory.
+//! Device rules after the engines' documentation; memory after what they allot.
+
+use crate::machine::{Gpu, Vendor};
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// What a scheduler in Python takes for each token.
+const PYTHON_US: f64 = 600.0;
+
+/// How weights are stored, as far as it decides who can read them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    Gguf,
+    /// Safetensors in 16 bits, as they were trained.
+    Plain,
+    Awq,
+    Gptq,
+    Exl2,
+    Exl3,
+    Fp8,
+    CompressedTensors,
+    Mxfp4,
+    Nvfp4,
+    BitsAndBytes,
+    Mlx,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Engine {
+    Hob,
+    LlamaCpp,
+    Ollama,
+    Vllm,
+    /// With ExLlamaV2 or V3.
+    TabbyApi,
+    MlxLm,
+    Transformers,
+}
+
+/// What an engine asks of a card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    /// Runs on processors as well as on any card.
+    Nothing,
+    Vendors(&'static [Vendor]),
+    /// An NVIDIA card of at least this compute capability.
+    Nvidia(u32, u32),
+    /// Either of these.
+    NvidiaOr(u32, u32, &'static [Vendor]),
+}
+
+/// How an engine keeps house.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Habits {
+    /// On a card, beside everything that is counted: contexts, kernels, handles.
+    pub runtime_bytes: u64,
+    /// What it leaves free on a card.
+    pub margin_bytes: u64,
+    pub staging: Staging,
+    pub host_reads: HostReads,
+    /// Tokens that it reads of a prompt at once.
+    pub step_tokens: u32,
+    pub scratch: Scratch,
+    /// Whether layers may be in one memory and experts in another.
+    pub splits: Splits,
+    pub tower: Tower,
+    /// Its own work for each token, µs.
+    pub token_us: f64,
+}
+
+/// Where a quantized KV cache is unpacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Staging {
+    /// In the kernel that reads it.
+    InPlace,
+    /// Into a copy in 16 bits, one layer after the other.
+    InF16,
+}
+
+/// How weights that lie in the system's memory are computed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostReads {
+    /// By the processor, where they lie.
+    InPlace,
+    /// By the card, which reads them over its link.
+    OverLink,
+}
+
+/// What one step computes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scratch {
+    /// See [`crate::footprint`].
+    Ggml,
+    /// Gate, up and their product of a chunk, in 16 bits.
+    FeedForwardInF16,
+}
+
+/// What becomes of eyes and ears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tower {
+    Loaded,
+    /// Unless somebody asks for them.
+    LeftOut,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Splits {
+    Never,
+    Experts,
+    Anywhere,
+}
+
+/// That a format and an engine, or an engine and a machine, do not go together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    #[error("{engine} does not read {format}; {} would", listed(.instead))]
+    Format { engine: Engine, format: Format, instead: Vec<Engine> },
+    #[error("{engine} runs {format} on {needs}, and this machine has {has}")]
+    Device { engine: Engine, format: Format, needs: String, has: String },
+}
+
+impl Format {
+    pub const ALL: [Format; 12] = [
+        Format::Gguf,
+        Format::Plain,
+        Format::Awq,
+        Format::Gptq,
+        Format::Exl2,
+        Format::Exl3,
+        Format::Fp8,
+        Format::CompressedTensors,
+        Format::Mxfp4,
+        Format::Nvfp4,
+        Format::BitsAndBytes,
+        Format::Mlx,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Gguf => "GGUF",
+            Format::Plain => "safetensors",
+            Format::Awq => "AWQ",
+            Format::Gptq => "GPTQ",
+            Format::Exl2 => "EXL2",
+            Format::Exl3 => "EXL3",
+            Format::Fp8 => "FP8",
+            Format::CompressedTensors => "compressed-tensors",
+            Format::Mxfp4 => "MXFP4",
+            Format::Nvfp4 => "NVFP4",
+            Format::BitsAndBytes => "bitsandbytes",
+            Format::Mlx => "MLX",
+        }
+    }
+
+    /// The first of them is taken where nobody says otherwise.
+    pub fn engines(self) -> Vec<Engine> {
+        Engine::ALL.into_iter().filter(|engine| engine.needs(self).is_some()).collect()
+    }
+}
+
+impl Engine {
+    pub const ALL: [Engine; 7] = [
+        Engine::Hob,
+        Engine::LlamaCpp,
+        Engine::Ollama,
+        Engine::TabbyApi,
+        Engine::Vllm,
+        Engine::MlxLm,
+        Engine::Transformers,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Hob => "hob",
+            Engine::LlamaCpp => "llama.cpp",
+            Engine::Ollama => "Ollama",
+            Engine::Vllm => "vLLM",
+            Engine::TabbyApi => "tabbyAPI",
+            Engine::MlxLm => "mlx-lm",
+            Engine::Transformers => "transformers",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Engine> {
+        Engine::ALL.into_iter().find(|engine| engine.name().eq_ignore_ascii_case(name))
+    }
+
+    /// None: it does not read that format.
+    fn needs(self, format: Format) -> Option<Needs> {
+        use Needs::{Nothing, Nvidia, NvidiaOr, Vendors};
+        use Vendor::{Amd, Apple, Intel};
+        Some(match (self, format) {
+            (Engine::Hob | Engine::LlamaCpp | Engine::Ollama, Format::Gguf) => Nothing,
+            (Engine::Vllm, Format::Plain) => NvidiaOr(7, 0, &[Amd, Intel]),
+            (Engine::Vllm, Format::Awq) => NvidiaOr(7, 5, &[Intel]),
+            (Engine::Vllm, Format::Gptq) => NvidiaOr(7, 0, &[Amd, Intel]),
+            (Engine::Vllm, Format::Fp8) => NvidiaOr(7, 5, &[Amd]),
+            (Engine::Vllm, Format::CompressedTensors) => NvidiaOr(7, 5, &[Amd]),
+            (Engine::Vllm, Format::Mxfp4) => NvidiaOr(8, 0, &[Amd]),
+            (Engine::Vllm, Format::Nvfp4) => Nvidia(8, 0),
+            (Engine::Vllm | Engine::Transformers, Format::BitsAndBytes) => Nvidia(7, 0),
+            (Engine::TabbyApi, Format::Gptq) => Nvidia(7, 5),
+            (Engine::TabbyApi, Format::Exl2) => NvidiaOr(7, 5, &[Amd]),
+            (Engine::TabbyApi, Format::Exl3) => Nvidia(7, 5),
+            (Engine::MlxLm, Format::Mlx) => Vendors(&[Apple]),
+            (Engine::Transformers, Format::Plain) => Nothing,
+            _ => return None,
+        })
+    }
+
+    /// Whether a card will do; none asks for the processor alone.
+    ///
+    /// # Errors
+    /// The engine does not read the format, or not with this.
+    pub fn runs(self, format: Format, gpu: Option<&Gpu>) -> Result<(), Mismatch> {
+        let Some(needs) = self.needs(format) else {
+            return Err(Mismatch::Format { engine: self, format, instead: format.engines() });
+        };
+        let is_newer = |gpu: &Gpu, major, minor| {
+            // Of a card whose capability nobody knows, it is taken as recent.
+            gpu.vendor == Vendor::Nvidia
+                && gpu.compute_capability.is_none_or(|has| has >= (major, minor))
+        };
+        let (suits, said) = match (needs, gpu) {
+            (Needs::Nothing, _) => (true, String::new()),
+            (Needs::Vendors(vendors), gpu) => {
+                (gpu.is_some_and(|gpu| vendors.contains(&gpu.vendor)), names(vendors))
+            }
+            (Needs::Nvidia(major, minor), gpu) => {
+                let suits = gpu.is_some_and(|gpu| is_newer(gpu, major, minor));
+                (suits, format!("NVIDIA cards from compute capability {major}.{minor}"))
+            }
+            (Needs::NvidiaOr(major, minor, vendors), gpu) => {
+                let suits = gpu.is_some_and(|gpu| {
+                    is_newer(gpu, major, minor) || vendors.contains(&gpu.vendor)
+                });
+                let nvidia = format!("NVIDIA cards from compute capability {major}.{minor}");
+                (suits, format!("{nvidia}, and {}", names(vendors)))
+            }
+        };
+        if suits {
+            return Ok(());
+        }
+        let has = gpu.map_or("no card".to_owned(), |gpu| gpu.name.clone());
+        Err(Mismatch::Device { engine: self, format, needs: said, has })
+    }
+
+    pub fn habits(self) -> Habits {
+        // llama.cpp leaves 1 GiB of a device free; Ollama reserves 457 MiB for itself.
+        let ggml = Habits {
+            runtime_bytes: 400 * MIB,
+            margin_bytes: GIB,
+            staging: Staging::InPlace,
+            host_reads: HostReads::InPlace,
+            step_tokens: 512,
+            scratch: Scratch::Ggml,
+            splits: Splits::Anywhere,
+            tower: Tower::Loaded,
+            token_us: 0.0,
+        };
+        match self {
+            Engine::Hob | Engine::LlamaCpp => ggml,
+            Engine::Ollama => Habits { runtime_bytes: 457 * MIB, margin_bytes: 512 * MIB, ..ggml },
+            // Until it was fused, a layer of the cache was unpacked into 16 bits before it was read.
+            Engine::TabbyApi => Habits {
+                runtime_bytes: 342 * MIB,
+                margin_bytes: 0,
+                staging: Staging::InF16,
+                host_reads: HostReads::OverLink,
+                step_tokens: 2048,
+                scratch: Scratch::FeedForwardInF16,
+                splits: Splits::Never,
+                tower: Tower::LeftOut,
+                token_us: PYTHON_US,
+            },
+            Engine::Vllm => Habits {
+                runtime_bytes: 500 * MIB,
+                margin_bytes: GIB,
+                host_reads: HostReads::OverLink,
+                step_tokens: 2048,
+                scratch: Scratch::FeedForwardInF16,
+                splits: Splits::Experts,
+                token_us: PYTHON_US,
+                ..ggml
+            },
+            Engine::MlxLm | Engine::Transformers => {
+                let scratch = Scratch::FeedForwardInF16;
+                Habits { scratch, splits: Splits::Never, token_us: PYTHON_US, ..ggml }
+            }
+        }
+    }
+}
+
+fn names(vendors: &[Vendor]) -> String {
+    let names: Vec<&str> = vendors.iter().map(|vendor| vendor.name()).collect();
+    format!("cards of {}", names.join(" and "))
+}
+
+fn listed(engines: &[Engine]) -> String {
+    let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
+    names.join(", ")
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::fmt::Display for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,89 @@
+//! The words of an answer, for people: what each means and where it comes from.
+//! They are the names that answers use, and nothing is said here that the arithmetic does not do.
+
+/// A word and what is meant by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    pub term: &'static str,
+    pub text: &'static str,
+}
+
+pub const EXPLANATIONS: [Explanation; 20] = [
+    said(
+        "weights",
+        "Every tensor of the file in the type that it is stored in: elements / block × bytes of a block. Never the number of parameters times a factor.",
+    ),
+    said(
+        "repacked weights",
+        "A second copy of some weights, in the order that this processor's kernels like. It is anonymous memory beside the mapped file.",
+    ),
+    said(
+        "KV cache",
+        "What attention keeps of each token: kv heads × (key length × bytes + value length × bytes), in every layer that attends. Layers with a window keep no more than the window; recurrent layers, and those that use another layer's, keep nothing.",
+    ),
+    said(
+        "recurrent state",
+        "What recurrent layers carry on from token to token. It does not grow with the context.",
+    ),
+    said(
+        "computation",
+        "The most that one step has in memory at a time: scores of the words, a feed-forward, or a layer of the cache that is unpacked.",
+    ),
+    said(
+        "process and vocabulary",
+        "The program, its libraries, its table of words; on a card what the driver takes for each process.",
+    ),
+    said("margin", "Left free on purpose: 1 GiB of a card as llama.cpp leaves, 256 MiB of RAM."),
+    said(
+        "unified memory",
+        "One memory for processor and graphics. It is counted once, and never added to itself.",
+    ),
+    said(
+        "split",
+        "Some layers on the card, the others computed by the processor where they lie. A weight is used once a token, so that bringing it over the bus would take longer still.",
+    ),
+    said(
+        "experts offloaded",
+        "Attention, router and cache stay on the card; the experts, of which a token passes through a few, are computed in RAM.",
+    ),
+    said(
+        "active weights",
+        "What one token reads: all but the embedding that is looked up, and of the experts the share that is used.",
+    ),
+    said(
+        "bandwidth",
+        "What memory delivers at best, GB/s. Decoding reads all active weights for each token, so that it bounds everything.",
+    ),
+    said("reach", "The share of the bandwidth at which weights are really read (η)."),
+    said(
+        "layer cost",
+        "Time that a layer takes whatever it reads (τ): launching its operations. Recurrent layers launch many more.",
+    ),
+    said(
+        "prefill",
+        "Reading the prompt, many tokens at a time: bound by arithmetic and no longer by memory.",
+    ),
+    said("quant", "How few bits a weight has. Below 4, answers are noticeably worse."),
+    said(
+        "KV type",
+        "How the cache stores numbers: f16 exactly, q8_0 in half of that, q4_0 in a quarter. Values bear q4_0 better than keys.",
+    ),
+    said(
+        "basis",
+        "How a figure was learnt: measured here, calibrated here, said by a person or a profile, prior (published of such devices), assumed.",
+    ),
+    said(
+        "range",
+        "What a speed may really be: ±10 % where it was calibrated, ±25 % where such devices were published, ±50 % where nobody knows.",
+    ),
+    said("ceiling", "The longest context that fits. `hob bench ceiling` tries it out."),
+];
+
+const fn said(term: &'static str, text: &'static str) -> Explanation {
+    Explanation { term, text }
+}
+
+/// Whatever the case.
+pub fn explain(term: &str) -> Option<Explanation> {
+    EXPLANATIONS.into_iter().find(|known| known.term.eq_ignore_ascii_case(term.trim()))
+}

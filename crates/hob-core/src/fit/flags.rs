@@ -1,0 +1,140 @@
+//! How each engine is told of a plan, in its own words.
+//! What an engine cannot be told is left out, and an engine that does not read the format is too.
+
+use super::layout::{Layout, Placement, Site};
+use super::{Engine, Model, Plan};
+use crate::footprint::{KvType, KvTypes};
+use crate::machine::{GpuMemory, Machine};
+
+/// A command, or lines of a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flags {
+    pub engine: Engine,
+    pub text: String,
+}
+
+/// Of every engine that reads the format; the file is left open where its name is not known.
+pub fn flags(machine: &Machine, model: &Model, plan: &Plan, sequences: u32) -> Vec<Flags> {
+    let told = Told { machine, plan, sequences: sequences.max(1), file: &model.name };
+    let text = |engine| match engine {
+        Engine::Hob => Some(told.hob()),
+        Engine::LlamaCpp => Some(told.llama_cpp()),
+        Engine::Ollama => Some(told.ollama()),
+        Engine::Vllm => Some(told.vllm()),
+        Engine::TabbyApi => Some(told.tabby()),
+        Engine::MlxLm | Engine::Transformers => None,
+    };
+    let engines = model.format.engines().into_iter();
+    engines.filter_map(|engine| Some(Flags { engine, text: text(engine)? })).collect()
+}
+
+struct Told<'a> {
+    machine: &'a Machine,
+    plan: &'a Plan,
+    sequences: u32,
+    file: &'a str,
+}
+
+impl Told<'_> {
+    fn context_tokens(&self) -> u32 {
+        self.plan.context_tokens.saturating_mul(self.sequences)
+    }
+
+    /// Of all layers and the output, which engines count as one more.
+    fn gpu_layers(&self) -> usize {
+        let Layout { homes, output, .. } = &self.plan.layout;
+        let is_on_card = |site: &&Site| matches!(site, Site::Gpu(_));
+        homes.iter().chain([output]).filter(is_on_card).count()
+    }
+
+    fn hob(&self) -> String {
+        let kv = self.plan.kv;
+        // hob's own engine stores keys and values alike.
+        let kv = if kv.keys == kv.values { kv.keys } else { KvType::Q8_0 };
+        format!(
+            "[chat]\nmodel = \"{}\"\ncontext_tokens = {}\nkv_type = \"{kv}\"\nparallel = {}\ngpu_layers = {}",
+            self.file,
+            self.plan.context_tokens,
+            self.sequences,
+            self.gpu_layers()
+        )
+    }
+
+    fn llama_cpp(&self) -> String {
+        let mut words = vec![
+            "llama-server".to_owned(),
+            format!("-m {}", self.file),
+            format!("-c {} -np {}", self.context_tokens(), self.sequences),
+            format!("-ngl {}", self.gpu_layers()),
+        ];
+        if let Placement::ExpertsOffloaded { layers } = self.plan.placement {
+            words.push(format!("--n-cpu-moe {layers}"));
+        }
+        let KvTypes { keys, values } = self.plan.kv;
+        if self.plan.kv != KvTypes::default() {
+            words.push(format!("-fa on -ctk {keys} -ctv {values}"));
+        }
+        words.join(" ")
+    }
+
+    fn ollama(&self) -> String {
+        let Plan { context_tokens, kv, .. } = self.plan;
+        let layers = self.gpu_layers();
+        let environment = match kv.keys {
+            KvType::F16 => format!("OLLAMA_NUM_PARALLEL={} ollama serve", self.sequences),
+            keys => format!(
+                "OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE={keys} OLLAMA_NUM_PARALLEL={} ollama serve",
+                self.sequences
+            ),
+        };
+        format!("{environment}\nPARAMETER num_ctx {context_tokens}\nPARAMETER num_gpu {layers}")
+    }
+
+    fn vllm(&self) -> String {
+        let Plan { context_tokens, kv, .. } = self.plan;
+        let mut words = vec![format!(
+            "vllm serve {} --max-model-len {context_tokens} --max-num-seqs {}",
+            self.file, self.sequences
+        )];
+        words.extend(self.share().map(|share| format!("--gpu-memory-utilization {share:.2}")));
+        if *kv != KvTypes::default() {
+            words.push("--kv-cache-dtype fp8".to_owned());
+        }
+        let in_ram = self.plan.memory.iter().filter(|t| t.site == Site::Cpu && t.name == "weights");
+        let offloaded: u64 = in_ram.map(|term| term.bytes).sum();
+        if matches!(self.plan.placement, Placement::ExpertsOffloaded { .. }) {
+            words.push(format!("--cpu-offload-gb {}", offloaded.div_ceil(1 << 30)));
+        }
+        words.join(" ")
+    }
+
+    /// Of the card: what is needed against all that it has.
+    fn share(&self) -> Option<f64> {
+        let used = self.plan.uses.iter().find(|used| used.pool != super::Pool::Ram)?;
+        let super::Pool::Vram(number) = used.pool else { return None };
+        let GpuMemory::Own { total_bytes, .. } = self.machine.gpus.get(number)?.memory else {
+            return None;
+        };
+        let share = used.needed_bytes as f64 / total_bytes.max(1) as f64;
+        Some((share + 0.02).min(0.98))
+    }
+
+    fn tabby(&self) -> String {
+        let bits = |kv| match kv {
+            KvType::F16 => 16,
+            KvType::Q8_0 => 8,
+            KvType::Q4_0 => 4,
+        };
+        let KvTypes { keys, values } = self.plan.kv;
+        let mode = match bits(keys) {
+            16 => "FP16".to_owned(),
+            keys => format!("{keys},{}", bits(values)),
+        };
+        format!(
+            "model:\n  model_name: {}\n  max_seq_len: {}\n  cache_size: {}\n  cache_mode: {mode}",
+            self.file,
+            self.plan.context_tokens,
+            self.context_tokens()
+        )
+    }
+}

@@ -1,0 +1,183 @@
+//! Who holds what: each layer has a home, and a home is a processor or a graphics card.
+//! An operation runs where its weight lies, so that this decides about memory and about time.
+
+use std::fmt;
+
+use crate::machine::{GpuMemory, Machine};
+use crate::shape::ModelShape;
+use crate::weights::{Part, WeightGroup, Weights};
+
+/// Who computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Site {
+    Cpu,
+    /// By its number in the machine.
+    Gpu(usize),
+}
+
+/// What holds it: several sites may share one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pool {
+    Ram,
+    Vram(usize),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Of each layer, first to last.
+    pub homes: Vec<Site>,
+    pub output: Site,
+    /// Of the layers with experts, the first so many keep them in the system's memory.
+    pub experts_in_ram: u32,
+}
+
+/// What kind of layout it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Placement {
+    Vram,
+    Unified,
+    Ram,
+    /// The experts of so many layers are in the system's memory, everything else on the card.
+    ExpertsOffloaded {
+        layers: u32,
+    },
+    /// So many layers are on cards.
+    Split {
+        gpu_layers: u32,
+    },
+}
+
+impl Layout {
+    pub fn whole(shape: &ModelShape, site: Site) -> Layout {
+        Layout { homes: vec![site; shape.layers.len()], output: site, experts_in_ram: 0 }
+    }
+
+    /// The last `gpu_layers` of all, and the output, which is offloaded first.
+    pub fn split(shape: &ModelShape, gpu: usize, gpu_layers: u32) -> Layout {
+        let layers = shape.layers.len();
+        let on_cpu = layers.saturating_sub(gpu_layers as usize);
+        let home = |index| if index < on_cpu { Site::Cpu } else { Site::Gpu(gpu) };
+        Layout {
+            homes: (0..layers).map(home).collect(),
+            output: if gpu_layers == 0 { Site::Cpu } else { Site::Gpu(gpu) },
+            experts_in_ram: 0,
+        }
+    }
+
+    /// Where a group of weights lies.
+    pub fn site(&self, group: &WeightGroup) -> Site {
+        let home = |layer: Option<u32>| {
+            let home = layer.and_then(|layer| self.homes.get(layer as usize));
+            home.copied().unwrap_or(self.output)
+        };
+        match group.part {
+            Part::TokenEmbedding | Part::LayerEmbedding => Site::Cpu,
+            Part::Output | Part::Tower | Part::Predictor => self.output,
+            Part::Dense => home(group.layer),
+            Part::Experts if group.layer.is_some_and(|layer| self.keeps_in_ram(layer)) => Site::Cpu,
+            Part::Experts => home(group.layer),
+        }
+    }
+
+    fn keeps_in_ram(&self, layer: u32) -> bool {
+        layer < self.experts_in_ram
+    }
+
+    /// Everybody who has a layer, or the output.
+    pub fn sites(&self) -> Vec<Site> {
+        let mut sites: Vec<Site> = self.homes.iter().copied().chain([self.output]).collect();
+        if self.experts_in_ram > 0 {
+            sites.push(Site::Cpu);
+        }
+        sites.sort_unstable();
+        sites.dedup();
+        sites
+    }
+
+    /// What of a model one of them has: its layers, its weights, and the words if it scores them.
+    pub fn part(&self, shape: &ModelShape, site: Site) -> ModelShape {
+        let homes = shape.layers.iter().zip(&self.homes);
+        let weights = shape.weights.0.iter().filter(|group| self.site(group) == site).copied();
+        ModelShape {
+            layers: homes.filter(|(_, home)| **home == site).map(|(layer, _)| *layer).collect(),
+            weights: Weights(weights.chain(self.second_embedding(shape, site)).collect()),
+            vocab_size: if self.output == site { shape.vocab_size } else { 0 },
+            ..shape.clone()
+        }
+    }
+
+    /// An embedding that makes the scores too is looked up in the system's memory and multiplied on the card.
+    fn second_embedding(&self, shape: &ModelShape, site: Site) -> Option<WeightGroup> {
+        let is_second = site != Site::Cpu && site == self.output && shape.weights.is_tied();
+        let mut groups = shape.weights.0.iter();
+        let embedding = groups.find(|group| group.part == Part::TokenEmbedding);
+        embedding.filter(|_| is_second).map(|group| WeightGroup { part: Part::Output, ..*group })
+    }
+
+    /// How often the work goes from one to another for one token.
+    pub fn crossings(&self) -> u32 {
+        let changes = self.homes.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        u32::try_from(changes).unwrap_or(u32::MAX).saturating_add(2 * self.experts_in_ram)
+    }
+
+    pub fn placement(&self, machine: &Machine) -> Placement {
+        let on_gpu = |site: &&Site| matches!(site, Site::Gpu(_));
+        let gpu_layers = self.homes.iter().filter(on_gpu).count();
+        match self.sites().first() {
+            _ if self.experts_in_ram > 0 => {
+                Placement::ExpertsOffloaded { layers: self.experts_in_ram }
+            }
+            Some(Site::Cpu) if gpu_layers == 0 => Placement::Ram,
+            Some(Site::Cpu) => {
+                Placement::Split { gpu_layers: u32::try_from(gpu_layers).unwrap_or(u32::MAX) }
+            }
+            Some(site) if pool(machine, *site) == Pool::Ram => Placement::Unified,
+            _ => Placement::Vram,
+        }
+    }
+}
+
+/// What holds what a site computes with.
+pub fn pool(machine: &Machine, site: Site) -> Pool {
+    match site {
+        Site::Cpu => Pool::Ram,
+        Site::Gpu(number) => match machine.gpus.get(number).map(|gpu| gpu.memory) {
+            Some(GpuMemory::Unified { .. }) | None => Pool::Ram,
+            Some(GpuMemory::Own { .. }) => Pool::Vram(number),
+        },
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Site::Cpu => f.write_str("CPU"),
+            Site::Gpu(number) => write!(f, "GPU {number}"),
+        }
+    }
+}
+
+impl fmt::Display for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pool::Ram => f.write_str("RAM"),
+            Pool::Vram(number) => write!(f, "GPU {number}"),
+        }
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Placement::Vram => f.write_str("fits in VRAM"),
+            Placement::Unified => f.write_str("fits in unified memory"),
+            Placement::Ram => f.write_str("fits in RAM"),
+            Placement::ExpertsOffloaded { layers } => {
+                write!(f, "experts of {layers} layers offloaded to RAM")
+            }
+            Placement::Split { gpu_layers } => {
+                write!(f, "split, {gpu_layers} layers on the card")
+            }
+        }
+    }
+}

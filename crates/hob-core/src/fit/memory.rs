@@ -1,0 +1,112 @@
+//! What a layout takes of each memory, term by term, with the formula of each.
+//! Each site's part of the model is a model of its own to [`crate::footprint`]; added is what only cards take.
+
+use super::Model;
+use super::engines::{Habits, Scratch, Staging, Tower};
+use super::layout::{Layout, Pool, Site, pool};
+use crate::footprint::{ContextPlan, Footprint, REPACKED, Unsuitable};
+use crate::machine::{Basis, Cpu, Machine};
+use crate::shape::ModelShape;
+use crate::weights::{Part, Repack};
+
+const F16_BYTES: u64 = 2;
+/// Gate, up, and their product.
+const FEED_FORWARD_ROWS: u64 = 3;
+
+/// One part of what is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    pub name: &'static str,
+    pub site: Site,
+    pub pool: Pool,
+    pub bytes: u64,
+    pub formula: &'static str,
+    pub basis: Basis,
+}
+
+/// Every term of a layout; none is zero.
+///
+/// # Errors
+/// The engine would not take these KV types with this model.
+pub fn terms(
+    model: &Model,
+    machine: &Machine,
+    layout: &Layout,
+    plan: &ContextPlan,
+    habits: &Habits,
+) -> Result<Vec<Term>, Unsuitable> {
+    let mut terms = Vec::new();
+    let mut sites = layout.sites();
+    if !sites.contains(&Site::Cpu) {
+        sites.push(Site::Cpu);
+    }
+    for site in sites {
+        let part = layout.part(&model.shape, site);
+        let plan = ContextPlan { repack: repack(site, layout, &machine.cpu), ..*plan };
+        let footprint = footprint(&part, &plan, habits, site)?;
+        let pool = pool(machine, site);
+        let named = footprint.terms().into_iter().zip(EXPLAINED);
+        terms.extend(named.filter(|((_, bytes), _)| *bytes > 0).map(
+            |((name, bytes), (formula, basis))| {
+                // What is said of a file is as sure as the file.
+                let is_of_file = matches!(name, "weights" | REPACKED);
+                let basis = if is_of_file { model.basis } else { basis };
+                Term { name, site, pool, bytes, formula, basis }
+            },
+        ));
+    }
+    Ok(terms)
+}
+
+/// In the order of [`Footprint::terms`].
+const EXPLAINED: [(&str, Basis); 6] = [
+    ("Σ elements / block × bytes, of every tensor that lies here", Basis::Measured),
+    ("a second copy, in the order that this processor's kernels like", Basis::Measured),
+    ("Σ layers: kv heads × (key × bytes + value × bytes) × cells", Basis::Measured),
+    ("Σ recurrent layers: what each keeps per sequence, in F32", Basis::Measured),
+    ("the most that one step has in memory at a time", Basis::Prior),
+    ("the process, its vocabulary, and what the driver takes", Basis::Prior),
+];
+
+fn footprint(
+    part: &ModelShape,
+    plan: &ContextPlan,
+    habits: &Habits,
+    site: Site,
+) -> Result<Footprint, Unsuitable> {
+    let mut footprint = Footprint::of(part, plan)?;
+    if habits.tower == Tower::LeftOut {
+        let tower = part.weights.sum(|group| group.part == Part::Tower);
+        footprint.weights_bytes = footprint.weights_bytes.saturating_sub(tower);
+    }
+    if site != Site::Cpu {
+        footprint.overhead_bytes = habits.runtime_bytes;
+    }
+    if part.layers.is_empty() && part.vocab_size == 0 {
+        // Who computes nothing hands rows of the embedding over.
+        let rows = u64::from(plan.step_tokens) * u64::from(part.embedding_length);
+        footprint.compute_bytes = rows * 2 * F16_BYTES;
+    } else if habits.scratch == Scratch::FeedForwardInF16 {
+        let elements = u64::from(habits.step_tokens) * u64::from(part.feed_forward_length);
+        footprint.compute_bytes = FEED_FORWARD_ROWS.saturating_mul(elements) * F16_BYTES;
+    }
+    if habits.staging == Staging::InF16 {
+        let staged = staged_bytes(part, plan);
+        footprint.compute_bytes = footprint.compute_bytes.saturating_add(staged);
+    }
+    Ok(footprint)
+}
+
+/// Of the widest layer, unpacked whole.
+fn staged_bytes(part: &ModelShape, plan: &ContextPlan) -> u64 {
+    let is_quantized = plan.kv != crate::KvTypes::default();
+    let widest = part.layers.iter().filter_map(|layer| layer.kv).map(|kv| kv.elements()).max();
+    let row = widest.filter(|_| is_quantized).unwrap_or(0) * F16_BYTES;
+    row.saturating_mul(u64::from(plan.context_tokens))
+}
+
+/// Processors make a second copy of what they multiply with.
+fn repack(site: Site, layout: &Layout, cpu: &Cpu) -> Repack {
+    let computes = layout.sites().contains(&Site::Cpu);
+    if site == Site::Cpu && computes { cpu.repack } else { Repack::None }
+}

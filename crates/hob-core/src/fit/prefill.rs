@@ -1,0 +1,101 @@
+//! How fast a layout reads a prompt: step by step, each bound by operations or by reading the weights once.
+//! Not validated: there is one published figure (131,072 tokens in 87 s), and the prior is fitted to it.
+
+use super::engines::HostReads;
+use super::layout::Site;
+use super::speed::{Course, Known, Rate, rate};
+use crate::machine::Basis;
+use crate::weights::{Part, WeightGroup};
+
+/// Steps from this size on are computed on the card, with the host's weights copied to it
+/// (`GGML_OP_OFFLOAD_MIN_BATCH` of llama.cpp).
+const OFFLOADED_TOKENS_MIN: u32 = 32;
+
+impl Course<'_> {
+    /// Of a prompt of `tokens`, none of which was known; none where nobody knows what a device can do.
+    pub fn prefill(&self, tokens: u32) -> Option<Rate> {
+        let step = self.habits.step_tokens.min(tokens).max(1);
+        let steps = f64::from(tokens.div_ceil(step));
+        let mut terms = Vec::new();
+        let mut basis = Basis::Prior;
+        let known = self.known()?;
+        let card = known.iter().find(|known| known.site != Site::Cpu);
+        for known in &known {
+            basis = basis.max(known.basis);
+            let flops = known.constants.prefill_flops.filter(|flops| *flops > 0.0)?;
+            // What a card takes over is not computed here.
+            let is_taken_over =
+                known.site == Site::Cpu && card.is_some() && step >= OFFLOADED_TOKENS_MIN;
+            if is_taken_over {
+                continue;
+            }
+            let of_step_s = self.step_s(known, step, flops);
+            let attention_s = self.attention_flop(known.site, tokens) / flops;
+            terms.push((format!("steps, {}", known.site), steps * of_step_s * 1e6));
+            terms.push((format!("attention, {}", known.site), attention_s * 1e6));
+        }
+        if let Some(card) = card.filter(|_| step >= OFFLOADED_TOKENS_MIN) {
+            terms.extend(self.copied(card, step, steps));
+        }
+        rate(tokens, tokens, terms, basis)
+    }
+
+    /// The weights of one step: multiplied for each of its tokens, or read once, whichever takes longer.
+    fn step_s(&self, known: &Known, step: u32, flops: f64) -> f64 {
+        let share = self.touched_share(step);
+        let groups = || self.model.shape.weights.0.iter().filter(|g| self.reader(g) == known.site);
+        let active: f64 = groups().map(|group| self.active(group)).sum();
+        let touched: f64 =
+            groups().map(|group| self.model.shape.weights.read_bytes(group, share)).sum();
+        let computed_s = 2.0 * active * f64::from(step) / flops;
+        computed_s.max(touched / (known.bandwidth * known.constants.reach))
+    }
+
+    /// Numbers that one token is multiplied with. Scores are made of the last one only.
+    fn active(&self, group: &WeightGroup) -> f64 {
+        match group.part {
+            Part::Dense => group.elements as f64,
+            Part::Experts => group.elements as f64 * self.model.shape.experts_share(),
+            _ => 0.0,
+        }
+    }
+
+    /// How much of the experts a step of so many tokens passes through: `1 - (1 - k/E)^tokens`.
+    fn touched_share(&self, step: u32) -> f64 {
+        let untouched = 1.0 - self.model.shape.experts_share();
+        1.0 - untouched.powi(i32::try_from(step).unwrap_or(i32::MAX))
+    }
+
+    /// Each token with each before it: two multiplications of a query's and a value's length a head.
+    fn attention_flop(&self, site: Site, tokens: u32) -> f64 {
+        let tokens = f64::from(tokens);
+        self.sum(site, |layer| {
+            let Some(kv) = layer.kv else { return 0.0 };
+            let length = f64::from(kv.key_length.max(1)) + f64::from(kv.value_length);
+            let seen =
+                layer.window_tokens.map_or(tokens / 2.0, |seen| f64::from(seen).min(tokens / 2.0));
+            2.0 * f64::from(layer.heads) * length * tokens * seen
+        })
+    }
+
+    /// Weights that lie in the system's memory, brought to the card once a step, and computed with there.
+    fn copied(&self, card: &Known, step: u32, steps: f64) -> Option<(String, f64)> {
+        let Site::Gpu(number) = card.site else { return None };
+        let link = self.machine.gpus.get(number)?.link.as_ref()?;
+        let share = self.touched_share(step);
+        let in_ram = |group: &&WeightGroup| {
+            let is_table = matches!(group.part, Part::TokenEmbedding | Part::LayerEmbedding);
+            !is_table && self.layout.site(group) == Site::Cpu
+        };
+        let groups = || self.model.shape.weights.0.iter().filter(in_ram);
+        let bytes: f64 =
+            groups().map(|group| self.model.shape.weights.read_bytes(group, share)).sum();
+        let active: f64 = groups().map(|group| self.active(group)).sum();
+        let flops = card.constants.prefill_flops?;
+        // Who reads over the link anyway has counted its operations already.
+        let is_counted = self.habits.host_reads == HostReads::OverLink;
+        let computed_s = if is_counted { 0.0 } else { 2.0 * active * f64::from(step) / flops };
+        let seconds = (bytes / link.bytes_s).max(computed_s);
+        (bytes > 0.0).then(|| (format!("weights over {}", link.name), steps * seconds * 1e6))
+    }
+}

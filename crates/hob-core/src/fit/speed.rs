@@ -1,0 +1,194 @@
+//! How fast a layout decodes and reads prompts. One token reads the weights that it passes through and what attention
+//! keeps of everything before it; each layer and each token cost something beside that.
+//!
+//! `t(n) = Σ_sites [(W + 2·S)/(η·B) + A·KV(n)/(η_kv·B) + Σ_layers τ + t0]`, s; W, S and KV in bytes, B in bytes/s.
+
+use super::Model;
+use super::engines::{Habits, HostReads, Staging};
+use super::layout::{Layout, Site};
+use super::priors::{constants, spread};
+use crate::footprint::KvTypes;
+use crate::machine::{Basis, Constants, Machine};
+use crate::shape::{LayerShape, Recurrence};
+use crate::weights::{Part, WeightGroup};
+
+const F16_BYTES: f64 = 2.0;
+/// Handing a token's vector from one to another and waiting for it, µs.
+const CROSSING_US: f64 = 30.0;
+/// Share of a link that reading over it row by row reaches, against moving large pieces.
+const LINK_READ_REACH: f64 = 0.5;
+
+/// A speed and how sure it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rate {
+    /// Of what it was asked of.
+    pub context_tokens: u32,
+    /// Of one stream, tokens a second.
+    pub tok_s: f64,
+    pub low: f64,
+    pub high: f64,
+    pub basis: Basis,
+    /// What the time goes to, µs: of one token in decoding, of all in prefill.
+    pub terms: Vec<(String, f64)>,
+}
+
+/// What is computed, by whom, and with which cache.
+#[derive(Clone, Copy, Debug)]
+pub struct Course<'a> {
+    pub model: &'a Model,
+    pub machine: &'a Machine,
+    pub layout: &'a Layout,
+    pub kv: KvTypes,
+    pub habits: &'a Habits,
+}
+
+/// A site with what is known of it.
+pub(super) struct Known {
+    pub(super) site: Site,
+    /// Of the memory that it reads, bytes/s.
+    pub(super) bandwidth: f64,
+    pub(super) constants: Constants,
+    pub(super) basis: Basis,
+}
+
+impl Course<'_> {
+    /// Behind `context_tokens`; none where nobody knows how fast memory is.
+    pub fn decode(&self, context_tokens: u32) -> Option<Rate> {
+        let mut terms = Vec::new();
+        let mut basis = Basis::Measured;
+        for known in self.known()? {
+            basis = basis.max(known.basis);
+            let Known { site, bandwidth, constants, .. } = &known;
+            let weights_s = self.weights_s(&known);
+            let state_s = self.state_bytes(*site) / (bandwidth * constants.reach);
+            let kv_s = self.kv_bytes(*site, context_tokens) / (bandwidth * constants.kv_reach);
+            let layers_us = self.sum(*site, |layer| layer_us(layer, constants));
+            terms.push((format!("weights, {site}"), weights_s * 1e6));
+            terms.push((format!("state, {site}"), state_s * 1e6));
+            terms.push((format!("KV cache, {site}"), kv_s * 1e6));
+            terms.push((format!("layers, {site}"), layers_us));
+            terms.push((format!("token, {site}"), constants.token_us));
+        }
+        terms.push(("engine".to_owned(), self.habits.token_us));
+        terms.push(("hand-over".to_owned(), f64::from(self.layout.crossings()) * CROSSING_US));
+        rate(context_tokens, 1, terms, basis)
+    }
+
+    /// None where of one of them too little is known.
+    pub(super) fn known(&self) -> Option<Vec<Known>> {
+        let known = |site: Site| {
+            let device = match site {
+                Site::Cpu => &self.machine.cpu.device,
+                Site::Gpu(number) => &self.machine.gpus.get(number)?.device,
+            };
+            let fact = device.bandwidth.as_ref().filter(|fact| fact.value > 0.0)?;
+            let constants = constants(self.machine, site);
+            let basis = constants.basis.max(fact.basis);
+            Some(Known { site, bandwidth: fact.value, constants, basis })
+        };
+        self.layout.sites().into_iter().map(known).collect()
+    }
+
+    /// Of the layers that a site has.
+    pub(super) fn sum(&self, site: Site, of: impl Fn(&LayerShape) -> f64) -> f64 {
+        let layers = self.model.shape.layers.iter().zip(&self.layout.homes);
+        layers.filter(|(_, home)| **home == site).map(|(layer, _)| of(layer)).sum()
+    }
+
+    /// For one token.
+    pub(super) fn weights_s(&self, known: &Known) -> f64 {
+        let share = self.model.shape.experts_share();
+        let groups = self.model.shape.weights.0.iter();
+        let seconds = |group: &WeightGroup| {
+            let bytes = self.model.shape.weights.read_bytes(group, share);
+            let rate = known.bandwidth * known.constants.reach;
+            let rate = self.eaten(known, group).map_or(rate, |eaten| rate.min(eaten));
+            let over_link = self.over_link(group).map_or(0.0, |link| bytes / link);
+            (bytes / rate).max(over_link)
+        };
+        groups.filter(|group| self.reader(group) == known.site).map(seconds).sum()
+    }
+
+    /// Of a site's weights and states, for one token.
+    pub(super) fn read_bytes(&self, site: Site) -> f64 {
+        let share = self.model.shape.experts_share();
+        let groups = self.model.shape.weights.0.iter().filter(|g| self.reader(g) == site);
+        let read = groups.map(|group| self.model.shape.weights.read_bytes(group, share));
+        read.sum::<f64>() + self.state_bytes(site)
+    }
+
+    /// Read and written.
+    pub(super) fn state_bytes(&self, site: Site) -> f64 {
+        2.0 * self.sum(site, |layer| layer.state_bytes as f64)
+    }
+
+    /// What attention reads for one token.
+    pub(super) fn kv_bytes(&self, site: Site, context_tokens: u32) -> f64 {
+        self.sum(site, |layer| self.kv_read_bytes(layer, context_tokens))
+    }
+
+    /// Who multiplies with it. An embedding that is the output too is multiplied where the output is.
+    pub(super) fn reader(&self, group: &WeightGroup) -> Site {
+        let home = match group.part {
+            Part::TokenEmbedding => self.layout.output,
+            _ => self.layout.site(group),
+        };
+        match (home, self.habits.host_reads) {
+            (Site::Cpu, HostReads::OverLink) => self.layout.output,
+            _ => home,
+        }
+    }
+
+    /// Bytes/s, of weights that lie elsewhere than they are computed with.
+    fn over_link(&self, group: &WeightGroup) -> Option<f64> {
+        let lies_in_ram =
+            group.part != Part::TokenEmbedding && self.layout.site(group) == Site::Cpu;
+        let (true, Site::Gpu(number)) = (lies_in_ram, self.reader(group)) else { return None };
+        let link = self.machine.gpus.get(number)?.link.as_ref()?;
+        Some(link.bytes_s * LINK_READ_REACH)
+    }
+
+    /// What the cores' kernels can take of this type, bytes/s.
+    fn eaten(&self, known: &Known, group: &WeightGroup) -> Option<f64> {
+        let mut kernels = known.constants.kernels.iter();
+        let (_, of_core) = kernels.find(|(quant, _)| *quant == group.quant.0)?;
+        (known.site == Site::Cpu).then(|| of_core * f64::from(self.machine.cpu.cores.max(1)))
+    }
+
+    /// What attention reads of one layer for one token, with what is unpacked on the way.
+    fn kv_read_bytes(&self, layer: &LayerShape, context_tokens: u32) -> f64 {
+        let Some(kv) = layer.kv else { return 0.0 };
+        let tokens = layer.window_tokens.map_or(context_tokens, |seen| seen.min(context_tokens));
+        let stored = self.kv.bytes(kv) as f64;
+        let is_staged = self.habits.staging == Staging::InF16 && self.kv != KvTypes::default();
+        // Written once and read once in 16 bits, beside what is read as it is stored.
+        let copied = if is_staged { 2.0 * kv.elements() as f64 * F16_BYTES } else { 0.0 };
+        (stored + copied) * f64::from(tokens)
+    }
+}
+
+fn layer_us(layer: &LayerShape, constants: &Constants) -> f64 {
+    let is_costly = layer.recurrence == Some(Recurrence::Matrix);
+    constants.layer_us + if is_costly { constants.recurrent_us } else { 0.0 }
+}
+
+/// None of what takes no time at all.
+pub(super) fn rate(
+    context_tokens: u32,
+    tokens: u32,
+    mut terms: Vec<(String, f64)>,
+    basis: Basis,
+) -> Option<Rate> {
+    terms.retain(|(_, us)| *us > 0.0);
+    let us: f64 = terms.iter().map(|(_, us)| us).sum();
+    let tok_s = f64::from(tokens) * 1e6 / us;
+    let (below, above) = spread(basis);
+    tok_s.is_finite().then_some(Rate {
+        context_tokens,
+        tok_s,
+        low: tok_s * (1.0 - below),
+        high: tok_s * (1.0 + above),
+        basis,
+        terms,
+    })
+}

@@ -1,0 +1,338 @@
+//! Shapes whose parts are counted by hand, on machines whose figures are round.
+
+use super::*;
+use crate::machine::{Api, Constants, Cpu, Device, Fact, Link, Memory, Vendor};
+use crate::shape::{KvShape, LayerShape, Recurrence};
+use crate::weights::{Part, Quant, WeightGroup, Weights};
+
+const GB: u64 = 1_000_000_000;
+
+fn fact(bytes_s: f64) -> Option<Fact<f64>> {
+    Some(Fact { value: bytes_s, basis: Basis::Said, source: "by hand".to_owned() })
+}
+
+/// 100 GB/s of RAM, and nothing else.
+fn bare(ram_gb: u64) -> Machine {
+    let bytes = ram_gb * GB;
+    Machine {
+        cpu: Cpu {
+            cores: 8,
+            threads: 16,
+            device: Device { bandwidth: fact(100e9), constants: None },
+            ..Cpu::default()
+        },
+        memory: Memory { total_bytes: bytes, available_bytes: bytes },
+        ..Machine::default()
+    }
+}
+
+fn card(free_gb: f64) -> Gpu {
+    let free_bytes = (free_gb * GB as f64) as u64;
+    Gpu {
+        name: "a card".to_owned(),
+        vendor: Vendor::Nvidia,
+        api: Api::Cuda,
+        memory: GpuMemory::Own { total_bytes: free_bytes, free_bytes },
+        driver: None,
+        compute_capability: Some((8, 9)),
+        link: Some(Link { name: "PCIe 4.0 x8".to_owned(), bytes_s: 15e9, basis: Basis::Said }),
+        device: Device { bandwidth: fact(250e9), constants: None },
+    }
+}
+
+fn with_card(ram_gb: u64, vram_gb: f64) -> Machine {
+    Machine { gpus: vec![card(vram_gb)], ..bare(ram_gb) }
+}
+
+fn group(layer: Option<u32>, part: Part, bytes: u64) -> WeightGroup {
+    let quant = Quant("Q4_K");
+    WeightGroup { layer, part, quant, elements: bytes * 16 / 9, bytes, in_eights_bytes: bytes }
+}
+
+/// Ten layers of 400 MB each, an output of 200 MB, 8 KB a token in each layer.
+fn dense() -> Model {
+    let kv = KvShape { heads: 16, key_length: 128, value_length: 128 };
+    let layer = LayerShape { heads: 16, kv: Some(kv), ..LayerShape::default() };
+    let layers = (0..10).map(|layer| group(Some(layer), Part::Dense, 400_000_000));
+    let outer =
+        [group(None, Part::TokenEmbedding, 200_000_000), group(None, Part::Output, 200_000_000)];
+    model(ModelShape {
+        layers: vec![layer; 10],
+        weights: Weights(layers.chain(outer).collect()),
+        ..shape()
+    })
+}
+
+/// The same with 300 MB of each layer in 100 experts, of which 10 are used.
+fn experts() -> Model {
+    let Model { shape, .. } = dense();
+    let split = |group: &WeightGroup| match group.part {
+        Part::Dense => vec![
+            WeightGroup { bytes: 100_000_000, ..*group },
+            WeightGroup { part: Part::Experts, bytes: 300_000_000, ..*group },
+        ],
+        _ => vec![*group],
+    };
+    let weights = Weights(shape.weights.0.iter().flat_map(split).collect());
+    model(ModelShape { weights, experts: 100, experts_used: 10, ..shape })
+}
+
+fn shape() -> ModelShape {
+    ModelShape {
+        architecture: "llama".to_owned(),
+        embedding_length: 2_048,
+        feed_forward_length: 8_192,
+        vocab_size: 100_000,
+        trained_context_tokens: 131_072,
+        ..ModelShape::default()
+    }
+}
+
+fn model(shape: ModelShape) -> Model {
+    Model {
+        name: "model.gguf".to_owned(),
+        format: Format::Gguf,
+        quant: "Q4_K_M".to_owned(),
+        shape,
+        basis: Basis::Measured,
+    }
+}
+
+fn wish(context_tokens: u32) -> Wish {
+    Wish { context_tokens: Some(context_tokens), engine: Some(Engine::LlamaCpp), ..Wish::default() }
+}
+
+fn placements(machine: &Machine, model: &Model, wish: &Wish) -> Vec<(Placement, bool)> {
+    let assessed = assess(machine, model, wish).expect("an answer");
+    assessed.plans.iter().map(|plan| (plan.placement, plan.fits())).collect()
+}
+
+#[test]
+fn a_model_lives_where_it_fits_and_is_fastest() {
+    use Placement::{ExpertsOffloaded, Ram, Split, Vram};
+    let rows: [(&str, Machine, Model, Placement); 5] = [
+        ("all on the card", with_card(64, 8.0), dense(), Vram),
+        ("no card", bare(64), dense(), Ram),
+        ("not enough of the card", with_card(64, 4.0), dense(), Split { gpu_layers: 5 }),
+        ("experts aside", with_card(64, 4.0), experts(), ExpertsOffloaded { layers: 8 }),
+        ("a card that is full", with_card(64, 0.5), dense(), Ram),
+    ];
+    for (name, machine, model, expected) in rows {
+        let found = placements(&machine, &model, &wish(4_096));
+        assert_eq!(found.first(), Some(&(expected, true)), "{name}: {found:?}");
+    }
+    let found = placements(&bare(4), &dense(), &wish(4_096));
+    assert_eq!(found, [(Ram, false)]);
+}
+
+#[test]
+fn one_memory_is_counted_once() {
+    let mut gpu = card(0.0);
+    gpu.memory = GpuMemory::Unified { limit_bytes: 8 * GB };
+    gpu.link = None;
+    let machine = Machine { gpus: vec![gpu], ..bare(12) };
+    let assessed = assess(&machine, &dense(), &wish(4_096)).expect("an answer");
+    let plan = assessed.best().expect("it fits");
+    assert_eq!((plan.placement, plan.uses.len()), (Placement::Unified, 1));
+    assert_eq!((plan.uses[0].pool, plan.uses[0].free_bytes), (Pool::Ram, 8 * GB));
+}
+
+#[test]
+fn a_token_takes_what_it_reads() {
+    let machine = with_card(64, 8.0);
+    let model = dense();
+    let layout = Layout::whole(&model.shape, Site::Gpu(0));
+    let habits = Engine::LlamaCpp.habits();
+    let kv = KvTypes::default();
+    let course = Course { model: &model, machine: &machine, layout: &layout, kv, habits: &habits };
+    // 4.2 GB at 70 % of 250 GB/s, ten layers of 10 µs; 80 KB a token at 63 %.
+    let expected_ms = |context: f64| 4.2 / 175.0 * 1e3 + 0.1 + context * 81_920.0 / 157.5e9 * 1e3;
+    for context in [512, 16_384] {
+        let rate = course.decode(context).expect("known");
+        let ms = 1e3 / rate.tok_s;
+        assert!((ms / expected_ms(context.into()) - 1.0).abs() < 1e-6, "{context}: {ms}");
+        assert!(rate.low < rate.tok_s && rate.tok_s < rate.high);
+        assert_eq!(rate.basis, Basis::Prior);
+    }
+}
+
+#[test]
+fn staged_keys_are_read_three_times() {
+    let machine = with_card(64, 8.0);
+    let model = dense();
+    let layout = Layout::whole(&model.shape, Site::Gpu(0));
+    let habits = Engine::TabbyApi.habits();
+    let kv = KvTypes::both(KvType::Q8_0);
+    let course = Course { model: &model, machine: &machine, layout: &layout, kv, habits: &habits };
+    let us =
+        |rate: &Rate| rate.terms.iter().find(|(name, _)| name.contains("KV")).map(|(_, us)| *us);
+    let staged = us(&course.decode(4_096).expect("known")).expect("a cache");
+    let in_place = Habits { staging: Staging::InPlace, ..habits };
+    let in_place = us(&Course { habits: &in_place, ..course }.decode(4_096).expect("known"));
+    let ratio = staged / in_place.expect("a cache");
+    assert!((ratio - (1.0625 + 4.0) / 1.0625).abs() < 1e-9, "{ratio}");
+}
+
+#[test]
+fn a_longer_context_never_needs_less_and_is_never_faster() {
+    for machine in [bare(64), with_card(64, 8.0), with_card(64, 4.0)] {
+        for model in [dense(), experts()] {
+            let layout =
+                Layout::split(&model.shape, 0, if machine.gpus.is_empty() { 0 } else { 5 });
+            let mut before = (0, f64::INFINITY);
+            for context in [256, 4_096, 40_000, 131_072] {
+                let wish = wish(context);
+                let habits = Engine::LlamaCpp.habits();
+                let house = House {
+                    machine: &machine,
+                    model: &model,
+                    wish: &wish,
+                    engine: Engine::LlamaCpp,
+                    habits,
+                };
+                let plan = house.plan(layout.clone(), KvTypes::default()).expect("a plan");
+                let needed = plan.uses.iter().map(|used| used.needed_bytes).sum::<u64>();
+                let tok_s = plan.decode_wished.expect("known").tok_s;
+                assert!(needed > before.0 && tok_s < before.1, "{context}");
+                before = (needed, tok_s);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_longest_context_fits_and_the_next_does_not() {
+    let (machine, model, wish) = (with_card(64, 6.5), dense(), wish(4_096));
+    let assessed = assess(&machine, &model, &wish).expect("an answer");
+    let plan = assessed.best().expect("it fits");
+    let habits = Engine::LlamaCpp.habits();
+    let house =
+        House { machine: &machine, model: &model, wish: &wish, engine: Engine::LlamaCpp, habits };
+    for (kv, longest) in &assessed.longest {
+        let tokens = longest.context_tokens.expect("some");
+        assert_eq!(longest.limit, Limit::Memory(Pool::Vram(0)));
+        assert!(house.fits(&plan.layout, *kv, tokens).expect("suits"));
+        assert!(!house.fits(&plan.layout, *kv, tokens + 256).expect("suits"));
+    }
+    let tokens: Vec<_> =
+        assessed.longest.iter().map(|(_, longest)| longest.context_tokens).collect();
+    assert!(tokens.is_sorted() && tokens[0] < tokens[2], "{tokens:?}");
+}
+
+#[test]
+fn formats_and_engines_that_do_not_go_together_are_named() {
+    let exl3 = Model { format: Format::Exl3, ..dense() };
+    let rows = [
+        (bare(64), wish(4_096), "llama.cpp does not read EXL3; tabbyAPI would"),
+        (
+            bare(64),
+            Wish::default(),
+            "tabbyAPI runs EXL3 on NVIDIA cards from compute capability 7.5, and this machine has no card",
+        ),
+    ];
+    for (machine, wish, expected) in rows {
+        let error = assess(&machine, &exl3, &wish).expect_err("no engine");
+        assert_eq!(error.to_string(), expected);
+    }
+    let amd = Gpu { vendor: Vendor::Amd, api: Api::Rocm, compute_capability: None, ..card(16.0) };
+    let awq = Model { format: Format::Awq, ..dense() };
+    let error = assess(&Machine { gpus: vec![amd], ..bare(64) }, &awq, &Wish::default());
+    assert!(error.expect_err("no card of AMD").to_string().contains("this machine has a card"));
+    assert!(assess(&with_card(64, 16.0), &awq, &Wish::default()).is_ok());
+}
+
+#[test]
+fn what_would_surprise_is_said() {
+    let codes = |machine: &Machine, model: &Model, wish: &Wish| {
+        let assessed = assess(machine, model, wish).expect("an answer");
+        assessed.warnings.iter().map(|warning| warning.code).collect::<Vec<_>>()
+    };
+    let mut recurrent = dense();
+    recurrent.shape.layers[0].recurrence = Some(Recurrence::Matrix);
+    let vulkan = Gpu { api: Api::Vulkan, vendor: Vendor::Amd, ..card(8.0) };
+    let vulkan = Machine { gpus: vec![vulkan], ..bare(64) };
+    let unknown = Machine { cpu: Cpu::default(), ..bare(64) };
+    let ollama = Wish { engine: Some(Engine::Ollama), ..wish(8_192) };
+    let floor = Wish { tok_s_min: Some(1e4), ..wish(4_096) };
+    let rows: [(&Machine, &Model, &Wish, &[&str]); 7] = [
+        (&with_card(64, 8.0), &dense(), &wish(4_096), &[]),
+        (&with_card(64, 8.0), &dense(), &wish(500_000), &["longer_than_trained", "split"]),
+        (&with_card(64, 8.0), &dense(), &ollama, &["context_cut"]),
+        (&with_card(64, 4.0), &dense(), &wish(4_096), &["split"]),
+        (&vulkan, &recurrent, &wish(4_096), &["missing_kernels", "guessed_speed"]),
+        (&unknown, &dense(), &wish(4_096), &["unknown_speed"]),
+        (&with_card(64, 8.0), &dense(), &floor, &["too_slow"]),
+    ];
+    for (machine, model, wish, expected) in rows {
+        assert_eq!(codes(machine, model, wish), expected);
+    }
+}
+
+#[test]
+fn a_prompt_is_bound_by_arithmetic_and_copies() {
+    let machine = with_card(64, 8.0);
+    let model = dense();
+    let habits = Engine::LlamaCpp.habits();
+    let kv = KvTypes::default();
+    let on_card = Layout::whole(&model.shape, Site::Gpu(0));
+    let course = Course { model: &model, machine: &machine, layout: &on_card, kv, habits: &habits };
+    let rate = course.prefill(2_048).expect("known");
+    // Four steps of 512 tokens, 2 operations a weight, at 145 × 250e9.
+    let elements = 10.0 * 400e6 * 16.0 / 9.0;
+    let steps_us = 4.0 * 2.0 * elements * 512.0 / (145.0 * 250e9) * 1e6;
+    assert!((rate.terms[0].1 / steps_us - 1.0).abs() < 1e-3, "{:?} and {steps_us}", rate.terms);
+    let split = Layout::split(&model.shape, 0, 5);
+    let slower = Course { layout: &split, ..course }.prefill(2_048).expect("known");
+    assert!(slower.tok_s < rate.tok_s);
+    assert!(
+        slower.terms.iter().any(|(name, _)| name.contains("PCIe 4.0 x8")),
+        "{:?}",
+        slower.terms
+    );
+}
+
+#[test]
+fn constants_are_found_again_and_one_row_moves_the_bandwidth() {
+    let truth = Constants {
+        basis: Basis::Calibrated,
+        reach: 0.55,
+        kv_reach: 0.4,
+        layer_us: 20.0,
+        recurrent_us: 100.0,
+        token_us: 0.0,
+        prefill_flops: None,
+        kernels: Vec::new(),
+    };
+    let mut known = with_card(64, 8.0);
+    known.gpus[0].device.constants = Some(truth.clone());
+    let unknown = with_card(64, 8.0);
+    let mut small = dense();
+    small.shape.weights.0.iter_mut().for_each(|group| group.bytes /= 20);
+    let models = [dense(), small];
+    let layouts = models.each_ref().map(|model| Layout::whole(&model.shape, Site::Gpu(0)));
+    let habits = Engine::LlamaCpp.habits();
+    let course = |machine, index: usize| Course {
+        model: &models[index],
+        machine,
+        layout: &layouts[index],
+        kv: KvTypes::default(),
+        habits: &habits,
+    };
+    let timed = |index: usize, context_tokens: u32| Timed {
+        course: course(&unknown, index),
+        context_tokens,
+        tok_s: course(&known, index).decode(context_tokens).expect("known").tok_s,
+    };
+    let rows = [timed(0, 512), timed(0, 65_536), timed(1, 512), timed(1, 65_536)];
+    let found = fitted(&rows).expect("plausible");
+    let near = |got: f64, expected: f64, share: f64| (got / expected - 1.0).abs() < share;
+    assert!(near(found.reach, truth.reach, 0.04), "{found:?}");
+    assert!(near(found.kv_reach, truth.kv_reach, 0.1), "{found:?}");
+    // Layers are a small part of each of these rows, so that they move a little.
+    assert!(found.layer_us > 11.0 && found.layer_us < truth.layer_us, "{found:?}");
+    let one = fitted(&rows[..1]).expect("plausible");
+    assert!(near(one.reach, truth.reach, 0.02), "{one:?}");
+    let slow = Timed { tok_s: 2.0, ..rows[0] };
+    assert!(matches!(fitted(&[slow]), Err(Implausible::Reach { .. })));
+    assert_eq!(fitted(&[]), Err(Implausible::Nothing));
+}

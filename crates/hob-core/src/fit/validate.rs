@@ -1,0 +1,61 @@
+//! How well one model of speed tells what was measured: each row from constants that were fitted to other rows.
+//! Rows of one device only; who has several devices asks for each.
+
+use super::calibrate::{Timed, fitted};
+use super::layout::Site;
+use super::speed::{Course, Rate};
+use crate::machine::{Constants, Machine};
+
+/// Of each row, from all the others.
+pub fn left_out(rows: &[Timed<'_>]) -> Vec<Option<Rate>> {
+    let predicted = |index: usize| {
+        let mut others = rows.to_vec();
+        let row = others.remove(index);
+        told_by(&row, &fitted(&others).ok()?)
+    };
+    (0..rows.len()).map(predicted).collect()
+}
+
+/// How far off all other rows are in the mean when one of them is all that is known, in percent; one figure for each.
+pub fn from_one(rows: &[Timed<'_>]) -> Vec<Option<f64>> {
+    let error = |index: usize| {
+        let constants = fitted(&rows[index..=index]).ok()?;
+        let others = rows.iter().enumerate().filter(|(other, _)| *other != index);
+        let errors = others.filter_map(|(_, row)| {
+            Some(error_pct(told_by(row, &constants)?.tok_s, row.tok_s).abs())
+        });
+        mean(errors)
+    };
+    (0..rows.len()).map(error).collect()
+}
+
+/// With these constants on the device that computes most of it; whoever else takes part is as usual.
+pub fn told_by(row: &Timed<'_>, constants: &Constants) -> Option<Rate> {
+    let machine = with_constants(row.course.machine, row.course.layout.output, constants);
+    let mut rate = Course { machine: &machine, ..row.course }.decode(row.context_tokens)?;
+    rate.context_tokens = row.context_tokens;
+    Some(rate)
+}
+
+fn with_constants(machine: &Machine, site: Site, constants: &Constants) -> Machine {
+    let mut machine = machine.clone();
+    let device = match site {
+        Site::Cpu => Some(&mut machine.cpu.device),
+        Site::Gpu(number) => machine.gpus.get_mut(number).map(|gpu| &mut gpu.device),
+    };
+    if let Some(device) = device {
+        device.constants = Some(constants.clone());
+    }
+    machine
+}
+
+/// Of a prediction against what was measured, in percent: above zero is too fast.
+pub fn error_pct(predicted: f64, measured: f64) -> f64 {
+    (predicted / measured - 1.0) * 100.0
+}
+
+/// None of nothing.
+pub fn mean(errors: impl Iterator<Item = f64>) -> Option<f64> {
+    let errors: Vec<f64> = errors.collect();
+    (!errors.is_empty()).then(|| errors.iter().sum::<f64>() / errors.len() as f64)
+}

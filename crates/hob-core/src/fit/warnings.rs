@@ -1,0 +1,149 @@
+//! What would surprise somebody who follows a plan: each with what can be done about it.
+//! A warning is about this model on this machine, or it is not said.
+
+use super::layout::{Placement, Pool, Site};
+use super::{Engine, Model, Plan, Wish};
+use crate::footprint::KvType;
+use crate::machine::{Api, Basis, Machine};
+use crate::shape::Recurrence;
+use crate::weights::Part;
+
+/// Of Ollama, where nobody says otherwise.
+const OLLAMA_CONTEXT_TOKENS: u32 = 4_096;
+/// Less than that is left: whatever else is opened may push weights out.
+const TIGHT_SHARE: f64 = 0.03;
+/// Quantized below so many bits a weight, models are noticeably worse.
+const BITS_MIN: f64 = 4.0;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// For programs: it stays the same.
+    pub code: &'static str,
+    pub text: String,
+    pub action: String,
+}
+
+/// Of one plan.
+pub fn warnings(machine: &Machine, model: &Model, wish: &Wish, plan: &Plan) -> Vec<Warning> {
+    let all = [
+        too_slow(wish, plan),
+        longer_than_trained(model, wish),
+        silently_cut(plan),
+        spill(machine, plan),
+        split(plan),
+        missing_kernels(machine, model, plan),
+        few_bits(model),
+        coarse_keys(plan),
+        tower(model),
+        unknown_speed(plan),
+        guessed_speed(plan),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+fn warning(code: &'static str, text: String, action: &str) -> Option<Warning> {
+    Some(Warning { code, text, action: action.to_owned() })
+}
+
+fn too_slow(wish: &Wish, plan: &Plan) -> Option<Warning> {
+    let (floor, rate) = (wish.tok_s_min?, plan.decode_wished.as_ref()?);
+    let text = format!("{:.1} tokens a second, and {floor} were wanted", rate.tok_s);
+    (rate.tok_s < floor)
+        .then(|| warning("too_slow", text, "a smaller model, or a smaller quant"))?
+}
+
+fn longer_than_trained(model: &Model, wish: &Wish) -> Option<Warning> {
+    let trained = model.shape.trained_context_tokens;
+    let wished = wish.context_tokens.filter(|wished| *wished > trained)?;
+    let text =
+        format!("{wished} tokens of context were wished for, and it was trained with {trained}");
+    warning("longer_than_trained", text, "a model that was trained with more")
+}
+
+/// Ollama cuts a prompt that is longer than its context, and tells nobody.
+fn silently_cut(plan: &Plan) -> Option<Warning> {
+    let is_cut = plan.engine == Engine::Ollama && plan.context_tokens > OLLAMA_CONTEXT_TOKENS;
+    let text = format!(
+        "Ollama cuts prompts at {OLLAMA_CONTEXT_TOKENS} tokens unless num_ctx says otherwise, and says nothing"
+    );
+    is_cut.then(|| warning("context_cut", text, "set num_ctx as printed"))?
+}
+
+/// A driver that moves what does not fit into the system's memory makes everything many times slower.
+fn spill(machine: &Machine, plan: &Plan) -> Option<Warning> {
+    let is_tight = |used: &&super::Use| {
+        let taken = used.needed_bytes.saturating_add(used.margin_bytes);
+        let left = used.free_bytes.saturating_sub(taken);
+        used.pool != Pool::Ram
+            && used.fits()
+            && (left as f64) < used.free_bytes as f64 * TIGHT_SHARE
+    };
+    // Who divides a model fills the card on purpose.
+    let used = plan.uses.iter().filter(|_| plan.placement == Placement::Vram).find(is_tight)?;
+    let spills = machine.os.as_deref() == Some("windows");
+    let what = if spills { "the driver moves it into RAM without a word" } else { "loading fails" };
+    let text = format!(
+        "it fits into {} with hardly anything left; with another program there, {what}",
+        used.pool
+    );
+    warning("spill_cliff", text, "a shorter context, or a quantized cache")
+}
+
+fn split(plan: &Plan) -> Option<Warning> {
+    let Placement::Split { gpu_layers } = plan.placement else { return None };
+    let layers = plan.layout.homes.len();
+    let text = format!(
+        "{gpu_layers} of {layers} layers are on the card, and the processor computes the others for every token"
+    );
+    warning("split", text, "a smaller model on the card alone is faster")
+}
+
+fn missing_kernels(machine: &Machine, model: &Model, plan: &Plan) -> Option<Warning> {
+    let is_recurrent =
+        model.shape.layers.iter().any(|layer| layer.recurrence == Some(Recurrence::Matrix));
+    let on_vulkan = plan.layout.sites().into_iter().any(|site| match site {
+        Site::Gpu(number) => machine.gpus.get(number).is_some_and(|gpu| gpu.api == Api::Vulkan),
+        Site::Cpu => false,
+    });
+    let text = "its recurrent layers are computed by the processor where the Vulkan build is old or lacks their \
+                kernels; then most of the time goes there"
+        .to_owned();
+    (is_recurrent && on_vulkan).then(|| {
+        warning("missing_kernels", text, "a recent build; its log says `splits =` when layers move")
+    })?
+}
+
+fn few_bits(model: &Model) -> Option<Warning> {
+    let groups = || model.shape.weights.0.iter().filter(|group| group.part != Part::Tower);
+    let elements: u64 = groups().map(|group| group.elements).sum();
+    let bits = groups().map(|group| group.bytes as f64 * 8.0).sum::<f64>() / elements.max(1) as f64;
+    let text =
+        format!("{bits:.1} bits a weight: answers are noticeably worse than with 4 and more");
+    (elements > 0 && bits < BITS_MIN)
+        .then(|| warning("few_bits", text, "a smaller model with more bits"))?
+}
+
+fn coarse_keys(plan: &Plan) -> Option<Warning> {
+    let text = "keys of the cache in q4_0 make long contexts noticeably worse".to_owned();
+    (plan.kv.keys == KvType::Q4_0).then(|| warning("coarse_keys", text, "--kv q8_0/q4_0"))?
+}
+
+fn tower(model: &Model) -> Option<Warning> {
+    let bytes = model.shape.weights.sum(|group| group.part == Part::Tower);
+    let text = format!(
+        "{:.1} GB of it see or hear: they take memory, and no time of a word",
+        bytes as f64 / 1e9
+    );
+    (bytes > 0).then(|| warning("tower", text, "leave --mmproj out if nothing is shown to it"))?
+}
+
+fn unknown_speed(plan: &Plan) -> Option<Warning> {
+    let text = "nobody knows how fast this memory is, so that no speed can be said".to_owned();
+    plan.decode_wished.is_none().then(|| warning("unknown_speed", text, "hob fit calibrate"))?
+}
+
+fn guessed_speed(plan: &Plan) -> Option<Warning> {
+    let is_guessed = plan.decode_wished.as_ref().is_some_and(|rate| rate.basis == Basis::Assumed);
+    let text = "no device of this kind was ever measured: the speed is a guess, from half to one and a half".to_owned();
+    is_guessed.then(|| warning("guessed_speed", text, "hob fit calibrate"))?
+}

@@ -1,0 +1,89 @@
+//! How fast the embedded engine is here: its kernels by type, and models behind contexts.
+//! It all runs in a process of its own, which says each figure as soon as it has it, and can be ended at any time.
+
+mod kernels;
+mod paces;
+
+use serde::{Deserialize, Serialize};
+
+pub use kernels::time_kernels;
+pub use paces::{PaceError, time_model};
+
+use crate::chat::cpu::chosen_units;
+
+/// Kept up with `llama-cpp-sys-2`, whose sources say no number.
+const RELEASE: &str = "llama.cpp b11434";
+
+/// Of the engine in this program: another release, or other vector units, have other kernels.
+pub fn engine_version() -> String {
+    let units = chosen_units();
+    if units.is_empty() { RELEASE.to_owned() } else { format!("{RELEASE} {}", units.join(" ")) }
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "timed", rename_all = "snake_case")]
+pub enum Timed {
+    /// A matrix that no cache holds, times a vector: weights of so many bytes a second.
+    Kernel { quant: String, threads: u32, bytes_s: f64, median_bytes_s: f64 },
+    /// The same with the vectors of a prompt: operations a second.
+    Prompt { quant: String, threads: u32, flop_s: f64 },
+    /// A model, one token at a time.
+    Decode { context_tokens: u32, threads: u32, tok_s: f64, median_tok_s: f64 },
+}
+
+/// Whoever hears no more wants no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    Yes,
+    NoMore,
+}
+
+/// The best of several, because noise only takes away, and the one in the middle, which says how noisy it was.
+fn best_and_median(seconds: &mut [f64]) -> Option<(f64, f64)> {
+    seconds.sort_by(f64::total_cmp);
+    Some((*seconds.first()?, seconds[seconds.len() / 2]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_and_the_one_in_the_middle() {
+        assert_eq!(best_and_median(&mut [3.0, 1.0, 2.0]), Some((1.0, 2.0)));
+        assert_eq!(best_and_median(&mut []), None);
+    }
+
+    #[test]
+    fn kernels_of_each_type_give_a_figure() {
+        let mut heard = Vec::new();
+        let small = kernels::Sizes { weight_bytes: 4 << 20, rows: 64, columns: 32 };
+        kernels::time_all(&["Q4_K", "Q8_0", "IQ2_XXS"], 2, small, &mut |timed| {
+            heard.push(timed);
+            Heard::Yes
+        });
+        let kernels = heard.iter().filter_map(|timed| match timed {
+            Timed::Kernel { quant, threads, bytes_s, .. } if *bytes_s > 0.0 => {
+                Some((quant.as_str(), *threads))
+            }
+            _ => None,
+        });
+        let expected = ["Q4_K", "Q8_0", "IQ2_XXS"].map(|quant| [(quant, 2), (quant, 1)]).concat();
+        assert_eq!(kernels.collect::<Vec<_>>(), expected);
+        let is_prompt =
+            |timed: &Timed| matches!(timed, Timed::Prompt { flop_s, .. } if *flop_s > 0.0);
+        assert_eq!(heard.iter().filter(|timed| is_prompt(timed)).count(), 1, "{heard:?}");
+    }
+
+    #[test]
+    fn who_hears_no_more_ends_it() {
+        let mut count = 0;
+        let small = kernels::Sizes { weight_bytes: 1 << 20, rows: 64, columns: 32 };
+        kernels::time_all(&["F16", "Q8_0"], 1, small, &mut |_| {
+            count += 1;
+            Heard::NoMore
+        });
+        assert_eq!(count, 1);
+    }
+}

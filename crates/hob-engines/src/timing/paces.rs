@@ -1,0 +1,101 @@
+//! How fast a model decodes behind a short and behind a long context, without sampling and without words.
+//! Both stand in sequences of their own, so that runs of one and the other take turns.
+
+use std::time::{Duration, Instant};
+
+use super::{Heard, Timed, best_and_median};
+use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
+use crate::chat::llama::{Llama, LlamaError, LlamaOptions};
+
+/// Behind which the short runs stand.
+const SHORT_TOKENS: u32 = 64;
+/// Tokens of one run.
+const RUN_TOKENS: u32 = 16;
+const RUNS: usize = 5;
+/// Beyond it the context is as long as it has become.
+const FILL_TIME: Duration = Duration::from_secs(3);
+/// So few at a time that a slow machine is stopped in time.
+const FILL_STEP_TOKENS: u32 = 64;
+/// Any that every vocabulary has.
+const TOKEN: u32 = 100;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PaceError {
+    #[error(transparent)]
+    Llama(#[from] LlamaError),
+    #[error("the model does not compute: {0}")]
+    Decode(#[from] DecodeFailed),
+}
+
+/// Behind [`SHORT_TOKENS`] and behind as many as there is time for, up to `long_tokens`.
+///
+/// # Errors
+/// It does not load, or does not compute.
+pub fn time_model(
+    options: LlamaOptions,
+    long_tokens: u32,
+    hear: &mut dyn FnMut(Timed) -> Heard,
+) -> Result<(), PaceError> {
+    let threads = options.threads;
+    let context_tokens = long_tokens.max(SHORT_TOKENS) + RUN_TOKENS;
+    let options = LlamaOptions { parallel: 2, context_tokens, ..options };
+    let llama = Llama::load(options, |_| ())?;
+    let mut decoder = llama.decoder()?;
+    let contexts = [
+        filled(&mut decoder, 0, SHORT_TOKENS)?,
+        filled(&mut decoder, 1, long_tokens.max(SHORT_TOKENS))?,
+    ];
+    let mut seconds = [Vec::new(), Vec::new()];
+    for _ in 0..RUNS {
+        for (slot, context) in contexts.into_iter().enumerate() {
+            seconds[slot].push(run_s(&mut decoder, slot, context)?);
+        }
+    }
+    for (context, seconds) in contexts.into_iter().zip(&mut seconds) {
+        let Some((best, median)) = best_and_median(seconds) else { continue };
+        let rate = |seconds: f64| f64::from(RUN_TOKENS) / seconds;
+        // In the middle of a run.
+        let context_tokens = context + RUN_TOKENS / 2;
+        let timed = Timed::Decode {
+            context_tokens,
+            threads,
+            tok_s: rate(best),
+            median_tok_s: rate(median),
+        };
+        if hear(timed) == Heard::NoMore {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// How many tokens there are.
+fn filled(decoder: &mut impl Decoder, slot: usize, wished: u32) -> Result<u32, DecodeFailed> {
+    let started = Instant::now();
+    let step = u32::try_from(decoder.batch_tokens()).unwrap_or(u32::MAX).clamp(1, FILL_STEP_TOKENS);
+    let mut tokens = 0;
+    while tokens < wished && (tokens < SHORT_TOKENS || started.elapsed() < FILL_TIME) {
+        let end = wished.min(tokens.saturating_add(step));
+        let token = |position| BatchToken {
+            id: TOKEN + position % TOKEN,
+            position,
+            slot,
+            wants_logits: position + 1 == end,
+        };
+        let batch: Vec<BatchToken> = (tokens..end).map(token).collect();
+        decoder.decode(&batch)?;
+        tokens = end;
+    }
+    Ok(tokens)
+}
+
+/// Afterwards the context is what it was.
+fn run_s(decoder: &mut impl Decoder, slot: usize, context: u32) -> Result<f64, DecodeFailed> {
+    let started = Instant::now();
+    for position in context..context + RUN_TOKENS {
+        decoder.decode(&[BatchToken { id: TOKEN, position, slot, wants_logits: true }])?;
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    decoder.truncate(slot, context as usize);
+    Ok(seconds)
+}

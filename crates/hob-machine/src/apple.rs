@@ -1,0 +1,139 @@
+//! Apple's machines: one memory for the processor and its graphics. Never seen live; parsed after Apple's manuals of
+//! `sysctl` and `vm_stat`.
+
+use hob_core::machine::{Api, Basis, Device, Fact, Gpu, GpuMemory, Vendor};
+
+use crate::cards;
+use crate::cpu::CpuInfo;
+use crate::files::told_by;
+use crate::memory::Ram;
+
+pub(crate) const SOURCE: &str = "sysctl";
+const KEYS: [&str; 4] =
+    ["machdep.cpu.brand_string", "hw.memsize", "hw.physicalcpu", "hw.logicalcpu"];
+/// What graphics may have unless somebody allows more: macOS' default working set is two thirds to three quarters.
+const GRAPHICS_SHARE: f64 = 0.75;
+
+pub(crate) fn ram() -> Option<Ram> {
+    if !cfg!(target_os = "macos") {
+        return None;
+    }
+    let said = Said::parsed(&told_by("/usr/sbin/sysctl", &KEYS));
+    let total_bytes = said.memory_bytes?;
+    let free_bytes = available_bytes(&told_by("/usr/bin/vm_stat", &[]));
+    let available_bytes = free_bytes.unwrap_or(total_bytes / 2).min(total_bytes);
+    Some(Ram { total_bytes, available_bytes, limit_bytes: None })
+}
+
+/// The processor and its graphics.
+pub(crate) fn chip() -> Option<(CpuInfo, Vec<Gpu>)> {
+    if !cfg!(target_os = "macos") {
+        return None;
+    }
+    let said = Said::parsed(&told_by("/usr/sbin/sysctl", &KEYS));
+    Some((said.cpu(), said.gpu().into_iter().collect()))
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Said {
+    chip: Option<String>,
+    memory_bytes: Option<u64>,
+    cores: Option<u32>,
+    threads: Option<u32>,
+}
+
+impl Said {
+    fn parsed(text: &str) -> Said {
+        let value = |key: &str| {
+            let lines = text.lines().filter_map(|line| line.split_once(": "));
+            lines.filter(|(name, _)| *name == key).map(|(_, value)| value.trim()).next()
+        };
+        Said {
+            chip: value(KEYS[0]).map(str::to_owned),
+            memory_bytes: value(KEYS[1]).and_then(|bytes| bytes.parse().ok()),
+            cores: value(KEYS[2]).and_then(|cores| cores.parse().ok()),
+            threads: value(KEYS[3]).and_then(|threads| threads.parse().ok()),
+        }
+    }
+
+    fn is_silicon(&self) -> bool {
+        self.chip.as_deref().is_some_and(|chip| chip.starts_with("Apple "))
+    }
+
+    fn cpu(&self) -> CpuInfo {
+        // All of Apple's own have them; of the Intel ones `sysctl` tells in other keys, which are not read.
+        let flags: &[&str] = if self.is_silicon() { &["asimd", "asimddp"] } else { &["avx2"] };
+        CpuInfo {
+            model: self.chip.clone(),
+            cores: self.cores,
+            threads: self.threads,
+            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+            ..CpuInfo::default()
+        }
+    }
+
+    fn gpu(&self) -> Option<Gpu> {
+        let chip = self.chip.as_deref().filter(|_| self.is_silicon())?;
+        let bandwidth = cards::apple(chip).map(|bytes_s| Fact {
+            value: bytes_s,
+            basis: Basis::Prior,
+            source: "data sheet".to_owned(),
+        });
+        let limit_bytes = (self.memory_bytes? as f64 * GRAPHICS_SHARE) as u64;
+        Some(Gpu {
+            name: chip.to_owned(),
+            vendor: Vendor::Apple,
+            api: Api::Metal,
+            memory: GpuMemory::Unified { limit_bytes },
+            driver: None,
+            compute_capability: None,
+            link: None,
+            device: Device { bandwidth, constants: None },
+        })
+    }
+}
+
+/// Pages that nobody uses, or that are given up when somebody needs them.
+fn available_bytes(text: &str) -> Option<u64> {
+    let page_bytes: u64 = text.split("page size of ").nth(1)?.split(' ').next()?.parse().ok()?;
+    let pages = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.trim().trim_end_matches('.').parse::<u64>().ok()
+    };
+    let free = pages("Pages free")?;
+    let others = ["Pages inactive", "Pages speculative", "Pages purgeable"];
+    let given_up = others.into_iter().filter_map(pages).sum::<u64>();
+    free.saturating_add(given_up).checked_mul(page_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const M2: &str = "machdep.cpu.brand_string: Apple M2\nhw.memsize: 17179869184\nhw.physicalcpu: 8\n\
+        hw.logicalcpu: 8\n";
+    const VM_STAT: &str = "Mach Virtual Memory Statistics: (page size of 16384 bytes)\n\
+        Pages free:                               10000.\nPages active:                            200000.\n\
+        Pages inactive:                           20000.\nPages speculative:                         3000.\n\
+        Pages purgeable:                            500.\n\"Translation faults\":                1.\n";
+
+    #[test]
+    fn a_chip_has_one_memory() {
+        let said = Said::parsed(M2);
+        let gpu = said.gpu().expect("its graphics");
+        assert_eq!(gpu.memory, GpuMemory::Unified { limit_bytes: 12 << 30 });
+        assert_eq!(gpu.device.bandwidth.map(|fact| fact.value), Some(100e9));
+        assert_eq!(
+            (said.cpu().cores, said.cpu().units()),
+            (Some(8), vec!["neon".into(), "dotprod".into()])
+        );
+        let intel = Said::parsed(&M2.replace("Apple M2", "Intel(R) Core(TM) i7"));
+        assert_eq!((intel.gpu(), Said::parsed("").gpu()), (None, None));
+    }
+
+    #[test]
+    fn pages_that_can_be_had() {
+        assert_eq!(available_bytes(VM_STAT), Some(33_500 * 16_384));
+        assert_eq!(available_bytes("no such program"), None);
+    }
+}

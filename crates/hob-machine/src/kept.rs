@@ -1,0 +1,207 @@
+//! What was measured and calibrated on this machine, kept in hob's own folder as a profile, and put beside what is
+//! asked of the system anew each time. What another processor or another engine reached is not used, and said.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use hob_core::machine::{Basis, Gpu};
+
+use crate::known::{Known, Stamp};
+use crate::profile::{self, MachineFile, ProfileError, share_bandwidth};
+
+const FILE: &str = "machine.toml";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    path: PathBuf,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum KeptError {
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    #[error("what was measured cannot be kept: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+impl Kept {
+    pub fn in_home(home: &Path) -> Kept {
+        Kept { path: home.join(FILE) }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is kept of this machine is put into what was asked of it. A file that cannot be read is said and left
+    /// alone: nothing depends on it but how sure an answer is.
+    pub fn merge_into(&self, known: &mut Known, engine_version: &str) {
+        if self.path.is_file() {
+            match profile::read(&self.path).and_then(|file| file.known(&self.shown())) {
+                Ok(kept) => self.merge(known, &kept, engine_version),
+                Err(error) => known.notes.push(error.to_string()),
+            }
+        }
+        share_bandwidth(&mut known.machine);
+    }
+
+    fn merge(&self, known: &mut Known, kept: &Known, engine_version: &str) {
+        let (own, theirs) = (&known.machine.cpu, &kept.machine.cpu);
+        if (&own.name, own.cores) != (&theirs.name, theirs.cores) {
+            let of = theirs.name.as_deref().unwrap_or("another processor");
+            let note =
+                format!("{} is of {of} with {} cores, and not used", self.shown(), theirs.cores);
+            known.notes.push(note);
+            return;
+        }
+        known.machine.cpu.device.bandwidth = theirs.device.bandwidth.clone();
+        if let Some(constants) = &theirs.device.constants {
+            match self.is_of(kept.cpu_stamp.as_ref(), engine_version) {
+                Ok(()) => {
+                    known.machine.cpu.device.constants = Some(constants.clone());
+                    known.cpu_stamp = kept.cpu_stamp.clone();
+                }
+                Err(note) => known.notes.push(note),
+            }
+        }
+        for (number, gpu) in kept.machine.gpus.iter().enumerate() {
+            let stamp = kept.gpu_stamps.get(number).and_then(Option::as_ref);
+            self.merge_card(known, gpu, stamp, engine_version);
+        }
+    }
+
+    /// Of the first card that is the same, under the same driver.
+    fn merge_card(&self, known: &mut Known, kept: &Gpu, stamp: Option<&Stamp>, engine: &str) {
+        let is_same = |gpu: &Gpu| gpu.name == kept.name && gpu.driver == kept.driver;
+        let Some(number) = known.machine.gpus.iter().position(is_same) else { return };
+        let gpu = &mut known.machine.gpus[number];
+        if kept.device.bandwidth.as_ref().is_some_and(|fact| fact.basis == Basis::Measured) {
+            gpu.device.bandwidth = kept.device.bandwidth.clone();
+        }
+        match (&kept.device.constants, self.is_of(stamp, engine)) {
+            (None, _) => (),
+            (Some(constants), Ok(())) => {
+                gpu.device.constants = Some(constants.clone());
+                known.gpu_stamps[number] = stamp.cloned();
+            }
+            (Some(_), Err(note)) => known.notes.push(note),
+        }
+    }
+
+    fn is_of(&self, stamp: Option<&Stamp>, engine_version: &str) -> Result<(), String> {
+        let with = stamp.map_or("nobody knows which", |stamp| stamp.engine_version.as_str());
+        if with == engine_version {
+            return Ok(());
+        }
+        Err(format!(
+            "{} was calibrated with {with}, and this is {engine_version}: not used; `hob fit calibrate` does it anew",
+            self.shown()
+        ))
+    }
+
+    /// Whole or not at all.
+    ///
+    /// # Errors
+    /// The folder cannot be written to.
+    pub fn keep(&self, known: &Known) -> Result<(), KeptError> {
+        let text = MachineFile::of(known).to_toml()?;
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        fs_err::create_dir_all(folder)?;
+        let beside = folder.join(format!("{FILE}.{}", std::process::id()));
+        let mut file = fs_err::File::create(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        Ok(fs_err::rename(&beside, &self.path)?)
+    }
+
+    fn shown(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hob_core::machine::{Constants, Fact};
+
+    const ENGINE: &str = "llama.cpp b2";
+
+    fn constants() -> Constants {
+        Constants {
+            basis: Basis::Calibrated,
+            reach: 0.6,
+            kv_reach: 0.3,
+            layer_us: 10.0,
+            recurrent_us: 0.0,
+            token_us: 0.0,
+            prefill_flops: None,
+            kernels: vec![("Q8_0", 9e9)],
+        }
+    }
+
+    fn here() -> Known {
+        profile::builtin("rtx-4070-laptop").expect("a profile")
+    }
+
+    fn calibrated() -> Known {
+        let mut known = here();
+        let stamp = Stamp { engine_version: ENGINE.to_owned(), date: "2026-07-31".to_owned() };
+        known.machine.cpu.device.bandwidth =
+            Some(Fact { value: 77e9, basis: Basis::Measured, source: "a copy".to_owned() });
+        known.machine.cpu.device.constants = Some(constants());
+        known.machine.gpus[0].device.constants = Some(constants());
+        known.cpu_stamp = Some(stamp.clone());
+        known.gpu_stamps = vec![Some(stamp)];
+        known
+    }
+
+    fn kept() -> (tempfile::TempDir, Kept) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kept = Kept::in_home(&folder.path().join("new"));
+        kept.keep(&calibrated()).expect("kept");
+        (folder, kept)
+    }
+
+    #[test]
+    fn what_was_calibrated_here_is_used_again() {
+        let (_folder, kept) = kept();
+        let mut known = here();
+        kept.merge_into(&mut known, ENGINE);
+        assert_eq!(known.machine, calibrated().machine);
+        assert_eq!((known.cpu_stamp, known.gpu_stamps), {
+            let calibrated = calibrated();
+            (calibrated.cpu_stamp, calibrated.gpu_stamps)
+        });
+        assert_eq!(known.notes, [""; 0]);
+    }
+
+    #[test]
+    fn another_engine_keeps_the_memory_and_not_the_kernels() {
+        let (_folder, kept) = kept();
+        let mut known = here();
+        kept.merge_into(&mut known, "llama.cpp b3");
+        assert_eq!(known.machine.cpu.device.constants, None);
+        assert_eq!(known.machine.cpu.device.bandwidth.map(|fact| fact.value), Some(77e9));
+        assert!(
+            known.notes[0].contains("b2") && known.notes[0].contains("b3"),
+            "{:?}",
+            known.notes
+        );
+    }
+
+    #[test]
+    fn another_processor_and_a_damaged_file_are_said() {
+        let (_folder, kept) = kept();
+        let mut other = profile::builtin("n100").expect("a profile");
+        let before = other.machine.clone();
+        kept.merge_into(&mut other, ENGINE);
+        assert_eq!((&other.machine, other.notes.len()), (&before, 1));
+        fs_err::write(kept.path(), "schema = ").expect("a file");
+        let mut known = here();
+        kept.merge_into(&mut known, ENGINE);
+        assert_eq!((known.machine, known.notes.len()), (here().machine, 1));
+        let mut fresh = here();
+        Kept::in_home(Path::new("/nowhere")).merge_into(&mut fresh, ENGINE);
+        assert_eq!(fresh.notes, [""; 0]);
+    }
+}

@@ -1,0 +1,219 @@
+//! A machine, and of each fact who says so; as rows for people and for programs.
+//! What nobody knows has no row, or says that it is unknown; it is never zero.
+
+use hob_core::machine::{Basis, Constants, Device, Fact, Gpu, GpuMemory, Machine};
+
+use crate::profile::share_bandwidth;
+
+const GB: f64 = 1e9;
+
+/// How something was learnt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Learnt {
+    pub basis: Basis,
+    pub source: String,
+}
+
+/// Which engine a device was calibrated with, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    pub engine_version: String,
+    /// `2026-07-31`
+    pub date: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    pub machine: Machine,
+    pub cpu: Learnt,
+    /// Of cores and threads: they may be held by a quota.
+    pub cores: Learnt,
+    pub memory: Learnt,
+    /// One for each of the machine's.
+    pub gpus: Vec<Learnt>,
+    /// Of the processor's constants, where it was calibrated.
+    pub cpu_stamp: Option<Stamp>,
+    /// Of each of the machine's.
+    pub gpu_stamps: Vec<Option<Stamp>>,
+    /// What was not used, or not found, and what to do about it.
+    pub notes: Vec<String>,
+}
+
+/// A fact for the eye.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub name: String,
+    /// None: nobody knows.
+    pub value: Option<String>,
+    pub basis: Option<Basis>,
+    pub source: String,
+}
+
+impl Learnt {
+    pub fn new(basis: Basis, source: impl Into<String>) -> Learnt {
+        Learnt { basis, source: source.into() }
+    }
+}
+
+impl Known {
+    /// Everything by one source.
+    pub(crate) fn all_from(machine: Machine, learnt: &Learnt) -> Known {
+        let gpus = vec![learnt.clone(); machine.gpus.len()];
+        let gpu_stamps = vec![None; machine.gpus.len()];
+        Known {
+            machine,
+            cpu: learnt.clone(),
+            cores: learnt.clone(),
+            memory: learnt.clone(),
+            gpus,
+            cpu_stamp: None,
+            gpu_stamps,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Of the system's memory, and of those graphics that read it.
+    pub fn set_bandwidth(&mut self, fact: Fact<f64>) {
+        let cpu = &mut self.machine.cpu.device;
+        let earlier = cpu.bandwidth.replace(fact);
+        for gpu in &mut self.machine.gpus {
+            let is_the_system_s = earlier.is_some() && gpu.device.bandwidth == earlier;
+            if is_the_system_s && matches!(gpu.memory, GpuMemory::Unified { .. }) {
+                gpu.device.bandwidth = None;
+            }
+        }
+        share_bandwidth(&mut self.machine);
+    }
+
+    pub fn rows(&self) -> Vec<Row> {
+        let Known { machine, cpu, cores, memory, .. } = self;
+        let total = machine.memory.total_bytes;
+        let available = machine.memory.available_bytes;
+        let ram = format!("{}, {} available", gb(total), gb(available));
+        let counted = format!("{} cores, {} threads", machine.cpu.cores, machine.cpu.threads);
+        let units = Some(machine.cpu.features.join(" ")).filter(|units| !units.is_empty());
+        let mut rows = vec![
+            row("system", machine.os.clone(), cpu),
+            row("processor", machine.cpu.name.clone(), cpu),
+            row("cores", Some(counted).filter(|_| machine.cpu.cores > 0), cores),
+            row("vector units", units, cpu),
+            row("memory", Some(ram).filter(|_| total > 0), memory),
+            bandwidth("memory bandwidth", &machine.cpu.device),
+        ];
+        rows.extend(constants("processor", &machine.cpu.device, self.cpu_stamp.as_ref()));
+        for (number, gpu) in machine.gpus.iter().enumerate() {
+            let learnt = self.gpus.get(number).unwrap_or(cpu);
+            let stamp = self.gpu_stamps.get(number).and_then(Option::as_ref);
+            rows.extend(of_gpu(number, gpu, learnt, stamp));
+        }
+        if machine.gpus.is_empty() {
+            let none = Learnt::new(self.cpu.basis, "no driver tells of one");
+            rows.push(row("graphics", Some("none".to_owned()), &none));
+        }
+        rows
+    }
+}
+
+fn of_gpu(number: usize, gpu: &Gpu, learnt: &Learnt, stamp: Option<&Stamp>) -> Vec<Row> {
+    let name = |what: &str| format!("gpu{number} {what}").trim_end().to_owned();
+    let kind = format!("{}, {} through {}", gpu.name, gpu.vendor.name(), gpu.api.name());
+    let memory = match gpu.memory {
+        GpuMemory::Own { total_bytes, free_bytes } => {
+            format!("{}, {} free", gb(total_bytes), gb(free_bytes))
+        }
+        GpuMemory::Unified { limit_bytes } => {
+            format!("the system's, up to {}", gb(limit_bytes))
+        }
+    };
+    let capability = gpu.compute_capability.map(|(major, minor)| format!("{major}.{minor}"));
+    let mut rows = vec![
+        row(&name(""), Some(kind), learnt),
+        row(&name("memory"), Some(memory), learnt),
+        bandwidth(&name("bandwidth"), &gpu.device),
+    ];
+    rows.extend(gpu.driver.clone().map(|driver| row(&name("driver"), Some(driver), learnt)));
+    rows.extend(capability.map(|pair| row(&name("compute capability"), Some(pair), learnt)));
+    rows.extend(gpu.link.as_ref().map(|link| {
+        let value = format!("{}, {}/s", link.name, gb_f64(link.bytes_s));
+        let learnt = Learnt::new(link.basis, format!("{}, at most", learnt.source));
+        row(&name("link"), Some(value), &learnt)
+    }));
+    rows.extend(constants(&name(""), &gpu.device, stamp));
+    rows
+}
+
+fn row(name: &str, value: Option<String>, learnt: &Learnt) -> Row {
+    let Learnt { basis, source } = learnt.clone();
+    let basis = value.is_some().then_some(basis);
+    Row { name: name.to_owned(), value, basis, source }
+}
+
+fn bandwidth(name: &str, device: &Device) -> Row {
+    let fact = device.bandwidth.as_ref();
+    Row {
+        name: name.to_owned(),
+        value: fact.map(|fact| format!("{}/s", gb_f64(fact.value))),
+        basis: fact.map(|fact| fact.basis),
+        source: fact.map_or_else(|| "not measured".to_owned(), |fact| fact.source.clone()),
+    }
+}
+
+fn constants(name: &str, device: &Device, stamp: Option<&Stamp>) -> Vec<Row> {
+    let Some(constants) = &device.constants else { return Vec::new() };
+    let source = stamp.map_or_else(
+        || "profile".to_owned(),
+        |Stamp { engine_version, date }| format!("{engine_version}, {date}"),
+    );
+    let learnt = Learnt::new(constants.basis, source);
+    let mut rows = vec![row(&format!("{name} speed"), Some(reached(constants)), &learnt)];
+    let kernels = constants.kernels.iter();
+    let eaten: Vec<String> =
+        kernels.map(|(quant, bytes_s)| format!("{quant} {:.1}", bytes_s / GB)).collect();
+    if !eaten.is_empty() {
+        let value = format!("{} GB/s a core", eaten.join(", "));
+        rows.push(row(&format!("{name} kernels"), Some(value), &learnt));
+    }
+    rows
+}
+
+fn reached(constants: &Constants) -> String {
+    let Constants { reach, kv_reach, layer_us, .. } = constants;
+    let (weights, cache) = (100.0 * reach, 100.0 * kv_reach);
+    format!(
+        "{weights:.0} % of it for weights, {cache:.0} % for the cache, {layer_us:.0} µs a layer"
+    )
+}
+
+fn gb(bytes: u64) -> String {
+    gb_f64(bytes as f64)
+}
+
+fn gb_f64(bytes: f64) -> String {
+    format!("{:.1} GB", bytes / GB)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_measured_of_the_system_is_its_graphics_too() {
+        let mut known = crate::profile::builtin("n100").expect("a profile");
+        let mut apu = crate::profile::builtin("ryzen-5800u").expect("a profile");
+        apu.machine.gpus[0].device.bandwidth = apu.machine.cpu.device.bandwidth.clone();
+        let fact = Fact { value: 1e9, basis: Basis::Measured, source: "here".to_owned() };
+        known.set_bandwidth(fact.clone());
+        apu.set_bandwidth(fact.clone());
+        assert_eq!(known.machine.cpu.device.bandwidth, Some(fact.clone()));
+        assert_eq!(apu.machine.gpus[0].device.bandwidth, Some(fact));
+    }
+
+    #[test]
+    fn what_nobody_knows_is_no_zero() {
+        let learnt = Learnt::new(Basis::Measured, "by hand");
+        let known = Known::all_from(Machine::default(), &learnt);
+        for row in known.rows() {
+            assert!(row.value.is_none() || row.name == "graphics", "{row:?}");
+        }
+    }
+}

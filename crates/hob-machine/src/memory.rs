@@ -1,0 +1,92 @@
+//! What there is of memory, and what is left of it: in the machine, and on its cards.
+//! Within the limits that are set for this program; on unknown systems nothing is known.
+
+use hob_core::machine::Memory;
+
+use crate::apple;
+use crate::cgroup::{self, Limits};
+use crate::drm;
+use crate::files::read;
+use crate::nvidia;
+
+const KIB: u64 = 1 << 10;
+
+/// All cards of this machine together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vram {
+    pub used_bytes: u64,
+    pub total_bytes: u64,
+}
+
+/// The machine's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ram {
+    /// Of the machine, whatever the limits are.
+    pub total_bytes: u64,
+    /// What is left for this program: of the machine, or within its limits.
+    pub available_bytes: u64,
+    /// The narrowest that is set.
+    pub limit_bytes: Option<u64>,
+}
+
+impl Vram {
+    pub(crate) fn together(cards: Vec<Vram>) -> Option<Vram> {
+        let add = |all: Vram, one: Vram| Vram {
+            used_bytes: all.used_bytes.saturating_add(one.used_bytes),
+            total_bytes: all.total_bytes.saturating_add(one.total_bytes),
+        };
+        cards.into_iter().reduce(add)
+    }
+}
+
+impl From<Ram> for Memory {
+    fn from(ram: Ram) -> Memory {
+        let total_bytes = ram.limit_bytes.map_or(ram.total_bytes, |most| most.min(ram.total_bytes));
+        Memory { total_bytes, available_bytes: ram.available_bytes.min(total_bytes) }
+    }
+}
+
+/// None where no card tells.
+pub fn vram() -> Option<Vram> {
+    nvidia::vram().or_else(drm::vram)
+}
+
+/// None where the system does not tell.
+pub fn ram() -> Option<Ram> {
+    of_linux(&read("/proc/meminfo"), &cgroup::limits()).or_else(apple::ram)
+}
+
+fn of_linux(info: &str, limits: &Limits) -> Option<Ram> {
+    let available_bytes = amount(info, "MemAvailable:")?;
+    let left_bytes = limits.memory.map(|share| share.left_bytes);
+    Some(Ram {
+        total_bytes: amount(info, "MemTotal:")?,
+        available_bytes: left_bytes.map_or(available_bytes, |left| left.min(available_bytes)),
+        limit_bytes: limits.memory.map(|share| share.limit_bytes),
+    })
+}
+
+fn amount(info: &str, name: &str) -> Option<u64> {
+    let line = info.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(KIB)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cgroup::Share;
+
+    #[test]
+    fn what_the_machine_has_and_what_a_limit_leaves_of_it() {
+        let info = "MemTotal:  100 kB\nMemFree:  1 kB\nMemAvailable:    64 kB\n";
+        let all = of_linux(info, &Limits::default()).expect("known");
+        let (total_bytes, available_bytes) = (100 * KIB, 64 * KIB);
+        assert_eq!(all, Ram { total_bytes, available_bytes, limit_bytes: None });
+        let share = Share { limit_bytes: 50 * KIB, left_bytes: 20 * KIB };
+        let held = of_linux(info, &Limits { cpus: None, memory: Some(share) }).expect("known");
+        let expected = Memory { total_bytes: 50 * KIB, available_bytes: 20 * KIB };
+        assert_eq!((held.total_bytes, Memory::from(held)), (total_bytes, expected));
+        assert_eq!(of_linux("MemTotal: 100 kB\n", &Limits::default()), None);
+    }
+}

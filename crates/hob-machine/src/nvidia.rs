@@ -1,0 +1,137 @@
+//! NVIDIA's cards, as the driver's own program tells: its library would be a dependency of every hob.
+//! Parsed after the program's documentation and published outputs.
+
+use hob_core::machine::{Api, Basis, Device, Fact, Gpu, GpuMemory, Link, Vendor};
+
+use crate::cards;
+use crate::files::told_by;
+use crate::memory::Vram;
+
+const PROGRAM: &str = "nvidia-smi";
+/// In the order that they are parsed. The link's greatest speed, because cards slow it down while they are idle.
+const FIELDS: &str = "name,memory.total,memory.free,driver_version,compute_cap,pcie.link.gen.max,pcie.link.width.max";
+const MIB: u64 = 1 << 20;
+/// Of one lane of each generation, in bytes a second, encoding counted.
+const LANE_BYTES_S: [f64; 6] = [0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9];
+
+pub(crate) const SOURCE: &str = PROGRAM;
+
+/// `ram_bytes` is what a card without memory of its own may have.
+pub(crate) fn cards(ram_bytes: u64) -> Vec<Gpu> {
+    let query = format!("--query-gpu={FIELDS}");
+    let told = told_by(PROGRAM, &[&query, "--format=csv,noheader,nounits"]);
+    told.lines().filter_map(|line| parsed(line, ram_bytes)).collect()
+}
+
+/// Of all cards together.
+pub(crate) fn vram() -> Option<Vram> {
+    let query = ["--query-gpu=memory.used,memory.total", "--format=csv,noheader,nounits"];
+    vram_said(&told_by(PROGRAM, &query))
+}
+
+fn parsed(line: &str, ram_bytes: u64) -> Option<Gpu> {
+    let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+    let [name, total, free, driver, capability, generation, width] = fields[..] else {
+        return None;
+    };
+    // Of a card that shares the system's memory it says `[N/A]`.
+    let memory = match (mib(total), mib(free)) {
+        (Some(total_bytes), free) => {
+            GpuMemory::Own { total_bytes, free_bytes: free.unwrap_or(total_bytes) }
+        }
+        (None, _) => GpuMemory::Unified { limit_bytes: ram_bytes },
+    };
+    let total_bytes = mib(total).unwrap_or(ram_bytes);
+    let bandwidth = cards::nvidia(name, total_bytes).map(|bytes_s| Fact {
+        value: bytes_s,
+        basis: Basis::Prior,
+        source: "data sheet".to_owned(),
+    });
+    let is_own = matches!(memory, GpuMemory::Own { .. });
+    Some(Gpu {
+        name: name.to_owned(),
+        vendor: Vendor::Nvidia,
+        api: Api::Cuda,
+        memory,
+        driver: Some(driver).filter(|text| is_said(text)).map(str::to_owned),
+        compute_capability: pair(capability),
+        link: link(generation.parse().ok(), width.parse().ok()).filter(|_| is_own),
+        device: Device { bandwidth, constants: None },
+    })
+}
+
+fn is_said(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with('[')
+}
+
+fn mib(text: &str) -> Option<u64> {
+    text.parse::<u64>().ok()?.checked_mul(MIB)
+}
+
+fn pair(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// By its generation and the number of its lanes.
+pub(crate) fn link(generation: Option<u32>, lanes: Option<u32>) -> Option<Link> {
+    let (generation, lanes) = generation.zip(lanes)?;
+    let of_lane = LANE_BYTES_S.get((generation as usize).checked_sub(1)?)?;
+    Some(Link {
+        name: format!("PCIe {generation}.0 x{lanes}"),
+        bytes_s: of_lane * f64::from(lanes),
+        basis: Basis::Prior,
+    })
+}
+
+fn vram_said(text: &str) -> Option<Vram> {
+    let card = |line: &str| {
+        let (used, total) = line.split_once(',')?;
+        Some(Vram { used_bytes: mib(used.trim())?, total_bytes: mib(total.trim())? })
+    };
+    Vram::together(text.lines().map(card).collect::<Option<Vec<_>>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_driver_says_of_its_cards() {
+        let rows = [
+            ("6083, 8188\n", Some(Vram { used_bytes: 6083 * MIB, total_bytes: 8188 * MIB })),
+            ("1, 10\n2, 20\n", Some(Vram { used_bytes: 3 * MIB, total_bytes: 30 * MIB })),
+            ("[N/A], [N/A]\n", None),
+            ("No devices were found\n", None),
+            ("", None),
+        ];
+        for (said, expected) in rows {
+            assert_eq!(vram_said(said), expected, "{said}");
+        }
+    }
+
+    #[test]
+    fn a_card_of_a_laptop() {
+        let line = "NVIDIA GeForce RTX 4070 Laptop GPU, 8188, 7807, 580.95.05, 8.9, 4, 8";
+        let card = parsed(line, 0).expect("a card");
+        let (total_bytes, free_bytes) = (8188 * MIB, 7807 * MIB);
+        assert_eq!(card.memory, GpuMemory::Own { total_bytes, free_bytes });
+        assert_eq!(card.compute_capability, Some((8, 9)));
+        assert_eq!(card.driver.as_deref(), Some("580.95.05"));
+        let link = card.link.expect("a link");
+        assert_eq!((link.name.as_str(), link.bytes_s.round()), ("PCIe 4.0 x8", 15.752e9));
+        assert_eq!(card.device.bandwidth.map(|fact| fact.value), Some(256e9));
+    }
+
+    #[test]
+    fn what_a_card_does_not_tell_is_not_known() {
+        let card = parsed("NVIDIA GB10, [N/A], [N/A], 580.95.05, 12.1, 1, 1", 100).expect("a card");
+        assert_eq!(card.memory, GpuMemory::Unified { limit_bytes: 100 });
+        assert_eq!((card.link, card.compute_capability), (None, Some((12, 1))));
+        let odd = parsed("A card, 1024, [N/A], [N/A], [N/A], [N/A], [N/A]", 0).expect("a card");
+        assert_eq!((odd.driver, odd.compute_capability, odd.link), (None, None, None));
+        assert!(odd.device.bandwidth.is_none());
+        assert_eq!(parsed("No devices were found", 0), None);
+        assert_eq!(parsed("", 0), None);
+    }
+}

@@ -1,0 +1,137 @@
+//! `gpu0=7.2GiB`, `ram=12GB`: what somebody says is free, instead of what was found.
+//! For plans about another hour, or beside somebody who is not here yet.
+
+use std::str::FromStr;
+
+use hob_core::machine::{GpuMemory, Machine};
+
+/// Longest first: every one of them ends in the last.
+const UNITS: [(&str, f64); 9] = [
+    ("gib", 1_073_741_824.0),
+    ("mib", 1_048_576.0),
+    ("kib", 1024.0),
+    ("gb", 1e9),
+    ("mb", 1e6),
+    ("kb", 1e3),
+    ("g", 1_073_741_824.0),
+    ("m", 1_048_576.0),
+    ("b", 1.0),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolWish {
+    pub place: Place,
+    pub free_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Ram,
+    Gpu(usize),
+}
+
+/// It does not say what it should.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is no pool and size, such as gpu0=7.2GiB or ram=12GB")]
+pub struct UnreadPool(String);
+
+/// The machine has no such card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no gpu{number}: this machine has {cards} of them, counted from 0")]
+pub struct UnknownPool {
+    number: usize,
+    cards: usize,
+}
+
+impl FromStr for PoolWish {
+    type Err = UnreadPool;
+
+    fn from_str(text: &str) -> Result<PoolWish, UnreadPool> {
+        let unread = || UnreadPool(text.to_owned());
+        let (place, size) = text.split_once('=').ok_or_else(unread)?;
+        let place = match place.trim().to_ascii_lowercase().as_str() {
+            "ram" | "cpu" => Place::Ram,
+            "gpu" => Place::Gpu(0),
+            named => {
+                let number = named.strip_prefix("gpu").and_then(|number| number.parse().ok());
+                Place::Gpu(number.ok_or_else(unread)?)
+            }
+        };
+        Ok(PoolWish { place, free_bytes: bytes(size).ok_or_else(unread)? })
+    }
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    let text = text.trim().to_ascii_lowercase();
+    let unit = UNITS.iter().find_map(|(unit, of)| Some((text.strip_suffix(unit)?, *of)));
+    let (number, of_unit) = unit.unwrap_or((&text, 1.0));
+    let number: f64 = number.trim().parse().ok()?;
+    let bytes = (number * of_unit).round();
+    (bytes >= 0.0 && bytes < (1_u64 << 60) as f64).then_some(bytes as u64)
+}
+
+/// What is said to be free, is; a pool is never larger than that.
+///
+/// # Errors
+/// There is no such card.
+pub fn apply(machine: &mut Machine, pools: &[PoolWish]) -> Result<(), UnknownPool> {
+    let cards = machine.gpus.len();
+    for PoolWish { place, free_bytes } in pools.iter().copied() {
+        match place {
+            Place::Ram => {
+                machine.memory.available_bytes = free_bytes;
+                machine.memory.total_bytes = machine.memory.total_bytes.max(free_bytes);
+            }
+            Place::Gpu(number) => {
+                let unknown = UnknownPool { number, cards };
+                let gpu = machine.gpus.get_mut(number).ok_or(unknown)?;
+                gpu.memory = match gpu.memory {
+                    GpuMemory::Own { total_bytes, .. } => {
+                        GpuMemory::Own { total_bytes: total_bytes.max(free_bytes), free_bytes }
+                    }
+                    GpuMemory::Unified { .. } => GpuMemory::Unified { limit_bytes: free_bytes },
+                };
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile;
+
+    #[test]
+    fn a_pool_and_its_size() {
+        let rows = [
+            ("gpu0=7.2GiB", Some((Place::Gpu(0), 7_730_941_133))),
+            ("ram=12GB", Some((Place::Ram, 12_000_000_000))),
+            ("RAM = 512 mib", Some((Place::Ram, 512 << 20))),
+            ("gpu1=100", Some((Place::Gpu(1), 100))),
+            ("gpu=8g", Some((Place::Gpu(0), 8 << 30))),
+            ("gpu0", None),
+            ("gpu0=", None),
+            ("gpu0=-1GB", None),
+            ("gpu0=1e30GB", None),
+            ("gpu0=NaN", None),
+            ("disk=1GB", None),
+            ("gpux=1GB", None),
+        ];
+        for (text, expected) in rows {
+            let got = text.parse().ok().map(|wish: PoolWish| (wish.place, wish.free_bytes));
+            assert_eq!(got, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_to_be_free_is() {
+        let mut machine = profile::builtin("rtx-4070-laptop").expect("a profile").machine;
+        let wishes = ["gpu0=1GB", "ram=2GB"].map(|text| text.parse().expect("a pool"));
+        apply(&mut machine, &wishes).expect("pools");
+        assert!(matches!(machine.gpus[0].memory, GpuMemory::Own { free_bytes: 1_000_000_000, .. }));
+        assert_eq!(machine.memory.available_bytes, 2_000_000_000);
+        let beyond = ["gpu1=1GB".parse().expect("a pool")];
+        assert_eq!(apply(&mut machine, &beyond), Err(UnknownPool { number: 1, cards: 1 }));
+    }
+}

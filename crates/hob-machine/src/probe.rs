@@ -1,0 +1,152 @@
+//! This machine, as the system tells it: who computes, out of how much memory, behind which limits.
+//! How fast memory is, is measured elsewhere; only what data sheets say of cards is filled in.
+
+use hob_core::machine::{Basis, Cpu, Device, Gpu, GpuMemory, Machine, Memory};
+
+use crate::cgroup;
+use crate::cpu::{self, CpuInfo, cpu_info};
+use crate::files::{read, said};
+use crate::known::{Known, Learnt};
+use crate::memory::ram;
+use crate::{apple, drm, nvidia};
+
+/// What tells one machine, and what runs on it, from another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The system's own; secret, as it names this machine everywhere.
+    pub machine_id: Option<String>,
+    pub kernel: Option<String>,
+}
+
+pub fn identity() -> Identity {
+    Identity {
+        machine_id: said(&read("/etc/machine-id")),
+        kernel: said(&read("/proc/sys/kernel/osrelease")),
+    }
+}
+
+/// How many cores' time this program may have; none: all of them.
+pub fn quota_cpus() -> Option<f64> {
+    cgroup::limits().cpus
+}
+
+/// Now. Asks the drivers' programs, so it takes a moment where there is a card.
+pub fn probe() -> Known {
+    let memory = ram();
+    let total_bytes = memory.map_or(0, |ram| ram.total_bytes);
+    let (info, mut gpus, source) = match apple::chip() {
+        Some((info, gpus)) => (info, gpus, apple::SOURCE),
+        None => (cpu_info(), Vec::new(), "/proc/cpuinfo"),
+    };
+    let mut learnt = vec![Learnt::new(Basis::Measured, apple::SOURCE); gpus.len()];
+    let drivers =
+        [(nvidia::cards(total_bytes), nvidia::SOURCE), (drm::cards(total_bytes), drm::SOURCE)];
+    for (cards, source) in drivers {
+        learnt.extend(vec![Learnt::new(Basis::Measured, source); cards.len()]);
+        gpus.extend(cards);
+    }
+    let mut found: Vec<(Gpu, Learnt)> = gpus.into_iter().zip(learnt).collect();
+    found.sort_by(|(one, _), (other, _)| pace(other).total_cmp(&pace(one)));
+    let (gpus, learnt) = found.into_iter().unzip();
+    let quota = quota_cpus();
+    let cpu = of_info(&info, quota, threads_here());
+    let name = cpu.name.clone().unwrap_or_else(|| "this machine".to_owned());
+    let machine = Machine {
+        name,
+        os: Some(std::env::consts::OS.to_owned()),
+        cpu,
+        memory: memory.map_or_else(Memory::default, Memory::from),
+        gpus,
+    };
+    let mut known = Known::all_from(machine, &Learnt::new(Basis::Measured, source));
+    known.gpus = learnt;
+    if let Some(cpus) = quota {
+        known.cores.source = format!("{source}, within a quota of {cpus:.1}");
+    }
+    known.memory.source = match memory.map(|ram| ram.limit_bytes) {
+        Some(Some(_)) => "/proc/meminfo, within a control group's limit".to_owned(),
+        _ if cfg!(target_os = "macos") => apple::SOURCE.to_owned(),
+        _ => "/proc/meminfo".to_owned(),
+    };
+    known.notes.extend(notes(&known.machine));
+    known
+}
+
+/// The fastest first; those of their own memory before those of the system's.
+fn pace(gpu: &Gpu) -> f64 {
+    let known = gpu.device.bandwidth.as_ref().map_or(0.0, |fact| fact.value);
+    match gpu.memory {
+        GpuMemory::Own { .. } => 1.0 + known,
+        GpuMemory::Unified { .. } => known,
+    }
+}
+
+fn threads_here() -> u32 {
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    u32::try_from(threads).unwrap_or(u32::MAX)
+}
+
+/// `allowed` is how many threads this program may have at once: affinity and quota counted.
+fn of_info(info: &CpuInfo, quota: Option<f64>, allowed: u32) -> Cpu {
+    let threads = info.threads.unwrap_or(allowed);
+    let cores = info.cores.unwrap_or(threads);
+    // A program that may have half of the threads has half of the cores, more or less.
+    let whole = quota.map_or(u32::MAX, |cpus| cpus.floor().max(1.0) as u32);
+    let features = info.units();
+    Cpu {
+        name: info.model.clone(),
+        cores: cores.min(whole).min(allowed).max(1),
+        threads: threads.min(allowed).max(1),
+        repack: cpu::repack(&features),
+        features,
+        device: Device::default(),
+    }
+}
+
+fn notes(machine: &Machine) -> Vec<String> {
+    let unnamed = machine.gpus.iter().filter(|gpu| {
+        gpu.device.bandwidth.is_none() && matches!(gpu.memory, GpuMemory::Own { .. })
+    });
+    let cards = unnamed.map(|gpu| {
+        format!(
+            "how fast the memory of {} is, is not known: say it in a profile (--machine)",
+            gpu.name
+        )
+    });
+    let silent = (machine.memory.total_bytes == 0).then(|| {
+        "this system does not tell how much memory it has: name a profile (--machine)".to_owned()
+    });
+    cards.chain(silent).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_those_that_may_be_used() {
+        let info = CpuInfo { cores: Some(8), threads: Some(16), ..CpuInfo::default() };
+        let rows = [
+            (None, 16, (8, 16)),
+            (Some(2.5), 16, (2, 16)),
+            (Some(0.5), 1, (1, 1)),
+            (None, 4, (4, 4)),
+        ];
+        for (quota, allowed, expected) in rows {
+            let cpu = of_info(&info, quota, allowed);
+            assert_eq!((cpu.cores, cpu.threads), expected, "{quota:?} {allowed}");
+        }
+        let unknown = of_info(&CpuInfo::default(), None, 3);
+        assert_eq!((unknown.cores, unknown.threads), (3, 3));
+    }
+
+    #[test]
+    fn this_machine_has_cores_and_says_how_it_knows() {
+        let known = probe();
+        assert!(known.machine.cpu.cores > 0);
+        assert!(known.rows().iter().all(|row| !row.source.is_empty()));
+        if cfg!(target_os = "linux") {
+            assert!(known.machine.memory.available_bytes > 0);
+        }
+    }
+}

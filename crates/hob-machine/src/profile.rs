@@ -1,0 +1,244 @@
+//! Machines as files: written here, shared, edited, and read anywhere, so that any machine can be asked about from
+//! any other. `machine/1`, in TOML; some that are often met are part of this program.
+
+mod parts;
+#[cfg(test)]
+mod tests;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use hob_core::machine::{Basis, Cpu, Device, GpuMemory, Machine, Memory};
+use hob_core::nearest;
+use serde::{Deserialize, Serialize};
+
+use crate::cpu;
+use crate::known::{Known, Learnt};
+use parts::{ConstantsPart, CpuPart, GpuPart, MemoryPart, bytes, constants_part, gb};
+
+pub const SCHEMA: &str = "machine/1";
+/// A profile is a page of text.
+const BYTES_MAX: u64 = 1 << 20;
+
+macro_rules! profiles {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../profiles/", $name, ".toml")))),*]
+    };
+}
+
+/// From public data sheets.
+const BUILTIN: [(&str, &str); 12] = profiles![
+    "ddr5-desktop",
+    "m2-16gb",
+    "m3-ultra-512gb",
+    "m4-pro-48gb",
+    "n100",
+    "rtx-3060",
+    "rtx-3090",
+    "rtx-4070-laptop",
+    "rtx-4090",
+    "rtx-5090",
+    "ryzen-5800u",
+    "ryzen-ai-max-395",
+];
+
+/// A profile as it is written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineFile {
+    /// `machine/1`
+    pub schema: String,
+    /// As people call it.
+    pub name: String,
+    /// Where its figures come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os: Option<String>,
+    pub(crate) cpu: CpuPart,
+    pub(crate) memory: MemoryPart,
+    #[serde(default, rename = "gpu", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) gpus: Vec<GpuPart>,
+}
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ProfileError {
+    #[error("{path} cannot be read: {reason}", path = .path.display())]
+    Unread { path: PathBuf, reason: String },
+    #[error("the profile cannot be written: {0}")]
+    Unwritten(String),
+    #[error("{name} is no machine's profile: {reason}")]
+    Unparsed { name: String, reason: String },
+    #[error("{name} says schema = \"{schema}\", and this hob reads \"{SCHEMA}\"")]
+    Schema { name: String, schema: String },
+    #[error("{name}: {field} is {value}, which no machine has")]
+    Absurd { name: String, field: &'static str, value: f64 },
+    #[error("{name}: {quant} is no type that kernels are known of{}", .near.as_ref().map(|near| format!("; the nearest is {near}")).unwrap_or_default())]
+    Quant { name: String, quant: String, near: Option<String> },
+    #[error("{name}: {field} is written as {example}, and not as \"{text}\"")]
+    Form { name: String, field: &'static str, example: &'static str, text: String },
+    #[error("there is no profile \"{name}\", and no such file; there are {}", .known.join(", "))]
+    Unknown { name: String, known: Vec<&'static str> },
+}
+
+pub fn names() -> Vec<&'static str> {
+    BUILTIN.iter().map(|(name, _)| *name).collect()
+}
+
+/// One that is part of this program.
+///
+/// # Errors
+/// There is none of that name.
+pub fn builtin(name: &str) -> Result<Known, ProfileError> {
+    let text = BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
+    let unknown = || ProfileError::Unknown { name: name.to_owned(), known: names() };
+    parsed(text.ok_or_else(unknown)?, name)?.known(name)
+}
+
+/// The name of a type that kernels are known of, for as long as this program runs.
+pub fn quant(name: &str) -> Option<&'static str> {
+    parts::QUANTS.into_iter().find(|known| *known == name)
+}
+
+/// A file, or one that is part of this program.
+///
+/// # Errors
+/// It is neither, or says what cannot be.
+pub fn named(name: &str) -> Result<Known, ProfileError> {
+    let path = Path::new(name);
+    if path.is_file() {
+        return read(path)?.known(name);
+    }
+    builtin(name)
+}
+
+/// # Errors
+/// There is no such file, or it is no profile.
+pub fn read(path: &Path) -> Result<MachineFile, ProfileError> {
+    let unread = |error: std::io::Error| {
+        let reason = error.kind().to_string();
+        ProfileError::Unread { path: path.to_path_buf(), reason }
+    };
+    let mut text = String::new();
+    let file = fs_err::File::open(path).map_err(unread)?;
+    file.take(BYTES_MAX).read_to_string(&mut text).map_err(unread)?;
+    parsed(&text, &path.display().to_string())
+}
+
+fn parsed(text: &str, name: &str) -> Result<MachineFile, ProfileError> {
+    let wrong = |error: &toml::de::Error| {
+        let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
+        let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        let reason = format!("{place}{}", with_nearest(error.message()));
+        ProfileError::Unparsed { name: name.to_owned(), reason }
+    };
+    let file: MachineFile = toml::from_str(text).map_err(|error| wrong(&error))?;
+    if file.schema == SCHEMA {
+        return Ok(file);
+    }
+    Err(ProfileError::Schema { name: name.to_owned(), schema: file.schema })
+}
+
+/// Of a key that nobody knows, only the nearest that is known is told.
+fn with_nearest(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let Some(unknown) = quoted.next().filter(|_| message.starts_with("unknown field")) else {
+        return message.trim().to_owned();
+    };
+    match nearest(unknown, quoted, 1).first() {
+        Some(near) => format!("there is no \"{unknown}\"; the nearest is \"{near}\""),
+        None => format!("there is no \"{unknown}\""),
+    }
+}
+
+impl MachineFile {
+    /// A machine as it is known, to be read again anywhere.
+    pub fn of(known: &Known) -> MachineFile {
+        let machine = &known.machine;
+        MachineFile {
+            schema: SCHEMA.to_owned(),
+            name: machine.name.clone(),
+            source: Some(known.cpu.source.clone()),
+            os: machine.os.clone(),
+            cpu: CpuPart {
+                name: machine.cpu.name.clone(),
+                cores: machine.cpu.cores,
+                threads: Some(machine.cpu.threads),
+                features: machine.cpu.features.clone(),
+                constants: constants_part(&machine.cpu.device, known.cpu_stamp.as_ref()),
+            },
+            memory: MemoryPart {
+                memory_gb: gb(machine.memory.total_bytes),
+                available_gb: Some(gb(machine.memory.available_bytes)),
+                bandwidth: parts::bandwidth_part(&machine.cpu.device),
+            },
+            gpus: GpuPart::of_all(machine, &known.gpu_stamps),
+        }
+    }
+
+    /// # Errors
+    /// It cannot be written down, which would be a slip in this program.
+    pub fn to_toml(&self) -> Result<String, ProfileError> {
+        toml::to_string(self).map_err(|error| ProfileError::Unwritten(error.to_string()))
+    }
+
+    /// What it says, with its own words on where that comes from; `name` is the profile's.
+    ///
+    /// # Errors
+    /// A figure that cannot be.
+    pub fn known(&self, name: &str) -> Result<Known, ProfileError> {
+        let source = match &self.source {
+            Some(source) => format!("profile {name}: {source}"),
+            None => format!("profile {name}"),
+        };
+        let learnt = Learnt::new(Basis::Said, source);
+        let machine = self.machine(name, &learnt)?;
+        let stamp = |part: &Option<ConstantsPart>| part.as_ref().and_then(ConstantsPart::stamp);
+        let cpu_stamp = stamp(&self.cpu.constants);
+        let gpu_stamps = self.gpus.iter().map(|gpu| stamp(&gpu.constants)).collect();
+        let mut known = Known { cpu_stamp, gpu_stamps, ..Known::all_from(machine, &learnt) };
+        share_bandwidth(&mut known.machine);
+        Ok(known)
+    }
+
+    fn machine(&self, name: &str, learnt: &Learnt) -> Result<Machine, ProfileError> {
+        let total_bytes = bytes(self.memory.memory_gb, "memory_gb", name)?;
+        let available = self.memory.available_gb.map(|free| bytes(free, "available_gb", name));
+        let constants = self.cpu.constants.as_ref().map(|part| part.constants(name));
+        let gpus = self.gpus.iter().map(|part| part.gpu(&learnt.source, name));
+        Ok(Machine {
+            name: self.name.clone(),
+            os: self.os.clone(),
+            cpu: Cpu {
+                name: self.cpu.name.clone(),
+                cores: self.cpu.cores,
+                threads: self.cpu.threads.unwrap_or(self.cpu.cores).max(self.cpu.cores),
+                features: self.cpu.features.clone(),
+                repack: cpu::repack(&self.cpu.features),
+                device: Device {
+                    bandwidth: self.memory.bandwidth.fact(&learnt.source, name)?,
+                    constants: constants.transpose()?,
+                },
+            },
+            memory: Memory {
+                total_bytes,
+                available_bytes: available.transpose()?.unwrap_or(total_bytes).min(total_bytes),
+            },
+            gpus: gpus.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// Graphics that have no memory of their own read the system's; where only the speed of a chip is known, it is the
+/// processor's too, at most.
+pub(crate) fn share_bandwidth(machine: &mut Machine) {
+    let is_unified = |memory: GpuMemory| matches!(memory, GpuMemory::Unified { .. });
+    let of_system = machine.cpu.device.bandwidth.clone();
+    for gpu in machine.gpus.iter_mut().filter(|gpu| is_unified(gpu.memory)) {
+        gpu.device.bandwidth = gpu.device.bandwidth.take().or_else(|| of_system.clone());
+    }
+    if of_system.is_none() {
+        let mut unified = machine.gpus.iter().filter(|gpu| is_unified(gpu.memory));
+        machine.cpu.device.bandwidth = unified.find_map(|gpu| gpu.device.bandwidth.clone());
+    }
+}

@@ -1,0 +1,340 @@
+//! The tables of a profile, in the units that people write, and what they become.
+//! Figures that no machine has are refused: one slip in a unit would make every answer wrong.
+
+use std::collections::BTreeMap;
+
+use hob_core::machine::{
+    Api, Basis, Constants, Device, Fact, Gpu, GpuMemory, Link, Machine, Vendor,
+};
+use hob_core::nearest;
+use serde::{Deserialize, Serialize};
+
+use super::ProfileError;
+use crate::known::Stamp;
+
+const GB: f64 = 1e9;
+/// A petabyte, and as much in a second.
+const GB_MAX: f64 = 1e6;
+/// Types that kernels are timed of; see `hob-models` for what they are.
+pub(crate) const QUANTS: [&str; 23] = [
+    "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K",
+    "Q6_K", "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ4_XS", "IQ4_NL",
+    "MXFP4",
+];
+
+/// A name of ours, for a value of `hob-core`.
+macro_rules! names {
+    ($name:ident of $target:ident: $($variant:ident),* $(,)?) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        pub(crate) enum $name { $($variant),* }
+        impl From<$name> for $target {
+            fn from(name: $name) -> $target {
+                match name { $($name::$variant => $target::$variant),* }
+            }
+        }
+        impl From<$target> for $name {
+            fn from(value: $target) -> $name {
+                match value { $($target::$variant => $name::$variant),* }
+            }
+        }
+    };
+}
+
+names!(BasisName of Basis: Measured, Calibrated, Said, Prior, Assumed);
+names!(VendorName of Vendor: Nvidia, Amd, Intel, Apple, Other);
+names!(ApiName of Api: Cuda, Rocm, Vulkan, Metal);
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CpuPart {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    pub(crate) cores: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) threads: Option<u32>,
+    #[serde(default)]
+    pub(crate) features: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) constants: Option<ConstantsPart>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MemoryPart {
+    pub(crate) memory_gb: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) available_gb: Option<f64>,
+    #[serde(skip_serializing_if = "BandwidthPart::is_unknown", default)]
+    pub(crate) bandwidth: BandwidthPart,
+}
+
+/// `bandwidth = { gb_s = 50.0 }`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BandwidthPart {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gb_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    basis: Option<BasisName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GpuPart {
+    pub(crate) name: String,
+    vendor: VendorName,
+    api: ApiName,
+    /// Of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_gb: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    free_gb: Option<f64>,
+    /// Of the system's, at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unified_gb: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) driver: Option<String>,
+    /// `8.9`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compute_capability: Option<String>,
+    /// `PCIe 4.0 x8`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link_gb_s: Option<f64>,
+    #[serde(skip_serializing_if = "BandwidthPart::is_unknown", default)]
+    bandwidth: BandwidthPart,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) constants: Option<ConstantsPart>,
+}
+
+/// See [`Constants`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConstantsPart {
+    basis: BasisName,
+    /// With which it was calibrated, and when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) engine_version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    date: Option<String>,
+    reach: f64,
+    kv_reach: f64,
+    layer_us: f64,
+    #[serde(default)]
+    recurrent_us: f64,
+    #[serde(default)]
+    token_us: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefill_gflop_s: Option<f64>,
+    /// Of one core, by quant.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    kernels_gb_s: BTreeMap<String, f64>,
+}
+
+pub(crate) fn gb(bytes: u64) -> f64 {
+    bytes as f64 / GB
+}
+
+/// # Errors
+/// No machine has so much, or so little.
+pub(super) fn bytes(gb: f64, field: &'static str, name: &str) -> Result<u64, ProfileError> {
+    Ok(figure(gb, field, name)? as u64)
+}
+
+/// Bytes of so many GB, or bytes a second.
+fn figure(gb: f64, field: &'static str, name: &str) -> Result<f64, ProfileError> {
+    let absurd = ProfileError::Absurd { name: name.to_owned(), field, value: gb };
+    let is_sane = gb > 0.0 && gb <= GB_MAX;
+    is_sane.then(|| (gb * GB).round()).ok_or(absurd)
+}
+
+pub(super) fn bandwidth_part(device: &Device) -> BandwidthPart {
+    let fact = device.bandwidth.as_ref();
+    BandwidthPart {
+        gb_s: fact.map(|fact| fact.value / GB),
+        basis: fact.map(|fact| fact.basis.into()),
+        source: fact.map(|fact| fact.source.clone()),
+    }
+}
+
+pub(super) fn constants_part(device: &Device, stamp: Option<&Stamp>) -> Option<ConstantsPart> {
+    let constants = device.constants.as_ref()?;
+    let kernels = constants.kernels.iter();
+    Some(ConstantsPart {
+        basis: constants.basis.into(),
+        engine_version: stamp.map(|stamp| stamp.engine_version.clone()),
+        date: stamp.map(|stamp| stamp.date.clone()),
+        reach: constants.reach,
+        kv_reach: constants.kv_reach,
+        layer_us: constants.layer_us,
+        recurrent_us: constants.recurrent_us,
+        token_us: constants.token_us,
+        prefill_gflop_s: constants.prefill_flops.map(|flops| flops / GB),
+        kernels_gb_s: kernels.map(|(quant, bytes_s)| ((*quant).to_owned(), bytes_s / GB)).collect(),
+    })
+}
+
+impl BandwidthPart {
+    fn is_unknown(&self) -> bool {
+        self.gb_s.is_none()
+    }
+
+    pub(super) fn fact(&self, source: &str, name: &str) -> Result<Option<Fact<f64>>, ProfileError> {
+        let Some(gb_s) = self.gb_s else { return Ok(None) };
+        Ok(Some(Fact {
+            value: figure(gb_s, "bandwidth.gb_s", name)?,
+            basis: self.basis.map_or(Basis::Said, Basis::from),
+            source: self.source.clone().unwrap_or_else(|| source.to_owned()),
+        }))
+    }
+}
+
+impl ConstantsPart {
+    /// None where it does not say with what.
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        let engine_version = self.engine_version.clone()?;
+        Some(Stamp { engine_version, date: self.date.clone().unwrap_or_default() })
+    }
+
+    pub(super) fn constants(&self, name: &str) -> Result<Constants, ProfileError> {
+        let absurd = |field, value| ProfileError::Absurd { name: name.to_owned(), field, value };
+        for (field, share) in [("reach", self.reach), ("kv_reach", self.kv_reach)] {
+            if !(share > 0.0 && share <= 2.0) {
+                return Err(absurd(field, share));
+            }
+        }
+        let times = [
+            ("layer_us", self.layer_us),
+            ("recurrent_us", self.recurrent_us),
+            ("token_us", self.token_us),
+        ];
+        for (field, us) in times {
+            if !(0.0..1e6).contains(&us) {
+                return Err(absurd(field, us));
+            }
+        }
+        let kernels = self.kernels_gb_s.iter().map(|(quant, gb_s)| {
+            let known = QUANTS.into_iter().find(|known| known == quant);
+            let near = || nearest(quant, QUANTS, 1).into_iter().next();
+            let unknown = || ProfileError::Quant {
+                name: name.to_owned(),
+                quant: quant.clone(),
+                near: near(),
+            };
+            Ok((known.ok_or_else(unknown)?, figure(*gb_s, "kernels_gb_s", name)?))
+        });
+        let flops = self.prefill_gflop_s;
+        Ok(Constants {
+            basis: self.basis.into(),
+            reach: self.reach,
+            kv_reach: self.kv_reach,
+            layer_us: self.layer_us,
+            recurrent_us: self.recurrent_us,
+            token_us: self.token_us,
+            prefill_flops: flops.map(|of| figure(of, "prefill_gflop_s", name)).transpose()?,
+            kernels: kernels.collect::<Result<_, ProfileError>>()?,
+        })
+    }
+}
+
+impl GpuPart {
+    pub(super) fn of_all(machine: &Machine, stamps: &[Option<Stamp>]) -> Vec<GpuPart> {
+        let stamps = stamps.iter().map(Option::as_ref).chain(std::iter::repeat(None));
+        machine.gpus.iter().zip(stamps).map(|(gpu, stamp)| GpuPart::of(gpu, stamp)).collect()
+    }
+
+    fn of(gpu: &Gpu, stamp: Option<&Stamp>) -> GpuPart {
+        let (memory_gb, free_gb, unified_gb) = match gpu.memory {
+            GpuMemory::Own { total_bytes, free_bytes } => {
+                (Some(gb(total_bytes)), Some(gb(free_bytes)), None)
+            }
+            GpuMemory::Unified { limit_bytes } => (None, None, Some(gb(limit_bytes))),
+        };
+        let capability = gpu.compute_capability;
+        GpuPart {
+            name: gpu.name.clone(),
+            vendor: gpu.vendor.into(),
+            api: gpu.api.into(),
+            memory_gb,
+            free_gb,
+            unified_gb,
+            driver: gpu.driver.clone(),
+            compute_capability: capability.map(|(major, minor)| format!("{major}.{minor}")),
+            link: gpu.link.as_ref().map(|link| link.name.clone()),
+            link_gb_s: gpu.link.as_ref().map(|link| link.bytes_s / GB),
+            bandwidth: bandwidth_part(&gpu.device),
+            constants: constants_part(&gpu.device, stamp),
+        }
+    }
+
+    pub(super) fn gpu(&self, source: &str, name: &str) -> Result<Gpu, ProfileError> {
+        let constants = self.constants.as_ref().map(|part| part.constants(name));
+        Ok(Gpu {
+            name: self.name.clone(),
+            vendor: self.vendor.into(),
+            api: self.api.into(),
+            memory: self.memory(name)?,
+            driver: self.driver.clone(),
+            compute_capability: self.capability(name)?,
+            link: self.link(name)?,
+            device: Device {
+                bandwidth: self.bandwidth.fact(source, name)?,
+                constants: constants.transpose()?,
+            },
+        })
+    }
+
+    fn memory(&self, name: &str) -> Result<GpuMemory, ProfileError> {
+        if let (Some(unified_gb), None) = (self.unified_gb, self.memory_gb) {
+            return Ok(GpuMemory::Unified { limit_bytes: bytes(unified_gb, "unified_gb", name)? });
+        }
+        // Neither, or both: what it is cannot be told.
+        let own = self.memory_gb.filter(|_| self.unified_gb.is_none()).ok_or_else(|| {
+            self.malformed("memory_gb", "memory_gb = 24.0, or else unified_gb = 24.0", name)
+        })?;
+        let total_bytes = bytes(own, "memory_gb", name)?;
+        let free = self.free_gb.map(|free| bytes(free, "free_gb", name)).transpose()?;
+        Ok(GpuMemory::Own { total_bytes, free_bytes: free.unwrap_or(total_bytes).min(total_bytes) })
+    }
+
+    fn capability(&self, name: &str) -> Result<Option<(u32, u32)>, ProfileError> {
+        let Some(text) = &self.compute_capability else { return Ok(None) };
+        let pair = text.split_once('.');
+        let pair = pair.and_then(|(one, two)| one.parse().ok().zip(two.parse().ok()));
+        let malformed = || self.malformed("compute_capability", "\"8.9\"", name);
+        pair.ok_or_else(malformed).map(Some)
+    }
+
+    fn link(&self, name: &str) -> Result<Option<Link>, ProfileError> {
+        let Some(text) = &self.link else { return Ok(None) };
+        let malformed = || self.malformed("link", "\"PCIe 4.0 x8\", or with its link_gb_s", name);
+        let by_name = || {
+            let (generation, lanes) = text.strip_prefix("PCIe ")?.split_once(" x")?;
+            let generation = generation.strip_suffix(".0").unwrap_or(generation);
+            crate::nvidia::link(generation.parse().ok(), lanes.parse().ok())
+        };
+        let link = match self.link_gb_s {
+            None => by_name().ok_or_else(malformed)?,
+            Some(gb_s) => Link {
+                name: text.clone(),
+                bytes_s: figure(gb_s, "link_gb_s", name)?,
+                basis: Basis::Prior,
+            },
+        };
+        Ok(Some(Link { name: text.clone(), ..link }))
+    }
+
+    fn malformed(&self, field: &'static str, example: &'static str, name: &str) -> ProfileError {
+        let text = match field {
+            "compute_capability" => self.compute_capability.clone(),
+            "link" => self.link.clone(),
+            _ => Some(format!("{:?}, {:?}", self.memory_gb, self.unified_gb)),
+        };
+        let text = text.unwrap_or_default();
+        ProfileError::Form { name: name.to_owned(), field, example, text }
+    }
+}

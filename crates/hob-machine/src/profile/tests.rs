@@ -1,0 +1,129 @@
+//! Profiles as they are written, as they are read again, and as people get them wrong.
+//! What is built in is read here too: a slip in one would be met by whoever asks for it.
+
+use super::*;
+use crate::known::Stamp;
+use hob_core::machine::{Api, Constants, Fact};
+
+const SMALL: &str =
+    "schema = \"machine/1\"\nname = \"a box\"\n[cpu]\ncores = 4\n[memory]\nmemory_gb = 16.0\n";
+
+fn error(text: &str) -> String {
+    let known = parsed(text, "box.toml").and_then(|file| file.known("box.toml"));
+    known.expect_err("no profile").to_string()
+}
+
+#[test]
+fn every_built_in_one_is_whole() {
+    for name in names() {
+        let known = builtin(name).expect(name);
+        let machine = &known.machine;
+        assert!(machine.memory.available_bytes <= machine.memory.total_bytes, "{name}");
+        assert!(machine.cpu.device.bandwidth.is_some() && machine.cpu.name.is_some(), "{name}");
+        assert!(machine.gpus.iter().all(|gpu| gpu.device.bandwidth.is_some()), "{name}");
+        assert!(known.cpu.source.contains("profile") && known.cpu.basis == Basis::Said, "{name}");
+    }
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    for name in names() {
+        let mut known = builtin(name).expect(name);
+        known.machine.cpu.device.constants = Some(Constants {
+            basis: Basis::Calibrated,
+            reach: 0.61,
+            kv_reach: 0.3,
+            layer_us: 12.5,
+            recurrent_us: 60.0,
+            token_us: 0.0,
+            prefill_flops: Some(120e9),
+            kernels: vec![("Q4_K", 8.25e9), ("Q8_0", 11e9)],
+        });
+        known.cpu_stamp =
+            Some(Stamp { engine_version: "b1".to_owned(), date: "2026-07-31".to_owned() });
+        known.machine.cpu.device.bandwidth = Some(Fact {
+            value: 51_234_567_890.0,
+            basis: Basis::Measured,
+            source: "a copy".to_owned(),
+        });
+        let text = MachineFile::of(&known).to_toml().expect("TOML");
+        let again = parsed(&text, name).and_then(|file| file.known(name)).expect(&text);
+        assert_eq!(again.machine, known.machine, "{text}");
+        assert_eq!(again.cpu_stamp, known.cpu_stamp);
+    }
+}
+
+#[test]
+fn a_little_is_enough() {
+    let known = parsed(SMALL, "box").and_then(|file| file.known("box")).expect("a profile");
+    let machine = known.machine;
+    assert_eq!((machine.cpu.cores, machine.cpu.threads), (4, 4));
+    assert_eq!(machine.memory.available_bytes, 16_000_000_000);
+    assert_eq!(machine.cpu.device.bandwidth, None);
+}
+
+#[test]
+fn graphics_of_a_processor_read_the_system_s_memory() {
+    let gpu = "bandwidth = { gb_s = 90.0 }\n[[gpu]]\nname = \"Vega\"\nvendor = \"amd\"\napi = \"vulkan\"\nunified_gb = 8.0\n";
+    let known = parsed(&format!("{SMALL}{gpu}"), "box").and_then(|file| file.known("box"));
+    let machine = known.expect("a profile").machine;
+    assert_eq!(machine.gpus[0].api, Api::Vulkan);
+    assert_eq!(machine.gpus[0].device.bandwidth, machine.cpu.device.bandwidth);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let gpu = "[[gpu]]\nname = \"x\"\nvendor = \"amd\"\napi = \"vulkan\"\n";
+    let constants =
+        "[cpu.constants]\nbasis = \"said\"\nreach = 0.5\nkv_reach = 0.5\nlayer_us = 1.0\n";
+    let rows = [
+        (
+            SMALL.replace("memory_gb", "memry_gb"),
+            "line 6: there is no \"memry_gb\"; the nearest is \"memory_gb\"",
+        ),
+        (
+            SMALL.replace("machine/1", "machine/9"),
+            "\"machine/9\", and this hob reads \"machine/1\"",
+        ),
+        (SMALL.replace("16.0", "-1.0"), "memory_gb is -1"),
+        (SMALL.replace("16.0", "nan"), "memory_gb is NaN"),
+        (SMALL.replace("16.0", "1e300"), "which no machine has"),
+        (SMALL.replace("cores = 4", "cores = -4"), "no machine's profile"),
+        (format!("{SMALL}{gpu}"), "or else unified_gb"),
+        (format!("{SMALL}{gpu}memory_gb = 8.0\nunified_gb = 8.0\n"), "or else unified_gb"),
+        (format!("{SMALL}{gpu}memory_gb = 8.0\nlink = \"a cable\"\n"), "PCIe 4.0 x8"),
+        (format!("{SMALL}{gpu}memory_gb = 8.0\ncompute_capability = \"8\"\n"), "\"8.9\""),
+        (
+            SMALL.replace(
+                "[memory]",
+                &format!("{constants}kernels_gb_s = {{ Q4_KK = 1.0 }}\n[memory]"),
+            ),
+            "the nearest is Q4_K",
+        ),
+        (
+            SMALL.replace(
+                "[memory]",
+                &format!("{}[memory]", constants.replace("reach = 0.5\nkv", "reach = 7.0\nkv")),
+            ),
+            "reach is 7",
+        ),
+        ("\0\0".to_owned(), "no machine's profile"),
+        (String::new(), "no machine's profile"),
+    ];
+    for (text, expected) in rows {
+        let got = error(&text);
+        assert!(got.contains(expected), "{got}\n{text}");
+    }
+}
+
+#[test]
+fn a_name_that_nobody_knows_lists_those_that_are() {
+    let unknown = named("rtx-9999").expect_err("no profile").to_string();
+    assert!(unknown.contains("ryzen-5800u") && unknown.contains("rtx-9999"), "{unknown}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = read(&folder.path().join("no.toml")).expect_err("no file").to_string();
+    assert!(missing.contains("cannot be read"), "{missing}");
+    let path = folder.path().join("box.toml");
+    fs_err::write(&path, SMALL).expect("a file");
+    assert_eq!(named(&path.display().to_string()).expect("a profile").machine.name, "a box");
+}

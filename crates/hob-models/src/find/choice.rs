@@ -1,0 +1,137 @@
+//! Which of the files that lie together is the model.
+//! Nothing is guessed: where several could be meant, they are named.
+
+use super::gguf::TOWER;
+use super::shelf::{Shelf, unreadable};
+use super::{Described, FindError, Search, gguf, tensors};
+use crate::gguf::PartName;
+
+/// More than that is no folder of a model.
+const ENTRIES_MAX: usize = 10_000;
+
+/// A file of a folder or a repository, by its path in there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) path: String,
+    pub(super) bytes: u64,
+}
+
+/// The one model of a folder.
+pub(super) fn one(
+    search: &Search<'_>,
+    shelf: &Shelf<'_>,
+    name: &str,
+) -> Result<Described, FindError> {
+    let Shelf::Folder(folder) = shelf else { return Err(none(name, &[])) };
+    let at = folder.display().to_string();
+    let entries = entries(folder).map_err(|error| unreadable(at.clone(), &error))?;
+    let models = models(&entries);
+    let has_tensors = entries.iter().any(|entry| entry.path.ends_with(".safetensors"));
+    let wished = search.quant.and_then(|mixture| of_quant(&models, mixture.name()));
+    match (models.as_slice(), has_tensors) {
+        ([], false) => Err(none(&at, &entries)),
+        ([], true) => tensors::of_folder(search, shelf, name, &entries),
+        ([_, ..], true) => Err(FindError::Mixed { at, there: heads(&entries) }),
+        ([only], false) => with_tower(&entries, gguf::of_file(search, shelf, only)?),
+        (several, false) => match wished {
+            Some(file) => with_tower(&entries, gguf::of_file(search, shelf, file)?),
+            None => Err(FindError::Several { at, there: several.to_vec() }),
+        },
+    }
+}
+
+pub(super) fn none(at: &str, entries: &[Entry]) -> FindError {
+    let there = entries.iter().map(|entry| entry.path.clone()).collect();
+    FindError::NoModel { at: at.to_owned(), there }
+}
+
+/// GGUF files that are models, of parts the first, sorted.
+pub(super) fn models(entries: &[Entry]) -> Vec<String> {
+    let files = entries.iter().filter(|entry| entry.path.ends_with(".gguf"));
+    let models = files.filter(|entry| !is_tower(&entry.path));
+    let first = |path: &String| PartName::parse(path).and_then(|part| part.all().next());
+    let mut models: Vec<String> =
+        models.map(|entry| first(&entry.path).unwrap_or_else(|| entry.path.clone())).collect();
+    models.sort();
+    models.dedup();
+    models
+}
+
+/// Of a quant by its name in the path; the plainest, if there are several.
+pub(super) fn of_quant<'m>(models: &'m [String], quant: &str) -> Option<&'m String> {
+    models.iter().filter(|path| names_quant(path, quant)).min_by_key(|path| path.len())
+}
+
+fn names_quant(path: &str, quant: &str) -> bool {
+    let (path, quant) = (path.to_ascii_uppercase(), quant.to_ascii_uppercase());
+    path.match_indices(&quant).any(|(at, found)| {
+        let before = path[..at].chars().next_back();
+        let behind = path[at + found.len()..].chars().next();
+        before.is_none_or(|c| !c.is_ascii_alphanumeric())
+            && behind.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '_')
+    })
+}
+
+/// With what sees and hears, if it lies beside the model: of several the one in 16 bits that is named first.
+pub(super) fn with_tower(entries: &[Entry], model: Described) -> Result<Described, FindError> {
+    let mut towers: Vec<&Entry> = entries.iter().filter(|entry| is_tower(&entry.path)).collect();
+    towers.sort_by_key(|entry| (!names_quant(&entry.path, "F16"), &entry.path));
+    Ok(match towers.first() {
+        Some(tower) => model.with_tower(&tower.path, tower.bytes),
+        None => model,
+    })
+}
+
+fn is_tower(path: &str) -> bool {
+    path.ends_with(".gguf") && path.to_ascii_lowercase().contains(TOWER)
+}
+
+fn heads(entries: &[Entry]) -> Vec<String> {
+    let is_model = |path: &str| path.ends_with(".gguf") || path.ends_with(".safetensors");
+    let named = entries.iter().filter(|entry| is_model(&entry.path));
+    named.map(|entry| entry.path.clone()).collect()
+}
+
+/// Sorted; folders inside are not looked into.
+fn entries(folder: &std::path::Path) -> std::io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for found in std::fs::read_dir(folder)?.take(ENTRIES_MAX) {
+        let found = found?;
+        let Ok(about) = std::fs::metadata(found.path()) else { continue };
+        if about.is_file() {
+            let path = found.file_name().to_string_lossy().into_owned();
+            entries.push(Entry { path, bytes: about.len() });
+        }
+    }
+    entries.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quant_is_a_word_of_the_name() {
+        let rows = [
+            ("a-Q4_K_M.gguf", "Q4_K_M", true),
+            ("a.q4_k_m.gguf", "Q4_K_M", true),
+            ("Q4_K_M/a-00001-of-00002.gguf", "Q4_K_M", true),
+            ("a_Q8_0.gguf", "Q8_0", true),
+            ("a-IQ4_NL.gguf", "Q4_NL", false),
+            ("a-Q4_K_M.gguf", "Q4_K", false),
+            ("a-BF16.gguf", "F16", false),
+        ];
+        for (path, quant, expected) in rows {
+            assert_eq!(names_quant(path, quant), expected, "{path} {quant}");
+        }
+    }
+
+    #[test]
+    fn parts_count_as_one_model_and_towers_as_none() {
+        let paths =
+            ["b-00002-of-00002.gguf", "b-00001-of-00002.gguf", "a.gguf", "mmproj-F16.gguf", "x"];
+        let entries = paths.map(|path| Entry { path: path.to_owned(), bytes: 1 });
+        assert_eq!(models(&entries), ["a.gguf", "b-00001-of-00002.gguf"]);
+    }
+}

@@ -1,0 +1,74 @@
+//! Why a model was not found or not understood: one sentence each, with what would help.
+//! Names out of files and answers are shortened and escaped where they are read.
+
+use std::path::PathBuf;
+
+use crate::gguf::GgufError;
+use crate::recipe::UnknownMixture;
+use crate::safetensors::{ConfigError, SafetensorsError};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FindError {
+    #[error("{}: there is no such file or folder", path.display())]
+    NoSuchPath { path: PathBuf },
+    #[error("{at} cannot be read: {detail}")]
+    Unreadable { at: String, detail: String },
+    #[error("{at} has {bytes_max} bytes or more, which is too much to be true")]
+    TooLong { at: String, bytes_max: u64 },
+    #[error("{at}: {error}")]
+    Gguf { at: String, error: GgufError },
+    #[error("{at}: {error}; known is only that its {tensors} tensors have {bytes} bytes")]
+    NoShape { at: String, error: GgufError, tensors: usize, bytes: u64 },
+    #[error("{at}: {error}")]
+    Safetensors { at: String, error: SafetensorsError },
+    #[error("{at}: {error}")]
+    Config { at: String, error: ConfigError },
+    #[error("{at} holds the eyes or ears of a model; ask about the model itself")]
+    OnlyTower { at: String },
+    #[error("{missing} is missing, one of {count} parts of the model")]
+    MissingPart { missing: String, count: u32 },
+    #[error("{at} is missing: without it nobody knows what the tensors beside it are")]
+    NoConfig { at: String },
+    #[error("{at} has several models; name one of {}", listed(there))]
+    Several { at: String, there: Vec<String> },
+    #[error("{at} has GGUF and safetensors mixed; name one of {}", listed(there))]
+    Mixed { at: String, there: Vec<String> },
+    #[error("{at} has no model that hob can read{}", match there.is_empty() {
+        true => String::new(),
+        false => format!(", only {}", listed(there)),
+    })]
+    NoModel { at: String, there: Vec<String> },
+    #[error("{at} has no {quant}; there are {}", listed(there))]
+    NoQuant { at: String, quant: String, there: Vec<String> },
+    #[error("{address} needs a token, or does not exist")]
+    Private { address: String },
+    #[error("{address} is gated: accept its terms there, and give a token that may read it")]
+    Gated { address: String },
+    #[error("{address} does not exist")]
+    Missing { address: String },
+    #[error("{address} answered with status {status}")]
+    Refused { address: String, status: u16 },
+    #[error("{address} cannot be reached: {detail}")]
+    Unreachable { address: String, detail: String },
+    #[error("{at} is no list of a repository's files: {detail}")]
+    NoListing { at: String, detail: String },
+    #[error("{at} is no manifest of Ollama's: {detail}")]
+    NoManifest { at: String, detail: String },
+    #[error("hob knows no model '{asked}'{}", match near.is_empty() {
+        true => "; give a file, an address, or owner/name on the hub".to_owned(),
+        false => format!("; did you mean {}?", near.join(" or ")),
+    })]
+    Unknown { asked: String, near: Vec<String> },
+    #[error(transparent)]
+    UnknownQuant(#[from] UnknownMixture),
+}
+
+const LISTED_MAX: usize = 12;
+
+fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(LISTED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(LISTED_MAX) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

@@ -1,0 +1,97 @@
+//! A model in a GGUF file, or in several that are parts of one.
+//! Files that are cut are described all the same, with a note: their headers tell enough.
+
+use hob_core::fit::Model;
+use hob_core::machine::Basis;
+use hob_core::weights::{Part, Quant, WeightGroup};
+
+use super::shelf::Shelf;
+use super::{Described, FindError, Search};
+use crate::gguf::{Gguf, GgufError, PartName};
+use crate::recipe;
+
+/// Parts of models that see and hear, which lie in files of their own.
+pub(super) const TOWER: &str = "mmproj";
+
+pub(super) fn of_file(
+    search: &Search<'_>,
+    shelf: &Shelf<'_>,
+    file: &str,
+) -> Result<Described, FindError> {
+    let gguf = match PartName::parse(file) {
+        Some(part) => joined(shelf, &part)?,
+        None => shelf.gguf(file)?.ok_or_else(|| FindError::Missing { address: shelf.at(file) })?,
+    };
+    let stem = file.strip_suffix(".gguf").unwrap_or(file);
+    let name = PartName::parse(file).map_or(stem.to_owned(), |part| part.stem().to_owned());
+    described(search, name, shelf.at(file), gguf)
+}
+
+fn joined(shelf: &Shelf<'_>, part: &PartName) -> Result<Gguf, FindError> {
+    let mut parts = Vec::new();
+    for name in part.all() {
+        let missing = || FindError::MissingPart { missing: shelf.at(&name), count: part.count };
+        parts.push(shelf.gguf(&name)?.ok_or_else(missing)?);
+    }
+    let at = || shelf.at(part.stem());
+    Gguf::joined(parts).map_err(|error| FindError::Gguf { at: at(), error })
+}
+
+/// What a header says, with weights of the quant that was asked for.
+pub(super) fn described(
+    search: &Search<'_>,
+    name: String,
+    at: String,
+    gguf: Gguf,
+) -> Result<Described, FindError> {
+    if gguf.text("general.architecture") == Some("clip") {
+        return Err(FindError::OnlyTower { at });
+    }
+    let wrong = |error| FindError::Gguf { at: at.clone(), error };
+    let model = gguf.model(&name).map_err(|error| without_shape(&at, error, &gguf))?;
+    let mut notes = Vec::new();
+    if gguf.missing_bytes() > 0 {
+        let missing = gguf.missing_bytes();
+        notes.push(format!("{at} is cut short: {missing} bytes are missing, so fetch it again"));
+    }
+    let of_file = gguf.quantization();
+    let other = search.quant.filter(|mixture| !mixture.name().eq_ignore_ascii_case(of_file));
+    let model = match other {
+        None => model,
+        Some(mixture) => {
+            notes.push(format!("weights as {} would store them, not {of_file}", mixture.name()));
+            let remade = recipe::remade(gguf, mixture).map_err(wrong)?;
+            Model {
+                name,
+                format: mixture.format(),
+                quant: mixture.label().to_owned(),
+                shape: remade.shape().map_err(wrong)?,
+                basis: Basis::Assumed,
+            }
+        }
+    };
+    Ok(Described { model, source: at, notes })
+}
+
+/// Of an architecture that nobody knows, the size at least is known.
+fn without_shape(at: &str, error: GgufError, gguf: &Gguf) -> FindError {
+    let at = at.to_owned();
+    if !matches!(error, GgufError::UnknownArchitecture { .. }) {
+        return FindError::Gguf { at, error };
+    }
+    let bytes = gguf.tensors().iter().fold(0, |sum: u64, tensor| sum.saturating_add(tensor.bytes));
+    FindError::NoShape { at, error, tensors: gguf.tensors().len(), bytes }
+}
+
+impl Described {
+    /// With eyes or ears, which lie in a file of so many bytes.
+    pub(super) fn with_tower(mut self, file: &str, bytes: u64) -> Described {
+        let (part, quant) = (Part::Tower, Quant("F16"));
+        // How many numbers they are, nobody asked their header.
+        let (elements, in_eights_bytes) = (0, 0);
+        let tower = WeightGroup { layer: None, part, quant, elements, bytes, in_eights_bytes };
+        self.model.shape.weights.0.push(tower);
+        self.notes.push(format!("with the eyes or ears in {file}, {bytes} bytes"));
+        self
+    }
+}

@@ -1,0 +1,208 @@
+//! Repositories of Hugging Face: `owner/name`, `owner/name:QUANT`, `owner/name/file.gguf`, and `owner/name@REVISION`.
+//! Their files are listed once; the model's headers are then read where they are.
+
+use serde::Deserialize;
+
+use super::choice::{self, Entry};
+use super::shelf::Shelf;
+use super::{Described, FindError, Search, USUAL_QUANT, tensors};
+use crate::recipe::Mixture;
+
+/// Of one page of a list, which names at most a thousand files.
+const PAGE_BYTES_MAX: u64 = 8 << 20;
+const PAGES_MAX: usize = 10;
+
+/// What is asked of which repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Repo {
+    /// `owner/name`.
+    name: String,
+    /// A branch: some publishers keep one for each quant.
+    revision: String,
+    file: Option<String>,
+    quant: Option<String>,
+}
+
+const REVISION: &str = "main";
+
+#[derive(Deserialize)]
+struct Listed {
+    #[serde(rename = "type")]
+    kind: String,
+    path: String,
+    #[serde(default)]
+    size: u64,
+}
+
+impl Repo {
+    /// None: no name of a repository.
+    pub(super) fn parse(asked: &str) -> Option<Repo> {
+        let prefixes = ["hf:", "hf.co/", "huggingface.co/"];
+        let bare = prefixes.iter().find_map(|prefix| asked.strip_prefix(prefix)).unwrap_or(asked);
+        let (path, quant) = match bare.split_once(':') {
+            Some((path, quant)) => (path, Some(quant.to_owned())),
+            None => (bare, None),
+        };
+        let (path, revision) = path.split_once('@').unwrap_or((path, REVISION));
+        let words: Vec<&str> = path.split('/').collect();
+        let said = quant.as_deref().into_iter().chain([revision]);
+        let is_named = words.iter().copied().chain(said).all(is_plain);
+        let ([owner, name, file @ ..], true) = (words.as_slice(), is_named) else { return None };
+        let file = (!file.is_empty()).then(|| file.join("/"));
+        let (name, revision) = (format!("{owner}/{name}"), revision.to_owned());
+        Some(Repo { name, revision, file, quant })
+    }
+
+    /// Of the page of one; addresses of files are none.
+    pub(super) fn of_address(address: &str, hub: &str) -> Option<Repo> {
+        let hubs = [hub.trim_end_matches('/'), "https://huggingface.co", "https://hf.co"];
+        let path = hubs.iter().find_map(|hub| address.strip_prefix(*hub)?.strip_prefix('/'))?;
+        let asked = path.replacen("/tree/", "@", 1);
+        Repo::parse(&asked).filter(|repo| repo.file.is_none())
+    }
+}
+
+/// A name that cannot lead elsewhere.
+fn is_plain(word: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
+    !word.is_empty() && !word.starts_with('.') && word.chars().all(allowed)
+}
+
+pub(super) fn find(search: &Search<'_>, repo: &Repo) -> Result<Described, FindError> {
+    let hub = search.finder.hub.trim_end_matches('/');
+    let base = format!("{hub}/{}/resolve/{}", repo.name, repo.revision);
+    let shelf = |folder: &str| Shelf::Web {
+        remote: search.remote,
+        base: if folder.is_empty() { base.clone() } else { format!("{base}/{folder}") },
+    };
+    let file = |path: &str| {
+        let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+        search.file(&shelf(folder), file)
+    };
+    if let Some(path) = &repo.file {
+        return file(path);
+    }
+    let entries = listed(search, hub, repo)?;
+    let models = choice::models(&entries);
+    if models.is_empty() {
+        return from_tensors(search, repo, &shelf(""), &entries);
+    }
+    let path = chosen(search, repo, &models)?;
+    choice::with_tower(&entries, file(path)?)
+}
+
+/// Of several quants the one that is asked for, else the usual one.
+fn chosen<'m>(
+    search: &Search<'_>,
+    repo: &Repo,
+    models: &'m [String],
+) -> Result<&'m String, FindError> {
+    let wished = search.quant.map(|mixture| mixture.name().to_owned());
+    let said = repo.quant.clone().or(wished);
+    let quant = said.clone().unwrap_or_else(|| USUAL_QUANT.to_owned());
+    let found = choice::of_quant(models, &quant);
+    // Where there is but one file, it is meant by whoever named no quant.
+    let only = models.first().filter(|_| models.len() == 1 && said.is_none());
+    // And a quant that hob can make up needs no file of it.
+    let any = models.first().filter(|_| repo.quant.is_none() && search.quant.is_some());
+    found.or(only).or(any).ok_or_else(|| {
+        let (at, there) = (repo.name.clone(), models.to_vec());
+        FindError::NoQuant { at, quant, there }
+    })
+}
+
+fn from_tensors(
+    search: &Search<'_>,
+    repo: &Repo,
+    shelf: &Shelf<'_>,
+    entries: &[Entry],
+) -> Result<Described, FindError> {
+    if !entries.iter().any(|entry| entry.path.ends_with(".safetensors")) {
+        return Err(choice::none(&repo.name, entries));
+    }
+    let name = repo.name.rsplit('/').next().unwrap_or(&repo.name);
+    let said = repo.quant.as_deref().map(Mixture::named).transpose()?;
+    let quant = said.or(search.quant);
+    tensors::of_folder(&search.wishing(quant), shelf, name, entries)
+}
+
+fn listed(search: &Search<'_>, hub: &str, repo: &Repo) -> Result<Vec<Entry>, FindError> {
+    let Repo { name, revision, .. } = repo;
+    let first = format!("{hub}/api/models/{name}/tree/{revision}?recursive=true");
+    let page = format!("{hub}/{name}");
+    let mut entries = Vec::new();
+    let mut next = Some(first);
+    for _ in 0..PAGES_MAX {
+        let Some(address) = next else { break };
+        let answer = search.remote.text(&address, PAGE_BYTES_MAX);
+        let (json, further) = answer.map_err(|error| of_page(error, &page))?;
+        let listed: Vec<Listed> = serde_json::from_slice(&json).map_err(|error| {
+            FindError::NoListing { at: address.clone(), detail: error.to_string() }
+        })?;
+        let files = listed.into_iter().filter(|entry| entry.kind == "file");
+        let plain = files.filter(|entry| entry.path.split('/').all(is_plain));
+        entries.extend(plain.map(|entry| Entry { path: entry.path, bytes: entry.size }));
+        // A list goes on where it began, or nowhere.
+        next = further.filter(|next| next.starts_with(&format!("{hub}/")));
+    }
+    Ok(entries)
+}
+
+/// Names the page that people know, not the address that programs ask.
+fn of_page(error: FindError, page: &str) -> FindError {
+    let address = page.to_owned();
+    match error {
+        FindError::Private { .. } => FindError::Private { address },
+        FindError::Gated { .. } => FindError::Gated { address },
+        FindError::Missing { .. } => FindError::Missing { address },
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repo(name: &str, file: Option<&str>, quant: Option<&str>) -> Option<Repo> {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let (name, revision) = name.split_once('@').unwrap_or((name, "main"));
+        let (name, revision) = (name.to_owned(), revision.to_owned());
+        Some(Repo { name, revision, file: owned(file), quant: owned(quant) })
+    }
+
+    #[test]
+    fn names_of_repositories() {
+        let rows = [
+            ("a/b", repo("a/b", None, None)),
+            ("a/b@4.0bpw", repo("a/b@4.0bpw", None, None)),
+            ("a/b@x/y", None),
+            ("a/b@", None),
+            ("hf:a/b", repo("a/b", None, None)),
+            ("hf.co/a/b:Q8_0", repo("a/b", None, Some("Q8_0"))),
+            ("a/b-GGUF/x/y.gguf", repo("a/b-GGUF", Some("x/y.gguf"), None)),
+            ("a", None),
+            ("a/", None),
+            ("a/../b", None),
+            ("a/b:", None),
+            ("a/b c", None),
+        ];
+        for (asked, expected) in rows {
+            assert_eq!(Repo::parse(asked), expected, "{asked}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_repositories() {
+        let rows = [
+            ("https://huggingface.co/a/b", repo("a/b", None, None)),
+            ("https://hf.co/a/b/tree/main", repo("a/b", None, None)),
+            ("https://hf.co/a/b/tree/4.0bpw", repo("a/b@4.0bpw", None, None)),
+            ("http://hub/a/b", repo("a/b", None, None)),
+            ("https://huggingface.co/a/b/blob/main/x.gguf", None),
+            ("https://elsewhere/a/b", None),
+        ];
+        for (address, expected) in rows {
+            assert_eq!(Repo::of_address(address, "http://hub/"), expected, "{address}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The folder that Ollama keeps its models in: `manifests/HOST/OWNER/NAME/TAG` lists `blobs/sha256-…`.
+//! One blob is a GGUF file, another may be what sees.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::shelf::Shelf;
+use super::{Described, FindError, Search, gguf};
+use crate::gguf::Gguf;
+
+const HOST: &str = "registry.ollama.ai";
+const OWNER: &str = "library";
+const TAG: &str = "latest";
+const MANIFEST_BYTES_MAX: u64 = 1 << 20;
+const DIGITS: usize = 64;
+/// Architectures that Ollama's own engine names otherwise than llama.cpp does.
+const OWN_NAMES: [(&str, &str); 2] = [("gptoss", "gpt-oss"), ("qwen25vl", "qwen2vl")];
+
+#[derive(Debug, Deserialize)]
+struct Manifest {
+    #[serde(default)]
+    layers: Vec<Layer>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Layer {
+    #[serde(rename = "mediaType")]
+    kind: String,
+    digest: String,
+    #[serde(default)]
+    size: u64,
+}
+
+/// None: it has no such model.
+pub(super) fn find(
+    search: &Search<'_>,
+    folder: &Path,
+    asked: &str,
+) -> Result<Option<Described>, FindError> {
+    let Some(path) = manifest_path(asked) else { return Ok(None) };
+    let shelf = Shelf::Folder(folder.to_owned());
+    let Some(json) = shelf.text(&path, MANIFEST_BYTES_MAX)? else { return Ok(None) };
+    let wrong = |detail| FindError::NoManifest { at: shelf.at(&path), detail };
+    let manifest = read(&json).map_err(wrong)?;
+    let model = manifest.layer("model").ok_or_else(|| {
+        wrong("it names no model on this machine; models that run in a cloud have none".to_owned())
+    })?;
+    let blob = model.blob().map_err(wrong)?;
+    let gguf = shelf.gguf(&blob)?;
+    let gguf = gguf.ok_or_else(|| FindError::MissingPart { missing: shelf.at(&blob), count: 1 })?;
+    let own = own_name(&gguf);
+    let gguf = match own {
+        Some((from, to)) => gguf.renamed(from, to),
+        None => gguf,
+    };
+    let mut described = gguf::described(search, asked.to_owned(), shelf.at(&blob), gguf)?;
+    if let Some((from, to)) = own {
+        let note = format!("the file calls its architecture '{from}', and only Ollama loads that");
+        described.notes.push(format!("{note}; a file of '{to}' runs in hob too"));
+    }
+    Ok(Some(match manifest.layer("projector") {
+        Some(tower) => described.with_tower(&tower.blob().map_err(wrong)?, tower.size),
+        None => described,
+    }))
+}
+
+fn own_name(gguf: &Gguf) -> Option<(&'static str, &'static str)> {
+    let architecture = gguf.text("general.architecture")?;
+    OWN_NAMES.into_iter().find(|(own, _)| *own == architecture)
+}
+
+/// None: no name that Ollama would take.
+fn manifest_path(asked: &str) -> Option<String> {
+    let (path, tag) = match asked.rsplit_once(':') {
+        Some((path, tag)) if !tag.contains('/') => (path, tag),
+        _ => (asked, TAG),
+    };
+    let words: Vec<&str> = path.split('/').collect();
+    let is_plain = |word: &&str| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        !word.is_empty() && !word.starts_with('.') && word.chars().all(allowed)
+    };
+    if !words.iter().chain([&tag]).all(is_plain) {
+        return None;
+    }
+    let [host, owner, name] = match words.as_slice() {
+        [name] => [HOST, OWNER, name],
+        [owner, name] => [HOST, owner, name],
+        [host, owner, name] => [*host, owner, name],
+        _ => return None,
+    };
+    Some(format!("manifests/{host}/{owner}/{name}/{tag}"))
+}
+
+fn read(json: &[u8]) -> Result<Manifest, String> {
+    serde_json::from_slice(json).map_err(|error| error.to_string())
+}
+
+impl Manifest {
+    fn layer(&self, kind: &str) -> Option<&Layer> {
+        let kind = format!("application/vnd.ollama.image.{kind}");
+        self.layers.iter().find(|layer| layer.kind == kind)
+    }
+}
+
+impl Layer {
+    /// Below the folder. A digest is digits and cannot lead elsewhere.
+    fn blob(&self) -> Result<String, String> {
+        let digits = self.digest.strip_prefix("sha256:").unwrap_or_default();
+        let is_sha256 =
+            digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match is_sha256 {
+            true => Ok(format!("blobs/sha256-{digits}")),
+            false => Err("a digest in it is no SHA-256".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn where_manifests_are() {
+        let rows = [
+            ("llama3.1:8b", Some("manifests/registry.ollama.ai/library/llama3.1/8b")),
+            ("phi4", Some("manifests/registry.ollama.ai/library/phi4/latest")),
+            ("me/mine:x", Some("manifests/registry.ollama.ai/me/mine/x")),
+            ("hf.co/a/b:Q8_0", Some("manifests/hf.co/a/b/Q8_0")),
+            ("../x", None),
+            ("a/b/c/d", None),
+            ("", None),
+            ("a:", None),
+        ];
+        for (asked, expected) in rows {
+            assert_eq!(manifest_path(asked).as_deref(), expected, "{asked}");
+        }
+    }
+
+    #[test]
+    fn a_digest_cannot_lead_elsewhere() {
+        let layer = |digest: &str| Layer { kind: String::new(), digest: digest.into(), size: 0 };
+        let digits = "a".repeat(64);
+        let blob = layer(&format!("sha256:{digits}")).blob();
+        assert_eq!(blob, Ok(format!("blobs/sha256-{digits}")));
+        for digest in ["sha256:../../x", "sha256:abc", "md5:0", ""] {
+            assert!(layer(digest).blob().is_err(), "{digest}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_manifest_is_answered(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _any = read(&bytes);
+        }
+
+        #[test]
+        fn any_name_stays_in_the_folder(asked in ".{0,40}") {
+            if let Some(path) = manifest_path(&asked) {
+                prop_assert!(!path.split('/').any(|word| word.is_empty() || word == ".."));
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The beginnings of files over HTTP: one request for a first piece, and if the header goes on, one for the rest,
+//! which is read as far as the header goes and then dropped. A server that ignores the wished range is read like that
+//! from the start.
+
+use std::cell::Cell;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::time::Duration;
+
+use ureq::http::Response;
+use ureq::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, RANGE};
+use ureq::{Agent, Body, BodyReader};
+
+use super::{FindError, Finder};
+
+/// No header is longer.
+const HEADER_BYTES_MAX: u64 = 100_000_008;
+const CHUNK_BYTES: usize = 64 << 10;
+/// Requests for one file: a server that sends its beginning in crumbs is given up on.
+const ASKS_MAX: u32 = 4;
+/// From the request to the first line of the answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// For all redirections and all bytes of one request.
+const REQUEST_MAX: Duration = Duration::from_secs(300);
+
+/// One search's connections, and what they cost.
+pub(super) struct Remote {
+    agent: Agent,
+    hub: String,
+    token: Option<String>,
+    requests: Cell<u32>,
+    fetched_bytes: Cell<u64>,
+}
+
+impl Remote {
+    pub(super) fn new(finder: &Finder) -> Remote {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_resolve(Some(finder.limits.connect))
+            .timeout_connect(Some(finder.limits.connect))
+            .timeout_recv_response(Some(ANSWER_WITHIN.min(finder.limits.silence)))
+            .timeout_per_read(Some(finder.limits.silence))
+            .timeout_global(Some(REQUEST_MAX))
+            .build();
+        Remote {
+            agent: config.into(),
+            hub: format!("{}/", finder.hub.trim_end_matches('/')),
+            token: finder.token.clone(),
+            requests: Cell::new(0),
+            fetched_bytes: Cell::new(0),
+        }
+    }
+
+    /// Requests, and bytes of answers' bodies.
+    pub(super) fn spent(&self) -> (u32, u64) {
+        (self.requests.get(), self.fetched_bytes.get())
+    }
+
+    /// A whole answer, which is short. With where the list goes on, if it does.
+    pub(super) fn text(
+        &self,
+        address: &str,
+        bytes_max: u64,
+    ) -> Result<(Vec<u8>, Option<String>), FindError> {
+        let response = self.get(address, None)?;
+        let next = next_page(&response);
+        let mut text = Vec::new();
+        let body = response.into_body().into_reader();
+        body.take(bytes_max).read_to_end(&mut text).map_err(|error| unreachable(address, error))?;
+        self.count(text.len());
+        if text.len() as u64 == bytes_max {
+            return Err(FindError::TooLong { at: address.to_owned(), bytes_max });
+        }
+        Ok((text, next))
+    }
+
+    /// The beginning of a file, of which `first_bytes` are asked for at once.
+    pub(super) fn open(
+        &self,
+        address: &str,
+        first_bytes: u64,
+    ) -> Result<RemoteFile<'_>, FindError> {
+        let mut file = RemoteFile {
+            remote: self,
+            address: address.to_owned(),
+            bytes: Vec::new(),
+            position: 0,
+            file_bytes: None,
+            body: None,
+            asks: 0,
+        };
+        file.ask(first_bytes.saturating_sub(1))?;
+        Ok(file)
+    }
+
+    fn get(&self, address: &str, range: Option<(u64, u64)>) -> Result<Response<Body>, FindError> {
+        self.requests.set(self.requests.get().saturating_add(1));
+        let mut request = self.agent.get(address);
+        if let Some((first, last)) = range {
+            request = request.header(RANGE, format!("bytes={first}-{last}"));
+        }
+        // Redirections drop it: the stores that the hub refers to need none.
+        if let Some(token) = self.token.as_ref().filter(|_| address.starts_with(&self.hub)) {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let response = request.call().map_err(|error| unreachable(address, error))?;
+        let address = address.to_owned();
+        match response.status().as_u16() {
+            200 | 206 => Ok(response),
+            401 => Err(FindError::Private { address }),
+            403 => Err(FindError::Gated { address }),
+            404 => Err(FindError::Missing { address }),
+            status => Err(FindError::Refused { address, status }),
+        }
+    }
+
+    fn count(&self, bytes: usize) {
+        self.fetched_bytes.set(self.fetched_bytes.get().saturating_add(bytes as u64));
+    }
+}
+
+fn unreachable(address: &str, error: impl std::fmt::Display) -> FindError {
+    FindError::Unreachable { address: address.to_owned(), detail: error.to_string() }
+}
+
+/// `Link: <address>; rel="next"`.
+fn next_page(response: &Response<Body>) -> Option<String> {
+    let link = response.headers().get("Link")?.to_str().ok()?;
+    let next = link.split(',').find(|link| link.contains("rel=\"next\""))?;
+    Some(next.split_once('<')?.1.split_once('>')?.0.to_owned())
+}
+
+/// A file whose beginning is here, as far as somebody has read.
+pub(super) struct RemoteFile<'r> {
+    remote: &'r Remote,
+    address: String,
+    bytes: Vec<u8>,
+    position: u64,
+    file_bytes: Option<u64>,
+    /// The answer that brings what follows `bytes`.
+    body: Option<BodyReader<'static>>,
+    asks: u32,
+}
+
+impl RemoteFile<'_> {
+    /// None: the server did not say.
+    pub(super) fn file_bytes(&self) -> Option<u64> {
+        self.file_bytes
+    }
+
+    /// Asks for what follows, up to the byte `last`.
+    fn ask(&mut self, last: u64) -> Result<(), FindError> {
+        self.asks += 1;
+        let have = self.bytes.len() as u64;
+        let response = self.remote.get(&self.address, Some((have, last)))?;
+        let number =
+            |name| -> Option<u64> { response.headers().get(name)?.to_str().ok()?.parse().ok() };
+        if response.status().as_u16() == 206 {
+            let said = response.headers().get(CONTENT_RANGE).and_then(|said| said.to_str().ok());
+            let (start, whole) = said.and_then(content_range).ok_or_else(|| self.torn())?;
+            if start != have {
+                return Err(self.torn());
+            }
+            self.file_bytes = self.file_bytes.or(whole);
+        } else {
+            // Everything from the start: what is here already comes again.
+            self.file_bytes = self.file_bytes.or(number(CONTENT_LENGTH));
+            self.bytes.clear();
+        }
+        self.body = Some(response.into_body().into_reader());
+        Ok(())
+    }
+
+    fn torn(&self) -> FindError {
+        unreachable(&self.address, "it sent another part of the file than was asked for")
+    }
+
+    /// Brings bytes up to `end`, or as many as there are.
+    fn reach(&mut self, end: u64) -> Result<(), FindError> {
+        let end = end.min(self.file_bytes.unwrap_or(u64::MAX)).min(HEADER_BYTES_MAX);
+        while (self.bytes.len() as u64) < end {
+            match &mut self.body {
+                Some(_) => self.advance(end)?,
+                None if self.asks >= ASKS_MAX => return Ok(()),
+                None => self.ask(HEADER_BYTES_MAX - 1)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads of the answer that is open, until `end` or its own.
+    fn advance(&mut self, end: u64) -> Result<(), FindError> {
+        let Some(body) = &mut self.body else { return Ok(()) };
+        let mut chunk = vec![0; CHUNK_BYTES];
+        while (self.bytes.len() as u64) < end {
+            let read = body.read(&mut chunk).map_err(|error| unreachable(&self.address, error))?;
+            if read == 0 {
+                self.body = None;
+                return Ok(());
+            }
+            self.bytes.extend_from_slice(&chunk[..read]);
+            self.remote.count(read);
+        }
+        Ok(())
+    }
+}
+
+/// `bytes 0-9/100`: where it begins, and how many bytes the file has.
+fn content_range(said: &str) -> Option<(u64, Option<u64>)> {
+    let (range, whole) = said.strip_prefix("bytes ")?.split_once('/')?;
+    let start = range.split_once('-')?.0.parse().ok()?;
+    Some((start, whole.parse().ok()))
+}
+
+impl Read for RemoteFile<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let end = self.position.saturating_add(buffer.len() as u64);
+        self.reach(end).map_err(io::Error::other)?;
+        let start = usize::try_from(self.position).unwrap_or(usize::MAX).min(self.bytes.len());
+        let there = &self.bytes[start..];
+        let count = there.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&there[..count]);
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for RemoteFile<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(position) => Some(position),
+            SeekFrom::Current(distance) => self.position.checked_add_signed(distance),
+            SeekFrom::End(_) => None,
+        };
+        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
+    }
+}

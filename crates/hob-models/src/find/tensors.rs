@@ -1,0 +1,121 @@
+//! A model in safetensors: its configuration, and the headers of all files that its tensors lie in.
+//! A file that is cut is described all the same, with a note.
+
+use hob_core::fit::Model;
+use hob_core::machine::Basis;
+
+use super::choice::Entry;
+use super::shelf::Shelf;
+use super::{Described, FindError, Search};
+use crate::safetensors::{self, Config, files_of_index};
+
+const CONFIG: &str = "config.json";
+const INDEX: &str = "model.safetensors.index.json";
+/// Real ones have kilobytes.
+const CONFIG_BYTES_MAX: u64 = 4 << 20;
+/// One line for each tensor; models of many experts have megabytes.
+const INDEX_BYTES_MAX: u64 = 32 << 20;
+/// The same weights a second time, as one publisher's own program wants them.
+const SECOND_COPY: &str = "consolidated";
+
+pub(super) fn of_file(
+    search: &Search<'_>,
+    shelf: &Shelf<'_>,
+    file: &str,
+) -> Result<Described, FindError> {
+    let is_part = file.contains("-of-");
+    let files = if is_part { indexed(shelf)? } else { None };
+    let files = files.unwrap_or_else(|| vec![file.to_owned()]);
+    let name = file.trim_end_matches(".safetensors");
+    described(search, shelf, name, &files)
+}
+
+/// Of a folder or a repository.
+pub(super) fn of_folder(
+    search: &Search<'_>,
+    shelf: &Shelf<'_>,
+    name: &str,
+    entries: &[Entry],
+) -> Result<Described, FindError> {
+    let has = |file: &str| entries.iter().any(|entry| entry.path == file);
+    if !has(CONFIG) {
+        return Err(FindError::NoConfig { at: shelf.at(CONFIG) });
+    }
+    let indexed = if has(INDEX) { indexed(shelf)? } else { None };
+    let files = indexed.unwrap_or_else(|| beside(entries));
+    described(search, shelf, name, &files)
+}
+
+/// All that lie there themselves.
+fn beside(entries: &[Entry]) -> Vec<String> {
+    let is_beside = |path: &str| path.ends_with(".safetensors") && !path.contains('/');
+    let all = entries.iter().filter(|entry| is_beside(&entry.path)).map(|entry| &entry.path);
+    let (second, first): (Vec<String>, Vec<String>) =
+        all.cloned().partition(|path| path.starts_with(SECOND_COPY));
+    if first.is_empty() { second } else { first }
+}
+
+fn indexed(shelf: &Shelf<'_>) -> Result<Option<Vec<String>>, FindError> {
+    let Some(json) = shelf.text(INDEX, INDEX_BYTES_MAX)? else { return Ok(None) };
+    let wrong = |error| FindError::Safetensors { at: shelf.at(INDEX), error };
+    files_of_index(&json).map(Some).map_err(wrong)
+}
+
+fn described(
+    search: &Search<'_>,
+    shelf: &Shelf<'_>,
+    name: &str,
+    files: &[String],
+) -> Result<Described, FindError> {
+    let at = shelf.at(CONFIG);
+    let wrong = |error| FindError::Config { at: at.clone(), error };
+    let json = shelf.text(CONFIG, CONFIG_BYTES_MAX)?;
+    let json = json.ok_or_else(|| FindError::NoConfig { at: at.clone() })?;
+    let config = Config::parse(&json).map_err(wrong)?;
+    let source = match files {
+        [only] => shelf.at(only),
+        _ => at.clone(),
+    };
+    if let Some(model) = made(search, name, &config).map_err(|error| wrong(error.into()))? {
+        let note = format!("weights as {} would store them, not those of a file", model.quant);
+        return Ok(Described { model, source, notes: vec![note] });
+    }
+    let (tensors, notes) = tensors(shelf, files)?;
+    let model = safetensors::model(name.to_owned(), &config, &tensors).map_err(wrong)?;
+    Ok(Described { model, source, notes })
+}
+
+/// With made-up weights, where a quant is asked for.
+fn made(
+    search: &Search<'_>,
+    name: &str,
+    config: &Config,
+) -> Result<Option<Model>, crate::gguf::GgufError> {
+    let Some(mixture) = search.quant else { return Ok(None) };
+    let dimensions = config.dimensions.clone();
+    let dimensions = if config.is_tied { dimensions.tied() } else { dimensions };
+    let shape = dimensions.header(mixture)?.shape()?;
+    let (name, quant) = (name.to_owned(), mixture.label().to_owned());
+    Ok(Some(Model { name, format: mixture.format(), quant, shape, basis: Basis::Assumed }))
+}
+
+fn tensors(
+    shelf: &Shelf<'_>,
+    files: &[String],
+) -> Result<(Vec<safetensors::Tensor>, Vec<String>), FindError> {
+    let (mut tensors, mut notes) = (Vec::new(), Vec::new());
+    for file in files {
+        let missing = || match files {
+            [_] => FindError::Missing { address: shelf.at(file) },
+            _ => FindError::MissingPart { missing: shelf.at(file), count: files.len() as u32 },
+        };
+        let (header, file_bytes) = shelf.tensors(file)?.ok_or_else(missing)?;
+        let lacks = file_bytes.map_or(0, |bytes| header.needed_bytes.saturating_sub(bytes));
+        if lacks > 0 {
+            let at = shelf.at(file);
+            notes.push(format!("{at} is cut short: {lacks} bytes are missing, so fetch it again"));
+        }
+        tensors.extend(header.tensors);
+    }
+    Ok((tensors, notes))
+}

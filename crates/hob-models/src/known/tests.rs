@@ -1,0 +1,98 @@
+//! Published numbers of parameters, and the bytes that were predicted for two quants of each.
+
+use hob_core::footprint::{KvType, KvTypes};
+
+use super::*;
+
+/// Name, numbers of the text model without norms (within 0.1 %), bytes a token of the cache in f16, state, and weights
+/// in 10^9 bytes with what of them a token reads: in Q4_K_M and in Q8_0.
+type Row = (&'static str, u64, u64, u64, [f64; 2], [f64; 2]);
+
+const ROWS: [Row; 13] = [
+    ("qwen3:30b-a3b", 30_532_122_624, 98_304, 0, [18.551, 1.920], [32.478, 3.270]),
+    ("qwen3:8b", 8_190_735_360, 147_456, 0, [5.022, 4.672], [8.704, 8.042]),
+    ("qwen3-vl:8b", 8_190_735_360, 147_456, 0, [5.022, 4.672], [8.704, 8.042]),
+    ("qwen3.5:35b-a3b", 34_660_610_688, 20_480, 65_863_680, [21.158, 1.978], [36.892, 3.195]),
+    ("qwen3.5:4b", 4_205_751_296, 32_768, 52_690_944, [2.696, 2.696], [4.471, 4.471]),
+    ("qwen3.5:9b", 8_953_803_264, 32_768, 52_690_944, [5.615, 5.043], [9.516, 8.436]),
+    ("qwen3.5:27b", 26_895_998_464, 65_536, 156_893_184, [16.526, 15.811], [28.585, 27.234]),
+    ("mixtral:8x7b", 46_702_792_704, 131_072, 0, [28.380, 7.827], [49.625, 13.548]),
+    ("deepseek-r1:14b", 14_770_033_664, 196_608, 0, [8.981, 8.543], [15.694, 14.867]),
+    ("qwen2.5-coder:7b", 7_615_616_512, 57_344, 0, [4.677, 4.370], [8.092, 7.513]),
+    ("qwen2.5-coder:1.5b", 1_543_714_304, 28_672, 0, [0.980, 0.980], [1.640, 1.640]),
+    ("llama3.1:8b", 8_030_261_248, 131_072, 0, [4.913, 4.617], [8.533, 7.975]),
+    ("lfm2:24b-a2b", 23_843_661_440, 20_480, 491_520, [14.412, 1.433], [25.349, 2.487]),
+];
+
+#[test]
+fn known_models_have_their_published_sizes() {
+    for (name, elements, kv_bytes, state_bytes, q4_k_m, q8_0) in ROWS {
+        let (model, context) = find(name).expect("known");
+        for (quant, [whole, active]) in [("Q4_K_M", q4_k_m), ("Q8_0", q8_0)] {
+            let mixture = Mixture::named(quant).expect("a quant");
+            let header = model.header(mixture, context).expect("its dimensions are whole");
+            let near = |got: f64, expected: f64, share: f64, what: &str| {
+                let off = got / expected - 1.0;
+                assert!(off.abs() < share, "{name} {quant}: {what} {got} and not {expected}");
+            };
+            near(header.parameters() as f64, elements as f64, 0.001, "numbers");
+            let shape = header.shape().expect("a shape");
+            let f16 = KvTypes::both(KvType::F16);
+            assert_eq!(f16.bytes_per_token(&shape), kv_bytes, "{name}");
+            assert_eq!(shape.state_bytes(), state_bytes, "{name}");
+            near(shape.weights.bytes() as f64 / 1e9, whole, 0.01, "weights");
+            let share = shape.experts_share();
+            let read = shape.weights.0.iter().map(|group| shape.weights.read_bytes(group, share));
+            near(read.sum::<f64>() / 1e9, active, 0.02, "weights of a token");
+        }
+    }
+}
+
+#[test]
+fn and_so_have_those_whose_files_nobody_listed() {
+    let rows = [
+        ("qwen3:0.6b", 596_049_920_u64),
+        ("llama3.2:1b", 1_235_814_400),
+        ("qwen3:1.7b", 1_720_574_976),
+        ("llama3.2:3b", 3_212_749_824),
+        ("qwen3:4b", 4_022_468_096),
+        ("gemma3:4b", 3_880_099_328),
+        ("gemma3:12b", 11_765_788_416),
+        ("phi4", 14_659_507_200),
+        ("qwen3:14b", 14_768_307_200),
+        ("gpt-oss:20b", 20_914_757_184),
+        ("mistral-small:24b", 23_572_403_200),
+        ("qwen3:32b", 32_762_123_264),
+        ("llama3.3:70b", 70_553_706_496),
+        ("gpt-oss:120b", 116_829_156_672),
+    ];
+    for (name, elements) in rows {
+        let (model, context) = find(name).expect("known");
+        let mixture = Mixture::named("BF16").expect("a quant");
+        let header = model.header(mixture, context).expect("its dimensions are whole");
+        let off = header.parameters() as f64 / elements as f64 - 1.0;
+        assert!(off.abs() < 0.002, "{name}: {} and not {elements}", header.parameters());
+    }
+}
+
+#[test]
+fn every_model_has_a_shape_in_every_quant() {
+    for model in KNOWN {
+        for name in Mixture::names() {
+            let mixture = Mixture::named(name).expect("a quant");
+            for (_, context) in model.tags {
+                let shape = model.header(mixture, *context).and_then(|header| header.shape());
+                let shape = shape.unwrap_or_else(|error| panic!("{} {name}: {error}", model.name));
+                assert!(shape.weights.bytes() > 0 && shape.trained_context_tokens == *context);
+            }
+        }
+        assert!(!model.good_for.is_empty(), "{}", model.name);
+    }
+}
+
+#[test]
+fn an_unknown_name_is_told_the_nearest() {
+    let error = find("qwen3:8").expect_err("a misspelling");
+    assert!(error.to_string().contains("qwen3:8b"), "{error}");
+    assert!(Mixture::named("Q4_K_X").expect_err("none").to_string().contains("Q4_K_M"));
+}

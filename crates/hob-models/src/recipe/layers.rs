@@ -1,0 +1,204 @@
+//! Which tensors a layer has, by its kind, with their dimensions; the length of a row first.
+//! After the models' own loaders in llama.cpp b11434, checked against published numbers of parameters.
+
+use crate::gguf::keys::Keys;
+use crate::gguf::{Gguf, GgufError};
+
+const LAYERS_MAX: u32 = 512;
+const LENGTH_MAX: u32 = 1 << 20;
+const COUNT_MAX: u32 = 1 << 14;
+const VOCABULARY_MAX: u32 = 1 << 24;
+
+/// A matrix, or as many of them as there are experts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Matrix {
+    pub(super) name: String,
+    pub(super) dims: Vec<u64>,
+}
+
+fn matrix(name: String, row: u64, rows: u64) -> Matrix {
+    Matrix { name, dims: vec![row, rows] }
+}
+
+/// What all layers have in common.
+struct Widths {
+    embedding: u64,
+    heads: Vec<u64>,
+    kv_heads: Vec<u64>,
+    key: u64,
+    value: u64,
+    feed_forward: Vec<u64>,
+    experts: u64,
+    expert_feed_forward: u64,
+    shared_feed_forward: u64,
+    dense_layers: u64,
+    /// The query is twice as long, for a gate.
+    has_query_gate: bool,
+}
+
+/// # Errors
+/// A number that is needed is missing or absurd.
+pub(super) fn tensors(gguf: &Gguf, is_tied: bool) -> Result<Vec<Matrix>, GgufError> {
+    let keys = Keys { gguf, architecture: gguf.architecture()? };
+    let layers = keys.required("block_count", LAYERS_MAX)?;
+    let vocabulary = u64::from(keys.required("vocab_size", VOCABULARY_MAX)?);
+    let widths = Widths::read(&keys, layers as usize)?;
+    let mut tensors = vec![matrix("token_embd.weight".to_owned(), widths.embedding, vocabulary)];
+    if !is_tied {
+        tensors.push(matrix("output.weight".to_owned(), widths.embedding, vocabulary));
+    }
+    let recurrent = gguf.recurrent_layers()?;
+    for (layer, is_recurrent) in recurrent.into_iter().enumerate() {
+        let name = |tensor: &str| format!("blk.{layer}.{tensor}.weight");
+        match is_recurrent {
+            true => tensors.extend(recurrence(&keys, &widths, name)?),
+            false => tensors.extend(attention(&keys, &widths, layer, name)?),
+        }
+        tensors.extend(feed_forward(&widths, layer, name));
+    }
+    Ok(tensors)
+}
+
+impl Widths {
+    fn read(keys: &Keys<'_>, layers: usize) -> Result<Widths, GgufError> {
+        let each = |name| -> Result<Option<Vec<u64>>, GgufError> {
+            let numbers = keys.per_layer(name, layers, LENGTH_MAX)?;
+            Ok(numbers.map(|numbers| numbers.into_iter().map(u64::from).collect()))
+        };
+        let number =
+            |name| Ok::<u64, GgufError>(keys.optional(name, LENGTH_MAX)?.unwrap_or(0).into());
+        let embedding = u64::from(keys.required("embedding_length", LENGTH_MAX)?);
+        let heads = each("attention.head_count")?.unwrap_or_else(|| vec![0; layers]);
+        let widest = heads.iter().copied().max().unwrap_or(0);
+        let equal = embedding.checked_div(widest).unwrap_or(0);
+        let length = |said: u64| if said == 0 { equal } else { said };
+        let feed_forward = each("feed_forward_length")?.unwrap_or_else(|| vec![0; layers]);
+        let expert_feed_forward = match number("expert_feed_forward_length")? {
+            0 => feed_forward.iter().copied().max().unwrap_or(0),
+            said => said,
+        };
+        let shared = number("expert_shared_feed_forward_length")?;
+        let shared_count = number("expert_shared_count")?;
+        Ok(Widths {
+            kv_heads: each("attention.head_count_kv")?.unwrap_or_else(|| heads.clone()),
+            key: length(number("attention.key_length")?),
+            value: length(number("attention.value_length")?),
+            experts: keys.optional("expert_count", COUNT_MAX)?.unwrap_or(0).into(),
+            shared_feed_forward: shared.max(shared_count.saturating_mul(expert_feed_forward)),
+            dense_layers: number("leading_dense_block_count")?,
+            has_query_gate: matches!(keys.architecture, "qwen3next" | "qwen35" | "qwen35moe"),
+            embedding,
+            heads,
+            feed_forward,
+            expert_feed_forward,
+        })
+    }
+}
+
+fn attention(
+    keys: &Keys<'_>,
+    widths: &Widths,
+    layer: usize,
+    name: impl Fn(&str) -> String,
+) -> Result<Vec<Matrix>, GgufError> {
+    let Widths { embedding, key, value, .. } = *widths;
+    let (heads, kv_heads) = (widths.heads[layer], widths.kv_heads[layer]);
+    if keys.optional("attention.kv_lora_rank", LENGTH_MAX)?.is_some_and(|rank| rank > 0) {
+        return compressed(keys, embedding, heads, name);
+    }
+    let gate = if widths.has_query_gate { 2 } else { 1 };
+    Ok(vec![
+        matrix(name("attn_q"), embedding, gate * heads * key),
+        matrix(name("attn_k"), embedding, kv_heads * key),
+        matrix(name("attn_v"), embedding, kv_heads * value),
+        matrix(name("attn_output"), heads * value, embedding),
+    ])
+}
+
+/// Multi-head latent attention.
+fn compressed(
+    keys: &Keys<'_>,
+    embedding: u64,
+    heads: u64,
+    name: impl Fn(&str) -> String,
+) -> Result<Vec<Matrix>, GgufError> {
+    let number = |name| Ok::<u64, GgufError>(keys.required(name, LENGTH_MAX)?.into());
+    let rank = number("attention.kv_lora_rank")?;
+    let rope = number("rope.dimension_count")?;
+    let key = number("attention.key_length_mla")?;
+    let value = number("attention.value_length_mla")?;
+    let mut tensors = match keys.optional("attention.q_lora_rank", LENGTH_MAX)?.unwrap_or(0) {
+        0 => vec![matrix(name("attn_q"), embedding, heads * key)],
+        rank => vec![
+            matrix(name("attn_q_a"), embedding, rank.into()),
+            matrix(name("attn_q_b"), rank.into(), heads * key),
+        ],
+    };
+    tensors.extend([
+        matrix(name("attn_kv_a_mqa"), embedding, rank + rope),
+        matrix(name("attn_kv_b"), rank, heads * (key.saturating_sub(rope) + value)),
+        matrix(name("attn_output"), heads * value, embedding),
+    ]);
+    Ok(tensors)
+}
+
+/// A short convolution, a gated delta net, or Mamba.
+fn recurrence(
+    keys: &Keys<'_>,
+    widths: &Widths,
+    name: impl Fn(&str) -> String,
+) -> Result<Vec<Matrix>, GgufError> {
+    let embedding = widths.embedding;
+    let number = |name| Ok::<u64, GgufError>(keys.optional(name, LENGTH_MAX)?.unwrap_or(0).into());
+    let cells = number("shortconv.l_cache")?;
+    if cells > 0 {
+        return Ok(vec![
+            matrix(name("shortconv.in_proj"), embedding, 3 * embedding),
+            matrix(name("shortconv.conv"), cells, embedding),
+            matrix(name("shortconv.out_proj"), embedding, embedding),
+        ]);
+    }
+    let inner = u64::from(keys.required("ssm.inner_size", LENGTH_MAX)?);
+    let state = u64::from(keys.required("ssm.state_size", LENGTH_MAX)?);
+    let (groups, steps) = (number("ssm.group_count")?, number("ssm.time_step_rank")?);
+    let kernel = number("ssm.conv_kernel")?;
+    let mixed = inner + 2 * groups * state;
+    if widths.has_query_gate {
+        return Ok(vec![
+            matrix(name("attn_qkv"), embedding, mixed),
+            matrix(name("attn_gate"), embedding, inner),
+            matrix(name("ssm_beta"), embedding, steps),
+            matrix(name("ssm_alpha"), embedding, steps),
+            matrix(name("ssm_conv1d"), kernel, mixed),
+            matrix(name("ssm_out"), inner, embedding),
+        ]);
+    }
+    Ok(vec![
+        matrix(name("ssm_in"), embedding, inner + mixed + steps),
+        matrix(name("ssm_conv1d"), kernel, mixed),
+        matrix(name("ssm_out"), inner, embedding),
+    ])
+}
+
+fn feed_forward(widths: &Widths, layer: usize, name: impl Fn(&str) -> String) -> Vec<Matrix> {
+    let Widths { embedding, experts, expert_feed_forward, shared_feed_forward, .. } = *widths;
+    let gated = |suffix: &str, length: u64| {
+        let tensor = |part: &str| name(&format!("ffn_{part}{suffix}"));
+        [
+            matrix(tensor("gate"), embedding, length),
+            matrix(tensor("up"), embedding, length),
+            matrix(tensor("down"), length, embedding),
+        ]
+    };
+    if experts == 0 || (layer as u64) < widths.dense_layers {
+        let length = widths.feed_forward[layer];
+        return if length == 0 { Vec::new() } else { gated("", length).into() };
+    }
+    let mut tensors: Vec<Matrix> = gated("_exps", expert_feed_forward).into();
+    tensors.iter_mut().for_each(|tensor| tensor.dims.push(experts));
+    tensors.push(matrix(name("ffn_gate_inp"), embedding, experts));
+    if shared_feed_forward > 0 {
+        tensors.extend(gated("_shexp", shared_feed_forward));
+    }
+    tensors
+}

@@ -1,0 +1,135 @@
+//! `config.json` of Hugging Face: the dimensions of a model, in the words of GGUF headers, which the shape is made of.
+//! What it says twice, or inside `text_config`, is taken from where the language model says it.
+
+mod families;
+mod layers;
+
+use serde_json::{Map, Value};
+
+use super::Quantization;
+use super::quantization;
+use crate::gguf::GgufError;
+use crate::recipe::Dimensions;
+
+/// What of a configuration decides how much memory a model takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    pub dimensions: Dimensions,
+    /// None: plain numbers.
+    pub quantization: Option<Quantization>,
+    /// The embedding makes the scores too.
+    pub is_tied: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    #[error("the configuration is no JSON object: {detail}")]
+    NotJson { detail: String },
+    #[error("the configuration does not say '{key}'")]
+    Missing { key: &'static str },
+    #[error("hob does not know models of type '{name}'{}", match near.is_empty() {
+        true => String::new(),
+        false => format!("; the nearest are {}", near.join(", ")),
+    })]
+    UnknownType { name: String, near: Vec<String> },
+    #[error("hob does not know the quantization '{method}'; known are {known}")]
+    UnknownQuantization { method: String, known: &'static str },
+    /// Named as GGUF names it.
+    #[error(transparent)]
+    Dimensions(#[from] GgufError),
+}
+
+/// A key of GGUF, and those of configurations that say the same.
+type Same = (&'static str, &'static [&'static str]);
+
+const REQUIRED: [Same; 5] = [
+    ("block_count", &["num_hidden_layers", "n_layer", "n_layers", "num_layers"]),
+    ("context_length", &["max_position_embeddings", "n_positions", "max_seq_len", "seq_length"]),
+    ("embedding_length", &["hidden_size", "n_embd", "d_model"]),
+    ("vocab_size", &["vocab_size", "padded_vocab_size"]),
+    ("attention.head_count", &["num_attention_heads", "n_head", "n_heads"]),
+];
+
+const OPTIONAL: [Same; 10] = [
+    ("attention.head_count_kv", &["num_key_value_heads", "multi_query_group_num"]),
+    ("attention.key_length", &["head_dim", "attention_head_dim"]),
+    ("attention.value_length", &["head_dim", "attention_head_dim"]),
+    ("attention.shared_kv_layers", &["num_kv_shared_layers"]),
+    ("attention.sliding_window_pattern", &["sliding_window_pattern", "_sliding_window_pattern"]),
+    ("leading_dense_block_count", &["first_k_dense_replace", "num_dense_layers"]),
+    ("shortconv.l_cache", &["conv_L_cache"]),
+    ("full_attention_interval", &["full_attention_interval"]),
+    ("embedding_length_per_layer_input", &["hidden_size_per_layer_input"]),
+    ("feed_forward_length", &["intermediate_size", "ffn_hidden_size", "n_inner"]),
+];
+
+const COUNTS: [&str; 4] =
+    ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"];
+
+/// Where there are experts.
+const OF_EXPERTS: [Same; 4] = [
+    (
+        "expert_used_count",
+        &["num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k"],
+    ),
+    ("expert_feed_forward_length", &["moe_intermediate_size"]),
+    ("expert_shared_feed_forward_length", &["shared_expert_intermediate_size"]),
+    ("expert_shared_count", &["n_shared_experts", "num_shared_experts"]),
+];
+
+impl Config {
+    /// # Errors
+    /// It is no configuration, or one of a model or a quantization that hob does not know.
+    pub fn parse(json: &[u8]) -> Result<Config, ConfigError> {
+        let whole: Map<String, Value> = serde_json::from_slice(json)
+            .map_err(|error| ConfigError::NotJson { detail: error.to_string() })?;
+        let inner = ["text_config", "llm_config", "language_config"];
+        let inner = inner.iter().find_map(|key| whole.get(*key)?.as_object());
+        let text = inner.unwrap_or(&whole);
+        let flag = |map: &Map<String, Value>| map.get("tie_word_embeddings")?.as_bool();
+        Ok(Config {
+            dimensions: dimensions(text, &whole)?,
+            quantization: quantization::of(&whole)?,
+            is_tied: flag(text).or_else(|| flag(&whole)).unwrap_or(false),
+        })
+    }
+}
+
+fn dimensions(
+    text: &Map<String, Value>,
+    whole: &Map<String, Value>,
+) -> Result<Dimensions, ConfigError> {
+    let family = families::family(text, whole)?;
+    let said = |key: &'static str, names: &[&str]| {
+        let usual = || family.usual.iter().find(|(known, _)| *known == key).map(|(_, n)| *n);
+        number(text, names).or_else(usual)
+    };
+    let mut dimensions = Dimensions::new(family.architecture);
+    for (key, names) in REQUIRED {
+        let value = said(key, names).ok_or(ConfigError::Missing { key: names[0] })?;
+        dimensions = dimensions.with(key, value);
+    }
+    for (key, names) in OPTIONAL {
+        if let Some(value) = said(key, names) {
+            dimensions = dimensions.with(key, value);
+        }
+    }
+    let experts = number(text, &COUNTS).filter(|count| *count > 0);
+    if let Some(count) = experts {
+        dimensions = dimensions.with("expert_count", count);
+        for (key, names) in OF_EXPERTS {
+            if let Some(value) = number(text, names) {
+                dimensions = dimensions.with(key, value);
+            }
+        }
+    }
+    layers::add(dimensions, text)
+}
+
+/// Of the first of these keys that has one. What is no whole number counts as not said.
+pub(super) fn number(map: &Map<String, Value>, names: &[&str]) -> Option<u64> {
+    names.iter().find_map(|name| map.get(*name)?.as_u64())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! `/api/fit` and `hob fit --json`: where a model would live on a machine, how fast it would be, and why.
+//! What nobody knows is null, never 0; every figure says how it was learnt.
+
+mod constants;
+mod lists;
+mod machine;
+mod plan;
+mod rate;
+mod request;
+mod verdict;
+
+use hob_core::KvTypes;
+use hob_core::fit::{Assessment, Limit, Longest, Model, Site, Wish};
+use hob_core::machine::Machine;
+use serde::Serialize;
+
+use self::constants::{ConstantShape, constants};
+use self::machine::{MachineShape, ModelInfo};
+use self::plan::PlanShape;
+use crate::error::json;
+
+pub use self::lists::{FitModel, fit_machines, fit_models};
+pub use self::request::{FitRequest, parse_fit, parse_fit_query};
+
+/// Everything that is said of a model on a machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FitAnswer {
+    /// For people, in a sentence.
+    pub verdict: String,
+    pub fits: bool,
+    machine: MachineShape,
+    model: ModelInfo,
+    /// The best first; one of each placement.
+    plans: Vec<PlanShape>,
+    /// The longest context of the first plan's placement, with each pair of types.
+    longest: Vec<LongestShape>,
+    constants: Vec<ConstantShape>,
+}
+
+/// Of keys and values in these types.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct LongestShape {
+    kv_k: &'static str,
+    kv_v: &'static str,
+    max: Option<u32>,
+    limited_by: String,
+}
+
+impl FitAnswer {
+    pub fn of(machine: &Machine, model: &Model, assessment: &Assessment, wish: &Wish) -> FitAnswer {
+        let Assessment { plans, longest, .. } = assessment;
+        let sites = plans.first().map(|plan| plan.layout.sites()).unwrap_or_default();
+        FitAnswer {
+            verdict: verdict::of(machine, model, assessment),
+            fits: assessment.best().is_some(),
+            machine: MachineShape::of(machine),
+            model: ModelInfo::of(model),
+            plans: plans.iter().map(|plan| PlanShape::of(machine, model, plan, wish)).collect(),
+            longest: longest.iter().map(|(kv, longest)| longest_of(*kv, longest)).collect(),
+            constants: constants(machine, &sites),
+        }
+    }
+
+    /// What a site was calibrated with, and when.
+    #[must_use]
+    pub fn stamped(mut self, site: Site, engine_version: &str, date: &str) -> FitAnswer {
+        constants::stamp(&mut self.constants, site, engine_version, date);
+        self
+    }
+
+    pub fn to_json(&self) -> String {
+        json(self)
+    }
+}
+
+fn longest_of(kv: KvTypes, longest: &Longest) -> LongestShape {
+    LongestShape {
+        kv_k: kv.keys.name(),
+        kv_v: kv.values.name(),
+        max: longest.context_tokens,
+        limited_by: limited_by(longest.limit),
+    }
+}
+
+/// `trained`, or the memory that is full.
+fn limited_by(limit: Limit) -> String {
+    match limit {
+        Limit::Trained => "trained".to_owned(),
+        Limit::Memory(pool) => pool.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! The figures that speeds are made of: what of each device is known, and how.
+//! A bandwidth that nobody knows stands there as null, because it is why there are no speeds.
+
+use hob_core::fit::{self, Site};
+use hob_core::machine::{Basis, Constants, Device, Machine};
+use serde::Serialize;
+
+use super::rate::shortly;
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct ConstantShape {
+    pub(super) name: String,
+    /// `CPU`, `GPU 0`.
+    device: String,
+    value: Option<f64>,
+    unit: &'static str,
+    basis: Option<&'static str>,
+    /// Who says so, where somebody does.
+    source: Option<String>,
+    pub(super) engine_version: Option<String>,
+    pub(super) date: Option<String>,
+}
+
+/// Of those who compute.
+pub(super) fn constants(machine: &Machine, sites: &[Site]) -> Vec<ConstantShape> {
+    sites.iter().flat_map(|site| of_site(machine, *site)).collect()
+}
+
+/// Bandwidths are measured without an engine.
+pub(super) fn stamp(rows: &mut [ConstantShape], site: Site, engine_version: &str, date: &str) {
+    let device = site.to_string();
+    let is_fitted = |row: &&mut ConstantShape| {
+        row.device == device && row.basis == Some(Basis::Calibrated.name())
+    };
+    for row in rows.iter_mut().filter(is_fitted) {
+        row.engine_version = Some(engine_version.to_owned());
+        row.date = Some(date.to_owned());
+    }
+}
+
+fn of_site(machine: &Machine, site: Site) -> Vec<ConstantShape> {
+    let device = match site {
+        Site::Cpu => Some(&machine.cpu.device),
+        Site::Gpu(number) => machine.gpus.get(number).map(|gpu| &gpu.device),
+    };
+    let known = fit::constants(machine, site);
+    let Constants { basis, reach, kv_reach, layer_us, recurrent_us, token_us, .. } = known;
+    let rows = [
+        ("reach", Some(reach), "share"),
+        ("reach of the KV cache", Some(kv_reach), "share"),
+        ("layer", Some(layer_us), "us"),
+        ("recurrent layer", Some(recurrent_us), "us"),
+        ("token", Some(token_us), "us"),
+        ("prefill", known.prefill_flops, "FLOP/s"),
+    ];
+    let rows = rows.map(|(name, value, unit)| row(name.to_owned(), site, (value, unit), basis));
+    let kernels = known.kernels.iter();
+    let kernels = kernels.map(|(quant, of_core)| {
+        row(format!("{quant} of a core"), site, (Some(*of_core), "bytes/s"), basis)
+    });
+    [bandwidth(device, site)].into_iter().chain(rows).chain(kernels).collect()
+}
+
+fn row(
+    name: String,
+    site: Site,
+    (value, unit): (Option<f64>, &'static str),
+    basis: Basis,
+) -> ConstantShape {
+    ConstantShape {
+        name,
+        device: site.to_string(),
+        value: value.map(shortly),
+        unit,
+        basis: value.map(|_| basis.name()),
+        source: None,
+        engine_version: None,
+        date: None,
+    }
+}
+
+fn bandwidth(device: Option<&Device>, site: Site) -> ConstantShape {
+    let fact = device.and_then(|device| device.bandwidth.as_ref());
+    let basis = fact.map_or(Basis::Assumed, |fact| fact.basis);
+    let value = fact.map(|fact| fact.value);
+    ConstantShape {
+        source: fact.map(|fact| fact.source.clone()),
+        ..row("bandwidth".to_owned(), site, (value, "bytes/s"), basis)
+    }
+}

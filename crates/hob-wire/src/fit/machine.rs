@@ -1,0 +1,142 @@
+//! Who is asked about: the machine with what is known of it, and the model with what its header says.
+//! Bytes are bytes; a bandwidth that nobody knows is null.
+
+use hob_core::fit::Model;
+use hob_core::machine::{Device, Gpu, GpuMemory, Link, Machine};
+use serde::Serialize;
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct MachineShape {
+    name: String,
+    os: Option<String>,
+    cpu: CpuShape,
+    memory: MemoryShape,
+    gpus: Vec<GpuShape>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct CpuShape {
+    name: Option<String>,
+    cores: Option<u32>,
+    threads: Option<u32>,
+    features: Vec<String>,
+    bandwidth: Option<BandwidthShape>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct MemoryShape {
+    total: u64,
+    available: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct GpuShape {
+    name: String,
+    vendor: &'static str,
+    api: &'static str,
+    /// Part of the system's memory.
+    unified: bool,
+    /// Null where that is the system's.
+    total: Option<u64>,
+    /// Of unified memory: as much as it may have.
+    free: u64,
+    driver: Option<String>,
+    link: Option<LinkShape>,
+    bandwidth: Option<BandwidthShape>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct BandwidthShape {
+    bytes_s: f64,
+    basis: &'static str,
+    source: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct LinkShape {
+    name: String,
+    bytes_s: f64,
+    basis: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct ModelInfo {
+    name: String,
+    format: &'static str,
+    quant: String,
+    architecture: String,
+    layers: usize,
+    /// 0 for models without.
+    experts: u32,
+    experts_used: u32,
+    /// Of all weights.
+    bytes: u64,
+    trained_context: u32,
+    basis: &'static str,
+}
+
+impl MachineShape {
+    pub(super) fn of(machine: &Machine) -> MachineShape {
+        let Machine { name, os, cpu, memory, gpus } = machine;
+        let counted = |count: u32| (count > 0).then_some(count);
+        MachineShape {
+            name: name.clone(),
+            os: os.clone(),
+            cpu: CpuShape {
+                name: cpu.name.clone(),
+                cores: counted(cpu.cores),
+                threads: counted(cpu.threads),
+                features: cpu.features.clone(),
+                bandwidth: bandwidth(&cpu.device),
+            },
+            memory: MemoryShape { total: memory.total_bytes, available: memory.available_bytes },
+            gpus: gpus.iter().map(gpu).collect(),
+        }
+    }
+}
+
+fn gpu(gpu: &Gpu) -> GpuShape {
+    let (unified, total, free) = match gpu.memory {
+        GpuMemory::Own { total_bytes, free_bytes } => (false, Some(total_bytes), free_bytes),
+        GpuMemory::Unified { limit_bytes } => (true, None, limit_bytes),
+    };
+    GpuShape {
+        name: gpu.name.clone(),
+        vendor: gpu.vendor.name(),
+        api: gpu.api.name(),
+        unified,
+        total,
+        free,
+        driver: gpu.driver.clone(),
+        link: gpu.link.as_ref().map(link),
+        bandwidth: bandwidth(&gpu.device),
+    }
+}
+
+fn link(Link { name, bytes_s, basis }: &Link) -> LinkShape {
+    LinkShape { name: name.clone(), bytes_s: *bytes_s, basis: basis.name() }
+}
+
+fn bandwidth(device: &Device) -> Option<BandwidthShape> {
+    let fact = device.bandwidth.as_ref()?;
+    let (bytes_s, basis, source) = (fact.value, fact.basis.name(), fact.source.clone());
+    Some(BandwidthShape { bytes_s, basis, source })
+}
+
+impl ModelInfo {
+    pub(super) fn of(model: &Model) -> ModelInfo {
+        let shape = &model.shape;
+        ModelInfo {
+            name: model.name.clone(),
+            format: model.format.name(),
+            quant: model.quant.clone(),
+            architecture: shape.architecture.clone(),
+            layers: shape.layers.len(),
+            experts: shape.experts,
+            experts_used: shape.experts_used,
+            bytes: shape.weights.bytes(),
+            trained_context: shape.trained_context_tokens,
+            basis: model.basis.name(),
+        }
+    }
+}

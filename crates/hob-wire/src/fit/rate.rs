@@ -1,0 +1,98 @@
+//! A speed as it is written: with its range, what its time goes to, and how sure it is.
+//! Of a speed that nobody knows, only the context is there.
+
+use hob_core::fit::Rate;
+use hob_core::machine::Basis;
+use serde::Serialize;
+
+/// Digits that anybody could check.
+const DIGITS: i32 = 4;
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct RateShape {
+    context: u32,
+    tok_s: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    terms: Vec<TimeTerm>,
+    basis: Option<&'static str>,
+    /// `high`, `fair` or `low`.
+    confidence: Option<&'static str>,
+}
+
+/// Of a prompt as long as the context.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct PromptShape {
+    #[serde(flatten)]
+    rate: RateShape,
+    /// Until all of it is read.
+    first_token_ms: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct TimeTerm {
+    name: String,
+    us: f64,
+}
+
+impl RateShape {
+    pub(super) fn of(context: u32, rate: Option<&Rate>) -> RateShape {
+        let time = |(name, us): &(String, f64)| TimeTerm { name: name.clone(), us: shortly(*us) };
+        RateShape {
+            context,
+            tok_s: rate.map(|rate| shortly(rate.tok_s)),
+            low: rate.map(|rate| shortly(rate.low)),
+            high: rate.map(|rate| shortly(rate.high)),
+            terms: rate.map(|rate| rate.terms.iter().map(time).collect()).unwrap_or_default(),
+            basis: rate.map(|rate| rate.basis.name()),
+            confidence: rate.map(|rate| confidence(rate.basis)),
+        }
+    }
+}
+
+impl PromptShape {
+    pub(super) fn of(context: u32, rate: Option<&Rate>) -> PromptShape {
+        let took_ms = |rate: &Rate| shortly(f64::from(rate.context_tokens) * 1e3 / rate.tok_s);
+        PromptShape { rate: RateShape::of(context, rate), first_token_ms: rate.map(took_ms) }
+    }
+}
+
+fn confidence(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Measured | Basis::Calibrated => "high",
+        Basis::Said | Basis::Prior => "fair",
+        Basis::Assumed => "low",
+    }
+}
+
+/// However small it is, it does not become 0.
+pub(super) fn shortly(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let places = DIGITS - 1 - value.abs().log10().floor() as i32;
+    if places <= 0 {
+        return value.round();
+    }
+    let scale = 10f64.powi(places);
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_short_and_never_lost() {
+        for (value, expected) in [
+            (52.123_456, 52.12),
+            (0.001_234_56, 0.001_235),
+            (123_456.7, 123_457.0),
+            (9.999_99, 10.0),
+            (0.0, 0.0),
+            (-1e-9, -1e-9),
+        ] {
+            assert_eq!(shortly(value), expected, "{value}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The answer in one sentence: where it lives, with which context, how fast, and how much longer it could be.
+//! Of what does not fit: which memory lacks how much, and which context would fit.
+
+use hob_core::KvTypes;
+use hob_core::fit::{Assessment, Limit, Longest, Model, Plan, Rate, Use};
+use hob_core::machine::Machine;
+
+use super::plan::pool_name;
+use super::rate::shortly;
+
+pub(super) fn of(machine: &Machine, model: &Model, assessment: &Assessment) -> String {
+    let named = named(model);
+    match (assessment.best(), assessment.plans.first()) {
+        (Some(plan), _) => format!("{named} {}.", fitting(plan)),
+        (None, Some(plan)) => format!("{named} does not fit{}.", lacking(machine, plan)),
+        (None, None) => format!("{named} has no plan."),
+    }
+}
+
+/// A file's name often ends with its quant.
+fn named(Model { name, quant, .. }: &Model) -> String {
+    let is_said = name.to_ascii_lowercase().contains(&quant.to_ascii_lowercase());
+    if is_said { name.clone() } else { format!("{name} {quant}") }
+}
+
+fn fitting(plan: &Plan) -> String {
+    let Plan { placement, context_tokens, kv, .. } = plan;
+    let KvTypes { keys, values } = kv;
+    let kv = if keys == values { keys.to_string() } else { format!("{keys}/{values}") };
+    // "fits in RAM", but "split, 12 layers on the card".
+    let placed = placement.to_string();
+    let placed = if placed.starts_with("fits") { placed } else { format!("fits: {placed}") };
+    let speed = plan.decode_wished.as_ref().map_or("at a speed that nobody knows".to_owned(), pace);
+    let context = thousands(*context_tokens);
+    format!("{placed}, with {context} tokens of context in {kv}, {speed}{}", longer(plan))
+}
+
+fn pace(rate: &Rate) -> String {
+    let [at, low, high] = [rate.tok_s, rate.low, rate.high].map(figure);
+    format!("at about {at} tokens a second ({low} to {high})")
+}
+
+fn longer(plan: &Plan) -> String {
+    let Longest { context_tokens, limit } = plan.longest;
+    let Some(tokens) = context_tokens.filter(|tokens| *tokens > plan.context_tokens) else {
+        return String::new();
+    };
+    let why = match limit {
+        Limit::Trained => "as long as it was trained with",
+        Limit::Memory(_) => "as long as there is room",
+    };
+    format!("; up to {} tokens, {why}", thousands(tokens))
+}
+
+fn lacking(machine: &Machine, plan: &Plan) -> String {
+    let Some(used) = plan.shortage() else { return String::new() };
+    let Use { pool, needed_bytes, reclaimable_bytes, free_bytes, margin_bytes } = *used;
+    let kept_bytes = needed_bytes.saturating_sub(reclaimable_bytes);
+    let [needed, margin, free] = [kept_bytes, margin_bytes, free_bytes].map(gigabytes);
+    let name = pool_name(machine, pool);
+    let margin = if margin_bytes > 0 { format!(" and {margin} of margin") } else { String::new() };
+    let context = thousands(plan.context_tokens);
+    let shorter = plan.longest.context_tokens.map_or_else(
+        || "; no context is short enough".to_owned(),
+        |tokens| format!("; {} tokens would fit", thousands(tokens)),
+    );
+    format!(
+        " with {context} tokens of context: it needs {needed}{margin} of {name}, where {free} are free{shorter}"
+    )
+}
+
+/// As many digits as say something.
+fn figure(tok_s: f64) -> String {
+    // Rounded as whoever reads the figures themselves rounds them.
+    let tok_s = shortly(tok_s);
+    match tok_s {
+        10.0.. => format!("{}", tok_s.round()),
+        1.0.. => format!("{tok_s:.1}"),
+        _ => format!("{tok_s:.2}"),
+    }
+}
+
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / 1e9)
+}
+
+fn thousands(count: u32) -> String {
+    let digits = count.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| str::from_utf8(group).unwrap_or_default())
+        .collect();
+    groups.join(",")
+}

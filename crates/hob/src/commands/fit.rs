@@ -1,0 +1,206 @@
+//! `hob fit`: where a model will live on a machine, and how fast it will be there. The answer goes to stdout.
+//! What is free and what is in the file is gathered here; what comes of it, `hob_core::fit` says.
+
+mod calibrate;
+mod explained;
+mod machine;
+mod recommend;
+mod shown;
+mod validate;
+
+use clap::{Args, Subcommand, ValueEnum};
+use hob_core::fit::{Assessment, Engine, FitError, Model, Wish, assess};
+use hob_core::footprint::{KvType, KvTypes};
+use hob_models::Mixture;
+use hob_models::find::typed;
+use hob_models::known::Purpose;
+use hob_wire::FitAnswer;
+
+use crate::app::App;
+use crate::cli::Globals;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::finding::found;
+use crate::machine::MachineArgs;
+use crate::printer::Printer;
+use crate::settings::Overrides;
+
+/// Where a model will live on this machine, how fast it will be at which context, and how an engine is told so
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
+pub(crate) struct FitArgs {
+    /// A model's name, a file of it, or what it is called where it is published
+    model: Option<String>,
+    /// Instead of a model: its dimensions, such as block_count=32,embedding_length=4096,head_count=32,…
+    #[arg(long, value_name = "KEY=N,…", conflicts_with = "model")]
+    shape: Option<String>,
+    /// In which quant, where that is not said by a file
+    #[arg(long, value_name = "QUANT", value_parser = mixture)]
+    quant: Option<Mixture>,
+    #[command(flatten)]
+    wish: WishArgs,
+    #[command(flatten)]
+    machine: MachineArgs,
+    /// Rank the models that hob knows for this machine, instead of one
+    #[arg(long, conflicts_with_all = ["model", "quant"])]
+    recommend: bool,
+    /// For what it is wanted
+    #[arg(long = "for", value_enum, value_name = "PURPOSE", requires = "recommend")]
+    purpose: Option<PurposeName>,
+    /// End with 1 if it does not fit
+    #[arg(long)]
+    require: bool,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(subcommand)]
+    verb: Option<FitVerb>,
+}
+
+/// How it is to be run.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WishArgs {
+    /// Tokens of each conversation; without it 8192, or as many as it was trained with
+    #[arg(long, value_name = "TOKENS")]
+    context: Option<u32>,
+    /// Types of the cache, keys and values: f16, q8_0, q4_0, or two of them as q8_0/q4_0
+    #[arg(long, value_name = "K[/V]", value_parser = kv)]
+    kv: Option<KvTypes>,
+    /// Conversations at once
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    parallel: u32,
+    /// With this engine: hob, llama.cpp, Ollama, tabbyAPI, vLLM, mlx-lm, transformers
+    #[arg(long, value_name = "NAME", value_parser = engine)]
+    engine: Option<Engine>,
+    /// Slower than that is of no use, tokens a second
+    #[arg(long, value_name = "TOK/S")]
+    min_tok_s: Option<f64>,
+}
+
+#[derive(Debug, Subcommand)]
+enum FitVerb {
+    Machine(machine::FitMachineArgs),
+    Calibrate(calibrate::CalibrateArgs),
+    Explain(explained::ExplainArgs),
+    Validate(validate::ValidateArgs),
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PurposeName {
+    Chat,
+    Code,
+    Voice,
+    Long,
+}
+
+const AFTER_HELP: &str = "\
+Memory is a sum of terms and speed a range; each says what it rests on (`hob fit explain basis`).
+
+Examples:
+  hob fit smollm2                      a model that hob has
+  hob fit qwen3:30b-a3b --quant Q4_K_M one that it knows the dimensions of
+  hob fit model.gguf --context 32768 --kv q8_0
+  hob fit owner/name:Q4_K_M            one of the hub: only its header is fetched
+  hob fit --recommend --for code
+  hob fit explain \"KV cache\"";
+
+fn mixture(name: &str) -> Result<Mixture, String> {
+    Mixture::named(name).map_err(|error| error.to_string())
+}
+
+fn kv(name: &str) -> Result<KvTypes, String> {
+    let (keys, values) = name.split_once('/').unwrap_or((name, name));
+    let one = |name: &str| name.trim().parse::<KvType>().map_err(|error| error.to_string());
+    Ok(KvTypes { keys: one(keys)?, values: one(values)? })
+}
+
+fn engine(name: &str) -> Result<Engine, String> {
+    let known = Engine::ALL.map(Engine::name).join(", ");
+    Engine::named(name.trim()).ok_or_else(|| format!("there are {known}"))
+}
+
+impl WishArgs {
+    pub(crate) fn wish(&self) -> Wish {
+        Wish {
+            context_tokens: self.context,
+            kv: self.kv,
+            sequences: self.parallel,
+            engine: self.engine,
+            tok_s_min: self.min_tok_s,
+        }
+    }
+}
+
+impl PurposeName {
+    fn purpose(self) -> Purpose {
+        match self {
+            PurposeName::Chat => Purpose::Chat,
+            PurposeName::Code => Purpose::Code,
+            PurposeName::Voice => Purpose::Voice,
+            PurposeName::Long => Purpose::Long,
+        }
+    }
+}
+
+pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    match &args.verb {
+        Some(FitVerb::Explain(explain)) => return explained::run(explain, printer),
+        Some(FitVerb::Machine(machine)) => return machine::run(machine, globals, printer),
+        Some(FitVerb::Calibrate(calibrate)) => return calibrate::run(calibrate, globals, printer),
+        Some(FitVerb::Validate(validate)) => return validate::run(validate, printer),
+        None if args.recommend => return recommended(args, globals, printer),
+        None => (),
+    }
+    let app = App::open(globals, Overrides::default(), printer)?;
+    let machine = args.machine.measured(&app)?.machine;
+    let model = model(args, &app, printer)?;
+    let wish = args.wish.wish();
+    let assessed = assess(&machine, &model, &wish).map_err(failure)?;
+    let answer = FitAnswer::of(&machine, &model, &assessed, &wish);
+    let answer = match args.json {
+        true => answer.to_json(),
+        false => {
+            let beside = shown::assessment(&machine, &model, &wish, &assessed);
+            format!("{}\n\n{beside}", answer.verdict)
+        }
+    };
+    printer.data(answer)?;
+    Ok(exit(args, &assessed))
+}
+
+fn exit(args: &FitArgs, assessed: &Assessment) -> Exit {
+    match assessed.best() {
+        None if args.require => Exit::Regressed,
+        _ => Exit::Done,
+    }
+}
+
+fn recommended(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let app = App::open(globals, Overrides::default(), printer)?;
+    let machine = args.machine.measured(&app)?.machine;
+    let purpose = args.purpose.map(PurposeName::purpose);
+    let ranked = recommend::ranked(&machine, &args.wish.wish(), purpose);
+    printer.data(recommend::shown(&ranked))?;
+    Ok(Exit::Done)
+}
+
+fn failure(error: FitError) -> Failure {
+    Failure::usage(error)
+}
+
+/// By whatever it is called, or by a shape that was typed.
+fn model(args: &FitArgs, app: &App<'_>, printer: &Printer) -> Outcome<Model> {
+    if let Some(shape) = &args.shape {
+        return typed(shape, args.quant).map_err(Failure::usage);
+    }
+    let name = args.model.as_deref().ok_or_else(|| {
+        Failure::usage("which model?").hint("a name, a file, or --recommend for those that suit")
+    })?;
+    let found = found(name, args.quant, app)?;
+    let fetched = match found.requests {
+        0 => String::new(),
+        requests => format!(", {} kB in {requests} requests", found.fetched_bytes.div_ceil(1000)),
+    };
+    printer.faint(format_args!("{}{fetched}", found.source));
+    found.notes.iter().for_each(|note| printer.note(note));
+    Ok(found.model)
+}

@@ -1,0 +1,192 @@
+//! `hob fit calibrate`: what this machine's cores and memory really reach with the embedded engine, in half a minute.
+//! Times memory, then kernels, then installed models; keeps what comes out, unless the machine was too busy for it.
+
+mod fitting;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use hob_core::fit::{Implausible, Model};
+use hob_engines::timing::{Timed, engine_version};
+use hob_machine::{Known, Stamp};
+use hob_models::Gguf;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::app::{App, block_on};
+use crate::cli::Globals;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::machine::{here, kept, measure};
+use crate::printer::{Printer, table};
+use crate::settings::Overrides;
+use crate::shelf::{Condition, Shelf};
+use crate::signals::StopSignals;
+use crate::wire_up::{CALIBRATION_TIME, Timing, decoding_threads, timings};
+use fitting::{Checked, Figures};
+
+/// Time this machine with the embedded engine, so that answers about it are surer
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct CalibrateArgs {
+    /// The usual types only, and one model
+    #[arg(long)]
+    quick: bool,
+    /// Keep what comes out, however busy the machine was
+    #[arg(long)]
+    anyway: bool,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+Takes up to half a minute, in which all cores are busy; let nothing else run. What comes out is
+kept in machine.toml of hob's home, for this processor and this version of the engine.";
+
+const TYPES: usize = 22;
+const TYPES_QUICK: usize = 6;
+const MODELS: usize = 2;
+/// The rest is the models'.
+const KERNELS_TIME: Duration = Duration::from_secs(16);
+const CONTEXT_TOKENS: u32 = 1_536;
+/// Larger ones take longer to read than there is time.
+const MODEL_BYTES_MAX: u64 = 6_000_000_000;
+
+/// A model that is here, and what was timed of it.
+struct Installed {
+    path: PathBuf,
+    model: Model,
+    bytes: u64,
+}
+
+pub(crate) fn run(args: &CalibrateArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let app = App::open(globals, Overrides::default(), printer)?;
+    let (known, figures) = block_on(async {
+        let mut signals = StopSignals::listen()?;
+        signals.or(timed(args, &app)).await
+    })?;
+    let (known, checked) = match figures.fitted(&known) {
+        Ok(fitted) => fitted,
+        Err(error) => return refused(&error),
+    };
+    let doubts = figures.doubts(&checked);
+    for doubt in &doubts {
+        printer.note(doubt);
+    }
+    let is_kept = doubts.is_empty() || args.anyway;
+    if is_kept {
+        let keeping = kept(&app);
+        keeping.keep(&known).map_err(|error| Failure::new(Exit::Internal, error))?;
+        printer.note(format_args!("kept in {}", keeping.path().display()));
+    } else {
+        printer.note(
+            "nothing of it is kept: run it again when the machine is quiet, or with --anyway",
+        );
+    }
+    printer.data(if args.json {
+        json(&known, &checked, is_kept, &doubts)?
+    } else {
+        shown(&known, &checked)
+    })?;
+    Ok(Exit::Done)
+}
+
+fn refused(error: &Implausible) -> Outcome<Exit> {
+    Err(Failure::new(Exit::Engine, error).hint("run it again when the machine is quiet"))
+}
+
+async fn timed(args: &CalibrateArgs, app: &App<'_>) -> Outcome<(Known, Figures)> {
+    let begun = Instant::now();
+    let until = begun + CALIBRATION_TIME;
+    let mut known = here(app);
+    let memory = measure(&mut known, app.printer)?;
+    let spinner = app.printer.spinner("timing kernels");
+    let types = if args.quick { TYPES_QUICK } else { TYPES };
+    let kernels = timings(&Timing::Kernels { types }, begun + KERNELS_TIME).await?;
+    let missing = types.saturating_sub(count_of_types(&kernels));
+    if missing > 0 {
+        app.printer.note(format_args!("there was no time for {missing} of {types} types"));
+    }
+    let mut figures = Figures::new(memory, kernels, decoding_threads());
+    let count = if args.quick { 1 } else { MODELS };
+    for Installed { path, model, .. } in installed(app, count) {
+        spinner.set_message(format!("timing {}", model.name));
+        let timing = Timing::Model { path: &path, context_tokens: CONTEXT_TOKENS };
+        figures.add(model, timings(&timing, until).await?);
+    }
+    spinner.finish_and_clear();
+    let date = jiff::Zoned::now().date().to_string();
+    known.cpu_stamp = Some(Stamp { engine_version: engine_version(), date });
+    Ok((known, figures))
+}
+
+fn count_of_types(kernels: &[Timed]) -> usize {
+    let name = |timed: &Timed| match timed {
+        Timed::Kernel { quant, .. } => Some(quant.clone()),
+        _ => None,
+    };
+    kernels.iter().filter_map(name).collect::<BTreeSet<_>>().len()
+}
+
+/// The smallest and the largest that there is time for.
+fn installed(app: &App<'_>, count: usize) -> Vec<Installed> {
+    let shelf = Shelf::open(app);
+    let entries = shelf.entries().unwrap_or_default();
+    let here = entries.iter().filter(|entry| entry.condition == Condition::Here);
+    let files =
+        here.filter_map(|entry| Some((entry.name.clone(), shelf.chat_file(&entry.name).ok()?.0)));
+    let mut models: Vec<Installed> = files
+        .filter_map(|(name, path)| {
+            let model = Gguf::open(&path).ok()?.model(&name).ok()?;
+            let bytes = model.shape.weights.bytes();
+            (bytes <= MODEL_BYTES_MAX).then_some(Installed { path, model, bytes })
+        })
+        .collect();
+    models.sort_by_key(|one| one.bytes);
+    if models.len() > count {
+        models.drain(1..=models.len() - count);
+    }
+    models
+}
+
+fn shown(known: &Known, checked: &[Checked]) -> String {
+    let mut facts = table(["FACT", "VALUE", "BASIS", "LEARNT FROM"]);
+    let rows = known.rows().into_iter();
+    for row in
+        rows.filter(|row| row.name.starts_with("processor ") || row.name.contains("bandwidth"))
+    {
+        let basis = row.basis.map_or("", |basis| basis.name());
+        facts.add_row([&row.name, row.value.as_deref().unwrap_or("unknown"), basis, &row.source]);
+    }
+    if checked.is_empty() {
+        return format!("{facts}\nno model is here to check it with: `hob pull` fetches one");
+    }
+    let mut table = table(["MODEL", "CONTEXT", "TIMED TOK/S", "PREDICTED", "BEFORE"]);
+    for Checked { model, context_tokens, timed, predicted, before } in checked {
+        let percent = |rate: f64| format!("{rate:.1} ({:+.0} %)", 100.0 * (rate / timed - 1.0));
+        let context = context_tokens.to_string();
+        table.add_row([
+            model,
+            &context,
+            &format!("{timed:.1}"),
+            &percent(*predicted),
+            &percent(*before),
+        ]);
+    }
+    format!("{facts}\n\n{table}")
+}
+
+fn json(known: &Known, checked: &[Checked], is_kept: bool, doubts: &[String]) -> Outcome<String> {
+    #[derive(Serialize)]
+    struct Calibrated<'a> {
+        kept: bool,
+        doubts: &'a [String],
+        machine: hob_machine::profile::MachineFile,
+        checked: &'a [Checked],
+    }
+    let machine = hob_machine::profile::MachineFile::of(known);
+    serde_json::to_string_pretty(&Calibrated { kept: is_kept, doubts, machine, checked })
+        .map_err(|error| Failure::new(Exit::Internal, error))
+}

@@ -1,0 +1,239 @@
+//! From what was timed to constants, and whether to believe them. Pure: nothing is timed here.
+//! Kernels say what cores and memory reach; models, what layers and caches cost beside that.
+
+use hob_core::fit::{
+    self, Course, Engine, Habits, Implausible, Layout, Model, Site, constants, fitted,
+};
+use hob_core::footprint::KvTypes;
+use hob_core::machine::{Basis, Constants, Fact, Machine};
+use hob_engines::timing::Timed;
+use hob_machine::Known;
+use hob_machine::bandwidth::Measured;
+use serde::Serialize;
+
+/// Noise only takes away: where the middle is so far below the best, others were at work.
+const MEDIAN_SHARE_MIN: f64 = 0.7;
+/// As fast as the fastest, more or less: then it waits for memory, and not for its cores.
+const AT_THE_WALL: f64 = 0.9;
+/// Kernels that were disturbed, of all.
+const DISTURBED_SHARE_MAX: f64 = 0.34;
+
+/// All that was timed.
+pub(super) struct Figures {
+    memory: Measured,
+    kernels: Vec<Timed>,
+    threads: u32,
+    models: Vec<(Model, Vec<Timed>)>,
+}
+
+/// A model's rate as it was timed, and as it would be told: now, and without this calibration.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Checked {
+    pub(super) model: String,
+    pub(super) context_tokens: u32,
+    pub(super) timed: f64,
+    pub(super) predicted: f64,
+    pub(super) before: f64,
+}
+
+impl Figures {
+    pub(super) fn new(memory: Measured, kernels: Vec<Timed>, threads: u32) -> Figures {
+        Figures { memory, kernels, threads, models: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, model: Model, timed: Vec<Timed>) {
+        self.models.push((model, timed));
+    }
+
+    /// The machine with what was fitted to it.
+    ///
+    /// # Errors
+    /// Nothing sensible comes out of it.
+    pub(super) fn fitted(&self, known: &Known) -> Result<(Known, Vec<Checked>), Implausible> {
+        let mut known = known.clone();
+        if self.fastest() <= 0.0 {
+            return Err(Implausible::Nothing);
+        }
+        self.raise_bandwidth(&mut known);
+        let mut before = known.machine.clone();
+        before.cpu.device.constants = None;
+        let mut machine = known.machine.clone();
+        machine.cpu.device.constants = Some(self.of_kernels(&before));
+        let habits = Engine::Hob.habits();
+        let rows = self.rows();
+        let layouts: Vec<Layout> =
+            rows.iter().map(|row| Layout::whole(&row.model.shape, Site::Cpu)).collect();
+        let both = || rows.iter().zip(&layouts);
+        if !rows.is_empty() {
+            let timed = both().map(|(row, layout)| row.timed(&machine, layout, &habits));
+            let constants = fitted(&timed.collect::<Vec<_>>())?;
+            machine.cpu.device.constants = Some(constants);
+        }
+        let checked = both().filter_map(|(row, layout)| {
+            let rate = |machine| row.course(machine, layout, &habits).decode(row.context_tokens);
+            Some(Checked {
+                model: row.model.name.clone(),
+                context_tokens: row.context_tokens,
+                timed: row.tok_s,
+                predicted: rate(&machine)?.tok_s,
+                before: rate(&before)?.tok_s,
+            })
+        });
+        let checked = checked.collect();
+        known.machine.cpu.device.constants = machine.cpu.device.constants;
+        Ok((known, checked))
+    }
+
+    /// Why it should not be kept; empty where it should.
+    pub(super) fn doubts(&self, checked: &[Checked]) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if self.memory.is_noisy() {
+            doubts.push(
+                "the machine was too busy: copies of memory took turns with others' work"
+                    .to_owned(),
+            );
+        }
+        let (disturbed, count) = self.disturbed();
+        if f64::from(disturbed) > DISTURBED_SHARE_MAX * f64::from(count) {
+            doubts.push(format!(
+                "the machine was too busy: {disturbed} of {count} kernels were disturbed"
+            ));
+        }
+        let runs = self.models.iter().flat_map(|(_, timed)| timed).filter_map(share);
+        if runs.clone().any(|share| share < MEDIAN_SHARE_MIN) {
+            doubts.push("the machine was too busy: a model's runs lie far apart".to_owned());
+        }
+        let error = |rate: fn(&Checked) -> f64| {
+            checked.iter().map(|row| (rate(row) / row.timed - 1.0).abs()).sum::<f64>()
+        };
+        if error(|row| row.predicted) > error(|row| row.before) {
+            doubts.push(
+                "what comes out predicts the models worse than what is usual of such machines"
+                    .to_owned(),
+            );
+        }
+        doubts
+    }
+
+    /// How many kernels, and of how many. All cores are never slower than one, unless others have some of them.
+    fn disturbed(&self) -> (u32, u32) {
+        let (mut disturbed, mut count) = (0, 0);
+        for (name, all) in self.on(self.threads) {
+            let of_name =
+                |timed: &&Timed| matches!(timed, Timed::Kernel { quant, .. } if quant == name);
+            let mut shares = self.kernels.iter().filter(of_name).filter_map(share);
+            let is_slowed = self.alone(name).is_some_and(|alone| all < AT_THE_WALL * alone);
+            count += 1;
+            disturbed += u32::from(is_slowed || shares.any(|share| share < MEDIAN_SHARE_MIN));
+        }
+        (disturbed, count)
+    }
+
+    /// Of one kernel on one thread.
+    fn alone(&self, name: &str) -> Option<f64> {
+        self.on(1).find(|(quant, _)| *quant == name).map(|(_, rate)| rate)
+    }
+
+    /// Of one kernel on all threads, bytes a second.
+    fn fastest(&self) -> f64 {
+        self.on(self.threads).map(|(_, bytes_s)| bytes_s).fold(0.0, f64::max)
+    }
+
+    fn on(&self, wished: u32) -> impl Iterator<Item = (&str, f64)> {
+        self.kernels.iter().filter_map(move |timed| match timed {
+            Timed::Kernel { quant, threads, bytes_s, .. } if *threads == wished => {
+                Some((quant.as_str(), *bytes_s))
+            }
+            _ => None,
+        })
+    }
+
+    /// A kernel only reads, and may have been left alone when the copies were not.
+    fn raise_bandwidth(&self, known: &mut Known) {
+        let fastest = self.fastest();
+        let of_memory = known.machine.cpu.device.bandwidth.as_ref().map_or(0.0, |fact| fact.value);
+        if fastest > of_memory {
+            let source = format!("read by a kernel on {} threads", self.threads);
+            known.set_bandwidth(Fact { value: fastest, basis: Basis::Measured, source });
+        }
+    }
+
+    /// What is usual, with what kernels reach.
+    fn of_kernels(&self, machine: &Machine) -> Constants {
+        let usual = constants(machine, Site::Cpu);
+        let bandwidth = machine.cpu.device.bandwidth.as_ref().map_or(f64::INFINITY, |f| f.value);
+        let cores = f64::from(machine.cpu.cores.max(1));
+        let fastest = self.fastest();
+        let of_core = |(name, all): (&str, f64)| {
+            let name = hob_machine::profile::quant(name)?;
+            let is_waiting = all >= AT_THE_WALL * fastest;
+            // Cores that wait for memory could eat more than they get.
+            let alone = self.alone(name).filter(|_| is_waiting).unwrap_or(0.0);
+            Some((name, alone.max(all / cores)))
+        };
+        let prompt = self.kernels.iter().find_map(|timed| match timed {
+            Timed::Prompt { flop_s, .. } => Some(*flop_s),
+            _ => None,
+        });
+        Constants {
+            // Layers and the cache are as usual, as long as no model was timed.
+            basis: Basis::Prior,
+            reach: (fastest / bandwidth).min(1.0),
+            prefill_flops: prompt.or(usual.prefill_flops),
+            kernels: self.on(self.threads).filter_map(of_core).collect(),
+            ..usual
+        }
+    }
+
+    fn rows(&self) -> Vec<Row<'_>> {
+        let mut rows = Vec::new();
+        for (model, timed) in &self.models {
+            for timed in timed {
+                if let Timed::Decode { context_tokens, tok_s, .. } = timed {
+                    rows.push(Row { model, context_tokens: *context_tokens, tok_s: *tok_s });
+                }
+            }
+        }
+        rows
+    }
+}
+
+/// One rate of a model.
+struct Row<'a> {
+    model: &'a Model,
+    context_tokens: u32,
+    tok_s: f64,
+}
+
+impl Row<'_> {
+    fn course<'c>(
+        &'c self,
+        machine: &'c Machine,
+        layout: &'c Layout,
+        habits: &'c Habits,
+    ) -> Course<'c> {
+        Course { model: self.model, machine, layout, kv: KvTypes::default(), habits }
+    }
+
+    fn timed<'c>(
+        &'c self,
+        machine: &'c Machine,
+        layout: &'c Layout,
+        habits: &'c Habits,
+    ) -> fit::Timed<'c> {
+        let Row { context_tokens, tok_s, .. } = *self;
+        fit::Timed { course: self.course(machine, layout, habits), context_tokens, tok_s }
+    }
+}
+
+/// Of the best that the middle reached.
+fn share(timed: &Timed) -> Option<f64> {
+    match timed {
+        Timed::Kernel { bytes_s, median_bytes_s, .. } => Some(median_bytes_s / bytes_s),
+        Timed::Decode { tok_s, median_tok_s, .. } => Some(median_tok_s / tok_s),
+        Timed::Prompt { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

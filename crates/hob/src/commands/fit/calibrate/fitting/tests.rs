@@ -1,0 +1,151 @@
+//! Figures of machines whose constants are known: what comes out must be what went in.
+//! Busy machines too, whose figures are to be refused.
+
+use super::*;
+use hob_machine::profile;
+use hob_models::{Mixture, known};
+
+const THREADS: u32 = 8;
+
+fn memory(most: f64, median: f64) -> Measured {
+    Measured {
+        most,
+        median,
+        passes: 12,
+        threads: 8,
+        buffer_bytes: 1 << 30,
+        stolen_share: None,
+        waiting_percent: None,
+    }
+}
+
+fn kernel(quant: &str, threads: u32, bytes_s: f64) -> Timed {
+    Timed::Kernel { quant: quant.to_owned(), threads, bytes_s, median_bytes_s: 0.95 * bytes_s }
+}
+
+/// 3 GB/s a core of `Q4_K`, 8 of `Q6_K` and `F16`, of which all cores together get 54.
+fn kernels() -> Vec<Timed> {
+    let both = [("Q4_K", 3e9, 24e9), ("Q6_K", 8e9, 54e9), ("F16", 8e9, 54e9)];
+    let timed = both.map(|(quant, one, all)| [kernel(quant, THREADS, all), kernel(quant, 1, one)]);
+    let flop_s = 500e9;
+    let prompt = Timed::Prompt { quant: "Q4_K".to_owned(), threads: THREADS, flop_s };
+    timed.into_iter().flatten().chain([prompt]).collect()
+}
+
+fn model(name: &str) -> Model {
+    let (known, context_tokens) = known::find(name).expect("a known model");
+    let mixture = Mixture::named("Q4_K_M").expect("a mixture");
+    known.model(mixture, context_tokens).expect("a model")
+}
+
+/// A machine of 90 GB/s that reaches 60 % of it, and whose layers take 30 µs.
+fn truth() -> Machine {
+    let mut machine = profile::builtin("ddr5-desktop").expect("a profile").machine;
+    machine.cpu.device.bandwidth =
+        Some(Fact { value: 90e9, basis: Basis::Measured, source: "a copy".to_owned() });
+    machine.cpu.device.constants = Some(Constants {
+        basis: Basis::Calibrated,
+        reach: 0.6,
+        kv_reach: 0.2,
+        layer_us: 30.0,
+        recurrent_us: 0.0,
+        token_us: 0.0,
+        prefill_flops: None,
+        kernels: vec![("Q4_K", 3e9), ("Q6_K", 8e9), ("F16", 8e9)],
+    });
+    machine
+}
+
+fn rates(machine: &Machine, model: &Model, slowed: f64) -> Vec<Timed> {
+    let habits = Engine::Hob.habits();
+    let layout = Layout::whole(&model.shape, Site::Cpu);
+    let course =
+        Course { model, machine, layout: &layout, kv: KvTypes::default(), habits: &habits };
+    let of = |context_tokens| {
+        let tok_s = course.decode(context_tokens).expect("a rate").tok_s;
+        let median_tok_s = slowed * tok_s;
+        Timed::Decode { context_tokens, threads: THREADS, tok_s, median_tok_s }
+    };
+    vec![of(64), of(4_096)]
+}
+
+fn known_machine() -> Known {
+    let mut known = profile::builtin("ddr5-desktop").expect("a profile");
+    known.set_bandwidth(memory(90e9, 85e9).fact());
+    known
+}
+
+#[test]
+fn what_went_in_comes_out() {
+    let mut figures = Figures::new(memory(90e9, 85e9), kernels(), THREADS);
+    for name in ["qwen3:0.6b", "qwen3:8b"] {
+        let model = model(name);
+        let rates = rates(&truth(), &model, 0.97);
+        figures.add(model, rates);
+    }
+    let (known, checked) = figures.fitted(&known_machine()).expect("plausible");
+    let constants = known.machine.cpu.device.constants.expect("constants");
+    assert_eq!((constants.basis, constants.prefill_flops), (Basis::Calibrated, Some(500e9)));
+    assert_eq!(constants.kernels, [("Q4_K", 3e9), ("Q6_K", 8e9), ("F16", 8e9)]);
+    assert_eq!(checked.len(), 4);
+    for row in &checked {
+        assert!((row.predicted / row.timed - 1.0).abs() < 0.05, "{row:?}");
+    }
+    assert_eq!(figures.doubts(&checked), [""; 0]);
+}
+
+#[test]
+fn kernels_alone_say_what_is_reached_and_no_more() {
+    let figures = Figures::new(memory(40e9, 39e9), kernels(), THREADS);
+    let (known, checked) = figures.fitted(&known_machine()).expect("plausible");
+    assert!(checked.is_empty());
+    let device = known.machine.cpu.device;
+    let constants = device.constants.expect("constants");
+    assert_eq!((constants.basis, constants.reach), (Basis::Prior, 0.6));
+    let slow = Figures::new(memory(40e9, 39e9), Vec::new(), THREADS);
+    assert_eq!(slow.fitted(&known_machine()).expect_err("nothing"), Implausible::Nothing);
+}
+
+#[test]
+fn memory_is_as_fast_as_the_fastest_kernel_at_least() {
+    let figures = Figures::new(memory(40e9, 39e9), kernels(), THREADS);
+    let mut slow = known_machine();
+    slow.set_bandwidth(memory(40e9, 39e9).fact());
+    let (known, _) = figures.fitted(&slow).expect("plausible");
+    assert_eq!(known.machine.cpu.device.bandwidth.map(|fact| fact.value), Some(54e9));
+    assert_eq!(known.machine.cpu.device.constants.map(|constants| constants.reach), Some(1.0));
+}
+
+#[test]
+fn a_busy_machine_is_doubted() {
+    let disturbed = kernels().into_iter().map(|timed| match timed {
+        Timed::Kernel { quant, threads, bytes_s, .. } => {
+            Timed::Kernel { quant, threads, bytes_s, median_bytes_s: 0.5 * bytes_s }
+        }
+        other => other,
+    });
+    let small = model("qwen3:0.6b");
+    let uneven = rates(&truth(), &small, 0.5);
+    let mut apart = Figures::new(memory(90e9, 85e9), kernels(), THREADS);
+    apart.add(small, uneven);
+    let beside_others = vec![kernel("Q8_0", THREADS, 5e9), kernel("Q8_0", 1, 8e9)];
+    let rows = [
+        (Figures::new(memory(90e9, 40e9), kernels(), THREADS), "copies of memory"),
+        (Figures::new(memory(90e9, 85e9), disturbed.collect(), THREADS), "3 of 3 kernels"),
+        (apart, "runs lie far apart"),
+        (Figures::new(memory(90e9, 85e9), beside_others, THREADS), "1 of 1 kernels"),
+    ];
+    for (figures, expected) in rows {
+        let doubts = figures.doubts(&[]);
+        assert!(doubts.iter().any(|doubt| doubt.contains(expected)), "{doubts:?}");
+    }
+    let worse = Checked {
+        model: "a model".to_owned(),
+        context_tokens: 64,
+        timed: 10.0,
+        predicted: 20.0,
+        before: 11.0,
+    };
+    let quiet = Figures::new(memory(90e9, 85e9), kernels(), THREADS);
+    assert!(quiet.doubts(&[worse])[0].contains("worse"));
+}

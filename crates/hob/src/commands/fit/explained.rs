@@ -1,0 +1,32 @@
+//! `hob fit explain`: what the words of an answer mean.
+//! Without a word, all of them.
+
+use clap::Args;
+use hob_core::fit::{EXPLANATIONS, Explanation, explain};
+use hob_core::nearest;
+
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::Printer;
+
+/// What a word of the answer means; without one, all of them
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    term: Option<String>,
+}
+
+pub(super) fn run(args: &ExplainArgs, printer: &Printer) -> Outcome<Exit> {
+    let shown = |known: Explanation| format!("{}\n  {}", known.term, known.text);
+    let text = match &args.term {
+        None => EXPLANATIONS.map(shown).join("\n"),
+        Some(term) => explain(term).map(shown).ok_or_else(|| unknown(term))?,
+    };
+    printer.data(text)?;
+    Ok(Exit::Done)
+}
+
+fn unknown(term: &str) -> Failure {
+    let terms = EXPLANATIONS.map(|known| known.term);
+    let near = nearest(term, terms, 3);
+    let hint = if near.is_empty() { terms.join(", ") } else { near.join(" or ") };
+    Failure::usage(format!("'{term}' is no word of an answer")).hint(format!("such as {hint}"))
+}

@@ -1,0 +1,171 @@
+//! `hob fit machine`: what this machine is, or one of a profile, and how each fact was learnt.
+//! The facts go to stdout, what is doubtful of them to stderr.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use hob_machine::profile::{self, MachineFile};
+use hob_machine::{Known, Row};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::cli::Globals;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::machine::{MachineArgs, keep, measure};
+use crate::printer::{Printer, table};
+use crate::settings::Overrides;
+
+/// What this machine is as far as models go, and how each fact was learnt
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct FitMachineArgs {
+    #[command(flatten)]
+    machine: MachineArgs,
+    /// Measure anew how fast memory is, whatever was measured before
+    #[arg(long, conflicts_with = "machine")]
+    measure: bool,
+    /// Write it as a profile, to be edited, shared, and given to --machine anywhere
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// List the profiles that hob has
+    #[arg(long, conflicts_with_all = ["machine", "measure", "save", "pool"])]
+    list: bool,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+How fast memory is, is measured the first time, which takes a second or two, and kept in
+machine.toml of hob's home.
+
+Examples:
+  hob fit machine
+  hob fit machine --save box.toml       then, anywhere: hob fit MODEL --machine box.toml
+  hob fit machine --machine rtx-4070-laptop --pool gpu0=6GiB";
+
+/// A fact for programs.
+#[derive(Debug, Serialize)]
+struct FactJson {
+    name: String,
+    value: Option<String>,
+    basis: Option<&'static str>,
+    source: String,
+}
+
+#[derive(Debug, Serialize)]
+struct KnownJson<'a> {
+    machine: MachineFile,
+    facts: Vec<FactJson>,
+    notes: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct ListedJson {
+    name: &'static str,
+    machine: String,
+}
+
+pub(crate) fn run(args: &FitMachineArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    if args.list {
+        list(args, printer)?;
+        return Ok(Exit::Done);
+    }
+    let app = App::open(globals, Overrides::default(), printer)?;
+    let known = known(args, &app)?;
+    if let Some(path) = &args.save {
+        save(&known, path)?;
+        printer.note(format_args!("written to {}", path.display()));
+    }
+    printer.data(if args.json { json(&known)? } else { shown(&known) })?;
+    Ok(Exit::Done)
+}
+
+fn known(args: &FitMachineArgs, app: &App<'_>) -> Outcome<Known> {
+    if !args.measure {
+        return args.machine.measured(app);
+    }
+    let mut known = args.machine.known(app)?;
+    measure(&mut known, app.printer)?;
+    keep(&known, app);
+    Ok(known)
+}
+
+fn list(args: &FitMachineArgs, printer: &Printer) -> Outcome<()> {
+    let named = |name| {
+        let machine = profile::builtin(name).map(|known| known.machine.name);
+        ListedJson { name, machine: machine.unwrap_or_default() }
+    };
+    let listed: Vec<ListedJson> = profile::names().into_iter().map(named).collect();
+    if args.json {
+        return printer.data(text(&listed)?);
+    }
+    let mut table = table(["PROFILE", "MACHINE"]);
+    for listed in &listed {
+        table.add_row([listed.name, &listed.machine]);
+    }
+    printer.data(table)
+}
+
+fn shown(known: &Known) -> String {
+    let mut table = table(["FACT", "VALUE", "BASIS", "LEARNT FROM"]);
+    for Row { name, value, basis, source } in known.rows() {
+        let basis = basis.map_or("", |basis| basis.name());
+        table.add_row([&name, value.as_deref().unwrap_or("unknown"), basis, &source]);
+    }
+    format!("{}\n{table}", known.machine.name)
+}
+
+fn json(known: &Known) -> Outcome<String> {
+    let facts = known.rows().into_iter().map(|Row { name, value, basis, source }| FactJson {
+        name,
+        value,
+        basis: basis.map(|basis| basis.name()),
+        source,
+    });
+    let (machine, facts) = (MachineFile::of(known), facts.collect());
+    text(&KnownJson { machine, facts, notes: &known.notes })
+}
+
+fn text(value: &impl Serialize) -> Outcome<String> {
+    serde_json::to_string_pretty(value).map_err(|error| Failure::new(Exit::Internal, error))
+}
+
+/// Never over another file: it may be one that somebody edited.
+fn save(known: &Known, path: &Path) -> Outcome<()> {
+    let toml = MachineFile::of(known).to_toml();
+    let toml = toml.map_err(|error| Failure::new(Exit::Internal, error))?;
+    let file = fs_err::OpenOptions::new().write(true).create_new(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(toml.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            Failure::usage(format!("{} is there already", path.display()))
+                .hint("name another file, or delete it first")
+        }
+        _ => Failure::io("the profile cannot be written", &error),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_is_shown_with_its_source_and_written_once() {
+        let known = profile::builtin("rtx-4070-laptop").expect("a profile");
+        let text = shown(&known);
+        for part in ["256.0 GB/s", "PCIe 4.0 x8", "8.6 GB, 8.2 GB free", "profile", "said"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let value: serde_json::Value =
+            serde_json::from_str(&json(&known).expect("JSON")).expect("JSON");
+        assert_eq!(value["machine"]["gpu"][0]["bandwidth"]["gb_s"], 256.0);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("box.toml");
+        save(&known, &path).expect("written");
+        let again = profile::named(&path.display().to_string()).expect("a profile");
+        assert_eq!(again.machine, known.machine);
+        assert_eq!(save(&known, &path).expect_err("there").exit, Exit::Usage);
+    }
+}

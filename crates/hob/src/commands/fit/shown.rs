@@ -1,0 +1,167 @@
+//! What stands under a verdict: memory, speed by context, what else would be possible, and what to beware of.
+//! What is not known is a question mark, and never a zero.
+
+use hob_core::fit::{Assessment, Limit, Longest, Model, Plan, Pool, Rate, Use, Wish, flags};
+use hob_core::footprint::KvTypes;
+use hob_core::machine::Machine;
+
+use crate::printer::table;
+
+const GB: f64 = 1e9;
+
+pub(super) fn assessment(
+    machine: &Machine,
+    model: &Model,
+    wish: &Wish,
+    assessed: &Assessment,
+) -> String {
+    let Some(plan) = assessed.plans.first() else { return String::new() };
+    let mut parts = vec![memory(plan), speed(plan), longest_by_pair(assessed)];
+    if assessed.plans.len() > 1 {
+        parts.push(placements(assessed));
+    }
+    if plan.fits() {
+        let told = flags(machine, model, plan, wish.sequences).into_iter();
+        parts.extend(told.map(|flags| format!("{}:\n{}", flags.engine, indented(&flags.text))));
+    }
+    let warned = assessed.warnings.iter();
+    parts.extend(warned.map(|warning| format!("! {}\n  → {}", warning.text, warning.action)));
+    parts.join("\n\n")
+}
+
+fn lacking(used: &Use) -> String {
+    let Use { pool, needed_bytes, reclaimable_bytes, free_bytes, margin_bytes } = *used;
+    format!(
+        "{} GB are needed of {pool}, {} GB are free, and {} GB of these stay so",
+        gigabytes(needed_bytes - reclaimable_bytes),
+        gigabytes(free_bytes),
+        gigabytes(margin_bytes)
+    )
+}
+
+fn memory(plan: &Plan) -> String {
+    let mut rows = table(["memory", "of", "GB", "rests on", ""]);
+    for used in &plan.uses {
+        for term in plan.memory.iter().filter(|term| term.pool == used.pool) {
+            rows.add_row([
+                used.pool.to_string(),
+                term.name.to_owned(),
+                gigabytes(term.bytes),
+                term.basis.name().to_owned(),
+                term.formula.to_owned(),
+            ]);
+        }
+        let reclaimable = match used.reclaimable_bytes {
+            0 => String::new(),
+            bytes => format!(", of which {} can be taken back", gigabytes(bytes)),
+        };
+        let all = format!(
+            "{} needed{reclaimable}, {} stay free, {} are free now",
+            gigabytes(used.needed_bytes),
+            gigabytes(used.margin_bytes),
+            gigabytes(used.free_bytes)
+        );
+        let fits = if used.fits() { "fits" } else { "does not fit" };
+        let (needed, pool) = (gigabytes(used.needed_bytes), used.pool.to_string());
+        rows.add_row([pool, "all".to_owned(), needed, fits.to_owned(), all]);
+    }
+    rows.trim_fmt()
+}
+
+fn speed(plan: &Plan) -> String {
+    let mut rows = table(["context", "tok/s", "from", "to", "rests on", "most of the time"]);
+    for rate in &plan.decode {
+        rows.add_row([
+            rate.context_tokens.to_string(),
+            figure(rate.tok_s),
+            figure(rate.low),
+            figure(rate.high),
+            rate.basis.name().to_owned(),
+            largest(rate),
+        ]);
+    }
+    let read = plan.prefill.as_ref().map_or("reading a prompt: not known".to_owned(), |prefill| {
+        let seconds = f64::from(prefill.context_tokens) / prefill.tok_s;
+        format!(
+            "a prompt of {} tokens is read at {} tokens a second: {} until the first word ({}, not validated)",
+            prefill.context_tokens,
+            figure(prefill.tok_s),
+            duration(seconds),
+            prefill.basis.name()
+        )
+    });
+    if plan.decode.is_empty() {
+        return format!("tokens a second: not known\n{read}");
+    }
+    format!("{}\n{read}", rows.trim_fmt())
+}
+
+/// What takes most of a token's time.
+fn largest(rate: &Rate) -> String {
+    let all: f64 = rate.terms.iter().map(|(_, us)| us).sum();
+    let most = rate.terms.iter().max_by(|(_, one), (_, other)| one.total_cmp(other));
+    most.map_or(String::new(), |(name, us)| format!("{name} {:.0} %", us / all * 100.0))
+}
+
+fn longest_by_pair(assessed: &Assessment) -> String {
+    let mut rows = table(["KV types", "longest context"]);
+    for (kv, longest) in &assessed.longest {
+        rows.add_row([pair(*kv), self::longest(*longest)]);
+    }
+    rows.trim_fmt()
+}
+
+fn placements(assessed: &Assessment) -> String {
+    let mut rows = table(["placement", "KV types", "tok/s", "longest context", ""]);
+    for plan in &assessed.plans {
+        rows.add_row([
+            plan.placement.to_string(),
+            pair(plan.kv),
+            plan.decode_wished.as_ref().map_or("?".to_owned(), rate),
+            longest(plan.longest),
+            plan.shortage().map_or(String::new(), lacking),
+        ]);
+    }
+    rows.trim_fmt()
+}
+
+fn pair(kv: KvTypes) -> String {
+    if kv.keys == kv.values { kv.keys.to_string() } else { format!("{}/{}", kv.keys, kv.values) }
+}
+
+pub(super) fn rate(rate: &Rate) -> String {
+    format!("{} ({} to {})", figure(rate.tok_s), figure(rate.low), figure(rate.high))
+}
+
+pub(super) fn longest(longest: Longest) -> String {
+    let limit = match longest.limit {
+        Limit::Trained => "as it was trained".to_owned(),
+        Limit::Memory(Pool::Ram) => "then RAM is full".to_owned(),
+        Limit::Memory(pool) => format!("then {pool} is full"),
+    };
+    longest.context_tokens.map_or("none".to_owned(), |tokens| format!("{tokens}, {limit}"))
+}
+
+pub(super) fn gigabytes(bytes: u64) -> String {
+    let gb = bytes as f64 / GB;
+    if gb < 0.1 { format!("{gb:.3}") } else { format!("{gb:.2}") }
+}
+
+fn figure(number: f64) -> String {
+    match number {
+        ..10.0 => format!("{number:.1}"),
+        _ => format!("{number:.0}"),
+    }
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        ..1.0 => format!("{:.0} ms", seconds * 1e3),
+        ..10.0 => format!("{seconds:.1} s"),
+        _ => format!("{seconds:.0} s"),
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}

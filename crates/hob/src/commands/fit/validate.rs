@@ -1,0 +1,202 @@
+//! `hob fit validate`: what the one model of speed says of everything that was published, beside what was measured.
+//! Constants come from other rows only, so that no row is told by itself. The table goes to stdout.
+
+mod ceilings;
+mod rows;
+
+use clap::Args;
+use hob_core::fit::{Rate, Timed, error_pct, fitted, from_one, left_out, mean, told_by};
+use hob_core::machine::Basis;
+use serde::Serialize;
+
+use self::ceilings::Ceiling;
+use self::rows::{Measured, Part, Published};
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::{Printer, table};
+
+/// Predict every published run from the model's dimensions and the machine's profile, and say how far off that is
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One published run and what is said of it.
+#[derive(Clone, Debug, Serialize)]
+struct Line {
+    machine: String,
+    what: String,
+    part: &'static str,
+    context_tokens: u32,
+    /// Tokens a second, or from so many to so many.
+    measured: [Option<f64>; 2],
+    /// From what is usual of such devices.
+    prior: Option<f64>,
+    /// From constants that were fitted to the other rows of that machine.
+    predicted: Option<f64>,
+    /// Of that, against what was measured; 0 within a range.
+    error_pct: Option<f64>,
+}
+
+/// How far off a machine's rows are.
+#[derive(Clone, Debug, Serialize)]
+struct Summary {
+    machine: String,
+    part: &'static str,
+    rows: usize,
+    /// In the mean, and the largest: each row from the others.
+    left_out_pct: Option<f64>,
+    worst_pct: Option<f64>,
+    /// In the mean over all choices of one row that everything else is told from.
+    one_row_pct: Option<f64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Report {
+    lines: Vec<Line>,
+    ceilings: Vec<Ceiling>,
+    summaries: Vec<Summary>,
+    /// Published runs of which nothing is said, and why.
+    left_out: Vec<String>,
+}
+
+pub(super) fn run(args: &ValidateArgs, printer: &Printer) -> Outcome<Exit> {
+    let report = report()?;
+    if args.json {
+        let json = serde_json::to_string_pretty(&report);
+        printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
+        return Ok(Exit::Done);
+    }
+    printer.data(shown(&report))?;
+    report.left_out.iter().for_each(|why| printer.faint(why));
+    Ok(Exit::Done)
+}
+
+fn report() -> Outcome<Report> {
+    let records = rows::published_records()?;
+    let (published, left_out) = rows::published(&records);
+    let (ceilings, untold) = ceilings::ceilings(&records);
+    let mut machines: Vec<&str> = published.iter().map(|row| row.machine.name.as_str()).collect();
+    machines.dedup();
+    machines.sort_unstable();
+    machines.dedup();
+    let mut report = Report {
+        lines: Vec::new(),
+        ceilings,
+        summaries: Vec::new(),
+        left_out: left_out.into_iter().chain(untold).collect(),
+    };
+    for machine in machines {
+        let here: Vec<&Published> =
+            published.iter().filter(|row| row.machine.name == machine).collect();
+        of_machine(&here, &mut report);
+    }
+    Ok(report)
+}
+
+/// Rows on one device are told from each other; whatever else is measured there, from all of these.
+fn of_machine(here: &[&Published], report: &mut Report) {
+    let (fitting, others): (Vec<&Published>, Vec<&Published>) =
+        here.iter().partition(|row| row.part == Part::Decode && row.is_exact());
+    let timed: Vec<Timed<'_>> = fitting.iter().filter_map(|row| row.timed()).collect();
+    let told = left_out(&timed);
+    let constants = fitted(&timed).ok();
+    let by_all = |row: &&Published| told_by(&row.timed()?, constants.as_ref()?);
+    let mut lines: Vec<Line> =
+        fitting.iter().zip(&told).map(|(row, rate)| line(row, rate.as_ref())).collect();
+    lines.extend(others.iter().map(|row| line(row, by_all(row).as_ref())));
+    lines.sort_by_key(|line| Part::ALL.iter().position(|part| part.name() == line.part));
+    for part in Part::ALL {
+        let one_row = mean(from_one(&timed).into_iter().flatten());
+        let of_part: Vec<&Line> = lines.iter().filter(|line| line.part == part.name()).collect();
+        report.summaries.extend(summary(&of_part, one_row.filter(|_| part == Part::Decode)));
+    }
+    report.lines.extend(lines);
+}
+
+fn line(row: &Published, told: Option<&Rate>) -> Line {
+    let predicted = told.map(|rate| rate.tok_s);
+    let prior = row.timed().and_then(|timed| timed.course.decode(timed.context_tokens));
+    Line {
+        machine: row.machine.name.clone(),
+        what: row.what.clone(),
+        part: row.part.name(),
+        context_tokens: row.context_tokens,
+        measured: row.measured.bounds(),
+        prior: prior.filter(|rate| rate.basis != Basis::Calibrated).map(|rate| rate.tok_s),
+        predicted,
+        error_pct: predicted.map(|tok_s| off(tok_s, row.measured)),
+    }
+}
+
+fn off(tok_s: f64, measured: Measured) -> f64 {
+    match measured.bounds() {
+        [Some(low), _] if tok_s < low => error_pct(tok_s, low),
+        [_, Some(high)] if tok_s > high => error_pct(tok_s, high),
+        _ => 0.0,
+    }
+}
+
+fn summary(lines: &[&Line], one_row_pct: Option<f64>) -> Option<Summary> {
+    let first = lines.first()?;
+    let errors = || lines.iter().filter_map(|line| line.error_pct.map(f64::abs));
+    Some(Summary {
+        machine: first.machine.clone(),
+        part: first.part,
+        rows: lines.len(),
+        left_out_pct: mean(errors()),
+        worst_pct: errors().reduce(f64::max),
+        one_row_pct,
+    })
+}
+
+fn shown(report: &Report) -> String {
+    let number =
+        |figure: Option<f64>| figure.map_or("?".to_owned(), |figure| format!("{figure:.1}"));
+    let signed =
+        |figure: Option<f64>| figure.map_or("?".to_owned(), |figure| format!("{figure:+.1} %"));
+    let mut rows = table(["machine", "run", "context", "measured", "predicted", "off by", "prior"]);
+    for line in &report.lines {
+        let measured = match line.measured {
+            [Some(low), Some(high)] if low == high => number(Some(low)),
+            [low, high] => format!("{} to {}", number(low), number(high)),
+        };
+        rows.add_row([
+            line.machine.clone(),
+            line.what.clone(),
+            line.context_tokens.to_string(),
+            measured,
+            number(line.predicted),
+            signed(line.error_pct),
+            number(line.prior),
+        ]);
+    }
+    let mut sums =
+        table(["machine", "part", "rows", "off by, mean", "worst", "from one row, mean"]);
+    for sum in &report.summaries {
+        sums.add_row([
+            sum.machine.clone(),
+            sum.part.to_owned(),
+            sum.rows.to_string(),
+            number(sum.left_out_pct) + " %",
+            number(sum.worst_pct) + " %",
+            sum.one_row_pct.map_or(String::new(), |pct| number(Some(pct)) + " %"),
+        ]);
+    }
+    let mut longest =
+        table(["machine", "longest context", "measured", "predicted", "pages of 256 off"]);
+    for ceiling in &report.ceilings {
+        longest.add_row([
+            ceiling.machine.clone(),
+            ceiling.what.clone(),
+            ceiling.measured.to_string(),
+            ceiling.predicted.map_or("none".to_owned(), |tokens| tokens.to_string()),
+            ceiling.pages_off.map_or("?".to_owned(), |pages| format!("{pages:+}")),
+        ]);
+    }
+    format!("{}\n\n{}\n\n{}", rows.trim_fmt(), sums.trim_fmt(), longest.trim_fmt())
+}
+
+#[cfg(test)]
+mod tests;

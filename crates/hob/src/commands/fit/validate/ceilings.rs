@@ -1,0 +1,72 @@
+//! Longest contexts that others found, beside what the arithmetic says of memory.
+//! A page is 256 tokens: what the engines allot at a time.
+
+use hob_bench::record::{Kind, Record};
+use hob_core::fit::{Limit, Wish, assess};
+use hob_core::footprint::{KvType, KvTypes};
+use serde::Serialize;
+
+use super::rows::{engine, machine, model};
+
+const PAGE_TOKENS: i64 = 256;
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Ceiling {
+    pub(super) machine: String,
+    pub(super) what: String,
+    pub(super) measured: u64,
+    pub(super) predicted: Option<u32>,
+    pub(super) pages_off: Option<i64>,
+}
+
+/// And of what cannot be predicted, why.
+pub(super) fn ceilings(records: &[Record]) -> (Vec<Ceiling>, Vec<String>) {
+    let (mut told, mut untold) = (Vec::new(), Vec::new());
+    for record in records.iter().filter(|record| record.kind == Kind::CtxCeiling) {
+        // Only who tried until it failed knows the end.
+        let found = record.ctx_ceiling.as_ref();
+        let Some(measured) =
+            found.and_then(|found| found.lo_ok.filter(|_| found.hi_fail.is_some()))
+        else {
+            continue;
+        };
+        match ceiling(record, measured) {
+            Ok(ceiling) => told.push(ceiling),
+            Err(why) => untold.push(format!("{}, longest context: {why}", record.model.name)),
+        }
+    }
+    (told, untold)
+}
+
+fn ceiling(record: &Record, measured: u64) -> Result<Ceiling, String> {
+    let machine = machine(record)?;
+    let engine = record.engine.name.as_deref().and_then(engine);
+    let model = model(record, engine)?;
+    let kv = bits(record).ok_or("the types of its cache were not published")?;
+    let wish = Wish { kv: Some(kv), engine, sequences: 1, ..Wish::default() };
+    let assessed = assess(&machine, &model, &wish).map_err(|error| error.to_string())?;
+    let plan = assessed.best().ok_or("it would not fit")?;
+    let predicted = plan.longest.context_tokens.filter(|_| plan.longest.limit != Limit::Trained);
+    let pages = |tokens: u32| (i64::from(tokens) - measured as i64) / PAGE_TOKENS;
+    Ok(Ceiling {
+        machine: machine.name.clone(),
+        what: format!("{}, {}, K {} V {}", model.name, model.quant, kv.keys, kv.values),
+        measured,
+        predicted,
+        pages_off: predicted.map(pages),
+    })
+}
+
+/// `K,V bits 8,4`.
+fn bits(record: &Record) -> Option<KvTypes> {
+    let said = record.source.lossy.iter().find_map(|said| said.split("K,V bits ").nth(1))?;
+    let (keys, rest) = said.split_once(',')?;
+    let values = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    let kind = |bits: &str| match bits.trim() {
+        "16" => Some(KvType::F16),
+        "8" => Some(KvType::Q8_0),
+        "4" => Some(KvType::Q4_0),
+        _ => None,
+    };
+    Some(KvTypes { keys: kind(keys)?, values: kind(values)? })
+}

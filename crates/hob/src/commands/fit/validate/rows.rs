@@ -1,0 +1,263 @@
+//! Published runs as rows that can be predicted: a machine whose profile is known, a model whose dimensions are, an
+//! engine, a placement, a context. A run that lacks one of these is named with what it lacks.
+
+use hob_bench::import::{Format as ImportFormat, PUBLISHED, import};
+use hob_bench::record::{Kind, Record};
+use hob_bench::terms::Metric;
+use hob_core::fit::{Course, Engine, Habits, Layout, Model, Placement, Timed, Wish, assess};
+use hob_core::footprint::{KvType, KvTypes};
+use hob_core::machine::Machine;
+use hob_models::Mixture;
+use hob_models::known;
+
+use crate::failure::{Exit, Failure, Outcome};
+
+/// Where a publisher does not say.
+const CONTEXT_TOKENS: u32 = 1_024;
+
+/// A model whose published size is further off is another one than its name says.
+const SIZE_OFF_MAX: f64 = 0.25;
+
+/// One run that can be predicted.
+#[derive(Clone, Debug)]
+pub(super) struct Published {
+    pub(super) machine: Machine,
+    pub(super) what: String,
+    pub(super) part: Part,
+    pub(super) context_tokens: u32,
+    pub(super) measured: Measured,
+    model: Model,
+    layout: Layout,
+    kv: KvTypes,
+    habits: Habits,
+}
+
+/// What is told from what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// On one device, at one short context.
+    Decode,
+    /// On one device, as the context grows.
+    Curve,
+    /// On several, or in the system's memory.
+    Divided,
+}
+
+/// Tokens a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Measured {
+    At(f64),
+    From(Option<f64>, Option<f64>),
+}
+
+impl Part {
+    pub(super) const ALL: [Part; 3] = [Part::Decode, Part::Curve, Part::Divided];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Part::Decode => "decode",
+            Part::Curve => "as the context grows",
+            Part::Divided => "divided, or in RAM",
+        }
+    }
+}
+
+impl Measured {
+    pub(super) fn bounds(self) -> [Option<f64>; 2] {
+        match self {
+            Measured::At(tok_s) => [Some(tok_s), Some(tok_s)],
+            Measured::From(low, high) => [low, high],
+        }
+    }
+}
+
+impl Published {
+    /// One figure, and no range.
+    pub(super) fn is_exact(&self) -> bool {
+        matches!(self.measured, Measured::At(_))
+    }
+
+    /// None without any figure.
+    pub(super) fn timed(&self) -> Option<Timed<'_>> {
+        let Published { machine, model, layout, kv, habits, context_tokens, .. } = self;
+        let course = Course { model, machine, layout, kv: *kv, habits };
+        let [low, high] = self.measured.bounds();
+        let tok_s = low.zip(high).map(|(low, high)| f64::midpoint(low, high)).or(low).or(high)?;
+        Some(Timed { course, context_tokens: *context_tokens, tok_s })
+    }
+
+    /// The same run, told of twice.
+    fn is_again(&self, other: &Published) -> bool {
+        let key = |row: &Published| {
+            let weights = row.model.shape.weights.bytes();
+            (row.machine.name.clone(), weights, row.context_tokens, row.part)
+        };
+        key(self) == key(other) && self.measured == other.measured
+    }
+}
+
+pub(super) fn published_records() -> Outcome<Vec<Record>> {
+    let imported = import("published runs", PUBLISHED.as_bytes(), Some(ImportFormat::Published));
+    let imported = imported.map_err(|error| Failure::new(Exit::Internal, error))?;
+    Ok(imported.into_iter().map(|one| one.record).collect())
+}
+
+/// And of what cannot be predicted, why.
+pub(super) fn published(records: &[Record]) -> (Vec<Published>, Vec<String>) {
+    let (mut rows, mut left_out): (Vec<Published>, Vec<String>) = (Vec::new(), Vec::new());
+    let speeds = records.iter().filter_map(|record| Some((record, measured(record)?)));
+    for (record, measured) in speeds {
+        match row(record, measured) {
+            Ok(row) if rows.iter().any(|known| known.is_again(&row)) => (),
+            Ok(row) => rows.push(row),
+            Err(why) => {
+                let why = format!("{}: {why}", what(record));
+                if !left_out.contains(&why) {
+                    left_out.push(why);
+                }
+            }
+        }
+    }
+    (rows, left_out)
+}
+
+/// None of a run that says nothing of decoding words.
+fn measured(record: &Record) -> Option<Measured> {
+    if !matches!(record.kind, Kind::Llm | Kind::CtxSweep) {
+        return None;
+    }
+    let metrics = &record.metrics;
+    let spread = metrics.get(Metric::DecodeTokS).or_else(|| metrics.get(Metric::GenTokS))?;
+    match (spread.p50.or(spread.mean), spread.min, spread.max) {
+        (Some(tok_s), _, _) => Some(Measured::At(tok_s)),
+        (None, None, None) => None,
+        (None, low, high) => Some(Measured::From(low, high)),
+    }
+}
+
+fn row(record: &Record, measured: Measured) -> Result<Published, String> {
+    if record.engine.params.flash_attn == Some(false) {
+        return Err("without flash attention, which is not modelled".to_owned());
+    }
+    let machine = machine(record)?;
+    let engine = record.engine.name.as_deref().and_then(engine);
+    let model = model(record, engine)?;
+    let engine = engine.or_else(|| model.format.engines().first().copied());
+    let engine = engine.ok_or("no engine is known for it")?;
+    let target = record.workload.prompt_tokens.as_ref().and_then(|tokens| tokens.target);
+    let context_tokens = target.and_then(|tokens| tokens.try_into().ok()).unwrap_or(CONTEXT_TOKENS);
+    let kv = kv(engine);
+    let wish = Wish {
+        context_tokens: Some(context_tokens),
+        kv: Some(kv),
+        sequences: 1,
+        engine: Some(engine),
+        tok_s_min: None,
+    };
+    let assessed = assess(&machine, &model, &wish).map_err(|error| error.to_string())?;
+    let wanted = placement(record);
+    let is_on_card = !record.host.accelerators.is_empty() || record.engine.backend.is_some();
+    let plan = assessed.plans.iter().find(|plan| match wanted {
+        Some(wanted) => wanted(plan.placement),
+        None => plan.fits() && (plan.placement != Placement::Ram || !is_on_card),
+    });
+    let plan = plan.ok_or("it would not fit as it was run")?;
+    let part = match plan.placement {
+        Placement::Vram | Placement::Unified if record.kind == Kind::CtxSweep => Part::Curve,
+        Placement::Vram | Placement::Unified => Part::Decode,
+        _ => Part::Divided,
+    };
+    let (layout, habits) = (plan.layout.clone(), engine.habits());
+    let what = what(record);
+    Ok(Published { machine, what, part, context_tokens, measured, model, layout, kv, habits })
+}
+
+fn what(record: &Record) -> String {
+    let quant = record.model.quant.as_deref().unwrap_or("quant not said");
+    let engine = [record.engine.name.as_deref(), record.engine.version.as_deref()];
+    let engine: Vec<&str> = engine.into_iter().flatten().collect();
+    format!("{}, {quant}, {}", record.model.name, engine.join(" "))
+        .trim_end_matches(", ")
+        .to_owned()
+}
+
+/// The profile whose chips are all named where it was published.
+pub(super) fn machine(record: &Record) -> Result<Machine, String> {
+    let card = record.host.accelerators.first().map(|card| card.name.as_str());
+    let hardware = record.host.cpu.model.as_deref().or(card).unwrap_or_default();
+    let said = hardware.to_lowercase();
+    let known = hob_machine::profile::names().into_iter();
+    let named = known.filter_map(|name| Some((digits_named(name, &said)?, name)));
+    let name = named.max_by_key(|(digits, _)| *digits).map(|(_, name)| name);
+    let name = name.ok_or_else(|| format!("no profile of '{hardware}'"))?;
+    let known = hob_machine::profile::builtin(name).map_err(|error| error.to_string())?;
+    Ok(known.machine)
+}
+
+/// How many digits of a profile's chips are named, if all of its chips are: `4070` says more than `ddr5`.
+fn digits_named(profile: &str, said: &str) -> Option<usize> {
+    let digits = |word: &str| word.chars().filter(char::is_ascii_digit).count();
+    let chips: Vec<&str> = profile.split('-').filter(|word| digits(word) > 0).collect();
+    let all = !chips.is_empty() && chips.iter().all(|chip| said.contains(chip));
+    all.then(|| chips.into_iter().map(digits).sum())
+}
+
+pub(super) fn engine(name: &str) -> Option<Engine> {
+    let first = name.split(',').next().unwrap_or(name);
+    Engine::named(first.trim())
+}
+
+/// Where nobody says it, an engine's usual quant.
+pub(super) fn model(record: &Record, engine: Option<Engine>) -> Result<Model, String> {
+    let (known, context) = known::find(&record.model.name).map_err(|error| error.to_string())?;
+    let said = record.model.quant.as_deref().unwrap_or(match engine {
+        Some(Engine::Vllm) => "FP8",
+        _ => "Q4_K_M",
+    });
+    let mixture = mixture(said).ok_or_else(|| format!("nobody knows the quant '{said}'"))?;
+    let model = known.model(mixture, context).map_err(|error| error.to_string())?;
+    let has_b = model.shape.weights.0.iter().map(|group| group.elements as f64).sum::<f64>() / 1e9;
+    match record.model.params_b {
+        Some(said_b) if (has_b / said_b - 1.0).abs() > SIZE_OFF_MAX => Err(format!(
+            "published as a model of {said_b} B, and what has that name has {has_b:.1} B"
+        )),
+        _ => Ok(model),
+    }
+}
+
+/// As publishers write quants: `EXL3 4.00bpw`, `AWQ 4-bit`, `Q4`.
+fn mixture(said: &str) -> Option<Mixture> {
+    let exact = Mixture::named(said).ok();
+    let first = said.split_whitespace().next().unwrap_or_default();
+    exact.or_else(|| match first {
+        "Q4" => Mixture::named("Q4_K_M").ok(),
+        "EXL3" => {
+            let bits =
+                said.split_whitespace().nth(1)?.trim_end_matches("bpw").parse::<f64>().ok()?;
+            Mixture::named(&format!("EXL3-{bits:.1}")).ok()
+        }
+        first => Mixture::named(first).ok(),
+    })
+}
+
+/// As the publisher of the one that quantizes it set it up.
+fn kv(engine: Engine) -> KvTypes {
+    match engine {
+        Engine::TabbyApi => KvTypes { keys: KvType::Q8_0, values: KvType::Q4_0 },
+        _ => KvTypes::default(),
+    }
+}
+
+/// Where it ran, if that was published.
+fn placement(record: &Record) -> Option<fn(Placement) -> bool> {
+    let said = record.source.lossy.iter().find_map(|said| said.strip_prefix("placement: "))?;
+    match said {
+        "VRAM" => Some(|placement| placement == Placement::Vram),
+        "GPU/CPU split" => Some(|placement| matches!(placement, Placement::Split { .. })),
+        "experts in RAM" => {
+            Some(|placement| matches!(placement, Placement::ExpertsOffloaded { .. }))
+        }
+        said if said.starts_with("CPU") => Some(|placement| placement == Placement::Ram),
+        _ => None,
+    }
+}

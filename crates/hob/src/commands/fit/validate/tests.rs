@@ -1,0 +1,54 @@
+//! How far off the model may be of what others published: the figures that it is held to.
+
+use super::*;
+
+fn sum<'r>(report: &'r Report, machine: &str, part: &str) -> &'r Summary {
+    let is_this = |sum: &&Summary| sum.machine.contains(machine) && sum.part == part;
+    report.summaries.iter().find(is_this).expect("rows of that machine")
+}
+
+#[test]
+fn published_speeds_are_told_from_each_other() {
+    let report = report().expect("it is part of the program");
+    for (machine, rows_min) in [("5800U", 8), ("4070", 6)] {
+        let found = sum(&report, machine, "decode");
+        assert!(found.rows >= rows_min, "{found:?}");
+    }
+    let decode: Vec<&Line> = report.lines.iter().filter(|line| line.part == "decode").collect();
+    let errors = decode.iter().filter_map(|line| line.error_pct.map(f64::abs));
+    let mean_pct = mean(errors).expect("rows");
+    assert!(mean_pct <= 7.0, "each from the others: {mean_pct}");
+    let one: Vec<f64> = report.summaries.iter().filter_map(|sum| sum.one_row_pct).collect();
+    let one = mean(one.into_iter()).expect("two machines");
+    assert!(one <= 10.0, "from one row: {one}");
+}
+
+#[test]
+fn a_context_that_grows_slows_as_it_was_published() {
+    let report = report().expect("it is part of the program");
+    let curve: Vec<&Line> =
+        report.lines.iter().filter(|line| line.part == "as the context grows").collect();
+    assert!(curve.len() >= 5, "{curve:?}");
+    for line in curve {
+        assert!(line.error_pct.is_some_and(|pct| pct.abs() <= 5.0), "{line:?}");
+    }
+}
+
+#[test]
+fn divided_models_and_longest_contexts_are_near() {
+    let report = report().expect("it is part of the program");
+    let divided: Vec<&Line> =
+        report.lines.iter().filter(|line| line.part == "divided, or in RAM").collect();
+    assert!(divided.len() >= 2, "{divided:?}");
+    for line in divided {
+        assert!(line.error_pct.is_some_and(|pct| pct.abs() <= 20.0), "{line:?}");
+    }
+    assert!(
+        report
+            .ceilings
+            .iter()
+            .any(|ceiling| ceiling.pages_off.is_some_and(|pages| pages.abs() <= 1)),
+        "{:?}",
+        report.ceilings
+    );
+}

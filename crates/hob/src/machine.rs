@@ -1,0 +1,93 @@
+//! The machine that an answer is about: this one with what was measured on it, or another by its profile; and what is
+//! said to be free there.
+
+use std::time::Instant;
+
+use clap::Args;
+use hob_engines::timing::engine_version;
+use hob_machine::bandwidth::{self, Measured};
+use hob_machine::{Kept, Known, PoolWish, apply, probe, profile};
+
+use crate::app::App;
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::Printer;
+
+/// Which machine, and how much of it.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct MachineArgs {
+    /// Another machine: a profile's file, or the name of one that hob has (`hob fit machine --list`)
+    #[arg(long, value_name = "FILE|NAME")]
+    pub(crate) machine: Option<String>,
+    /// What is free, instead of what is found: gpu0=7.2GiB, ram=12GB; as often as there are pools
+    #[arg(long, value_name = "POOL=SIZE")]
+    pub(crate) pool: Vec<PoolWish>,
+}
+
+impl MachineArgs {
+    /// With the notes on it said.
+    ///
+    /// # Errors
+    /// The profile is none, or has no such pool.
+    pub(crate) fn known(&self, app: &App<'_>) -> Outcome<Known> {
+        let mut known = match &self.machine {
+            Some(name) => profile::named(name).map_err(|error| {
+                Failure::usage(error).hint("`hob fit machine --save FILE` writes one")
+            })?,
+            None => here(app),
+        };
+        apply(&mut known.machine, &self.pool).map_err(Failure::usage)?;
+        known.notes.iter().for_each(|note| app.printer.note(note));
+        Ok(known)
+    }
+
+    /// The same; how fast this machine's memory is, is measured if nobody has yet.
+    ///
+    /// # Errors
+    /// See [`MachineArgs::known`].
+    pub(crate) fn measured(&self, app: &App<'_>) -> Outcome<Known> {
+        let mut known = self.known(app)?;
+        if self.machine.is_none() && known.machine.cpu.device.bandwidth.is_none() {
+            match measure(&mut known, app.printer) {
+                Ok(_) => keep(&known, app),
+                Err(failure) => app.printer.note(failure),
+            }
+        }
+        Ok(known)
+    }
+}
+
+/// This machine, with what is kept of it.
+pub(crate) fn here(app: &App<'_>) -> Known {
+    let mut known = probe();
+    kept(app).merge_into(&mut known, &engine_version());
+    known
+}
+
+pub(crate) fn kept(app: &App<'_>) -> Kept {
+    Kept::in_home(&app.settings.home)
+}
+
+/// Of this machine's memory; takes a second or two.
+///
+/// # Errors
+/// There is too little memory free.
+pub(crate) fn measure(known: &mut Known, printer: &Printer) -> Outcome<Measured> {
+    let spinner = printer.spinner("measuring how fast memory is");
+    let started = Instant::now();
+    let measured = bandwidth::measure(known.machine.cpu.threads as usize);
+    spinner.finish_and_clear();
+    let measured = measured.map_err(|error| Failure::new(Exit::Internal, error))?;
+    if measured.is_noisy() {
+        printer.note("memory was measured while others were busy: it may be 30 % faster; run it again when they are not");
+    }
+    printer.faint(format!("measured memory for {:.1} s", started.elapsed().as_secs_f64()));
+    known.set_bandwidth(measured.fact());
+    Ok(measured)
+}
+
+/// For the next time. What cannot be kept was measured nevertheless.
+pub(crate) fn keep(known: &Known, app: &App<'_>) {
+    if let Err(error) = kept(app).keep(known) {
+        app.printer.note(error);
+    }
+}

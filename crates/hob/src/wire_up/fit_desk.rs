@@ -1,0 +1,293 @@
+//! What `/api/fit` can be asked about: the chat models of this hob by their files, models that are known by their
+//! dimensions, this machine, and those whose profiles are part of hob. Files are read anew for each question, their
+//! headers only; nothing that is asked over HTTP is taken for a path.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hob_core::fit::{Model, Site, assess};
+use hob_core::nearest;
+use hob_engines::timing::engine_version;
+use hob_machine::{Kept, Known as Place, Stamp, probe, profile};
+use hob_models::find::USUAL_QUANT;
+use hob_models::gguf::GgufError;
+use hob_models::known::{self, KNOWN, Known};
+use hob_models::{Gguf, Mixture};
+use hob_server::{FitDesk, Unanswerable};
+use hob_wire::{FitAnswer, FitModel, FitRequest};
+
+use crate::app::App;
+use crate::settings::ModelChoice;
+use crate::shelf::Shelf;
+
+/// As it is called where nobody gave it a name.
+const HERE: &str = "this machine";
+/// What is free is as old as that at most: drivers take a moment to answer, and sliders ask often.
+const SEEN: Duration = Duration::from_secs(5);
+
+/// See the file's head.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    shelf: Shelf,
+    /// By the names that this hob serves them under.
+    configured: BTreeMap<String, ModelChoice>,
+    max_bytes: Option<u64>,
+    /// What was measured here.
+    kept: Kept,
+    seen: Mutex<Option<(Instant, Place)>>,
+}
+
+impl Desk {
+    pub(crate) fn new(app: &App<'_>) -> Desk {
+        let settings = &app.settings;
+        let named = settings.models.iter().map(|(name, chat)| (name.clone(), chat.model.clone()));
+        let own = (settings.chat.model.name(), settings.chat.model.clone());
+        Desk {
+            shelf: Shelf::open(app),
+            configured: named.chain([own]).collect(),
+            max_bytes: settings.memory.max_bytes(),
+            kept: crate::machine::kept(app),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Those whose files are here.
+    fn installed(&self) -> BTreeMap<String, ModelChoice> {
+        let pulled = self.shelf.chat_names().into_iter();
+        let pulled = pulled.map(|name| (name.clone(), ModelChoice::Named(name)));
+        let configured = self.configured.iter().map(|(name, one)| (name.clone(), one.clone()));
+        let mut all: BTreeMap<String, ModelChoice> = pulled.chain(configured).collect();
+        all.retain(|_, choice| match choice {
+            ModelChoice::Named(name) => self.shelf.chat_file(name).is_ok(),
+            ModelChoice::File(path) => path.is_file(),
+        });
+        all
+    }
+
+    fn header(&self, name: &str, choice: &ModelChoice) -> Result<Gguf, Unanswerable> {
+        let unreadable =
+            |reason: String| Unanswerable::Unreadable { model: name.to_owned(), reason };
+        let path = match choice {
+            ModelChoice::File(path) => path.clone(),
+            ModelChoice::Named(name) => {
+                let found = self.shelf.chat_file(name);
+                found.map_err(|failure| unreadable(failure.sentence))?.0
+            }
+        };
+        Gguf::open(&path).map_err(|error| unreadable(error.to_string()))
+    }
+
+    fn listed(&self, name: &str, choice: &ModelChoice) -> Option<FitModel> {
+        let header = self.header(name, choice).ok()?;
+        let quant = header.quantization().to_owned();
+        let trained = header.shape().ok().map(|shape| shape.trained_context_tokens);
+        let (name, quants) = (name.to_owned(), vec![quant.clone()]);
+        Some(FitModel { name, installed: true, quant, quants, trained_context: trained })
+    }
+
+    fn model(&self, request: &FitRequest) -> Result<Model, Unanswerable> {
+        match self.installed().get(&request.model) {
+            Some(choice) => self.of_file(request, choice),
+            None => self.of_table(request),
+        }
+    }
+
+    /// A file is in one quant only.
+    fn of_file(&self, request: &FitRequest, choice: &ModelChoice) -> Result<Model, Unanswerable> {
+        let name = &request.model;
+        let header = self.header(name, choice)?;
+        let quant = header.quantization();
+        if let Some(asked) =
+            request.quant.as_ref().filter(|asked| !asked.eq_ignore_ascii_case(quant))
+        {
+            return Err(unknown("quant", asked, vec![quant.to_owned()]));
+        }
+        header.model(name).map_err(|error| unreadable(name, &error))
+    }
+
+    /// Weights are made up from the dimensions and the rules of the quant.
+    fn of_table(&self, request: &FitRequest) -> Result<Model, Unanswerable> {
+        let (known, context_tokens) = known::find(&request.model).map_err(|not| {
+            let installed = self.installed();
+            let own = nearest(&not.name, installed.keys().map(String::as_str), 3);
+            unknown("model", &not.name, own.into_iter().chain(not.near).collect())
+        })?;
+        let mixture = Mixture::named(request.quant.as_deref().unwrap_or(USUAL_QUANT))
+            .map_err(|not| unknown("quant", &not.name, not.near))?;
+        known.model(mixture, context_tokens).map_err(|error| unreadable(known.name, &error))
+    }
+
+    fn machine(&self, name: Option<&str>) -> Result<Place, Unanswerable> {
+        match name {
+            None | Some(HERE) => Ok(self.here()),
+            Some(name) => profile::builtin(name).map_err(|_| {
+                let names = self.machines();
+                unknown("machine", name, nearest(name, names.iter().map(String::as_str), 3))
+            }),
+        }
+    }
+
+    /// With what is free now, or was a moment ago.
+    fn here(&self) -> Place {
+        // Who panicked while looking left nothing half seen behind.
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*seen {
+            Some((at, place)) if at.elapsed() < SEEN => place.clone(),
+            _ => seen.insert((Instant::now(), self.look())).1.clone(),
+        }
+    }
+
+    fn look(&self) -> Place {
+        let mut place = probe();
+        self.kept.merge_into(&mut place, &engine_version());
+        let available = &mut place.machine.memory.available_bytes;
+        *available = self.max_bytes.map_or(*available, |max| max.min(*available));
+        place
+    }
+}
+
+impl FitDesk for Desk {
+    fn machines(&self) -> Vec<String> {
+        [HERE].into_iter().chain(profile::names()).map(str::to_owned).collect()
+    }
+
+    fn models(&self) -> Vec<FitModel> {
+        let installed = self.installed();
+        let files = installed.iter().filter_map(|(name, choice)| self.listed(name, choice));
+        files.chain(KNOWN.iter().map(of_known)).collect()
+    }
+
+    fn is_published(&self, model: &str) -> bool {
+        known::find(model).is_ok() && !self.installed().contains_key(model)
+    }
+
+    fn assess(&self, request: &FitRequest) -> Result<FitAnswer, Unanswerable> {
+        let place = self.machine(request.machine.as_deref())?;
+        let machine = &place.machine;
+        let model = self.model(request)?;
+        let assessment = assess(machine, &model, &request.wish)
+            .map_err(|error| Unanswerable::Impossible { model: model.name.clone(), error })?;
+        let answer = FitAnswer::of(machine, &model, &assessment, &request.wish);
+        Ok(stamps(&place).fold(answer, |answer, (site, stamp)| {
+            answer.stamped(site, &stamp.engine_version, &stamp.date)
+        }))
+    }
+}
+
+/// Who was calibrated.
+fn stamps(place: &Place) -> impl Iterator<Item = (Site, &Stamp)> {
+    let cards = (0..).map(Site::Gpu).zip(&place.gpu_stamps);
+    let all = [(Site::Cpu, &place.cpu_stamp)].into_iter().chain(cards);
+    all.filter_map(|(site, stamp)| Some((site, stamp.as_ref()?)))
+}
+
+fn of_known(known: &Known) -> FitModel {
+    FitModel {
+        name: known.name.to_owned(),
+        installed: false,
+        quant: USUAL_QUANT.to_owned(),
+        quants: Mixture::names().into_iter().map(str::to_owned).collect(),
+        trained_context: known.tags.first().map(|(_, context_tokens)| *context_tokens),
+    }
+}
+
+fn unknown(field: &'static str, name: &str, near: Vec<String>) -> Unanswerable {
+    Unanswerable::Unknown { field, name: name.to_owned(), near }
+}
+
+fn unreadable(model: &str, error: &GgufError) -> Unanswerable {
+    Unanswerable::Unreadable { model: model.to_owned(), reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::fit::{Format, Wish};
+
+    use super::*;
+
+    fn asked(model: &str) -> FitRequest {
+        FitRequest {
+            model: model.to_owned(),
+            quant: None,
+            machine: None,
+            wish: Wish::default(),
+            ignored: Vec::new(),
+        }
+    }
+
+    /// A hob whose home is empty but for one file.
+    fn desk(file: Option<&[u8]>) -> (tempfile::TempDir, Desk) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("mine.gguf");
+        if let Some(bytes) = file {
+            std::fs::write(&path, bytes).expect("a file");
+        }
+        let configured = BTreeMap::from([("mine".to_owned(), ModelChoice::File(path))]);
+        let (shelf, kept) = (Shelf::in_home(folder.path()), Kept::in_home(folder.path()));
+        (folder, Desk { shelf, configured, max_bytes: None, kept, seen: Mutex::default() })
+    }
+
+    #[test]
+    fn a_model_of_the_table_is_asked_for_by_any_of_its_names_in_any_quant() {
+        let (_folder, desk) = desk(None);
+        for (name, quant, said) in [
+            ("Qwen3-8B", None, ("Qwen3-8B", "Q4_K_M", Format::Gguf)),
+            ("qwen3:8b", Some("q8_0"), ("Qwen3-8B", "Q8_0", Format::Gguf)),
+            ("qwen3:8b", Some("AWQ"), ("Qwen3-8B", "AWQ", Format::Awq)),
+        ] {
+            let quant = quant.map(str::to_owned);
+            let model = desk.model(&FitRequest { quant, ..asked(name) }).expect("a model");
+            assert_eq!((&*model.name, &*model.quant, model.format), said);
+        }
+        assert!(desk.is_published("qwen3:8b") && !desk.is_published("mine"));
+        let answer = desk.assess(&asked("SmolLM2-135M-Instruct")).expect("an answer");
+        assert!(answer.verdict.contains("SmolLM2-135M-Instruct Q4_K_M"), "{}", answer.verdict);
+    }
+
+    #[test]
+    fn every_model_that_is_listed_can_be_asked_about() {
+        let (_folder, desk) = desk(None);
+        for listed in desk.models() {
+            let model = desk.model(&asked(&listed.name)).expect("a model");
+            assert_eq!(Some(model.shape.trained_context_tokens), listed.trained_context);
+            assert_eq!((model.name, model.quant), (listed.name, listed.quant));
+        }
+    }
+
+    #[test]
+    fn every_machine_that_is_listed_can_be_asked_about() {
+        let (_folder, desk) = desk(None);
+        for machine in desk.machines() {
+            let request = FitRequest { machine: Some(machine), ..asked("SmolLM2-135M-Instruct") };
+            let answer = desk.assess(&request).expect("an answer");
+            assert!(answer.fits, "{}", answer.verdict);
+        }
+        assert_eq!(desk.machines()[0], HERE);
+    }
+
+    #[test]
+    fn no_more_is_free_than_hob_may_take() {
+        let (_folder, desk) = desk(None);
+        let desk = Desk { max_bytes: Some(1_000), ..desk };
+        assert_eq!(desk.here().machine.memory.available_bytes, 1_000);
+    }
+
+    #[test]
+    fn what_is_not_here_is_named_with_what_is() {
+        let (_folder, desk) = desk(Some(b"GGUF\x03"));
+        let machine =
+            |name: &str| FitRequest { machine: Some(name.to_owned()), ..asked("qwen3:8b") };
+        let quant = |name: &str| FitRequest { quant: Some(name.to_owned()), ..asked("qwen3:8b") };
+        let rows = [
+            (asked("qwen3:8"), "there is no model 'qwen3:8' here; the nearest are qwen3:8b"),
+            (machine("rtx-4080"), "there is no machine 'rtx-4080' here; the nearest are rtx-4090"),
+            (quant("Q4_K_X"), "there is no quant 'Q4_K_X' here; the nearest are Q4_K_M"),
+            (asked("mine"), "mine cannot be read: "),
+        ];
+        for (request, expected) in rows {
+            let said = desk.assess(&request).expect_err("a refusal").to_string();
+            assert!(said.starts_with(expected), "{said}");
+        }
+    }
+}

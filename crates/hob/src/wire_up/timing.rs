@@ -1,0 +1,106 @@
+//! The worker that times the engine: started for `hob fit calibrate`, heard line by line, ended at any time.
+//! Native code runs in it alone, with what a chat worker would have of the machine.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use hob_core::KvType;
+use hob_engines::chat::LlamaOptions;
+use hob_engines::timing::{Heard, Timed, time_kernels, time_model};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
+use tokio::time::Instant;
+
+use super::chat::{LARGE_PAGES, SPIN_COUNT, threads, weights};
+use super::own_program;
+use crate::commands::worker::TimingWorkerArgs;
+use crate::failure::{Exit, Failure, Outcome};
+
+const BATCH_TOKENS: u32 = 512;
+
+/// What is to be timed.
+#[derive(Clone, Debug)]
+pub(crate) enum Timing<'a> {
+    /// So many types, the most usual first.
+    Kernels {
+        types: usize,
+    },
+    Model {
+        path: &'a Path,
+        context_tokens: u32,
+    },
+}
+
+/// Each figure as it comes, until all have come or the time is over. Dropping it ends the worker.
+///
+/// # Errors
+/// It does not start.
+pub(crate) async fn timings(timing: &Timing<'_>, until: Instant) -> Outcome<Vec<Timed>> {
+    let mut command = Command::new(own_program()?);
+    command
+        .env("GOMP_SPINCOUNT", SPIN_COUNT)
+        .env("GLIBC_TUNABLES", LARGE_PAGES)
+        .args(["worker", "timing"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    match timing {
+        Timing::Kernels { types } => command.arg("--types").arg(types.to_string()),
+        Timing::Model { path, context_tokens } => {
+            command.arg("--model").arg(path).arg("--context").arg(context_tokens.to_string())
+        }
+    };
+    let failed = |error| Failure::io("the timing worker does not start", &error);
+    let mut child = command.spawn().map_err(failed)?;
+    let mut timed = Vec::new();
+    let Some(stdout) = child.stdout.take() else { return Ok(timed) };
+    let mut lines = BufReader::new(stdout).lines();
+    while let Ok(Ok(Some(line))) = tokio::time::timeout_at(until, lines.next_line()).await {
+        // What the engine itself may print is no figure.
+        timed.extend(serde_json::from_str::<Timed>(&line).ok());
+    }
+    Ok(timed)
+}
+
+/// The whole of `hob worker timing`.
+pub(crate) fn work_timing(args: &TimingWorkerArgs) -> Outcome<()> {
+    let (threads, threads_batch) = threads(0);
+    let mut hear = |timed: Timed| said(&timed);
+    let Some(path) = &args.model else {
+        time_kernels(threads, args.types, &mut hear);
+        return Ok(());
+    };
+    let options = LlamaOptions {
+        path: PathBuf::from(path),
+        context_tokens: args.context,
+        parallel: 1,
+        kv_type: KvType::F16,
+        threads,
+        threads_batch,
+        batch_tokens: BATCH_TOKENS,
+        gpu_layers: Some(0),
+        weights: weights(path),
+    };
+    time_model(options, args.context, &mut hear).map_err(|error| Failure::new(Exit::Engine, error))
+}
+
+/// On a line of its own. Whoever started this process and is gone wants no more.
+fn said(timed: &Timed) -> Heard {
+    let line = serde_json::to_string(timed).unwrap_or_default();
+    let mut stdout = std::io::stdout().lock();
+    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
+        Ok(()) => Heard::Yes,
+        Err(_) => Heard::NoMore,
+    }
+}
+
+/// Threads that decode, as a chat worker has them when nobody says how many.
+pub(crate) fn decoding_threads() -> u32 {
+    threads(0).0
+}
+
+/// So long a whole calibration may take.
+pub(crate) const CALIBRATION_TIME: Duration = Duration::from_secs(28);

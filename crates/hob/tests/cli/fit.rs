@@ -1,0 +1,110 @@
+//! `hob fit`: an answer from a header, from known dimensions, for this machine and for another, and what is refused.
+
+use hob_models::gguf::sample::Sample;
+
+use crate::{User, stderr, stdout};
+
+/// Small enough for any machine, on one whose figures are known.
+const ON: [&str; 2] = ["--machine", "rtx-4070-laptop"];
+
+fn fit(user: &User, args: &[&str]) -> assert_cmd::assert::Assert {
+    user.hob(&[&["fit"][..], args].concat()).assert()
+}
+
+#[test]
+fn a_file_is_asked_about_by_its_header_alone() {
+    let user = User::new();
+    std::fs::write(user.path("work/model.gguf"), Sample::llama().bytes()).expect("a file");
+    let json = stdout(&fit(&user, &[&["model.gguf", "--json"], &ON[..]].concat()).success());
+    let answer: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(answer["fits"], true);
+    let plan = &answer["plans"][0];
+    assert_eq!((&plan["placement"]["kind"], &plan["engine"]), (&"vram".into(), &"hob".into()));
+    let terms = plan["memory"]["terms"].as_array().expect("terms");
+    let weights = terms.iter().find(|term| term["name"] == "weights").expect("weights");
+    assert_eq!(weights["basis"], "measured");
+    let said = stdout(&fit(&user, &[&["model.gguf"], &ON[..]].concat()).success());
+    for part in ["fits in VRAM, with 512 tokens of context", "llama-server -m", "-ngl 2"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn a_model_too_large_for_the_card_is_divided() {
+    let user = User::new();
+    let json = stdout(&fit(&user, &[&["qwen3.5:27b", "--json"], &ON[..]].concat()).success());
+    let answer: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let kinds: Vec<&str> = answer["plans"]
+        .as_array()
+        .expect("plans")
+        .iter()
+        .filter_map(|plan| plan["placement"]["kind"].as_str())
+        .collect();
+    assert_eq!(kinds, ["split", "ram", "vram"]);
+    let moe = stdout(&fit(&user, &[&["qwen3:30b-a3b", "--json"], &ON[..]].concat()).success());
+    let moe: serde_json::Value = serde_json::from_str(&moe).expect("JSON");
+    assert_eq!(moe["plans"][0]["placement"]["kind"], "experts_in_ram");
+    let flags = moe["plans"][0]["flags"].to_string();
+    assert!(flags.contains("--n-cpu-moe"), "{flags}");
+}
+
+#[test]
+fn what_does_not_fit_says_what_is_lacking_and_ends_with_1_where_that_is_asked() {
+    let user = User::new();
+    let small = ["--pool", "gpu0=1GB", "--pool", "ram=2GB"];
+    let args = [&["llama3.3:70b"][..], &ON, &small].concat();
+    let said = stdout(&fit(&user, &args).success());
+    assert!(said.contains("does not fit with 8,192 tokens of context"), "{said}");
+    fit(&user, &[&args[..], &["--require"]].concat()).code(1);
+    fit(&user, &[&["smollm2:135m", "--require"], &ON[..]].concat()).success();
+}
+
+#[test]
+fn what_cannot_be_answered_is_one_sentence() {
+    let user = User::new();
+    user.write("cut.gguf", "GGUF");
+    user.write("text.gguf", "hello, this is no model");
+    let rows: [(&[&str], i32, &str); 8] = [
+        (&[], 2, "which model?"),
+        (&["qwen3:8"], 2, "did you mean qwen3:8b"),
+        (&["./none.gguf"], 2, "there is no such file or folder"),
+        (&["text.gguf"], 2, "this is no GGUF file"),
+        (
+            &["qwen3:8b", "--engine", "vLLM"],
+            2,
+            "vLLM does not read GGUF; hob, llama.cpp, Ollama would",
+        ),
+        (&["qwen3:8b", "--quant", "Q9"], 2, "there is no quant 'Q9'"),
+        (&["qwen3:8b", "--machine", "cray-1"], 2, "there is no profile \"cray-1\""),
+        (&["--shape", "block_count=1,heads=2"], 2, "a shape has no 'heads'"),
+    ];
+    for (args, code, expected) in rows {
+        let said = stderr(&fit(&user, args).code(code));
+        assert!(said.contains(expected), "{args:?}: {said}");
+    }
+    assert!(stderr(&fit(&user, &["cut.gguf"]).code(2)).contains("cut.gguf: "));
+}
+
+#[test]
+fn words_are_explained_and_models_recommended() {
+    let user = User::new();
+    let said = stdout(&fit(&user, &["explain", "kv cache"]).success());
+    assert!(said.contains("What attention keeps of each token"), "{said}");
+    let unknown = stderr(&fit(&user, &["explain", "KV cash"]).code(2));
+    assert!(unknown.contains("such as KV cache"), "{unknown}");
+    let args = ["--recommend", "--for", "code", "--machine", "rtx-4090"];
+    let said = stdout(&fit(&user, &args).success());
+    let row = said.lines().find(|line| line.contains("qwen3.5:27b")).expect("it is known");
+    assert!(row.contains("fits in VRAM") && row.contains("fast enough"), "{said}");
+}
+
+#[test]
+fn the_model_of_speed_is_held_to_what_was_published() {
+    let user = User::new();
+    let json = stdout(&fit(&user, &["validate", "--json"]).success());
+    let report: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let lines = report["lines"].as_array().expect("lines");
+    assert!(lines.iter().filter(|line| line["part"] == "decode").count() >= 15, "{json}");
+    let text = stdout(&fit(&user, &["validate"]).success());
+    assert!(text.contains("qwen3-coder:30b-a3b") && text.contains("from one row"), "{text}");
+}

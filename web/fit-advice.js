@@ -1,0 +1,72 @@
+// What follows from a plan: warnings with what can be done, other ways to run it, and what to tell each engine.
+
+import { copyText } from "./clipboard.js";
+import { make, setText } from "./dom.js";
+import { kvText, pace, tokens } from "./fit-text.js";
+
+export class WarningRow {
+  element = make("li", { className: "fit-warning" });
+  #text = make("span");
+  #action = make("span", { className: "fit-action" });
+
+  constructor() {
+    this.element.append(this.#text, " ", this.#action);
+  }
+
+  draw({ text, action }) {
+    setText(this.#text, sentence(text));
+    setText(this.#action, `What helps: ${action}.`);
+  }
+}
+
+export class FlagsRow {
+  element = make("li", { className: "fit-flags" });
+  #engine = make("h3");
+  #copy = make("button", { className: "quiet", type: "button", textContent: "Copy" });
+  #code = make("code");
+
+  constructor() {
+    this.#copy.onclick = () => copyText(this.#copy, this.#code.textContent);
+    // What is wider than the page is scrolled to, with keys too.
+    const shown = make("pre", { tabIndex: 0 }, [this.#code]);
+    this.element.append(make("div", { className: "fit-flags-head" }, [this.#engine, this.#copy]), shown);
+  }
+
+  draw({ engine, text }) {
+    setText(this.#engine, engine);
+    setText(this.#code, text);
+    this.#copy.setAttribute("aria-label", `Copy what ${engine} is told`);
+  }
+}
+
+export class WayRow {
+  element = make("tr");
+  #cells = [make("th", { scope: "row" }), make("td"), make("td"), make("td")];
+
+  constructor() {
+    this.element.append(...this.#cells);
+  }
+
+  draw(plan) {
+    const { placement, fits, context, decode_wished: rate } = plan;
+    const longest = context.max === null ? "none" : tokens(context.max);
+    const said = [placeText(placement), kvText(plan), longest, fits ? pace(rate.tok_s) : "does not fit"];
+    said.forEach((text, index) => setText(this.#cells[index], text));
+  }
+}
+
+const PLACES = {
+  vram: () => "All on the card",
+  unified: () => "In unified memory",
+  ram: () => "In RAM, by the processor",
+  experts_in_ram: (layers) => `Experts of ${layers} layers in RAM, all else on the card`,
+  split: (layers) => `${layers} layers on the card, the others by the processor`,
+};
+
+function placeText({ kind, layers, text }) {
+  return PLACES[kind]?.(layers) ?? text;
+}
+
+function sentence(text) {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}

@@ -1,0 +1,53 @@
+// Figures of the Fit tab in words. What nobody knows is a dash, never a nought.
+
+export const UNKNOWN = "–";
+
+/** Of 10^9 bytes, with a digit more where it says something. */
+export function gigabytes(bytes) {
+  return bytes < 1e8 ? `${Math.max(1, Math.round(bytes / 1e6))} MB` : `${(bytes / 1e9).toFixed(bytes < 1e10 ? 2 : 1)} GB`;
+}
+
+/** Tokens a second, as many digits as say something. */
+export function pace(tokS) {
+  if (tokS === null) return UNKNOWN;
+  return tokS.toFixed(tokS >= 10 ? 0 : tokS >= 1 ? 1 : 2);
+}
+
+export function range({ low, high }) {
+  return low === null ? UNKNOWN : `${pace(low)} to ${pace(high)}`;
+}
+
+export function tokens(count) {
+  return count.toLocaleString("en");
+}
+
+/** On an axis: `512`, `4 k`, `128 k`. */
+export function shortTokens(count) {
+  return count < 1_024 ? String(count) : `${Math.round(count / 1_024)} k`;
+}
+
+/** Until the first token: `180 ms`, `1.2 s`, `2:05 min`. */
+export function wait(ms) {
+  if (ms === null) return UNKNOWN;
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 100_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  const seconds = Math.round(ms / 1_000);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")} min`;
+}
+
+const BASES = {
+  measured: "measured",
+  calibrated: "calibrated here",
+  said: "as its maker says",
+  prior: "as such devices do",
+  assumed: "assumed",
+};
+
+/** How a figure was learnt. */
+export function basisText(basis) {
+  return basis === null ? UNKNOWN : BASES[basis] ?? basis;
+}
+
+export function kvText({ kv_k: keys, kv_v: values }) {
+  return keys === values ? keys : `${keys}/${values}`;
+}
