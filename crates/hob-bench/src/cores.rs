@@ -1,6 +1,7 @@
 //! The same work on many things, on all cores and in their order.
 //! For a folder of records and the pages of them: half a second of one core's work for a thousand.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// More than this wait for the disk, or for each other.
@@ -8,19 +9,23 @@ const THREADS_MAX: usize = 8;
 
 pub(crate) fn on_all<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let cores = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
-    let share = things.len().div_ceil(cores).max(1);
-    let work = &work;
-    thread::scope(|scope| {
-        let shares = things.chunks(share);
-        let workers: Vec<_> = shares
-            .map(|share| scope.spawn(move || share.iter().map(work).collect::<Vec<R>>()))
-            .collect();
+    let next = AtomicUsize::new(0);
+    // One after the other, whoever is free: some take a hundred times as long as others.
+    let some = || {
+        let places = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let taken = places.map_while(|place| Some((place, work(things.get(place)?))));
+        taken.collect::<Vec<_>>()
+    };
+    let mut done: Vec<(usize, R)> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(some)).collect();
         // Who panicked there panics here: nothing of it is to be caught.
-        let done = |worker: thread::ScopedJoinHandle<'_, Vec<R>>| {
+        let joined = |worker: thread::ScopedJoinHandle<'_, Vec<(usize, R)>>| {
             worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        workers.into_iter().flat_map(done).collect()
-    })
+        workers.into_iter().flat_map(joined).collect()
+    });
+    done.sort_unstable_by_key(|(place, _)| *place);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]

@@ -68,29 +68,36 @@ pub fn script_hashes() -> Vec<String> {
 pub fn build(material: &Material) -> Vec<PageFile> {
     let rows = rows(material);
     let cells = Cells::of(&rows);
-    let mut files = vec![
-        PageFile { path: "site.css".to_owned(), bytes: layout::style().into_bytes() },
-        page("index.html", index::page(material, &rows)),
-        page("speech.html", speech::page(material, &rows)),
-        page("rigs.html", rig::list(material, &rows)),
-        page("compare.html", compare::page(material, &rows, &cells)),
-        page("queued.html", queued::page(material)),
-        page("method.html", method::page(material)),
+    let (models, rigs) =
+        (grouped(&rows, |row| row.model_slug.clone()), grouped(&rows, |row| row.rig_slug.clone()));
+    let (rows, cells) = (&rows, &cells);
+    // The largest first, so that none is waited for at the end.
+    let mut pages: Vec<Page<'_>> = vec![
+        Box::new(move || page("compare.html", compare::page(material, rows, cells))),
+        Box::new(move || page("index.html", index::page(material, rows))),
+        Box::new(move || page("speech.html", speech::page(material, rows))),
+        Box::new(move || page("rigs.html", rig::list(material, rows))),
+        Box::new(move || page("queued.html", queued::page(material))),
+        Box::new(move || page("method.html", method::page(material))),
     ];
-    files.extend(
-        grouped(&rows, |row| row.model_slug.clone())
-            .into_iter()
-            .map(|(slug, rows)| page(&format!("model/{slug}.html"), model::page(material, &rows))),
-    );
-    files.extend(
-        grouped(&rows, |row| row.rig_slug.clone())
-            .into_iter()
-            .map(|(slug, rows)| page(&format!("rig/{slug}.html"), rig::page(material, &rows))),
-    );
-    let run = |row: &Row<'_>| page(&row.run_path(), run::page(material, row, cells.before(row)));
-    files.extend(on_all(&rows, run));
-    files
+    for (slug, rows) in &models {
+        let path = format!("model/{slug}.html");
+        pages.push(Box::new(move || page(&path, model::page(material, rows))));
+    }
+    for (slug, rows) in &rigs {
+        let path = format!("rig/{slug}.html");
+        pages.push(Box::new(move || page(&path, rig::page(material, rows))));
+    }
+    for row in rows {
+        let run = move || page(&row.run_path(), run::page(material, row, cells.before(row)));
+        pages.push(Box::new(run));
+    }
+    let style = PageFile { path: "site.css".to_owned(), bytes: layout::style().into_bytes() };
+    std::iter::once(style).chain(on_all(&pages, |make| make())).collect()
 }
+
+/// One that is still to be made.
+type Page<'a> = Box<dyn Fn() -> PageFile + Send + Sync + 'a>;
 
 fn page(path: &str, markup: maud::Markup) -> PageFile {
     PageFile { path: path.to_owned(), bytes: markup.into_string().into_bytes() }
