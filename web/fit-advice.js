@@ -2,7 +2,7 @@
 
 import { copyText } from "./clipboard.js";
 import { make, setText } from "./dom.js";
-import { kvText, pace, tokens } from "./fit-text.js";
+import { gigabytes, kvText, pace, tokens } from "./fit-text.js";
 
 export class WarningRow {
   element = make("li", { className: "fit-warning" });
@@ -54,6 +54,31 @@ export class WayRow {
     said.forEach((text, index) => setText(this.#cells[index], text));
   }
 }
+
+/** The same model run otherwise, as a view that can be gone to where this hob has the model in that quant. */
+export class InsteadRow {
+  element = make("li", { className: "fit-instead" });
+  #toward = make("b");
+  #what = make("a");
+  #said = make("span");
+
+  constructor() {
+    this.element.append(this.#toward, " ", this.#what, this.#said);
+  }
+
+  draw({ toward, quant, placement, tok_s: tokS, max, bytes, address, ...kv }) {
+    const speed = tokS === null ? [] : [`${pace(tokS)} tokens/s`];
+    const said = [placeText(placement), ...speed, `${tokens(max)} tokens at most`, gigabytes(bytes)];
+    setText(this.#toward, TOWARD[toward] ?? toward);
+    setText(this.#what, `${quant}, ${kvText(kv)}`);
+    setText(this.#said, `: ${said.join(", ")}.`);
+    // Without an address it is no link.
+    if (address) this.#what.href = address;
+    else this.#what.removeAttribute("href");
+  }
+}
+
+const TOWARD = { faster: "Faster", longer: "Longer", better: "More exact" };
 
 const PLACES = {
   vram: () => "All on the card",

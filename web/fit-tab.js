@@ -4,7 +4,7 @@
 import { askForKey } from "./api-key.js";
 import { fit, fitMachines, fitModels } from "./api.js";
 import { make, setText } from "./dom.js";
-import { FlagsRow, WarningRow, WayRow } from "./fit-advice.js";
+import { FlagsRow, InsteadRow, WarningRow, WayRow } from "./fit-advice.js";
 import { drawChart } from "./fit-chart.js";
 import { addressOf, choiceOf, contextSteps, nearestStep, queryOf } from "./fit-choice.js";
 import { PoolRow } from "./fit-memory.js";
@@ -20,12 +20,13 @@ const TRAINED_TOKENS = 131_072;
 const page = Object.fromEntries(
   ["model", "quant", "machine", "kv", "context", "context-text", "longest", "trouble", "answer", "verdict", "pools", "speeds", "chart",
     "chart-none", "decode", "times", "first", "prompt", "pace", "pace-range", "sure", "basis", "most", "limit", "warnings", "warnings-box", "flags", "flags-box",
-    "ways", "ways-box", "constants", "state", "state-text"].map((name) => [name, document.getElementById(`fit-${name}`)]),
+    "instead", "instead-box", "ways", "ways-box", "constants", "state", "state-text"].map((name) => [name, document.getElementById(`fit-${name}`)]),
 );
 const lists = {
   pools: new Rows(page.pools, ({ pool }) => pool.pool, () => new PoolRow()),
   warnings: new Rows(page.warnings, ({ code }) => code, () => new WarningRow()),
   flags: new Rows(page.flags, ({ engine }) => engine, () => new FlagsRow()),
+  instead: new Rows(page.instead, ({ toward }) => toward, () => new InsteadRow()),
   ways: new Rows(page.ways, ({ place }) => place, () => new WayRow()),
 };
 
@@ -157,8 +158,15 @@ function show(answer) {
   showSpeed(plan);
   showList("warnings", plan.warnings);
   showList("flags", plan.flags);
+  showList("instead", answer.alternatives.map((one) => ({ ...one, address: addressOfOther(one) })));
   showList("ways", answer.plans.length > 1 ? answer.plans.map((way, place) => ({ place, ...way })) : []);
   page.constants.replaceChildren(...answer.constants.map(constantRow));
+}
+
+/** None of a quant that its file is not in. */
+function addressOfOther({ quant, kv_k, kv_v }) {
+  if (!chosenModel()?.quants.includes(quant)) return null;
+  return addressOf({ ...asked, quant, kv: kvText({ kv_k, kv_v }) });
 }
 
 /** A model that was asked for by another of its names is found in the menu. */

@@ -25,6 +25,7 @@ export function fitTests(setting) {
   test("the last question wins", LIMIT, () => lastWins(setting));
   test("refusals are said in words, and the view stays", LIMIT, () => refused(setting));
   test("a hob without an answer says so", LIMIT, () => nothing(setting));
+  test("what would be faster is a view to go to", LIMIT, () => instead(setting));
   test("what an engine is told can be copied", LIMIT, () => copied(setting));
   test("names of models are text, never markup", LIMIT, () => markup(setting));
   test("nothing is in the way of people", LIMIT, () => open(setting));
@@ -112,6 +113,23 @@ async function tooLong(setting) {
   assert.equal(await textOf(page, "#fit-state"), "Qwen3-8B does not fit");
   await page.select("#fit-kv", "q8_0");
   await untilText(page, "#fit-most", /22,528/);
+  await page.close();
+}
+
+async function instead(setting) {
+  const { page, complaints } = await openFit(setting, `${QWEN}&context=8192&kv=f16`);
+  const said = await page.$$eval("#fit-instead li", (rows) => rows.map((row) => row.innerText));
+  assert.deepEqual(said, [
+    "Faster Q4_K_M, q8_0: All on the card, 61 tokens/s, 22,528 tokens at most, 5.20 GB.",
+    "More exact Q6_K, f16: All on the card, 22,528 tokens at most, 5.20 GB.",
+  ]);
+  assert.equal(await page.$$eval("#fit-instead a[href]", (links) => links.length), 1, "the other quant is not to be had");
+  await page.click("#fit-instead a");
+  await page.waitForFunction(() => document.getElementById("fit-kv").value === "q8_0");
+  assert.match(await hashOf(page), /quant=Q4_K_M&.*context=8192&kv=q8_0$/);
+  await page.select("#fit-machine", "this machine");
+  await page.waitForFunction(() => document.getElementById("fit-instead-box").hidden);
+  assert.deepEqual(complaints, []);
   await page.close();
 }
 

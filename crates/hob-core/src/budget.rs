@@ -1,11 +1,16 @@
-//! One memory for all models: whether another one fits, and who has to leave for it.
+//! Memory for all models, the system's and that of cards: whether another one fits, and who has to leave for it.
 //! Pure: what is free, who is there and what they do is told. Nobody who answers ever has to leave.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use crate::ModelError;
+use crate::fit::Pool;
+
+/// Of each memory.
+pub type Bytes = BTreeMap<Pool, u64>;
 
 /// A model that was used or loaded so lately is still somebody's: those for whom it was loaded are
 /// about to ask, and an answer's last reader asks the next question.
@@ -15,7 +20,7 @@ const SETTLED: Duration = Duration::from_millis(300);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resident {
     pub name: String,
-    pub bytes: u64,
+    pub bytes: Bytes,
     pub in_flight: usize,
     /// Since its last answer, or since it was loaded.
     pub idle_for: Duration,
@@ -24,11 +29,11 @@ pub struct Resident {
 }
 
 /// What there is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// In the system, with everybody where they are.
-    pub available_bytes: u64,
-    /// For all models together, if somebody set a limit.
+    /// With everybody where they are. A memory that tells nothing has room.
+    pub available: Bytes,
+    /// Of the system's, for all models together, if somebody set a limit.
     pub max_bytes: Option<u64>,
 }
 
@@ -47,13 +52,15 @@ pub enum Answer {
     Refused(Shortage),
     /// There is none even with nobody else there.
     TooLarge {
+        needed_bytes: u64,
         available_bytes: u64,
     },
 }
 
-/// What a load lacks, and who has it.
+/// What a load lacks of one memory, and who has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortage {
+    pub pool: Pool,
     pub needed_bytes: u64,
     pub available_bytes: u64,
     pub held: Vec<Holder>,
@@ -78,6 +85,10 @@ pub enum Tie {
 }
 
 impl Resident {
+    fn bytes_of(&self, pool: Pool) -> u64 {
+        self.bytes.get(&pool).copied().unwrap_or(0)
+    }
+
     pub fn tie(&self) -> Tie {
         match self {
             Resident { is_pinned: true, .. } => Tie::Pinned,
@@ -89,45 +100,82 @@ impl Resident {
 }
 
 impl Budget {
-    pub fn answer(&self, needed_bytes: u64, residents: &[Resident]) -> Answer {
-        let held = sum(residents.iter());
-        let fits =
-            |leaving: &[&Resident]| needed_bytes <= self.free(held, sum(leaving.iter().copied()));
+    pub fn answer(&self, needed: &Bytes, residents: &[Resident]) -> Answer {
+        let without = |leaving: &[&Resident]| self.lacking(needed, residents, leaving);
+        let fits = |leaving: &[&Resident]| without(leaving).is_none();
         let may_leave =
             |tie: &dyn Fn(Tie) -> bool| residents.iter().filter(|one| tie(one.tie())).collect();
-        if fits(&[]) {
-            return Answer::Room;
-        }
+        let Some(lacking) = without(&[]) else { return Answer::Room };
         if let Some(leaving) = fewest(may_leave(&|tie| tie == Tie::Idle), fits) {
             return Answer::Evict(names(&leaving));
         }
-        let shortage = self.shortage(needed_bytes, residents);
+        let shortage = shortage(lacking, residents);
         if let Some(awaited) = fewest(may_leave(&|tie| tie != Tie::Pinned), fits) {
             return Answer::Wait { until_idle: names(&awaited), shortage };
         }
         let all: Vec<&Resident> = residents.iter().collect();
-        if fits(&all) {
-            return Answer::Refused(shortage);
+        match without(&all) {
+            None => Answer::Refused(shortage),
+            Some(Lacking { needed_bytes, available_bytes, .. }) => {
+                Answer::TooLarge { needed_bytes, available_bytes }
+            }
         }
-        Answer::TooLarge { available_bytes: self.free(held, held) }
     }
 
-    /// What is free when `leaving` of the `held` bytes were given back.
-    fn free(&self, held: u64, leaving: u64) -> u64 {
-        let in_system = self.available_bytes.saturating_add(leaving);
-        let in_limit = self.max_bytes.map(|max| max.saturating_add(leaving).saturating_sub(held));
-        in_limit.map_or(in_system, |in_limit| in_system.min(in_limit))
+    /// What is lacking if nobody leaves; nothing of the system's memory where all has room.
+    pub fn shortage(&self, needed: &Bytes, residents: &[Resident]) -> Shortage {
+        let lacking = self.lacking(needed, residents, &[]).unwrap_or_else(|| Lacking {
+            pool: Pool::Ram,
+            needed_bytes: needed.get(&Pool::Ram).copied().unwrap_or(0),
+            available_bytes: self.free(Pool::Ram, sum(Pool::Ram, residents.iter()), 0).unwrap_or(0),
+        });
+        shortage(lacking, residents)
     }
 
-    /// What is lacking if nobody leaves.
-    pub fn shortage(&self, needed_bytes: u64, residents: &[Resident]) -> Shortage {
-        let holder =
-            |one: &Resident| Holder { name: one.name.clone(), bytes: one.bytes, tie: one.tie() };
-        Shortage {
-            needed_bytes,
-            available_bytes: self.free(sum(residents.iter()), 0),
-            held: residents.iter().map(holder).collect(),
-        }
+    /// Of the first memory that has no room even without `leaving`.
+    fn lacking(
+        &self,
+        needed: &Bytes,
+        residents: &[Resident],
+        leaving: &[&Resident],
+    ) -> Option<Lacking> {
+        needed.iter().find_map(|(pool, needed_bytes)| {
+            let (pool, needed_bytes) = (*pool, *needed_bytes);
+            let held = sum(pool, residents.iter());
+            let available_bytes = self.free(pool, held, sum(pool, leaving.iter().copied()))?;
+            let is_lacking = needed_bytes > available_bytes;
+            is_lacking.then_some(Lacking { pool, needed_bytes, available_bytes })
+        })
+    }
+
+    /// What is free of a memory when `leaving` of the `held` bytes were given back; none: nobody knows.
+    fn free(&self, pool: Pool, held: u64, leaving: u64) -> Option<u64> {
+        let there_is = self.available.get(&pool)?.saturating_add(leaving);
+        let limit = self.max_bytes.filter(|_| pool == Pool::Ram);
+        let in_limit = limit.map(|max| max.saturating_add(leaving).saturating_sub(held));
+        Some(in_limit.map_or(there_is, |in_limit| there_is.min(in_limit)))
+    }
+}
+
+/// A memory that has too little.
+struct Lacking {
+    pool: Pool,
+    needed_bytes: u64,
+    available_bytes: u64,
+}
+
+/// If nobody leaves.
+fn shortage(lacking: Lacking, residents: &[Resident]) -> Shortage {
+    let Lacking { pool, needed_bytes, available_bytes } = lacking;
+    let holder = |one: &Resident| {
+        let bytes = one.bytes_of(pool);
+        (bytes > 0).then(|| Holder { name: one.name.clone(), bytes, tie: one.tie() })
+    };
+    Shortage {
+        pool,
+        needed_bytes,
+        available_bytes,
+        held: residents.iter().filter_map(holder).collect(),
     }
 }
 
@@ -153,8 +201,8 @@ fn names(residents: &[&Resident]) -> Vec<String> {
     residents.iter().map(|one| one.name.clone()).collect()
 }
 
-fn sum<'a>(residents: impl Iterator<Item = &'a Resident>) -> u64 {
-    residents.fold(0, |sum, one| sum.saturating_add(one.bytes))
+fn sum<'a>(pool: Pool, residents: impl Iterator<Item = &'a Resident>) -> u64 {
+    residents.fold(0, |sum, one| sum.saturating_add(one.bytes_of(pool)))
 }
 
 impl Shortage {
@@ -171,7 +219,14 @@ impl fmt::Display for Shortage {
         let available = self.available_bytes / 1_000_000;
         let held: Vec<String> = self.held.iter().map(ToString::to_string).collect();
         let held = held.join(", ");
-        write!(f, "about {needed} MB are needed and {available} MB are free; in memory are {held}")
+        let place = match self.pool {
+            Pool::Ram => String::new(),
+            card @ Pool::Vram(_) => format!(" on {card}"),
+        };
+        write!(
+            f,
+            "about {needed} MB are needed and {available} MB are free{place}; in memory are {held}"
+        )
     }
 }
 

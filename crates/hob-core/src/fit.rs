@@ -2,6 +2,7 @@
 //! Pure: what is free, what devices can do and what is in the file are told. The order of the steps is the decision
 //! guide: formats that an engine here reads, placements from one card to none, then the cache, then the context.
 
+mod alternatives;
 mod calibrate;
 mod engines;
 mod explain;
@@ -11,10 +12,12 @@ mod memory;
 mod places;
 mod prefill;
 mod priors;
+mod setup;
 mod speed;
 mod validate;
 mod warnings;
 
+pub use alternatives::{Alternative, Toward, alternatives};
 pub use calibrate::{Implausible, Timed, fitted};
 pub use engines::{Engine, Format, Habits, HostReads, Mismatch, Scratch, Splits, Staging, Tower};
 pub use explain::{EXPLANATIONS, Explanation, explain};
@@ -22,6 +25,7 @@ pub use flags::{Flags, flags};
 pub use layout::{Layout, Placement, Pool, Site, pool};
 pub use memory::{Term, terms};
 pub use priors::{constants, of_gpu};
+pub use setup::{Expected, Setup, Told};
 pub use speed::{Course, Rate};
 pub use validate::{error_pct, from_one, left_out, mean, told_by};
 pub use warnings::{Warning, warnings};
@@ -136,6 +140,8 @@ pub struct Assessment {
     /// Of the first plan's placement, with each pair of types.
     pub longest: Vec<(KvTypes, Longest)>,
     pub warnings: Vec<Warning>,
+    /// Empty until somebody asks for [`alternatives`].
+    pub alternatives: Vec<Alternative>,
 }
 
 impl Use {
@@ -203,7 +209,7 @@ pub fn assess(machine: &Machine, model: &Model, wish: &Wish) -> Result<Assessmen
     });
     let longest = longest_by_pair(machine, model, wish, &plans[0]);
     let warnings = warnings(machine, model, wish, &plans[0]);
-    Ok(Assessment { plans, longest, warnings })
+    Ok(Assessment { plans, longest, warnings, alternatives: Vec::new() })
 }
 
 fn longest_by_pair(
@@ -304,6 +310,7 @@ impl House<'_> {
             context_tokens: context_tokens.saturating_mul(sequences),
             sequences,
             sharing: Sharing::Parts,
+            windows: self.habits.windows,
             kv,
             attention: Attention::Flash,
             step_tokens: self.habits.step_tokens,
@@ -313,45 +320,8 @@ impl House<'_> {
         terms(self.model, self.machine, layout, &plan, &self.habits)
     }
 
-    /// What the terms make of each memory.
     fn uses(&self, terms: &[Term]) -> Vec<Use> {
-        let mut pools: Vec<Pool> = terms.iter().map(|term| term.pool).collect();
-        pools.sort_unstable();
-        pools.dedup();
-        let used = |pool| {
-            let sum = |of: &dyn Fn(&Term) -> bool| {
-                let here = terms.iter().filter(|term| term.pool == pool && of(term));
-                here.fold(0, |sum: u64, term| sum.saturating_add(term.bytes))
-            };
-            let (free_bytes, margin_bytes) = self.room(pool, terms);
-            let reclaimable_bytes = sum(&|term| term.name == REPACKED);
-            Use { pool, needed_bytes: sum(&|_| true), reclaimable_bytes, free_bytes, margin_bytes }
-        };
-        pools.into_iter().map(used).collect()
-    }
-
-    /// What is free, and what of it is left alone.
-    fn room(&self, pool: Pool, terms: &[Term]) -> (u64, u64) {
-        let available = self.machine.memory.available_bytes;
-        let gpu = |number: usize| self.machine.gpus.get(number).map(|gpu| gpu.memory);
-        match pool {
-            Pool::Vram(number) => match gpu(number) {
-                Some(GpuMemory::Own { free_bytes, .. }) => (free_bytes, self.habits.margin_bytes),
-                _ => (0, 0),
-            },
-            Pool::Ram => {
-                let sharing = terms.iter().filter(|term| term.pool == pool);
-                let limits = sharing.filter_map(|term| match term.site {
-                    Site::Gpu(number) => gpu(number),
-                    Site::Cpu => None,
-                });
-                let limit = limits.filter_map(|memory| match memory {
-                    GpuMemory::Unified { limit_bytes } => Some(limit_bytes),
-                    GpuMemory::Own { .. } => None,
-                });
-                (limit.fold(available, u64::min), RAM_MARGIN_BYTES)
-            }
-        }
+        uses(self.machine, &self.habits, terms)
     }
 
     fn fits(&self, layout: &Layout, kv: KvTypes, context_tokens: u32) -> Result<bool, Unsuitable> {
@@ -380,6 +350,46 @@ impl House<'_> {
 
     fn runs_on(&self, gpu: Option<&Gpu>) -> Result<(), Mismatch> {
         self.engine.runs(self.model.format, gpu)
+    }
+}
+
+/// What the terms make of each memory.
+fn uses(machine: &Machine, habits: &Habits, terms: &[Term]) -> Vec<Use> {
+    let mut pools: Vec<Pool> = terms.iter().map(|term| term.pool).collect();
+    pools.sort_unstable();
+    pools.dedup();
+    let used = |pool| {
+        let sum = |of: &dyn Fn(&Term) -> bool| {
+            let here = terms.iter().filter(|term| term.pool == pool && of(term));
+            here.fold(0, |sum: u64, term| sum.saturating_add(term.bytes))
+        };
+        let (free_bytes, margin_bytes) = room(machine, habits, pool, terms);
+        let reclaimable_bytes = sum(&|term| term.name == REPACKED);
+        Use { pool, needed_bytes: sum(&|_| true), reclaimable_bytes, free_bytes, margin_bytes }
+    };
+    pools.into_iter().map(used).collect()
+}
+
+/// What is free, and what of it is left alone.
+fn room(machine: &Machine, habits: &Habits, pool: Pool, terms: &[Term]) -> (u64, u64) {
+    let gpu = |number: usize| machine.gpus.get(number).map(|gpu| gpu.memory);
+    match pool {
+        Pool::Vram(number) => match gpu(number) {
+            Some(GpuMemory::Own { free_bytes, .. }) => (free_bytes, habits.margin_bytes),
+            _ => (0, 0),
+        },
+        Pool::Ram => {
+            let sharing = terms.iter().filter(|term| term.pool == pool);
+            let limits = sharing.filter_map(|term| match term.site {
+                Site::Gpu(number) => gpu(number),
+                Site::Cpu => None,
+            });
+            let limit = limits.filter_map(|memory| match memory {
+                GpuMemory::Unified { limit_bytes } => Some(limit_bytes),
+                GpuMemory::Own { .. } => None,
+            });
+            (limit.fold(machine.memory.available_bytes, u64::min), RAM_MARGIN_BYTES)
+        }
     }
 }
 

@@ -4,10 +4,8 @@
 mod compute;
 mod kv;
 
-use std::fmt;
-
+use crate::ModelShape;
 use crate::weights::Repack;
-use crate::{ModelError, ModelShape};
 
 pub use kv::{KvType, KvTypes, UnknownKvType, Unsuitable};
 
@@ -15,13 +13,12 @@ pub use kv::{KvType, KvTypes, UnknownKvType, Unsuitable};
 pub(crate) const STEP_TOKENS: u32 = 256;
 /// The name of that term, which takes the place of mapped pages.
 pub(crate) const REPACKED: &str = "repacked weights";
-/// The program, its libraries, its threads and what its allocator keeps: 45 MB of heap and 20 MB of program were seen
-/// behind a model of 97 MB, of which the vocabulary has its own term. A program that was built without optimisation is
-/// larger.
-const PROCESS_BYTES: u64 = if cfg!(debug_assertions) { 80 << 20 } else { 64 << 20 };
-/// A token's text, its score, and its places in the tables of the vocabulary: measured were 350, in
-/// one model of 49,152 tokens.
-const VOCABULARY_BYTES_PER_TOKEN: u64 = 384;
+/// The program, its libraries, its threads and what its allocator keeps. Of two models with 49,152 and 262,144 tokens 70
+/// and 214 MB were left when all that is counted was taken off: 37 MB, and 675 bytes for each token. A program that was
+/// built without optimisation is larger.
+const PROCESS_BYTES: u64 = if cfg!(debug_assertions) { 56 << 20 } else { 40 << 20 };
+/// A token's text, its score, and its places in the tables of the vocabulary.
+const VOCABULARY_BYTES_PER_TOKEN: u64 = 680;
 const LOGIT_BYTES: u64 = 4;
 
 /// How the engine is going to be set up.
@@ -31,6 +28,7 @@ pub struct ContextPlan {
     pub context_tokens: u32,
     pub sequences: u32,
     pub sharing: Sharing,
+    pub windows: Windows,
     pub kv: KvTypes,
     pub attention: Attention,
     /// Tokens that are computed in one step (`n_ubatch`).
@@ -48,6 +46,15 @@ pub enum Sharing {
     Pool,
     /// Each has an equal part of its own.
     Parts,
+}
+
+/// What layers keep that look only so far back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Windows {
+    /// As much as they look back, and the step that is being added.
+    Rolling,
+    /// Everything, so that a conversation can be gone back on to any point (`swa_full`).
+    Whole,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,13 +79,6 @@ pub struct Footprint {
     pub compute_bytes: u64,
     /// The process, the vocabulary and the logits: an estimate, rounded up.
     pub overhead_bytes: u64,
-}
-
-/// A footprint beside what there is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    pub footprint: Footprint,
-    pub available_bytes: u64,
 }
 
 impl Footprint {
@@ -113,39 +113,6 @@ impl Footprint {
             ("process and vocabulary", self.overhead_bytes),
         ]
     }
-
-    pub fn against(self, available_bytes: u64) -> Verdict {
-        Verdict { footprint: self, available_bytes }
-    }
-}
-
-impl Verdict {
-    pub fn fits(&self) -> bool {
-        self.footprint.needed_bytes() <= self.available_bytes
-    }
-
-    /// # Errors
-    /// [`ModelError::OutOfMemory`] with both numbers.
-    pub fn accept(&self) -> Result<(), ModelError> {
-        let (needed_bytes, available_bytes) = (self.footprint.needed_bytes(), self.available_bytes);
-        if self.fits() {
-            return Ok(());
-        }
-        Err(ModelError::OutOfMemory { needed_bytes, available_bytes })
-    }
-}
-
-/// One line: the sum, its terms, and what there is. Megabytes of 10^6 bytes.
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
-        let named = self.footprint.terms().into_iter().filter(|(_, bytes)| *bytes > 0);
-        let terms: Vec<_> =
-            named.map(|(name, bytes)| format!("{name} {}", megabytes(bytes))).collect();
-        let needed = megabytes(self.footprint.needed_bytes());
-        let available = self.available_bytes / 1_000_000;
-        write!(f, "{needed} MB needed ({}), {available} MB available", terms.join(", "))
-    }
 }
 
 impl ContextPlan {
@@ -155,6 +122,7 @@ impl ContextPlan {
             context_tokens,
             sequences: 1,
             sharing: Sharing::Pool,
+            windows: Windows::Rolling,
             kv: KvTypes::both(KvType::F16),
             attention: Attention::Flash,
             step_tokens: 512,
@@ -177,6 +145,9 @@ impl ContextPlan {
     /// Cells of one stream in a layer that looks only so far back: the window of every sequence in
     /// the pool, and the step that is being added.
     fn window_cells(&self, window_tokens: u32) -> u32 {
+        if self.windows == Windows::Whole {
+            return self.cells().0;
+        }
         let windows = match self.sharing {
             Sharing::Pool => window_tokens.saturating_mul(self.sequences.max(1)),
             Sharing::Parts => window_tokens,
@@ -185,31 +156,30 @@ impl ContextPlan {
     }
 }
 
-/// The largest context that fits: the plan's, or as many of the engine's steps as there is room for;
-/// none if there is not even room for one.
+/// The largest context that `fits`: the plan's, or as many of the engine's steps as there is room for; none if there is
+/// not even room for one.
 ///
 /// # Errors
-/// The engine would not take these KV types with this model.
-pub fn context_that_fits(
-    shape: &ModelShape,
+/// Whatever `fits` says.
+pub fn longest_context<E>(
     plan: &ContextPlan,
-    available_bytes: u64,
-) -> Result<Option<u32>, Unsuitable> {
+    fits: impl Fn(&ContextPlan) -> Result<bool, E>,
+) -> Result<Option<ContextPlan>, E> {
     let step = match plan.sharing {
         Sharing::Pool => STEP_TOKENS,
         Sharing::Parts => STEP_TOKENS.saturating_mul(plan.sequences.max(1)),
     };
-    let fits = |steps: u32| -> Result<bool, Unsuitable> {
-        let plan = ContextPlan { context_tokens: steps.saturating_mul(step), ..*plan };
-        Ok(Footprint::of(shape, &plan)?.against(available_bytes).fits())
+    let of_steps = |steps: u32| {
+        let context_tokens = steps.saturating_mul(step).min(plan.context_tokens);
+        ContextPlan { context_tokens, ..*plan }
     };
     // Bisection, as what a step computes depends on the context too. `largest` fits, `beyond` is over.
     let (mut largest, mut beyond) = (0, plan.context_tokens.div_ceil(step) + 1);
     while beyond - largest > 1 {
         let middle = largest + (beyond - largest) / 2;
-        if fits(middle)? { largest = middle } else { beyond = middle }
+        if fits(&of_steps(middle))? { largest = middle } else { beyond = middle }
     }
-    Ok((largest > 0).then_some(largest.saturating_mul(step).min(plan.context_tokens)))
+    Ok((largest > 0).then(|| of_steps(largest)))
 }
 
 fn padded(tokens: u32) -> u32 {

@@ -33,7 +33,7 @@ pub use chat::{
 };
 pub use error::ModelError;
 pub use fault::{Clock, Fault};
-pub use footprint::{ContextPlan, Footprint, KvType, KvTypes, Verdict, context_that_fits};
+pub use footprint::{ContextPlan, Footprint, KvType, KvTypes};
 pub use language::Language;
 pub use load_times::LoadTimes;
 pub use names::nearest;

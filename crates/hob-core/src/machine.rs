@@ -159,7 +159,7 @@ pub struct Constants {
     pub basis: Basis,
     /// Share of the bandwidth at which weights are read (η).
     pub reach: f64,
-    /// The same of the KV cache (η_kv).
+    /// The same of the KV cache (η_kv). Of a processor, which computes with each head by itself, it may be more than all.
     pub kv_reach: f64,
     /// Fixed cost of a layer, µs (τ).
     pub layer_us: f64,

@@ -19,5 +19,5 @@ pub mod tokens;
 pub mod worker;
 
 pub use client::{ChatWorker, ChatWorkerOptions};
-pub use llama::{LlamaError, LlamaOptions, Weights};
+pub use llama::{LlamaError, LlamaOptions, Weights, has_card_kernels};
 pub use worker::{ServeChatError, ServeChatOptions, serve_chat};

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let since = Instant::now();
     let found = finder.find(&asked, None)?;
     let took_ms = since.elapsed().as_secs_f64() * 1e3;
-    let hob_models::Found { model, source, notes, requests, fetched_bytes } = found;
+    let hob_models::Found { model, source, notes, requests, fetched_bytes, .. } = found;
     let weights_bytes = model.shape.weights.bytes();
     println!("{} {} {}: {weights_bytes} bytes of weights", model.name, model.format, model.quant);
     println!("{source}; {requests} requests, {fetched_bytes} bytes fetched");

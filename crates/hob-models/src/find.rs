@@ -48,6 +48,8 @@ pub struct Finder {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     pub model: Model,
+    /// The same in other quants; none of what is not known well enough to make them up.
+    pub variants: Vec<Model>,
     /// For people: the file, the address, or the table that it is from.
     pub source: String,
     /// What somebody should know who takes the answer for exact.
@@ -60,6 +62,7 @@ pub struct Found {
 /// A model as one kind of place has it.
 struct Described {
     model: Model,
+    variants: Vec<Model>,
     source: String,
     notes: Vec<String>,
 }
@@ -90,9 +93,9 @@ impl Finder {
     pub fn find(&self, asked: &str, quant: Option<Mixture>) -> Result<Found, FindError> {
         let remote = Remote::new(self);
         let search = Search { finder: self, remote: &remote, quant };
-        let Described { model, source, notes } = search.any(asked.trim())?;
+        let Described { model, variants, source, notes } = search.any(asked.trim())?;
         let (requests, fetched_bytes) = remote.spent();
-        Ok(Found { model, source, notes, requests, fetched_bytes })
+        Ok(Found { model, variants, source, notes, requests, fetched_bytes })
     }
 }
 
@@ -183,7 +186,8 @@ impl Search<'_> {
         let model = Model { quant: mixture.label().to_owned(), ..model };
         let note = format!("weights as {} would store them, not those of a file", mixture.name());
         let source = format!("published dimensions of {}", known.name);
-        Ok(Some(Described { model, source, notes: vec![note] }))
+        let variants = known.variants(mixture, context_tokens);
+        Ok(Some(Described { model, variants, source, notes: vec![note] }))
     }
 
     fn unknown(&self, asked: &str) -> FindError {

@@ -5,6 +5,8 @@
 mod layers;
 mod mixture;
 
+use hob_core::fit::Model;
+use hob_core::machine::Basis;
 use hob_core::weights::Weights;
 
 use crate::gguf::{Gguf, GgufError, Scalar, Tensor, Value};
@@ -82,6 +84,19 @@ impl Dimensions {
     pub fn weights(&self, mixture: Mixture) -> Result<Weights, GgufError> {
         Ok(self.header(mixture)?.shape()?.weights)
     }
+}
+
+/// What is asked about where nobody says in which quant: from the most bits to the fewest that are still good.
+pub const GOOD_QUANTS: [&str; 4] = ["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"];
+
+/// The model of a header as the other good quants would store it.
+pub fn variants(gguf: &Gguf, name: &str) -> Vec<Model> {
+    let others = GOOD_QUANTS.into_iter().filter(|quant| *quant != gguf.quantization());
+    let stored = |quant| {
+        let remade = remade(gguf.clone(), Mixture::named(quant).ok()?).ok()?;
+        Some(Model { quant: quant.to_owned(), basis: Basis::Assumed, ..remade.model(name).ok()? })
+    };
+    others.filter_map(stored).collect()
 }
 
 /// A header with its weights stored in another way. Vectors, which are never quantized, stay as they are.

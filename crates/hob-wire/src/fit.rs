@@ -10,13 +10,13 @@ mod request;
 mod verdict;
 
 use hob_core::KvTypes;
-use hob_core::fit::{Assessment, Limit, Longest, Model, Site, Wish};
+use hob_core::fit::{Alternative, Assessment, Limit, Longest, Model, Site, Wish};
 use hob_core::machine::Machine;
 use serde::Serialize;
 
 use self::constants::{ConstantShape, constants};
 use self::machine::{MachineShape, ModelInfo};
-use self::plan::PlanShape;
+use self::plan::{PlacementShape, PlanShape, placement};
 use crate::error::json;
 
 pub use self::lists::{FitModel, fit_machines, fit_models};
@@ -34,6 +34,8 @@ pub struct FitAnswer {
     plans: Vec<PlanShape>,
     /// The longest context of the first plan's placement, with each pair of types.
     longest: Vec<LongestShape>,
+    /// What would be faster, longer or better, at most one of each.
+    alternatives: Vec<AlternativeShape>,
     constants: Vec<ConstantShape>,
 }
 
@@ -46,9 +48,22 @@ struct LongestShape {
     limited_by: String,
 }
 
+/// The same model in another quant, or with another cache.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct AlternativeShape {
+    toward: &'static str,
+    quant: String,
+    kv_k: &'static str,
+    kv_v: &'static str,
+    placement: PlacementShape,
+    tok_s: Option<f64>,
+    max: Option<u32>,
+    bytes: u64,
+}
+
 impl FitAnswer {
     pub fn of(machine: &Machine, model: &Model, assessment: &Assessment, wish: &Wish) -> FitAnswer {
-        let Assessment { plans, longest, .. } = assessment;
+        let Assessment { plans, longest, alternatives, .. } = assessment;
         let sites = plans.first().map(|plan| plan.layout.sites()).unwrap_or_default();
         FitAnswer {
             verdict: verdict::of(machine, model, assessment),
@@ -57,6 +72,7 @@ impl FitAnswer {
             model: ModelInfo::of(model),
             plans: plans.iter().map(|plan| PlanShape::of(machine, model, plan, wish)).collect(),
             longest: longest.iter().map(|(kv, longest)| longest_of(*kv, longest)).collect(),
+            alternatives: alternatives.iter().map(alternative).collect(),
             constants: constants(machine, &sites),
         }
     }
@@ -79,6 +95,20 @@ fn longest_of(kv: KvTypes, longest: &Longest) -> LongestShape {
         kv_v: kv.values.name(),
         max: longest.context_tokens,
         limited_by: limited_by(longest.limit),
+    }
+}
+
+fn alternative(one: &Alternative) -> AlternativeShape {
+    let Alternative { toward, quant, plan } = one;
+    AlternativeShape {
+        toward: toward.name(),
+        quant: quant.clone(),
+        kv_k: plan.kv.keys.name(),
+        kv_v: plan.kv.values.name(),
+        placement: placement(plan.placement),
+        tok_s: plan.decode_wished.as_ref().map(|rate| rate::shortly(rate.tok_s)),
+        max: plan.longest.context_tokens,
+        bytes: plan.uses.iter().map(|used| used.needed_bytes).sum(),
     }
 }
 

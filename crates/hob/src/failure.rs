@@ -188,6 +188,7 @@ mod tests {
     use std::time::Duration;
 
     use hob_core::Shortage;
+    use hob_core::fit::Pool;
 
     use super::*;
 
@@ -199,7 +200,8 @@ mod tests {
     }
 
     fn no_room() -> ModelError {
-        let shortage = Shortage { needed_bytes: 2, available_bytes: 1, held: Vec::new() };
+        let shortage =
+            Shortage { pool: Pool::Ram, needed_bytes: 2, available_bytes: 1, held: Vec::new() };
         shortage.into_error(None)
     }
 

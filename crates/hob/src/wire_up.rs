@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_core::budget::Bytes;
+use hob_core::fit::Pool;
 use hob_core::routing::Switchboard;
 use hob_core::scripted::{FixedChat, FixedTranscript};
 use hob_core::{
@@ -72,7 +74,8 @@ impl Speech {
         let stored = Shelf::open(app).speech()?;
         check_default_voice(&app.settings.speech.default_voice, &stored.voices)?;
         let estimated_bytes = stored.disk_bytes.saturating_add(SPEECH_BESIDE_BYTES);
-        let seat = memory.seat(&stored.name, Need { estimated_bytes, is_pinned: false });
+        let estimated = Bytes::from([(Pool::Ram, estimated_bytes)]);
+        let seat = memory.seat(&stored.name, Need { estimated, is_pinned: false });
         let mut options = SpeechWorkerOptions::default();
         options.supervisor.room = Some(Arc::new(seat.clone()));
         let command = speech_command(app, &stored.folder)?;

@@ -7,11 +7,19 @@ use super::*;
 
 const MB: u64 = 1_000_000;
 
+fn ram(megabytes: u64) -> Bytes {
+    Bytes::from([(Pool::Ram, megabytes * MB)])
+}
+
+fn both(ram: u64, vram: u64) -> Bytes {
+    Bytes::from([(Pool::Ram, ram), (Pool::Vram(0), vram)])
+}
+
 /// Idle for so many seconds.
 fn idle(name: &str, megabytes: u64, seconds: u64) -> Resident {
     Resident {
         name: name.to_owned(),
-        bytes: megabytes * MB,
+        bytes: ram(megabytes),
         in_flight: 0,
         idle_for: Duration::from_secs(seconds),
         is_pinned: false,
@@ -27,11 +35,11 @@ fn pinned(name: &str, megabytes: u64) -> Resident {
 }
 
 fn with(available: u64, max: Option<u64>) -> Budget {
-    Budget { available_bytes: available * MB, max_bytes: max.map(|max| max * MB) }
+    Budget { available: ram(available), max_bytes: max.map(|max| max * MB) }
 }
 
 fn evicted(budget: Budget, needed: u64, residents: &[Resident]) -> Vec<String> {
-    match budget.answer(needed * MB, residents) {
+    match budget.answer(&ram(needed), residents) {
         Answer::Evict(names) => names,
         Answer::Room => Vec::new(),
         other => panic!("{other:?}"),
@@ -41,9 +49,9 @@ fn evicted(budget: Budget, needed: u64, residents: &[Resident]) -> Vec<String> {
 #[test]
 fn nobody_leaves_where_there_is_room() {
     let residents = [idle("a", 100, 10)];
-    assert_eq!(with(500, None).answer(500 * MB, &residents), Answer::Room);
-    assert_eq!(with(500, Some(600)).answer(500 * MB, &residents), Answer::Room);
-    assert_eq!(with(0, None).answer(0, &[]), Answer::Room);
+    assert_eq!(with(500, None).answer(&ram(500), &residents), Answer::Room);
+    assert_eq!(with(500, Some(600)).answer(&ram(500), &residents), Answer::Room);
+    assert_eq!(with(0, None).answer(&ram(0), &[]), Answer::Room);
 }
 
 #[test]
@@ -59,14 +67,15 @@ fn who_was_unused_for_longest_leaves_and_no_more_than_needed() {
 fn a_limit_counts_beside_what_the_system_has() {
     let residents = [idle("a", 300, 10)];
     assert_eq!(evicted(with(9000, Some(500)), 300, &residents), ["a"]);
-    let alone = with(9000, Some(500)).answer(501 * MB, &residents);
-    assert_eq!(alone, Answer::TooLarge { available_bytes: 500 * MB });
+    let alone = with(9000, Some(500)).answer(&ram(501), &residents);
+    assert_eq!(alone, Answer::TooLarge { needed_bytes: 501 * MB, available_bytes: 500 * MB });
 }
 
 #[test]
 fn who_answers_is_waited_for_and_named() {
     let residents = [answering("a", 300), pinned("b", 50), idle("c", 10, 60)];
-    let Answer::Wait { until_idle, shortage } = with(100, None).answer(400 * MB, &residents) else {
+    let Answer::Wait { until_idle, shortage } = with(100, None).answer(&ram(400), &residents)
+    else {
         panic!("a wait")
     };
     assert_eq!(until_idle, ["a"]);
@@ -80,25 +89,50 @@ fn who_answers_is_waited_for_and_named() {
 #[test]
 fn a_model_that_was_loaded_just_now_is_left_to_those_who_waited_for_it() {
     let fresh = Resident { idle_for: Duration::from_millis(299), ..idle("a", 300, 0) };
-    let answer = with(100, None).answer(400 * MB, &[fresh]);
+    let answer = with(100, None).answer(&ram(400), &[fresh]);
     assert!(matches!(answer, Answer::Wait { until_idle, .. } if until_idle == ["a"]));
 }
 
 #[test]
 fn pinned_models_stay_and_the_refusal_says_so() {
-    let answer = with(100, None).answer(400 * MB, &[pinned("a", 300), idle("b", 50, 9)]);
+    let answer = with(100, None).answer(&ram(400), &[pinned("a", 300), idle("b", 50, 9)]);
     let Answer::Refused(shortage) = answer else { panic!("{answer:?}") };
     let held: Vec<Tie> = shortage.held.iter().map(|holder| holder.tie).collect();
     assert_eq!(held, [Tie::Pinned, Tie::Idle]);
-    let answer = with(100, None).answer(451 * MB, &[pinned("a", 300), idle("b", 50, 9)]);
-    assert_eq!(answer, Answer::TooLarge { available_bytes: 450 * MB });
+    let answer = with(100, None).answer(&ram(451), &[pinned("a", 300), idle("b", 50, 9)]);
+    assert_eq!(answer, Answer::TooLarge { needed_bytes: 451 * MB, available_bytes: 450 * MB });
+}
+
+#[test]
+fn a_card_s_memory_is_counted_beside_the_system_s() {
+    let budget = Budget { available: both(900 * MB, 100 * MB), max_bytes: Some(1_000 * MB) };
+    let on_card = |name: &str, vram: u64, seconds| Resident {
+        bytes: both(20 * MB, vram * MB),
+        ..idle(name, 0, seconds)
+    };
+    let residents = [on_card("small", 50, 90), on_card("large", 300, 10), idle("in-ram", 80, 99)];
+    let needs = |vram: u64| both(30 * MB, vram * MB);
+    assert_eq!(budget.answer(&needs(100), &residents), Answer::Room);
+    let evicted = budget.answer(&needs(120), &residents);
+    assert_eq!(evicted, Answer::Evict(vec!["small".to_owned()]), "who holds nothing there stays");
+    let too_large = Answer::TooLarge { needed_bytes: 451 * MB, available_bytes: 450 * MB };
+    assert_eq!(budget.answer(&needs(451), &residents), too_large);
+    let busy = residents.map(|one| Resident { in_flight: 1, ..one });
+    let Answer::Wait { shortage, .. } = budget.answer(&needs(120), &busy) else { panic!("a wait") };
+    assert_eq!(
+        shortage.to_string(),
+        "about 120 MB are needed and 100 MB are free on GPU 0; in memory are small (50 MB, answering), \
+         large (300 MB, answering)"
+    );
+    let silent = Budget { available: ram(900), max_bytes: None };
+    assert_eq!(silent.answer(&needs(9_000), &busy), Answer::Room, "the driver will say");
 }
 
 fn residents() -> impl Strategy<Value = Vec<Resident>> {
-    let resident = (0..50u64, 0..3usize, 0..2000u64, prop::bool::weighted(0.2));
-    let numbered = |(index, (bytes, in_flight, idle_ms, is_pinned))| Resident {
+    let resident = ((0..50u64, 0..50u64), 0..3usize, 0..2000u64, prop::bool::weighted(0.2));
+    let numbered = |(index, ((in_ram, in_vram), in_flight, idle_ms, is_pinned))| Resident {
         name: format!("{index}"),
-        bytes,
+        bytes: both(in_ram, in_vram),
         in_flight,
         idle_for: Duration::from_millis(idle_ms),
         is_pinned,
@@ -110,35 +144,37 @@ proptest! {
     #[test]
     fn only_idle_ones_leave_as_few_as_needed_and_refusals_are_true(
         all in residents(),
-        available_bytes in 0..60u64,
+        (in_ram, in_vram) in (0..60u64, 0..60u64),
         max_bytes in proptest::option::of(0..200u64),
-        needed in 0..250u64,
+        (ram_needed, vram_needed) in (0..250u64, 0..250u64),
     ) {
-        let budget = Budget { available_bytes, max_bytes };
-        let held = sum(all.iter());
-        let fits_without = |gone: u64| needed <= budget.free(held, gone);
-        let bytes_of = |name: &String| {
-            all.iter().find(|one| one.name == *name).map_or(0, |one| one.bytes)
+        let budget = Budget { available: both(in_ram, in_vram), max_bytes };
+        let needed = both(ram_needed, vram_needed);
+        let fits_without = |gone: &[&Resident]| budget.lacking(&needed, &all, gone).is_none();
+        let of = |tie: fn(Tie) -> bool| -> Vec<&Resident> {
+            all.iter().filter(|one| tie(one.tie())).collect()
         };
-        let of = |tie: fn(Tie) -> bool| sum(all.iter().filter(|one| tie(one.tie())));
         let idle = of(|tie| tie == Tie::Idle);
         let loose = of(|tie| tie != Tie::Pinned);
-        match budget.answer(needed, &all) {
-            Answer::Room => prop_assert!(fits_without(0)),
+        let everybody = of(|_| true);
+        match budget.answer(&needed, &all) {
+            Answer::Room => prop_assert!(fits_without(&[])),
             Answer::Evict(names) => {
-                for name in &names {
-                    let one = all.iter().find(|one| one.name == *name).expect("one of them");
+                let gone: Vec<&Resident> =
+                    all.iter().filter(|one| names.contains(&one.name)).collect();
+                for one in &gone {
                     prop_assert!(one.in_flight == 0 && !one.is_pinned && one.idle_for >= SETTLED);
                 }
-                let gone: u64 = names.iter().map(bytes_of).sum();
-                prop_assert!(fits_without(gone));
-                for name in &names {
-                    prop_assert!(!fits_without(gone - bytes_of(name)), "{name} could have stayed");
+                prop_assert!(fits_without(&gone));
+                for index in 0..gone.len() {
+                    let mut fewer = gone.clone();
+                    let one = fewer.remove(index);
+                    prop_assert!(!fits_without(&fewer), "{} could have stayed", one.name);
                 }
             }
-            Answer::Wait { .. } => prop_assert!(!fits_without(idle) && fits_without(loose)),
-            Answer::Refused(_) => prop_assert!(!fits_without(loose) && fits_without(held)),
-            Answer::TooLarge { .. } => prop_assert!(!fits_without(held)),
+            Answer::Wait { .. } => prop_assert!(!fits_without(&idle) && fits_without(&loose)),
+            Answer::Refused(_) => prop_assert!(!fits_without(&loose) && fits_without(&everybody)),
+            Answer::TooLarge { .. } => prop_assert!(!fits_without(&everybody)),
         }
     }
 }

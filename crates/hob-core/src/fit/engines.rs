@@ -1,6 +1,7 @@
 //! Which engines take which format, on what, and how each of them keeps house with memory.
 //! Device rules after the engines' documentation; memory after what they allot.
 
+use crate::footprint::Windows;
 use crate::machine::{Gpu, Vendor};
 
 const MIB: u64 = 1 << 20;
@@ -60,6 +61,7 @@ pub struct Habits {
     pub margin_bytes: u64,
     pub staging: Staging,
     pub host_reads: HostReads,
+    pub windows: Windows,
     /// Tokens that it reads of a prompt at once.
     pub step_tokens: u32,
     pub scratch: Scratch,
@@ -254,6 +256,7 @@ impl Engine {
             margin_bytes: GIB,
             staging: Staging::InPlace,
             host_reads: HostReads::InPlace,
+            windows: Windows::Rolling,
             step_tokens: 512,
             scratch: Scratch::Ggml,
             splits: Splits::Anywhere,
@@ -261,7 +264,8 @@ impl Engine {
             token_us: 0.0,
         };
         match self {
-            Engine::Hob | Engine::LlamaCpp => ggml,
+            Engine::Hob => Habits { windows: Windows::Whole, ..ggml },
+            Engine::LlamaCpp => ggml,
             Engine::Ollama => Habits { runtime_bytes: 457 * MIB, margin_bytes: 512 * MIB, ..ggml },
             // Until it was fused, a layer of the cache was unpacked into 16 bits before it was read.
             Engine::TabbyApi => Habits {
@@ -269,6 +273,7 @@ impl Engine {
                 margin_bytes: 0,
                 staging: Staging::InF16,
                 host_reads: HostReads::OverLink,
+                windows: Windows::Rolling,
                 step_tokens: 2048,
                 scratch: Scratch::FeedForwardInF16,
                 splits: Splits::Never,

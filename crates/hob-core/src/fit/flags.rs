@@ -1,7 +1,7 @@
 //! How each engine is told of a plan, in its own words.
 //! What an engine cannot be told is left out, and an engine that does not read the format is too.
 
-use super::layout::{Layout, Placement, Site};
+use super::layout::{Placement, Site};
 use super::{Engine, Model, Plan};
 use crate::footprint::{KvType, KvTypes};
 use crate::machine::{GpuMemory, Machine};
@@ -15,7 +15,7 @@ pub struct Flags {
 
 /// Of every engine that reads the format; the file is left open where its name is not known.
 pub fn flags(machine: &Machine, model: &Model, plan: &Plan, sequences: u32) -> Vec<Flags> {
-    let told = Told { machine, plan, sequences: sequences.max(1), file: &model.name };
+    let told = Wording { machine, plan, sequences: sequences.max(1), file: &model.name };
     let text = |engine| match engine {
         Engine::Hob => Some(told.hob()),
         Engine::LlamaCpp => Some(told.llama_cpp()),
@@ -28,35 +28,32 @@ pub fn flags(machine: &Machine, model: &Model, plan: &Plan, sequences: u32) -> V
     engines.filter_map(|engine| Some(Flags { engine, text: text(engine)? })).collect()
 }
 
-struct Told<'a> {
+struct Wording<'a> {
     machine: &'a Machine,
     plan: &'a Plan,
     sequences: u32,
     file: &'a str,
 }
 
-impl Told<'_> {
+impl Wording<'_> {
     fn context_tokens(&self) -> u32 {
         self.plan.context_tokens.saturating_mul(self.sequences)
-    }
-
-    /// Of all layers and the output, which engines count as one more.
-    fn gpu_layers(&self) -> usize {
-        let Layout { homes, output, .. } = &self.plan.layout;
-        let is_on_card = |site: &&Site| matches!(site, Site::Gpu(_));
-        homes.iter().chain([output]).filter(is_on_card).count()
     }
 
     fn hob(&self) -> String {
         let kv = self.plan.kv;
         // hob's own engine stores keys and values alike.
         let kv = if kv.keys == kv.values { kv.keys } else { KvType::Q8_0 };
+        let experts = match self.plan.placement {
+            Placement::ExpertsOffloaded { layers } => format!("\ncpu_moe_layers = {layers}"),
+            _ => String::new(),
+        };
         format!(
-            "[chat]\nmodel = \"{}\"\ncontext_tokens = {}\nkv_type = \"{kv}\"\nparallel = {}\ngpu_layers = {}",
+            "[chat]\nmodel = \"{}\"\ncontext_tokens = {}\nkv_type = \"{kv}\"\nparallel = {}\ngpu_layers = {}{experts}",
             self.file,
             self.plan.context_tokens,
             self.sequences,
-            self.gpu_layers()
+            self.plan.layout.gpu_layers()
         )
     }
 
@@ -65,7 +62,7 @@ impl Told<'_> {
             "llama-server".to_owned(),
             format!("-m {}", self.file),
             format!("-c {} -np {}", self.context_tokens(), self.sequences),
-            format!("-ngl {}", self.gpu_layers()),
+            format!("-ngl {}", self.plan.layout.gpu_layers()),
         ];
         if let Placement::ExpertsOffloaded { layers } = self.plan.placement {
             words.push(format!("--n-cpu-moe {layers}"));
@@ -79,7 +76,7 @@ impl Told<'_> {
 
     fn ollama(&self) -> String {
         let Plan { context_tokens, kv, .. } = self.plan;
-        let layers = self.gpu_layers();
+        let layers = self.plan.layout.gpu_layers();
         let environment = match kv.keys {
             KvType::F16 => format!("OLLAMA_NUM_PARALLEL={} ollama serve", self.sequences),
             keys => format!(

@@ -64,6 +64,19 @@ impl Layout {
         }
     }
 
+    /// As engines are told: of all layers and the output, which counts as one more and goes to the card first.
+    pub fn told(shape: &ModelShape, gpu: usize, gpu_layers: u32) -> Layout {
+        let output = if gpu_layers == 0 { Site::Cpu } else { Site::Gpu(gpu) };
+        Layout { output, ..Layout::split(shape, gpu, gpu_layers.saturating_sub(1)) }
+    }
+
+    /// See [`Layout::told`].
+    pub fn gpu_layers(&self) -> u32 {
+        let is_on_card = |site: &&Site| matches!(site, Site::Gpu(_));
+        let count = self.homes.iter().chain([&self.output]).filter(is_on_card).count();
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
     /// Where a group of weights lies.
     pub fn site(&self, group: &WeightGroup) -> Site {
         let home = |layer: Option<u32>| {

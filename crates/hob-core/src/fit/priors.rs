@@ -37,9 +37,12 @@ const OTHER_CARD: Usual = Usual {
     layer_us: 30.0,
     recurrent_us: 300.0,
 };
-/// Of two channels at 80 GB/s, about 33 GB/s were reached by the half of a split model and by 9B in Q8_0.
+/// Of two channels at 80 GB/s, about 33 GB/s were reached by the half of a split model and by 9B in Q8_0. Some fifteen
+/// operations of a layer wait for all threads: 90 µs on two cores of a shared machine.
 const CPU: Usual =
-    Usual { basis: Basis::Prior, reach: 0.45, kv_reach: 0.30, layer_us: 15.0, recurrent_us: 60.0 };
+    Usual { basis: Basis::Prior, reach: 0.45, kv_reach: 0.30, layer_us: 90.0, recurrent_us: 60.0 };
+/// What one core works through of a cache in attention: an element of 2 bytes in 0.23 ns, with units of 256 bits.
+const CORE_KV_BYTES_S: f64 = 8.7e9;
 
 impl Usual {
     fn constants(self, prefill_flops: Option<f64>) -> Constants {
@@ -82,7 +85,11 @@ fn of_cpu(cpu: &Cpu) -> Constants {
         (false, true) => CORE_FLOPS,
         (false, false) => CORE_FLOPS / 5.0,
     };
-    let usual = || CPU.constants(Some(of_core * f64::from(cpu.cores.max(1))));
+    let cores = f64::from(cpu.cores.max(1));
+    let bandwidth = cpu.device.bandwidth.as_ref().map(|fact| fact.value);
+    // Heads of a group find in the cores' caches what the first of them has read, so that this may be more than all.
+    let kv_reach = bandwidth.map_or(CPU.kv_reach, |bytes_s| cores * CORE_KV_BYTES_S / bytes_s);
+    let usual = || Usual { kv_reach, ..CPU }.constants(Some(of_core * cores));
     cpu.device.constants.clone().unwrap_or_else(usual)
 }
 

@@ -336,3 +336,95 @@ fn constants_are_found_again_and_one_row_moves_the_bandwidth() {
     assert!(matches!(fitted(&[slow]), Err(Implausible::Reach { .. })));
     assert_eq!(fitted(&[]), Err(Implausible::Nothing));
 }
+
+/// What four conversations of 4,096 tokens make of it.
+fn set_up(machine: &Machine, model: &Model, told: Told) -> Setup {
+    let plan = ContextPlan { sequences: 4, outputs_max: 4, ..ContextPlan::single(4 * 4_096) };
+    let plan = ContextPlan { sharing: Sharing::Parts, repack: Repack::None, ..plan };
+    Setup::new(machine, model, plan, told).expect("a setup")
+}
+
+#[test]
+fn a_model_that_is_set_up_takes_and_does_what_was_answered() {
+    let rows =
+        [(with_card(64, 8.0), dense()), (with_card(64, 4.0), experts()), (bare(64), dense())];
+    for (machine, model) in rows {
+        let kv = Some(KvTypes::default());
+        let wish = Wish { engine: Some(Engine::Hob), sequences: 4, kv, ..wish(4_096) };
+        let assessed = assess(&machine, &model, &wish).expect("an answer");
+        let best = assessed.best().expect("it fits");
+        let setup = set_up(&machine, &model, Told::default());
+        let expected = setup.expected(&machine, &model).expect("it suits");
+        assert_eq!((&setup.layout, &expected.uses), (&best.layout, &best.uses));
+        assert_eq!(expected.decode, best.decode_wished);
+        assert!(expected.fits());
+    }
+}
+
+#[test]
+fn what_an_engine_is_told_is_what_is_counted() {
+    let layers = |gpu_layers| Told { gpu_layers: Some(gpu_layers), cpu_moe_layers: None };
+    let machine = with_card(64, 8.0);
+    for (count, on_card) in [(0, 0), (1, 200_000_000), (2, 600_000_000), (99, 4_200_000_000)] {
+        let setup = set_up(&machine, &dense(), layers(count));
+        assert_eq!(setup.layout.gpu_layers(), count.min(11));
+        let expected = setup.expected(&machine, &dense()).expect("it suits");
+        let weights = |term: &&Term| term.name == "weights" && term.pool == Pool::Vram(0);
+        let found = expected.memory.iter().find(weights).map_or(0, |term| term.bytes);
+        assert_eq!(found, on_card, "{count}");
+    }
+    let offloaded = Told { gpu_layers: None, cpu_moe_layers: Some(3) };
+    let setup = set_up(&machine, &experts(), offloaded);
+    assert_eq!(setup.layout.placement(&machine), Placement::ExpertsOffloaded { layers: 3 });
+    let nowhere = set_up(&bare(64), &dense(), layers(99));
+    assert_eq!(nowhere.layout.placement(&bare(64)), Placement::Ram);
+}
+
+#[test]
+fn a_context_is_as_long_as_the_fullest_memory_allows() {
+    for machine in [with_card(64, 7.0), bare(6)] {
+        let setup = set_up(&machine, &dense(), Told { gpu_layers: Some(99), cpu_moe_layers: None });
+        let wished = Setup { plan: ContextPlan { context_tokens: 80_000, ..setup.plan }, ..setup };
+        assert!(!wished.expected(&machine, &dense()).expect("it suits").fits());
+        let short = wished.shortened(&machine, &dense()).expect("it suits").expect("there is room");
+        let of = |context_tokens| Setup {
+            plan: ContextPlan { context_tokens, ..short.plan },
+            ..short.clone()
+        };
+        let fits = |setup: Setup| setup.expected(&machine, &dense()).expect("it suits").fits();
+        assert!((1_024..80_000).contains(&short.plan.context_tokens), "{:?}", short.plan);
+        assert!(fits(short.clone()) && !fits(of(short.plan.context_tokens + 1_024)));
+    }
+    let full = set_up(&bare(3), &dense(), Told::default());
+    assert_eq!(full.shortened(&bare(3), &dense()), Ok(None));
+}
+
+/// The same model, stored in so many times the bytes.
+fn stored(quant: &str, times: u64) -> Model {
+    let Model { shape, .. } = dense();
+    let scaled = |group: &WeightGroup| WeightGroup { bytes: group.bytes * times / 4, ..*group };
+    let weights = Weights(shape.weights.0.iter().map(scaled).collect());
+    Model { quant: quant.to_owned(), ..model(ModelShape { weights, ..shape }) }
+}
+
+#[test]
+fn alternatives_are_faster_longer_or_better_and_fit() {
+    let variants = [stored("Q8_0", 8), stored("Q6_K", 6), stored("Q2_K", 2)];
+    let asked = |machine: &Machine, context, tok_s_min| {
+        let (model, wish) = (stored("Q4_K_M", 4), Wish { tok_s_min, ..wish(context) });
+        let assessed = assess(machine, &model, &wish).expect("an answer");
+        let said = alternatives(machine, &model, &variants, &wish, &assessed);
+        let named =
+            said.iter().map(|one| (one.toward.name(), &*one.quant, one.plan.kv.keys.name()));
+        assert!(said.iter().all(|one| one.plan.fits()));
+        named.map(|(toward, quant, kv)| format!("{toward} {quant} {kv}")).collect::<Vec<_>>()
+    };
+    // Where all of it lies on the card, fewer bytes are faster and more are better.
+    let room = with_card(64, 24.0);
+    assert_eq!(asked(&room, 4_096, None), ["faster Q2_K q8_0", "better Q8_0 f16"]);
+    assert_eq!(asked(&room, 4_096, Some(25.0)), ["faster Q2_K q8_0", "better Q6_K f16"]);
+    // Where it does not fit, what does fit is all three.
+    let tight = asked(&bare(4), 4_096, None);
+    assert_eq!(tight, ["faster Q2_K f16", "longer Q2_K q8_0", "better Q2_K f16"]);
+    assert_eq!(asked(&bare(2), 4_096, None), Vec::<String>::new());
+}

@@ -1,6 +1,7 @@
 //! llama.cpp as a [`Decoder`]: a model file in memory, and one context that computes batches.
 //! Every call blocks; the worker's one engine thread owns the context.
 
+use std::ffi::CString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
@@ -32,8 +33,10 @@ pub struct LlamaOptions {
     pub threads_batch: u32,
     /// Tokens of one step.
     pub batch_tokens: u32,
-    /// Layers on graphics cards, where this hob was built for some; none: all.
+    /// Layers on graphics cards, where this hob was built for some, the output counted as one; none: all.
     pub gpu_layers: Option<u32>,
+    /// So many layers keep their experts in the system's memory.
+    pub cpu_moe_layers: u32,
     pub weights: Weights,
 }
 
@@ -97,6 +100,11 @@ impl Llama {
         }
         if let Some(layers) = options.gpu_layers {
             params = params.with_n_gpu_layers(layers);
+        }
+        let mut params = std::pin::pin!(params);
+        let experts = experts_of(options.cpu_moe_layers);
+        if let Some(experts) = &experts {
+            params.as_mut().add_cpu_buft_override(experts);
         }
         let model = load_model(&backend, &options.path, &params)?;
         Ok(Llama { backend, model, options })
@@ -250,6 +258,18 @@ fn load_model(
         return Err(failed("there is no such file".to_owned()));
     }
     LlamaModel::load_from_file(backend, path, params).map_err(|error| failed(error.to_string()))
+}
+
+/// The names of all tensors with experts in the first so many layers, as llama.cpp's `--n-cpu-moe` has them.
+fn experts_of(layers: u32) -> Option<CString> {
+    let numbers: Vec<String> = (0..layers).map(|layer| layer.to_string()).collect();
+    let pattern = format!(r"blk\.({})\.ffn_(up|down|gate|gate_up)_(ch|)exps", numbers.join("|"));
+    CString::new(pattern).ok().filter(|_| layers > 0)
+}
+
+/// Whether this hob was built for graphics cards.
+pub const fn has_card_kernels() -> bool {
+    cfg!(any(feature = "cuda", feature = "vulkan", feature = "metal"))
 }
 
 fn threads(count: u32) -> i32 {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use hob_core::budget::{Holder, Tie};
+use hob_core::fit::Pool;
 use hob_core::{Asked, ModelState, Queued, Room, Shortage, SpeechModel};
 use hob_engines::speech::scripted::expected;
 
@@ -31,7 +32,7 @@ enum Says {
 
 fn shortage() -> Shortage {
     let held = vec![Holder { name: "other".to_owned(), bytes: 7, tie: Tie::Answering }];
-    Shortage { needed_bytes: 9, available_bytes: 3, held }
+    Shortage { pool: Pool::Ram, needed_bytes: 9, available_bytes: 3, held }
 }
 
 fn too_large() -> ModelError {

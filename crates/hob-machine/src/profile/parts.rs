@@ -193,6 +193,9 @@ impl BandwidthPart {
     }
 }
 
+/// Of sixty-four cores that attend beside a slow memory.
+const KV_REACH_MAX: f64 = 20.0;
+
 impl ConstantsPart {
     /// None where it does not say with what.
     pub(super) fn stamp(&self) -> Option<Stamp> {
@@ -202,8 +205,9 @@ impl ConstantsPart {
 
     pub(super) fn constants(&self, name: &str) -> Result<Constants, ProfileError> {
         let absurd = |field, value| ProfileError::Absurd { name: name.to_owned(), field, value };
-        for (field, share) in [("reach", self.reach), ("kv_reach", self.kv_reach)] {
-            if !(share > 0.0 && share <= 2.0) {
+        let shares = [("reach", self.reach, 2.0), ("kv_reach", self.kv_reach, KV_REACH_MAX)];
+        for (field, share, most) in shares {
+            if !(share > 0.0 && share <= most) {
                 return Err(absurd(field, share));
             }
         }

@@ -49,6 +49,7 @@ pub(super) fn described(
     }
     let wrong = |error| FindError::Gguf { at: at.clone(), error };
     let model = gguf.model(&name).map_err(|error| without_shape(&at, error, &gguf))?;
+    let variants = recipe::variants(&gguf, &name);
     let mut notes = Vec::new();
     if gguf.missing_bytes() > 0 {
         let missing = gguf.missing_bytes();
@@ -70,7 +71,7 @@ pub(super) fn described(
             }
         }
     };
-    Ok(Described { model, source: at, notes })
+    Ok(Described { model, variants, source: at, notes })
 }
 
 /// Of an architecture that nobody knows, the size at least is known.
@@ -90,7 +91,9 @@ impl Described {
         // How many numbers they are, nobody asked their header.
         let (elements, in_eights_bytes) = (0, 0);
         let tower = WeightGroup { layer: None, part, quant, elements, bytes, in_eights_bytes };
-        self.model.shape.weights.0.push(tower);
+        for model in self.variants.iter_mut().chain([&mut self.model]) {
+            model.shape.weights.0.push(tower);
+        }
         self.notes.push(format!("with the eyes or ears in {file}, {bytes} bytes"));
         self
     }

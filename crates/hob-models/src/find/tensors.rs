@@ -78,11 +78,12 @@ fn described(
     };
     if let Some(model) = made(search, name, &config).map_err(|error| wrong(error.into()))? {
         let note = format!("weights as {} would store them, not those of a file", model.quant);
-        return Ok(Described { model, source, notes: vec![note] });
+        return Ok(Described { model, variants: Vec::new(), source, notes: vec![note] });
     }
     let (tensors, notes) = tensors(shelf, files)?;
     let model = safetensors::model(name.to_owned(), &config, &tensors).map_err(wrong)?;
-    Ok(Described { model, source, notes })
+    // What lies beside a configuration is not named as GGUF names it, so that no other quant is made up of it.
+    Ok(Described { model, variants: Vec::new(), source, notes })
 }
 
 /// With made-up weights, where a quant is asked for.

@@ -6,7 +6,9 @@ use hob_core::machine::Basis;
 use hob_core::nearest;
 
 use crate::gguf::GgufError;
-use crate::recipe::{Dimensions, Mixture};
+use crate::recipe::{self, Dimensions, Mixture};
+
+const TYPED: &str = "the typed shape";
 
 /// What is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,11 +64,11 @@ const OPTIONAL: [&str; 27] = [
     "wkv.head_size",
 ];
 
-/// The model of a typed shape, in this quant or the usual one.
+/// The model of a typed shape, in this quant or the usual one; and the same in the other good ones.
 ///
 /// # Errors
 /// A key is unknown, missing or given twice, or a number absurd.
-pub fn typed(shape: &str, quant: Option<Mixture>) -> Result<Model, ShapeError> {
+pub fn typed(shape: &str, quant: Option<Mixture>) -> Result<(Model, Vec<Model>), ShapeError> {
     let mixture = match quant {
         Some(mixture) => mixture,
         None => Mixture::named(super::USUAL_QUANT)?,
@@ -80,14 +82,15 @@ pub fn typed(shape: &str, quant: Option<Mixture>) -> Result<Model, ShapeError> {
         dimensions = with(dimensions, key, value)?;
     }
     check(&dimensions)?;
-    let shape = dimensions.header(mixture)?.shape()?;
-    Ok(Model {
-        name: "the typed shape".to_owned(),
+    let header = dimensions.header(mixture)?;
+    let model = Model {
+        name: TYPED.to_owned(),
         format: mixture.format(),
         quant: mixture.label().to_owned(),
-        shape,
+        shape: header.shape()?,
         basis: Basis::Assumed,
-    })
+    };
+    Ok((model, recipe::variants(&header, TYPED)))
 }
 
 fn pair(word: &str) -> Result<(&str, &str), ShapeError> {
@@ -139,19 +142,22 @@ mod tests {
 
     #[test]
     fn a_typed_shape_is_the_known_one() {
-        let typed = typed(LLAMA, None).expect("a whole shape");
+        let (typed, variants) = typed(LLAMA, None).expect("a whole shape");
         let (known, context) = crate::known::find("llama3.1:8b").expect("known");
         let mixture = Mixture::named("Q4_K_M").expect("a quant");
         let shape = known.header(mixture, context).and_then(|header| header.shape());
         assert_eq!(typed.shape, shape.expect("a shape"));
         assert_eq!((&*typed.quant, typed.basis), ("Q4_K_M", Basis::Assumed));
+        let others = known.variants(mixture, context).into_iter().map(|other| other.shape);
+        let made = variants.into_iter().filter(|other| other.quant != "Q4_K_M");
+        assert_eq!(made.map(|other| other.shape).collect::<Vec<_>>(), others.collect::<Vec<_>>());
     }
 
     #[test]
     fn a_tied_one_in_another_quant_is_smaller() {
         let mixture = Mixture::named("exl3-4.0").expect("a quant");
-        let tied = typed(&format!("{LLAMA},tied=true"), Some(mixture)).expect("a whole shape");
-        let whole = typed(LLAMA, Some(mixture)).expect("a whole shape");
+        let (tied, _) = typed(&format!("{LLAMA},tied=true"), Some(mixture)).expect("a whole shape");
+        let (whole, _) = typed(LLAMA, Some(mixture)).expect("a whole shape");
         assert!(tied.shape.weights.is_tied() && !whole.shape.weights.is_tied());
         assert!(tied.shape.weights.bytes() < whole.shape.weights.bytes());
         assert_eq!(tied.quant, "EXL3 4.0bpw");

@@ -1,10 +1,10 @@
 //! Shapes of published models, from the keys of their headers, with the bytes per token that they
 //! are known to take.
 
-use hob_core::footprint::{ContextPlan, Footprint, KvType, KvTypes};
+use hob_core::ModelShape;
+use hob_core::footprint::{ContextPlan, Footprint, KvType, KvTypes, Unsuitable, longest_context};
 use hob_core::shape::{KvShape, LayerShape};
 use hob_core::weights::Repack;
-use hob_core::{ModelShape, context_that_fits};
 use hob_models::gguf::sample::Sample;
 
 use crate::read::read;
@@ -183,8 +183,9 @@ fn gemma_3_27b_takes_what_was_published() {
     let gib = kv_bytes(131_072) as f64 / f64::from(1 << 30);
     assert!((gib - 10.61).abs() < 0.005, "{gib} GiB");
     let plan = ContextPlan::single(131_072);
-    let found = context_that_fits(&gemma, &plan, 6 << 30).expect("suits").expect("some fits");
-    assert!((50_000..131_072).contains(&found), "{found}");
+    let fits = |plan: &ContextPlan| Ok(Footprint::of(&gemma, plan)?.needed_bytes() <= 6 << 30);
+    let found = longest_context::<Unsuitable>(&plan, fits).expect("suits").expect("some fits");
+    assert!((50_000..131_072).contains(&found.context_tokens), "{found:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::budget::{Holder, Tie};
+use hob_core::fit::Pool;
 use hob_core::scripted::ScriptedChat;
 use hob_core::{Admission, ChatCard, ModelError, Roster, Shortage};
 use hob_server::ServerOptions;
@@ -38,7 +39,7 @@ fn check(answer: &Answer, expected: ChatRow, message: &str) {
 fn no_room(retry_after: Option<Duration>) -> ModelError {
     let (name, tie) = ("other".to_owned(), Tie::Answering);
     let held = vec![Holder { name, bytes: 4_000_000_000, tie }];
-    Shortage { needed_bytes: 9_000_000_000, available_bytes: 6_000_000_000, held }
+    Shortage { pool: Pool::Ram, needed_bytes: 9_000_000_000, available_bytes: 6_000_000_000, held }
         .into_error(retry_after)
 }
 

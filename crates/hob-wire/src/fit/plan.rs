@@ -30,7 +30,7 @@ pub(super) struct PlanShape {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct PlacementShape {
+pub(super) struct PlacementShape {
     /// `vram`, `unified`, `ram`, `experts_in_ram` or `split`.
     kind: &'static str,
     /// Whose experts are in the system's memory, or that are on cards.
@@ -127,7 +127,7 @@ fn decode(plan: &Plan) -> Vec<RateShape> {
     contexts.map(|context| RateShape::of(context, rate(context))).collect()
 }
 
-fn placement(placement: Placement) -> PlacementShape {
+pub(super) fn placement(placement: Placement) -> PlacementShape {
     let (kind, layers) = match placement {
         Placement::Vram => ("vram", None),
         Placement::Unified => ("unified", None),

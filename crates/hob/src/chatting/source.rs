@@ -135,7 +135,7 @@ fn chosen(models: &[RemoteModel], wished: Option<&str>) -> Option<String> {
 }
 
 async fn here(app: &App<'_>) -> Outcome<Source> {
-    let Chat { name, worker } = Chat::start(&app.settings.chat, app)?;
+    let Chat { name, worker, .. } = Chat::start(&app.settings.chat, app)?;
     let residence: Arc<dyn Residence> = Arc::clone(&worker) as _;
     let loading = app.printer.spinner(format_args!("loading {name}"));
     let loaded = residence.load().await;

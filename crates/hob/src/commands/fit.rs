@@ -9,7 +9,7 @@ mod shown;
 mod validate;
 
 use clap::{Args, Subcommand, ValueEnum};
-use hob_core::fit::{Assessment, Engine, FitError, Model, Wish, assess};
+use hob_core::fit::{Assessment, Engine, FitError, Model, Wish, alternatives, assess};
 use hob_core::footprint::{KvType, KvTypes};
 use hob_models::Mixture;
 use hob_models::find::typed;
@@ -152,9 +152,10 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outco
     }
     let app = App::open(globals, Overrides::default(), printer)?;
     let machine = args.machine.measured(&app)?.machine;
-    let model = model(args, &app, printer)?;
+    let (model, variants) = model(args, &app, printer)?;
     let wish = args.wish.wish();
-    let assessed = assess(&machine, &model, &wish).map_err(failure)?;
+    let mut assessed = assess(&machine, &model, &wish).map_err(failure)?;
+    assessed.alternatives = alternatives(&machine, &model, &variants, &wish, &assessed);
     let answer = FitAnswer::of(&machine, &model, &assessed, &wish);
     let answer = match args.json {
         true => answer.to_json(),
@@ -178,8 +179,12 @@ fn recommended(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outcome<
     let app = App::open(globals, Overrides::default(), printer)?;
     let machine = args.machine.measured(&app)?.machine;
     let purpose = args.purpose.map(PurposeName::purpose);
-    let ranked = recommend::ranked(&machine, &args.wish.wish(), purpose);
-    printer.data(recommend::shown(&ranked))?;
+    let wish = args.wish.wish();
+    let ranked = recommend::ranked(&machine, &wish, purpose);
+    printer.data(match args.json {
+        true => recommend::json(&ranked, &machine, &wish)?,
+        false => recommend::shown(&ranked),
+    })?;
     Ok(Exit::Done)
 }
 
@@ -187,8 +192,8 @@ fn failure(error: FitError) -> Failure {
     Failure::usage(error)
 }
 
-/// By whatever it is called, or by a shape that was typed.
-fn model(args: &FitArgs, app: &App<'_>, printer: &Printer) -> Outcome<Model> {
+/// By whatever it is called, or by a shape that was typed; and the same in other quants.
+fn model(args: &FitArgs, app: &App<'_>, printer: &Printer) -> Outcome<(Model, Vec<Model>)> {
     if let Some(shape) = &args.shape {
         return typed(shape, args.quant).map_err(Failure::usage);
     }
@@ -202,5 +207,5 @@ fn model(args: &FitArgs, app: &App<'_>, printer: &Printer) -> Outcome<Model> {
     };
     printer.faint(format_args!("{}{fetched}", found.source));
     found.notes.iter().for_each(|note| printer.note(note));
-    Ok(found.model)
+    Ok((found.model, found.variants))
 }

@@ -222,7 +222,7 @@ impl Models {
         if let Some(Speech { name, worker }) = &self.speech {
             load(name, worker.load(), app).await;
         }
-        for Held { chat: Chat { name, worker }, .. } in
+        for Held { chat: Chat { name, worker, .. }, .. } in
             self.chats.iter().filter(|held| held.load == LoadAt::Start)
         {
             load(name, Residence::load(&**worker), app).await;

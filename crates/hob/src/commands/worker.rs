@@ -64,9 +64,12 @@ pub(crate) struct ChatWorkerArgs {
     /// Tokens of thinking, where a request does not say
     #[arg(long)]
     pub(crate) thinking: Option<u32>,
-    /// Layers on graphics cards; without it, all
+    /// Layers on graphics cards, the output counted as one; without it, as the engine wants
     #[arg(long)]
     pub(crate) gpu_layers: Option<u32>,
+    /// Layers whose experts are not
+    #[arg(long, default_value_t = 0)]
+    pub(crate) cpu_moe_layers: u32,
 }
 
 /// Time the chat engine's kernels, or a model.

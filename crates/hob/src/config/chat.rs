@@ -38,10 +38,14 @@ pub(crate) struct ChatSection {
     /// size, and answers that are running go on between them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) batch_tokens: Option<NonZeroU32>,
-    /// How many layers of the model are put on the graphics card. Default: all, if hob was built
-    /// for one.
+    /// How many layers of the model are put on the graphics card, the output counted as one.
+    /// Default: as `hob fit` answers, if hob was built for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) gpu_layers: Option<u16>,
+    /// Of how many layers the experts stay in the system's memory, of a model that has any. Default:
+    /// as `hob fit` answers; none where `gpu_layers` is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cpu_moe_layers: Option<u16>,
     /// How long the model stays in memory after its last request: `30s`, `5m`, `2h`, a number of
     /// seconds, or `forever`. A request may wish for something else.
     #[serde(skip_serializing_if = "Option::is_none")]

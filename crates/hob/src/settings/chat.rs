@@ -24,8 +24,10 @@ pub(crate) struct ChatSettings {
     pub(crate) threads: Threads,
     pub(crate) parallel: NonZeroU16,
     pub(crate) batch_tokens: NonZeroU32,
-    /// None: all, if hob was built for a graphics card.
+    /// None: as `hob fit` answers.
     pub(crate) gpu_layers: Option<u16>,
+    /// The same.
+    pub(crate) cpu_moe_layers: Option<u16>,
     pub(crate) keep_alive: KeepAlive,
     pub(crate) load: LoadAt,
     /// Never unloaded to make room.
@@ -99,6 +101,7 @@ impl ChatSettings {
             parallel: file.parallel.unwrap_or(at_least_one(DEFAULT_PARALLEL)),
             batch_tokens: file.batch_tokens.unwrap_or(super::at_least_one(DEFAULT_BATCH_TOKENS)),
             gpu_layers: file.gpu_layers,
+            cpu_moe_layers: file.cpu_moe_layers,
             keep_alive: file.keep_alive.map_or(KeepAlive::Forever, |written| written.0),
             load: file.load.unwrap_or_default(),
             is_pinned: file.pinned.unwrap_or(false),
@@ -117,6 +120,7 @@ impl ChatSettings {
             parallel: table.parallel.unwrap_or(self.parallel),
             batch_tokens: table.batch_tokens.unwrap_or(self.batch_tokens),
             gpu_layers: table.gpu_layers.or(self.gpu_layers),
+            cpu_moe_layers: table.cpu_moe_layers.or(self.cpu_moe_layers),
             keep_alive: table.keep_alive.map_or(self.keep_alive, |written| written.0),
             load: table.load.unwrap_or(LoadAt::FirstRequest),
             // Of several models, one that stays is an exception.
@@ -135,6 +139,7 @@ impl ChatSettings {
             parallel: Some(self.parallel),
             batch_tokens: Some(self.batch_tokens),
             gpu_layers: self.gpu_layers,
+            cpu_moe_layers: self.cpu_moe_layers,
             keep_alive: Some(KeepAliveText(self.keep_alive)),
             load: Some(self.load),
             pinned: Some(self.is_pinned),

@@ -54,6 +54,7 @@ fn nothing_said_is_the_defaults() {
             parallel: NonZeroU16::new(4).expect("not zero"),
             batch_tokens: NonZeroU32::new(512).expect("not zero"),
             gpu_layers: None,
+            cpu_moe_layers: None,
             keep_alive: KeepAlive::Forever,
             load: LoadAt::Start,
             is_pinned: false,

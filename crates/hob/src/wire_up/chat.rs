@@ -4,11 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hob_core::footprint::{Attention, Sharing};
+use hob_core::budget::Bytes;
+use hob_core::fit::{Expected, FitError, Model, Pool, Setup, Told};
+use hob_core::footprint::{Attention, Sharing, Windows};
+use hob_core::machine::Machine;
 use hob_core::weights::Repack;
 use hob_core::{
-    Admission, ChatCard, ChatModel, ChatTarget, Clocked, ContextPlan, Footprint, KeepAlive,
-    KvTypes, LoadTimes, ModelShape, Residence, Verdict, context_that_fits,
+    Admission, ChatCard, ChatModel, ChatTarget, Clocked, ContextPlan, KeepAlive, KvTypes,
+    LoadTimes, Residence,
 };
 use hob_engines::chat::{
     ChatWorker, ChatWorkerOptions, LlamaOptions, ServeChatOptions, Weights, serve_chat,
@@ -18,11 +21,12 @@ use hob_engines::worker::become_worker;
 use hob_models::Gguf;
 use hob_models::gguf::card;
 
-use super::memory::{Memory, Need, in_system};
+use super::memory::{Memory, Need, usable};
 use super::own_program;
 use crate::app::App;
 use crate::commands::worker::ChatWorkerArgs;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::machine::here;
 use crate::settings::{ChatSettings, ModelChoice};
 use crate::shelf::Shelf;
 
@@ -30,7 +34,7 @@ use crate::shelf::Shelf;
 /// few hundred megabytes.
 const CONTEXT_TOKENS_DEFAULT_MAX: u32 = 4096;
 
-/// Seconds of work per token, until the first answers teach a better figure.
+/// Seconds of work per token where nobody knows how fast memory is, until the first answers teach a better figure.
 const TOKEN_S_GUESS: f64 = 0.02;
 
 /// The chat model of this hob, in its worker process.
@@ -38,6 +42,8 @@ const TOKEN_S_GUESS: f64 = 0.02;
 pub(crate) struct Chat {
     pub(crate) name: String,
     pub(crate) worker: Arc<ChatWorker>,
+    /// Seconds of work per token, as predicted.
+    token_s: f64,
 }
 
 /// A model's file, and how it will be run.
@@ -46,8 +52,10 @@ pub(crate) struct ChatFile {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) card: ChatCard,
-    shape: ModelShape,
-    plan: ContextPlan,
+    setup: Setup,
+    pub(crate) expected: Expected,
+    /// None where there is no card that hob sees: the engine may see one.
+    gpu_layers: Option<u32>,
 }
 
 impl Chat {
@@ -70,21 +78,22 @@ impl Chat {
         settings: &ChatSettings,
         app: &App<'_>,
     ) -> Outcome<Chat> {
-        let file = ChatFile::find_for(settings, memory, app)?;
+        let file = ChatFile::find(settings, app)?;
         let command = command(settings, &file)?;
+        let token_s = file.expected.decode.as_ref().map_or(TOKEN_S_GUESS, |rate| 1.0 / rate.tok_s);
         let need = Need {
-            estimated_bytes: file.footprint()?.needed_bytes(),
+            estimated: file.needed(),
             is_pinned: settings.is_pinned && settings.keep_alive == KeepAlive::Forever,
         };
         let seat = memory.seat(name, need);
         let mut options = ChatWorkerOptions::default();
         options.supervisor.load_guess = LoadTimes::guess(file.card.file_bytes);
-        options.supervisor.predicted_bytes = Some(need.estimated_bytes);
+        options.supervisor.predicted_bytes = Some(file.expected.needed_bytes(Pool::Ram));
         options.supervisor.room = Some(Arc::new(seat.clone()));
         let worker = Arc::new(ChatWorker::start(file.card, command, options));
         seat.taken_by(&(Arc::clone(&worker) as Arc<dyn Residence>));
         Residence::keep_alive(&*worker, settings.keep_alive);
-        Ok(Chat { name: name.to_owned(), worker })
+        Ok(Chat { name: name.to_owned(), worker, token_s })
     }
 
     pub(crate) fn target(&self, settings: &ChatSettings) -> ChatTarget {
@@ -92,22 +101,18 @@ impl Chat {
             name: self.name.clone(),
             model: Arc::clone(&self.worker) as Arc<dyn ChatModel>,
             residence: Some(Arc::clone(&self.worker) as Arc<dyn Residence>),
-            admission: Admission::new(settings.requests_max.get().into(), TOKEN_S_GUESS),
+            admission: Admission::new(settings.requests_max.get().into(), self.token_s),
             clocks: Clocked::ByAsker,
         }
     }
 }
 
 impl ChatFile {
-    /// With the memory for itself.
+    /// With the memory that this hob may take.
     ///
     /// # Errors
     /// See [`Chat::start_in`].
     pub(crate) fn find(settings: &ChatSettings, app: &App<'_>) -> Outcome<ChatFile> {
-        ChatFile::find_for(settings, &own_memory(app), app)
-    }
-
-    fn find_for(settings: &ChatSettings, memory: &Memory, app: &App<'_>) -> Outcome<ChatFile> {
         let (path, digest) = match &settings.model {
             ModelChoice::Named(name) => Shelf::open(app).chat_file(name)?,
             ModelChoice::File(path) => (path.clone(), None),
@@ -116,21 +121,25 @@ impl ChatFile {
             Failure::new(Exit::ModelMissing, format!("{} cannot be used: {error}", path.display()))
                 .hint("chat.model in hob.toml names it, or a [model.NAME], or --chat-model")
         };
-        let shape = Gguf::open(&path).and_then(|gguf| gguf.shape()).map_err(unusable)?;
-        let plan = plan(settings, &shape, memory.available_bytes())?;
-        let context_tokens = plan.context_tokens / plan.sequences;
+        let name = settings.model.name();
+        let model = Gguf::open(&path).and_then(|gguf| gguf.model(&name)).map_err(unusable)?;
+        let machine = usable(here(app).machine, app.settings.memory.max_bytes());
+        let (setup, expected) = set_up(settings, &model, &machine).map_err(|error| {
+            Failure::usage(error).hint("chat.kv_type in hob.toml chooses another type")
+        })?;
+        let context_tokens = setup.plan.context_tokens / setup.plan.sequences;
         let card = card(&path, Some(context_tokens)).map_err(unusable)?;
         let card = ChatCard { digest, ..card };
-        Ok(ChatFile { name: settings.model.name(), path, card, shape, plan })
+        let gpu_layers = match machine.gpus.is_empty() {
+            true => settings.gpu_layers.map(u32::from),
+            false => Some(setup.layout.gpu_layers()),
+        };
+        Ok(ChatFile { name, path, card, setup, expected, gpu_layers })
     }
 
-    fn footprint(&self) -> Outcome<Footprint> {
-        Footprint::of(&self.shape, &self.plan).map_err(Failure::usage)
-    }
-
-    /// What it would take, beside what there is now.
-    pub(crate) fn verdict(&self, app: &App<'_>) -> Outcome<Verdict> {
-        Ok(self.footprint()?.against(own_memory(app).available_bytes()))
+    /// Of each memory.
+    fn needed(&self) -> Bytes {
+        self.expected.uses.iter().map(|used| (used.pool, used.needed_bytes)).collect()
     }
 }
 
@@ -140,30 +149,40 @@ fn own_memory(app: &App<'_>) -> Arc<Memory> {
 }
 
 /// How the engine will be set up: as wished, or else with as long a context as there is room for.
-fn plan(settings: &ChatSettings, shape: &ModelShape, available_bytes: u64) -> Outcome<ContextPlan> {
+fn set_up(
+    settings: &ChatSettings,
+    model: &Model,
+    machine: &Machine,
+) -> Result<(Setup, Expected), FitError> {
     let sequences = u32::from(settings.parallel.get());
     let asked = settings.context_tokens.map(std::num::NonZeroU32::get);
-    let trained = shape.trained_context_tokens;
+    let trained = model.shape.trained_context_tokens;
     let each = asked.unwrap_or(CONTEXT_TOKENS_DEFAULT_MAX).min(trained.max(1));
-    let wished = ContextPlan {
+    let plan = ContextPlan {
         context_tokens: each.saturating_mul(sequences),
         sequences,
         sharing: Sharing::Parts,
+        // The engine goes back on a conversation to any point.
+        windows: Windows::Whole,
         kv: KvTypes::both(settings.kv_type.0),
         attention: Attention::Flash,
         step_tokens: settings.batch_tokens.get(),
         outputs_max: sequences,
         repack: Repack::HERE,
     };
-    let fitting = context_that_fits(shape, &wished, available_bytes).map_err(|error| {
-        Failure::usage(error).hint("chat.kv_type in hob.toml chooses another type")
-    })?;
-    match (asked, fitting) {
+    let told = Told {
+        gpu_layers: settings.gpu_layers.map(u32::from),
+        cpu_moe_layers: settings.cpu_moe_layers.map(u32::from),
+    };
+    let wished = Setup::new(machine, model, plan, told)?;
+    let setup = match asked {
         // A wish is kept, and refused with the numbers when it is time to load; so is a model that
         // fits with no context at all.
-        (Some(_), _) | (None, None) => Ok(wished),
-        (None, Some(context_tokens)) => Ok(ContextPlan { context_tokens, ..wished }),
-    }
+        Some(_) => wished,
+        None => wished.shortened(machine, model)?.unwrap_or(wished),
+    };
+    let expected = setup.expected(machine, model)?;
+    Ok((setup, expected))
 }
 
 /// Turns that a thread of the engine waits for its sister before it sleeps. Left alone, GNU OpenMP waits
@@ -187,7 +206,7 @@ fn command(settings: &ChatSettings, file: &ChatFile) -> Outcome<WorkerCommand> {
         .arg("--context")
         .arg(number(file.card.context_tokens))
         .arg("--parallel")
-        .arg(number(file.plan.sequences))
+        .arg(number(file.setup.plan.sequences))
         .arg("--kv-type")
         .arg(settings.kv_type.0.name())
         .arg("--threads")
@@ -197,8 +216,12 @@ fn command(settings: &ChatSettings, file: &ChatFile) -> Outcome<WorkerCommand> {
     if let Some(tokens) = settings.thinking_tokens_max {
         command = command.arg("--thinking").arg(number(tokens));
     }
-    if let Some(layers) = settings.gpu_layers {
-        command = command.arg("--gpu-layers").arg(layers.to_string());
+    if let Some(layers) = file.gpu_layers {
+        command = command.arg("--gpu-layers").arg(number(layers));
+    }
+    let experts_in_ram = file.setup.layout.experts_in_ram;
+    if experts_in_ram > 0 {
+        command = command.arg("--cpu-moe-layers").arg(number(experts_in_ram));
     }
     Ok(command)
 }
@@ -219,6 +242,7 @@ pub(crate) fn work_chat(args: &ChatWorkerArgs) -> Outcome<()> {
         threads_batch,
         batch_tokens: args.batch,
         gpu_layers: args.gpu_layers,
+        cpu_moe_layers: args.cpu_moe_layers,
         weights: weights(&args.model),
     };
     let thinking_tokens_max = args.thinking;
@@ -229,8 +253,9 @@ pub(crate) fn work_chat(args: &ChatWorkerArgs) -> Outcome<()> {
 /// Copied where that leaves as much free as it takes: a model that fills the memory is better dropped in
 /// part than swapped.
 pub(super) fn weights(model: &Path) -> Weights {
+    let available_bytes = hob_machine::ram().map_or(0, |ram| ram.available_bytes);
     match model.metadata() {
-        Ok(file) if file.len().saturating_mul(2) <= in_system() => Weights::Copied,
+        Ok(file) if file.len().saturating_mul(2) <= available_bytes => Weights::Copied,
         Ok(_) | Err(_) => Weights::Mapped,
     }
 }

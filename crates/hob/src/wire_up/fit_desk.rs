@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hob_core::fit::{Model, Site, assess};
+use hob_core::fit::{Model, Site, alternatives, assess};
 use hob_core::nearest;
 use hob_engines::timing::engine_version;
 use hob_machine::{Kept, Known as Place, Stamp, probe, profile};
 use hob_models::find::USUAL_QUANT;
 use hob_models::gguf::GgufError;
 use hob_models::known::{self, KNOWN, Known};
+use hob_models::recipe::variants;
 use hob_models::{Gguf, Mixture};
 use hob_server::{FitDesk, Unanswerable};
 use hob_wire::{FitAnswer, FitModel, FitRequest};
@@ -86,7 +87,8 @@ impl Desk {
         Some(FitModel { name, installed: true, quant, quants, trained_context: trained })
     }
 
-    fn model(&self, request: &FitRequest) -> Result<Model, Unanswerable> {
+    /// And the same in other quants.
+    fn model(&self, request: &FitRequest) -> Result<(Model, Vec<Model>), Unanswerable> {
         match self.installed().get(&request.model) {
             Some(choice) => self.of_file(request, choice),
             None => self.of_table(request),
@@ -94,7 +96,11 @@ impl Desk {
     }
 
     /// A file is in one quant only.
-    fn of_file(&self, request: &FitRequest, choice: &ModelChoice) -> Result<Model, Unanswerable> {
+    fn of_file(
+        &self,
+        request: &FitRequest,
+        choice: &ModelChoice,
+    ) -> Result<(Model, Vec<Model>), Unanswerable> {
         let name = &request.model;
         let header = self.header(name, choice)?;
         let quant = header.quantization();
@@ -103,11 +109,12 @@ impl Desk {
         {
             return Err(unknown("quant", asked, vec![quant.to_owned()]));
         }
-        header.model(name).map_err(|error| unreadable(name, &error))
+        let model = header.model(name).map_err(|error| unreadable(name, &error))?;
+        Ok((model, variants(&header, name)))
     }
 
     /// Weights are made up from the dimensions and the rules of the quant.
-    fn of_table(&self, request: &FitRequest) -> Result<Model, Unanswerable> {
+    fn of_table(&self, request: &FitRequest) -> Result<(Model, Vec<Model>), Unanswerable> {
         let (known, context_tokens) = known::find(&request.model).map_err(|not| {
             let installed = self.installed();
             let own = nearest(&not.name, installed.keys().map(String::as_str), 3);
@@ -115,7 +122,9 @@ impl Desk {
         })?;
         let mixture = Mixture::named(request.quant.as_deref().unwrap_or(USUAL_QUANT))
             .map_err(|not| unknown("quant", &not.name, not.near))?;
-        known.model(mixture, context_tokens).map_err(|error| unreadable(known.name, &error))
+        let model = known.model(mixture, context_tokens);
+        let model = model.map_err(|error| unreadable(known.name, &error))?;
+        Ok((model, known.variants(mixture, context_tokens)))
     }
 
     fn machine(&self, name: Option<&str>) -> Result<Place, Unanswerable> {
@@ -165,10 +174,12 @@ impl FitDesk for Desk {
     fn assess(&self, request: &FitRequest) -> Result<FitAnswer, Unanswerable> {
         let place = self.machine(request.machine.as_deref())?;
         let machine = &place.machine;
-        let model = self.model(request)?;
-        let assessment = assess(machine, &model, &request.wish)
+        let (model, others) = self.model(request)?;
+        let wish = &request.wish;
+        let mut assessed = assess(machine, &model, wish)
             .map_err(|error| Unanswerable::Impossible { model: model.name.clone(), error })?;
-        let answer = FitAnswer::of(machine, &model, &assessment, &request.wish);
+        assessed.alternatives = alternatives(machine, &model, &others, wish, &assessed);
+        let answer = FitAnswer::of(machine, &model, &assessed, wish);
         Ok(stamps(&place).fold(answer, |answer, (site, stamp)| {
             answer.stamped(site, &stamp.engine_version, &stamp.date)
         }))
@@ -237,7 +248,7 @@ mod tests {
             ("qwen3:8b", Some("AWQ"), ("Qwen3-8B", "AWQ", Format::Awq)),
         ] {
             let quant = quant.map(str::to_owned);
-            let model = desk.model(&FitRequest { quant, ..asked(name) }).expect("a model");
+            let (model, _) = desk.model(&FitRequest { quant, ..asked(name) }).expect("a model");
             assert_eq!((&*model.name, &*model.quant, model.format), said);
         }
         assert!(desk.is_published("qwen3:8b") && !desk.is_published("mine"));
@@ -249,7 +260,8 @@ mod tests {
     fn every_model_that_is_listed_can_be_asked_about() {
         let (_folder, desk) = desk(None);
         for listed in desk.models() {
-            let model = desk.model(&asked(&listed.name)).expect("a model");
+            let (model, others) = desk.model(&asked(&listed.name)).expect("a model");
+            assert!(others.iter().all(|other| other.quant != model.quant), "{others:?}");
             assert_eq!(Some(model.shape.trained_context_tokens), listed.trained_context);
             assert_eq!((model.name, model.quant), (listed.name, listed.quant));
         }

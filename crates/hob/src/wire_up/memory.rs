@@ -1,4 +1,4 @@
-//! The one memory of all workers: each asks here before it is loaded. Facts are gathered and decisions
+//! The memory of all workers, the system's and that of cards: each asks here before it is loaded. Facts are gathered and decisions
 //! carried out; who leaves is decided by `hob_core::budget`, whose turn it is by `hob_core::turns`.
 
 use std::collections::BTreeMap;
@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hob_core::budget::{Answer, Resident, Tie};
+use hob_core::budget::{Answer, Bytes, Resident, Tie};
+use hob_core::fit::Pool;
+use hob_core::machine::{GpuMemory, Machine};
 use hob_core::turns::{Turn, Turns};
 use hob_core::{Asked, Budget, ModelError, ModelState, Place, Queued, Residence, Room, Shortage};
-use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+use hob_engines::chat::has_card_kernels;
 
-/// What the system has left.
-pub(crate) type Available = Box<dyn Fn() -> u64 + Send + Sync>;
+/// What is left of each memory.
+pub(crate) type Available = Box<dyn Fn() -> Bytes + Send + Sync>;
 
 /// Shared by all models of one hob.
 pub(crate) struct Memory {
@@ -33,18 +35,18 @@ struct Shared {
 
 /// One model, in memory or not.
 struct Member {
-    estimated_bytes: u64,
-    /// Of its process, when it was last looked at.
-    measured_bytes: Option<u64>,
+    estimated: Bytes,
+    /// By its process, when it was last looked at.
+    measured: Bytes,
     is_pinned: bool,
     /// The worker has its seat, so the seat must not have the worker.
     residence: Option<Weak<dyn Residence>>,
 }
 
 /// What a model says of itself before it ever was in memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Need {
-    pub(crate) estimated_bytes: u64,
+    pub(crate) estimated: Bytes,
     pub(crate) is_pinned: bool,
 }
 
@@ -70,22 +72,16 @@ impl fmt::Debug for Seat {
 impl Memory {
     /// This machine's, as far as the limit allows.
     pub(crate) fn new(max_bytes: Option<u64>) -> Arc<Memory> {
-        Memory::with(max_bytes, Box::new(in_system))
+        Memory::with(max_bytes, Box::new(left))
     }
 
     fn with(max_bytes: Option<u64>, available: Available) -> Arc<Memory> {
         Arc::new(Memory { max_bytes, available, shared: Mutex::default() })
     }
 
-    /// What could be free at most: for plans that are made before anything is loaded.
-    pub(crate) fn available_bytes(&self) -> u64 {
-        let available = (self.available)();
-        self.max_bytes.map_or(available, |max| max.min(available))
-    }
-
     pub(crate) fn seat(self: &Arc<Memory>, name: &str, need: Need) -> Seat {
-        let Need { estimated_bytes, is_pinned } = need;
-        let member = Member { estimated_bytes, measured_bytes: None, is_pinned, residence: None };
+        let Need { estimated, is_pinned } = need;
+        let member = Member { estimated, measured: Bytes::new(), is_pinned, residence: None };
         self.shared().models.insert(name.to_owned(), member);
         Seat { memory: Arc::clone(self), name: name.to_owned() }
     }
@@ -96,26 +92,26 @@ impl Memory {
     }
 
     fn facts(&self, name: &str, shared: &mut Shared) -> Facts {
-        let budget = Budget { available_bytes: (self.available)(), max_bytes: self.max_bytes };
+        let budget = Budget { available: (self.available)(), max_bytes: self.max_bytes };
         let residents = shared.residents(name);
-        Facts { budget, needed_bytes: shared.needed_bytes(name), residents }
+        Facts { budget, needed: shared.needed(name), residents }
     }
 }
 
 /// All that a decision needs to know.
 struct Facts {
     budget: Budget,
-    needed_bytes: u64,
+    needed: Bytes,
     residents: Vec<Resident>,
 }
 
 impl Facts {
     fn answer(&self) -> Answer {
-        self.budget.answer(self.needed_bytes, &self.residents)
+        self.budget.answer(&self.needed, &self.residents)
     }
 
     fn shortage(&self) -> Shortage {
-        self.budget.shortage(self.needed_bytes, &self.residents)
+        self.budget.shortage(&self.needed, &self.residents)
     }
 
     fn is_answering(&self, name: &str) -> bool {
@@ -125,20 +121,42 @@ impl Facts {
     /// # Errors
     /// There is no room, however long one waits.
     fn check(&self) -> Result<(), ModelError> {
-        let needed_bytes = self.needed_bytes;
         match self.answer() {
             Answer::Room | Answer::Evict(_) | Answer::Wait { .. } => Ok(()),
             Answer::Refused(shortage) => Err(shortage.into_error(None)),
-            Answer::TooLarge { available_bytes } => {
+            Answer::TooLarge { needed_bytes, available_bytes } => {
                 Err(ModelError::OutOfMemory { needed_bytes, available_bytes })
             }
         }
     }
 }
 
-pub(super) fn in_system() -> u64 {
-    let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
-    System::new_with_specifics(memory).available_memory()
+/// This machine as models can have it: without cards where this hob has no kernels for any, and with no more memory
+/// than it may take.
+pub(super) fn usable(mut machine: Machine, max_bytes: Option<u64>) -> Machine {
+    if !has_card_kernels() {
+        machine.gpus.clear();
+    }
+    let available = &mut machine.memory.available_bytes;
+    *available = max_bytes.map_or(*available, |max| max.min(*available));
+    machine
+}
+
+/// Now. Drivers are asked only where a model could lie on their cards.
+fn left() -> Bytes {
+    if !has_card_kernels() {
+        return hob_machine::ram()
+            .map(|ram| (Pool::Ram, ram.available_bytes))
+            .into_iter()
+            .collect();
+    }
+    let machine = hob_machine::probe().machine;
+    let own = |(number, memory): (usize, GpuMemory)| match memory {
+        GpuMemory::Own { free_bytes, .. } => Some((Pool::Vram(number), free_bytes)),
+        GpuMemory::Unified { .. } => None,
+    };
+    let cards = machine.gpus.iter().map(|gpu| gpu.memory).enumerate().filter_map(own);
+    cards.chain([(Pool::Ram, machine.memory.available_bytes)]).collect()
 }
 
 impl Shared {
@@ -149,8 +167,8 @@ impl Shared {
         others.filter_map(|(other, member)| member.resident(other)).collect()
     }
 
-    fn needed_bytes(&self, name: &str) -> u64 {
-        self.models.get(name).map_or(0, Member::bytes)
+    fn needed(&self, name: &str) -> Bytes {
+        self.models.get(name).map_or_else(Bytes::new, Member::bytes)
     }
 
     fn residence(&self, name: &str) -> Option<Arc<dyn Residence>> {
@@ -159,8 +177,9 @@ impl Shared {
 }
 
 impl Member {
-    fn bytes(&self) -> u64 {
-        self.measured_bytes.unwrap_or(self.estimated_bytes)
+    fn bytes(&self) -> Bytes {
+        let all = self.estimated.iter().chain(&self.measured);
+        all.map(|(pool, bytes)| (*pool, *bytes)).collect()
     }
 
     fn resident(&mut self, name: &str) -> Option<Resident> {
@@ -169,7 +188,12 @@ impl Member {
             return None;
         }
         let occupancy = residence.occupancy();
-        self.measured_bytes = occupancy.resident_bytes.or(self.measured_bytes);
+        self.measured.extend(occupancy.resident_bytes.map(|bytes| (Pool::Ram, bytes)));
+        // An engine tells what it took of all cards together.
+        let mut cards = self.estimated.keys().filter(|pool| **pool != Pool::Ram);
+        if let (Some(card), None, 1..) = (cards.next(), cards.next(), occupancy.vram_bytes) {
+            self.measured.insert(*card, occupancy.vram_bytes);
+        }
         Some(Resident {
             name: name.to_owned(),
             bytes: self.bytes(),

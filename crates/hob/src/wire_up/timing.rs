@@ -82,6 +82,7 @@ pub(crate) fn work_timing(args: &TimingWorkerArgs) -> Outcome<()> {
         threads_batch,
         batch_tokens: BATCH_TOKENS,
         gpu_layers: Some(0),
+        cpu_moe_layers: 0,
         weights: weights(path),
     };
     time_model(options, args.context, &mut hear).map_err(|error| Failure::new(Exit::Engine, error))

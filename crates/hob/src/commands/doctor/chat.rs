@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use hob_core::chat::{ChatCard, Completion, Conversation, Message, Prompt, Role, Sampling};
-use hob_core::{ChatEvent, ChatModel, ChatRequest, Residence, Verdict};
+use hob_core::fit::{Expected, Pool, Use};
+use hob_core::{ChatEvent, ChatModel, ChatRequest, Residence};
 use tokio::time::timeout;
 
 use super::Check;
@@ -54,9 +55,7 @@ async fn model(parts: Parts, settings: &ChatSettings, app: &App<'_>) -> Vec<Chec
         Ok(file) => file,
         Err(failure) => return vec![Check::failed(parts.model, failure)],
     };
-    let verdict = file.verdict(app);
-    let memory = verdict.map(|verdict| memory(&parts.memory, &verdict));
-    let memory = memory.unwrap_or_else(|failure| Check::failed(&parts.memory, failure));
+    let memory = memory(&parts.memory, &file.expected);
     let header = header(&parts.model, &file.name, &file.card);
     vec![header, memory, engine(&parts.engine, settings, app).await]
 }
@@ -97,20 +96,28 @@ fn header(part: &str, name: &str, card: &ChatCard) -> Check {
 }
 
 /// What loading would take by the file's header, said before anything is loaded.
-fn memory(part: &str, verdict: &Verdict) -> Check {
-    let terms = verdict.footprint.terms().into_iter().filter(|(_, bytes)| *bytes > 0);
-    let terms: Vec<String> =
-        terms.map(|(name, bytes)| format!("{name} {}", bytes.div_ceil(MB))).collect();
-    let needed = verdict.footprint.needed_bytes().div_ceil(MB);
-    let available = verdict.available_bytes / MB;
-    let found = format!("{needed} MB of {available} MB free ({})", terms.join(", "));
-    if verdict.fits() {
+fn memory(part: &str, expected: &Expected) -> Check {
+    let uses: Vec<String> = expected.uses.iter().map(|used| in_pool(used, expected)).collect();
+    let found = uses.join("; ");
+    if expected.fits() {
         Check::ok(part, found)
     } else {
         let to_do = "a shorter context, a smaller KV type or a smaller model needs less: \
             chat.context_tokens, chat.kv_type, chat.model";
         Check::fail(part, found, to_do)
     }
+}
+
+fn in_pool(used: &Use, expected: &Expected) -> String {
+    let here = expected.memory.iter().filter(|term| term.pool == used.pool);
+    let terms: Vec<String> =
+        here.map(|term| format!("{} {}", term.name, term.bytes.div_ceil(MB))).collect();
+    let place = match used.pool {
+        Pool::Ram => String::new(),
+        card @ Pool::Vram(_) => format!(" on {card}"),
+    };
+    let (needed, free) = (used.needed_bytes.div_ceil(MB), used.free_bytes / MB);
+    format!("{needed} MB of {free} MB free{place} ({})", terms.join(", "))
 }
 
 fn too_slow() -> Failure {
@@ -182,8 +189,10 @@ mod tests {
     use futures::FutureExt;
     use futures::future::BoxFuture;
     use hob_core::chat::{FinishReason, KeepAlive, Timings, Usage};
+    use hob_core::fit::{Site, Term};
+    use hob_core::machine::Basis;
     use hob_core::scripted::ScriptedChat;
-    use hob_core::{Footprint, ModelError, ModelState, Occupancy};
+    use hob_core::{ModelError, ModelState, Occupancy};
 
     use super::super::check::Verdict;
     use super::*;
@@ -246,16 +255,35 @@ mod tests {
 
     #[test]
     fn memory_is_said_term_by_term() {
-        let footprint = Footprint {
-            weights_bytes: 100 * MB,
-            kv_bytes: 20 * MB,
-            compute_bytes: 1,
-            ..Footprint::default()
+        let term = |name, site, pool, megabytes: u64| Term {
+            name,
+            site,
+            pool,
+            bytes: megabytes * MB,
+            formula: "",
+            basis: Basis::Measured,
         };
-        let check = memory("chat memory", &footprint.against(300 * MB));
-        let found = "121 MB of 300 MB free (weights 100, KV cache 20, computation 1)";
+        let memory_of = |pool, needed: u64, free: u64| Use {
+            pool,
+            needed_bytes: needed * MB,
+            reclaimable_bytes: 0,
+            free_bytes: free * MB,
+            margin_bytes: 0,
+        };
+        let expected = |free| Expected {
+            memory: vec![
+                term("weights", Site::Cpu, Pool::Ram, 100),
+                term("KV cache", Site::Cpu, Pool::Ram, 20),
+                term("weights", Site::Gpu(0), Pool::Vram(0), 50),
+            ],
+            uses: vec![memory_of(Pool::Ram, 120, free), memory_of(Pool::Vram(0), 50, 90)],
+            decode: None,
+        };
+        let check = memory("chat memory", &expected(300));
+        let found = "120 MB of 300 MB free (weights 100, KV cache 20); \
+            50 MB of 90 MB free on GPU 0 (weights 50)";
         assert_eq!((check.verdict, check.found.as_str()), (Verdict::Ok, found));
-        assert_eq!(memory("chat memory", &footprint.against(MB)).verdict, Verdict::Fail);
+        assert_eq!(memory("chat memory", &expected(119)).verdict, Verdict::Fail);
     }
 
     #[test]

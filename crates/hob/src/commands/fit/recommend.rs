@@ -5,12 +5,14 @@ use hob_core::fit::{Assessment, Model, Placement, Plan, Wish, assess};
 use hob_core::machine::{Basis, Machine};
 use hob_models::Mixture;
 use hob_models::known::{KNOWN, Known, Purpose};
+use hob_models::recipe::GOOD_QUANTS;
+use hob_wire::FitAnswer;
+use serde::Serialize;
 
 use super::shown;
+use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::table;
 
-/// From the best to the smallest that is still good.
-const QUANTS: [&str; 4] = ["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"];
 /// Nobody reads faster than that, and speech has to keep ahead of its listener.
 const READING_TOK_S: f64 = 10.0;
 const VOICE_TOK_S: f64 = 25.0;
@@ -80,7 +82,7 @@ fn best_quant(machine: &Machine, wish: &Wish, known: Known, floor: f64) -> Optio
         let is_fast = rate.map(|rate| rate.tok_s >= floor);
         Some(Ranked { known, model, is_fast, assessed })
     };
-    let mut all: Vec<Ranked> = QUANTS.into_iter().filter_map(in_quant).collect();
+    let mut all: Vec<Ranked> = GOOD_QUANTS.into_iter().filter_map(in_quant).collect();
     let whole = all.iter().position(|ranked| ranked.is_fast != Some(false) && ranked.is_whole());
     let fast = all.iter().position(|ranked| ranked.is_fast != Some(false));
     let chosen = whole.or(fast).or(all.len().checked_sub(1))?;
@@ -106,6 +108,23 @@ pub(super) fn shown(ranked: &[Ranked]) -> String {
         ]);
     }
     rows.trim_fmt()
+}
+
+/// The best first: what `hob fit --json` says of each, beside what it is called and why it stands there.
+pub(super) fn json(ranked: &[Ranked], machine: &Machine, wish: &Wish) -> Outcome<String> {
+    #[derive(Serialize)]
+    struct Recommended {
+        name: &'static str,
+        why: String,
+        answer: FitAnswer,
+    }
+    let recommended = ranked.iter().filter_map(|ranked| {
+        let answer = FitAnswer::of(machine, &ranked.model, &ranked.assessed, wish);
+        let (name, _) = ranked.known.tags.first()?;
+        Some(Recommended { name, why: why(ranked), answer })
+    });
+    serde_json::to_string(&recommended.collect::<Vec<_>>())
+        .map_err(|error| Failure::new(Exit::Internal, error))
 }
 
 fn why(ranked: &Ranked) -> String {

@@ -1,7 +1,9 @@
 //! What stands under a verdict: memory, speed by context, what else would be possible, and what to beware of.
 //! What is not known is a question mark, and never a zero.
 
-use hob_core::fit::{Assessment, Limit, Longest, Model, Plan, Pool, Rate, Use, Wish, flags};
+use hob_core::fit::{
+    Alternative, Assessment, Limit, Longest, Model, Plan, Pool, Rate, Use, Wish, flags,
+};
 use hob_core::footprint::KvTypes;
 use hob_core::machine::Machine;
 
@@ -19,6 +21,9 @@ pub(super) fn assessment(
     let mut parts = vec![memory(plan), speed(plan), longest_by_pair(assessed)];
     if assessed.plans.len() > 1 {
         parts.push(placements(assessed));
+    }
+    if !assessed.alternatives.is_empty() {
+        parts.push(alternatives(assessed));
     }
     if plan.fits() {
         let told = flags(machine, model, plan, wish.sequences).into_iter();
@@ -120,6 +125,21 @@ fn placements(assessed: &Assessment) -> String {
             plan.decode_wished.as_ref().map_or("?".to_owned(), rate),
             longest(plan.longest),
             plan.shortage().map_or(String::new(), lacking),
+        ]);
+    }
+    rows.trim_fmt()
+}
+
+fn alternatives(assessed: &Assessment) -> String {
+    let mut rows = table(["instead", "quant", "KV types", "placement", "tok/s", "longest context"]);
+    for Alternative { toward, quant, plan } in &assessed.alternatives {
+        rows.add_row([
+            toward.name().to_owned(),
+            quant.clone(),
+            pair(plan.kv),
+            plan.placement.to_string(),
+            plan.decode_wished.as_ref().map_or("?".to_owned(), rate),
+            longest(plan.longest),
         ]);
     }
     rows.trim_fmt()

@@ -9,6 +9,10 @@ use super::*;
 
 const MB: u64 = 1_000_000;
 
+fn ram(bytes: u64) -> Bytes {
+    Bytes::from([(Pool::Ram, bytes)])
+}
+
 /// In memory or not, and with so many requests.
 #[derive(Default)]
 struct Model {
@@ -82,7 +86,7 @@ impl House {
     fn new(megabytes: u64, max: Option<u64>) -> House {
         let machine = Arc::new(AtomicU64::new(megabytes * MB));
         let seen = Arc::clone(&machine);
-        let available = Box::new(move || seen.load(Ordering::SeqCst));
+        let available = Box::new(move || ram(seen.load(Ordering::SeqCst)));
         House { memory: Memory::with(max.map(|max| max * MB), available), machine }
     }
 
@@ -90,7 +94,7 @@ impl House {
     fn model(&self, name: &str, megabytes: u64) -> (Seat, Arc<Model>) {
         let machine = Arc::clone(&self.machine);
         let model = Arc::new(Model { bytes: megabytes * MB, machine, ..Model::default() });
-        let need = Need { estimated_bytes: (megabytes + 10) * MB, is_pinned: false };
+        let need = Need { estimated: ram((megabytes + 10) * MB), is_pinned: false };
         let seat = self.memory.seat(name, need);
         seat.taken_by(&(Arc::clone(&model) as Arc<dyn Residence>));
         (seat, model)
@@ -207,7 +211,7 @@ async fn a_pinned_model_stays_and_waiting_does_not_help() {
         machine: Arc::clone(&house.machine),
         ..Model::default()
     });
-    let pinned = house.memory.seat("a", Need { estimated_bytes: 200 * MB, is_pinned: true });
+    let pinned = house.memory.seat("a", Need { estimated: ram(200 * MB), is_pinned: true });
     pinned.taken_by(&(Arc::clone(&model) as Arc<dyn Residence>));
     loaded(&pinned, &model).await;
     let Asked::Never(ModelError::NoRoom { shortage, retry_after: None }) = b.queue().ask().await

@@ -38,7 +38,7 @@ fn model(name: &str) -> Model {
     known.model(mixture, context_tokens).expect("a model")
 }
 
-/// A machine of 90 GB/s that reaches 60 % of it, and whose layers take 30 µs.
+/// A machine of 90 GB/s that reaches 60 % of it, and whose layers take 60 µs.
 fn truth() -> Machine {
     let mut machine = profile::builtin("ddr5-desktop").expect("a profile").machine;
     machine.cpu.device.bandwidth =
@@ -46,8 +46,8 @@ fn truth() -> Machine {
     machine.cpu.device.constants = Some(Constants {
         basis: Basis::Calibrated,
         reach: 0.6,
-        kv_reach: 0.2,
-        layer_us: 30.0,
+        kv_reach: 0.6,
+        layer_us: 60.0,
         recurrent_us: 0.0,
         token_us: 0.0,
         prefill_flops: None,
