@@ -37,7 +37,7 @@ export function fitFor(query) {
   const [kvK, kvV = kvK] = kv.split("/");
   const plan = {
     quant, format: "GGUF", engine: "hob", kv_k: kvK, kv_v: kvV, fits,
-    placement: onCard ? { kind: "vram", text: "fits in VRAM" } : { kind: "ram", text: "fits in RAM" },
+    placement: onCard ? { kind: "vram", text: "VRAM" } : { kind: "ram", text: "RAM" },
     flags: [
       { engine: "hob", text: `[chat]\nmodel = "${model}"\ncontext_tokens = ${wished}` },
       { engine: "llama.cpp", text: `llama-server -m ${model} -c ${wished} -np 1 -ngl ${onCard ? 37 : 0} -fa on -ctk ${kvK} -ctv ${kvV}` },

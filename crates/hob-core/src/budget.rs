@@ -150,10 +150,10 @@ impl Budget {
 
     /// What is free of a memory when `leaving` of the `held` bytes were given back; none: nobody knows.
     fn free(&self, pool: Pool, held: u64, leaving: u64) -> Option<u64> {
-        let there_is = self.available.get(&pool)?.saturating_add(leaving);
+        let there_is = self.available.get(&pool).map(|bytes| bytes.saturating_add(leaving));
         let limit = self.max_bytes.filter(|_| pool == Pool::Ram);
         let in_limit = limit.map(|max| max.saturating_add(leaving).saturating_sub(held));
-        Some(in_limit.map_or(there_is, |in_limit| there_is.min(in_limit)))
+        there_is.into_iter().chain(in_limit).min()
     }
 }
 

@@ -19,7 +19,9 @@ mod warnings;
 
 pub use alternatives::{Alternative, Toward, alternatives};
 pub use calibrate::{Implausible, Timed, fitted};
-pub use engines::{Engine, Format, Habits, HostReads, Mismatch, Scratch, Splits, Staging, Tower};
+pub use engines::{
+    Cache, Engine, Format, Habits, HostReads, Mismatch, Scratch, Splits, Staging, Tower,
+};
 pub use explain::{EXPLANATIONS, Explanation, explain};
 pub use flags::{Flags, flags};
 pub use layout::{Layout, Placement, Pool, Site, pool};
@@ -149,10 +151,14 @@ impl Use {
         self.lacking_bytes() == 0
     }
 
+    /// Without what the system takes back.
+    pub fn kept_bytes(&self) -> u64 {
+        self.needed_bytes.saturating_sub(self.reclaimable_bytes)
+    }
+
     /// 0 if it fits.
     pub fn lacking_bytes(&self) -> u64 {
-        let kept = self.needed_bytes.saturating_sub(self.reclaimable_bytes);
-        kept.saturating_add(self.margin_bytes).saturating_sub(self.free_bytes)
+        self.kept_bytes().saturating_add(self.margin_bytes).saturating_sub(self.free_bytes)
     }
 }
 
@@ -238,7 +244,13 @@ impl House<'_> {
     fn plans(&self) -> Result<Vec<Plan>, FitError> {
         let mut plans: Vec<Plan> = Vec::new();
         let mut refused = None;
-        for kv in self.wish.kv.map_or_else(|| KV_PAIRS.to_vec(), |kv| vec![kv]) {
+        let pairs = self.wish.kv.map_or_else(|| KV_PAIRS.to_vec(), |kv| vec![kv]);
+        for kv in pairs {
+            if self.habits.cache == Cache::Alike && kv.keys != kv.values {
+                let KvTypes { keys, values } = kv;
+                refused = refused.or(Some(Unsuitable::NotTheSame { keys, values }.into()));
+                continue;
+            }
             let layouts = match self.layouts(kv) {
                 Ok(layouts) => layouts,
                 Err(error) => {

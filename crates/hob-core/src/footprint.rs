@@ -14,11 +14,11 @@ pub(crate) const STEP_TOKENS: u32 = 256;
 /// The name of that term, which takes the place of mapped pages.
 pub(crate) const REPACKED: &str = "repacked weights";
 /// The program, its libraries, its threads and what its allocator keeps. Of two models with 49,152 and 262,144 tokens 70
-/// and 214 MB were left when all that is counted was taken off: 37 MB, and 675 bytes for each token. A program that was
+/// and 214 MB were left when all that is counted was taken off: about 37 MB, and 700 bytes for each token. A program that was
 /// built without optimisation is larger.
 const PROCESS_BYTES: u64 = if cfg!(debug_assertions) { 56 << 20 } else { 40 << 20 };
 /// A token's text, its score, and its places in the tables of the vocabulary.
-const VOCABULARY_BYTES_PER_TOKEN: u64 = 680;
+const VOCABULARY_BYTES_PER_TOKEN: u64 = 720;
 const LOGIT_BYTES: u64 = 4;
 
 /// How the engine is going to be set up.
@@ -86,15 +86,13 @@ impl Footprint {
     /// The engine would not take these KV types with this model.
     pub fn of(shape: &ModelShape, plan: &ContextPlan) -> Result<Footprint, Unsuitable> {
         plan.kv.suit(shape, plan.attention)?;
-        let vocab_size = u64::from(shape.vocab_size);
-        let per_token = VOCABULARY_BYTES_PER_TOKEN + LOGIT_BYTES * u64::from(plan.sequences);
         Ok(Footprint {
             weights_bytes: shape.weights.bytes(),
             repacked_bytes: shape.weights.repacked_bytes(plan.repack),
             kv_bytes: kv::bytes(shape, plan),
             state_bytes: product(&[shape.state_bytes(), plan.sequences.into()]),
             compute_bytes: compute::bytes(shape, plan),
-            overhead_bytes: PROCESS_BYTES.saturating_add(product(&[vocab_size, per_token])),
+            overhead_bytes: overhead_bytes(shape.vocab_size, plan.sequences),
         })
     }
 
@@ -154,6 +152,12 @@ impl ContextPlan {
         };
         padded(windows.saturating_add(self.step_tokens).min(self.cells().0))
     }
+}
+
+/// Of the process that knows all words, and has the scores of each sequence.
+pub(crate) fn overhead_bytes(vocab_size: u32, sequences: u32) -> u64 {
+    let per_token = VOCABULARY_BYTES_PER_TOKEN + LOGIT_BYTES * u64::from(sequences);
+    PROCESS_BYTES.saturating_add(product(&[vocab_size.into(), per_token]))
 }
 
 /// The largest context that `fits`: the plan's, or as many of the engine's steps as there is room for; none if there is

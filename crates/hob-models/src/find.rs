@@ -11,6 +11,7 @@ mod shelf;
 mod tensors;
 mod typed;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -194,7 +195,9 @@ impl Search<'_> {
         let stored = self.finder.store.as_ref().and_then(|store| store.names().ok());
         let stored = stored.unwrap_or_default();
         let tags = known::KNOWN.iter().flat_map(|known| known.tags.iter().map(|(tag, _)| *tag));
-        let names: Vec<&str> = stored.iter().map(String::as_str).chain(tags).collect();
+        let names: BTreeSet<&str> = stored.iter().map(String::as_str).chain(tags).collect();
+        // A model that is here and does not chat is no answer.
+        let names = names.into_iter().filter(|name| *name != asked);
         let near = nearest(asked, names, SUGGESTIONS_MAX);
         FindError::Unknown { asked: asked.to_owned(), near }
     }

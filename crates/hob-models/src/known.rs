@@ -11,7 +11,7 @@ use hob_core::nearest;
 use hob_core::weights::{Part, Quant, WeightGroup};
 
 use crate::gguf::{Gguf, GgufError};
-use crate::recipe::{Dimensions, GOOD_QUANTS, Mixture};
+use crate::recipe::{Dimensions, Mixture, other_quants};
 use Purpose::{Chat, Code, Long, Voice};
 
 /// A model whose dimensions are known.
@@ -78,11 +78,10 @@ impl Known {
         Ok(Model { name, format: mixture.format(), quant, shape, basis: Basis::Assumed })
     }
 
-    /// The same in the other good quants.
+    /// The same in other quants.
     pub fn variants(&self, mixture: Mixture, context_tokens: u32) -> Vec<Model> {
-        let others = GOOD_QUANTS.into_iter().filter(|quant| *quant != mixture.name());
         let stored = |quant| self.model(Mixture::named(quant).ok()?, context_tokens).ok();
-        others.filter_map(stored).collect()
+        other_quants(mixture.name()).filter_map(stored).collect()
     }
 
     /// Of eyes and ears, in 16 bits.

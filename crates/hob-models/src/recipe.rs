@@ -89,14 +89,21 @@ impl Dimensions {
 /// What is asked about where nobody says in which quant: from the most bits to the fewest that are still good.
 pub const GOOD_QUANTS: [&str; 4] = ["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"];
 
-/// The model of a header as the other good quants would store it.
+/// For machines that hold nothing better.
+const POOR_QUANTS: [&str; 2] = ["Q3_K_M", "Q2_K"];
+
+/// What a model that is in `quant` may be asked about beside it.
+pub(crate) fn other_quants(quant: &str) -> impl Iterator<Item = &'static str> {
+    GOOD_QUANTS.into_iter().chain(POOR_QUANTS).filter(move |other| *other != quant)
+}
+
+/// The model of a header as other quants would store it.
 pub fn variants(gguf: &Gguf, name: &str) -> Vec<Model> {
-    let others = GOOD_QUANTS.into_iter().filter(|quant| *quant != gguf.quantization());
     let stored = |quant| {
         let remade = remade(gguf.clone(), Mixture::named(quant).ok()?).ok()?;
         Some(Model { quant: quant.to_owned(), basis: Basis::Assumed, ..remade.model(name).ok()? })
     };
-    others.filter_map(stored).collect()
+    other_quants(gguf.quantization()).filter_map(stored).collect()
 }
 
 /// A header with its weights stored in another way. Vectors, which are never quantized, stay as they are.

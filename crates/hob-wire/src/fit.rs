@@ -10,7 +10,7 @@ mod request;
 mod verdict;
 
 use hob_core::KvTypes;
-use hob_core::fit::{Alternative, Assessment, Limit, Longest, Model, Site, Wish};
+use hob_core::fit::{Alternative, Assessment, Limit, Longest, Model, Site, Use, Wish};
 use hob_core::machine::Machine;
 use serde::Serialize;
 
@@ -108,7 +108,7 @@ fn alternative(one: &Alternative) -> AlternativeShape {
         placement: placement(plan.placement),
         tok_s: plan.decode_wished.as_ref().map(|rate| rate::shortly(rate.tok_s)),
         max: plan.longest.context_tokens,
-        bytes: plan.uses.iter().map(|used| used.needed_bytes).sum(),
+        bytes: plan.uses.iter().map(Use::kept_bytes).sum(),
     }
 }
 

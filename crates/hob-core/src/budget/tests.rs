@@ -126,6 +126,11 @@ fn a_card_s_memory_is_counted_beside_the_system_s() {
     );
     let silent = Budget { available: ram(900), max_bytes: None };
     assert_eq!(silent.answer(&needs(9_000), &busy), Answer::Room, "the driver will say");
+    let limited = Budget { available: Bytes::new(), max_bytes: Some(10 * MB) };
+    assert!(
+        matches!(limited.answer(&needs(1), &[]), Answer::TooLarge { .. }),
+        "a limit holds alone"
+    );
 }
 
 fn residents() -> impl Strategy<Value = Vec<Resident>> {

@@ -9,6 +9,11 @@ use crate::machine::Machine;
 
 /// Less is not felt.
 const FASTER: f64 = 1.1;
+const LONGER: f64 = 1.1;
+/// Nobody reads faster: what answers better must not be slower than that, or than what was asked about.
+const READING_TOK_S: f64 = 10.0;
+/// Below so many bits a weight answers suffer, and a model is said to be had so only where it fits no other way.
+const GOOD_BITS: f64 = 4.2;
 /// Speeds that lie as close as that are the same, and the better quant is taken.
 const AS_FAST: f64 = 0.97;
 
@@ -60,7 +65,8 @@ impl Toward {
     }
 }
 
-/// At most one of each; none of what does not fit. `variants` are the same model in other quants.
+/// At most one of each; none of what does not fit. `variants` are the same model in other quants. Of the wish, the types
+/// of the cache are left open.
 pub fn alternatives(
     machine: &Machine,
     model: &Model,
@@ -68,16 +74,17 @@ pub fn alternatives(
     wish: &Wish,
     assessed: &Assessment,
 ) -> Vec<Alternative> {
-    let pairs = wish.kv.map_or_else(|| KV_PAIRS.to_vec(), |kv| vec![kv]);
-    let fitting = |model, kv: KvTypes| {
+    let plans = |model, kv: KvTypes| {
         let wish = Wish { kv: Some(kv), ..wish.clone() };
-        let plan = assess(machine, model, &wish).ok()?.best().cloned()?;
-        Some(Candidate { model, plan })
+        let plans = assess(machine, model, &wish).map_or_else(|_| Vec::new(), |all| all.plans);
+        plans.into_iter().filter(Plan::fits).map(move |plan| Candidate { model, plan })
     };
-    let variants = || std::iter::once(model).chain(variants);
-    let all: Vec<Candidate<'_>> = variants()
-        .flat_map(|model| pairs.iter().filter_map(move |kv| fitting(model, *kv)))
-        .collect();
+    let in_pairs = |model| KV_PAIRS.into_iter().flat_map(|kv| plans(model, kv)).collect::<Vec<_>>();
+    let (good, poor): (Vec<&Model>, Vec<&Model>) = variants.iter().partition(|one| is_good(one));
+    let mut all: Vec<Candidate<'_>> = [model].into_iter().chain(good).flat_map(in_pairs).collect();
+    if all.is_empty() {
+        all = poor.into_iter().flat_map(in_pairs).collect();
+    }
     let now = assessed.best().map(|plan| Candidate { model, plan: plan.clone() });
     let chosen = [
         (Toward::Faster, faster(&all, now.as_ref())),
@@ -89,6 +96,11 @@ pub fn alternatives(
         Some(Alternative { toward, quant: model.quant.clone(), plan: plan.clone() })
     };
     chosen.into_iter().filter_map(said).collect()
+}
+
+fn is_good(model: &Model) -> bool {
+    let elements: u64 = model.shape.weights.0.iter().map(|group| group.elements).sum();
+    8.0 * model.shape.weights.bytes() as f64 >= GOOD_BITS * elements as f64
 }
 
 fn faster<'c, 'm>(
@@ -106,16 +118,18 @@ fn longer<'c, 'm>(
     now: Option<&Candidate<'m>>,
 ) -> Option<&'c Candidate<'m>> {
     let longest = all.iter().max_by_key(|one| (one.longest(), one.exactness()))?;
-    (longest.longest() > now.map_or(0, Candidate::longest)).then_some(longest)
+    let floor = LONGER * f64::from(now.map_or(0, Candidate::longest));
+    (f64::from(longest.longest()) > floor).then_some(longest)
 }
 
-/// Fast enough, as far as somebody said what is.
+/// Fast enough, as somebody said or as people read.
 fn better<'c, 'm>(
     all: &'c [Candidate<'m>],
     now: Option<&Candidate<'m>>,
     wish: &Wish,
 ) -> Option<&'c Candidate<'m>> {
-    let floor = wish.tok_s_min.unwrap_or(0.0);
+    let usual = now.map_or(0.0, |now| now.plan.tok_s().min(READING_TOK_S));
+    let floor = wish.tok_s_min.unwrap_or(usual);
     let suits = all.iter().filter(|one| one.plan.tok_s() >= floor);
     let best = suits.max_by_key(|one| one.exactness())?;
     (best.bytes() > now.map_or(0, Candidate::bytes)).then_some(best)

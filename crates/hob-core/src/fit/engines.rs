@@ -62,6 +62,7 @@ pub struct Habits {
     pub staging: Staging,
     pub host_reads: HostReads,
     pub windows: Windows,
+    pub cache: Cache,
     /// Tokens that it reads of a prompt at once.
     pub step_tokens: u32,
     pub scratch: Scratch,
@@ -79,6 +80,13 @@ pub enum Staging {
     InPlace,
     /// Into a copy in 16 bits, one layer after the other.
     InF16,
+}
+
+/// Whether keys and values may have types of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cache {
+    Alike,
+    Apart,
 }
 
 /// How weights that lie in the system's memory are computed with.
@@ -257,6 +265,7 @@ impl Engine {
             staging: Staging::InPlace,
             host_reads: HostReads::InPlace,
             windows: Windows::Rolling,
+            cache: Cache::Apart,
             step_tokens: 512,
             scratch: Scratch::Ggml,
             splits: Splits::Anywhere,
@@ -264,9 +273,14 @@ impl Engine {
             token_us: 0.0,
         };
         match self {
-            Engine::Hob => Habits { windows: Windows::Whole, ..ggml },
+            Engine::Hob => Habits { windows: Windows::Whole, cache: Cache::Alike, ..ggml },
             Engine::LlamaCpp => ggml,
-            Engine::Ollama => Habits { runtime_bytes: 457 * MIB, margin_bytes: 512 * MIB, ..ggml },
+            Engine::Ollama => Habits {
+                runtime_bytes: 457 * MIB,
+                margin_bytes: 512 * MIB,
+                cache: Cache::Alike,
+                ..ggml
+            },
             // Until it was fused, a layer of the cache was unpacked into 16 bits before it was read.
             Engine::TabbyApi => Habits {
                 runtime_bytes: 342 * MIB,
@@ -274,6 +288,7 @@ impl Engine {
                 staging: Staging::InF16,
                 host_reads: HostReads::OverLink,
                 windows: Windows::Rolling,
+                cache: Cache::Apart,
                 step_tokens: 2048,
                 scratch: Scratch::FeedForwardInF16,
                 splits: Splits::Never,

@@ -2,7 +2,7 @@
 //! What an engine cannot be told is left out, and an engine that does not read the format is too.
 
 use super::layout::{Placement, Site};
-use super::{Engine, Model, Plan};
+use super::{Cache, Engine, Model, Plan};
 use crate::footprint::{KvType, KvTypes};
 use crate::machine::{GpuMemory, Machine};
 
@@ -16,7 +16,9 @@ pub struct Flags {
 /// Of every engine that reads the format; the file is left open where its name is not known.
 pub fn flags(machine: &Machine, model: &Model, plan: &Plan, sequences: u32) -> Vec<Flags> {
     let told = Wording { machine, plan, sequences: sequences.max(1), file: &model.name };
-    let text = |engine| match engine {
+    let text = |engine: Engine| match engine {
+        // It has one type for both.
+        _ if engine.habits().cache == Cache::Alike && plan.kv.keys != plan.kv.values => None,
         Engine::Hob => Some(told.hob()),
         Engine::LlamaCpp => Some(told.llama_cpp()),
         Engine::Ollama => Some(told.ollama()),
@@ -41,9 +43,7 @@ impl Wording<'_> {
     }
 
     fn hob(&self) -> String {
-        let kv = self.plan.kv;
-        // hob's own engine stores keys and values alike.
-        let kv = if kv.keys == kv.values { kv.keys } else { KvType::Q8_0 };
+        let kv = self.plan.kv.keys;
         let experts = match self.plan.placement {
             Placement::ExpertsOffloaded { layers } => format!("\ncpu_moe_layers = {layers}"),
             _ => String::new(),

@@ -70,6 +70,25 @@ impl Layout {
         Layout { output, ..Layout::split(shape, gpu, gpu_layers.saturating_sub(1)) }
     }
 
+    /// The same on several cards, one after the other, by what is free on each; the last has the output.
+    pub fn spread(shape: &ModelShape, cards: &[(usize, u64)], gpu_layers: u32) -> Layout {
+        let Some((last, _)) = cards.last() else { return Layout::whole(shape, Site::Cpu) };
+        let mut layout = Layout::told(shape, *last, gpu_layers);
+        let on_cards = layout.homes.iter().filter(|home| **home != Site::Cpu).count();
+        let first = layout.homes.len() - on_cards;
+        let all: f64 = cards.iter().map(|(_, free)| *free as f64).sum();
+        let mut until = 0.0;
+        let mut place = first;
+        for (number, free) in cards {
+            until += *free as f64 / all.max(1.0);
+            let end = first + (until * on_cards as f64).round() as usize;
+            let end = end.clamp(place, layout.homes.len());
+            layout.homes[place..end].fill(Site::Gpu(*number));
+            place = end;
+        }
+        layout
+    }
+
     /// See [`Layout::told`].
     pub fn gpu_layers(&self) -> u32 {
         let is_on_card = |site: &&Site| matches!(site, Site::Gpu(_));
@@ -182,11 +201,11 @@ impl fmt::Display for Pool {
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Placement::Vram => f.write_str("fits in VRAM"),
-            Placement::Unified => f.write_str("fits in unified memory"),
-            Placement::Ram => f.write_str("fits in RAM"),
+            Placement::Vram => f.write_str("VRAM"),
+            Placement::Unified => f.write_str("unified memory"),
+            Placement::Ram => f.write_str("RAM"),
             Placement::ExpertsOffloaded { layers } => {
-                write!(f, "experts of {layers} layers offloaded to RAM")
+                write!(f, "experts of {layers} layers in RAM")
             }
             Placement::Split { gpu_layers } => {
                 write!(f, "split, {gpu_layers} layers on the card")

@@ -4,7 +4,7 @@
 use super::Model;
 use super::engines::{Habits, Scratch, Staging, Tower};
 use super::layout::{Layout, Pool, Site, pool};
-use crate::footprint::{ContextPlan, Footprint, REPACKED, Unsuitable};
+use crate::footprint::{ContextPlan, Footprint, REPACKED, Unsuitable, overhead_bytes};
 use crate::machine::{Basis, Cpu, Machine};
 use crate::shape::ModelShape;
 use crate::weights::{Part, Repack};
@@ -43,7 +43,7 @@ pub fn terms(
     for site in sites {
         let part = layout.part(&model.shape, site);
         let plan = ContextPlan { repack: repack(site, layout, &machine.cpu), ..*plan };
-        let footprint = footprint(&part, &plan, habits, site)?;
+        let footprint = footprint(&part, &plan, habits, (site, model.shape.vocab_size))?;
         let pool = pool(machine, site);
         let named = footprint.terms().into_iter().zip(EXPLAINED);
         terms.extend(named.filter(|((_, bytes), _)| *bytes > 0).map(
@@ -72,16 +72,18 @@ fn footprint(
     part: &ModelShape,
     plan: &ContextPlan,
     habits: &Habits,
-    site: Site,
+    (site, vocab_size): (Site, u32),
 ) -> Result<Footprint, Unsuitable> {
     let mut footprint = Footprint::of(part, plan)?;
     if habits.tower == Tower::LeftOut {
         let tower = part.weights.sum(|group| group.part == Part::Tower);
         footprint.weights_bytes = footprint.weights_bytes.saturating_sub(tower);
     }
-    if site != Site::Cpu {
-        footprint.overhead_bytes = habits.runtime_bytes;
-    }
+    footprint.overhead_bytes = match site {
+        // Words stay with the process, wherever they are scored.
+        Site::Cpu => overhead_bytes(vocab_size, plan.sequences),
+        Site::Gpu(_) => habits.runtime_bytes,
+    };
     if part.layers.is_empty() && part.vocab_size == 0 {
         // Who computes nothing hands rows of the embedding over.
         let rows = u64::from(plan.step_tokens) * u64::from(part.embedding_length);

@@ -2,6 +2,7 @@
 //! Of those that divide a model, the one that leaves as much as possible on the card.
 
 use super::engines::Splits;
+use super::setup::own_cards;
 use super::{FitError, House, Layout, Site};
 use crate::footprint::KvTypes;
 use crate::machine::GpuMemory;
@@ -96,25 +97,10 @@ impl House<'_> {
 
     /// Layers one after the other, by what is free on each; the last has the output too.
     fn across_cards(&self) -> Option<Layout> {
-        let cards: Vec<(usize, u64)> = (self.machine.gpus.iter().enumerate())
-            .filter(|(_, gpu)| self.runs_on(Some(gpu)).is_ok())
-            .filter_map(|(number, gpu)| match gpu.memory {
-                GpuMemory::Own { free_bytes, .. } => Some((number, free_bytes)),
-                GpuMemory::Unified { .. } => None,
-            })
-            .collect();
-        let [_, _, ..] = &cards[..] else { return None };
-        let layers = self.model.shape.layers.len();
-        let all: f64 = cards.iter().map(|(_, free)| *free as f64).sum();
-        let mut homes = Vec::new();
-        let mut until = 0.0;
-        for (number, free) in &cards {
-            until += *free as f64 / all;
-            let end = (until * layers as f64).round() as usize;
-            homes.resize(end.clamp(homes.len(), layers), Site::Gpu(*number));
-        }
-        let output = Site::Gpu(cards.last()?.0);
-        homes.resize(layers, output);
-        Some(Layout { homes, output, experts_in_ram: 0 })
+        let mut cards = own_cards(self.machine);
+        cards.retain(|(number, _)| self.runs_on(self.machine.gpus.get(*number)).is_ok());
+        let layers = u32::try_from(self.model.shape.layers.len()).unwrap_or(u32::MAX);
+        let all = layers.saturating_add(1);
+        (cards.len() > 1).then(|| Layout::spread(&self.model.shape, &cards, all))
     }
 }

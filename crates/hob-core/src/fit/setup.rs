@@ -6,7 +6,8 @@ use super::memory::{Term, terms};
 use super::speed::{Course, Rate};
 use super::{Engine, FitError, Model, Use, Wish, assess, uses};
 use crate::footprint::{ContextPlan, Unsuitable, longest_context};
-use crate::machine::Machine;
+use crate::machine::{GpuMemory, Machine};
+use crate::weights::Part;
 
 /// How an engine is told to run a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,14 +37,14 @@ pub struct Expected {
 
 impl Expected {
     /// Of one memory; 0 where it lies in others.
-    pub fn needed_bytes(&self, pool: Pool) -> u64 {
-        self.uses.iter().find(|used| used.pool == pool).map_or(0, |used| used.needed_bytes)
+    pub fn kept_bytes(&self, pool: Pool) -> u64 {
+        self.uses.iter().find(|used| used.pool == pool).map_or(0, Use::kept_bytes)
     }
 
     /// How much of the system's memory is left free is for whoever limits it to say; of a card's, for its engine.
     pub fn fits(&self) -> bool {
         self.uses.iter().all(|used| match used.pool {
-            Pool::Ram => used.needed_bytes <= used.free_bytes,
+            Pool::Ram => used.kept_bytes() <= used.free_bytes,
             Pool::Vram(_) => used.fits(),
         })
     }
@@ -62,16 +63,34 @@ impl Setup {
         told: Told,
     ) -> Result<Setup, FitError> {
         let engine = Engine::Hob;
-        let layout = match told {
-            _ if machine.gpus.is_empty() => Layout::whole(&model.shape, Site::Cpu),
-            Told { gpu_layers: Some(count), cpu_moe_layers } => {
-                let experts_in_ram = cpu_moe_layers.unwrap_or(0);
-                Layout { experts_in_ram, ..Layout::told(&model.shape, 0, count) }
+        let shape = &model.shape;
+        let cards = own_cards(machine);
+        let layers = u32::try_from(shape.layers.len()).unwrap_or(u32::MAX);
+        let has_experts = shape.weights.0.iter().any(|group| group.part == Part::Experts);
+        let cpu_moe_layers =
+            told.cpu_moe_layers.filter(|_| has_experts).map(|count| count.min(layers));
+        let layout = match (told.gpu_layers, cpu_moe_layers) {
+            _ if machine.gpus.is_empty() => Layout::whole(shape, Site::Cpu),
+            // The engine uses all cards, each for as much as is free there.
+            (count, experts) if cards.len() > 1 => {
+                let spread = |count| Layout {
+                    experts_in_ram: experts.unwrap_or(0),
+                    ..Layout::spread(shape, &cards, count)
+                };
+                let fits = |count: &u32| {
+                    let setup = Setup { engine, layout: spread(*count), plan };
+                    setup.expected(machine, model).is_ok_and(|expected| expected.fits())
+                };
+                let most = || (0..=layers + 1).rev().find(fits).unwrap_or(0);
+                spread(count.unwrap_or_else(most))
             }
-            Told { gpu_layers: None, cpu_moe_layers: Some(experts_in_ram) } => {
-                Layout { experts_in_ram, ..Layout::whole(&model.shape, Site::Gpu(0)) }
+            (Some(count), experts) => {
+                Layout { experts_in_ram: experts.unwrap_or(0), ..Layout::told(shape, 0, count) }
             }
-            Told { gpu_layers: None, cpu_moe_layers: None } => {
+            (None, Some(experts_in_ram)) => {
+                Layout { experts_in_ram, ..Layout::whole(shape, Site::Gpu(0)) }
+            }
+            (None, None) => {
                 let sequences = plan.sequences.max(1);
                 let context_tokens = Some(plan.context_tokens / sequences);
                 let wish = Wish {
@@ -86,6 +105,16 @@ impl Setup {
             }
         };
         Ok(Setup { engine, layout, plan })
+    }
+
+    /// As the engine is told. Of a model that lies on cards whole, nothing: a file may have layers that nobody counts.
+    pub fn told(&self) -> Told {
+        let Layout { homes, output, experts_in_ram } = &self.layout;
+        let is_whole = homes.iter().chain([output]).all(|home| *home != Site::Cpu);
+        Told {
+            gpu_layers: (!is_whole).then(|| self.layout.gpu_layers()),
+            cpu_moe_layers: (*experts_in_ram > 0).then_some(*experts_in_ram),
+        }
     }
 
     /// # Errors
@@ -108,4 +137,13 @@ impl Setup {
         let fits = |plan: &ContextPlan| Ok(with(plan).expected(machine, model)?.fits());
         Ok(longest_context(&self.plan, fits)?.map(|plan| with(&plan)))
     }
+}
+
+/// By number, with what is free on each.
+pub(super) fn own_cards(machine: &Machine) -> Vec<(usize, u64)> {
+    let own = |(number, memory)| match memory {
+        GpuMemory::Own { free_bytes, .. } => Some((number, free_bytes)),
+        GpuMemory::Unified { .. } => None,
+    };
+    machine.gpus.iter().map(|gpu| gpu.memory).enumerate().filter_map(own).collect()
 }

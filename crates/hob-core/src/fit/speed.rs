@@ -64,7 +64,10 @@ impl Course<'_> {
             let Known { site, bandwidth, constants, .. } = &known;
             let weights_s = self.weights_s(&known);
             let state_s = self.state_bytes(*site) / (bandwidth * constants.reach);
+            let read_s = self.sum(*site, |layer| self.kv_read_bytes(layer, context_tokens))
+                / (bandwidth * constants.reach.max(constants.kv_reach));
             let kv_s = self.kv_bytes(*site, context_tokens) / (bandwidth * constants.kv_reach);
+            let kv_s = kv_s.max(read_s);
             let layers_us = self.sum(*site, |layer| layer_us(layer, constants));
             terms.push((format!("weights, {site}"), weights_s * 1e6));
             terms.push((format!("state, {site}"), state_s * 1e6));
@@ -176,7 +179,9 @@ impl Course<'_> {
 /// type they have, and takes as long for a position as for [`VISIT_ELEMENTS`] beside.
 fn kv_worked_bytes(layer: &LayerShape, context_tokens: u32) -> f64 {
     let Some(kv) = layer.kv else { return 0.0 };
-    let elements = f64::from(kv.key_length) + f64::from(kv.value_length) + VISIT_ELEMENTS;
+    // Latent attention keeps no values apart: they are in its keys.
+    let values = if kv.value_length == 0 { kv.key_length } else { kv.value_length };
+    let elements = f64::from(kv.key_length) + f64::from(values) + VISIT_ELEMENTS;
     f64::from(layer.heads) * elements * F16_BYTES * seen_tokens(layer, context_tokens)
 }
 

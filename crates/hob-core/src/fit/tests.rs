@@ -376,6 +376,10 @@ fn what_an_engine_is_told_is_what_is_counted() {
     let offloaded = Told { gpu_layers: None, cpu_moe_layers: Some(3) };
     let setup = set_up(&machine, &experts(), offloaded);
     assert_eq!(setup.layout.placement(&machine), Placement::ExpertsOffloaded { layers: 3 });
+    assert_eq!(setup.told(), Told { gpu_layers: None, cpu_moe_layers: Some(3) });
+    let too_many = Told { gpu_layers: Some(99), cpu_moe_layers: Some(99) };
+    assert_eq!(set_up(&machine, &experts(), too_many).layout.experts_in_ram, 10);
+    assert_eq!(set_up(&machine, &dense(), too_many).layout.experts_in_ram, 0, "it has none");
     let nowhere = set_up(&bare(64), &dense(), layers(99));
     assert_eq!(nowhere.layout.placement(&bare(64)), Placement::Ram);
 }
@@ -409,9 +413,9 @@ fn stored(quant: &str, times: u64) -> Model {
 
 #[test]
 fn alternatives_are_faster_longer_or_better_and_fit() {
-    let variants = [stored("Q8_0", 8), stored("Q6_K", 6), stored("Q2_K", 2)];
+    let variants = [stored("Q8_0", 8), stored("Q4_K_M", 4), stored("Q2_K", 2)];
     let asked = |machine: &Machine, context, tok_s_min| {
-        let (model, wish) = (stored("Q4_K_M", 4), Wish { tok_s_min, ..wish(context) });
+        let (model, wish) = (stored("Q6_K", 6), Wish { tok_s_min, ..wish(context) });
         let assessed = assess(machine, &model, &wish).expect("an answer");
         let said = alternatives(machine, &model, &variants, &wish, &assessed);
         let named =
@@ -421,10 +425,27 @@ fn alternatives_are_faster_longer_or_better_and_fit() {
     };
     // Where all of it lies on the card, fewer bytes are faster and more are better.
     let room = with_card(64, 24.0);
-    assert_eq!(asked(&room, 4_096, None), ["faster Q2_K q8_0", "better Q8_0 f16"]);
-    assert_eq!(asked(&room, 4_096, Some(25.0)), ["faster Q2_K q8_0", "better Q6_K f16"]);
-    // Where it does not fit, what does fit is all three.
+    assert_eq!(asked(&room, 4_096, None), ["faster Q4_K_M q8_0", "better Q8_0 f16"]);
+    let quick = ["faster Q4_K_M q8_0"];
+    assert_eq!(asked(&room, 4_096, Some(25.0)), quick, "more bits would be too slow");
+    // Where nothing good fits, what does is all three.
     let tight = asked(&bare(4), 4_096, None);
     assert_eq!(tight, ["faster Q2_K f16", "longer Q2_K q8_0", "better Q2_K f16"]);
     assert_eq!(asked(&bare(2), 4_096, None), Vec::<String>::new());
+}
+
+#[test]
+fn several_cards_share_the_layers_by_what_is_free() {
+    let machine = Machine { gpus: vec![card(6.0), card(3.0)], ..bare(64) };
+    let homes = |gpu_layers| {
+        let setup = set_up(&machine, &dense(), Told { gpu_layers, cpu_moe_layers: None });
+        let on = |site| setup.layout.homes.iter().filter(|home| **home == site).count();
+        let shares = [Site::Cpu, Site::Gpu(0), Site::Gpu(1)].map(on);
+        (shares, setup.layout.output, setup.told().gpu_layers)
+    };
+    assert_eq!(homes(Some(99)), ([0, 7, 3], Site::Gpu(1), None));
+    assert_eq!(homes(Some(7)), ([4, 4, 2], Site::Gpu(1), Some(7)));
+    assert_eq!(homes(Some(0)), ([10, 0, 0], Site::Cpu, Some(0)));
+    let (shares, ..) = homes(None);
+    assert!(shares[1] > shares[2] && shares[2] > 0, "as many as fit: {shares:?}");
 }

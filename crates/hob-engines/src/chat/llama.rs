@@ -380,3 +380,15 @@ impl LlamaEmbedder<'_> {
         Ok(vector.to_vec())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn experts_of_the_first_layers_are_named_as_llama_cpp_names_them() {
+        assert_eq!(experts_of(0), None);
+        let of_two = c"blk\\.(0|1)\\.ffn_(up|down|gate|gate_up)_(ch|)exps";
+        assert_eq!(experts_of(2).as_deref(), Some(of_two));
+    }
+}

@@ -2,7 +2,7 @@
 //! Of what does not fit: which memory lacks how much, and which context would fit.
 
 use hob_core::KvTypes;
-use hob_core::fit::{Assessment, Limit, Longest, Model, Plan, Rate, Use};
+use hob_core::fit::{Assessment, Limit, Longest, Model, Placement, Plan, Rate, Use};
 use hob_core::machine::Machine;
 
 use super::plan::pool_name;
@@ -27,9 +27,12 @@ fn fitting(plan: &Plan) -> String {
     let Plan { placement, context_tokens, kv, .. } = plan;
     let KvTypes { keys, values } = kv;
     let kv = if keys == values { keys.to_string() } else { format!("{keys}/{values}") };
-    // "fits in RAM", but "split, 12 layers on the card".
-    let placed = placement.to_string();
-    let placed = if placed.starts_with("fits") { placed } else { format!("fits: {placed}") };
+    let placed = match placement {
+        Placement::Vram | Placement::Unified | Placement::Ram => format!("fits in {placement}"),
+        Placement::ExpertsOffloaded { .. } | Placement::Split { .. } => {
+            format!("fits: {placement}")
+        }
+    };
     let speed = plan.decode_wished.as_ref().map_or("at a speed that nobody knows".to_owned(), pace);
     let context = thousands(*context_tokens);
     format!("{placed}, with {context} tokens of context in {kv}, {speed}{}", longer(plan))
@@ -54,9 +57,8 @@ fn longer(plan: &Plan) -> String {
 
 fn lacking(machine: &Machine, plan: &Plan) -> String {
     let Some(used) = plan.shortage() else { return String::new() };
-    let Use { pool, needed_bytes, reclaimable_bytes, free_bytes, margin_bytes } = *used;
-    let kept_bytes = needed_bytes.saturating_sub(reclaimable_bytes);
-    let [needed, margin, free] = [kept_bytes, margin_bytes, free_bytes].map(gigabytes);
+    let Use { pool, free_bytes, margin_bytes, .. } = *used;
+    let [needed, margin, free] = [used.kept_bytes(), margin_bytes, free_bytes].map(gigabytes);
     let name = pool_name(machine, pool);
     let margin = if margin_bytes > 0 { format!(" and {margin} of margin") } else { String::new() };
     let context = thousands(plan.context_tokens);

@@ -46,7 +46,7 @@ pub(crate) struct FitArgs {
     /// For what it is wanted
     #[arg(long = "for", value_enum, value_name = "PURPOSE", requires = "recommend")]
     purpose: Option<PurposeName>,
-    /// End with 1 if it does not fit
+    /// End with 1 if it does not fit, with that context and as fast as that
     #[arg(long)]
     require: bool,
     /// Print it as JSON
@@ -60,13 +60,13 @@ pub(crate) struct FitArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WishArgs {
     /// Tokens of each conversation; without it 8192, or as many as it was trained with
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
     context: Option<u32>,
     /// Types of the cache, keys and values: f16, q8_0, q4_0, or two of them as q8_0/q4_0
     #[arg(long, value_name = "K[/V]", value_parser = kv)]
     kv: Option<KvTypes>,
     /// Conversations at once
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     parallel: u32,
     /// With this engine: hob, llama.cpp, Ollama, tabbyAPI, vLLM, mlx-lm, transformers
     #[arg(long, value_name = "NAME", value_parser = engine)]
@@ -165,14 +165,16 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outco
         }
     };
     printer.data(answer)?;
-    Ok(exit(args, &assessed))
+    Ok(if args.require && !holds(&wish, &assessed) { Exit::Regressed } else { Exit::Done })
 }
 
-fn exit(args: &FitArgs, assessed: &Assessment) -> Exit {
-    match assessed.best() {
-        None if args.require => Exit::Regressed,
-        _ => Exit::Done,
-    }
+/// With as long a context and as fast as is wished for.
+fn holds(wish: &Wish, assessed: &Assessment) -> bool {
+    assessed.best().is_some_and(|plan| {
+        let tok_s = plan.decode_wished.as_ref().map_or(0.0, |rate| rate.tok_s);
+        let is_long = wish.context_tokens.is_none_or(|wished| plan.context_tokens >= wished);
+        is_long && wish.tok_s_min.is_none_or(|least| tok_s >= least)
+    })
 }
 
 fn recommended(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {

@@ -54,8 +54,8 @@ pub(crate) struct ChatFile {
     pub(crate) card: ChatCard,
     setup: Setup,
     pub(crate) expected: Expected,
-    /// None where there is no card that hob sees: the engine may see one.
-    gpu_layers: Option<u32>,
+    /// As its owner says where there is no card that hob sees: the engine may see one.
+    told: Told,
 }
 
 impl Chat {
@@ -88,7 +88,7 @@ impl Chat {
         let seat = memory.seat(name, need);
         let mut options = ChatWorkerOptions::default();
         options.supervisor.load_guess = LoadTimes::guess(file.card.file_bytes);
-        options.supervisor.predicted_bytes = Some(file.expected.needed_bytes(Pool::Ram));
+        options.supervisor.predicted_bytes = Some(file.expected.kept_bytes(Pool::Ram));
         options.supervisor.room = Some(Arc::new(seat.clone()));
         let worker = Arc::new(ChatWorker::start(file.card, command, options));
         seat.taken_by(&(Arc::clone(&worker) as Arc<dyn Residence>));
@@ -130,22 +130,29 @@ impl ChatFile {
         let context_tokens = setup.plan.context_tokens / setup.plan.sequences;
         let card = card(&path, Some(context_tokens)).map_err(unusable)?;
         let card = ChatCard { digest, ..card };
-        let gpu_layers = match machine.gpus.is_empty() {
-            true => settings.gpu_layers.map(u32::from),
-            false => Some(setup.layout.gpu_layers()),
+        let told = match machine.gpus.is_empty() {
+            true => told(settings),
+            false => setup.told(),
         };
-        Ok(ChatFile { name, path, card, setup, expected, gpu_layers })
+        Ok(ChatFile { name, path, card, setup, expected, told })
     }
 
     /// Of each memory.
     fn needed(&self) -> Bytes {
-        self.expected.uses.iter().map(|used| (used.pool, used.needed_bytes)).collect()
+        self.expected.uses.iter().map(|used| (used.pool, used.kept_bytes())).collect()
     }
 }
 
 /// Of a command that runs one model alone.
 fn own_memory(app: &App<'_>) -> Arc<Memory> {
     Memory::new(app.settings.memory.max_bytes())
+}
+
+fn told(settings: &ChatSettings) -> Told {
+    Told {
+        gpu_layers: settings.gpu_layers.map(u32::from),
+        cpu_moe_layers: settings.cpu_moe_layers.map(u32::from),
+    }
 }
 
 /// How the engine will be set up: as wished, or else with as long a context as there is room for.
@@ -168,13 +175,10 @@ fn set_up(
         attention: Attention::Flash,
         step_tokens: settings.batch_tokens.get(),
         outputs_max: sequences,
-        repack: Repack::HERE,
+        // Counted for this processor, whatever stands here.
+        repack: Repack::None,
     };
-    let told = Told {
-        gpu_layers: settings.gpu_layers.map(u32::from),
-        cpu_moe_layers: settings.cpu_moe_layers.map(u32::from),
-    };
-    let wished = Setup::new(machine, model, plan, told)?;
+    let wished = Setup::new(machine, model, plan, told(settings))?;
     let setup = match asked {
         // A wish is kept, and refused with the numbers when it is time to load; so is a model that
         // fits with no context at all.
@@ -216,12 +220,11 @@ fn command(settings: &ChatSettings, file: &ChatFile) -> Outcome<WorkerCommand> {
     if let Some(tokens) = settings.thinking_tokens_max {
         command = command.arg("--thinking").arg(number(tokens));
     }
-    if let Some(layers) = file.gpu_layers {
+    if let Some(layers) = file.told.gpu_layers {
         command = command.arg("--gpu-layers").arg(number(layers));
     }
-    let experts_in_ram = file.setup.layout.experts_in_ram;
-    if experts_in_ram > 0 {
-        command = command.arg("--cpu-moe-layers").arg(number(experts_in_ram));
+    if let Some(layers) = file.told.cpu_moe_layers {
+        command = command.arg("--cpu-moe-layers").arg(number(layers));
     }
     Ok(command)
 }

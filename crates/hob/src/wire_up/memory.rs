@@ -9,11 +9,15 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_core::budget::{Answer, Bytes, Resident, Tie};
-use hob_core::fit::Pool;
-use hob_core::machine::{GpuMemory, Machine};
+use hob_core::fit::{Engine, Pool};
+use hob_core::machine::{Gpu, GpuMemory, Machine};
 use hob_core::turns::{Turn, Turns};
 use hob_core::{Asked, Budget, ModelError, ModelState, Place, Queued, Residence, Room, Shortage};
 use hob_engines::chat::has_card_kernels;
+use hob_machine::probe;
+
+/// What drivers said is as old as that at most.
+const CARDS_SEEN: Duration = Duration::from_millis(500);
 
 /// What is left of each memory.
 pub(crate) type Available = Box<dyn Fn() -> Bytes + Send + Sync>;
@@ -134,29 +138,47 @@ impl Facts {
 /// This machine as models can have it: without cards where this hob has no kernels for any, and with no more memory
 /// than it may take.
 pub(super) fn usable(mut machine: Machine, max_bytes: Option<u64>) -> Machine {
-    if !has_card_kernels() {
-        machine.gpus.clear();
-    }
+    let has_own = machine.gpus.iter().any(is_own);
+    // Engines leave a processor's graphics alone where there is a card beside it.
+    machine.gpus.retain(|gpu| has_card_kernels() && (is_own(gpu) || !has_own));
     let available = &mut machine.memory.available_bytes;
     *available = max_bytes.map_or(*available, |max| max.min(*available));
     machine
 }
 
-/// Now. Drivers are asked only where a model could lie on their cards.
+fn is_own(gpu: &Gpu) -> bool {
+    matches!(gpu.memory, GpuMemory::Own { .. })
+}
+
+/// Now.
 fn left() -> Bytes {
+    let ram = hob_machine::ram().map(|ram| (Pool::Ram, ram.available_bytes));
+    ram.into_iter().chain(on_cards()).collect()
+}
+
+/// Without what is left free there. Drivers are asked only where a model could lie on their cards, and not for every
+/// look: who waits looks again in a moment.
+fn on_cards() -> Bytes {
+    static SEEN: Mutex<Option<(Instant, Bytes)>> = Mutex::new(None);
     if !has_card_kernels() {
-        return hob_machine::ram()
-            .map(|ram| (Pool::Ram, ram.available_bytes))
-            .into_iter()
-            .collect();
+        return Bytes::new();
     }
-    let machine = hob_machine::probe().machine;
-    let own = |(number, memory): (usize, GpuMemory)| match memory {
-        GpuMemory::Own { free_bytes, .. } => Some((Pool::Vram(number), free_bytes)),
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*seen {
+        Some((at, cards)) if at.elapsed() < CARDS_SEEN => cards.clone(),
+        _ => seen.insert((Instant::now(), of_cards(&usable(probe().machine, None)))).1.clone(),
+    }
+}
+
+fn of_cards(machine: &Machine) -> Bytes {
+    let margin_bytes = Engine::Hob.habits().margin_bytes;
+    let own = |(number, gpu): (usize, &Gpu)| match gpu.memory {
+        GpuMemory::Own { free_bytes, .. } => {
+            Some((Pool::Vram(number), free_bytes.saturating_sub(margin_bytes)))
+        }
         GpuMemory::Unified { .. } => None,
     };
-    let cards = machine.gpus.iter().map(|gpu| gpu.memory).enumerate().filter_map(own);
-    cards.chain([(Pool::Ram, machine.memory.available_bytes)]).collect()
+    machine.gpus.iter().enumerate().filter_map(own).collect()
 }
 
 impl Shared {
@@ -189,11 +211,7 @@ impl Member {
         }
         let occupancy = residence.occupancy();
         self.measured.extend(occupancy.resident_bytes.map(|bytes| (Pool::Ram, bytes)));
-        // An engine tells what it took of all cards together.
-        let mut cards = self.estimated.keys().filter(|pool| **pool != Pool::Ram);
-        if let (Some(card), None, 1..) = (cards.next(), cards.next(), occupancy.vram_bytes) {
-            self.measured.insert(*card, occupancy.vram_bytes);
-        }
+        // What an engine tells of cards is everybody's, so that there the estimate stays.
         Some(Resident {
             name: name.to_owned(),
             bytes: self.bytes(),

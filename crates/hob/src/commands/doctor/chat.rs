@@ -114,9 +114,11 @@ fn in_pool(used: &Use, expected: &Expected) -> String {
         here.map(|term| format!("{} {}", term.name, term.bytes.div_ceil(MB))).collect();
     let place = match used.pool {
         Pool::Ram => String::new(),
-        card @ Pool::Vram(_) => format!(" on {card}"),
+        card @ Pool::Vram(_) => {
+            format!(" on {card}, of which {} stay so", used.margin_bytes.div_ceil(MB))
+        }
     };
-    let (needed, free) = (used.needed_bytes.div_ceil(MB), used.free_bytes / MB);
+    let (needed, free) = (used.kept_bytes().div_ceil(MB), used.free_bytes / MB);
     format!("{needed} MB of {free} MB free{place} ({})", terms.join(", "))
 }
 
@@ -281,7 +283,7 @@ mod tests {
         };
         let check = memory("chat memory", &expected(300));
         let found = "120 MB of 300 MB free (weights 100, KV cache 20); \
-            50 MB of 90 MB free on GPU 0 (weights 50)";
+            50 MB of 90 MB free on GPU 0, of which 0 stay so (weights 50)";
         assert_eq!((check.verdict, check.found.as_str()), (Verdict::Ok, found));
         assert_eq!(memory("chat memory", &expected(119)).verdict, Verdict::Fail);
     }

@@ -1,7 +1,7 @@
 //! `hob fit --recommend`: every model that hob knows, in every quant that this machine holds, ranked by what somebody
 //! would feel: fast enough first, then how good its answers are, then how fast.
 
-use hob_core::fit::{Assessment, Model, Placement, Plan, Wish, assess};
+use hob_core::fit::{Assessment, Model, Placement, Plan, Use, Wish, alternatives, assess};
 use hob_core::machine::{Basis, Machine};
 use hob_models::Mixture;
 use hob_models::known::{KNOWN, Known, Purpose};
@@ -93,10 +93,10 @@ pub(super) fn shown(ranked: &[Ranked]) -> String {
     if ranked.is_empty() {
         return "none of the models that hob knows fits".to_owned();
     }
-    let mut rows = table(["model", "quant", "where", "memory", "tok/s", "longest context", "why"]);
+    let mut rows = table(["model", "quant", "where", "GB", "tok/s", "longest context", "why"]);
     for ranked in ranked.iter().take(SHOWN_MAX) {
         let Some(plan) = ranked.plan() else { continue };
-        let needed = plan.uses.iter().map(|used| used.needed_bytes).sum();
+        let needed = plan.uses.iter().map(Use::kept_bytes).sum();
         rows.add_row([
             ranked.known.tags.first().map_or("", |(tag, _)| tag).to_owned(),
             ranked.model.quant.clone(),
@@ -119,8 +119,12 @@ pub(super) fn json(ranked: &[Ranked], machine: &Machine, wish: &Wish) -> Outcome
         answer: FitAnswer,
     }
     let recommended = ranked.iter().filter_map(|ranked| {
-        let answer = FitAnswer::of(machine, &ranked.model, &ranked.assessed, wish);
-        let (name, _) = ranked.known.tags.first()?;
+        let Ranked { known, model, assessed, .. } = ranked;
+        let (name, context_tokens) = known.tags.first()?;
+        let variants = known.variants(Mixture::named(&model.quant).ok()?, *context_tokens);
+        let alternatives = alternatives(machine, model, &variants, wish, assessed);
+        let assessed = Assessment { alternatives, ..assessed.clone() };
+        let answer = FitAnswer::of(machine, model, &assessed, wish);
         Some(Recommended { name, why: why(ranked), answer })
     });
     serde_json::to_string(&recommended.collect::<Vec<_>>())

@@ -35,10 +35,10 @@ pub(super) fn assessment(
 }
 
 fn lacking(used: &Use) -> String {
-    let Use { pool, needed_bytes, reclaimable_bytes, free_bytes, margin_bytes } = *used;
+    let Use { pool, free_bytes, margin_bytes, .. } = *used;
     format!(
         "{} GB are needed of {pool}, {} GB are free, and {} GB of these stay so",
-        gigabytes(needed_bytes - reclaimable_bytes),
+        gigabytes(used.kept_bytes()),
         gigabytes(free_bytes),
         gigabytes(margin_bytes)
     )
@@ -117,21 +117,21 @@ fn longest_by_pair(assessed: &Assessment) -> String {
 }
 
 fn placements(assessed: &Assessment) -> String {
-    let mut rows = table(["placement", "KV types", "tok/s", "longest context", ""]);
+    let mut rows = table(["where", "KV types", "tok/s", "longest context", "fits"]);
     for plan in &assessed.plans {
         rows.add_row([
             plan.placement.to_string(),
             pair(plan.kv),
             plan.decode_wished.as_ref().map_or("?".to_owned(), rate),
             longest(plan.longest),
-            plan.shortage().map_or(String::new(), lacking),
+            plan.shortage().map_or("yes".to_owned(), |used| format!("no: {}", lacking(used))),
         ]);
     }
     rows.trim_fmt()
 }
 
 fn alternatives(assessed: &Assessment) -> String {
-    let mut rows = table(["instead", "quant", "KV types", "placement", "tok/s", "longest context"]);
+    let mut rows = table(["instead", "quant", "KV types", "where", "tok/s", "longest context"]);
     for Alternative { toward, quant, plan } in &assessed.alternatives {
         rows.add_row([
             toward.name().to_owned(),

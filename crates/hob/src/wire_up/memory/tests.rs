@@ -77,6 +77,20 @@ impl Residence for Model {
     }
 }
 
+#[test]
+fn of_a_card_so_much_may_be_taken_that_its_engine_has_its_margin() {
+    let mut machine = hob_machine::profile::builtin("rtx-4090").expect("a profile").machine;
+    let gpu = machine.gpus[0].clone();
+    machine.gpus.push(Gpu { memory: GpuMemory::Unified { limit_bytes: 1 }, ..gpu });
+    machine.gpus[0].memory = GpuMemory::Own { total_bytes: 24_000 * MB, free_bytes: 8_000 * MB };
+    let free = 8_000 * MB - (1 << 30);
+    assert_eq!(of_cards(&machine), Bytes::from([(Pool::Vram(0), free)]));
+    // This build has kernels for none, or no processor's graphics are used beside a card.
+    let usable = usable(machine, Some(5 * MB));
+    assert!(usable.gpus.iter().all(is_own), "{usable:?}");
+    assert_eq!(usable.memory.available_bytes, 5 * MB);
+}
+
 struct House {
     memory: Arc<Memory>,
     machine: Arc<AtomicU64>,
