@@ -98,16 +98,7 @@ fn cached_bytes(stat: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn written(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().expect("a folder");
-        for (name, text) in files {
-            let path = folder.path().join(name);
-            fs_err::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-            fs_err::write(path, text).expect("a file");
-        }
-        folder
-    }
+    use crate::files::written;
 
     fn share(limit_bytes: u64, left_bytes: u64) -> Option<Share> {
         Some(Share { limit_bytes, left_bytes })

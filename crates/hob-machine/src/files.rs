@@ -25,3 +25,15 @@ pub(crate) fn told_by(program: &str, arguments: &[&str]) -> String {
     let output = command.output().ok().filter(|output| output.status.success());
     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
+
+/// A folder with the files of a system that is not this one.
+#[cfg(test)]
+pub(crate) fn written(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs_err::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs_err::write(path, text).expect("a file");
+    }
+    folder
+}

@@ -2,18 +2,9 @@
 //! Of cards with memory of their own, and of processors' graphics.
 
 use super::*;
+use crate::files::written;
 
 const GIB: u64 = 1 << 30;
-
-fn written(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    for (name, text) in files {
-        let path = folder.path().join(name);
-        fs_err::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs_err::write(path, text).expect("a file");
-    }
-    folder
-}
 
 fn system() -> System {
     let names = "1001  Another\n\t1638  Not this\n1002  Advanced Micro Devices, Inc. [AMD/ATI]\n\
