@@ -37,7 +37,6 @@ use crate::footprint::{
     Attention, ContextPlan, KvType, KvTypes, REPACKED, STEP_TOKENS, Sharing, Unsuitable,
 };
 use crate::machine::{Basis, Gpu, GpuMemory, Machine};
-use crate::weights::Repack;
 
 /// Contexts that speeds are told of.
 pub const CONTEXTS: [u32; 5] = [512, 4_096, 16_384, 65_536, 131_072];
@@ -327,7 +326,6 @@ impl House<'_> {
             attention: Attention::Flash,
             step_tokens: self.habits.step_tokens,
             outputs_max: sequences,
-            repack: Repack::None,
         };
         terms(self.model, self.machine, layout, &plan, &self.habits)
     }

@@ -35,8 +35,6 @@ pub struct ContextPlan {
     pub step_tokens: u32,
     /// Tokens of one step whose logits are wanted (`n_outputs_max`).
     pub outputs_max: u32,
-    /// Which weights are kept a second time.
-    pub repack: Repack,
 }
 
 /// How sequences divide the context among themselves.
@@ -82,13 +80,19 @@ pub struct Footprint {
 }
 
 impl Footprint {
+    /// `repack` says which weights are kept a second time.
+    ///
     /// # Errors
     /// The engine would not take these KV types with this model.
-    pub fn of(shape: &ModelShape, plan: &ContextPlan) -> Result<Footprint, Unsuitable> {
+    pub fn of(
+        shape: &ModelShape,
+        plan: &ContextPlan,
+        repack: Repack,
+    ) -> Result<Footprint, Unsuitable> {
         plan.kv.suit(shape, plan.attention)?;
         Ok(Footprint {
             weights_bytes: shape.weights.bytes(),
-            repacked_bytes: shape.weights.repacked_bytes(plan.repack),
+            repacked_bytes: shape.weights.repacked_bytes(repack),
             kv_bytes: kv::bytes(shape, plan),
             state_bytes: product(&[shape.state_bytes(), plan.sequences.into()]),
             compute_bytes: compute::bytes(shape, plan),
@@ -125,7 +129,6 @@ impl ContextPlan {
             attention: Attention::Flash,
             step_tokens: 512,
             outputs_max: 1,
-            repack: Repack::HERE,
         }
     }
 

@@ -49,10 +49,6 @@ pub enum Repack {
 }
 
 impl Repack {
-    /// On this kind of processor, at most.
-    pub const HERE: Repack =
-        if cfg!(target_arch = "aarch64") { Repack::Neon } else { Repack::Avx512 };
-
     /// Types of llama.cpp b11434.
     pub fn takes(self, quant: Quant) -> bool {
         match self {

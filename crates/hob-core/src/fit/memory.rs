@@ -42,8 +42,9 @@ pub fn terms(
     }
     for site in sites {
         let part = layout.part(&model.shape, site);
-        let plan = ContextPlan { repack: repack(site, layout, &machine.cpu), ..*plan };
-        let footprint = footprint(&part, &plan, habits, (site, model.shape.vocab_size))?;
+        let footprint = Footprint::of(&part, plan, repack(site, layout, &machine.cpu))?;
+        let vocab_size = model.shape.vocab_size;
+        let footprint = as_engine_has_it(footprint, &part, plan, habits, (site, vocab_size));
         let pool = pool(machine, site);
         let named = footprint.terms().into_iter().zip(EXPLAINED);
         terms.extend(named.filter(|((_, bytes), _)| *bytes > 0).map(
@@ -68,13 +69,13 @@ const EXPLAINED: [(&str, Basis); 6] = [
     ("the process, its vocabulary, and what the driver takes", Basis::Prior),
 ];
 
-fn footprint(
+fn as_engine_has_it(
+    mut footprint: Footprint,
     part: &ModelShape,
     plan: &ContextPlan,
     habits: &Habits,
     (site, vocab_size): (Site, u32),
-) -> Result<Footprint, Unsuitable> {
-    let mut footprint = Footprint::of(part, plan)?;
+) -> Footprint {
     if habits.tower == Tower::LeftOut {
         let tower = part.weights.sum(|group| group.part == Part::Tower);
         footprint.weights_bytes = footprint.weights_bytes.saturating_sub(tower);
@@ -96,7 +97,7 @@ fn footprint(
         let staged = staged_bytes(part, plan);
         footprint.compute_bytes = footprint.compute_bytes.saturating_add(staged);
     }
-    Ok(footprint)
+    footprint
 }
 
 /// Of the widest layer, unpacked whole.

@@ -57,6 +57,9 @@ fn gemma3_270m() -> ModelShape {
     }
 }
 
+/// The machine that the engine's allocations were read on.
+const REPACK: Repack = Repack::Avx512;
+
 /// As the engine is set up when nobody says otherwise.
 fn usual(context_tokens: u32, kv: KvType) -> ContextPlan {
     let single = ContextPlan::single(context_tokens);
@@ -64,7 +67,7 @@ fn usual(context_tokens: u32, kv: KvType) -> ContextPlan {
 }
 
 fn footprint(shape: &ModelShape, plan: &ContextPlan) -> Footprint {
-    Footprint::of(shape, plan).expect("suits")
+    Footprint::of(shape, plan, REPACK).expect("suits")
 }
 
 #[track_caller]
@@ -140,7 +143,7 @@ fn sequences_with_parts_of_their_own_are_each_padded() {
 
 fn context_that_fits(shape: &ModelShape, plan: &ContextPlan, available_bytes: u64) -> Option<u32> {
     let fits = |plan: &ContextPlan| {
-        Ok::<_, Unsuitable>(Footprint::of(shape, plan)?.needed_bytes() <= available_bytes)
+        Ok::<_, Unsuitable>(Footprint::of(shape, plan, REPACK)?.needed_bytes() <= available_bytes)
     };
     longest_context(plan, fits).expect("it suits").map(|plan| plan.context_tokens)
 }
@@ -148,7 +151,7 @@ fn context_that_fits(shape: &ModelShape, plan: &ContextPlan, available_bytes: u6
 #[test]
 fn what_the_engine_would_refuse_is_refused_with_the_reason() {
     let check = |shape: &ModelShape, plan: &ContextPlan, expected| {
-        assert_eq!(Footprint::of(shape, plan), Err(expected));
+        assert_eq!(Footprint::of(shape, plan, REPACK), Err(expected));
     };
     let plain = ContextPlan { attention: Attention::Plain, ..usual(1_024, KvType::Q8_0) };
     let needs = Unsuitable::NeedsFlashAttention { values: KvType::Q8_0 };
@@ -215,7 +218,6 @@ prop_compose! {
         ContextPlan {
             context_tokens, sequences, sharing, step_tokens, outputs_max,
             kv: KvTypes::both(kv), attention: Attention::Flash, windows: Windows::Rolling,
-            repack: crate::weights::Repack::HERE,
         }
     }
 }

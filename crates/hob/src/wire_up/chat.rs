@@ -8,7 +8,6 @@ use hob_core::budget::Bytes;
 use hob_core::fit::{Expected, FitError, Model, Pool, Setup, Told};
 use hob_core::footprint::{Attention, Sharing, Windows};
 use hob_core::machine::Machine;
-use hob_core::weights::Repack;
 use hob_core::{
     Admission, ChatCard, ChatModel, ChatTarget, Clocked, ContextPlan, KeepAlive, KvTypes,
     LoadTimes, Residence,
@@ -175,8 +174,6 @@ fn set_up(
         attention: Attention::Flash,
         step_tokens: settings.batch_tokens.get(),
         outputs_max: sequences,
-        // Counted for this processor, whatever stands here.
-        repack: Repack::None,
     };
     let wished = Setup::new(machine, model, plan, told(settings))?;
     let setup = match asked {

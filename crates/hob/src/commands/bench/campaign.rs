@@ -59,6 +59,9 @@ pub(crate) struct CampaignArgs {
     /// What a record of the same cell corrects.
     #[arg(skip)]
     corrects: Option<Box<Record>>,
+    /// What would measure the same again, where that is not what was typed.
+    #[arg(skip)]
+    argv: Option<Vec<String>>,
 }
 
 /// What is done otherwise when a soft figure is run again.
@@ -112,9 +115,10 @@ pub(crate) fn measured(
     let (printer_there, out, seed) = (*printer, args.out.clone(), args.seed);
     let patience = Patience { silence: Duration::from_secs(args.silence_s), ..Patience::default() };
     let corrects = args.corrects.clone();
+    let argv = args.argv.clone().unwrap_or_else(typed);
     stoppable(move |stop| {
         let Reached { target, started, facts } = aim.reach(stop).map_err(failure)?;
-        let context = context(facts, typed(), seed);
+        let context = context(facts, argv, seed);
         let mut bench = Workbench {
             target,
             started,
@@ -192,6 +196,18 @@ impl CampaignArgs {
         let usual = Care::default();
         self.runs_min = self.runs_min.max(usual.runs_min);
         self.runs_max = self.runs_max.max(HARD_RUNS_MAX);
+        let runs_max = self.runs_max.to_string();
+        let file = model_file.as_deref().map(|file| file.display().to_string());
+        let said = [
+            ("--runs-max", Some(&runs_max)),
+            ("--launch", launch.as_ref()),
+            ("--model-file", file.as_ref()),
+        ];
+        let words = soft.harness.as_ref().map(|harness| harness.argv.clone());
+        self.argv = words.map(|words| {
+            let said = said.into_iter().filter_map(|(option, value)| Some((option, value?)));
+            said.fold(words, |words, (option, value)| with_option(words, option, value))
+        });
         (self.seed, self.out, self.corrects) = (None, records, Some(Box::new(soft)));
         self.aim.launch = launch.or(self.aim.launch.take());
         self.aim.model_file = model_file.or(self.aim.model_file.take());
@@ -213,6 +229,20 @@ impl CampaignArgs {
             ..Care::default()
         })
     }
+}
+
+/// With this value, whether or not they had another.
+fn with_option(words: Vec<String>, option: &str, value: &str) -> Vec<String> {
+    let assigned = format!("{option}=");
+    let mut is_value = false;
+    let mut is_other = |word: &String| {
+        let is_kept = !is_value && word != option && !word.starts_with(&assigned);
+        is_value = !is_value && word == option;
+        is_kept
+    };
+    let mut words: Vec<String> = words.into_iter().filter(|word| is_other(word)).collect();
+    words.extend([option, value].map(str::to_owned));
+    words
 }
 
 /// Where and with what it is measured.
@@ -344,5 +374,59 @@ fn doubts(records: &[Record], printer: &Printer) {
                 said.push(line);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_bench::record::{Harness, Source};
+    use uuid::Uuid;
+
+    use super::super::Verb;
+    use super::*;
+    use crate::cli;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn an_option_is_said_once() {
+        let rows = [
+            ("hob bench llm", "hob bench llm --runs-max 30"),
+            ("hob bench llm --runs-max 8 --users 1", "hob bench llm --users 1 --runs-max 30"),
+            ("hob bench llm --runs-max=8 --users 1", "hob bench llm --users 1 --runs-max 30"),
+        ];
+        for (typed, expected) in rows {
+            assert_eq!(with_option(words(typed), "--runs-max", "30"), words(expected), "{typed}");
+        }
+    }
+
+    #[test]
+    fn what_was_hardened_can_be_hardened_again() {
+        let typed = words("hob bench llm --target http://127.0.0.1:1 --shape quick_word --users 1");
+        let harness = Harness { argv: typed, ..Harness::default() };
+        let source = Source::default();
+        let mut soft = Record::new(Uuid::nil(), Kind::Llm, source);
+        soft.harness = Some(harness);
+        let hardening = Hardening {
+            soft,
+            launch: Some("server --port 1".to_owned()),
+            model_file: None,
+            records: PathBuf::from("records"),
+        };
+        let verb = cli::bench_verb(words("hob bench llm").iter()).expect("a verb").into_verb();
+        let Verb::Llm(mut args) = verb else { panic!("another verb: {verb:?}") };
+        args.campaign.harden(&hardening);
+        let argv = args.campaign.argv.expect("words");
+        let (options, launch) = argv.split_at(argv.len() - 1);
+        assert_eq!(
+            (options.join(" ").as_str(), launch),
+            (
+                "hob bench llm --target http://127.0.0.1:1 --shape quick_word --users 1 --runs-max 30 --launch",
+                &["server --port 1".to_owned()][..]
+            )
+        );
+        assert!(cli::bench_verb(argv.iter()).is_ok(), "{argv:?}");
     }
 }
