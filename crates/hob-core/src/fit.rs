@@ -61,6 +61,21 @@ pub struct Model {
     pub shape: ModelShape,
     /// Measured of a header; assumed where weights were made up from a shape and the rules of a quant.
     pub basis: Basis,
+    pub location: Location,
+}
+
+/// Where an engine gets a model from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Location {
+    /// Nobody said.
+    #[default]
+    Unknown,
+    /// A file, or the folder of a model that has several.
+    File(String),
+    /// The same, of a model that hob knows by its name.
+    Installed(String),
+    /// `owner/name` on the hub.
+    Hub(String),
 }
 
 /// What is wanted of it.

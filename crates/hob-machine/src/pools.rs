@@ -18,6 +18,9 @@ const UNITS: [(&str, f64); 9] = [
     ("b", 1.0),
 ];
 
+/// Of what has no unit, fewer are a mistake.
+const BARE_BYTES_MIN: f64 = 1e6;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolWish {
     pub place: Place,
@@ -67,6 +70,10 @@ fn bytes(text: &str) -> Option<u64> {
     let (number, of_unit) = unit.unwrap_or((&text, 1.0));
     let number: f64 = number.trim().parse().ok()?;
     let bytes = (number * of_unit).round();
+    // Of so few nobody would have meant bytes.
+    if unit.is_none() && bytes > 0.0 && bytes < BARE_BYTES_MIN {
+        return None;
+    }
     (bytes >= 0.0 && bytes < (1_u64 << 60) as f64).then_some(bytes as u64)
 }
 
@@ -108,7 +115,9 @@ mod tests {
             ("gpu0=7.2GiB", Some((Place::Gpu(0), 7_730_941_133))),
             ("ram=12GB", Some((Place::Ram, 12_000_000_000))),
             ("RAM = 512 mib", Some((Place::Ram, 512 << 20))),
-            ("gpu1=100", Some((Place::Gpu(1), 100))),
+            ("gpu1=2000000000", Some((Place::Gpu(1), 2_000_000_000))),
+            ("gpu1=0", Some((Place::Gpu(1), 0))),
+            ("gpu1=3", None),
             ("gpu=8g", Some((Place::Gpu(0), 8 << 30))),
             ("gpu0", None),
             ("gpu0=", None),

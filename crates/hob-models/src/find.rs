@@ -15,7 +15,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use hob_core::fit::Model;
+use hob_core::fit::{Format, Location, Model};
+use hob_core::machine::Basis;
 use hob_core::nearest;
 
 use crate::fetch::Limits;
@@ -100,6 +101,24 @@ impl Finder {
     }
 }
 
+impl Described {
+    /// Where its weights are; what would be stored otherwise is not there.
+    fn at(self, location: Location) -> Described {
+        if self.model.basis == Basis::Assumed {
+            return self;
+        }
+        Described { model: Model { location, ..self.model }, ..self }
+    }
+
+    /// Of what lies at a path: the file that was chosen there, or the folder where it takes several.
+    fn file(&self, path: &Path) -> String {
+        match self.model.format {
+            Format::Gguf => self.source.clone(),
+            _ => path.display().to_string(),
+        }
+    }
+}
+
 impl Search<'_> {
     fn wishing(self, quant: Option<Mixture>) -> Self {
         Search { quant, ..self }
@@ -108,7 +127,9 @@ impl Search<'_> {
     fn any(&self, asked: &str) -> Result<Described, FindError> {
         let path = Path::new(asked);
         if path.exists() {
-            return self.path(path);
+            let found = self.path(path)?;
+            let file = found.file(path);
+            return Ok(found.at(Location::File(file)));
         }
         if asked.starts_with("http://") || asked.starts_with("https://") {
             return self.address(asked);
@@ -170,9 +191,10 @@ impl Search<'_> {
         let Some(store) = &self.finder.store else { return Ok(None) };
         let found = store.find(asked).ok().and_then(|stored| stored.chat_file());
         let Some(path) = found else { return Ok(None) };
-        let mut described = self.path(&path)?;
-        described.model.name = asked.to_owned();
-        Ok(Some(described))
+        let mut found = self.path(&path)?;
+        found.model.name = asked.to_owned();
+        let file = found.file(&path);
+        Ok(Some(found.at(Location::Installed(file))))
     }
 
     fn known(&self, asked: &str) -> Result<Option<Described>, FindError> {

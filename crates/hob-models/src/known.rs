@@ -5,7 +5,7 @@ mod dimensions;
 
 use std::collections::BTreeMap;
 
-use hob_core::fit::Model;
+use hob_core::fit::{Location, Model};
 use hob_core::machine::Basis;
 use hob_core::nearest;
 use hob_core::weights::{Part, Quant, WeightGroup};
@@ -74,8 +74,14 @@ impl Known {
     pub fn model(&self, mixture: Mixture, context_tokens: u32) -> Result<Model, GgufError> {
         let mut shape = self.header(mixture, context_tokens)?.shape()?;
         shape.weights.0.extend(self.tower());
-        let (name, quant) = (self.name.to_owned(), mixture.name().to_owned());
-        Ok(Model { name, format: mixture.format(), quant, shape, basis: Basis::Assumed })
+        Ok(Model {
+            name: self.name.to_owned(),
+            format: mixture.format(),
+            quant: mixture.name().to_owned(),
+            shape,
+            basis: Basis::Assumed,
+            location: Location::default(),
+        })
     }
 
     /// The same in other quants.

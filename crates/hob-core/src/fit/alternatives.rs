@@ -103,23 +103,30 @@ fn is_good(model: &Model) -> bool {
     8.0 * model.shape.weights.bytes() as f64 >= GOOD_BITS * elements as f64
 }
 
+/// Of those that are as fast as the fastest the most exact.
+fn fastest<'c, 'm>(
+    all: impl Iterator<Item = &'c Candidate<'m>> + Clone,
+) -> Option<&'c Candidate<'m>> {
+    let fastest = all.clone().map(|one| one.plan.tok_s()).fold(0.0, f64::max);
+    all.filter(|one| one.plan.tok_s() >= AS_FAST * fastest).max_by_key(|one| one.exactness())
+}
+
 fn faster<'c, 'm>(
     all: &'c [Candidate<'m>],
     now: Option<&Candidate<'m>>,
 ) -> Option<&'c Candidate<'m>> {
     let floor = now.map_or(0.0, |now| now.plan.tok_s() * FASTER);
-    let fastest = all.iter().map(|one| one.plan.tok_s()).fold(0.0, f64::max);
-    let fast = all.iter().filter(|one| one.plan.tok_s() >= AS_FAST * fastest);
-    fast.max_by_key(|one| one.exactness()).filter(|one| one.plan.tok_s() > floor)
+    fastest(all.iter()).filter(|one| one.plan.tok_s() > floor)
 }
 
 fn longer<'c, 'm>(
     all: &'c [Candidate<'m>],
     now: Option<&Candidate<'m>>,
 ) -> Option<&'c Candidate<'m>> {
-    let longest = all.iter().max_by_key(|one| (one.longest(), one.exactness()))?;
+    let longest = all.iter().map(Candidate::longest).max()?;
     let floor = LONGER * f64::from(now.map_or(0, Candidate::longest));
-    (f64::from(longest.longest()) > floor).then_some(longest)
+    let as_long = all.iter().filter(|one| one.longest() == longest);
+    fastest(as_long).filter(|_| f64::from(longest) > floor)
 }
 
 /// Fast enough, as somebody said or as people read.
@@ -131,6 +138,9 @@ fn better<'c, 'm>(
     let usual = now.map_or(0.0, |now| now.plan.tok_s().min(READING_TOK_S));
     let floor = wish.tok_s_min.unwrap_or(usual);
     let suits = all.iter().filter(|one| one.plan.tok_s() >= floor);
-    let best = suits.max_by_key(|one| one.exactness())?;
+    let best = suits.max_by(|one, other| {
+        let paces = one.plan.tok_s().total_cmp(&other.plan.tok_s());
+        one.exactness().cmp(&other.exactness()).then(paces)
+    })?;
     (best.bytes() > now.map_or(0, Candidate::bytes)).then_some(best)
 }

@@ -8,7 +8,7 @@ pub struct Explanation {
     pub text: &'static str,
 }
 
-pub const EXPLANATIONS: [Explanation; 20] = [
+pub const EXPLANATIONS: [Explanation; 23] = [
     said(
         "weights",
         "Every tensor of the file in the type that it is stored in: elements / block × bytes of a block. Never the number of parameters times a factor.",
@@ -76,6 +76,18 @@ pub const EXPLANATIONS: [Explanation; 20] = [
         "range",
         "What a speed may really be: ±10 % where it was calibrated, ±25 % where such devices were published, ±50 % where nobody knows.",
     ),
+    said(
+        "prior",
+        "What is usual of such devices, from published measurements: nobody timed this one. `hob fit calibrate` does.",
+    ),
+    said(
+        "instead",
+        "The same model in another quant or with another cache: faster by a tenth at least, with a longer context, or better, which is stored more exactly and still as fast as one reads.",
+    ),
+    said(
+        "spill",
+        "What a driver moves from a full card to RAM without a word: every token then waits for the bus.",
+    ),
     said("ceiling", "The longest context that fits. `hob bench ceiling` tries it out."),
 ];
 
@@ -83,7 +95,22 @@ const fn said(term: &'static str, text: &'static str) -> Explanation {
     Explanation { term, text }
 }
 
+/// Other names of a term.
+const ALSO: [(&str, &str); 9] = [
+    ("kv", "KV cache"),
+    ("state", "recurrent state"),
+    ("process", "process and vocabulary"),
+    ("faster", "instead"),
+    ("longer", "instead"),
+    ("better", "instead"),
+    ("longest context", "ceiling"),
+    ("prompt", "prefill"),
+    ("experts", "experts offloaded"),
+];
+
 /// Whatever the case.
 pub fn explain(term: &str) -> Option<Explanation> {
-    EXPLANATIONS.into_iter().find(|known| known.term.eq_ignore_ascii_case(term.trim()))
+    let is = |name: &str| name.eq_ignore_ascii_case(term.trim());
+    let also = ALSO.into_iter().find(|(name, _)| is(name)).map(|(_, term)| term);
+    EXPLANATIONS.into_iter().find(|known| is(known.term) || also == Some(known.term))
 }

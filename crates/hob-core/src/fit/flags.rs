@@ -2,7 +2,7 @@
 //! What an engine cannot be told is left out, and an engine that does not read the format is too.
 
 use super::layout::{Placement, Site};
-use super::{Cache, Engine, Model, Plan};
+use super::{Cache, Engine, Location, Model, Plan};
 use crate::footprint::{KvType, KvTypes};
 use crate::machine::{GpuMemory, Machine};
 
@@ -13,9 +13,9 @@ pub struct Flags {
     pub text: String,
 }
 
-/// Of every engine that reads the format; the file is left open where its name is not known.
+/// Of every engine that reads the format; where nobody said where the model is, a file is named as files are.
 pub fn flags(machine: &Machine, model: &Model, plan: &Plan, sequences: u32) -> Vec<Flags> {
-    let told = Wording { machine, plan, sequences: sequences.max(1), file: &model.name };
+    let told = Wording { machine, model, plan, sequences: sequences.max(1) };
     let text = |engine: Engine| match engine {
         // It has one type for both.
         _ if engine.habits().cache == Cache::Alike && plan.kv.keys != plan.kv.values => None,
@@ -32,9 +32,9 @@ pub fn flags(machine: &Machine, model: &Model, plan: &Plan, sequences: u32) -> V
 
 struct Wording<'a> {
     machine: &'a Machine,
+    model: &'a Model,
     plan: &'a Plan,
     sequences: u32,
-    file: &'a str,
 }
 
 impl Wording<'_> {
@@ -42,15 +42,33 @@ impl Wording<'_> {
         self.plan.context_tokens.saturating_mul(self.sequences)
     }
 
+    fn file(&self) -> String {
+        let Model { name, quant, location, .. } = self.model;
+        match location {
+            Location::File(file) | Location::Installed(file) => file.clone(),
+            Location::Unknown | Location::Hub(_) => {
+                format!("{name}-{quant}.gguf").replace(' ', "-")
+            }
+        }
+    }
+
+    /// As the hub's programs name a model in one of several quants.
+    fn tagged(&self, repo: &str) -> String {
+        format!("{repo}:{}", self.model.quant)
+    }
+
     fn hob(&self) -> String {
         let kv = self.plan.kv.keys;
+        let model = match &self.model.location {
+            Location::Installed(_) => self.model.name.clone(),
+            _ => self.file(),
+        };
         let experts = match self.plan.placement {
             Placement::ExpertsOffloaded { layers } => format!("\ncpu_moe_layers = {layers}"),
             _ => String::new(),
         };
         format!(
-            "[chat]\nmodel = \"{}\"\ncontext_tokens = {}\nkv_type = \"{kv}\"\nparallel = {}\ngpu_layers = {}{experts}",
-            self.file,
+            "[chat]\nmodel = {model:?}\ncontext_tokens = {}\nkv_type = \"{kv}\"\nparallel = {}\ngpu_layers = {}{experts}",
             self.plan.context_tokens,
             self.sequences,
             self.plan.layout.gpu_layers()
@@ -60,7 +78,10 @@ impl Wording<'_> {
     fn llama_cpp(&self) -> String {
         let mut words = vec![
             "llama-server".to_owned(),
-            format!("-m {}", self.file),
+            match &self.model.location {
+                Location::Hub(repo) => format!("-hf {}", self.tagged(repo)),
+                _ => format!("-m {}", quoted(&self.file())),
+            },
             format!("-c {} -np {}", self.context_tokens(), self.sequences),
             format!("-ngl {}", self.plan.layout.gpu_layers()),
         ];
@@ -77,21 +98,31 @@ impl Wording<'_> {
     fn ollama(&self) -> String {
         let Plan { context_tokens, kv, .. } = self.plan;
         let layers = self.plan.layout.gpu_layers();
-        let environment = match kv.keys {
-            KvType::F16 => format!("OLLAMA_NUM_PARALLEL={} ollama serve", self.sequences),
-            keys => format!(
-                "OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE={keys} OLLAMA_NUM_PARALLEL={} ollama serve",
-                self.sequences
-            ),
+        let sequences = self.sequences;
+        let types = match kv.keys {
+            KvType::F16 => String::new(),
+            keys => format!("OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE={keys} "),
         };
-        format!("{environment}\nPARAMETER num_ctx {context_tokens}\nPARAMETER num_gpu {layers}")
+        let from = match &self.model.location {
+            Location::Hub(repo) => format!("hf.co/{}", self.tagged(repo)),
+            _ => self.file(),
+        };
+        format!(
+            "# to start it\n{types}OLLAMA_NUM_PARALLEL={sequences} ollama serve\n\
+             # Modelfile\nFROM {from}\nPARAMETER num_ctx {context_tokens}\nPARAMETER num_gpu {layers}"
+        )
     }
 
     fn vllm(&self) -> String {
         let Plan { context_tokens, kv, .. } = self.plan;
+        let model = match &self.model.location {
+            Location::Hub(repo) => repo.clone(),
+            Location::File(file) | Location::Installed(file) => quoted(file),
+            Location::Unknown => self.model.name.clone(),
+        };
         let mut words = vec![format!(
-            "vllm serve {} --max-model-len {context_tokens} --max-num-seqs {}",
-            self.file, self.sequences
+            "vllm serve {model} --max-model-len {context_tokens} --max-num-seqs {}",
+            self.sequences
         )];
         words.extend(self.share().map(|share| format!("--gpu-memory-utilization {share:.2}")));
         if *kv != KvTypes::default() {
@@ -129,9 +160,18 @@ impl Wording<'_> {
         };
         format!(
             "model:\n  model_name: {}\n  max_seq_len: {}\n  cache_size: {}\n  cache_mode: {mode}",
-            self.file,
+            self.model.name,
             self.plan.context_tokens,
             self.context_tokens()
         )
+    }
+}
+
+/// As a shell takes it for one word.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:+@%,=".contains(c);
+    match word.chars().all(is_plain) && !word.is_empty() {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }

@@ -4,7 +4,7 @@
 use super::Model;
 use super::engines::{Habits, Scratch, Staging, Tower};
 use super::layout::{Layout, Pool, Site, pool};
-use crate::footprint::{ContextPlan, Footprint, REPACKED, Unsuitable, overhead_bytes};
+use crate::footprint::{ContextPlan, Footprint, Unsuitable, overhead_bytes};
 use crate::machine::{Basis, Cpu, Machine};
 use crate::shape::ModelShape;
 use crate::weights::{Part, Repack};
@@ -49,9 +49,8 @@ pub fn terms(
         let named = footprint.terms().into_iter().zip(EXPLAINED);
         terms.extend(named.filter(|((_, bytes), _)| *bytes > 0).map(
             |((name, bytes), (formula, basis))| {
-                // What is said of a file is as sure as the file.
-                let is_of_file = matches!(name, "weights" | REPACKED);
-                let basis = if is_of_file { model.basis } else { basis };
+                // What follows from the model is as sure as what is known of it.
+                let basis = basis.unwrap_or(model.basis);
                 Term { name, site, pool, bytes, formula, basis }
             },
         ));
@@ -59,14 +58,14 @@ pub fn terms(
     Ok(terms)
 }
 
-/// In the order of [`Footprint::terms`].
-const EXPLAINED: [(&str, Basis); 6] = [
-    ("Σ elements / block × bytes, of every tensor that lies here", Basis::Measured),
-    ("a second copy, in the order that this processor's kernels like", Basis::Measured),
-    ("Σ layers: kv heads × (key × bytes + value × bytes) × cells", Basis::Measured),
-    ("Σ recurrent layers: what each keeps per sequence, in F32", Basis::Measured),
-    ("the most that one step has in memory at a time", Basis::Prior),
-    ("the process, its vocabulary, and what the driver takes", Basis::Prior),
+/// In the order of [`Footprint::terms`]; without a basis where it follows from the model.
+const EXPLAINED: [(&str, Option<Basis>); 6] = [
+    ("Σ elements / block × bytes, of every tensor that lies here", None),
+    ("a second copy, in the order that this processor's kernels like", None),
+    ("Σ layers: kv heads × (key × bytes + value × bytes) × cells", None),
+    ("Σ recurrent layers: what each keeps per sequence, in F32", None),
+    ("the most that one step has in memory at a time", Some(Basis::Prior)),
+    ("the process, its vocabulary, and what the driver takes", Some(Basis::Prior)),
 ];
 
 fn as_engine_has_it(

@@ -90,11 +90,12 @@ fn shape() -> ModelShape {
 
 fn model(shape: ModelShape) -> Model {
     Model {
-        name: "model.gguf".to_owned(),
+        name: "model".to_owned(),
         format: Format::Gguf,
         quant: "Q4_K_M".to_owned(),
         shape,
         basis: Basis::Measured,
+        location: Location::default(),
     }
 }
 
@@ -403,6 +404,48 @@ fn a_context_is_as_long_as_the_fullest_memory_allows() {
     assert_eq!(full.shortened(&bare(3), &dense()), Ok(None));
 }
 
+#[test]
+fn each_engine_is_told_where_the_model_is() {
+    let said = |location: Location| {
+        let model = Model { location, ..dense() };
+        let assessed = assess(&bare(64), &model, &wish(4_096)).expect("an answer");
+        let told = flags(&bare(64), &model, &assessed.plans[0], 1);
+        told.into_iter().map(|flags| flags.text).collect::<Vec<_>>().join("\n")
+    };
+    let file = "/models/my model.gguf".to_owned();
+    let quoted = "llama-server -m '/models/my model.gguf' ";
+    let rows: [(Location, [&str; 3]); 4] = [
+        (
+            Location::File(file.clone()),
+            ["model = \"/models/my model.gguf\"\n", quoted, "FROM /models/my model.gguf\n"],
+        ),
+        (
+            Location::Installed(file),
+            ["model = \"model\"\n", quoted, "FROM /models/my model.gguf\n"],
+        ),
+        (
+            Location::Hub("owner/name".to_owned()),
+            [
+                "model = \"model-Q4_K_M.gguf\"\n",
+                "llama-server -hf owner/name:Q4_K_M ",
+                "FROM hf.co/owner/name:Q4_K_M\n",
+            ],
+        ),
+        (
+            Location::Unknown,
+            [
+                "model = \"model-Q4_K_M.gguf\"\n",
+                "llama-server -m model-Q4_K_M.gguf ",
+                "FROM model-Q4_K_M.gguf\n",
+            ],
+        ),
+    ];
+    for (location, expected) in rows {
+        let text = said(location);
+        assert!(expected.iter().all(|part| text.contains(part)), "{expected:?}: {text}");
+    }
+}
+
 /// The same model, stored in so many times the bytes.
 fn stored(quant: &str, times: u64) -> Model {
     let Model { shape, .. } = dense();
@@ -418,19 +461,20 @@ fn alternatives_are_faster_longer_or_better_and_fit() {
         let (model, wish) = (stored("Q6_K", 6), Wish { tok_s_min, ..wish(context) });
         let assessed = assess(machine, &model, &wish).expect("an answer");
         let said = alternatives(machine, &model, &variants, &wish, &assessed);
-        let named =
-            said.iter().map(|one| (one.toward.name(), &*one.quant, one.plan.kv.keys.name()));
+        let named = said.iter().map(|Alternative { toward, quant, plan }| {
+            format!("{} {quant} {} {}", toward.name(), plan.kv.keys, plan.placement)
+        });
         assert!(said.iter().all(|one| one.plan.fits()));
-        named.map(|(toward, quant, kv)| format!("{toward} {quant} {kv}")).collect::<Vec<_>>()
+        named.collect::<Vec<_>>()
     };
     // Where all of it lies on the card, fewer bytes are faster and more are better.
     let room = with_card(64, 24.0);
-    assert_eq!(asked(&room, 4_096, None), ["faster Q4_K_M q8_0", "better Q8_0 f16"]);
-    let quick = ["faster Q4_K_M q8_0"];
+    assert_eq!(asked(&room, 4_096, None), ["faster Q4_K_M q8_0 VRAM", "better Q8_0 f16 VRAM"]);
+    let quick = ["faster Q4_K_M q8_0 VRAM"];
     assert_eq!(asked(&room, 4_096, Some(25.0)), quick, "more bits would be too slow");
     // Where nothing good fits, what does is all three.
     let tight = asked(&bare(4), 4_096, None);
-    assert_eq!(tight, ["faster Q2_K f16", "longer Q2_K q8_0", "better Q2_K f16"]);
+    assert_eq!(tight, ["faster Q2_K f16 RAM", "longer Q2_K q8_0 RAM", "better Q2_K f16 RAM"]);
     assert_eq!(asked(&bare(2), 4_096, None), Vec::<String>::new());
 }
 

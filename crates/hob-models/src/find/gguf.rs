@@ -1,7 +1,7 @@
 //! A model in a GGUF file, or in several that are parts of one.
 //! Files that are cut are described all the same, with a note: their headers tell enough.
 
-use hob_core::fit::Model;
+use hob_core::fit::{Location, Model};
 use hob_core::machine::Basis;
 use hob_core::weights::{Part, Quant, WeightGroup};
 
@@ -68,6 +68,7 @@ pub(super) fn described(
                 quant: mixture.label().to_owned(),
                 shape: remade.shape().map_err(wrong)?,
                 basis: Basis::Assumed,
+                location: Location::default(),
             }
         }
     };

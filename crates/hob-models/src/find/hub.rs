@@ -1,6 +1,7 @@
 //! Repositories of Hugging Face: `owner/name`, `owner/name:QUANT`, `owner/name/file.gguf`, and `owner/name@REVISION`.
 //! Their files are listed once; the model's headers are then read where they are.
 
+use hob_core::fit::Location;
 use serde::Deserialize;
 
 use super::choice::{self, Entry};
@@ -69,6 +70,10 @@ fn is_plain(word: &str) -> bool {
 }
 
 pub(super) fn find(search: &Search<'_>, repo: &Repo) -> Result<Described, FindError> {
+    Ok(read(search, repo)?.at(Location::Hub(repo.name.clone())))
+}
+
+fn read(search: &Search<'_>, repo: &Repo) -> Result<Described, FindError> {
     let hub = search.finder.hub.trim_end_matches('/');
     let base = format!("{hub}/{}/resolve/{}", repo.name, repo.revision);
     let shelf = |folder: &str| Shelf::Web {

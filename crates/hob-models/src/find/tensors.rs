@@ -1,7 +1,7 @@
 //! A model in safetensors: its configuration, and the headers of all files that its tensors lie in.
 //! A file that is cut is described all the same, with a note.
 
-use hob_core::fit::Model;
+use hob_core::fit::{Location, Model};
 use hob_core::machine::Basis;
 
 use super::choice::Entry;
@@ -96,8 +96,14 @@ fn made(
     let dimensions = config.dimensions.clone();
     let dimensions = if config.is_tied { dimensions.tied() } else { dimensions };
     let shape = dimensions.header(mixture)?.shape()?;
-    let (name, quant) = (name.to_owned(), mixture.label().to_owned());
-    Ok(Some(Model { name, format: mixture.format(), quant, shape, basis: Basis::Assumed }))
+    Ok(Some(Model {
+        name: name.to_owned(),
+        format: mixture.format(),
+        quant: mixture.label().to_owned(),
+        shape,
+        basis: Basis::Assumed,
+        location: Location::default(),
+    }))
 }
 
 fn tensors(

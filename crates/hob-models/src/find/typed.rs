@@ -1,7 +1,7 @@
 //! A shape that somebody types: `block_count=32,head_count_kv=8,…`, with the keys of GGUF headers.
 //! Weights are made up, as a quant would store them.
 
-use hob_core::fit::Model;
+use hob_core::fit::{Location, Model};
 use hob_core::machine::Basis;
 use hob_core::nearest;
 
@@ -89,6 +89,7 @@ pub fn typed(shape: &str, quant: Option<Mixture>) -> Result<(Model, Vec<Model>),
         quant: mixture.label().to_owned(),
         shape: header.shape()?,
         basis: Basis::Assumed,
+        location: Location::default(),
     };
     Ok((model, recipe::variants(&header, TYPED)))
 }

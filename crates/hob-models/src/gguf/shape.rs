@@ -2,7 +2,7 @@
 //! Where a fact is missing that only makes memory smaller, it is taken as not so.
 
 use hob_core::ModelShape;
-use hob_core::fit::{Format, Model};
+use hob_core::fit::{Format, Location, Model};
 use hob_core::machine::Basis;
 use hob_core::shape::{KvShape, LayerShape, Recurrence};
 use hob_core::weights::{Quant, Weights};
@@ -69,6 +69,7 @@ impl Gguf {
             quant: self.quantization().to_owned(),
             shape: self.shape()?,
             basis: Basis::Measured,
+            location: Location::default(),
         })
     }
 

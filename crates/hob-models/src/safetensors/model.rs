@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hob_core::fit::{Format, Model};
+use hob_core::fit::{Format, Location, Model};
 use hob_core::machine::Basis;
 use hob_core::weights::{Part, Quant};
 
@@ -37,7 +37,8 @@ pub(crate) fn model(
         Some(stored) => stored.label.clone(),
         None => commonest(tensors).to_owned(),
     };
-    Ok(Model { name, format, quant, shape, basis: Basis::Measured })
+    let (basis, location) = (Basis::Measured, Location::default());
+    Ok(Model { name, format, quant, shape, basis, location })
 }
 
 fn stored<'t>(tensor: &'t Tensor, quantization: Option<&Quantization>) -> Stored<'t> {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use hob_core::fit::{FitError, Format, Model, Wish, assess};
+use hob_core::fit::{FitError, Format, Location, Model, Wish, assess};
 use hob_core::machine::{Basis, Machine, Memory};
 use hob_core::shape::LayerShape;
 use hob_core::weights::Weights;
@@ -51,6 +51,7 @@ impl FitDesk for Desk {
             quant: "Q8_0".to_owned(),
             shape: shape(),
             basis: Basis::Measured,
+            location: Location::default(),
         };
         let unknown = |field, name: &str| Unanswerable::Unknown {
             field,

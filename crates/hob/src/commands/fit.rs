@@ -59,8 +59,8 @@ pub(crate) struct FitArgs {
 /// How it is to be run.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WishArgs {
-    /// Tokens of each conversation; without it 8192, or as many as it was trained with
-    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Tokens of each conversation, as 32768 or 32k; without it 8192, or as many as it was trained with
+    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
     context: Option<u32>,
     /// Types of the cache, keys and values: f16, q8_0, q4_0, or two of them as q8_0/q4_0
     #[arg(long, value_name = "K[/V]", value_parser = kv)]
@@ -105,6 +105,16 @@ Examples:
 
 fn mixture(name: &str) -> Result<Mixture, String> {
     Mixture::named(name).map_err(|error| error.to_string())
+}
+
+/// A thousand is 1,024 here, as whoever trains a model counts them.
+fn tokens(text: &str) -> Result<u32, String> {
+    let (number, of_unit) = match text.strip_suffix(['k', 'K']) {
+        Some(number) => (number, 1024),
+        None => (text, 1),
+    };
+    let tokens = number.parse::<u32>().ok().and_then(|number| number.checked_mul(of_unit));
+    tokens.filter(|tokens| *tokens > 0).ok_or_else(|| "a number such as 32768 or 32k".to_owned())
 }
 
 fn kv(name: &str) -> Result<KvTypes, String> {

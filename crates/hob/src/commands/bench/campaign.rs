@@ -26,7 +26,7 @@ use crate::printer::Printer;
 use crate::signals::{StopSignals, interrupted};
 
 /// Of a figure that has to become sure.
-const HARD_RUNS_MAX: usize = 30;
+const HARD_RUNS_MAX: usize = 120;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CampaignArgs {
@@ -423,7 +423,7 @@ mod tests {
         assert_eq!(
             (options.join(" ").as_str(), launch),
             (
-                "hob bench llm --target http://127.0.0.1:1 --shape quick_word --users 1 --runs-max 30 --launch",
+                "hob bench llm --target http://127.0.0.1:1 --shape quick_word --users 1 --runs-max 120 --launch",
                 &["server --port 1".to_owned()][..]
             )
         );

@@ -50,7 +50,7 @@ impl Ranked {
     }
 }
 
-/// Only what fits.
+/// Only what fits, and is as fast as somebody wished.
 pub(super) fn ranked(machine: &Machine, wish: &Wish, purpose: Option<Purpose>) -> Vec<Ranked> {
     let suits = |known: &Known| purpose.is_none_or(|purpose| known.good_for.contains(&purpose));
     let floor = wish.tok_s_min.unwrap_or(match purpose {
@@ -61,6 +61,8 @@ pub(super) fn ranked(machine: &Machine, wish: &Wish, purpose: Option<Purpose>) -
         .into_iter()
         .filter(suits)
         .filter_map(|known| best_quant(machine, wish, known, floor))
+        // What somebody says is too slow is of no use to them.
+        .filter(|ranked| wish.tok_s_min.is_none() || ranked.is_fast != Some(false))
         .collect();
     // Of those that are fast enough the largest first, of the others the fastest.
     ranked.sort_by(|one, other| {
@@ -91,7 +93,7 @@ fn best_quant(machine: &Machine, wish: &Wish, known: Known, floor: f64) -> Optio
 
 pub(super) fn shown(ranked: &[Ranked]) -> String {
     if ranked.is_empty() {
-        return "none of the models that hob knows fits".to_owned();
+        return "none of the models that hob knows fits, or is as fast as that".to_owned();
     }
     let mut rows = table(["model", "quant", "where", "GB", "tok/s", "longest context", "why"]);
     for ranked in ranked.iter().take(SHOWN_MAX) {

@@ -35,17 +35,11 @@ pub(super) fn assessment(
 }
 
 fn lacking(used: &Use) -> String {
-    let Use { pool, free_bytes, margin_bytes, .. } = *used;
-    format!(
-        "{} GB are needed of {pool}, {} GB are free, and {} GB of these stay so",
-        gigabytes(used.kept_bytes()),
-        gigabytes(free_bytes),
-        gigabytes(margin_bytes)
-    )
+    format!("no: {} lacks {} GB", used.pool, gigabytes(used.lacking_bytes()))
 }
 
 fn memory(plan: &Plan) -> String {
-    let mut rows = table(["memory", "of", "GB", "rests on", ""]);
+    let mut rows = table(["memory", "of", "GB", "rests on"]);
     for used in &plan.uses {
         for term in plan.memory.iter().filter(|term| term.pool == used.pool) {
             rows.add_row([
@@ -53,29 +47,30 @@ fn memory(plan: &Plan) -> String {
                 term.name.to_owned(),
                 gigabytes(term.bytes),
                 term.basis.name().to_owned(),
-                term.formula.to_owned(),
             ]);
         }
+    }
+    let sums = plan.uses.iter().map(|used| {
         let reclaimable = match used.reclaimable_bytes {
             0 => String::new(),
             bytes => format!(", of which {} can be taken back", gigabytes(bytes)),
         };
-        let all = format!(
-            "{} needed{reclaimable}, {} stay free, {} are free now",
+        format!(
+            "{}: {} GB needed{reclaimable}, {} of {} free now are left alone: {}",
+            used.pool,
             gigabytes(used.needed_bytes),
             gigabytes(used.margin_bytes),
-            gigabytes(used.free_bytes)
-        );
-        let fits = if used.fits() { "fits" } else { "does not fit" };
-        let (needed, pool) = (gigabytes(used.needed_bytes), used.pool.to_string());
-        rows.add_row([pool, "all".to_owned(), needed, fits.to_owned(), all]);
-    }
-    rows.trim_fmt()
+            gigabytes(used.free_bytes),
+            if used.fits() { "fits" } else { "does not fit" }
+        )
+    });
+    let sums: Vec<String> = sums.collect();
+    format!("{}\n{}", rows.trim_fmt(), sums.join("\n"))
 }
 
 fn speed(plan: &Plan) -> String {
     let mut rows = table(["context", "tok/s", "from", "to", "rests on", "most of the time"]);
-    for rate in &plan.decode {
+    for rate in told(plan) {
         rows.add_row([
             rate.context_tokens.to_string(),
             figure(rate.tok_s),
@@ -95,10 +90,18 @@ fn speed(plan: &Plan) -> String {
             prefill.basis.name()
         )
     });
-    if plan.decode.is_empty() {
+    if told(plan).is_empty() {
         return format!("tokens a second: not known\n{read}");
     }
     format!("{}\n{read}", rows.trim_fmt())
+}
+
+/// At the usual contexts and at the one that is wished for, by their length.
+fn told(plan: &Plan) -> Vec<&Rate> {
+    let mut rates: Vec<&Rate> = plan.decode.iter().chain(&plan.decode_wished).collect();
+    rates.sort_by_key(|rate| rate.context_tokens);
+    rates.dedup_by_key(|rate| rate.context_tokens);
+    rates
 }
 
 /// What takes most of a token's time.
@@ -109,7 +112,9 @@ fn largest(rate: &Rate) -> String {
 }
 
 fn longest_by_pair(assessed: &Assessment) -> String {
-    let mut rows = table(["KV types", "longest context"]);
+    let placed = assessed.plans.first().map(|plan| plan.placement.to_string());
+    let heading = format!("longest context, {}", placed.unwrap_or_default());
+    let mut rows = table(["KV types", &heading]);
     for (kv, longest) in &assessed.longest {
         rows.add_row([pair(*kv), self::longest(*longest)]);
     }
@@ -124,7 +129,7 @@ fn placements(assessed: &Assessment) -> String {
             pair(plan.kv),
             plan.decode_wished.as_ref().map_or("?".to_owned(), rate),
             longest(plan.longest),
-            plan.shortage().map_or("yes".to_owned(), |used| format!("no: {}", lacking(used))),
+            plan.shortage().map_or("yes".to_owned(), lacking),
         ]);
     }
     rows.trim_fmt()

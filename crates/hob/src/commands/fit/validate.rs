@@ -78,7 +78,6 @@ fn report() -> Outcome<Report> {
     let (published, left_out) = rows::published(&records);
     let (ceilings, untold) = ceilings::ceilings(&records);
     let mut machines: Vec<&str> = published.iter().map(|row| row.machine.name.as_str()).collect();
-    machines.dedup();
     machines.sort_unstable();
     machines.dedup();
     let mut report = Report {
@@ -168,7 +167,7 @@ fn shown(report: &Report) -> String {
             line.context_tokens.to_string(),
             measured,
             number(line.predicted),
-            signed(line.error_pct),
+            if line.error_pct == Some(0.0) { "within".to_owned() } else { signed(line.error_pct) },
             number(line.prior),
         ]);
     }
