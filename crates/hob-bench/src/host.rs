@@ -1,16 +1,24 @@
 //! This machine, as records say it: what it is and how busy it was. Asked of `hob-machine`; where that knows nothing,
 //! nothing is made up.
 
-use hob_machine::{CpuInfo, cpu_info, identity, quota_cpus, ram};
+use std::sync::{Mutex, PoisonError};
 
-use crate::record::{Cgroup, Cpu, Host, Noise, sha256_hex};
+use hob_core::machine::{Gpu, GpuMemory};
+use hob_machine::{CpuInfo, cpu_info, identity, probe, quota_cpus, ram, throttle_count};
+
+use crate::record::{Accelerator, Cgroup, Cpu, Host, Noise, sha256_hex};
 
 /// Vector units that change how fast a model runs, as the kernel names them.
 const UNITS: [&str; 6] = ["avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp"];
 const BYTES_PER_GB: f64 = 1e9;
 
-/// The machine; how busy it is, is asked again with [`noise`] at the end of a run.
+/// How often processors had slowed themselves down when a campaign began; what comes on top, is its own.
+static THROTTLED_BEFORE: Mutex<Option<u64>> = Mutex::new(None);
+
+/// The machine; how busy it is, is asked again with [`noise`] at the end of a run. Asked once a campaign, at its
+/// beginning: drivers take a moment, and throttling is counted from here.
 pub fn host() -> Host {
+    *THROTTLED_BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = throttle_count();
     let (info, identity) = (cpu_info(), identity());
     Host {
         id_hash: identity.machine_id.as_deref().map(id_hash),
@@ -20,15 +28,29 @@ pub fn host() -> Host {
         os: Some(std::env::consts::OS.to_owned()),
         kernel: identity.kernel,
         cgroup: Cgroup { cpus: quota_cpus(), mem_gb: None },
+        accelerators: accelerators(&probe().machine.gpus),
         noise: noise(),
         ..Host::default()
     }
 }
 
-/// Who else was at work in the last ten seconds.
+/// Who else was at work in the last ten seconds, and what held the machine back since [`host`] was asked.
 pub fn noise() -> Noise {
     let now = hob_machine::noise::noise();
-    Noise { psi_cpu: now.waiting_percent, load1: now.load1, on_battery: None, ..Noise::default() }
+    let mut before = THROTTLED_BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    Noise {
+        psi_cpu: now.waiting_percent,
+        load1: now.load1,
+        throttled: has_grown(&mut before, throttle_count()),
+        on_battery: hob_machine::on_battery(),
+        ..Noise::default()
+    }
+}
+
+/// The first count that is known is the beginning.
+fn has_grown(before: &mut Option<u64>, now: Option<u64>) -> Option<bool> {
+    let now = now?;
+    Some(now > *before.get_or_insert(now))
 }
 
 /// The same machine, and not which: with our own name before it, so that nobody else has this hash.
@@ -47,13 +69,97 @@ fn cpu(info: CpuInfo) -> Cpu {
     }
 }
 
+/// Cards of which all the same is told are one entry, in the order of the first of them.
+fn accelerators(gpus: &[Gpu]) -> Vec<Accelerator> {
+    let mut all: Vec<Accelerator> = Vec::new();
+    for card in gpus.iter().map(accelerator) {
+        let is_alike = |other: &&mut Accelerator| {
+            Accelerator { count: card.count, ..Accelerator::clone(other) } == card
+        };
+        match all.iter_mut().find(is_alike) {
+            Some(other) => other.count += 1,
+            None => all.push(card),
+        }
+    }
+    all
+}
+
+/// Graphics that use the system's memory have none of their own.
+fn accelerator(gpu: &Gpu) -> Accelerator {
+    let own_bytes = match gpu.memory {
+        GpuMemory::Own { total_bytes, .. } => Some(total_bytes).filter(|bytes| *bytes > 0),
+        GpuMemory::Unified { .. } => None,
+    };
+    Accelerator {
+        name: gpu.name.clone(),
+        count: 1,
+        vram_gb: own_bytes.map(|bytes| rounded(bytes as f64 / BYTES_PER_GB)),
+        driver: gpu.driver.clone(),
+        runtime: Some(gpu.api.name().to_lowercase()),
+        ..Accelerator::default()
+    }
+}
+
 fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
 #[cfg(test)]
 mod tests {
+    use hob_core::machine::{Api, Device, Vendor};
+
     use super::*;
+
+    fn gpu(name: &str, api: Api, memory: GpuMemory) -> Gpu {
+        Gpu {
+            name: name.to_owned(),
+            vendor: Vendor::Other,
+            api,
+            memory,
+            driver: (api == Api::Cuda).then(|| "580.95".to_owned()),
+            compute_capability: None,
+            link: None,
+            device: Device::default(),
+        }
+    }
+
+    #[test]
+    fn equal_cards_are_counted_and_shared_memory_is_nobody_s_own() {
+        let own = |total_bytes, free_bytes| GpuMemory::Own { total_bytes, free_bytes };
+        let gpus = [
+            gpu("A", Api::Cuda, own(24 << 30, 1)),
+            gpu("B", Api::Vulkan, GpuMemory::Unified { limit_bytes: 1 << 30 }),
+            gpu("A", Api::Cuda, own(24 << 30, 2)),
+            gpu("A", Api::Cuda, own(12 << 30, 2)),
+            gpu("C", Api::Rocm, own(0, 0)),
+        ];
+        let card = |name: &str, count, vram_gb, driver: Option<&str>, runtime: &str| Accelerator {
+            name: name.to_owned(),
+            count,
+            vram_gb,
+            driver: driver.map(str::to_owned),
+            runtime: Some(runtime.to_owned()),
+            ..Accelerator::default()
+        };
+        let expected = [
+            card("A", 2, Some(25.8), Some("580.95"), "cuda"),
+            card("B", 1, None, None, "vulkan"),
+            card("A", 1, Some(12.9), Some("580.95"), "cuda"),
+            card("C", 1, None, None, "rocm"),
+        ];
+        assert_eq!(accelerators(&gpus), expected);
+        assert_eq!(accelerators(&[]), []);
+    }
+
+    #[test]
+    fn throttling_is_what_is_counted_on_top_of_the_beginning() {
+        let mut before = None;
+        assert_eq!(has_grown(&mut before, None), None);
+        assert_eq!(has_grown(&mut before, Some(5)), Some(false));
+        assert_eq!(has_grown(&mut before, Some(5)), Some(false));
+        assert_eq!(has_grown(&mut before, Some(6)), Some(true));
+        assert_eq!((has_grown(&mut before, None), before), (None, Some(5)));
+    }
 
     #[test]
     fn what_the_kernel_lists_becomes_what_records_say() {

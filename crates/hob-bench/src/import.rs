@@ -13,7 +13,7 @@ mod published;
 #[cfg(test)]
 mod tests;
 mod vllm;
-mod words;
+pub(crate) mod words;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -24,6 +24,16 @@ use crate::timeline::Fault;
 use crate::workbench::{Asker, Workbench};
 
 const ANSWER_BYTES_PER_TOKEN: usize = 320;
+/// What a prompt may be longer than it should, and where the probes before it have room.
+const SPARE_TOKENS: u32 = 64;
+const SPARE_PART: u32 = 64;
+const ROOM_TOKENS_MIN: u32 = 1024;
+
+/// Tokens that a server needs room for.
+pub fn room(length: u32, answer: u32) -> u32 {
+    let spare = SPARE_TOKENS + length / SPARE_PART;
+    length.saturating_add(answer).saturating_add(spare).max(ROOM_TOKENS_MIN)
+}
 
 /// What is wanted to be measured.
 #[derive(Clone, Debug)]
@@ -81,7 +91,7 @@ pub enum Thinking {
 /// # Errors
 /// The server does not answer as a chat model does, or a record cannot be kept.
 pub fn measure(bench: &mut Workbench<'_>, wish: &Wish) -> Result<Vec<Record>, BenchError> {
-    let mut lab = Lab::prepare(bench.asker(), wish)?;
+    let mut lab = Lab::roomy(bench.asker(), wish)?;
     let cells = lab.cells();
     let mut records = Vec::new();
     for (number, cell) in cells.iter().enumerate() {
@@ -173,6 +183,18 @@ impl<'a> Lab<'a> {
             (ThinkingWish::Auto, true) if self.lever.is_none() => vec![off],
             (ThinkingWish::Auto, true) => vec![as_is, off],
         }
+    }
+
+    /// The same with room for the longest of the shapes, so that a server which makes room by request cuts none of them and does not
+    /// load its model anew for each.
+    ///
+    /// # Errors
+    /// See [`Lab::prepare`].
+    pub(crate) fn roomy(asker: Asker<'a>, wish: &Wish) -> Result<Lab<'a>, BenchError> {
+        let mut lab = Lab::prepare(asker, wish)?;
+        let rooms = wish.shapes.iter().map(|shape| room(shape.prompt_tokens, shape.max_tokens));
+        lab.context_tokens = rooms.max();
+        Ok(lab)
     }
 
     /// From now on each request is for so much.

@@ -2,14 +2,12 @@
 //! A cell that has a valid record is done; there is no other state, so that nothing can be lost or in doubt.
 
 mod cells;
-mod kept;
 mod key;
 mod measure;
 mod queue;
 mod written;
 
 pub use cells::{Cell, cells};
-pub use kept::Kept;
 pub use key::{CellKey, Facts, done};
 pub use queue::{QueueError, Ticket, Waiting, waiting};
 pub use written::*;

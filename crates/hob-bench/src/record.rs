@@ -103,6 +103,11 @@ impl Record {
         }
     }
 
+    /// Whether its figures are a measurement: it came to its end, and nothing speaks against all of it.
+    pub fn is_valid(&self) -> bool {
+        self.status == Status::Ok && self.invalid_reasons.is_empty()
+    }
+
     /// The last eight digits, which are random: the first are the time, and alike in a campaign.
     pub fn short_id(&self) -> String {
         let id = self.id.simple().to_string();
@@ -173,6 +178,7 @@ pub enum Doubt {
     OneStart,
     WideCi,
     NoisyHost,
+    NoiseUnknown,
     Throttled,
     OnBattery,
     ClientError,
@@ -188,11 +194,12 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    pub const ALL: [Doubt; 16] = [
+    pub const ALL: [Doubt; 17] = [
         Doubt::FewRuns,
         Doubt::OneStart,
         Doubt::WideCi,
         Doubt::NoisyHost,
+        Doubt::NoiseUnknown,
         Doubt::Throttled,
         Doubt::OnBattery,
         Doubt::ClientError,
@@ -214,6 +221,7 @@ impl Doubt {
             Doubt::OneStart => "the server was started only once",
             Doubt::WideCi => "the interval is wider than 5 % to each side",
             Doubt::NoisyHost => "other work took 10 % of the processor or more",
+            Doubt::NoiseUnknown => "nothing says how busy the machine was with other work",
             Doubt::Throttled => "the machine slowed itself down",
             Doubt::OnBattery => "the machine ran on its battery",
             Doubt::ClientError => "the client's own stamps were too far off",

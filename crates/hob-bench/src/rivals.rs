@@ -30,7 +30,7 @@ pub fn measure(
     wish: &Wish,
 ) -> Result<Vec<(Record, Record)>, BenchError> {
     let asker = Asker { target: rival.target.clone(), ..bench.asker() };
-    let mut labs = [Lab::prepare(bench.asker(), wish)?, Lab::prepare(asker, wish)?];
+    let mut labs = [Lab::roomy(bench.asker(), wish)?, Lab::roomy(asker, wish)?];
     let pairs: Vec<(Cell, Cell)> = labs[0].cells().into_iter().zip(labs[1].cells()).collect();
     let mut records = Vec::new();
     for (number, cells) in pairs.iter().enumerate() {

@@ -173,6 +173,8 @@ pub struct Runs {
     pub calibration: Option<Calibration>,
     /// Somebody stopped it.
     pub was_stopped: bool,
+    /// Why the server was not there for the rest of the runs.
+    pub broken: Option<String>,
 }
 
 impl Runs {

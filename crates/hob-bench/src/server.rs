@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::ask::ask;
+use crate::import::words::quant;
 use crate::launch::{Launch, LaunchError, Running};
 use crate::record::{Engine, Model, Resources, Vram, hex};
 use crate::target::{Api, Target};
@@ -143,11 +144,13 @@ impl Facts {
         };
         let model = Model { name: target.model.clone(), ..Model::default() };
         let facts = Facts { engine, model };
-        match target.api {
+        let mut facts = match target.api {
             Api::Ollama => facts.of_ollama(target),
             Api::OpenAi => facts.of_llama_server(target),
             Api::Hob => facts,
-        }
+        };
+        facts.model.quant = facts.model.quant.take().or_else(|| quant(&target.model));
+        facts
     }
 
     fn of_ollama(mut self, target: &Target) -> Facts {
@@ -175,6 +178,7 @@ impl Facts {
         self.engine.params.ctx = props["default_generation_settings"]["n_ctx"].as_u64();
         let slots = props["total_slots"].as_u64();
         self.engine.params.parallel = slots.and_then(|slots| u32::try_from(slots).ok());
+        self.add_quant(Path::new(file));
         // A file elsewhere is no failure: its hash is not known then.
         let _elsewhere = self.add_file(Path::new(file));
         self
@@ -192,7 +196,18 @@ impl Facts {
         let format = listed.map_or_else(|| Some(ending(file)), |listed| listed.format);
         let format = format.filter(|format| FORMATS.contains(&format.as_str()));
         self.model.format = self.model.format.take().or(format);
+        self.add_quant(file);
         Ok(())
+    }
+
+    /// What a server says of it counts more than the name of a file, and that more than a model's, which anybody
+    /// may choose.
+    fn add_quant(&mut self, file: &Path) {
+        let guessed = quant(&self.model.name);
+        if self.model.quant.is_none() || self.model.quant == guessed {
+            let name = file.file_name().map(|name| name.to_string_lossy());
+            self.model.quant = name.and_then(|name| quant(&name)).or(guessed);
+        }
     }
 }
 
@@ -272,5 +287,45 @@ mod tests {
             assert_eq!(*sha256, Some(hex(&Sha256::digest(content))), "{name}");
         }
         assert!(Facts::default().add_file(&folder.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn a_quant_is_read_from_names_where_the_server_says_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let rows = [
+            // What the server says, the model's name, its file, and what comes of it.
+            (None, "qwen3", "qwen3-8b-Q4_K_M.gguf", Some("Q4_K_M")),
+            (None, "qwen3-8b-q8_0", "qwen3-8b-Q4_K_M.gguf", Some("Q4_K_M")),
+            (None, "qwen3-8b-Q4_K_M.gguf", "model.gguf", Some("Q4_K_M")),
+            (Some("Q5_K_M"), "qwen3:8b", "qwen3-8b-Q4_K_M.gguf", Some("Q5_K_M")),
+            (None, "Qwen/Qwen3-8B-AWQ", "model.safetensors", Some("AWQ")),
+            (None, "whisper", "ggml-base-q5_1.bin", Some("Q5_1")),
+            (None, "qwen3:8b", "model.gguf", None),
+        ];
+        for (said, name, file, expected) in rows {
+            let model = Model {
+                name: name.to_owned(),
+                quant: said.map(str::to_owned).or_else(|| quant(name)),
+                ..Model::default()
+            };
+            let mut facts = Facts { model, ..Facts::default() };
+            let file = folder.path().join(file);
+            std::fs::write(&file, "weights").expect("a file");
+            facts.add_file(&file).expect("it is there");
+            assert_eq!(facts.model.quant.as_deref(), expected, "{said:?} {name} {file:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_still_has_a_model_with_a_name() {
+        let target = Target {
+            endpoint: crate::drive::Endpoint::parse("http://127.0.0.1:1").expect("an address"),
+            api: Api::Hob,
+            model: "qwen3-8b-Q4_K_M.gguf".to_owned(),
+            key: None,
+            engine: None,
+            version: None,
+        };
+        assert_eq!(Facts::told(&target).model.quant.as_deref(), Some("Q4_K_M"));
     }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::calibrate::{Calibration, Pace};
 use crate::drive::Arrivals;
 use crate::launch::{LaunchError, Running};
-use crate::llm::{Cell, Lab, Prompt, Prompts, Shape, Thinking, ThinkingWish};
+use crate::llm::{Cell, Lab, Prompt, Prompts, Shape, Thinking, ThinkingWish, room};
 use crate::record::{Kind, Record, Status, sha256_hex};
 use crate::runs::{Account, BenchError, Block, Reply, Runs, Step, WARMUP_BLOCKS_MAX};
 use crate::server::Started;
@@ -18,12 +18,6 @@ use crate::workbench::Workbench;
 
 /// Longer prompts are warmed up once: it takes minutes, and the first of them reads all there is to read.
 const WARM_TOKENS_MAX: u32 = 8192;
-/// A prompt of which the server counted less was cut.
-const WHOLE_SHARE: f64 = 0.9;
-/// What a prompt may be longer than it should, and where the probes before it have room.
-const SPARE_TOKENS: u32 = 64;
-const SPARE_PART: u32 = 64;
-const ROOM_TOKENS_MIN: u32 = 1024;
 
 /// Behind a prompt that is new, it is asked again so often at least.
 pub const AGAIN_MIN: usize = 2;
@@ -48,12 +42,6 @@ pub enum Room {
     AsStarted,
     /// What `{ctx}` stands for, of each length as much as it needs: then its memory is that length's.
     OfEach,
-}
-
-/// Tokens that a server needs room for.
-pub fn room(length: u32, answer: u32) -> u32 {
-    let spare = SPARE_TOKENS + length / SPARE_PART;
-    length.saturating_add(answer).saturating_add(spare).max(ROOM_TOKENS_MIN)
 }
 
 /// Measures each length, the shortest first, and keeps it once it is done. It ends where the server says that no more
@@ -188,7 +176,7 @@ impl Sweep<'_> {
         for (prompts, runs) in [(Prompts::Cold, &both.first), (Prompts::Cached, &both.second)] {
             let cell = self.cell(length, prompts);
             let account = lab.account(cell, runs, began, prompts_sha256.clone());
-            let record = bench.close_with(told(account, length, prompts), |record| {
+            let record = bench.close_with(told(account, length), |record| {
                 record.engine.params.ctx = ctx.or(record.engine.params.ctx);
                 if let (Some(ended), false) = (&ended, record.status == Status::Ok) {
                     record.status = status(ended);
@@ -212,16 +200,9 @@ fn started_with(bench: &Workbench<'_>) -> Option<u64> {
 }
 
 /// The same account under the name that curves over the context have.
-fn told(account: Account<'_>, length: u32, prompts: Prompts) -> Account<'_> {
+fn told(account: Account<'_>, length: u32) -> Account<'_> {
     let mut account = Account { kind: Kind::CtxSweep, ..account };
     account.workload.shape = Some(format!("ctx_{length}"));
-    let counted = account.runs.pooled(Metric::PromptTokens).median();
-    let is_cut = |tokens: &f64| *tokens < WHOLE_SHARE * f64::from(length);
-    if let (Some(tokens), Prompts::Cold) = (counted.filter(is_cut), prompts) {
-        account.invalid.push(format!(
-            "of a prompt of about {length} tokens the server counted {tokens}: it was cut"
-        ));
-    }
     account
 }
 

@@ -11,6 +11,17 @@ use crate::timeline::Protocol;
 
 /// For questions that a server answers at once.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// What is longer, is no version.
+const VERSION_BYTES_MAX: usize = 100;
+
+/// Engines that speak OpenAI's protocol: to whom their models belong in the list, and where they say their version.
+const ENGINES: [(&str, &str, &str); 3] = [
+    ("vllm", VLLM, "/version"),
+    ("tensorrt_llm", "TensorRT-LLM", "/version"),
+    ("sglang", SGLANG, "/get_server_info"),
+];
+const VLLM: &str = "vLLM";
+const SGLANG: &str = "SGLang";
 
 /// Whose protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,11 +110,13 @@ impl Target {
             None => only(server, models(&listed.body))?,
         };
         let version = version(&get, api);
-        let engine = match api {
-            Api::Hob => Some("hob".to_owned()),
-            Api::Ollama => Some("ollama".to_owned()),
-            Api::OpenAi => None,
+        let (engine, version) = match api {
+            Api::Hob => (Some("hob"), version),
+            Api::Ollama => (Some("ollama"), version),
+            Api::OpenAi if version.is_some() => (None, version),
+            Api::OpenAi => introduced(&get, owner(&listed.body, &model).as_deref()),
         };
+        let engine = engine.map(str::to_owned);
         let key = key.map(str::to_owned);
         Ok(Target { endpoint, api, model, key, engine, version })
     }
@@ -137,9 +150,42 @@ fn version(get: &impl Fn(&str) -> Result<Asked, AskError>, api: Api) -> Option<S
         // llama-server's.
         Api::OpenAi => ("/props", "build_info"),
     };
+    said(get, path, field)
+}
+
+/// What is no answer, or an odd one, is not known.
+fn said(get: &impl Fn(&str) -> Result<Asked, AskError>, path: &str, field: &str) -> Option<String> {
     let asked = get(path).ok().filter(|asked| asked.status == 200)?;
     let said: Value = serde_json::from_slice(&asked.body).ok()?;
-    said[field].as_str().map(str::to_owned)
+    let version = said[field].as_str()?.trim();
+    (1..=VERSION_BYTES_MAX).contains(&version.len()).then(|| version.to_owned())
+}
+
+/// The name and version of an engine that is none of those before. Its owner in the list says most: several engines
+/// and gateways answer `/version` alike, so that alone makes a vLLM only of whoever names no owner and counts from a
+/// digit on.
+fn introduced(
+    get: &impl Fn(&str) -> Result<Asked, AskError>,
+    owner: Option<&str>,
+) -> (Option<&'static str>, Option<String>) {
+    let known = ENGINES.iter().find(|(owns, ..)| Some(*owns) == owner);
+    if let Some((_, name, path)) = known {
+        return (Some(name), said(get, path, "version"));
+    }
+    if let Some(version) = said(get, "/version", "version") {
+        let is_vllm = owner.is_none() && version.starts_with(|c: char| c.is_ascii_digit());
+        return (is_vllm.then_some(VLLM), Some(version));
+    }
+    let version = said(get, "/get_server_info", "version");
+    (version.is_some().then_some(SGLANG), version)
+}
+
+/// To whom a model belongs, as the list says it; to whom the first one, where it is not listed.
+fn owner(listed: &[u8], model: &str) -> Option<String> {
+    let listed: Value = serde_json::from_slice(listed).unwrap_or_default();
+    let entries = listed["data"].as_array()?;
+    let entry = entries.iter().find(|entry| entry["id"] == model).or(entries.first())?;
+    entry["owned_by"].as_str().filter(|owner| !owner.is_empty()).map(str::to_owned)
 }
 
 fn models(body: &[u8]) -> Vec<String> {
@@ -207,6 +253,84 @@ mod tests {
         let (got, server) = answered("", 200);
         assert!(!got, "an engine that says nothing of itself");
         server.join().expect("a server");
+    }
+
+    /// Who is found at a server that has these answers and no others, and what it was asked.
+    fn found(answers: &[(&'static str, &'static str)]) -> (Target, Vec<String>) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("a port");
+        let answers = answers.to_vec();
+        let server = std::thread::spawn(move || {
+            let mut asked = Vec::new();
+            loop {
+                let (mut socket, _) = listener.accept().expect("a client");
+                let mut request = [0; 4096];
+                let bytes = std::io::Read::read(&mut socket, &mut request).expect("a request");
+                let request = String::from_utf8_lossy(&request[..bytes]).into_owned();
+                // Whoever says nothing wants it to end.
+                let Some(path) = request.split(' ').nth(1) else { return asked };
+                let said = answers.iter().find(|(at, _)| *at == path).map(|(_, body)| *body);
+                let (status, body) = said.map_or(("404 x", ""), |body| ("200 x", body));
+                let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
+                let _left = std::io::Write::write_all(&mut socket, (head + body).as_bytes());
+                asked.push(path.to_owned());
+            }
+        });
+        let target = Target::find(&format!("http://{address}"), None, None, None);
+        drop(std::net::TcpStream::connect(address));
+        (target.expect("a server"), server.join().expect("a server"))
+    }
+
+    const LIST: &str = "/v1/models";
+    const NOBODY_S: (&str, &str) = (LIST, r#"{"data":[{"id":"m"}]}"#);
+    const BEFORE: [&str; 4] = [LIST, "/api/hob/now", "/", "/props"];
+
+    #[test]
+    fn an_engine_says_its_version_where_its_kin_do() {
+        let vllm = (LIST, r#"{"data":[{"id":"m","owned_by":"vllm"}]}"#);
+        let sglang = (LIST, r#"{"data":[{"id":"m","owned_by":"sglang"}]}"#);
+        let tensorrt = (LIST, r#"{"data":[{"id":"m","owned_by":"tensorrt_llm"}]}"#);
+        let other = (LIST, r#"{"data":[{"id":"m","owned_by":"somebody"}]}"#);
+        let version = ("/version", r#"{"version":"0.11.0"}"#);
+        let info = ("/get_server_info", r#"{"tp_size":1,"version":"0.5.3"}"#);
+        let rows = [
+            (vec![vllm, version], Some("vLLM"), Some("0.11.0")),
+            (vec![vllm], Some("vLLM"), None),
+            (vec![NOBODY_S, version], Some("vLLM"), Some("0.11.0")),
+            (vec![tensorrt, version], Some("TensorRT-LLM"), Some("0.11.0")),
+            (vec![other, version], None, Some("0.11.0")),
+            (vec![NOBODY_S, ("/version", r#"{"version":"v3.1 (a1)"}"#)], None, Some("v3.1 (a1)")),
+            (vec![sglang, version, info], Some("SGLang"), Some("0.5.3")),
+            (vec![NOBODY_S, info], Some("SGLang"), Some("0.5.3")),
+            (vec![NOBODY_S], None, None),
+        ];
+        for (answers, engine, expected) in rows {
+            let (target, _) = found(&answers);
+            let got = (target.engine.as_deref(), target.version.as_deref());
+            assert_eq!(got, (engine, expected), "{answers:?}");
+        }
+    }
+
+    #[test]
+    fn an_odd_answer_is_no_version() {
+        let long = r#"{"version":"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789."}"#;
+        for body in ["<html>", r#"{"version":3}"#, r#"{"version":" "}"#, r#"["0.1"]"#, "", long] {
+            let (target, asked) = found(&[NOBODY_S, ("/version", body)]);
+            assert_eq!((target.engine, target.version), (None, None), "{body}");
+            assert_eq!(asked, [&BEFORE[..], &["/version", "/get_server_info"]].concat());
+        }
+    }
+
+    #[test]
+    fn who_is_known_is_asked_no_further() {
+        let props = ("/props", r#"{"build_info":"b9001"}"#);
+        let (target, asked) = found(&[NOBODY_S, props, ("/version", r#"{"version":"1"}"#)]);
+        assert_eq!((target.engine, target.version.as_deref()), (None, Some("b9001")));
+        assert_eq!(asked, BEFORE);
+        let ollama = ("/", "Ollama is running");
+        let (target, asked) = found(&[NOBODY_S, ollama, ("/api/version", r#"{"version":"0.12"}"#)]);
+        assert_eq!(target.engine.as_deref(), Some("ollama"));
+        assert_eq!(asked, [LIST, "/api/hob/now", "/", "/api/version"]);
     }
 
     #[test]

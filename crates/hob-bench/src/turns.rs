@@ -57,8 +57,7 @@ pub(crate) fn run(
     let InTurns { firsts: mut blocks, warmup_requests, .. } = subject;
     // Of a pair that was stopped in the middle, the second is gone already.
     blocks.truncate(second.blocks.len());
-    let Runs { calibration, was_stopped, .. } = second.clone();
-    let first = Runs { blocks, warmup_requests, calibration, was_stopped };
+    let first = Runs { blocks, warmup_requests, ..second.clone() };
     Ok(Both { first, second })
 }
 

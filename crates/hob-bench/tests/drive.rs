@@ -86,7 +86,7 @@ fn chunks_are_counted_whole_however_they_are_packed() {
 
 #[test]
 fn thinking_in_the_text_counts_as_thinking_whoever_sends_it() {
-    let mock = mock("reasoning_tokens=4,think_tags=true");
+    let mock = mock("itl_ms=20,reasoning_tokens=4,think_tags=true");
     for (path, protocol) in [
         ("/v1/chat/completions", Protocol::OpenAi),
         ("/v1/completions", Protocol::OpenAi),

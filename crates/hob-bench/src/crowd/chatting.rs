@@ -41,7 +41,7 @@ impl<'a> Chatting<'a> {
             rounds: wish.rounds,
             span_s: 0.0,
         };
-        let lab = Lab::prepare(asker, &whole)?;
+        let lab = Lab::roomy(asker, &whole)?;
         let thinking = Thinking::AsIs { thinks: false };
         Ok(Chatting { lab, shape, thinking, asked: BTreeMap::new() })
     }

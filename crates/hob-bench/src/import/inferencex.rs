@@ -10,8 +10,9 @@ use crate::terms::Metric;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Row {
-    #[serde(alias = "infmax_model_prefix")]
     model: Option<String>,
+    /// Its family, which stands alone in some.
+    infmax_model_prefix: Option<String>,
     hw: Option<String>,
     framework: Option<String>,
     precision: Option<String>,
@@ -48,7 +49,7 @@ fn record(mut row: Row) -> Record {
     let lossy = vec!["how many requests is not said".to_owned()];
     let lossy = lossy.into_iter().chain(not_kept(&row.rest)).collect();
     let mut record = Record::new(uuid::Uuid::nil(), Kind::Llm, source("inferencex", None, lossy));
-    record.model = model(row.model.as_deref().unwrap_or("unnamed"));
+    record.model = model(row.model.or(row.infmax_model_prefix).as_deref().unwrap_or("unnamed"));
     record.model.quant = row.precision.map(|precision| precision.to_uppercase());
     record.engine.name = row.framework;
     record.engine.version = row.image;

@@ -97,7 +97,7 @@ pub(super) fn model(name: &str) -> Model {
 }
 
 /// The part of a name that says how its weights are packed.
-pub(super) fn quant(name: &str) -> Option<String> {
+pub(crate) fn quant(name: &str) -> Option<String> {
     let parts = name.split(['-', '.', ':', ' ', '/', '(', ')']);
     parts.into_iter().map(str::to_uppercase).find(|part| is_quant(part))
 }

@@ -5,7 +5,7 @@ use hob_core::statistics::Sample;
 use jiff::Timestamp;
 
 use super::cell::Asked;
-use super::{Cell, Lab, Prompts, Thinking, VERSION};
+use super::{Cell, Lab, Prompts, Shape, Thinking, VERSION};
 use crate::drive::Arrivals;
 use crate::record::{
     Arrival, Cache, Connection, CountSource, Doubt, Kind, Loop, PromptTokens, Reasoning, Record,
@@ -15,6 +15,8 @@ use crate::runs::{Account, BenchError, Reply, Runs};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
+/// A prompt of which the server counted less was cut.
+const WHOLE_SHARE: f64 = 0.9;
 /// Of a prompt that counts as cached.
 const CACHED_SHARE: f64 = 0.9;
 /// Of a prompt that counts as cold, whatever its template is: one part of so many.
@@ -110,7 +112,23 @@ fn invalid(cell: Cell, runs: &Runs, cache: Cache) -> Vec<String> {
     if cache == Cache::Mixed && runs.calibration.is_some() && runs.answered().any(is_counted) {
         reasons.push("some of the prompts were cached and some were not".to_owned());
     }
+    reasons.extend(cut(cell, runs));
     reasons
+}
+
+/// A server that has less room than a prompt takes may leave out a part of it and answer all the same. Of what is cached some
+/// servers count nothing; and a question is as long as it is.
+fn cut(cell: Cell, runs: &Runs) -> Option<String> {
+    let Shape { prompt_tokens, question, .. } = cell.shape;
+    if cell.prompts == Prompts::Cached || question.is_some() {
+        return None;
+    }
+    let counted = runs.pooled(Metric::PromptTokens).median()?;
+    (counted < WHOLE_SHARE * f64::from(prompt_tokens)).then(|| {
+        format!(
+            "of a prompt of about {prompt_tokens} tokens the server counted {counted}: it was cut"
+        )
+    })
 }
 
 fn workload(cell: Cell, runs: &Runs) -> Workload {

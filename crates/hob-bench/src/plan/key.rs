@@ -7,7 +7,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::cells::Cell;
-use crate::record::{Host, Record, Status, sha256_hex};
+use crate::record::{Host, Record, sha256_hex};
 use crate::runs::Context;
 
 const HALF_CHARS: usize = 16;
@@ -65,9 +65,8 @@ impl fmt::Display for CellKey {
 
 /// The keys of everything that need not be measured again.
 pub fn done<'a>(records: impl IntoIterator<Item = &'a Record>) -> BTreeSet<String> {
-    let is_valid =
-        |record: &&Record| record.status == Status::Ok && record.invalid_reasons.is_empty();
-    records.into_iter().filter(is_valid).filter_map(|record| record.cell_key.clone()).collect()
+    let valid = records.into_iter().filter(|record| record.is_valid());
+    valid.filter_map(|record| record.cell_key.clone()).collect()
 }
 
 fn half(what: &impl Serialize) -> String {
@@ -80,7 +79,7 @@ fn half(what: &impl Serialize) -> String {
 mod tests {
     use super::super::written::Plan;
     use super::*;
-    use crate::record::{Kind, Source};
+    use crate::record::{Kind, Source, Status};
 
     #[test]
     fn a_key_tells_points_and_what_they_were_measured_on_apart() {

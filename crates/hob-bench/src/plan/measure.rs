@@ -80,7 +80,7 @@ impl Cell {
     pub fn room(&self) -> Option<u64> {
         match self.kind {
             PlanKind::Ceiling => Some(CEILING.span.lo),
-            _ => self.context.map(|tokens| sweep::room(tokens, SWEEP_ANSWER).into()),
+            _ => self.context.map(|tokens| llm::room(tokens, SWEEP_ANSWER).into()),
         }
     }
 

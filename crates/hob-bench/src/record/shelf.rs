@@ -63,6 +63,35 @@ impl Shelf {
         Ok(target)
     }
 
+    /// Fails as early as possible where nothing could be kept.
+    ///
+    /// # Errors
+    /// The folder cannot be made, or written to.
+    pub fn prepare(&self) -> Result<(), RecordError> {
+        let shown = self.folder.display().to_string();
+        let failed = |error| RecordError::io("write into", &shown, error);
+        fs::create_dir_all(&self.folder).map_err(failed)?;
+        let trial = self.folder.join(format!(".{}.part", uuid::Uuid::now_v7()));
+        fs::File::create(&trial).and_then(|_| fs::remove_file(&trial)).map_err(failed)
+    }
+
+    /// Notes on a record that is there that with it all of its plan's cell is. In one step: a reader sees it with the note or
+    /// without.
+    ///
+    /// # Errors
+    /// It is not there, or the disk refuses.
+    pub fn complete(&self, record: &Record, key: &str) -> Result<Record, RecordError> {
+        let target = self.folder.join(place(record));
+        let shown = target.display().to_string();
+        let kept = Record { cell_key: Some(key.to_owned()), ..read_file(&target)? };
+        let folder = target.parent().unwrap_or(&self.folder);
+        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let draft = draft(folder, &name, to_yaml(&kept)?.as_bytes())
+            .map_err(|(what, error)| RecordError::io(what, &shown, error))?;
+        fs::rename(&draft, &target).map_err(|error| RecordError::io("name", &shown, error))?;
+        Ok(kept)
+    }
+
     /// Reads every record, in the order of their names.
     ///
     /// # Errors
@@ -168,26 +197,38 @@ pub fn slug(text: &str, chars_max: usize) -> String {
 fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), RecordError> {
     let target = folder.join(name);
     let shown = target.display().to_string();
+    let failed = |what| move |error| (what, error);
+    let written = (|| {
+        let draft = draft(folder, name, bytes)?;
+        let linked = fs::hard_link(&draft, &target).map_err(failed("name"));
+        fs::remove_file(&draft).map_err(failed("tidy up after"))?;
+        linked?;
+        fs::File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(failed("flush the folder of"))
+    })();
+    written.map_err(|(what, error): (_, std::io::Error)| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => RecordError::Exists { file: shown.clone() },
+        _ => RecordError::io(what, &shown, error),
+    })
+}
+
+/// Whole on the disk, under a name that no reader looks at. With what could not be done, where it could not.
+fn draft(
+    folder: &Path,
+    name: &str,
+    bytes: &[u8],
+) -> Result<PathBuf, (&'static str, std::io::Error)> {
     let draft = folder.join(format!(".{name}.part"));
     let failed = |what| move |error| (what, error);
     let written = (|| {
         let mut file = fs::File::create(&draft).map_err(failed("write"))?;
         file.write_all(bytes).map_err(failed("write"))?;
-        file.sync_all().map_err(failed("flush"))?;
-        fs::hard_link(&draft, &target).map_err(failed("name"))?;
-        fs::remove_file(&draft).map_err(failed("tidy up after"))?;
-        fs::File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(failed("flush the folder of"))
+        file.sync_all().map_err(failed("flush"))
     })();
-    written.map_err(|(what, error): (_, std::io::Error)| {
-        // What is left of a failure is in the way of nobody: its name begins with a dot.
-        let _left_behind = fs::remove_file(&draft);
-        match error.kind() {
-            std::io::ErrorKind::AlreadyExists => RecordError::Exists { file: shown.clone() },
-            _ => RecordError::io(what, &shown, error),
-        }
-    })
+    // What is left of a failure is in the way of nobody: its name begins with a dot.
+    written.inspect_err(|_| drop(fs::remove_file(&draft)))?;
+    Ok(draft)
 }
 
 fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), RecordError> {

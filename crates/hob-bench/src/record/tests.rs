@@ -129,6 +129,33 @@ fn a_slug_is_a_name_on_every_disk() {
 }
 
 #[test]
+fn a_record_is_noted_to_complete_its_cell_and_stays_what_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shelf = Shelf::new(folder.path());
+    let samples = vec![RawSample { ttft_us: Some(84_000), ..RawSample::default() }];
+    let file = shelf.put(&full(), &samples).expect("written");
+    let before = read_file(&file).expect("a record");
+    let noted = shelf.complete(&full(), "a-b").expect("noted");
+    let after = read_file(&file).expect("a record, whose hash holds");
+    assert_eq!((noted.cell_key.as_deref(), after.cell_key.as_deref()), (Some("a-b"), Some("a-b")));
+    let hash = after.content_hash.clone();
+    let expected = Record { cell_key: Some("a-b".to_owned()), content_hash: hash, ..before };
+    assert_eq!(after, expected);
+    assert_eq!(std::fs::read_dir(file.parent().expect("a folder")).expect("a folder").count(), 2);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_known_before_anything_is_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fine = Shelf::new(folder.path().join("a/b"));
+    assert!(fine.prepare().is_ok());
+    assert_eq!(std::fs::read_dir(folder.path().join("a/b")).expect("a folder").count(), 0);
+    std::fs::write(folder.path().join("file"), "").expect("a file");
+    let refused = Shelf::new(folder.path().join("file/b")).prepare();
+    assert!(matches!(refused, Err(RecordError::Io { .. })), "{refused:?}");
+}
+
+#[test]
 fn a_shelf_keeps_what_it_is_given_and_overwrites_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let shelf = Shelf::new(folder.path());

@@ -18,6 +18,8 @@ use crate::timeline::Flag;
 const RUNS_MIN: usize = 6;
 const STARTS_MIN: u32 = 2;
 const HALF_WIDTH_PCT_MAX: f64 = 5.0;
+/// Of a request at its time, from when it was due to when it was sent, for all but the last part.
+const DISPATCH_MS_MAX: f64 = 5.0;
 const PSI_PCT_MAX: f64 = 10.0;
 const EXPIRES_DAYS: i64 = 90;
 /// What requests waited for before they were sent, from when on.
@@ -100,6 +102,8 @@ impl Account<'_> {
         record.count_source = self.count_source;
         record.invalid_reasons = invalid(self.runs);
         record.invalid_reasons.extend(self.invalid);
+        let is_open = self.workload.rate.is_some();
+        record.invalid_reasons.extend(late(&record).filter(|_| is_open));
         record.confidence = confidence(self.runs, self.leading, &record, self.doubts);
         record.workload = Workload {
             requests: Some(self.runs.replies().count() as u64),
@@ -131,6 +135,7 @@ fn invalid(runs: &Runs) -> Vec<String> {
         let requests = runs.replies().count();
         reasons.push(format!("{} of {requests} requests failed: {fault}", faults.len()));
     }
+    reasons.extend(runs.broken.clone());
     let has = |flag| runs.replies().any(|reply| reply.flags.contains(&flag));
     if has(Flag::CountsImpossible) {
         reasons.push("the server's count of tokens cannot be true".to_owned());
@@ -139,6 +144,14 @@ fn invalid(runs: &Runs) -> Vec<String> {
         reasons.push("the answer came in one piece, so there is no pace of it".to_owned());
     }
     reasons
+}
+
+/// Of requests that were due at a time of their own. What was sent late waited for this client, and not for the server.
+fn late(record: &Record) -> Option<String> {
+    let late_ms = record.harness.as_ref()?.client.dispatch_ms?.p95;
+    (late_ms > DISPATCH_MS_MAX).then(|| {
+        format!("requests were sent {late_ms:.0} ms after they were due: this client has no more connections")
+    })
 }
 
 fn harness(runs: &Runs, context: &Context) -> Harness {
@@ -208,7 +221,8 @@ fn confidence(runs: &Runs, leading: &[Metric], record: &Record, own: Vec<Doubt>)
         (runs.blocks.len() < RUNS_MIN, Doubt::FewRuns),
         (starts < STARTS_MIN, Doubt::OneStart),
         (ci_half_width_pct.is_none_or(|pct| pct > HALF_WIDTH_PCT_MAX), Doubt::WideCi),
-        (noise.psi_cpu.is_none_or(|pct| pct >= PSI_PCT_MAX), Doubt::NoisyHost),
+        (noise.psi_cpu.is_some_and(|pct| pct >= PSI_PCT_MAX), Doubt::NoisyHost),
+        (noise.psi_cpu.is_none(), Doubt::NoiseUnknown),
         (noise.throttled == Some(true), Doubt::Throttled),
         (noise.on_battery == Some(true), Doubt::OnBattery),
         (selftest.is_none_or(|selftest| !selftest.pass), Doubt::ClientError),
@@ -223,7 +237,8 @@ fn confidence(runs: &Runs, leading: &[Metric], record: &Record, own: Vec<Doubt>)
         let day = time.to_zoned(jiff::tz::TimeZone::UTC).date();
         day.saturating_add(jiff::Span::new().days(EXPIRES_DAYS))
     });
-    let label = if reasons.is_empty() { Label::Hard } else { Label::Soft };
+    let is_hard = reasons.is_empty() && record.invalid_reasons.is_empty();
+    let label = if is_hard { Label::Hard } else { Label::Soft };
     let runs = u32::try_from(runs.blocks.len()).ok();
     Confidence { label, reasons, runs, server_starts: Some(starts), ci_half_width_pct, expires }
 }

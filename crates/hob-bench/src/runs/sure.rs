@@ -105,10 +105,19 @@ impl Care {
         let mut start = 0;
         course.begun = Instant::now();
         while course.goes_on() {
-            if self.is_due(start + 1, course.runs.blocks.len()) && restart()? {
-                start += 1;
-                (course.tell)(Step::Restarted { start });
-                course.warm_up()?;
+            if self.is_due(start + 1, course.runs.blocks.len()) {
+                match restart() {
+                    Ok(false) => (),
+                    Ok(true) => {
+                        start += 1;
+                        (course.tell)(Step::Restarted { start });
+                        course.warm_up()?;
+                    }
+                    Err(error) => {
+                        course.broken(error)?;
+                        break;
+                    }
+                }
             }
             let block = course.subject.block(course.runs.calibration.as_ref())?;
             course.subject.counted(start);
@@ -132,8 +141,11 @@ impl Care {
         let mut course = Course::new(self, subject, stop, tell);
         while course.goes_on() {
             let block = match course.subject.block(None) {
-                Err(BenchError::Launch(LaunchError::Stopped)) => break,
-                block => block?,
+                Ok(block) => block,
+                Err(error) => {
+                    course.broken(error)?;
+                    break;
+                }
             };
             if course.runs.calibration.is_none() {
                 course.calibrate(&block);
@@ -228,6 +240,21 @@ impl<'c, 't, S: Subject> Course<'c, 't, S> {
         ControlFlow::Continue(())
     }
 
+    /// The server did not come back: what was measured before is kept. Of whoever was stopped nothing is to be said.
+    ///
+    /// # Errors
+    /// Nothing was measured yet.
+    fn broken(&mut self, error: BenchError) -> Result<(), BenchError> {
+        if matches!(error, BenchError::Launch(LaunchError::Stopped)) && self.is_stopped() {
+            return Ok(());
+        }
+        if self.runs.blocks.is_empty() {
+            return Err(error);
+        }
+        self.runs.broken = Some(format!("the server did not come back: {error}"));
+        Ok(())
+    }
+
     fn end(mut self) -> Runs {
         self.runs.was_stopped = self.is_stopped();
         if self.runs.was_stopped {
@@ -242,4 +269,44 @@ impl<'c, 't, S: Subject> Course<'c, 't, S> {
 fn are_alike(before: &Block, after: &Block, leading: &[Metric]) -> bool {
     let pairs = leading.iter().filter_map(|m| before.figure(*m).zip(after.figure(*m)));
     pairs.take(1).any(|(before, after)| (after - before).abs() < before * WARM_SHARE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::Reply;
+
+    /// Each reply takes a little longer, so that nothing is sure before the last run.
+    struct Slower(f64);
+
+    impl Subject for Slower {
+        fn block(&mut self, _: Option<&Calibration>) -> Result<Block, BenchError> {
+            self.0 *= 1.5;
+            let figures = [(Metric::TtftMs, self.0)].into();
+            Ok(Block { replies: vec![Reply { figures, ..Reply::default() }], ..Block::default() })
+        }
+
+        fn leading(&self) -> &[Metric] {
+            &[Metric::TtftMs]
+        }
+
+        fn pace(&self, _: &Block) -> Option<Pace> {
+            None
+        }
+    }
+
+    fn run(restart: &mut dyn FnMut() -> Result<bool, BenchError>) -> Result<Runs, BenchError> {
+        let care = Care { runs_min: 6, runs_max: 6, ..Care::default() };
+        care.run(&mut Slower(1.0), &AtomicBool::new(false), restart, &mut |_| ())
+    }
+
+    #[test]
+    fn what_was_measured_before_a_server_did_not_come_back_is_kept() {
+        let whole = run(&mut || Ok(true)).expect("runs");
+        assert_eq!((whole.blocks.len(), whole.starts(), whole.broken), (6, 2, None));
+        let broken = run(&mut || Err(BenchError::NoWeights)).expect("half of the runs");
+        assert_eq!((broken.blocks.len(), broken.starts()), (3, 1));
+        let why = broken.broken.expect("a reason");
+        assert!(why.contains("the server did not come back"), "{why}");
+    }
 }

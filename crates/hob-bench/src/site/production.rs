@@ -1,7 +1,7 @@
 //! What real requests waited, beside what a warm bench says: the two are one ratio apart.
 //! The ledger's owner sums it up; here only names meet.
 
-use crate::record::{Kind, Record, Status};
+use crate::record::{Kind, Record};
 use crate::terms::Metric;
 
 /// Fewer requests say nothing of what is usual.
@@ -44,7 +44,7 @@ impl Production {
     pub(super) fn gap(&self, record: &Record) -> Option<Gap<'_>> {
         let is_alone = record.workload.concurrency.is_none_or(|users| users == 1);
         let is_warm = !matches!(record.kind, Kind::Cold | Kind::CtxCeiling);
-        if !is_alone || !is_warm || record.harness.is_none() || record.status != Status::Ok {
+        if !is_alone || !is_warm || record.harness.is_none() || !record.is_valid() {
             return None;
         }
         let metric = [Metric::TtfatMs, Metric::TtftMs, Metric::TtfaMs];

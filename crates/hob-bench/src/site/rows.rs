@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use super::Material;
 use super::production::Gap;
 use crate::families;
-use crate::record::{Doubt, Kind, Label, Record, SourceType, Spread, Status, slug};
+use crate::record::{CPU_BACKEND, Doubt, Kind, Label, Record, SourceType, Spread, slug};
 use crate::terms::Metric;
 
 const SLUG_CHARS_MAX: usize = 64;
@@ -101,12 +101,14 @@ fn is_stale(record: &Record, built: Option<Timestamp>) -> bool {
     record.confidence.expires.zip(today).is_some_and(|(expires, today)| expires <= today)
 }
 
-/// The card, or the processor where there is none.
+/// The card, or the processor where there is none, or where it is said that the engine computes there.
 pub fn hardware(record: &Record) -> String {
+    let is_on_cpu = record.engine.backend.as_deref() == Some(CPU_BACKEND);
     let cards: Vec<String> = record
         .host
         .accelerators
         .iter()
+        .filter(|_| !is_on_cpu)
         .map(|card| match card.count {
             0 | 1 => card.name.clone(),
             count => format!("{count} × {}", card.name),
@@ -171,7 +173,7 @@ impl Row<'_> {
     }
 
     pub(super) fn failed(&self) -> bool {
-        self.record.status != Status::Ok
+        !self.record.is_valid()
     }
 
     pub(super) fn is_speech(&self) -> bool {

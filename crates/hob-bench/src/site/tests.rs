@@ -117,6 +117,21 @@ fn what_a_record_says_is_text_and_nothing_else() {
 }
 
 #[test]
+fn what_is_no_measurement_is_no_figure_whatever_its_badge_was() {
+    let good = native(1, "m", "s", 12.0);
+    let mut refused = native(2, "m", "s", 77.0);
+    refused.confidence.label = Label::Hard;
+    refused.confidence.reasons.clear();
+    refused.invalid_reasons = vec!["the client was the limit".to_owned()];
+    let index = page_of(&of(vec![good, refused.clone()]), "index.html");
+    assert!(!index.contains("badge hard"), "{index}");
+    assert!(index.contains("badge failed"), "{index}");
+    let model = native(3, "m", "t", 15.0);
+    let ranges = words(&page_of(&of(vec![refused, model]), "index.html"));
+    assert!(!ranges.contains("15 – 77") && !ranges.contains("15–77"), "{ranges}");
+}
+
+#[test]
 fn soft_says_why_and_imported_says_so() {
     let mut hard = native(1, "m", "s", 1.0);
     hard.confidence.label = Label::Hard;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::cell::{Evidence, Spoken};
 use super::verdict::{Came, verdict};
 use super::{Asking, Cell, Sentences, Speaker, TEXTS, Text, VERSION};
-use crate::record::{Connection, Loop, Record, StreamVerdict, Tts, Workload, sha256_hex};
+use crate::record::{Connection, Loop, Record, StreamVerdict, Tts, Workload};
 use crate::runs::{Account, BenchError, Reply, Runs};
 use crate::terms::Metric;
 use crate::timeline::Arrived;
@@ -61,7 +61,7 @@ impl Cell {
             workload: Workload {
                 shape: Some(self.text.name.to_owned()),
                 version: Some(VERSION),
-                prompts_sha256: Some(sha256_hex(self.text.words.as_bytes())),
+                prompts_sha256: Some(self.text.sha256()),
                 r#loop: Some(Loop::Closed),
                 concurrency: u32::try_from(self.users).ok(),
                 connection: Some(Connection::Reused),
@@ -84,7 +84,7 @@ impl Cell {
         let figure = |metric| runs.sample(metric).median();
         let reads = |reply: &Reply| reply.gaps_ms.len() as f64 + 1.0;
         let said = Tts {
-            text_sha256: Some(sha256_hex(self.text.words.as_bytes())),
+            text_sha256: Some(self.text.sha256()),
             chars: u32::try_from(self.text.chars()).ok(),
             voice: Some(self.voice.clone()),
             format: Some(self.format.name().to_owned()),

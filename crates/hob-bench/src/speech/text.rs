@@ -1,6 +1,8 @@
 //! What is spoken: texts of known length, the same for everybody, each pinned by its hash.
 //! Version 1. A text that changes gets another version, because figures of two are not compared.
 
+use crate::record::sha256_hex;
+
 /// Of every text here.
 pub const VERSION: u32 = 1;
 
@@ -55,6 +57,11 @@ const OF_TIERS: [&str; 3] = ["short", "medium", "long"];
 impl Text {
     pub fn named(name: &str) -> Option<Text> {
         TEXTS.into_iter().find(|text| text.name == name)
+    }
+
+    /// Of its words, as a record says which it was.
+    pub fn sha256(self) -> String {
+        sha256_hex(self.words.as_bytes())
     }
 
     pub fn chars(self) -> usize {

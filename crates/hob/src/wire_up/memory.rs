@@ -15,6 +15,8 @@ use hob_core::turns::{Turn, Turns};
 use hob_core::{Asked, Budget, ModelError, ModelState, Place, Queued, Residence, Room, Shortage};
 use hob_engines::chat::has_card_kernels;
 use hob_machine::probe;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 /// What drivers said is as old as that at most.
 const CARDS_SEEN: Duration = Duration::from_millis(500);
@@ -166,7 +168,19 @@ fn on_cards() -> Bytes {
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
     match &*seen {
         Some((at, cards)) if at.elapsed() < CARDS_SEEN => cards.clone(),
-        _ => seen.insert((Instant::now(), of_cards(&usable(probe().machine, None)))).1.clone(),
+        _ => {
+            let cards = aside(|| of_cards(&usable(probe().machine, None)));
+            seen.insert((Instant::now(), cards)).1.clone()
+        }
+    }
+}
+
+/// Drivers take their time: what else this thread has to do is handed to another meanwhile.
+fn aside<T>(ask: impl FnOnce() -> T) -> T {
+    let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
+    match flavor {
+        Ok(RuntimeFlavor::MultiThread) => block_in_place(ask),
+        _ => ask(),
     }
 }
 

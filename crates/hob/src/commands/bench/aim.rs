@@ -13,9 +13,12 @@ use clap::{Args, ValueEnum};
 use hob_bench::ceiling::PLACE;
 use hob_bench::drive::{Endpoint, EndpointError};
 use hob_bench::launch::{Launch, LaunchError};
+use hob_bench::record::CPU_BACKEND;
 use hob_bench::runs::BenchError;
 use hob_bench::server::{Facts, Started};
 use hob_bench::target::{Api, Target, TargetError, is_hob};
+use hob_bench::timeline::Fault;
+use hob_engines::chat::has_card_kernels;
 
 use crate::app::App;
 use crate::cli::Globals;
@@ -23,6 +26,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 use crate::settings::{ModelChoice, Overrides, Secret};
 use crate::shelf::Shelf;
+use crate::signals::interrupted;
 use place::{Key, Place};
 
 /// What every server that is measured answers once it is ready.
@@ -90,6 +94,8 @@ pub(crate) struct Aim {
     model_file: Option<PathBuf>,
     /// How it is started, as a record says it.
     argv: Vec<String>,
+    /// What computes, where that is known.
+    backend: Option<&'static str>,
 }
 
 /// What a hob is started with.
@@ -171,11 +177,28 @@ impl AimArgs {
         let Some(target) = &self.target else { return self.own(purpose, app, globals) };
         let Place { url, api, key } = self.place(target, &app.written, &app.environment)?;
         let own_key = app.settings.server.api_key.read()?;
+        if let Some(secret) = self.launch.as_deref().and_then(secret) {
+            return Err(Failure::usage(format!("--launch has a secret in it ({secret}), and records keep it word by word"))
+                .hint("export it before, as the variable that the server reads, such as LLAMA_API_KEY or VLLM_API_KEY"));
+        }
         let launch = self.launch.as_ref().map(|command| self.launch(command.clone(), &url));
         let launch = launch.transpose().map_err(Failure::usage)?;
         let (model, model_file) = (self.model.clone(), self.model_file.clone());
         let (places, argv) = (self.places(), self.launch.iter().cloned().collect());
-        Ok(Aim { purpose, url, api, model, key, own_key, launch, places, model_file, argv })
+        let backend = None;
+        Ok(Aim {
+            purpose,
+            url,
+            api,
+            model,
+            key,
+            own_key,
+            launch,
+            places,
+            model_file,
+            argv,
+            backend,
+        })
     }
 
     fn launch(&self, command: String, url: &str) -> Result<Launch, EndpointError> {
@@ -220,6 +243,7 @@ impl AimArgs {
             places: self.places(),
             model_file: self.model_file.clone().or(own.weights),
             argv: ["hob".to_owned()].into_iter().chain(argv).collect(),
+            backend: (!has_card_kernels()).then_some(CPU_BACKEND),
         })
     }
 
@@ -296,6 +320,7 @@ impl Aim {
         let target = Target::find(&self.url, self.api, model.as_deref(), key)?;
         let mut facts = Facts::told(&target);
         facts.engine.argv = self.argv;
+        facts.engine.backend = facts.engine.backend.or(self.backend.map(str::to_owned));
         if let Some(file) = &self.model_file {
             let shown = file.display().to_string();
             let failed = |source| BenchError::Unreadable { file: shown, source };
@@ -323,8 +348,32 @@ fn shell_word(word: &str) -> String {
 }
 
 /// What a user can do about it.
+/// What is before a value that nobody else should read.
+fn secret(command: &str) -> Option<&str> {
+    const NAMES: [&str; 4] = ["key", "token", "secret", "password"];
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let is_secret = |name: &str| {
+        let last = name.trim_start_matches('-').rsplit(['-', '_']).next().unwrap_or_default();
+        NAMES.contains(&last.to_ascii_lowercase().as_str())
+    };
+    words.iter().enumerate().find_map(|(at, word)| {
+        let (name, value) =
+            word.split_once('=').map_or((*word, None), |(name, value)| (name, Some(value)));
+        let value = match value {
+            None if name.starts_with("--") => {
+                words.get(at + 1).copied().filter(|next| !next.starts_with('-'))
+            }
+            value => value,
+        };
+        // One that stands for what the environment has is none.
+        let is_said = value.is_some_and(|value| !value.is_empty() && !value.starts_with('$'));
+        (is_secret(name) && is_said).then_some(name)
+    })
+}
+
 pub(crate) fn failure(error: BenchError) -> Failure {
     match &error {
+        BenchError::Launch(LaunchError::Stopped) | BenchError::Fault(Fault::Stopped) => interrupted().hint("what was done is kept"),
         BenchError::Launch(LaunchError::Unfilled { .. })
         | BenchError::Drive(_)
         | BenchError::Target(TargetError::Endpoint(_)) => Failure::usage(error),
@@ -353,5 +402,26 @@ pub(crate) fn failure(error: BenchError) -> Failure {
         | BenchError::Target(_)
         | BenchError::Fault(_)
         | BenchError::Sound(_) => Failure::new(Exit::Server, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_in_a_command_line_is_found() {
+        let rows = [
+            ("llama-server -m a.gguf --api-key s3cret --port 1", Some("--api-key")),
+            ("llama-server --api-key=s3cret", Some("--api-key")),
+            ("env VLLM_API_KEY=abc vllm serve m", Some("VLLM_API_KEY")),
+            ("HF_TOKEN=hf_abc serve", Some("HF_TOKEN")),
+            ("serve --api-key $KEY", None),
+            ("llama-server --api-key-file /run/key -m tokens.gguf", None),
+            ("serve --max-tokens 5 --tokenizer x --top-k 3", None),
+        ];
+        for (command, expected) in rows {
+            assert_eq!(secret(command), expected, "{command}");
+        }
     }
 }

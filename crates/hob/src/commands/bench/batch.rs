@@ -43,6 +43,14 @@ pub(crate) fn run(args: &BatchArgs, globals: &Globals, printer: &Printer) -> Out
     campaign::run_at(&args.campaign, aim, printer, work, shown)
 }
 
+impl BatchArgs {
+    /// The cell of this record alone.
+    pub(super) fn only(&mut self, record: &Record) {
+        let users = record.workload.concurrency.map(|users| users as usize);
+        self.users = users.map_or_else(|| self.users.clone(), |users| vec![users]);
+    }
+}
+
 fn shown(records: &[Record]) -> String {
     let mut table = table([
         "users",

@@ -112,6 +112,7 @@ pub(crate) fn measured(
     work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + Send + 'static,
 ) -> Outcome<Done> {
     let care = args.care()?;
+    Shelf::new(&args.out).prepare().map_err(|error| failure(error.into()))?;
     let (printer_there, out, seed) = (*printer, args.out.clone(), args.seed);
     let patience = Patience { silence: Duration::from_secs(args.silence_s), ..Patience::default() };
     let corrects = args.corrects.clone();
@@ -129,8 +130,8 @@ pub(crate) fn measured(
             tell: &mut |name, step| printer_there.faint(told(name, step, care)),
             keep: &mut |record, samples| {
                 let corrected = corrects.as_ref().filter(|soft| are_of_one_cell(soft, record));
-                let supersedes = corrected.map(|soft| soft.id);
-                let record = Record { supersedes, ..record.clone() };
+                let record =
+                    corrected.map_or_else(|| record.clone(), |soft| correction(soft, record));
                 keep(&out, &record, samples, &printer_there)
             },
         };
@@ -176,8 +177,17 @@ impl Done {
     }
 }
 
+/// What was measured again. What came to nothing corrects nothing. Of the variant the server need not know what a plan said.
+fn correction(soft: &Record, again: &Record) -> Record {
+    let mut again = again.clone();
+    again.supersedes = again.is_valid().then_some(soft.id);
+    again.model.quant = again.model.quant.or(soft.model.quant.clone());
+    again.engine.backend = again.engine.backend.or(soft.engine.backend.clone());
+    again
+}
+
 /// Whether one of them could be the other, measured again.
-fn are_of_one_cell(one: &Record, other: &Record) -> bool {
+pub(super) fn are_of_one_cell(one: &Record, other: &Record) -> bool {
     let cell = |record: &Record| {
         let asked = record.workload.clone();
         let target = asked.prompt_tokens.and_then(|tokens| tokens.target);
@@ -399,6 +409,24 @@ mod tests {
         ];
         for (typed, expected) in rows {
             assert_eq!(with_option(words(typed), "--runs-max", "30"), words(expected), "{typed}");
+        }
+    }
+
+    #[test]
+    fn what_came_to_nothing_corrects_nothing() {
+        let soft = {
+            let mut soft = Record::new(Uuid::from_u128(1), Kind::Llm, Source::default());
+            soft.model.quant = Some("Q4_K_M".to_owned());
+            soft
+        };
+        let again = Record::new(Uuid::from_u128(2), Kind::Llm, Source::default());
+        let corrected = correction(&soft, &again);
+        assert_eq!(corrected.supersedes, Some(soft.id));
+        assert_eq!(corrected.model.quant, soft.model.quant, "as the plan said");
+        let aborted = Record { status: Status::Aborted, ..again.clone() };
+        let refused = Record { invalid_reasons: vec!["it was cut".to_owned()], ..again };
+        for spoilt in [aborted, refused] {
+            assert_eq!(correction(&soft, &spoilt).supersedes, None, "{spoilt:?}");
         }
     }
 

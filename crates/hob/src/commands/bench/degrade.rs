@@ -47,6 +47,15 @@ pub(crate) fn run(args: &DegradeArgs, globals: &Globals, printer: &Printer) -> O
     campaign::run_at(&args.campaign, aim, printer, work, shown)
 }
 
+impl DegradeArgs {
+    /// The cell of this record alone; one user is in all of them.
+    pub(super) fn only(&mut self, record: &Record) {
+        let users = record.workload.concurrency.map(|users| users as usize);
+        let users = users.filter(|users| *users > 1);
+        self.users = users.map_or_else(|| self.users.clone(), |users| vec![users]);
+    }
+}
+
 fn shown(records: &[Record]) -> String {
     let mut table = table([
         "users",

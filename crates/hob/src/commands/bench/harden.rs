@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use hob_bench::host::noise;
 use hob_bench::record::{Doubt, Label, Record, Shelf, SourceType};
+use uuid::Uuid;
 
-use super::campaign::{Hardening, stoppable};
+use super::campaign::{Hardening, are_of_one_cell, stoppable};
 use super::{RECORDS, Verb, batch, ceiling, cold, degrade, llm, stream, sweep, tts};
 use crate::build;
 use crate::cli::{self, Globals};
@@ -51,6 +52,8 @@ pub(crate) fn run(args: &HardenArgs, globals: &Globals, printer: &Printer) -> Ou
         printer.data(format_args!("{} is hard already", soft.short_id()))?;
         return Ok(Exit::Done);
     }
+    // Why the last attempt was no measurement.
+    let mut spoilt: Vec<String> = Vec::new();
     for number in 1..=args.attempts {
         let hopeless = hopeless(&soft, args);
         if !hopeless.is_empty() {
@@ -59,14 +62,20 @@ pub(crate) fn run(args: &HardenArgs, globals: &Globals, printer: &Printer) -> Ou
         wait_for_quiet(args.wait_s, printer)?;
         printer.note(format_args!("attempt {number} of {}: {}", args.attempts, typed(&soft)));
         let again = again(&soft, args, globals, printer)?;
-        if again.confidence.label == Label::Hard && again.invalid_reasons.is_empty() {
+        if !again.is_valid() {
+            spoilt = again.invalid_reasons;
+            continue;
+        }
+        spoilt = Vec::new();
+        if again.confidence.label == Label::Hard {
             let (new, old) = (again.short_id(), soft.short_id());
             printer.data(format_args!("{new} is hard, and supersedes {old}"))?;
             return Ok(Exit::Done);
         }
         soft = again;
     }
-    let reasons: Vec<&str> = soft.confidence.reasons.iter().map(|doubt| doubt.meaning()).collect();
+    let doubts = soft.confidence.reasons.iter().map(|doubt| doubt.meaning());
+    let reasons: Vec<&str> = spoilt.iter().map(String::as_str).chain(doubts).collect();
     Err(given_up(&soft, &reasons))
 }
 
@@ -118,6 +127,7 @@ fn hopeless(soft: &Record, args: &HardenArgs) -> Vec<&'static str> {
         (Doubt::CacheUnverified, true, "the server does not say what was cached"),
         (Doubt::ReasoningUnverified, true, "the model thinks although it was told not to"),
         (Doubt::OnBattery, true, "the machine runs on its battery"),
+        (Doubt::NoiseUnknown, true, "this system does not say how busy it is (/proc/pressure/cpu)"),
     ];
     let holds = |doubt: &Doubt| soft.confidence.reasons.contains(doubt);
     rows.into_iter().filter(|(doubt, is_so, _)| *is_so && holds(doubt)).map(|row| row.2).collect()
@@ -140,6 +150,7 @@ fn again(
         model_file: args.model_file.clone(),
         records: args.records.clone(),
     };
+    let begun = Uuid::now_v7();
     // Whether what came of it will do is for the record to say.
     let ended = run_again(bench.into_verb(), &hardening, globals, printer);
     if let Err(failure) = &ended
@@ -149,7 +160,8 @@ fn again(
     }
     let found = Shelf::new(&args.records).read().map_err(Failure::usage)?;
     let records = found.records.into_iter().map(|(_, record)| record);
-    let newest = records.filter(|record| record.supersedes == Some(soft.id)).max_by_key(|r| r.id);
+    let again = records.filter(|record| record.id > begun && are_of_one_cell(soft, record));
+    let newest = again.max_by_key(|record| record.id);
     match (newest, ended) {
         (Some(record), _) => Ok(record),
         (None, Err(failure)) => Err(failure),
@@ -177,14 +189,17 @@ fn run_again(
             sweep::run(&args, globals, printer)
         }
         Verb::Degrade(mut args) => {
+            args.only(soft);
             args.campaign.harden(hardening);
             degrade::run(&args, globals, printer)
         }
         Verb::Batch(mut args) => {
+            args.only(soft);
             args.campaign.harden(hardening);
             batch::run(&args, globals, printer)
         }
         Verb::Tts(mut args) => {
+            args.only(soft);
             args.campaign.harden(hardening);
             tts::run(&args, globals, printer)
         }

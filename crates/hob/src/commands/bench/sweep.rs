@@ -2,8 +2,9 @@
 //! Prompts that are new and prompts that are known stand in rows of their own.
 
 use clap::Args;
+use hob_bench::llm::room;
 use hob_bench::record::{Cache, Record};
-use hob_bench::sweep::{AGAIN_MIN, Room, Wish, measure, room};
+use hob_bench::sweep::{AGAIN_MIN, Room, Wish, measure};
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 

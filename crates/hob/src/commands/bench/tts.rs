@@ -57,6 +57,23 @@ Examples:
   hob bench tts --target http://127.0.0.1:8880 --model kokoro --voice af_heart --users 1,4
   hob bench tts --target http://127.0.0.1:8880 --model tts-1 --voice alloy --format mp3";
 
+impl TtsArgs {
+    /// The cell of this record alone.
+    pub(super) fn only(&mut self, record: &Record) {
+        let Some(tts) = &record.tts else { return };
+        let is_it = |text: &Text| Some(text.sha256()) == tts.text_sha256;
+        if let Some(text) = TEXTS.into_iter().find(is_it) {
+            self.text = vec![text];
+        }
+        if let Some(format) = tts.format.as_deref().and_then(|name| format(name).ok()) {
+            self.choice.format = vec![format];
+        }
+        self.choice.voice = tts.voice.clone().into_iter().collect();
+        let users = record.workload.concurrency.map(|users| users as usize);
+        self.users = users.map_or_else(|| self.users.clone(), |users| vec![users]);
+    }
+}
+
 pub(super) fn text(name: &str) -> Result<Text, String> {
     let known = TEXTS.map(|text| text.name).join(", ");
     Text::named(name.trim()).ok_or_else(|| format!("there are {known}"))

@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use hob_core::{KeepAlive, Occupancy};
 
+use tokio::runtime::Builder;
+use tokio::task::JoinSet;
+
 use super::*;
 
 const MB: u64 = 1_000_000;
@@ -298,4 +301,18 @@ async fn a_model_that_never_rests_does_not_keep_the_others_out() {
     assert_eq!(loads, 9, "sixteen at a time: {order}");
     let first = |name| order.find(name).expect("it was answered");
     assert!(first('b') <= 17 && first('c') <= 34, "{order}");
+}
+
+#[test]
+fn drivers_are_asked_from_wherever_they_have_to_be() {
+    assert_eq!(aside(|| 1), 1, "without a runtime");
+    for mut builder in [Builder::new_current_thread(), Builder::new_multi_thread()] {
+        let runtime = builder.worker_threads(1).build().expect("a runtime");
+        let asked = runtime.block_on(async {
+            let mut tasks = JoinSet::new();
+            tasks.spawn(async { aside(|| 2) });
+            tasks.join_next().await.expect("a task")
+        });
+        assert_eq!(asked.expect("no panic"), 2);
+    }
 }

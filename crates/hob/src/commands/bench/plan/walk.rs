@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hob_bench::drive::Patience;
-use hob_bench::plan::{Cell, CellKey, Facts, Kept, OnFail, Plan, PlanApi, PlanTarget, cells};
-use hob_bench::record::{RawSample, Record};
+use hob_bench::plan::{Cell, CellKey, Facts, OnFail, Plan, PlanApi, PlanTarget, cells};
+use hob_bench::record::{Record, Shelf};
 use hob_bench::runs::{BenchError, Care, Context};
 use hob_bench::workbench::Workbench;
 
@@ -156,7 +156,7 @@ impl<'a> Walk<'a> {
             Ok(reached) => reached,
             Err(error) => {
                 let context = self.context(cell, hob_bench::server::Facts::default(), argv);
-                return self.failed(cell, name, (&context, &error), Kept::default());
+                return self.failed(cell, name, (&context, &error), Vec::new());
             }
         };
         let context = self.context(cell, facts.clone(), argv);
@@ -165,10 +165,8 @@ impl<'a> Walk<'a> {
             self.reached = Some((words_of(&aim, cell), Reached { target, started, facts }));
             return Ok(Fate::DoneBefore);
         }
-        let (out, printer, care, mut kept) =
-            (self.out, self.printer, care(self.plan), Kept::default());
-        let mut write =
-            |record: &Record, samples: &[RawSample]| keep(out, record, samples, printer);
+        let (out, printer, care, mut records) =
+            (self.out, self.printer, care(self.plan), Vec::new());
         let mut bench = Workbench {
             target: target.clone(),
             started,
@@ -177,39 +175,48 @@ impl<'a> Walk<'a> {
             patience: Patience::default(),
             stop: self.stop,
             tell: &mut |_, step| printer.faint(told(name, step, care)),
-            keep: &mut |record, samples| kept.put(record.clone(), samples.to_vec(), &mut write),
+            keep: &mut |record, samples| {
+                keep(out, record, samples, printer)?;
+                records.push(record.clone());
+                Ok(())
+            },
         };
         let measured = cell.measure(&mut bench);
         let started = bench.started.take();
         self.reached = Some((words_of(&aim, cell), Reached { target, started, facts }));
         if let Err(error) = measured {
-            return self.failed(cell, name, (&context, &error), kept);
+            return self.failed(cell, name, (&context, &error), records);
         }
-        let records = kept.close(&key, &mut write).map_err(|error| failure(error.into()))?;
+        let is_whole = !self.stop.load(Ordering::Relaxed) && records.iter().all(Record::is_valid);
+        // One of them says for all that the cell is done.
+        if let Some(last) = records.last_mut().filter(|_| is_whole) {
+            let complete = Shelf::new(out).complete(last, &key.to_string());
+            *last = complete.map_err(|error| failure(error.into()))?;
+        }
         Ok(Fate::Measured(records))
     }
 
-    /// A failure is a record, too, unless it is of our own making.
+    /// A failure is a record, too, unless it is of our own making, or nobody wanted to wait for it.
     fn failed(
         &mut self,
         cell: &Cell,
         name: &str,
         (context, error): (&Context, &BenchError),
-        mut kept: Kept,
+        mut records: Vec<Record>,
     ) -> Outcome<Fate> {
         if let BenchError::Record(error) = error {
             return Err(crate::failure::Failure::new(crate::failure::Exit::Internal, error));
         }
         // Whatever it was, the server is not what it should be.
         self.reached = None;
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(Fate::Measured(records));
+        }
         self.printer.note(format_args!("{name}: {error}"));
         let record = context.failed(cell.record_kind(), cell.workload(), error);
-        let mut write =
-            |record: &Record, samples: &[RawSample]| keep(self.out, record, samples, self.printer);
-        let key = CellKey::new(cell, &Facts::of(context));
-        let put = kept.put(record, Vec::new(), &mut write);
-        let records = put.and_then(|()| kept.close(&key, &mut write));
-        records.map(Fate::Measured).map_err(|error| failure(error.into()))
+        keep(self.out, &record, &[], self.printer).map_err(|error| failure(error.into()))?;
+        records.push(record);
+        Ok(Fate::Measured(records))
     }
 
     fn context(&self, cell: &Cell, facts: hob_bench::server::Facts, argv: Vec<String>) -> Context {

@@ -1,0 +1,105 @@
+//! What holds a machine back while it computes: a battery, and processors that slow themselves down in the heat.
+//! Of Linux' files; elsewhere nothing is known, and nothing is made up.
+
+use std::path::{Path, PathBuf};
+
+use crate::files::{number, read};
+
+const SUPPLIES: &str = "/sys/class/power_supply";
+const CPUS: &str = "/sys/devices/system/cpu";
+/// Of each thread, as the kernel counts on x86.
+const COUNTS: [&str; 2] =
+    ["thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"];
+
+/// Whether the machine lives on its battery now; none where no supply tells.
+pub fn on_battery() -> Option<bool> {
+    of_supplies(Path::new(SUPPLIES))
+}
+
+/// How often processors slowed themselves down since the start of the system. Threads that share a processor all
+/// count the same event, so only the growth says something. None where nobody counts, as in most virtual machines.
+pub fn throttle_count() -> Option<u64> {
+    of_cpus(Path::new(CPUS))
+}
+
+fn of_supplies(root: &Path) -> Option<bool> {
+    let supplies = folders(root);
+    let mains = supplies.iter().filter(|supply| is_kind(supply, "Mains"));
+    let mains: Vec<u64> = mains.filter_map(|supply| number(supply.join("online"))).collect();
+    if mains.iter().any(|online| *online > 0) {
+        return Some(false);
+    }
+    let batteries = supplies.iter().filter(|supply| is_kind(supply, "Battery"));
+    let states: Vec<String> = batteries.map(|supply| read(supply.join("status"))).collect();
+    let says = |state: &str| states.iter().any(|said| said.trim() == state);
+    if says("Discharging") {
+        return Some(true);
+    }
+    // Where mains are off and a battery is no emptier for it, it is fed in another way, such as over USB.
+    if ["Charging", "Full", "Not charging"].into_iter().any(says) {
+        return Some(false);
+    }
+    (!mains.is_empty()).then_some(true)
+}
+
+/// Mice and headsets have batteries, too, and say that they are devices.
+fn is_kind(supply: &Path, kind: &str) -> bool {
+    let said = |name: &str| read(supply.join(name));
+    said("type").trim() == kind && said("scope").trim() != "Device"
+}
+
+fn of_cpus(root: &Path) -> Option<u64> {
+    let of_cpu = |cpu: &PathBuf| COUNTS.map(|name| number(cpu.join(name)));
+    folders(root).iter().flat_map(of_cpu).flatten().reduce(u64::saturating_add)
+}
+
+fn folders(root: &Path) -> Vec<PathBuf> {
+    let entries = fs_err::read_dir(root).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::written;
+
+    #[test]
+    fn mains_count_more_than_batteries_and_a_mouse_s_not_at_all() {
+        let mains = |online| [("AC/type", "Mains\n"), ("AC/online", online)];
+        let battery = |status| [("BAT0/type", "Battery\n"), ("BAT0/status", status)];
+        let mouse = [
+            ("mouse/type", "Battery\n"),
+            ("mouse/scope", "Device\n"),
+            ("mouse/status", "Discharging\n"),
+        ];
+        let rows = [
+            (mains("1\n").to_vec(), Some(false)),
+            ([mains("1\n"), battery("Discharging\n")].concat(), Some(false)),
+            ([mains("0\n"), battery("Discharging\n")].concat(), Some(true)),
+            ([mains("0\n"), battery("Charging\n")].concat(), Some(false)),
+            ([mains("0\n"), battery("Unknown\n")].concat(), Some(true)),
+            (battery("Discharging\n").to_vec(), Some(true)),
+            (battery("Full\n").to_vec(), Some(false)),
+            (battery("Unknown\n").to_vec(), None),
+            (mouse.to_vec(), None),
+            (Vec::new(), None),
+        ];
+        for (files, expected) in rows {
+            let root = written(&files);
+            assert_eq!(of_supplies(root.path()), expected, "{files:?}");
+        }
+        assert_eq!(of_supplies(Path::new("/nowhere")), None);
+    }
+
+    #[test]
+    fn throttling_is_counted_over_all_processors() {
+        let root = written(&[
+            ("cpu0/thermal_throttle/core_throttle_count", "2\n"),
+            ("cpu0/thermal_throttle/package_throttle_count", "3\n"),
+            ("cpu1/thermal_throttle/core_throttle_count", "4\n"),
+            ("cpufreq/boost", "1\n"),
+        ]);
+        assert_eq!(of_cpus(root.path()), Some(9));
+        assert_eq!(of_cpus(written(&[("cpu0/online", "1\n")]).path()), None);
+    }
+}
