@@ -320,6 +320,17 @@ pub struct Selftest {
     pub pass: bool,
 }
 
+impl Selftest {
+    /// As a person reads it.
+    pub fn told(&self) -> String {
+        let Selftest { ttft_err_ms: ErrorSpread { p50, p99 }, gap_err_p99_ms, pass, .. } = self;
+        let passed = if *pass { "passed" } else { "failed" };
+        format!(
+            "{passed}: off by {p50:.2} ms to the first token (99th percentile {p99:.2}), gaps by {gap_err_p99_ms:.2} ms"
+        )
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorSpread {

@@ -150,7 +150,7 @@ fn invalid(runs: &Runs) -> Vec<String> {
 fn late(record: &Record) -> Option<String> {
     let late_ms = record.harness.as_ref()?.client.dispatch_ms?.p95;
     (late_ms > DISPATCH_MS_MAX).then(|| {
-        format!("requests were sent {late_ms:.0} ms after they were due: this client has no more connections")
+        format!("requests were sent {late_ms:.0} ms after they were due: this client was busy, or had no more connections")
     })
 }
 

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::Material;
 use super::chart::dots;
 use super::rows::Row;
-use crate::record::{AttemptResult, RawSample, Record};
+use crate::record::{AttemptResult, RawSample, Record, Selftest};
 use crate::terms::Metric;
 use crate::written::number;
 
@@ -135,10 +135,7 @@ fn harness(record: &Record) -> Facts {
         ("seed", harness.map(|harness| harness.seed.to_string())),
         ("runs", text(record.confidence.runs)),
         ("server starts", text(record.confidence.server_starts)),
-        (
-            "self-test",
-            selftest.map(|selftest| if selftest.pass { "passed" } else { "failed" }.to_owned()),
-        ),
+        ("self-test", selftest.map(Selftest::told)),
         ("id", Some(record.id.to_string())),
     ]
 }

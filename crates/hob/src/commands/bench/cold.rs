@@ -7,7 +7,7 @@ use hob_bench::record::Record;
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 
-use super::campaign::{self, CampaignArgs, badge};
+use super::campaign::{self, CampaignArgs, badge, off_by};
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::{Printer, table};
@@ -117,6 +117,7 @@ fn shown(records: &[Record]) -> String {
         "swap",
         "warm",
         "cold / warm",
+        "client off by",
         "",
     ];
     let mut table = table(head);
@@ -132,6 +133,7 @@ fn shown(records: &[Record]) -> String {
             ms(Metric::SwapMs),
             ms(Metric::WarmMs),
             figure(Metric::ColdX).map_or("–".to_owned(), |times| format!("{times:.1} ×")),
+            off_by(record),
             badge(record).to_owned(),
         ]);
     }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hob_bench::record::{Label, Record, Shelf};
+use hob_bench::record::{Label, Record, Selftest, Shelf};
 use hob_bench::written;
 
 use super::RECORDS;
@@ -62,6 +62,7 @@ fn label(record: &Record) -> String {
     let reasons: Vec<&str> =
         record.confidence.reasons.iter().map(|doubt| doubt.meaning()).collect();
     match record.confidence.label {
+        _ if !record.is_valid() => "no measurement".to_owned(),
         Label::Hard => "hard".to_owned(),
         Label::Soft => format!("soft: {}", reasons.join("; ")),
     }
@@ -71,6 +72,7 @@ fn label(record: &Record) -> String {
 fn facts(record: &Record) -> Vec<(&'static str, String)> {
     let join = |parts: [Option<&str>; 3]| parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
     let engine = &record.engine;
+    let selftest = record.harness.as_ref().and_then(|harness| harness.selftest.as_ref());
     let all = [
         ("id", record.id.to_string()),
         (
@@ -89,6 +91,7 @@ fn facts(record: &Record) -> Vec<(&'static str, String)> {
         ("quant", record.model.quant.clone().unwrap_or_default()),
         ("shape", record.workload.shape.clone().unwrap_or_default()),
         ("conc.", record.workload.concurrency.map_or_else(String::new, |users| users.to_string())),
+        ("client", selftest.map_or_else(String::new, Selftest::told)),
         ("failed", record.invalid_reasons.join("; ")),
         ("lost", record.source.lossy.join("; ")),
     ];

@@ -12,7 +12,7 @@ use hob_bench::timeline::{Arrived, SoundFormat};
 use hob_bench::workbench::Workbench;
 
 use super::aim::Purpose;
-use super::campaign::{self, CampaignArgs, badge};
+use super::campaign::{self, CampaignArgs, badge, off_by};
 use super::tts::{ChoiceArgs, text};
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
@@ -118,6 +118,7 @@ fn shown(records: &[Record]) -> String {
         "spread",
         "verdict",
         "errors",
+        "client off by",
         "",
     ]);
     for record in records {
@@ -135,6 +136,7 @@ fn shown(records: &[Record]) -> String {
             tts.spread.map_or("–".to_owned(), |spread| format!("{spread:.2}")),
             tts.verdict.map_or("–", worded).to_owned(),
             record.metrics.errors.unwrap_or_default().to_string(),
+            off_by(record),
             badge(record).to_owned(),
         ]);
     }
