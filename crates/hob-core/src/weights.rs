@@ -12,6 +12,8 @@ pub struct WeightGroup {
     pub bytes: u64,
     /// Of these, such as lie in rows that kernels can take eight at a time.
     pub in_eights_bytes: u64,
+    /// Each is multiplied with a vector as a whole; 0 where nobody knows.
+    pub rows: u64,
 }
 
 /// What weights do.
@@ -70,8 +72,15 @@ impl Weights {
     /// Of which no more is known than how many there are.
     pub fn of_bytes(bytes: u64) -> Weights {
         let (part, quant) = (Part::Dense, Quant("unknown"));
-        let group =
-            WeightGroup { layer: None, part, quant, elements: 0, bytes, in_eights_bytes: 0 };
+        let group = WeightGroup {
+            layer: None,
+            part,
+            quant,
+            elements: 0,
+            bytes,
+            in_eights_bytes: 0,
+            rows: 0,
+        };
         Weights(vec![group])
     }
 
@@ -100,11 +109,16 @@ impl Weights {
     /// How many of a group's bytes are read to decode one token; `experts_share` is how much of the experts it
     /// passes through.
     pub fn read_bytes(&self, group: &WeightGroup, experts_share: f64) -> f64 {
+        group.bytes as f64 * self.read_share(group, experts_share)
+    }
+
+    /// The same as a share, from 0 to 1.
+    pub fn read_share(&self, group: &WeightGroup, experts_share: f64) -> f64 {
         match group.part {
-            Part::TokenEmbedding if self.is_tied() => group.bytes as f64,
+            Part::TokenEmbedding if self.is_tied() => 1.0,
             Part::TokenEmbedding | Part::LayerEmbedding | Part::Tower | Part::Predictor => 0.0,
-            Part::Output | Part::Dense => group.bytes as f64,
-            Part::Experts => group.bytes as f64 * experts_share,
+            Part::Output | Part::Dense => 1.0,
+            Part::Experts => experts_share,
         }
     }
 }

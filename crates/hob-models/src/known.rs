@@ -100,6 +100,7 @@ impl Known {
             elements,
             bytes: 2 * elements,
             in_eights_bytes: 0,
+            rows: 0,
         })
     }
 }

@@ -35,9 +35,11 @@ pub(crate) fn grouped<'t>(
             elements: 0,
             bytes: 0,
             in_eights_bytes: 0,
+            rows: 0,
         });
         group.elements = group.elements.saturating_add(elements);
         group.bytes = group.bytes.saturating_add(bytes);
+        group.rows = group.rows.saturating_add(rows);
         if rows.is_multiple_of(ROWS_TOGETHER) {
             group.in_eights_bytes = group.in_eights_bytes.saturating_add(bytes);
         }

@@ -16,6 +16,13 @@ const F16_BYTES: f64 = 2.0;
 /// A score's exponential, and a call. Behind 440 to 2,012 tokens SmolLM2-135M (9 heads of 64) and Gemma-3-270M (4 of 256)
 /// took 60 and 146 ns of a core for a head and position: 0.23 ns for each element, with so many more.
 const VISIT_ELEMENTS: f64 = 128.0;
+/// Numbers in a row of what kernels are timed with.
+const TIMED_WIDTH: u64 = 4096;
+/// What a core takes for a row beside its numbers: a call, and the sum of what the vector units hold. Gemma-3-270M has 387,000
+/// rows of 640 to 2,048, and took 4 ms on two cores more than its bytes do in rows of [`TIMED_WIDTH`].
+const ROW_S: f64 = 20e-9;
+/// Kernels that want weights in an order of their own take so many rows at once.
+const ROWS_TOGETHER: f64 = 8.0;
 /// Handing a token's vector from one to another and waiting for it, µs.
 const CROSSING_US: f64 = 30.0;
 /// Share of a link that reading over it row by row reaches, against moving large pieces.
@@ -107,10 +114,13 @@ impl Course<'_> {
         let groups = self.model.shape.weights.0.iter();
         let seconds = |group: &WeightGroup| {
             let bytes = self.model.shape.weights.read_bytes(group, share);
-            let rate = known.bandwidth * known.constants.reach;
-            let rate = self.eaten(known, group).map_or(rate, |eaten| rate.min(eaten));
-            let over_link = self.over_link(group).map_or(0.0, |link| bytes / link);
-            (bytes / rate).max(over_link)
+            let read_s = bytes / (known.bandwidth * known.constants.reach);
+            let eaten_s = self.eaten(known, group).map_or(0.0, |rate| {
+                let read_share = self.model.shape.weights.read_share(group, share);
+                bytes / rate + self.narrow_s(group) * read_share
+            });
+            let over_link_s = self.over_link(group).map_or(0.0, |link| bytes / link);
+            read_s.max(eaten_s).max(over_link_s)
         };
         groups.filter(|group| self.reader(group) == known.site).map(seconds).sum()
     }
@@ -162,6 +172,14 @@ impl Course<'_> {
         let mut kernels = known.constants.kernels.iter();
         let (_, of_core) = kernels.find(|(quant, _)| *quant == group.quant.0)?;
         (known.site == Site::Cpu).then(|| of_core * f64::from(self.machine.cpu.cores.max(1)))
+    }
+
+    /// What cores take for rows beside what these take that kernels were timed with.
+    fn narrow_s(&self, group: &WeightGroup) -> f64 {
+        let cpu = &self.machine.cpu;
+        let more = group.rows.saturating_sub(group.elements / TIMED_WIDTH) as f64;
+        let at_once = if cpu.repack.takes(group.quant) { ROWS_TOGETHER } else { 1.0 };
+        more / at_once * ROW_S / f64::from(cpu.cores.max(1))
     }
 
     /// What attention reads of one layer for one token, with what is unpacked on the way.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::machine::{Api, Constants, Cpu, Device, Fact, Link, Memory, Vendor};
 use crate::shape::{KvShape, LayerShape, Recurrence};
-use crate::weights::{Part, Quant, WeightGroup, Weights};
+use crate::weights::{Part, Quant, Repack, WeightGroup, Weights};
 
 const GB: u64 = 1_000_000_000;
 
@@ -46,7 +46,8 @@ fn with_card(ram_gb: u64, vram_gb: f64) -> Machine {
 
 fn group(layer: Option<u32>, part: Part, bytes: u64) -> WeightGroup {
     let quant = Quant("Q4_K");
-    WeightGroup { layer, part, quant, elements: bytes * 16 / 9, bytes, in_eights_bytes: bytes }
+    let elements = bytes * 16 / 9;
+    WeightGroup { layer, part, quant, elements, bytes, in_eights_bytes: bytes, rows: 0 }
 }
 
 /// Ten layers of 400 MB each, an output of 200 MB, 8 KB a token in each layer.
@@ -290,6 +291,45 @@ fn a_prompt_is_bound_by_arithmetic_and_copies() {
         "{:?}",
         slower.terms
     );
+}
+
+#[test]
+fn narrow_rows_take_cores_longer_than_their_bytes() {
+    let seconds = |repack, rows_per_gb: u64, reach| {
+        let constants = Constants {
+            basis: Basis::Calibrated,
+            reach,
+            kv_reach: 0.4,
+            layer_us: 0.0,
+            recurrent_us: 0.0,
+            token_us: 0.0,
+            prefill_flops: None,
+            kernels: vec![("Q4_K", 10e9)],
+        };
+        let mut machine = bare(64);
+        machine.cpu.repack = repack;
+        machine.cpu.device.constants = Some(constants);
+        let mut model = dense();
+        for group in &mut model.shape.weights.0 {
+            group.rows = group.bytes / 1_000_000 * rows_per_gb / 1_000;
+        }
+        let layout = Layout::whole(&model.shape, Site::Cpu);
+        let habits = Engine::Hob.habits();
+        let (kv, machine, model) = (KvTypes::default(), &machine, &model);
+        let rate = Course { model, machine, layout: &layout, kv, habits: &habits }.decode(1);
+        rate.expect("known").tok_s.recip()
+    };
+    // 4.2 GB in rows of 4,096, as kernels are timed: 1.78e9 numbers are 434,000 rows a GB.
+    let wide = seconds(Repack::None, 434_000, 1.0);
+    // Rows of an eighth of that: 3.04 million more in each GB, at 20 ns, on 8 cores.
+    let narrow = seconds(Repack::None, 8 * 434_000, 1.0);
+    let expected = 4.2 * 3.038e6 * 20e-9 / 8.0;
+    assert!((narrow - wide - expected).abs() < 0.01 * expected, "{narrow} {wide} {expected}");
+    let together = seconds(Repack::Avx2, 8 * 434_000, 1.0);
+    assert!((together - wide - expected / 8.0).abs() < 0.01 * expected, "{together} {wide}");
+    // Who waits for memory has the time.
+    let waiting = [434_000, 8 * 434_000].map(|rows| seconds(Repack::None, rows, 0.2));
+    assert_eq!(waiting[0], waiting[1]);
 }
 
 #[test]

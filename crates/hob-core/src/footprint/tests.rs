@@ -38,6 +38,7 @@ fn repacked(bytes: u64, in_eights_bytes: u64) -> Weights {
         elements: 0,
         bytes: in_eights_bytes,
         in_eights_bytes,
+        rows: 0,
     };
     Weights(all.chain([taken]).collect())
 }

@@ -90,8 +90,9 @@ impl Described {
     pub(super) fn with_tower(mut self, file: &str, bytes: u64) -> Described {
         let (part, quant) = (Part::Tower, Quant("F16"));
         // How many numbers they are, nobody asked their header.
-        let (elements, in_eights_bytes) = (0, 0);
-        let tower = WeightGroup { layer: None, part, quant, elements, bytes, in_eights_bytes };
+        let (elements, in_eights_bytes, rows) = (0, 0, 0);
+        let tower =
+            WeightGroup { layer: None, part, quant, elements, bytes, in_eights_bytes, rows };
         for model in self.variants.iter_mut().chain([&mut self.model]) {
             model.shape.weights.0.push(tower);
         }

@@ -75,6 +75,7 @@ fn model() -> Model {
         elements: bytes * 16 / 9,
         bytes,
         in_eights_bytes: bytes,
+        rows: 0,
     };
     let weights = Weights(vec![
         group(Some(0), Part::Dense, 3 * GB / 2),
