@@ -19,8 +19,9 @@ const VISIT_ELEMENTS: f64 = 128.0;
 /// Numbers in a row of what kernels are timed with.
 const TIMED_WIDTH: u64 = 4096;
 /// What a core takes for a row beside its numbers: a call, and the sum of what the vector units hold. Gemma-3-270M has 387,000
-/// rows of 640 to 2,048, and took 4 ms on two cores more than its bytes do in rows of [`TIMED_WIDTH`].
-const ROW_S: f64 = 20e-9;
+/// rows of 640 to 2,048, and took 4 ms on two cores more than its bytes do in rows of [`TIMED_WIDTH`], which is 20 ns for each;
+/// SmolLM2-135M, in rows of 576 and 1,536, has no more than 15 left.
+const ROW_S: f64 = 15e-9;
 /// Kernels that want weights in an order of their own take so many rows at once.
 const ROWS_TOGETHER: f64 = 8.0;
 /// Handing a token's vector from one to another and waiting for it, µs.
