@@ -104,6 +104,26 @@ fn requests_at_a_rate_count_from_when_they_were_due() {
 }
 
 #[test]
+fn what_waited_for_this_client_is_no_measurement_of_the_server() {
+    let one = Arrivals::Constant { per_second: 40.0, connections: 1 };
+    let wish = Wish { arrivals: vec![one], ..wish(Prompts::Cold) };
+    let got = measured(&mock("ttft_ms=100"), None, &wish, 1).expect("cells");
+    let why = got[0].0.invalid_reasons.join("; ");
+    assert!(why.contains("after they were due"), "{why}");
+}
+
+#[test]
+fn a_prompt_that_was_cut_is_not_the_one_that_was_sent() {
+    let cut = mock("context_tokens=60,truncates=true");
+    let got = measured(&cut, None, &wish(Prompts::Cold), 1).expect("cells");
+    let why = got[0].0.invalid_reasons.join("; ");
+    assert!(why.contains("of a prompt of about 64 tokens the server counted"), "{why}");
+    let whole = measured(&mock(""), None, &wish(Prompts::Cold), 1).expect("cells");
+    let why = whole[0].0.invalid_reasons.join("; ");
+    assert!(!why.contains("it was cut"), "{why}");
+}
+
+#[test]
 fn nobody_there_is_said_at_once() {
     let url = {
         let gone = mock("");

@@ -178,13 +178,15 @@ impl AimArgs {
         let Place { url, api, key } = self.place(target, &app.written, &app.environment)?;
         let own_key = app.settings.server.api_key.read()?;
         if let Some(secret) = self.launch.as_deref().and_then(secret) {
-            return Err(Failure::usage(format!("--launch has a secret in it ({secret}), and records keep it word by word"))
-                .hint("export it before, as the variable that the server reads, such as LLAMA_API_KEY or VLLM_API_KEY"));
+            let sentence = format!("--launch has a secret in it ({secret}), and records keep it");
+            return Err(Failure::usage(sentence)
+                .hint("export it as the variable that the server reads, such as LLAMA_API_KEY"));
         }
         let launch = self.launch.as_ref().map(|command| self.launch(command.clone(), &url));
         let launch = launch.transpose().map_err(Failure::usage)?;
         let (model, model_file) = (self.model.clone(), self.model_file.clone());
         let (places, argv) = (self.places(), self.launch.iter().cloned().collect());
+        // Whoever is there already does not say.
         let backend = None;
         Ok(Aim {
             purpose,
@@ -347,7 +349,6 @@ fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// What a user can do about it.
 /// What is before a value that nobody else should read.
 fn secret(command: &str) -> Option<&str> {
     const NAMES: [&str; 4] = ["key", "token", "secret", "password"];
@@ -371,9 +372,12 @@ fn secret(command: &str) -> Option<&str> {
     })
 }
 
+/// What a user can do about it.
 pub(crate) fn failure(error: BenchError) -> Failure {
     match &error {
-        BenchError::Launch(LaunchError::Stopped) | BenchError::Fault(Fault::Stopped) => interrupted().hint("what was done is kept"),
+        BenchError::Launch(LaunchError::Stopped) | BenchError::Fault(Fault::Stopped) => {
+            interrupted().hint("what was done is kept")
+        }
         BenchError::Launch(LaunchError::Unfilled { .. })
         | BenchError::Drive(_)
         | BenchError::Target(TargetError::Endpoint(_)) => Failure::usage(error),

@@ -7,7 +7,7 @@ use hob_bench::record::Record;
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 
-use super::campaign::{self, CampaignArgs, badge, off_by};
+use super::campaign::{self, CampaignArgs, badge, off_by, users_of};
 use super::crowd::{CrowdArgs, first_ms, thinking, together};
 use crate::cli::Globals;
 use crate::failure::{Exit, Outcome};
@@ -46,8 +46,7 @@ pub(crate) fn run(args: &BatchArgs, globals: &Globals, printer: &Printer) -> Out
 impl BatchArgs {
     /// The cell of this record alone.
     pub(super) fn only(&mut self, record: &Record) {
-        let users = record.workload.concurrency.map(|users| users as usize);
-        self.users = users.map_or_else(|| self.users.clone(), |users| vec![users]);
+        self.users = users_of(record, &self.users);
     }
 }
 

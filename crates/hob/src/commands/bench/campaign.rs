@@ -186,6 +186,11 @@ fn correction(soft: &Record, again: &Record) -> Record {
     again
 }
 
+/// As many as a record has; as was typed, where it does not say.
+pub(super) fn users_of(record: &Record, typed: &[usize]) -> Vec<usize> {
+    record.workload.concurrency.map_or_else(|| typed.to_vec(), |users| vec![users as usize])
+}
+
 /// Whether one of them could be the other, measured again.
 pub(super) fn are_of_one_cell(one: &Record, other: &Record) -> bool {
     let cell = |record: &Record| {

@@ -7,7 +7,7 @@ use hob_bench::record::{Degrade, Record};
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 
-use super::campaign::{self, CampaignArgs, badge, off_by};
+use super::campaign::{self, CampaignArgs, badge, off_by, users_of};
 use super::crowd::{CrowdArgs, first_ms, thinking, together};
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
@@ -50,9 +50,9 @@ pub(crate) fn run(args: &DegradeArgs, globals: &Globals, printer: &Printer) -> O
 impl DegradeArgs {
     /// The cell of this record alone; one user is in all of them.
     pub(super) fn only(&mut self, record: &Record) {
-        let users = record.workload.concurrency.map(|users| users as usize);
-        let users = users.filter(|users| *users > 1);
-        self.users = users.map_or_else(|| self.users.clone(), |users| vec![users]);
+        if record.workload.concurrency != Some(1) {
+            self.users = users_of(record, &self.users);
+        }
     }
 }
 

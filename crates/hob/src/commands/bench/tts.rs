@@ -11,7 +11,7 @@ use hob_bench::tts::{Wish, measure};
 use hob_bench::workbench::Workbench;
 
 use super::aim::Purpose;
-use super::campaign::{self, CampaignArgs, badge, off_by};
+use super::campaign::{self, CampaignArgs, badge, off_by, users_of};
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::{Printer, table};
@@ -69,8 +69,7 @@ impl TtsArgs {
             self.choice.format = vec![format];
         }
         self.choice.voice = tts.voice.clone().into_iter().collect();
-        let users = record.workload.concurrency.map(|users| users as usize);
-        self.users = users.map_or_else(|| self.users.clone(), |users| vec![users]);
+        self.users = users_of(record, &self.users);
     }
 }
 
