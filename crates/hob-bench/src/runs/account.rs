@@ -100,7 +100,10 @@ impl Account<'_> {
         record.harness = Some(harness(self.runs, context));
         record.metrics = metrics(self.runs);
         record.count_source = self.count_source;
-        record.invalid_reasons = invalid(self.runs);
+        // A longest context is no time: a client that is off makes only the times beside it doubtful.
+        let is_time = self.kind != Kind::CtxCeiling;
+        record.invalid_reasons = client_limits(self.runs).filter(|_| is_time).collect();
+        record.invalid_reasons.extend(invalid(self.runs));
         record.invalid_reasons.extend(self.invalid);
         let is_open = self.workload.rate.is_some();
         record.invalid_reasons.extend(late(&record).filter(|_| is_open));
@@ -122,14 +125,17 @@ fn status(runs: &Runs) -> Status {
     }
 }
 
+/// Why times that this client took are none of the server's.
+fn client_limits(runs: &Runs) -> impl Iterator<Item = String> + '_ {
+    let limits = runs.calibration.iter().flat_map(crate::calibrate::Calibration::limits);
+    let is_unknown = runs.calibration.is_none() && runs.answered().next().is_some();
+    let unknown = is_unknown.then(|| "the client could not be held to a known server".to_owned());
+    limits.map(|limit| limit.to_string()).chain(unknown)
+}
+
 /// The first fault stands for those that are like it.
 fn invalid(runs: &Runs) -> Vec<String> {
-    let limits = runs.calibration.iter().flat_map(crate::calibrate::Calibration::limits);
-    let mut reasons: Vec<String> = limits.map(|limit| limit.to_string()).collect();
-    let is_answered = runs.answered().next().is_some();
-    if runs.calibration.is_none() && is_answered {
-        reasons.push("the client could not be held to a known server".to_owned());
-    }
+    let mut reasons = Vec::new();
     let faults: Vec<&String> = runs.replies().filter_map(|reply| reply.fault.as_ref()).collect();
     if let Some(fault) = faults.first() {
         let requests = runs.replies().count();
@@ -287,5 +293,36 @@ fn sample(run: u32, start: u32, reply: &Reply) -> RawSample {
         },
         finish: reply.finish.clone(),
         error: reply.fault.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::Block;
+
+    #[test]
+    fn a_client_that_nobody_checked_spoils_every_time_and_no_longest_context() {
+        let reply = Reply { figures: [(Metric::TtftMs, 5.0)].into(), ..Reply::default() };
+        let block = Block { replies: vec![reply], ..Block::default() };
+        let runs = Runs { blocks: vec![block], ..Runs::default() };
+        let closed = |kind| {
+            let account = Account {
+                kind,
+                runs: &runs,
+                started: Timestamp::UNIX_EPOCH,
+                workload: Workload::default(),
+                leading: &[],
+                count_source: None,
+                invalid: Vec::new(),
+                doubts: Vec::new(),
+            };
+            account.close(&Context::default()).record
+        };
+        let unknown = ["the client could not be held to a known server"];
+        assert_eq!(closed(Kind::Llm).invalid_reasons, unknown);
+        let ceiling = closed(Kind::CtxCeiling);
+        assert_eq!(ceiling.invalid_reasons, [""; 0]);
+        assert!(ceiling.confidence.reasons.contains(&Doubt::ClientError));
     }
 }

@@ -503,8 +503,9 @@ fn a_cell_that_fails_is_kept_and_stops_only_a_plan_that_says_so() {
 #[test]
 fn two_servers_are_measured_in_turns_and_compared_in_pairs() {
     let user = User::new();
-    let fast = Mock::start(&user, "ttft_ms=5,itl_ms=2,tokens=16,cache=true");
-    let slow = Mock::start(&user, "ttft_ms=5,itl_ms=8,tokens=16,cache=true");
+    // As late as in the plan above, for the same reason.
+    let fast = Mock::start(&user, "ttft_ms=80,itl_ms=2,tokens=16,cache=true");
+    let slow = Mock::start(&user, "ttft_ms=80,itl_ms=8,tokens=16,cache=true");
     let url = |mock: &Mock| format!("http://127.0.0.1:{}", mock.1);
     let args = ["bench", "compare", &url(&fast), &url(&slow), "--shape", "quick_word", "--json"];
     let found: serde_json::Value =
