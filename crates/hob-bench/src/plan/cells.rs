@@ -22,13 +22,21 @@ pub struct Cell {
     pub context: Option<u32>,
     pub thinking: Option<PlanThinking>,
     pub cache: Option<PlanCache>,
+    // Keys of cells that were measured before there were these have none of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub text: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub voice: Option<String>,
 }
 
 impl Cell {
     /// As it is told of.
     pub fn name(&self) -> String {
-        let said = [&self.model, &self.quant, &self.backend, &self.shape];
-        let words = said.into_iter().flatten().cloned();
+        let said =
+            [&self.model, &self.quant, &self.backend, &self.shape, &self.format, &self.voice];
+        let words = said.into_iter().flatten().chain(&self.text).cloned();
         let users = self.concurrency.map(|users| format!("× {users}"));
         let context = self.context.map(|tokens| format!("{tokens} tokens"));
         let thinking = self.thinking.filter(|thinking| *thinking == PlanThinking::Off);
@@ -51,6 +59,8 @@ enum Axis {
     Context,
     Thinking,
     Cache,
+    /// Format and voice.
+    Sound,
 }
 
 impl PlanKind {
@@ -92,6 +102,7 @@ impl PlanKind {
             Axis::Concurrency => matches!(self, Llm | Degrade | Batch | Tts),
             Axis::Context => self == Sweep,
             Axis::Cache => self == Llm,
+            Axis::Sound => self.is_spoken(),
         }
     }
 }
@@ -131,6 +142,9 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<Cell> {
             context: None,
             thinking: None,
             cache: None,
+            text: Vec::new(),
+            format: None,
+            voice: None,
         })
         .collect();
     let any = Axis::Any;
@@ -149,6 +163,11 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<Cell> {
     spread(&mut cells, Axis::Thinking, &thinking, |cell, how| cell.thinking = Some(how));
     let cache = or(&matrix.cache, &[PlanCache::Cold]);
     spread(&mut cells, Axis::Cache, &cache, |cell, cache| cell.cache = Some(cache));
+    for spoken in cells.iter_mut().filter(|cell| cell.kind.is_spoken()) {
+        spoken.text.clone_from(&matrix.text);
+    }
+    spread(&mut cells, Axis::Sound, &matrix.format, |cell, format| cell.format = Some(format));
+    spread(&mut cells, Axis::Sound, &matrix.voice, |cell, voice| cell.voice = Some(voice));
     cells
 }
 
@@ -207,14 +226,16 @@ exclude: [{target: b, cache: cached}]
     #[test]
     fn each_kind_has_its_own_axes() {
         let plan = "schema: bench-plan/1\nname: n\ntargets: [{name: a}]\n\
-                    matrix: {kind: [sweep, degrade, batch, tts, cold], shape: [agentic], context: [512], concurrency: [1, 2]}\n";
+                    matrix: {kind: [sweep, degrade, batch, tts, cold], shape: [agentic], context: [512], concurrency: [1, 2],\n  \
+                    text: [short, long], format: [pcm, mp3], voice: [ada]}\nexclude: [{concurrency: 2, format: pcm}]\n";
         let expected = [
             "a sweep 512 tokens",
             "a degrade agentic × 2",
             "a batch agentic × 1",
             "a batch agentic × 2",
-            "a tts × 1",
-            "a tts × 2",
+            "a tts pcm ada short long × 1",
+            "a tts mp3 ada short long × 1",
+            "a tts mp3 ada short long × 2",
             "a cold",
         ];
         assert_eq!(names(plan), expected);

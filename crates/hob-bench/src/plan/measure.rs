@@ -35,7 +35,7 @@ impl Cell {
             PlanKind::Batch => batch::measure(bench, &self.crowd()),
             PlanKind::Ceiling => ceiling::measure(bench, &CEILING),
             PlanKind::Tts => tts::measure(bench, &self.tts()),
-            PlanKind::Stream => stream::measure(bench, &stream_wish()),
+            PlanKind::Stream => stream::measure(bench, &self.stream()),
             PlanKind::Cold => {
                 let has_weights = bench.started.as_ref().is_some_and(|s| s.weights.is_some());
                 cold::measure(bench, &cold_wish(has_weights))
@@ -45,10 +45,37 @@ impl Cell {
 
     fn tts(&self) -> tts::Wish {
         tts::Wish {
-            texts: texts(["short", "medium", "long"]),
-            choice: choice(&SoundFormat::ALL),
+            texts: self.texts(["short", "medium", "long"]),
+            choice: self.choice(&SoundFormat::ALL),
             users: vec![self.users()],
             rounds: 1,
+        }
+    }
+
+    fn stream(&self) -> stream::Wish {
+        let mut texts = self.texts(["medium", "two_sentences", "long"]);
+        // A sentence is known before what is held against it.
+        texts.sort_by_key(|text| text.chars());
+        stream::Wish {
+            texts,
+            choice: self.choice(&[SoundFormat::Pcm, SoundFormat::Mp3]),
+            asked: vec![stream::Asked::Streamed, stream::Asked::Whole],
+            rounds: 1,
+        }
+    }
+
+    fn texts(&self, usual: [&str; 3]) -> Vec<Text> {
+        let said: Vec<Text> = self.text.iter().filter_map(|name| Text::named(name)).collect();
+        if said.is_empty() { usual.into_iter().filter_map(Text::named).collect() } else { said }
+    }
+
+    /// What was named has to be there; of what is usual, what the server offers, in the first voice that it lists.
+    fn choice(&self, usual: &[SoundFormat]) -> Choice {
+        let named = self.format.as_deref().and_then(SoundFormat::named);
+        let formats = named.map(|format| Formats::All(vec![format]));
+        Choice {
+            formats: formats.unwrap_or_else(|| Formats::Offered(usual.to_vec())),
+            voices: self.voice.iter().cloned().collect(),
         }
     }
 
@@ -131,20 +158,14 @@ impl Cell {
             ("--context-tokens", self.context.map(|tokens| tokens.to_string())),
             ("--users", self.concurrency.map(|users| users.to_string())),
             ("--thinking", thinking),
+            ("--text", Some(self.text.join(",")).filter(|texts| !texts.is_empty())),
+            ("--format", self.format.clone()),
+            ("--voice", self.voice.clone()),
         ];
         let said = rows.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
         let verb = [self.kind.name().to_owned()];
         let cached = (self.cache == Some(PlanCache::Cached)).then(|| "--cached".to_owned());
         verb.into_iter().chain(said.flatten()).chain(cached).collect()
-    }
-}
-
-fn stream_wish() -> stream::Wish {
-    stream::Wish {
-        texts: texts(["medium", "two_sentences", "long"]),
-        choice: choice(&[SoundFormat::Pcm, SoundFormat::Mp3]),
-        asked: vec![stream::Asked::Streamed, stream::Asked::Whole],
-        rounds: 1,
     }
 }
 
@@ -156,13 +177,4 @@ fn cold_wish(has_weights: bool) -> cold::Wish {
         false => (vec![cold::State::PageCacheWarm], cold::Weights::Unknown),
     };
     cold::Wish { states, of: cold::Of::Words, warm: COLD_WARM, weights }
-}
-
-/// In the first voice that the server lists.
-fn choice(formats: &[SoundFormat]) -> Choice {
-    Choice { formats: Formats::Offered(formats.to_vec()), voices: Vec::new() }
-}
-
-fn texts(names: [&str; 3]) -> Vec<Text> {
-    names.into_iter().filter_map(Text::named).collect()
 }

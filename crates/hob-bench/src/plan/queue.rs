@@ -1,4 +1,4 @@
-//! One campaign at a time on a machine: two would measure each other. Who comes later waits for a turn.
+//! One measurement at a time on a machine: two would measure each other. Who comes later waits for a turn.
 //! A ticket is a file that its owner holds locked; a lock is gone with its process, however that ends.
 
 use std::fs::File;
@@ -27,7 +27,7 @@ pub struct Ticket {
 /// Who holds a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
-    pub plan: String,
+    pub name: String,
     pub pid: u32,
 }
 
@@ -44,7 +44,7 @@ impl Ticket {
     ///
     /// # Errors
     /// The folder cannot be written to.
-    pub fn draw(folder: &Path, plan: &str) -> Result<Ticket, QueueError> {
+    pub fn draw(folder: &Path, name: &str) -> Result<Ticket, QueueError> {
         let failed = |source| QueueError::Io { folder: folder.display().to_string(), source };
         fs::create_dir_all(folder).map_err(failed)?;
         // Its name begins with the time, so that names are in the order of arrival.
@@ -52,7 +52,7 @@ impl Ticket {
         let draft = place.with_extension("part");
         let mut file = File::create(&draft).map_err(failed)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|e| failed(e.into()))?;
-        let says = Waiting { plan: plan.to_owned(), pid: std::process::id() };
+        let says = Waiting { name: name.to_owned(), pid: std::process::id() };
         let text = serde_json::to_string(&says).map_err(|error| failed(error.into()))?;
         file.write_all(text.as_bytes()).map_err(failed)?;
         // Locked before anybody can see it.
@@ -120,7 +120,7 @@ fn held(folder: &Path) -> std::io::Result<Vec<(PathBuf, Waiting)>> {
         }
         let who = fs::read_to_string(&place).ok();
         let who = who.and_then(|text| serde_json::from_str(&text).ok());
-        held.push((place, who.unwrap_or_else(|| Waiting { plan: "?".to_owned(), pid: 0 })));
+        held.push((place, who.unwrap_or_else(|| Waiting { name: "?".to_owned(), pid: 0 })));
     }
     held.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(held)
@@ -138,7 +138,7 @@ mod tests {
         let first = Ticket::draw(place, "first").expect("a ticket");
         let second = Ticket::draw(place, "second").expect("a ticket");
         first.wait(&stop).expect("its turn");
-        let names = |who: Vec<Waiting>| who.into_iter().map(|who| who.plan).collect::<Vec<_>>();
+        let names = |who: Vec<Waiting>| who.into_iter().map(|who| who.name).collect::<Vec<_>>();
         assert_eq!(names(second.before().expect("a queue")), ["first"]);
         assert_eq!(names(waiting(place).expect("a queue")), ["first", "second"]);
         drop(first);

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_saphyr::{budget, options};
 
 use super::cells::{Cell, cells};
+use crate::llm::Shape;
+use crate::speech::Text;
+use crate::timeline::SoundFormat;
 
 /// What `schema` says in a file that this program reads.
 pub const PLAN_SCHEMA: &str = "bench-plan/1";
@@ -101,6 +104,12 @@ pub struct Matrix {
     pub thinking: Vec<PlanThinking>,
     /// Empty: cold
     pub cache: Vec<PlanCache>,
+    /// What is spoken, all of it in one cell, because texts are held against each other. Empty: as `hob bench` does
+    pub text: Vec<String>,
+    /// Of sound: `pcm`, `wav`, `mp3`. Empty: those that the server offers, in one cell
+    pub format: Vec<String>,
+    /// Empty: the first that the server lists
+    pub voice: Vec<String>,
 }
 
 #[derive(
@@ -150,6 +159,8 @@ pub struct Exclude {
     pub context: Option<u32>,
     pub thinking: Option<PlanThinking>,
     pub cache: Option<PlanCache>,
+    pub format: Option<String>,
+    pub voice: Option<String>,
 }
 
 /// How sure a cell has to be.
@@ -317,9 +328,17 @@ impl Matrix {
         if self.concurrency.contains(&0) {
             return Some("nobody asks where there are 0 users".to_owned());
         }
-        let known = |name: &&String| crate::llm::Shape::named(name).is_none();
-        self.shape.iter().find(known).map(|name| format!("no shape is called {name}"))
+        let shape = unknown("shape", &self.shape, |name| Shape::named(name).is_some());
+        let text = unknown("text", &self.text, |name| Text::named(name).is_some());
+        let is_format = |name: &str| SoundFormat::named(name).is_some();
+        shape.or(text).or(unknown("format of sound", &self.format, is_format))
     }
+}
+
+/// The first of them that is none.
+fn unknown(what: &str, names: &[String], is_known: impl Fn(&str) -> bool) -> Option<String> {
+    let unknown = names.iter().find(|name| !is_known(name));
+    unknown.map(|name| format!("no {what} is called {name}"))
 }
 
 impl Exclude {
@@ -337,6 +356,8 @@ impl Exclude {
             && is(self.context.as_ref(), cell.context.as_ref())
             && is(self.thinking.as_ref(), cell.thinking.as_ref())
             && is(self.cache.as_ref(), cell.cache.as_ref())
+            && is(self.format.as_ref(), cell.format.as_ref())
+            && is(self.voice.as_ref(), cell.voice.as_ref())
     }
 }
 
@@ -376,6 +397,8 @@ exclude: [{target: other, concurrency: 4}]
             ("target: other", "target: nobody", "p.yaml:7: no target is called nobody"),
             ("[llm]", "[]", "p.yaml:6: no kind is said"),
             ("agentic", "agent", "p.yaml:6: no shape is called agent"),
+            ("shape:", "text: [novel], shape:", "p.yaml:6: no text is called novel"),
+            ("shape:", "format: [ogg], shape:", "p.yaml:6: no format of sound is called ogg"),
             ("[1, 4]", "[0]", "p.yaml:6: nobody asks"),
             (
                 "name: nightly",

@@ -37,6 +37,10 @@ impl SoundFormat {
             SoundFormat::Mp3 => "mp3",
         }
     }
+
+    pub fn named(name: &str) -> Option<SoundFormat> {
+        SoundFormat::ALL.into_iter().find(|format| format.name() == name)
+    }
 }
 
 /// Why there is no figure of a spoken answer.

@@ -16,6 +16,7 @@ mod harden;
 mod import;
 mod llm;
 mod plan;
+mod queue;
 mod show;
 mod stream;
 mod sweep;

@@ -501,6 +501,49 @@ fn a_cell_that_fails_is_kept_and_stops_only_a_plan_that_says_so() {
 }
 
 #[test]
+fn a_plan_of_voices_and_formats_says_what_each_cell_was_asked_with() {
+    let user = User::new();
+    let mock = Mock::start(&user, "ttft_ms=60,audio_rtf=0.01");
+    let plan = format!(
+        "schema: bench-plan/1\nname: voices\ntargets: [{{name: here, url: \"http://127.0.0.1:{}\"}}]\n\
+         matrix: {{kind: [tts], text: [short], format: [pcm, mp3], voice: [ada], concurrency: [1]}}\n\
+         runs: {{min: 1, max: 1}}\n",
+        mock.1
+    );
+    user.write("plan.yaml", &plan);
+    let done = user.hob(&["bench", "plan", "plan.yaml", "--json"]).assert().code(&BUSY_OR_NOT[..]);
+    let mut asked: Vec<String> = Vec::new();
+    for line in stdout(&done).lines() {
+        let record: serde_json::Value = serde_json::from_str(line).expect("a record");
+        let argv = record["harness"]["argv"].as_array().expect("words");
+        let words: Vec<&str> = argv.iter().filter_map(serde_json::Value::as_str).collect();
+        asked.push(words[2..words.len() - 2].join(" "));
+        assert_eq!(record["tts"]["voice"], "ada");
+    }
+    let expected = ["pcm", "mp3"]
+        .map(|format| format!("tts --users 1 --text short --format {format} --voice ada"));
+    assert_eq!(asked, expected);
+}
+
+#[test]
+fn who_comes_while_another_measures_waits_or_is_told_who_it_is() {
+    let user = User::new();
+    let mock = Mock::start(&user, "ttft_ms=60,itl_ms=1,tokens=8");
+    let url = format!("http://127.0.0.1:{}", mock.1);
+    let queue = user.path("work/bench/records/.queue");
+    let first = hob_bench::plan::Ticket::draw(&queue, "hob bench sweep").expect("a ticket");
+    let args = ["bench", "llm", "--target", &url, "--shape", "quick_word", "--users", "1"];
+    let args = [&args[..], &["--runs-min", "1", "--runs-max", "1", "--no-wait"]].concat();
+    let said = stderr(&user.hob(&args).assert().code(5));
+    let expected = format!("hob bench sweep measures already (process {})", std::process::id());
+    assert!(said.contains(&expected), "{said}");
+    let line = stdout(&user.hob(&["bench", "plan", "--queue"]).assert().success());
+    assert!(line.starts_with("runs  hob bench sweep"), "{line}");
+    drop(first);
+    user.hob(&args).assert().code(&BUSY_OR_NOT[..]);
+}
+
+#[test]
 fn two_servers_are_measured_in_turns_and_compared_in_pairs() {
     let user = User::new();
     // As late as in the plan above, for the same reason.

@@ -18,6 +18,7 @@ use tokio::task::spawn_blocking;
 
 use super::RECORDS;
 use super::aim::{Aim, AimArgs, Reached, failure};
+use super::queue::Turn;
 use crate::app::block_on;
 use crate::build;
 use crate::cli::Globals;
@@ -53,6 +54,9 @@ pub(crate) struct CampaignArgs {
     /// Instead of what is said here: the cells of this kind that a plan names, of this --target if one is said
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
+    /// Fail instead of waiting for another measurement to end
+    #[arg(long)]
+    pub(super) no_wait: bool,
     /// Print the records as JSON, one a line
     #[arg(long)]
     pub(crate) json: bool,
@@ -117,7 +121,9 @@ pub(crate) fn measured(
     let patience = Patience { silence: Duration::from_secs(args.silence_s), ..Patience::default() };
     let corrects = args.corrects.clone();
     let argv = args.argv.clone().unwrap_or_else(typed);
+    let (turn, name) = (Turn::of(args.no_wait), argv[..argv.len().min(3)].join(" "));
     stoppable(move |stop| {
+        let _turn = turn.take(&out, &name, (stop, &printer_there))?;
         let Reached { target, started, facts } = aim.reach(stop).map_err(failure)?;
         let context = context(facts, argv, seed);
         let mut bench = Workbench {

@@ -71,6 +71,14 @@ pub(crate) fn run(args: &ColdArgs, globals: &Globals, printer: &Printer) -> Outc
 }
 
 impl ColdArgs {
+    /// The state of this record alone.
+    pub(super) fn only(&mut self, record: &Record) {
+        let shape = record.workload.shape.as_deref().unwrap_or_default();
+        if let Ok(state) = StateName::from_str(shape, false) {
+            self.state = vec![state];
+        }
+    }
+
     fn wish(&self) -> Outcome<Wish> {
         let is_own = self.campaign.aim.is_own();
         // What is known of a hob's weights is of its chat model.

@@ -15,6 +15,7 @@ use super::campaign::{context, keep, new_seed, stoppable, told, typed};
 use super::compare::CompareArgs;
 use super::compared::{json, pick, shown};
 use super::llm::{ThinkingName, shape};
+use super::queue::Turn;
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
@@ -73,6 +74,7 @@ pub(super) fn run(args: &CompareArgs, globals: &Globals, printer: &Printer) -> O
     };
     let (records, to) = (args.records.clone(), *printer);
     let pairs = stoppable(move |stop| {
+        let _turn = Turn::Awaited.take(&records, "hob bench compare", (stop, &to))?;
         let Reached { target, facts, .. } = a.reach(stop).map_err(failure)?;
         let other = b.reach(stop).map_err(failure)?;
         let seed = Some(new_seed());

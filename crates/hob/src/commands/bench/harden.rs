@@ -204,10 +204,12 @@ fn run_again(
             tts::run(&args, globals, printer)
         }
         Verb::Stream(mut args) => {
+            args.only(soft);
             args.campaign.harden(hardening);
             stream::run(&args, globals, printer)
         }
         Verb::Cold(mut args) => {
+            args.only(soft);
             args.campaign.harden(hardening);
             cold::run(&args, globals, printer)
         }

@@ -4,23 +4,19 @@
 mod walk;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use clap::Args;
-use hob_bench::plan::{
-    CellKey, Plan, PlanError, PlanKind, QueueError, Ticket, cells, done, waiting,
-};
+use hob_bench::plan::{CellKey, Plan, PlanError, PlanKind, cells, done};
 use hob_bench::record::{Record, Shelf};
 
 use super::RECORDS;
 use super::campaign::{CampaignArgs, Done, stoppable};
+use super::queue::{Turn, line_up};
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::{Printer, table};
 use walk::{Walk, Walked};
-
-/// Tickets of campaigns, in the folder of records.
-const QUEUE: &str = ".queue";
 
 /// Measure everything that plans in YAML name, and go on where it was cut off
 #[derive(Debug, Args)]
@@ -32,10 +28,10 @@ pub(crate) struct PlanArgs {
     /// Say what would be measured, and what is done; no server is asked
     #[arg(long)]
     dry_run: bool,
-    /// Say which campaigns run on this machine, and which wait for their turn
+    /// Say what is being measured into this folder, and what waits for its turn
     #[arg(long, conflicts_with_all = ["plans", "dry_run"])]
     queue: bool,
-    /// Do not wait for a campaign that runs already
+    /// Fail instead of waiting for another measurement to end
     #[arg(long)]
     no_wait: bool,
     /// Where records are kept
@@ -60,13 +56,15 @@ A plan says which servers, which cells, how sure, and what it may take:
   budget: {cell_s: 900, total_s: 14400}
   on_fail: record
 
+Of speech: matrix: {kind: [tts], text: [short, long], format: [pcm, mp3], voice: [af_heart, am_adam], concurrency: [1]}
+
 Examples:
   hob bench plan bench/plans/nightly.yaml --dry-run
   hob bench plan bench/plans/nightly.yaml      again, after it was cut off: what is done is not repeated";
 
 pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     if args.queue {
-        return line_up(&args.out.join(QUEUE), printer);
+        return line_up(&args.out, printer);
     }
     let plans: Vec<Plan> = args
         .plans
@@ -79,8 +77,7 @@ pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> Outc
             .try_for_each(|plan| dry(plan, &args.out, printer))
             .map(|()| Exit::Done);
     }
-    let turn = if args.no_wait { Turn::AtOnce } else { Turn::Awaited };
-    carry_out(plans, turn, (&args.out, args.json), (globals, printer))
+    carry_out(plans, Turn::of(args.no_wait), (&args.out, args.json), (globals, printer))
 }
 
 /// The cells of one kind, and of one target where it is said.
@@ -99,15 +96,7 @@ pub(crate) fn part(
         let sentence = format!("{} names no cell of {} there", file.display(), kind.name());
         return Err(Failure::usage(sentence));
     }
-    carry_out(vec![plan], Turn::Awaited, (&args.out, args.json), (globals, printer))
-}
-
-/// What becomes of a campaign while another one runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
-    Awaited,
-    /// It fails.
-    AtOnce,
+    carry_out(vec![plan], Turn::of(args.no_wait), (&args.out, args.json), (globals, printer))
 }
 
 fn carry_out(
@@ -116,12 +105,11 @@ fn carry_out(
     (out, as_json): (&Path, bool),
     (globals, printer): (&Globals, &Printer),
 ) -> Outcome<Exit> {
-    let queue = out.join(QUEUE);
     let (globals, to, out) = (globals.clone(), *printer, out.to_owned());
     let (walked, was_stopped) = stoppable(move |stop| {
         let mut walked = Walked::default();
         for plan in &plans {
-            let _turn = its_turn(&queue, plan, turn, (stop, &to))?;
+            let _turn = turn.take(&out, &format!("the plan {}", plan.name), (stop, &to))?;
             let known = done(records(&out)?.iter());
             let mut walk = Walk::new(plan, known, (&globals, &to), &out, stop);
             walk.all(&mut walked)?;
@@ -132,25 +120,6 @@ fn carry_out(
     let done = Done { records: walked.records, was_stopped };
     done.show(as_json, printer, super::llm::shown)?;
     done.exit(|record| !record.invalid_reasons.is_empty())
-}
-
-/// Two campaigns on one machine would measure each other.
-fn its_turn(
-    queue: &Path,
-    plan: &Plan,
-    turn: Turn,
-    (stop, printer): (&AtomicBool, &Printer),
-) -> Outcome<Ticket> {
-    let ticket = Ticket::draw(queue, &plan.name).map_err(unqueued)?;
-    if let Some(first) = ticket.before().map_err(unqueued)?.first() {
-        let busy = format!("the plan {} is being measured (process {})", first.plan, first.pid);
-        if turn == Turn::AtOnce {
-            return Err(Failure::new(Exit::Server, busy).hint("without --no-wait it is waited for"));
-        }
-        printer.note(format_args!("{busy}; {} waits for its turn", plan.name));
-    }
-    ticket.wait(stop).map_err(unqueued)?;
-    Ok(ticket)
 }
 
 /// Every record that there is; a folder that is not there has none.
@@ -185,28 +154,9 @@ fn dry(plan: &Plan, out: &Path, printer: &Printer) -> Outcome<()> {
     Ok(())
 }
 
-fn line_up(queue: &Path, printer: &Printer) -> Outcome<Exit> {
-    let waiting = waiting(queue).map_err(unqueued)?;
-    for (place, who) in waiting.iter().enumerate() {
-        let state = if place == 0 { "runs" } else { "waits" };
-        printer.data(format_args!("{state}  {}  (process {})", who.plan, who.pid))?;
-    }
-    if waiting.is_empty() {
-        printer.note("no campaign runs");
-    }
-    Ok(Exit::Done)
-}
-
 fn unreadable(error: PlanError) -> Failure {
     match error {
         PlanError::Io { .. } => Failure::new(Exit::Internal, error),
         PlanError::Long { .. } | PlanError::Wrong { .. } => Failure::usage(error),
-    }
-}
-
-fn unqueued(error: QueueError) -> Failure {
-    match error {
-        QueueError::Io { .. } => Failure::new(Exit::Internal, error),
-        QueueError::Stopped => crate::signals::interrupted(),
     }
 }

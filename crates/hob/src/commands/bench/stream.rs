@@ -86,6 +86,15 @@ pub(crate) fn run(args: &StreamArgs, globals: &Globals, printer: &Printer) -> Ou
 }
 
 impl StreamArgs {
+    /// The cell of this record, and of shorter texts what it is held against.
+    pub(super) fn only(&mut self, record: &Record) {
+        let Some(tts) = &record.tts else { return };
+        let most = tts.chars.map_or(usize::MAX, |chars| chars as usize);
+        self.text.retain(|text| text.chars() <= most);
+        self.choice.only(tts);
+        self.asked = if tts.stream == Some(false) { AskedName::No } else { AskedName::Yes };
+    }
+
     fn wish(&self) -> Outcome<Wish> {
         if self.rounds == 0 {
             return Err(Failure::usage("something has to be asked"));
@@ -227,7 +236,12 @@ fn on_encoder(raw: Finding, packed: Finding) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use hob_bench::record::{Kind, Source};
+    use uuid::Uuid;
+
+    use super::super::Verb;
     use super::*;
+    use crate::cli;
 
     fn arrivals(rows: &[(f64, usize)]) -> Vec<Arrived> {
         rows.iter().map(|(at_ms, bytes)| Arrived { at_ms: *at_ms, bytes: *bytes }).collect()
@@ -262,6 +276,30 @@ mod tests {
         ];
         for (raw, packed, expected) in rows {
             assert_eq!(on_encoder(raw, packed), expected, "{raw:?} {packed:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_run_again_is_held_against_the_same_sentence() {
+        let mut record = Record::new(Uuid::nil(), Kind::Stream, Source::default());
+        let tts = |stream| Tts {
+            chars: Some(67),
+            format: Some("mp3".to_owned()),
+            voice: Some("ada".to_owned()),
+            stream,
+            ..Tts::default()
+        };
+        for (stream, asked) in [(Some(false), Asked::Whole), (Some(true), Asked::Streamed)] {
+            let words = ["hob", "bench", "stream"].map(str::to_owned);
+            let verb = cli::bench_verb(words.iter()).expect("a verb").into_verb();
+            let Verb::Stream(mut args) = verb else { panic!("another verb: {verb:?}") };
+            record.tts = Some(tts(stream));
+            args.only(&record);
+            let wish = args.wish().expect("a wish");
+            let texts: Vec<_> = wish.texts.iter().map(|text| text.name).collect();
+            assert_eq!((texts, wish.asked), (vec!["medium", "two_sentences"], vec![asked]));
+            assert_eq!(wish.choice.formats, Formats::All(vec![SoundFormat::Mp3]));
+            assert_eq!(wish.choice.voices, ["ada"]);
         }
     }
 }

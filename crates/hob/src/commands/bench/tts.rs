@@ -3,7 +3,7 @@
 
 use clap::Args;
 use hob_bench::drive::CONNECTIONS_MAX;
-use hob_bench::record::Record;
+use hob_bench::record::{Record, Tts};
 use hob_bench::speech::{Choice, Formats, TEXTS, Text};
 use hob_bench::terms::Metric;
 use hob_bench::timeline::SoundFormat;
@@ -65,10 +65,7 @@ impl TtsArgs {
         if let Some(text) = TEXTS.into_iter().find(is_it) {
             self.text = vec![text];
         }
-        if let Some(format) = tts.format.as_deref().and_then(|name| format(name).ok()) {
-            self.choice.format = vec![format];
-        }
-        self.choice.voice = tts.voice.clone().into_iter().collect();
+        self.choice.only(tts);
         self.users = users_of(record, &self.users);
     }
 }
@@ -80,11 +77,18 @@ pub(super) fn text(name: &str) -> Result<Text, String> {
 
 fn format(name: &str) -> Result<SoundFormat, String> {
     let known = SoundFormat::ALL.map(SoundFormat::name).join(", ");
-    let format = SoundFormat::ALL.into_iter().find(|format| format.name() == name.trim());
-    format.ok_or_else(|| format!("there are {known}"))
+    SoundFormat::named(name.trim()).ok_or_else(|| format!("there are {known}"))
 }
 
 impl ChoiceArgs {
+    /// Those of this record alone.
+    pub(super) fn only(&mut self, tts: &Tts) {
+        if let Some(format) = tts.format.as_deref().and_then(SoundFormat::named) {
+            self.format = vec![format];
+        }
+        self.voice = tts.voice.clone().into_iter().collect();
+    }
+
     /// Of `usual` formats where none was typed.
     pub(super) fn choice(&self, usual: Formats) -> Choice {
         let formats = match &self.format[..] {

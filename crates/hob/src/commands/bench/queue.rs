@@ -1,0 +1,68 @@
+//! Two measurements on one machine would measure each other: who comes later waits for a turn.
+//! Whoever keeps records in the same folder stands in the same queue, whatever is measured.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use hob_bench::plan::{QueueError, Ticket, waiting};
+
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::Printer;
+use crate::signals::interrupted;
+
+/// Tickets, in the folder of records.
+const QUEUE: &str = ".queue";
+
+/// What becomes of a measurement while another one runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    Awaited,
+    /// It fails.
+    AtOnce,
+}
+
+impl Turn {
+    pub(super) fn of(no_wait: bool) -> Turn {
+        if no_wait { Turn::AtOnce } else { Turn::Awaited }
+    }
+
+    /// Until the ticket is dropped, nobody else measures who keeps records in this folder.
+    pub(super) fn take(
+        self,
+        records: &Path,
+        name: &str,
+        (stop, printer): (&AtomicBool, &Printer),
+    ) -> Outcome<Ticket> {
+        let ticket = Ticket::draw(&records.join(QUEUE), name).map_err(unqueued)?;
+        if let Some(first) = ticket.before().map_err(unqueued)?.first() {
+            let busy = format!("{} measures already (process {})", first.name, first.pid);
+            if self == Turn::AtOnce {
+                let failure = Failure::new(Exit::Server, busy);
+                return Err(failure.hint("without --no-wait it is waited for"));
+            }
+            printer.note(format_args!("{busy}; {name} waits for its turn"));
+        }
+        ticket.wait(stop).map_err(unqueued)?;
+        Ok(ticket)
+    }
+}
+
+/// Who measures, and who waits for it.
+pub(super) fn line_up(records: &Path, printer: &Printer) -> Outcome<Exit> {
+    let waiting = waiting(&records.join(QUEUE)).map_err(unqueued)?;
+    for (place, who) in waiting.iter().enumerate() {
+        let state = if place == 0 { "runs" } else { "waits" };
+        printer.data(format_args!("{state}  {}  (process {})", who.name, who.pid))?;
+    }
+    if waiting.is_empty() {
+        printer.note("nothing is being measured");
+    }
+    Ok(Exit::Done)
+}
+
+fn unqueued(error: QueueError) -> Failure {
+    match error {
+        QueueError::Io { .. } => Failure::new(Exit::Internal, error),
+        QueueError::Stopped => interrupted(),
+    }
+}
