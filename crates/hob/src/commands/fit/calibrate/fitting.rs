@@ -17,6 +17,8 @@ const MEDIAN_SHARE_MIN: f64 = 0.7;
 const AT_THE_WALL: f64 = 0.9;
 /// Kernels that were disturbed, of all.
 const DISTURBED_SHARE_MAX: f64 = 0.34;
+/// Of a rate. So near, a calibration is good, whatever is usual of such machines.
+const ERROR_GOOD: f64 = 0.1;
 
 /// All that was timed.
 pub(super) struct Figures {
@@ -104,9 +106,11 @@ impl Figures {
             doubts.push("the machine was too busy: a model's runs lie far apart".to_owned());
         }
         let error = |rate: fn(&Checked) -> f64| {
-            checked.iter().map(|row| (rate(row) / row.timed - 1.0).abs()).sum::<f64>()
+            let errors = checked.iter().map(|row| (rate(row) / row.timed - 1.0).abs());
+            errors.sum::<f64>() / checked.len().max(1) as f64
         };
-        if error(|row| row.predicted) > error(|row| row.before) {
+        let (now, before) = (error(|row| row.predicted), error(|row| row.before));
+        if now > before && now > ERROR_GOOD {
             doubts.push(
                 "what comes out predicts the models worse than what is usual of such machines"
                     .to_owned(),

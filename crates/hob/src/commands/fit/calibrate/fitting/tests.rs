@@ -139,13 +139,15 @@ fn a_busy_machine_is_doubted() {
         let doubts = figures.doubts(&[]);
         assert!(doubts.iter().any(|doubt| doubt.contains(expected)), "{doubts:?}");
     }
-    let worse = Checked {
+    let checked = |predicted: f64| Checked {
         model: "a model".to_owned(),
         context_tokens: 64,
         timed: 10.0,
-        predicted: 20.0,
-        before: 11.0,
+        predicted,
+        before: 10.5,
     };
     let quiet = Figures::new(memory(90e9, 85e9), kernels(), THREADS);
-    assert!(quiet.doubts(&[worse])[0].contains("worse"));
+    assert!(quiet.doubts(&[checked(20.0)])[0].contains("worse"));
+    // What is usual happened to fit better, and this is good all the same.
+    assert_eq!(quiet.doubts(&[checked(10.8)]), [""; 0]);
 }
