@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::Table;
+use comfy_table::{ColumnConstraint, Table, Width};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::failure::{Failure, Outcome};
@@ -137,6 +137,15 @@ pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING).set_header(header);
     table
+}
+
+/// Breaks what is longer than so many characters into lines, so that no terminal has to.
+pub(crate) fn narrow<const N: usize>(table: &mut Table, columns: [(usize, u16); N]) {
+    for (number, chars) in columns {
+        let width = Width::Fixed(chars);
+        let column = table.column_mut(number);
+        column.map(|column| column.set_constraint(ColumnConstraint::UpperBoundary(width)));
+    }
 }
 
 /// One line on stderr, whoever prints; errors go this way even when notes do not.

@@ -10,11 +10,12 @@ use std::time::Duration;
 use clap::Args;
 use hob_core::fit::{Implausible, Model};
 use hob_engines::timing::{Timed, engine_version};
-use hob_machine::{Known, Stamp};
+use hob_machine::{Known, Row, Stamp};
 use hob_models::Gguf;
 use serde::Serialize;
 use tokio::time::Instant;
 
+use super::machine::facts;
 use crate::app::{App, block_on};
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
@@ -152,14 +153,8 @@ fn installed(app: &App<'_>, count: usize) -> Vec<Installed> {
 }
 
 fn shown(known: &Known, checked: &[Checked]) -> String {
-    let mut facts = table(["FACT", "VALUE", "BASIS", "LEARNT FROM"]);
-    let rows = known.rows().into_iter();
-    for row in
-        rows.filter(|row| row.name.starts_with("processor ") || row.name.contains("bandwidth"))
-    {
-        let basis = row.basis.map_or("", |basis| basis.name());
-        facts.add_row([&row.name, row.value.as_deref().unwrap_or("unknown"), basis, &row.source]);
-    }
+    let is_timed = |row: &Row| row.name.starts_with("processor ") || row.name.contains("bandwidth");
+    let facts = facts(known.rows().into_iter().filter(is_timed));
     if checked.is_empty() {
         return format!("{facts}\nno model is here to check it with: `hob pull` fetches one");
     }

@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::machine::{MachineArgs, keep, measure};
-use crate::printer::{Printer, table};
+use crate::printer::{Printer, narrow, table};
 use crate::settings::Overrides;
 
 /// What this machine is as far as models go, and how each fact was learnt
@@ -44,6 +44,9 @@ Examples:
   hob fit machine
   hob fit machine --save box.toml       then, anywhere: hob fit MODEL --machine box.toml
   hob fit machine --machine rtx-4070-laptop --pool gpu0=6GiB";
+
+/// Of a value, and of where it is from.
+const LONG_CHARS: u16 = 36;
 
 /// A fact for programs.
 #[derive(Debug, Serialize)]
@@ -109,12 +112,17 @@ fn list(args: &FitMachineArgs, printer: &Printer) -> Outcome<()> {
 }
 
 fn shown(known: &Known) -> String {
+    format!("{}\n{}", known.machine.name, facts(known.rows()))
+}
+
+pub(super) fn facts(rows: impl IntoIterator<Item = Row>) -> String {
     let mut table = table(["FACT", "VALUE", "BASIS", "LEARNT FROM"]);
-    for Row { name, value, basis, source } in known.rows() {
+    for Row { name, value, basis, source } in rows {
         let basis = basis.map_or("", |basis| basis.name());
         table.add_row([&name, value.as_deref().unwrap_or("unknown"), basis, &source]);
     }
-    format!("{}\n{table}", known.machine.name)
+    narrow(&mut table, [(1, LONG_CHARS), (3, LONG_CHARS)]);
+    table.trim_fmt()
 }
 
 fn json(known: &Known) -> Outcome<String> {

@@ -12,7 +12,11 @@ use serde::Serialize;
 use self::ceilings::Ceiling;
 use self::rows::{Measured, Part, Published};
 use crate::failure::{Exit, Failure, Outcome};
-use crate::printer::{Printer, table};
+use crate::printer::{Printer, narrow, table};
+
+/// Wider columns are broken into lines.
+const MACHINE_CHARS: u16 = 17;
+const RUN_CHARS: u16 = 27;
 
 /// Predict every published run from the model's dimensions and the machine's profile, and say how far off that is
 #[derive(Debug, Args)]
@@ -194,6 +198,10 @@ fn shown(report: &Report) -> String {
             ceiling.pages_off.map_or("?".to_owned(), |pages| format!("{pages:+}")),
         ]);
     }
+    for table in [&mut rows, &mut longest] {
+        narrow(table, [(0, MACHINE_CHARS), (1, RUN_CHARS)]);
+    }
+    narrow(&mut sums, [(0, MACHINE_CHARS)]);
     format!("{}\n\n{}\n\n{}", rows.trim_fmt(), sums.trim_fmt(), longest.trim_fmt())
 }
 
