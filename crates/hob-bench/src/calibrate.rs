@@ -22,6 +22,10 @@ const ERROR_SHARE: f64 = 0.01;
 /// Of one core.
 const CPU_SHARE_MAX: f64 = 0.7;
 const DISPATCH_MS_MAX: f64 = 5.0;
+/// Of a gap, for all but the last twentieth: chunks that are read together seem to have come together.
+const GAP_ERROR_SHARE: f64 = 0.5;
+const GAP_ERROR_MS_MIN: f64 = 5.0;
+const GAP_ERROR_PART: f64 = 0.95;
 /// Of what the mock sent, in tokens per second.
 const FOLLOWED_MIN: f64 = 0.9;
 const REQUESTS_MIN: usize = 6;
@@ -85,6 +89,10 @@ pub enum Limit {
         "the client's time per token is off by {error_ms:.3} ms, and {allowed_ms:.3} ms may be"
     )]
     TokenTime { error_ms: f64, allowed_ms: f64 },
+    #[error(
+        "the client reads late, so that gaps are off by {error_ms:.0} ms, and {allowed_ms:.0} ms may be"
+    )]
+    LateReads { error_ms: f64, allowed_ms: f64 },
     #[error("the client takes {percent:.0} % of a core, and {max:.0} % are the most", max = CPU_SHARE_MAX * 100.0)]
     Busy { percent: f64 },
     #[error("the client sends {late_ms:.1} ms late, and {DISPATCH_MS_MAX} ms are the most")]
@@ -225,6 +233,11 @@ impl Calibration {
         if error_ms > allowed_ms {
             limits.push(Limit::TokenTime { error_ms, allowed_ms });
         }
+        let error_ms = part(&self.gap_err_ms, GAP_ERROR_PART);
+        let allowed_ms = (self.pace.itl_ms * GAP_ERROR_SHARE).max(GAP_ERROR_MS_MIN);
+        if error_ms > allowed_ms {
+            limits.push(Limit::LateReads { error_ms, allowed_ms });
+        }
         if self.cpu_share > CPU_SHARE_MAX {
             limits.push(Limit::Busy { percent: self.cpu_share * 100.0 });
         }
@@ -305,6 +318,7 @@ mod tests {
                 Calibration { tpot_err_ms: Sample::new([-0.5]), ..clean() },
                 "per token is off by 0.500 ms",
             ),
+            (Calibration { gap_err_ms: Sample::new([80.0]), ..clean() }, "gaps are off by 80 ms"),
             (Calibration { cpu_share: 0.8, ..clean() }, "takes 80 % of a core"),
             (Calibration { dispatch_p95_ms: 9.0, ..clean() }, "sends 9.0 ms late"),
             (Calibration { chunks_per_s: 100.0, ..clean() }, "followed 100 of 200 chunks"),

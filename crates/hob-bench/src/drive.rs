@@ -1,5 +1,5 @@
 //! Requests sent when they are due, and answers put on tape: nothing else happens here.
-//! A blocking thread for each connection, so that a stamp is taken by whoever the kernel wakes, right after the read.
+//! A blocking thread for each connection, so that a stamp is taken by whoever the kernel wakes, right after the read, unless the kernel has one.
 
 mod arrivals;
 mod endpoint;

@@ -29,6 +29,7 @@ pub mod runs;
 pub mod selftest;
 pub mod server;
 pub mod site;
+mod socket;
 pub mod speech;
 pub mod stream;
 pub mod sweep;

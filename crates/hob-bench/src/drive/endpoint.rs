@@ -6,6 +6,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use super::tls::{Tls, Trust};
+use crate::socket::Socket;
 
 /// How often a read that waits looks whether it should go on.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -97,8 +98,10 @@ impl Endpoint {
                     socket.set_read_timeout(Some(LOOK_EVERY))?;
                     socket.set_write_timeout(Some(within))?;
                     return Ok(match &self.trust {
-                        None => Line::Plain(socket),
-                        Some(trust) => Line::Tls(Box::new(trust.shake(socket, within)?)),
+                        None => Line::Plain(Socket::new(socket)),
+                        Some(trust) => {
+                            Line::Tls(Box::new(trust.shake(Socket::new(socket), within)?))
+                        }
                     });
                 }
                 Err(error) => refused = error,
@@ -111,8 +114,18 @@ impl Endpoint {
 /// A connection. Reads give up now and then, so that whoever waits can look around.
 #[derive(Debug)]
 pub(super) enum Line {
-    Plain(TcpStream),
+    Plain(Socket),
     Tls(Box<Tls>),
+}
+
+impl Line {
+    /// See [`Socket::lay`]; of the last bytes that were needed for what was read.
+    pub(super) fn lay(&self) -> Duration {
+        match self {
+            Line::Plain(socket) => socket.lay(),
+            Line::Tls(tls) => tls.lay(),
+        }
+    }
 }
 
 impl Read for Line {

@@ -2,7 +2,6 @@
 //! Whom to trust is the operating system's affair, as for every other server that hob asks.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use rustls::{ClientConfig, ClientConnection};
 use rustls_platform_verifier::BuilderVerifierExt;
 
 use super::is_pause;
+use crate::socket::Socket;
 
 /// What is read of the socket at once. With what was left of a record, its text fits into whoever reads 64 KiB.
 const READ_BYTES: usize = 48 << 10;
@@ -70,7 +70,7 @@ impl Trust {
     ///
     /// # Errors
     /// The server is somebody else, speaks no TLS, or takes too long.
-    pub(super) fn shake(&self, mut socket: TcpStream, within: Duration) -> io::Result<Tls> {
+    pub(super) fn shake(&self, mut socket: Socket, within: Duration) -> io::Result<Tls> {
         let begun = Instant::now();
         let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let mut connection = connection.map_err(io::Error::other)?;
@@ -100,10 +100,14 @@ fn meant(error: io::Error) -> TlsError {
 #[derive(Debug)]
 pub(super) struct Tls {
     connection: ClientConnection,
-    socket: BufReader<TcpStream>,
+    socket: BufReader<Socket>,
 }
 
 impl Tls {
+    pub(super) fn lay(&self) -> Duration {
+        self.socket.get_ref().lay()
+    }
+
     /// Text of what is here; none where a record is not here to its end.
     fn here(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let mut filled = 0;

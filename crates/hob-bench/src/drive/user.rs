@@ -1,5 +1,6 @@
 //! One connection and the thread that reads it: takes the next job, waits until it is due, sends, and stamps.
-//! The stamp comes right after the read. What is looked at afterwards is only where the answer ends.
+//! The stamp is the kernel's of when bytes came, or comes right after the read. What is looked at afterwards is only where
+//! the answer ends.
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -120,7 +121,13 @@ impl<'a> User<'a> {
         let mut heard = *sent;
         loop {
             let read = line.read(&mut self.buffer);
-            let at = start.elapsed();
+            let returned = start.elapsed();
+            // What came later is not earlier, whatever a clock says.
+            let at = if read.is_ok() {
+                returned.saturating_sub(line.lay()).max(heard)
+            } else {
+                returned
+            };
             match read {
                 Ok(0) if answer.ends_here() => return End::Whole,
                 Ok(0) => return End::CutOff,

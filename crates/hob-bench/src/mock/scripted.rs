@@ -30,6 +30,8 @@ pub use script::{AudioComes, Script, ScriptError, UsageSays, all_names};
 use truth::Truths;
 pub use truth::{Truth, Written};
 
+use crate::socket::Socket;
+
 /// Connections at once; more would be threads that nobody measures with.
 const CONNECTIONS_MAX: usize = 2048;
 /// How soon a connection notices that the server is over.
@@ -155,10 +157,11 @@ impl Shared {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    fn converse(&self, mut socket: TcpStream) -> io::Result<()> {
+    fn converse(&self, socket: TcpStream) -> io::Result<()> {
         wake_promptly();
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(LOOK_EVERY))?;
+        let mut socket = Socket::new(socket);
         let (mut unread, mut buffer) = (BytesMut::new(), vec![0; READ_BYTES]);
         let mut received = Instant::now();
         while !self.is_over() {
@@ -172,7 +175,8 @@ impl Shared {
             match socket.read(&mut buffer) {
                 Ok(0) => return Ok(()),
                 Ok(bytes) => {
-                    received = Instant::now();
+                    let now = Instant::now();
+                    received = now.checked_sub(socket.lay()).unwrap_or(now);
                     unread.extend_from_slice(&buffer[..bytes]);
                 }
                 Err(error) if is_pause(&error) => {}
@@ -185,7 +189,7 @@ impl Shared {
     fn answer(
         &self,
         request: &Request,
-        socket: &mut TcpStream,
+        socket: &mut Socket,
         received: Instant,
     ) -> io::Result<After> {
         let truth =
@@ -226,7 +230,7 @@ impl Shared {
     }
 
     /// Says nothing until the client or the server is over.
-    fn hang(&self, socket: &mut TcpStream) -> io::Result<After> {
+    fn hang(&self, socket: &mut Socket) -> io::Result<After> {
         let mut byte = [0; 1];
         while !self.is_over() {
             match socket.read(&mut byte) {
@@ -237,7 +241,7 @@ impl Shared {
         Ok(After::Close)
     }
 
-    fn listed(&self, path: &str, socket: &mut TcpStream) -> io::Result<After> {
+    fn listed(&self, path: &str, socket: &mut Socket) -> io::Result<After> {
         let (status, body) = match path {
             "/v1/models" => {
                 let mut model = json!({ "id": MODEL, "object": "model", "owned_by": "mock" });

@@ -20,7 +20,7 @@ pub(super) fn page(material: &Material) -> Markup {
         }
         section {
             h2 { "What is measured" }
-            p { "Times are stamped right after bytes are read, before anything is made of them. Warm and production never share a column." }
+            p { "Times are stamped by the kernel as bytes come from a server of the same machine, otherwise right after they are read, before anything is made of them. Warm and production never share a column." }
             div.wide role="region" aria-label="Terms" tabindex="0" { table.terms {
                 thead { tr { th scope="col" { "figure" } th scope="col" { "in records" } th scope="col" { "better" } th scope="col" { "meaning" } th scope="col" { "formula" } } }
                 tbody { @for term in terms() { tr {

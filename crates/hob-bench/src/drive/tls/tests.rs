@@ -1,7 +1,7 @@
 //! The client against servers whose certificate was made a moment ago, and against those that are none.
 //! Whom the system trusts plays no part: trust is given to each endpoint.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
 

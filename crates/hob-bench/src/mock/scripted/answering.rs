@@ -2,7 +2,7 @@
 //! Due times are absolute, so that a late write does not delay those after it.
 
 use std::io::{self, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use super::request::Request;
 use super::script::{AudioComes, Script};
 use super::sound::{self, Format};
 use super::truth::{Truth, Written};
+use crate::socket::Socket;
 
 /// Between the two halves of a character that is cut.
 const CUT_PAUSE: Duration = Duration::from_millis(1);
@@ -24,7 +25,7 @@ const LAST_CHUNK: &str = "0\r\n\r\n";
 #[derive(Debug)]
 pub(super) struct Answering<'a> {
     pub(super) script: &'a Script,
-    pub(super) socket: &'a mut TcpStream,
+    pub(super) socket: &'a mut Socket,
     /// When the request was read to its end.
     pub(super) received: Instant,
     /// When a place was had; parts are due after this.
@@ -186,7 +187,7 @@ impl Answering<'_> {
     }
 
     fn cut(&mut self) -> io::Result<After> {
-        self.socket.shutdown(Shutdown::Both)?;
+        self.socket.stream().shutdown(Shutdown::Both)?;
         Ok(After::Close)
     }
 

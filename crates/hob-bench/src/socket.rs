@@ -1,0 +1,168 @@
+//! A socket that says how long what a read brought had been here before it returned.
+//! Between two programs of one machine the kernel says so: whoever waits is woken later, on a busy machine much later.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant, SystemTime};
+
+/// The clocks of two reads may differ by so much more; otherwise one of them was set.
+const SLEW_MAX: Duration = Duration::from_millis(1);
+
+/// A connection, and when the bytes of its last read came.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    stream: TcpStream,
+    is_stamped: bool,
+    /// Both clocks, when they were read last.
+    clocks: (Instant, SystemTime),
+    lay: Duration,
+}
+
+impl Socket {
+    /// What comes from elsewhere is not asked about: it may come out of order, and is then stamped before it can be read.
+    pub(crate) fn new(stream: TcpStream) -> Socket {
+        let both = stream.local_addr().and_then(|here| Ok((here.ip(), stream.peer_addr()?.ip())));
+        let is_stamped = both.is_ok_and(|(here, there)| here == there) && kernel::stamp(&stream);
+        let clocks = (Instant::now(), SystemTime::now());
+        Socket { stream, is_stamped, clocks, lay: Duration::ZERO }
+    }
+
+    /// From when the last bytes of the last read came to when that returned; zero where nobody says.
+    pub(crate) fn lay(&self) -> Duration {
+        self.lay
+    }
+
+    pub(crate) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    fn since(&mut self, came: SystemTime) -> Duration {
+        let now = (Instant::now(), SystemTime::now());
+        let (before, then) = std::mem::replace(&mut self.clocks, now);
+        let (steady, told) = (now.0 - before, now.1.duration_since(then).unwrap_or_default());
+        let was_set = steady.abs_diff(told) > SLEW_MAX;
+        if was_set { Duration::ZERO } else { now.1.duration_since(came).unwrap_or_default() }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !self.is_stamped {
+            return self.stream.read(buffer);
+        }
+        let (bytes, came) = kernel::read(&self.stream, buffer)?;
+        self.lay = came.map_or(Duration::ZERO, |came| self.since(came));
+        Ok(bytes)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod kernel {
+    use std::io::{self, IoSliceMut};
+    use std::net::TcpStream;
+    use std::os::fd::AsRawFd as _;
+    use std::time::{Duration, SystemTime};
+
+    use nix::sys::socket::{
+        ControlMessageOwned, MsgFlags, cmsg_space, recvmsg, setsockopt, sockopt,
+    };
+    use nix::sys::time::TimeSpec;
+
+    /// Of one message of the kernel, whose head has to lie as a `cmsghdr` does.
+    #[repr(align(16))]
+    struct Space([u8; cmsg_space::<TimeSpec>()]);
+
+    /// Whether it will say when bytes come (`SO_TIMESTAMPNS`, socket(7)).
+    pub(super) fn stamp(stream: &TcpStream) -> bool {
+        setsockopt(stream, sockopt::ReceiveTimestampns, &true).is_ok()
+    }
+
+    /// What is there, and when the last of it came.
+    pub(super) fn read(
+        stream: &TcpStream,
+        buffer: &mut [u8],
+    ) -> io::Result<(usize, Option<SystemTime>)> {
+        let mut space = Space([0; cmsg_space::<TimeSpec>()]);
+        let mut places = [IoSliceMut::new(buffer)];
+        let flags = MsgFlags::empty();
+        let got = recvmsg::<()>(stream.as_raw_fd(), &mut places, Some(&mut space.0), flags)?;
+        let stamp = |message| match message {
+            ControlMessageOwned::ScmTimestampns(time) => {
+                SystemTime::UNIX_EPOCH.checked_add(Duration::from(time))
+            }
+            _ => None,
+        };
+        let came = got.cmsgs().ok().and_then(|mut messages| messages.find_map(stamp));
+        Ok((got.bytes, came))
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod kernel {
+    use std::io::{self, Read as _};
+    use std::net::TcpStream;
+    use std::time::SystemTime;
+
+    pub(super) fn stamp(_: &TcpStream) -> bool {
+        false
+    }
+
+    pub(super) fn read(
+        mut stream: &TcpStream,
+        buffer: &mut [u8],
+    ) -> io::Result<(usize, Option<SystemTime>)> {
+        Ok((stream.read(buffer)?, None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    fn pair() -> (TcpStream, Socket) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let there = TcpStream::connect(listener.local_addr().expect("an address")).expect("there");
+        let here = listener.accept().expect("here").0;
+        (there, Socket::new(here))
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_came_while_nobody_read_is_as_old_as_it_is() {
+        let (mut there, mut here) = pair();
+        let mut buffer = [0; 16];
+        // The kernel begins to stamp soon after it was first asked, and not at once.
+        let begun = Instant::now();
+        while here.lay() < Duration::from_millis(50) && begun.elapsed() < Duration::from_secs(5) {
+            there.write_all(b"late").expect("written");
+            thread::sleep(Duration::from_millis(60));
+            assert_eq!(here.read(&mut buffer).expect("read"), 4);
+        }
+        let lay = here.lay();
+        assert!(lay >= Duration::from_millis(50) && lay <= begun.elapsed(), "{lay:?}");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_tells_nothing() {
+        let (_there, mut here) = pair();
+        here.clocks.1 -= Duration::from_secs(3600);
+        assert_eq!(here.since(SystemTime::now() - Duration::from_millis(20)), Duration::ZERO);
+        let lay = here.since(SystemTime::now() - Duration::from_millis(20));
+        assert!(lay >= Duration::from_millis(20), "{lay:?}");
+        let later = SystemTime::now() + Duration::from_secs(60);
+        assert_eq!(here.since(later), Duration::ZERO, "what comes has come");
+    }
+}
