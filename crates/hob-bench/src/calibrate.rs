@@ -22,10 +22,10 @@ const ERROR_SHARE: f64 = 0.01;
 /// Of one core.
 const CPU_SHARE_MAX: f64 = 0.7;
 const DISPATCH_MS_MAX: f64 = 5.0;
-/// Of a gap, for all but the last twentieth: chunks that are read together seem to have come together.
-const GAP_ERROR_SHARE: f64 = 0.5;
-const GAP_ERROR_MS_MIN: f64 = 5.0;
-const GAP_ERROR_PART: f64 = 0.95;
+/// Of a gap, and for all but the last twentieth: chunks that are read together seem to have come together.
+const LATE_SHARE: f64 = 0.5;
+const LATE_MS_MIN: f64 = 10.0;
+const LATE_PART: f64 = 0.95;
 /// Of what the mock sent, in tokens per second.
 const FOLLOWED_MIN: f64 = 0.9;
 const REQUESTS_MIN: usize = 6;
@@ -67,6 +67,8 @@ pub struct Calibration {
     /// Of each gap, without sign.
     pub gap_err_ms: Sample,
     pub gaps_ms: Sample,
+    /// Of each chunk behind the first: how much later than that it seems to have come, without sign.
+    pub late_ms: Sample,
     pub chunks_per_s: f64,
     /// As the mock sent them.
     pub chunks_per_s_true: f64,
@@ -89,10 +91,8 @@ pub enum Limit {
         "the client's time per token is off by {error_ms:.3} ms, and {allowed_ms:.3} ms may be"
     )]
     TokenTime { error_ms: f64, allowed_ms: f64 },
-    #[error(
-        "the client reads late, so that gaps are off by {error_ms:.0} ms, and {allowed_ms:.0} ms may be"
-    )]
-    LateReads { error_ms: f64, allowed_ms: f64 },
+    #[error("the client reads {late_ms:.0} ms late, and {allowed_ms:.0} ms may be")]
+    LateReads { late_ms: f64, allowed_ms: f64 },
     #[error("the client takes {percent:.0} % of a core, and {max:.0} % are the most", max = CPU_SHARE_MAX * 100.0)]
     Busy { percent: f64 },
     #[error("the client sends {late_ms:.1} ms late, and {DISPATCH_MS_MAX} ms are the most")]
@@ -206,6 +206,14 @@ pub fn compare(
                 .collect()
         }),
         gaps_ms: errors(|figures, _| figures.gaps_ms.clone()),
+        late_ms: errors(|figures, truth| {
+            let gaps = figures.gaps_ms.iter().zip(gaps_ms(truth));
+            let late = gaps.scan(0.0, |late, (seen, true_)| {
+                *late += seen - true_;
+                Some(late.abs())
+            });
+            late.collect()
+        }),
         chunks_per_s: chunks as f64 / driven.wall.as_secs_f64(),
         // Users are asked one after the other only by themselves, so their times run side by side.
         chunks_per_s_true: chunks as f64 / (true_s / pace.users as f64),
@@ -233,10 +241,10 @@ impl Calibration {
         if error_ms > allowed_ms {
             limits.push(Limit::TokenTime { error_ms, allowed_ms });
         }
-        let error_ms = part(&self.gap_err_ms, GAP_ERROR_PART);
-        let allowed_ms = (self.pace.itl_ms * GAP_ERROR_SHARE).max(GAP_ERROR_MS_MIN);
-        if error_ms > allowed_ms {
-            limits.push(Limit::LateReads { error_ms, allowed_ms });
+        let late_ms = part(&self.late_ms, LATE_PART);
+        let allowed_ms = (self.pace.itl_ms * LATE_SHARE).max(LATE_MS_MIN);
+        if late_ms > allowed_ms {
+            limits.push(Limit::LateReads { late_ms, allowed_ms });
         }
         if self.cpu_share > CPU_SHARE_MAX {
             limits.push(Limit::Busy { percent: self.cpu_share * 100.0 });
@@ -296,6 +304,7 @@ mod tests {
             tpot_err_ms: Sample::new([0.01, -0.01]),
             gap_err_ms: Sample::new([0.1]),
             gaps_ms: Sample::new([20.0]),
+            late_ms: Sample::new([0.1]),
             chunks_per_s: 195.0,
             chunks_per_s_true: 200.0,
             cpu_share: 0.1,
@@ -318,7 +327,7 @@ mod tests {
                 Calibration { tpot_err_ms: Sample::new([-0.5]), ..clean() },
                 "per token is off by 0.500 ms",
             ),
-            (Calibration { gap_err_ms: Sample::new([80.0]), ..clean() }, "gaps are off by 80 ms"),
+            (Calibration { late_ms: Sample::new([80.0]), ..clean() }, "reads 80 ms late"),
             (Calibration { cpu_share: 0.8, ..clean() }, "takes 80 % of a core"),
             (Calibration { dispatch_p95_ms: 9.0, ..clean() }, "sends 9.0 ms late"),
             (Calibration { chunks_per_s: 100.0, ..clean() }, "followed 100 of 200 chunks"),

@@ -15,6 +15,8 @@ use uuid::Uuid;
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 const ENDING: &str = "ticket";
+/// Held by who draws a ticket.
+const DOOR: &str = "door";
 
 /// A place in the queue; dropping it leaves the queue.
 #[derive(Debug)]
@@ -47,6 +49,9 @@ impl Ticket {
     pub fn draw(folder: &Path, name: &str) -> Result<Ticket, QueueError> {
         let failed = |source| QueueError::Io { folder: folder.display().to_string(), source };
         fs::create_dir_all(folder).map_err(failed)?;
+        // One at a time: who has the earlier name is seen first.
+        let door = File::create(folder.join(DOOR)).map_err(failed)?;
+        flock(&door, FlockOperation::LockExclusive).map_err(|e| failed(e.into()))?;
         // Its name begins with the time, so that names are in the order of arrival.
         let place = folder.join(format!("{}.{ENDING}", Uuid::now_v7()));
         let draft = place.with_extension("part");

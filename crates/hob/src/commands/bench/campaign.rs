@@ -230,6 +230,7 @@ impl CampaignArgs {
             said.fold(words, |words, (option, value)| with_option(words, option, value))
         });
         (self.seed, self.out, self.corrects) = (None, records, Some(Box::new(soft)));
+        self.no_wait = false;
         self.aim.launch = launch.or(self.aim.launch.take());
         self.aim.model_file = model_file.or(self.aim.model_file.take());
     }

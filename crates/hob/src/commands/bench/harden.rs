@@ -160,8 +160,10 @@ fn again(
     }
     let found = Shelf::new(&args.records).read().map_err(Failure::usage)?;
     let records = found.records.into_iter().map(|(_, record)| record);
+    // Others may have kept records of the same cell while this one waited for its turn.
+    let is_ours = |record: &Record| !record.is_valid() || record.supersedes == Some(soft.id);
     let again = records.filter(|record| record.id > begun && are_of_one_cell(soft, record));
-    let newest = again.max_by_key(|record| record.id);
+    let newest = again.filter(is_ours).max_by_key(|record| record.id);
     match (newest, ended) {
         (Some(record), _) => Ok(record),
         (None, Err(failure)) => Err(failure),
