@@ -90,6 +90,8 @@ pub(crate) struct Aim {
     key: Key,
     own_key: Option<Secret>,
     launch: Option<Launch>,
+    /// Keeps the port of a hob from others until it is started: it may have to wait for its turn.
+    port: Option<TcpListener>,
     places: BTreeMap<String, String>,
     model_file: Option<PathBuf>,
     /// How it is started, as a record says it.
@@ -196,6 +198,7 @@ impl AimArgs {
             key,
             own_key,
             launch,
+            port: None,
             places,
             model_file,
             argv,
@@ -216,7 +219,8 @@ impl AimArgs {
     fn own(&self, purpose: Purpose, app: App<'_>, globals: &Globals) -> Outcome<Aim> {
         let failed = |error| Failure::io("no server can be started here", &error);
         let program = std::env::current_exe().map_err(failed)?;
-        let port = free_port().map_err(failed)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
         let own = match purpose {
             Purpose::Chat => self.own_chat(&app),
             Purpose::Speech => self.own_speech(&app)?,
@@ -242,6 +246,7 @@ impl AimArgs {
             key: Key::Own,
             own_key: app.settings.server.api_key.read()?,
             launch: Some(launch),
+            port: Some(listener),
             places: self.places(),
             model_file: self.model_file.clone().or(own.weights),
             argv: ["hob".to_owned()].into_iter().chain(argv).collect(),
@@ -307,6 +312,7 @@ impl AimArgs {
 impl Aim {
     /// Starts it where that is wanted, and asks who is there.
     pub(crate) fn reach(self, stop: &AtomicBool) -> Result<Reached, BenchError> {
+        drop(self.port);
         let started = self.launch.map(|launch| Started::begin(launch, self.places, stop));
         let mut started = started.transpose()?;
         if let Some(started) = &mut started {
@@ -338,10 +344,6 @@ fn weights(app: &App<'_>) -> Option<PathBuf> {
         ModelChoice::File(file) => Some(file.clone()),
         ModelChoice::Named(name) => Shelf::open(app).chat_file(name).ok().map(|(file, _)| file),
     }
-}
-
-fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
 /// One word for the shell, whatever is in it.
