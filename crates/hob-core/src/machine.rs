@@ -169,6 +169,19 @@ pub struct Constants {
     pub token_us: f64,
     /// Operations a second in prefill; none: nobody knows.
     pub prefill_flops: Option<f64>,
-    /// What one core's kernels can eat, bytes a second by quant; none: as fast as memory gives it.
-    pub kernels: Vec<(&'static str, f64)>,
+    /// Of one core; none: as fast as memory gives weights, and as everything is computed.
+    pub kernels: Vec<Kernel>,
+    /// Share of its undisturbed pace at which the token in the middle was made when models were timed, more than 0 and up
+    /// to 1: how much others take away, and so how far below what is told it may be. 1 where nobody looked.
+    pub steadiness: f64,
+}
+
+/// What one core reaches with weights of a type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Kernel {
+    pub quant: &'static str,
+    /// That it multiplies with one vector, bytes a second.
+    pub bytes_s: f64,
+    /// With a prompt's, operations a second; none: nobody knows.
+    pub flop_s: Option<f64>,
 }

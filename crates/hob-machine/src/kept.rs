@@ -122,7 +122,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hob_core::machine::{Constants, Fact};
+    use hob_core::machine::{Constants, Fact, Kernel};
 
     const ENGINE: &str = "llama.cpp b2";
 
@@ -135,7 +135,8 @@ mod tests {
             recurrent_us: 0.0,
             token_us: 0.0,
             prefill_flops: None,
-            kernels: vec![("Q8_0", 9e9)],
+            kernels: vec![Kernel { quant: "Q8_0", bytes_s: 9e9, flop_s: Some(30e9) }],
+            steadiness: 0.9,
         }
     }
 

@@ -166,22 +166,28 @@ fn constants(name: &str, device: &Device, stamp: Option<&Stamp>) -> Vec<Row> {
     );
     let learnt = Learnt::new(constants.basis, source);
     let mut rows = vec![row(&format!("{name} speed"), Some(reached(constants)), &learnt)];
-    let kernels = constants.kernels.iter();
-    let eaten: Vec<String> =
-        kernels.map(|(quant, bytes_s)| format!("{quant} {:.1}", bytes_s / GB)).collect();
-    if !eaten.is_empty() {
-        let value = format!("{} GB/s a core", eaten.join(", "));
-        rows.push(row(&format!("{name} kernels"), Some(value), &learnt));
+    let figure = |quant: &str, of_core: f64| format!("{quant} {:.1}", of_core / GB);
+    let kernels = || constants.kernels.iter();
+    let eaten = kernels().map(|kernel| figure(kernel.quant, kernel.bytes_s)).collect::<Vec<_>>();
+    let prompt = kernels().filter_map(|kernel| Some(figure(kernel.quant, kernel.flop_s?)));
+    let both = [("kernels", eaten, "GB/s"), ("prompts", prompt.collect(), "GFLOP/s")];
+    for (what, figures, unit) in both.into_iter().filter(|(_, figures, _)| !figures.is_empty()) {
+        let value = format!("{} {unit} a core", figures.join(", "));
+        rows.push(row(&format!("{name} {what}"), Some(value), &learnt));
     }
     rows
 }
 
 fn reached(constants: &Constants) -> String {
-    let Constants { reach, kv_reach, layer_us, .. } = constants;
+    let Constants { reach, kv_reach, layer_us, steadiness, .. } = constants;
     let (weights, cache) = (100.0 * reach, 100.0 * kv_reach);
-    format!(
+    let parts = format!(
         "{weights:.0} % of it for weights, {cache:.0} % for the cache, {layer_us:.0} µs a layer"
-    )
+    );
+    match 100.0 * (1.0 - steadiness) {
+        less if less < 1.0 => parts,
+        less => format!("{parts}; {less:.0} % less where others disturb it"),
+    }
 }
 
 fn gb(bytes: u64) -> String {

@@ -42,6 +42,7 @@ const PARTS: usize = 4;
 const ROW_STRAYS: f64 = 0.05;
 /// A row that is off by more counts less: it may be of a machine that was busy.
 const TRUSTED: f64 = 0.03;
+const JUDGES_MIN: usize = 3;
 const ROUNDS: usize = 20;
 const SWEEPS: usize = 200;
 
@@ -82,8 +83,8 @@ fn usual(row: &Timed<'_>, site: Site) -> Constants {
     if told.kernels.is_empty() {
         return usual;
     }
-    let Constants { reach, prefill_flops, kernels, .. } = told;
-    Constants { reach, prefill_flops, kernels, ..usual }
+    let Constants { reach, prefill_flops, kernels, steadiness, .. } = told;
+    Constants { reach, prefill_flops, kernels, steadiness, ..usual }
 }
 
 /// A row: how much of each constant its time has, as 1/η s, 1/η_kv s, µs and µs, and the time that is left for them.
@@ -123,7 +124,9 @@ impl Parts {
 fn robust(rows: &[Parts], scale: &[f64; PARTS], strays: &[f64; PARTS]) -> [f64; PARTS] {
     let mut times = [1.0; PARTS];
     let mut trust = vec![1.0; rows.len()];
-    for _ in 0..ROUNDS {
+    // Of fewer nobody can say which of them is wrong.
+    let rounds = if rows.len() < JUDGES_MIN { 1 } else { ROUNDS };
+    for _ in 0..rounds {
         times = solved(rows, scale, strays, &trust);
         let off = |row: &Parts| (row.predicted_us(scale, &times) / row.us - 1.0).abs();
         // Where all are off, it is not one row that is wrong.

@@ -74,7 +74,7 @@ pub const EXPLANATIONS: [Explanation; 23] = [
     ),
     said(
         "range",
-        "What a speed may really be: ±10 % where it was calibrated, ±25 % where such devices were published, ±50 % where nobody knows.",
+        "What a speed may really be: ±10 % where it was calibrated, ±25 % where such devices were published, ±50 % where nobody knows; and lower by what others took of this machine when it was calibrated.",
     ),
     said(
         "prior",

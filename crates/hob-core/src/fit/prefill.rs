@@ -1,9 +1,10 @@
 //! How fast a layout reads a prompt: step by step, each bound by operations or by reading the weights once.
-//! Not validated: there is one published figure (131,072 tokens in 87 s), and the prior is fitted to it.
+//! Of cards not validated: there is one published figure (131,072 tokens in 87 s), and the prior is fitted to it.
+//! Processors differ by a factor of three between types, so that each is timed by `hob fit calibrate`.
 
 use super::engines::HostReads;
 use super::layout::Site;
-use super::speed::{Course, Known, Rate, rate};
+use super::speed::{Course, Known, Rate, Sureness, rate};
 use crate::machine::Basis;
 use crate::weights::{Part, WeightGroup};
 
@@ -15,13 +16,13 @@ impl Course<'_> {
     /// Of a prompt of `tokens`, none of which was known; none where nobody knows what a device can do.
     pub fn prefill(&self, tokens: u32) -> Option<Rate> {
         let step = self.habits.step_tokens.min(tokens).max(1);
-        let steps = f64::from(tokens.div_ceil(step));
+        let (whole, rest) = (f64::from(tokens / step), tokens % step);
         let mut terms = Vec::new();
-        let mut basis = Basis::Prior;
+        let mut sureness = Sureness::of(Basis::Prior);
         let known = self.known()?;
         let card = known.iter().find(|known| known.site != Site::Cpu);
         for known in &known {
-            basis = basis.max(known.basis);
+            sureness.meet(known);
             let flops = known.constants.prefill_flops.filter(|flops| *flops > 0.0)?;
             // What a card takes over is not computed here.
             let is_taken_over =
@@ -29,26 +30,38 @@ impl Course<'_> {
             if is_taken_over {
                 continue;
             }
-            let of_step_s = self.step_s(known, step, flops);
+            let rest_s = if rest > 0 { self.step_s(known, rest, flops) } else { 0.0 };
+            let steps_s = whole * self.step_s(known, step, flops) + rest_s;
             let attention_s = self.attention_flop(known.site, tokens) / flops;
-            terms.push((format!("steps, {}", known.site), steps * of_step_s * 1e6));
+            terms.push((format!("steps, {}", known.site), steps_s * 1e6));
             terms.push((format!("attention, {}", known.site), attention_s * 1e6));
         }
         if let Some(card) = card.filter(|_| step >= OFFLOADED_TOKENS_MIN) {
+            let steps = f64::from(tokens.div_ceil(step));
             terms.extend(self.copied(card, step, steps));
         }
-        rate(tokens, tokens, terms, basis)
+        rate(tokens, tokens, terms, sureness)
     }
 
     /// The weights of one step: multiplied for each of its tokens, or read once, whichever takes longer.
     fn step_s(&self, known: &Known, step: u32, flops: f64) -> f64 {
         let share = self.touched_share(step);
         let groups = || self.model.shape.weights.0.iter().filter(|g| self.reader(g) == known.site);
-        let active: f64 = groups().map(|group| self.active(group)).sum();
+        let of_token_s: f64 = groups().map(|group| self.computed_s(known, group, flops)).sum();
         let touched: f64 =
             groups().map(|group| self.model.shape.weights.read_bytes(group, share)).sum();
-        let computed_s = 2.0 * active * f64::from(step) / flops;
-        computed_s.max(touched / (known.bandwidth * known.constants.reach))
+        (of_token_s * f64::from(step)).max(touched / (known.bandwidth * known.constants.reach))
+    }
+
+    /// For one token of many: cores differ by type and by how long rows are.
+    fn computed_s(&self, known: &Known, group: &WeightGroup, flops: f64) -> f64 {
+        let active = self.active(group);
+        let kernel = self.kernel(known, group).and_then(|kernel| kernel.flop_s);
+        let Some(of_core) = kernel.filter(|_| group.elements > 0) else {
+            return 2.0 * active / flops;
+        };
+        let of_all = of_core * f64::from(self.machine.cpu.cores.max(1));
+        2.0 * active / of_all + self.narrow_s(group) * active / group.elements as f64
     }
 
     /// Numbers that one token is multiplied with. Scores are made of the last one only.

@@ -47,7 +47,7 @@ const CORE_KV_BYTES_S: f64 = 8.7e9;
 impl Usual {
     fn constants(self, prefill_flops: Option<f64>) -> Constants {
         let Usual { basis, reach, kv_reach, layer_us, recurrent_us } = self;
-        let (token_us, kernels) = (0.0, Vec::new());
+        let (token_us, kernels, steadiness) = (0.0, Vec::new(), 1.0);
         Constants {
             basis,
             reach,
@@ -57,6 +57,7 @@ impl Usual {
             token_us,
             prefill_flops,
             kernels,
+            steadiness,
         }
     }
 }

@@ -8,7 +8,7 @@ use super::engines::{Habits, HostReads, Staging};
 use super::layout::{Layout, Site};
 use super::priors::{constants, spread};
 use crate::footprint::KvTypes;
-use crate::machine::{Basis, Constants, Machine};
+use crate::machine::{Basis, Constants, Kernel, Machine};
 use crate::shape::{LayerShape, Recurrence};
 use crate::weights::{Part, WeightGroup};
 
@@ -62,13 +62,31 @@ pub(super) struct Known {
     pub(super) basis: Basis,
 }
 
+/// How much a speed is worth that several devices have a part in: as much as the least sure of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sureness {
+    basis: Basis,
+    steadiness: f64,
+}
+
+impl Sureness {
+    pub(super) fn of(basis: Basis) -> Sureness {
+        Sureness { basis, steadiness: 1.0 }
+    }
+
+    pub(super) fn meet(&mut self, known: &Known) {
+        self.basis = self.basis.max(known.basis);
+        self.steadiness = self.steadiness.min(known.constants.steadiness);
+    }
+}
+
 impl Course<'_> {
     /// Behind `context_tokens`; none where nobody knows how fast memory is.
     pub fn decode(&self, context_tokens: u32) -> Option<Rate> {
         let mut terms = Vec::new();
-        let mut basis = Basis::Measured;
+        let mut sureness = Sureness::of(Basis::Measured);
         for known in self.known()? {
-            basis = basis.max(known.basis);
+            sureness.meet(&known);
             let Known { site, bandwidth, constants, .. } = &known;
             let weights_s = self.weights_s(&known);
             let state_s = self.state_bytes(*site) / (bandwidth * constants.reach);
@@ -85,7 +103,7 @@ impl Course<'_> {
         }
         terms.push(("engine".to_owned(), self.habits.token_us));
         terms.push(("hand-over".to_owned(), f64::from(self.layout.crossings()) * CROSSING_US));
-        rate(context_tokens, 1, terms, basis)
+        rate(context_tokens, 1, terms, sureness)
     }
 
     /// None where of one of them too little is known.
@@ -170,13 +188,17 @@ impl Course<'_> {
 
     /// What the cores' kernels can take of this type, bytes/s.
     fn eaten(&self, known: &Known, group: &WeightGroup) -> Option<f64> {
-        let mut kernels = known.constants.kernels.iter();
-        let (_, of_core) = kernels.find(|(quant, _)| *quant == group.quant.0)?;
-        (known.site == Site::Cpu).then(|| of_core * f64::from(self.machine.cpu.cores.max(1)))
+        Some(self.kernel(known, group)?.bytes_s * f64::from(self.machine.cpu.cores.max(1)))
     }
 
-    /// What cores take for rows beside what these take that kernels were timed with.
-    fn narrow_s(&self, group: &WeightGroup) -> f64 {
+    /// What a core reaches with this type, where that was timed.
+    pub(super) fn kernel<'k>(&self, known: &'k Known, group: &WeightGroup) -> Option<&'k Kernel> {
+        let mut kernels = known.constants.kernels.iter().filter(|_| known.site == Site::Cpu);
+        kernels.find(|kernel| kernel.quant == group.quant.0)
+    }
+
+    /// What cores take for rows beside what these take that kernels were timed with, for each vector.
+    pub(super) fn narrow_s(&self, group: &WeightGroup) -> f64 {
         let cpu = &self.machine.cpu;
         let more = group.rows.saturating_sub(group.elements / TIMED_WIDTH) as f64;
         let at_once = if cpu.repack.takes(group.quant) { ROWS_TOGETHER } else { 1.0 };
@@ -218,16 +240,17 @@ pub(super) fn rate(
     context_tokens: u32,
     tokens: u32,
     mut terms: Vec<(String, f64)>,
-    basis: Basis,
+    sureness: Sureness,
 ) -> Option<Rate> {
     terms.retain(|(_, us)| *us > 0.0);
     let us: f64 = terms.iter().map(|(_, us)| us).sum();
     let tok_s = f64::from(tokens) * 1e6 / us;
+    let Sureness { basis, steadiness } = sureness;
     let (below, above) = spread(basis);
     tok_s.is_finite().then_some(Rate {
         context_tokens,
         tok_s,
-        low: tok_s * (1.0 - below),
+        low: tok_s * (1.0 - below) * steadiness,
         high: tok_s * (1.0 + above),
         basis,
         terms,

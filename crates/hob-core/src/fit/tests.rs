@@ -1,7 +1,7 @@
 //! Shapes whose parts are counted by hand, on machines whose figures are round.
 
 use super::*;
-use crate::machine::{Api, Constants, Cpu, Device, Fact, Link, Memory, Vendor};
+use crate::machine::{Api, Constants, Cpu, Device, Fact, Kernel, Link, Memory, Vendor};
 use crate::shape::{KvShape, LayerShape, Recurrence};
 use crate::weights::{Part, Quant, Repack, WeightGroup, Weights};
 
@@ -294,6 +294,35 @@ fn a_prompt_is_bound_by_arithmetic_and_copies() {
 }
 
 #[test]
+fn prompts_are_computed_as_fast_as_cores_were_timed_with_their_type() {
+    let kernel = |flop_s| Kernel { quant: "Q4_K", bytes_s: 10e9, flop_s };
+    let (kv, habits) = (KvTypes::default(), Engine::Hob.habits());
+    let took_s = |kernels: Vec<Kernel>, tokens: u32| {
+        let mut machine = bare(64);
+        let mut model = dense();
+        // As wide as kernels are timed.
+        model.shape.weights.0.iter_mut().for_each(|group| group.rows = group.elements / 4_096);
+        let usual = constants(&machine, Site::Cpu);
+        machine.cpu.device.constants =
+            Some(Constants { kernels, prefill_flops: Some(800e9), steadiness: 0.8, ..usual });
+        let layout = Layout::whole(&model.shape, Site::Cpu);
+        let course =
+            Course { model: &model, machine: &machine, layout: &layout, kv, habits: &habits };
+        let rate = course.prefill(tokens).expect("known");
+        // Others take a fifth away, and a prior's quarter is off it too.
+        assert!((rate.low / rate.tok_s - 0.75 * 0.8).abs() < 1e-9, "{rate:?}");
+        rate.terms.iter().find(|(name, _)| name == "steps, CPU").expect("steps").1 * 1e-6
+    };
+    let near = |got: f64, expected: f64| (got / expected - 1.0).abs() < 1e-3;
+    let unknown = took_s(vec![kernel(None)], 512);
+    // 8 cores at 25e9 each, and not 800e9.
+    let slow = took_s(vec![kernel(Some(25e9))], 512);
+    assert!(near(slow, 4.0 * unknown), "{slow} and {unknown}");
+    // A step that is not full takes no longer than its tokens.
+    assert!(near(took_s(vec![kernel(Some(25e9))], 640), 1.25 * slow));
+}
+
+#[test]
 fn narrow_rows_take_cores_longer_than_their_bytes() {
     let seconds = |repack, rows_per_gb: u64, reach| {
         let constants = Constants {
@@ -304,7 +333,8 @@ fn narrow_rows_take_cores_longer_than_their_bytes() {
             recurrent_us: 0.0,
             token_us: 0.0,
             prefill_flops: None,
-            kernels: vec![("Q4_K", 10e9)],
+            kernels: vec![Kernel { quant: "Q4_K", bytes_s: 10e9, flop_s: None }],
+            steadiness: 1.0,
         };
         let mut machine = bare(64);
         machine.cpu.repack = repack;
@@ -343,6 +373,7 @@ fn constants_are_found_again_and_one_row_moves_the_bandwidth() {
         token_us: 0.0,
         prefill_flops: None,
         kernels: Vec::new(),
+        steadiness: 1.0,
     };
     let mut known = with_card(64, 8.0);
     known.gpus[0].device.constants = Some(truth.clone());
@@ -373,6 +404,11 @@ fn constants_are_found_again_and_one_row_moves_the_bandwidth() {
     assert!(found.layer_us > 11.0 && found.layer_us < truth.layer_us, "{found:?}");
     let one = fitted(&rows[..1]).expect("plausible");
     assert!(near(one.reach, truth.reach, 0.02), "{one:?}");
+    // Of two that contradict each other neither is left out.
+    let slowed = Timed { tok_s: 0.8 * rows[1].tok_s, ..rows[1] };
+    let between = fitted(&[rows[0], slowed]).expect("plausible");
+    let told = told_by(&slowed, &between).expect("known").tok_s;
+    assert!(near(told, slowed.tok_s, 0.2), "{told} and {}", slowed.tok_s);
     let slow = Timed { tok_s: 2.0, ..rows[0] };
     assert!(matches!(fitted(&[slow]), Err(Implausible::Reach { .. })));
     assert_eq!(fitted(&[]), Err(Implausible::Nothing));

@@ -18,8 +18,7 @@ const PASSES_MIN: usize = 5;
 const PASSES_MAX: usize = 12;
 /// Of one figure; slow kernels have their least passes nevertheless.
 const FIGURE_TIME: Duration = Duration::from_millis(120);
-/// What most models are stored in.
-const PROMPT_QUANT: &str = "Q4_K";
+const PROMPT_TIME: Duration = Duration::from_millis(60);
 
 /// The most usual first: whoever has little time has had these.
 pub(super) const QUANTS: [(&str, sys::ggml_type); 22] = [
@@ -57,7 +56,7 @@ pub(super) struct Sizes {
 }
 
 /// Twice what the largest usual cache holds.
-const SIZES: Sizes = Sizes { weight_bytes: 128 << 20, rows: 4096, columns: 256 };
+const SIZES: Sizes = Sizes { weight_bytes: 128 << 20, rows: 512, columns: 64 };
 
 /// The first `count` types, on all threads and on one.
 pub fn time_kernels(threads: u32, count: usize, hear: &mut dyn FnMut(Timed) -> Heard) {
@@ -105,23 +104,23 @@ impl Processor {
         let product = Product::new(self, kind, rows, 1);
         let counts = if threads > 1 { vec![threads, 1] } else { vec![1] };
         let kernels = counts.into_iter().filter_map(move |threads| {
-            let (best, median) = self.timed(product.as_ref()?, threads)?;
+            let (best, median) = self.timed(product.as_ref()?, threads, FIGURE_TIME)?;
             let bytes = rows as f64 * row_bytes(kind) as f64;
             let (bytes_s, median_bytes_s) = (bytes / best, bytes / median);
             Some(Timed::Kernel { quant: name.to_owned(), threads, bytes_s, median_bytes_s })
         });
-        let prompts = (name == PROMPT_QUANT).then_some(sizes).into_iter();
-        let prompts = prompts.filter_map(move |Sizes { rows, columns, .. }| {
+        let prompt = std::iter::once_with(move || {
+            let Sizes { rows, columns, .. } = sizes;
             let product = Product::new(self, kind, rows, columns)?;
-            let (best, _) = self.timed(&product, threads)?;
+            let (best, _) = self.timed(&product, threads, PROMPT_TIME)?;
             let flop_s = 2.0 * WIDTH as f64 * rows as f64 * columns as f64 / best;
             Some(Timed::Prompt { quant: name.to_owned(), threads, flop_s })
         });
-        kernels.chain(prompts)
+        kernels.chain(prompt.flatten())
     }
 
     /// Seconds of a multiplication.
-    fn timed(&self, product: &Product, threads: u32) -> Option<(f64, f64)> {
+    fn timed(&self, product: &Product, threads: u32, within: Duration) -> Option<(f64, f64)> {
         let threads = i32::try_from(threads).ok()?;
         // SAFETY: the backend is the processor's, and lives as long as `self`.
         unsafe { sys::ggml_backend_cpu_set_n_threads(self.backend, threads) };
@@ -130,7 +129,7 @@ impl Processor {
         let started = Instant::now();
         let mut seconds = Vec::with_capacity(PASSES_MAX);
         while seconds.len() < PASSES_MIN
-            || (seconds.len() < PASSES_MAX && started.elapsed() < FIGURE_TIME)
+            || (seconds.len() < PASSES_MAX && started.elapsed() < within)
         {
             let pass = Instant::now();
             self.computed(product)?;

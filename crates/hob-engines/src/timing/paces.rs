@@ -14,8 +14,9 @@ const RUN_TOKENS: u32 = 16;
 const RUNS: usize = 5;
 /// Beyond it the context is as long as it has become.
 const FILL_TIME: Duration = Duration::from_secs(3);
-/// So few at a time that a slow machine is stopped in time.
+/// So few at first that a slow machine is stopped in time, and twice as many after each step that took no longer than this.
 const FILL_STEP_TOKENS: u32 = 64;
+const FILL_STEP_TIME: Duration = Duration::from_millis(500);
 /// Any that every vocabulary has.
 const TOKEN: u32 = 100;
 
@@ -67,8 +68,8 @@ pub fn time_model(
 /// How many tokens there are.
 fn filled(decoder: &mut impl Decoder, slot: usize, wished: u32) -> Result<u32, DecodeFailed> {
     let started = Instant::now();
-    let step = u32::try_from(decoder.batch_tokens()).unwrap_or(u32::MAX).clamp(1, FILL_STEP_TOKENS);
-    let mut tokens = 0;
+    let step_max = u32::try_from(decoder.batch_tokens()).unwrap_or(u32::MAX).max(1);
+    let (mut tokens, mut step) = (0, FILL_STEP_TOKENS.min(step_max));
     while tokens < wished && (tokens < SHORT_TOKENS || started.elapsed() < FILL_TIME) {
         let end = wished.min(tokens.saturating_add(step));
         let token = |position| BatchToken {
@@ -78,8 +79,12 @@ fn filled(decoder: &mut impl Decoder, slot: usize, wished: u32) -> Result<u32, D
             wants_logits: position + 1 == end,
         };
         let batch: Vec<BatchToken> = (tokens..end).map(token).collect();
+        let before = Instant::now();
         decoder.decode(&batch)?;
         tokens = end;
+        if before.elapsed() < FILL_STEP_TIME {
+            step = step.saturating_mul(2).min(step_max);
+        }
     }
     Ok(tokens)
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use hob_core::machine::{
-    Api, Basis, Constants, Device, Fact, Gpu, GpuMemory, Link, Machine, Vendor,
+    Api, Basis, Constants, Device, Fact, Gpu, GpuMemory, Kernel, Link, Machine, Vendor,
 };
 use hob_core::nearest;
 use serde::{Deserialize, Serialize};
@@ -133,6 +133,19 @@ pub(crate) struct ConstantsPart {
     /// Of one core, by quant.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     kernels_gb_s: BTreeMap<String, f64>,
+    /// The same with a prompt's vectors; of some or all of these types.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    kernels_gflop_s: BTreeMap<String, f64>,
+    #[serde(default = "undisturbed", skip_serializing_if = "is_undisturbed")]
+    steadiness: f64,
+}
+
+fn undisturbed() -> f64 {
+    1.0
+}
+
+fn is_undisturbed(steadiness: &f64) -> bool {
+    *steadiness >= undisturbed()
 }
 
 pub(crate) fn gb(bytes: u64) -> f64 {
@@ -164,6 +177,7 @@ pub(super) fn bandwidth_part(device: &Device) -> BandwidthPart {
 pub(super) fn constants_part(device: &Device, stamp: Option<&Stamp>) -> Option<ConstantsPart> {
     let constants = device.constants.as_ref()?;
     let kernels = constants.kernels.iter();
+    let computed = kernels.clone().filter_map(|kernel| Some((kernel, kernel.flop_s?)));
     Some(ConstantsPart {
         basis: constants.basis.into(),
         engine_version: stamp.map(|stamp| stamp.engine_version.clone()),
@@ -174,7 +188,9 @@ pub(super) fn constants_part(device: &Device, stamp: Option<&Stamp>) -> Option<C
         recurrent_us: constants.recurrent_us,
         token_us: constants.token_us,
         prefill_gflop_s: constants.prefill_flops.map(|flops| flops / GB),
-        kernels_gb_s: kernels.map(|(quant, bytes_s)| ((*quant).to_owned(), bytes_s / GB)).collect(),
+        kernels_gb_s: kernels.map(|of| (of.quant.to_owned(), of.bytes_s / GB)).collect(),
+        kernels_gflop_s: computed.map(|(of, flop_s)| (of.quant.to_owned(), flop_s / GB)).collect(),
+        steadiness: constants.steadiness,
     })
 }
 
@@ -205,7 +221,11 @@ impl ConstantsPart {
 
     pub(super) fn constants(&self, name: &str) -> Result<Constants, ProfileError> {
         let absurd = |field, value| ProfileError::Absurd { name: name.to_owned(), field, value };
-        let shares = [("reach", self.reach, 2.0), ("kv_reach", self.kv_reach, KV_REACH_MAX)];
+        let shares = [
+            ("reach", self.reach, 2.0),
+            ("kv_reach", self.kv_reach, KV_REACH_MAX),
+            ("steadiness", self.steadiness, 1.0),
+        ];
         for (field, share, most) in shares {
             if !(share > 0.0 && share <= most) {
                 return Err(absurd(field, share));
@@ -221,16 +241,22 @@ impl ConstantsPart {
                 return Err(absurd(field, us));
             }
         }
+        let unknown = |quant: &String| ProfileError::Quant {
+            name: name.to_owned(),
+            quant: quant.clone(),
+            near: nearest(quant, QUANTS, 1).into_iter().next(),
+        };
         let kernels = self.kernels_gb_s.iter().map(|(quant, gb_s)| {
             let known = QUANTS.into_iter().find(|known| known == quant);
-            let near = || nearest(quant, QUANTS, 1).into_iter().next();
-            let unknown = || ProfileError::Quant {
-                name: name.to_owned(),
-                quant: quant.clone(),
-                near: near(),
-            };
-            Ok((known.ok_or_else(unknown)?, figure(*gb_s, "kernels_gb_s", name)?))
+            let flop_s = self.kernels_gflop_s.get(quant);
+            let flop_s = flop_s.map(|of| figure(*of, "kernels_gflop_s", name)).transpose()?;
+            let bytes_s = figure(*gb_s, "kernels_gb_s", name)?;
+            Ok(Kernel { quant: known.ok_or_else(|| unknown(quant))?, bytes_s, flop_s })
         });
+        let mut computed = self.kernels_gflop_s.keys();
+        if let Some(quant) = computed.find(|quant| !self.kernels_gb_s.contains_key(*quant)) {
+            return Err(unknown(quant));
+        }
         let flops = self.prefill_gflop_s;
         Ok(Constants {
             basis: self.basis.into(),
@@ -241,6 +267,7 @@ impl ConstantsPart {
             token_us: self.token_us,
             prefill_flops: flops.map(|of| figure(of, "prefill_gflop_s", name)).transpose()?,
             kernels: kernels.collect::<Result<_, ProfileError>>()?,
+            steadiness: self.steadiness,
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::known::Stamp;
-use hob_core::machine::{Api, Constants, Fact};
+use hob_core::machine::{Api, Constants, Fact, Kernel};
 
 const SMALL: &str =
     "schema = \"machine/1\"\nname = \"a box\"\n[cpu]\ncores = 4\n[memory]\nmemory_gb = 16.0\n";
@@ -37,7 +37,11 @@ fn what_is_written_is_read_again() {
             recurrent_us: 60.0,
             token_us: 0.0,
             prefill_flops: Some(120e9),
-            kernels: vec![("Q4_K", 8.25e9), ("Q8_0", 11e9)],
+            kernels: vec![
+                Kernel { quant: "Q4_K", bytes_s: 8.25e9, flop_s: Some(55e9) },
+                Kernel { quant: "Q8_0", bytes_s: 11e9, flop_s: None },
+            ],
+            steadiness: 0.875,
         });
         known.cpu_stamp =
             Some(Stamp { engine_version: "b1".to_owned(), date: "2026-07-31".to_owned() });

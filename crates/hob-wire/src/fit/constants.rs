@@ -52,11 +52,14 @@ fn of_site(machine: &Machine, site: Site) -> Vec<ConstantShape> {
         ("recurrent layer", Some(recurrent_us), "us"),
         ("token", Some(token_us), "us"),
         ("prefill", known.prefill_flops, "FLOP/s"),
+        ("steadiness", Some(known.steadiness), "share"),
     ];
     let rows = rows.map(|(name, value, unit)| row(name.to_owned(), site, (value, unit), basis));
-    let kernels = known.kernels.iter();
-    let kernels = kernels.map(|(quant, of_core)| {
-        row(format!("{quant} of a core"), site, (Some(*of_core), "bytes/s"), basis)
+    let kernels = known.kernels.iter().flat_map(|kernel| {
+        let of_core = |what: &str| format!("{} of a core{what}", kernel.quant);
+        let flop_s = kernel.flop_s.map(|flop_s| (", prefill", flop_s, "FLOP/s"));
+        let both = [Some(("", kernel.bytes_s, "bytes/s")), flop_s].into_iter().flatten();
+        both.map(move |(what, value, unit)| row(of_core(what), site, (Some(value), unit), basis))
     });
     [bandwidth(device, site)].into_iter().chain(rows).chain(kernels).collect()
 }

@@ -2,7 +2,6 @@
 //! Of a speed that nobody knows, only the context is there.
 
 use hob_core::fit::Rate;
-use hob_core::machine::Basis;
 use serde::Serialize;
 
 /// Digits that anybody could check.
@@ -45,7 +44,7 @@ impl RateShape {
             high: rate.map(|rate| shortly(rate.high)),
             terms: rate.map(|rate| rate.terms.iter().map(time).collect()).unwrap_or_default(),
             basis: rate.map(|rate| rate.basis.name()),
-            confidence: rate.map(|rate| confidence(rate.basis)),
+            confidence: rate.map(confidence),
         }
     }
 }
@@ -57,11 +56,12 @@ impl PromptShape {
     }
 }
 
-fn confidence(basis: Basis) -> &'static str {
-    match basis {
-        Basis::Measured | Basis::Calibrated => "high",
-        Basis::Said | Basis::Prior => "fair",
-        Basis::Assumed => "low",
+/// By how far below it may be: a calibrated speed of a machine that others disturb is no sure one.
+fn confidence(rate: &Rate) -> &'static str {
+    match 1.0 - rate.low / rate.tok_s {
+        below if below < 0.15 => "high",
+        below if below < 0.35 => "fair",
+        _ => "low",
     }
 }
 

@@ -5,7 +5,7 @@ use hob_core::fit::{
     self, Course, Engine, Habits, Implausible, Layout, Model, Site, constants, fitted,
 };
 use hob_core::footprint::KvTypes;
-use hob_core::machine::{Basis, Constants, Fact, Machine};
+use hob_core::machine::{Basis, Constants, Fact, Kernel, Machine};
 use hob_engines::timing::Timed;
 use hob_machine::Known;
 use hob_machine::bandwidth::Measured;
@@ -173,20 +173,33 @@ impl Figures {
             let is_waiting = all >= AT_THE_WALL * fastest;
             // Cores that wait for memory could eat more than they get.
             let alone = self.alone(name).filter(|_| is_waiting).unwrap_or(0.0);
-            Some((name, alone.max(all / cores)))
+            let flop_s = self.prompt(|quant| quant == name).map(|flop_s| flop_s / cores);
+            Some(Kernel { quant: name, bytes_s: alone.max(all / cores), flop_s })
         };
-        let prompt = self.kernels.iter().find_map(|timed| match timed {
-            Timed::Prompt { flop_s, .. } => Some(*flop_s),
-            _ => None,
-        });
         Constants {
             // Layers and the cache are as usual, as long as no model was timed.
             basis: Basis::Prior,
             reach: (fastest / bandwidth).min(1.0),
-            prefill_flops: prompt.or(usual.prefill_flops),
+            // Of the type that is timed first, which is the most usual.
+            prefill_flops: self.prompt(|_| true).or(usual.prefill_flops),
             kernels: self.on(self.threads).filter_map(of_core).collect(),
+            steadiness: self.steadiness(),
             ..usual
         }
+    }
+
+    /// Operations a second with a prompt's vectors, on all threads.
+    fn prompt(&self, is_wanted: impl Fn(&str) -> bool) -> Option<f64> {
+        self.kernels.iter().find_map(|timed| match timed {
+            Timed::Prompt { quant, flop_s, .. } if is_wanted(quant) => Some(*flop_s),
+            _ => None,
+        })
+    }
+
+    /// Of the model that was disturbed most.
+    fn steadiness(&self) -> f64 {
+        let runs = self.models.iter().flat_map(|(_, timed)| timed).filter_map(share);
+        runs.fold(1.0, f64::min)
     }
 
     fn rows(&self) -> Vec<Row<'_>> {

@@ -27,9 +27,19 @@ fn kernel(quant: &str, threads: u32, bytes_s: f64) -> Timed {
 fn kernels() -> Vec<Timed> {
     let both = [("Q4_K", 3e9, 24e9), ("Q6_K", 8e9, 54e9), ("F16", 8e9, 54e9)];
     let timed = both.map(|(quant, one, all)| [kernel(quant, THREADS, all), kernel(quant, 1, one)]);
-    let flop_s = 500e9;
-    let prompt = Timed::Prompt { quant: "Q4_K".to_owned(), threads: THREADS, flop_s };
-    timed.into_iter().flatten().chain([prompt]).collect()
+    let prompts = [("Q4_K", 400e9), ("Q6_K", 160e9)];
+    let prompts = prompts.map(|(quant, flop_s)| Timed::Prompt {
+        quant: quant.to_owned(),
+        threads: THREADS,
+        flop_s,
+    });
+    timed.into_iter().flatten().chain(prompts).collect()
+}
+
+/// What comes out of them.
+fn of_core() -> Vec<Kernel> {
+    let all = [("Q4_K", 3e9, Some(50e9)), ("Q6_K", 8e9, Some(20e9)), ("F16", 8e9, None)];
+    all.map(|(quant, bytes_s, flop_s)| Kernel { quant, bytes_s, flop_s }).to_vec()
 }
 
 fn model(name: &str) -> Model {
@@ -51,7 +61,8 @@ fn truth() -> Machine {
         recurrent_us: 0.0,
         token_us: 0.0,
         prefill_flops: None,
-        kernels: vec![("Q4_K", 3e9), ("Q6_K", 8e9), ("F16", 8e9)],
+        kernels: of_core(),
+        steadiness: 1.0,
     });
     machine
 }
@@ -85,8 +96,8 @@ fn what_went_in_comes_out() {
     }
     let (known, checked) = figures.fitted(&known_machine()).expect("plausible");
     let constants = known.machine.cpu.device.constants.expect("constants");
-    assert_eq!((constants.basis, constants.prefill_flops), (Basis::Calibrated, Some(500e9)));
-    assert_eq!(constants.kernels, [("Q4_K", 3e9), ("Q6_K", 8e9), ("F16", 8e9)]);
+    assert_eq!((constants.basis, constants.prefill_flops), (Basis::Calibrated, Some(400e9)));
+    assert_eq!((constants.kernels, constants.steadiness), (of_core(), 0.97));
     assert_eq!(checked.len(), 4);
     for row in &checked {
         assert!((row.predicted / row.timed - 1.0).abs() < 0.05, "{row:?}");
