@@ -6,7 +6,7 @@ mod paces;
 
 use serde::{Deserialize, Serialize};
 
-pub use kernels::time_kernels;
+pub use kernels::{Threads, time_kernels};
 pub use paces::{PaceError, time_model};
 
 use crate::chat::cpu::chosen_units;
@@ -59,7 +59,8 @@ mod tests {
     fn kernels_of_each_type_give_a_figure() {
         let mut heard = Vec::new();
         let small = kernels::Sizes { weight_bytes: 4 << 20, rows: 64, columns: 32 };
-        kernels::time_all(&["Q4_K", "Q8_0", "IQ2_XXS"], 2, small, &mut |timed| {
+        let threads = Threads { decode: 2, prefill: 3 };
+        kernels::time_all(&["Q4_K", "Q8_0", "IQ2_XXS"], threads, small, &mut |timed| {
             heard.push(timed);
             Heard::Yes
         });
@@ -72,7 +73,7 @@ mod tests {
         let expected = ["Q4_K", "Q8_0", "IQ2_XXS"].map(|quant| [(quant, 2), (quant, 1)]).concat();
         assert_eq!(kernels.collect::<Vec<_>>(), expected);
         let prompts = heard.iter().filter_map(|timed| match timed {
-            Timed::Prompt { quant, flop_s, .. } if *flop_s > 0.0 => Some(quant.as_str()),
+            Timed::Prompt { quant, threads: 3, flop_s } if *flop_s > 0.0 => Some(quant.as_str()),
             _ => None,
         });
         assert_eq!(prompts.collect::<Vec<_>>(), ["Q4_K", "Q8_0", "IQ2_XXS"]);
@@ -82,7 +83,8 @@ mod tests {
     fn who_hears_no_more_ends_it() {
         let mut count = 0;
         let small = kernels::Sizes { weight_bytes: 1 << 20, rows: 64, columns: 32 };
-        kernels::time_all(&["F16", "Q8_0"], 1, small, &mut |_| {
+        let threads = Threads { decode: 1, prefill: 1 };
+        kernels::time_all(&["F16", "Q8_0"], threads, small, &mut |_| {
             count += 1;
             Heard::NoMore
         });

@@ -75,6 +75,8 @@ pub enum ProfileError {
     Absurd { name: String, field: &'static str, value: f64 },
     #[error("{name}: {quant} is no type that kernels are known of{}", .near.as_ref().map(|near| format!("; the nearest is {near}")).unwrap_or_default())]
     Quant { name: String, quant: String, near: Option<String> },
+    #[error("{name}: kernels_gflop_s says {quant}, and kernels_gb_s does not")]
+    Half { name: String, quant: String },
     #[error("{name}: {field} is written as {example}, and not as \"{text}\"")]
     Form { name: String, field: &'static str, example: &'static str, text: String },
     #[error("there is no profile \"{name}\", and no such file; there are {}", .known.join(", "))]

@@ -37,6 +37,8 @@ const REACH: RangeInclusive<f64> = 0.2..=1.05;
 const STRAYS: [f64; PARTS] = [0.5, 0.2, 0.5, 1.0];
 /// Cores differ more in how they attend than cards do, and in what they wait for each other.
 const STRAYS_CPU: [f64; PARTS] = [0.5, 0.5, 0.8, 1.0];
+/// Kernels that were timed alone, and minutes of a shared machine lie between them and a model: all of them as much.
+const KERNELS_STRAY: f64 = 0.15;
 const PARTS: usize = 4;
 /// How far a row strays from its own truth.
 const ROW_STRAYS: f64 = 0.05;
@@ -56,16 +58,24 @@ pub fn fitted(rows: &[Timed<'_>]) -> Result<Constants, Implausible> {
     let site = first.course.layout.sites().first().copied();
     let site = site.filter(|_| !parts.is_empty()).ok_or(Implausible::Nothing)?;
     let usual = usual(first, site);
-    let strays = if site == Site::Cpu { &STRAYS_CPU } else { &STRAYS };
+    let mut strays = if site == Site::Cpu { STRAYS_CPU } else { STRAYS };
+    if !usual.kernels.is_empty() {
+        strays[0] = KERNELS_STRAY;
+    }
     let scale = [1.0 / usual.reach, 1.0 / usual.kv_reach, usual.layer_us, usual.recurrent_us];
-    let times = robust(&parts, &scale, strays);
+    let times = robust(&parts, &scale, &strays);
     let reach = usual.reach / times[0];
+    // What kernels reached is so, and more than all of it was read by one of them already.
+    let reach = if usual.kernels.is_empty() { reach } else { reach.min(1.0) };
     if !REACH.contains(&reach) {
         return Err(Implausible::Reach { reach });
     }
+    let mut kernels = usual.kernels.clone();
+    kernels.iter_mut().for_each(|kernel| kernel.bytes_s /= times[0]);
     Ok(Constants {
         basis: Basis::Calibrated,
         reach,
+        kernels,
         kv_reach: usual.kv_reach / times[1],
         layer_us: usual.layer_us * times[2],
         recurrent_us: usual.recurrent_us * times[3],
@@ -87,10 +97,12 @@ fn usual(row: &Timed<'_>, site: Site) -> Constants {
     Constants { reach, prefill_flops, kernels, steadiness, ..usual }
 }
 
-/// A row: how much of each constant its time has, as 1/η s, 1/η_kv s, µs and µs, and the time that is left for them.
+/// A row: how much of each constant its time has, as 1/η s, 1/η_kv s, µs and µs, the time that is left for them, and all of
+/// it.
 struct Parts {
     of: [f64; PARTS],
     us: f64,
+    all_us: f64,
 }
 
 impl Parts {
@@ -101,18 +113,18 @@ impl Parts {
         let layers = course.sum(*site, |_| 1.0);
         let costly =
             |layer: &LayerShape| f64::from(u8::from(layer.recurrence == Some(Recurrence::Matrix)));
-        // Where kernels were timed alone, what weights take is known, and the rest is the layers' and the cache's.
-        let read_s =
-            course.weights_s(one) + course.state_bytes(*site) / (bandwidth * constants.reach);
-        let (weights_us, read_us) = match constants.kernels.is_empty() {
-            true => (course.read_bytes(*site) / bandwidth * 1e6, 0.0),
-            false => (0.0, read_s * 1e6),
+        // Where kernels were timed alone, what weights take is nearly known; else their bytes are.
+        let read_s = match constants.kernels.is_empty() {
+            true => course.read_bytes(*site) / bandwidth,
+            false => {
+                course.weights_s(one) * constants.reach + course.state_bytes(*site) / bandwidth
+            }
         };
         let kv_us = course.kv_bytes(*site, row.context_tokens) / bandwidth * 1e6;
-        let of = [weights_us, kv_us, layers, course.sum(*site, costly)];
-        let own_us = constants.token_us + course.habits.token_us + read_us;
-        let us = 1e6 / row.tok_s - own_us;
-        (us > 0.0 && us.is_finite()).then_some(Parts { of, us })
+        let of = [read_s * 1e6, kv_us, layers, course.sum(*site, costly)];
+        let all_us = 1e6 / row.tok_s;
+        let us = all_us - constants.token_us - course.habits.token_us;
+        (us > 0.0 && us.is_finite()).then_some(Parts { of, us, all_us })
     }
 
     fn predicted_us(&self, scale: &[f64; PARTS], times: &[f64; PARTS]) -> f64 {
@@ -128,7 +140,7 @@ fn robust(rows: &[Parts], scale: &[f64; PARTS], strays: &[f64; PARTS]) -> [f64; 
     let rounds = if rows.len() < JUDGES_MIN { 1 } else { ROUNDS };
     for _ in 0..rounds {
         times = solved(rows, scale, strays, &trust);
-        let off = |row: &Parts| (row.predicted_us(scale, &times) / row.us - 1.0).abs();
+        let off = |row: &Parts| ((row.predicted_us(scale, &times) - row.us) / row.all_us).abs();
         // Where all are off, it is not one row that is wrong.
         let usual = Sample::new(rows.iter().map(off)).median().unwrap_or(0.0).max(TRUSTED);
         trust = rows.iter().map(|row| 1.0 / (off(row) / usual).max(1.0)).collect();
@@ -149,10 +161,10 @@ fn solved(
             let pull = strays[part].powi(-2);
             let (mut above, mut below) = (pull, pull);
             for (row, trust) in rows.iter().zip(trust) {
-                let share = row.of[part] * scale[part] / row.us;
-                let others = row.predicted_us(scale, &times) / row.us - share * times[part];
+                let share = row.of[part] * scale[part] / row.all_us;
+                let others = row.predicted_us(scale, &times) / row.all_us - share * times[part];
                 let weight = trust / ROW_STRAYS.powi(2);
-                above += weight * share * (1.0 - others);
+                above += weight * share * (row.us / row.all_us - others);
                 below += weight * share * share;
             }
             times[part] = (above / below).max(0.0);

@@ -1,6 +1,6 @@
 //! How fast a layout reads a prompt: step by step, each bound by operations or by reading the weights once.
 //! Of cards not validated: there is one published figure (131,072 tokens in 87 s), and the prior is fitted to it.
-//! Processors differ by a factor of three between types, so that each is timed by `hob fit calibrate`.
+//! Processors differ by a factor of four between types, so that each is timed by `hob fit calibrate`.
 
 use super::engines::HostReads;
 use super::layout::Site;
@@ -16,52 +16,69 @@ impl Course<'_> {
     /// Of a prompt of `tokens`, none of which was known; none where nobody knows what a device can do.
     pub fn prefill(&self, tokens: u32) -> Option<Rate> {
         let step = self.habits.step_tokens.min(tokens).max(1);
-        let (whole, rest) = (f64::from(tokens / step), tokens % step);
-        let mut terms = Vec::new();
-        let mut sureness = Sureness::of(Basis::Prior);
         let known = self.known()?;
         let card = known.iter().find(|known| known.site != Site::Cpu);
-        for known in &known {
-            sureness.meet(known);
-            let flops = known.constants.prefill_flops.filter(|flops| *flops > 0.0)?;
-            // What a card takes over is not computed here.
-            let is_taken_over =
-                known.site == Site::Cpu && card.is_some() && step >= OFFLOADED_TOKENS_MIN;
-            if is_taken_over {
-                continue;
+        // What a card takes over is not computed by cores.
+        let is_own = |known: &Known, step: u32| {
+            known.site != Site::Cpu || card.is_none() || step < OFFLOADED_TOKENS_MIN
+        };
+        let mut sureness = Sureness::of(Basis::Prior);
+        let mut terms = Vec::new();
+        for (step, times) in [(step, tokens / step), (tokens % step, 1)] {
+            let times = f64::from(times);
+            for known in known.iter().filter(|known| step > 0 && is_own(known, step)) {
+                sureness.meet(known);
+                let us = times * self.step_s(known, step)? * 1e6;
+                add(&mut terms, format!("steps, {}", known.site), us);
             }
-            let rest_s = if rest > 0 { self.step_s(known, rest, flops) } else { 0.0 };
-            let steps_s = whole * self.step_s(known, step, flops) + rest_s;
-            let attention_s = self.attention_flop(known.site, tokens) / flops;
-            terms.push((format!("steps, {}", known.site), steps_s * 1e6));
-            terms.push((format!("attention, {}", known.site), attention_s * 1e6));
+            for card in card.iter().filter(|_| step >= OFFLOADED_TOKENS_MIN) {
+                if let Some((name, seconds)) = self.copied(card, step) {
+                    add(&mut terms, name, times * seconds * 1e6);
+                }
+            }
         }
-        if let Some(card) = card.filter(|_| step >= OFFLOADED_TOKENS_MIN) {
-            let steps = f64::from(tokens.div_ceil(step));
-            terms.extend(self.copied(card, step, steps));
+        for known in known.iter().filter(|known| is_own(known, step)) {
+            let us = self.attention_flop(known.site, tokens) / flops(known)? * 1e6;
+            add(&mut terms, format!("attention, {}", known.site), us);
         }
         rate(tokens, tokens, terms, sureness)
     }
 
     /// The weights of one step: multiplied for each of its tokens, or read once, whichever takes longer.
-    fn step_s(&self, known: &Known, step: u32, flops: f64) -> f64 {
+    fn step_s(&self, known: &Known, step: u32) -> Option<f64> {
         let share = self.touched_share(step);
         let groups = || self.model.shape.weights.0.iter().filter(|g| self.reader(g) == known.site);
+        let flops = flops(known)?;
         let of_token_s: f64 = groups().map(|group| self.computed_s(known, group, flops)).sum();
         let touched: f64 =
             groups().map(|group| self.model.shape.weights.read_bytes(group, share)).sum();
-        (of_token_s * f64::from(step)).max(touched / (known.bandwidth * known.constants.reach))
+        Some(
+            (of_token_s * f64::from(step)).max(touched / (known.bandwidth * known.constants.reach)),
+        )
     }
 
-    /// For one token of many: cores differ by type and by how long rows are.
+    /// For one token of many: cores differ by type and by how long rows are. What nobody timed is as slow as the slowest.
     fn computed_s(&self, known: &Known, group: &WeightGroup, flops: f64) -> f64 {
         let active = self.active(group);
-        let kernel = self.kernel(known, group).and_then(|kernel| kernel.flop_s);
-        let Some(of_core) = kernel.filter(|_| group.elements > 0) else {
+        let timed = known.constants.kernels.iter().filter_map(|kernel| kernel.flop_s);
+        let slowest = timed.min_by(f64::total_cmp).filter(|_| known.site == Site::Cpu);
+        let Some(slowest) = slowest.filter(|_| active > 0.0) else {
             return 2.0 * active / flops;
         };
-        let of_all = of_core * f64::from(self.machine.cpu.cores.max(1));
-        2.0 * active / of_all + self.narrow_s(group) * active / group.elements as f64
+        let kernel = self.kernel(known, group);
+        let cores = f64::from(self.machine.cpu.cores.max(1));
+        let narrow_s = self.narrow_s(group) * active / group.elements as f64;
+        let computed_s = match (group.part, kernel) {
+            // Each token by itself: those of a step go to different experts (`MUL_MAT_ID` of ggml's cores).
+            (Part::Experts, Some(kernel)) => {
+                group.bytes as f64 * active / group.elements as f64 / (kernel.bytes_s * cores)
+            }
+            _ => {
+                let of_core = kernel.and_then(|kernel| kernel.flop_s).unwrap_or(slowest);
+                2.0 * active / (of_core * cores)
+            }
+        };
+        computed_s + narrow_s
     }
 
     /// Numbers that one token is multiplied with. Scores are made of the last one only.
@@ -91,8 +108,8 @@ impl Course<'_> {
         })
     }
 
-    /// Weights that lie in the system's memory, brought to the card once a step, and computed with there.
-    fn copied(&self, card: &Known, step: u32, steps: f64) -> Option<(String, f64)> {
+    /// Weights that lie in the system's memory, brought to the card for a step, and computed with there, s.
+    fn copied(&self, card: &Known, step: u32) -> Option<(String, f64)> {
         let Site::Gpu(number) = card.site else { return None };
         let link = self.machine.gpus.get(number)?.link.as_ref()?;
         let share = self.touched_share(step);
@@ -109,6 +126,18 @@ impl Course<'_> {
         let is_counted = self.habits.host_reads == HostReads::OverLink;
         let computed_s = if is_counted { 0.0 } else { 2.0 * active * f64::from(step) / flops };
         let seconds = (bytes / link.bytes_s).max(computed_s);
-        (bytes > 0.0).then(|| (format!("weights over {}", link.name), steps * seconds * 1e6))
+        (bytes > 0.0).then(|| (format!("weights over {}", link.name), seconds))
+    }
+}
+
+/// Operations a second, of what is not timed by type.
+fn flops(known: &Known) -> Option<f64> {
+    known.constants.prefill_flops.filter(|flops| *flops > 0.0)
+}
+
+fn add(terms: &mut Vec<(String, f64)>, name: String, us: f64) {
+    match terms.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, sum)) => *sum += us,
+        None => terms.push((name, us)),
     }
 }

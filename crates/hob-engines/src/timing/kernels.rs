@@ -46,33 +46,40 @@ pub(super) const QUANTS: [(&str, sys::ggml_type); 22] = [
     ("IQ1_M", sys::GGML_TYPE_IQ1_M),
 ];
 
+/// Threads that multiply with one vector, as when answers are written, and with many, as when prompts are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Threads {
+    pub decode: u32,
+    pub prefill: u32,
+}
+
 /// How much is multiplied.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     pub(super) weight_bytes: usize,
-    /// Of a prompt's multiplication.
+    /// Of a prompt's multiplication, for each thread; all of them together a cache may hold.
     pub(super) rows: i64,
     pub(super) columns: i64,
 }
 
-/// Twice what the largest usual cache holds.
-const SIZES: Sizes = Sizes { weight_bytes: 128 << 20, rows: 512, columns: 64 };
+/// With one vector, twice what the largest usual cache holds.
+const SIZES: Sizes = Sizes { weight_bytes: 128 << 20, rows: 256, columns: 64 };
 
 /// The first `count` types, on all threads and on one.
-pub fn time_kernels(threads: u32, count: usize, hear: &mut dyn FnMut(Timed) -> Heard) {
+pub fn time_kernels(threads: Threads, count: usize, hear: &mut dyn FnMut(Timed) -> Heard) {
     let names: Vec<&str> = QUANTS.iter().take(count).map(|(name, _)| *name).collect();
     time_all(&names, threads, SIZES, hear);
 }
 
 pub(super) fn time_all(
     names: &[&str],
-    threads: u32,
+    threads: Threads,
     sizes: Sizes,
     hear: &mut dyn FnMut(Timed) -> Heard,
 ) {
     let Some(processor) = Processor::start() else { return };
     for (name, kind) in QUANTS.iter().filter(|(name, _)| names.contains(name)) {
-        for timed in processor.figures(name, *kind, threads.max(1), sizes) {
+        for timed in processor.figures(name, *kind, threads, sizes) {
             if hear(timed) == Heard::NoMore {
                 return;
             }
@@ -97,12 +104,12 @@ impl Processor {
         &'a self,
         name: &'a str,
         kind: sys::ggml_type,
-        threads: u32,
+        threads: Threads,
         sizes: Sizes,
     ) -> impl Iterator<Item = Timed> + 'a {
         let rows = (sizes.weight_bytes / row_bytes(kind)) as i64;
         let product = Product::new(self, kind, rows, 1);
-        let counts = if threads > 1 { vec![threads, 1] } else { vec![1] };
+        let counts = if threads.decode > 1 { vec![threads.decode, 1] } else { vec![1] };
         let kernels = counts.into_iter().filter_map(move |threads| {
             let (best, median) = self.timed(product.as_ref()?, threads, FIGURE_TIME)?;
             let bytes = rows as f64 * row_bytes(kind) as f64;
@@ -110,7 +117,8 @@ impl Processor {
             Some(Timed::Kernel { quant: name.to_owned(), threads, bytes_s, median_bytes_s })
         });
         let prompt = std::iter::once_with(move || {
-            let Sizes { rows, columns, .. } = sizes;
+            let threads = threads.prefill.max(1);
+            let (rows, columns) = (sizes.rows * i64::from(threads), sizes.columns);
             let product = Product::new(self, kind, rows, columns)?;
             let (best, _) = self.timed(&product, threads, PROMPT_TIME)?;
             let flop_s = 2.0 * WIDTH as f64 * rows as f64 * columns as f64 / best;

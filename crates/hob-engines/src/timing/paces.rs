@@ -82,7 +82,7 @@ fn filled(decoder: &mut impl Decoder, slot: usize, wished: u32) -> Result<u32, D
         let before = Instant::now();
         decoder.decode(&batch)?;
         tokens = end;
-        if before.elapsed() < FILL_STEP_TIME {
+        if before.elapsed() <= FILL_STEP_TIME {
             step = step.saturating_mul(2).min(step_max);
         }
     }

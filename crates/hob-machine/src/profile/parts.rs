@@ -255,7 +255,7 @@ impl ConstantsPart {
         });
         let mut computed = self.kernels_gflop_s.keys();
         if let Some(quant) = computed.find(|quant| !self.kernels_gb_s.contains_key(*quant)) {
-            return Err(unknown(quant));
+            return Err(ProfileError::Half { name: name.to_owned(), quant: quant.clone() });
         }
         let flops = self.prefill_gflop_s;
         Ok(Constants {

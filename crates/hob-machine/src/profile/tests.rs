@@ -107,6 +107,17 @@ fn what_is_wrong_is_said_with_its_place() {
         (
             SMALL.replace(
                 "[memory]",
+                &format!("{constants}kernels_gflop_s = {{ Q4_K = 1.0 }}\n[memory]"),
+            ),
+            "says Q4_K, and kernels_gb_s does not",
+        ),
+        (
+            SMALL.replace("[memory]", &format!("{constants}steadiness = 1.1\n[memory]")),
+            "steadiness is 1.1",
+        ),
+        (
+            SMALL.replace(
+                "[memory]",
                 &format!("{}[memory]", constants.replace("reach = 0.5\nkv", "reach = 7.0\nkv")),
             ),
             "reach is 7",

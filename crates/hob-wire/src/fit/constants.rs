@@ -52,7 +52,7 @@ fn of_site(machine: &Machine, site: Site) -> Vec<ConstantShape> {
         ("recurrent layer", Some(recurrent_us), "us"),
         ("token", Some(token_us), "us"),
         ("prefill", known.prefill_flops, "FLOP/s"),
-        ("steadiness", Some(known.steadiness), "share"),
+        ("steadiness", (basis == Basis::Calibrated).then_some(known.steadiness), "share"),
     ];
     let rows = rows.map(|(name, value, unit)| row(name.to_owned(), site, (value, unit), basis));
     let kernels = known.kernels.iter().flat_map(|kernel| {

@@ -80,7 +80,18 @@ pub(super) fn shortly(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::machine::Basis;
+
     use super::*;
+
+    #[test]
+    fn a_speed_is_as_sure_as_its_range_is_short() {
+        for (low, expected) in [(90.0, "high"), (80.0, "fair"), (75.0, "fair"), (50.0, "low")] {
+            let (context_tokens, basis, terms) = (1, Basis::Calibrated, Vec::new());
+            let rate = Rate { context_tokens, tok_s: 100.0, low, high: 110.0, basis, terms };
+            assert_eq!(confidence(&rate), expected, "{low}");
+        }
+    }
 
     #[test]
     fn figures_are_short_and_never_lost() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hob_core::KvType;
 use hob_engines::chat::LlamaOptions;
-use hob_engines::timing::{Heard, Timed, time_kernels, time_model};
+use hob_engines::timing::{Heard, Threads, Timed, time_kernels, time_model};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio::time::Instant;
@@ -70,6 +70,7 @@ pub(crate) fn work_timing(args: &TimingWorkerArgs) -> Outcome<()> {
     let (threads, threads_batch) = threads(0);
     let mut hear = |timed: Timed| said(&timed);
     let Some(path) = &args.model else {
+        let threads = Threads { decode: threads, prefill: threads_batch };
         time_kernels(threads, args.types, &mut hear);
         return Ok(());
     };

@@ -2,7 +2,7 @@
 //! What is not known is a question mark, and never a zero.
 
 use hob_core::fit::{
-    Alternative, Assessment, Limit, Longest, Model, Plan, Pool, Rate, Use, Wish, flags,
+    Alternative, Assessment, Limit, Longest, Model, Plan, Pool, Rate, Site, Use, Wish, flags,
 };
 use hob_core::footprint::KvTypes;
 use hob_core::machine::Machine;
@@ -82,8 +82,10 @@ fn speed(plan: &Plan) -> String {
     }
     let read = plan.prefill.as_ref().map_or("reading a prompt: not known".to_owned(), |prefill| {
         let seconds = f64::from(prefill.context_tokens) / prefill.tok_s;
+        let has_card = plan.layout.sites().iter().any(|site| *site != Site::Cpu);
+        let caveat = if has_card { ", not validated" } else { "" };
         format!(
-            "a prompt of {} tokens is read at {} tokens a second: {} until the first word ({}, not validated)",
+            "a prompt of {} tokens is read at {} tokens a second: {} until the first word ({}{caveat})",
             prefill.context_tokens,
             figure(prefill.tok_s),
             duration(seconds),

@@ -1,0 +1,71 @@
+//! How fast prompts are read: by cores, type by type, and where a card takes over what cores keep.
+//! Steps are looked at one by one, because the last of them is seldom full.
+
+use super::*;
+
+/// What steps of a prompt take, s: 8 cores, whose kernel of `Q4_K` is this one.
+fn read_s(model: &Model, kernel: Kernel, tokens: u32) -> f64 {
+    let mut machine = bare(64);
+    let usual = constants(&machine, Site::Cpu);
+    let kernels = vec![kernel];
+    machine.cpu.device.constants =
+        Some(Constants { kernels, prefill_flops: Some(800e9), steadiness: 0.8, ..usual });
+    let layout = Layout::whole(&model.shape, Site::Cpu);
+    let (kv, habits, machine) = (KvTypes::default(), &Engine::Hob.habits(), &machine);
+    let rate = Course { model, machine, layout: &layout, kv, habits }.prefill(tokens);
+    let rate = rate.expect("known");
+    // Others take a fifth away, and a prior's quarter is off it too.
+    assert!((rate.low / rate.tok_s - 0.75 * 0.8).abs() < 1e-9, "{rate:?}");
+    rate.terms.iter().find(|(name, _)| name == "steps, CPU").expect("steps").1 * 1e-6
+}
+
+#[test]
+fn prompts_are_computed_as_fast_as_cores_were_timed_with_their_type() {
+    let near = |got: f64, expected: f64| (got / expected - 1.0).abs() < 1e-3;
+    let timed = |quant, of_core| Kernel { quant, bytes_s: 10e9, flop_s: Some(of_core) };
+    let mut model = dense();
+    // As wide as kernels are timed.
+    model.shape.weights.0.iter_mut().for_each(|group| group.rows = group.elements / 4_096);
+    let unknown = read_s(&model, Kernel { flop_s: None, ..timed("Q4_K", 0.0) }, 512);
+    // 8 cores at 25e9 each, and not 800e9.
+    let slow = read_s(&model, timed("Q4_K", 25e9), 512);
+    assert!(near(slow, 4.0 * unknown), "{slow} and {unknown}");
+    // What nobody timed is as slow as the slowest.
+    assert!(near(read_s(&model, timed("Q5_1", 25e9), 512), slow));
+    // A step that is not full takes no longer than its tokens.
+    assert!(near(read_s(&model, timed("Q4_K", 25e9), 640), 1.25 * slow));
+    // One vector after the other passes through rows of an eighth: 10 times 6.08e5 more, at 15 ns.
+    let mut narrow = model.clone();
+    narrow.shape.weights.0.iter_mut().for_each(|group| group.rows *= 8);
+    let elements = model.shape.weights.0[0].elements as f64;
+    let more = 10.0 * elements * 7.0 / 4_096.0 * 15e-9 / 8.0 * 512.0;
+    assert!(near(read_s(&narrow, timed("Q4_K", 25e9), 512), slow + more));
+}
+
+#[test]
+fn experts_meet_each_token_by_itself() {
+    let kernel = |of_core| Kernel { quant: "Q4_K", bytes_s: 2e9, flop_s: Some(of_core) };
+    let mut model = experts();
+    model.shape.weights.0.retain(|group| group.part == Part::Experts);
+    model.shape.weights.0.iter_mut().for_each(|group| group.rows = group.elements / 4_096);
+    // A tenth of 3 GB for each of 512 tokens, at 2 GB/s of 8 cores.
+    let expected = 0.1 * 3e9 * 512.0 / 16e9;
+    for of_core in [20e9, 90e9] {
+        let got = read_s(&model, kernel(of_core), 512);
+        assert!((got / expected - 1.0).abs() < 1e-3, "{got} and {expected}");
+    }
+}
+
+#[test]
+fn what_a_short_last_step_needs_is_not_what_a_full_one_does() {
+    let model = dense();
+    let machine = with_card(64, 8.0);
+    let split = Layout::split(&model.shape, 0, 5);
+    let (kv, habits) = (KvTypes::default(), Engine::LlamaCpp.habits());
+    let course = Course { model: &model, machine: &machine, layout: &split, kv, habits: &habits };
+    let step = habits.step_tokens;
+    let terms = |tokens| course.prefill(tokens).expect("known").terms;
+    let of_cores = |tokens| terms(tokens).iter().any(|(name, _)| name == "steps, CPU");
+    // Fewer than 32 are not brought to the card: cores compute them.
+    assert_eq!([step, step + 31, step + 32].map(of_cores), [false, true, false]);
+}
