@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::types::FromSql;
-use rusqlite::{Connection, OpenFlags, Row, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row, TransactionBehavior, params};
 
 use super::rows::{Entry, Outcome, Period};
 
@@ -22,6 +23,7 @@ const STEPS: [&str; 3] = [TABLE, "ALTER TABLE requests ADD COLUMN key TEXT;", WA
 
 /// Two programs may have the file open; whoever finds it taken waits this long.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(5);
+const BUSY_NAP: Duration = Duration::from_millis(5);
 
 /// Some 200 bytes each.
 const ROWS_MAX: u32 = 1_000_000;
@@ -105,7 +107,7 @@ impl Store {
         let mut connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(BUSY_TIME_MAX).map_err(failed)?;
         // A killed process loses nothing that was committed; a power cut may lose the last rows.
-        connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
+        journal(&connection).map_err(failed)?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
         match bring_up_to_date(&mut connection).map_err(failed)? {
             ..=VERSION => Ok(Store(connection)),
@@ -196,6 +198,22 @@ fn sum_tokens(connection: &Connection, unix_ms: u64) -> rusqlite::Result<BTreeMa
 
 fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Of two that would change a new file's journal at once, SQLite refuses one without waiting, lest both wait for ever.
+fn journal(connection: &Connection) -> rusqlite::Result<()> {
+    let until = Instant::now() + BUSY_TIME_MAX;
+    loop {
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && Instant::now() < until =>
+            {
+                thread::sleep(BUSY_NAP);
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Takes every step that is left, and says which version the file has. Of two programs that come at

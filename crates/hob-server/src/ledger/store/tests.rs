@@ -101,6 +101,21 @@ fn programs_that_come_at_once_do_not_trip_over_each_other() {
 }
 
 #[test]
+fn programs_that_make_it_at_once_do_not_trip_over_each_other() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.sqlite3");
+        thread::scope(|scope| {
+            let openers = [(); 8].map(|()| scope.spawn(|| Store::open(&path).map(drop)));
+            for opener in openers {
+                opener.join().expect("no panic").expect("a ledger");
+            }
+        });
+        assert_eq!(version_of(&path), VERSION);
+    }
+}
+
+#[test]
 fn tokens_belong_to_the_day_on_which_their_answer_ended() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("ledger.sqlite3");
