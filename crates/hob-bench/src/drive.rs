@@ -65,7 +65,7 @@ pub struct Exchange {
     pub sched: Duration,
     /// What a new connection took; none of a reused one.
     pub connect: Option<Duration>,
-    /// When its last byte was written.
+    /// Right before its last bytes were written.
     pub sent: Duration,
     pub tape: Tape,
     pub end: End,

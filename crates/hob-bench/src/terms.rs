@@ -284,7 +284,7 @@ const fn term(
 /// What stands in formulas.
 pub const SYMBOLS: [(&str, &str); 7] = [
     ("t_sched", "when the request was due"),
-    ("t_send", "when its last byte was written"),
+    ("t_send", "right before its last bytes were written"),
     ("t_hdr", "when the head of the answer was read"),
     ("a_i", "when chunk i was read; a_first and a_last are the first and last with tokens in them"),
     ("n_i", "tokens in chunk i; n_first those in the first"),

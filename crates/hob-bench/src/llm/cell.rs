@@ -141,7 +141,7 @@ impl Lab<'_> {
             })
             .collect();
         let together = rates(&answers, cell);
-        let error_ms = calibration.and_then(|calibration| calibration.ttft_err_ms.mean());
+        let error_ms = calibration.and_then(|calibration| calibration.ttft_err_ms.median());
         let replies = answers.into_iter().map(|answer| answer.reply(cell, error_ms)).collect();
         Block { together, ..Block::of(&driven, replies) }
     }

@@ -331,7 +331,7 @@ pub(crate) fn told(name: &str, step: Step<'_>, care: Care) -> String {
         Step::LeftOut { why } => format!("{name}: {why}"),
         Step::Restarted { .. } => format!("{name}: the server was started anew"),
         Step::Calibrated(calibration) => {
-            let error = calibration.ttft_err_ms.mean().unwrap_or_default();
+            let error = calibration.ttft_err_ms.median().unwrap_or_default();
             let busy = calibration.cpu_share * 100.0;
             format!("{name}: this client is off by {error:.2} ms and takes {busy:.0} % of a core")
         }
