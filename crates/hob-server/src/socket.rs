@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 /// After an answer that was given before the request was read (a body too large), what the client
-/// still sends is thrown away for so long, so that its error is not overtaken by a reset.
+/// still sends is thrown away until it is silent for so long, so that its error is not overtaken by a reset.
 const LINGER: Duration = Duration::from_secs(1);
+const LINGER_TIME_MAX: Duration = Duration::from_secs(30);
 const LINGER_BYTES_MAX: usize = 256 << 20;
 
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub(crate) struct Socket {
 #[derive(Debug)]
 enum Ending {
     Open,
-    Lingering { until: Pin<Box<Sleep>>, bytes: usize },
+    Lingering { until: Pin<Box<Sleep>>, latest: Instant, bytes: usize },
     Clean,
 }
 
@@ -53,12 +54,20 @@ impl Socket {
 
     /// Ready when the client has closed its side, or has had long enough to.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Ending::Lingering { until, bytes } = &mut self.ending else { return Poll::Ready(()) };
+        let Ending::Lingering { until, latest, bytes } = &mut self.ending else {
+            return Poll::Ready(());
+        };
         let mut scratch = [0; 8 << 10];
+        let before = *bytes;
         while *bytes < LINGER_BYTES_MAX {
             let mut buffer = ReadBuf::new(&mut scratch);
             match Pin::new(&mut self.inner).poll_read(cx, &mut buffer) {
-                Poll::Pending => return until.as_mut().poll(cx),
+                Poll::Pending => {
+                    if *bytes > before {
+                        until.as_mut().reset((Instant::now() + LINGER).min(*latest));
+                    }
+                    return until.as_mut().poll(cx);
+                }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Ready(Ok(())) if buffer.filled().is_empty() => return Poll::Ready(()),
                 Poll::Ready(Ok(())) => *bytes += buffer.filled().len(),
@@ -120,7 +129,8 @@ impl AsyncWrite for Socket {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if matches!(self.ending, Ending::Open) {
             ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
-            self.ending = Ending::Lingering { until: Box::pin(sleep(LINGER)), bytes: 0 };
+            let latest = Instant::now() + LINGER_TIME_MAX;
+            self.ending = Ending::Lingering { until: Box::pin(sleep(LINGER)), latest, bytes: 0 };
         }
         ready!(self.poll_linger(cx));
         self.ending = Ending::Clean;
