@@ -12,8 +12,10 @@ use thiserror::Error;
 
 use crate::phonemes::Accent;
 
-/// A word takes 1–4 ms, the first after a start about 30 ms; on a loaded machine several times that.
+/// A word takes 1–4 ms; on a loaded machine several times that.
 const ANSWER_TIME_MAX: Duration = Duration::from_millis(700);
+/// For the first word, which takes about 30 ms, because the program starts.
+const START_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// After so many failures in a row it is not asked again.
 const FAILURES_MAX: u32 = 3;
@@ -25,7 +27,7 @@ const WORD_CHARS_MAX: usize = 80;
 pub(crate) enum EspeakError {
     #[error("{program} cannot be started: {detail}")]
     NotStarted { program: String, detail: String },
-    #[error("espeak-ng gave no answer within {} ms", ANSWER_TIME_MAX.as_millis())]
+    #[error("espeak-ng gave no answer in time")]
     Silent,
     #[error("espeak-ng ended")]
     Ended,
@@ -77,14 +79,16 @@ impl Espeak {
     }
 
     fn ask(&mut self, word: &str) -> Result<String, EspeakError> {
-        if self.running.is_none() {
+        let is_new = self.running.is_none();
+        let time_max = if is_new { START_TIME_MAX } else { ANSWER_TIME_MAX };
+        if is_new {
             self.running = Some(start(&self.program, &self.arguments)?);
         }
         let running = self.running.as_mut().ok_or(EspeakError::Ended)?;
         let line = one_clause(word);
         writeln!(running.words, "{line}").map_err(|_| EspeakError::Ended)?;
         running.words.flush().map_err(|_| EspeakError::Ended)?;
-        running.answers.recv_timeout(ANSWER_TIME_MAX).map_err(|error| match error {
+        running.answers.recv_timeout(time_max).map_err(|error| match error {
             std::sync::mpsc::RecvTimeoutError::Timeout => EspeakError::Silent,
             std::sync::mpsc::RecvTimeoutError::Disconnected => EspeakError::Ended,
         })

@@ -36,7 +36,7 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 /// first token, loading included.
 const SILENCE_TIME_MAX: Duration = Duration::from_secs(300);
 /// For questions that a server answers at once.
-const PROBE_TIME_MAX: Duration = Duration::from_millis(800);
+const PROBE_TIME_MAX: Duration = Duration::from_secs(3);
 /// Lists and refusals are small.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
