@@ -1,7 +1,6 @@
 // What the mock says is running: a board with something in every part, and one with nothing in any.
 // Tests change `mock.now` to whatever shall be seen next; `null` closes the connection instead of answering.
 
-const AT_ONCE_MS = 300;
 const SOME = { p50: 182.4, p95: 410.9, n: 41 };
 const NONE = { p50: null, p95: null, n: 0 };
 
@@ -57,9 +56,5 @@ export const BUSY = {
 
 /** @returns {object | number} what to answer, or a status to refuse with */
 export function nowFor(mock, authorization) {
-  const now = performance.now();
-  // Firefox itself tries a connection that was closed several more times, at once.
-  if (now - mock.nowAskedAt > AT_ONCE_MS) mock.nowAsked += 1;
-  mock.nowAskedAt = now;
   return mock.nowKey && authorization !== "Bearer sesame" ? 401 : mock.now;
 }

@@ -42,8 +42,6 @@ export async function startMock() {
     models: MODELS,
     now: EMPTY, // what runs
     nowKey: false, // whether seeing it takes a key
-    nowAsked: 0,
-    nowAskedAt: 0,
     fits: true, // whether it says what fits
     fitKey: false, // whether hearing it takes a key
     fitAsked: [], // questions of that
@@ -123,15 +121,21 @@ async function stream(mock, { input, response_format: format }, response) {
   response.writeHead(200, { "Content-Type": format === "mp3" ? "audio/mpeg" : "audio/pcm", "Cache-Control": "no-cache" });
   const pieceBytes = format === "mp3" ? 2_001 : PIECE_BYTES;
   for (let at = 0; at < bytes.length && !response.destroyed; at += pieceBytes) {
-    if (at >= pieceBytes * 4 && input.includes("[cut]")) return response.destroy();
-    // A polite goodbye of the socket in mid-body: only the missing last chunk tells.
-    if (at >= pieceBytes * 4 && input.includes("[leave]")) return response.socket.end();
+    if (at === pieceBytes * 4 && /\[cut\]|\[leave\]/.test(input)) return breakOff(mock, input, response);
     if (at === pieceBytes * 2 && input.includes("[stall]")) await stall(mock);
     response.write(bytes.subarray(at, at + pieceBytes));
-    await after(PACE_MS);
+    // Around a stall all comes at once: a server that is late between two pieces would make gaps of its own.
+    if (!input.includes("[stall]")) await after(PACE_MS);
   }
-  mock.endedAtMs = performance.timeOrigin + performance.now();
   response.end();
+}
+
+/** Once the test says so: a browser drops what it has not handed over when a connection breaks. */
+async function breakOff(mock, input, response) {
+  await stall(mock);
+  if (input.includes("[cut]")) return response.destroy();
+  // A polite goodbye of the socket in mid-body: only the missing last chunk tells.
+  return response.socket.end();
 }
 
 function soundFor({ sound }, input, format) {

@@ -1,6 +1,8 @@
 // What a person does with the page, and what they can see of it.
 // Tests read the screen where there is something to read, and `window.hob.speech` for exact times.
 
+import { once } from "node:events";
+
 export async function write(page, text) {
   await page.$eval("#text", (element) => { element.value = ""; });
   await page.focus("#text");
@@ -10,6 +12,15 @@ export async function write(page, text) {
 export async function clickSpeak(page, text) {
   await write(page, text);
   await page.click("#speak-button");
+}
+
+/** A mock holds the rest of the answer back until the page sounds: a player that waits for the end would wait for ever. */
+export async function speakHeldBack(page, mock, text) {
+  if (!mock) return clickSpeak(page, text);
+  const stalled = once(mock.events, "stalled");
+  await clickSpeak(page, `${text} [stall]`);
+  await Promise.all([stalled, untilSounding(page)]);
+  mock.events.emit("go on");
 }
 
 export function untilState(page, ...states) {
@@ -29,14 +40,20 @@ export function untilText(page, selector, pattern) {
   return page.waitForFunction(matches, {}, selector, pattern.source);
 }
 
-/** The Speech as data; times on the wall clock, to be compared with the server's. */
+/** Of a countdown on the screen; no number where there is none. */
+export async function secondsLeft(page, selector) {
+  const text = await textOf(page, selector);
+  return text === "Try again now." ? 0 : Number(/^Try again in (\d+) s\.$/.exec(text)?.[1]);
+}
+
+/** The Speech as data; times on the page's clock. */
 export function metrics(page) {
   return page.evaluate(() => {
     const speech = window.hob.speech;
     const names = ["player", "state", "complete", "ttfaMs", "receivedSeconds", "scheduledSeconds", "playedSeconds",
       "bufferedSeconds", "underruns", "firstScheduledAt", "responseEndedAt", "clickedAt"];
     const seen = Object.fromEntries(names.map((name) => [name, speech[name]]));
-    return { ...seen, error: speech.error?.message ?? null, timeOrigin: performance.timeOrigin };
+    return { ...seen, error: speech.error?.message ?? null };
   });
 }
 

@@ -226,8 +226,9 @@ async function speaksAnswer(setting) {
 
 async function oneVoice(setting) {
   const { page } = await openChat(setting);
-  await askAndWait(page, "[say]The first answer.");
-  await askAndWait(page, "[say]The second answer.");
+  // Neither is over before the next one sounds.
+  await askAndWait(page, "[say]The first answer. [stall]");
+  await askAndWait(page, "[say]The second answer. [stall]");
   await page.click(".turn:first-child .speak");
   await untilSounding(page);
   await clickIn(page, "Speak");
@@ -238,6 +239,7 @@ async function oneVoice(setting) {
   await page.click("#speak-button");
   await page.waitForFunction(() => [...document.querySelectorAll(".speak")].every((button) => button.textContent === "Speak"));
   await untilSounding(page);
+  setting.mock.events.emit("go on");
   await page.close();
 }
 

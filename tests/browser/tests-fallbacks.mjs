@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { LIMIT, openPage } from "./browsers.mjs";
-import { clickSpeak, metrics, textOf, untilState, untilText } from "./pilot.mjs";
+import { clickSpeak, metrics, speakHeldBack, textOf, untilState, untilText } from "./pilot.mjs";
 
 const TEXT = "There is always another way to the kitchen.";
 
@@ -18,7 +18,7 @@ export function fallbackTests(setting) {
 }
 
 async function mse(setting, canMse) {
-  const seen = await speakWith(setting, "mse");
+  const seen = await speakWith(setting, "mse", canMse ? setting.mock : null);
   assert.equal(seen.player, canMse ? "mse" : "blob");
   if (canMse) assert.ok(seen.firstScheduledAt < seen.responseEndedAt, JSON.stringify(seen));
   if (canMse && setting.mock) assert.equal(setting.mock.requests.at(-1).body.response_format, "mp3");
@@ -31,9 +31,10 @@ async function blob(setting) {
   assert.ok(Math.abs(seen.playedSeconds - seen.receivedSeconds) < 0.1, JSON.stringify(seen));
 }
 
-async function speakWith(setting, player) {
+/** @param {?object} holding the mock, where it shall hold the rest back until the page sounds */
+async function speakWith(setting, player, holding = null) {
   const { page, complaints } = await openPage(setting, `${setting.url}?player=${player}`);
-  await clickSpeak(page, TEXT);
+  await speakHeldBack(page, holding, TEXT);
   await untilState(page, "finished");
   const seen = await metrics(page);
   assert.equal(seen.complete, true);

@@ -52,13 +52,15 @@ async function modelState(setting) {
 
 async function keyboard(setting) {
   const { page } = await openPage(setting, setting.url);
-  await write(page, TEXT.repeat(5));
+  // Held back by the mock, it is not over before somebody has pressed Esc.
+  await write(page, `${TEXT.repeat(5)}${setting.mock ? " [stall]" : ""}`);
   await page.keyboard.down("Control");
   await page.keyboard.press("Enter");
   await page.keyboard.up("Control");
   await untilSounding(page);
   await page.keyboard.press("Escape");
   await untilState(page, "stopped");
+  setting.mock?.events.emit("go on");
   assert.match(await textOf(page, "#speak-button"), /^Speak/);
   // Tab leaves the text for voice, speed and the button, and each shows where it is.
   const stops = [];

@@ -24,7 +24,9 @@ HERE = pathlib.Path(__file__).parent
 KEY = "My API Key"
 CONFORMANCE = '[chat]\nload = "first_request"\n[dev]\nconformance = true\n'
 REAL = '[chat]\nmodel = "smollm2"\nkeep_alive = "forever"\n'
-SECONDS_MAX = {"official": 60, "python": 480, "ollama": 45, "javascript": 45}
+# None of these measures anything: they end what would never end, on a machine that has other work, too.
+SECONDS_MAX = {"official": 300, "python": 1800, "ollama": 300, "javascript": 300}
+START_SECONDS_MAX = 300
 
 
 class Hob:
@@ -41,7 +43,7 @@ class Hob:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
     def wait(self):
-        end = time.monotonic() + 60
+        end = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < end and self.process.poll() is None:
             with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/ready", timeout=5):
                 return
@@ -107,9 +109,10 @@ def main(sources, wanted):
     totals, servers = [0, 0, 0], []
     with tempfile.TemporaryDirectory() as folder:
         try:
-            servers += [Hob("conformance", CONFORMANCE, folder, KEY), Hob("real", REAL, folder)]
-            for server in servers:
-                server.wait()
+            # One after the other: of two that make the ledger of a new home at once, one may find it locked.
+            for name, config, key in [("conformance", CONFORMANCE, KEY), ("real", REAL, None)]:
+                servers.append(Hob(name, config, folder, key))
+                servers[-1].wait()
             environment = os.environ | {
                 "TMPDIR": folder, "TEST_API_BASE_URL": f"{servers[0].url}/v1", "HOB_KEYED_URL": servers[0].url,
                 "HOB_KEY": KEY, "HOB_URL": servers[1].url,

@@ -50,16 +50,10 @@ fn main() -> Result<()> {
     let folder = arguments.next().context("which folder?")?;
     let times: u32 = arguments.next().map_or(Ok(1), |times| times.parse())?;
     let (records, out) = (Path::new(&folder).join("records"), Path::new(&folder).join("site"));
-    let shelf = Shelf::new(&records);
     if !records.is_dir() {
-        for at in 0..count {
-            shelf.put(&record(at), &if at % 50 == 0 { samples(at) } else { Vec::new() })?;
-        }
-        for day in 0..DAYS {
-            let (record, samples) = again(day);
-            shelf.put(&record, &samples)?;
-        }
+        fill(&records, count)?;
     }
+    let shelf = Shelf::new(&records);
     for _ in 0..times {
         let started = Instant::now();
         let material = Material::gather(&shelf, Others::Shown)?;
@@ -75,6 +69,24 @@ fn main() -> Result<()> {
             files.len()
         );
     }
+    Ok(())
+}
+
+/// Under another name until all are there: the next run would take a folder for whole that this one left half filled.
+fn fill(records: &Path, count: u64) -> Result<()> {
+    let draft = records.with_extension("part");
+    if draft.is_dir() {
+        fs_err::remove_dir_all(&draft)?;
+    }
+    let shelf = Shelf::new(&draft);
+    for at in 0..count {
+        shelf.put(&record(at), &if at % 50 == 0 { samples(at) } else { Vec::new() })?;
+    }
+    for day in 0..DAYS {
+        let (record, samples) = again(day);
+        shelf.put(&record, &samples)?;
+    }
+    fs_err::rename(&draft, records)?;
     Ok(())
 }
 

@@ -294,6 +294,7 @@ fn remember(pipe: impl Read, said: &Mutex<VecDeque<String>>) {
 #[cfg(test)]
 mod tests {
     use std::net::{Ipv4Addr, TcpListener};
+    use std::sync::Arc;
 
     use super::*;
 
@@ -302,7 +303,7 @@ mod tests {
             command: command.to_owned(),
             endpoint: Endpoint::parse(&format!("http://127.0.0.1:{port}")).expect("an address"),
             ready: "/v1/models".to_owned(),
-            patience: Duration::from_millis(300),
+            patience: Duration::from_secs(30),
         }
     }
 
@@ -355,9 +356,17 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("pid");
         let command = format!("sleep 1000 & echo $! > '{}'; wait", file.display());
-        let got = start(&launch(&command, free_port()));
-        assert!(matches!(got, Err(LaunchError::NotReady { .. })), "{got:?}");
-        let pid = std::fs::read_to_string(&file).expect("it ran");
+        let mut patience = Duration::from_millis(300);
+        // Until its child had the time to begin.
+        let pid = loop {
+            let got = start(&Launch { patience, ..launch(&command, free_port()) });
+            assert!(matches!(got, Err(LaunchError::NotReady { .. })), "{got:?}");
+            match std::fs::read_to_string(&file) {
+                Ok(pid) if pid.ends_with('\n') => break pid,
+                _ if patience > Duration::from_secs(30) => panic!("its child never began"),
+                _ => patience *= 3,
+            }
+        };
         let place = format!("/proc/{}/cmdline", pid.trim());
         // A process that nobody has waited for yet has no command line any more.
         let line = std::fs::read_to_string(place).unwrap_or_default();
@@ -368,18 +377,27 @@ mod tests {
     fn who_asks_for_a_key_is_ready() {
         let folder = tempfile::tempdir().expect("a folder");
         let (begun, port) = (folder.path().join("begun"), free_port());
+        let over = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&over);
         let command = format!("touch '{}'; exec sleep 1000", begun.display());
         let answering = thread::spawn(move || {
             while !begun.exists() {
                 thread::yield_now();
             }
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a port");
-            let (mut socket, _) = listener.accept().expect("a question");
             let refusal = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n";
-            std::io::Write::write_all(&mut socket, refusal).expect("a reader");
+            // Who gave up on the first answer asks again.
+            for socket in listener.incoming() {
+                let mut socket = socket.expect("a question");
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                let _gone = std::io::Write::write_all(&mut socket, refusal);
+            }
         });
-        let patience = Duration::from_secs(30);
-        let running = start(&Launch { patience, ..launch(&command, port) }).expect("ready");
+        let running = start(&launch(&command, port)).expect("ready");
+        over.store(true, Ordering::Relaxed);
+        std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the last");
         answering.join().expect("it answered");
         running.end().expect("its port is closed");
     }

@@ -12,7 +12,7 @@ use hob_bench::timeline::{Fault, Figures, Flag, Protocol, figures, timeline};
 
 const SHORT: Patience = Patience {
     connect: Duration::from_millis(500),
-    silence: Duration::from_millis(900),
+    silence: Duration::from_millis(2500),
     total: Duration::from_secs(20),
 };
 
@@ -71,7 +71,7 @@ fn every_answer_of_many_users_is_followed_to_its_last_token() {
 fn chunks_are_counted_whole_however_they_are_packed() {
     let rows = [
         ("tokens_per_chunk=4", Flag::FirstChunkAssumed),
-        ("coalesce=4", Flag::Coalesced),
+        ("coalesce=4,itl_ms=40", Flag::Coalesced),
         ("usage=nothing", Flag::CountsMissing),
         ("reasoning_tokens=12", Flag::NoAnswer),
     ];
@@ -86,7 +86,7 @@ fn chunks_are_counted_whole_however_they_are_packed() {
 
 #[test]
 fn thinking_in_the_text_counts_as_thinking_whoever_sends_it() {
-    let mock = mock("itl_ms=20,reasoning_tokens=4,think_tags=true");
+    let mock = mock("itl_ms=60,reasoning_tokens=4,think_tags=true");
     for (path, protocol) in [
         ("/v1/chat/completions", Protocol::OpenAi),
         ("/v1/completions", Protocol::OpenAi),
@@ -106,7 +106,7 @@ fn thinking_in_the_text_counts_as_thinking_whoever_sends_it() {
 
 #[test]
 fn a_pause_is_seen_as_one() {
-    let got = one("stall_ms=400,stall_at=6").expect("figures");
+    let got = one("stall_ms=700,stall_at=6").expect("figures");
     assert!(got.stalls.count >= 1 && got.stalls.worst_ms >= 300.0, "{:?}", got.stalls);
 }
 

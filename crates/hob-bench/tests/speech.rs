@@ -66,7 +66,7 @@ fn spoken(mock: &Scripted, names: &[&str], choice: Choice) -> Result<Vec<Record>
 
 #[test]
 fn a_text_is_timed_and_its_sound_is_known_by_its_hash() {
-    let mock = mock("ttft_ms=20,audio_rtf=0.01,audio_ms_per_char=40,audio_silence_ms=100");
+    let mock = mock("ttft_ms=20,audio_rtf=0.2,audio_ms_per_char=40,audio_silence_ms=100");
     let records = spoken(&mock, &["medium"], only(SoundFormat::Pcm)).expect("a cell");
     let [record] = &records[..] else { panic!("one cell") };
     assert_eq!((record.kind, record.status), (Kind::Tts, Status::Ok));
@@ -134,7 +134,7 @@ fn several_users_make_more_sound_and_no_tier() {
 
 /// A sentence and three, as MP3: so few bytes that no read is cut in two.
 fn watched(pairs: &str, asked: Vec<stream::Asked>) -> (Vec<Record>, Vec<Vec<Arrived>>) {
-    let mock = mock(&format!("ttft_ms=200,audio_rtf=0.05,audio_ms_per_char=40,{pairs}"));
+    let mock = mock(&format!("ttft_ms=200,audio_rtf=0.2,audio_ms_per_char=40,{pairs}"));
     let choice = only(SoundFormat::Mp3);
     let wish = stream::Wish { texts: texts(&["medium", "long"]), choice, asked, rounds: 1 };
     let mut seen = Vec::new();

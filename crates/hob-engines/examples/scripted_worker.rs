@@ -20,7 +20,7 @@ fn main() -> Result<(), ServeError> {
     };
     let options = ServeOptions {
         warm_up: Some(warm_up),
-        orphan_limit: Duration::from_millis(200),
+        orphan_limit: Duration::from_secs(3),
         ..ServeOptions::default()
     };
     serve_speech(become_worker()?, ScriptedUnits, || load(&arguments), options)

@@ -31,7 +31,7 @@ fn figure(record: &Record, metric: Metric) -> f64 {
 
 #[test]
 fn users_of_one_place_wait_for_each_other() {
-    let one_place = mock("ttft_ms=20,itl_ms=4,slots=1");
+    let one_place = mock("ttft_ms=40,itl_ms=8,slots=1");
     let got = kept(&one_place, 3, |bench| degrade::measure(bench, &wish(&[1, 3]))).expect("cells");
     let [one, three] = &got.records[..] else { panic!("two records") };
     // Blocks of the one and of the other, in turns: as many of each.
@@ -43,7 +43,7 @@ fn users_of_one_place_wait_for_each_other() {
     assert_eq!((alone.n, alone.versus, alone.ttft_x), (1, None, None));
     let many = three.degrade.clone().expect("a section");
     assert_eq!((many.n, many.versus), (3, Some(one.id)));
-    // Two others are served before, of 112 ms each; who is served is served as fast as alone.
+    // Two others are served before, of 224 ms each; who is served is served as fast as alone.
     assert!(many.ttft_x.is_some_and(|times| times > 3.0), "{many:?}");
     assert!(many.tpot_x.is_some_and(|times| times < 1.5), "{many:?}");
     let scaling = many.scaling.expect("a figure");
@@ -53,7 +53,7 @@ fn users_of_one_place_wait_for_each_other() {
 
 #[test]
 fn users_with_a_place_each_are_served_together() {
-    let roomy = mock("ttft_ms=20,itl_ms=4");
+    let roomy = mock("ttft_ms=40,itl_ms=8");
     let got = kept(&roomy, 3, |bench| degrade::measure(bench, &wish(&[2, 4]))).expect("cells");
     let users: Vec<_> = got.records.iter().map(|record| record.workload.concurrency).collect();
     assert_eq!(users, [Some(1), Some(2), Some(1), Some(4)]);
@@ -66,7 +66,7 @@ fn users_with_a_place_each_are_served_together() {
 
 #[test]
 fn a_batch_gains_what_is_served_together() {
-    let roomy = mock("ttft_ms=20,itl_ms=4");
+    let roomy = mock("ttft_ms=40,itl_ms=8");
     let got = kept(&roomy, 2, |bench| batch::measure(bench, &wish(&[4, 1]))).expect("cells");
     let [one, four] = &got.records[..] else { panic!("two records, the fewest first") };
     assert_eq!((one.kind, one.workload.concurrency), (Kind::Batch, Some(1)));
@@ -75,7 +75,7 @@ fn a_batch_gains_what_is_served_together() {
     assert!(gain > 2.0, "{gain}");
     assert!(figure(four, Metric::TtfbMs) > 0.0 && four.resources.rss_peak_mb.is_none());
 
-    let queue = mock("ttft_ms=20,itl_ms=4,slots=1");
+    let queue = mock("ttft_ms=40,itl_ms=8,slots=1");
     let got = kept(&queue, 2, |bench| batch::measure(bench, &wish(&[1, 4]))).expect("cells");
     let gain = batch::gain(&got.records[0], &got.records[1]).expect("a gain");
     assert!(gain < 2.0, "{gain}");
@@ -87,7 +87,7 @@ fn a_batch_gains_what_is_served_together() {
 
 #[test]
 fn many_listen_as_many_chat() {
-    let one_place = mock("ttft_ms=20,itl_ms=4,slots=1");
+    let one_place = mock("ttft_ms=40,itl_ms=8,slots=1");
     let got =
         kept(&one_place, 2, |bench| degrade::measure(bench, &spoken(&[1, 3]))).expect("cells");
     let [one, three] = &got.records[..] else { panic!("two records, in one kind of file") };
@@ -99,7 +99,7 @@ fn many_listen_as_many_chat() {
     assert!(many.ttfa_x.is_some_and(|times| times > 2.0), "{many:?}");
     assert_eq!(many.scaling.map(said), Some("queueing, not throughput"), "{many:?}");
 
-    let roomy = mock("ttft_ms=20,itl_ms=4");
+    let roomy = mock("ttft_ms=40,itl_ms=8");
     let got = kept(&roomy, 2, |bench| batch::measure(bench, &spoken(&[1, 4]))).expect("cells");
     let gain = batch::gain(&got.records[0], &got.records[1]).expect("a gain");
     assert!(gain > 2.0, "{gain}");

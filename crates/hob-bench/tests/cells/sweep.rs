@@ -33,8 +33,8 @@ fn shapes(records: &[Record]) -> Vec<(&str, Option<Cache>, Option<bool>)> {
 
 #[test]
 fn what_is_new_and_what_is_known_are_two_records() {
-    // 50 µs for each token that has to be read.
-    let got = swept("prefill_us_per_token=50", &[2048, 512]);
+    // 200 µs for each token that has to be read.
+    let got = swept("prefill_us_per_token=200", &[2048, 512]);
     let (cold, cached) = ((Some(Cache::Cold), Some(true)), (Some(Cache::Cached), Some(true)));
     assert_eq!(
         shapes(&got.records),
@@ -52,9 +52,9 @@ fn what_is_new_and_what_is_known_are_two_records() {
     let tokens = cold.workload.prompt_tokens.expect("a count");
     assert_eq!((tokens.target, tokens.p50), (Some(2048), Some(2048)));
     let figure = |record: &Record, metric| record.metrics.figure(metric);
-    // 2048 tokens take 102 ms to read, and 5 ms more until the first is there.
-    assert!(figure(cold, Metric::TtftMs).is_some_and(|ms| ms > 100.0));
-    assert!(figure(cold, Metric::PrefillTokS).is_some_and(|rate| rate < 25_000.0));
+    // 2048 tokens take 410 ms to read, and 5 ms more until the first is there.
+    assert!(figure(cold, Metric::TtftMs).is_some_and(|ms| ms > 400.0));
+    assert!(figure(cold, Metric::PrefillTokS).is_some_and(|rate| rate < 6_000.0));
     assert!(figure(cached, Metric::TtftMs) < figure(cold, Metric::TtftMs));
     // One token was read: that is no speed of reading, however soon the answer came.
     assert_eq!(figure(cached, Metric::PrefillTokS), None);

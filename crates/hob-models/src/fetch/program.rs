@@ -173,8 +173,18 @@ mod tests {
         command
     }
 
+    const PATIENT: Duration = Duration::from_secs(60);
+
     fn run(command: Command, grows_in: &Path, cancel: &AtomicBool) -> Result<(), FetchError> {
-        let silence = Duration::from_millis(300);
+        run_within(PATIENT, command, grows_in, cancel)
+    }
+
+    fn run_within(
+        silence: Duration,
+        command: Command,
+        grows_in: &Path,
+        cancel: &AtomicBool,
+    ) -> Result<(), FetchError> {
         let mut tell = |progress| {
             if matches!(progress, crate::Progress::Bytes { done_bytes: 1.., .. }) {
                 cancel.store(true, Ordering::Relaxed);
@@ -213,7 +223,7 @@ mod tests {
     }
 
     /// Its child holds a pipe open for as long as it lives.
-    fn a_child_ends(script: &str, expect: &Result<(), FetchError>) {
+    fn a_child_ends(silence: Duration, script: &str, expect: &Result<(), FetchError>) {
         let folder = tempfile::tempdir().expect("a folder");
         let pipe = folder.path().join("pipe");
         let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
@@ -222,15 +232,16 @@ mod tests {
         let (closed, is_closed) = std::sync::mpsc::sync_channel(1);
         std::thread::spawn(move || closed.send(std::fs::read(pipe).map(|said| said.len())));
         let grows_elsewhere = tempfile::tempdir().expect("a folder");
-        assert_eq!(&run(command, grows_elsewhere.path(), &AtomicBool::new(false)), expect);
+        let cancel = AtomicBool::new(false);
+        assert_eq!(&run_within(silence, command, grows_elsewhere.path(), &cancel), expect);
         let end = is_closed.recv_timeout(Duration::from_secs(60)).expect("its child lives on");
         assert_eq!(end.expect("read"), 0);
     }
 
     #[test]
     fn one_that_stalls_is_ended_with_its_children() {
-        let stalled = FetchError::Stalled { what: "client".to_owned(), silent_s: 0 };
-        a_child_ends("sleep 1000 > PIPE & wait", &Err(stalled));
+        let stalled = FetchError::Stalled { what: "client".to_owned(), silent_s: 3 };
+        a_child_ends(Duration::from_secs(3), "sleep 1000 > PIPE & wait", &Err(stalled));
     }
 
     #[test]
@@ -240,7 +251,7 @@ mod tests {
             status: "exit status: 4".to_owned(),
             stderr: String::new(),
         };
-        a_child_ends("exec 3> PIPE; sleep 1000 & exit 4", &Err(failed));
+        a_child_ends(PATIENT, "exec 3> PIPE; sleep 1000 & exit 4", &Err(failed));
     }
 
     #[test]

@@ -154,7 +154,7 @@ fn one_address_leads_to_a_server_of_every_kind() {
 }
 
 fn rows(user: &User, home: &Home, count: usize) -> Vec<Value> {
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + Duration::from_secs(60);
     loop {
         let mut command = user.hob(&["ledger", "--json", "--last", "100"]);
         let rows = stdout(&command.envs(home.iter().cloned()).assert().success());
@@ -168,15 +168,20 @@ fn rows(user: &User, home: &Home, count: usize) -> Vec<Value> {
 
 #[test]
 fn lists_come_from_memory_whoever_is_down() {
+    // Takes connections, and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", silent.local_addr().expect("an address"));
     let dead: String =
-        (0..8).map(|n| format!("[upstream.dead{n}]\nurl = \"{NOBODY}\"\nlist = true\n")).collect();
-    let (_user, here) = serve(&format!("{dead}[alias.fast]\nto = [\"dead0/x\"]\n"));
+        (0..8).map(|n| format!("[upstream.dead{n}]\nurl = \"{url}\"\nlist = true\n")).collect();
+    let gone = format!("[upstream.gone]\nurl = \"{NOBODY}\"\nlist = true\n");
+    let (_user, here) = serve(&format!("{dead}{gone}[alias.fast]\nto = [\"gone/x\"]\n"));
     get(&here, "v1/models");
     let started = Instant::now();
     let models = get(&here, "v1/models");
     let took = started.elapsed();
     assert_eq!((models.status, &models.body["data"][0]["id"]), (200, &json!("fast")));
-    assert!(took < Duration::from_millis(500), "{took:?}");
+    // Who is asked and silent is waited for for three.
+    assert!(took < Duration::from_secs(2), "{took:?}");
     let answer = post(&here, "v1/chat/completions", None, &hello("fast"));
     assert_eq!((answer.status, &answer.body["error"]["type"]), (502, &json!("upstream_error")));
 }
@@ -227,11 +232,16 @@ fn keys_open_what_they_are_for_and_nothing_else() {
     let other = ask(Some("laptop-key"), "dear");
     assert_eq!((other.status, &other.body["error"]["code"]), (403, &json!("model_not_allowed")));
     assert_eq!(ask(Some("laptop-key"), "there/any").status, 403);
+    let begun = Instant::now();
     for _ in 0..2 {
         assert_eq!(ask(Some("laptop-key"), "fast").status, 200);
     }
     let limited = ask(Some("laptop-key"), "fast");
-    assert_eq!((limited.status, limited.header("retry-after")), (429, Some("30")));
+    assert_eq!(limited.status, 429);
+    // Two a minute: half a minute, less what has gone by since the first.
+    let wait_s: u32 = limited.header("retry-after").expect("a time").parse().expect("seconds");
+    let elapsed_s = u32::try_from(begun.elapsed().as_secs()).expect("a short time");
+    assert!(wait_s <= 30 && wait_s + elapsed_s >= 29, "{wait_s} s after {elapsed_s} s");
 }
 
 /// Of `laptop-key`.

@@ -51,7 +51,7 @@ impl User {
 
     pub(crate) fn hob(&self, args: &[&str]) -> Command {
         let mut command = Command::from(self.process(args));
-        command.timeout(std::time::Duration::from_secs(60));
+        command.timeout(std::time::Duration::from_secs(300));
         command
     }
 

@@ -15,8 +15,8 @@ use crate::drive::{Arrivals, Drive, End, Endpoint, Exchange, Patience};
 use crate::timeline::{Protocol, timeline};
 
 const SHORT: Patience = Patience {
-    connect: Duration::from_millis(700),
-    silence: Duration::from_millis(500),
+    connect: Duration::from_secs(3),
+    silence: Duration::from_millis(2500),
     total: Duration::from_secs(20),
 };
 const HEAD: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -111,7 +111,7 @@ fn end() -> String {
 }
 
 /// Longer than a read waits, so that the client gives up waiting in the middle of an answer and goes on.
-const PAUSE: Duration = Duration::from_millis(150);
+const PAUSE: Duration = Duration::from_millis(400);
 
 #[test]
 fn an_answer_over_tls_is_followed_through_pauses_on_a_connection_that_is_kept() {
@@ -249,6 +249,6 @@ fn who_speaks_no_tls_or_nothing_is_not_waited_for_without_end() {
     let said = refusal(to().expect("an address"));
     assert!(said.starts_with("it does not speak TLS"), "{said}");
     let said = refusal(to().expect("an address"));
-    assert!(said.starts_with("no TLS within 0.7 s"), "{said}");
+    assert!(said.starts_with("no TLS within 3.0 s"), "{said}");
     plain.join().expect("a server").expect("as it was asked");
 }

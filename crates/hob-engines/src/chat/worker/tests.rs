@@ -289,7 +289,7 @@ fn a_long_prompt_is_computed_beside_an_answer_that_runs() {
     let steps = Arc::clone(&bench.steps);
     let pause = steps.lock().expect("no panic");
     bench.send([1, 2].map(|stream| Order::Credit { stream, amount: 1000 }.to_frame()));
-    thread::sleep(Duration::from_millis(50));
+    thread::sleep(Duration::from_secs(1));
     drop(pause);
     bench.until_done(2);
     let steps = bench.steps();
