@@ -58,7 +58,7 @@ fn every_answer_of_many_users_is_followed_to_its_last_token() {
             let got = figures(&timeline(exchange, protocol), None).expect("figures");
             let tokens = got.tokens;
             assert_eq!((tokens.completion, tokens.reasoning, tokens.content), (12, 4, 8), "{path}");
-            assert!(got.ttft_ms >= 1.0 && got.ttfat_ms >= Some(got.ttft_ms));
+            assert!(got.ttft_ms >= 4.9 && got.ttfat_ms >= Some(got.ttft_ms));
         }
         let connected = driven.exchanges.iter().filter(|exchange| exchange.connect.is_some());
         assert!(connected.count() <= 8, "connections are used again");
@@ -106,8 +106,8 @@ fn thinking_in_the_text_counts_as_thinking_whoever_sends_it() {
 
 #[test]
 fn a_pause_is_seen_as_one() {
-    let got = one("stall_ms=700,stall_at=6").expect("figures");
-    assert!(got.stalls.count >= 1 && got.stalls.worst_ms >= 300.0, "{:?}", got.stalls);
+    let got = one("stall_ms=1000,stall_at=6").expect("figures");
+    assert!(got.stalls.count >= 1 && got.stalls.worst_ms >= 750.0, "{:?}", got.stalls);
 }
 
 #[test]

@@ -117,13 +117,13 @@ fn eight_answers_whose_worker_is_killed_end_with_an_error_and_the_next_request_w
             assert!(last.contains(r#""error""#) && last.contains("worker"), "{last}");
             assert!(!last.contains("choices"), "{last}");
             let late = at.saturating_duration_since(killed);
-            assert!(late < Duration::from_secs(5), "an error came after {late:?}");
+            assert!(late < Duration::from_secs(1), "an error came after {late:?}");
         }
         killed
     });
     let next = served.chat(&question(json!([{"role": "user", "content": "Are you there?"}])));
     assert!(next.expect("an answer")["choices"][0]["message"]["content"].is_string());
-    assert!(killed.elapsed() < Duration::from_secs(180));
+    assert!(killed.elapsed() < Duration::from_secs(30));
     let mut rest = Vec::new();
     speech.read_to_end(&mut rest).expect("the sound goes on to its end");
     assert!(rest.len() > 480_000, "{} bytes", rest.len());
