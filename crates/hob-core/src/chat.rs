@@ -253,6 +253,9 @@ pub struct Sampling {
     pub seed: Option<u64>,
     /// Token ids of the model's vocabulary and what is added to their logits, -100 to 100.
     pub logit_bias: Vec<(u32, f32)>,
+    /// True never chooses a token that ends the answer, so that the answer goes on to `tokens_max`.
+    /// An answer in a form still ends where its form is complete.
+    pub ignore_eos: Option<bool>,
 }
 
 /// What an answer must look like.

@@ -101,6 +101,7 @@ impl Said {
         mine.presence_penalty = mine.presence_penalty.or(theirs.presence_penalty);
         mine.frequency_penalty = mine.frequency_penalty.or(theirs.frequency_penalty);
         mine.seed = mine.seed.or(theirs.seed);
+        mine.ignore_eos = mine.ignore_eos.or(theirs.ignore_eos);
         if mine.logit_bias.is_empty() {
             mine.logit_bias.clone_from(&theirs.logit_bias);
         }
@@ -140,6 +141,7 @@ fn leave_out(request: &mut ChatRequest, name: &str) {
         "presence_penalty" => sampling.presence_penalty = None,
         "frequency_penalty" => sampling.frequency_penalty = None,
         "seed" => sampling.seed = None,
+        "ignore_eos" => sampling.ignore_eos = None,
         "logit_bias" => sampling.logit_bias.clear(),
         "stop" => request.stop.clear(),
         "max_tokens" | "max_completion_tokens" => request.tokens_max = None,

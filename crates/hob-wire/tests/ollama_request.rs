@@ -81,6 +81,7 @@ fn options_become_sampling_and_the_rest_is_named() {
         frequency_penalty: Some(0.5),
         seed: Some(7),
         logit_bias: Vec::new(),
+        ignore_eos: None,
     };
     let expected = ChatRequest {
         sampling,

@@ -265,6 +265,7 @@ coded_struct!(Sampling {
     frequency_penalty,
     seed,
     logit_bias,
+    ignore_eos,
 });
 coded_enum!(OutputFormat {
     0 Text,

@@ -18,6 +18,9 @@ use select::{Candidate, SORTED_MIN, best, largest, sort_front};
 /// Most alternatives that are reported for a token.
 const TOP_MAX: u8 = 20;
 
+/// Below any logit of a model. Finite, so that a grammar that allows only the end can still end.
+const BIAS_AVOIDED: f32 = -1e9;
+
 /// What holds where a request says nothing. llama.cpp's own, unless the model's file says other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SamplerDefaults {
@@ -106,6 +109,11 @@ impl Sampler {
     /// Also reports how likely tokens were, with `top` alternatives; none reports nothing.
     pub fn with_logprobs(self, top: Option<u8>) -> Sampler {
         Sampler { top_wanted: top.map(|top| usize::from(top.min(TOP_MAX))), ..self }
+    }
+
+    /// Chooses these tokens only where a mask allows no other.
+    pub fn avoid(&mut self, tokens: impl Iterator<Item = u32>) {
+        self.logit_bias.extend(tokens.map(|token| (token, BIAS_AVOIDED)));
     }
 
     /// Chooses by the model's `logits`, among the tokens of `mask`.

@@ -84,6 +84,11 @@ impl Tokens {
         self.tokens.get(id as usize).is_some_and(|token| token.ends)
     }
 
+    /// All tokens that end an answer.
+    pub fn ends_all(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..).zip(&self.tokens).filter(|(_, token)| token.ends).map(|(id, _)| id)
+    }
+
     /// The control token of this name.
     pub fn control(&self, name: &str) -> Option<u32> {
         self.controls.get(name).copied()

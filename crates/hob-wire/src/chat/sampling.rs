@@ -32,6 +32,7 @@ pub(crate) fn sampling(
         frequency_penalty: within(fields, "frequency_penalty", -2.0..=2.0)?,
         seed: fields.whole_number("seed")?.map(i64::cast_unsigned),
         logit_bias: logit_bias(fields, ignored)?,
+        ignore_eos: fields.flag("ignore_eos")?,
     })
 }
 

@@ -139,6 +139,7 @@ fn sampling(sampling: &Sampling, dialect: UpstreamDialect, body: &mut Map<String
     // OpenAI's own server does not take these; it says so, and is asked without them from then on.
     put("top_k", sampling.top_k.map(Value::from));
     put("min_p", sampling.min_p.map(number));
+    put("ignore_eos", sampling.ignore_eos.map(Value::from));
     let repeat = match dialect {
         UpstreamDialect::Hob | UpstreamDialect::LlamaServer => "repeat_penalty",
         _ => "repetition_penalty",

@@ -122,12 +122,14 @@ fn what_would_give_another_answer_is_refused() {
     let prompt = |prompt: Prompt| ChatRequest { prompt, ..ChatRequest::default() };
     let (prefix, suffix) = ("a".to_owned(), "b".to_owned());
     let biased = Sampling { logit_bias: vec![(1, 2.0)], ..Sampling::default() };
+    let endless = Sampling { ignore_eos: Some(true), ..Sampling::default() };
     for (request, field) in [
         (prompt(Prompt::Text("Hi".to_owned())), "prompt"),
         (prompt(Prompt::Tokens(vec![1])), "prompt"),
         (prompt(Prompt::Infill { prefix, suffix }), "suffix"),
         (ChatRequest { logprobs: Some(0), ..hi() }, "logprobs"),
         (ChatRequest { sampling: biased, ..hi() }, "logit_bias"),
+        (ChatRequest { sampling: endless, ..hi() }, "ignore_eos"),
         (ChatRequest { stop: vec!["a".to_owned(), "\n".to_owned()], ..hi() }, "stop"),
     ] {
         assert_eq!(refused(&request, NEW), Some(field));

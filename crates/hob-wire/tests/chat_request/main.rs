@@ -77,7 +77,7 @@ fn what_is_left_out_or_null_has_its_default() {
 fn every_sampling_field_arrives() {
     let fields = r#""model":"smol","temperature":0.5,"top_p":0.9,"top_k":40,"min_p":0.05,
         "repetition_penalty":1.1,"presence_penalty":-2,"frequency_penalty":2,"seed":-7,
-        "logit_bias":{"7":-100,"x":1},"max_tokens":5,"max_completion_tokens":9,"stop":["a","","b"],
+        "logit_bias":{"7":-100,"x":1},"ignore_eos":true,"max_tokens":5,"max_completion_tokens":9,"stop":["a","","b"],
         "n":3,"stream":true,"stream_options":{"include_usage":true,"include_obfuscation":true},
         "logprobs":true,"top_logprobs":2,"keep_alive":"5m","user":{"id":1},"store":true,"loading_status":true"#;
     let Conversation { messages, .. } = conversation(plain());
@@ -95,6 +95,7 @@ fn every_sampling_field_arrives() {
                 frequency_penalty: Some(2.0),
                 seed: Some((-7i64).cast_unsigned()),
                 logit_bias: vec![(7, -100.0)],
+                ignore_eos: Some(true),
             },
             tokens_max: Some(9),
             stop: vec!["a".to_owned(), "b".to_owned()],

@@ -58,6 +58,7 @@ fn everything_that_is_set_is_sent() {
             frequency_penalty: Some(0.25),
             seed: Some(7),
             logit_bias: Vec::new(),
+            ignore_eos: Some(false),
         },
         tokens_max: Some(100),
         stop: vec!["END".to_owned()],
@@ -189,11 +190,13 @@ fn what_ollama_has_no_word_for_is_refused() {
         chat(Conversation { messages, ..Conversation::default() })
     };
     let biased = Sampling { logit_bias: vec![(7, 1.0)], ..Sampling::default() };
+    let endless = Sampling { ignore_eos: Some(true), ..Sampling::default() };
     for (request, field) in [
         (picture("https://example.org/cat.png"), "messages"),
         (picture("data:image/svg+xml,<svg/>"), "messages"),
         (picture(""), "messages"),
         (ChatRequest { sampling: biased, ..hi() }, "logit_bias"),
+        (ChatRequest { sampling: endless, ..hi() }, "ignore_eos"),
         (ChatRequest { output: OutputFormat::Regex("a".to_owned()), ..hi() }, "response_format"),
         (ChatRequest { output: OutputFormat::Lark("a".to_owned()), ..hi() }, "response_format"),
         (ChatRequest { prompt: Prompt::Tokens(vec![1]), ..hi() }, "prompt"),

@@ -91,6 +91,7 @@ fn everything() -> ChatRequest {
             frequency_penalty: Some(0.25),
             seed: Some(7),
             logit_bias: vec![(7, -100.0), (9, 0.5)],
+            ignore_eos: Some(true),
         },
         tokens_max: Some(100),
         stop: vec!["END".to_owned()],
@@ -105,7 +106,7 @@ fn everything() -> ChatRequest {
 
 #[test]
 fn everything_that_is_set_is_sent_to_openai() {
-    insta::assert_snapshot!(upstream_request(&everything(), "gpt-5.4", OpenAi, &[]).expect("sendable"), @r#"{"prompt_cache_key":"k","stream":true,"model":"gpt-5.4","stream_options":{"include_usage":true},"max_completion_tokens":100,"stop":["END"],"logprobs":true,"top_logprobs":2,"temperature":0.7,"top_p":0.95,"presence_penalty":-0.5,"frequency_penalty":0.25,"seed":7,"top_k":40,"min_p":0.05,"repetition_penalty":1.1,"logit_bias":{"7":-100.0,"9":0.5},"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object","z":1,"a":2}}},"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"Look:\n"},{"type":"image_url","image_url":{"url":"https://example.org/sky.png","detail":"low"}},{"type":"text","text":"Weather?\n"}],"name":"Ann"},{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}]},{"role":"tool","content":"Sun.","tool_call_id":"call_1"}],"tools":[{"type":"function","function":{"name":"weather","description":"The weather of a city.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}},{"type":"function","function":{"name":"now"}}],"tool_choice":{"type":"function","function":{"name":"weather"}},"parallel_tool_calls":true,"reasoning_effort":"high","chat_template_kwargs":{"today":"Sunday"}}"#);
+    insta::assert_snapshot!(upstream_request(&everything(), "gpt-5.4", OpenAi, &[]).expect("sendable"), @r#"{"prompt_cache_key":"k","stream":true,"model":"gpt-5.4","stream_options":{"include_usage":true},"max_completion_tokens":100,"stop":["END"],"logprobs":true,"top_logprobs":2,"temperature":0.7,"top_p":0.95,"presence_penalty":-0.5,"frequency_penalty":0.25,"seed":7,"top_k":40,"min_p":0.05,"ignore_eos":true,"repetition_penalty":1.1,"logit_bias":{"7":-100.0,"9":0.5},"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object","z":1,"a":2}}},"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"Look:\n"},{"type":"image_url","image_url":{"url":"https://example.org/sky.png","detail":"low"}},{"type":"text","text":"Weather?\n"}],"name":"Ann"},{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}]},{"role":"tool","content":"Sun.","tool_call_id":"call_1"}],"tools":[{"type":"function","function":{"name":"weather","description":"The weather of a city.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}},{"type":"function","function":{"name":"now"}}],"tool_choice":{"type":"function","function":{"name":"weather"}},"parallel_tool_calls":true,"reasoning_effort":"high","chat_template_kwargs":{"today":"Sunday"}}"#);
 }
 
 /// What a dialect says otherwise than OpenAI.

@@ -46,6 +46,7 @@ fn request(prompt: Prompt, output: OutputFormat, effort: Effort) -> ChatRequest 
             frequency_penalty: Some(2.0),
             seed: Some(u64::MAX),
             logit_bias: vec![(7, -100.0)],
+            ignore_eos: Some(true),
         },
         tokens_max: Some(16),
         stop: vec!["\n".to_owned()],

@@ -142,6 +142,17 @@ fn biases_add_to_logits() {
 }
 
 #[test]
+fn an_avoided_token_is_chosen_only_where_nothing_else_is_allowed() {
+    let mut avoiding = sampler(&Sampling { temperature: Some(0.0), ..plain() });
+    avoiding.avoid([0, 1].into_iter());
+    let mut choose = |mask: Option<&Mask>| {
+        avoiding.choose(&[9.0, 8.0, -30.0], mask, &History::default()).unwrap().token
+    };
+    assert_eq!(choose(None), 2);
+    assert_eq!(choose(Some(&Mask::of(3, &[0]))), 0);
+}
+
+#[test]
 fn without_temperature_the_likeliest_is_taken() {
     let greedy = Sampling { temperature: Some(0.0), ..Sampling::default() };
     let choose = |logits: &[f32], mask: Option<&Mask>| {

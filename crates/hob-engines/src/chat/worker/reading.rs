@@ -188,7 +188,10 @@ impl Reading {
             AnswerParser::new(dialect, read.starts_in_thinking, offered(conversation))
         });
         let marks = dialect.and_then(|dialect| dialect.thinking);
-        let sampler = Sampler::new(&request.sampling, &self.defaults, random());
+        let mut sampler = Sampler::new(&request.sampling, &self.defaults, random());
+        if request.sampling.ignore_eos == Some(true) {
+            sampler.avoid(self.tokens.ends_all());
+        }
         Ok(Answering::new(AnswerPlan {
             tokens: Arc::clone(&self.tokens),
             sampler: sampler.with_logprobs(request.logprobs),
@@ -278,8 +281,7 @@ fn vocabulary(tokens: &Tokens) -> Result<Vocabulary, ReadingError> {
         Some(name) => TokenBytes { bytes: name.as_bytes().to_vec(), is_special: true },
         None => TokenBytes { bytes: token.bytes.clone(), is_special: false },
     });
-    let ends: Vec<u32> =
-        (0..).zip(tokens.all()).filter(|(_, token)| token.ends).map(|(id, _)| id).collect();
+    let ends: Vec<u32> = tokens.ends_all().collect();
     Vocabulary::new(&bytes.collect::<Vec<_>>(), &ends).map_err(ReadingError::Vocabulary)
 }
 

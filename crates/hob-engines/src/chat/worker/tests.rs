@@ -254,6 +254,16 @@ fn an_answer_goes_on_until_the_model_ends_it() {
 }
 
 #[test]
+fn an_answer_that_ignores_the_end_goes_on_to_its_limit() {
+    let mut bench = Bench::start(2, 8, None);
+    let sampling = Sampling { ignore_eos: Some(true), ..continued("w").sampling };
+    bench.ask(1, ChatRequest { sampling, tokens_max: Some(6), ..continued("w") });
+    let heard = bench.until_done(1).remove(&1).expect("an answer");
+    assert!(heard.text.starts_with("xyz"), "{}", heard.text);
+    assert_eq!(heard.end, Some((FinishReason::Length, usage(1, 0, 6))));
+}
+
+#[test]
 fn answers_end_at_their_limit_and_before_stop_texts() {
     let mut bench = Bench::start(2, 8, None);
     bench.ask(1, ChatRequest { tokens_max: Some(4), ..continued("a") });

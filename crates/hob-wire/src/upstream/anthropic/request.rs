@@ -108,6 +108,7 @@ fn refuse(
     let refused = [
         ("logprobs", request.logprobs.is_some()),
         ("logit_bias", !request.sampling.logit_bias.is_empty()),
+        ("ignore_eos", request.sampling.ignore_eos == Some(true)),
         ("response_format", !(is_text || is_schema && traits.takes_schemas)),
         ("stop", has_blank_stop),
         ("tool_choice", is_forced && !conversation.tools.is_empty() && !traits.takes_forced_calls),

@@ -142,9 +142,13 @@ fn options(request: &ChatRequest, num_ctx: Option<u32>) -> Result<Map<String, Va
         frequency_penalty,
         seed: seeded,
         logit_bias,
+        ignore_eos,
     } = &request.sampling;
     if !logit_bias.is_empty() {
         return Err(Unsendable { field: "logit_bias" });
+    }
+    if *ignore_eos == Some(true) {
+        return Err(Unsendable { field: "ignore_eos" });
     }
     let stop = (!request.stop.is_empty()).then(|| json!(request.stop));
     let options = [
