@@ -185,7 +185,7 @@ impl Settings {
         let chat = ChatSettings::resolve(flags, environment, written);
         Ok(Settings {
             home: home(flags, environment, written)?,
-            server: server(flags, environment, written),
+            server: server(flags, environment, written)?,
             speech: speech(flags, environment, written),
             memory: MemorySettings::resolve(written),
             models: memory::models(&chat, environment, written)?,
@@ -269,15 +269,19 @@ fn home(flags: &Overrides, environment: &Environment, written: &Written) -> Outc
     )
 }
 
-fn server(flags: &Overrides, environment: &Environment, written: &Written) -> ServerSettings {
+fn server(
+    flags: &Overrides,
+    environment: &Environment,
+    written: &Written,
+) -> Outcome<ServerSettings> {
     let file = &written.config.server;
     let hosts = if flags.allowed_hosts.is_empty() {
         file.allowed_hosts.clone().unwrap_or_default()
     } else {
         flags.allowed_hosts.clone()
     };
-    ServerSettings {
-        listen: flags.listen.or(file.listen).unwrap_or_default(),
+    Ok(ServerSettings {
+        listen: listen(flags, environment, file.listen)?,
         allow_remote: flags.allow_remote || file.allow_remote.unwrap_or(false),
         api_key: key_source(environment, written),
         allowed_hosts: hosts,
@@ -285,6 +289,14 @@ fn server(flags: &Overrides, environment: &Environment, written: &Written) -> Se
         requests_max: file
             .requests_max
             .unwrap_or(NonZeroU16::MIN.saturating_add(DEFAULT_REQUESTS_MAX - 1)),
+    })
+}
+
+fn listen(flags: &Overrides, environment: &Environment, file: Option<Listen>) -> Outcome<Listen> {
+    let from_environment = || environment.hob_listen.as_deref().map(str::parse::<Listen>);
+    match flags.listen.map(Ok).or_else(from_environment) {
+        Some(listen) => listen.map_err(|error| Failure::usage(format!("HOB_LISTEN: {error}"))),
+        None => Ok(file.unwrap_or_default()),
     }
 }
 

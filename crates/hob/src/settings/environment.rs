@@ -13,6 +13,8 @@ use super::Secret;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment {
     pub(crate) hob_home: Option<PathBuf>,
+    /// As typed: `Settings::resolve` parses it and reports errors.
+    pub(crate) hob_listen: Option<String>,
     pub(crate) hob_api_key: Option<Secret>,
     pub(crate) hob_log: Option<String>,
     pub(crate) hf_endpoint: Option<String>,
@@ -36,8 +38,9 @@ pub(crate) struct Folders {
 }
 
 /// Name and meaning of each variable, for the reference pages.
-pub(crate) const VARIABLES: [(&str, &str); 8] = [
+pub(crate) const VARIABLES: [(&str, &str); 9] = [
     ("HOB_HOME", "where models are kept (a flag or the environment wins over the config file)"),
+    ("HOB_LISTEN", "the address that `hob serve` listens on and where other commands look for it"),
     ("HOB_API_KEY", "the key that `hob serve` asks for and that other commands send to a server"),
     ("HOB_LOG", "what to log on stderr, such as `info` or `hob_server=debug`"),
     ("HF_TOKEN", "for private and gated repositories that `hob fit` is asked about"),
@@ -51,6 +54,7 @@ impl Environment {
     pub(crate) fn read() -> Environment {
         Environment {
             hob_home: variable("HOB_HOME").map(PathBuf::from),
+            hob_listen: text("HOB_LISTEN"),
             hob_api_key: text("HOB_API_KEY").map(Secret::new),
             hob_log: text("HOB_LOG"),
             hf_endpoint: text("HF_ENDPOINT"),

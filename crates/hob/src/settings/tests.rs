@@ -106,6 +106,20 @@ fn a_flag_beats_the_file_for_each_setting() {
 }
 
 #[test]
+fn hob_listen_beats_the_file_and_loses_to_the_flag() {
+    let file = written("[server]\nlisten = \"1\"");
+    let mut environment = Environment { hob_listen: Some("2".to_owned()), ..environment() };
+    let mut flags = Overrides::default();
+    assert_eq!(settle(&flags, &environment, &file).server.listen.0.port(), 2);
+    flags.listen = Some(Listen(([127, 0, 0, 1], 3).into()));
+    assert_eq!(settle(&flags, &environment, &file).server.listen.0.port(), 3);
+    flags.listen = None;
+    environment.hob_listen = Some("nowhere".to_owned());
+    let refused = Settings::resolve(&flags, &environment, &file).expect_err("not an address");
+    assert!(refused.to_string().contains("HOB_LISTEN: 'nowhere' is not an address"), "{refused}");
+}
+
+#[test]
 fn the_key_of_the_environment_beats_the_file_and_is_never_shown() {
     let file = written("[server]\napi_key_file = \"~/key\"");
     let mut environment = environment();

@@ -55,6 +55,8 @@ impl User {
         command
     }
 
+    /// A command in a clean environment. Unless its `hob.toml` names an address, it looks for a running
+    /// hob where no program can listen: the default port may belong to the developer's own hob.
     pub(crate) fn process(&self, args: &[&str]) -> std::process::Command {
         let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("hob"));
         command
@@ -63,6 +65,10 @@ impl User {
             .env_clear()
             .env("HOME", self.path("home"))
             .env("PATH", self.path("programs"));
+        let config = std::fs::read_to_string(self.path("work/hob.toml")).unwrap_or_default();
+        if !config.contains("listen") {
+            command.env("HOB_LISTEN", "127.0.0.1:1");
+        }
         command
     }
 }
