@@ -52,19 +52,24 @@ test: models ## set up and run every test
 	$(MAKE) --no-print-directory test-page
 	$(MAKE) --no-print-directory test-clients
 
-.PHONY: models
-models: ## fetch the models that the tests speak with
+# The one debug build that the gate uses everywhere. Another selection of packages would turn on other
+# features of the dependencies, and cargo would compile the whole workspace again for each.
+.PHONY: test-build
+test-build:
 	scripts/bootstrap --test
-	cargo build --locked --workspace
+	cargo test --locked --workspace --no-run
+
+.PHONY: models
+models: test-build ## fetch the models that the tests speak with
 	HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull
 
 .PHONY: test-page
-test-page: ## run the page's tests in Chromium and Firefox
-	cargo run --quiet --locked -p hob-bench --example page_of_many -- 1000 $(TARGET)/page-of-many
+test-page: test-build ## run the page's tests in Chromium and Firefox
+	$(TARGET)/debug/examples/page_of_many 1000 $(TARGET)/page-of-many
 	cd tests/browser && npm ci --silent --no-audit --no-fund && SITE=$(abspath $(TARGET))/page-of-many/site npm test
 
 .PHONY: test-clients
-test-clients: ## run clients that hob did not write: openai (Python, JavaScript), ollama
+test-clients: test-build ## run clients that hob did not write: openai (Python, JavaScript), ollama
 	HOB=$(abspath $(TARGET))/debug/hob tests/clients/run
 
 .PHONY: check
@@ -79,9 +84,9 @@ clippy:
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
 .PHONY: tidy
-tidy: ## the house's own rules, and whether generated docs are current
+tidy: test-build ## the house's own rules, and whether generated docs are current
 	cargo xtask tidy
-	cargo xtask docs --check
+	cargo xtask docs --check --hob $(abspath $(TARGET))/debug/hob
 
 .PHONY: docs
 docs: ## write the generated reference pages anew

@@ -1,6 +1,8 @@
 //! The reference pages that are written by the program they describe: `hob docs PAGE` prints one.
 //! They are committed, so that they can be read without building, and checked, so that they are true.
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
 
 use crate::tree::{output, root};
@@ -15,12 +17,16 @@ pub(crate) enum Mode {
 }
 
 /// Writes the pages, or complains about each that is not what would be written.
-pub(crate) fn pages(mode: Mode) -> Result<Vec<String>> {
+/// `hob` prints them; without it, cargo builds and runs one.
+pub(crate) fn pages(mode: Mode, hob: Option<&Path>) -> Result<Vec<String>> {
     let mut complaints = Vec::new();
     for page in PAGES {
         let place = format!("docs/reference/{page}.md");
         let file = root().join(&place);
-        let said = output("cargo", &["run", "--quiet", "--package", "hob", "--", "docs", page])?;
+        let said = match hob {
+            Some(hob) => output(&hob.to_string_lossy(), &["docs", page])?,
+            None => output("cargo", &["run", "--quiet", "--package", "hob", "--", "docs", page])?,
+        };
         match mode {
             Mode::Write => fs_err::write(&file, said).context("a page cannot be written")?,
             Mode::Check => {

@@ -5,6 +5,7 @@ mod docs;
 mod tidy;
 mod tree;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -22,14 +23,17 @@ enum Chore {
         /// Write nothing; fail when a page is not what would be written.
         #[arg(long)]
         check: bool,
+        /// The program that prints the pages; built first when none is named.
+        #[arg(long, value_name = "PROGRAM")]
+        hob: Option<PathBuf>,
     },
 }
 
 fn main() -> Result<ExitCode> {
     let complaints = match Chore::parse() {
         Chore::Tidy => tidy::complaints(&tree::Tree::read()?),
-        Chore::Docs { check: false } => docs::pages(Mode::Write)?,
-        Chore::Docs { check: true } => docs::pages(Mode::Check)?,
+        Chore::Docs { check: false, hob } => docs::pages(Mode::Write, hob.as_deref())?,
+        Chore::Docs { check: true, hob } => docs::pages(Mode::Check, hob.as_deref())?,
     };
     Ok(report(&complaints))
 }
