@@ -8,6 +8,7 @@ mod gateway;
 mod keys;
 mod memory;
 mod place;
+mod problems;
 mod time;
 mod words;
 
@@ -189,15 +190,14 @@ fn find(folders: &Folders) -> Option<PathBuf> {
     [Some(working), users].into_iter().flatten().find(|path| path.is_file())
 }
 
-/// Unknown keys are looked for first, because "did you mean" helps more than a type error behind it.
+/// # Errors
+/// All that is wrong in the file.
 fn parse(text: &str, path: &Path) -> Outcome<ConfigFile> {
-    keys::refuse_unknown(text, path)?;
-    toml::from_str(text).map_err(|error| {
-        let place = place::of(text, path, error.span());
-        let message = expected::for_people(&error.message().replace('\n', "; "));
-        Failure::usage(format!("{place}: {message}"))
-            .hint("`hob config schema` and docs/reference/config.md say what each key takes")
-    })
+    let found = problems::found(text, path);
+    match Failure::together(found.problems) {
+        Some(failure) => Err(failure),
+        None => Ok(found.config),
+    }
 }
 
 #[cfg(test)]

@@ -104,6 +104,23 @@ impl Failure {
         self
     }
 
+    /// Several as one: a single one as it is, more as a list.
+    pub(crate) fn together(failures: Vec<Failure>) -> Option<Failure> {
+        let count = failures.len();
+        let mut failures = failures.into_iter();
+        let first = failures.next()?;
+        if count == 1 {
+            return Some(first);
+        }
+        let exit = first.exit;
+        let line = |Failure { sentence, hint, .. }: Failure| match hint {
+            Some(hint) => format!("\n  {sentence}\n    {hint}"),
+            None => format!("\n  {sentence}"),
+        };
+        let lines: String = std::iter::once(first).chain(failures).map(line).collect();
+        Some(Failure::new(exit, format!("{count} things are wrong:{lines}")))
+    }
+
     /// What could not be done, and what the system said.
     pub(crate) fn io(doing: impl fmt::Display, error: &io::Error) -> Failure {
         let failure = Failure::new(Exit::Internal, format!("{doing}: {error}"));

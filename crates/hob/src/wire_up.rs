@@ -38,7 +38,7 @@ use memory::Need;
 
 pub(crate) use chat::{Chat, ChatFile, work_chat};
 pub(crate) use fit_desk::Desk;
-pub(crate) use gateway::{gateway, has_others, keys, looked_up, stand_ins};
+pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins};
 pub(crate) use memory::Memory;
 pub(crate) use timing::{CALIBRATION_TIME, Timing, decoding_threads, timings, work_timing};
 

@@ -1,11 +1,12 @@
 //! `hob config`: is the file right, what may be in it, what is in force, and what another gateway's
 //! file would say in it. It changes nothing that is there: the file is its owner's.
 
+mod check;
+
 use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use hob_core::routing::Switchboard;
 use serde::Serialize;
 
 use crate::app::App;
@@ -15,7 +16,6 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::import::{self, Imported, Note};
 use crate::printer::Printer;
 use crate::settings::{KeySource, Overrides};
-use crate::wire_up;
 
 /// Check the configuration, show it, or make it from another gateway's
 #[derive(Debug, Args)]
@@ -68,30 +68,12 @@ struct ImportedJson<'a> {
 
 pub(crate) fn run(args: &ConfigArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     match &args.action {
-        Action::Check => check(&App::open(globals, Overrides::default(), printer)?)?,
+        Action::Check => check::run(globals, printer)?,
         Action::Schema => printer.data(schema()?)?,
         Action::Print => print(&App::open(globals, Overrides::default(), printer)?)?,
         Action::Import(args) => import(args, printer)?,
     }
     Ok(Exit::Done)
-}
-
-/// The key's file is part of the configuration: one that is missing would stop `hob serve`.
-fn check(app: &App<'_>) -> Outcome<()> {
-    let of_server = app.settings.server.api_key.read()?;
-    let locals = wire_up::stand_ins(app);
-    let known: Vec<String> = locals.names().map(str::to_owned).collect();
-    let gateway = wire_up::gateway(&app.written, &app.environment, locals, None)?;
-    let is_known = |name: &str| {
-        known.iter().any(|known| known == name)
-            || app.written.config.alias.contains_key(name)
-            || gateway.find_chat(name).is_some()
-    };
-    wire_up::keys(&app.written, &app.environment, of_server, is_known)?;
-    match &app.written.path {
-        Some(path) => app.printer.data(format_args!("{} is right", path.display())),
-        None => app.printer.data("there is no hob.toml, and hob needs none"),
-    }
 }
 
 fn schema() -> Outcome<String> {

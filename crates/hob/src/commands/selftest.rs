@@ -8,23 +8,25 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use hob_bench::mock::Mock;
 use hob_bench::selftest::{self, Verdict};
-use hob_core::Roster;
 use hob_core::routing::Switchboard;
+use hob_core::{Roster, nearest};
 use hob_server::{Live, ServerOptions};
 use hob_upstream::{
     AliasOptions, Clocks, Gateway, GatewayOptions, OnBreak, TargetOptions, UpstreamKind,
-    UpstreamOptions,
+    UpstreamOptions, WhileLoading,
 };
 use serde::Serialize;
 use tokio::net::TcpListener;
 
 use crate::app::{App, block_on};
 use crate::cli::Globals;
+use crate::commands::serve::Models;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;
 use crate::settings::gateway::gateway as settled;
 use crate::signals::StopSignals;
+use crate::wire_up;
 
 /// Rehearse what goes wrong with servers
 #[derive(Debug, Args)]
@@ -91,12 +93,29 @@ pub(crate) fn run(args: &SelftestArgs, globals: &Globals, printer: &Printer) -> 
 }
 
 async fn rehearse(app: &App<'_>, alias: Option<&str>) -> Outcome<Vec<Verdict>> {
+    let models = alias.map(|_| Models::start(app)).transpose()?;
+    let verdicts = rehearse_with(app, alias, models.as_ref()).await;
+    if let Some(models) = models {
+        models.shutdown().await;
+    }
+    verdicts
+}
+
+async fn rehearse_with(
+    app: &App<'_>,
+    alias: Option<&str>,
+    models: Option<&Models>,
+) -> Outcome<Vec<Verdict>> {
     let mock = Mock::start().await.map_err(|error| Failure::io("no port is free", &error))?;
     // A port that was free a moment ago, and where nobody listens now.
     let nobody = listener().await?.local_addr().map_err(|e| Failure::io("no port is free", &e))?;
     let options = options(app, alias, &mock.url(), &format!("http://{nobody}"))?;
-    let gateway = Gateway::new(options, Vec::new(), None).map_err(Failure::usage)?;
-    let gateway = Arc::new(gateway);
+    let locals = models.map(Models::locals).unwrap_or_default();
+    let gateway = Gateway::new(options, locals, None);
+    let gateway = Arc::new(gateway.map_err(|error| wire_up::placed(&app.written, &error))?);
+    if let (Some(alias), Some(models)) = (alias, models) {
+        models.make_ready(&targets(&gateway, alias)?, app).await;
+    }
     let listener = listener().await?;
     let here = listener.local_addr().map_err(|error| Failure::io("no port is free", &error))?;
     let mut roster = Roster::default();
@@ -125,6 +144,16 @@ async fn rehearse(app: &App<'_>, alias: Option<&str>) -> Outcome<Vec<Verdict>> {
     }
 }
 
+/// Who answers for the alias, those of aliases within it included.
+fn targets(gateway: &Gateway, alias: &str) -> Outcome<Vec<String>> {
+    let chats = gateway.find_chat(alias).is_some();
+    let route = Switchboard::route(gateway, alias).filter(|_| chats).ok_or_else(|| {
+        Failure::usage(format!("alias '{alias}' does not lead to chat models"))
+            .hint("only aliases that chat can be rehearsed")
+    })?;
+    Ok(route.targets.into_iter().map(|target| target.name).collect())
+}
+
 async fn listener() -> Outcome<TcpListener> {
     let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
     bound.map_err(|error| Failure::io("no port is free", &error))
@@ -141,12 +170,7 @@ fn options(
         Some(_) => settled(&app.written, &app.environment)?,
         None => GatewayOptions::default(),
     };
-    if let Some(name) = alias
-        && !options.aliases.iter().any(|known| known.name == name)
-    {
-        return Err(Failure::usage(format!("no alias is called '{name}'"))
-            .hint("the alias has to lead to other servers; `hob config check` looks at it"));
-    }
+    let own = alias.map(|name| own(&options, name)).transpose()?;
     options.upstreams.push(upstream(MOCK, UpstreamKind::OpenAi, mock));
     options.upstreams.push(upstream(NOBODY, UpstreamKind::OpenAi, nobody));
     for rehearsed in selftest::aliases() {
@@ -163,15 +187,32 @@ fn options(
         let good = alias.map_or_else(|| format!("{MOCK}/fine~behind"), str::to_owned);
         let behind = rehearsed.is_backed.then(|| TargetOptions::plain(&good));
         let clocks = if alias.is_some() { CLOCKS_REAL } else { CLOCKS };
+        let plain = AliasOptions::plain(&rehearsed.name);
         options.aliases.push(AliasOptions {
             targets: [faulty].into_iter().chain(behind).collect(),
             clocks: Clocks { total: clocks.total, ..Clocks::default() },
             patience: Duration::ZERO,
             on_break,
-            ..AliasOptions::plain(&rehearsed.name)
+            // As many as the user's alias makes, after two for the faulty target.
+            attempts_max: own.map_or(plain.attempts_max, |attempts| attempts + 2),
+            while_loading: if own.is_some() { WhileLoading::Wait } else { WhileLoading::Next },
+            ..plain
         });
     }
     Ok(options)
+}
+
+/// The attempts of the user's alias.
+fn own(options: &GatewayOptions, name: &str) -> Outcome<u32> {
+    let alias = options.aliases.iter().find(|known| known.name == name);
+    alias.map(|alias| alias.attempts_max).ok_or_else(|| {
+        let near = nearest(name, options.aliases.iter().map(|known| known.name.as_str()), 3);
+        let failure = Failure::usage(format!("no alias is called '{name}'"));
+        match &near[..] {
+            [] => failure.hint("an [alias.NAME] table in hob.toml makes one"),
+            near => failure.hint(format!("did you mean {}?", near.join(", "))),
+        }
+    })
 }
 
 fn upstream(name: &str, kind: UpstreamKind, url: &str) -> UpstreamOptions {

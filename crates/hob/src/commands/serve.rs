@@ -129,7 +129,7 @@ fn benchmarks(app: &App<'_>, is_open: bool) -> Arc<dyn Pages> {
 }
 
 /// What this hob has in its workers; what is not on this disk is left out, and said.
-struct Models {
+pub(super) struct Models {
     speech: Option<Speech>,
     speech_target: Option<Arc<SpeechTarget>>,
     /// The one of `[chat]` first, if it is here.
@@ -166,7 +166,7 @@ impl Held {
 }
 
 impl Models {
-    fn start(app: &App<'_>) -> Outcome<Models> {
+    pub(super) fn start(app: &App<'_>) -> Outcome<Models> {
         let settings = &app.settings;
         let memory = Memory::new(settings.memory.max_bytes());
         let speech = present(Speech::start_in(&memory, app), app)?;
@@ -196,13 +196,8 @@ impl Models {
     /// # Errors
     /// Something in it cannot be meant; nothing of it is in force then.
     fn renew(&self, app: &App<'_>, written: &Written, old: &Gateway) -> Outcome<Renewed> {
-        let locals = Locals {
-            chat: self.chats.iter().map(|held| (&*held.target).into()).collect(),
-            speech: self.speech_target.iter().map(|target| (&**target).into()).collect(),
-            transcript: Vec::new(),
-        };
         let environment = &app.environment;
-        let gateway = wire_up::gateway(written, environment, locals, Some(old))?;
+        let gateway = wire_up::gateway(written, environment, self.locals(), Some(old))?;
         let gateway = Arc::new(gateway);
         let targets: Vec<_> = self.chats.iter().map(|held| Arc::clone(&held.target)).collect();
         let speech = self.speech_target.as_ref();
@@ -213,6 +208,24 @@ impl Models {
         // A file that lost its keys must not open what it closed.
         exposure(app, !keys.is_empty())?;
         Ok(Renewed { roster, keys, gateway })
+    }
+
+    /// As targets of aliases.
+    pub(super) fn locals(&self) -> Locals {
+        Locals {
+            chat: self.chats.iter().map(|held| (&*held.target).into()).collect(),
+            speech: self.speech_target.iter().map(|target| (&**target).into()).collect(),
+            transcript: Vec::new(),
+        }
+    }
+
+    /// Puts the chat models of these names into memory, one after the other.
+    pub(super) async fn make_ready(&self, names: &[String], app: &App<'_>) {
+        for Held { chat: Chat { name, worker, .. }, .. } in &self.chats {
+            if names.contains(name) {
+                load(name, Residence::load(&**worker), app).await;
+            }
+        }
     }
 
     /// Requests that come before a model is ready wait or are told when to come back. Goes on for
@@ -230,7 +243,7 @@ impl Models {
         std::future::pending().await
     }
 
-    async fn shutdown(&self) {
+    pub(super) async fn shutdown(&self) {
         if let Some(speech) = &self.speech {
             speech.worker.shutdown().await;
         }

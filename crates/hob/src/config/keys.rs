@@ -9,7 +9,7 @@ use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
 use super::{place, schema};
-use crate::failure::{Failure, Outcome};
+use crate::failure::Failure;
 
 /// Stands for a name of the user's own: `upstream.NAME.url`.
 pub(crate) const ANY_NAME: &str = "NAME";
@@ -81,22 +81,21 @@ fn kind_of(kind: &Value) -> String {
     first.as_str().unwrap_or("any").to_owned()
 }
 
-/// # Errors
-/// The first key that hob does not know, where it stands, and the nearest that it does.
-pub(crate) fn refuse_unknown(text: &str, path: &Path) -> Outcome<()> {
-    // What does not parse is reported by the caller, with serde's message.
-    let Ok(root) = DeTable::parse(text) else { return Ok(()) };
+/// The keys that hob does not know, in their order: where each begins, and its refusal with the nearest key
+/// that hob knows. What does not parse is reported by the caller, with serde's message.
+pub(super) fn unknown(text: &str, path: &Path) -> Vec<(usize, Failure)> {
+    let Ok(root) = DeTable::parse(text) else { return Vec::new() };
     let known = known_keys();
-    match first_unknown(root.get_ref(), "", &known) {
-        Some((key, start)) => {
-            let place = place::of(text, path, Some(start..start));
-            Err(refusal(&key, &place, &known))
-        }
-        None => Ok(()),
-    }
+    let mut unknown = all_unknown(root.get_ref(), "", &known);
+    unknown.sort_by_key(|(_, start)| *start);
+    let refused = |(key, start): (String, usize)| {
+        let place = place::of(text, path, Some(start..start));
+        (start, refusal(&key, &place, &known))
+    };
+    unknown.into_iter().map(refused).collect()
 }
 
-fn first_unknown(table: &DeTable<'_>, prefix: &str, known: &[Key]) -> Option<(String, usize)> {
+fn all_unknown(table: &DeTable<'_>, prefix: &str, known: &[Key]) -> Vec<(String, usize)> {
     let mut unknown: Vec<(String, usize)> = Vec::new();
     for (name, value) in table {
         let name_shown = shown(name.get_ref());
@@ -107,12 +106,12 @@ fn first_unknown(table: &DeTable<'_>, prefix: &str, known: &[Key]) -> Option<(St
         match (known.iter().find(|key| key.is_at(&path)), value.get_ref()) {
             (None, _) => unknown.push((path, name.span().start)),
             (Some(key), DeValue::Table(inner)) if key.kind == "table" => {
-                unknown.extend(first_unknown(inner, &path, known));
+                unknown.extend(all_unknown(inner, &path, known));
             }
             (Some(_), _) => {}
         }
     }
-    unknown.into_iter().min_by_key(|(_, start)| *start)
+    unknown
 }
 
 /// Names with dots in them are in quotes, as in the file.
@@ -211,7 +210,7 @@ mod tests {
             ("colour_of_the_house = 1\n", "1:1", "colour_of_the_house", None),
         ];
         for (text, at, key, meant) in rows {
-            let failure = refuse_unknown(text, Path::new("h.toml")).expect_err(text);
+            let (_, failure) = unknown(text, Path::new("h.toml")).remove(0);
             assert_eq!(failure.sentence, format!("h.toml:{at}: '{key}' is not a setting of hob"));
             let hint = failure.hint.unwrap_or_default();
             match meant {

@@ -83,7 +83,7 @@ fn digest_of(
 }
 
 /// With the place of the table that is at fault.
-fn placed(written: &Written, error: &GatewayError) -> Failure {
+pub(crate) fn placed(written: &Written, error: &GatewayError) -> Failure {
     let key = match error {
         GatewayError::Upstream(
             UpstreamError::NoUrl { name }

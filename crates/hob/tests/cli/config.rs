@@ -129,3 +129,37 @@ fn another_gateway_s_file_becomes_hob_toml_and_no_file_is_lost() {
     let said = stderr(&user.hob(&import).assert().code(2));
     assert!(said.contains("config.yaml:2:3: "), "{said}");
 }
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let user = User::new();
+    user.write(
+        "hob.toml",
+        "[chat]\nmodel = \"gone.gguf\"\n[model.b]\n[model.c]\nmodel = \"qwen33\"\n\
+         [upstream.x]\nkey = \"env:NOPE\"\n[upstream.y]\nkind = \"vllm\"\n\
+         [alias.f]\nto = [\"x/m\", \"nowhere/m\", \"b\"]\n[alias.g]\nto = [\"f\", \"smol\"]\n\
+         [keys.k]\nsecret = \"hunter2\"\n[keys.l]\nsecret = \"env:NOPE\"\n",
+    );
+    let said = stderr(&user.hob(&["config", "check"]).assert().code(2));
+    for part in [
+        "9 things are wrong:",
+        "hob.toml:2:1: chat.model: ",
+        "gone.gguf cannot be used",
+        "hob.toml:3:8: model.b: it has no model",
+        "hob.toml:5:1: model.c.model: ",
+        "hob.toml:7:1: upstream.x.key: the variable NOPE is not set",
+        "hob.toml:8:11: upstream 'y' has no url",
+        "hob.toml:11:1: alias 'f' leads to 'nowhere/m'",
+        "hob.toml:13:1: alias 'g' leads to 'smol'",
+        "keys.k.secret: a key is not",
+        "keys.l.secret: the variable NOPE is not set",
+    ] {
+        assert!(said.contains(part), "{part:?} is not in:\n{said}");
+    }
+    assert!(!said.contains("hunter2") && !said.contains("leads to 'b'"), "{said}");
+    user.write("hob.toml", "[server]\nlisen = 1\nrequests_max = 0\n[speech]\nthreads = -1\n");
+    let said = stderr(&user.hob(&["serve", "--listen", "127.0.0.1:0"]).assert().code(2));
+    for place in ["3 things are wrong", "hob.toml:2:1: ", "hob.toml:3:16: ", "hob.toml:5:11: "] {
+        assert!(said.contains(place), "{place:?} is not in:\n{said}");
+    }
+}

@@ -1,0 +1,216 @@
+//! `hob config check`: everything that would stop `hob serve` or make it leave something out, all at once.
+//! Tables are settled one by one, so that one that is wrong hides no other.
+
+use hob_core::routing::Switchboard;
+use hob_models::Gguf;
+use hob_upstream::{Gateway, GatewayError, GatewayOptions, Locals, TargetOptions, UpstreamError};
+
+use crate::app::App;
+use crate::cli::Globals;
+use crate::config::{AliasSection, ConfigFile, Named, TargetEntry, UpstreamSection, Written};
+use crate::failure::{Exit, Failure, Outcome};
+use crate::printer::Printer;
+use crate::settings::gateway::{gateway as settled, quoted};
+use crate::settings::{Environment, ModelChoice, Overrides, Settings};
+use crate::shelf::Shelf;
+use crate::wire_up;
+
+/// Stands for the targets of an alias that is wrong, and for the address of a server that is: what leads to
+/// them is not wrong too.
+const STAND_IN: &str = "stand-in";
+const STAND_IN_URL: &str = "http://127.0.0.1:9";
+
+pub(super) fn run(globals: &Globals, printer: &Printer) -> Outcome<()> {
+    let environment = Environment::read();
+    let mut written = Written::read(globals.config.as_deref(), &environment.folders)?;
+    let flags = Overrides { home: globals.home.clone(), ..Overrides::default() };
+    let mut problems = Vec::new();
+    let wrong = models(&flags, &environment, &written);
+    let (wrong, failures): (Vec<String>, Vec<Failure>) = wrong.into_iter().unzip();
+    written.config.model.retain(|name, _| !wrong.contains(name));
+    problems.extend(failures);
+    let settings = Settings::resolve(&flags, &environment, &written)?;
+    let app = App { environment, written, settings, printer };
+    problems.extend(files(&app));
+    problems.extend(names(&app, &wrong));
+    if let Some(failure) = Failure::together(problems) {
+        return Err(failure);
+    }
+    match &app.written.path {
+        Some(path) => app.printer.data(format_args!("{} is right", path.display())),
+        None => app.printer.data("there is no hob.toml, and hob needs none"),
+    }
+}
+
+/// `[model.NAME]` tables that cannot be settled.
+fn models(
+    flags: &Overrides,
+    environment: &Environment,
+    written: &Written,
+) -> Vec<(String, Failure)> {
+    let alone = |(name, table): (&String, _)| {
+        let model = Named::from([(name.clone(), table)]);
+        let written = with(written, |config| config.model = model);
+        Some((name.clone(), Settings::resolve(flags, environment, &written).err()?))
+    };
+    written.config.model.clone().iter().filter_map(|(name, t)| alone((name, t.clone()))).collect()
+}
+
+/// Models that are named and are not there. One that `hob pull` fetches is left out of what is served, and is
+/// no mistake.
+fn files(app: &App<'_>) -> Vec<Failure> {
+    let chat = app.written.config.chat.model.as_ref().map(|_| &app.settings.chat.model);
+    let chat = chat.map(|model| ("chat.model".to_owned(), model));
+    let beside = app.settings.models.iter();
+    let beside = beside.map(|(name, chat)| (format!("model.{}.model", quoted(name)), &chat.model));
+    chat.into_iter().chain(beside).filter_map(|(key, model)| missing(app, &key, model)).collect()
+}
+
+fn missing(app: &App<'_>, key: &str, model: &ModelChoice) -> Option<Failure> {
+    let failure = match model {
+        ModelChoice::File(path) => {
+            let reason = Gguf::open(path).err()?;
+            Failure::usage(format!("{} cannot be used: {reason}", path.display()))
+                .hint("name the path of a GGUF file, or a model that `hob models` lists")
+        }
+        ModelChoice::Named(name) => Shelf::open(app).chat_file(name).err()?,
+    };
+    let sentence = format!("{}: {key}: {}", app.written.place(key), failure.sentence);
+    if failure.exit == Exit::ModelMissing {
+        app.printer.note(&sentence);
+        return None;
+    }
+    Some(Failure { exit: Exit::Usage, sentence, ..failure })
+}
+
+/// Servers, aliases and keys: each by itself, then what they lead to. `models` have tables that are wrong.
+fn names(app: &App<'_>, models: &[String]) -> Vec<Failure> {
+    let (written, environment) = (&app.written, &app.environment);
+    let mut problems = Vec::new();
+    let mut sound = written.clone();
+    for (name, section) in &written.config.upstream {
+        let upstream = Named::from([(name.clone(), section.clone())]);
+        let alone = with(written, |config| {
+            (config.upstream, config.alias) = (upstream, Named::new());
+        });
+        if let Err(failure) = settled(&alone, environment) {
+            problems.push(failure);
+            let url = Some(STAND_IN_URL.to_owned());
+            let section = UpstreamSection { url, ..UpstreamSection::default() };
+            sound.config.upstream.insert(name.clone(), section);
+        }
+    }
+    for (name, section) in &written.config.alias {
+        let alias = Named::from([(name.clone(), section.clone())]);
+        let alone = with(written, |config| {
+            (config.upstream, config.alias) = (Named::new(), alias);
+        });
+        if let Err(failure) = settled(&alone, environment) {
+            problems.push(failure);
+            let to = vec![TargetEntry::Name(format!("{STAND_IN}/x"))];
+            sound.config.alias.insert(name.clone(), AliasSection { to, ..AliasSection::default() });
+        }
+    }
+    let stand_in =
+        UpstreamSection { url: Some(STAND_IN_URL.to_owned()), ..UpstreamSection::default() };
+    sound.config.upstream.insert(STAND_IN.to_owned(), stand_in);
+    // A name that no server can have is told above, and the others are looked at.
+    sound.config.upstream.retain(|name, _| !name.is_empty() && !name.contains('/'));
+    let gateway = settled(&sound, environment)
+        .map(|options| followed(app, options, models, &mut problems))
+        .unwrap_or_default();
+    problems.extend(keys(app, &gateway));
+    problems
+}
+
+/// The gateway, with each name that leads nowhere told and led to the stand-in.
+fn followed(
+    app: &App<'_>,
+    mut options: GatewayOptions,
+    models: &[String],
+    problems: &mut Vec<Failure>,
+) -> Gateway {
+    let targets = options.aliases.iter().map(|alias| alias.targets.len() + 1).sum::<usize>();
+    for _ in 0..=targets + options.upstreams.len() {
+        let locals: Locals = wire_up::stand_ins(app);
+        let error = match Gateway::new(options.clone(), locals, None) {
+            Ok(gateway) => return gateway,
+            Err(error) => error,
+        };
+        let is_told =
+            matches!(&error, GatewayError::UnknownTarget { target, .. } if models.contains(target));
+        if !is_told {
+            problems.push(wire_up::placed(&app.written, &error));
+        }
+        mend(&mut options, &error);
+    }
+    Gateway::default()
+}
+
+/// Takes out what `error` is about, so that the rest can be looked at.
+fn mend(options: &mut GatewayOptions, error: &GatewayError) {
+    let of_alias = match error {
+        GatewayError::Upstream(
+            UpstreamError::NoUrl { name }
+            | UpstreamError::BadUrl { name, .. }
+            | UpstreamError::BadKey { name }
+            | UpstreamError::NoClient { name, .. },
+        ) => {
+            for upstream in options.upstreams.iter_mut().filter(|known| known.name == *name) {
+                STAND_IN_URL.clone_into(&mut upstream.url);
+                upstream.key = None;
+            }
+            return;
+        }
+        GatewayError::NameTaken { name } => {
+            options.aliases.retain(|alias| alias.name != *name);
+            return;
+        }
+        GatewayError::UnknownTarget { alias, target, .. } => {
+            let aliases = options.aliases.iter_mut().filter(|known| known.name == *alias);
+            aliases.for_each(|alias| {
+                let unknown = alias.targets.iter_mut().filter(|known| known.name == *target);
+                unknown.for_each(|known| *known = TargetOptions::plain(&format!("{STAND_IN}/x")));
+            });
+            return;
+        }
+        GatewayError::Cycle { names } => &names[0],
+        GatewayError::NoTargets { alias } | GatewayError::MixedKinds { alias, .. } => alias,
+    };
+    for alias in options.aliases.iter_mut().filter(|known| known.name == *of_alias) {
+        alias.targets = vec![TargetOptions::plain(&format!("{STAND_IN}/x"))];
+    }
+}
+
+/// The key's file is part of the configuration: one that is missing would stop `hob serve`.
+fn keys(app: &App<'_>, gateway: &Gateway) -> Vec<Failure> {
+    let (written, environment) = (&app.written, &app.environment);
+    let locals = wire_up::stand_ins(app);
+    let known: Vec<String> = locals.names().map(str::to_owned).collect();
+    let is_known = |name: &str| {
+        known.iter().any(|known| known == name)
+            || written.config.alias.contains_key(name)
+            || gateway.find_chat(name).is_some()
+    };
+    let (of_server, mut problems) = match app.settings.server.api_key.read() {
+        Ok(of_server) => (of_server, Vec::new()),
+        Err(failure) => (None, vec![failure]),
+    };
+    for (name, section) in &written.config.keys {
+        let one = Named::from([(name.clone(), section.clone())]);
+        let alone = with(written, |config| config.keys = one);
+        problems.extend(wire_up::keys(&alone, environment, None, is_known).err());
+    }
+    // Two keys that are the same.
+    if problems.is_empty() {
+        problems.extend(wire_up::keys(written, environment, of_server, is_known).err());
+    }
+    problems
+}
+
+/// The same file with other tables; places are still those of the file.
+fn with(written: &Written, change: impl FnOnce(&mut ConfigFile)) -> Written {
+    let mut written = written.clone();
+    change(&mut written.config);
+    written
+}

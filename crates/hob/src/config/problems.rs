@@ -1,0 +1,114 @@
+//! All that is wrong in a configuration, and not only the first of it.
+//! The parser stops at an error; its line is taken out, and the rest is read again.
+
+use std::ops::Range;
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use super::{ConfigFile, expected, keys, place};
+use crate::failure::Failure;
+
+/// Problems of one file that are told.
+const PROBLEMS_MAX: usize = 20;
+
+/// What a text says, as far as it can be read.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) config: ConfigFile,
+    /// In their order in the file.
+    pub(super) problems: Vec<Failure>,
+}
+
+/// Unknown keys are looked for first, because "did you mean" helps more than a type error behind it.
+pub(super) fn found(text: &str, path: &Path) -> Found {
+    let mut problems = keys::unknown(text, path);
+    problems.truncate(PROBLEMS_MAX);
+    let mut rest = text.to_owned();
+    problems.iter().for_each(|(start, _)| rest = without(&rest, *start..*start));
+    let config = loop {
+        let error = match toml::from_str(&rest) {
+            Ok(config) => break config,
+            Err(error) => error,
+        };
+        // A text that lost a line in the middle of something may be no TOML any more; that says nothing of
+        // the file.
+        let is_parsed = DeTable::parse(&rest).is_ok();
+        let span = error.span();
+        if is_parsed || problems.is_empty() {
+            let start = span.as_ref().map_or(0, |span| span.start);
+            problems.push((start, refusal(text, path, &error)));
+        }
+        match span.filter(|_| is_parsed && problems.len() < PROBLEMS_MAX) {
+            Some(span) => {
+                let less = without(&rest, span);
+                if less == rest {
+                    break ConfigFile::default();
+                }
+                rest = less;
+            }
+            None => break ConfigFile::default(),
+        }
+    };
+    problems.sort_by_key(|(start, _)| *start);
+    let problems = problems.into_iter().map(|(_, failure)| failure).collect();
+    Found { config, problems }
+}
+
+fn refusal(text: &str, path: &Path, error: &toml::de::Error) -> Failure {
+    let place = place::of(text, path, error.span());
+    let message = expected::for_people(&error.message().replace('\n', "; "));
+    Failure::usage(format!("{place}: {message}"))
+        .hint("`hob config schema` and docs/reference/config.md say what each key takes")
+}
+
+/// The text without the lines of `span`, or without its table where it is a table's head. Every other byte
+/// keeps its place.
+fn without(text: &str, span: Range<usize>) -> String {
+    let start = text[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
+    let line_end = |from: usize| text[from..].find('\n').map_or(text.len(), |end| from + end);
+    let is_head = text[start..].trim_start().starts_with('[');
+    let next_head = || text[line_end(start)..].find("\n[").map(|at| line_end(start) + at);
+    let end = match is_head {
+        true => next_head().unwrap_or(text.len()),
+        false => line_end(span.end.max(start)),
+    };
+    let blank = text[start..end].bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' });
+    format!("{}{}{}", &text[..start], blank.collect::<String>(), &text[end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Vec<String> {
+        let found = found(text, Path::new("h.toml"));
+        found.problems.into_iter().map(|failure| failure.sentence).collect()
+    }
+
+    #[test]
+    fn every_problem_is_found_and_no_other() {
+        let text = "[server]\nlisen = \"x\"\nlisten = 8484\ntext_chars_max = -1\n\n[sever]\nx = 1\n\n\
+            [alias.a]\nto = [\n  \"b\",\n  5,\n]\npick = \"best\"\n\n[chat]\nkv_type = \"q5\"\n";
+        let said = said(text);
+        let places = ["2:1", "3:10", "4:18", "6:2", "12:3", "14:8", "17:11"];
+        assert_eq!(said.len(), places.len(), "{said:#?}");
+        for (sentence, place) in said.iter().zip(places) {
+            assert!(sentence.starts_with(&format!("h.toml:{place}: ")), "{place}: {sentence}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_toml_is_one_problem() {
+        assert_eq!(said("[server]\nlisten = \n[chat]\n").len(), 1);
+        assert_eq!(said("[server]\nlisten = \"1\"\n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_taken_out_moves_nothing_else() {
+        let text = "a = 1\n[b]\nü = 2\n[c]\nd = 3\n";
+        assert_eq!(without(text, 0..1), "     \n[b]\nü = 2\n[c]\nd = 3\n");
+        assert_eq!(without(text, 7..8), "a = 1\n   \n      \n[c]\nd = 3\n");
+        assert_eq!(without(text, 21..22), "a = 1\n[b]\nü = 2\n[c]\n     \n");
+    }
+}
