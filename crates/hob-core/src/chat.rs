@@ -409,6 +409,13 @@ pub struct Timings {
     pub predicted_ms: f64,
 }
 
+impl Timings {
+    /// Many servers do not say where the time went. Nothing that was measured is all zero.
+    pub fn are_known(&self) -> bool {
+        *self != Timings::default()
+    }
+}
+
 /// Texts whose meaning is wanted as numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EmbedRequest {

@@ -73,6 +73,19 @@ impl ModelError {
         ModelError::Upstream { target: target.into(), fault }
     }
 
+    /// What went wrong, without the words of other servers: for logs and for whoever asks how servers are.
+    /// The request's own client gets the words.
+    pub fn summary(&self) -> String {
+        match self {
+            ModelError::Upstream { target, fault } => format!("{target}: {}", fault.summary()),
+            ModelError::Unanswered { alias, attempts, .. } => {
+                let each: Vec<String> = attempts.iter().map(Attempt::summary).collect();
+                format!("no target of '{alias}' answered: {}", each.join(", "))
+            }
+            other => other.to_string(),
+        }
+    }
+
     /// One word for it, for counts and for the ledger.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -97,6 +97,19 @@ impl Fault {
         }
     }
 
+    /// What failed, without the server's own words: they may repeat somebody's prompt.
+    pub fn summary(&self) -> String {
+        match self {
+            Fault::UnknownParameter { .. } => "does not take a parameter".to_owned(),
+            // These words are hob's own.
+            Fault::Unreachable { .. } | Fault::TimedOut { .. } => self.to_string(),
+            other => {
+                let wordless = other.clone().with_words(|_| String::new()).to_string();
+                wordless.trim_end_matches(": ").to_owned()
+            }
+        }
+    }
+
     /// The same, with the server's words edited.
     #[must_use]
     pub fn with_words(mut self, edit: impl Fn(&str) -> String) -> Fault {
@@ -120,6 +133,16 @@ impl Fault {
     }
 }
 
+/// Words of another server on one line, without what a terminal obeys: control characters and marks that
+/// turn the direction of writing become spaces.
+pub fn one_line(words: &str) -> String {
+    let is_unsafe = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    words.chars().map(|c| if is_unsafe(c) { ' ' } else { c }).collect()
+}
+
 /// `45`, `0.25`.
 fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1000.0).round() / 1000.0
@@ -135,6 +158,34 @@ mod tests {
         let edited = refused.with_words(|words| words.replace("sk-1", "…"));
         assert_eq!(edited, Fault::KeyRefused { message: "no …".to_owned() });
         assert_eq!(Fault::CutOff.with_words(|_| panic!("it has none")), Fault::CutOff);
+    }
+
+    #[test]
+    fn a_summary_has_none_of_the_server_s_words() {
+        let said = || "you asked: my secret".to_owned();
+        for (fault, summary) in [
+            (Fault::Failed { message: said() }, "failed"),
+            (Fault::Overloaded { message: said(), retry_after: None }, "is overloaded"),
+            (Fault::Reported { message: said() }, "broke off with an error"),
+            (Fault::Nonsense { detail: said() }, "the answer makes no sense"),
+            (
+                Fault::UnknownParameter { field: said(), message: said() },
+                "does not take a parameter",
+            ),
+            (
+                Fault::Unreachable { detail: "Connection refused".to_owned() },
+                "cannot be reached: Connection refused",
+            ),
+            (Fault::CutOff, "the answer was cut off"),
+        ] {
+            assert_eq!(fault.summary(), summary);
+        }
+    }
+
+    #[test]
+    fn words_of_servers_stay_on_one_line_and_steer_no_terminal() {
+        assert_eq!(one_line("a\r\nWARN b\u{1b}[2J\u{9b}c\u{202e}d"), "a  WARN b [2J c d");
+        assert_eq!(one_line("Größe 世 😀"), "Größe 世 😀");
     }
 
     #[test]

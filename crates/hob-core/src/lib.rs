@@ -32,7 +32,7 @@ pub use chat::{
     KeepAlive,
 };
 pub use error::ModelError;
-pub use fault::{Clock, Fault};
+pub use fault::{Clock, Fault, one_line};
 pub use footprint::{ContextPlan, Footprint, KvType, KvTypes};
 pub use language::Language;
 pub use load_times::LoadTimes;

@@ -12,6 +12,10 @@ use futures::stream::{BoxStream, Stream, StreamExt};
 
 use crate::{Language, ModelError, Trace};
 
+/// Sample rates that hob can write; opus takes some of them only.
+pub const SAMPLE_RATES_HZ: &[u32] =
+    &[8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000];
+
 /// A model that speaks.
 ///
 /// Whatever can be refused is refused by the future, before any sound exists. Once it yields a

@@ -2,7 +2,7 @@
 //! A handle that travels with the request, so that whoever waits for the answer can look meanwhile.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::ModelError;
 
@@ -31,6 +31,8 @@ pub struct Way {
     pub has_begun: bool,
     /// From asking `target` to its first content.
     pub target_first: Option<Duration>,
+    /// When that content came: an answer that is read whole reaches its client later.
+    pub first_at: Option<Instant>,
     /// Thinking was switched off, and came all the same.
     pub thought_anyway: bool,
     /// Parameters of the request that the target does not take.
@@ -55,6 +57,13 @@ pub struct Attempt {
     pub took: Duration,
 }
 
+impl Attempt {
+    /// `gpu/qwen3=overloaded 12 ms`: without the target's own words.
+    pub fn summary(&self) -> String {
+        format!("{}={} {} ms", self.target, self.kind, self.took.as_millis())
+    }
+}
+
 /// How requests came here is no part of what they ask.
 impl PartialEq for Trace {
     fn eq(&self, _: &Trace) -> bool {
@@ -75,6 +84,7 @@ impl Trace {
         way.asked += 1;
         way.queued = Duration::ZERO;
         way.has_begun = false;
+        way.first_at = None;
         way.dropped.clear();
     }
 
@@ -92,17 +102,23 @@ impl Trace {
     }
 
     /// The first content of `target` is there, or the first of its answer's rest.
-    pub fn answers(&self, target: &str, after: Duration) {
+    pub fn answers(&self, target: &str, at: Instant, after: Duration) {
         let mut way = self.way();
         way.target = Some(target.to_owned());
         way.has_begun = true;
         if way.broken.is_empty() {
             way.target_first = Some(after);
+            way.first_at = Some(at);
         }
     }
 
     pub fn note(&self, change: impl FnOnce(&mut Way)) {
         change(&mut self.way());
+    }
+
+    /// When the first content of whoever answers came.
+    pub fn first_at(&self) -> Option<Instant> {
+        self.way().first_at
     }
 
     pub fn hops(&self) -> u32 {
@@ -143,7 +159,7 @@ mod tests {
         trace.asking("gpu/q", true);
         assert_eq!(held.now().target.as_deref(), Some("gpu/q"));
         trace.failed("gpu/q", &error, Duration::from_millis(20));
-        trace.answers("local", Duration::from_millis(5));
+        trace.answers("local", Instant::now(), Duration::from_millis(5));
         let way = held.now();
         assert_eq!((way.failed.len(), way.failed[0].kind), (1, "cut_off"));
         assert_eq!(way.failed[0].message, "gpu/q: the answer was cut off");
@@ -155,9 +171,9 @@ mod tests {
     fn what_became_of_an_answer_s_rest_does_not_change_when_it_began() {
         let (trace, error) = (Trace::default(), ModelError::upstream("gpu/q", Fault::CutOff));
         trace.asking("gpu/q", true);
-        trace.answers("gpu/q", Duration::from_millis(5));
+        trace.answers("gpu/q", Instant::now(), Duration::from_millis(5));
         trace.broke("gpu/q", &error, Duration::from_millis(900));
-        trace.answers("gpu/q", Duration::from_millis(80));
+        trace.answers("gpu/q", Instant::now(), Duration::from_millis(80));
         let way = trace.now();
         assert_eq!((way.broken[0].kind, way.lost()), ("cut_off", Duration::ZERO));
         assert_eq!(way.target_first, Some(Duration::from_millis(5)));

@@ -106,18 +106,9 @@ impl Account {
         self.received.id
     }
 
-    /// Since the request's headers.
-    pub(crate) fn ms(&self) -> u64 {
-        self.received.at.elapsed().as_millis() as u64
-    }
-
     /// From the request's headers to the first of the answer, once that is in hand.
     pub(crate) fn first(&self) -> Option<Duration> {
         self.first
-    }
-
-    pub(crate) fn first_ms(&self) -> Option<u64> {
-        self.first.map(|first| first.as_millis() as u64)
     }
 
     pub(crate) fn waited(&mut self, time: Duration) {
@@ -129,7 +120,9 @@ impl Account {
         if self.first.is_some() {
             return None;
         }
-        let first = self.received.at.elapsed();
+        // What is read whole was held back until it was complete.
+        let held = self.running.held_first();
+        let first = held.unwrap_or_else(|| self.received.at.elapsed());
         self.running.begun(first);
         self.first = Some(first);
         self.first
@@ -156,8 +149,8 @@ impl Account {
         self.entry.error = Some(refusal.code_or_type().to_owned());
         // Who was not let in was told when to come back, and stands among the requests.
         if refusal.status().is_server_error() && self.permit.is_some() {
-            let (id, model) = (self.id(), &self.entry.target);
-            tracing::warn!(id, model, error = %refusal, "the answer failed");
+            let (id, model) = (self.id(), self.entry.target.as_str());
+            tracing::warn!(id, model, error = refusal.summary().as_str(), "the answer failed");
         }
     }
 }
@@ -173,11 +166,38 @@ impl Drop for Account {
         note(way.clone(), self.first, &mut entry);
         entry.total_ms = milliseconds(self.received.at.elapsed());
         entry.first_ms = self.first.map(milliseconds);
+        log(self.received.id, &entry);
         self.now.leave(&self.running, way, &entry);
         if let Some(ledger) = &self.ledger {
             ledger.write(entry);
         }
     }
+}
+
+/// The request's one line in the log: who was asked for and who answered, who failed before and how, the
+/// first of the answer and its end. Names and numbers only; names are quoted, for they come from outside.
+fn log(id: u64, entry: &Entry) {
+    let attempts = entry.attempts.as_deref();
+    let (alias, target) = (entry.alias.as_str(), entry.target.as_str());
+    let (error, key) = (entry.error.as_deref(), entry.key.as_deref());
+    let whole = |ms: f64| ms.round() as u64;
+    tracing::info!(
+        id,
+        alias,
+        target,
+        attempts,
+        key,
+        outcome = entry.outcome.name(),
+        error,
+        prompt_tokens = entry.prompt_tokens,
+        cached_tokens = entry.cached_tokens,
+        completion_tokens = entry.completion_tokens,
+        audio_ms = Some(whole(entry.audio_ms)).filter(|ms| *ms > 0),
+        first_ms = entry.first_ms.map(whole),
+        total_ms = whole(entry.total_ms),
+        "{}",
+        entry.route
+    );
 }
 
 /// The name, if the configuration has it, or else the server that it is a model of.
@@ -208,10 +228,7 @@ fn note(way: Way, first: Option<Duration>, entry: &mut Entry) {
 
 /// `gpu/qwen3=overloaded, ollama/qwen3=cut_off`, and a number of milliseconds behind each.
 fn attempts(way: &Way) -> String {
-    let one = |attempt: &Attempt| {
-        format!("{}={} {} ms", attempt.target, attempt.kind, attempt.took.as_millis())
-    };
-    let each: Vec<String> = way.failed.iter().chain(&way.broken).map(one).collect();
+    let each: Vec<String> = way.failed.iter().chain(&way.broken).map(Attempt::summary).collect();
     each.join(", ")
 }
 

@@ -59,11 +59,7 @@ impl Drop for SpeechAccount {
             self.answer.entry.prompt_tokens = 0;
         }
         let Account { metrics, label: model, entry: Entry { outcome, .. }, .. } = &self.answer;
-        let outcome = *outcome;
-        metrics.answer(model, outcome, sound_s);
-        let (ttfa_ms, ms) = (self.answer.first_ms(), self.answer.ms());
-        let (id, outcome) = (self.answer.id(), outcome.name());
-        tracing::info!(id, model, outcome, sound_s, ttfa_ms, ms, "speech");
+        metrics.answer(model, *outcome, sound_s);
     }
 }
 

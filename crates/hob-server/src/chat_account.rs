@@ -40,10 +40,12 @@ impl ChatAccount {
         self.usage.completion_tokens += usage.completion_tokens;
         self.usage.reasoning_tokens += usage.reasoning_tokens;
         let entry = &mut self.answer.entry;
-        entry.load_ms.get_or_insert(timings.load_ms);
-        entry.queue_ms.get_or_insert(timings.queue_ms);
-        let longest = entry.predicted_ms.unwrap_or(0.0).max(timings.predicted_ms);
-        entry.predicted_ms = Some(longest);
+        if timings.are_known() {
+            entry.load_ms.get_or_insert(timings.load_ms);
+            entry.queue_ms.get_or_insert(timings.queue_ms);
+            let longest = entry.predicted_ms.unwrap_or(0.0).max(timings.predicted_ms);
+            entry.predicted_ms = Some(longest);
+        }
         let missed = self.usage.completion_tokens.saturating_sub(self.guessed_tokens);
         self.guessed_tokens += missed;
         self.answer.made(f64::from(missed));
@@ -59,24 +61,10 @@ impl Drop for ChatAccount {
         entry.completion_tokens = usage.completion_tokens.max(self.guessed_tokens);
         entry.reasoning_tokens = usage.reasoning_tokens;
         let Account { metrics, label: model, entry: Entry { outcome, .. }, .. } = &self.answer;
-        let (ttft_ms, outcome) = (self.answer.first_ms(), *outcome);
         // What was refused before it began stands among the requests, with its status.
-        if ttft_ms.is_none() && outcome == Outcome::Failed {
+        if self.answer.first().is_none() && *outcome == Outcome::Failed {
             return;
         }
-        metrics.chat_answer(model, outcome, &usage);
-        let (id, ms, outcome) = (self.answer.id(), self.answer.ms(), outcome.name());
-        let Usage { prompt_tokens, cached_tokens, completion_tokens, .. } = usage;
-        tracing::info!(
-            id,
-            model,
-            outcome,
-            prompt_tokens,
-            cached_tokens,
-            completion_tokens,
-            ttft_ms,
-            ms,
-            "chat"
-        );
+        metrics.chat_answer(model, *outcome, &usage);
     }
 }

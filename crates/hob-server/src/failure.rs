@@ -138,6 +138,14 @@ enum Retry {
 }
 
 impl Refusal {
+    /// For the log: without the words of other servers, which may repeat somebody's prompt.
+    pub(crate) fn summary(&self) -> String {
+        match self {
+            Refusal::Model(error) | Refusal::TooLong { error, .. } => error.summary(),
+            other => other.to_string(),
+        }
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Refusal::Wire(_)

@@ -49,6 +49,12 @@ impl Now {
         }
     }
 
+    /// Whether a model was asked for this request, lately or now: it has a line of its own in the log.
+    pub(crate) fn has(&self, id: u64) -> bool {
+        locked(&self.ended).iter().rev().any(|ended| ended.running.id == id)
+            || locked(&self.running).contains_key(&id)
+    }
+
     /// It ended: what it was is in `entry`, which is complete.
     pub(crate) fn leave(&self, running: &Arc<Running>, way: Way, entry: &Entry) {
         locked(&self.hour).add(Instant::now(), entry);

@@ -69,7 +69,7 @@ pub(crate) async fn observe(
     let status = response.status().as_u16();
     app.metrics.request(&route, status);
     let ms = received.at.elapsed().as_millis() as u64;
-    if route == now::NOW {
+    if route == now::NOW || app.now.has(id) {
         tracing::debug!(id = received.id, %method, route, status, ms, "request");
     } else {
         tracing::info!(id = received.id, %method, route, status, ms, "request");

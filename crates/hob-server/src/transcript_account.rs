@@ -33,14 +33,10 @@ impl TranscriptAccount {
 impl Drop for TranscriptAccount {
     fn drop(&mut self) {
         let Account { metrics, label: model, entry: Entry { outcome, .. }, .. } = &self.answer;
-        let (first_ms, outcome) = (self.answer.first_ms(), *outcome);
         // What was refused before it began stands among the requests, with its status.
-        if first_ms.is_none() && outcome == Outcome::Failed {
+        if self.answer.first().is_none() && *outcome == Outcome::Failed {
             return;
         }
-        metrics.transcript(model, outcome, self.heard_s);
-        let (id, ms, outcome) = (self.answer.id(), self.answer.ms(), outcome.name());
-        let heard_s = self.heard_s;
-        tracing::info!(id, model, outcome, heard_s, first_ms, ms, "transcript");
+        metrics.transcript(model, *outcome, self.heard_s);
     }
 }

@@ -9,6 +9,7 @@ use hob_core::{Clock, Fault, Voice};
 use hob_wire::{Status, fault_of};
 use hyper::Uri;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
+use tokio::sync::Notify;
 
 use crate::http::{Body, Form, Http, HttpError, Response};
 use crate::lists::ServedList;
@@ -17,6 +18,8 @@ use crate::slots::Slots;
 
 /// Bytes of an error's body that are read: enough for any message.
 const ERROR_BYTES_MAX: usize = 64 << 10;
+/// Longer waits are not believed: quotas last a day, and a number of more digits is a date or a mistake.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
 /// For the body of an error, once its status is there.
 const ERROR_TIME_MAX: Duration = Duration::from_secs(2);
 /// Says to another hob how many it came through.
@@ -33,6 +36,8 @@ pub struct Upstream {
     pub(crate) budget: Mutex<RetryBudget>,
     pub(crate) served: Mutex<ServedList>,
     pub(crate) clocks: Clocks,
+    /// Told when a request finds that the server cannot be reached: its list is looked at sooner then.
+    pub(crate) lost: Notify,
     /// Of another hob, once it has been looked at.
     pub(crate) voices: OnceLock<Vec<Voice>>,
     /// Without a slash at its end, and without the `/v1` of OpenAI's protocol.
@@ -70,6 +75,7 @@ impl Upstream {
             slots: Slots::new(options.slots, options.queue_max),
             budget: Mutex::default(),
             served: Mutex::default(),
+            lost: Notify::new(),
             clocks,
             voices: OnceLock::new(),
             root,
@@ -167,7 +173,8 @@ impl Upstream {
 
     /// A response that is a success, or what went wrong.
     async fn answered(&self, sent: Result<Response, HttpError>) -> Result<Response, Fault> {
-        let response = sent.map_err(unsent)?;
+        let response = sent.map_err(unsent).inspect_err(|fault| self.notes_contact(Err(fault)))?;
+        self.notes_contact(Ok(()));
         if response.status().is_success() {
             return Ok(response);
         }
@@ -309,7 +316,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: HeaderName| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
     let milliseconds = number(HeaderName::from_static("retry-after-ms")).map(|ms| ms / 1000.0);
     let seconds = milliseconds.or_else(|| number(RETRY_AFTER))?;
-    Duration::try_from_secs_f64(seconds).ok()
+    Duration::try_from_secs_f64(seconds).ok().filter(|wait| *wait <= RETRY_AFTER_MAX)
 }
 
 #[cfg(test)]
@@ -381,6 +388,9 @@ mod tests {
             ("retry-after-ms", "250", Some(0.25)),
             ("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT", None),
             ("retry-after", "-1", None),
+            ("retry-after", "86400", Some(86_400.0)),
+            ("retry-after", "99999999999999", None),
+            ("retry-after-ms", "1764000000000000", None),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));

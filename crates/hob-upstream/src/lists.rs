@@ -7,7 +7,7 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hob_core::routing::{ListedModel, Reachable, TargetView, UpstreamView};
-use hob_core::{Fault, ModelState};
+use hob_core::{Fault, ModelState, one_line};
 use hob_wire::{
     ServedModel, parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
     parse_ollama_tags, parse_openai_models, parse_tabby_model, parse_voices,
@@ -34,12 +34,48 @@ pub struct ServedList {
     pub(crate) models: Vec<ServedModel>,
     shown: BTreeMap<String, ServedModel>,
     looked: Option<Looked>,
+    contact: Option<Contact>,
 }
 
 #[derive(Debug)]
 struct Looked {
+    began: Instant,
     at: Instant,
     came: Result<Duration, String>,
+}
+
+/// The last exchange with the server, a request's or a look's: whether there was an answer, of any status.
+#[derive(Debug)]
+struct Contact {
+    at: Instant,
+    came: Result<(), String>,
+}
+
+impl ServedList {
+    /// By the latest that is known: what requests found counts as much as a look.
+    fn reachable(&self) -> Reachable {
+        match (&self.contact, &self.looked) {
+            (None, None) => Reachable::NotAsked,
+            (Some(Contact { at, came: Err(reason) }), _) => {
+                Reachable::No { reason: reason.clone(), ago: at.elapsed() }
+            }
+            // The look had no answer in time, and nothing has been heard since.
+            (contact, Some(Looked { began, at, came: Err(reason) }))
+                if contact.as_ref().is_none_or(|contact| contact.at < *began) =>
+            {
+                Reachable::No { reason: reason.clone(), ago: at.elapsed() }
+            }
+            (Some(Contact { at, .. }), Some(Looked { came: Err(reason), .. })) => {
+                Reachable::Unlisted { reason: reason.clone(), ago: at.elapsed() }
+            }
+            (contact, looked) => {
+                let at = contact.as_ref().map(|contact| contact.at);
+                let took = looked.as_ref().and_then(|looked| looked.came.as_ref().ok()).copied();
+                let at = at.or_else(|| looked.as_ref().map(|looked| looked.at));
+                Reachable::Yes { ago: at.map(|at| at.elapsed()).unwrap_or_default(), took }
+            }
+        }
+    }
 }
 
 impl Upstream {
@@ -47,15 +83,28 @@ impl Upstream {
     pub(crate) async fn watch(&self) -> Infallible {
         loop {
             self.look().await;
-            let is_down = matches!(self.served().looked, Some(Looked { came: Err(_), .. }));
-            let every = if is_down { EVERY_DOWN } else { EVERY };
-            sleep(every.mul_f64(0.8 + 0.4 * fastrand::f64())).await;
+            let is_well = matches!(self.served().reachable(), Reachable::Yes { .. });
+            let some = |time: Duration| time.mul_f64(0.8 + 0.4 * fastrand::f64());
+            tokio::select! {
+                () = sleep(some(if is_well { EVERY } else { EVERY_DOWN })) => {}
+                () = self.lost.notified() => sleep(some(EVERY_DOWN)).await,
+            }
+        }
+    }
+
+    /// What an exchange with the server found: an answer of any status, or none.
+    pub(crate) fn notes_contact(&self, came: Result<(), &Fault>) {
+        let came = came.map_err(|fault| one_line(&fault.to_string()));
+        let is_lost = came.is_err();
+        self.served().contact = Some(Contact { at: Instant::now(), came });
+        if is_lost {
+            self.lost.notify_one();
         }
     }
 
     /// Looks at the list now.
     pub(crate) async fn look(&self) {
-        let started = Instant::now();
+        let began = Instant::now();
         let list = timeout(TIME_MAX, self.list()).await;
         let list = list.unwrap_or_else(|_| {
             Err(Fault::Failed { message: format!("said nothing for {} s", TIME_MAX.as_secs()) })
@@ -65,11 +114,11 @@ impl Upstream {
         let came = match list {
             Ok(models) => {
                 served.models = models;
-                Ok(started.elapsed())
+                Ok(began.elapsed())
             }
-            Err(fault) => Err(fault.to_string()),
+            Err(fault) => Err(one_line(&self.scrubbed(&fault.to_string()))),
         };
-        served.looked = Some(Looked { at: Instant::now(), came });
+        served.looked = Some(Looked { began, at: Instant::now(), came });
     }
 
     /// Those of another hob, asked for until they are known.
@@ -120,15 +169,16 @@ impl Upstream {
     async fn list_ollama(&self) -> Result<Vec<ServedModel>, Fault> {
         let tags = self.fetch("/api/tags").await?;
         let mut models = parse_ollama_tags(tags.as_bytes()).map_err(nonsense)?;
-        let loaded = self.fetch("/api/ps").await?;
-        let loaded = parse_ollama_ps(loaded.as_bytes()).map_err(nonsense)?;
+        // Servers that only speak Ollama's protocol may not say what is in memory.
+        let loaded = self.fetch("/api/ps").await.ok();
+        let loaded = loaded.and_then(|loaded| parse_ollama_ps(loaded.as_bytes()).ok());
         for model in models.iter_mut().take(SHOWN_MAX) {
-            let running = loaded.iter().find(|running| running.id == model.id);
+            let running = loaded.iter().flatten().find(|running| running.id == model.id);
             let shown = self.shown(&model.id).await.unwrap_or_default();
             let in_memory = running.and_then(|running| running.context_tokens);
             *model = ServedModel {
                 id: std::mem::take(&mut model.id),
-                is_loaded: Some(running.is_some()),
+                is_loaded: loaded.as_ref().map(|_| running.is_some()),
                 context_tokens: self.options.num_ctx.or(in_memory).or(shown.context_tokens),
                 ..shown
             };
@@ -159,11 +209,11 @@ impl Upstream {
         served.models.iter().find(|served| is_same(&served.id, model)).cloned()
     }
 
-    /// From the last list: nobody is asked.
+    /// From the last list and the last request: nobody is asked.
     pub(crate) fn state_of(&self, model: &str) -> ModelState {
         let served = self.served();
-        if let Some(Looked { came: Err(reason), .. }) = &served.looked {
-            return ModelState::Down { reason: reason.clone() };
+        if let Reachable::No { reason, .. } = served.reachable() {
+            return ModelState::Down { reason };
         }
         let known = served.models.iter().find(|served| is_same(&served.id, model));
         match known.and_then(|model| model.is_loaded) {
@@ -187,20 +237,11 @@ impl Upstream {
 
     pub(crate) fn view(&self, troubled: Vec<TargetView>) -> UpstreamView {
         let served = self.served();
-        let reachable = match &served.looked {
-            None => Reachable::NotAsked,
-            Some(Looked { at, came: Ok(took) }) => {
-                Reachable::Yes { ago: at.elapsed(), took: *took }
-            }
-            Some(Looked { at, came: Err(reason) }) => {
-                Reachable::No { reason: reason.clone(), ago: at.elapsed() }
-            }
-        };
         UpstreamView {
             name: self.name().to_owned(),
             kind: self.known_kind().name(),
             url: self.url().to_owned(),
-            reachable,
+            reachable: served.reachable(),
             models: served.models.iter().map(|model| model.id.clone()).collect(),
             in_flight: self.slots.in_flight(),
             waiting: self.slots.waiting(),

@@ -61,8 +61,9 @@ impl Route {
     async fn answer(&self, request: ChatRequest) -> Result<ChatStream, ModelError> {
         let ends = Instant::now() + self.alias.total();
         let legs = self.alias.ordered(self.candidates(&request)?, beginning(&request));
-        let question = ChatQuestion { alias: &self.alias, request: &request, ends };
-        let mut begun = self.alias.ask(legs, &question).await?;
+        let question = ChatQuestion::new(&self.alias, &request, ends);
+        let asked = self.alias.ask(legs, &question).await;
+        let mut begun = asked.or_else(|error| question.take_empty().ok_or(error))?;
         Ok(match begun.take_asked() {
             Some(by) => Continuing::new(Arc::clone(&self.alias), *by, begun, ends).into_stream(),
             None => begun.into_stream(),
@@ -90,7 +91,9 @@ impl Route {
             match made.unwrap_or_else(|_| silent()) {
                 // What it does with vectors says little of how it chats, so nothing is remembered.
                 Ok(made) => {
-                    request.trace.answers(&leg.target.name, asked.elapsed());
+                    let now = Instant::now();
+                    let after = now.duration_since(asked);
+                    request.trace.answers(&leg.target.name, now.into_std(), after);
                     return Ok(made);
                 }
                 Err(error) => {

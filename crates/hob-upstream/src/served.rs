@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hob_core::{Fault, ModelError};
+use hob_core::{Fault, ModelError, one_line};
 
 use crate::Upstream;
 
@@ -39,9 +39,10 @@ impl Served {
         self.unknown_there().iter().cloned().collect()
     }
 
-    /// What a server says within an answer may repeat its key.
+    /// What a server says within an answer may repeat its key, and may hold anything.
     pub(crate) fn failed(&self, fault: Fault) -> ModelError {
-        ModelError::upstream(&self.target, fault.with_words(|words| self.upstream.scrubbed(words)))
+        let shown = |words: &str| one_line(&self.upstream.scrubbed(words));
+        ModelError::upstream(&self.target, fault.with_words(shown))
     }
 
     pub(crate) fn incapable(&self, needs: &str) -> ModelError {

@@ -169,7 +169,7 @@ impl Target {
             return;
         }
         let mut last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = Some((error.to_string(), Instant::now()));
+        *last = Some((error.summary(), Instant::now()));
     }
 
     /// The request was given up by who asked: that says nothing of the target.

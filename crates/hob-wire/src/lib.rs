@@ -62,13 +62,14 @@ pub use transcript::{
     parse_transcript_json, spoken_language, transcript_delta, transcript_done, transcript_failed,
 };
 pub use upstream::{
-    AnthropicReader, ListError, Mended, Misread, Observed, ObservedCounts, ObservedPart,
-    ObservedText, OllamaReader, OpenAiReader, PieceKind, PieceTooLong, Pieces, ServedModel, Status,
-    TextKind, TranscriptReader, TranscriptShape, Unsendable, UpstreamDialect, UpstreamReader,
-    UsageSource, anthropic_continues, anthropic_drops, anthropic_request, fault_of, fault_within,
-    observe_ollama, observe_openai, ollama_embed_request, ollama_path, ollama_request,
-    openai_embed_request, parse_anthropic_models, parse_llama_props, parse_ollama_ps,
-    parse_ollama_show, parse_ollama_tags, parse_ollama_vectors, parse_openai_models,
-    parse_openai_vectors, parse_tabby_model, parse_transcript, parse_voices, sound_name,
-    transcript_fields, transcript_path, upstream_path, upstream_request, upstream_speech_request,
+    AnthropicReader, FINISH_REPAIR, ListError, Mended, Misread, Observed, ObservedCounts,
+    ObservedPart, ObservedText, OllamaReader, OpenAiReader, PieceKind, PieceTooLong, Pieces,
+    ServedModel, Status, TextKind, TranscriptReader, TranscriptShape, Unsendable, UpstreamDialect,
+    UpstreamReader, UsageSource, anthropic_continues, anthropic_drops, anthropic_request, fault_of,
+    fault_within, observe_ollama, observe_openai, ollama_embed_request, ollama_path,
+    ollama_request, openai_embed_request, parse_anthropic_models, parse_llama_props,
+    parse_ollama_ps, parse_ollama_show, parse_ollama_tags, parse_ollama_vectors,
+    parse_openai_models, parse_openai_vectors, parse_tabby_model, parse_transcript, parse_voices,
+    sound_name, transcript_fields, transcript_path, upstream_path, upstream_request,
+    upstream_speech_request,
 };

@@ -55,7 +55,7 @@ pub(crate) struct Upstream<'a> {
     /// `up`, `down` or `not_asked`.
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
+    reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     asked_ago_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,9 +107,13 @@ pub(crate) fn upstream(view: &UpstreamView) -> Upstream<'_> {
     let (state, reason, asked_ago_s, took_ms) = match &view.reachable {
         Reachable::NotAsked => ("not_asked", None, None, None),
         Reachable::Yes { ago, took } => {
-            ("up", None, Some(seconds(*ago)), Some(took.as_secs_f64() * 1e3))
+            ("up", None, Some(seconds(*ago)), took.map(|took| took.as_secs_f64() * 1e3))
         }
-        Reachable::No { reason, ago } => ("down", Some(reason.as_str()), Some(seconds(*ago)), None),
+        Reachable::Unlisted { reason, ago } => {
+            let reason = format!("its list cannot be read: {reason}");
+            ("up", Some(reason), Some(seconds(*ago)), None)
+        }
+        Reachable::No { reason, ago } => ("down", Some(reason.clone()), Some(seconds(*ago)), None),
     };
     Upstream {
         name: &view.name,

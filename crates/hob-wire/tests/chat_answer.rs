@@ -278,15 +278,23 @@ fn choices_share_a_prompt_and_add_their_tokens_up() {
 
 #[test]
 fn times_that_were_too_short_to_measure_are_no_speeds() {
-    let completion = Completion {
-        finish: FinishReason::Stop,
-        usage: Usage::default(),
-        timings: Timings::default(),
-    };
-    let answer = whole(&[ChatEvent::Done(completion)], CallShape::ToolCalls);
+    let timings = Timings { queue_ms: 0.1, ..Timings::default() };
+    let (finish, usage) = (FinishReason::Stop, Usage::default());
+    let done = ChatEvent::Done(Completion { finish, usage, timings });
+    let answer = whole(&[done], CallShape::ToolCalls);
     let answer: Value = serde_json::from_str(&answer).expect("JSON");
-    let timings = answer["timings"].as_object().expect("timings");
-    assert!(timings.values().all(|value| value.as_f64() == Some(0.0)), "{timings:?}");
+    let speeds = ["prompt_per_second", "predicted_per_second", "predicted_per_token_ms"];
+    assert!(speeds.iter().all(|speed| answer["timings"][speed] == 0.0), "{answer}");
+}
+
+#[test]
+fn times_that_a_server_did_not_say_are_absent() {
+    let usage = Usage { prompt_tokens: 5, completion_tokens: 3, ..Usage::default() };
+    let (finish, timings) = (FinishReason::Stop, Timings::default());
+    let done = ChatEvent::Done(Completion { finish, usage, timings });
+    let answer = whole(&[text("Hi"), done.clone()], CallShape::ToolCalls);
+    let stream = streamed(&[text("Hi"), done], CallShape::ToolCalls, UsageChunk::Wanted);
+    assert!(!answer.contains("timings") && !stream.contains("timings"), "{answer}\n{stream}");
 }
 
 #[test]

@@ -12,6 +12,8 @@ use crate::mock::WORDS;
 pub enum Expected {
     /// The whole answer, once, and nothing of another.
     Answer,
+    /// An answer without content.
+    Empty,
     /// A status, and when to come again if the server said so.
     Refused { status: u16, retry_after: Option<u64> },
     /// 502 or 504: what never ends is given up for its length or for its silence, whichever comes first.
@@ -141,7 +143,7 @@ pub const ROWS: &[Row] = &[
     before("eof", 502, 1),
     after("eof-mid", 502),
     fine("no-finish"),
-    before("empty", 502, 1),
+    Row { stream: Expected::Empty, whole: Expected::Empty, ..before("empty", 200, 1) },
     before("html", 502, 1),
     before("redirect", 502, 1),
     fine("packed"),
@@ -164,6 +166,9 @@ impl Expected {
             (Expected::Answer, Heard::Answer { text, finish }) => {
                 *text == WORDS.concat() && finish == "stop"
             }
+            (Expected::Empty, Heard::Answer { text, finish }) => {
+                text.is_empty() && finish == "stop"
+            }
             (Expected::Refused { status, retry_after }, Heard::Refused { .. }) => {
                 let Heard::Refused { status: got, retry_after: wait, code } = heard else {
                     return false;
@@ -183,6 +188,7 @@ impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Expected::Answer => f.write_str("the whole answer"),
+            Expected::Empty => f.write_str("an answer without content"),
             Expected::Refused { status, retry_after: None } => write!(f, "status {status}"),
             Expected::Refused { status, retry_after: Some(wait) } => {
                 write!(f, "status {status}, come again in {wait} s")

@@ -52,7 +52,7 @@ pub struct TargetView {
     pub state: ModelState,
     pub context_tokens: Option<u32>,
     pub in_flight: usize,
-    /// Of its last failure, for people, and how long ago.
+    /// Its last failure without the server's words, and how long ago that was.
     pub last_failure: Option<(String, Duration)>,
     /// It thought although that was switched off.
     pub thinks_anyway: bool,
@@ -86,10 +86,22 @@ pub struct UpstreamView {
     pub troubled: Vec<TargetView>,
 }
 
-/// What the last look at a server's list said.
+/// What the last look at a server's list, or a request since, said.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reachable {
     NotAsked,
-    Yes { ago: Duration, took: Duration },
-    No { reason: String, ago: Duration },
+    /// `took` is how long the last list took.
+    Yes {
+        ago: Duration,
+        took: Option<Duration>,
+    },
+    /// It answers, and its list cannot be read.
+    Unlisted {
+        reason: String,
+        ago: Duration,
+    },
+    No {
+        reason: String,
+        ago: Duration,
+    },
 }

@@ -65,7 +65,13 @@ impl Running {
     }
 
     pub(super) fn first(&self) -> Option<Duration> {
-        self.first.get().copied()
+        self.first.get().copied().or_else(|| self.held_first())
+    }
+
+    /// Until the first content of a chat answer that is read whole: it is held back until it is complete.
+    pub(crate) fn held_first(&self) -> Option<Duration> {
+        let at = self.trace.first_at().filter(|_| !self.is_streamed && self.route == "chat")?;
+        Some(at.saturating_duration_since(self.at))
     }
 
     pub(super) fn made_so_far(&self) -> Made {

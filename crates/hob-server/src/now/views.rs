@@ -14,14 +14,15 @@ use crate::ledger::Entry;
 impl Running {
     pub(super) fn view(&self, roster: &Roster) -> RequestView {
         let way = self.trace.now();
-        let stage = self.stage(roster, &way);
-        RequestView { stage, ..self.seen(way) }
+        let seen = self.seen(way.clone());
+        let stage = match seen.first {
+            Some(_) => Stage::Answering,
+            None => self.stage(roster, &way),
+        };
+        RequestView { stage, ..seen }
     }
 
     fn stage(&self, roster: &Roster, way: &Way) -> Stage {
-        if self.first().is_some() {
-            return Stage::Answering;
-        }
         let target = way.target.as_deref().unwrap_or(&self.target);
         match state(roster, self.route, target) {
             Some(ModelState::Loading { ready_in }) => Stage::Loading { ready_in },

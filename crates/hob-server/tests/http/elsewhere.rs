@@ -43,7 +43,7 @@ fn lead(trace: &Trace, name: &str) -> Result<(), ModelError> {
         return Err(error);
     }
     trace.asking("gpu/b", true);
-    trace.answers("gpu/b", Duration::from_millis(1));
+    trace.answers("gpu/b", std::time::Instant::now(), Duration::from_millis(1));
     Ok(())
 }
 

@@ -76,7 +76,7 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
     assert_eq!((&one["stage"], &one["target"]), (&json!("asking"), &json!("spare/q")));
     assert_eq!((&one["failed"], &one["attempts"]), (&failed, &json!(2)));
 
-    trace.answers("spare/q", Duration::from_millis(5));
+    trace.answers("spare/q", std::time::Instant::now(), Duration::from_millis(5));
     pen.send(text("Hel")).await.expect("a reader");
     let head = client.head().await;
     for (name, said) in [("warm", "false"), ("queue-ms", "40"), ("attempts", "2")] {

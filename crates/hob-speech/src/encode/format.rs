@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use hob_core::speech::SAMPLE_RATES_HZ;
+
 /// A container and codec that a response can be made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AudioFormat {
@@ -25,8 +27,6 @@ pub struct UnknownFormat {
 const GIVEN_CHARS_MAX: usize = 32;
 
 const OPUS_RATES_HZ: &[u32] = &[8_000, 12_000, 16_000, 24_000, 48_000];
-const MPEG_RATES_HZ: &[u32] =
-    &[8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000];
 
 impl AudioFormat {
     pub const ALL: [AudioFormat; 6] =
@@ -65,7 +65,7 @@ impl AudioFormat {
     pub fn sample_rates_hz(self) -> &'static [u32] {
         match self {
             Self::Opus => OPUS_RATES_HZ,
-            Self::Mp3 | Self::Wav | Self::Pcm | Self::Flac | Self::Aac => MPEG_RATES_HZ,
+            Self::Mp3 | Self::Wav | Self::Pcm | Self::Flac | Self::Aac => SAMPLE_RATES_HZ,
         }
     }
 }

@@ -128,16 +128,14 @@ impl<M: Send + Sync + ?Sized> Alias<M> {
     }
 }
 
-/// As people look at them: the first that may be asked is the one that answers. One whose server did not
-/// answer when it was last looked at is asked first all the same, and is not expected to.
+/// As people look at them: the first that may be asked and is not known to fail is the one that answers.
+/// One whose server cannot be reached, or that rested after failures, is tried before it.
 fn views<M: ?Sized>(legs: &[&Leg<M>]) -> Vec<TargetView> {
     let mut has_answer = false;
     let view = |leg: &&Leg<M>| {
         let mut view = leg.target.view();
         view.context_tokens = leg.context_tokens();
-        let may_answer =
-            matches!(view.standing, TargetStanding::StandsBy | TargetStanding::OnTrial);
-        if may_answer && !has_answer {
+        if view.standing == TargetStanding::StandsBy && !has_answer {
             let is_down = matches!(view.state, ModelState::Down { .. });
             has_answer = !is_down;
             view.standing = if is_down { TargetStanding::OnTrial } else { TargetStanding::Answers };

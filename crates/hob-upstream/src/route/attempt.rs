@@ -2,13 +2,13 @@
 //! Until then nobody outside has heard of it, and whatever fails leaves no trace in the next one.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use hob_core::chat::{Effort, Reading};
-use hob_core::{ChatEvent, ChatModel, ChatRequest, ChatStream, ModelError, Permit, Trace};
+use hob_core::chat::{Effort, FinishReason, Reading};
+use hob_core::{ChatEvent, ChatModel, ChatRequest, ChatStream, Fault, ModelError, Permit, Trace};
 use tokio::time::Instant;
 
 use super::alias::Alias;
@@ -16,7 +16,7 @@ use super::asking::{Question, Turn};
 use super::guarded::{AnswerEvent, End, Guarded};
 use super::leg::Leg;
 use crate::options::{Commit, OnBreak};
-use crate::target::Target;
+use crate::target::{Source, Target};
 
 /// Tokens to expect of an answer whose limit nobody named.
 const TOKENS_GUESS: u32 = 256;
@@ -31,6 +31,8 @@ pub(super) struct Begun {
     rest: Guarded<ChatEvent>,
     /// Whom to ask for the rest, and how it was asked, should the answer break off.
     by: Option<Box<AskedOf>>,
+    /// The answer ended normally without any content, and another target may have more to say.
+    is_doubtful: bool,
 }
 
 /// A target, and the request as it was asked.
@@ -51,9 +53,20 @@ impl Begun {
 
 /// A chat request, for one target after the other.
 pub(super) struct ChatQuestion<'a> {
-    pub(super) alias: &'a Alias<dyn ChatModel>,
-    pub(super) request: &'a ChatRequest,
-    pub(super) ends: Instant,
+    alias: &'a Alias<dyn ChatModel>,
+    request: &'a ChatRequest,
+    ends: Instant,
+    /// The first empty answer of another server: the client gets it if no target has more to say.
+    empty: Mutex<Option<Empty>>,
+}
+
+/// An answer without content that ended normally.
+struct Empty {
+    begun: Begun,
+    target: String,
+    /// When it ended, and how long after the target was asked.
+    at: Instant,
+    took: Duration,
 }
 
 impl Question<dyn ChatModel> for ChatQuestion<'_> {
@@ -74,15 +87,46 @@ impl Question<dyn ChatModel> for ChatQuestion<'_> {
         let mut request = self.request.clone();
         turn.leg.change(&mut request);
         async move {
-            let by = self.asked_of(turn.leg, &request);
+            let (by, asked) = (self.asked_of(turn.leg, &request), Instant::now());
             let begun = self.attempt(turn, request).await?;
+            if begun.is_doubtful {
+                return Err(self.puts_aside(begun, &turn.leg.target.name, asked));
+            }
             Ok(Begun { by, ..begun })
         }
         .boxed()
     }
 }
 
-impl ChatQuestion<'_> {
+impl<'a> ChatQuestion<'a> {
+    pub(super) fn new(
+        alias: &'a Alias<dyn ChatModel>,
+        request: &'a ChatRequest,
+        ends: Instant,
+    ) -> ChatQuestion<'a> {
+        ChatQuestion { alias, request, ends, empty: Mutex::default() }
+    }
+
+    /// The empty answer that a target gave, for a client that gets no other.
+    pub(super) fn take_empty(&self) -> Option<Begun> {
+        let kept = self.empty.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Empty { begun, target, at, took } = kept?;
+        self.request.trace.note(|way| {
+            way.failed.retain(|failed| failed.kind != Fault::Empty.kind());
+        });
+        self.request.trace.answers(&target, at.into_std(), took);
+        Some(begun)
+    }
+
+    /// Keeps an empty answer while the next target is asked.
+    fn puts_aside(&self, begun: Begun, target: &str, asked: Instant) -> ModelError {
+        let mut kept = self.empty.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = Instant::now();
+        let took = at.duration_since(asked);
+        kept.get_or_insert_with(|| Empty { begun, target: target.to_owned(), at, took });
+        ModelError::upstream(target, Fault::Empty)
+    }
+
     /// None: nobody will be asked for the rest. An answer that is read whole can be made again.
     fn asked_of(&self, leg: &Leg<dyn ChatModel>, request: &ChatRequest) -> Option<Box<AskedOf>> {
         let goes_on = self.alias.options.on_break == OnBreak::Continue;
@@ -121,7 +165,9 @@ impl ChatQuestion<'_> {
             commit: self.alias.options.commit,
             reading: request.reading,
             may_be_empty: request.partial.is_some()
-                || request.tokens_max.is_some_and(|most| most <= 1),
+                || request.tokens_max.is_some_and(|most| most <= 1)
+                || matches!(target.source, Source::Local(_)),
+            has_stops: !request.stop.is_empty(),
         };
         held.read(guarded).await
     }
@@ -190,8 +236,11 @@ impl AnswerEvent for ChatEvent {
 struct Held {
     commit: Commit,
     reading: Reading,
-    /// Next to nothing was asked for, or the rest of what may have been said to its end.
+    /// Next to nothing was asked for, or the rest of what may have been said to its end; or the model is
+    /// hob's own, which ends without content only when it chose to.
     may_be_empty: bool,
+    /// The first words may be a stop text.
+    has_stops: bool,
 }
 
 impl Held {
@@ -199,19 +248,22 @@ impl Held {
         let (mut held, mut bytes, mut has_said) = (VecDeque::new(), 0usize, false);
         while let Some(event) = rest.next().await {
             let event = event?;
-            let is_done = matches!(event, ChatEvent::Done(_));
-            let is_content = !is_done && !matches!(event, ChatEvent::Logprobs(_));
+            let finish = match &event {
+                ChatEvent::Done(completion) => Some(completion.finish),
+                _ => None,
+            };
+            let is_content = finish.is_none() && !matches!(event, ChatEvent::Logprobs(_));
             let is_thought = matches!(event, ChatEvent::Reasoning(_));
             has_said |= is_content;
             bytes += bytes_of(&event);
             held.push_back(event);
-            if is_done {
-                self.check_empty(has_said, &mut rest)?;
-                return Ok(Begun { held, rest, by: None });
+            if let Some(finish) = finish {
+                let is_doubtful = !has_said && self.doubts(finish, &mut rest)?;
+                return Ok(Begun { held, rest, by: None, is_doubtful });
             }
             let is_real = is_content && !(is_thought && self.commit == Commit::Content);
             if self.reading == Reading::Streamed && (is_real || bytes > HELD_BYTES_MAX) {
-                return Ok(Begun { held, rest, by: None });
+                return Ok(Begun { held, rest, by: None, is_doubtful: false });
             }
             if bytes > WHOLE_BYTES_MAX {
                 let detail = format!("the answer has more than {WHOLE_BYTES_MAX} bytes");
@@ -221,9 +273,21 @@ impl Held {
         Err(rest.nonsense("the answer ended twice".to_owned()))
     }
 
-    /// An answer that says nothing is none, mostly.
-    fn check_empty(&self, has_said: bool, rest: &mut Guarded<ChatEvent>) -> Result<(), ModelError> {
-        if has_said || self.may_be_empty { Ok(()) } else { Err(rest.empty()) }
+    /// Whether another target is worth asking after an answer without content.
+    ///
+    /// # Errors
+    /// The server did not say why the answer ended: it was cut off.
+    fn doubts(
+        &self,
+        finish: FinishReason,
+        rest: &mut Guarded<ChatEvent>,
+    ) -> Result<bool, ModelError> {
+        let is_answer = self.may_be_empty || (self.has_stops && finish == FinishReason::Stop);
+        if !is_answer && !rest.ended_normally() {
+            return Err(rest.empty());
+        }
+        rest.answered_empty();
+        Ok(!is_answer)
     }
 }
 

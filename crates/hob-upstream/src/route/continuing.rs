@@ -152,7 +152,7 @@ impl Continuing {
         self.times += 1;
         sleep(PAUSE).await;
         self.asked = Instant::now();
-        let question = ChatQuestion { alias: &self.alias, request: &request, ends: self.ends };
+        let question = ChatQuestion::new(&self.alias, &request, self.ends);
         match question.attempt(&Turn::alone(&self.by.leg), request.clone()).await {
             Ok(begun) => self.events = begun.into_stream(),
             Err(error) => {

@@ -10,6 +10,7 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use hob_core::routing::Trial;
 use hob_core::{Clock, Fault, ModelError, Trace};
+use hob_wire::FINISH_REPAIR;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -108,14 +109,21 @@ impl<E: AnswerEvent> Guarded<E> {
         } else if !self.has_begun && event.is_content() {
             self.has_begun = true;
             self.target.begun();
-            self.trace.answers(&self.target.name, self.times.asked.elapsed());
+            self.notes_first();
         }
+    }
+
+    /// The first of the answer is there.
+    fn notes_first(&self) {
+        let now = Instant::now();
+        let after = now.duration_since(self.times.asked);
+        self.trace.answers(&self.target.name, now.into_std(), after);
     }
 
     fn ended(&mut self) {
         self.is_over = true;
         self.slot = None;
-        // An answer that says nothing is none; whoever holds it back decides.
+        // Whoever holds back an answer without content decides what it means.
         if self.has_begun {
             self.target.answered();
         } else {
@@ -125,6 +133,17 @@ impl<E: AnswerEvent> Guarded<E> {
 
     fn fails(&mut self, fault: Fault) -> ModelError {
         self.fails_with(ModelError::upstream(&self.target.name, fault))
+    }
+
+    /// The server said itself why the answer ended.
+    pub(super) fn ended_normally(&self) -> bool {
+        !self.trace.now().repaired.contains(&FINISH_REPAIR)
+    }
+
+    /// The answer ended normally and has no content: the target did its work.
+    pub(super) fn answered_empty(&mut self) {
+        self.target.answered();
+        self.notes_first();
     }
 
     /// Nothing was said, though the answer came to its end.

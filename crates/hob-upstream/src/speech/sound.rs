@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::stream;
+use hob_core::speech::SAMPLE_RATES_HZ;
 use hob_core::{Fault, ModelError, SpeechEvent, SpeechStream};
 use hob_wire::fault_within;
 use hyper::header::CONTENT_TYPE;
@@ -110,7 +111,7 @@ fn calls(response: &Response) -> Calls {
     let rate_hz = parts.find_map(|part| part.strip_prefix("rate=")?.parse().ok());
     match essence.as_str() {
         "" | "application/octet-stream" | "audio/pcm" | "audio/x-pcm" | "audio/raw" => {
-            Calls::Pcm(rate_hz.filter(|rate| Samples::RATES_HZ.contains(rate)).unwrap_or(RATE_HZ))
+            Calls::Pcm(rate_hz.filter(|rate| SAMPLE_RATES_HZ.contains(rate)).unwrap_or(RATE_HZ))
         }
         "audio/wav" | "audio/wave" | "audio/x-wav" | "audio/vnd.wave" => Calls::Wav,
         "application/json" => Calls::Json,

@@ -79,6 +79,7 @@ async fn what_is_no_sound_is_a_fault_and_the_next_is_asked() {
         (whole("application/octet-stream", "OggS...."), "nonsense"),
         (whole("application/json", r#"{"error":{"message":"no voice today"}}"#), "reported"),
         (whole("audio/wav", "RIFF"), "nonsense"),
+        (whole("audio/wav", wav(1, 192_000, &[0, 0x40])), "nonsense"),
         (whole(PCM, ""), "empty_answer"),
         (chunked(PCM, &[], End::Cut), "cut_off"),
         (status(500, r#"{"error":{"message":"out of order"}}"#), "failed"),

@@ -21,7 +21,7 @@ fn broken() -> Fault {
 
 #[tokio::test(start_paused = true)]
 async fn what_fails_before_a_word_is_said_is_not_heard_of() {
-    for act in [fails(broken()), Act::Nothing, Act::Break(&[], Fault::CutOff)] {
+    for act in [fails(broken()), fails(Fault::Empty), Act::Break(&[], Fault::CutOff)] {
         for request in [streamed(), whole()] {
             let stage = Stage::new(&[("a", vec![act.clone()]), ("b", vec![Act::Say(HELLO)])]);
             let heard = stage.ask(request).await;
@@ -155,7 +155,8 @@ async fn when_all_rest_a_client_is_told_until_when() {
 async fn all_that_failed_is_said() {
     let overloaded =
         Fault::Overloaded { message: "busy".to_owned(), retry_after: Some(seconds(9)) };
-    let stage = Stage::new(&[("a", vec![fails(overloaded)]), ("b", vec![Act::Nothing])]);
+    let empty = Act::Refuse(ModelError::upstream("b", Fault::Empty));
+    let stage = Stage::new(&[("a", vec![fails(overloaded)]), ("b", vec![empty])]);
     let heard = stage.ask(streamed()).await;
     let error = heard.error.expect("nobody answers");
     assert_eq!(error.kind(), "empty_answer", "the last one's");
@@ -241,10 +242,15 @@ async fn thought_that_was_switched_off_is_noticed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_token_or_none_may_say_nothing() {
-    let stage = Stage::new(&[("a", vec![Act::Nothing])]);
-    let heard = stage.ask(ChatRequest { tokens_max: Some(1), ..streamed() }).await;
-    assert_eq!((heard.error, heard.finish), (None, Some(FinishReason::Stop)));
+async fn a_local_model_that_ends_without_content_has_answered() {
+    let stage = Stage::new(&[("a", vec![Act::Nothing]), ("b", vec![Act::Say(HELLO)])]);
+    for request in [streamed(), whole(), streamed(), whole(), streamed()] {
+        let heard = stage.ask(request).await;
+        assert_eq!((heard.error, heard.finish), (None, Some(FinishReason::Stop)));
+        assert_eq!((heard.text.as_str(), heard.target.as_deref()), ("", Some("a")));
+        assert!(heard.way.is_empty(), "it is no failure: {:?}", heard.way);
+    }
+    assert_eq!(stage.asked(), [5, 0], "it does not rest");
 }
 
 #[tokio::test(start_paused = true)]

@@ -144,7 +144,8 @@ struct Answer<'a> {
     choices: Vec<ChoiceShape<'a>>,
     usage: UsageShape,
     system_fingerprint: &'static str,
-    timings: TimingsShape,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timings: Option<TimingsShape>,
 }
 
 #[derive(Serialize)]

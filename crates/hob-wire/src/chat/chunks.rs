@@ -179,9 +179,9 @@ impl ChatChunks {
         out.push_str(&self.head);
         out.push_str(&json(&choice));
         out.push(']');
-        if is_last {
+        if let Some(timings) = self.ended.timings().filter(|_| is_last) {
             out.push_str(",\"timings\":");
-            out.push_str(&json(&self.ended.timings()));
+            out.push_str(&json(&timings));
         }
         if self.usage == UsageChunk::Wanted {
             out.push_str(",\"usage\":null");

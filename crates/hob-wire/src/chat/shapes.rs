@@ -89,11 +89,15 @@ impl Ended {
         }
     }
 
-    pub(crate) fn timings(&self) -> TimingsShape {
+    /// None: whoever answered did not say where the time went.
+    pub(crate) fn timings(&self) -> Option<TimingsShape> {
         let (usage, timings) = (&self.usage, &self.timings);
+        if !timings.are_known() {
+            return None;
+        }
         let prompt_n = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
         let predicted_n = usage.completion_tokens;
-        TimingsShape {
+        Some(TimingsShape {
             cache_n: usage.cached_tokens,
             prompt_n,
             prompt_ms: timings.prompt_ms,
@@ -105,7 +109,7 @@ impl Ended {
             predicted_per_second: ratio(f64::from(predicted_n) * 1000.0, timings.predicted_ms),
             load_ms: timings.load_ms,
             queue_ms: timings.queue_ms,
-        }
+        })
     }
 }
 

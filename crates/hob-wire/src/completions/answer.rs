@@ -84,7 +84,7 @@ impl CollectedAnswer for CompletionAnswer {
 
     fn to_json(&self) -> String {
         let choices = self.choices.iter().zip(0..).map(|(choice, index)| choice.shape(index));
-        let (usage, timings) = (Some(Some(self.ended.usage())), Some(self.ended.timings()));
+        let (usage, timings) = (Some(Some(self.ended.usage())), self.ended.timings());
         self.shape(choices.collect(), usage, timings)
     }
 }
@@ -164,7 +164,7 @@ impl AnswerChunks for CompletionChunks {
 impl CompletionChunks {
     fn chunk(&self, choice: ChoiceShape<'_>, last: Option<()>) -> String {
         let usage = (self.usage == UsageChunk::Wanted).then_some(None);
-        let timings = last.map(|()| self.answer.ended.timings());
+        let timings = last.and_then(|()| self.answer.ended.timings());
         event(&self.answer.shape(vec![choice], usage, timings))
     }
 }

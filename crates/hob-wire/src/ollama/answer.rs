@@ -109,15 +109,18 @@ struct WireFunction<'a> {
     arguments: Value,
 }
 
-/// Spans in nanoseconds.
+/// Spans in nanoseconds; left out where whoever answered did not say them.
 #[derive(Serialize)]
 struct Took {
     total_duration: u64,
-    load_duration: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load_duration: Option<u64>,
     prompt_eval_count: u32,
-    prompt_eval_duration: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_eval_duration: Option<u64>,
     eval_count: u32,
-    eval_duration: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eval_duration: Option<u64>,
 }
 
 /// The answer to a request without a prompt: the model is in memory.
@@ -235,12 +238,13 @@ fn reason(finish: FinishReason) -> &'static str {
 
 fn took(completion: Completion, since: Duration) -> Took {
     let Completion { usage, timings, .. } = completion;
+    let span = |ms: f64| timings.are_known().then(|| nanoseconds(ms));
     Took {
         total_duration: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),
-        load_duration: nanoseconds(timings.load_ms),
+        load_duration: span(timings.load_ms),
         prompt_eval_count: usage.prompt_tokens,
-        prompt_eval_duration: nanoseconds(timings.prompt_ms),
+        prompt_eval_duration: span(timings.prompt_ms),
         eval_count: usage.completion_tokens,
-        eval_duration: nanoseconds(timings.predicted_ms),
+        eval_duration: span(timings.predicted_ms),
     }
 }

@@ -39,6 +39,9 @@ pub fn fault_of(status: Status, body: &[u8]) -> Fault {
         },
         508 => Fault::Circular { message },
         408 | 425 | 500.. => Fault::Failed { message },
+        ..200 => {
+            Fault::Nonsense { detail: format!("status {code}: hob asked for no other protocol") }
+        }
         300..400 => Fault::Nonsense { detail: format!("status {code}: hob follows no redirects") },
         _ => Fault::Refused { message },
     }
@@ -153,7 +156,9 @@ fn unknown_parameter(code: &str, param: Option<&str>, message: &str) -> Option<S
     let is_said = code.contains("unsupported_parameter")
         || code.contains("unknown_parameter")
         || WORDS.iter().any(|known| small.contains(known));
-    is_said.then(|| param.map(str::to_owned).or_else(|| named(message)))?
+    is_said.then(|| {
+        param.filter(|param| is_field(param)).map(str::to_owned).or_else(|| named(message))
+    })?
 }
 
 /// The first word in quotes: `Unknown parameter: 'min_p'.`; or what stands alone behind a colon:
@@ -162,8 +167,13 @@ fn named(message: &str) -> Option<String> {
     let mut parts = message.split(['\'', '"', '`']);
     let quoted = parts.nth(1).filter(|_| parts.next().is_some());
     let name = quoted.or_else(|| Some(message.rsplit_once(": ")?.1.trim_end_matches('.')))?;
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    (!name.is_empty() && name.chars().all(is_name)).then(|| name.to_owned())
+    is_field(name).then(|| name.to_owned())
+}
+
+/// The name of a field, such as `min_p` or `tools[0].strict`: what else a server says is not repeated.
+fn is_field(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_.-[]".contains(c);
+    !name.is_empty() && name.len() <= 100 && name.chars().all(is_part)
 }
 
 #[cfg(test)]
@@ -193,7 +203,9 @@ mod tests {
                 assert_eq!(of(code, body), fault, "{code}");
             }
         }
-        assert!(matches!(of(302, ""), Fault::Nonsense { .. }));
+        for code in [100, 101, 302] {
+            assert!(matches!(of(code, ""), Fault::Nonsense { .. }), "{code}");
+        }
     }
 
     #[test]

@@ -6,6 +6,9 @@ use hob_core::chat::FinishReason;
 
 use super::{CallReader, Mended, UsageSource};
 
+/// The repair of an answer whose server did not say why it ended.
+pub const FINISH_REPAIR: &str = "finish_reason";
+
 /// The end of an answer, as far as its server has said it.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
@@ -23,7 +26,7 @@ impl Ending {
     /// The server says that this was all.
     pub(super) fn marked(&mut self) {
         if self.finish.is_none() {
-            self.repairs.push("finish_reason");
+            self.repairs.push(FINISH_REPAIR);
         }
     }
 

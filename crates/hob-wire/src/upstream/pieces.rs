@@ -1,7 +1,7 @@
 //! Bytes as they come from a socket to the pieces of a streamed answer, however they were cut.
 //! What has no end in sight is given up before it fills the memory.
 
-use memchr::memchr;
+use memchr::{memchr, memchr2};
 
 /// What a piece is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Pieces {
     read: usize,
     /// Up to here there is no line break: searched before.
     searched: usize,
+    /// The last line ended with a carriage return, whose line feed may follow.
+    after_return: bool,
     /// `data:` lines of the event that is being read.
     data: String,
     has_data: bool,
@@ -43,6 +45,7 @@ impl Pieces {
             bytes: Vec::new(),
             read: 0,
             searched: 0,
+            after_return: false,
             data: String::new(),
             has_data: false,
         }
@@ -57,8 +60,7 @@ impl Pieces {
             self.read = 0;
         }
         self.bytes.extend_from_slice(bytes);
-        let is_endless = self.bytes.len() > self.bytes_max
-            && memchr(b'\n', &self.bytes[self.searched..]).is_none();
+        let is_endless = self.bytes.len() > self.bytes_max && self.line_end().is_none();
         if is_endless || self.data.len() > self.bytes_max {
             return Err(PieceTooLong { bytes_max: self.bytes_max });
         }
@@ -67,10 +69,17 @@ impl Pieces {
 
     /// The next piece that is complete. Bytes that are no UTF-8 become U+FFFD.
     pub fn next_piece(&mut self) -> Option<String> {
-        while let Some(length) = memchr(b'\n', &self.bytes[self.searched..]) {
-            let (start, end) = (self.read, self.searched + length);
+        loop {
+            if self.after_return && self.read < self.bytes.len() {
+                self.after_return = false;
+                self.read += usize::from(self.bytes[self.read] == b'\n');
+                self.searched = self.read;
+            }
+            let Some(end) = self.line_end() else { break };
+            let start = self.read;
             self.read = end + 1;
             self.searched = self.read;
+            self.after_return = self.bytes[end] == b'\r';
             if let Some(piece) = self.line(start, end) {
                 return Some(piece);
             }
@@ -88,9 +97,18 @@ impl Pieces {
         last.or_else(|| self.event())
     }
 
+    /// Where the line that is being read ends. Server-sent events may end theirs with a carriage return alone.
+    fn line_end(&self) -> Option<usize> {
+        let unread = &self.bytes[self.searched..];
+        let length = match self.kind {
+            PieceKind::Line => memchr(b'\n', unread),
+            PieceKind::Event => memchr2(b'\n', b'\r', unread),
+        };
+        Some(self.searched + length?)
+    }
+
     fn line(&mut self, start: usize, end: usize) -> Option<String> {
         let line = &self.bytes[start..end];
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
         match self.kind {
             PieceKind::Line => {
                 let line = line.trim_ascii();
@@ -179,10 +197,9 @@ mod tests {
         #[test]
         fn where_the_bytes_are_cut_does_not_matter(
             texts in prop::collection::vec("[a-zé世\u{1f600} :]{0,20}", 0..8),
-            crlf: bool,
+            end in prop::sample::select(vec!["\n", "\r\n", "\r"]),
             cuts in prop::collection::vec(0usize..400, 0..12),
         ) {
-            let end = if crlf { "\r\n" } else { "\n" };
             let body: String = texts.iter().map(|text| format!("data: {text}{end}{end}")).collect();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut % (body.len() + 1)).collect();
             cuts.extend([0, body.len()]);

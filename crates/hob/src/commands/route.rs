@@ -74,11 +74,7 @@ async fn from_configuration(name: &str, app: &App<'_>) -> Outcome<RemoteRoute> {
 }
 
 fn shown(route: &RemoteRoute) -> String {
-    let answers = route.targets.iter().find(|target| target.standing == "answers");
-    let head = match answers {
-        Some(target) => format!("{} would be answered by {}", route.alias, target.name),
-        None => format!("nobody would answer {} now", route.alias),
-    };
+    let head = head(route);
     let mut table = table(["target", "", "state", "context", "in flight", "why"]);
     for target in &route.targets {
         table.add_row([
@@ -95,6 +91,22 @@ fn shown(route: &RemoteRoute) -> String {
         pick => format!("picked by {pick}"),
     };
     format!("{head} ({pick})\n\n{}", table.trim_fmt())
+}
+
+/// Who would answer, and who would be tried before.
+fn head(route: &RemoteRoute) -> String {
+    let of = |standing: &str| route.targets.iter().find(|target| target.standing == standing);
+    match (of("answers"), of("on_trial")) {
+        (Some(answers), Some(tried)) => format!(
+            "{} would be answered by {}, unless {} works again, which is tried first",
+            route.alias, answers.name, tried.name
+        ),
+        (Some(answers), None) => format!("{} would be answered by {}", route.alias, answers.name),
+        (None, Some(tried)) => {
+            format!("{} has no target that works: {} would be tried", route.alias, tried.name)
+        }
+        (None, None) => format!("no target of {} would answer now", route.alias),
+    }
 }
 
 pub(super) fn standing(target: &RemoteTarget) -> String {

@@ -17,6 +17,7 @@ mod say;
 mod serve;
 mod served;
 mod terminal;
+mod told;
 
 use std::path::{Path, PathBuf};
 

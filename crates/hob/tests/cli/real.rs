@@ -142,3 +142,46 @@ fn a_model_takes_no_more_memory_than_was_predicted() {
     served.signal("-TERM");
     assert_eq!(served.child.wait().expect("an end").code(), Some(0));
 }
+
+#[test]
+fn an_empty_answer_through_an_alias_is_an_answer() {
+    let (user, home) = User::with_models();
+    user.write("hob.toml", "[alias.a]\nto = [\"smollm2\"]\n");
+    let mut served = Served::start(&user, &home);
+    served.note("smollm2 is ready");
+    let ask = |stop: &str| {
+        let messages = serde_json::json!([{ "role": "user", "content": "Say hello." }]);
+        let stop = (!stop.is_empty()).then_some(stop);
+        let body = serde_json::json!({
+            "model": "a", "max_tokens": 8, "temperature": 0, "messages": messages, "stop": stop,
+        });
+        let answer = served.chat(&body).expect("status 200");
+        let choice = &answer["choices"][0];
+        (
+            choice["message"]["content"].as_str().expect("text").to_owned(),
+            choice["finish_reason"].clone(),
+        )
+    };
+    let (said, _) = ask("");
+    let first: String = said.chars().take(1).collect();
+    for _ in 0..4 {
+        assert_eq!(ask(&first), (String::new(), "stop".into()));
+    }
+    assert_eq!(ask("").0, said, "the model does not rest");
+    served.signal("-TERM");
+    assert_eq!(served.child.wait().expect("an end").code(), Some(0));
+}
+
+#[test]
+fn an_alias_with_a_model_of_its_own_is_rehearsed() {
+    let (user, home) = User::with_models();
+    let dead = "[upstream.dead]\nkind = \"openai\"\nurl = \"http://127.0.0.1:1\"\n";
+    user.write("hob.toml", &format!("{dead}[alias.fast]\nto = [\"dead/x\", \"smollm2\"]\n"));
+    let mut command = user.hob(&["selftest", "gateway", "--alias", "fast"]);
+    let told = command.envs(home.clone()).assert().success();
+    assert!(stderr(&told).contains(" hold"), "{}", stdout(&told));
+    user.write("hob.toml", "[alias.voice]\nto = [\"kokoro\"]\n");
+    let mut command = user.hob(&["selftest", "gateway", "--alias", "voice"]);
+    let refused = stderr(&command.envs(home).assert().code(2));
+    assert!(refused.contains("alias 'voice' does not lead to chat models"), "{refused}");
+}

@@ -43,8 +43,17 @@ impl Served {
         home: &[(&'static str, OsString); 1],
         address: &str,
     ) -> Served {
+        Served::running(user, home, &["serve", "--listen", address])
+    }
+
+    /// A `hob serve` that was typed like this.
+    pub(crate) fn running(
+        user: &User,
+        home: &[(&'static str, OsString); 1],
+        args: &[&str],
+    ) -> Served {
         let mut child = user
-            .process(&["serve", "--listen", address])
+            .process(args)
             .envs(home.iter().cloned())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -63,6 +72,11 @@ impl Served {
         let note = self.notes.by_ref().map_while(Result::ok).find(|note| note.contains(part));
         assert!(note.is_some(), "hob never said {part:?}");
         note.unwrap_or_default()
+    }
+
+    /// The next note, until it has ended.
+    pub(crate) fn next_note(&mut self) -> Option<String> {
+        self.notes.next()?.ok()
     }
 
     pub(crate) fn signal(&self, name: &str) {

@@ -1,7 +1,7 @@
 //! A wav's header, and samples as they lie behind it: 16-bit or 32-bit float, of one channel or more.
 //! Bytes are cut anywhere on their way; what is left of a sample waits for its rest.
 
-use std::ops::RangeInclusive;
+use hob_core::speech::SAMPLE_RATES_HZ;
 
 /// The length of whoever does not know it yet.
 const UNKNOWN: [u32; 3] = [0, 0x7fff_ffff, u32::MAX];
@@ -46,8 +46,6 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    pub(super) const RATES_HZ: RangeInclusive<u32> = 4_000..=384_000;
-
     pub(super) fn new(rate_hz: u32, channels: usize, coding: Coding) -> Samples {
         Samples { rate_hz, channels, coding, left: None, rest: Vec::new() }
     }
@@ -123,8 +121,10 @@ fn format_of(fields: &[u8]) -> Result<Samples, String> {
         (FLOAT, 32) => Coding::F32,
         _ => return Err(format!("a wav of {bits} bits (format {tag}), which hob does not read")),
     };
-    if !(1..=8).contains(&channels) || !Samples::RATES_HZ.contains(&rate_hz) {
-        return Err(format!("a wav of {channels} channels at {rate_hz} Hz"));
+    if !(1..=8).contains(&channels) || !SAMPLE_RATES_HZ.contains(&rate_hz) {
+        return Err(format!(
+            "a wav of {channels} channels at {rate_hz} Hz; hob takes 1 to 8 channels at {SAMPLE_RATES_HZ:?}"
+        ));
     }
     Ok(Samples::new(rate_hz, channels.into(), coding))
 }
@@ -171,9 +171,13 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        for (tag, channels, rate_hz, bits) in
-            [(PCM, 1, 24_000, 24), (7, 1, 8_000, 8), (PCM, 0, 24_000, 16), (PCM, 1, 1, 16)]
-        {
+        for (tag, channels, rate_hz, bits) in [
+            (PCM, 1, 24_000, 24),
+            (7, 1, 8_000, 8),
+            (PCM, 0, 24_000, 16),
+            (PCM, 1, 1, 16),
+            (PCM, 1, 192_000, 16),
+        ] {
             assert!(header(&wav(tag, channels, rate_hz, bits, 0)).is_err(), "{tag} {bits}");
         }
         assert!(header(b"RIFF\0\0\0\0AVI LIST").is_err());

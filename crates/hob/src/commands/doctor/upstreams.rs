@@ -32,8 +32,14 @@ fn reached(upstream: &UpstreamView) -> Check {
     let UpstreamView { name, kind, url, models, .. } = upstream;
     match &upstream.reachable {
         Reachable::Yes { took, .. } => {
-            let (count, took) = (models.len(), took.as_millis());
+            let (count, took) = (models.len(), took.unwrap_or_default().as_millis());
             Check::ok(name, format!("{kind} at {url}, {count} models, listed in {took} ms"))
+        }
+        Reachable::Unlisted { reason, .. } => {
+            let to_do =
+                "hob still asks it; its key and its kind in hob.toml decide how it is asked";
+            let found = format!("{kind} at {url} answers, and its list cannot be read: {reason}");
+            Check::warn(name, found, to_do)
         }
         Reachable::No { reason, .. } => {
             let to_do =

@@ -1,0 +1,320 @@
+//! What the gateway tells of what happened: in the log, in headers, in the ledger, and of how servers are.
+//! Other servers are stubs that answer as a test says.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::served::Served;
+use crate::{User, stdout};
+
+/// Nobody listens there.
+const NOBODY: &str = "http://127.0.0.1:1";
+/// For what happens in the background.
+const SOON: Duration = Duration::from_secs(60);
+
+/// A server that answers each request as its function says, until it is stopped.
+struct Stub {
+    url: String,
+    stop: Arc<Mutex<bool>>,
+}
+
+impl Stub {
+    fn start(answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Stub {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (stop, answer) = (Arc::new(Mutex::new(false)), Arc::new(answer));
+        let stopped = Arc::clone(&stop);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                if *stopped.lock().expect("a flag") {
+                    return;
+                }
+                let (mut stream, answer) = (stream.expect("a connection"), Arc::clone(&answer));
+                thread::spawn(move || {
+                    if let Some(path) = asked(&stream) {
+                        answer(&path, &mut stream);
+                    }
+                });
+            }
+        });
+        Stub { url, stop }
+    }
+
+    /// From now on nobody listens there.
+    fn stop(&self) {
+        *self.stop.lock().expect("a flag") = true;
+        let address = self.url.trim_start_matches("http://");
+        // The listener is dropped when it has seen this.
+        while let Ok(woken) = TcpStream::connect(address) {
+            drop(woken);
+        }
+    }
+}
+
+/// The path of a request, once its body was read.
+fn asked(stream: &TcpStream) -> Option<String> {
+    let mut request = BufReader::new(stream.try_clone().ok()?);
+    let (mut line, mut path, mut length) = (String::new(), None, 0);
+    while line != "\r\n" {
+        line.clear();
+        request.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        path = path.or_else(|| line.split(' ').nth(1).map(str::to_owned));
+        if let Some(bytes) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = bytes.trim().parse().ok()?;
+        }
+    }
+    request.read_exact(&mut vec![0; length]).ok()?;
+    path
+}
+
+fn answer(stream: &mut TcpStream, status: &str, content_type: &str, body: &str) {
+    let head =
+        format!("HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
+    // A client that has left hears nothing.
+    let _left = stream.write_all((head + body).as_bytes());
+}
+
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+
+fn chunk(text: &str, finish: &str) -> String {
+    format!(
+        "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}},\"finish_reason\":{finish}}}]}}\n\n"
+    )
+}
+
+fn whole(stream: &mut TcpStream, text: &str) {
+    answer(stream, "200 OK", EVENTS, &(chunk(text, "\"stop\"") + "data: [DONE]\n\n"));
+}
+
+fn home(user: &User) -> [(&'static str, OsString); 1] {
+    [("HOB_HOME", user.path("home").join("hob").into())]
+}
+
+/// A hob with this configuration, which logs every request.
+fn serve(config: &str) -> (User, Served) {
+    let user = User::new();
+    user.write("hob.toml", config);
+    let args = ["serve", "--listen", "127.0.0.1:0", "--log", "info"];
+    let served = Served::running(&user, &home(&user), &args);
+    (user, served)
+}
+
+struct Heard {
+    status: u16,
+    headers: ureq::http::HeaderMap,
+    body: Value,
+}
+
+fn ask(url: &str, model: &str, stream: bool) -> Heard {
+    let messages = json!([{"role": "user", "content": "Hi"}]);
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let asked = agent.post(format!("{url}v1/chat/completions"));
+    let body = json!({"model": model, "messages": messages, "stream": stream});
+    let mut response = asked.send_json(body).expect("an answer");
+    let text = response.body_mut().read_to_string().expect("a body");
+    let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    Heard { status: response.status().as_u16(), headers: response.headers().clone(), body }
+}
+
+fn get(url: &str, path: &str) -> Value {
+    let mut response = ureq::get(format!("{url}{path}")).call().expect("an answer");
+    response.body_mut().read_json().expect("JSON")
+}
+
+fn printed(user: &User, args: &[&str]) -> Value {
+    serde_json::from_str(&stdout(&user.hob(args).assert().success())).expect("JSON")
+}
+
+#[test]
+fn a_request_has_one_line_that_says_who_answered_and_who_did_not() {
+    let good = Stub::start(|_, stream| whole(stream, "Hello."));
+    let (_user, mut here) = serve(&format!(
+        "[upstream.dead]\nkind = \"openai\"\nurl = \"{NOBODY}\"\n\
+         [upstream.good]\nkind = \"openai\"\nurl = \"{}\"\n\
+         [alias.fast]\nto = [\"dead/x\", \"good/y\"]\n",
+        good.url
+    ));
+    assert_eq!(ask(&here.url, "fast", true).status, 200);
+    let line = here.note("alias=\"fast\"");
+    for part in [
+        " INFO ",
+        "target=\"good/y\"",
+        "attempts=\"dead/x=unreachable ",
+        "outcome=\"complete\"",
+        " first_ms=",
+        " total_ms=",
+    ] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    let refused = ask(&here.url, "nobody", false);
+    assert_eq!(refused.status, 404);
+    let next = here.note("");
+    assert!(next.contains("status=404"), "the line after it is the next request's: {next}");
+}
+
+#[test]
+fn what_a_server_said_of_one_request_is_told_to_no_other() {
+    let bad = Stub::start(|path, stream| {
+        if path.ends_with("/models") {
+            return answer(stream, "200 OK", JSON, "{\"object\":\"list\",\"data\":[]}");
+        }
+        let body = json!({"error": {"message": "you asked: my secret\n\u{1b}[31mWARN forged"}});
+        answer(stream, "500 Oh", JSON, &body.to_string());
+    });
+    let (user, mut here) = serve(&format!(
+        "[upstream.bad]\nkind = \"openai\"\nurl = \"{}\"\n[alias.fast]\nto = [\"bad/x\"]\n",
+        bad.url
+    ));
+    let own = ask(&here.url, "fast", false);
+    let message = own.body["error"]["message"].as_str().expect("words").to_owned();
+    assert_eq!(own.status, 502);
+    assert!(message.contains("you asked: my secret  [31mWARN forged"), "its own client: {message}");
+    for path in ["api/hob/upstreams", "api/hob/now", "api/hob/routes/fast"] {
+        let shown = get(&here.url, path).to_string();
+        assert!(!shown.contains("secret") && shown.contains("bad/x"), "{path}: {shown}");
+    }
+    for args in [&["upstreams"][..], &["route", "fast"]] {
+        let args = [args, &["--server", &here.url]].concat();
+        let shown = stdout(&user.hob(&args).assert().success());
+        assert!(!shown.contains("secret") && shown.contains("bad/x: failed"), "{shown}");
+    }
+    let mut log = String::new();
+    here.signal("-TERM");
+    while let Some(line) = here.next_note() {
+        log += &(line + "\n");
+    }
+    assert!(log.contains("error=\"no target of 'fast' answered: bad/x=failed"), "{log}");
+    assert!(!log.contains("secret") && !log.contains('\u{1b}'), "{log}");
+}
+
+#[test]
+fn the_first_token_of_an_answer_that_is_read_whole_is_when_it_came() {
+    let (release, held) = sync_channel(1);
+    let held = Mutex::new(held);
+    let slow = Stub::start(move |path, stream| {
+        if !path.ends_with("/chat/completions") {
+            return answer(stream, "200 OK", JSON, "{\"object\":\"list\",\"data\":[]}");
+        }
+        answer(stream, "200 OK", EVENTS, &chunk("Hel", "null"));
+        held.lock().expect("one request").recv().expect("it is released");
+        let rest = chunk("lo.", "\"stop\"") + "data: [DONE]\n\n";
+        stream.write_all(rest.as_bytes()).expect("it is read");
+    });
+    let (user, here) =
+        serve(&format!("[upstream.slow]\nkind = \"openai\"\nurl = \"{}\"\n", slow.url));
+    let url = here.url.clone();
+    let asking = thread::spawn(move || ask(&url, "slow/x", false));
+    let began = Instant::now();
+    let seen_ms = loop {
+        let now = get(&here.url, "api/hob/now");
+        if let Some(first_ms) = now["requests"][0]["ttft_ms"].as_f64() {
+            assert_eq!(now["requests"][0]["stage"], "answering");
+            break first_ms;
+        }
+        assert!(began.elapsed() < SOON, "no first token is seen while the rest is awaited");
+        sleep(Duration::from_millis(5));
+    };
+    release.send(()).expect("it waits");
+    let heard = asking.join().expect("an answer");
+    assert_eq!(heard.body["choices"][0]["message"]["content"], "Hello.");
+    assert!(heard.body.get("timings").is_none(), "the server did not say any: {}", heard.body);
+    let header_ms: f64 =
+        heard.headers["x-hob-ttft-ms"].to_str().expect("text").parse().expect("a number");
+    assert!((header_ms - seen_ms).abs() <= 1.0, "{header_ms} ms in the header, {seen_ms} seen");
+    let mut command = user.hob(&["ledger", "--json", "--last", "1"]);
+    let rows = loop {
+        let rows = stdout(&command.envs(home(&user)).assert().success());
+        let rows: Vec<Value> = serde_json::from_str(&rows).expect("JSON");
+        if !rows.is_empty() || began.elapsed() > SOON {
+            break rows;
+        }
+        command = user.hob(&["ledger", "--json", "--last", "1"]);
+    };
+    let row_ms = rows[0]["first_ms"].as_f64().expect("a time");
+    assert!((row_ms - seen_ms).abs() <= 1.0, "{row_ms} ms in the ledger, {seen_ms} seen");
+}
+
+#[test]
+fn a_server_that_requests_find_dead_is_called_dead_at_once() {
+    let dies = Stub::start(|path, stream| {
+        if path.ends_with("/models") {
+            return answer(
+                stream,
+                "200 OK",
+                JSON,
+                "{\"object\":\"list\",\"data\":[{\"id\":\"x\"}]}",
+            );
+        }
+        whole(stream, "I live.");
+    });
+    let good = Stub::start(|_, stream| whole(stream, "Hello."));
+    let (user, here) = serve(&format!(
+        "[upstream.dies]\nkind = \"openai\"\nurl = \"{}\"\n\
+         [upstream.good]\nkind = \"openai\"\nurl = \"{}\"\n\
+         [alias.fast]\nto = [\"dies/x\", \"good/y\"]\n",
+        dies.url, good.url
+    ));
+    assert_eq!(ask(&here.url, "fast", false).headers["x-hob-target"], "dies/x");
+    let route = || printed(&user, &["route", "fast", "--json", "--server", &here.url]);
+    assert_eq!(route()["targets"][0]["standing"], "answers");
+    dies.stop();
+    assert_eq!(ask(&here.url, "fast", false).headers["x-hob-target"], "good/y");
+    let upstreams = printed(&user, &["upstreams", "--json", "--server", &here.url]);
+    assert_eq!((&upstreams[0]["name"], &upstreams[0]["state"]), (&json!("dies"), &json!("down")));
+    // Its rest is over after two seconds, and it is as dead as before.
+    let rested = Instant::now();
+    while route()["targets"][0]["standing"] == "rests" {
+        assert!(rested.elapsed() < SOON, "it rests for ever");
+        sleep(Duration::from_millis(100));
+    }
+    let after = route();
+    assert_eq!(after["targets"][0]["standing"], "on_trial", "{after}");
+    assert_eq!(after["targets"][1]["standing"], "answers", "{after}");
+    let shown = stdout(&user.hob(&["route", "fast", "--server", &here.url]).assert().success());
+    assert!(shown.starts_with("fast would be answered by good/y, unless dies/x works"), "{shown}");
+}
+
+#[test]
+fn a_server_whose_list_cannot_be_read_is_up_when_it_answers() {
+    let ollama = Stub::start(|path, stream| match path {
+        "/api/tags" => answer(stream, "200 OK", JSON, "{\"models\":[{\"name\":\"x:latest\"}]}"),
+        "/api/chat" => {
+            let line = "{\"message\":{\"role\":\"assistant\",\"content\":\"Hi\"},\"done\":true,\"done_reason\":\"stop\"}\n";
+            answer(stream, "200 OK", "application/x-ndjson", line);
+        }
+        _ => answer(stream, "404 Not Found", JSON, "{\"error\":\"no such path\"}"),
+    });
+    let unlisted = Stub::start(|path, stream| match path {
+        "/v1/chat/completions" => whole(stream, "Hello."),
+        _ => answer(stream, "500 Oh", JSON, "{\"error\":\"no list\"}"),
+    });
+    let (user, here) = serve(&format!(
+        "[upstream.a]\nkind = \"ollama\"\nurl = \"{}\"\n[upstream.b]\nkind = \"openai\"\nurl = \"{}\"\n",
+        ollama.url, unlisted.url
+    ));
+    for model in ["a/x", "b/y"] {
+        assert_eq!(ask(&here.url, model, false).status, 200, "{model}");
+    }
+    let asked = Instant::now();
+    let upstreams = loop {
+        let upstreams = printed(&user, &["upstreams", "--json", "--server", &here.url]);
+        if !upstreams[1]["reason"].is_null() && upstreams[0]["models"] == json!(["x:latest"]) {
+            break upstreams;
+        }
+        assert!(asked.elapsed() < SOON, "the lists were not looked at: {upstreams}");
+        sleep(Duration::from_millis(50));
+    };
+    assert_eq!(upstreams[0]["state"], "up", "{upstreams}");
+    assert_eq!(upstreams[1]["state"], "up", "{upstreams}");
+    let reason = upstreams[1]["reason"].as_str().expect("words");
+    assert!(reason.starts_with("its list cannot be read: "), "{reason}");
+}
