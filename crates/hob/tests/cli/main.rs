@@ -16,6 +16,7 @@ mod real;
 mod say;
 mod serve;
 mod served;
+mod shipped;
 mod terminal;
 mod told;
 

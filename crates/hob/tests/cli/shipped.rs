@@ -1,0 +1,95 @@
+//! The service unit and the container file that come with hob: what they type starts a hob that answers.
+//! Images cannot be pulled in a test, so of the container file its command and its packages are looked at.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::{User, stderr};
+
+fn shipped(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name);
+    std::fs::read_to_string(path).expect(name)
+}
+
+/// The values of a key of a unit.
+fn values<'a>(unit: &'a str, key: &str) -> Vec<&'a str> {
+    let line = |line: &'a str| line.strip_prefix(key)?.strip_prefix('=');
+    unit.lines().filter_map(line).collect()
+}
+
+/// The status of `/health` of a hob that was started so.
+fn health(command: &mut std::process::Command) -> u16 {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("hob");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    let url = line.split_whitespace().find(|word| word.starts_with("http")).map(str::to_owned);
+    let status = url.map(|url| {
+        let answer = ureq::get(format!("{}health", url.replace("0.0.0.0", "127.0.0.1"))).call();
+        answer.expect("an answer").status().as_u16()
+    });
+    child.kill().expect("it runs");
+    child.wait().expect("an end");
+    status.expect("it serves")
+}
+
+#[test]
+fn the_unit_starts_a_hob_that_reads_its_configuration() {
+    let unit = shipped("hob.service");
+    let words: Vec<&str> = values(&unit, "ExecStart")[0].split(' ').collect();
+    assert_eq!(words[0], "/usr/local/bin/hob");
+    let environment = values(&unit, "Environment");
+    assert_eq!(environment, ["HOB_HOME=/var/lib/hob", "XDG_CONFIG_HOME=/etc"]);
+    assert_eq!(values(&unit, "WorkingDirectory"), ["/var/lib/hob"], "its home is where it works");
+    let user = User::new();
+    std::fs::create_dir_all(user.path("etc/hob")).expect("a folder");
+    let config = "[server]\nlisten = \"127.0.0.1:0\"\n[dev]\nconformance = true\n";
+    std::fs::write(user.path("etc/hob/hob.toml"), config).expect("a file");
+    let mut command = user.process(&words[1..]);
+    command.env("XDG_CONFIG_HOME", user.path("etc")).env("HOB_HOME", user.path("work"));
+    assert_eq!(health(&mut command), 200);
+}
+
+#[test]
+fn the_container_serves_with_a_key_and_not_without() {
+    let file = shipped("Containerfile");
+    let list = |key: &str| -> Vec<String> {
+        let line = file.lines().find_map(|line| line.strip_prefix(key)).expect(key);
+        serde_json::from_str(line).expect("a list")
+    };
+    assert_eq!(list("ENTRYPOINT "), ["hob"]);
+    let command = list("CMD ");
+    let words: Vec<String> = command.iter().map(|word| word.replace(":8484", ":0")).collect();
+    assert_ne!(words, command, "it listens on hob's port");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let user = User::new();
+    user.write("hob.toml", "[dev]\nconformance = true\n");
+    let home = user.path("work");
+    let refused = user.hob(&words).env("HOB_HOME", &home).assert().code(2);
+    assert!(stderr(&refused).contains("HOB_API_KEY"), "{}", stderr(&refused));
+    let mut command = user.process(&words);
+    command.env("HOB_HOME", &home).env("HOB_API_KEY", "a key");
+    assert_eq!(health(&mut command), 200);
+}
+
+/// What the build of the image installs is what `scripts/bootstrap` asks for to build.
+#[test]
+fn the_container_has_what_the_build_needs() {
+    let script = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/bootstrap"),
+    );
+    let (script, file) = (script.expect("a script"), shipped("Containerfile"));
+    let build = file.split("\nFROM ").nth(1).expect("a stage");
+    let wanted = script.lines().take_while(|line| !line.contains("espeak-ng"));
+    let wanted = wanted.filter_map(|line| line.split("|| missing ").nth(1));
+    let debian = wanted.map(|names| match names.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next().unwrap_or_default(),
+        None => names.split(' ').next().unwrap_or_default(),
+    });
+    // The image of Rust comes with these.
+    for package in
+        debian.flat_map(|names| names.split(' ')).filter(|p| !["gcc", "libc6-dev"].contains(p))
+    {
+        assert!(build.contains(&format!(" {package}")), "{package} is not installed:\n{build}");
+    }
+}
