@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hob_core::fit::{Model, Site, alternatives, assess};
+use hob_core::fit::{Location, Model, Site, alternatives, assess};
 use hob_core::nearest;
 use hob_engines::timing::engine_version;
 use hob_machine::{Kept, Known as Place, Stamp, probe, profile};
@@ -109,7 +109,19 @@ impl Desk {
         {
             return Err(unknown("quant", asked, vec![quant.to_owned()]));
         }
-        let model = header.model(name).map_err(|error| unreadable(name, &error))?;
+        let mut model = header.model(name).map_err(|error| unreadable(name, &error))?;
+        // What the flags name must be there when they are tried.
+        model.location = match choice {
+            ModelChoice::File(path) => Location::File(path.display().to_string()),
+            ModelChoice::Named(name) => {
+                let (path, _) = self.shelf.chat_file(name).map_err(|failure| {
+                    let (model, reason) = (name.clone(), failure.sentence);
+                    Unanswerable::Unreadable { model, reason }
+                })?;
+                model.name.clone_from(name);
+                Location::Installed(path.display().to_string())
+            }
+        };
         Ok((model, variants(&header, name)))
     }
 
@@ -213,7 +225,8 @@ fn unreadable(model: &str, error: &GgufError) -> Unanswerable {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::fit::{Format, Wish};
+    use hob_core::KvTypes;
+    use hob_core::fit::{Engine, Format, Wish, flags};
 
     use super::*;
 
@@ -276,6 +289,20 @@ mod tests {
             assert!(answer.fits, "{}", answer.verdict);
         }
         assert_eq!(desk.machines()[0], HERE);
+    }
+
+    #[test]
+    fn the_configuration_that_is_shown_names_the_file_that_is_here() {
+        let (folder, desk) = desk(Some(&hob_models::gguf::sample::Sample::llama().bytes()));
+        let (model, _) = desk.model(&asked("mine")).expect("a model");
+        let path = folder.path().join("mine.gguf").display().to_string();
+        assert_eq!(model.location, Location::File(path.clone()));
+        let wish = Wish { kv: Some(KvTypes::default()), ..Wish::default() };
+        let assessed = assess(&desk.here().machine, &model, &wish).expect("an answer");
+        let flags = flags(&desk.here().machine, &model, &assessed.plans[0], 1);
+        let hob = flags.iter().find(|flags| flags.engine == Engine::Hob).expect("hob's own");
+        let table: toml::Table = hob.text.parse().expect("TOML");
+        assert_eq!(table["chat"]["model"].as_str(), Some(&*path));
     }
 
     #[test]
