@@ -81,9 +81,9 @@ impl Printer {
     }
 
     pub(crate) fn failure(&self, failure: &Failure) {
-        stderr_line(format_args!("{BAD}hob:{BAD:#} {failure}"));
+        stderr_line(format_args!("{BAD}hob:{BAD:#} {}", harmless(&failure.to_string())));
         if let Some(hint) = &failure.hint {
-            stderr_line(format_args!("     {FAINT}→{FAINT:#} {hint}"));
+            stderr_line(format_args!("     {FAINT}→{FAINT:#} {}", harmless(hint)));
         }
     }
 
@@ -116,9 +116,9 @@ impl Printer {
     }
 }
 
-/// What a model writes must not move the cursor or change the terminal: nobody knows where it read
-/// its control sequences.
-fn harmless(text: &str) -> Cow<'_, str> {
+/// What a model or another server writes must not move the cursor or change the terminal: nobody knows where
+/// it read its control sequences.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     let harms = |c: char| c.is_control() && c != '\n' && c != '\t';
     if text.contains(harms) {
         Cow::Owned(text.replace(harms, "\u{fffd}"))

@@ -8,7 +8,7 @@ use crate::app::{App, block_on};
 use crate::cli::Globals;
 use crate::commands::ps::server;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::printer::{Printer, table};
+use crate::printer::{Printer, harmless, table};
 use crate::remote::{RemoteRoute, RemoteTarget};
 use crate::settings::Overrides;
 use crate::signals::StopSignals;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &RouteArgs, globals: &Globals, printer: &Printer) -> Out
         let json = serde_json::to_string_pretty(&route);
         printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
     } else {
-        printer.data(shown(&route))?;
+        printer.data(harmless(&shown(&route)))?;
     }
     Ok(Exit::Done)
 }

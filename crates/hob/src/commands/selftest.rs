@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use hob_bench::mock::Mock;
 use hob_bench::selftest::{self, Verdict};
 use hob_core::routing::Switchboard;
-use hob_core::{Roster, nearest};
+use hob_core::{Roster, nearest, one_line};
 use hob_server::{Live, ServerOptions};
 use hob_upstream::{
     AliasOptions, Clocks, Gateway, GatewayOptions, OnBreak, TargetOptions, UpstreamKind,
@@ -256,7 +256,7 @@ fn shown(verdicts: &[Verdict]) -> String {
             verdict.fault.to_owned(),
             verdict.case.to_owned(),
             mark,
-            verdict.got.clone(),
+            one_line(&verdict.got),
             format!("{} ms", verdict.took.as_millis()),
         ]);
     }

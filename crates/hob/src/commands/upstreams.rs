@@ -9,7 +9,7 @@ use crate::app::{App, block_on};
 use crate::cli::Globals;
 use crate::commands::ps::server;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::printer::{Printer, table};
+use crate::printer::{Printer, harmless, table};
 use crate::remote::{RemoteUpstream, RemoteUpstreams};
 use crate::settings::Overrides;
 use crate::signals::StopSignals;
@@ -41,9 +41,9 @@ pub(crate) fn run(args: &UpstreamsArgs, globals: &Globals, printer: &Printer) ->
     } else if upstreams.is_empty() {
         printer.note("no other server is configured; [upstream.NAME] in hob.toml names one");
     } else {
-        printer.data(shown(&upstreams))?;
+        printer.data(harmless(&shown(&upstreams)))?;
         if args.models {
-            printer.data(models(&upstreams))?;
+            printer.data(harmless(&models(&upstreams)))?;
         }
     }
     Ok(Exit::Done)

@@ -318,3 +318,43 @@ fn a_server_whose_list_cannot_be_read_is_up_when_it_answers() {
     let reason = upstreams[1]["reason"].as_str().expect("words");
     assert!(reason.starts_with("its list cannot be read: "), "{reason}");
 }
+
+#[test]
+fn odd_answers_of_a_server_are_its_own_fault_and_not_the_client_s() {
+    let good = Stub::start(|_, stream| whole(stream, "Hello."));
+    for head in [
+        "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+        "HTTP/1.1 503 Busy\r\nretry-after: 99999999999999\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+    ] {
+        let odd = Stub::start(move |path, stream| match path {
+            "/v1/chat/completions" => stream.write_all(head.as_bytes()).expect("it is read"),
+            _ => answer(stream, "200 OK", JSON, "{\"object\":\"list\",\"data\":[]}"),
+        });
+        let (user, here) = serve(&format!(
+            "[upstream.odd]\nkind = \"openai\"\nurl = \"{}\"\n\
+             [upstream.good]\nkind = \"openai\"\nurl = \"{}\"\n\
+             [alias.fast]\nto = [\"odd/x\", \"good/y\"]\n",
+            odd.url, good.url
+        ));
+        let heard = ask(&here.url, "fast", false);
+        assert_eq!(
+            (heard.status, heard.headers["x-hob-target"].to_str().ok()),
+            (200, Some("good/y"))
+        );
+        let route = printed(&user, &["route", "fast", "--json", "--server", &here.url]);
+        let rests_s = route["targets"][0]["rests_for_s"].as_f64().unwrap_or_default();
+        assert!(rests_s <= 120.0, "one failure is no reason to rest for {rests_s} s");
+    }
+}
+
+#[test]
+fn events_may_end_their_lines_with_a_carriage_return_alone() {
+    let old = Stub::start(|_, stream| {
+        let events = chunk("Hello.", "\"stop\"") + "data: [DONE]\n\n";
+        answer(stream, "200 OK", EVENTS, &events.replace('\n', "\r"));
+    });
+    let (_user, here) =
+        serve(&format!("[upstream.old]\nkind = \"openai\"\nurl = \"{}\"\n", old.url));
+    let heard = ask(&here.url, "old/x", false);
+    assert_eq!(heard.body["choices"][0]["message"]["content"], "Hello.", "{}", heard.body);
+}
