@@ -55,7 +55,7 @@ function untilText({ expires_at: at, in_flight: busy }) {
 }
 
 const SERVERS = {
-  up: { dot: "ready", say: () => "answers" },
+  up: { dot: "ready", say: ({ reason }) => (reason ? `answers; ${reason}` : "answers") },
   down: { dot: "down", say: ({ reason }) => reason ?? "does not answer" },
   not_asked: { dot: "unknown", say: () => "not asked yet" },
 };

@@ -226,3 +226,16 @@ proptest::proptest! {
         proptest::prop_assert_eq!(ends, 1);
     }
 }
+
+#[test]
+fn durations_that_a_server_did_not_say_are_absent() {
+    let usage = Usage { prompt_tokens: 26, completion_tokens: 9, ..Usage::default() };
+    let (finish, timings) = (FinishReason::Stop, Timings::default());
+    let done = ChatEvent::Done(Completion { finish, usage, timings });
+    let last = answer(OllamaShape::Chat, OllamaDelivery::Lines, vec![done]);
+    let last: Value = serde_json::from_str(&last).expect("JSON");
+    assert_eq!((&last["eval_count"], &last["total_duration"]), (&9.into(), &1_234_567_890.into()));
+    for name in ["load_duration", "prompt_eval_duration", "eval_duration"] {
+        assert!(last.get(name).is_none(), "{name} in {last}");
+    }
+}
