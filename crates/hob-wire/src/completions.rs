@@ -9,10 +9,12 @@ use serde_json::Value;
 
 use crate::WireError;
 use crate::chat::{ChatDelivery, choices, count, delivery, output, sampling, stop};
-use crate::fields::{Fields, wrong_type};
+use crate::fields::{Fields, TokenLists, wrong_type};
 use crate::keep_alive::keep_alive;
 
 pub use answer::{CompletionAnswer, CompletionChunks};
+
+const PROMPT: &str = "prompt";
 
 /// Texts in one request, and answers to all of them together.
 const PROMPTS_MAX: usize = 16;
@@ -64,9 +66,9 @@ impl WireCompletion {
 /// # Errors
 /// [`WireError`], naming the field and what it takes.
 pub fn parse_completion(body: &[u8]) -> Result<WireCompletion, WireError> {
-    let mut fields = Fields::parse(body)?;
+    let (mut fields, tokens) = Fields::parse_with_tokens(body, PROMPT, PROMPTS_MAX)?;
     let mut ignored = Vec::new();
-    let prompts = prompts(&mut fields)?;
+    let prompts = prompts(&mut fields, tokens)?;
     let settings = ChatRequest {
         sampling: sampling(&mut fields, &mut ignored)?,
         tokens_max: tokens_max(&mut fields)?,
@@ -121,10 +123,8 @@ fn echo(
     Ok(if wanted { Echo::Prompt } else { Echo::Nothing })
 }
 
-fn prompts(fields: &mut Fields) -> Result<Vec<Prompt>, WireError> {
-    const FIELD: &str = "prompt";
-    let prompt = fields.take(FIELD).ok_or(WireError::Missing { field: FIELD })?;
-    let prompts = texts_or_tokens(FIELD, prompt, PROMPTS_MAX)?;
+fn prompts(fields: &mut Fields, tokens: Option<TokenLists>) -> Result<Vec<Prompt>, WireError> {
+    let prompts = texts_or_tokens(fields, PROMPT, tokens, PROMPTS_MAX)?;
     let suffix = fields.text("suffix")?.filter(|suffix| !suffix.is_empty());
     let prompt = |prompt| match (prompt, suffix.clone()) {
         (TextOrTokens::Text(prefix), Some(suffix)) => Ok(Prompt::Infill { prefix, suffix }),
@@ -144,19 +144,23 @@ pub(crate) enum TextOrTokens {
     Tokens(Vec<u32>),
 }
 
-/// Four forms, of which the first and the third are one element.
+/// Four forms, of which the first and the third are one element. `tokens` were parsed with the body.
 pub(crate) fn texts_or_tokens(
+    fields: &mut Fields,
     field: &'static str,
-    value: Value,
+    tokens: Option<TokenLists>,
     count_max: usize,
 ) -> Result<Vec<TextOrTokens>, WireError> {
-    let values = match value {
+    if let Some(lists) = tokens {
+        return Ok(lists.into_iter().map(TextOrTokens::Tokens).collect());
+    }
+    let values = match fields.take(field).ok_or(WireError::Missing { field })? {
         Value::String(text) => return Ok(vec![TextOrTokens::Text(text)]),
         Value::Array(values) => values,
         other => return Err(wrong_type(field, WANTED, &other)),
     };
     if values.first().is_some_and(Value::is_number) {
-        return Ok(vec![TextOrTokens::Tokens(tokens(field, values)?)]);
+        return Ok(vec![TextOrTokens::Tokens(token_ids(field, values)?)]);
     }
     let reason = match values.len() {
         0 => "is empty".to_owned(),
@@ -173,12 +177,12 @@ pub(crate) fn texts_or_tokens(
 fn element(field: &'static str, value: Value) -> Result<TextOrTokens, WireError> {
     match value {
         Value::String(text) => Ok(TextOrTokens::Text(text)),
-        Value::Array(values) => Ok(TextOrTokens::Tokens(tokens(field, values)?)),
+        Value::Array(values) => Ok(TextOrTokens::Tokens(token_ids(field, values)?)),
         other => Err(wrong_type(field, "a string or a list of token ids", &other)),
     }
 }
 
-fn tokens(field: &'static str, values: Vec<Value>) -> Result<Vec<u32>, WireError> {
+fn token_ids(field: &'static str, values: Vec<Value>) -> Result<Vec<u32>, WireError> {
     let token = |value: Value| {
         let token = value.as_u64().and_then(|token| u32::try_from(token).ok());
         token.ok_or_else(|| WireError::Invalid {

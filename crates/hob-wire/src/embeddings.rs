@@ -11,8 +11,10 @@ use crate::WireError;
 use crate::chat::count;
 use crate::completions::{TextOrTokens, texts_or_tokens};
 use crate::error::json;
-use crate::fields::Fields;
+use crate::fields::{Fields, TokenLists};
 use crate::keep_alive::keep_alive;
+
+const INPUT: &str = "input";
 
 /// OpenAI's.
 const INPUTS_MAX: usize = 2048;
@@ -43,8 +45,8 @@ pub enum VectorEncoding {
 /// # Errors
 /// [`WireError`], naming the field and what it takes.
 pub fn parse_embeddings(body: &[u8]) -> Result<WireEmbeddings, WireError> {
-    let mut fields = Fields::parse(body)?;
-    let inputs = inputs(&mut fields)?;
+    let (mut fields, tokens) = Fields::parse_with_tokens(body, INPUT, INPUTS_MAX)?;
+    let inputs = inputs(&mut fields, tokens)?;
     let dimensions = count(&mut fields, "dimensions", 1..=DIMENSIONS_MAX)?;
     let keep_alive = keep_alive(&mut fields)?;
     let encoding = match fields.choice("encoding_format", &["float", "base64"])? {
@@ -76,17 +78,15 @@ pub fn embeddings(model: &str, made: &Embeddings, encoding: VectorEncoding) -> S
     })
 }
 
-fn inputs(fields: &mut Fields) -> Result<Vec<EmbedInput>, WireError> {
-    const FIELD: &str = "input";
-    let input = fields.take(FIELD).ok_or(WireError::Missing { field: FIELD })?;
-    let inputs = texts_or_tokens(FIELD, input, INPUTS_MAX)?;
+fn inputs(fields: &mut Fields, tokens: Option<TokenLists>) -> Result<Vec<EmbedInput>, WireError> {
+    let inputs = texts_or_tokens(fields, INPUT, tokens, INPUTS_MAX)?;
     let is_empty = |input: &TextOrTokens| match input {
         TextOrTokens::Text(text) => text.is_empty(),
         TextOrTokens::Tokens(tokens) => tokens.is_empty(),
     };
     if let Some(index) = inputs.iter().position(is_empty) {
-        let empty = WireError::Invalid { field: FIELD, reason: "is empty".to_owned() };
-        return Err(empty.within(FIELD, index));
+        let empty = WireError::Invalid { field: INPUT, reason: "is empty".to_owned() };
+        return Err(empty.within(INPUT, index));
     }
     let input = |input| match input {
         TextOrTokens::Text(text) => EmbedInput::Text(text),

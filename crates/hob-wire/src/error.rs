@@ -12,6 +12,13 @@ pub enum WireError {
     Malformed { detail: String, line: usize, column: usize },
     #[error("the body must be a JSON object, and is {got}")]
     NotAnObject { got: &'static str },
+    #[error("the body has {count} fields and the limit is {count_max}")]
+    TooManyFields { count: usize, count_max: usize },
+    #[error(
+        "the body has more than {count_max} JSON values and names in it, lists of token ids aside; \
+         send less in one request"
+    )]
+    TooManyValues { count_max: usize },
     #[error("'{field}' is missing")]
     Missing { field: &'static str },
     #[error("'{field}' must be {wanted}, and is {got}")]
@@ -33,6 +40,8 @@ impl WireError {
         match self {
             WireError::NotUtf8 { .. }
             | WireError::Malformed { .. }
+            | WireError::TooManyFields { .. }
+            | WireError::TooManyValues { .. }
             | WireError::NotAnObject { .. } => None,
             WireError::Missing { field }
             | WireError::WrongType { field, .. }

@@ -2,6 +2,7 @@
 //! The only room that says "OpenAI" and "Ollama". No sockets and no status codes: those are `hob-server`'s.
 
 mod answers;
+mod census;
 mod chat;
 mod completions;
 mod embeddings;
