@@ -19,7 +19,8 @@ const HEADING = /^ {0,3}(#{1,6})(?= |$)(.*)$/;
 const RULE = /^ {0,3}([-*_])(?: *\1){2,} *$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( *)([-*+]|(\d{1,9})[.)])( +|$)/;
-const TABLE_RULE = /^ *\|?(?: *:?-+:? *\|)+ *(?::?-+:? *)?$/;
+// Of a trimmed line: two patterns in a row that both take spaces try every way to share them.
+const TABLE_RULE = /^\|?(?: *:?-+:? *\|)+ *(?::?-+:? *)?$/;
 const BLANK = /^\s*$/;
 
 /** The whole text as nodes. */
@@ -174,7 +175,7 @@ function indentOf(line) {
 }
 
 function isTable(lines, at) {
-  return lines[at].includes("|") && at + 1 < lines.length && TABLE_RULE.test(lines[at + 1]);
+  return lines[at].includes("|") && at + 1 < lines.length && TABLE_RULE.test(lines[at + 1].trim());
 }
 
 function tableAt(lines, at) {

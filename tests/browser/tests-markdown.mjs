@@ -30,6 +30,7 @@ const CASES = [
 ];
 // What would take for ever, or overflow, if the work were not in proportion to the text.
 const HEAVY = ["*a _b ", "`a ``b ", "[", "![a](", "> ", "- ", "  - a\n", "- \n", "*a**", "| a |\n|-|\n", "**", "http://", "# ", "\\", "_a*_a*", "\n", " #"];
+const HEAVY_LINES = ["a | b\n" + " ".repeat(100_000) + "x", "- a\n" + " ".repeat(100_000) + "x", "# " + " ".repeat(100_000) + "x"];
 
 export function markdownTests(setting) {
   test("Markdown becomes elements, and markup stays text", LIMIT, () => becomesElements(setting));
@@ -102,7 +103,7 @@ async function settles(setting) {
 
 async function heavy(setting) {
   const { page } = await openPage(setting, setting.url);
-  const slow = await page.evaluate(async (seeds) => {
+  const slow = await page.evaluate(async ([seeds, lines]) => {
     const { markdownNodes } = await import("./markdown.js");
     const tookMs = (text) => {
       const from = performance.now();
@@ -110,8 +111,9 @@ async function heavy(setting) {
       return performance.now() - from;
     };
     const texts = seeds.flatMap((seed) => [4_900, 100_000].map((length) => [seed, seed.repeat(length / seed.length)]));
+    texts.push(...lines.map((line) => [line.slice(0, 10), line]));
     return texts.map(([seed, text]) => [seed, text.length, tookMs(text)]).filter(([, , ms]) => ms > 10_000);
-  }, HEAVY);
+  }, [HEAVY, HEAVY_LINES]);
   assert.deepEqual(slow, []);
   await page.close();
 }
