@@ -39,11 +39,14 @@ impl Budget {
         self.spent = self.spent.saturating_add(tokens);
     }
 
-    /// A clock that is set back does not bring a day back.
+    /// A clock that is set back by a day does not bring that day back. One that was years ahead and was put right
+    /// keeps what is spent, and not the day: the budget would be closed for years.
     fn turn_to(&mut self, now: Duration) {
         let midnight = midnight_before(now);
         if midnight > self.midnight {
             (self.midnight, self.spent) = (midnight, 0);
+        } else if self.midnight - midnight > DAY {
+            self.midnight = midnight;
         }
     }
 }
@@ -77,6 +80,15 @@ mod tests {
         assert_eq!(budget.check(midnight), Ok(()));
         budget.spend(100, midnight);
         assert_eq!(budget.check(midnight), Err(DAY));
+    }
+
+    #[test]
+    fn a_clock_that_was_years_ahead_closes_the_budget_until_midnight_and_no_longer() {
+        let mut budget = budget(0);
+        let years_ahead = NOON + 4_000 * DAY;
+        budget.spend(100, years_ahead);
+        assert_eq!(budget.check(NOON), Err(HALF_DAY));
+        assert_eq!(budget.check(NOON + HALF_DAY), Ok(()));
     }
 
     #[test]

@@ -127,6 +127,13 @@ impl Store {
         transaction.commit()
     }
 
+    /// Since 1970; none where there is no row.
+    pub(super) fn newest(&self) -> rusqlite::Result<Option<Duration>> {
+        let newest = "SELECT max(started_unix_ms) FROM requests";
+        let newest: Option<i64> = self.0.query_row(newest, [], |row| row.get(0))?;
+        Ok(newest.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis))
+    }
+
     /// Forgets what is older, and the oldest beyond a million.
     pub(super) fn prune(&self, before_unix_ms: u64) -> rusqlite::Result<()> {
         self.0.execute(

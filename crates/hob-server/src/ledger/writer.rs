@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::rows::Entry;
 use super::store::{LedgerError, Store, tokens_since};
@@ -40,7 +40,8 @@ impl Ledger {
         let store = Store::open(path)?;
         let (entries, to_write) = sync_channel(QUEUE_MAX);
         let lost = Arc::new(AtomicU64::new(0));
-        let writing = Writing { store, keep, lost: Arc::clone(&lost) };
+        let opened = Opened::now(store.newest().unwrap_or_default());
+        let writing = Writing { store, keep, opened, lost: Arc::clone(&lost) };
         let thread = thread::Builder::new().name("ledger".to_owned());
         let thread = thread.spawn(move || writing.run(&to_write)).map_err(LedgerError::Thread)?;
         Ok(Ledger { entries: Some(entries), lost, path: path.to_path_buf(), thread: Some(thread) })
@@ -82,9 +83,35 @@ impl Drop for Ledger {
 /// For more rows to come, before those that came are written.
 const GATHER: Duration = Duration::from_millis(20);
 
+/// A row of the last run may be at most this much older than the clock says when its successor starts, before the
+/// clock is doubted.
+const OFF_TIME_MAX: Duration = Duration::from_secs(86_400);
+
+/// What the clock said when the ledger was opened. From then on time is measured, because a clock that is set to
+/// another year would make every row look old.
+struct Opened {
+    at: Instant,
+    unix: Duration,
+}
+
+impl Opened {
+    /// `newest` is the time of the last row; none where there is no row.
+    fn now(newest: Option<Duration>) -> Opened {
+        let clock = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Opened { at: Instant::now(), unix: believed(clock, newest) }
+    }
+}
+
+/// A computer whose clock is wrong at its start says any year: time went on by a day at most since the last row,
+/// as far as rows are removed for their age. They go when hob is opened once more.
+fn believed(clock: Duration, newest: Option<Duration>) -> Duration {
+    newest.map_or(clock, |newest| clock.min(newest + OFF_TIME_MAX))
+}
+
 struct Writing {
     store: Store,
     keep: Duration,
+    opened: Opened,
     lost: Arc<AtomicU64>,
 }
 
@@ -92,7 +119,7 @@ impl Writing {
     /// Until nobody can write any more.
     fn run(mut self, to_write: &Receiver<Entry>) {
         self.prune();
-        let mut pruned = SystemTime::now();
+        let mut pruned = Instant::now();
         let mut batch = Vec::new();
         while let Ok(entry) = to_write.recv() {
             batch.push(entry);
@@ -104,15 +131,15 @@ impl Writing {
                 tracing::warn!(%error, rows = batch.len(), "the ledger cannot be written");
             }
             batch.clear();
-            if pruned.elapsed().unwrap_or_default() >= PRUNE_EVERY {
+            if pruned.elapsed() >= PRUNE_EVERY {
                 self.prune();
-                pruned = SystemTime::now();
+                pruned = Instant::now();
             }
         }
     }
 
     fn prune(&self) {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = self.opened.unix + self.opened.at.elapsed();
         let before = now.saturating_sub(self.keep);
         if let Err(error) = self.store.prune(before.as_millis() as u64) {
             tracing::warn!(%error, "old rows of the ledger cannot be removed");
@@ -197,6 +224,29 @@ mod tests {
         assert_eq!(read(&path, Period::default()).expect("rows").len(), 2);
         drop(Ledger::open(&path, DAY).expect("the same"));
         assert_eq!(read(&path, Period::default()).expect("rows"), [entry(now)]);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_ahead_loses_no_rows() {
+        let year = 365 * DAY;
+        let newest = 50 * year;
+        for (clock, expected) in [
+            (newest + DAY / 2, newest + DAY / 2),
+            (newest + 10 * year, newest + DAY),
+            (newest - year, newest - year),
+        ] {
+            assert_eq!(believed(clock, Some(newest)), expected);
+        }
+        assert_eq!(believed(newest, None), newest);
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger.sqlite3");
+        let ledger = Ledger::open(&path, DAY).expect("a ledger");
+        let long_ago = now_ms() - 10 * 365 * 86_400_000;
+        ledger.write(entry(long_ago));
+        drop(ledger);
+        drop(Ledger::open(&path, 2 * DAY).expect("ten years later, says the clock"));
+        assert_eq!(read(&path, Period::default()).expect("rows"), [entry(long_ago)]);
     }
 
     #[test]
