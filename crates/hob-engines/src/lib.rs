@@ -32,6 +32,7 @@
 
 pub mod chat;
 pub mod frame;
+pub mod memory;
 pub mod speech;
 pub mod supervisor;
 pub mod timing;

@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime};
 use hob_core::trace::{Attempt, Way};
 use hob_core::{ModelState, Permit, Trace};
 
+use crate::asking::Held;
 use crate::failure::Refusal;
-use crate::keys::{Caller, Turn};
+use crate::keys::Caller;
 use crate::ledger::{Entry, Ledger, Outcome};
 use crate::metrics::Metrics;
 use crate::now::{Now, Running};
@@ -16,10 +17,11 @@ use crate::requests::Received;
 use crate::router::App;
 
 /// What came from outside, as far as it is kept.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) received: Received,
     pub(crate) caller: Caller,
+    pub(crate) held: Held,
     /// `chat`, `speech`, `transcription` or `embeddings`.
     pub(crate) route: &'static str,
     /// The model's name in the request, if there was one.
@@ -38,8 +40,8 @@ pub(crate) struct Account {
     running: Arc<Running>,
     received: Received,
     permit: Option<Permit>,
-    /// Of whoever has a key; their next one may have to wait for its end.
-    turn: Option<Turn>,
+    /// The key's turn and the body's memory, until the answer ends.
+    held: Held,
     /// Time spent waiting for the model, and not for the client.
     waited: Duration,
     first: Option<Duration>,
@@ -51,17 +53,9 @@ pub(crate) struct Account {
 
 impl Account {
     /// Of a request to a model in this state.
-    ///
-    /// # Errors
-    /// It is not the caller's turn; what no model was asked has no account.
-    pub(crate) fn new(
-        app: &App,
-        asked: Asked,
-        target: &str,
-        state: &ModelState,
-    ) -> Result<Account, Refusal> {
-        let Asked { received, caller, route, alias, is_streamed } = asked;
-        let turn = caller.take_turn(app)?;
+    pub(crate) fn new(app: &App, asked: Asked, target: &str, state: &ModelState) -> Account {
+        let Asked { received, caller, mut held, route, alias, is_streamed } = asked;
+        held.begin();
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let entry = Entry {
             started_unix_ms: now.saturating_sub(received.at.elapsed()).as_millis() as u64,
@@ -76,7 +70,7 @@ impl Account {
         let trace = Trace::begin(received.hops);
         let running = Arc::new(Running::new(received, route, &entry, trace.clone()));
         app.now.enter(&running);
-        Ok(Account {
+        Account {
             metrics: Arc::clone(&app.metrics),
             entry,
             // Production is what somebody waited for.
@@ -85,12 +79,12 @@ impl Account {
             running,
             received,
             permit: None,
-            turn,
+            held,
             waited: Duration::ZERO,
             first: None,
             trace,
             label: label(app, target),
-        })
+        }
     }
 
     /// The way of the request, to travel with it.
@@ -157,9 +151,7 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        if let Some(turn) = &self.turn {
-            turn.spend(&self.entry);
-        }
+        self.held.spend(&self.entry);
         let way = self.trace.now();
         self.metrics.way(&self.label, &way);
         let mut entry = std::mem::take(&mut self.entry);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
@@ -16,6 +16,7 @@ use axum::routing::get;
 
 use crate::failure::Refusal;
 use crate::page::content_type;
+use crate::requests::NamePath;
 use crate::router::App;
 
 const INDEX: &str = "index.html";
@@ -44,13 +45,13 @@ async fn index(
     pages: axum::Extension<Arc<dyn Pages>>,
     state: State<Arc<App>>,
 ) -> Result<Response, Refusal> {
-    page(pages, state, Path(INDEX.to_owned())).await
+    page(pages, state, NamePath(INDEX.to_owned())).await
 }
 
 async fn page(
     axum::Extension(pages): axum::Extension<Arc<dyn Pages>>,
     State(_): State<Arc<App>>,
-    Path(path): Path<String>,
+    NamePath(path): NamePath,
 ) -> Result<Response, Refusal> {
     let policy = policy(&pages.script_hashes());
     let wanted = path.clone();

@@ -18,12 +18,13 @@ use hob_wire::{
 use tokio::time::timeout;
 
 use crate::account::Asked;
+use crate::asking::{Asking, Held, read_asking};
 use crate::body::{Answer, Dialect, stream_body};
 use crate::converse::{Question, Reply, converse, seeded};
 use crate::failure::Refusal;
 use crate::headers::{ALIAS, EVENTS, JSON, QUEUE_MS, answer_headers, insert_ignored, insert_text};
 use crate::keys::Caller;
-use crate::requests::{Received, read_json};
+use crate::requests::Received;
 use crate::router::App;
 
 /// A comment, which readers of events skip and proxies count as life.
@@ -36,14 +37,12 @@ pub(crate) async fn complete(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let (parts, body) = request.into_parts();
-    let received = Received::of(&parts.extensions);
-    let caller = Caller::of(&parts.extensions);
-    let mut wire = parse_chat(&read_json(&parts.headers, body, &app.limits).await?)?;
+    let Asking { received, caller, held, mut wire } =
+        read_asking(&app, request, parse_chat).await?;
     wire.model = caller.chat_name(&app, wire.model)?;
     let target = app.chat_target(wire.model.as_deref())?;
     check(&target, &wire.request)?;
-    let asked = asked(wire.model.clone(), wire.delivery, received, caller);
+    let asked = asked(wire.model.clone(), wire.delivery, received, (caller, held));
     let head = head(wire.model, &target, received);
     let ignored = &without_effect(&target, wire.ignored, wire.unknown);
     let requests = seeded(wire.request, wire.choices);
@@ -110,10 +109,10 @@ pub(crate) fn asked(
     alias: Option<String>,
     delivery: ChatDelivery,
     received: Received,
-    caller: Caller,
+    (caller, held): (Caller, Held),
 ) -> Asked {
     let is_streamed = matches!(delivery, ChatDelivery::Events(_));
-    Asked { received, caller, route: "chat", alias, is_streamed }
+    Asked { received, caller, held, route: "chat", alias, is_streamed }
 }
 
 /// What the pieces of an answer say alike. A request that named no model hears which one it was.

@@ -7,26 +7,23 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use hob_wire::{ChatDelivery, CompletionAnswer, CompletionChunks, parse_completion};
 
+use crate::asking::{Asking, read_asking};
 use crate::chat::{asked, check, head, streamed, whole, without_effect};
 use crate::converse::{Question, converse, seeded};
 use crate::failure::Refusal;
-use crate::keys::Caller;
-use crate::requests::{Received, read_json};
 use crate::router::App;
 
 pub(crate) async fn complete(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let (parts, body) = request.into_parts();
-    let received = Received::of(&parts.extensions);
-    let caller = Caller::of(&parts.extensions);
-    let mut wire = parse_completion(&read_json(&parts.headers, body, &app.limits).await?)?;
+    let Asking { received, caller, held, mut wire } =
+        read_asking(&app, request, parse_completion).await?;
     wire.model = caller.chat_name(&app, wire.model)?;
     let target = app.chat_target(wire.model.as_deref())?;
     wire.requests.iter().try_for_each(|request| check(&target, request))?;
     let prefixes = wire.prefixes();
-    let asked = asked(wire.model.clone(), wire.delivery, received, caller);
+    let asked = asked(wire.model.clone(), wire.delivery, received, (caller, held));
     let head = head(wire.model, &target, received);
     let ignored = &without_effect(&target, wire.ignored, wire.unknown);
     let each = wire.choices;

@@ -76,7 +76,7 @@ enum Warmth {
 pub(crate) async fn converse(app: &App, question: Question) -> Result<Reply, Refusal> {
     let Question { target, requests, asked } = question;
     let state = target.model.state();
-    let mut account = Account::new(app, asked, &target.name, &state)?;
+    let mut account = Account::new(app, asked, &target.name, &state);
     admit(&mut account, &target, work_tokens(&target, &requests))?;
     let trace = account.trace();
     let keeps_time = target.clocks == Clocked::ByItself;
@@ -111,7 +111,7 @@ pub(crate) async fn embed(
     mut request: EmbedRequest,
     asked: Asked,
 ) -> Result<(Embeddings, Way), Refusal> {
-    let mut account = Account::new(app, asked, &target.name, &target.model.state())?;
+    let mut account = Account::new(app, asked, &target.name, &target.model.state());
     let tokens = request.inputs.iter().map(tokens_guess).sum::<usize>();
     admit(&mut account, target, tokens as f64)?;
     request.trace = account.trace();

@@ -8,25 +8,22 @@ use axum::response::{IntoResponse, Response};
 use hob_wire::parse_embeddings;
 
 use crate::account::Asked;
+use crate::asking::{Asking, read_asking};
 use crate::converse::embed;
 use crate::failure::Refusal;
 use crate::headers::{JSON, TARGET, answer_headers, insert_ignored, insert_text, insert_way};
-use crate::keys::Caller;
-use crate::requests::{Received, read_json};
 use crate::router::App;
 
 pub(crate) async fn embeddings(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let (parts, body) = request.into_parts();
-    let caller = Caller::of(&parts.extensions);
-    let mut wire = parse_embeddings(&read_json(&parts.headers, body, &app.limits).await?)?;
+    let Asking { received, caller, held, mut wire } =
+        read_asking(&app, request, parse_embeddings).await?;
     wire.model = caller.chat_name(&app, wire.model)?;
     let target = app.chat_target(wire.model.as_deref())?;
     let alias = wire.model.clone();
-    let received = Received::of(&parts.extensions);
-    let asked = Asked { received, caller, route: "embeddings", alias, is_streamed: false };
+    let asked = Asked { received, caller, held, route: "embeddings", alias, is_streamed: false };
     let made = embed(&app, &target, wire.request, asked).await;
     let (made, way) = made.map_err(|refusal| refusal.about("input"))?;
     let mut headers = answer_headers(JSON);

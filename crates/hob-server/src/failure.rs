@@ -21,6 +21,9 @@ const WORKER_RESTART: Duration = Duration::from_secs(1);
 /// Nobody knows when the first of a key's answers will be over, and asking again costs little.
 const ANSWER_ENDS: Duration = Duration::from_secs(1);
 
+/// The answers that hold the memory of bodies end after some seconds, or after minutes.
+const BODY_ENDS: Duration = Duration::from_secs(5);
+
 /// Why a request gets no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
@@ -82,6 +85,14 @@ pub(crate) enum Refusal {
          at them"
     )]
     Loop { hops: u32 },
+    #[error(
+        "the body arrived slower than {bytes_per_s_min} bytes a second while others waited for its memory"
+    )]
+    BodyGaveWay { bytes_per_s_min: usize },
+    #[error(
+        "the bodies of other requests take up all of the {bytes_max} bytes that there are for bodies; try again later"
+    )]
+    BodiesFull { bytes_max: usize },
     #[error("the body broke off")]
     BodyBrokenOff,
     #[error("the body must be application/json, and is '{got}'")]
@@ -92,6 +103,8 @@ pub(crate) enum Refusal {
     BadForm { detail: String },
     #[error("the field '{name}' is larger than the limit of {bytes_max} bytes")]
     FieldTooLarge { name: String, bytes_max: usize },
+    #[error("the path is not UTF-8 once its percent signs are decoded")]
+    PathNotUtf8,
     #[error("nothing is at {path}")]
     NoSuchPath { path: String },
     #[error(
@@ -157,6 +170,7 @@ impl Refusal {
             | Refusal::AnswerTooLarge { .. }
             | Refusal::BadForm { .. }
             | Refusal::Fit(Unanswerable::Unreadable { .. } | Unanswerable::Impossible { .. })
+            | Refusal::PathNotUtf8
             | Refusal::BodyBrokenOff => StatusCode::BAD_REQUEST,
             Refusal::Model(error) | Refusal::TooLong { error, .. } => status_of(error),
             Refusal::Encode(EncodeError::TooLongForWav { .. }) => StatusCode::BAD_REQUEST,
@@ -174,13 +188,16 @@ impl Refusal {
             Refusal::NoSpeechModel
             | Refusal::NoChatModel
             | Refusal::NoTranscriptModel
+            | Refusal::BodiesFull { .. }
             | Refusal::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             Refusal::BodyTooLarge { .. } | Refusal::FieldTooLarge { .. } => {
                 StatusCode::PAYLOAD_TOO_LARGE
             }
             Refusal::HeadersTooLarge { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Refusal::Loop { .. } => StatusCode::LOOP_DETECTED,
-            Refusal::BodyTooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
+            Refusal::BodyTooSlow { .. } | Refusal::BodyGaveWay { .. } => {
+                StatusCode::REQUEST_TIMEOUT
+            }
             Refusal::NotJson { .. } | Refusal::NeitherFormNorJson { .. } => {
                 StatusCode::UNSUPPORTED_MEDIA_TYPE
             }
@@ -188,9 +205,11 @@ impl Refusal {
             Refusal::ForeignHost { .. } => StatusCode::MISDIRECTED_REQUEST,
             Refusal::ForeignOrigin { .. } => StatusCode::FORBIDDEN,
             Refusal::NoKey | Refusal::WrongKey => StatusCode::UNAUTHORIZED,
-            Refusal::Key(KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. }) => {
-                StatusCode::FORBIDDEN
-            }
+            Refusal::Key(
+                KeyRefusal::NotAllowed { .. }
+                | KeyRefusal::NoneAllowed { .. }
+                | KeyRefusal::NotShown { .. },
+            ) => StatusCode::FORBIDDEN,
             Refusal::Key(_) => StatusCode::TOO_MANY_REQUESTS,
         }
     }
@@ -299,6 +318,7 @@ impl Refusal {
                 Retry::Useless
             }
             Refusal::Model(ModelError::WorkerLost { .. }) => Retry::After(WORKER_RESTART),
+            Refusal::BodiesFull { .. } => Retry::After(BODY_ENDS),
             Refusal::Key(KeyRefusal::TooFast { retry_after, .. }) => Retry::After(*retry_after),
             Refusal::Key(KeyRefusal::TooMany { .. }) => Retry::After(ANSWER_ENDS),
             Refusal::Key(KeyRefusal::Spent { midnight_in, .. }) => Retry::NotBefore(*midnight_in),
@@ -315,7 +335,7 @@ impl Refusal {
             {
                 Retry::Unknown
             }
-            Refusal::BodyTooSlow { .. } => Retry::Unknown,
+            Refusal::BodyTooSlow { .. } | Refusal::BodyGaveWay { .. } => Retry::Unknown,
             _ => Retry::Useless,
         }
     }

@@ -17,11 +17,11 @@ use hob_wire::{
     parse_fit_query,
 };
 
+use crate::asking::read_wish;
 use crate::failure::Refusal;
 use crate::guard::check_key;
 use crate::headers::{JSON, answer_headers, insert_ignored};
 use crate::keys::Caller;
-use crate::requests::read_json;
 use crate::router::App;
 
 /// Machines and models by their names. May take its time, read headers and ask the system: it is not asked on a
@@ -88,9 +88,8 @@ async fn by_body(
     desk: Desk,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let (head, body) = request.into_parts();
-    let body = read_json(&head.headers, body, &app.limits).await?;
-    answer(&app, desk, &Caller::of(&head.extensions), parse_fit(&body)?).await
+    let (caller, asked) = read_wish(&app, request, parse_fit).await?;
+    answer(&app, desk, &caller, asked).await
 }
 
 async fn answer(

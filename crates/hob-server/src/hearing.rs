@@ -9,7 +9,6 @@ use hob_core::{
     TranscriptTarget,
 };
 use hob_wire::TranscriptAnswer;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -34,8 +33,6 @@ pub(crate) struct Hearing {
     cut_off: CancellationToken,
     is_over: bool,
     bytes: usize,
-    /// The place that the file takes.
-    pub(crate) room: Option<OwnedSemaphorePermit>,
 }
 
 impl Hearing {
@@ -57,7 +54,6 @@ impl Hearing {
             cut_off: app.cut_off.clone(),
             is_over: false,
             bytes: 0,
-            room: None,
         })
     }
 

@@ -1,12 +1,12 @@
 //! API keys: who may ask, for which models, and how much. A key is known by its SHA-256 only, so that
 //! neither memory nor a log holds one that could be used.
 
-mod bucket;
 mod budget;
 mod caller;
 mod digest;
 mod holder;
 mod refusal;
+mod window;
 
 use std::collections::BTreeMap;
 use std::fmt;

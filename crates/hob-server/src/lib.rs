@@ -3,7 +3,9 @@
 
 mod account;
 mod answer;
+mod asking;
 mod benchmarks;
+mod bodies;
 mod body;
 mod chat;
 mod chat_account;

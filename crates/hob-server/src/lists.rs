@@ -13,6 +13,7 @@ use hob_wire::{ModelEntry, ModelKind};
 
 use crate::failure::{Refusal, whole_seconds};
 use crate::keys::Caller;
+use crate::requests::NamePath;
 use crate::router::App;
 
 type Json = ([(HeaderName, &'static str); 1], String);
@@ -51,7 +52,7 @@ fn entry(app: &App, caller: &Caller, id: &str) -> Result<ModelEntry, Refusal> {
 
 /// `DELETE /models/{id}`, which only tests of clients find: models are on the disk of hob's owner, who
 /// has `hob models rm`.
-pub(crate) async fn delete_model(Path(id): Path<String>) -> Json {
+pub(crate) async fn delete_model(NamePath(id): NamePath) -> Json {
     json(hob_wire::deleted_model(&id))
 }
 
@@ -102,11 +103,12 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
 }
 
 /// `GET /metrics`.
-pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Json {
-    (
+pub(crate) async fn metrics(State(app): State<Arc<App>>, caller: Caller) -> Result<Json, Refusal> {
+    caller.check_sees_all(&app, "metrics, which are about all models and keys")?;
+    Ok((
         [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
         app.metrics.render(&app.roster(), app.ledger.as_deref()),
-    )
+    ))
 }
 
 /// What it is theirs to ask for.

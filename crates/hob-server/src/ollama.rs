@@ -15,15 +15,13 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
-use bytes::Bytes;
-use hob_wire::{OllamaDelivery, WireError, ollama_error, ollama_success, parse_ollama_named};
+use hob_wire::{OllamaDelivery, ollama_error, ollama_success, parse_ollama_named};
 
+use crate::asking::read_wish;
 use crate::failure::Refusal;
 use crate::guard::{check_key, notice_key};
 use crate::headers::{JSON, LINES, answer_headers};
-use crate::keys::Caller;
 use crate::page;
-use crate::requests::read_json;
 use crate::router::App;
 
 /// A refusal as Ollama's clients read it: the same status and headers, another envelope.
@@ -98,8 +96,8 @@ async fn home(request: Request) -> Result<Response, OllamaRefusal> {
 
 /// `POST /api/pull`: a model that is here was pulled. hob fetches none because a client asks.
 async fn pull(State(app): State<Arc<App>>, request: Request) -> Result<Response, OllamaRefusal> {
-    let (head, named) = read(&app, request, parse_ollama_named).await?;
-    Caller::of(&head.extensions).check(&app, &named.model)?;
+    let (caller, named) = read_wish(&app, request, parse_ollama_named).await?;
+    caller.check(&app, &named.model)?;
     app.chat_target(Some(&named.model))?;
     Ok(match named.delivery {
         OllamaDelivery::Lines => (answer_headers(LINES), ollama_success() + "\n").into_response(),
@@ -109,18 +107,6 @@ async fn pull(State(app): State<Arc<App>>, request: Request) -> Result<Response,
 
 async fn not_offered(request: Request) -> OllamaRefusal {
     Refusal::NotOffered { path: request.uri().path().to_owned() }.into()
-}
-
-/// A request's head, and its body as `parse` reads it.
-async fn read<T>(
-    app: &App,
-    request: Request,
-    parse: fn(&[u8]) -> Result<T, WireError>,
-) -> Result<(axum::http::request::Parts, T), Refusal> {
-    let (head, body) = request.into_parts();
-    let body: Bytes = read_json(&head.headers, body, &app.limits).await?;
-    let parsed = parse(&body)?;
-    Ok((head, parsed))
 }
 
 fn json(body: String) -> Response {

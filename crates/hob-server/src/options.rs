@@ -37,9 +37,11 @@ pub struct ServerOptions {
     pub body_bytes_max: usize,
     /// Bytes of a file that is to be transcribed.
     pub file_bytes_max: usize,
-    /// Such files that are held at once; they are in memory from their first byte to the end of their
+    /// Bytes of all bodies together, files included; each is in memory from its first byte to the end of its
     /// answer.
-    pub files_max: usize,
+    pub bodies_bytes_max: usize,
+    /// Called after a large body was parsed, to return freed memory to the system.
+    pub give_back: fn(),
     pub connections_max: usize,
     /// For a client to send a request's headers.
     pub header_time_max: Duration,
@@ -74,7 +76,8 @@ impl Default for ServerOptions {
             text_chars_max: 100_000,
             body_bytes_max: 32 << 20,
             file_bytes_max: 100 << 20,
-            files_max: 16,
+            bodies_bytes_max: 256 << 20,
+            give_back: || {},
             connections_max: 512,
             header_time_max: Duration::from_secs(10),
             read_time_max: Duration::from_secs(30),

@@ -1,24 +1,21 @@
-//! Every request from outside: its number, its clock, its line in the log, and the reading of its body.
+//! Every request from outside: its number, its clock and its line in the log.
 //! Never its text: what people have read aloud, or ask, is theirs.
 
-use std::error::Error as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use axum::body::{Body, to_bytes};
-use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, REFERER, USER_AGENT};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequestParts, MatchedPath, Path, Request, State};
+use axum::http::header::USER_AGENT;
+use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use http_body_util::LengthLimitError;
-use tokio::time::timeout;
 
 use crate::failure::Refusal;
 use crate::now;
-use crate::router::{App, Limits};
+use crate::router::App;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const HOB_REQUEST_ID: HeaderName = HeaderName::from_static("x-hob-request-id");
@@ -45,6 +42,20 @@ impl Received {
     pub(crate) fn of(extensions: &Extensions) -> Received {
         let received = extensions.get::<Received>().copied();
         received.unwrap_or_else(|| Received { id: 0, at: Instant::now(), hops: 0, is_bench: false })
+    }
+}
+
+/// The name at the end of a path.
+pub(crate) struct NamePath(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for NamePath {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<NamePath, Refusal> {
+        let Path(name) = Path::from_request_parts(parts, state)
+            .await
+            .map_err(|_: PathRejection| Refusal::PathNotUtf8)?;
+        Ok(NamePath(name))
     }
 }
 
@@ -97,51 +108,4 @@ fn route_of(request: &Request) -> String {
     };
     let path = matched.as_str();
     path.strip_prefix("/v1").filter(|rest| rest.starts_with('/')).unwrap_or(path).to_owned()
-}
-
-/// The whole body of a JSON request, within the limits.
-pub(crate) async fn read_json(
-    headers: &HeaderMap,
-    body: Body,
-    limits: &Limits,
-) -> Result<Bytes, Refusal> {
-    check_type(headers)?;
-    let bytes_max = limits.body_bytes_max;
-    // What says that it is too large need not be read to be believed.
-    if announced(headers).is_some_and(|bytes| bytes > bytes_max as u64) {
-        return Err(Refusal::BodyTooLarge { bytes_max });
-    }
-    let time_max = limits.read_time_max;
-    let read = timeout(time_max, to_bytes(body, bytes_max)).await;
-    let read = read.map_err(|_| Refusal::BodyTooSlow { time_max })?;
-    read.map_err(|error| {
-        let too_large = error.source().is_some_and(|source| source.is::<LengthLimitError>());
-        if too_large { Refusal::BodyTooLarge { bytes_max } } else { Refusal::BodyBrokenOff }
-    })
-}
-
-/// No type at all is taken for JSON; another one is a client's mistake, or a form on a foreign page.
-fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
-    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
-    let got = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
-    let essence = got.split(';').next().unwrap_or_default().trim();
-    if essence == "application/json" || essence.ends_with("+json") {
-        return Ok(());
-    }
-    // What `curl -d` says when nobody tells it otherwise, as Ollama's manuals have it.
-    if essence == "application/x-www-form-urlencoded" && !is_browsers(headers) {
-        return Ok(());
-    }
-    Err(Refusal::NotJson { got })
-}
-
-/// A page cannot keep its browser from saying at least one of these of a form.
-fn is_browsers(headers: &HeaderMap) -> bool {
-    [ORIGIN, REFERER, HeaderName::from_static("sec-fetch-site")]
-        .iter()
-        .any(|name| headers.contains_key(name))
-}
-
-fn announced(headers: &HeaderMap) -> Option<u64> {
-    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

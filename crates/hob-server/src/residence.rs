@@ -18,11 +18,11 @@ use hob_core::{ChatTarget, KeepAlive, Residence, Roster, SpeechTarget, Transcrip
 use hob_wire::{ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents};
 use tokio::time::timeout;
 
+use crate::asking::read_wish;
 use crate::failure::Refusal;
 use crate::guard::check_key;
 use crate::headers::{JSON, LINES, answer_headers, insert_ignored};
 use crate::keys::Caller;
-use crate::requests::read_json;
 use crate::router::{App, Limits};
 
 /// Between two lines of a loading that is told.
@@ -159,10 +159,7 @@ async fn take_out(State(app): State<Arc<App>>, request: Request) -> Result<Respo
 }
 
 async fn read(app: &App, request: Request) -> Result<(ResidenceWish, Resident), Refusal> {
-    let (head, body) = request.into_parts();
-    let body = read_json(&head.headers, body, &app.limits).await?;
-    let wish = parse_residence(&body)?;
-    let caller = Caller::of(&head.extensions);
+    let (caller, wish) = read_wish(app, request, parse_residence).await?;
     caller.check(app, &wish.model)?;
     let held = find(app, &wish.model)?;
     caller.take_request(app)?;

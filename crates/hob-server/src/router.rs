@@ -11,9 +11,10 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use hob_core::{ChatTarget, Roster, SpeechTarget, TranscriptTarget, UnknownModel};
 use hob_wire::{is_default_speech_model, is_default_transcript_model};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::asking::ReadLimits;
+use crate::bodies::Bodies;
 use crate::failure::Refusal;
 use crate::guard::{Guard, check_key, check_names, notice_key};
 use crate::ledger::Ledger;
@@ -39,8 +40,8 @@ pub(crate) struct App {
     default_speech: Option<String>,
     default_chat: Option<String>,
     default_transcript: Option<String>,
-    /// For files that are held to be transcribed.
-    pub(crate) files: Arc<Semaphore>,
+    pub(crate) bodies: Bodies,
+    pub(crate) give_back: fn(),
 }
 
 /// How much one request may be.
@@ -54,6 +55,13 @@ pub(crate) struct Limits {
     pub(crate) token_time_max: Duration,
     pub(crate) keep_alive_every: Duration,
     pub(crate) early_headers_after: Duration,
+}
+
+impl Limits {
+    /// Of a body that is JSON.
+    pub(crate) fn json(&self) -> ReadLimits {
+        ReadLimits { bytes_max: self.body_bytes_max, time_max: self.read_time_max }
+    }
 }
 
 /// What Ollama's clients write after a name when they mean no version of it.
@@ -201,7 +209,8 @@ pub(crate) fn router_with(
         default_speech: options.default_speech.clone(),
         default_chat: options.default_chat.clone(),
         default_transcript: options.default_transcript.clone(),
-        files: Arc::new(Semaphore::new(options.files_max)),
+        bodies: Bodies::new(options.bodies_bytes_max),
+        give_back: options.give_back,
     });
     let api = open_routes(&app).merge(keyed_routes(&app));
     Router::new()

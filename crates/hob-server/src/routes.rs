@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -16,6 +16,7 @@ use crate::failure::Refusal;
 use crate::guard::check_key;
 use crate::headers::JSON;
 use crate::keys::Caller;
+use crate::requests::NamePath;
 use crate::router::App;
 
 pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
@@ -29,7 +30,7 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
 async fn one(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Path(name): Path<String>,
+    NamePath(name): NamePath,
 ) -> Result<Response, Refusal> {
     caller.check(&app, &name)?;
     let roster = app.roster();
@@ -44,11 +45,16 @@ async fn one(
     Ok(json(hob_wire::route(&view)))
 }
 
-async fn all(State(app): State<Arc<App>>) -> Response {
-    json(hob_wire::upstreams(&upstream_views(&app.roster())))
+async fn all(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Refusal> {
+    caller.check_sees_all(&app, "upstreams, their addresses and their models")?;
+    Ok(json(hob_wire::upstreams(&upstream_views(&app.roster(), &caller))))
 }
 
-pub(crate) fn upstream_views(roster: &Roster) -> Vec<UpstreamView> {
+/// None for a key that is for some names only.
+pub(crate) fn upstream_views(roster: &Roster, caller: &Caller) -> Vec<UpstreamView> {
+    if !caller.sees_all() {
+        return Vec::new();
+    }
     roster.elsewhere().map(|elsewhere| elsewhere.upstreams()).unwrap_or_default()
 }
 

@@ -17,37 +17,32 @@ use hob_wire::{Delivery, SpeechUsage, error_event, parse_speech, speech_delta, s
 
 use crate::account::{Account, Asked};
 use crate::answer::{Encoded, Sound, SpeechAccount};
+use crate::asking::{Asking, read_asking};
 use crate::failure::Refusal;
 use crate::headers::{
     EVENTS, TARGET, TTFA_MS, VOICE, answer_headers, insert_ignored, insert_text, insert_way,
     whole_ms,
 };
-use crate::keys::Caller;
 use crate::plan::{AnswerShape, Plan, format_names, plan};
-use crate::requests::{Received, read_json};
 use crate::router::App;
 
 pub(crate) async fn speak(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let (parts, body) = request.into_parts();
-    let received = Received::of(&parts.extensions);
-    let body = read_json(&parts.headers, body, &app.limits).await?;
-    let mut wire = parse_speech(&body, &format_names())?;
-    drop(body);
-    let caller = Caller::of(&parts.extensions);
+    let parse = |body: &[u8]| parse_speech(body, &format_names());
+    let Asking { received, caller, held, mut wire } = read_asking(&app, request, parse).await?;
     wire.model = caller.speech_name(&app, wire.model)?;
     let alias = wire.model.clone();
     let plan = plan(&app, wire)?;
     let is_streamed = plan.answer.delivery != Delivery::Whole;
-    let asked = Asked { received, caller, route: "speech", alias, is_streamed };
+    let asked = Asked { received, caller, held, route: "speech", alias, is_streamed };
     answer(&app, plan, asked).await
 }
 
 async fn answer(app: &App, plan: Plan, asked: Asked) -> Result<Response, Refusal> {
     let Plan { target, mut request, answer, sound_s } = plan;
-    let mut account = Account::new(app, asked, &target.name, &target.model.state())?;
+    let mut account = Account::new(app, asked, &target.name, &target.model.state());
     let trace = account.trace();
     request.trace = trace.clone();
     let events = ask(&target, request, sound_s, &mut account).await;

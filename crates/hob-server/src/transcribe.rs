@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use futures::stream;
 use hob_core::chat::Reading;
 use hob_core::{
-    ModelError, Sound, Trace, TranscriptEvent, TranscriptRequest, TranscriptTarget, TranscriptTask,
+    Sound, Trace, TranscriptEvent, TranscriptRequest, TranscriptTarget, TranscriptTask,
 };
 use hob_wire::{
     WireError, WireTranscript, spoken_language, transcript_delta, transcript_done,
@@ -21,6 +21,7 @@ use hob_wire::{
 use tokio::time::timeout;
 
 use crate::account::{Account, Asked};
+use crate::asking::Held;
 use crate::failure::Refusal;
 use crate::headers::{
     EVENTS, TARGET, TTFT_MS, WARM, answer_headers, insert_ignored, insert_text, insert_way,
@@ -34,8 +35,6 @@ use crate::upload::read_transcript;
 
 /// A comment, which readers of events skip and proxies count as life.
 const KEEP_ALIVE: &str = ": hob\n\n";
-/// When all files that may be held are: the next answer ends about then.
-const FILE_ENDS: Duration = Duration::from_secs(5);
 
 pub(crate) async fn transcribe(
     State(app): State<Arc<App>>,
@@ -54,19 +53,17 @@ pub(crate) async fn translate(
 async fn answer(app: &App, request: Request, task: TranscriptTask) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
     let (received, caller) = (Received::of(&parts.extensions), Caller::of(&parts.extensions));
-    let room = Arc::clone(&app.files).try_acquire_owned();
-    let room = room.map_err(|_| ModelError::Busy { retry_after: FILE_ENDS })?;
-    let mut wire = read_transcript(&parts.headers, body, &app.limits, task).await?;
+    let mut held = Held::turn(app, &caller)?;
+    let mut wire = read_transcript(app, &parts.headers, body, task, &mut held).await?;
     wire.model = caller.transcript_name(app, wire.model)?;
     let target = app.transcript_target(wire.model.as_deref())?;
     let alias = wire.model.clone();
     let is_streamed = wire.is_streamed;
-    let asked = Asked { received, caller, route: "transcription", alias, is_streamed };
+    let asked = Asked { received, caller, held, route: "transcription", alias, is_streamed };
     let mut order = Order::new(app, wire)?;
-    let account = Account::new(app, asked, &target.name, &target.model.state())?;
+    let account = Account::new(app, asked, &target.name, &target.model.state());
     order.request.trace = account.trace();
-    let mut hearing = Hearing::begin(app, &target, &order.request, account).await?;
-    hearing.room = Some(room);
+    let hearing = Hearing::begin(app, &target, &order.request, account).await?;
     respond(app, hearing, order, &target).await
 }
 

@@ -14,9 +14,10 @@ use hob_wire::{
 use multer::{Constraints, Field, Multipart, SizeLimit};
 use tokio::time::{Instant, timeout_at};
 
+use crate::asking::{Held, ReadLimits, read_json, unless_slow};
+use crate::bodies::Arrival;
 use crate::failure::Refusal;
-use crate::requests::read_json;
-use crate::router::Limits;
+use crate::router::{App, Limits};
 
 /// The field that holds the sound.
 const FILE: &str = "file";
@@ -28,10 +29,11 @@ const UPLOAD_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// What is to be transcribed, in either of the two ways to send it.
 pub(crate) async fn read_transcript(
+    app: &App,
     headers: &HeaderMap,
     body: Body,
-    limits: &Limits,
     task: TranscriptTask,
+    held: &mut Held,
 ) -> Result<WireTranscript, Refusal> {
     let content_type = headers.get(CONTENT_TYPE);
     let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -39,17 +41,24 @@ pub(crate) async fn read_transcript(
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if essence == "multipart/form-data" {
         let boundary = multer::parse_boundary(&content_type).map_err(|error| unreadable(&error))?;
-        let Form { file, fields } = Reading::new(body, boundary, limits).form().await?;
+        let arrival = held.reserve(app, headers, form_bytes_max(&app.limits)).await?;
+        let Form { file, fields } =
+            Reading::new(body, boundary, arrival, &app.limits).form().await?;
+        held.arrived(file.as_ref().map_or(0, |file| file.bytes.len()));
         return Ok(parse_transcript_form(task, file, fields)?);
     }
     // In base64, four bytes stand for three.
-    let body_bytes_max = limits.file_bytes_max / 3 * 4 + FIELD_BYTES_MAX;
-    let limits = Limits { body_bytes_max, read_time_max: UPLOAD_TIME_MAX, ..*limits };
-    let body = read_json(headers, body, &limits).await.map_err(|refusal| match refusal {
+    let bytes_max = app.limits.file_bytes_max / 3 * 4 + FIELD_BYTES_MAX;
+    let limits = ReadLimits { bytes_max, time_max: UPLOAD_TIME_MAX };
+    let parse = move |body: &[u8]| parse_transcript_json(task, body);
+    read_json(app, (headers, body), held, limits, parse).await.map_err(|refusal| match refusal {
         Refusal::NotJson { got } => Refusal::NeitherFormNorJson { got },
         other => other,
-    })?;
-    Ok(parse_transcript_json(task, &body)?)
+    })
+}
+
+fn form_bytes_max(limits: &Limits) -> usize {
+    limits.file_bytes_max + FIELDS_MAX * FIELD_BYTES_MAX
 }
 
 #[derive(Default)]
@@ -64,11 +73,12 @@ struct Reading {
     /// For the next piece of it.
     piece_time_max: Duration,
     ends: Instant,
+    arrival: Option<Arrival>,
 }
 
 impl Reading {
-    fn new(body: Body, boundary: String, limits: &Limits) -> Reading {
-        let bytes_max = limits.file_bytes_max + FIELDS_MAX * FIELD_BYTES_MAX;
+    fn new(body: Body, boundary: String, arrival: Option<Arrival>, limits: &Limits) -> Reading {
+        let bytes_max = form_bytes_max(limits);
         let limit = SizeLimit::new().whole_stream(bytes_max as u64);
         let constraints = Constraints::new().size_limit(limit);
         let body = body.into_data_stream();
@@ -77,6 +87,7 @@ impl Reading {
             file_bytes_max: limits.file_bytes_max,
             piece_time_max: limits.read_time_max,
             ends: Instant::now() + UPLOAD_TIME_MAX,
+            arrival,
         }
     }
 
@@ -96,8 +107,9 @@ impl Reading {
 
     async fn next(&mut self) -> Result<Option<Field<'static>>, Refusal> {
         let (by, time_max) = self.by();
-        let next = timeout_at(by, self.parts.next_field()).await;
-        let next = next.map_err(|_| Refusal::BodyTooSlow { time_max })?;
+        let next = unless_slow(self.arrival.as_ref(), self.parts.next_field());
+        let next = timeout_at(by, next).await;
+        let next = next.map_err(|_| Refusal::BodyTooSlow { time_max })??;
         next.map_err(|error| self.refused(&error))
     }
 
@@ -131,13 +143,14 @@ impl Reading {
         let mut bytes = BytesMut::new();
         loop {
             let (by, time_max) = self.by();
-            let piece = timeout_at(by, field.chunk()).await;
-            let piece = piece.map_err(|_| Refusal::BodyTooSlow { time_max })?;
+            let piece = timeout_at(by, unless_slow(self.arrival.as_ref(), field.chunk())).await;
+            let piece = piece.map_err(|_| Refusal::BodyTooSlow { time_max })??;
             let Some(piece) = piece.map_err(|error| self.refused(&error))? else { break };
             if bytes.len() + piece.len() > bytes_max {
                 return Err(too_large());
             }
             bytes.extend_from_slice(&piece);
+            self.arrival.iter().for_each(|arrival| arrival.came(piece.len()));
         }
         Ok(bytes.freeze())
     }

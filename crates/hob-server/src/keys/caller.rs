@@ -111,7 +111,22 @@ impl Caller {
     /// Whether they may look at requests that came with this key. Who may use some names only looks
     /// at their own.
     pub(crate) fn sees(&self, key: Option<&str>) -> bool {
-        self.aliases().is_none() || self.key() == key
+        self.sees_all() || self.key() == key
+    }
+
+    /// # Errors
+    /// Their key is for some names only, and this is about all of them.
+    pub(crate) fn check_sees_all(&self, app: &App, what: &'static str) -> Result<(), Refusal> {
+        if self.sees_all() {
+            return Ok(());
+        }
+        let allowed = self.aliases().unwrap_or_default().to_vec();
+        Err(self.refused(app, KeyRefusal::NotShown { what, allowed }))
+    }
+
+    /// Whether their key is for all names.
+    pub(crate) fn sees_all(&self) -> bool {
+        self.aliases().is_none()
     }
 
     /// Lets them ask a model. What is returned belongs to the answer, and ends with it.

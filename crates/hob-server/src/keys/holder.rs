@@ -6,10 +6,10 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::bucket::Bucket;
 use super::budget::Budget;
 use super::digest::KeyDigest;
 use super::refusal::KeyRefusal;
+use super::window::Window;
 use super::{KeyOptions, since_1970};
 use crate::ledger::Entry;
 
@@ -27,7 +27,7 @@ pub(crate) struct KeyHolder {
 /// None where there is no such limit.
 #[derive(Debug)]
 struct Left {
-    requests: Option<Bucket>,
+    requests: Option<Window>,
     in_flight: u32,
     tokens: Option<Budget>,
 }
@@ -37,7 +37,7 @@ impl KeyHolder {
     pub(super) fn new(key: &KeyOptions, spent: u64, now: (Instant, Duration)) -> KeyHolder {
         let (now, today) = now;
         let left = Left {
-            requests: key.requests_per_minute.map(|per_minute| Bucket::new(per_minute, now)),
+            requests: key.requests_per_minute.map(|per_minute| Window::new(per_minute, now)),
             in_flight: 0,
             tokens: key.tokens_per_day.map(|per_day| Budget::new(per_day, spent, today)),
         };
@@ -67,15 +67,16 @@ impl KeyHolder {
         let mut left = self.left();
         self.check_tokens(&mut left)?;
         self.check_place(&left)?;
-        self.count_request(&mut left)?;
+        let taken = Instant::now();
+        self.count_request(&mut left, taken)?;
         left.in_flight += 1;
         drop(left);
-        Ok(Turn { holder: Arc::clone(self) })
+        Ok(Turn { holder: Arc::clone(self), taken, has_begun: false })
     }
 
     /// Lets a request through that asks nothing of a model but to come or to go.
     pub(super) fn take_request(&self) -> Result<(), KeyRefusal> {
-        self.count_request(&mut self.left())
+        self.count_request(&mut self.left(), Instant::now())
     }
 
     fn check_tokens(&self, left: &mut Left) -> Result<(), KeyRefusal> {
@@ -93,11 +94,11 @@ impl KeyHolder {
         }
     }
 
-    fn count_request(&self, left: &mut Left) -> Result<(), KeyRefusal> {
+    fn count_request(&self, left: &mut Left, now: Instant) -> Result<(), KeyRefusal> {
         let (Some(per_minute), Some(requests)) = (self.per_minute, &mut left.requests) else {
             return Ok(());
         };
-        let taken = requests.take(Instant::now());
+        let taken = requests.take(now);
         taken.map_err(|retry_after| KeyRefusal::TooFast { per_minute, retry_after })
     }
 
@@ -115,14 +116,21 @@ impl fmt::Debug for KeyHolder {
     }
 }
 
-/// A place among its holder's answers, from the moment a model is asked until the answer is over or
-/// its client has left; dropping it gives the place back.
+/// A place among its holder's answers, from before the request's body is read until the answer is over or
+/// its client has left; dropping it gives the place back, and the request too if no model was asked.
 #[derive(Debug)]
 pub(crate) struct Turn {
     holder: Arc<KeyHolder>,
+    taken: Instant,
+    has_begun: bool,
 }
 
 impl Turn {
+    /// A model is asked: from now on the request counts.
+    pub(crate) fn begin(&mut self) {
+        self.has_begun = true;
+    }
+
     /// The answer has ended, and this is its row.
     pub(crate) fn spend(&self, entry: &Entry) {
         if let Some(tokens) = &mut self.holder.left().tokens {
@@ -133,7 +141,11 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.holder.left().in_flight -= 1;
+        let mut left = self.holder.left();
+        left.in_flight -= 1;
+        if let (false, Some(requests)) = (self.has_begun, &mut left.requests) {
+            requests.give_back(self.taken);
+        }
     }
 }
 
@@ -168,7 +180,8 @@ mod tests {
             key.concurrency = NonZeroU32::new(1);
             key.requests_per_minute = NonZeroU32::new(2);
         });
-        let turn = holder.take_turn().expect("the first");
+        let mut turn = holder.take_turn().expect("the first");
+        turn.begin();
         for _ in 0..10 {
             assert_eq!(
                 holder.take_turn().expect_err("no place").code(),
@@ -176,7 +189,12 @@ mod tests {
             );
         }
         drop(turn);
-        assert!(holder.take_turn().is_ok());
+        for _ in 0..10 {
+            drop(holder.take_turn().expect("a request that asks no model counts for nothing"));
+        }
+        let mut turn = holder.take_turn().expect("the second");
+        turn.begin();
+        drop(turn);
         assert_eq!(holder.take_turn().expect_err("too fast").code(), "rate_limit_exceeded");
     }
 

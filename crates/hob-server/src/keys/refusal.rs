@@ -14,6 +14,8 @@ pub(crate) enum KeyRefusal {
     /// Of a request that named no model.
     #[error("this key may use no {kind} model; {}", usable(allowed))]
     NoneAllowed { kind: &'static str, allowed: Vec<String> },
+    #[error("this key may not see {what}; {}", usable(allowed))]
+    NotShown { what: &'static str, allowed: Vec<String> },
     #[error(
         "this key may ask {per_minute} times a minute; try again in {} s",
         whole_seconds(*.retry_after)
@@ -34,6 +36,7 @@ impl KeyRefusal {
     pub(crate) fn code(&self) -> &'static str {
         match self {
             KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. } => "model_not_allowed",
+            KeyRefusal::NotShown { .. } => "not_allowed",
             KeyRefusal::TooFast { .. } => "rate_limit_exceeded",
             KeyRefusal::TooMany { .. } => "concurrency_limit_exceeded",
             KeyRefusal::Spent { .. } => "budget_exceeded",

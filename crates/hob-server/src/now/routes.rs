@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -17,6 +17,7 @@ use crate::failure::Refusal;
 use crate::guard::check_key;
 use crate::headers::JSON;
 use crate::keys::Caller;
+use crate::requests::NamePath;
 use crate::router::App;
 use crate::{residence, routes};
 
@@ -46,7 +47,7 @@ async fn now(State(app): State<Arc<App>>, caller: Caller) -> Response {
         recent: ended.iter().take(ENDED_SHOWN_MAX).map(|one| one.view()).collect(),
         aliases: aliases(&app, &caller),
         models: residence::entries(&roster, &caller),
-        upstreams: routes::upstream_views(&roster),
+        upstreams: routes::upstream_views(&roster, &caller),
         queue,
     }))
 }
@@ -55,7 +56,7 @@ async fn now(State(app): State<Arc<App>>, caller: Caller) -> Response {
 async fn request(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Path(id): Path<String>,
+    NamePath(id): NamePath,
 ) -> Result<Response, Refusal> {
     let number = id.strip_prefix("hob-").unwrap_or(&id).parse::<u64>().ok();
     let view = number.and_then(|number| find(&app, &caller, number));

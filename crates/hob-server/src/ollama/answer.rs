@@ -13,14 +13,14 @@ use hob_wire::{
     parse_ollama_chat, parse_ollama_generate,
 };
 
-use super::{OllamaRefusal, error_text, json, json_with, read};
+use super::{OllamaRefusal, error_text, json, json_with};
 use crate::account::Asked;
+use crate::asking::{Asking, read_asking};
 use crate::body::{Answer, Dialect, stream_body};
 use crate::chat::check;
 use crate::converse::{Question, Reply, converse};
 use crate::failure::Refusal;
 use crate::headers::{JSON, LINES, insert_ignored};
-use crate::keys::Caller;
 use crate::requests::Received;
 use crate::residence::{load_if_ours, unload_when_idle};
 use crate::router::App;
@@ -50,19 +50,21 @@ async fn answer(
         OllamaShape::Chat => parse_ollama_chat,
         OllamaShape::Generate => parse_ollama_generate,
     };
-    let (head, mut asked) = read(app, request, parse).await?;
-    let caller = Caller::of(&head.extensions);
+    let Asking { received, caller, held, wire: mut asked } =
+        read_asking(app, request, parse).await?;
     let model = caller.chat_name(app, asked.model)?;
     let target = app.chat_target(model.as_deref())?;
     let model = model.unwrap_or_else(|| target.name.clone());
     let request = match asked.wish {
         OllamaWish::Answer(request) => *request,
         OllamaWish::Load(keep_alive) => {
+            drop(held);
             caller.take_request(app)?;
             load_if_ours(target.residence.as_ref(), keep_alive, &app.limits).await?;
             return Ok(json(ollama_loaded(shape, &model, SystemTime::now())));
         }
         OllamaWish::Unload => {
+            drop(held);
             caller.take_request(app)?;
             unload_when_idle(&target, &app.limits).await?;
             return Ok(json(ollama_unloaded(shape, &model, SystemTime::now())));
@@ -70,10 +72,9 @@ async fn answer(
     };
     let request = settle(request, shape, target.model.card(), &mut asked.ignored);
     check(&target, &request)?;
-    let received = Received::of(&head.extensions);
     let is_streamed = asked.delivery == OllamaDelivery::Lines;
     let alias = Some(model.clone());
-    let account = Asked { received, caller, route: "chat", alias, is_streamed };
+    let account = Asked { received, caller, held, route: "chat", alias, is_streamed };
     let question = Question { target, requests: vec![request], asked: account };
     let reply = converse(app, question).await?;
     let lines = Lines { answer: OllamaAnswer::new(shape, &model, asked.delivery), received };

@@ -12,11 +12,11 @@ use hob_wire::{
     parse_ollama_embeddings,
 };
 
-use super::{OllamaRefusal, json_with, read};
+use super::{OllamaRefusal, json_with};
 use crate::account::Asked;
+use crate::asking::{Asking, read_asking};
 use crate::converse;
 use crate::headers::insert_ignored;
-use crate::keys::Caller;
 use crate::requests::Received;
 use crate::residence::load_if_ours;
 use crate::router::App;
@@ -52,19 +52,19 @@ async fn make(
     request: Request,
     parse: fn(&[u8]) -> Result<OllamaEmbed, WireError>,
 ) -> Result<Made, OllamaRefusal> {
-    let (head, asked) = read(app, request, parse).await?;
-    let received = Received::of(&head.extensions);
-    let caller = Caller::of(&head.extensions);
+    let Asking { received, caller, held, wire: asked } = read_asking(app, request, parse).await?;
     let model = caller.chat_name(app, asked.model)?;
     let target = app.chat_target(model.as_deref())?;
     let model = model.unwrap_or_else(|| target.name.clone());
     let embeddings = if asked.request.inputs.is_empty() {
+        drop(held);
         caller.take_request(app)?;
         load_if_ours(target.residence.as_ref(), asked.request.keep_alive, &app.limits).await?;
         Embeddings { vectors: Vec::new(), prompt_tokens: 0 }
     } else {
         let alias = Some(model.clone());
-        let account = Asked { received, caller, route: "embeddings", alias, is_streamed: false };
+        let route = "embeddings";
+        let account = Asked { received, caller, held, route, alias, is_streamed: false };
         converse::embed(app, &target, asked.request, account).await?.0
     };
     let mut headers = HeaderMap::new();

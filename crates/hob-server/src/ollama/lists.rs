@@ -11,7 +11,8 @@ use hob_wire::{
     parse_ollama_named,
 };
 
-use super::{OllamaRefusal, json, read};
+use super::{OllamaRefusal, json};
+use crate::asking::read_wish;
 use crate::keys::Caller;
 use crate::router::App;
 
@@ -38,8 +39,8 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Response, OllamaRefusal> {
-    let (head, named) = read(&app, request, parse_ollama_named).await?;
-    Caller::of(&head.extensions).check(&app, &named.model)?;
+    let (caller, named) = read_wish(&app, request, parse_ollama_named).await?;
+    caller.check(&app, &named.model)?;
     let target = app.chat_target(Some(&named.model))?;
     Ok(json(ollama_show(target.model.card())))
 }

@@ -200,6 +200,19 @@ async fn openais_names_for_speech_mean_a_model_that_they_may_use() {
 }
 
 #[tokio::test]
+async fn a_key_for_some_names_sees_no_upstreams_and_no_metrics() {
+    let server = server(&["mini"], 0).await;
+    for path in ["/metrics", "/v1/metrics", "/api/hob/upstreams"] {
+        let refused = server.ask(get_as(PHONE, path)).await;
+        let said = (refused.status(), &refused.json()["error"]["code"]);
+        assert_eq!(said, (403, &json!("not_allowed")), "{path}");
+        assert_eq!(server.ask(get_as(LAPTOP, path)).await.status(), 200, "{path}");
+    }
+    let now = server.ask(get_as(PHONE, "/api/hob/now")).await.json();
+    assert_eq!(now["upstreams"], json!([]));
+}
+
+#[tokio::test]
 async fn keys_are_nowhere_to_be_read() {
     const WRONG: &str = "hob-wrong-0b5a77";
     let log = Log::default();

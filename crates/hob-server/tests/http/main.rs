@@ -2,6 +2,7 @@
 //! No sleeps: what must happen is awaited, and what must not is made impossible first.
 
 mod benchmarks;
+mod bodies;
 mod chat_model;
 mod chat_names;
 mod chat_silences;

@@ -19,6 +19,17 @@ fn invalid(param: Option<&'static str>) -> Row {
 }
 
 #[tokio::test]
+async fn a_path_that_is_not_utf_8_is_refused_in_the_envelope() {
+    let server = Server::start().await;
+    for path in ["/v1/models/%ff", "/api/hob/routes/%ff", "/api/hob/requests/%ff", "/%ff"] {
+        let refused = server.get(path).await;
+        assert!(matches!(refused.status(), 400 | 404), "{path}: {refused:?}");
+        let kind = &refused.json()["error"]["type"];
+        assert_eq!(kind, "invalid_request_error", "{path}");
+    }
+}
+
+#[tokio::test]
 async fn requests_that_cannot_be_answered() {
     let options = ServerOptions { text_chars_max: 20_000, ..ServerOptions::default() };
     let server = Server::start_with(StagedSpeech::new(), options).await;

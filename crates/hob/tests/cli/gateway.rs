@@ -241,10 +241,10 @@ fn keys_open_what_they_are_for_and_nothing_else() {
     }
     let limited = ask(Some("laptop-key"), "fast");
     assert_eq!(limited.status, 429);
-    // Two a minute: half a minute, less what has gone by since the first.
+    // Two a minute: a minute, less what has gone by since the first.
     let wait_s: u32 = limited.header("retry-after").expect("a time").parse().expect("seconds");
     let elapsed_s = u32::try_from(begun.elapsed().as_secs()).expect("a short time");
-    assert!(wait_s <= 30 && wait_s + elapsed_s >= 29, "{wait_s} s after {elapsed_s} s");
+    assert!(wait_s <= 61 && wait_s + elapsed_s >= 59, "{wait_s} s after {elapsed_s} s");
 }
 
 /// Of `laptop-key`.

@@ -1,0 +1,132 @@
+//! Requests of the last minute, counted in slots of half a second, so that no 60 s ever hold more than the limit.
+//! It is told the time.
+
+use std::num::NonZeroU32;
+use std::time::{Duration, Instant};
+
+const SLOT: Duration = Duration::from_millis(500);
+/// One more than a minute has, because the first and the last are seldom whole.
+const SLOTS: usize = 121;
+
+/// A window that moves with the time.
+#[derive(Debug)]
+pub(super) struct Window {
+    per_minute: u32,
+    begun: Instant,
+    /// The newest slot that was seen, counted from `begun`.
+    newest: u64,
+    /// Of slot `n` at `n % SLOTS`.
+    taken: [u32; SLOTS],
+}
+
+impl Window {
+    pub(super) fn new(per_minute: NonZeroU32, now: Instant) -> Window {
+        Window { per_minute: per_minute.get(), begun: now, newest: 0, taken: [0; SLOTS] }
+    }
+
+    /// Lets one request through.
+    ///
+    /// # Errors
+    /// How long until the next is let through. One that is refused takes nothing.
+    pub(super) fn take(&mut self, now: Instant) -> Result<(), Duration> {
+        self.move_to(self.slot(now));
+        let taken: u64 = self.taken.iter().copied().map(u64::from).sum();
+        if taken >= u64::from(self.per_minute) {
+            return Err(self.free_at().saturating_duration_since(now));
+        }
+        self.taken[place(self.newest)] += 1;
+        Ok(())
+    }
+
+    /// The request that was let through at `taken` was none.
+    pub(super) fn give_back(&mut self, taken: Instant) {
+        let slot = self.slot(taken).min(self.newest);
+        if self.newest - slot < SLOTS as u64 {
+            let count = &mut self.taken[place(slot)];
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    fn slot(&self, now: Instant) -> u64 {
+        (now.saturating_duration_since(self.begun).as_millis() / SLOT.as_millis()) as u64
+    }
+
+    /// Forgets the slots that are older than a minute. Time does not go back.
+    fn move_to(&mut self, slot: u64) {
+        for new in (self.newest + 1..=slot).take(SLOTS) {
+            self.taken[place(new)] = 0;
+        }
+        self.newest = self.newest.max(slot);
+    }
+
+    /// When the oldest slot with a request in it leaves the window.
+    fn free_at(&self) -> Instant {
+        let oldest = self.newest.saturating_sub(SLOTS as u64 - 1);
+        let first = (oldest..=self.newest).find(|slot| self.taken[place(*slot)] > 0);
+        let leaves = first.unwrap_or(self.newest) + SLOTS as u64;
+        self.begun + SLOT * u32::try_from(leaves).unwrap_or(u32::MAX)
+    }
+}
+
+fn place(slot: u64) -> usize {
+    (slot % SLOTS as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn at_once(window: &mut Window, now: Instant) -> usize {
+        (0..1000).take_while(|_| window.take(now).is_ok()).count()
+    }
+
+    fn window(per_minute: u32) -> (Window, Instant) {
+        let start = Instant::now();
+        (Window::new(NonZeroU32::new(per_minute).expect("some"), start), start)
+    }
+
+    #[test]
+    fn no_minute_holds_more_than_the_limit() {
+        for per_minute in [1, 3, 10, 60] {
+            let (mut window, start) = window(per_minute);
+            let step = Duration::from_millis(70);
+            let asked = (0..4000).map(|n| start + step * n);
+            let let_in: Vec<Instant> = asked.filter(|now| window.take(*now).is_ok()).collect();
+            for (index, first) in let_in.iter().enumerate() {
+                let minute = let_in[index..].iter().take_while(|one| **one < *first + MINUTE);
+                assert!(minute.count() <= per_minute as usize, "{per_minute}");
+            }
+            assert!(let_in.len() >= 4 * per_minute as usize, "{per_minute}: {}", let_in.len());
+        }
+    }
+
+    #[test]
+    fn a_minutes_requests_may_come_at_once_and_the_wait_is_true() {
+        let (mut window, start) = window(10);
+        let start = start + 3 * MINUTE + Duration::from_millis(123);
+        assert_eq!(at_once(&mut window, start), 10);
+        let wait = window.take(start + Duration::from_secs(20)).expect_err("none left");
+        assert!(wait > Duration::from_secs(40) && wait <= Duration::from_secs(41), "{wait:?}");
+        let just_before = start + Duration::from_secs(20) + wait - Duration::from_millis(1);
+        assert!(window.take(just_before).is_err());
+        assert_eq!(at_once(&mut window, just_before + Duration::from_millis(1)), 10);
+    }
+
+    #[test]
+    fn what_was_no_request_is_given_back_while_it_counts() {
+        let (mut window, start) = window(1);
+        assert_eq!(window.take(start), Ok(()));
+        window.give_back(start);
+        assert_eq!(window.take(start + MINUTE / 2), Ok(()));
+        window.give_back(start);
+        assert!(window.take(start + MINUTE).is_err(), "that one had been given back already");
+    }
+
+    #[test]
+    fn any_number_is_a_limit() {
+        let (mut window, start) = window(u32::MAX);
+        assert_eq!(at_once(&mut window, start), 1000);
+    }
+}

@@ -1,0 +1,76 @@
+//! Bodies of many requests at once: their memory is limited, slow ones give way, and a key's turn comes before its body.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use hob_server::ServerOptions;
+use serde_json::json;
+
+use crate::chat_model::{StagedChat, begun, scripted, serve_chat, serve_chat_with};
+use crate::ears::{self, body, form_headers};
+use crate::keys::{PHONE, named, post_as, with_keys};
+
+const CHAT: &str = "/v1/chat/completions";
+const MIB: usize = 1 << 20;
+
+/// A request's head, for a body that may never come.
+fn head(path: &str, headers: &str, length: usize) -> String {
+    format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\n\r\n")
+}
+
+fn upload(length: usize) -> String {
+    head("/v1/audio/transcriptions", &form_headers(), length)
+}
+
+#[tokio::test]
+async fn uploads_that_hardly_move_close_transcription_to_nobody() {
+    let options = ServerOptions { bodies_bytes_max: MIB, ..ServerOptions::default() };
+    let server = ears::serve_with(ears::scripted([Ok(vec![ears::done(1.0)])]), options).await;
+    let mut slow = server.client().await;
+    slow.send(upload(MIB)).await;
+    slow.send(&body(&[("file", Some("a.wav"), &[0; 100])])[..150]).await;
+    let file = vec![0; MIB / 2];
+    let whole = body(&[("file", Some("b.wav"), &file)]);
+    let answer = server.ask([upload(whole.len()).as_bytes(), &whole].concat()).await;
+    assert_eq!(answer.status(), 200, "{answer:?}");
+    let refused = slow.answer().await;
+    assert_eq!(refused.status(), 408, "{refused:?}");
+    assert!(refused.text().contains("slower than 131072 bytes a second"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_key_that_has_no_turn_is_refused_before_its_body_is_read() {
+    let mut phone = named("phone", PHONE);
+    phone.concurrency = NonZeroU32::new(1);
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat_with(Arc::clone(&model), with_keys([phone])).await;
+    let stream = r#"{"messages":[{"role":"user","content":"Hi"}],"stream":true}"#;
+    let (_pen, _client) = begun(&server, &model, post_as(PHONE, CHAT, stream)).await;
+    let mut second = server.client().await;
+    second.send(head(CHAT, &format!("Authorization: Bearer {PHONE}\r\n"), 30 * MIB)).await;
+    let refused = second.answer().await;
+    assert_eq!(
+        (refused.status(), &refused.json()["error"]["code"]),
+        (429, &json!("concurrency_limit_exceeded"))
+    );
+}
+
+#[tokio::test]
+async fn a_body_of_small_objects_is_refused_on_every_route() {
+    let server = serve_chat(scripted([])).await;
+    let objects = vec!["{}"; 600_000].join(",");
+    for (path, field) in [
+        (CHAT, "messages"),
+        (CHAT, "nothing_known"),
+        ("/v1/completions", "prompt"),
+        ("/v1/embeddings", "input"),
+        ("/v1/audio/speech", "input"),
+        ("/api/chat", "messages"),
+        ("/api/embed", "input"),
+    ] {
+        let json = format!(r#"{{"{field}":[{objects}]}}"#);
+        let answer = server.ask(crate::client::post(path, json)).await;
+        let message = "more than 500000 JSON values and names";
+        assert!(answer.status() == 400 && answer.text().contains(message), "{path}: {answer:?}");
+    }
+}
