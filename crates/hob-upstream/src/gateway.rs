@@ -50,6 +50,14 @@ pub enum GatewayError {
     UnknownTarget { alias: String, target: String, near: Vec<String> },
     #[error("alias '{}' leads back to itself: {}", names[0], names.join(" → "))]
     Cycle { names: Vec<String> },
+    #[error("alias '{alias}' leads through more than {depth_max} aliases")]
+    TooDeep { alias: String, depth_max: usize },
+    #[error(
+        "alias '{alias}' leads to more than {targets_max} targets, those of the aliases within it included"
+    )]
+    TooManyTargets { alias: String, targets_max: usize },
+    #[error("all aliases together lead to more than {targets_max} targets")]
+    TooManyInAll { targets_max: usize },
     #[error("alias '{alias}' has no targets")]
     NoTargets { alias: String },
     #[error("'{name}' is the name of a model here, and cannot be an alias too")]

@@ -9,6 +9,7 @@ use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::programs;
 use crate::settings::{Environment, Espeak, ModelChoice, Overrides, Settings};
+use crate::wire_up::Reach;
 
 #[derive(Debug)]
 pub(crate) struct App<'a> {
@@ -52,6 +53,13 @@ impl<'a> App<'a> {
 }
 
 impl App<'_> {
+    /// Whether other machines reach what this serves, and only keys keep them out.
+    pub(crate) fn reach(&self) -> Reach {
+        let server = &self.settings.server;
+        let is_closed = server.listen.0.ip().to_canonical().is_loopback() || server.allow_remote;
+        if is_closed { Reach::Loopback } else { Reach::Network }
+    }
+
     /// The espeak-ng to ask, if it is wanted and installed.
     pub(crate) fn espeak(&self) -> Option<PathBuf> {
         match &self.settings.speech.espeak {

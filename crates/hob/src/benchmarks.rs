@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hob_bench::record::{RecordError, Shelf};
@@ -23,8 +24,9 @@ const KEPT: Duration = Duration::from_secs(30);
 pub(crate) struct BenchmarkPages {
     records: PathBuf,
     plans: PathBuf,
-    /// None: what others waited here is nobody's business.
-    ledger: Option<PathBuf>,
+    ledger: PathBuf,
+    /// Whether strangers see what requests waited: not once a key is asked for.
+    shows_ledger: AtomicBool,
     built: Mutex<Option<Built>>,
 }
 
@@ -35,12 +37,24 @@ struct Built {
 }
 
 impl BenchmarkPages {
-    pub(crate) fn new(records: PathBuf, plans: PathBuf, ledger: Option<PathBuf>) -> BenchmarkPages {
-        BenchmarkPages { records, plans, ledger, built: Mutex::default() }
+    pub(crate) fn new(records: PathBuf, plans: PathBuf, ledger: PathBuf) -> BenchmarkPages {
+        let (shows_ledger, built) = (AtomicBool::new(true), Mutex::default());
+        BenchmarkPages { records, plans, ledger, shows_ledger, built }
+    }
+
+    /// From now on the pages say nothing of requests.
+    pub(crate) fn hide_ledger(&self) {
+        self.shows_ledger.store(false, Ordering::Release);
+        *self.built.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+    }
+
+    fn material(&self) -> Result<Material, RecordError> {
+        let ledger = self.shows_ledger.load(Ordering::Acquire).then_some(self.ledger.as_path());
+        material(&self.records, ledger, Others::Shown)
     }
 
     fn build(&self) -> Result<Built, RecordError> {
-        let mut material = material(&self.records, self.ledger.as_deref(), Others::Shown)?;
+        let mut material = self.material()?;
         material.queue(&self.plans);
         let files =
             site::build(&material).into_iter().map(|file| (file.path, file.bytes.into())).collect();
@@ -117,6 +131,28 @@ mod tests {
 
     fn entry(target: &str, first_ms: f64, outcome: Outcome) -> Entry {
         Entry { target: target.to_owned(), first_ms: Some(first_ms), outcome, ..Entry::default() }
+    }
+
+    #[test]
+    fn once_there_are_keys_the_page_says_nothing_of_requests() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        let ledger = path("ledger.sqlite3");
+        let now_ms = u64::try_from(Timestamp::now().as_millisecond()).expect("after 1970");
+        let writing = hob_server::ledger::Ledger::open(&ledger, Duration::from_secs(86_400));
+        let writing = writing.expect("a ledger");
+        for _ in 0..GAP_NEEDS {
+            let started_unix_ms = now_ms;
+            writing.write(Entry { started_unix_ms, ..entry("smol", 5.0, Outcome::Complete) });
+        }
+        drop(writing);
+        let pages = BenchmarkPages::new(path("records"), path("plans"), ledger);
+        let models = || pages.material().expect("material").production.served.len();
+        assert!(pages.page("index.html").is_some());
+        assert_eq!(models(), 1);
+        pages.hide_ledger();
+        assert_eq!(models(), 0);
+        assert!(pages.built.lock().expect("no panic").is_none(), "the page is built again");
     }
 
     #[test]

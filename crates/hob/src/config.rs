@@ -28,8 +28,12 @@ pub(crate) use keys::{Key, known_keys};
 pub(crate) use memory::{BytesText, MemorySection};
 pub(crate) use time::TimeText;
 
+use crate::bounded_file::read_text;
 use crate::failure::{Failure, Outcome};
 use crate::settings::{Folders, Listen};
+
+/// Bytes of a configuration.
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// The file's name, in the working folder or in the user's configuration folder.
 pub(crate) const FILE_NAME: &str = "hob.toml";
@@ -153,7 +157,7 @@ impl Written {
             return Ok(Written::default());
         };
         let seen = fingerprint(&path);
-        let text = fs_err::read_to_string(&path).map_err(|error| {
+        let text = read_text(&path, CONFIG_BYTES_MAX).map_err(|error| {
             Failure::usage(format!("the configuration cannot be read: {error}"))
                 .hint("name another with --config, or leave it out: hob needs none")
         })?;

@@ -3,11 +3,13 @@
 
 mod app;
 mod benchmarks;
+mod bounded_file;
 mod build;
 mod chatting;
 mod cli;
 mod commands;
 mod config;
+mod descriptors;
 mod failure;
 mod finding;
 mod import;

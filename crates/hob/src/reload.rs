@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use crate::app::App;
 use crate::config::{ConfigFile, Fingerprint, Written, fingerprint};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 
 /// Between two looks at the file: a change is in force within a second.
 const EVERY: Duration = Duration::from_millis(300);
@@ -25,6 +25,10 @@ pub(crate) struct Following<'a> {
     pub(crate) live: Live,
     /// In force.
     pub(crate) gateway: Arc<Gateway>,
+    /// A key has been asked for since the start, or since a change of the file.
+    pub(crate) has_keys: bool,
+    /// Told when the first key comes.
+    pub(crate) on_first_key: &'a (dyn Fn() + Sync),
     /// Makes the rest of it anew.
     pub(crate) renew: &'a (dyn Fn(&Written, &Gateway) -> Outcome<Renewed> + Sync),
 }
@@ -69,6 +73,10 @@ impl Following<'_> {
                     seen = new.seen;
                     self.told(&written.config, &new.config);
                     self.gateway = renewed.gateway;
+                    if !renewed.keys.is_empty() && !self.has_keys {
+                        self.has_keys = true;
+                        (self.on_first_key)();
+                    }
                     self.live.replace(renewed.roster, &renewed.keys);
                     written = new;
                 }
@@ -83,6 +91,10 @@ impl Following<'_> {
     fn read(&self, path: &Path) -> Outcome<(Written, Renewed)> {
         let written = Written::read(Some(path), &self.app.environment.folders)?;
         let renewed = (self.renew)(&written, &self.gateway)?;
+        if self.has_keys && renewed.keys.is_empty() {
+            return Err(Failure::usage(format!("{} has no keys any more", path.display()))
+                .hint("a file may be half written; to serve without keys, start hob again"));
+        }
         Ok((written, renewed))
     }
 

@@ -17,6 +17,7 @@ pub(crate) use environment::{Environment, Folders, VARIABLES};
 pub(crate) use listen::Listen;
 pub(crate) use memory::MemorySettings;
 
+use crate::bounded_file::read_text;
 use crate::config::{ConfigFile, LedgerSection, ServerSection, SpeechSection, Written};
 use crate::failure::{Failure, Outcome};
 
@@ -168,7 +169,7 @@ impl KeySource {
 }
 
 fn read_key(path: &Path) -> Outcome<String> {
-    fs_err::read_to_string(path).map_err(|error| {
+    read_text(path, KEY_BYTES_MAX as u64).map_err(|error| {
         Failure::usage(format!("the API key cannot be read: {error}"))
             .hint("server.api_key_file names that file")
     })

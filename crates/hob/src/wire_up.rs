@@ -30,6 +30,7 @@ use hob_upstream::Gateway;
 
 use crate::app::App;
 use crate::commands::worker::SpeechWorkerArgs;
+use crate::descriptors::{connections, raise_limit};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::settings::Settings;
 use crate::shelf::Shelf;
@@ -38,7 +39,7 @@ use memory::Need;
 
 pub(crate) use chat::{Chat, ChatFile, work_chat};
 pub(crate) use fit_desk::Desk;
-pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins};
+pub(crate) use gateway::{Reach, gateway, has_others, keys, looked_up, placed, stand_ins};
 pub(crate) use memory::Memory;
 pub(crate) use timing::{CALIBRATION_TIME, Timing, decoding_threads, timings, work_timing};
 
@@ -134,23 +135,31 @@ pub(crate) fn server_options(settings: &Settings) -> ServerOptions {
     ServerOptions {
         allowed_hosts: settings.server.allowed_hosts.clone(),
         text_chars_max: settings.server.text_chars_max.get() as usize,
+        connections_max: connections(raise_limit(), ServerOptions::default().connections_max),
+        give_back: hob_engines::memory::give_back,
         ..ServerOptions::default()
     }
 }
 
-/// # Errors
-/// The file cannot be made, or is none of a ledger.
-pub(crate) fn open_ledger(settings: &Settings) -> Outcome<Option<Arc<Ledger>>> {
+/// None where it is not wanted, or cannot be written: a full disk is no reason not to answer, and is said.
+pub(crate) fn open_ledger(app: &App<'_>) -> Option<Arc<Ledger>> {
     const DAY: Duration = Duration::from_secs(86_400);
+    let settings = &app.settings;
     if !settings.ledger.enabled {
-        return Ok(None);
+        return None;
     }
     let keep = DAY * u32::from(settings.ledger.days.get());
-    let ledger = Ledger::open(&settings.ledger_file(), keep).map_err(|error| {
-        Failure::new(Exit::Internal, error)
-            .hint("move that file away, or leave it out: ledger.enabled = false in hob.toml")
-    })?;
-    Ok(Some(Arc::new(ledger)))
+    match Ledger::open(&settings.ledger_file(), keep) {
+        Ok(ledger) => Some(Arc::new(ledger)),
+        Err(error) => {
+            let failure = Failure::new(Exit::Internal, error).hint(
+                "requests are answered and not recorded until hob is started again; \
+                 ledger.enabled = false in hob.toml turns the record off",
+            );
+            app.printer.failure(&failure);
+            None
+        }
+    }
 }
 
 /// Every worker warms up with it, so a wrong one would stop them all, with a worse message.

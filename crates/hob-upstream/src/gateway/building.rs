@@ -26,6 +26,21 @@ pub(super) struct Building<'a> {
     targets: Targets,
     /// Of models of our own.
     clocks: Clocks,
+    /// Targets of the aliases that were looked at.
+    seen: usize,
+}
+
+/// Aliases that one alias leads through.
+const DEPTH_MAX: usize = 16;
+/// Targets of one alias, and of all of them, those of the aliases within them included.
+const TARGETS_MAX: usize = 256;
+const TARGETS_IN_ALL_MAX: usize = 16_384;
+
+/// The way to an alias, and the targets that were met on it.
+#[derive(Default)]
+struct Way {
+    aliases: Vec<String>,
+    targets: usize,
 }
 
 impl<'a> Building<'a> {
@@ -45,6 +60,7 @@ impl<'a> Building<'a> {
             aliases: BTreeMap::new(),
             targets: BTreeMap::new(),
             clocks: options.clocks.or(Clocks::defaults(true)),
+            seen: 0,
         };
         for upstream in options.upstreams {
             building.upstream(upstream)?;
@@ -67,9 +83,10 @@ impl<'a> Building<'a> {
     }
 
     /// Of which kind an alias is, as its models of our own say it; none: only others' servers do.
-    pub(super) fn kind(&self, alias: &str) -> Result<Option<Kind>, GatewayError> {
+    pub(super) fn kind(&mut self, alias: &str) -> Result<Option<Kind>, GatewayError> {
         let mut kind = None;
-        self.look_at(alias, &mut Vec::new(), &mut |local| match kind {
+        let mut way = Way::default();
+        self.look_at(alias, &mut way, &mut |local| match kind {
             Some(first) if first != local => {
                 let (alias, second) = (alias.to_owned(), local);
                 Err(GatewayError::MixedKinds { alias, first, second })
@@ -79,6 +96,10 @@ impl<'a> Building<'a> {
                 Ok(())
             }
         })?;
+        self.seen += way.targets;
+        if self.seen > TARGETS_IN_ALL_MAX {
+            return Err(GatewayError::TooManyInAll { targets_max: TARGETS_IN_ALL_MAX });
+        }
         Ok(kind)
     }
 
@@ -87,19 +108,28 @@ impl<'a> Building<'a> {
     fn look_at(
         &self,
         name: &str,
-        way: &mut Vec<String>,
+        way: &mut Way,
         local: &mut impl FnMut(Kind) -> Result<(), GatewayError>,
     ) -> Result<(), GatewayError> {
-        let is_cycle = way.iter().any(|known| known == name);
-        way.push(name.to_owned());
+        let is_cycle = way.aliases.iter().any(|known| known == name);
+        way.aliases.push(name.to_owned());
         if is_cycle {
-            return Err(GatewayError::Cycle { names: way.clone() });
+            return Err(GatewayError::Cycle { names: way.aliases.clone() });
+        }
+        let alias = || way.aliases[0].clone();
+        if way.aliases.len() > DEPTH_MAX {
+            return Err(GatewayError::TooDeep { alias: alias(), depth_max: DEPTH_MAX });
         }
         let targets = self.aliases.get(name).map(|alias| &alias.targets[..]).unwrap_or_default();
         if targets.is_empty() {
             return Err(GatewayError::NoTargets { alias: name.to_owned() });
         }
         for target in targets {
+            way.targets += 1;
+            if way.targets > TARGETS_MAX {
+                let alias = way.aliases[0].clone();
+                return Err(GatewayError::TooManyTargets { alias, targets_max: TARGETS_MAX });
+            }
             if self.aliases.contains_key(&target.name) {
                 self.look_at(&target.name, way, local)?;
             } else if let Some(known) = self.locals.get(&target.name) {
@@ -108,7 +138,7 @@ impl<'a> Building<'a> {
                 return Err(self.unknown(name, &target.name));
             }
         }
-        way.pop();
+        way.aliases.pop();
         Ok(())
     }
 

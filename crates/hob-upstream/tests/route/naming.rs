@@ -40,6 +40,29 @@ fn build(aliases: Vec<AliasOptions>) -> Result<Gateway, GatewayError> {
 }
 
 #[test]
+fn aliases_of_aliases_have_limits_before_they_are_resolved() {
+    let chain = |n: usize| alias(&format!("a{n:04}"), &[&format!("a{:04}", n + 1)]);
+    let mut chained: Vec<AliasOptions> = (0..5_000).map(chain).collect();
+    chained.push(alias("a5000", &["smol"]));
+    let refused = build(chained).expect_err("too deep").to_string();
+    assert_eq!(refused, "alias 'a0000' leads through more than 16 aliases");
+
+    let doubling = |n: usize| {
+        let next = format!("a{}", n + 1);
+        alias(&format!("a{n}"), &[&next, &next])
+    };
+    let mut doubled: Vec<AliasOptions> = (0..9).map(doubling).collect();
+    doubled.push(alias("a9", &["smol"]));
+    let refused = build(doubled).expect_err("too many").to_string();
+    assert!(refused.starts_with("alias 'a0' leads to more than 256 targets"), "{refused}");
+
+    let targets = vec!["smol"; 200];
+    let wide = (0..100).map(|n| alias(&format!("a{n}"), &targets)).collect();
+    let refused = build(wide).expect_err("too many").to_string();
+    assert_eq!(refused, "all aliases together lead to more than 16384 targets");
+}
+
+#[test]
 fn names_that_lead_nowhere_are_refused_with_the_nearest() {
     for (aliases, said) in [
         (

@@ -86,18 +86,30 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
     let models = Models::start(app)?;
     let begun = models.renew(app, &app.written, &Gateway::default())?;
     // Last of what may fail: a hob that does not serve leaves no file behind.
+    let has_keys = !begun.keys.is_empty();
+    let pages = Arc::new(benchmarks(app));
+    if has_keys {
+        pages.hide_ledger();
+    }
     let options = ServerOptions {
-        benchmarks: Some(benchmarks(app, begun.keys.is_empty())),
+        benchmarks: Some(Arc::clone(&pages) as Arc<dyn Pages>),
         fit: Some(Arc::new(Desk::new(app))),
         keys: begun.keys,
-        ledger: wire_up::open_ledger(&app.settings)?,
+        ledger: wire_up::open_ledger(app),
         default_chat: models.default_chat(),
         ..wire_up::server_options(&app.settings)
     };
     announce(&listener, app)?;
     let live = Live::from(begun.roster);
     let renew = |written: &Written, old: &Gateway| models.renew(app, written, old);
-    let following = Following { app, live: live.clone(), gateway: begun.gateway, renew: &renew };
+    let following = Following {
+        app,
+        live: live.clone(),
+        gateway: begun.gateway,
+        has_keys,
+        on_first_key: &|| pages.hide_ledger(),
+        renew: &renew,
+    };
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     // Resolves when the sender is used, and when it is dropped.
     let shutdown = async { drop(stopped.await) };
@@ -120,12 +132,11 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
     Ok(Exit::Done)
 }
 
-/// Who asks for keys does not show strangers what others waited: a page cannot bring a key along.
-fn benchmarks(app: &App<'_>, is_open: bool) -> Arc<dyn Pages> {
-    let ledger = is_open.then(|| app.settings.ledger_file());
+/// A server with keys hides what requests waited: a page cannot bring a key along.
+fn benchmarks(app: &App<'_>) -> BenchmarkPages {
     let records = app.environment.folders.working.join(bench::RECORDS);
     let plans = app.environment.folders.working.join(bench::PLANS);
-    Arc::new(BenchmarkPages::new(records, plans, ledger))
+    BenchmarkPages::new(records, plans, app.settings.ledger_file())
 }
 
 /// What this hob has in its workers; what is not on this disk is left out, and said.
@@ -204,7 +215,7 @@ impl Models {
         let roster = wire_up::roster(&app.settings, speech, &targets, &gateway);
         let of_server = app.settings.server.api_key.read()?;
         let is_known = |name: &str| roster.chat(name).is_ok() || roster.speech(name).is_ok();
-        let keys = wire_up::keys(written, environment, of_server, is_known)?;
+        let keys = wire_up::keys(written, environment, (of_server, app.reach()), is_known)?;
         // A file that lost its keys must not open what it closed.
         exposure(app, !keys.is_empty())?;
         Ok(Renewed { roster, keys, gateway })

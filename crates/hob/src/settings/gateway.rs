@@ -12,6 +12,7 @@ use hob_upstream::{
 use hob_wire::Parameters;
 
 use super::{Environment, Secret};
+use crate::bounded_file::read_text;
 use crate::config::{
     AliasSection, CommitName, DefaultsSection, OnBreakName, SpecialTarget, TargetEntry, TimeText,
     UpstreamSection, WhileLoadingName, Written,
@@ -191,20 +192,12 @@ pub(crate) fn secret(
         known.ok_or_else(|| format!("the variable {name} is not set"))?
     } else if let Some(path) = source.strip_prefix("file:") {
         let path = written.resolve(std::path::Path::new(path), &environment.folders);
-        read_line(&path)?
+        read_text(&path, KEY_BYTES_MAX).map_err(|error| error.to_string())?
     } else {
         return Err("a key is not written here, but named: env:NAME or file:PATH".to_owned());
     };
     let key = key.lines().next().unwrap_or_default().trim().to_owned();
     if key.is_empty() { Err(format!("{source} is empty")) } else { Ok(Secret::new(key)) }
-}
-
-fn read_line(path: &std::path::Path) -> Result<String, String> {
-    let size = fs_err::metadata(path).map_err(|error| error.to_string())?.len();
-    if size > KEY_BYTES_MAX {
-        return Err(format!("{} has {size} bytes, and is no key", path.display()));
-    }
-    fs_err::read_to_string(path).map_err(|error| error.to_string())
 }
 
 fn upstream_clocks(section: &UpstreamSection) -> Clocks {

@@ -27,16 +27,30 @@ pub(crate) fn gateway(
     Gateway::new(options, locals, previous).map_err(|error| placed(written, &error))
 }
 
+/// Characters of a key that keeps strangers out: 16 of a random key cannot be guessed over a network.
+const KEY_CHARS_MIN: usize = 16;
+
+/// Whether keys keep strangers out, or only one user's programs apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Other machines reach this server, and nothing but a key keeps them out.
+    Network,
+    Loopback,
+}
+
 /// The key that the server was always given, and those of the configuration.
 ///
 /// # Errors
-/// A secret that is nowhere, two keys that are the same, or a name that `is_known` does not know.
+/// A secret that is nowhere or too short, two keys that are the same, or a name that `is_known` does not know.
 pub(crate) fn keys(
     written: &Written,
     environment: &Environment,
-    of_server: Option<Secret>,
+    (of_server, reach): (Option<Secret>, Reach),
     is_known: impl Fn(&str) -> bool,
 ) -> Outcome<Vec<KeyOptions>> {
+    if let Some(key) = &of_server {
+        check_length(key, reach).map_err(|reason| too_short(format!("the API key {reason}")))?;
+    }
     let digest = of_server.map(|key| KeyDigest::of(key.expose())).transpose();
     let digest = digest.map_err(Failure::usage)?;
     let mut keys: Vec<KeyOptions> =
@@ -46,7 +60,7 @@ pub(crate) fn keys(
         let wrong = |key: &str, reason: String| {
             Failure::usage(format!("{}: {place}{key}: {reason}", written.place(&place)))
         };
-        let digest = digest_of(&section.secret, written, environment);
+        let digest = digest_of(&section.secret, (written, environment), reach);
         let digest = digest.map_err(|reason| wrong(".secret", reason))?;
         let unknown = section.aliases.iter().flatten().find(|alias| !is_known(alias));
         if let Some(unknown) = unknown {
@@ -69,16 +83,32 @@ fn key(name: &str, digest: KeyDigest, section: &KeySection) -> KeyOptions {
     }
 }
 
+fn check_length(key: &Secret, reach: Reach) -> Result<(), String> {
+    let chars = key.expose().chars().count();
+    if reach == Reach::Loopback || chars >= KEY_CHARS_MIN {
+        return Ok(());
+    }
+    Err(format!(
+        "has {chars} characters, and on an address that other machines reach a key needs at least \
+         {KEY_CHARS_MIN}"
+    ))
+}
+
+fn too_short(sentence: String) -> Failure {
+    Failure::usage(sentence).hint("`openssl rand -hex 16` makes a key")
+}
+
 fn digest_of(
     source: &str,
-    written: &Written,
-    environment: &Environment,
+    (written, environment): (&Written, &Environment),
+    reach: Reach,
 ) -> Result<KeyDigest, String> {
     if let Some(checksum) = source.strip_prefix("sha256:") {
         return KeyDigest::from_hex(checksum).map_err(|error| error.to_string());
     }
     let key = secret(source, written, environment)
         .map_err(|reason| reason.replace("file:PATH", "file:PATH, or sha256:CHECKSUM"))?;
+    check_length(&key, reach)?;
     KeyDigest::of(key.expose()).map_err(|error| error.to_string())
 }
 
@@ -95,7 +125,10 @@ pub(crate) fn placed(written: &Written, error: &GatewayError) -> Failure {
             format!("alias.{}.to", quoted(alias))
         }
         GatewayError::Cycle { names } => format!("alias.{}", quoted(&names[0])),
-        GatewayError::NoTargets { alias } => format!("alias.{}", quoted(alias)),
+        GatewayError::NoTargets { alias }
+        | GatewayError::TooDeep { alias, .. }
+        | GatewayError::TooManyTargets { alias, .. } => format!("alias.{}", quoted(alias)),
+        GatewayError::TooManyInAll { .. } => "alias".to_owned(),
         GatewayError::NameTaken { name } => format!("alias.{}", quoted(name)),
     };
     let failure = Failure::usage(format!("{}: {error}", written.place(&key)));

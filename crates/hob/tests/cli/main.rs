@@ -10,6 +10,7 @@ mod fit;
 mod gateway;
 mod help;
 mod ledger;
+mod limits;
 mod memory;
 mod models;
 mod real;

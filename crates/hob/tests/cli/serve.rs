@@ -17,15 +17,35 @@ fn an_address_that_others_reach_is_refused_without_a_key() {
 }
 
 #[test]
+fn a_short_key_keeps_nobody_out_of_an_open_address() {
+    let user = User::new();
+    user.write("hob.toml", "[dev]\nconformance = true\n[keys.laptop]\nsecret = \"env:KEY\"\n");
+    let serve = |listen: &str, variable: &str| {
+        let mut hob = user.hob(&["serve", "--listen", listen]);
+        stderr(&hob.env(variable, "x").env("KEY", "y").assert().code(2))
+    };
+    let said = serve("0.0.0.0:0", "HOB_API_KEY");
+    assert!(
+        said.contains("the API key has 1 characters") && said.contains("at least 16"),
+        "{said}"
+    );
+    let said = serve("0.0.0.0:0", "UNUSED");
+    assert!(said.contains("keys.laptop.secret: has 1 characters"), "{said}");
+    let checked = user.hob(&["config", "check"]).env("KEY", "y").assert();
+    checked.success();
+}
+
+#[test]
 fn a_key_or_the_owner_s_word_is_enough_to_go_on_to_the_models() {
     let user = User::new();
     let serve = |args: &[&str], key: &str| {
         let args = [&["serve", "--listen", "0.0.0.0:0"], args].concat();
         stderr(&user.hob(&args).env("HOB_API_KEY", key).assert().code(3))
     };
-    for said in [serve(&[], "abracadabra"), serve(&["--allow-remote"], "")] {
+    const KEY: &str = "abracadabra-alakazam";
+    for said in [serve(&[], KEY), serve(&["--allow-remote"], "")] {
         assert!(said.contains("hob pull"), "{said}");
-        assert!(!said.contains("abracadabra"), "{said}");
+        assert!(!said.contains(KEY), "{said}");
     }
 }
 

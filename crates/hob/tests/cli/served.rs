@@ -52,13 +52,13 @@ impl Served {
         home: &[(&'static str, OsString); 1],
         args: &[&str],
     ) -> Served {
-        let mut child = user
-            .process(args)
-            .envs(home.iter().cloned())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("hob");
+        let mut hob = user.process(args);
+        hob.envs(home.iter().cloned());
+        Served::run(hob)
+    }
+
+    pub(crate) fn run(mut hob: Command) -> Served {
+        let mut child = hob.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("hob");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
         let url =

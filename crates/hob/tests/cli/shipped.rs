@@ -68,7 +68,7 @@ fn the_container_serves_with_a_key_and_not_without() {
     let refused = user.hob(&words).env("HOB_HOME", &home).assert().code(2);
     assert!(stderr(&refused).contains("HOB_API_KEY"), "{}", stderr(&refused));
     let mut command = user.process(&words);
-    command.env("HOB_HOME", &home).env("HOB_API_KEY", "a key");
+    command.env("HOB_HOME", &home).env("HOB_API_KEY", "a key of 16 characters");
     assert_eq!(health(&mut command), 200);
 }
 

@@ -142,13 +142,16 @@ fn followed(
         if !is_told {
             problems.push(wire_up::placed(&app.written, &error));
         }
-        mend(&mut options, &error);
+        if !mend(&mut options, &error) {
+            break;
+        }
     }
     Gateway::default()
 }
 
-/// Takes out what `error` is about, so that the rest can be looked at.
-fn mend(options: &mut GatewayOptions, error: &GatewayError) {
+/// Takes out what `error` is about, so that the rest can be looked at. Where that is too much to follow, nothing is
+/// taken out, and the answer is no.
+fn mend(options: &mut GatewayOptions, error: &GatewayError) -> bool {
     let of_alias = match error {
         GatewayError::Upstream(
             UpstreamError::NoUrl { name }
@@ -160,11 +163,11 @@ fn mend(options: &mut GatewayOptions, error: &GatewayError) {
                 STAND_IN_URL.clone_into(&mut upstream.url);
                 upstream.key = None;
             }
-            return;
+            return true;
         }
         GatewayError::NameTaken { name } => {
             options.aliases.retain(|alias| alias.name != *name);
-            return;
+            return true;
         }
         GatewayError::UnknownTarget { alias, target, .. } => {
             let aliases = options.aliases.iter_mut().filter(|known| known.name == *alias);
@@ -172,14 +175,18 @@ fn mend(options: &mut GatewayOptions, error: &GatewayError) {
                 let unknown = alias.targets.iter_mut().filter(|known| known.name == *target);
                 unknown.for_each(|known| *known = TargetOptions::plain(&format!("{STAND_IN}/x")));
             });
-            return;
+            return true;
         }
+        GatewayError::TooDeep { .. }
+        | GatewayError::TooManyTargets { .. }
+        | GatewayError::TooManyInAll { .. } => return false,
         GatewayError::Cycle { names } => &names[0],
         GatewayError::NoTargets { alias } | GatewayError::MixedKinds { alias, .. } => alias,
     };
     for alias in options.aliases.iter_mut().filter(|known| known.name == *of_alias) {
         alias.targets = vec![TargetOptions::plain(&format!("{STAND_IN}/x"))];
     }
+    true
 }
 
 /// The key's file is part of the configuration: one that is missing would stop `hob serve`.
@@ -199,11 +206,12 @@ fn keys(app: &App<'_>, gateway: &Gateway) -> Vec<Failure> {
     for (name, section) in &written.config.keys {
         let one = Named::from([(name.clone(), section.clone())]);
         let alone = with(written, |config| config.keys = one);
-        problems.extend(wire_up::keys(&alone, environment, None, is_known).err());
+        problems.extend(wire_up::keys(&alone, environment, (None, app.reach()), is_known).err());
     }
     // Two keys that are the same.
     if problems.is_empty() {
-        problems.extend(wire_up::keys(written, environment, of_server, is_known).err());
+        problems
+            .extend(wire_up::keys(written, environment, (of_server, app.reach()), is_known).err());
     }
     problems
 }

@@ -1,0 +1,164 @@
+//! What a client or a file may cost a server: memory, open files and keys, each within its limit.
+//! The server answers with fixed texts and runs as a process of its own, so that its memory can be read.
+
+use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::User;
+use crate::served::Served;
+
+const FIXED: &str = "[dev]\nconformance = true\n";
+const MIB: usize = 1 << 20;
+
+fn serve(config: &str) -> (User, Served) {
+    let user = User::new();
+    user.write("hob.toml", config);
+    let served = Served::start(&user, &home(&user));
+    (user, served)
+}
+
+fn home(user: &User) -> [(&'static str, std::ffi::OsString); 1] {
+    [("HOB_HOME", user.path("home").join("hob").into())]
+}
+
+fn address(served: &Served) -> &str {
+    served.url.trim_start_matches("http://").trim_end_matches('/')
+}
+
+fn status(served: &Served, path: &str) -> u16 {
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+    agent.get(format!("{}{path}", served.url)).call().expect("an answer").status().as_u16()
+}
+
+/// The most memory that the server has had, in bytes.
+#[cfg(target_os = "linux")]
+fn peak_bytes(served: &Served) -> usize {
+    let status = fs::read_to_string(format!("/proc/{}/status", served.child.id()));
+    let status = status.expect("a status");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a size");
+    let kib = line.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok());
+    kib.expect("a number") << 10
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_body_of_small_objects_takes_no_more_memory_than_its_text() {
+    let (_user, served) = serve(FIXED);
+    assert_eq!(status(&served, "health"), 200);
+    let before = peak_bytes(&served);
+    let objects = vec!["{}"; 4 * MIB / 3].join(",");
+    let body = format!(r#"{{"model":"any","messages":[{objects}]}}"#);
+    let ask = || {
+        let url = format!("{}v1/chat/completions", served.url);
+        let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+        let request = agent.post(url).header("content-type", "application/json");
+        request.send(&body).expect("an answer").status().as_u16()
+    };
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+        for client in clients {
+            assert_eq!(client.join().expect("no panic"), 400);
+        }
+    });
+    let grown = peak_bytes(&served) - before;
+    assert!(grown < 64 * MIB, "{grown} bytes for four bodies of 4 MiB");
+}
+
+/// Sends most of a body of 31 MiB, as far as the server reads it.
+fn send_most(address: String) -> JoinHandle<TcpStream> {
+    thread::spawn(move || {
+        let mut socket = TcpStream::connect(&address).expect("connects");
+        socket.set_write_timeout(Some(Duration::from_secs(2))).expect("set");
+        let length = 31 * MIB;
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\ncontent-length: {length}\r\n\r\n"
+        );
+        socket.write_all(head.as_bytes()).expect("a head");
+        let piece = vec![b' '; MIB];
+        for _ in 0..30 {
+            // The server may let it wait, or may have refused it.
+            if socket.write_all(&piece).is_err() {
+                break;
+            }
+        }
+        socket
+    })
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn many_large_bodies_share_one_budget_and_leave_the_server_answering() {
+    let (_user, served) = serve(FIXED);
+    assert_eq!(status(&served, "health"), 200);
+    let before = peak_bytes(&served);
+    let senders: Vec<_> = (0..16).map(|_| send_most(address(&served).to_owned())).collect();
+    let sockets: Vec<TcpStream> =
+        senders.into_iter().map(|sender| sender.join().expect("no panic")).collect();
+    assert_eq!(status(&served, "health"), 200);
+    let grown = peak_bytes(&served) - before;
+    assert!(grown < 300 * MIB, "{grown} bytes for 16 bodies of 31 MiB");
+    drop(sockets);
+}
+
+#[test]
+fn idle_connections_shut_nobody_out_where_few_files_may_be_open() {
+    let user = User::new();
+    user.write("hob.toml", FIXED);
+    let hob = user.process(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut limited = Command::new("/bin/sh");
+    limited
+        .args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""])
+        .arg(hob.get_program())
+        .args(hob.get_args())
+        .current_dir(user.path("work"))
+        .env_clear()
+        .env("HOME", user.path("home"));
+    let served = Served::run(limited);
+    let idle: Vec<TcpStream> =
+        (0..300).map(|_| TcpStream::connect(address(&served)).expect("connects")).collect();
+    assert_eq!(status(&served, "health"), 200);
+    drop(idle);
+}
+
+#[test]
+fn a_file_that_loses_its_keys_opens_nothing() {
+    let keys = format!("[keys.laptop]\nsecret = \"sha256:{}\"\n", "ab".repeat(32));
+    let (user, mut served) = serve(&format!("{FIXED}{keys}"));
+    assert_eq!(status(&served, "v1/models/any"), 401);
+    user.write("hob.toml", FIXED);
+    let said = served.note("has no keys any more");
+    assert!(said.contains("hob.toml"), "{said}");
+    served.note("the configuration before it stays in force");
+    assert_eq!(status(&served, "v1/models/any"), 401);
+}
+
+#[test]
+fn a_configuration_that_is_no_regular_file_stops_nothing() {
+    let (user, mut served) = serve(FIXED);
+    let work = user.path("work");
+    let replace = |make: &dyn Fn(&Path)| {
+        let new = work.join("new");
+        make(&new);
+        fs::rename(&new, work.join("hob.toml")).expect("replaced");
+    };
+    replace(&|path| {
+        let made = Command::new("mkfifo").arg(path).stdout(Stdio::null()).status();
+        assert!(made.expect("mkfifo").success());
+    });
+    served.note("it is not a regular file");
+    assert_eq!(status(&served, "health"), 200);
+    replace(&|path| std::os::unix::fs::symlink("/dev/zero", path).expect("linked"));
+    served.note("it is not a regular file");
+    replace(&|path| fs::write(path, "# much\n".repeat(200_000)).expect("written"));
+    served.note("it has more than 1048576 bytes");
+    let chain = |n: usize| format!("[alias.a{n}]\nto = [\"a{}\"]\n", n + 1);
+    let chain: String = (0..5_000).map(chain).collect();
+    replace(&|path| fs::write(path, format!("{FIXED}{chain}")).expect("written"));
+    served.note("leads through more than 16 aliases");
+    assert_eq!(status(&served, "health"), 200);
+}
