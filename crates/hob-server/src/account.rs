@@ -29,6 +29,20 @@ pub(crate) struct Asked {
     pub(crate) is_streamed: bool,
 }
 
+impl Asked {
+    /// Keeps tokens of the key's day for the answer. Returns how many it may take at most.
+    ///
+    /// # Errors
+    /// None are left.
+    pub(crate) fn reserve_tokens(
+        &mut self,
+        app: &App,
+        tokens: u64,
+    ) -> Result<Option<u64>, Refusal> {
+        self.caller.reserve(app, self.held.turn_mut(), tokens)
+    }
+}
+
 /// What is known of an answer from its beginning to its end; dropping it writes the ledger's row.
 pub(crate) struct Account {
     pub(crate) metrics: Arc<Metrics>,

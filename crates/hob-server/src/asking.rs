@@ -47,6 +47,10 @@ impl Held {
         Ok(Held { turn: caller.take_turn(app)?, room: None })
     }
 
+    pub(crate) fn turn_mut(&mut self) -> Option<&mut Turn> {
+        self.turn.as_mut()
+    }
+
     /// A model is asked: from now on the request counts.
     pub(crate) fn begin(&mut self) {
         if let Some(turn) = &mut self.turn {

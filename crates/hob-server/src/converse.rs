@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderValue};
 use futures::stream::{self, BoxStream, SelectAll};
 use futures::{StreamExt, TryStreamExt};
-use hob_core::chat::EmbedInput;
+use hob_core::chat::{EmbedInput, Prompt};
 use hob_core::trace::Way;
 use hob_core::{
     Busy, ChatEvent, ChatRequest, ChatTarget, Clocked, EmbedRequest, Embeddings, ModelError,
@@ -26,6 +26,9 @@ use crate::router::App;
 
 /// Tokens to expect of an answer whose limit nobody named.
 const TOKENS_GUESS: u32 = 256;
+
+/// Tokens of a key's day that are kept for an answer without a limit of its own.
+const TOKENS_KEPT: u32 = 2048;
 
 /// For models that keep time themselves.
 const FOR_EVER: Duration = Duration::from_secs(86_400);
@@ -74,8 +77,11 @@ enum Warmth {
 /// # Errors
 /// Whatever is refused, and whatever fails before the first event: nothing was sent by then.
 pub(crate) async fn converse(app: &App, question: Question) -> Result<Reply, Refusal> {
-    let Question { target, requests, asked } = question;
+    let Question { target, mut requests, mut asked } = question;
     let state = target.model.state();
+    if let Some(tokens_max) = asked.reserve_tokens(app, budget_tokens(&requests))? {
+        shorten(&mut requests, tokens_max);
+    }
     let mut account = Account::new(app, asked, &target.name, &state);
     admit(&mut account, &target, work_tokens(&target, &requests))?;
     let trace = account.trace();
@@ -109,10 +115,11 @@ pub(crate) async fn embed(
     app: &App,
     target: &ChatTarget,
     mut request: EmbedRequest,
-    asked: Asked,
+    mut asked: Asked,
 ) -> Result<(Embeddings, Way), Refusal> {
-    let mut account = Account::new(app, asked, &target.name, &target.model.state());
     let tokens = request.inputs.iter().map(tokens_guess).sum::<usize>();
+    asked.reserve_tokens(app, tokens as u64)?;
+    let mut account = Account::new(app, asked, &target.name, &target.model.state());
     admit(&mut account, target, tokens as f64)?;
     request.trace = account.trace();
     let keeps_time = target.clocks == Clocked::ByItself;
@@ -317,6 +324,39 @@ fn work_tokens(target: &ChatTarget, requests: &[ChatRequest]) -> f64 {
     let context = target.model.card().context_tokens.max(1);
     let answer = |request: &ChatRequest| request.tokens_max.unwrap_or(TOKENS_GUESS).min(context);
     requests.iter().map(|request| f64::from(answer(request))).sum()
+}
+
+/// Tokens of a key's day that are kept for these answers and their prompts.
+fn budget_tokens(requests: &[ChatRequest]) -> u64 {
+    let one = |request: &ChatRequest| {
+        u64::from(request.tokens_max.unwrap_or(TOKENS_KEPT)) + prompt_tokens_guess(&request.prompt)
+    };
+    requests.iter().map(one).sum()
+}
+
+/// So that all answers together take no more than what is left of the day. An answer that has begun is finished,
+/// so each may take one token.
+fn shorten(requests: &mut [ChatRequest], tokens_max: u64) {
+    let each = tokens_max / (requests.len() as u64).max(1);
+    for request in requests {
+        let left = each.saturating_sub(prompt_tokens_guess(&request.prompt)).max(1);
+        let left = u32::try_from(left).unwrap_or(u32::MAX);
+        if request.tokens_max.is_none_or(|wanted| wanted > left) && left < u32::MAX {
+            request.tokens_max = Some(left);
+        }
+    }
+}
+
+fn prompt_tokens_guess(prompt: &Prompt) -> u64 {
+    let bytes = match prompt {
+        Prompt::Chat(conversation) => {
+            conversation.messages.iter().map(|message| message.text.len()).sum()
+        }
+        Prompt::Text(text) => text.len(),
+        Prompt::Infill { prefix, suffix } => prefix.len() + suffix.len(),
+        Prompt::Tokens(tokens) => return tokens.len() as u64,
+    };
+    bytes.div_ceil(4) as u64
 }
 
 /// Four bytes of most languages are about one token.

@@ -320,7 +320,9 @@ impl Refusal {
             Refusal::Model(ModelError::WorkerLost { .. }) => Retry::After(WORKER_RESTART),
             Refusal::BodiesFull { .. } => Retry::After(BODY_ENDS),
             Refusal::Key(KeyRefusal::TooFast { retry_after, .. }) => Retry::After(*retry_after),
-            Refusal::Key(KeyRefusal::TooMany { .. }) => Retry::After(ANSWER_ENDS),
+            Refusal::Key(KeyRefusal::TooMany { .. } | KeyRefusal::Reserved { .. }) => {
+                Retry::After(ANSWER_ENDS)
+            }
             Refusal::Key(KeyRefusal::Spent { midnight_in, .. }) => Retry::NotBefore(*midnight_in),
             // Only its owner can help, and no client's patience.
             Refusal::NoSpeechModel

@@ -36,8 +36,8 @@ pub struct KeyOptions {
     /// Answers at once, each from its request until its client has all of it or has left.
     pub concurrency: Option<NonZeroU32>,
     /// Of prompts and answers, from midnight to midnight UTC. Speech has no tokens, so each
-    /// character of a text that is read aloud counts as one. What an answer took is known at its
-    /// end: those that run when the last token is spent are finished. One that its client gave up
+    /// character of a text that is read aloud counts as one. While an answer runs, the tokens that it may take are
+    /// kept for it, 2,048 where it has no limit of its own, and none is let in that has none left. One that its client gave up
     /// counts the tokens that came, and not its prompt, which nobody had counted by then.
     pub tokens_per_day: Option<NonZeroU64>,
 }

@@ -40,8 +40,9 @@ pub(crate) async fn speak(
     answer(&app, plan, asked).await
 }
 
-async fn answer(app: &App, plan: Plan, asked: Asked) -> Result<Response, Refusal> {
+async fn answer(app: &App, plan: Plan, mut asked: Asked) -> Result<Response, Refusal> {
     let Plan { target, mut request, answer, sound_s } = plan;
+    asked.reserve_tokens(app, answer.input_chars)?;
     let mut account = Account::new(app, asked, &target.name, &target.model.state());
     let trace = account.trace();
     request.trace = trace.clone();

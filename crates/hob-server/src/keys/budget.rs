@@ -11,6 +11,8 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub(super) struct Budget {
     per_day: NonZeroU64,
     spent: u64,
+    /// For answers that run.
+    reserved: u64,
     /// When the day began that `spent` is of, since 1970.
     midnight: Duration,
 }
@@ -18,7 +20,7 @@ pub(super) struct Budget {
 impl Budget {
     /// Of which so much is spent on the day of `now`.
     pub(super) fn new(per_day: NonZeroU64, spent: u64, now: Duration) -> Budget {
-        Budget { per_day, spent, midnight: midnight_before(now) }
+        Budget { per_day, spent, reserved: 0, midnight: midnight_before(now) }
     }
 
     /// Whether anything is left.
@@ -31,6 +33,24 @@ impl Budget {
             return Ok(());
         }
         Err((self.midnight + DAY).saturating_sub(now))
+    }
+
+    /// What is neither spent nor reserved.
+    pub(super) fn left(&mut self, now: Duration) -> u64 {
+        self.turn_to(now);
+        self.per_day.get().saturating_sub(self.spent).saturating_sub(self.reserved)
+    }
+
+    /// Keeps as many for an answer as are wanted and left. Returns how many that is.
+    pub(super) fn reserve(&mut self, wanted: u64, now: Duration) -> u64 {
+        let reserved = wanted.min(self.left(now));
+        self.reserved += reserved;
+        reserved
+    }
+
+    /// The answer has ended: what it took is spent instead.
+    pub(super) fn release(&mut self, reserved: u64) {
+        self.reserved = self.reserved.saturating_sub(reserved);
     }
 
     /// An answer has ended that took so many. It may be more than was left.
@@ -80,6 +100,18 @@ mod tests {
         assert_eq!(budget.check(midnight), Ok(()));
         budget.spend(100, midnight);
         assert_eq!(budget.check(midnight), Err(DAY));
+    }
+
+    #[test]
+    fn what_is_reserved_is_left_for_no_other_answer() {
+        let mut budget = budget(30);
+        assert_eq!((budget.reserve(50, NOON), budget.left(NOON)), (50, 20));
+        assert_eq!((budget.reserve(50, NOON), budget.left(NOON)), (20, 0));
+        budget.spend(60, NOON);
+        budget.release(50);
+        assert_eq!((budget.left(NOON), budget.check(NOON)), (0, Ok(())));
+        budget.release(20);
+        assert_eq!(budget.left(NOON), 10);
     }
 
     #[test]

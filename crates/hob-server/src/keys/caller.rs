@@ -138,6 +138,20 @@ impl Caller {
         turn.map_err(|refusal| self.refused(app, refusal))
     }
 
+    /// Keeps tokens of the day for an answer. Returns how many it may take at most; `None`: there is no limit.
+    ///
+    /// # Errors
+    /// None are left.
+    pub(crate) fn reserve(
+        &self,
+        app: &App,
+        turn: Option<&mut Turn>,
+        tokens: u64,
+    ) -> Result<Option<u64>, Refusal> {
+        let Some(turn) = turn else { return Ok(None) };
+        turn.reserve(tokens).map_err(|refusal| self.refused(app, refusal))
+    }
+
     /// Lets them have a model loaded or unloaded, which is a request, and no answer.
     ///
     /// # Errors

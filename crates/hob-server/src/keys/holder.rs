@@ -71,7 +71,7 @@ impl KeyHolder {
         self.count_request(&mut left, taken)?;
         left.in_flight += 1;
         drop(left);
-        Ok(Turn { holder: Arc::clone(self), taken, has_begun: false })
+        Ok(Turn { holder: Arc::clone(self), taken, has_begun: false, reserved: 0 })
     }
 
     /// Lets a request through that asks nothing of a model but to come or to go.
@@ -81,8 +81,10 @@ impl KeyHolder {
 
     fn check_tokens(&self, left: &mut Left) -> Result<(), KeyRefusal> {
         let (Some(per_day), Some(tokens)) = (self.per_day, &mut left.tokens) else { return Ok(()) };
-        let checked = tokens.check(since_1970());
-        checked.map_err(|midnight_in| KeyRefusal::Spent { per_day, midnight_in })
+        let now = since_1970();
+        let checked = tokens.check(now);
+        checked.map_err(|midnight_in| KeyRefusal::Spent { per_day, midnight_in })?;
+        if tokens.left(now) == 0 { Err(KeyRefusal::Reserved { per_day }) } else { Ok(()) }
     }
 
     fn check_place(&self, left: &Left) -> Result<(), KeyRefusal> {
@@ -123,12 +125,27 @@ pub(crate) struct Turn {
     holder: Arc<KeyHolder>,
     taken: Instant,
     has_begun: bool,
+    /// Tokens of the day's budget that are kept for the answer.
+    reserved: u64,
 }
 
 impl Turn {
     /// A model is asked: from now on the request counts.
     pub(crate) fn begin(&mut self) {
         self.has_begun = true;
+    }
+
+    /// Keeps tokens of the day for the answer, so that several answers at once cannot spend the same ones. Returns
+    /// how many the answer may take at most; `None`: there is no limit.
+    pub(crate) fn reserve(&mut self, wanted: u64) -> Result<Option<u64>, KeyRefusal> {
+        let holder = Arc::clone(&self.holder);
+        let mut left = holder.left();
+        holder.check_tokens(&mut left)?;
+        let Some(tokens) = &mut left.tokens else { return Ok(None) };
+        let now = since_1970();
+        let most = tokens.left(now);
+        self.reserved += tokens.reserve(wanted, now);
+        Ok(Some(most))
     }
 
     /// The answer has ended, and this is its row.
@@ -143,6 +160,9 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let mut left = self.holder.left();
         left.in_flight -= 1;
+        if let Some(tokens) = &mut left.tokens {
+            tokens.release(self.reserved);
+        }
         if let (false, Some(requests)) = (self.has_begun, &mut left.requests) {
             requests.give_back(self.taken);
         }

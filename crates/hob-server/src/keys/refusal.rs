@@ -24,6 +24,11 @@ pub(crate) enum KeyRefusal {
     #[error("this key may have {at_once} answers at once; wait for the end of one")]
     TooMany { at_once: NonZeroU32 },
     #[error(
+        "what is left of this key's {per_day} tokens of today is kept for its answers that run; wait for the end \
+         of one"
+    )]
+    Reserved { per_day: NonZeroU64 },
+    #[error(
         "this key's {per_day} tokens of today are spent; the next day begins at midnight UTC, in \
          {} min",
         whole_seconds(*.midnight_in).div_ceil(60)
@@ -39,7 +44,7 @@ impl KeyRefusal {
             KeyRefusal::NotShown { .. } => "not_allowed",
             KeyRefusal::TooFast { .. } => "rate_limit_exceeded",
             KeyRefusal::TooMany { .. } => "concurrency_limit_exceeded",
-            KeyRefusal::Spent { .. } => "budget_exceeded",
+            KeyRefusal::Spent { .. } | KeyRefusal::Reserved { .. } => "budget_exceeded",
         }
     }
 }

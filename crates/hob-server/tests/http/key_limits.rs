@@ -205,11 +205,28 @@ async fn tokens_that_came_before_a_client_left_are_spent() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat_with(Arc::clone(&model), options(budget(1))).await;
     let (pen, client) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
-    let (others, _second) = begun(&server, &model, post_as(PHONE, CHAT, STREAM)).await;
+    let said = "what is left of this key's 1 tokens of today is kept for its answers that run";
+    let second = server.ask(post_as(PHONE, CHAT, HI)).await;
+    assert_eq!(check_limit(&second, "budget_exceeded", "true", said), 1);
+    assert!(!pen.is_closed(), "what runs is finished");
     drop(client);
     no_hang(pen.closed()).await;
     check_spent(&server.ask(post_as(PHONE, CHAT, HI)).await, 1);
-    assert!(!others.is_closed(), "what runs is finished");
+}
+
+#[tokio::test]
+async fn answers_at_once_do_not_spend_the_same_tokens() {
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat_with(Arc::clone(&model), options(budget(200))).await;
+    let limited = STREAM.replace(r#""stream""#, r#""max_tokens":150,"stream""#);
+    let (_first, _one) = begun(&server, &model, post_as(PHONE, CHAT, &limited)).await;
+    let (_second, _other) = begun(&server, &model, post_as(PHONE, CHAT, &limited)).await;
+    let asked = model.asked(2).await;
+    // "Hi" is taken for one token.
+    assert_eq!((asked[0].tokens_max, asked[1].tokens_max), (Some(150), Some(48)));
+    for _ in 0..10 {
+        assert_eq!(server.ask(post_as(PHONE, CHAT, HI)).await.status(), 429);
+    }
 }
 
 async fn remembering(folder: &Path) -> Server {
