@@ -91,6 +91,24 @@ pub fn import(
     Ok(imported)
 }
 
+/// Adds what AIPerf's summary says of the requests that it wrote beside it: model and load.
+///
+/// # Errors
+/// It is no such summary.
+pub fn complete(file: &str, imported: &mut [Imported], summary: &[u8]) -> Result<(), ImportError> {
+    let misfit = |error: serde_json::Error| ImportError::Misfit {
+        file: file.to_owned(),
+        format: Format::AiPerf,
+        reason: error.to_string(),
+    };
+    let summary: aiperf::summary::Summary = serde_json::from_slice(summary).map_err(misfit)?;
+    for one in imported {
+        summary.complete(&mut one.record);
+        words::name_family(&mut one.record.model);
+    }
+    Ok(())
+}
+
 /// Puts what is not there yet on the shelf: a second import of the same original adds nothing, and one that was cut
 /// off is completed.
 ///
@@ -127,6 +145,9 @@ fn id_of(sha256: &str, index: usize, started: Option<Timestamp>) -> Uuid {
     let digest = Sha256::digest(format!("{sha256} {index}"));
     let mut random = [0; 10];
     random.copy_from_slice(&digest[..10]);
+    // Results of one time stay in the order of their file: ids sort, and the later of two is compared with the earlier.
+    let place = u16::try_from(index).unwrap_or(u16::MAX).min(0x0fff);
+    random[..2].copy_from_slice(&place.to_be_bytes());
     let millis = started.map_or(0, |time| u64::try_from(time.as_millisecond()).unwrap_or(0));
     Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
 }

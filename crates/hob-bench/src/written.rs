@@ -1,7 +1,7 @@
 //! Figures as people read them: three digits that count, seconds where milliseconds are too many.
 //! The page and the terminal write the same figure in the same way.
 
-use crate::record::Spread;
+use crate::record::{Record, Spread};
 use crate::terms::{Metric, Term};
 
 /// From here on milliseconds are written as seconds.
@@ -50,6 +50,7 @@ pub fn figure(value: f64, term: &Term) -> String {
 pub fn spread(spread: &Spread, metric: Metric) -> String {
     let written = |value| figure(value, metric.term());
     match (spread.figure(), spread.min, spread.max) {
+        (Some(value), _, _) if spread.p50.is_none() => format!("{} (mean)", written(value)),
         (Some(value), _, _) => written(value),
         (None, Some(min), Some(max)) => format!("{} to {}", written(min), written(max)),
         (None, Some(min), None) => format!("at least {}", written(min)),
@@ -58,6 +59,15 @@ pub fn spread(spread: &Spread, metric: Metric) -> String {
             spread.p95.map_or_else(|| "–".to_owned(), |p95| format!("p95 {}", written(p95)))
         }
     }
+}
+
+/// How often the answers of a run stopped, and the longest stop; a dash where there was none.
+pub fn stalls(record: &Record) -> String {
+    let stalls = record.metrics.stall.filter(|stalls| stalls.count > 0);
+    stalls.map_or_else(
+        || "–".to_owned(),
+        |stalls| format!("{}, worst {} ms", stalls.count, number(stalls.worst_ms)),
+    )
 }
 
 #[cfg(test)]
@@ -101,6 +111,8 @@ mod tests {
             (range(Some(20.0), None), "at least 20 ms"),
             (range(None, Some(20.0)), "at most 20 ms"),
             (range(None, None), "–"),
+            (Spread { mean: Some(36.0), ..Spread::default() }, "36 ms (mean)"),
+            (Spread { mean: Some(36.0), p50: Some(35.0), ..Spread::default() }, "35 ms"),
         ];
         for (given, expected) in rows {
             assert_eq!(spread(&given, Metric::TtftMs), expected);

@@ -1,6 +1,8 @@
 //! AIPerf's `profile_export.jsonl`: one request a line, each figure with its unit.
 //! Its time to the first token has connecting in it; what came before the profile is warm-up and left out.
 
+pub(super) mod summary;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -101,15 +103,20 @@ fn unread(lines: &[Line]) -> Option<String> {
 /// In milliseconds, or as they are where they are no times.
 fn values(line: &Line, name: &str) -> Vec<f64> {
     let Some(figure) = line.metrics.get(name) else { return Vec::new() };
-    let scale = match figure.unit.as_str() {
+    let scale = scale(&figure.unit);
+    let list =
+        figure.value.as_array().map_or_else(|| std::slice::from_ref(&figure.value), Vec::as_slice);
+    list.iter().filter_map(Value::as_f64).map(|value| value * scale).collect()
+}
+
+/// What makes milliseconds of a time, and leaves everything else as it is.
+fn scale(unit: &str) -> f64 {
+    match unit {
         "ns" => 1e-6,
         "us" => 1e-3,
         "s" | "sec" => 1e3,
         _ => 1.0,
-    };
-    let list =
-        figure.value.as_array().map_or_else(|| std::slice::from_ref(&figure.value), Vec::as_slice);
-    list.iter().filter_map(Value::as_f64).map(|value| value * scale).collect()
+    }
 }
 
 fn fill(record: &mut Record, lines: &[Line]) {

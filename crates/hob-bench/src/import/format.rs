@@ -60,7 +60,9 @@ impl Format {
         match self {
             Format::LlamaBench => llama_bench::read(rows(text)?),
             Format::Vllm => vllm::read(rows(text)?),
-            Format::GuideLlm => guidellm::read(whole(text)?),
+            Format::GuideLlm if text.trim_start().starts_with('{') => guidellm::read(whole(text)?),
+            Format::GuideLlm => guidellm::read(yaml(text)?),
+            Format::AiPerf if is_summary(text) => aiperf::summary::read(&whole(text)?),
             Format::AiPerf => aiperf::read(rows(text)?),
             Format::LlamaBenchy => llama_benchy::read(whole(text)?),
             Format::LocalScore => localscore::read(whole(text)?),
@@ -82,6 +84,15 @@ fn whole<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
+fn yaml<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T, String> {
+    serde_saphyr::from_str(text).map_err(|error| error.to_string())
+}
+
+/// AIPerf writes each request into one file and the summary into another.
+fn is_summary(text: &str) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|whole| whole.get("aiperf_version").is_some())
+}
+
 /// A list, one object, or an object a line.
 fn rows<T: for<'a> Deserialize<'a>>(text: &str) -> Result<Vec<T>, String> {
     if text.trim_start().starts_with('[') {
@@ -96,6 +107,9 @@ fn rows<T: for<'a> Deserialize<'a>>(text: &str) -> Result<Vec<T>, String> {
 pub(super) fn recognise(file: &str, text: &str) -> Result<Format, ImportError> {
     if text.lines().any(|line| line.starts_with("schema: published-runs/")) {
         return Ok(Format::Published);
+    }
+    if text.lines().any(|line| line.starts_with("  guidellm_version:")) {
+        return Ok(Format::GuideLlm);
     }
     let first: Option<Result<Value, _>> =
         serde_json::Deserializer::from_str(text).into_iter().next();
@@ -119,9 +133,11 @@ fn is_of(format: Format, row: &Value) -> bool {
     let has = |pointer| row.pointer(pointer).is_some();
     match format {
         Format::LlamaBench => has("/model_filename") && (has("/samples_ts") || has("/avg_ts")),
-        Format::Vllm => has("/request_throughput") && has("/total_output_tokens"),
+        Format::Vllm => {
+            has("/request_throughput") && has("/total_output_tokens") && !has("/aiperf_version")
+        }
         Format::GuideLlm => has("/benchmarks/0/requests"),
-        Format::AiPerf => has("/metadata/benchmark_phase"),
+        Format::AiPerf => has("/metadata/benchmark_phase") || has("/aiperf_version"),
         Format::LlamaBenchy => {
             has("/benchmarks/0/tg_throughput") || has("/benchmarks/0/tg_req_throughput")
         }

@@ -50,10 +50,11 @@ enum Flag {
 }
 
 impl Flag {
-    fn is_set(self) -> bool {
+    /// None of -1: the engine decided by itself.
+    fn is_set(self) -> Option<bool> {
         match self {
-            Flag::Bool(set) => set,
-            Flag::Number(number) => number != 0,
+            Flag::Bool(set) => Some(set),
+            Flag::Number(number) => (number >= 0).then_some(number != 0),
         }
     }
 }
@@ -127,11 +128,15 @@ fn host(row: &Row) -> Host {
 }
 
 fn workload(row: &Row) -> Workload {
+    let work = match (row.n_prompt, row.n_gen) {
+        (prompt, 0) => format!("pp{prompt}"),
+        (0, answer) => format!("tg{answer}"),
+        (prompt, answer) => format!("pp{prompt}+tg{answer}"),
+    };
+    // As llama-bench names its tests: reading and writing at one depth are two of them.
     let shape = match row.n_depth {
-        0 if row.n_gen == 0 => format!("pp{}", row.n_prompt),
-        0 if row.n_prompt == 0 => format!("tg{}", row.n_gen),
-        0 => format!("pp{}+tg{}", row.n_prompt, row.n_gen),
-        depth => format!("ctx_{depth}"),
+        0 => work,
+        depth => format!("{work} @ d{depth}"),
     };
     let prompt = if row.n_depth > 0 { row.n_depth } else { row.n_prompt };
     Workload {
@@ -153,14 +158,15 @@ fn engine(row: Row, version: Option<String>) -> Engine {
         version,
         backend: row.backends.map(|backends| backends.to_lowercase()),
         params: Params {
-            ngl: row.n_gpu_layers,
+            // -1: as many as fit.
+            ngl: row.n_gpu_layers.filter(|layers| *layers >= 0),
             threads: row.n_threads,
             batch: row.n_batch,
             ubatch: row.n_ubatch,
-            flash_attn: row.flash_attn.map(Flag::is_set),
+            flash_attn: row.flash_attn.and_then(Flag::is_set),
             kv_k: row.type_k,
             kv_v: row.type_v,
-            mmap: row.use_mmap.map(Flag::is_set),
+            mmap: row.use_mmap.and_then(Flag::is_set),
             ..Params::default()
         },
         ..Engine::default()

@@ -1,5 +1,7 @@
 //! Each format by a small file of its own: what stands where, what is lost, and what is said of bad ones.
 
+mod real;
+
 use super::*;
 use crate::record::{AttemptResult, Cache, CountSource, Kind, Loop, Status};
 use crate::terms::Metric;
@@ -86,16 +88,60 @@ fn llama_bench_is_prefill_or_decode() {
     );
     assert_eq!(
         (deep.record.kind, deep.record.workload.shape.as_deref()),
-        (Kind::CtxSweep, Some("ctx_4096"))
+        (Kind::CtxSweep, Some("tg128 @ d4096"))
     );
     assert_eq!(deep.record.engine.params.flash_attn, Some(true));
 }
 
 #[test]
+fn llama_bench_tells_reading_from_writing_at_one_depth_and_no_choice_from_a_choice() {
+    let row = |prompt: u32, answer: u32, flash_attn: i32| {
+        format!(
+            r#"{{"model_filename":"m.gguf","n_prompt":{prompt},"n_gen":{answer},"n_depth":4096,"flash_attn":{flash_attn},"avg_ts":5.5}}"#
+        )
+    };
+    let text = format!("[{},{},{}]", row(512, 0, -1), row(0, 128, 0), row(512, 128, 1));
+    let all = import("b.json", text.as_bytes(), None).expect("imported");
+    let told = all.iter().map(|one| {
+        (
+            one.record.workload.shape.as_deref().unwrap_or_default(),
+            one.record.engine.params.flash_attn,
+        )
+    });
+    let expected = [
+        ("pp512 @ d4096", None),
+        ("tg128 @ d4096", Some(false)),
+        ("pp512+tg128 @ d4096", Some(true)),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn vllms_median_is_the_middle_and_its_arrivals_are_what_they_are() {
+    let results = |burstiness: f64| {
+        format!(
+            r#"{{"model_id":"m","request_rate":2.0,"burstiness":{burstiness},"completed":4,"request_throughput":1.0,
+            "total_input_tokens":4,"total_output_tokens":8,"ttfts":[0.1034,0.1058,0.12,0.09]}}"#
+        )
+    };
+    let of = |burstiness: f64| {
+        let imported = import("v.json", results(burstiness).as_bytes(), None).expect("imported");
+        imported.into_iter().next().expect("a run").record
+    };
+    let poisson = of(1.0);
+    let ttft_ms = poisson.metrics.figure(Metric::TtftMs).expect("a median");
+    assert!((ttft_ms - 104.6).abs() < 1e-9, "{ttft_ms}");
+    assert_eq!(poisson.workload.arrival, Some(crate::record::Arrival::Poisson));
+    let bursty = of(0.5);
+    assert_eq!((bursty.workload.arrival, bursty.workload.rate), (None, Some(2.0)));
+    assert!(bursty.source.lossy.iter().any(|lost| lost.contains("burstiness 0.5")));
+}
+
+#[test]
 fn vllm_counts_anew_where_it_has_every_request() {
     let expected = [
-        (Metric::TtftMs, 100.0),
-        (Metric::E2eMs, 160.0),
+        (Metric::TtftMs, 150.0),
+        (Metric::E2eMs, 210.0),
         (Metric::TpotMs, 30.0),
         (Metric::DecodeTokS, 33.333),
         (Metric::IcgMs, 30.0),
@@ -176,7 +222,7 @@ fn llama_benchy_keeps_users_apart() {
         (Metric::TtftMs, 505.0),
     ];
     check("llama_benchy.json", 0, &alone);
-    check("llama_benchy.json", 1, &[(Metric::DecodeTokS, 30.0), (Metric::ThroughputTokS, 60.0)]);
+    check("llama_benchy.json", 1, &[(Metric::DecodeTokS, 30.25), (Metric::ThroughputTokS, 60.0)]);
     let record = &imported("llama_benchy.json")[0].record;
     assert_eq!(
         (record.workload.cache, record.count_source),
@@ -270,6 +316,16 @@ fn everything_published_is_a_record_or_a_sentence_in_one() {
     assert!(all.len() > 120 && all.len() < rows, "{} records of {rows} rows", all.len());
     let families = all.iter().filter(|one| one.record.model.family.is_some()).count();
     assert!(families * 10 > all.len() * 8, "{families} of {} have a family", all.len());
+}
+
+#[test]
+fn results_of_one_time_keep_the_order_of_their_file() {
+    // A fix is published behind the fault, with the same day: read backwards it would be a regression.
+    let all = imported("runs.yaml");
+    let same_time = |pair: &&[Imported]| pair[0].record.time.started == pair[1].record.time.started;
+    let pairs: Vec<_> = all.windows(2).filter(same_time).collect();
+    assert!(pairs.len() > 50, "{}", pairs.len());
+    assert!(pairs.iter().all(|pair| pair[0].record.id < pair[1].record.id));
 }
 
 #[test]

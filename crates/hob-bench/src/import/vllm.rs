@@ -74,6 +74,8 @@ fn one(results: Results) -> Result<Imported, String> {
     if results.ttfts.is_empty() {
         lossy.push("single requests: it ran without --save-detailed".to_owned());
     }
+    let shape = results.gamma_shape().filter(|_| rate(&results).is_some());
+    lossy.extend(shape.map(|shape| format!("arrivals: gamma-distributed, burstiness {shape}")));
     lossy.extend(not_kept(&results.rest));
     let mut record =
         Record::new(uuid::Uuid::nil(), Kind::Llm, source("vllm bench serve", None, lossy));
@@ -81,7 +83,9 @@ fn one(results: Results) -> Result<Imported, String> {
     record.time.ended = record.time.started.zip(results.duration).and_then(|(started, s)| {
         started.checked_add(jiff::SignedDuration::try_from_secs_f64(s).ok()?).ok()
     });
-    record.engine.name = results.backend.clone().or_else(|| results.endpoint_type.clone());
+    // Which protocol the client spoke; only `vllm` says whose server it was.
+    let backend = results.backend.as_ref().or(results.endpoint_type.as_ref());
+    record.engine.name = backend.filter(|backend| *backend == "vllm").cloned();
     record.model = model(&results.model_id);
     record.workload = workload(&results);
     record.count_source = Some(CountSource::Usage);
@@ -90,13 +94,22 @@ fn one(results: Results) -> Result<Imported, String> {
     Ok(Imported { record, samples })
 }
 
+impl Results {
+    /// vLLM draws the times between two requests from a gamma distribution. Of shape 1, its default, they are
+    /// Poisson's; of another shape they are neither that nor even.
+    fn gamma_shape(&self) -> Option<f64> {
+        self.burstiness.filter(|shape| (shape - 1.0).abs() > 1e-9)
+    }
+}
+
+/// None of `"inf"`: all at once, which the concurrency bounds.
+fn rate(results: &Results) -> Option<f64> {
+    results.request_rate.as_ref().and_then(Value::as_f64)
+}
+
 fn workload(results: &Results) -> Workload {
-    // "inf" is all at once, which the concurrency bounds.
-    let rate = results.request_rate.as_ref().and_then(Value::as_f64);
-    let arrival = rate.map(|_| match results.burstiness {
-        Some(burstiness) if (burstiness - 1.0).abs() < 1e-9 => Arrival::Poisson,
-        _ => Arrival::Constant,
-    });
+    let rate = rate(results);
+    let arrival = rate.and(results.gamma_shape().is_none().then_some(Arrival::Poisson));
     let requests =
         results.completed.zip(Some(results.failed.unwrap_or(0))).map(|(ok, bad)| ok + bad);
     let lens = spread(results.input_lens.iter().map(|n| *n as f64));

@@ -15,15 +15,15 @@ use crate::record::{Model, Spread};
 pub(super) type Rest = BTreeMap<String, Value>;
 
 /// From how many values on a 95th and a 99th percentile have an interval with two ends.
-const P95_NEEDS: usize = 72;
-const P99_NEEDS: usize = 368;
+pub(super) const P95_NEEDS: usize = 72;
+pub(super) const P99_NEEDS: usize = 368;
 
 /// How values lie; none of none. No interval: the unit of one is a run, and these are requests.
 pub(super) fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
     let values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
     let n = values.len();
     let sample = Sample::new(values.iter().copied());
-    let p50 = sample.p50()?;
+    let p50 = sample.median()?;
     let extreme = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick);
     Some(Spread {
         n: Some(n as u64),

@@ -91,10 +91,9 @@ fn line(metric: Metric, spread: &Spread) -> Markup {
         |value: Option<f64>| value.map_or_else(String::new, |value| figure(value, metric.term()));
     let interval =
         spread.ci95.map(|[low, high]| format!("{} to {}", one(Some(low)), one(Some(high))));
-    let is_mean = spread.p50.is_none() && spread.mean.is_some();
     html! { tr {
         th scope="row" { (cells::term(metric.name(), metric.term().title)) }
-        td.number { strong { (written(spread, metric)) } @if is_mean { " " span.beside { "mean" } } }
+        td.number { strong { (written(spread, metric)) } }
         td.number { @if let Some(interval) = interval { (interval) } }
         td.number { (one(spread.min)) } td.number { (one(spread.max)) }
         td.number { (one(spread.p95)) } td.number { (one(spread.p99)) }

@@ -92,9 +92,14 @@ impl Request {
     /// One number for each word of the prompt, of all messages together.
     pub(super) fn words(&self) -> Vec<u64> {
         let messages = self.body["messages"].as_array();
-        let contents = messages.into_iter().flatten().filter_map(|said| said["content"].as_str());
+        let contents = messages.into_iter().flatten().map(|said| &said["content"]);
+        // GuideLLM sends a list of parts.
+        let texts = contents.flat_map(|content| match content {
+            Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+            text => text.as_str().into_iter().collect::<Vec<_>>(),
+        });
         let prompts = self.body["prompt"].as_str().into_iter();
-        contents.chain(prompts).flat_map(str::split_whitespace).map(number).collect()
+        texts.chain(prompts).flat_map(str::split_whitespace).map(number).collect()
     }
 
     pub(super) fn turns_off(&self, lever: Option<Lever>) -> bool {
@@ -140,6 +145,10 @@ mod tests {
         assert_eq!((asked.id.as_str(), asked.script.as_str()), ("a7", "itl_ms=1"));
         assert_eq!((asked.streams(), asked.tokens_max()), (true, Some(9)));
         assert_eq!(asked.words().len(), 4);
+        let parts = request(
+            r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a b"},{"type":"text","text":"c"}]}]}"#,
+        );
+        assert_eq!(parts.words().len(), 3);
         let off =
             [Lever::ReasoningEffort, Lever::NoThink].map(|lever| asked.turns_off(Some(lever)));
         assert_eq!(off, [true, true]);

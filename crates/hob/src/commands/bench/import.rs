@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hob_bench::import::{Format, ImportError, Imported, import, keep};
+use hob_bench::import::{Format, ImportError, Imported, complete, import, keep};
 use hob_bench::record::{Shelf, place};
 use serde::Serialize;
 
@@ -92,11 +92,22 @@ pub(crate) fn run(args: &ImportArgs, printer: &Printer) -> Outcome<Exit> {
 fn one(args: &ImportArgs, file: &Path, shelf: &Shelf) -> Outcome<Vec<Imported>> {
     let name = file.display().to_string();
     let bytes = fs_err::read(file).map_err(Failure::usage)?;
-    let imported = import(&name, &bytes, args.format.0).map_err(|error| refused(&error))?;
+    let mut imported = import(&name, &bytes, args.format.0).map_err(|error| refused(&error))?;
+    if let Some(summary) = summary_beside(file, &imported) {
+        complete(&name, &mut imported, &summary).map_err(|error| refused(&error))?;
+    }
     if !args.dry_run {
         keep(&name, &imported, shelf).map_err(|error| refused(&error))?;
     }
     Ok(imported)
+}
+
+/// AIPerf's requests say nothing of the model and the load; the summary in the same folder does.
+fn summary_beside(file: &Path, imported: &[Imported]) -> Option<Vec<u8>> {
+    let is_requests = imported.iter().all(|one| one.record.source.tool == "aiperf")
+        && imported.iter().any(|one| !one.samples.is_empty());
+    let beside = file.with_file_name("profile_export_aiperf.json");
+    is_requests.then(|| fs_err::read(beside).ok()).flatten()
 }
 
 fn refused(error: &ImportError) -> Failure {

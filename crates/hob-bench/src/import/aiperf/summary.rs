@@ -1,0 +1,133 @@
+//! AIPerf's `profile_export_aiperf.json`: how the figures of all requests lie, and what was asked of whom.
+//! Its file of single requests says neither the model nor the number of users, so they are taken from here.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::words::{P95_NEEDS, P99_NEEDS, Rest, model, time};
+use super::super::{Imported, source};
+use super::{READ, scale};
+use crate::record::{CountSource, Kind, Loop, Record, Spread, Workload};
+use crate::terms::Metric;
+
+#[derive(Debug, Deserialize)]
+pub(in super::super) struct Summary {
+    aiperf_version: Option<String>,
+    #[serde(default)]
+    input_config: Value,
+    start_time: Option<String>,
+    end_time: Option<String>,
+    #[serde(default)]
+    error_summary: Vec<Failures>,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+#[derive(Debug, Deserialize)]
+struct Failures {
+    #[serde(default)]
+    count: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Figure {
+    #[serde(default)]
+    unit: String,
+    count: Option<u64>,
+    avg: Option<f64>,
+    p50: Option<f64>,
+    p95: Option<f64>,
+    p99: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
+}
+
+/// Figures of the whole run, beside those that single requests have.
+const OF_ALL: [(&str, Metric); 4] = [
+    ("output_token_throughput_per_user", Metric::DecodeTokS),
+    ("output_token_throughput", Metric::ThroughputTokS),
+    ("request_throughput", Metric::RequestsS),
+    ("credit_to_start_latency", Metric::DispatchMs),
+];
+
+pub(in super::super) fn read(summary: &Summary) -> Result<Vec<Imported>, String> {
+    let mut lossy = vec!["single requests: profile_export.jsonl has them".to_owned()];
+    lossy.push("the first token has connecting in it".to_owned());
+    lossy.extend(unread(&summary.rest));
+    let mut record = Record::new(
+        uuid::Uuid::nil(),
+        Kind::Llm,
+        source("aiperf", summary.aiperf_version.clone(), lossy),
+    );
+    record.time.started = summary.start_time.as_deref().and_then(time);
+    record.time.ended = summary.end_time.as_deref().and_then(time);
+    let requests = figure(&summary.rest, "request_count").and_then(|figure| figure.avg);
+    record.workload = Workload { requests: requests.map(|n| n as u64), ..Workload::default() };
+    let is_counted = summary.rest.contains_key("usage_completion_tokens");
+    record.count_source =
+        Some(if is_counted { CountSource::Usage } else { CountSource::Tokenizer });
+    for (name, metric) in READ.into_iter().chain(OF_ALL) {
+        if let Some(figure) = figure(&summary.rest, name) {
+            record.metrics.spreads.entry(metric).or_insert_with(|| figure.spread());
+        }
+    }
+    record.metrics.errors = Some(summary.error_summary.iter().map(|failed| failed.count).sum());
+    if record.metrics.spreads.is_empty() {
+        return Err("it has no figure that is known".to_owned());
+    }
+    summary.complete(&mut record);
+    Ok(vec![Imported { record, samples: Vec::new() }])
+}
+
+impl Summary {
+    /// Adds the model and the load, which are the settings of the run.
+    pub(in super::super) fn complete(&self, record: &mut Record) {
+        let text = |pointer| self.input_config.pointer(pointer).and_then(Value::as_str);
+        if let Some(name) = text("/models/items/0/name") {
+            record.model = model(name);
+        }
+        let phases = self.input_config.get("phases").and_then(Value::as_array);
+        let profile = phases.into_iter().flatten().find(|phase| phase["kind"] == "profiling");
+        let Some(profile) = profile else { return };
+        let users = profile["concurrency"].as_u64().and_then(|users| u32::try_from(users).ok());
+        let rate = profile["rate"].as_f64().or(profile["request_rate"].as_f64());
+        record.workload.concurrency = users;
+        record.workload.rate = rate;
+        record.workload.r#loop = Some(if rate.is_some() { Loop::Open } else { Loop::Closed });
+    }
+}
+
+impl Figure {
+    fn spread(&self) -> Spread {
+        let scaled = |value: Option<f64>| value.map(|value| value * scale(&self.unit));
+        let of_enough = |value: Option<f64>, needs: usize| {
+            scaled(value).filter(|_| self.count.is_some_and(|n| n >= needs as u64))
+        };
+        Spread {
+            n: self.count,
+            min: scaled(self.min),
+            p50: scaled(self.p50),
+            p95: of_enough(self.p95, P95_NEEDS),
+            p99: of_enough(self.p99, P99_NEEDS),
+            max: scaled(self.max),
+            mean: scaled(self.avg),
+            ..Spread::default()
+        }
+    }
+}
+
+fn figure(rest: &Rest, name: &str) -> Option<Figure> {
+    serde_json::from_value(rest.get(name)?.clone()).ok()
+}
+
+fn unread(rest: &Rest) -> Option<String> {
+    let is_read = |name: &str| {
+        name == "request_count" || READ.iter().chain(&OF_ALL).any(|(read, _)| *read == name)
+    };
+    let figures: BTreeMap<&String, &Value> =
+        rest.iter().filter(|(name, _)| !is_read(name)).collect();
+    let names: Vec<&str> = figures.keys().map(|name| name.as_str()).collect();
+    (!names.is_empty()).then(|| format!("figures: {}", names.join(", ")))
+}
