@@ -7,6 +7,8 @@ mod symptom;
 mod told;
 mod trend;
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 pub use attempt::PLACE;
@@ -75,7 +77,8 @@ impl<'w> Found<'w> {
             return Err(BenchError::NotStarted { what: "a search for the longest context" });
         };
         let is_fresh = started.places.get(PLACE) == Some(&self.wish.span.lo.to_string());
-        let mut trial = Trial { started, questions, what: self.wish.what, is_fresh };
+        let mut trial =
+            Trial { started, questions, what: self.wish.what, is_fresh, waited: Duration::ZERO };
         while let Some(ctx) = self.search.next() {
             let tested = trial.attempt(ctx, &self.search)?;
             if tested.was_stopped {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::ask::ask;
+use crate::ask::{Asked, ask};
 use crate::drive::Endpoint;
 use crate::load::Usage;
 
@@ -123,7 +123,8 @@ impl Launch {
                 return Err(running.ended(status));
             }
             let asked = ask(&self.endpoint, &self.ready, None, None, ASK_WITHIN);
-            if asked.is_ok_and(|asked| READY.contains(&asked.status)) {
+            let answers = asked.is_ok_and(|asked| READY.contains(&asked.status));
+            if answers && !loads(&self.endpoint) {
                 running.load = begun.elapsed();
                 return Ok(running);
             }
@@ -139,6 +140,18 @@ impl Launch {
             thread::sleep(LOOK_EVERY);
         }
     }
+}
+
+/// Whether a server that answers still loads its model: llama-server and vLLM say so at `/health`, hob at `/ready`.
+/// Lists of models come before that.
+fn loads(endpoint: &Endpoint) -> bool {
+    let busy =
+        |path| ask(endpoint, path, None, None, ASK_WITHIN).ok().filter(|asked| asked.status == 503);
+    let says_loading = |asked: Asked| {
+        let said: serde_json::Value = serde_json::from_slice(&asked.body).unwrap_or_default();
+        said["status"] == "loading"
+    };
+    busy("/health").is_some() || busy("/ready").is_some_and(says_loading)
 }
 
 impl Running {
@@ -400,6 +413,38 @@ mod tests {
         std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the last");
         answering.join().expect("it answered");
         running.end().expect("its port is closed");
+    }
+
+    #[test]
+    fn a_list_of_models_is_no_sign_that_the_model_is_loaded() {
+        for (path, body) in [("/health", ""), ("/ready", r#"{"status":"loading"}"#)] {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+            let url = format!("http://{}", listener.local_addr().expect("an address"));
+            let endpoint = Endpoint::parse(&url).expect("an address");
+            let answering = thread::spawn(move || {
+                let mut asked = Vec::new();
+                // It loads for the first two questions at that path.
+                while asked.iter().filter(|at| *at == path).count() < 3 {
+                    let (mut socket, _) = listener.accept().expect("a client");
+                    let mut request = [0; 1024];
+                    let bytes = io::Read::read(&mut socket, &mut request).expect("a request");
+                    let text = String::from_utf8_lossy(&request[..bytes]).into_owned();
+                    let at = text.split(' ').nth(1).unwrap_or_default().to_owned();
+                    asked.push(at.clone());
+                    let before = asked.iter().filter(|at| *at == path).count();
+                    let (status, body) = match at == path && before < 3 {
+                        true => ("503 x", body),
+                        false => ("200 x", "{}"),
+                    };
+                    let head =
+                        format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
+                    io::Write::write_all(&mut socket, (head + body).as_bytes()).expect("a client");
+                }
+            });
+            assert_eq!([loads(&endpoint), loads(&endpoint)], [true; 2], "{path}");
+            assert!(!loads(&endpoint), "{path}");
+            answering.join().expect("it answered");
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ mod tests;
 mod workload;
 
 pub use figures::*;
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use jiff::civil::Date;
 pub use kinds::*;
@@ -69,6 +71,9 @@ pub struct Record {
     pub stt: Option<Stt>,
     pub voice: Option<Voice>,
     pub ctx_ceiling: Option<CtxCeiling>,
+    /// What a plan says of it beyond the axes that hob knows, such as `power_cap_w: "15"`
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 impl Record {
@@ -100,6 +105,7 @@ impl Record {
             stt: None,
             voice: None,
             ctx_ceiling: None,
+            labels: BTreeMap::new(),
         }
     }
 
@@ -187,6 +193,9 @@ pub enum Doubt {
     CountsNotUsage,
     CacheUnverified,
     ReasoningUnverified,
+    ShortAnswers,
+    NotStreamed,
+    Bimodal,
     DirtyBuild,
     NoProvenance,
     Imported,
@@ -194,7 +203,7 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    pub const ALL: [Doubt; 17] = [
+    pub const ALL: [Doubt; 20] = [
         Doubt::FewRuns,
         Doubt::OneStart,
         Doubt::WideCi,
@@ -208,6 +217,9 @@ impl Doubt {
         Doubt::CountsNotUsage,
         Doubt::CacheUnverified,
         Doubt::ReasoningUnverified,
+        Doubt::ShortAnswers,
+        Doubt::NotStreamed,
+        Doubt::Bimodal,
         Doubt::DirtyBuild,
         Doubt::NoProvenance,
         Doubt::Imported,
@@ -230,6 +242,9 @@ impl Doubt {
             Doubt::CountsNotUsage => "tokens were counted by the client and not by the server",
             Doubt::CacheUnverified => "nothing proves what was cached",
             Doubt::ReasoningUnverified => "nothing proves that reasoning was off",
+            Doubt::ShortAnswers => "answers ended before the length that was asked for",
+            Doubt::NotStreamed => "some answers came in one piece",
+            Doubt::Bimodal => "the times lie in two groups, and the median is typical of neither",
             Doubt::DirtyBuild => "the build had changes that no version names",
             Doubt::NoProvenance => "it is not known in full what ran where",
             Doubt::Imported => "measured by another program, or published by others",

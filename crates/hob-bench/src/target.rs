@@ -94,11 +94,13 @@ impl Target {
             Some(Api::Ollama) => get("/api/tags")?,
             _ => get("/v1/models")?,
         };
+        let is_hob = says_hob(&get);
         let (api, listed) = match (api, listed) {
             (_, Asked { status: status @ (401 | 403), .. }) => {
                 return Err(TargetError::Key { server, status });
             }
             (Some(api), listed) => (api, listed),
+            (None, listed) if listed.status == 200 && is_hob => (Api::Hob, listed),
             (None, listed) if listed.status == 200 => (kind(&get)?, listed),
             (None, _) => (Api::Ollama, get("/api/tags")?),
         };
@@ -111,7 +113,8 @@ impl Target {
         };
         let version = version(&get, api);
         let (engine, version) = match api {
-            Api::Hob => (Some("hob"), version),
+            _ if is_hob => (Some("hob"), said(&get, "/health", "version")),
+            Api::Hob => (None, None),
             Api::Ollama => (Some("ollama"), version),
             Api::OpenAi if version.is_some() => (None, version),
             Api::OpenAi => introduced(&get, owner(&listed.body, &model).as_deref()),
@@ -126,19 +129,26 @@ impl Target {
 /// Both signs are needed, because other servers have one of them.
 pub fn is_hob(url: &str) -> bool {
     let Ok(endpoint) = Endpoint::parse(url) else { return false };
-    let get = |path: &str| ask(&endpoint, path, None, None, PATIENCE).ok();
-    let said = get("/health").filter(|asked| asked.status == 200);
-    let said: Value =
-        said.and_then(|asked| serde_json::from_slice(&asked.body).ok()).unwrap_or_default();
-    let says_version = said["status"] == "ok" && said["version"].is_string();
-    says_version && get("/api/hob/now").is_some_and(|asked| matches!(asked.status, 200 | 401))
+    says_hob(&|path| ask(&endpoint, path, None, None, PATIENCE))
+}
+
+/// A server that answers 200 to everything is none: both answers have to be hob's own.
+fn says_hob(get: &impl Fn(&str) -> Result<Asked, AskError>) -> bool {
+    let json = |asked: &Asked| serde_json::from_slice::<Value>(&asked.body).unwrap_or_default();
+    let health = get("/health").ok().filter(|asked| asked.status == 200);
+    let says_version = health
+        .as_ref()
+        .map(json)
+        .is_some_and(|health| health["status"] == "ok" && health["version"].is_string());
+    says_version
+        && get("/api/hob/now").is_ok_and(|asked| match asked.status {
+            200 => json(&asked)["requests"].is_array(),
+            status => status == 401,
+        })
 }
 
 /// Ollama speaks OpenAI's protocol, too, and counts more exactly in its own.
 fn kind(get: &impl Fn(&str) -> Result<Asked, AskError>) -> Result<Api, AskError> {
-    if get("/api/hob/now")?.status == 200 {
-        return Ok(Api::Hob);
-    }
     let root = get("/")?;
     let is_ollama = root.status == 200 && root.body.starts_with(b"Ollama is running");
     Ok(if is_ollama { Api::Ollama } else { Api::OpenAi })
@@ -221,7 +231,7 @@ mod tests {
             let url = format!("http://{}", listener.local_addr().expect("a port"));
             let server = std::thread::spawn(move || {
                 let mut asked = Vec::new();
-                let said = [(200, health), (now, "{}")];
+                let said = [(200, health), (now, r#"{"requests":[]}"#)];
                 for (status, body) in said {
                     let (mut socket, _) = listener.accept().expect("a client");
                     let mut request = [0; 4096];
@@ -283,7 +293,7 @@ mod tests {
 
     const LIST: &str = "/v1/models";
     const NOBODY_S: (&str, &str) = (LIST, r#"{"data":[{"id":"m"}]}"#);
-    const BEFORE: [&str; 4] = [LIST, "/api/hob/now", "/", "/props"];
+    const BEFORE: [&str; 4] = [LIST, "/health", "/", "/props"];
 
     #[test]
     fn an_engine_says_its_version_where_its_kin_do() {
@@ -322,6 +332,20 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_answers_200_to_everything_is_no_hob() {
+        let version = r#"{"status":"ok","version":"9"}"#;
+        let rows = [
+            ([NOBODY_S, ("/health", "ok"), ("/api/hob/now", "ok")], None),
+            ([NOBODY_S, ("/health", version), ("/api/hob/now", version)], None),
+            ([NOBODY_S, ("/health", version), ("/api/hob/now", r#"{"requests":[]}"#)], Some("hob")),
+        ];
+        for (answers, expected) in rows {
+            let (target, _) = found(&answers);
+            assert_eq!(target.engine.as_deref(), expected, "{answers:?}");
+        }
+    }
+
+    #[test]
     fn who_is_known_is_asked_no_further() {
         let props = ("/props", r#"{"build_info":"b9001"}"#);
         let (target, asked) = found(&[NOBODY_S, props, ("/version", r#"{"version":"1"}"#)]);
@@ -330,7 +354,7 @@ mod tests {
         let ollama = ("/", "Ollama is running");
         let (target, asked) = found(&[NOBODY_S, ollama, ("/api/version", r#"{"version":"0.12"}"#)]);
         assert_eq!(target.engine.as_deref(), Some("ollama"));
-        assert_eq!(asked, [LIST, "/api/hob/now", "/", "/api/version"]);
+        assert_eq!(asked, [LIST, "/health", "/", "/api/version"]);
     }
 
     #[test]

@@ -83,7 +83,7 @@ metrics! {
     Rtf "rtf", "real-time factor", "", Less, "Seconds of work for one second of sound.", "wall / audio";
     RealTimeX "real_time_x", "× real time", "×", More, "Seconds of sound for one second of work.", "audio / wall";
     CharsS "chars_s", "characters/s", "char/s", More, "Characters spoken per second of work.", "characters / wall";
-    Spread "spread", "spread", "", More, "How much of the waiting was already listening: near 0 all came at once, at the end.", "(a_last − a_first) / (a_last − t_send)";
+    Spread "spread", "spread", "", More, "How much of the waiting was already listening: near 0 all sound came at once, at the end.", "(a_last − ttfa) / (a_last − t_send)";
     UnderrunMs "underrun_ms", "underrun", "ms", Less, "The worst starvation of a player that starts with the first sound.", "";
     Wer "wer", "word errors", "", Less, "Share of words that were heard wrongly.", "(wrong + missing + added) / words";
     Cer "cer", "character errors", "", Less, "Share of characters that were heard wrongly.", "(wrong + missing + added) / characters";

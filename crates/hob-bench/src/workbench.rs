@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::drive::{Arrivals, Drive, Driven, Patience};
 use crate::host::noise;
-use crate::record::{Host, RawSample, Record, RecordError};
+use crate::record::{Host, Kind, RawSample, Record, RecordError, Workload};
 use crate::runs::{Account, BenchError, Care, Context, Runs, Step, Subject, Summary};
 use crate::server::Started;
 use crate::target::Target;
@@ -90,6 +90,26 @@ impl<'a> Workbench<'a> {
             None => Ok(false),
         };
         care.run(subject, stop, &mut restart, &mut |step| tell(name, step))
+    }
+
+    /// Keeps a record of a server that failed before there was a run, so that the failure is known later. An error of
+    /// this client's own, or a stop, is none of the server's.
+    ///
+    /// # Errors
+    /// It cannot be kept.
+    pub fn keep_failure(
+        &mut self,
+        kind: Kind,
+        error: &BenchError,
+    ) -> Result<Option<Record>, RecordError> {
+        let is_the_servers =
+            matches!(error, BenchError::Fault(_) | BenchError::Sound(_) | BenchError::Launch(_));
+        if !is_the_servers || self.is_stopped() {
+            return Ok(None);
+        }
+        let record = self.context.failed(kind, Workload::default(), error);
+        (self.keep)(&record, &[])?;
+        Ok(Some(record))
     }
 
     /// Makes a record of a cell, and hands it over. None of a cell that was stopped before its first run.

@@ -41,6 +41,8 @@ pub(super) struct Trial<'t, 'a> {
     pub(super) what: What,
     /// The server that runs has not been tried yet.
     pub(super) is_fresh: bool,
+    /// How long the server that runs refused because it still loaded its model.
+    pub(super) waited: Duration,
 }
 
 /// What came of one.
@@ -93,7 +95,7 @@ impl Trial<'_, '_> {
             attempt: Attempt { ctx, result, vram_mb, rss_mb, s, said: said.as_deref().map(brief) },
             proof,
             reply,
-            load: self.started.load(),
+            load: self.started.load() + self.waited,
             was_stopped: self.is_stopped(),
         })
     }
@@ -142,6 +144,7 @@ impl Trial<'_, '_> {
     /// Until its model is loaded: some answer for what they are before they can.
     fn greet(&mut self) -> Result<Answered, BenchError> {
         let (begun, patience) = (Instant::now(), self.started.launch.patience);
+        self.waited = Duration::ZERO;
         loop {
             let greeted = self.questions.greet(1)?;
             let loads = matches!(greeted.fault(), Some(Fault::Refused { status: 503, .. }))
@@ -151,6 +154,7 @@ impl Trial<'_, '_> {
                 return Ok(greeted);
             }
             thread::sleep(LOOK_EVERY);
+            self.waited = begun.elapsed();
         }
     }
 

@@ -308,6 +308,22 @@ fn one_campaign_is_paired_and_nothing_else_is() {
 }
 
 #[test]
+fn one_seed_twice_is_no_comparison_where_the_server_does_not_tell_what_it_had_cached() {
+    let [a, mut b] = campaign_of_records(0.1);
+    b.record.time.started = "2026-11-21T10:31:00Z".parse().ok();
+    b.record.time.ended = "2026-11-21T10:40:00Z".parse().ok();
+    let untold = |mut kept: Kept| {
+        kept.record.workload.cache = Some(Cache::Cold);
+        kept.record.workload.cache_verified = Some(false);
+        kept
+    };
+    let comparison = compared(&untold(a.clone()), &untold(b.clone()));
+    assert!(comparison.refusals[0].contains("measure again without --seed"), "{comparison:?}");
+    b.record.harness.as_mut().expect("a harness").seed = 6;
+    assert_eq!(compared(&untold(a), &untold(b)).refusals, [""; 0], "other prompts");
+}
+
+#[test]
 fn a_gate_fails_on_what_is_proven_and_says_it_in_a_line() {
     let all = |ids: [u128; 2], tpot_ms: f64| ids.map(|id| kept(id, 8, tpot_ms)).to_vec();
     let (base, slow, same) = (all([1, 2], 20.0), all([3, 4], 22.0), all([5, 6], 20.0));

@@ -15,7 +15,7 @@ use crate::runs::{Account, BenchError, Reply, Runs};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
-/// A prompt of which the server counted less was cut.
+/// A prompt of which the server counted less was cut, and an answer that has less ended early.
 const WHOLE_SHARE: f64 = 0.9;
 /// Of a prompt that counts as cached.
 const CACHED_SHARE: f64 = 0.9;
@@ -53,6 +53,7 @@ impl Lab<'_> {
             (count_source != Some(CountSource::Usage), Doubt::CountsNotUsage),
             (!cache_verified, Doubt::CacheUnverified),
             (should_not && thought, Doubt::ReasoningUnverified),
+            (has_short_answers(cell, runs), Doubt::ShortAnswers),
         ];
         Account {
             kind: Kind::Llm,
@@ -62,7 +63,7 @@ impl Lab<'_> {
                 prompts_sha256: Some(prompts_sha256),
                 cache: Some(cache),
                 cache_verified: Some(cache_verified),
-                ignore_eos: Some(self.ignores_eos),
+                ignore_eos: Some(self.ignores_eos && all_reach_the_limit(runs)),
                 ..workload(cell, runs)
             },
             leading: cell.leading(),
@@ -93,6 +94,19 @@ impl Lab<'_> {
         let is_so = |(cached, prompt): &(u32, u32)| is_proven(wished, *cached, *prompt, template);
         if counts.iter().all(is_so) { (wished, true) } else { (Cache::Mixed, false) }
     }
+}
+
+/// Whether the server did as it was told: a server that does not know `ignore_eos` answers 200 all the same.
+fn all_reach_the_limit(runs: &Runs) -> bool {
+    runs.answered().all(|reply| reply.finish.as_deref() == Some("length"))
+}
+
+/// Answers of different lengths are different work. A question is answered in as many tokens as it takes.
+fn has_short_answers(cell: Cell, runs: &Runs) -> bool {
+    let wanted = WHOLE_SHARE * f64::from(cell.shape.max_tokens);
+    let is_short =
+        |reply: &Reply| reply.tokens.is_some_and(|tokens| f64::from(tokens.completion) < wanted);
+    cell.shape.question.is_none() && runs.answered().any(is_short)
 }
 
 fn is_proven(wished: Cache, cached: u32, prompt: u32, template: u32) -> bool {
@@ -185,6 +199,39 @@ fn count_source(runs: &Runs) -> Option<CountSource> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn answers_that_end_early_are_doubted_and_the_end_was_not_ignored() {
+        let runs = |completion: u32, finish: &str| {
+            let tokens = crate::timeline::TokenCounts { completion, ..Default::default() };
+            let reply = Reply {
+                figures: [(Metric::TtftMs, 5.0)].into(),
+                tokens: Some(tokens),
+                finish: Some(finish.to_owned()),
+                ..Reply::default()
+            };
+            let block = crate::runs::Block { replies: vec![reply], ..Default::default() };
+            Runs { blocks: vec![block], ..Runs::default() }
+        };
+        let cell = |shape| Cell {
+            shape,
+            arrivals: Arrivals::Closed { users: 1 },
+            thinking: Thinking::AsIs { thinks: false },
+            prompts: Prompts::Cold,
+        };
+        let short_short = Shape::named("short_short").expect("a shape");
+        let question = Shape::named("quick_word").expect("a shape");
+        let rows = [
+            (short_short, 128, "length", false, true),
+            (short_short, 3, "stop", true, false),
+            (question, 3, "stop", false, false),
+        ];
+        for (shape, completion, finish, is_short, is_ignored) in rows {
+            let runs = runs(completion, finish);
+            let got = (has_short_answers(cell(shape), &runs), all_reach_the_limit(&runs));
+            assert_eq!(got, (is_short, is_ignored), "{} {completion}", shape.name);
+        }
+    }
 
     #[test]
     fn what_is_known_of_a_cold_prompt_is_its_template() {

@@ -1,6 +1,8 @@
 //! The cells of a plan, in the order in which they are measured.
 //! An axis that a kind does not know makes no further cells of it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::written::{Matrix, Order, Plan, PlanCache, PlanKind, PlanThinking};
@@ -29,6 +31,8 @@ pub struct Cell {
     pub format: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voice: Option<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 impl Cell {
@@ -36,7 +40,8 @@ impl Cell {
     pub fn name(&self) -> String {
         let said =
             [&self.model, &self.quant, &self.backend, &self.shape, &self.format, &self.voice];
-        let words = said.into_iter().flatten().chain(&self.text).cloned();
+        let labels = self.labels.iter().map(|(name, value)| format!("{name} {value}"));
+        let words = said.into_iter().flatten().chain(&self.text).cloned().chain(labels);
         let users = self.concurrency.map(|users| format!("× {users}"));
         let context = self.context.map(|tokens| format!("{tokens} tokens"));
         let thinking = self.thinking.filter(|thinking| *thinking == PlanThinking::Off);
@@ -145,12 +150,18 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<Cell> {
             text: Vec::new(),
             format: None,
             voice: None,
+            labels: BTreeMap::new(),
         })
         .collect();
     let any = Axis::Any;
     spread(&mut cells, any, &matrix.model, |cell, model| cell.model = Some(model));
     spread(&mut cells, any, &matrix.quant, |cell, quant| cell.quant = Some(quant));
     spread(&mut cells, any, &matrix.backend, |cell, backend| cell.backend = Some(backend));
+    for (name, values) in &matrix.labels {
+        spread(&mut cells, any, values, |cell, value| {
+            cell.labels.insert(name.clone(), value);
+        });
+    }
     let shapes = or(&matrix.shape, &SHAPES.map(str::to_owned));
     spread(&mut cells, Axis::Shape, &shapes, |cell, shape| cell.shape = Some(shape));
     let context = or(&matrix.context, &CONTEXT);
@@ -193,6 +204,7 @@ fn spread<T: Clone>(cells: &mut Vec<Cell>, axis: Axis, values: &[T], set: impl F
 
 #[cfg(test)]
 mod tests {
+    use super::super::written::PlanTarget;
     use super::*;
 
     const PLAN: &str = "\
@@ -221,6 +233,19 @@ exclude: [{target: b, cache: cached}]
         assert_eq!(names(PLAN), turns);
         let listed = names(&format!("{PLAN}order: listed\n"));
         assert_eq!(listed[3..5], ["a llm short_short × 2 cached", "b llm short_short × 1"]);
+    }
+
+    #[test]
+    fn labels_are_axes_that_are_filled_in() {
+        let plan = PLAN.replace("cache: [cold, cached]", "labels: {power_cap_w: [\"15\", \"25\"]}");
+        let plan = plan.replace("{target: b, cache: cached}", "{labels: {power_cap_w: \"25\"}}");
+        let plan = Plan::parse("p", &plan.replace("[1, 2]", "[1]")).expect("a plan");
+        let cells = cells(&plan);
+        let names: Vec<String> = cells.iter().map(Cell::name).collect();
+        let at_15 = "llm short_short power_cap_w 15 × 1";
+        assert_eq!(names, [format!("a {at_15}"), format!("b {at_15}")]);
+        let command = "limit {power_cap_w} serve {model}";
+        assert_eq!(PlanTarget::filled(command, &cells[0]), "limit 15 serve {model}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A plan as it is written in YAML: the types are the file format.
 //! What is wrong with one is said with its line, before anything is measured.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -27,6 +27,9 @@ pub struct Plan {
     /// `bench-plan/1`
     pub schema: String,
     pub name: String,
+    /// Shown beside what is still queued, such as what is waited for
+    #[serde(default)]
+    pub note: Option<String>,
     pub targets: Vec<PlanTarget>,
     pub matrix: Matrix,
     /// Points that match everything that one of these says are left out
@@ -55,13 +58,13 @@ pub struct PlanTarget {
     pub url: Option<String>,
     #[serde(default)]
     pub api: PlanApi,
-    /// What the model is called there; `{model}`, `{quant}` and `{backend}` are filled in. Null: `{model}`
+    /// What the model is called there; `{model}`, `{quant}`, `{backend}` and labels are filled in. Null: `{model}`
     #[serde(default)]
     pub model: Option<String>,
     /// The variable that holds its key
     #[serde(default)]
     pub key_env: Option<String>,
-    /// The command line that starts it; `{model}`, `{quant}`, `{backend}` and `{ctx}` are filled in
+    /// The command line that starts it; `{model}`, `{quant}`, `{backend}`, `{ctx}` and labels are filled in
     #[serde(default)]
     pub launch: Option<String>,
     /// What answers 200 once it is ready
@@ -110,6 +113,9 @@ pub struct Matrix {
     pub format: Vec<String>,
     /// Empty: the first that the server lists
     pub voice: Vec<String>,
+    /// Further axes of any name, such as `creator`, `power_cap_w` or `driver`: `{NAME}` is filled in for each value, and
+    /// records say which it was
+    pub labels: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(
@@ -161,6 +167,7 @@ pub struct Exclude {
     pub cache: Option<PlanCache>,
     pub format: Option<String>,
     pub voice: Option<String>,
+    pub labels: BTreeMap<String, String>,
 }
 
 /// How sure a cell has to be.
@@ -312,7 +319,11 @@ impl PlanTarget {
             Some(value) => text.replace(place, value),
             None => text,
         };
-        places.into_iter().fold(text.to_owned(), fill)
+        let filled = places.into_iter().fold(text.to_owned(), fill);
+        let label = |text: String, (name, value): (&String, &String)| {
+            text.replace(&format!("{{{name}}}"), value)
+        };
+        cell.labels.iter().fold(filled, label)
     }
 }
 
@@ -327,6 +338,13 @@ impl Matrix {
         }
         if self.concurrency.contains(&0) {
             return Some("nobody asks where there are 0 users".to_owned());
+        }
+        let taken = |name: &&String| ["model", "quant", "backend", "ctx"].contains(&name.as_str());
+        if let Some(name) = self.labels.keys().find(taken) {
+            return Some(format!("a label cannot be called {name}, which is an axis of its own"));
+        }
+        if let Some((name, _)) = self.labels.iter().find(|(_, values)| values.is_empty()) {
+            return Some(format!("the label {name} has no value"));
         }
         let shape = unknown("shape", &self.shape, |name| Shape::named(name).is_some());
         let text = unknown("text", &self.text, |name| Text::named(name).is_some());
@@ -358,6 +376,7 @@ impl Exclude {
             && is(self.cache.as_ref(), cell.cache.as_ref())
             && is(self.format.as_ref(), cell.format.as_ref())
             && is(self.voice.as_ref(), cell.voice.as_ref())
+            && self.labels.iter().all(|(name, value)| cell.labels.get(name) == Some(value))
     }
 }
 
@@ -400,6 +419,8 @@ exclude: [{target: other, concurrency: 4}]
             ("shape:", "text: [novel], shape:", "p.yaml:6: no text is called novel"),
             ("shape:", "format: [ogg], shape:", "p.yaml:6: no format of sound is called ogg"),
             ("[1, 4]", "[0]", "p.yaml:6: nobody asks"),
+            ("shape:", "labels: {quant: [a]}, shape:", "p.yaml:6: a label cannot be called quant"),
+            ("shape:", "labels: {driver: []}, shape:", "p.yaml:6: the label driver has no value"),
             (
                 "name: nightly",
                 "name: nightly\nruns: {min: 3, max: 2}",

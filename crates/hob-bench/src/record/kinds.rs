@@ -78,6 +78,8 @@ pub struct Tts {
     pub ttfb_ms: Option<f64>,
     pub ttfa_ms: Option<f64>,
     pub last_ms: Option<f64>,
+    /// Of the answer, as it was sent
+    pub bytes: Option<u64>,
     /// Reads that brought sound
     pub chunks: Option<u64>,
     pub spread: Option<f64>,
@@ -107,6 +109,8 @@ pub enum StreamVerdict {
     TooShort,
     Fake,
     Partial,
+    /// It streams, and slower than it plays
+    Interrupted,
     Streaming,
 }
 

@@ -22,6 +22,8 @@ const HALF_WIDTH_PCT_MAX: f64 = 5.0;
 const DISPATCH_MS_MAX: f64 = 5.0;
 const PSI_PCT_MAX: f64 = 10.0;
 const EXPIRES_DAYS: i64 = 90;
+/// A larger share of answers in one piece leaves no pace to speak of.
+const NOT_STREAMED_SHARE_MAX: f64 = 0.05;
 /// What requests waited for before they were sent, from when on.
 const LATE_PART: f64 = 0.95;
 
@@ -142,14 +144,25 @@ fn invalid(runs: &Runs) -> Vec<String> {
         reasons.push(format!("{} of {requests} requests failed: {fault}", faults.len()));
     }
     reasons.extend(runs.broken.clone());
-    let has = |flag| runs.replies().any(|reply| reply.flags.contains(&flag));
-    if has(Flag::CountsImpossible) {
-        reasons.push("the server's count of tokens cannot be true".to_owned());
+    let answers = runs.answered().count();
+    let impossible = flagged(runs, Flag::CountsImpossible);
+    if impossible > 0 {
+        reasons.push(format!(
+            "the server's count of tokens cannot be true of {impossible} of {answers} answers: fewer than chunks, more than allowed, or more than characters"
+        ));
     }
-    if has(Flag::NotStreamed) {
-        reasons.push("the answer came in one piece, so there is no pace of it".to_owned());
+    let whole = flagged(runs, Flag::NotStreamed);
+    if whole as f64 > NOT_STREAMED_SHARE_MAX * answers as f64 {
+        reasons.push(format!(
+            "{whole} of {answers} answers came in one piece, so their pace is unknown"
+        ));
     }
     reasons
+}
+
+/// How many answers have this flag.
+fn flagged(runs: &Runs, flag: Flag) -> usize {
+    runs.answered().filter(|reply| reply.flags.contains(&flag)).count()
 }
 
 /// Of requests that were due at a time of their own. What was sent late waited for this client, and not for the server.
@@ -234,6 +247,8 @@ fn confidence(runs: &Runs, leading: &[Metric], record: &Record, own: Vec<Doubt>)
         (selftest.is_none_or(|selftest| !selftest.pass), Doubt::ClientError),
         (!is_traceable(record), Doubt::NoProvenance),
         (harness.is_some_and(|harness| harness.dirty == Some(true)), Doubt::DirtyBuild),
+        (flagged(runs, Flag::NotStreamed) > 0, Doubt::NotStreamed),
+        (leading.iter().any(|metric| runs.pooled(*metric).is_bimodal()), Doubt::Bimodal),
     ];
     let mut reasons: Vec<Doubt> =
         rows.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect();
@@ -300,6 +315,58 @@ fn sample(run: u32, start: u32, reply: &Reply) -> RawSample {
 mod tests {
     use super::*;
     use crate::runs::Block;
+
+    /// What is said of answers of which so many have this flag.
+    fn said_of(flag: Flag, flagged: usize, answers: usize) -> Record {
+        let reply = |at: usize| Reply {
+            figures: [(Metric::TtftMs, 5.0)].into(),
+            flags: (at < flagged).then_some(flag).into_iter().collect(),
+            ..Reply::default()
+        };
+        let block = Block { replies: (0..answers).map(reply).collect(), ..Block::default() };
+        let runs = Runs { blocks: vec![block], ..Runs::default() };
+        let account = Account {
+            kind: Kind::CtxCeiling,
+            runs: &runs,
+            started: Timestamp::UNIX_EPOCH,
+            workload: Workload::default(),
+            leading: &[],
+            count_source: None,
+            invalid: Vec::new(),
+            doubts: Vec::new(),
+        };
+        account.close(&Context::default()).record
+    }
+
+    #[test]
+    fn one_answer_in_one_piece_spoils_no_others_and_is_counted() {
+        let one = said_of(Flag::NotStreamed, 1, 384);
+        assert_eq!(one.invalid_reasons, [""; 0]);
+        assert!(one.confidence.reasons.contains(&Doubt::NotStreamed));
+        let many = said_of(Flag::NotStreamed, 20, 384);
+        assert_eq!(
+            many.invalid_reasons,
+            ["20 of 384 answers came in one piece, so their pace is unknown"]
+        );
+        let none = said_of(Flag::Coalesced, 20, 384);
+        assert!(!none.confidence.reasons.contains(&Doubt::NotStreamed));
+        let counted = said_of(Flag::CountsImpossible, 2, 384);
+        assert!(counted.invalid_reasons[0].contains("of 2 of 384 answers"));
+    }
+
+    #[test]
+    fn times_in_two_groups_are_doubted() {
+        let reply = |ms: f64| Reply { figures: [(Metric::TtftMs, ms)].into(), ..Reply::default() };
+        let doubts = |high_ms: f64| {
+            let times = (0..24).map(|at| if at % 2 == 0 { 100.0 + f64::from(at) } else { high_ms });
+            let block = Block { replies: times.map(reply).collect(), ..Block::default() };
+            let runs = Runs { blocks: vec![block], ..Runs::default() };
+            let record = Record::new(Uuid::nil(), Kind::Llm, Source::default());
+            confidence(&runs, &[Metric::TtftMs], &record, Vec::new()).reasons
+        };
+        assert!(doubts(900.0).contains(&Doubt::Bimodal));
+        assert!(!doubts(120.0).contains(&Doubt::Bimodal));
+    }
 
     #[test]
     fn a_client_that_nobody_checked_spoils_every_time_and_no_longest_context() {

@@ -89,10 +89,19 @@ impl Line<'_, '_, '_> {
                 sort: Some(row.record.model.name.to_lowercase()),
                 shown: cells::model_link(row, ""),
             },
-            text(row.record.kind.name()),
+            Cell {
+                sort: Some(row.record.kind.name().to_owned()),
+                shown: html! {
+                    (row.record.kind.name())
+                    @if !row.prompt().is_empty() { " " span.beside { (row.prompt()) } }
+                },
+            },
             text(row.quant()),
             Cell { sort: Some(row.hardware.to_lowercase()), shown: cells::rig_link(row, "") },
-            text(row.backend()),
+            Cell {
+                sort: (!row.backend().is_empty()).then(|| row.backend().to_lowercase()),
+                shown: html! { (row.backend()) " " span.beside { (engine_beside(row)) } },
+            },
             Cell {
                 sort: row.users().map(|users| users.to_string()),
                 shown: html! { @if let Some(users) = row.users() { (users) } },
@@ -132,6 +141,12 @@ impl Line<'_, '_, '_> {
     fn badge(&self) -> Markup {
         cells::badge(self.first(), self.badge_name())
     }
+}
+
+/// The engine and its version, without what the backend says already.
+fn engine_beside(row: &Row<'_>) -> String {
+    let engine = row.engine();
+    engine.strip_prefix(row.backend()).map_or(engine.clone(), |rest| rest.trim().to_owned())
 }
 
 fn memory(range: Option<Range>) -> Cell {

@@ -1,6 +1,7 @@
 //! The table of models: families that fold, columns that sort, filters that live in the address.
 //! Rows by shape wait in a template, so that the script needs no second way of writing a row.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
@@ -26,6 +27,7 @@ pub(super) fn page(material: &Material, rows: &[Row<'_>]) -> Markup {
     let body = html! {
         div.title { h1 { "Models" } p.sub { "How fast they run, on which machine, and whether that may be relied on." } }
         (by_workload(material, &rows))
+        (meanings())
         (filters(&rows))
         @if rows.is_empty() {
             p.none { "Nothing was measured yet. " code { "hob bench llm" } " measures, and " code { "hob bench import" } " takes what others measured." }
@@ -45,16 +47,34 @@ pub(super) fn page(material: &Material, rows: &[Row<'_>]) -> Markup {
     shell(material, &Place { title: "Models", up: "", here: "index.html" }, &body)
 }
 
-/// By name; what belongs to none comes last.
+/// The latest release first; what belongs to none comes last.
 fn families<'r, 'a>(rows: &[&'r Row<'a>]) -> Vec<(&'r str, Vec<&'r Row<'a>>)> {
-    let mut families: BTreeMap<(bool, &str), Vec<&Row<'a>>> = BTreeMap::new();
+    let mut by_name: BTreeMap<(bool, &str), Vec<&Row<'a>>> = BTreeMap::new();
     for row in rows {
-        families
+        by_name
             .entry((row.family.is_none(), row.family.unwrap_or("Others")))
             .or_default()
             .push(row);
     }
+    let mut families: Vec<_> = by_name.into_iter().collect();
+    families.sort_by_key(|((is_none, _), rows)| (*is_none, Reverse(released(rows))));
     families.into_iter().map(|((_, family), rows)| (family, rows)).collect()
+}
+
+/// The latest that any of its models says.
+fn released<'a>(rows: &[&Row<'a>]) -> Option<&'a str> {
+    rows.iter().filter_map(|row| row.released).max()
+}
+
+/// The fastest first; what has no speed comes last.
+fn by_speed<'r, 'a>(rows: &[&'r Row<'a>]) -> Vec<Vec<&'r Row<'a>>> {
+    let mut lines = over_shapes(rows);
+    let speed = |rows: &[&Row<'_>]| {
+        let worked = rows.iter().filter(|row| !row.failed());
+        worked.filter_map(|row| row.speed()).map(|range| range.high).fold(0.0, f64::max)
+    };
+    lines.sort_by(|one, other| speed(other).total_cmp(&speed(one)));
+    lines
 }
 
 /// Buttons are made of these heads by the script: without it there is nothing to press.
@@ -84,7 +104,7 @@ fn first_way(column: &Column) -> &'static str {
 }
 
 fn family_body(family: &str, rows: &[&Row<'_>]) -> Markup {
-    let released = rows.iter().find_map(|row| row.released);
+    let released = released(rows);
     html! {
         tbody data-family=(family) {
             tr.family { th colspan=(COLUMNS.len()) scope="rowgroup" {
@@ -92,7 +112,7 @@ fn family_body(family: &str, rows: &[&Row<'_>]) -> Markup {
                 @if let Some(released) = released { " " span.released { "released " (released) } }
                 " " span.count { (rows.len()) @if rows.len() == 1 { " run" } @else { " runs" } }
             } }
-            @for rows in over_shapes(rows) { (line(&Line { rows: &rows }, "")) }
+            @for rows in by_speed(rows) { (line(&Line { rows: &rows }, "")) }
         }
     }
 }
@@ -115,6 +135,18 @@ fn line(line: &Line<'_, '_, '_>, shape: &str) -> Markup {
     }
 }
 
+/// A phone shows no heads, and a finger finds no tooltip: the same definitions as text.
+fn meanings() -> Markup {
+    html! {
+        details.explain {
+            summary { "What the columns mean" }
+            dl { @for column in &COLUMNS { @if let Some(term) = look_up(column.term) {
+                dt { (column.title) } dd { (explained(term)) }
+            } } }
+        }
+    }
+}
+
 fn filters(rows: &[&Row<'_>]) -> Markup {
     html! {
         form.filters aria-label="Filters" hidden {
@@ -126,7 +158,7 @@ fn filters(rows: &[&Row<'_>]) -> Markup {
                 } }
             }
             label.sorting { span { "Sort by" } select name="sort" {
-                option value="" { "family" }
+                option value="" { "family, then speed" }
                 @for column in &COLUMNS { option value=(column.key) { (column.title) } }
             } }
             button type="button" name="fold" aria-pressed="false" { "Fold all" }

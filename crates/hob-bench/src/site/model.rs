@@ -169,7 +169,7 @@ fn line(row: &Row<'_>, figures: &[Metric], subject: Subject) -> Markup {
             td { (cells::run_link(row, "../")) }
             @if subject == Subject::Model { td { (cells::model_link(row, "../")) } }
             @else { td { (cells::rig_link(row, "../")) } }
-            td { (row.record.kind.name()) } td { (row.shape()) } td { (row.quant()) } td { (row.engine()) }
+            td { (row.record.kind.name()) } td { (row.shape()) @if !row.prompt().is_empty() { " " span.beside { (row.prompt()) } } } td { (row.quant()) } td { (row.engine()) }
             td.number data-s=[row.users()] { @if let Some(users) = row.users() { (users) } }
             @for metric in figures {
                 @let range = row.range(*metric);

@@ -12,6 +12,8 @@ use crate::record::Record;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queued {
     pub plan: String,
+    /// Such as what is waited for.
+    pub note: Option<String>,
     /// Cells of the whole plan.
     pub all: usize,
     pub left: Vec<Cell>,
@@ -27,7 +29,7 @@ impl Queued {
         let cells = cells(plan);
         let all = cells.len();
         let left = cells.into_iter().filter(|cell| !is_done(cell)).collect();
-        Queued { plan: plan.name.clone(), all, left }
+        Queued { plan: plan.name.clone(), note: plan.note.clone(), all, left }
     }
 }
 
@@ -39,6 +41,7 @@ pub(super) fn page(material: &Material) -> Markup {
         }
         @for queued in &material.queued { section {
             h2 { (queued.plan) }
+            @if let Some(note) = &queued.note { p { (note) } }
             p.sub { (queued.all - queued.left.len()) " of " (queued.all) " cells are measured." }
             @if !queued.left.is_empty() { (table(&queued.left, &queued.plan)) }
         } }
@@ -51,13 +54,14 @@ fn table(cells: &[Cell], plan: &str) -> Markup {
     html! {
         div.wide role="region" aria-label={ "Cells of " (plan) } tabindex="0" { table {
             thead { tr {
-                @for head in ["target", "kind", "model", "quant", "backend", "shape", "context", "users"] { th scope="col" { (head) } }
+                @for head in ["target", "kind", "model", "quant", "backend", "shape", "context", "users", "labels"] { th scope="col" { (head) } }
             } }
             tbody { @for cell in cells { tr {
                 th scope="row" { (cell.target) } td { (cell.kind.name()) } td { (said(&cell.model)) }
                 td { (said(&cell.quant)) } td { (said(&cell.backend)) } td { (said(&cell.shape)) }
                 td { @if let Some(tokens) = cell.context { (tokens) } }
                 td { @if let Some(users) = cell.concurrency { (users) } }
+                td { @for (name, value) in &cell.labels { span.beside { (name) " " (value) } " " } }
             } } }
         } }
     }

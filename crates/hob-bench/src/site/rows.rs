@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use super::Material;
 use super::production::Gap;
 use crate::families;
-use crate::record::{CPU_BACKEND, Doubt, Kind, Label, Record, SourceType, Spread, slug};
+use crate::record::{CPU_BACKEND, Cache, Doubt, Kind, Label, Record, SourceType, Spread, slug};
 use crate::terms::Metric;
 
 const SLUG_CHARS_MAX: usize = 64;
@@ -155,6 +155,15 @@ impl Row<'_> {
         self.record.workload.shape.as_deref().unwrap_or_default()
     }
 
+    /// What tells two runs of one shape apart: the same prompt takes seconds to read, or is known already.
+    pub(super) fn prompt(&self) -> &'static str {
+        match (self.record.workload.cache, self.record.kind) {
+            (Some(Cache::Cached), _) => "known prompt",
+            (Some(Cache::Cold), Kind::CtxSweep) => "new prompt",
+            _ => "",
+        }
+    }
+
     pub(super) fn users(&self) -> Option<u32> {
         self.record.workload.concurrency
     }
@@ -209,6 +218,7 @@ impl Row<'_> {
             engine: self.record.engine.name.as_deref().unwrap_or_default(),
             stack: self.record.engine.version.as_deref().unwrap_or_default(),
             users: self.users(),
+            prompt: self.prompt(),
             origin: self.origin(),
         }
     }
@@ -224,16 +234,19 @@ struct GroupKey<'a> {
     engine: &'a str,
     stack: &'a str,
     users: Option<u32>,
+    prompt: &'a str,
     origin: Origin,
 }
 
-/// Rows that differ in their shape only. Of each shape the newest that worked counts, or else the newest.
+/// Rows that differ in their shape only. Of each shape the newest that worked and has a speed counts, or else the newest
+/// that worked, or else the newest: a later run that says something else of a model leaves its speed known.
 pub(super) fn over_shapes<'r, 'a>(rows: &[&'r Row<'a>]) -> Vec<Vec<&'r Row<'a>>> {
     let mut groups: BTreeMap<GroupKey<'_>, BTreeMap<&str, &'r Row<'a>>> = BTreeMap::new();
     for row in rows {
         let shapes = groups.entry(row.key()).or_default();
         let known = shapes.entry(row.shape()).or_insert(row);
-        if known.failed() && !row.failed() {
+        let worth = |row: &Row<'_>| (!row.failed(), !row.failed() && row.speed().is_some());
+        if worth(row) > worth(known) {
             *known = row;
         }
     }

@@ -82,6 +82,11 @@ fn model(record: &Record) -> Facts {
     ]
 }
 
+fn labels(record: &Record) -> Option<String> {
+    let said = record.labels.iter().map(|(name, value)| format!("{name} {value}"));
+    Some(said.collect::<Vec<_>>().join(", ")).filter(|said| !said.is_empty())
+}
+
 fn workload(record: &Record) -> Facts {
     let workload = &record.workload;
     let prompt = workload.prompt_tokens.and_then(|tokens| tokens.p50.or(tokens.target));
@@ -100,6 +105,7 @@ fn workload(record: &Record) -> Facts {
         ("temperature", workload.temperature.map(number)),
         ("tools", text(workload.tools)),
         ("tokens counted by", word(record.count_source)),
+        ("labels", labels(record)),
     ]
 }
 

@@ -171,6 +171,7 @@ fn stream(row: &Row<'_>) -> Markup {
         StreamVerdict::TooShort => "too short to tell",
         StreamVerdict::Fake => "no: cut up at the end",
         StreamVerdict::Partial => "in part",
+        StreamVerdict::Interrupted => "with gaps: slower than it plays",
         StreamVerdict::Streaming => "yes",
     });
     let length =

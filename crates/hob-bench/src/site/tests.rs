@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::import::{PUBLISHED, import};
-use crate::record::{Doubt, Harness, Kind, Label, Shelf, Source, Spread, Status};
+use crate::record::{Cache, Doubt, Harness, Kind, Label, Shelf, Source, Spread, Status};
 use crate::terms::{Metric, terms};
 use uuid::Uuid;
 
@@ -86,6 +86,62 @@ fn the_newest_that_worked_counts() {
     let shown = words(&page_of(&of(vec![old, new, failed]), "index.html"));
     assert!(shown.contains(" 7 "), "{shown}");
     assert!(!shown.contains("99") && !shown.contains("5–7"), "{shown}");
+}
+
+fn at(mut record: Record, day: &str) -> Record {
+    record.time.started = format!("{day}T00:00:00Z").parse().ok();
+    record
+}
+
+#[test]
+fn a_later_run_without_a_speed_leaves_the_speed_known() {
+    let fast = at(native(1, "m", "s", 52.0), "2026-01-01");
+    let mut later = at(native(2, "m", "s", 1.0), "2026-02-01");
+    later.metrics.spreads.clear();
+    figure(&mut later, Metric::TtftMs, 300.0);
+    let shown = words(&page_of(&of(vec![fast, later]), "index.html"));
+    assert!(shown.contains(" 52 "), "{shown}");
+}
+
+#[test]
+fn reading_is_not_drawn_as_speed_and_a_known_prompt_is_called_so() {
+    let sweep = |id, cache, ttft_ms| {
+        let mut record = native(id, "m", "ctx_65536", 11.0);
+        record.kind = Kind::CtxSweep;
+        record.workload.cache = Some(cache);
+        figure(&mut record, Metric::TtftMs, ttft_ms);
+        record
+    };
+    let mut reading = native(3, "m", "pp512", 1.0);
+    reading.metrics.spreads.clear();
+    figure(&mut reading, Metric::PrefillTokS, 146.0);
+    let (cold, known) = (sweep(1, Cache::Cold, 19_900.0), sweep(2, Cache::Cached, 46.0));
+    let material = of(vec![cold, known, reading]);
+    let shown = words(&page_of(&material, "index.html"));
+    assert!(shown.contains("new prompt") && shown.contains("19.9 s"), "{shown}");
+    assert!(shown.contains("known prompt") && shown.contains("46 ms"), "{shown}");
+    let rig = page_of(&material, "rig/ryzen.html");
+    let (drawn, listed) = rig.split_once("Every run").expect("two parts");
+    assert!(!words(drawn).contains("146") && words(listed).contains("146"), "{}", words(drawn));
+}
+
+#[test]
+fn the_latest_family_and_its_fastest_model_come_first() {
+    let of_family = |id, model: &str, family: &str, released: &str, tok_s| {
+        let mut record = native(id, model, "s", tok_s);
+        record.model.family = Some(family.to_owned());
+        record.model.released = Some(released.to_owned());
+        record
+    };
+    let material = of(vec![
+        of_family(1, "old", "Aged", "2024-01", 90.0),
+        of_family(2, "slow", "Young", "2026-04", 5.0),
+        of_family(3, "fast", "Young", "2026-04", 50.0),
+    ]);
+    let shown = words(&page_of(&material, "index.html"));
+    let places = ["Young", "fast", "slow", "Aged"].map(|word| shown.rfind(&format!(" {word} ")));
+    assert!(places.is_sorted() && places[0].is_some(), "{places:?} in {shown}");
+    assert!(shown.contains("What the columns mean"), "definitions without a tooltip");
 }
 
 #[test]

@@ -97,6 +97,7 @@ impl Cell {
         Tts {
             rate_hz: evidence.map(|evidence| evidence.rate_hz),
             audio_sha256: evidence.map(|evidence| evidence.sha256.clone()),
+            bytes: evidence.map(|evidence| evidence.bytes),
             audio_s: figure(Metric::AudioS),
             wall_s,
             rtf: figure(Metric::Rtf),
@@ -136,6 +137,7 @@ fn judged(cell: &Cell, runs: &Runs, alike: &[(Text, &Tts)]) -> Option<StreamVerd
         audio_s: figure(Metric::AudioS)?,
         spread: figure(Metric::Spread)?,
         ttfa_ms: figure(Metric::TtfaMs)?,
+        underrun_ms: figure(Metric::UnderrunMs)?,
         sentence_ttfa_ms: sentence.filter(|_| cell.text.sentences == Sentences::Several),
     });
     let is_unasked = cell.asking == Asking::Whole && verdict != StreamVerdict::Streaming;

@@ -72,6 +72,7 @@ pub(crate) struct Spoken<'s, 'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence {
     pub(super) sha256: String,
+    pub(super) bytes: u64,
     pub(super) rate_hz: u32,
     pub(super) arrivals: Vec<Arrived>,
 }
@@ -123,7 +124,8 @@ impl<'s, 'a> Spoken<'s, 'a> {
 impl Evidence {
     fn of(sound: &Sound) -> Evidence {
         let Sound { body, rate_hz, arrivals, .. } = sound;
-        Evidence { sha256: sha256_hex(body), rate_hz: *rate_hz, arrivals: arrivals.clone() }
+        let bytes = body.len() as u64;
+        Evidence { sha256: sha256_hex(body), bytes, rate_hz: *rate_hz, arrivals: arrivals.clone() }
     }
 }
 

@@ -54,7 +54,17 @@ pub const TEXTS: [Text; 6] = [
 /// The mean of their times is a tier.
 const OF_TIERS: [&str; 3] = ["short", "medium", "long"];
 
+/// What a text of one's own is called; its hash tells it from others.
+const OWN: &str = "own";
+
 impl Text {
+    /// A text that a user brings along. It stays in memory until the program ends: a command line has one.
+    pub fn own(words: &str) -> Text {
+        let ends = words.trim_end_matches(['.', '?', '!']).contains(['.', '?', '!']);
+        let sentences = if ends { Sentences::Several } else { Sentences::One };
+        Text { name: OWN, words: Box::leak(words.into()), sentences }
+    }
+
     pub fn named(name: &str) -> Option<Text> {
         TEXTS.into_iter().find(|text| text.name == name)
     }
@@ -96,6 +106,15 @@ mod tests {
             let got = (text.name, text.chars(), sha256_hex(text.words.as_bytes()));
             assert_eq!(got, (name, chars, sha256.to_owned()));
         }
+    }
+
+    #[test]
+    fn a_text_of_ones_own_is_known_by_its_hash() {
+        let text = Text::own("One. Two?");
+        assert_eq!((text.name, text.chars(), text.sentences), ("own", 9, Sentences::Several));
+        assert_eq!(Text::own("One?!").sentences, Sentences::One);
+        assert_ne!(text.sha256(), Text::own("One. Two!").sha256());
+        assert!(Text::named("own").is_none(), "it is no text that can be asked for by name");
     }
 
     #[test]

@@ -13,23 +13,29 @@ const FAKE_SPREAD: f64 = 0.10;
 /// A long text may take so many times as long to its first sound as one sentence does.
 const PARTIAL_TIMES: f64 = 2.0;
 
+/// Longer pauses of a player that starts with the first sound are heard.
+const UNDERRUN_MS_MAX: f64 = 100.0;
+
 /// What has to be known of one text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Came {
     pub(crate) audio_s: f64,
     pub(crate) spread: f64,
     pub(crate) ttfa_ms: f64,
+    pub(crate) underrun_ms: f64,
     /// Of one sentence by the same server. None of one sentence itself, or where none was spoken.
     pub(crate) sentence_ttfa_ms: Option<f64>,
 }
 
 pub(crate) fn verdict(came: Came) -> StreamVerdict {
-    let Came { audio_s, spread, ttfa_ms, sentence_ttfa_ms } = came;
+    let Came { audio_s, spread, ttfa_ms, underrun_ms, sentence_ttfa_ms } = came;
     let is_late = |sentence_ms: f64| ttfa_ms > PARTIAL_TIMES * sentence_ms;
     if audio_s <= SHORT_S {
         StreamVerdict::TooShort
     } else if spread < FAKE_SPREAD {
         StreamVerdict::Fake
+    } else if underrun_ms >= UNDERRUN_MS_MAX {
+        StreamVerdict::Interrupted
     } else if sentence_ttfa_ms.is_some_and(is_late) {
         StreamVerdict::Partial
     } else {
@@ -58,6 +64,12 @@ pub enum Finding {
         ttfa_ms: f64,
         sentence_ttfa_ms: f64,
     },
+    /// Sound comes slower than it plays: a player that starts with the first of it stops in between.
+    Interrupted {
+        ttfa_ms: f64,
+        last_ms: f64,
+        underrun_ms: f64,
+    },
     Streaming {
         ttfa_ms: f64,
         last_ms: f64,
@@ -84,6 +96,9 @@ impl Finding {
         match (longest.verdict, sentence.map(|(_, tts)| tts)) {
             (Some(StreamVerdict::TooShort) | None, _) => Finding::TooShort,
             (Some(StreamVerdict::Fake), _) => Finding::Fake { ttfa_ms, last_ms },
+            (Some(StreamVerdict::Interrupted), _) => {
+                Finding::Interrupted { ttfa_ms, last_ms, underrun_ms: ms(longest.underrun_ms) }
+            }
             (Some(StreamVerdict::Partial), sentence) => Finding::Partial {
                 ttfa_ms,
                 sentence_ttfa_ms: ms(sentence.and_then(|tts| tts.ttfa_ms)),
@@ -104,9 +119,10 @@ impl Finding {
         match self {
             Finding::Unmeasured | Finding::TooShort => None,
             Finding::Fake { .. } => Some(false),
-            Finding::BySentence { .. } | Finding::Partial { .. } | Finding::Streaming { .. } => {
-                Some(true)
-            }
+            Finding::BySentence { .. }
+            | Finding::Partial { .. }
+            | Finding::Interrupted { .. }
+            | Finding::Streaming { .. } => Some(true),
         }
     }
 }
@@ -130,6 +146,10 @@ impl fmt::Display for Finding {
                 f,
                 "streams in part: the first sound of a long text comes after {ttfa_ms:.0} ms, and of one sentence after {sentence_ttfa_ms:.0} ms"
             ),
+            Finding::Interrupted { ttfa_ms, last_ms, underrun_ms } => write!(
+                f,
+                "streams with gaps: first sound after {ttfa_ms:.0} ms of {last_ms:.0} ms, and a player then falls silent for up to {underrun_ms:.0} ms"
+            ),
             Finding::Streaming { ttfa_ms, last_ms } => {
                 write!(f, "streams: first sound after {ttfa_ms:.0} ms of {last_ms:.0} ms")
             }
@@ -147,17 +167,19 @@ mod tests {
     #[test]
     fn the_verdict_on_one_text() {
         let rows = [
-            (1.5, 0.9, 100.0, None, StreamVerdict::TooShort),
-            (1.6, 0.09, 100.0, None, StreamVerdict::Fake),
-            (1.6, 0.10, 100.0, None, StreamVerdict::Streaming),
-            (9.0, 0.5, 200.0, Some(100.0), StreamVerdict::Streaming),
-            (9.0, 0.5, 201.0, Some(100.0), StreamVerdict::Partial),
+            (1.5, 0.9, 100.0, 0.0, None, StreamVerdict::TooShort),
+            (1.6, 0.09, 100.0, 0.0, None, StreamVerdict::Fake),
+            (1.6, 0.10, 100.0, 0.0, None, StreamVerdict::Streaming),
+            (9.0, 0.5, 200.0, 99.0, Some(100.0), StreamVerdict::Streaming),
+            (9.0, 0.5, 201.0, 0.0, Some(100.0), StreamVerdict::Partial),
+            (9.0, 0.5, 200.0, 100.0, None, StreamVerdict::Interrupted),
+            (9.0, 0.05, 200.0, 2400.0, None, StreamVerdict::Fake),
             // As published: 1462 and 1464 ms, and after the repair 575 and 1400 ms.
-            (5.0, 2.0 / 1464.0, 1462.0, None, StreamVerdict::Fake),
-            (5.0, 825.0 / 1400.0, 575.0, None, StreamVerdict::Streaming),
+            (5.0, 2.0 / 1464.0, 1462.0, 0.0, None, StreamVerdict::Fake),
+            (5.0, 825.0 / 1400.0, 575.0, 0.0, None, StreamVerdict::Streaming),
         ];
-        for (audio_s, spread, ttfa_ms, sentence_ttfa_ms, expected) in rows {
-            let came = Came { audio_s, spread, ttfa_ms, sentence_ttfa_ms };
+        for (audio_s, spread, ttfa_ms, underrun_ms, sentence_ttfa_ms, expected) in rows {
+            let came = Came { audio_s, spread, ttfa_ms, underrun_ms, sentence_ttfa_ms };
             assert_eq!(verdict(came), expected, "{came:?}");
         }
     }
@@ -169,6 +191,7 @@ mod tests {
             verdict: Some(verdict),
             ttfa_ms: Some(ttfa_ms),
             last_ms: Some(last_ms),
+            underrun_ms: Some(2400.0),
             ..Tts::default()
         });
         record
@@ -176,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_finding_of_all_texts() {
-        use StreamVerdict::{Fake, Partial, Streaming, TooShort};
+        use StreamVerdict::{Fake, Interrupted, Partial, Streaming, TooShort};
         let rows = [
             (vec![], "nothing is known: no text was spoken"),
             (
@@ -186,6 +209,10 @@ mod tests {
             (
                 vec![("long", Fake, 980.0), ("medium", Fake, 300.0)],
                 "fakes it: the first sound comes after 980 ms, and the last after 1000 ms",
+            ),
+            (
+                vec![("medium", Streaming, 300.0), ("long", Interrupted, 300.0)],
+                "streams with gaps: first sound after 300 ms of 1000 ms, and a player then falls silent for up to 2400 ms",
             ),
             (
                 vec![("medium", Fake, 300.0), ("long", Streaming, 300.0)],

@@ -14,6 +14,8 @@ const STALL_MS_MIN: f64 = 250.0;
 const STALL_TIMES: f64 = 5.0;
 /// Fewer computed tokens say nothing about prefill.
 const PREFILL_TOKENS_MIN: u32 = 64;
+/// Tokens of an answer that need not be text: marks of thinking, the end.
+const TEXTLESS_TOKENS_MAX: u32 = 8;
 /// The wait has to be so many times the client's own error.
 const PREFILL_ERRORS_MIN: f64 = 20.0;
 
@@ -170,8 +172,14 @@ fn counted(
         timeline.chunks.iter().filter(|chunk| wanted(chunk.kind)).count() as u32
     };
     let (thoughts, chunks) = (of(|kind| kind == ChunkKind::Thought), of(|_| true));
-    // No engine sends more chunks of text than it made tokens, nor more tokens than were allowed.
-    let is_possible = |said: &u32| *said >= chunks && tokens_max.is_none_or(|max| *said <= max);
+    let text_max = text_tokens_max(timeline);
+    // An engine sends no more chunks of text than it made tokens, makes no more tokens than were allowed, and a token
+    // has a byte at least.
+    let is_possible = |said: &u32| {
+        *said >= chunks
+            && tokens_max.is_none_or(|max| *said <= max)
+            && text_max.is_none_or(|max| *said <= max)
+    };
     let said = counts.completion;
     let believed = said.filter(is_possible);
     if believed.is_none() {
@@ -193,6 +201,18 @@ fn counted(
     };
     let source = if believed.is_some() { CountSource::Usage } else { CountSource::Chunks };
     (tokens, source)
+}
+
+/// The most tokens that the text which came can have. Unknown where a tool was called, since its markup stays with the
+/// server.
+fn text_tokens_max(timeline: &Timeline) -> Option<u32> {
+    let has_call = timeline.chunks.iter().any(|chunk| chunk.kind == ChunkKind::Call);
+    let has_thought = timeline.chunks.iter().any(|chunk| chunk.kind == ChunkKind::Thought);
+    // Some servers count thinking and keep its text.
+    let hidden = timeline.counts.reasoning.filter(|_| !has_thought).unwrap_or_default();
+    let bytes: usize = timeline.chunks.iter().map(|chunk| chunk.bytes).sum();
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    (!has_call).then(|| bytes.saturating_add(hidden).saturating_add(TEXTLESS_TOKENS_MAX))
 }
 
 /// Of the first chunk. What is known is the mean; that it holds for the first is assumed.
@@ -308,6 +328,9 @@ mod tests {
             (Some(4), Some(4), CountSource::Usage, 4, None),
             (Some(8), Some(4), CountSource::Chunks, 4, Some(Flag::CountsImpossible)),
             (Some(3), None, CountSource::Chunks, 4, Some(Flag::CountsImpossible)),
+            // Sixteen bytes of text, and a few tokens without any.
+            (Some(24), Some(128), CountSource::Usage, 24, Some(Flag::FirstChunkAssumed)),
+            (Some(128), Some(128), CountSource::Chunks, 4, Some(Flag::CountsImpossible)),
             (None, Some(4), CountSource::Chunks, 4, Some(Flag::CountsMissing)),
         ];
         for (said, max, source, tokens, flag) in rows {

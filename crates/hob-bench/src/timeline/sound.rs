@@ -84,8 +84,9 @@ pub struct Arrived {
 }
 
 impl Sound {
+    /// Counted from the first sound that can be heard: silence that comes early is no stream.
     pub fn spread(&self) -> f64 {
-        (self.last_ms - self.first_ms) / self.last_ms
+        (self.last_ms - self.ttfa_ms) / self.last_ms
     }
 
     pub fn rtf(&self) -> f64 {
@@ -306,10 +307,18 @@ mod tests {
             (150.0, 200.0, 400.0, 500.0)
         );
         assert!((got.audio_s - 2.0).abs() < 1e-9 && (got.rtf() - 0.25).abs() < 1e-9);
-        assert!((got.spread() - 0.6).abs() < 1e-9);
+        assert!((got.spread() - 0.2).abs() < 1e-9);
         let arrivals: Vec<_> = got.arrivals.iter().map(|a| (a.at_ms, a.bytes)).collect();
         assert_eq!(arrivals, [(200.0, 24_000), (300.0, 48_000), (400.0, 72_000), (500.0, 96_000)]);
         assert!(got.underrun_ms < 1e-9);
+    }
+
+    #[test]
+    fn silence_that_comes_early_is_no_stream() {
+        let late = [half_second(0), half_second(0), half_second(0), half_second(9000)];
+        let got = heard(&late, SoundFormat::Pcm, 500).expect("sound");
+        assert_eq!((got.first_ms, got.ttfa_ms, got.last_ms), (200.0, 1700.0, 1700.0));
+        assert!(got.spread() < 0.1, "{}", got.spread());
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Whole cells against a server whose answers are known: what is found out of it, what is measured, what is doubted.
 
-use crate::stage::{measured, mock, wish};
+use crate::stage::{kept, measured, mock, wish};
 use hob_bench::drive::Arrivals;
-use hob_bench::llm::{Lever, Prompts, Wish};
-use hob_bench::record::{Cache, CountSource, Doubt, Reasoning, Status};
+use hob_bench::llm::{Lever, Prompts, Wish, measure};
+use hob_bench::record::{Cache, CountSource, Doubt, Kind, Reasoning, Status};
 use hob_bench::runs::BenchError;
 use hob_bench::target::{Api, Target, TargetError};
 use hob_bench::terms::Metric;
@@ -77,9 +77,8 @@ fn a_server_that_lies_or_fails_makes_no_figure_silently() {
     let double = measured(&mock("usage=double"), None, &wish(Prompts::Cold), 2).expect("cells");
     let record = &double[0].0;
     assert_eq!(record.metrics.figure(Metric::CompletionTokens), Some(16.0));
-    assert!(
-        record.invalid_reasons.contains(&"the server's count of tokens cannot be true".to_owned())
-    );
+    let reason = "the server's count of tokens cannot be true of";
+    assert!(record.invalid_reasons.iter().any(|said| said.starts_with(reason)), "{record:?}");
     let silent = measured(&mock("usage=nothing"), None, &wish(Prompts::Cold), 2).expect("cells");
     assert!(silent[0].0.confidence.reasons.contains(&Doubt::CountsNotUsage));
     for (pairs, status) in [("status=401", 401), ("status=429", 429), ("status=500", 500)] {
@@ -89,6 +88,22 @@ fn a_server_that_lies_or_fails_makes_no_figure_silently() {
     }
     let cut = measured(&mock("drop_at=9"), None, &wish(Prompts::Cold), 2);
     assert!(matches!(cut, Err(BenchError::Fault(Fault::CutOff { chunks: 9 }))), "{cut:?}");
+}
+
+#[test]
+fn a_server_that_fails_before_the_first_run_leaves_a_record_of_that() {
+    let got = kept(&mock("status=500"), 1, |bench| {
+        let error = measure(bench, &wish(Prompts::Cold)).expect_err("it refuses");
+        Ok(bench.keep_failure(Kind::Llm, &error)?.into_iter().collect())
+    });
+    let got = got.expect("records");
+    let [record] = &got.records[..] else { panic!("{:?}", got.records) };
+    assert_eq!((record.kind, record.status), (Kind::Llm, Status::Failed));
+    assert!(record.invalid_reasons[0].contains("500"), "{:?}", record.invalid_reasons);
+    let none = kept(&mock("status=500"), 1, |bench| {
+        Ok(bench.keep_failure(Kind::Llm, &BenchError::NoWeights)?.into_iter().collect())
+    });
+    assert_eq!(none.expect("no record").records, [], "what is no fault of the server");
 }
 
 #[test]

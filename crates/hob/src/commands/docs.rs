@@ -18,6 +18,7 @@ enum Page {
     Cli,
     Config,
     Record,
+    Plan,
 }
 
 pub(crate) fn run(args: &DocsArgs, printer: &Printer) -> Outcome<Exit> {
@@ -25,6 +26,7 @@ pub(crate) fn run(args: &DocsArgs, printer: &Printer) -> Outcome<Exit> {
         Page::Cli => reference::cli_markdown(),
         Page::Config => reference::config_markdown()?,
         Page::Record => reference::record::markdown(),
+        Page::Plan => reference::record::plan_markdown(),
     };
     printer.data(page.trim_end())?;
     Ok(Exit::Done)

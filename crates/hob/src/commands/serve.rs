@@ -134,8 +134,11 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
 
 /// A server with keys hides what requests waited: a page cannot bring a key along.
 fn benchmarks(app: &App<'_>) -> BenchmarkPages {
-    let records = app.environment.folders.working.join(bench::RECORDS);
-    let plans = app.environment.folders.working.join(bench::PLANS);
+    let working = &app.environment.folders.working;
+    // A service that the system starts has no working folder of the user's.
+    let home = &app.settings.home;
+    let folder = if working.join(bench::RECORDS).is_dir() { working } else { home };
+    let (records, plans) = (folder.join(bench::RECORDS), folder.join(bench::PLANS));
     BenchmarkPages::new(records, plans, app.settings.ledger_file())
 }
 

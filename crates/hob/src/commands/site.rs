@@ -55,7 +55,8 @@ Examples:
   hob site build --out site && xdg-open site/index.html
   hob site build --records ~/runs --without-ledger
 
-`hob serve` has the same page at /benchmarks. A file that is no record is named on the page.";
+`hob serve` has the same page at /benchmarks, made of bench/records in its working folder, or else in its home.
+A file that is no record is named on the page.";
 
 pub(crate) fn run(args: &SiteArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     let Verb::Build(args) = &args.verb;

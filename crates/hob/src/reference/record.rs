@@ -1,9 +1,10 @@
-//! `docs/reference/record.md`: what a record of a benchmark may say, made from its schema.
-//! The schema is made from the types that read and write records, so the three cannot differ.
+//! `docs/reference/record.md` and `plan.md`: what a record of a benchmark and a plan may say, made from their schemas.
+//! A schema is made from the types that read and write the files, so the three cannot differ.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use hob_bench::plan::Plan;
 use hob_bench::record::Record;
 use hob_bench::terms::{SYMBOLS, terms};
 use serde_json::Value;
@@ -15,15 +16,47 @@ One run is one YAML file, `<yyyy-mm>/<date>-<host>-<model>-<kind>-<id>.yaml`, an
 `.jsonl.gz`. A field may be left out where null is allowed, an unknown one is refused, and a record is never changed:\n\
 a correction is a record of its own that `supersedes` it. `hob bench schema` prints the JSON schema.\n";
 
+const PLAN_PREFACE: &str = "\
+A plan is a YAML file that names servers and axes; `hob bench plan FILE` measures every combination that has no valid\n\
+record yet. This one measures two quants at two power limits on a server that is started for it:\n\
+\n\
+```yaml\n\
+schema: bench-plan/1\n\
+name: quants\n\
+targets:\n\
+\x20 - name: llama\n\
+\x20   url: http://127.0.0.1:8080\n\
+\x20   launch: \"set-power-limit {power_cap_w} && llama-server -m {model}-{quant}.gguf -c {ctx} --port 8080\"\n\
+\x20   context: 16384\n\
+matrix:\n\
+\x20 kind: [llm]\n\
+\x20 model: [qwen3-8b]\n\
+\x20 quant: [Q4_K_M, Q8_0]\n\
+\x20 labels: {power_cap_w: [\"15\", \"25\"]}\n\
+```\n";
+
 /// The JSON schema, for editors and other programs.
 pub(crate) fn schema() -> Value {
     schemars::schema_for!(Record).to_value()
 }
 
 pub(crate) fn markdown() -> String {
-    let schema = schema();
     let mut page = format!("# Records\n\n{MADE}\n\n{PREFACE}");
-    describe(&mut page, "Record", &schema);
+    types(&mut page, "Record", &schema());
+    figures(&mut page);
+    page
+}
+
+/// `docs/reference/plan.md`.
+pub(crate) fn plan_markdown() -> String {
+    let mut page = format!("# Plans\n\n{MADE}\n\n{PLAN_PREFACE}");
+    types(&mut page, "Plan", &schemars::schema_for!(Plan).to_value());
+    page
+}
+
+/// A type, and all that it is made of.
+fn types(page: &mut String, name: &str, schema: &Value) {
+    describe(page, name, schema);
     let (mut seen, mut next) = (BTreeSet::new(), references(&schema["properties"]));
     while let Some(name) = next.first().cloned() {
         next.remove(0);
@@ -31,11 +64,9 @@ pub(crate) fn markdown() -> String {
             continue;
         }
         let definition = &schema["$defs"][&name];
-        describe(&mut page, &name, definition);
+        describe(page, &name, definition);
         next.extend(references(&definition["properties"]));
     }
-    figures(&mut page);
-    page
 }
 
 fn describe(page: &mut String, name: &str, definition: &Value) {
@@ -47,8 +78,9 @@ fn describe(page: &mut String, name: &str, definition: &Value) {
         Some(properties) => {
             page.push_str("| field | is | meaning |\n|---|---|---|\n");
             for (field, schema) in properties {
-                let said = schema["description"].as_str().unwrap_or_default();
-                row(page, &[&format!("`{field}`"), &kind(schema), said]);
+                // A row is a line.
+                let said = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
+                row(page, &[&format!("`{field}`"), &kind(schema), &said]);
             }
         }
         None => {
@@ -137,6 +169,16 @@ fn figures(page: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_plan_of_the_page_is_one() {
+        let page = plan_markdown();
+        let (_, rest) = page.split_once("```yaml\n").expect("an example");
+        let (example, types) = rest.split_once("```").expect("its end");
+        let plan = Plan::parse("plan.md", example).expect("a plan");
+        assert_eq!(hob_bench::plan::cells(&plan).len(), 2 * 2 * 4 * 2);
+        assert!(types.contains("| `labels` | table of list of string | Further axes"), "{types}");
+    }
 
     #[test]
     fn every_type_and_every_figure_is_described() {

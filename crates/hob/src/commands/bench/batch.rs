@@ -3,7 +3,7 @@
 
 use clap::Args;
 use hob_bench::batch::{gain, measure};
-use hob_bench::record::Record;
+use hob_bench::record::{Kind, Record};
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &BatchArgs, globals: &Globals, printer: &Printer) -> Out
     let wish = args.crowd.wish(&args.users)?;
     let work = move |bench: &mut Workbench<'_>| measure(bench, &wish);
     let aim = args.campaign.aim.settle_for(args.crowd.purpose(), globals, printer)?;
-    campaign::run_at(&args.campaign, aim, printer, work, shown)
+    campaign::run_at(&args.campaign, aim, (printer, Kind::Batch), work, shown)
 }
 
 impl BatchArgs {

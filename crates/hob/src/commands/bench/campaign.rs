@@ -81,22 +81,23 @@ pub(crate) struct Hardening {
 pub(crate) fn run(
     args: &CampaignArgs,
     (globals, printer): (&Globals, &Printer),
+    kind: Kind,
     work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + Send + 'static,
     shown: fn(&[Record]) -> String,
 ) -> Outcome<Exit> {
     let aim = args.aim.settle(globals, printer)?;
-    run_at(args, aim, printer, work, shown)
+    run_at(args, aim, (printer, kind), work, shown)
 }
 
 /// The same at an aim that is settled.
 pub(crate) fn run_at(
     args: &CampaignArgs,
     aim: Aim,
-    printer: &Printer,
+    (printer, kind): (&Printer, Kind),
     work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + Send + 'static,
     shown: fn(&[Record]) -> String,
 ) -> Outcome<Exit> {
-    let done = measured(args, aim, printer, work)?;
+    let done = measured(args, aim, (printer, kind), work)?;
     done.show(args.json, printer, shown)?;
     done.exit(|record| done.is_spoilt_by(record))
 }
@@ -112,7 +113,7 @@ pub(crate) struct Done {
 pub(crate) fn measured(
     args: &CampaignArgs,
     aim: Aim,
-    printer: &Printer,
+    (printer, kind): (&Printer, Kind),
     work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + Send + 'static,
 ) -> Outcome<Done> {
     let care = args.care()?;
@@ -141,7 +142,11 @@ pub(crate) fn measured(
                 keep(&out, &record, samples, &printer_there)
             },
         };
-        let records = work(&mut bench).map_err(failure)?;
+        let worked = work(&mut bench);
+        if let Err(error) = &worked {
+            bench.keep_failure(kind, error).map_err(|error| failure(error.into()))?;
+        }
+        let records = worked.map_err(failure)?;
         Ok(Done { records, was_stopped: stop.load(Ordering::Relaxed) })
     })
 }
@@ -155,6 +160,9 @@ impl Done {
     ) -> Outcome<()> {
         if !as_json {
             printer.data(shown(&self.records))?;
+            printer.note(
+                "each figure is the median of its runs; a run's is the median of its requests",
+            );
             doubts(&self.records, printer);
             return Ok(());
         }

@@ -3,7 +3,7 @@
 
 use clap::{Args, ValueEnum};
 use hob_bench::ceiling::{Span, What, Wish, measure};
-use hob_bench::record::{AttemptResult, Record};
+use hob_bench::record::{AttemptResult, Kind, Record};
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &CeilingArgs, globals: &Globals, printer: &Printer) -> O
     let mut campaign = args.campaign.clone();
     campaign.aim.beginning_with(args.lo)?;
     let work = move |bench: &mut Workbench<'_>| measure(bench, &wish);
-    campaign::run(&campaign, (globals, printer), work, shown)
+    campaign::run(&campaign, (globals, printer), Kind::CtxCeiling, work, shown)
 }
 
 impl CeilingArgs {

@@ -3,7 +3,7 @@
 
 use clap::{Args, ValueEnum};
 use hob_bench::cold::{Of, Spoken, State, Weights, Wish, measure};
-use hob_bench::record::Record;
+use hob_bench::record::{Kind, Record};
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 
@@ -67,7 +67,7 @@ enum StateName {
 pub(crate) fn run(args: &ColdArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     let wish = args.wish()?;
     let work = move |bench: &mut Workbench<'_>| measure(bench, &wish);
-    campaign::run(&args.campaign, (globals, printer), work, shown)
+    campaign::run(&args.campaign, (globals, printer), Kind::Cold, work, shown)
 }
 
 impl ColdArgs {

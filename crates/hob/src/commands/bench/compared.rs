@@ -50,7 +50,7 @@ pub(crate) fn shown(comparison: &Comparison) -> String {
     if !figures.is_empty() {
         lines.push(format!("\n{}", figures_table(figures)));
     }
-    lines.extend(figures.iter().filter_map(undecided));
+    lines.extend(undecided(figures));
     lines.join("\n")
 }
 
@@ -79,7 +79,34 @@ pub(crate) fn percent(value: f64) -> String {
     format!("{value:+.1} %")
 }
 
-fn undecided(figure: &Compared) -> Option<String> {
-    let reason = figure.reason.as_ref().filter(|_| figure.verdict == Verdict::Inconclusive)?;
-    Some(format!("{}: {reason}", figure.metric.term().title))
+/// Each reason once, with the figures that it holds for.
+fn undecided(figures: &[Compared]) -> Vec<String> {
+    let mut by_reason: Vec<(&String, Vec<&str>)> = Vec::new();
+    for figure in figures.iter().filter(|figure| figure.verdict == Verdict::Inconclusive) {
+        let Some(reason) = &figure.reason else { continue };
+        let title = figure.metric.term().title;
+        match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, titles)) => titles.push(title),
+            None => by_reason.push((reason, vec![title])),
+        }
+    }
+    by_reason.iter().map(|(reason, titles)| format!("{}: {reason}", titles.join(", "))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_bench::compare::{Pairing, Rule, Wish, paired};
+    use hob_bench::terms::Metric;
+
+    use super::*;
+
+    #[test]
+    fn a_reason_is_printed_once_with_all_its_figures() {
+        let rule = Rule::of(Pairing::Paired, &Wish::default());
+        let few =
+            [Metric::TtftMs, Metric::TpotMs].map(|metric| paired(metric, &[(1.0, 2.0)], &rule));
+        let [line] = &undecided(&few)[..] else { panic!("one line") };
+        let titles = format!("{}, {}: ", few[0].metric.term().title, few[1].metric.term().title);
+        assert!(line.starts_with(&titles), "{line}");
+    }
 }

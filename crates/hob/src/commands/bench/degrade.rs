@@ -3,7 +3,7 @@
 
 use clap::Args;
 use hob_bench::degrade::{measure, said};
-use hob_bench::record::{Degrade, Record};
+use hob_bench::record::{Degrade, Kind, Record};
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &DegradeArgs, globals: &Globals, printer: &Printer) -> O
     }
     let work = move |bench: &mut Workbench<'_>| measure(bench, &wish);
     let aim = args.campaign.aim.settle_for(args.crowd.purpose(), globals, printer)?;
-    campaign::run_at(&args.campaign, aim, printer, work, shown)
+    campaign::run_at(&args.campaign, aim, (printer, Kind::Degrade), work, shown)
 }
 
 impl DegradeArgs {

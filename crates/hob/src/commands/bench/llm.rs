@@ -4,10 +4,11 @@
 use clap::{Args, ValueEnum};
 use hob_bench::drive::{Arrivals, CONNECTIONS_MAX};
 use hob_bench::llm::{Prompts, SHAPES, Shape, ThinkingWish, Wish, measure};
-use hob_bench::record::{Arrival, Cache, Reasoning, Record};
+use hob_bench::record::{Arrival, Cache, Kind, Reasoning, Record};
 use hob_bench::runs::BenchError;
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
+use hob_bench::written;
 
 use super::campaign::{self, CampaignArgs, badge, off_by};
 use crate::cli::Globals;
@@ -85,7 +86,7 @@ pub(super) fn shape(name: &str) -> Result<Shape, String> {
 }
 
 pub(crate) fn run(args: &LlmArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
-    campaign::run(&args.campaign, (globals, printer), args.work()?, shown)
+    campaign::run(&args.campaign, (globals, printer), Kind::Llm, args.work()?, shown)
 }
 
 impl LlmArgs {
@@ -159,6 +160,7 @@ pub(crate) fn shown(records: &[Record]) -> String {
         "tok/s",
         "together",
         "thought",
+        "stalls",
         "errors",
         "client off by",
         "",
@@ -181,6 +183,7 @@ pub(crate) fn shown(records: &[Record]) -> String {
             rate(Metric::DecodeTokS),
             rate(Metric::ThroughputTokS),
             rate(Metric::ReasoningTokens),
+            written::stalls(record),
             record.metrics.errors.unwrap_or_default().to_string(),
             off_by(record),
             badge(record).to_owned(),

@@ -9,9 +9,11 @@ use std::sync::atomic::Ordering;
 use clap::Args;
 use hob_bench::plan::{CellKey, Plan, PlanError, PlanKind, cells, done};
 use hob_bench::record::{Record, Shelf};
+use hob_bench::terms::Metric;
 
 use super::RECORDS;
-use super::campaign::{CampaignArgs, Done, stoppable};
+use super::campaign::{CampaignArgs, Done, badge, stoppable};
+use super::crowd::{first_ms, together};
 use super::queue::{Turn, line_up};
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
@@ -118,8 +120,42 @@ fn carry_out(
     })?;
     printer.note(walked.told());
     let done = Done { records: walked.records, was_stopped };
-    done.show(as_json, printer, super::llm::shown)?;
+    done.show(as_json, printer, shown)?;
     done.exit(|record| !record.invalid_reasons.is_empty())
+}
+
+/// One row a record: whom it is of, and how to show it whole.
+fn shown(records: &[Record]) -> String {
+    let mut table = table([
+        "record", "target", "model", "quant", "kind", "shape", "users", "first", "tok/s",
+        "together", "errors", "",
+    ]);
+    for record in records {
+        let figure = |metric| record.metrics.figure(metric);
+        let (model, workload) = (&record.model, &record.workload);
+        table.add_row([
+            record.short_id(),
+            target_of(record),
+            model.name.clone(),
+            model.quant.clone().unwrap_or_default(),
+            record.kind.name().to_owned(),
+            workload.shape.clone().unwrap_or_default(),
+            workload.concurrency.map_or(String::new(), |users| users.to_string()),
+            first_ms(record).map_or("–".to_owned(), |ms| format!("{ms:.1} ms")),
+            figure(Metric::DecodeTokS).map_or("–".to_owned(), |rate| format!("{rate:.1}")),
+            together(record),
+            record.metrics.errors.unwrap_or_default().to_string(),
+            badge(record).to_owned(),
+        ]);
+    }
+    format!("{}\n\n`hob bench show RECORD` says all of one.", table.trim_fmt())
+}
+
+/// Where it was asked, as it was typed; the engine of a server that was started here.
+fn target_of(record: &Record) -> String {
+    let argv = record.harness.as_ref().map_or(&[][..], |harness| &harness.argv);
+    let typed = argv.windows(2).find(|words| words[0] == "--target").map(|words| words[1].clone());
+    typed.or_else(|| record.engine.name.clone()).unwrap_or_else(|| "–".to_owned())
 }
 
 /// Every record that there is; a folder that is not there has none.

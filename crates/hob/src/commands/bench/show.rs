@@ -91,6 +91,7 @@ fn facts(record: &Record) -> Vec<(&'static str, String)> {
         ("quant", record.model.quant.clone().unwrap_or_default()),
         ("shape", record.workload.shape.clone().unwrap_or_default()),
         ("conc.", record.workload.concurrency.map_or_else(String::new, |users| users.to_string())),
+        ("stalls", written::stalls(record)),
         ("client", selftest.map_or_else(String::new, Selftest::told)),
         ("failed", record.invalid_reasons.join("; ")),
         ("lost", record.source.lossy.join("; ")),

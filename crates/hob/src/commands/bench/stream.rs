@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Args, ValueEnum};
-use hob_bench::record::{Record, StreamVerdict, Tts};
+use hob_bench::record::{Kind, Record, StreamVerdict, Tts};
 use hob_bench::speech::{Finding, Formats, Text};
 use hob_bench::stream::{Asked, Wish, watch};
 use hob_bench::terms::Metric;
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &StreamArgs, globals: &Globals, printer: &Printer) -> Ou
         })
     };
     let aim = args.campaign.aim.settle_for(Purpose::Speech, globals, printer)?;
-    let done = campaign::measured(&args.campaign, aim, printer, work)?;
+    let done = campaign::measured(&args.campaign, aim, (printer, Kind::Stream), work)?;
     let drawn = timelines.lock().unwrap_or_else(PoisonError::into_inner).join("\n");
     done.show(args.campaign.json, printer, |records| {
         format!("{}\n\n{drawn}\n\n{}", shown(records), found(records).join("\n"))
@@ -165,6 +165,7 @@ fn worded(verdict: StreamVerdict) -> &'static str {
         StreamVerdict::TooShort => "too short",
         StreamVerdict::Fake => "fake",
         StreamVerdict::Partial => "in part",
+        StreamVerdict::Interrupted => "with gaps",
         StreamVerdict::Streaming => "streaming",
     }
 }
@@ -236,7 +237,7 @@ fn on_encoder(raw: Finding, packed: Finding) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use hob_bench::record::{Kind, Source};
+    use hob_bench::record::Source;
     use uuid::Uuid;
 
     use super::super::Verb;

@@ -3,7 +3,7 @@
 
 use clap::Args;
 use hob_bench::llm::room;
-use hob_bench::record::{Cache, Record};
+use hob_bench::record::{Cache, Kind, Record};
 use hob_bench::sweep::{AGAIN_MIN, Room, Wish, measure};
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &SweepArgs, globals: &Globals, printer: &Printer) -> Out
     };
     let work = move |bench: &mut Workbench<'_>| measure(bench, &wish);
     let campaign = grown.as_ref().unwrap_or(&args.campaign);
-    campaign::run(campaign, (globals, printer), work, shown)
+    campaign::run(campaign, (globals, printer), Kind::CtxSweep, work, shown)
 }
 
 impl SweepArgs {

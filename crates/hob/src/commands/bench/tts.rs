@@ -1,20 +1,26 @@
 //! `hob bench tts`: how fast a server speaks. Progress goes to stderr, the table to stdout.
 //! What is shared with `hob bench stream` is here: which texts, which formats, whose voice.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use hob_bench::drive::CONNECTIONS_MAX;
-use hob_bench::record::{Record, Tts};
+use hob_bench::record::{Kind, Record, Tts};
 use hob_bench::speech::{Choice, Formats, TEXTS, Text};
 use hob_bench::terms::Metric;
 use hob_bench::timeline::SoundFormat;
 use hob_bench::tts::{Wish, measure};
 use hob_bench::workbench::Workbench;
+use hob_core::statistics::Sample;
 
 use super::aim::Purpose;
 use super::campaign::{self, CampaignArgs, badge, off_by, users_of};
 use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::{Printer, table};
+
+/// As long as a text may be that hob speaks.
+const TEXT_CHARS_MAX: usize = 100_000;
 
 /// How fast a server speaks: three texts, in every format that it offers, the load kept apart
 #[derive(Debug, Args)]
@@ -26,6 +32,9 @@ pub(crate) struct TtsArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = text,
         default_value = "short,medium,long")]
     text: Vec<Text>,
+    /// A text of your own instead: a file of up to 100,000 characters, or - for standard input
+    #[arg(long, value_name = "FILE", value_parser = own_text, conflicts_with = "text")]
+    text_file: Option<Text>,
     #[command(flatten)]
     choice: ChoiceArgs,
     /// Users at once; each waits for its answer
@@ -54,6 +63,7 @@ Of the first three comes the tier, by the mean of their times: 1 under 3 s, 2 un
 Examples:
   hob bench tts                        of the voice that hob serve would speak with
   hob bench tts --format pcm --text article --runs-min 2 --runs-max 2
+  hob bench tts --text-file chapter.txt --format mp3 --voice af_heart,bm_fable
   hob bench tts --target http://127.0.0.1:8880 --model kokoro --voice af_heart --users 1,4
   hob bench tts --target http://127.0.0.1:8880 --model tts-1 --voice alloy --format mp3";
 
@@ -73,6 +83,22 @@ impl TtsArgs {
 pub(super) fn text(name: &str) -> Result<Text, String> {
     let known = TEXTS.map(|text| text.name).join(", ");
     Text::named(name.trim()).ok_or_else(|| format!("there are {known}"))
+}
+
+/// The text is named by its file, because records keep the command line and no text.
+fn own_text(file: &str) -> Result<Text, String> {
+    let words = match file {
+        "-" => std::io::read_to_string(std::io::stdin()).map_err(|error| error.to_string())?,
+        file => fs_err::read_to_string(file).map_err(|error| error.to_string())?,
+    };
+    match words.trim() {
+        "" => Err("the text is empty".to_owned()),
+        long if long.chars().count() > TEXT_CHARS_MAX => {
+            let chars = long.chars().count();
+            Err(format!("the text has {chars} characters, and the limit is {TEXT_CHARS_MAX}"))
+        }
+        words => Ok(Text::own(words)),
+    }
 }
 
 fn format(name: &str) -> Result<SoundFormat, String> {
@@ -103,7 +129,7 @@ pub(crate) fn run(args: &TtsArgs, globals: &Globals, printer: &Printer) -> Outco
     let wish = args.wish()?;
     let work = move |bench: &mut Workbench<'_>| measure(bench, &wish);
     let aim = args.campaign.aim.settle_for(Purpose::Speech, globals, printer)?;
-    let done = campaign::measured(&args.campaign, aim, printer, work)?;
+    let done = campaign::measured(&args.campaign, aim, (printer, Kind::Tts), work)?;
     done.show(args.campaign.json, printer, shown)?;
     done.exit(|record| !record.invalid_reasons.is_empty())
 }
@@ -118,7 +144,7 @@ impl TtsArgs {
             return Err(Failure::usage("each user asks once at least"));
         }
         Ok(Wish {
-            texts: self.text.clone(),
+            texts: self.text_file.map_or_else(|| self.text.clone(), |text| vec![text]),
             choice: self.choice.choice(Formats::Offered(SoundFormat::ALL.to_vec())),
             users: self.users.clone(),
             rounds: self.rounds,
@@ -136,10 +162,12 @@ fn shown(records: &[Record]) -> String {
         "first sound",
         "whole",
         "sound",
+        "bytes",
         "RTF",
         "char/s",
         "× real time",
         "underrun",
+        "memory",
         "errors",
         "client off by",
         "",
@@ -160,17 +188,48 @@ fn shown(records: &[Record]) -> String {
             ms(Metric::TtfaMs),
             ms(Metric::WallMs),
             figure(Metric::AudioS).map_or("–".to_owned(), |s| format!("{s:.1} s")),
+            tts.bytes.map_or("–".to_owned(), |bytes| bytes.to_string()),
             number(Metric::Rtf, 3),
             number(Metric::CharsS, 0),
             number(Metric::RealTimeX, 1),
             ms(Metric::UnderrunMs),
+            record.resources.memory_mb().map_or("–".to_owned(), |mb| format!("{mb:.0} MB")),
             record.metrics.errors.unwrap_or_default().to_string(),
             off_by(record),
             badge(record).to_owned(),
         ]);
     }
-    let tiers = records.iter().filter_map(tier);
-    tiers.fold(table.trim_fmt(), |text, tier| format!("{text}\n\n{tier}"))
+    let means =
+        [means(records, |tts| tts.format.as_ref()), means(records, |tts| tts.voice.as_ref())];
+    let lines = means.into_iter().flatten().chain(records.iter().filter_map(tier));
+    lines.fold(table.trim_fmt(), |text, line| format!("{text}\n\n{line}"))
+}
+
+/// A line for each format, or for each voice, where there are several of them.
+fn means(records: &[Record], name: fn(&Tts) -> Option<&String>) -> Vec<String> {
+    let mut groups: BTreeMap<&String, Vec<&Record>> = BTreeMap::new();
+    for record in records {
+        if let Some(name) = record.tts.as_ref().and_then(name) {
+            groups.entry(name).or_default().push(record);
+        }
+    }
+    if groups.len() < 2 {
+        return Vec::new();
+    }
+    let mean = |records: &[&Record], metric| {
+        Sample::new(records.iter().filter_map(|record| record.metrics.figure(metric))).mean()
+    };
+    let line = |(name, records): (&String, Vec<&Record>)| {
+        let of = |metric| mean(&records, metric).unwrap_or_default();
+        format!(
+            "{name}: first sound {:.0} ms, whole {:.0} ms, RTF {:.3}, mean of {} cells",
+            of(Metric::TtfaMs),
+            of(Metric::WallMs),
+            of(Metric::Rtf),
+            records.len()
+        )
+    };
+    groups.into_iter().map(line).collect()
 }
 
 /// Said once for each set of three texts.

@@ -176,8 +176,9 @@ impl<'a> Walk<'a> {
             stop: self.stop,
             tell: &mut |_, step| printer.faint(told(name, step, care)),
             keep: &mut |record, samples| {
-                keep(out, record, samples, printer)?;
-                records.push(record.clone());
+                let record = Record { labels: cell.labels.clone(), ..record.clone() };
+                keep(out, &record, samples, printer)?;
+                records.push(record);
                 Ok(())
             },
         };
@@ -213,7 +214,8 @@ impl<'a> Walk<'a> {
             return Ok(Fate::Measured(records));
         }
         self.printer.note(format_args!("{name}: {error}"));
-        let record = context.failed(cell.record_kind(), cell.workload(), error);
+        let mut record = context.failed(cell.record_kind(), cell.workload(), error);
+        record.labels = cell.labels.clone();
         keep(self.out, &record, &[], self.printer).map_err(|error| failure(error.into()))?;
         records.push(record);
         Ok(Fate::Measured(records))
