@@ -173,7 +173,9 @@ impl Refusal {
             | Refusal::PathNotUtf8
             | Refusal::BodyBrokenOff => StatusCode::BAD_REQUEST,
             Refusal::Model(error) | Refusal::TooLong { error, .. } => status_of(error),
-            Refusal::Encode(EncodeError::TooLongForWav { .. }) => StatusCode::BAD_REQUEST,
+            Refusal::Encode(
+                EncodeError::TooLongForWav { .. } | EncodeError::UnsupportedRate { .. },
+            ) => StatusCode::BAD_REQUEST,
             Refusal::Encode(EncodeError::NotBuilt { .. }) => StatusCode::NOT_IMPLEMENTED,
             Refusal::Encode(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Refusal::ModelStalled { .. }
@@ -250,9 +252,11 @@ impl Refusal {
         match self {
             Refusal::Wire(error) => error.field(),
             Refusal::Model(error) => field_of(error),
-            Refusal::Encode(EncodeError::TooLongForWav { .. } | EncodeError::NotBuilt { .. }) => {
-                Some("response_format")
-            }
+            Refusal::Encode(
+                EncodeError::TooLongForWav { .. }
+                | EncodeError::NotBuilt { .. }
+                | EncodeError::UnsupportedRate { .. },
+            ) => Some("response_format"),
             Refusal::Fit(Unanswerable::Unknown { field, .. }) => Some(field),
             Refusal::UnknownModel(_)
             | Refusal::WrongKind { .. }
@@ -495,6 +499,17 @@ mod tests {
         for (error, status, param, code) in [
             (EncodeError::NotBuilt { format, feature: "aac" }, 501, field, Some("not_built")),
             (EncodeError::TooLongForWav { samples: 2, samples_max: 1 }, 400, field, None),
+            // Another server's voice, at a rate that opus does not take.
+            (
+                EncodeError::UnsupportedRate {
+                    format,
+                    sample_rate_hz: 22_050,
+                    accepted: &[24_000],
+                },
+                400,
+                field,
+                None,
+            ),
             (EncodeError::Codec { format, detail: String::new() }, 500, None, None),
         ] {
             let refusal = Refusal::Encode(error);
