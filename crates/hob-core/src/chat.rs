@@ -75,9 +75,14 @@ pub struct ChatRequest {
     /// The answer ends before the first of these.
     pub stop: Vec<String>,
     pub output: OutputFormat,
+    /// As [`Tool::strict`], for the schema of `output`.
+    pub strict: bool,
     pub thinking: Thinking,
     /// Log probabilities wanted, with this many alternatives for each token (0 to 20).
     pub logprobs: Option<u8>,
+    /// Of prompts that are continued: the answer begins with the prompt. A text prompt is repeated by
+    /// whoever asks; token ids become text here, and with `logprobs` the prompt's tokens come first.
+    pub echo: bool,
     pub keep_alive: Option<KeepAlive>,
     pub reading: Reading,
     /// What was said of the answer before it broke off. Only for models that go on with it
@@ -190,12 +195,15 @@ pub struct ToolCall {
 }
 
 /// A function that the model may call.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Tool {
     pub name: String,
     pub description: Option<String>,
     /// The JSON schema of the arguments; none: an object without members.
     pub parameters: Option<JsonText>,
+    /// Refuses the request where `parameters` cannot be enforced whole; otherwise the keywords that
+    /// cannot be enforced are left out, and named in the answer's headers.
+    pub strict: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -350,7 +358,8 @@ pub enum ChatEvent {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenLogprob {
     pub token: TokenText,
-    /// Natural logarithm of the probability, before temperature and top-p.
+    /// Natural logarithm of the probability, before temperature and top-p. Not a number for a
+    /// prompt's first token, before which nothing stood.
     pub logprob: f32,
     /// The likeliest tokens at its place, likeliest first.
     pub top: Vec<(TokenText, f32)>,

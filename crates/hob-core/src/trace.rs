@@ -37,6 +37,8 @@ pub struct Way {
     pub thought_anyway: bool,
     /// Parameters of the request that the target does not take.
     pub dropped: Vec<String>,
+    /// Tokens of texts that were made vectors so far, also where the request ends before the last.
+    pub embedded_tokens: u32,
     /// Tokens were counted by hob, because the target did not say.
     pub counted_here: bool,
     /// What was mended in the target's answer.

@@ -14,6 +14,7 @@ pub mod sampler;
 pub mod scheduler;
 pub mod slots;
 mod stop;
+mod suspects;
 pub mod template;
 pub mod tokens;
 pub mod worker;

@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::panic::PanicHookInfo;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -196,7 +197,8 @@ fn read_orders<Order>(
 /// Where reports go.
 #[derive(Debug)]
 pub struct Outlet {
-    socket: UnixStream,
+    /// Held for a whole frame: several threads may send.
+    socket: Arc<Mutex<UnixStream>>,
     /// Reused, so that sending does not allocate.
     bytes: Vec<u8>,
 }
@@ -205,7 +207,13 @@ impl Outlet {
     /// # Errors
     /// The socket cannot be shared.
     pub fn new(socket: &UnixStream) -> io::Result<Outlet> {
-        Ok(Outlet { socket: socket.try_clone()?, bytes: Vec::new() })
+        let socket = Arc::new(Mutex::new(socket.try_clone()?));
+        Ok(Outlet { socket, bytes: Vec::new() })
+    }
+
+    /// For another thread; frames of both are never mixed.
+    pub fn shared(&self) -> Outlet {
+        Outlet { socket: Arc::clone(&self.socket), bytes: Vec::new() }
     }
 
     /// Waits while the supervisor reads slowly, which it does not.
@@ -221,7 +229,8 @@ impl Outlet {
     pub fn send(&mut self, frame: &Frame) -> io::Result<()> {
         self.bytes.clear();
         frame.encode(&mut self.bytes).map_err(io::Error::other)?;
-        self.socket.write_all(&self.bytes)
+        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        socket.write_all(&self.bytes)
     }
 }
 

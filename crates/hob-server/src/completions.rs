@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
+use hob_core::Clocked;
 use hob_wire::{ChatDelivery, CompletionAnswer, CompletionChunks, parse_completion};
 
 use crate::asking::{Asking, read_asking};
@@ -23,6 +24,8 @@ pub(crate) async fn complete(
     let target = app.chat_target(wire.model.as_deref())?;
     wire.requests.iter().try_for_each(|request| check(&target, request))?;
     let prefixes = wire.prefixes();
+    let tells_prompts = target.clocks != Clocked::ByItself
+        && wire.requests.iter().any(|request| request.echo && request.logprobs.is_some());
     let asked = asked(wire.model.clone(), wire.delivery, received, (caller, held));
     let head = head(wire.model, &target, received);
     let ignored = &without_effect(&target, wire.ignored, wire.unknown);
@@ -33,10 +36,12 @@ pub(crate) async fn complete(
     match wire.delivery {
         ChatDelivery::Whole => {
             let answer = CompletionAnswer::new(head, &prefixes, each);
+            let answer = if tells_prompts { answer.with_prompt_tokens() } else { answer };
             whole(converse(&app, question).await.map_err(about)?, answer, ignored).await
         }
         ChatDelivery::Events(usage) => {
             let chunks = CompletionChunks::new(head, &prefixes, each, usage);
+            let chunks = if tells_prompts { chunks.with_prompt_tokens() } else { chunks };
             streamed(app, question, None, (chunks, ignored)).await.map_err(about)
         }
     }

@@ -124,10 +124,12 @@ pub(crate) async fn embed(
     request.trace = account.trace();
     let keeps_time = target.clocks == Clocked::ByItself;
     let time_max = if keeps_time { FOR_EVER } else { app.limits.token_time_max };
+    let mut account = EmbedAccount(account);
     let made = match timeout(time_max, target.model.embed(request)).await {
         Ok(made) => made.map_err(Refusal::from),
         Err(_) => Err(Refusal::NoToken { time_max }),
     };
+    let EmbedAccount(account) = &mut account;
     match &made {
         Ok(embeddings) => {
             account.entry.prompt_tokens = embeddings.prompt_tokens;
@@ -138,6 +140,16 @@ pub(crate) async fn embed(
     }
     let way = account.trace().now();
     made.map(|made| (made, way))
+}
+
+/// Of vectors: where the client leaves before the last, what was computed until then is charged.
+struct EmbedAccount(Account);
+
+impl Drop for EmbedAccount {
+    fn drop(&mut self) {
+        let computed = self.0.trace().now().embedded_tokens;
+        self.0.entry.prompt_tokens = self.0.entry.prompt_tokens.max(computed);
+    }
 }
 
 /// Takes a place for so much work.
@@ -282,7 +294,8 @@ impl Reply {
         if let ChatEvent::Done(completion) = &event {
             self.open -= 1;
             self.account.done(completion);
-        } else {
+        } else if !matches!(event, ChatEvent::Logprobs(_)) {
+            // The text of the same tokens follows, and counts.
             self.account.made_token();
         }
         Ok(Some((choice, event)))

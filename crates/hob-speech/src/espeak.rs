@@ -108,8 +108,12 @@ fn start(program: &Path, arguments: &[String]) -> Result<Running, EspeakError> {
         program: program.display().to_string(),
         detail: error.to_string(),
     };
+    let kept = ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "ESPEAK_DATA_PATH"];
     let mut child = Command::new(program)
         .args(arguments)
+        // The environment may hold keys, which are none of its business.
+        .env_clear()
+        .envs(std::env::vars_os().filter(|(name, _)| kept.iter().any(|kept| name == *kept)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -146,6 +150,12 @@ mod tests {
     /// A shell script in espeak-ng's place.
     fn script(body: &str) -> Espeak {
         Espeak::with_arguments(Path::new("sh"), &["-c", body])
+    }
+
+    #[test]
+    fn the_program_does_not_see_the_environment() {
+        let mut espeak = script("read word; echo \"${CARGO_PKG_NAME-unset} ${PATH:+path}\"");
+        assert_eq!(espeak.ipa("word"), Ok("unset path".to_owned()));
     }
 
     #[test]

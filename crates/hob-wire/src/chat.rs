@@ -127,12 +127,14 @@ pub fn parse_chat(body: &[u8]) -> Result<WireChat, WireError> {
         parallel_tool_calls: offer.parallel,
         template_arguments,
     };
+    let (output, strict) = output(&mut fields)?;
     let request = ChatRequest {
         prompt: Prompt::Chat(conversation),
         sampling: sampling(&mut fields, &mut ignored)?,
         tokens_max: chat_tokens_max(&mut fields)?,
         stop: stop(&mut fields)?,
-        output: output(&mut fields)?,
+        output,
+        strict,
         thinking,
         logprobs: logprobs_wanted(&mut fields, &mut ignored)?,
         keep_alive: keep_alive(&mut fields)?,

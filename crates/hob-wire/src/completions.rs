@@ -52,7 +52,8 @@ pub enum Echo {
 }
 
 impl WireCompletion {
-    /// What each answer begins with, in the order of the prompts.
+    /// What each answer begins with, in the order of the prompts. The text of token ids comes from the
+    /// model, whose vocabulary they are of.
     pub fn prefixes(&self) -> Vec<String> {
         let prefix = |request: &ChatRequest| match (&request.prompt, self.echo) {
             (Prompt::Text(text), Echo::Prompt) => text.clone(),
@@ -69,11 +70,13 @@ pub fn parse_completion(body: &[u8]) -> Result<WireCompletion, WireError> {
     let (mut fields, tokens) = Fields::parse_with_tokens(body, PROMPT, PROMPTS_MAX)?;
     let mut ignored = Vec::new();
     let prompts = prompts(&mut fields, tokens)?;
+    let (output, strict) = output(&mut fields)?;
     let settings = ChatRequest {
         sampling: sampling(&mut fields, &mut ignored)?,
         tokens_max: tokens_max(&mut fields)?,
         stop: stop(&mut fields)?,
-        output: output(&mut fields)?,
+        output,
+        strict,
         thinking: Thinking::default(),
         logprobs: count(&mut fields, "logprobs", 0..=LOGPROBS_MAX)?.map(|top| top as u8),
         keep_alive: keep_alive(&mut fields)?,
@@ -82,20 +85,24 @@ pub fn parse_completion(body: &[u8]) -> Result<WireCompletion, WireError> {
     let choices = choices(&mut fields)?;
     check_answers(prompts.len(), choices)?;
     count(&mut fields, "best_of", 0..=1)?;
-    let echo = echo(&mut fields, &prompts, &mut ignored)?;
+    let wanted = fields.flag("echo")?.unwrap_or(false);
+    let echo = if wanted { Echo::Prompt } else { Echo::Nothing };
     let delivery = delivery(&mut fields, &mut ignored)?;
     let model = fields.name("model")?;
     let settings = ChatRequest { reading: delivery.reading(), extra: fields.rest(), ..settings };
     let unknown = fields.into_unknown();
-    let request = |prompt| ChatRequest { prompt, ..settings.clone() };
+    let request = |prompt| {
+        let echo = echo == Echo::Prompt && !matches!(prompt, Prompt::Infill { .. });
+        ChatRequest { prompt, echo, ..settings.clone() }
+    };
     let requests = prompts.into_iter().map(request).collect();
     Ok(WireCompletion { model, requests, choices, delivery, echo, ignored, unknown })
 }
 
-/// Below one is without a limit, as it is for chat.
+/// Below zero is without a limit, as it is for chat.
 fn tokens_max(fields: &mut Fields) -> Result<Option<u32>, WireError> {
     let Some(tokens) = fields.whole_number("max_tokens")? else { return Ok(Some(TOKENS_DEFAULT)) };
-    Ok((tokens > 0).then(|| u32::try_from(tokens).unwrap_or(u32::MAX)))
+    Ok((tokens >= 0).then(|| u32::try_from(tokens).unwrap_or(u32::MAX)))
 }
 
 fn check_answers(prompts: usize, choices: u32) -> Result<(), WireError> {
@@ -107,20 +114,6 @@ fn check_answers(prompts: usize, choices: u32) -> Result<(), WireError> {
         "of {choices} for {prompts} prompts makes {answers} answers, and the limit is {ANSWERS_MAX}"
     );
     Err(WireError::Invalid { field: "n", reason })
-}
-
-/// Token ids have no text here: the vocabulary is the model's.
-fn echo(
-    fields: &mut Fields,
-    prompts: &[Prompt],
-    ignored: &mut Vec<String>,
-) -> Result<Echo, WireError> {
-    let wanted = fields.flag("echo")?.unwrap_or(false);
-    if wanted && prompts.iter().any(|prompt| matches!(prompt, Prompt::Tokens(_))) {
-        ignored.push("echo".to_owned());
-        return Ok(Echo::Nothing);
-    }
-    Ok(if wanted { Echo::Prompt } else { Echo::Nothing })
 }
 
 fn prompts(fields: &mut Fields, tokens: Option<TokenLists>) -> Result<Vec<Prompt>, WireError> {

@@ -59,6 +59,7 @@ fn every_field_of_a_completion_arrives() {
         tokens_max: Some(5),
         stop: vec!["\n".to_owned()],
         logprobs: Some(3),
+        echo: true,
         output: hob_core::chat::OutputFormat::Regex("b+".to_owned()),
         sampling: hob_core::chat::Sampling {
             temperature: Some(0.0),
@@ -89,16 +90,17 @@ fn a_completion_has_openais_limit_unless_it_has_another() {
         (r#"{"prompt":"a"}"#, Some(16)),
         (r#"{"prompt":"a","max_tokens":40}"#, Some(40)),
         (r#"{"prompt":"a","max_tokens":-1}"#, None),
-        (r#"{"prompt":"a","max_tokens":0}"#, None),
+        (r#"{"prompt":"a","max_tokens":0}"#, Some(0)),
     ] {
         assert_eq!(read(body).requests[0].tokens_max, expected, "{body}");
     }
 }
 
 #[test]
-fn echoes_are_of_texts() {
+fn texts_are_echoed_here_and_tokens_by_the_model() {
     let tokens = read(r#"{"prompt":[1],"echo":true}"#);
-    assert_eq!((tokens.prefixes(), tokens.ignored), (vec![String::new()], vec!["echo".to_owned()]));
+    assert_eq!((tokens.prefixes(), tokens.ignored.len()), (vec![String::new()], 0));
+    assert!(tokens.requests[0].echo);
     let gap = read(r#"{"prompt":"a","suffix":"c","echo":true}"#);
     assert_eq!(gap.prefixes(), ["a"]);
     assert_eq!(read(r#"{"prompt":"a"}"#).prefixes(), [""]);
@@ -203,6 +205,33 @@ fn completions_are_as_clients_read_them() {
 
     data: [DONE]
     "#);
+}
+
+/// As `local-completions` of lm-evaluation-harness reads a choice: from the context's last token to
+/// the one before the last, which it did not ask about.
+#[test]
+fn the_tokens_of_a_prompt_are_told_as_evaluations_read_them() {
+    let token = |text: &str, logprob| TokenLogprob {
+        token: TokenText(text.as_bytes().to_vec()),
+        logprob,
+        // Two halves of characters look alike; the likelier one is told.
+        top: vec![(TokenText(vec![0xC3]), -0.1), (TokenText(vec![0xC4]), -3.0)],
+    };
+    let first = TokenLogprob { top: Vec::new(), ..token("The", f32::NAN) };
+    let mut answer = CompletionAnswer::new(head(), &["The sky".to_owned()], 1).with_prompt_tokens();
+    answer.add(0, ChatEvent::Logprobs(vec![first, token(" sky", -0.5)]));
+    answer.add(0, ChatEvent::Logprobs(vec![token("!", -0.25)]));
+    answer.add(0, ChatEvent::Text("!".to_owned()));
+    let whole: serde_json::Value = serde_json::from_str(&answer.to_json()).expect("JSON");
+    let choice = &whole["choices"][0];
+    assert_eq!(choice["text"], "The sky!");
+    let expected = serde_json::json!({
+        "tokens": ["The", " sky", "!"],
+        "token_logprobs": [null, -0.5, -0.25],
+        "top_logprobs": [null, { "\u{FFFD}": -0.1f32 }, { "\u{FFFD}": -0.1f32 }],
+        "text_offset": [0, 3, 7],
+    });
+    assert_eq!(choice["logprobs"], expected);
 }
 
 fn streamed(prefixes: &[String], usage: UsageChunk) -> String {

@@ -193,8 +193,9 @@ fn tools_are_read() {
             name: "weather".to_owned(),
             description: Some("d".to_owned()),
             parameters: Some(JsonText::parsed(r#"{"type":"object","required":["city"]}"#)),
+            strict: false,
         },
-        Tool { name: "time".to_owned(), description: None, parameters: None },
+        Tool { name: "time".to_owned(), description: None, parameters: None, strict: false },
     ];
     let prompt = conversation(vec![Message::new(Role::User, "Hi")], tools);
     assert_eq!(chat_request(fields), (asked(prompt), Vec::new()));

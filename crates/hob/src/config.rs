@@ -219,7 +219,7 @@ mod tests {
             requests_max = 2\n[speech]\ndefault_voice = \"bm_fable\"\nthreads = 2\nespeak = \"\"\n\
             [chat]\nmodel = \"a.gguf\"\ncontext_tokens = 4096\nkv_type = \"q8_0\"\nthreads = 2\n\
             parallel = 2\nbatch_tokens = 64\ngpu_layers = 9\ncpu_moe_layers = 2\nkeep_alive = \"5m\"\n\
-            load = \"first_request\"\nthinking_tokens_max = 100\nrequests_max = 3\n\
+            load = \"first_request\"\nthinking_tokens_max = 100\nanswer_tokens_max = 900\nrequests_max = 3\n\
             pinned = true\n[memory]\nmax = \"6GB\"\n[model.NAME]\nmodel = \"b.gguf\"\n[ledger]\nenabled = false\ndays = 7\n[dev]\nconformance = true\n\
             [defaults]\nconnect = \"1s\"\nfirst_token = \"45s\"\nidle = \"250ms\"\ntotal = \"10m\"\n\
             load = \"5m\"\n[upstream.NAME]\nkind = \"ollama\"\nurl = \"http://a\"\n\

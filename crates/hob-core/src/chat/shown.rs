@@ -119,6 +119,7 @@ mod tests {
             name: "knock".to_owned(),
             description: Some(SECRET.to_owned()),
             parameters: None,
+            strict: false,
         };
         let conversation =
             Conversation { messages: vec![message], tools: vec![tool], ..Conversation::default() };

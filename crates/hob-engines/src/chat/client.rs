@@ -16,6 +16,7 @@ use tokio::time::timeout_at;
 
 use super::answer::Answer;
 use super::protocol::{About, ChatReport, Task};
+use super::suspects::{Compiling, Fingerprint, Suspects};
 use crate::supervisor::session::Ticket;
 use crate::supervisor::{Supervisor, SupervisorOptions, WorkerCommand};
 use crate::worker::protocol::{Failure, Report, WorkerStats};
@@ -56,13 +57,14 @@ pub struct ChatWorker {
     card: ChatCard,
     supervisor: Supervisor,
     options: ChatWorkerOptions,
+    suspects: Suspects,
 }
 
 impl ChatWorker {
     /// Starts the supervisor, and no process yet. Called inside a tokio runtime.
     pub fn start(card: ChatCard, command: WorkerCommand, options: ChatWorkerOptions) -> ChatWorker {
         let supervisor = Supervisor::start(command, options.supervisor.clone());
-        ChatWorker { card, supervisor, options }
+        ChatWorker { card, supervisor, options, suspects: Suspects::default() }
     }
 
     /// Ends the process for good, and returns when it is gone.
@@ -116,13 +118,33 @@ impl ChatWorker {
         if let Some(wish) = request.keep_alive {
             self.supervisor.keep_alive(wish);
         }
+        let fingerprint = Fingerprint::of(&request);
+        fingerprint.map_or(Ok(()), |fingerprint| self.suspects.check(fingerprint))?;
         let (mut ticket, loading) = self.open().await?;
         let credit = self.options.unread_events_max;
+        let trace = request.trace.clone();
         let request = Box::new(request);
         self.send(&ticket, &Task::Chat { request, credit }).await;
-        match self.report(&mut ticket).await? {
-            Said::Chat(ChatReport::Accepted { .. }) => Ok(Answer::new(ticket, loading).boxed()),
-            other => Err(unexpected(other)),
+        let ignored = self.accepted(&mut ticket, fingerprint).await?;
+        trace.note(|way| way.dropped.extend(ignored));
+        Ok(Answer::new(ticket, loading).boxed())
+    }
+
+    /// Waits until the request is read in; returns the keywords of its schemas that are left out.
+    async fn accepted(
+        &self,
+        ticket: &mut Ticket,
+        fingerprint: Option<Fingerprint>,
+    ) -> Result<Vec<String>, ModelError> {
+        let (suspects, session) = (&self.suspects, ticket.session());
+        let mut compiling = Compiling { suspects, fingerprint, session, is_compiling: false };
+        loop {
+            match self.report(ticket).await.map_err(|error| compiling.blamed(error))? {
+                Said::Chat(ChatReport::Compiling { .. }) => compiling.is_compiling = true,
+                Said::Chat(ChatReport::Compiled { .. }) => compiling.is_compiling = false,
+                Said::Chat(ChatReport::Accepted { ignored, .. }) => return Ok(ignored),
+                other => return Err(unexpected(other)),
+            }
         }
     }
 
@@ -131,12 +153,14 @@ impl ChatWorker {
             self.supervisor.keep_alive(wish);
         }
         let (mut ticket, _) = self.open().await?;
+        let trace = request.trace.clone();
         self.send(&ticket, &Task::Embed { request }).await;
         let mut embeddings = Embeddings { vectors: Vec::new(), prompt_tokens: 0 };
         loop {
             match self.report(&mut ticket).await? {
                 Said::Chat(ChatReport::Embedded { vector, .. }) => {
                     embeddings.prompt_tokens += vector.tokens;
+                    trace.note(|way| way.embedded_tokens += vector.tokens);
                     embeddings.vectors.push(vector.values);
                 }
                 Said::Done => return Ok(embeddings),
@@ -238,3 +262,6 @@ impl Residence for ChatWorker {
         Occupancy { vram_bytes, ..self.supervisor.occupancy() }
     }
 }
+
+#[cfg(test)]
+mod tests;

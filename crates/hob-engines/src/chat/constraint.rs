@@ -2,14 +2,20 @@
 //! Says which tokens may come next, and sees to it that what began can end within the budget.
 //! Chooses no token, and knows no model.
 
+mod bounds;
 mod closing;
 mod compile;
 mod grammar;
 mod matching;
 mod schema;
+mod source;
 mod trigger;
 mod vocabulary;
 
+#[cfg(test)]
+mod client_tests;
+#[cfg(test)]
+mod hostile_tests;
 #[cfg(test)]
 mod property_tests;
 #[cfg(test)]
@@ -20,7 +26,8 @@ use std::fmt;
 use hob_core::ModelError;
 use llguidance::Matcher;
 
-pub use compile::Constrainer;
+pub use bounds::Excess;
+pub use compile::{Constrainer, Ready};
 pub use grammar::{Calls, ToolsWanted, Wanted};
 pub use schema::SchemaLimits;
 pub use vocabulary::{Mask, TokenBytes, Vocabulary};
@@ -36,8 +43,21 @@ const REFUSALS_MAX: usize = 8;
 pub enum ConstraintError {
     #[error("'{field}' is not a JSON schema")]
     NotASchema { field: &'static str },
-    #[error("'{field}' uses '{keyword}', which answers cannot be held to")]
-    Keyword { field: &'static str, keyword: &'static str },
+    #[error(
+        "'{field}' has '{keyword}' at '{path}', which hob cannot enforce; leave it out, or set \"strict\" to false"
+    )]
+    Keyword { field: &'static str, path: String, keyword: &'static str },
+    #[error("'{field}' is too large to be enforced: {excess}")]
+    TooLarge { field: &'static str, excess: Excess },
+    #[error(
+        "'{field}' has a pattern that hob cannot enforce; look-around, back-references and word boundaries are not supported"
+    )]
+    NotRegular { field: &'static str },
+    /// The schema's place is named in `place`.
+    #[error("'{field}' has a schema at '{place}' that hob cannot enforce")]
+    Schema { field: &'static str, place: String },
+    #[error("'{field}' ends the compiler of grammars")]
+    Crashed { field: &'static str },
     #[error("'{field}' allows no value at all")]
     NothingValid { field: &'static str },
     #[error("'{field}' cannot be enforced: {detail}")]
@@ -70,6 +90,10 @@ impl ConstraintError {
         let field = match &self {
             ConstraintError::NotASchema { field }
             | ConstraintError::Keyword { field, .. }
+            | ConstraintError::TooLarge { field, .. }
+            | ConstraintError::NotRegular { field }
+            | ConstraintError::Schema { field, .. }
+            | ConstraintError::Crashed { field }
             | ConstraintError::NothingValid { field }
             | ConstraintError::Grammar { field, .. }
             | ConstraintError::Endless { field } => field,
@@ -104,6 +128,8 @@ pub struct Constraint {
     end: Option<Vec<u32>>,
     refused: Vec<u32>,
     mask: Option<Mask>,
+    /// Keywords of the schemas that the answer is not held to.
+    ignored: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -116,6 +142,11 @@ enum Phase {
 }
 
 impl Constraint {
+    /// The keywords of the request's schemas that the answer is not held to.
+    pub fn ignored(&self) -> &[String] {
+        &self.ignored
+    }
+
     /// Which tokens may come next, if not all; `tokens_left` is how many the answer may still have.
     pub fn mask(&mut self, tokens_left: u32) -> Result<Option<&Mask>, ConstraintError> {
         let mask = match (&self.phase, self.closes_now(tokens_left)) {

@@ -20,6 +20,8 @@ const ACCEPTED: u8 = MODEL_KINDS + 16;
 const EVENT: u8 = MODEL_KINDS + 17;
 const REFUSED: u8 = MODEL_KINDS + 18;
 const EMBEDDED: u8 = MODEL_KINDS + 19;
+const COMPILING: u8 = MODEL_KINDS + 20;
+const COMPILED: u8 = MODEL_KINDS + 21;
 
 /// Bytes of a request in one frame.
 pub const PIECE_BYTES_MAX: usize = 256 << 10;
@@ -60,6 +62,15 @@ pub enum ChatOrder {
 pub enum ChatReport {
     /// The prompt fits; the answer will come.
     Accepted {
+        stream: u32,
+        /// Keywords of the request's schemas that the answer is not held to.
+        ignored: Vec<String>,
+    },
+    /// The request's grammar is being compiled. One at a time: a worker that ends now ends of it.
+    Compiling {
+        stream: u32,
+    },
+    Compiled {
         stream: u32,
     },
     Event {
@@ -165,7 +176,11 @@ impl ChatOrder {
 impl ChatReport {
     pub fn to_frame(&self) -> Frame {
         match self {
-            ChatReport::Accepted { stream } => Frame::new(ACCEPTED, *stream, Vec::new()),
+            ChatReport::Accepted { stream, ignored } => {
+                Frame::new(ACCEPTED, *stream, encode(ignored))
+            }
+            ChatReport::Compiling { stream } => Frame::new(COMPILING, *stream, Vec::new()),
+            ChatReport::Compiled { stream } => Frame::new(COMPILED, *stream, Vec::new()),
             ChatReport::Event { stream, event } => Frame::new(EVENT, *stream, encode(event)),
             ChatReport::Refused { stream, refusal } => {
                 Frame::new(REFUSED, *stream, encode(refusal))
@@ -182,7 +197,9 @@ impl ChatReport {
         let stream = frame.stream;
         let fields = frame.fields();
         Ok(match frame.kind {
-            ACCEPTED => fields.end().map(|()| ChatReport::Accepted { stream })?,
+            ACCEPTED => ChatReport::Accepted { stream, ignored: decode(fields)? },
+            COMPILING => fields.end().map(|()| ChatReport::Compiling { stream })?,
+            COMPILED => fields.end().map(|()| ChatReport::Compiled { stream })?,
             EVENT => ChatReport::Event { stream, event: decode(fields)? },
             REFUSED => ChatReport::Refused { stream, refusal: decode(fields)? },
             EMBEDDED => ChatReport::Embedded { stream, vector: decode(fields)? },
@@ -217,8 +234,10 @@ coded_struct!(ChatRequest {
     tokens_max,
     stop,
     output,
+    strict,
     thinking,
     logprobs,
+    echo,
     keep_alive,
     reading,
     partial,
@@ -253,7 +272,7 @@ coded_struct!(Message { role, text, name, tool_calls, tool_call_id, images });
 coded_struct!(Image { at, url, detail });
 coded_enum!(Role { 0 System, 1 User, 2 Assistant, 3 Tool });
 coded_struct!(ToolCall { id, name, arguments });
-coded_struct!(Tool { name, description, parameters });
+coded_struct!(Tool { name, description, parameters, strict });
 coded_enum!(ToolChoice { 0 Auto, 1 None, 2 Required, 3 Named(name) });
 coded_struct!(Sampling {
     temperature,

@@ -132,6 +132,15 @@ impl Sampler {
         Ok(Chosen { token, logprobs })
     }
 
+    /// How likely the model found `token`, whoever chose it; without alternatives where none were
+    /// asked for.
+    ///
+    /// # Errors
+    /// The logits are no numbers.
+    pub fn score(&mut self, logits: &[f32], token: u32) -> Result<Logprobs, SamplerError> {
+        self.logprobs(logits, token, self.top_wanted.unwrap_or(0))
+    }
+
     /// Writes biased and penalised logits to `adjusted`; false where nothing changes them.
     fn adjust(&self, logits: &[f32], said: &History, adjusted: &mut Vec<f32>) -> bool {
         let counts = self.presence_penalty != 0.0 || self.frequency_penalty != 0.0;

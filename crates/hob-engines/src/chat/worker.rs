@@ -1,17 +1,20 @@
 //! The chat worker: one thread that owns the decoder and every answer, one that reads requests in,
-//! one that makes vectors. It ends when the supervisor closes the socket.
+//! one that compiles grammars, one that makes vectors. It ends when the supervisor closes the socket.
 
 mod answering;
+mod compiler;
+mod elsewhere;
 mod embedder;
 mod engine;
 mod front;
 mod reading;
+mod repetition;
 mod running;
 
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,7 +28,9 @@ use crate::frame::{Frame, FrameError};
 use crate::worker::protocol::{PROTOCOL_VERSION, Report};
 use crate::worker::{Inbox, InboxError, Outlet};
 
+use elsewhere::Elsewhere;
 use engine::Engine;
+use front::Front;
 use reading::Reading;
 pub use reading::ReadingError;
 use running::Prepared;
@@ -43,6 +48,8 @@ pub struct ServeChatOptions {
     pub embed_tokens_max: u32,
     /// Where a request does not say: the block is closed after so many tokens.
     pub thinking_tokens_max: Option<u32>,
+    /// Of an answer, where a request names no limit; none: until the context is full.
+    pub answer_tokens_max: Option<u32>,
     /// An engine that still computes this long after the server has gone is aborted.
     pub orphan_limit: Duration,
 }
@@ -55,6 +62,7 @@ impl ServeChatOptions {
             queue_max: 128,
             embed_tokens_max: 2048,
             thinking_tokens_max: None,
+            answer_tokens_max: None,
             orphan_limit: Duration::from_secs(30),
         }
     }
@@ -99,6 +107,13 @@ struct Job {
 struct EmbedJob {
     stream: u32,
     request: EmbedRequest,
+}
+
+/// Whom the engine speaks to.
+struct Told {
+    outlet: Outlet,
+    jobs: SyncSender<Job>,
+    elsewhere: Elsewhere,
 }
 
 fn heard(frame: &Frame) -> Result<Heard, FrameError> {
@@ -184,18 +199,28 @@ fn serve(
     let scheduler = Scheduler::new(options.pacing, decoder.batch_tokens());
     let (jobs, to_prepare) = sync_channel(JOBS_MAX);
     let (embed_jobs, to_embed) = sync_channel(JOBS_MAX);
+    let (compile_jobs, to_compile) = sync_channel(JOBS_MAX);
+    let elsewhere = Elsewhere::default();
     let Line { inbox, outlet } = line;
     thread::scope(|scope| {
-        let to_engine = inbox.sender();
-        thread::Builder::new().name("front".to_owned()).spawn_scoped(scope, {
-            let to_engine = to_engine.clone();
-            move || front::run(reading, &to_prepare, &embed_jobs, &to_engine)
+        let (to_engine, theirs) = (inbox.sender(), elsewhere.clone());
+        let front = Front { reading, embed_jobs, compile_jobs, to_engine: to_engine.clone() };
+        thread::Builder::new()
+            .name("front".to_owned())
+            .spawn_scoped(scope, move || front.run(&to_prepare, &theirs))?;
+        let (to_engine_too, theirs, words) =
+            (to_engine.clone(), elsewhere.clone(), outlet.shared());
+        thread::Builder::new().name("compiler".to_owned()).spawn_scoped(scope, move || {
+            compiler::run(reading, &to_compile, &theirs, words, &to_engine_too);
         })?;
+        let theirs = elsewhere.clone();
         thread::Builder::new().name("embedder".to_owned()).spawn_scoped(scope, move || {
-            embedder::run(llama, reading, options.embed_tokens_max, &to_embed, &to_engine);
+            let tokens_max = options.embed_tokens_max;
+            embedder::run(llama, reading, tokens_max, &to_embed, (&theirs, &to_engine));
         })?;
+        let told = Told { outlet, jobs, elsewhere };
         // Dropped when it ends: the threads beside it then hear that nobody listens any more.
-        Engine::new(decoder, scheduler, outlet, jobs, options.queue_max).run(inbox)
+        Engine::new(decoder, scheduler, told, options.queue_max).run(inbox)
     })
 }
 

@@ -1,7 +1,7 @@
 //! A worker as the system sees it: started with one end of a socket pair as its standard input,
 //! ended, reaped, and described when it dies.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -21,7 +21,7 @@ use super::stderr::StderrTail;
 pub struct WorkerCommand {
     pub program: PathBuf,
     pub args: Vec<OsString>,
-    /// Added to the environment that the server has.
+    /// Added to what the worker has of the server's environment, which is little: see [`is_inherited`].
     pub envs: Vec<(OsString, OsString)>,
 }
 
@@ -43,6 +43,44 @@ impl WorkerCommand {
     }
 }
 
+/// Whether a worker has this variable of the server's environment: what programs need to run, and what
+/// sets up graphics cards, threads and allocators. Everything else may be a secret.
+fn is_inherited(name: &OsStr) -> bool {
+    const NAMES: [&str; 9] =
+        ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "TMP", "TEMP", "LD_LIBRARY_PATH"];
+    const FAMILIES: [&str; 25] = [
+        "LC_",
+        "XDG_",
+        "RUST_",
+        "DYLD_",
+        "OMP_",
+        "GOMP_",
+        "KMP_",
+        "MALLOC_",
+        "GLIBC_",
+        "MIMALLOC_",
+        "GGML_",
+        "LLAMA_",
+        "CUDA_",
+        "NVIDIA_",
+        "GPU_",
+        "HIP_",
+        "HSA_",
+        "ROCR_",
+        "ROCM_",
+        "AMD_",
+        "MTL_",
+        "METAL_",
+        "VK_",
+        "ZE_",
+        "ESPEAK_",
+    ];
+    const SECRETS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+    let Some(name) = name.to_str() else { return false };
+    let is_needed = NAMES.contains(&name) || FAMILIES.iter().any(|f| name.starts_with(f));
+    is_needed && !SECRETS.iter().any(|secret| name.contains(secret))
+}
+
 /// A running worker; killed if it is dropped.
 #[derive(Debug)]
 pub(super) struct Process {
@@ -60,6 +98,9 @@ impl Process {
         ours.set_nonblocking(true)?;
         let mut child = Command::new(&command.program)
             .args(&command.args)
+            // A worker runs native code on foreign files, and the environment may hold keys.
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| is_inherited(name)))
             .envs(command.envs.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
@@ -152,6 +193,35 @@ mod tests {
     async fn what_does_not_end_is_killed() {
         let stubborn = ended("exec sleep 3600", Duration::ZERO).await;
         assert_eq!(stubborn, "killed by signal 9 (SIGKILL)");
+    }
+
+    #[test]
+    fn a_worker_inherits_what_programs_need_and_no_keys() {
+        let rows = [
+            ("PATH", true),
+            ("HOME", true),
+            ("LC_ALL", true),
+            ("CUDA_VISIBLE_DEVICES", true),
+            ("OMP_NUM_THREADS", true),
+            ("OPENAI_API_KEY", false),
+            ("HF_TOKEN", false),
+            ("HOB_API_KEY", false),
+            ("AWS_SECRET_ACCESS_KEY", false),
+            ("DATABASE_URL", false),
+            // Keys do hide in families, too.
+            ("AMD_API_KEY", false),
+        ];
+        for (name, expected) in rows {
+            assert_eq!(is_inherited(OsStr::new(name)), expected, "{name}");
+        }
+    }
+
+    /// cargo sets CARGO_PKG_NAME for every test, and nothing else of a worker's does.
+    #[tokio::test]
+    async fn what_is_not_inherited_is_not_there() {
+        assert!(std::env::vars_os().any(|(name, _)| name == "CARGO_PKG_NAME"));
+        let said = ended("echo \"${CARGO_PKG_NAME-unset} $HOB_TEST\" >&2", Duration::from_secs(60));
+        assert_eq!(said.await, "exit status 0; it wrote: unset set");
     }
 
     #[test]

@@ -44,10 +44,13 @@ impl Pulse {
                 self.unanswered_since = Some(Instant::now());
                 None
             }
-            Some(since) => (since.elapsed() >= options.stall_limit).then(|| {
-                let seconds = options.stall_limit.as_secs_f32();
-                Parting::Unfit(format!("it did not answer for {seconds} s"))
-            }),
+            // The ping went out up to one beat after the worker fell silent.
+            Some(since) => {
+                (since.elapsed() + options.ping_every >= options.stall_limit).then(|| {
+                    let seconds = options.stall_limit.as_secs_f32();
+                    Parting::Unfit(format!("it did not answer for {seconds} s"))
+                })
+            }
         }
     }
 }

@@ -69,7 +69,7 @@ pub(crate) enum Cut {
 }
 
 impl Session {
-    pub(super) fn new(
+    pub(crate) fn new(
         about: Vec<u8>,
         pid: Option<u32>,
         streams_max: usize,
@@ -138,6 +138,11 @@ impl Session {
         !routes.is_leaving && routes.lost.is_none()
     }
 
+    /// Whether its worker has ended.
+    pub(crate) fn is_lost(&self) -> bool {
+        lock(&self.routes).lost.is_some()
+    }
+
     /// Opens no more streams if none is open, under the lock that opens them.
     pub(super) fn leave_if_idle(&self) -> bool {
         let mut routes = lock(&self.routes);
@@ -157,7 +162,7 @@ impl Session {
     }
 
     /// Ends every stream: the worker is no more.
-    pub(super) fn lose(&self, detail: &str) {
+    pub(crate) fn lose(&self, detail: &str) {
         let mut routes = lock(&self.routes);
         routes.lost = Some(detail.to_owned());
         routes.open.clear();
@@ -254,6 +259,10 @@ impl Ticket {
     /// Where to send this stream's orders.
     pub(crate) fn outgoing(&self) -> mpsc::Sender<Frame> {
         self.session.outgoing.clone()
+    }
+
+    pub(crate) fn session(&self) -> Arc<Session> {
+        Arc::clone(&self.session)
     }
 
     /// Lets the worker send this much more.

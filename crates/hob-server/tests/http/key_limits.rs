@@ -266,3 +266,23 @@ async fn without_keys_nobody_is_counted() {
     let metrics = server.get("/metrics").await;
     assert!(!metrics.text().contains("hob_key_refused_total{"), "{}", metrics.text());
 }
+
+#[tokio::test]
+async fn vectors_that_nobody_waits_for_any_more_are_charged_as_far_as_they_were_computed() {
+    let server = serve_chat_with(Arc::new(StagedChat::new()), options(budget(7))).await;
+    let body = r#"{"input":["one","two"]}"#;
+    let mut client = server.client().await;
+    client.send(post_as(PHONE, "/v1/embeddings", body)).await;
+    let until = async |in_flight| {
+        no_hang(async {
+            while server.admission.in_flight() != in_flight {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    };
+    until(1).await;
+    drop(client);
+    until(0).await;
+    check_spent(&server.ask(post_as(PHONE, "/v1/embeddings", body)).await, 7);
+}

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::{Fault, ModelError, ModelState, Occupancy};
+use hob_core::chat::{TokenLogprob, TokenText};
+use hob_core::{ChatEvent, Fault, ModelError, ModelState, Occupancy};
 use hob_server::{KeyOptions, ServerOptions};
 use serde_json::{Value, json};
 
@@ -117,6 +118,19 @@ async fn nothing_is_left_of_a_client_that_left() {
     assert_eq!((count(&seen["requests"]), &seen["queue"]["in_flight"]), (0, &json!(0)));
     let one = &seen["recent"][0];
     assert_eq!((&one["outcome"], &one["tokens"]), (&json!("abandoned"), &json!(1)));
+}
+
+#[tokio::test]
+async fn a_token_with_its_log_probability_counts_once() {
+    let model = Arc::new(StagedChat::new());
+    let server = serve_chat(Arc::clone(&model)).await;
+    let (pen, mut client) = begun(&server, &model, chat(STREAM)).await;
+    let token = TokenText(b"lo".to_vec());
+    let logprobs = vec![TokenLogprob { token, logprob: -0.5, top: Vec::new() }];
+    pen.send(Ok(ChatEvent::Logprobs(logprobs))).await.expect("a reader");
+    pen.send(text("lo")).await.expect("a reader");
+    client.chunk().await.expect("a chunk");
+    assert_eq!(now(&server).await["requests"][0]["tokens"], 2);
 }
 
 #[tokio::test]

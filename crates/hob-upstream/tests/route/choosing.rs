@@ -54,7 +54,7 @@ async fn who_found_a_prompt_too_long_leaves_it_to_a_larger_one_only() {
 
 #[tokio::test(start_paused = true)]
 async fn who_cannot_do_it_is_not_asked() {
-    let tool = Tool { name: "add".to_owned(), description: None, parameters: None };
+    let tool = Tool { name: "add".to_owned(), description: None, parameters: None, strict: false };
     let messages = vec![Message::new(Role::User, "1+1?")];
     let conversation = Conversation { messages, tools: vec![tool], ..Conversation::default() };
     let request = || ChatRequest { prompt: Prompt::Chat(conversation.clone()), ..streamed() };

@@ -8,16 +8,18 @@ use serde_json::Value;
 use crate::WireError;
 use crate::fields::{Fields, wrong_type};
 
-pub(crate) fn output(fields: &mut Fields) -> Result<OutputFormat, WireError> {
+/// The format, and whether its schema is to be enforced whole.
+pub(crate) fn output(fields: &mut Fields) -> Result<(OutputFormat, bool), WireError> {
+    let (format, strict) = response_format(fields)?;
     let formats = [
-        ("response_format", response_format(fields)?),
+        ("response_format", format),
         ("regex", present(fields.text("regex")?).map(OutputFormat::Regex)),
         ("grammar", present(fields.text("grammar")?).map(OutputFormat::Lark)),
     ];
     let mut wanted = formats.into_iter().filter_map(|(field, format)| Some((field, format?)));
-    let Some((first, format)) = wanted.next() else { return Ok(OutputFormat::Text) };
+    let Some((first, format)) = wanted.next() else { return Ok((OutputFormat::Text, false)) };
     match wanted.next() {
-        None => Ok(format),
+        None => Ok((format, strict)),
         Some((field, _)) => Err(WireError::Invalid {
             field,
             reason: format!("cannot be combined with '{first}': an answer follows one of them"),
@@ -30,22 +32,25 @@ fn present(text: Option<String>) -> Option<String> {
 }
 
 /// None: text without a rule, which may have one by another field.
-fn response_format(fields: &mut Fields) -> Result<Option<OutputFormat>, WireError> {
-    let Some(mut format) = fields.object("response_format")? else { return Ok(None) };
+fn response_format(fields: &mut Fields) -> Result<(Option<OutputFormat>, bool), WireError> {
+    let Some(mut format) = fields.object("response_format")? else { return Ok((None, false)) };
     match format.choice("type", &["text", "json_object", "json_schema"])? {
         None => Err(WireError::Invalid {
             field: "response_format",
             reason: "must have a 'type'".to_owned(),
         }),
-        Some("json_object") => schema_or_object(&mut format).map(Some),
+        Some("json_object") => Ok((Some(schema_or_object(&mut format)?), false)),
         Some("json_schema") => match format.object("json_schema")? {
-            Some(mut named) => schema_or_object(&mut named).map(Some),
+            Some(mut named) => {
+                let strict = named.flag("strict")?.unwrap_or(false);
+                Ok((Some(schema_or_object(&mut named)?), strict))
+            }
             None => Err(WireError::Invalid {
                 field: "response_format",
                 reason: "is of type 'json_schema' and has none".to_owned(),
             }),
         },
-        Some(_) => Ok(None),
+        Some(_) => Ok((None, false)),
     }
 }
 

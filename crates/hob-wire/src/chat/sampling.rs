@@ -1,5 +1,5 @@
 //! How the next token is chosen, in OpenAI's words and those that llama.cpp added to them.
-//! Zero or less means "no limit" where a limit is asked for: some clients have no other word.
+//! A limit below zero means "no limit": some clients have no other word. Zero tokens are none.
 
 use std::ops::RangeInclusive;
 
@@ -40,7 +40,7 @@ pub(crate) fn tokens_max(
     fields: &mut Fields,
     field: &'static str,
 ) -> Result<Option<u32>, WireError> {
-    let tokens = fields.whole_number(field)?.filter(|tokens| *tokens > 0);
+    let tokens = fields.whole_number(field)?.filter(|tokens| *tokens >= 0);
     Ok(tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)))
 }
 

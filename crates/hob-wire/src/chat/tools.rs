@@ -91,6 +91,7 @@ fn function(mut fields: Fields) -> Result<Tool, WireError> {
         name: name.ok_or(WireError::Missing { field: "name" })?,
         description: fields.text("description")?,
         parameters,
+        strict: fields.flag("strict")?.unwrap_or(false),
     })
 }
 

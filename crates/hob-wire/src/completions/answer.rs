@@ -4,7 +4,7 @@
 use std::fmt;
 
 use hob_core::ChatEvent;
-use hob_core::chat::{Completion, FinishReason, TokenLogprob};
+use hob_core::chat::{Completion, FinishReason, TokenLogprob, TokenText};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -63,6 +63,15 @@ impl CompletionAnswer {
         };
         let choices = prefixes.iter().flat_map(|prefix| (0..each).map(move |_| choice(prefix)));
         CompletionAnswer { head, choices: choices.collect(), each, ended: Ended::default() }
+    }
+}
+
+impl CompletionAnswer {
+    /// The prompts' tokens are told as well, so that the first token is the prompt's first.
+    #[must_use]
+    pub fn with_prompt_tokens(mut self) -> CompletionAnswer {
+        self.choices.iter_mut().for_each(|choice| choice.offset = 0);
+        self
     }
 }
 
@@ -134,6 +143,12 @@ impl CompletionChunks {
         let open = answer.choices.len();
         CompletionChunks { answer, usage, open }
     }
+
+    /// As [`CompletionAnswer::with_prompt_tokens`].
+    #[must_use]
+    pub fn with_prompt_tokens(self) -> CompletionChunks {
+        CompletionChunks { answer: self.answer.with_prompt_tokens(), ..self }
+    }
 }
 
 impl AnswerChunks for CompletionChunks {
@@ -187,13 +202,21 @@ impl Choice {
             shape.text_offset.push(offset);
             offset += text.chars().count();
             shape.tokens.push(text);
-            shape.token_logprobs.push(clamped(token.logprob));
-            let top = token.top.iter();
-            let top = top.map(|(text, p)| (lossy(text).into_owned(), Value::from(clamped(*p))));
-            shape.top_logprobs.push(top.collect());
+            let is_known = !token.logprob.is_nan();
+            shape.token_logprobs.push(is_known.then(|| clamped(token.logprob)));
+            shape.top_logprobs.push(is_known.then(|| likeliest(&token.top)));
         }
         shape
     }
+}
+
+/// Of tokens with one text, which are parts of characters, the likeliest stands.
+fn likeliest(top: &[(TokenText, f32)]) -> Map<String, Value> {
+    let mut named = Map::new();
+    for (text, logprob) in top {
+        named.entry(lossy(text)).or_insert_with(|| Value::from(clamped(*logprob)));
+    }
+    named
 }
 
 #[derive(Serialize)]
@@ -222,7 +245,8 @@ struct ChoiceShape<'a> {
 #[derive(Default, Serialize)]
 struct Logprobs {
     tokens: Vec<String>,
-    token_logprobs: Vec<f32>,
-    top_logprobs: Vec<Map<String, Value>>,
+    /// Null for a prompt's first token, before which nothing stood.
+    token_logprobs: Vec<Option<f32>>,
+    top_logprobs: Vec<Option<Map<String, Value>>>,
     text_offset: Vec<usize>,
 }

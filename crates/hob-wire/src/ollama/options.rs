@@ -26,7 +26,8 @@ pub(super) fn options(
     let read = Options {
         sampling: sampling(&mut options, &mut without_effect)?,
         // -1 is without end, -2 until the context is full; both come to the same here.
-        tokens_max: chat::tokens_max(&mut options, "num_predict")?,
+        // Zero is without a limit in Ollama.
+        tokens_max: chat::tokens_max(&mut options, "num_predict")?.filter(|tokens| *tokens > 0),
         stop: chat::stop(&mut options)?,
     };
     without_effect.extend(options.into_unknown());

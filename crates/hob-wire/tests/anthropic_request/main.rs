@@ -50,7 +50,7 @@ fn image(at: usize, url: &str) -> Image {
 
 fn tool(parameters: Option<&str>) -> Tool {
     let parameters = parameters.map(JsonText::parsed);
-    Tool { name: "weather".to_owned(), description: None, parameters }
+    Tool { name: "weather".to_owned(), description: None, parameters, strict: false }
 }
 
 fn with_tool(choice: ToolChoice) -> ChatRequest {

@@ -115,12 +115,12 @@ fn every_sampling_field_arrives() {
 }
 
 #[test]
-fn limits_of_zero_or_less_are_none() {
+fn a_limit_below_zero_is_none_and_zero_tokens_are_none_at_all() {
     for (fields, expected) in [
-        (r#""max_tokens":0"#, None),
+        (r#""max_tokens":0"#, Some(0)),
         (r#""max_tokens":-1"#, None),
         (r#""max_tokens":7.0"#, Some(7)),
-        (r#""max_tokens":7,"max_completion_tokens":0"#, Some(7)),
+        (r#""max_tokens":7,"max_completion_tokens":-1"#, Some(7)),
         (r#""max_tokens":99999999999"#, Some(u32::MAX)),
     ] {
         assert_eq!(read(fields).request.tokens_max, expected, "{fields}");
@@ -200,8 +200,12 @@ fn tools() -> Vec<Tool> {
         name: "weather".to_owned(),
         description: Some("Of a city".to_owned()),
         parameters: Some(JsonText::parsed(schema)),
+        strict: true,
     };
-    vec![weather, Tool { name: "time".to_owned(), description: None, parameters: None }]
+    vec![
+        weather,
+        Tool { name: "time".to_owned(), description: None, parameters: None, strict: false },
+    ]
 }
 
 #[test]
@@ -286,6 +290,18 @@ fn outputs_arrive() {
     ] {
         let wire = read(fields);
         assert_eq!((wire.request.output, wire.ignored), (expected, vec![]), "{fields}");
+    }
+}
+
+#[test]
+fn a_schema_is_strict_where_the_request_says_so() {
+    for (strict, expected) in
+        [(r#","strict":true"#, true), (r#","strict":false"#, false), ("", false)]
+    {
+        let schema = format!(r#"{{"name":"x","schema":{{"foo":"bar"}}{strict}}}"#);
+        let wire =
+            read(&format!(r#""response_format":{{"type":"json_schema","json_schema":{schema}}}"#));
+        assert_eq!(wire.request.strict, expected, "{strict}");
     }
 }
 

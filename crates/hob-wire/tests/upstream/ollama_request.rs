@@ -22,7 +22,12 @@ fn hi() -> ChatRequest {
 
 fn tool(name: &str) -> Tool {
     let parameters = Some(JsonText::parsed(r#"{"type":"object","properties":{"b":{},"a":{}}}"#));
-    Tool { name: name.to_owned(), description: Some("Says it.".to_owned()), parameters }
+    Tool {
+        name: name.to_owned(),
+        description: Some("Says it.".to_owned()),
+        parameters,
+        strict: false,
+    }
 }
 
 fn sent(request: &ChatRequest) -> Value {

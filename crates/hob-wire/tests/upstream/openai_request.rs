@@ -71,8 +71,9 @@ fn everything() -> ChatRequest {
         name: "weather".to_owned(),
         description: Some("The weather of a city.".to_owned()),
         parameters,
+        strict: false,
     };
-    let now = Tool { name: "now".to_owned(), description: None, parameters: None };
+    let now = Tool { name: "now".to_owned(), description: None, parameters: None, strict: false };
     ChatRequest {
         prompt: Prompt::Chat(Conversation {
             messages,
@@ -314,7 +315,8 @@ fn what_an_answer_must_look_like_is_said_or_refused() {
 #[test]
 fn tools_are_offered_with_what_may_be_done_with_them() {
     let with = |tool_choice| {
-        let tool = Tool { name: "say".to_owned(), description: None, parameters: None };
+        let tool =
+            Tool { name: "say".to_owned(), description: None, parameters: None, strict: false };
         let messages = vec![Message::new(Role::User, "Hi")];
         let tools = vec![tool];
         chat(Conversation { messages, tools, tool_choice, ..Conversation::default() })

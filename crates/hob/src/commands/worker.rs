@@ -64,6 +64,9 @@ pub(crate) struct ChatWorkerArgs {
     /// Tokens of thinking, where a request does not say
     #[arg(long)]
     pub(crate) thinking: Option<u32>,
+    /// Tokens of an answer, where a request does not say
+    #[arg(long)]
+    pub(crate) answer: Option<u32>,
     /// Layers on graphics cards, the output counted as one; without it, as the engine wants
     #[arg(long)]
     pub(crate) gpu_layers: Option<u32>,

@@ -62,6 +62,10 @@ pub(crate) struct ChatSection {
     /// Default: as long as it wants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) thinking_tokens_max: Option<u32>,
+    /// How many tokens an answer may have, thinking included, when a request names no limit: for
+    /// clients whose background jobs (titles, tags) name none. Default: until the context is full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) answer_tokens_max: Option<NonZeroU32>,
     /// How many chat requests are let in at once, those that wait for their turn included; the next
     /// is told when to come back.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -34,6 +34,8 @@ pub(crate) struct ChatSettings {
     pub(crate) is_pinned: bool,
     /// None: a model thinks as long as it wants, unless a request says otherwise.
     pub(crate) thinking_tokens_max: Option<u32>,
+    /// None: an answer without a limit of its own goes on until the context is full.
+    pub(crate) answer_tokens_max: Option<NonZeroU32>,
     pub(crate) requests_max: NonZeroU16,
 }
 
@@ -106,6 +108,7 @@ impl ChatSettings {
             load: file.load.unwrap_or_default(),
             is_pinned: file.pinned.unwrap_or(false),
             thinking_tokens_max: file.thinking_tokens_max,
+            answer_tokens_max: file.answer_tokens_max,
             requests_max: file.requests_max.unwrap_or(at_least_one(DEFAULT_CHAT_REQUESTS_MAX)),
         }
     }
@@ -126,6 +129,7 @@ impl ChatSettings {
             // Of several models, one that stays is an exception.
             is_pinned: table.pinned.unwrap_or(false),
             thinking_tokens_max: table.thinking_tokens_max.or(self.thinking_tokens_max),
+            answer_tokens_max: table.answer_tokens_max.or(self.answer_tokens_max),
             requests_max: table.requests_max.unwrap_or(self.requests_max),
         }
     }
@@ -144,6 +148,7 @@ impl ChatSettings {
             load: Some(self.load),
             pinned: Some(self.is_pinned),
             thinking_tokens_max: self.thinking_tokens_max,
+            answer_tokens_max: self.answer_tokens_max,
             requests_max: Some(self.requests_max),
         }
     }

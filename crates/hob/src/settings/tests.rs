@@ -59,6 +59,7 @@ fn nothing_said_is_the_defaults() {
             load: LoadAt::Start,
             is_pinned: false,
             thinking_tokens_max: None,
+            answer_tokens_max: None,
             requests_max: NonZeroU16::new(32).expect("not zero"),
         },
         memory: MemorySettings { max: None },

@@ -217,6 +217,9 @@ fn command(settings: &ChatSettings, file: &ChatFile) -> Outcome<WorkerCommand> {
     if let Some(tokens) = settings.thinking_tokens_max {
         command = command.arg("--thinking").arg(number(tokens));
     }
+    if let Some(tokens) = settings.answer_tokens_max {
+        command = command.arg("--answer").arg(number(tokens.get()));
+    }
     if let Some(layers) = file.told.gpu_layers {
         command = command.arg("--gpu-layers").arg(number(layers));
     }
@@ -246,7 +249,11 @@ pub(crate) fn work_chat(args: &ChatWorkerArgs) -> Outcome<()> {
         weights: weights(&args.model),
     };
     let thinking_tokens_max = args.thinking;
-    let options = ServeChatOptions { thinking_tokens_max, ..ServeChatOptions::new(llama) };
+    let options = ServeChatOptions {
+        thinking_tokens_max,
+        answer_tokens_max: args.answer,
+        ..ServeChatOptions::new(llama)
+    };
     serve_chat(socket, &options).map_err(|error| Failure::new(Exit::Engine, error))
 }
 

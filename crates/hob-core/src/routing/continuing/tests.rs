@@ -27,7 +27,8 @@ fn text(text: &str) -> ChatEvent {
 fn only_plain_text_is_gone_on_with() {
     let user = || asked(Role::User);
     let forced = || {
-        let tool = Tool { name: "add".to_owned(), description: None, parameters: None };
+        let tool =
+            Tool { name: "add".to_owned(), description: None, parameters: None, strict: false };
         let Prompt::Chat(conversation) = user().prompt else { unreachable!() };
         let choice = ToolChoice::Required;
         let conversation = Conversation { tools: vec![tool], tool_choice: choice, ..conversation };

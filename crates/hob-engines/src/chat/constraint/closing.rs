@@ -28,6 +28,8 @@ const ALTERNATIVES_MAX: usize = 8;
 const STEP_TRIALS_MAX: usize = 24;
 /// Of which fewer where ends are long, and each takes its time.
 const LONG_TRIALS_MAX: usize = 8;
+/// Tokens tried in one search, over all its attempts; what was found until then counts.
+const STEPS_MAX: usize = 40_000;
 /// Times that one place may be come by before an attempt is taken for a recursion without end.
 const VISITS_MAX: usize = 24;
 
@@ -47,6 +49,7 @@ pub(super) struct Closer {
     hints: Vec<Vec<u32>>,
     preferred: HashMap<u64, u32>,
     trials_max: usize,
+    steps_left: usize,
 }
 
 /// A place where the answer could go on in more than one way.
@@ -68,7 +71,8 @@ impl Closer {
     pub(super) fn new(vocabulary: Vocabulary, marks: Vec<u32>, hints: &[String]) -> Closer {
         let tokens = |hint: &String| hint.bytes().map(|byte| vocabulary.byte_token(byte)).collect();
         let hints = hints.iter().filter_map(tokens).collect();
-        Closer { vocabulary, marks, hints, preferred: HashMap::new(), trials_max: TRIALS_MAX }
+        let (preferred, trials_max) = (HashMap::new(), TRIALS_MAX);
+        Closer { vocabulary, marks, hints, preferred, trials_max, steps_left: STEPS_MAX }
     }
 
     /// From now on answers wait.
@@ -84,6 +88,7 @@ impl Closer {
         context: Context,
         tokens_max: usize,
     ) -> Result<Option<Vec<u32>>, ConstraintError> {
+        self.steps_left = STEPS_MAX;
         // A wrong turn may never end, so a short attempt comes first.
         for bytes_max in [FIRST_BYTES_MAX, END_BYTES_MAX] {
             let quick = self.trial(matcher, context, bytes_max)?;
@@ -177,9 +182,10 @@ impl Closer {
         trial: &mut Trial,
     ) -> Result<bool, ConstraintError> {
         while !is_complete(matcher)? {
-            if trial.text.len() >= bytes_max {
+            if trial.text.len() >= bytes_max || self.steps_left == 0 {
                 return Ok(false);
             }
+            self.steps_left -= 1;
             if bytes_max <= FIRST_BYTES_MAX && is_lost(&trial.forks) {
                 return Ok(false);
             }

@@ -3,11 +3,13 @@
 
 use std::fmt::Write as _;
 
-use hob_core::chat::{JsonText, OutputFormat, Tool, ToolChoice};
+use hob_core::chat::{OutputFormat, Tool, ToolChoice};
 use llguidance::api::{GrammarWithLexer, TopLevelGrammar};
 use serde_json::{Value, json};
 
-use super::schema::{self, SchemaLimits};
+use super::bounds::{self, Size};
+use super::schema::{self, Relaxation, SchemaLimits, TakenOut};
+use super::source::{Relaxed, Source, parsed};
 use super::{ConstraintError, Vocabulary};
 use crate::chat::dialect::{CallForm, ToolDialect};
 
@@ -18,6 +20,8 @@ const CALLS_MAX: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     pub output: &'a OutputFormat,
+    /// Refuses a schema of `output` that cannot be enforced whole.
+    pub strict: bool,
     /// None: no tool may be called.
     pub tools: Option<ToolsWanted<'a>>,
 }
@@ -57,6 +61,8 @@ pub(super) struct Plan {
     pub(super) must_close: bool,
     /// Texts that may help to find an end.
     pub(super) hints: Vec<String>,
+    /// Keywords that the grammar leaves out.
+    pub(super) ignored: Vec<String>,
 }
 
 impl Plan {
@@ -76,56 +82,100 @@ pub(super) fn plan(
     wanted: &Wanted<'_>,
     vocabulary: &Vocabulary,
     limits: &SchemaLimits,
+    relaxed: &Relaxed,
 ) -> Result<Option<Plan>, ConstraintError> {
-    let writer = Writer { vocabulary, limits };
+    let writer = Writer { vocabulary, limits, relaxed };
     let tools =
         wanted.tools.filter(|tools| !tools.tools.is_empty() && *tools.choice != ToolChoice::None);
     let Some(tools) = tools else {
-        return writer.output(wanted.output);
+        return writer.output(wanted);
     };
     let calls = writer.calls(&tools)?;
     if *tools.choice != ToolChoice::Auto {
         return Ok(Some(calls));
     }
-    let Some(output) = writer.output(wanted.output)? else {
+    let Some(output) = writer.output(wanted)? else {
         return Ok(Some(Plan { begins: Begins::WithATrigger, ..calls }));
     };
     let lark = calls.lark.replacen("start: calls\n", "start: calls | @output\n", 1);
     let hints = [calls.hints, output.hints.clone()].concat();
-    Ok(Some(Plan { lark, output: Some(output.lark.clone()), hints, ..output }))
+    let ignored = [calls.ignored, output.ignored.clone()].concat();
+    Ok(Some(Plan { lark, output: Some(output.lark.clone()), hints, ignored, ..output }))
+}
+
+/// A grammar of one schema alone, to see whether it can be compiled.
+pub(super) fn plan_of_one(
+    source: &Source<'_>,
+    vocabulary: &Vocabulary,
+    limits: &SchemaLimits,
+    relaxation: Relaxation,
+) -> Result<(Plan, Vec<TakenOut>), ConstraintError> {
+    let writer = Writer { vocabulary, limits, relaxed: &Relaxed::default() };
+    let (schema, taken) = schema::sift(&source.schema, relaxation);
+    let lark = format!("start: {}\n", writer.expression(&schema, source.field)?);
+    let hints = hints(&schema);
+    Ok((Plan { lark, must_close: true, hints, ..Plan::default() }, taken))
 }
 
 struct Writer<'a> {
     vocabulary: &'a Vocabulary,
     limits: &'a SchemaLimits,
+    relaxed: &'a Relaxed,
+}
+
+/// A schema as an expression of a grammar.
+#[derive(Default)]
+struct Written {
+    lark: String,
+    hints: Vec<String>,
+    ignored: Vec<String>,
 }
 
 impl Writer<'_> {
-    fn output(&self, output: &OutputFormat) -> Result<Option<Plan>, ConstraintError> {
-        let (lark, hints) = match output {
+    fn output(&self, wanted: &Wanted<'_>) -> Result<Option<Plan>, ConstraintError> {
+        let field = "response_format";
+        let written = match wanted.output {
             OutputFormat::Text => return Ok(None),
-            OutputFormat::JsonObject => {
-                (self.json(&json!({ "type": "object" }), "response_format")?, Vec::new())
-            }
+            OutputFormat::JsonObject => Written {
+                lark: self.expression(&json!({ "type": "object" }), field)?,
+                ..Written::default()
+            },
             OutputFormat::JsonSchema(schema) => {
-                let schema = parsed(schema, "response_format")?;
-                (self.json(&schema, "response_format")?, hints(&schema))
+                let source = Source::of_output(parsed(schema, field)?, wanted.strict);
+                source.check(Size::of(&source.schema))?;
+                self.schema(&source, self.relaxed.output)?
             }
-            OutputFormat::Regex(pattern) => (regex(pattern), vec![literal(pattern)]),
+            OutputFormat::Regex(pattern) => regex(pattern)?,
             OutputFormat::Lark(grammar) => {
+                bounds::check_grammar(grammar)
+                    .map_err(|excess| ConstraintError::TooLarge { field, excess })?;
                 let plan = Plan { lark: grammar.clone(), must_close: false, ..Plan::default() };
                 return Ok(Some(plan));
             }
         };
+        let Written { lark, hints, ignored } = written;
         let lark = format!("start: {lark}\n");
-        Ok(Some(Plan { lark, must_close: true, hints, ..Plan::default() }))
+        Ok(Some(Plan { lark, must_close: true, hints, ignored, ..Plan::default() }))
+    }
+
+    fn schema(
+        &self,
+        source: &Source<'_>,
+        relaxation: Relaxation,
+    ) -> Result<Written, ConstraintError> {
+        let (schema, taken) = schema::sift(&source.schema, relaxation);
+        if let Some(first) = taken.first().filter(|_| source.strict) {
+            return Err(source.refusal(first));
+        }
+        let mut ignored: Vec<String> =
+            taken.iter().map(|taken| source.ignored(taken.keyword)).collect();
+        ignored.dedup();
+        let lark = self.expression(&schema, source.field)?;
+        Ok(Written { lark, hints: hints(&schema), ignored })
     }
 
     /// `schema` as an expression.
-    fn json(&self, schema: &Value, field: &'static str) -> Result<String, ConstraintError> {
-        if let Some(keyword) = schema::unsupported(schema) {
-            return Err(ConstraintError::Keyword { field, keyword });
-        }
+    fn expression(&self, schema: &Value, field: &'static str) -> Result<String, ConstraintError> {
         let mut bounded = match schema::bounded(schema, self.limits) {
             Value::Object(bounded) => bounded,
             Value::Bool(_) => return Err(ConstraintError::NothingValid { field }),
@@ -139,11 +189,34 @@ impl Writer<'_> {
         Ok(format!("%json {}", Value::Object(bounded)))
     }
 
+    /// The arguments of a tool. Without `strict`, a schema that is too large allows any object.
+    fn arguments(
+        &self,
+        source: &Source<'_>,
+        before: &mut Size,
+    ) -> Result<Written, ConstraintError> {
+        let (index, _) = source.tool.unzip();
+        let relaxation = index.map_or(Relaxation::Nothing, |index| self.relaxed.tool(index));
+        let size = Size::of(&source.schema).after(*before);
+        let fits = source.check(size);
+        if source.strict {
+            fits.clone()?;
+        }
+        if fits.is_err() || relaxation == Relaxation::All {
+            let lark = self.expression(&json!({ "type": "object" }), source.field)?;
+            let ignored = vec![source.ignored("parameters")];
+            return Ok(Written { lark, ignored, ..Written::default() });
+        }
+        *before = size;
+        self.schema(source, relaxation)
+    }
+
     fn calls(&self, wanted: &ToolsWanted<'_>) -> Result<Plan, ConstraintError> {
         let allowed = allowed(wanted)?;
         let dialect = wanted.dialect;
         let mut lark = String::from("start: calls\n");
-        let mut hints_found = Vec::new();
+        let (mut hints, mut ignored) = (Vec::new(), Vec::new());
+        let mut size = Size::default();
         let more = match (dialect.between, wanted.calls, wanted.choice) {
             (Some(between), Calls::Several, ToolChoice::Auto | ToolChoice::Required) => {
                 format!("({} call){{0,{}}}", self.text(dialect, between), CALLS_MAX - 1)
@@ -154,22 +227,22 @@ impl Writer<'_> {
         let names: Vec<String> = (0..allowed.len()).map(|at| format!("call_{at}")).collect();
         let _ = writeln!(lark, "calls: {begin} call {more} {end}");
         let _ = writeln!(lark, "call: {}", names.join(" | "));
-        for (tool, name) in allowed.iter().zip(&names) {
+        for ((index, tool), name) in allowed.iter().zip(&names) {
             let head = format!(
                 "{}{}{}",
                 dialect.call.before_name(),
                 written(&tool.name, dialect.call),
                 dialect.call.before_arguments()
             );
-            let schema = arguments_schema(tool)?;
-            hints_found.extend(hints(&schema));
-            let arguments = self.json(&schema, "tools")?;
+            let arguments = self.arguments(&Source::of_tool(*index, tool)?, &mut size)?;
+            hints.extend(arguments.hints);
+            ignored.extend(arguments.ignored);
             let (head, tail) =
                 (self.text(dialect, &head), self.text(dialect, dialect.call.after_arguments()));
             let _ = writeln!(lark, "{name}: {head} {name}_arguments {tail}");
-            let _ = writeln!(lark, "{name}_arguments: {arguments}");
+            let _ = writeln!(lark, "{name}_arguments: {}", arguments.lark);
         }
-        Ok(Plan { lark, must_close: true, hints: hints_found, ..Plan::default() })
+        Ok(Plan { lark, must_close: true, hints, ignored, ..Plan::default() })
     }
 
     /// `text` as a sequence of literals, and of tokens where a mark is one.
@@ -224,25 +297,14 @@ fn written(name: &str, form: CallForm) -> String {
     }
 }
 
-fn allowed<'a>(wanted: &ToolsWanted<'a>) -> Result<Vec<&'a Tool>, ConstraintError> {
+/// The tools that may be called, with their places in the request.
+fn allowed<'a>(wanted: &ToolsWanted<'a>) -> Result<Vec<(usize, &'a Tool)>, ConstraintError> {
+    let mut tools = wanted.tools.iter().enumerate();
     let ToolChoice::Named(name) = wanted.choice else {
-        return Ok(wanted.tools.iter().collect());
+        return Ok(tools.collect());
     };
-    let named = wanted.tools.iter().find(|tool| tool.name == *name);
+    let named = tools.find(|(_, tool)| tool.name == *name);
     named.map(|tool| vec![tool]).ok_or(ConstraintError::UnknownTool)
-}
-
-fn arguments_schema(tool: &Tool) -> Result<Value, ConstraintError> {
-    let nothing = json!({ "type": "object", "properties": {}, "additionalProperties": false });
-    let schema = tool.parameters.as_ref().map_or(Ok(nothing), |schema| parsed(schema, "tools"))?;
-    Ok(match schema {
-        // Arguments are an object, also where a schema forgets to say so.
-        Value::Object(mut members) => {
-            members.entry("type").or_insert(json!("object"));
-            Value::Object(members)
-        }
-        other => other,
-    })
 }
 
 fn hints(schema: &Value) -> Vec<String> {
@@ -254,10 +316,12 @@ fn literal(pattern: &str) -> String {
     pattern.chars().filter(|sign| !r"^$.*+?()[]{}|\".contains(*sign)).take(64).collect()
 }
 
-fn parsed(schema: &JsonText, field: &'static str) -> Result<Value, ConstraintError> {
-    serde_json::from_str(schema.as_str()).map_err(|_| ConstraintError::NotASchema { field })
-}
-
-fn regex(pattern: &str) -> String {
-    format!("/{}/", llguidance::regex_to_lark(pattern, ""))
+fn regex(pattern: &str) -> Result<Written, ConstraintError> {
+    let field = "response_format";
+    bounds::check_pattern(pattern).map_err(|excess| ConstraintError::TooLarge { field, excess })?;
+    if !schema::is_regular(pattern) {
+        return Err(ConstraintError::NotRegular { field });
+    }
+    let lark = format!("/{}/", llguidance::regex_to_lark(pattern, ""));
+    Ok(Written { lark, hints: vec![literal(pattern)], ignored: Vec::new() })
 }

@@ -21,7 +21,7 @@ fn check(vocabulary: Vocabulary, answers: usize) {
     for (name, schema) in schemas() {
         let judge = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
         let output = OutputFormat::JsonSchema(JsonText::parsed(schema.to_string()));
-        let wanted = Wanted { output: &output, tools: None };
+        let wanted = Wanted { output: &output, strict: true, tools: None };
         let least = match constrainer.compile(&wanted, 0) {
             Err(ConstraintError::Budget { needed, .. }) => needed,
             other => panic!("{name}: {other:?}"),

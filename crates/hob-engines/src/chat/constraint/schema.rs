@@ -1,9 +1,12 @@
 //! A copy of a JSON schema in which nothing is endless, for the grammar that an answer is held to.
 //! Only narrows: what the copy allows is valid for the original, which stays untouched.
 
+mod sift;
 mod strings;
 
 use serde_json::{Map, Value, json};
+
+pub(super) use sift::{Relaxation, TakenOut, is_regular, sift};
 
 /// How much of what a schema leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,16 +123,6 @@ pub(super) fn bounded(schema: &Value, limits: &SchemaLimits) -> Value {
         definitions.extend(bounder.any_values());
     }
     Value::Object(root)
-}
-
-/// The first keyword of `schema` that asks for something no grammar can hold an answer to.
-pub(super) fn unsupported(schema: &Value) -> Option<&'static str> {
-    let Value::Object(members) = schema else { return None };
-    let own = UNSUPPORTED
-        .iter()
-        .copied()
-        .find(|keyword| members.get(*keyword).is_some_and(|value| !is_idle(keyword, value)));
-    own.or_else(|| subschemas(members).into_iter().find_map(unsupported))
 }
 
 fn subschemas(members: &Map<String, Value>) -> Vec<&Value> {
@@ -302,6 +295,7 @@ fn is_keyword(name: &str) -> bool {
 fn is_idle(name: &str, value: &Value) -> bool {
     match name {
         "uniqueItems" => value == &Value::Bool(false),
+        "propertyNames" => sift::allows_any_name(value),
         "format" => !value.as_str().is_some_and(|format| strings::FORMATS.contains(&format)),
         _ => false,
     }

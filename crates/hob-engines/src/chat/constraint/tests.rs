@@ -132,7 +132,7 @@ fn schema(schema: &Value) -> OutputFormat {
 
 /// What holds an answer of at most `tokens_max` tokens to `output`.
 fn compiled(output: &OutputFormat, tokens_max: u32) -> Result<Constraint, ConstraintError> {
-    let wanted = Wanted { output, tools: None };
+    let wanted = Wanted { output, strict: true, tools: None };
     constrainer().compile(&wanted, tokens_max).map(Option::unwrap)
 }
 
@@ -143,7 +143,7 @@ fn weather(name: &str) -> Tool {
         "required": ["city", "days"]
     });
     let parameters = Some(JsonText::parsed(parameters.to_string()));
-    Tool { name: name.to_owned(), description: None, parameters }
+    Tool { name: name.to_owned(), description: None, parameters, strict: false }
 }
 
 /// Says `text`, as few tokens as that takes.
@@ -224,16 +224,17 @@ fn a_budget_below_the_shortest_answer_is_refused_with_both_numbers() {
 fn what_cannot_be_enforced_is_refused_by_name() {
     let field = "response_format";
     let refused = |value: Value| compiled(&schema(&value), 100).unwrap_err();
-    let keyword = |keyword| ConstraintError::Keyword { field, keyword };
-    assert_eq!(refused(json!({ "not": { "type": "null" } })), keyword("not"));
+    let keyword =
+        |path: &str, keyword| ConstraintError::Keyword { field, path: path.to_owned(), keyword };
+    assert_eq!(refused(json!({ "not": { "type": "null" } })), keyword("schema", "not"));
     let deep = json!({ "properties": { "a": { "items": { "uniqueItems": true } } } });
-    assert_eq!(refused(deep), keyword("uniqueItems"));
+    assert_eq!(refused(deep), keyword("schema.properties.a.items", "uniqueItems"));
     assert_eq!(refused(json!(false)), ConstraintError::NothingValid { field });
     assert_eq!(refused(json!(3)), ConstraintError::NotASchema { field });
     let overlapping = json!({ "oneOf": [{ "type": "integer" }, { "type": "number" }] });
-    assert!(matches!(refused(overlapping), ConstraintError::Grammar { .. }));
+    assert_eq!(refused(overlapping), keyword("schema", "oneOf"));
     let endless = json!({ "$ref": "#/$defs/a", "$defs": { "a": { "type": "object", "properties": { "a": { "$ref": "#/$defs/a" } }, "required": ["a"] } } });
-    assert_eq!(refused(endless), ConstraintError::Endless { field });
+    assert_eq!(refused(endless), ConstraintError::Schema { field, place: "schema".to_owned() });
     let broken = compiled(&OutputFormat::Lark("start: nothing".to_owned()), 9).unwrap_err();
     assert!(matches!(broken, ConstraintError::Grammar { .. }));
     assert!(compiled(&schema(&json!({ "type": "array", "uniqueItems": false })), 9).is_ok());
@@ -246,7 +247,7 @@ fn refusals_say_who_can_act() {
     };
     assert_eq!(
         model_error(json!({ "not": {} })),
-        "'response_format' uses 'not', which answers cannot be held to"
+        "'response_format' has 'not' at 'schema', which hob cannot enforce; leave it out, or set \"strict\" to false"
     );
     assert_eq!(
         ConstraintError::NotAllowed { token: 3 }.into_model_error("chat"),
@@ -296,7 +297,7 @@ fn tokens_that_are_no_text_are_in_no_string() {
     let vocabulary = Vocabulary::new(&tokens, &[END]).unwrap();
     let constrainer = Constrainer::new(vocabulary, SchemaLimits::default()).unwrap();
     let output = schema(&json!({ "type": "string" }));
-    let wanted = Wanted { output: &output, tools: None };
+    let wanted = Wanted { output: &output, strict: true, tools: None };
     let mut constraint = constrainer.compile(&wanted, 50).unwrap().unwrap();
     assert_eq!(constraint.accept(u32::from(b'"'), 50), Ok(Accepted::Taken));
     let mask = constraint.mask(49).unwrap().unwrap();
@@ -411,14 +412,14 @@ fn only_so_many_grammars_stay_compiled() {
     let constrainer = constrainer();
     for length in 0..40 {
         let output = schema(&json!({ "const": length }));
-        constrainer.compile(&Wanted { output: &output, tools: None }, 100).unwrap();
+        constrainer.compile(&Wanted { output: &output, strict: true, tools: None }, 100).unwrap();
     }
     assert_eq!(constrainer.kept_count(), 32);
 }
 
 fn wanted<'a>(tools: &'a [Tool], choice: &'a ToolChoice, dialect: &'a ToolDialect) -> Wanted<'a> {
     let tools = ToolsWanted { tools, choice, calls: Calls::Several, dialect };
-    Wanted { output: &OutputFormat::Text, tools: Some(tools) }
+    Wanted { output: &OutputFormat::Text, strict: true, tools: Some(tools) }
 }
 
 /// Answers of a model that says anything it may, where a call is required.

@@ -26,6 +26,7 @@ fn conversation() -> Conversation {
             name: "now".to_owned(),
             description: Some("the time".to_owned()),
             parameters: Some(JsonText::parsed(r#"{"type":"object"}"#)),
+            strict: false,
         }],
         tool_choice: ToolChoice::Named("now".to_owned()),
         parallel_tool_calls: true,
@@ -139,7 +140,9 @@ fn reports_survive_the_way() {
         .into_iter()
         .chain(refusals.map(|refusal| ChatReport::Refused { stream, refusal }))
         .chain([
-            ChatReport::Accepted { stream },
+            ChatReport::Accepted { stream, ignored: vec!["tools.add.not".to_owned()] },
+            ChatReport::Compiling { stream },
+            ChatReport::Compiled { stream },
             ChatReport::Embedded { stream, vector: Vector { values: vec![0.5], tokens: 2 } },
         ]);
     for report in reports {

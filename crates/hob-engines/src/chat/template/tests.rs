@@ -44,6 +44,7 @@ fn clock() -> Tool {
         name: "clock".to_owned(),
         description: None,
         parameters: Some(JsonText::parsed(r#"{"type":"object","properties":{}}"#)),
+        strict: false,
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use hob_core::chat::{ChatEvent, FinishReason, TokenLogprob, TokenText};
 
+use super::repetition::Repetition;
 use crate::chat::constraint::{Accepted, Constraint};
 use crate::chat::dialect::{AnswerParser, Piece};
 use crate::chat::sampler::{History, Logprobs, Sampler};
@@ -28,6 +29,8 @@ pub(super) struct AnswerPlan {
     pub(super) call_ids: String,
     /// What penalties look back on.
     pub(super) history: History,
+    /// Ends an answer that goes round in circles; none where the request names a limit.
+    pub(super) repetition: Option<Repetition>,
 }
 
 /// How an answer's thinking is bounded.
@@ -88,6 +91,10 @@ impl Answering {
     /// The engine's numbers are none, or the grammar gave up.
     pub(super) fn next(&mut self, logits: &[f32]) -> Result<Step, String> {
         let mut step = Step::default();
+        if self.plan.tokens_max == 0 {
+            self.end(FinishReason::Length, &mut step);
+            return Ok(step);
+        }
         let token = self.choose(logits)?;
         if self.plan.tokens.ends(token) {
             self.end(FinishReason::Stop, &mut step);
@@ -106,6 +113,20 @@ impl Answering {
             self.end(FinishReason::Stop, &mut step);
         }
         Ok(step)
+    }
+
+    /// A token of the prompt, with how likely it was by `logits`.
+    ///
+    /// # Errors
+    /// The engine's numbers are none.
+    pub(super) fn scored(&mut self, token: u32, logits: &[f32]) -> Result<TokenLogprob, String> {
+        let logprobs = self.plan.sampler.score(logits, token).map_err(text)?;
+        Ok(self.logprob(token, logprobs))
+    }
+
+    /// The prompt's first token, before which nothing stood.
+    pub(super) fn first_of_prompt(&self, token: u32) -> TokenLogprob {
+        self.logprob(token, Logprobs { logprob: f32::NAN, top: Vec::new() })
     }
 
     fn choose(&mut self, logits: &[f32]) -> Result<u32, String> {
@@ -150,7 +171,8 @@ impl Answering {
         }
         if step.end.is_none() {
             step.tokens.push(token);
-            if self.tokens_left() == 0 {
+            let repeats = self.plan.repetition.as_mut().is_some_and(|seen| seen.push(token));
+            if self.tokens_left() == 0 || repeats {
                 let reason = self.reason_at_the_limit();
                 self.end(reason, step);
             }
@@ -201,10 +223,8 @@ impl Answering {
         step.events.push(ChatEvent::Text(text));
     }
 
-    /// Gives out what was held back, and ends.
+    /// Gives out what was held back, and ends. Bytes that never became a character are left out.
     fn end(&mut self, reason: FinishReason, step: &mut Step) {
-        let rest = self.characters.finish();
-        self.read(&rest, step);
         if let Some(parser) = self.plan.parser.take() {
             let pieces = parser.finish();
             self.tell(pieces, step);

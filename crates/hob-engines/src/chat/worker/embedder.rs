@@ -1,10 +1,12 @@
 //! The embedder: texts to vectors, on a thread and in a context of its own, so that a long text is
 //! no silence in the answers that run. The context is made when the first text comes.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
 
 use hob_core::chat::EmbedInput;
 
+use super::elsewhere::Elsewhere;
 use super::reading::Reading;
 use super::{EmbedEnd, EmbedJob, Heard};
 use crate::chat::decoder::DecodeFailed;
@@ -12,35 +14,95 @@ use crate::chat::llama::{Llama, LlamaEmbedder};
 use crate::chat::protocol::{Refusal, Vector};
 use crate::worker::{EngineEnded, InboxSender};
 
-/// Returns when the engine has ended.
+/// Returns when the engine has ended. One input of each request is computed in turn, so that a long
+/// list holds nobody up for longer than one text takes.
 pub(super) fn run(
     llama: &Llama,
     reading: &Reading,
     tokens_max: u32,
     jobs: &Receiver<EmbedJob>,
-    to_engine: &InboxSender<Heard>,
+    (elsewhere, to_engine): (&Elsewhere, &InboxSender<Heard>),
 ) {
     let mut embedder = None;
-    while let Ok(EmbedJob { stream, request }) = jobs.recv() {
-        let made = inputs(reading, &request.inputs, tokens_max)
-            .map_err(EmbedEnd::Refused)
-            .and_then(|inputs| {
-                let embedder = made_once(llama, tokens_max, &mut embedder)?;
-                embed_all(embedder, &inputs, request.dimensions, stream, to_engine)
-            });
-        let ended = match made {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(EngineEnded)) => return,
-            Err(end) => Err(end),
-        };
-        if to_engine.send(Heard::EmbeddedAll { stream, ended }).is_err() {
-            return;
+    let embed = |tokens: &[u32]| made_once(llama, tokens_max, &mut embedder)?.embed(tokens);
+    let inputs = |inputs: &[EmbedInput]| inputs_of(reading, inputs, tokens_max);
+    let turns = Turns { elsewhere, to_engine, open: VecDeque::new() };
+    // The engine has ended.
+    let _ended = turns.run(jobs, inputs, embed);
+}
+
+/// A request of which some inputs are still to be computed.
+struct Open {
+    stream: u32,
+    dimensions: Option<u32>,
+    inputs: VecDeque<Vec<u32>>,
+}
+
+/// The requests, each of which has its turn.
+struct Turns<'a> {
+    elsewhere: &'a Elsewhere,
+    to_engine: &'a InboxSender<Heard>,
+    open: VecDeque<Open>,
+}
+
+impl Turns<'_> {
+    fn run(
+        mut self,
+        jobs: &Receiver<EmbedJob>,
+        mut inputs: impl FnMut(&[EmbedInput]) -> Result<Vec<Vec<u32>>, Refusal>,
+        mut embed: impl FnMut(&[u32]) -> Result<Vec<f32>, DecodeFailed>,
+    ) -> Result<(), EngineEnded> {
+        loop {
+            let job = match self.open.is_empty() {
+                true => Some(jobs.recv().map_err(|_| EngineEnded)?),
+                false => jobs.try_recv().ok(),
+            };
+            if let Some(EmbedJob { stream, request }) = job {
+                match inputs(&request.inputs) {
+                    Ok(inputs) => {
+                        let (dimensions, inputs) = (request.dimensions, inputs.into());
+                        self.open.push_back(Open { stream, dimensions, inputs });
+                    }
+                    Err(refusal) => self.end(stream, Err(EmbedEnd::Refused(refusal)))?,
+                }
+            }
+            if let Some(open) = self.open.pop_front() {
+                self.turn(open, &mut embed)?;
+            }
         }
+    }
+
+    /// Computes one input, unless the client has left.
+    fn turn(
+        &mut self,
+        mut open: Open,
+        embed: &mut impl FnMut(&[u32]) -> Result<Vec<f32>, DecodeFailed>,
+    ) -> Result<(), EngineEnded> {
+        let stream = open.stream;
+        if !self.elsewhere.contains(stream) {
+            return Ok(());
+        }
+        let Some(tokens) = open.inputs.pop_front() else { return self.end(stream, Ok(())) };
+        let values = embed(&tokens).map_err(EmbedEnd::Failed);
+        let values =
+            values.and_then(|values| shortened(values, open.dimensions).map_err(EmbedEnd::Refused));
+        match values {
+            Ok(values) => {
+                let vector = Vector { values, tokens: tokens.len() as u32 };
+                self.open.push_back(open);
+                self.to_engine.send(Heard::Embedded { stream, vector })
+            }
+            Err(end) => self.end(stream, Err(end)),
+        }
+    }
+
+    fn end(&self, stream: u32, ended: Result<(), EmbedEnd>) -> Result<(), EngineEnded> {
+        self.to_engine.send(Heard::EmbeddedAll { stream, ended })
     }
 }
 
 /// Every input as tokens, or why not one of them is embedded.
-fn inputs(
+fn inputs_of(
     reading: &Reading,
     inputs: &[EmbedInput],
     tokens_max: u32,
@@ -65,30 +127,12 @@ fn made_once<'e, 'llama>(
     llama: &'llama Llama,
     tokens_max: u32,
     embedder: &'e mut Option<LlamaEmbedder<'llama>>,
-) -> Result<&'e mut LlamaEmbedder<'llama>, EmbedEnd> {
+) -> Result<&'e mut LlamaEmbedder<'llama>, DecodeFailed> {
     if embedder.is_none() {
         let made = llama.embedder(tokens_max);
-        *embedder = Some(made.map_err(|error| EmbedEnd::Failed(DecodeFailed(error.to_string())))?);
+        *embedder = Some(made.map_err(|error| DecodeFailed(error.to_string()))?);
     }
-    embedder.as_mut().ok_or_else(|| EmbedEnd::Failed(DecodeFailed("it was not made".to_owned())))
-}
-
-fn embed_all(
-    embedder: &mut LlamaEmbedder<'_>,
-    inputs: &[Vec<u32>],
-    dimensions: Option<u32>,
-    stream: u32,
-    to_engine: &InboxSender<Heard>,
-) -> Result<Result<(), EngineEnded>, EmbedEnd> {
-    for tokens in inputs {
-        let values = embedder.embed(tokens).map_err(EmbedEnd::Failed)?;
-        let values = shortened(values, dimensions).map_err(EmbedEnd::Refused)?;
-        let vector = Vector { values, tokens: tokens.len() as u32 };
-        if to_engine.send(Heard::Embedded { stream, vector }).is_err() {
-            return Ok(Err(EngineEnded));
-        }
-    }
-    Ok(Ok(()))
+    embedder.as_mut().ok_or_else(|| DecodeFailed("it was not made".to_owned()))
 }
 
 /// The vector cut to `dimensions`, of length 1.
@@ -111,7 +155,65 @@ fn shortened(mut values: Vec<f32>, dimensions: Option<u32>) -> Result<Vec<f32>, 
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc::sync_channel;
+    use std::time::Duration;
+
+    use hob_core::chat::EmbedRequest;
+
     use super::*;
+    use crate::worker::Inbox;
+
+    fn job(stream: u32, texts: u32) -> EmbedJob {
+        let inputs = (0..texts).map(|text| EmbedInput::Tokens(vec![stream, text])).collect();
+        EmbedJob { stream, request: EmbedRequest { inputs, ..EmbedRequest::default() } }
+    }
+
+    /// What is computed for these jobs, where `left` leaves after so many computations.
+    fn computed(jobs: Vec<EmbedJob>, left: (u32, usize)) -> Vec<Vec<u32>> {
+        let (_server, worker) = UnixStream::pair().expect("a socket pair");
+        let heard =
+            |_: &crate::frame::Frame| Err(crate::frame::FrameError::UnknownKind { kind: 0 });
+        let inbox: Inbox<Heard> =
+            Inbox::start(&worker, heard, Duration::from_secs(60)).expect("a thread");
+        let (sender, receiver) = sync_channel(jobs.len());
+        let elsewhere = Elsewhere::default();
+        for job in jobs {
+            elsewhere.insert(job.stream);
+            sender.send(job).expect("room");
+        }
+        drop(sender);
+        let to_engine = inbox.sender();
+        let turns = Turns { elsewhere: &elsewhere, to_engine: &to_engine, open: VecDeque::new() };
+        let mut computed = Vec::new();
+        let inputs = |inputs: &[EmbedInput]| {
+            let tokens = inputs.iter().map(|input| match input {
+                EmbedInput::Tokens(tokens) => tokens.clone(),
+                EmbedInput::Text(_) => Vec::new(),
+            });
+            Ok(tokens.collect())
+        };
+        let embed = |tokens: &[u32]| {
+            computed.push(tokens.to_vec());
+            if computed.len() == left.1 {
+                elsewhere.remove(left.0);
+            }
+            Ok(vec![1.0])
+        };
+        assert_eq!(turns.run(&receiver, inputs, embed), Err(EngineEnded));
+        computed
+    }
+
+    #[test]
+    fn nothing_is_computed_for_a_client_that_has_left() {
+        assert_eq!(computed(vec![job(1, 50)], (1, 3)), [[1, 0], [1, 1], [1, 2]]);
+    }
+
+    #[test]
+    fn a_short_request_does_not_wait_for_a_long_one() {
+        let order = computed(vec![job(1, 4), job(2, 1)], (9, 0));
+        assert_eq!(order, [[1, 0], [1, 1], [2, 0], [1, 2], [1, 3]]);
+    }
 
     #[test]
     fn vectors_are_cut_and_have_length_one() {

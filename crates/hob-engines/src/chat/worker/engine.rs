@@ -1,19 +1,20 @@
 //! The engine's loop: take in what was said, compute the step that the scheduler deals, say what it
 //! gave, repeat. Orders are obeyed between any two steps, so who leaves costs at most one step more.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
 use hob_core::chat::ChatEvent;
 
+use super::elsewhere::Elsewhere;
 use super::running::{Prepared, Running, Spoken};
-use super::{EmbedEnd, Heard, Job, ServeChatError};
+use super::{EmbedEnd, Heard, Job, ServeChatError, Told};
 use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
 use crate::chat::protocol::{ChatOrder, ChatReport, REQUEST_BYTES_MAX, Refusal};
 use crate::chat::scheduler::{Scheduler, Step, Wish};
-use crate::chat::slots::Slots;
+use crate::chat::slots::{Place, Slots};
 use crate::worker::protocol::{Failure, Order, Report, WorkerStats};
 use crate::worker::{Inbox, Outlet, Polled};
 
@@ -29,8 +30,7 @@ pub(super) struct Engine<D: Decoder> {
     queue_max: usize,
     /// Requests that are still coming in.
     receiving: HashMap<u32, Vec<u8>>,
-    /// Requests that are with the front or the embedder.
-    elsewhere: HashSet<u32>,
+    elsewhere: Elsewhere,
     /// Requests that wait for a slot, the oldest first.
     queue: VecDeque<(u32, Prepared)>,
     /// Requests in slots, the oldest first.
@@ -39,13 +39,8 @@ pub(super) struct Engine<D: Decoder> {
 }
 
 impl<D: Decoder> Engine<D> {
-    pub(super) fn new(
-        decoder: D,
-        scheduler: Scheduler,
-        outlet: Outlet,
-        jobs: SyncSender<Job>,
-        queue_max: usize,
-    ) -> Engine<D> {
+    pub(super) fn new(decoder: D, scheduler: Scheduler, told: Told, queue_max: usize) -> Engine<D> {
+        let Told { outlet, jobs, elsewhere } = told;
         Engine {
             slots: Slots::new(decoder.parallel()),
             decoder,
@@ -54,7 +49,7 @@ impl<D: Decoder> Engine<D> {
             jobs,
             queue_max,
             receiving: HashMap::new(),
-            elsewhere: HashSet::new(),
+            elsewhere,
             queue: VecDeque::new(),
             running: Vec::new(),
             steps: 0,
@@ -90,13 +85,13 @@ impl<D: Decoder> Engine<D> {
             Heard::Order(order) => self.obey(order),
             Heard::Prepared { stream, prepared } => self.enqueue(stream, *prepared),
             Heard::Embedded { stream, vector } => {
-                if !self.elsewhere.contains(&stream) {
+                if !self.elsewhere.contains(stream) {
                     return Ok(());
                 }
                 self.outlet.send(&ChatReport::Embedded { stream, vector }.to_frame())
             }
             Heard::EmbeddedAll { stream, ended } => {
-                if !self.elsewhere.remove(&stream) {
+                if !self.elsewhere.remove(stream) {
                     return Ok(());
                 }
                 match ended {
@@ -138,24 +133,27 @@ impl<D: Decoder> Engine<D> {
         let bytes = self.receiving.remove(&stream).unwrap_or_default();
         let job = Job { stream, bytes, received: Instant::now() };
         let is_full = self.queue.len() + self.elsewhere.len() >= self.queue_max;
+        // Before it is sent: who takes it looks whether it is still there.
+        self.elsewhere.insert(stream);
         let taken = if is_full { Err(TrySendError::Full(job)) } else { self.jobs.try_send(job) };
         match taken {
-            Ok(()) => {
-                self.elsewhere.insert(stream);
-                Ok(())
+            Ok(()) => Ok(()),
+            Err(_) => {
+                self.elsewhere.remove(stream);
+                self.refuse(stream, Refusal::Busy { retry_after_ms: RETRY_AFTER_MS })
             }
-            Err(_) => self.refuse(stream, Refusal::Busy { retry_after_ms: RETRY_AFTER_MS }),
         }
     }
 
     fn enqueue(&mut self, stream: u32, prepared: Result<Prepared, Refusal>) -> io::Result<()> {
-        if !self.elsewhere.remove(&stream) {
+        if !self.elsewhere.remove(stream) {
             return Ok(());
         }
         match prepared {
-            Ok(prepared) => {
+            Ok(mut prepared) => {
+                let ignored = std::mem::take(&mut prepared.ignored);
                 self.queue.push_back((stream, prepared));
-                self.outlet.send(&ChatReport::Accepted { stream }.to_frame())
+                self.outlet.send(&ChatReport::Accepted { stream, ignored }.to_frame())
             }
             Err(refusal) => self.refuse(stream, refusal),
         }
@@ -172,7 +170,7 @@ impl<D: Decoder> Engine<D> {
 
     fn cancel(&mut self, stream: u32) {
         self.receiving.remove(&stream);
-        self.elsewhere.remove(&stream);
+        self.elsewhere.remove(stream);
         self.queue.retain(|(queued, _)| *queued != stream);
         self.leave(stream);
     }
@@ -198,7 +196,11 @@ impl<D: Decoder> Engine<D> {
             && let Some((stream, prepared)) = self.queue.pop_front()
         {
             // There is one that is free.
-            let Some(place) = self.slots.take(&prepared.prompt) else { return };
+            let Some(mut place) = self.slots.take(&prepared.prompt) else { return };
+            if prepared.echo.is_scored() {
+                // How likely a token is comes of computing it, so none is taken from the cache.
+                place = Place { keep: 0, copy_from: None, ..place };
+            }
             let kept = match place.copy_from {
                 Some(donor) => self.decoder.copy(donor, place.slot, place.keep),
                 None => self.decoder.truncate(place.slot, place.keep),
@@ -264,14 +266,24 @@ impl<D: Decoder> Engine<D> {
     /// Moves the streams of a pass on; what those have to say whose turn it is.
     fn speak(&mut self, shares: &[(usize, usize)]) -> Vec<(u32, Result<Spoken, String>)> {
         let mut spoken = Vec::new();
-        let mut end = 0;
+        let mut begin = 0;
         for &(index, count) in shares {
-            end += count;
             let running = &mut self.running[index];
+            let logits = |at: usize| self.decoder.logits(begin + at);
+            let echoed = running.echo(count, logits);
             let slot = running.slot;
             self.slots.extend(slot, running.computed(count));
-            if running.may_speak() {
-                spoken.push((running.stream, running.speak(self.decoder.logits(end - 1))));
+            let said = echoed.and_then(|echoed| {
+                let said = match running.may_speak() {
+                    true => running.speak(logits(count - 1))?,
+                    false => Spoken::default(),
+                };
+                Ok(Spoken { events: [echoed, said.events].concat(), end: said.end })
+            });
+            begin += count;
+            let has_more = |said: &Spoken| !said.events.is_empty() || said.end.is_some();
+            if running.may_speak() || said.as_ref().is_err() || said.as_ref().is_ok_and(has_more) {
+                spoken.push((running.stream, said));
             }
         }
         spoken

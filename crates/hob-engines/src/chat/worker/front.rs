@@ -1,53 +1,66 @@
-//! The front: reads requests in on a thread of its own, so that a long conversation or a schema that
-//! has to be compiled is no silence in the answers that run.
+//! The front: reads requests in on a thread of its own, so that a long conversation is no silence in the
+//! answers that run. What takes longer, compiling and embedding, is done by the threads beside it.
 
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+use std::sync::mpsc::{Receiver, SyncSender};
 
+use super::compiler::CompileJob;
+use super::elsewhere::Elsewhere;
 use super::reading::Reading;
 use super::{EmbedEnd, EmbedJob, Heard, Job};
 use crate::chat::protocol::{Refusal, Task};
 use crate::worker::{EngineEnded, InboxSender};
 
-/// How long whoever finds the embedder's queue full is told to stay away.
+/// When a client comes back that finds the queue of the embedder or of the compiler full.
 const RETRY_AFTER_MS: u64 = 2000;
 
-/// Returns when the engine has ended.
-pub(super) fn run(
-    reading: &Reading,
-    jobs: &Receiver<Job>,
-    to_embedder: &SyncSender<EmbedJob>,
-    to_engine: &InboxSender<Heard>,
-) {
-    while let Ok(job) = jobs.recv() {
-        if read_in(reading, job, to_embedder, to_engine) == Err(EngineEnded) {
-            return;
-        }
-    }
+pub(super) struct Front<'a> {
+    pub(super) reading: &'a Reading,
+    pub(super) embed_jobs: SyncSender<EmbedJob>,
+    pub(super) compile_jobs: SyncSender<CompileJob>,
+    pub(super) to_engine: InboxSender<Heard>,
 }
 
-fn read_in(
-    reading: &Reading,
-    job: Job,
-    to_embedder: &SyncSender<EmbedJob>,
-    to_engine: &InboxSender<Heard>,
-) -> Result<(), EngineEnded> {
-    let Job { stream, bytes, received } = job;
-    let prepared = match Task::from_bytes(bytes) {
-        Ok(Task::Chat { request, credit }) => reading.prepare(&request, credit, received),
-        Ok(Task::Embed { request }) => {
-            return match to_embedder.try_send(EmbedJob { stream, request }) {
-                Ok(()) => Ok(()),
-                Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                    let busy = Refusal::Busy { retry_after_ms: RETRY_AFTER_MS };
-                    let ended = Err(EmbedEnd::Refused(busy));
-                    to_engine.send(Heard::EmbeddedAll { stream, ended })
+impl Front<'_> {
+    /// Returns when the engine has ended.
+    pub(super) fn run(&self, jobs: &Receiver<Job>, elsewhere: &Elsewhere) {
+        while let Ok(job) = jobs.recv() {
+            if elsewhere.contains(job.stream) && self.read_in(job) == Err(EngineEnded) {
+                return;
+            }
+        }
+    }
+
+    fn read_in(&self, job: Job) -> Result<(), EngineEnded> {
+        let Job { stream, bytes, received } = job;
+        let busy = Refusal::Busy { retry_after_ms: RETRY_AFTER_MS };
+        let prepared = match Task::from_bytes(bytes) {
+            Ok(Task::Chat { request, credit }) => {
+                match self.reading.prepare_at_once(&request, credit, received) {
+                    Ok(Some(prepared)) => Ok(prepared),
+                    Ok(None) => {
+                        let job = CompileJob { stream, request, credit, received };
+                        match self.compile_jobs.try_send(job) {
+                            Ok(()) => return Ok(()),
+                            Err(_) => Err(busy),
+                        }
+                    }
+                    Err(refusal) => Err(refusal),
                 }
-            };
-        }
-        Err(error) => {
-            let field = "messages".to_owned();
-            Err(Refusal::Field { field, reason: format!("cannot be read: {error}") })
-        }
-    };
-    to_engine.send(Heard::Prepared { stream, prepared: Box::new(prepared) })
+            }
+            Ok(Task::Embed { request }) => {
+                return match self.embed_jobs.try_send(EmbedJob { stream, request }) {
+                    Ok(()) => Ok(()),
+                    Err(_) => {
+                        let ended = Err(EmbedEnd::Refused(busy));
+                        self.to_engine.send(Heard::EmbeddedAll { stream, ended })
+                    }
+                };
+            }
+            Err(error) => {
+                let field = "messages".to_owned();
+                Err(Refusal::Field { field, reason: format!("cannot be read: {error}") })
+            }
+        };
+        self.to_engine.send(Heard::Prepared { stream, prepared: Box::new(prepared) })
+    }
 }

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hob_core::ModelError;
-use hob_core::chat::{
-    ChatRequest, Conversation, Effort, OutputFormat, Prompt, Thinking, ToolChoice,
-};
+use hob_core::chat::{ChatRequest, Conversation, Effort, Prompt, Thinking, ToolChoice};
 
 use super::ServeChatOptions;
 use super::answering::{AnswerPlan, Answering, ThinkingPlan};
-use super::running::Prepared;
+use super::repetition::Repetition;
+use super::running::{Echo, Prepared};
 use crate::chat::client::ENGINE;
 use crate::chat::constraint::{
-    Calls, Constrainer, ConstraintError, SchemaLimits, TokenBytes, ToolsWanted, Vocabulary, Wanted,
+    Calls, Constrainer, Constraint, ConstraintError, Ready, SchemaLimits, TokenBytes, ToolsWanted,
+    Vocabulary, Wanted,
 };
 use crate::chat::dialect::{AnswerParser, Delivery, Dialect, ThinkingMarks, ToolsOffered};
 use crate::chat::llama::Llama;
@@ -43,6 +43,14 @@ pub(super) struct Reading {
     infill_marks: Option<[u32; 3]>,
     context_tokens: u32,
     thinking_tokens_max: Option<u32>,
+    answer_tokens_max: Option<u32>,
+}
+
+/// Whether a grammar may be compiled, which can take seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compile {
+    Now,
+    Elsewhere,
 }
 
 impl Reading {
@@ -65,6 +73,7 @@ impl Reading {
             infill_marks: llama.infill_marks(),
             context_tokens: llama.options().context_tokens,
             thinking_tokens_max: options.thinking_tokens_max,
+            answer_tokens_max: options.answer_tokens_max,
         };
         Reading::new(parts)
     }
@@ -80,6 +89,7 @@ impl Reading {
             infill_marks,
             context_tokens,
             thinking_tokens_max,
+            answer_tokens_max,
         } = parts;
         if let Some(template) = &template {
             tokens.show(template.dialect().marks());
@@ -94,6 +104,7 @@ impl Reading {
             infill_marks,
             context_tokens,
             thinking_tokens_max,
+            answer_tokens_max,
         })
     }
 
@@ -125,15 +136,60 @@ impl Reading {
         credit: u32,
         received: Instant,
     ) -> Result<Prepared, Refusal> {
+        let uncompiled = || refused("response_format", "was not compiled".to_owned());
+        self.prepare_with(request, credit, received, Compile::Now)?.ok_or_else(uncompiled)
+    }
+
+    /// None where a grammar has to be compiled first.
+    ///
+    /// # Errors
+    /// As [`Reading::prepare`].
+    pub(super) fn prepare_at_once(
+        &self,
+        request: &ChatRequest,
+        credit: u32,
+        received: Instant,
+    ) -> Result<Option<Prepared>, Refusal> {
+        self.prepare_with(request, credit, received, Compile::Elsewhere)
+    }
+
+    fn prepare_with(
+        &self,
+        request: &ChatRequest,
+        credit: u32,
+        received: Instant,
+        compile: Compile,
+    ) -> Result<Option<Prepared>, Refusal> {
         let read = self.read(request)?;
         let needed = u32::try_from(read.tokens.len()).unwrap_or(u32::MAX);
         if needed >= self.context_tokens {
             return Err(Refusal::TooLong { needed, available: self.context_tokens });
         }
         let room = self.context_tokens - needed;
-        let tokens_max = request.tokens_max.map_or(room, |wished| wished.min(room)).max(1);
-        let answering = self.answering(request, &read, tokens_max)?;
-        Ok(Prepared { prompt: read.tokens, answering, credit, received })
+        let wished = request.tokens_max.or(self.answer_tokens_max);
+        let tokens_max = wished.map_or(room, |wished| wished.min(room));
+        let form = self.form(request, tokens_max, compile)?;
+        let Some(constraint) = form else { return Ok(None) };
+        let ignored = constraint.as_ref().map_or(Vec::new(), |form| form.ignored().to_vec());
+        let answering = self.answering(request, &read, (tokens_max, constraint));
+        let echo = self.echo(request, &read.tokens);
+        Ok(Some(Prepared { prompt: read.tokens, answering, echo, ignored, credit, received }))
+    }
+
+    fn echo(&self, request: &ChatRequest, tokens: &[u32]) -> Echo {
+        let text = match &request.prompt {
+            Prompt::Tokens(_) if request.echo => {
+                let bytes: Vec<u8> =
+                    tokens.iter().flat_map(|&token| self.tokens.bytes(token)).copied().collect();
+                Some(String::from_utf8_lossy(&bytes).into_owned())
+            }
+            _ => None,
+        };
+        // The mark that begins a text was not written by the client.
+        let is_marked = matches!(request.prompt, Prompt::Text(_))
+            && tokens.first().is_some_and(|&first| self.tokens.bytes(first).is_empty());
+        let scored = request.echo && request.logprobs.is_some();
+        Echo { text, scored_from: scored.then_some(usize::from(is_marked)) }
     }
 
     fn read(&self, request: &ChatRequest) -> Result<Read, Refusal> {
@@ -175,15 +231,9 @@ impl Reading {
         &self,
         request: &ChatRequest,
         read: &Read,
-        tokens_max: u32,
-    ) -> Result<Answering, Refusal> {
-        let conversation = match &request.prompt {
-            Prompt::Chat(conversation) => Some(conversation),
-            Prompt::Text(_) | Prompt::Tokens(_) | Prompt::Infill { .. } => None,
-        };
-        let dialect = self.template.as_ref().map(ChatTemplate::dialect);
-        let dialect = conversation.and(dialect);
-        let constraint = self.constraint(&request.output, conversation, dialect, tokens_max)?;
+        (tokens_max, constraint): (u32, Option<Constraint>),
+    ) -> Answering {
+        let (conversation, dialect) = self.spoken(request).unzip();
         let parser = conversation.zip(dialect).map(|(conversation, dialect)| {
             AnswerParser::new(dialect, read.starts_in_thinking, offered(conversation))
         });
@@ -192,7 +242,8 @@ impl Reading {
         if request.sampling.ignore_eos == Some(true) {
             sampler.avoid(self.tokens.ends_all());
         }
-        Ok(Answering::new(AnswerPlan {
+        let is_endless = request.tokens_max.is_none();
+        Answering::new(AnswerPlan {
             tokens: Arc::clone(&self.tokens),
             sampler: sampler.with_logprobs(request.logprobs),
             parser,
@@ -202,25 +253,43 @@ impl Reading {
             constraint,
             call_ids: format!("call_{:016x}{:06x}", random(), random() & 0xff_ffff),
             history: History::after_prompt(&read.tokens),
-        }))
+            repetition: is_endless.then(Repetition::default),
+        })
     }
 
-    fn constraint(
+    /// The conversation and how the model marks what it says in one; none for texts.
+    fn spoken<'a>(&'a self, request: &'a ChatRequest) -> Option<(&'a Conversation, &'a Dialect)> {
+        match &request.prompt {
+            Prompt::Chat(conversation) => Some((conversation, self.template.as_ref()?.dialect())),
+            Prompt::Text(_) | Prompt::Tokens(_) | Prompt::Infill { .. } => None,
+        }
+    }
+
+    /// What the answer is held to, if to anything; none where that has to be compiled first.
+    fn form(
         &self,
-        output: &OutputFormat,
-        conversation: Option<&Conversation>,
-        dialect: Option<&Dialect>,
+        request: &ChatRequest,
         tokens_max: u32,
-    ) -> Result<Option<crate::chat::constraint::Constraint>, Refusal> {
-        let tools = conversation.zip(dialect).map(|(conversation, dialect)| ToolsWanted {
+        compile: Compile,
+    ) -> Result<Option<Option<Constraint>>, Refusal> {
+        let tools = self.spoken(request).map(|(conversation, dialect)| ToolsWanted {
             tools: &conversation.tools,
             choice: &conversation.tool_choice,
             calls: if conversation.parallel_tool_calls { Calls::Several } else { Calls::One },
             dialect: &dialect.tools,
         });
-        self.constrainer.compile(&Wanted { output, tools }, tokens_max).map_err(|error| match error
-            .into_model_error(ENGINE)
-        {
+        let wanted = Wanted { output: &request.output, strict: request.strict, tools };
+        let form = match compile {
+            Compile::Now => self.constrainer.compile(&wanted, tokens_max).map(Some),
+            Compile::Elsewhere => {
+                self.constrainer.ready(&wanted, tokens_max).map(|ready| match ready {
+                    Ready::Free => Some(None),
+                    Ready::Kept(constraint) => Some(Some(*constraint)),
+                    Ready::Uncompiled => None,
+                })
+            }
+        };
+        form.map_err(|error| match error.into_model_error(ENGINE) {
             ModelError::InvalidField { field, reason } => refused(field, reason),
             other => refused("response_format", format!("cannot be enforced: {other}")),
         })
@@ -246,6 +315,8 @@ pub(super) struct ReadingParts {
     pub(super) context_tokens: u32,
     /// Where a request does not say.
     pub(super) thinking_tokens_max: Option<u32>,
+    /// The same, of a whole answer.
+    pub(super) answer_tokens_max: Option<u32>,
 }
 
 /// A prompt as the model reads it.

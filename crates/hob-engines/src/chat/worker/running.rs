@@ -14,10 +14,32 @@ use crate::chat::slots::Place;
 pub(super) struct Prepared {
     pub(super) prompt: Vec<u32>,
     pub(super) answering: Answering,
+    pub(super) echo: Echo,
+    /// Keywords of the request's schemas that the answer is not held to.
+    pub(super) ignored: Vec<String>,
     /// Events that may be sent before more credit comes.
     pub(super) credit: u32,
     pub(super) received: Instant,
 }
+
+/// What an answer says of its prompt.
+#[derive(Debug, Default)]
+pub(super) struct Echo {
+    /// Said before the answer's own text.
+    pub(super) text: Option<String>,
+    /// The first token that is told with how likely it was; none: no token is.
+    pub(super) scored_from: Option<usize>,
+}
+
+impl Echo {
+    pub(super) fn is_scored(&self) -> bool {
+        self.scored_from.is_some()
+    }
+}
+
+/// Tokens of a prompt that are computed in one step where each is told with how likely it was: all
+/// logits of a step are in memory at once.
+const SCORED_STEP_TOKENS: usize = 16;
 
 /// A request in a slot.
 pub(super) struct Running {
@@ -31,6 +53,7 @@ pub(super) struct Running {
     cached_tokens: usize,
     pub(super) credit: u32,
     answering: Answering,
+    echo: Echo,
     received: Instant,
     began: Instant,
     first_token: Option<Instant>,
@@ -39,7 +62,7 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn begin(stream: u32, prepared: Prepared, place: Place, kept: usize) -> Running {
-        let Prepared { prompt, answering, credit, received } = prepared;
+        let Prepared { prompt, answering, echo, credit, received, ignored: _ } = prepared;
         Running {
             stream,
             slot: place.slot,
@@ -49,6 +72,7 @@ impl Running {
             tokens: prompt,
             credit,
             answering,
+            echo,
             received,
             began: Instant::now(),
             first_token: None,
@@ -59,6 +83,8 @@ impl Running {
     /// None while its reader has enough to read.
     pub(super) fn wish(&self) -> Option<Wish> {
         let pending = self.tokens.len() - self.computed;
+        let step = if self.is_scoring() { SCORED_STEP_TOKENS } else { pending };
+        let pending = pending.min(step);
         (self.credit > 0).then_some(Wish { pending, said: self.answering.said() })
     }
 
@@ -69,8 +95,41 @@ impl Running {
             id: self.tokens[position],
             position: position as u32,
             slot: self.slot,
-            wants_logits: position == last,
+            wants_logits: position == last || self.is_scoring(),
         })
+    }
+
+    /// Whether the prompt is computed, and told token by token.
+    fn is_scoring(&self) -> bool {
+        self.echo.is_scored() && self.computed < self.prompt_tokens
+    }
+
+    /// What the next `count` tokens, which were just computed, tell of the prompt. `logits` has what
+    /// may follow each of them.
+    pub(super) fn echo<'l>(
+        &mut self,
+        count: usize,
+        logits: impl Fn(usize) -> &'l [f32],
+    ) -> Result<Vec<ChatEvent>, String> {
+        let mut scored = Vec::new();
+        if let Some(from) = self.echo.scored_from.filter(|_| self.is_scoring()) {
+            if self.computed == 0 && from == 0 {
+                scored.push(self.answering.first_of_prompt(self.tokens[0]));
+            }
+            for at in 0..count {
+                let next = self.computed + at + 1;
+                if next < self.prompt_tokens {
+                    scored.push(self.answering.scored(self.tokens[next], logits(at))?);
+                }
+            }
+        }
+        let mut events = Vec::new();
+        if !scored.is_empty() {
+            events.push(ChatEvent::Logprobs(scored));
+        }
+        let is_last = self.computed + count >= self.prompt_tokens;
+        events.extend(self.echo.text.take_if(|_| is_last).map(ChatEvent::Text));
+        Ok(events)
     }
 
     /// The next `count` tokens are in the cache now; returns them.
@@ -116,6 +175,7 @@ impl Running {
 }
 
 /// What a stream has to say after a step.
+#[derive(Default)]
 pub(super) struct Spoken {
     pub(super) events: Vec<ChatEvent>,
     pub(super) end: Option<Completion>,

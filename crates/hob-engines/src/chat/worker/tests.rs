@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use hob_core::chat::{ChatEvent, ChatRequest, FinishReason, Prompt, Sampling, Usage};
+use hob_core::chat::{
+    ChatEvent, ChatRequest, FinishReason, JsonText, OutputFormat, Prompt, Sampling, TokenLogprob,
+    Usage,
+};
 
 use super::reading::ReadingParts;
 use super::*;
@@ -38,6 +41,7 @@ fn reading() -> Reading {
         infill_marks: None,
         context_tokens: CONTEXT_TOKENS,
         thinking_tokens_max: None,
+        answer_tokens_max: None,
     };
     Reading::new(parts).expect("a vocabulary")
 }
@@ -199,12 +203,18 @@ struct Heard {
     end: Option<(FinishReason, Usage)>,
     refusal: Option<Refusal>,
     failure: Option<String>,
+    ignored: Vec<String>,
+    logprobs: Vec<TokenLogprob>,
 }
 
 impl Heard {
     fn take(&mut self, report: ChatReport) {
         match report {
-            ChatReport::Accepted { .. } => {}
+            ChatReport::Accepted { ignored, .. } => self.ignored = ignored,
+            ChatReport::Compiling { .. } | ChatReport::Compiled { .. } => {}
+            ChatReport::Event { event: ChatEvent::Logprobs(tokens), .. } => {
+                self.logprobs.extend(tokens);
+            }
             ChatReport::Event { event: ChatEvent::Text(text), .. } => self.text += &text,
             ChatReport::Event { event: ChatEvent::Done(completion), .. } => {
                 self.end = Some((completion.finish, completion.usage));
@@ -224,11 +234,16 @@ fn run(socket: UnixStream, decoder: Counter, queue_max: usize) -> Result<(), Ser
     let scheduler = Scheduler::new(pacing, decoder.batch_tokens());
     let (jobs, to_prepare) = sync_channel(JOBS_MAX);
     let (embed_jobs, _nobody_embeds) = sync_channel(JOBS_MAX);
+    let (compile_jobs, to_compile) = sync_channel(JOBS_MAX);
+    let elsewhere = Elsewhere::default();
     thread::scope(|scope| {
-        let to_engine = inbox.sender();
         let reading = &reading;
-        scope.spawn(move || front::run(reading, &to_prepare, &embed_jobs, &to_engine));
-        Engine::new(decoder, scheduler, outlet, jobs, queue_max).run(inbox)
+        let (to_engine, theirs) = (inbox.sender(), elsewhere.clone());
+        let front = Front { reading, embed_jobs, compile_jobs, to_engine };
+        scope.spawn(move || front.run(&to_prepare, &theirs));
+        let (to_engine, theirs, words) = (inbox.sender(), elsewhere.clone(), outlet.shared());
+        scope.spawn(move || compiler::run(reading, &to_compile, &theirs, words, &to_engine));
+        Engine::new(decoder, scheduler, Told { outlet, jobs, elsewhere }, queue_max).run(inbox)
     })
 }
 
@@ -389,6 +404,53 @@ fn a_step_that_fails_ends_its_streams_and_no_others() {
     let heard = bench.until_done(2);
     assert_eq!(heard[&1].failure.as_deref(), Some("poisoned"));
     assert_eq!(heard[&2].text, "z");
+}
+
+#[test]
+fn a_form_is_compiled_beside_and_what_it_leaves_out_is_named() {
+    let mut bench = Bench::start(2, 8, None);
+    let schema = r#"{"type":"array","maxItems":0,"uniqueItems":true}"#;
+    let output = OutputFormat::JsonSchema(JsonText::parsed(schema));
+    bench.ask(1, ChatRequest { output, ..continued("a") });
+    bench.ask(
+        2,
+        ChatRequest { output: OutputFormat::Lark("start: x".to_owned()), ..continued("a") },
+    );
+    let heard = bench.until_done(2);
+    assert_eq!(heard[&1].text, "[]");
+    assert_eq!(heard[&1].ignored, ["response_format.uniqueItems"]);
+    assert!(matches!(heard[&2].refusal, Some(Refusal::Field { .. })), "{heard:?}");
+}
+
+#[test]
+fn the_prompt_s_tokens_are_told_with_how_likely_they_were() {
+    let mut bench = Bench::start(1, 8, None);
+    // What is in the cache is computed again, since a cache tells nothing.
+    bench.ask(1, continued("abcdefghijklmnopqrstuvwxyq"));
+    bench.until_done(1);
+    let prompt = Prompt::Tokens("abcdefghijklmnopqrstuvwxyq".bytes().map(u32::from).collect());
+    let (echo, logprobs, tokens_max) = (true, Some(1), Some(1));
+    let request = ChatRequest { prompt, echo, logprobs, tokens_max, ..continued("") };
+    bench.ask(2, request.clone());
+    let heard = bench.until_done(1).remove(&2).expect("an answer");
+    assert_eq!(heard.text, "abcdefghijklmnopqrstuvwxyqr");
+    let told: String =
+        heard.logprobs.iter().map(|token| String::from_utf8_lossy(&token.token.0)).collect();
+    assert_eq!(told, heard.text, "the prompt's tokens, and the answer's");
+    assert!(heard.logprobs[0].logprob.is_nan() && heard.logprobs[0].top.is_empty());
+    // As lm-evaluation-harness reads a choice of two tokens, behind a context of 24.
+    let scored = |heard: &Heard| -> Vec<(bool, bool)> {
+        let tokens = &heard.logprobs[24..heard.logprobs.len() - 1];
+        let greedy = |token: &TokenLogprob| token.top[0].0 == token.token;
+        tokens.iter().map(|token| (token.logprob > -0.1, greedy(token))).collect()
+    };
+    assert_eq!(scored(&heard), [(true, true), (false, false)]);
+    bench.ask(3, ChatRequest { tokens_max: Some(0), ..request });
+    let none = bench.until_done(1).remove(&3).expect("an answer");
+    assert_eq!(
+        (none.logprobs.len(), none.end),
+        (26, Some((FinishReason::Length, usage(26, 0, 0))))
+    );
 }
 
 #[test]

@@ -82,5 +82,6 @@ fn tool(function: &Value) -> Tool {
         name: text(&function["name"]),
         description: Some(text(&function["description"])),
         parameters: Some(JsonText::parsed(function["parameters"].to_string())),
+        strict: false,
     }
 }

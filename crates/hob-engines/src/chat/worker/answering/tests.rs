@@ -39,6 +39,7 @@ fn plan(tokens_max: u32) -> AnswerPlan {
         constraint: None,
         call_ids: "call_".to_owned(),
         history: History::default(),
+        repetition: None,
     }
 }
 
@@ -134,7 +135,7 @@ fn a_form_is_closed_in_time_and_counts_as_whole() {
         r#"{"type":"object","required":["a"],"properties":{"a":{"type":"string"}}}"#,
     );
     let output = OutputFormat::JsonSchema(schema);
-    let wanted = Wanted { output: &output, tools: None };
+    let wanted = Wanted { output: &output, strict: true, tools: None };
     let constraint = constrainer().compile(&wanted, 30).expect("a schema");
     let plan = AnswerPlan { constraint, ..plan(30) };
     let said = say(plan, &format!(r#"{{"a":"{}"#, "y".repeat(500)));
@@ -146,7 +147,7 @@ fn a_form_is_closed_in_time_and_counts_as_whole() {
 
 #[test]
 fn thinking_leaves_room_for_the_form() {
-    let wanted = Wanted { output: &OutputFormat::JsonObject, tools: None };
+    let wanted = Wanted { output: &OutputFormat::JsonObject, strict: true, tools: None };
     let constraint = constrainer().compile(&wanted, 150).expect("JSON");
     let dialect = Dialect::of("{% if enable_thinking %}<think>{% endif %}</think>");
     let parser = Some(AnswerParser::new(&dialect, true, None));
@@ -158,14 +159,15 @@ fn thinking_leaves_room_for_the_form() {
 
 #[test]
 fn calls_are_told_with_their_ids_and_arguments() {
-    let tools = [Tool { name: "now".to_owned(), description: None, parameters: None }];
+    let tools =
+        [Tool { name: "now".to_owned(), description: None, parameters: None, strict: false }];
     let tools_wanted = ToolsWanted {
         tools: &tools,
         choice: &ToolChoice::Required,
         calls: Calls::One,
         dialect: &HERMES,
     };
-    let wanted = Wanted { output: &OutputFormat::Text, tools: Some(tools_wanted) };
+    let wanted = Wanted { output: &OutputFormat::Text, strict: true, tools: Some(tools_wanted) };
     let constraint = constrainer().compile(&wanted, 200).expect("a tool");
     let dialect = Dialect::of("");
     let offered = ToolsOffered { names: vec!["now".to_owned()], delivery: Delivery::Streamed };
@@ -189,6 +191,29 @@ fn log_probabilities_come_before_their_text() {
     assert_eq!(text, "a");
     assert_eq!(logprobs[0].token, TokenText(b"a".to_vec()));
     assert!(logprobs[0].logprob > -1e-3 && logprobs[0].top.len() == 1);
+}
+
+#[test]
+fn an_answer_that_goes_round_in_circles_is_ended_unless_it_has_a_limit() {
+    let wish = "again and ".repeat(500);
+    let guarded = AnswerPlan { repetition: Some(Repetition::default()), ..plan(9000) };
+    let said = say(guarded, &wish);
+    assert_eq!((said.end, said.tokens.0), (Some(FinishReason::Length), 522));
+    assert_eq!(say(plan(4000), &wish).tokens.0, 4000);
+}
+
+#[test]
+fn an_answer_that_is_cut_inside_a_character_ends_before_it() {
+    let said = say(plan(5), "abc🔥");
+    assert_eq!((said.text.as_str(), said.end), ("abc", Some(FinishReason::Length)));
+    assert_eq!(said.tokens.0, 5);
+}
+
+#[test]
+fn a_limit_of_nothing_is_an_answer_of_nothing() {
+    let said = say(plan(0), "abc");
+    assert_eq!((said.text.as_str(), said.end), ("", Some(FinishReason::Length)));
+    assert_eq!(said.tokens.0, 0);
 }
 
 #[test]

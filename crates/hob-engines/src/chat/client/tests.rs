@@ -1,0 +1,54 @@
+//! The client before a worker that dies while it compiles: a shell script that says what a worker
+//! says, up to that point.
+
+use hob_core::chat::{OutputFormat, Prompt};
+use hob_core::{ChatCard, ChatModel, ChatRequest, ModelError};
+
+use super::{ChatWorker, ChatWorkerOptions};
+use crate::supervisor::{Backoff, SupervisorOptions, WorkerCommand};
+
+/// Hello and Ready; then, once some of a request is there, Compiling of stream 1, and death.
+const DIES: &str = r"
+printf '\020\0\0\0\0\004\0\0\0\001\0\0\0' >&0
+printf '\021\0\0\0\0\024\0\0\0\001\0\0\0\0\020\0\0\001\0\0\0\0\0\0\0\0\0\0\0' >&0
+head -c 9 <&0 >/dev/null
+printf '\064\001\0\0\0\0\0\0\0' >&0
+kill -ABRT $$
+";
+
+fn worker() -> ChatWorker {
+    let command = WorkerCommand::new("/bin/sh").arg("-c").arg(DIES);
+    let defaults = ChatWorkerOptions::default();
+    let at_once = std::time::Duration::ZERO;
+    let backoff = Backoff { first: at_once, longest: at_once, ..Backoff::default() };
+    let supervisor = SupervisorOptions { backoff, ..defaults.supervisor.clone() };
+    ChatWorker::start(ChatCard::default(), command, ChatWorkerOptions { supervisor, ..defaults })
+}
+
+fn held_to(pattern: &str) -> ChatRequest {
+    let output = OutputFormat::Regex(pattern.to_owned());
+    ChatRequest { prompt: Prompt::Text("a".to_owned()), output, ..ChatRequest::default() }
+}
+
+async fn refused(worker: &ChatWorker, request: ChatRequest) -> ModelError {
+    worker.chat(request).await.err().expect("no answer")
+}
+
+#[tokio::test]
+async fn a_grammar_that_ended_a_worker_ends_no_other() {
+    let worker = worker();
+    let killer = refused(&worker, held_to("a+")).await;
+    let ModelError::InvalidField { field: "response_format", reason } = &killer else {
+        panic!("{killer:?}");
+    };
+    assert!(reason.starts_with("ended the chat worker when it was compiled"), "{reason}");
+    // A request without a grammar is not to blame, and may come again.
+    let innocent = ChatRequest { output: OutputFormat::Text, ..held_to("") };
+    let lost = refused(&worker, innocent).await;
+    assert!(matches!(lost, ModelError::WorkerLost { .. }), "{lost:?}");
+    // Nor is another grammar, before it was tried.
+    worker.supervisor.unload().await;
+    assert_eq!(refused(&worker, held_to("a+")).await, killer);
+    assert_eq!(worker.pid(), None, "the same grammar starts no worker");
+    worker.shutdown().await;
+}

@@ -1,0 +1,172 @@
+//! How large a schema or grammar may be, checked before anything is compiled.
+//! The compiler recurses over what it is given, so size is depth of its stack, and time.
+
+use serde_json::{Map, Value};
+
+/// Levels of objects and lists in a schema; the JSON parser itself stops at 128.
+const DEPTH_MAX: usize = 64;
+/// Schemas, nested ones included, of all tools of a request.
+const SCHEMAS_MAX: usize = 4_000;
+/// Members of `properties` in one schema.
+const PROPERTIES_MAX: usize = 1_000;
+const REFERENCES_MAX: usize = 500;
+/// Entries of all `enum`s of a schema.
+const ENUM_VALUES_MAX: usize = 2_000;
+pub(super) const PATTERN_BYTES_MAX: usize = 2_048;
+const GRAMMAR_BYTES_MAX: usize = 32 << 10;
+const RULES_MAX: usize = 500;
+/// Parentheses and brackets that are open at once in a grammar.
+const NESTING_MAX: usize = 64;
+
+/// What is too much, and how much there is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{found} {what} and the limit is {limit}")]
+pub struct Excess {
+    pub what: &'static str,
+    pub found: usize,
+    pub limit: usize,
+}
+
+/// What a schema consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Size {
+    depth: usize,
+    schemas: usize,
+    properties: usize,
+    references: usize,
+    enum_values: usize,
+    pattern_bytes: usize,
+}
+
+impl Size {
+    pub(super) fn of(schema: &Value) -> Size {
+        let mut size = Size::default();
+        size.add(schema, 1);
+        size
+    }
+
+    /// # Errors
+    /// The first limit that is exceeded.
+    pub(super) fn check(&self) -> Result<(), Excess> {
+        within("levels of nesting", self.depth, DEPTH_MAX)?;
+        within("nested schemas", self.schemas, SCHEMAS_MAX)?;
+        within("properties", self.properties, PROPERTIES_MAX)?;
+        within("references", self.references, REFERENCES_MAX)?;
+        within("enum values", self.enum_values, ENUM_VALUES_MAX)?;
+        within("bytes in a pattern", self.pattern_bytes, PATTERN_BYTES_MAX)
+    }
+
+    /// Together with the schemas of the tools before it.
+    pub(super) fn after(self, before: Size) -> Size {
+        Size { schemas: self.schemas + before.schemas, ..self }
+    }
+
+    fn add(&mut self, value: &Value, depth: usize) {
+        self.depth = self.depth.max(depth);
+        // What is deeper is refused; the rest of it need not be counted.
+        if depth > DEPTH_MAX {
+            return;
+        }
+        match value {
+            Value::Object(members) => self.add_members(members, depth),
+            Value::Array(values) => values.iter().for_each(|value| self.add(value, depth + 1)),
+            _ => {}
+        }
+    }
+
+    fn add_members(&mut self, members: &Map<String, Value>, depth: usize) {
+        self.schemas += 1;
+        for (name, value) in members {
+            match (name.as_str(), value) {
+                ("properties" | "patternProperties", Value::Object(listed)) => {
+                    self.properties += listed.len();
+                }
+                ("$ref", _) => self.references += 1,
+                ("enum", Value::Array(values)) => self.enum_values += values.len(),
+                ("pattern", Value::String(pattern)) => {
+                    self.pattern_bytes = self.pattern_bytes.max(pattern.len());
+                }
+                _ => {}
+            }
+            self.add(value, depth + 1);
+        }
+    }
+}
+
+/// # Errors
+/// The pattern is longer than a pattern may be.
+pub(super) fn check_pattern(pattern: &str) -> Result<(), Excess> {
+    within("bytes in a pattern", pattern.len(), PATTERN_BYTES_MAX)
+}
+
+/// Of a grammar in Lark's notation, whose rules stand at the beginnings of lines.
+///
+/// # Errors
+/// The first limit that is exceeded.
+pub(super) fn check_grammar(lark: &str) -> Result<(), Excess> {
+    within("bytes in a grammar", lark.len(), GRAMMAR_BYTES_MAX)?;
+    let is_rule = |line: &&str| line.contains(':') && !line.trim_start().starts_with(['|', '/']);
+    within("rules", lark.lines().filter(is_rule).count(), RULES_MAX)?;
+    let mut open = 0usize;
+    let mut nesting = 0;
+    for sign in lark.bytes() {
+        match sign {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        nesting = nesting.max(open);
+    }
+    within("levels of nesting", nesting, NESTING_MAX)
+}
+
+fn within(what: &'static str, found: usize, limit: usize) -> Result<(), Excess> {
+    if found <= limit { Ok(()) } else { Err(Excess { what, found, limit }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn excess(schema: &Value) -> Option<&'static str> {
+        Size::of(schema).check().err().map(|excess| excess.what)
+    }
+
+    #[test]
+    fn every_limit_holds_and_what_is_within_passes() {
+        let nested =
+            |levels: usize| (0..levels).fold(json!({}), |inner, _| json!({ "items": inner }));
+        let listed = |count: usize| -> Value {
+            let each = (0..count).map(|at| (format!("p{at}"), json!({})));
+            json!({ "properties": each.collect::<Map<String, Value>>() })
+        };
+        let any_of = |each: Value, count: usize| json!({ "anyOf": vec![each; count] });
+        for (schema, what) in [
+            (nested(63), None),
+            (nested(64), Some("levels of nesting")),
+            (listed(1_000), None),
+            (listed(1_001), Some("properties")),
+            (any_of(json!({ "$ref": "#" }), 500), None),
+            (any_of(json!({ "$ref": "#" }), 501), Some("references")),
+            (any_of(json!({}), 4_000), Some("nested schemas")),
+            (json!({ "enum": vec![0; 2_001] }), Some("enum values")),
+            (json!({ "pattern": "a".repeat(2_049) }), Some("bytes in a pattern")),
+        ] {
+            assert_eq!(excess(&schema), what);
+        }
+    }
+
+    #[test]
+    fn grammars_are_counted_without_being_parsed() {
+        let rules = |count: usize| "rule: \"a\"\n".repeat(count);
+        let what = |lark: &str| check_grammar(lark).err().map(|excess| excess.what);
+        assert_eq!(what(&rules(500)), None);
+        assert_eq!(what(&rules(501)), Some("rules"));
+        assert_eq!(what(&format!("start: {}", "(".repeat(65))), Some("levels of nesting"));
+        assert_eq!(what(&" ".repeat(40_000)), Some("bytes in a grammar"));
+        let excess = check_pattern(&"a".repeat(90_000)).expect_err("too long");
+        assert_eq!(excess.to_string(), "90000 bytes in a pattern and the limit is 2048");
+    }
+}

@@ -1,0 +1,93 @@
+//! Schemas as clients really send them, with keywords that no grammar enforces: without `strict` the
+//! request is answered, and what the answer is not held to is named.
+
+use hob_core::chat::{JsonText, OutputFormat, Tool, ToolChoice};
+use proptest::test_runner::{RngAlgorithm, TestRng};
+use serde_json::{Value, json};
+
+use super::tests::{answer, small_vocabulary};
+use super::{Calls, Constrainer, Constraint, ConstraintError, SchemaLimits, ToolsWanted, Wanted};
+use crate::chat::dialect::HERMES;
+
+/// Name, arguments, and the keywords that are left out.
+fn tools() -> Vec<(String, Value, Vec<String>)> {
+    let all: Vec<Value> = serde_json::from_str(include_str!("client_schemas.json")).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let each = all.iter().map(|tool| {
+        let left_out = tool["left_out"].as_array().unwrap().iter().map(text).collect();
+        (text(&tool["name"]), tool["parameters"].clone(), left_out)
+    });
+    each.collect()
+}
+
+fn tool(name: &str, schema: &Value, strict: bool) -> Tool {
+    let parameters = Some(JsonText::parsed(schema.to_string()));
+    Tool { name: name.to_owned(), parameters, strict, ..Tool::default() }
+}
+
+fn compiled(tools: &[Tool]) -> Result<Constraint, ConstraintError> {
+    let constrainer = Constrainer::new(small_vocabulary(), SchemaLimits::default()).unwrap();
+    let (choice, calls, dialect) = (&ToolChoice::Required, Calls::One, &HERMES);
+    let tools = Some(ToolsWanted { tools, choice, calls, dialect });
+    let wanted = Wanted { output: &OutputFormat::Text, strict: false, tools };
+    constrainer.compile(&wanted, 400).map(Option::unwrap)
+}
+
+#[test]
+fn what_cannot_be_enforced_is_left_out_and_named() {
+    let vocabulary = small_vocabulary();
+    let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &[5; 32]);
+    for (name, schema, ignored) in tools() {
+        let mut constraint = compiled(&[tool(&name, &schema, false)])
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let expected: Vec<String> =
+            ignored.iter().map(|keyword| format!("tools.{name}.{keyword}")).collect();
+        assert_eq!(constraint.ignored(), expected, "{name}");
+        let said = answer(&mut constraint, &vocabulary, 400, &mut random);
+        let call = said.strip_prefix(HERMES.begin).and_then(|said| said.strip_suffix(HERMES.end));
+        let call: Value = serde_json::from_str(call.unwrap()).unwrap();
+        assert!(call["name"] == name && call["arguments"].is_object(), "{said}");
+    }
+}
+
+#[test]
+fn one_odd_tool_does_not_refuse_the_others() {
+    let odd: Vec<Tool> =
+        tools().iter().map(|(name, schema, _)| tool(name, schema, false)).collect();
+    let constraint = compiled(&odd).unwrap();
+    assert!(constraint.ignored().contains(&"tools.overlapping_one_of.oneOf".to_owned()));
+    assert!(constraint.ignored().contains(&"tools.endless.parameters".to_owned()));
+}
+
+#[test]
+fn with_strict_the_request_is_refused_with_the_path_in_our_own_words() {
+    for (name, schema, ignored) in tools() {
+        let Some(keyword) = ignored.first() else { continue };
+        let told = compiled(&[tool(&name, &schema, true)]).expect_err(&name).to_string();
+        match keyword.as_str() {
+            "parameters" => assert_eq!(
+                told,
+                "'tools' has a schema at 'endless.parameters' that hob cannot enforce"
+            ),
+            keyword => {
+                assert!(
+                    told.starts_with(&format!("'tools' has '{keyword}' at '{name}.parameters")),
+                    "{told}"
+                );
+                assert!(told.ends_with("leave it out, or set \"strict\" to false"), "{told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_output_schema_without_strict_is_held_to_the_rest() {
+    let constrainer = Constrainer::new(small_vocabulary(), SchemaLimits::default()).unwrap();
+    let schema = json!({ "type": "array", "items": { "type": "integer" }, "uniqueItems": true });
+    let output = OutputFormat::JsonSchema(JsonText::parsed(schema.to_string()));
+    let wanted = Wanted { output: &output, strict: false, tools: None };
+    let constraint = constrainer.compile(&wanted, 100).unwrap().unwrap();
+    assert_eq!(constraint.ignored(), ["response_format.uniqueItems"]);
+    let refused = constrainer.compile(&Wanted { strict: true, ..wanted }, 100).unwrap_err();
+    assert!(refused.to_string().contains("'uniqueItems' at 'schema'"), "{refused}");
+}

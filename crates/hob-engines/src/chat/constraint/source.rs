@@ -1,0 +1,120 @@
+//! The JSON schemas of a request: where each stands, whether it is strict, and what is given up of it.
+//! Schemas are looked into elsewhere.
+
+use hob_core::chat::{JsonText, OutputFormat, Tool};
+use serde_json::{Value, json};
+
+use super::bounds::Size;
+use super::schema::{Relaxation, TakenOut};
+use super::{ConstraintError, Wanted};
+
+/// What is given up of each schema, beyond the keywords that no grammar enforces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Relaxed {
+    pub(super) output: Relaxation,
+    /// Of each tool; none where the list is too short.
+    pub(super) tools: Vec<Relaxation>,
+}
+
+impl Relaxed {
+    /// Whether nothing is given up.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.tools.iter().chain([&self.output]).all(|each| *each == Relaxation::Nothing)
+    }
+
+    pub(super) fn tool(&self, index: usize) -> Relaxation {
+        self.tools.get(index).copied().unwrap_or_default()
+    }
+}
+
+/// A schema of the request.
+#[derive(Clone, Debug)]
+pub(super) struct Source<'a> {
+    pub(super) field: &'static str,
+    /// Where it stands: `get_weather.parameters`.
+    place: String,
+    pub(super) schema: Value,
+    pub(super) strict: bool,
+    /// The tool that it belongs to.
+    pub(super) tool: Option<(usize, &'a Tool)>,
+}
+
+impl<'a> Source<'a> {
+    /// All schemas of what is wanted.
+    ///
+    /// # Errors
+    /// One of them is no JSON.
+    pub(super) fn all(wanted: &Wanted<'a>) -> Result<Vec<Source<'a>>, ConstraintError> {
+        let mut all = Vec::new();
+        if let OutputFormat::JsonSchema(schema) = wanted.output {
+            all.push(Source::of_output(parsed(schema, "response_format")?, wanted.strict));
+        }
+        for (index, tool) in wanted.tools.map(|tools| tools.tools).into_iter().flatten().enumerate()
+        {
+            all.push(Source::of_tool(index, tool)?);
+        }
+        Ok(all)
+    }
+
+    pub(super) fn of_output(schema: Value, strict: bool) -> Source<'a> {
+        let place = "schema".to_owned();
+        Source { field: "response_format", place, schema, strict, tool: None }
+    }
+
+    pub(super) fn of_tool(index: usize, tool: &'a Tool) -> Result<Source<'a>, ConstraintError> {
+        Ok(Source {
+            field: "tools",
+            place: format!("{}.parameters", tool.name),
+            schema: arguments_schema(tool)?,
+            strict: tool.strict,
+            tool: Some((index, tool)),
+        })
+    }
+
+    /// # Errors
+    /// A schema of this size is not compiled.
+    pub(super) fn check(&self, size: Size) -> Result<(), ConstraintError> {
+        let field = self.field;
+        size.check().map_err(|excess| ConstraintError::TooLarge { field, excess })
+    }
+
+    pub(super) fn fits(&self) -> bool {
+        Size::of(&self.schema).check().is_ok()
+    }
+
+    /// Why the request is refused, where the source is strict.
+    pub(super) fn refusal(&self, taken: &TakenOut) -> ConstraintError {
+        let path = format!("{}{}", self.place, taken.path);
+        ConstraintError::Keyword { field: self.field, path, keyword: taken.keyword }
+    }
+
+    /// Why the request is refused, where no keyword is to blame.
+    pub(super) fn unenforceable(&self) -> ConstraintError {
+        ConstraintError::Schema { field: self.field, place: self.place.clone() }
+    }
+
+    /// How the answer's headers name what was left out.
+    pub(super) fn ignored(&self, keyword: &str) -> String {
+        match self.tool {
+            Some((_, tool)) => format!("tools.{}.{keyword}", tool.name),
+            None => format!("{}.{keyword}", self.field),
+        }
+    }
+}
+
+fn arguments_schema(tool: &Tool) -> Result<Value, ConstraintError> {
+    let nothing = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+    let schema = tool.parameters.as_ref().map_or(Ok(nothing), |schema| parsed(schema, "tools"))?;
+    Ok(match schema {
+        // Arguments are an object, also where a schema forgets to say so.
+        Value::Object(mut members) => {
+            members.entry("type").or_insert(json!("object"));
+            Value::Object(members)
+        }
+        other => other,
+    })
+}
+
+pub(super) fn parsed(schema: &JsonText, field: &'static str) -> Result<Value, ConstraintError> {
+    serde_json::from_str(schema.as_str()).map_err(|_| ConstraintError::NotASchema { field })
+}

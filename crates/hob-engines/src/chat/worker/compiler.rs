@@ -1,0 +1,45 @@
+//! The compiler: reads in the requests whose grammar has to be compiled first, on a thread of its own,
+//! so that other requests do not wait for it. The server hears which request is being compiled, and
+//! so knows which one to refuse if that ends the worker.
+
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+use hob_core::ChatRequest;
+
+use super::Heard;
+use super::elsewhere::Elsewhere;
+use super::reading::Reading;
+use crate::chat::protocol::ChatReport;
+use crate::worker::{InboxSender, Outlet};
+
+/// A request with a grammar that is not compiled yet.
+pub(super) struct CompileJob {
+    pub(super) stream: u32,
+    pub(super) request: Box<ChatRequest>,
+    pub(super) credit: u32,
+    pub(super) received: Instant,
+}
+
+/// Returns when the engine has ended or the server has gone.
+pub(super) fn run(
+    reading: &Reading,
+    jobs: &Receiver<CompileJob>,
+    elsewhere: &Elsewhere,
+    mut outlet: Outlet,
+    to_engine: &InboxSender<Heard>,
+) {
+    while let Ok(CompileJob { stream, request, credit, received }) = jobs.recv() {
+        if !elsewhere.contains(stream) {
+            continue;
+        }
+        if outlet.send(&ChatReport::Compiling { stream }.to_frame()).is_err() {
+            return;
+        }
+        let prepared = Box::new(reading.prepare(&request, credit, received));
+        let said = outlet.send(&ChatReport::Compiled { stream }.to_frame());
+        if said.is_err() || to_engine.send(Heard::Prepared { stream, prepared }).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The requests that are with the threads beside the engine. Those threads look here before each
+//! step, so a request whose client has left takes no more of their time.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Clones are the same list. The engine writes it, the other threads read it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Elsewhere(Arc<Mutex<HashSet<u32>>>);
+
+impl Elsewhere {
+    pub(super) fn insert(&self, stream: u32) {
+        self.streams().insert(stream);
+    }
+
+    /// Whether the stream was there.
+    pub(super) fn remove(&self, stream: u32) -> bool {
+        self.streams().remove(&stream)
+    }
+
+    pub(super) fn contains(&self, stream: u32) -> bool {
+        self.streams().contains(&stream)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.streams().len()
+    }
+
+    /// A panic cannot leave the set half-changed.
+    fn streams(&self) -> MutexGuard<'_, HashSet<u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
