@@ -71,6 +71,12 @@ impl Places {
         }
     }
 
+    /// The system has no socket to give, though there are places: the connection that has been idle for longest is
+    /// closed.
+    pub(crate) fn make_room(&self) {
+        self.taken().make_room();
+    }
+
     fn try_take(self: &Arc<Places>) -> Option<Place> {
         let mut taken = self.taken();
         if taken.seats.len() >= self.max {
@@ -262,6 +268,15 @@ mod tests {
         assert!(third.leave.is_cancelled(), "it asked nothing");
         drop((answering, third));
         fourth.await;
+    }
+
+    #[tokio::test]
+    async fn without_a_socket_the_longest_idle_connection_is_closed_though_places_are_free() {
+        let places = Places::new(8);
+        let (first, second) = (places.take().await, places.take().await);
+        let _answering = first.busy();
+        places.make_room();
+        assert!(second.leave.is_cancelled() && !first.leave.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]

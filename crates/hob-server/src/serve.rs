@@ -93,6 +93,7 @@ async fn accept(listener: &TcpListener, places: &Arc<Places>) -> (TcpStream, Pla
             Ok((socket, _)) => return (socket, places.take().await),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
+                places.make_room();
                 sleep(ACCEPT_PAUSE).await;
             }
         }
