@@ -76,6 +76,8 @@ pub enum Location {
     Installed(String),
     /// `owner/name` on the hub.
     Hub(String),
+    /// Not here: `hob pull` fetches it by this name, from `owner/name` on the hub.
+    Catalog { name: String, repo: String },
 }
 
 /// What is wanted of it.

@@ -15,6 +15,8 @@ pub struct Roster {
     chat: BTreeMap<String, Arc<ChatTarget>>,
     transcript: BTreeMap<String, Arc<TranscriptTarget>>,
     aliases: BTreeMap<String, String>,
+    /// Further names of models, which no list repeats.
+    also_called: BTreeMap<String, String>,
     /// Answers to every chat model's name that nobody else has.
     any_chat: Option<Arc<ChatTarget>>,
     /// Names that lead to other servers.
@@ -141,6 +143,11 @@ impl Roster {
         self.aliases.insert(alias.into(), name.into());
     }
 
+    /// Lets `other` lead to the chat model `name`, if nothing else is called so. Lists do not show it.
+    pub fn also_called(&mut self, other: impl Into<String>, name: impl Into<String>) {
+        self.also_called.insert(other.into(), name.into());
+    }
+
     /// # Errors
     /// [`UnknownModel`] with the nearest names.
     pub fn speech(&self, name: &str) -> Result<Arc<SpeechTarget>, UnknownModel> {
@@ -164,7 +171,8 @@ impl Roster {
     pub fn chat(&self, name: &str) -> Result<Arc<ChatTarget>, UnknownModel> {
         let meant = self.meant(name);
         let elsewhere = || self.elsewhere.as_ref()?.find_chat(meant);
-        let known = self.chat.get(meant).cloned().or_else(elsewhere);
+        let also = || self.chat.get(self.also_called.get(meant)?).cloned();
+        let known = self.chat.get(meant).cloned().or_else(elsewhere).or_else(also);
         known.or_else(|| self.any_chat.clone()).ok_or_else(|| self.unknown(name))
     }
 
@@ -276,7 +284,10 @@ mod tests {
         for (asked, found) in [("whisper", "whisper"), ("ears", "whisper"), ("gpu/w", "gpu/w")] {
             assert_eq!(roster.transcript(asked).expect(asked).name, found);
         }
-        for (asked, found) in [("smol", "smol"), ("gpu/q", "gpu/q")] {
+        roster.also_called("smol:135m", "smol");
+        roster.also_called("gpu/q", "smol");
+        let rows = [("smol", "smol"), ("gpu/q", "gpu/q"), ("smol:135m", "smol")];
+        for (asked, found) in rows {
             assert_eq!(roster.chat(asked).expect(asked).name, found);
         }
         let unknown = roster.transcript("wisper").expect_err("nobody");

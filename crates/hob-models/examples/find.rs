@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let asked = std::env::args().nth(1).ok_or("name a model")?;
     let limits = Limits::default();
     let hub = Fetcher::default().hub;
-    let finder = Finder { hub, token: None, ollama: None, store: None, limits };
+    let finder = Finder { hub, token: None, registry: None, ollama: None, store: None, limits };
     let since = Instant::now();
     let found = finder.find(&asked, None)?;
     let took_ms = since.elapsed().as_secs_f64() * 1e3;

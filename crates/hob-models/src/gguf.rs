@@ -48,9 +48,18 @@ pub struct Gguf {
 }
 
 impl Gguf {
+    /// All of a model: of one of several parts, which lie together, all parts.
+    ///
     /// # Errors
     /// What is wrong with the file, for whoever it belongs to.
     pub fn open(path: &Path) -> Result<Gguf, GgufError> {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some(part) = PartName::parse(name) else { return Gguf::open_one(path) };
+        let parts = part.all().map(|name| Gguf::open_one(&path.with_file_name(name)));
+        Gguf::joined(parts.collect::<Result<_, _>>()?)
+    }
+
+    fn open_one(path: &Path) -> Result<Gguf, GgufError> {
         Gguf::read(File::open(path).map_err(|error| GgufError::unreadable(&error))?)
     }
 

@@ -5,11 +5,12 @@ mod dimensions;
 
 use std::collections::BTreeMap;
 
-use hob_core::fit::{Location, Model};
+use hob_core::fit::{Format, Location, Model};
 use hob_core::machine::Basis;
 use hob_core::nearest;
 use hob_core::weights::{Part, Quant, WeightGroup};
 
+use crate::catalog::names;
 use crate::gguf::{Gguf, GgufError};
 use crate::recipe::{Dimensions, Mixture, other_quants};
 use Purpose::{Chat, Code, Long, Voice};
@@ -80,8 +81,17 @@ impl Known {
             quant: mixture.name().to_owned(),
             shape,
             basis: Basis::Assumed,
-            location: Location::default(),
+            location: self.location(mixture),
         })
+    }
+
+    /// Where `hob pull` has such a file from.
+    fn location(&self, mixture: Mixture) -> Location {
+        let tag = self.tags.first().map_or("", |(tag, _)| *tag);
+        match names::named(tag).filter(|_| mixture.format() == Format::Gguf) {
+            Some(found) => found.named.location(),
+            None => Location::Unknown,
+        }
     }
 
     /// The same in other quants.
@@ -110,7 +120,9 @@ impl Known {
 /// # Errors
 /// [`UnknownModel`] with the nearest names.
 pub fn find(name: &str) -> Result<(Known, u32), UnknownModel> {
-    let found = KNOWN.into_iter().find_map(|known| Some((known, known.tagged(name.trim())?)));
+    let tagged = |tag: &str| KNOWN.into_iter().find_map(|known| Some((known, known.tagged(tag)?)));
+    let of_catalog = || tagged(names::named(name)?.named.name);
+    let found = tagged(name.trim()).or_else(of_catalog);
     found.ok_or_else(|| {
         let tags = KNOWN.iter().flat_map(|known| known.tags.iter().map(|(tag, _)| *tag));
         let names: BTreeMap<&str, ()> = tags.map(|tag| (tag, ())).collect();

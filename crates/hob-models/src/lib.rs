@@ -22,10 +22,10 @@ pub use catalog::{Catalog, Entry, SourceKind, UnknownEntry};
 pub use checksum::{NotAChecksum, Sha256};
 pub use disk::DiskError;
 pub use fetch::{FetchError, Fetcher, Limits, PythonClient};
-pub use find::{FindError, Finder, Found};
+pub use find::{FindError, Finder, Found, Located};
 pub use gguf::{Gguf, GgufError};
 pub use progress::{Cancelled, Progress, Task, Watch};
-pub use pull::{Arrival, PullError, PullOptions, Pulled, Puller, SourceFailure};
+pub use pull::{Arrival, PullError, PullOptions, Pulled, Puller, SourceFailure, room_bytes};
 pub use recipe::{Dimensions, Mixture, UnknownMixture};
 pub use store::{Manifest, PartSource, Removed, Store, StoreError, StoredFile, StoredModel};
 pub use transform::{

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::catalog::{Entry, Part, Source, SourceKind};
+use crate::catalog::{Entry, Part, Purpose, Source, SourceKind};
 use crate::disk::{self, DiskError, make_folder, room_for};
 use crate::fetch::{Desk, FetchError, Fetcher};
 use crate::progress::{Cancelled, Watch};
@@ -13,6 +13,8 @@ use crate::transform::{RawFiles, Transform, TransformError};
 
 /// Raw files, the packages they travel in, and the stored form are on the disk at the same time.
 const ROOM_FACTOR: u64 = 3;
+/// Beside a model whose raw files are its stored form, for what else is written.
+const ROOM_BESIDE_BYTES: u64 = 64 << 20;
 
 /// Everything a pull needs that is the same for every model.
 #[derive(Clone, Copy, Debug)]
@@ -176,7 +178,7 @@ impl Puller<'_> {
         let folder = self.store.downloads(&entry.name);
         make_folder(&folder)?;
         let here_bytes = disk::used_bytes([&*folder]);
-        room_for(&folder, (entry.bytes() * ROOM_FACTOR).saturating_sub(here_bytes))?;
+        room_for(&folder, room_bytes(entry).saturating_sub(here_bytes))?;
         Desk::open(folder)
     }
 
@@ -256,6 +258,17 @@ impl Puller<'_> {
         let transform_version = transform.version();
         let new = NewModel { entry, transform_version, sources: sources.collect() };
         Ok(parcel.place(new, watch)?)
+    }
+}
+
+/// What a pull takes of the disk at most.
+pub fn room_bytes(entry: &Entry) -> u64 {
+    let mut sources = entry.parts.iter().flat_map(|part| &part.sources);
+    let is_stored_as_it_comes =
+        entry.purpose == Purpose::Chat && sources.all(|source| source.origin.packages().is_empty());
+    match is_stored_as_it_comes {
+        true => entry.bytes().saturating_add(ROOM_BESIDE_BYTES),
+        false => entry.bytes().saturating_mul(ROOM_FACTOR),
     }
 }
 

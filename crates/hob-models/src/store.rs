@@ -6,6 +6,8 @@
 //! ROOT/locks/NAME.lock                   held by whoever changes that model
 //! ```
 //!
+//! In the names of folders, characters that not every file system takes are written as `%` and two digits.
+//!
 //! A folder is a model only under its final name, and it gets that name by one rename after
 //! everything in it is on the disk. There is no index that could disagree with the folders.
 //!
@@ -13,21 +15,25 @@
 //! two names): a newer hob can then make its stored form anew without a network, which a machine at
 //! home may not have on that day. `remove` takes them too.
 
+mod folders;
 mod lock;
 mod manifest;
 mod place;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hob_core::{ChatCard, nearest};
 
 use crate::Sha256;
-use crate::catalog::Licence;
+use crate::catalog::{Entry, Licence, names};
 use crate::disk::{self, DiskError};
-use crate::gguf::{self, GgufError};
+use crate::gguf::{self, GgufError, PartName};
 use crate::progress::{Cancelled, Task, Watch};
+use crate::pull::room_bytes;
 use crate::transform::MODEL_FILE;
 
+pub(crate) use folders::is_plain;
 pub(crate) use lock::Lock;
 pub use manifest::{Manifest, PartSource, StoredFile};
 pub(crate) use place::{NewModel, Parcel};
@@ -91,7 +97,7 @@ impl StoredModel {
     }
 
     fn chat_entry(&self) -> Option<&StoredFile> {
-        self.manifest.files.iter().find(|file| file.path == MODEL_FILE)
+        self.manifest.files.iter().find(|file| is_first_file(&file.path))
     }
 
     /// The stems of `voices/*.bin`, sorted.
@@ -132,10 +138,29 @@ impl Store {
     /// # Errors
     /// The folder cannot be read.
     pub fn names(&self) -> Result<Vec<String>, StoreError> {
-        let mut names = visible_folders(&self.models())?;
+        let folders = visible_folders(&self.models())?;
+        let mut names: Vec<String> =
+            folders.iter().filter_map(|folder| folders::name(folder)).collect();
         names
             .retain(|name| visible_folders(&self.model(name)).is_ok_and(|forms| !forms.is_empty()));
         Ok(names)
+    }
+
+    /// The stored name that is meant by any of a model's names: itself, the catalog's, or of a repository without
+    /// a quant the only one that is here. What is not here is returned as the catalog names it.
+    pub fn meant(&self, asked: &str) -> String {
+        let is_here = |name: &str| folders::is_plain(name) && self.model(name).exists();
+        let canonical = names::canonical(asked);
+        if is_here(asked) || is_here(&canonical) {
+            return if is_here(asked) { asked.to_owned() } else { canonical };
+        }
+        let begin = format!("{canonical}:");
+        let stored = self.names().unwrap_or_default().into_iter();
+        let mut quants = stored.filter(|name| canonical.contains('/') && name.starts_with(&begin));
+        match (quants.next(), quants.next()) {
+            (Some(only), None) => only,
+            _ => canonical,
+        }
     }
 
     /// # Errors
@@ -149,6 +174,29 @@ impl Store {
         manifest.check_sizes(&folder).map_err(damaged)?;
         let disk_bytes = disk::used_bytes([&*self.model(name), &*self.downloads(name)]);
         Ok(StoredModel { manifest, folder, disk_bytes })
+    }
+
+    /// Whether the disk has room for a pull of this model, before it begins.
+    ///
+    /// # Errors
+    /// [`DiskError::TooSmall`] with both numbers.
+    pub fn check_room(&self, entry: &Entry) -> Result<(), StoreError> {
+        let here_bytes = disk::used_bytes([&*self.downloads(&entry.name)]);
+        let needed_bytes = room_bytes(entry).saturating_sub(here_bytes);
+        let folder = self.root.ancestors().find(|folder| folder.is_dir());
+        Ok(folder.map_or(Ok(()), |folder| disk::room_for(folder, needed_bytes))?)
+    }
+
+    /// Of each stored model the folder of its form, which is another after each change.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn forms(&self) -> Result<BTreeMap<String, PathBuf>, StoreError> {
+        let forms = self.names()?.into_iter().filter_map(|name| {
+            let folder = self.form(&name).ok().flatten()?;
+            Some((name, folder))
+        });
+        Ok(forms.collect())
     }
 
     /// Reads every file of the model and compares its checksum.
@@ -177,7 +225,7 @@ impl Store {
     /// pull of it runs.
     pub fn remove(&self, name: &str) -> Result<Removed, StoreError> {
         let places = [self.model(name), self.downloads(name)];
-        if !is_plain_name(name) || !places.iter().any(|place| place.exists()) {
+        if !folders::is_plain(name) || !places.iter().any(|place| place.exists()) {
             return Err(self.missing(name));
         }
         let _lock = Lock::try_hold(self, name)?;
@@ -189,7 +237,7 @@ impl Store {
     /// The folder of the stored form. There is one; were there two (a crash between the rename of a
     /// new one and the removal of the old one), the one made by the newer transformation is meant.
     fn form(&self, name: &str) -> Result<Option<PathBuf>, StoreError> {
-        if !is_plain_name(name) {
+        if !folders::is_plain(name) {
             return Ok(None);
         }
         let folder = self.model(name);
@@ -209,22 +257,25 @@ impl Store {
     }
 
     pub(crate) fn model(&self, name: &str) -> PathBuf {
-        self.models().join(name)
+        self.models().join(folders::folder(name))
     }
 
     pub(crate) fn downloads(&self, name: &str) -> PathBuf {
-        self.root.join("downloads").join(name)
+        self.root.join("downloads").join(folders::folder(name))
     }
 
     fn locks(&self) -> PathBuf {
         self.root.join("locks")
     }
+
+    fn lock(&self, name: &str) -> PathBuf {
+        self.locks().join(format!("{}.lock", folders::folder(name)))
+    }
 }
 
-/// A name from the command line that cannot lead out of the store.
-fn is_plain_name(name: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
-    !name.is_empty() && !name.starts_with('.') && name.chars().all(allowed)
+/// The whole of a chat model, or the first of its parts, by which the engine finds the others.
+fn is_first_file(path: &str) -> bool {
+    path == MODEL_FILE || PartName::parse(path).is_some_and(|part| part.number == 1)
 }
 
 /// The folders in a folder, sorted; those that begin with a dot are under construction. No folder

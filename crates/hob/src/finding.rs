@@ -1,9 +1,10 @@
-//! Where `hob fit` looks for a model that somebody names: what is installed, Ollama's folder, and the hub.
-//! The looking itself is `hob-models`'.
+//! Where `hob fit` and `hob pull` look for a model: what is installed, Ollama's folder, the hub, Ollama's registry.
+//! Both ask here, so that a name means the same to both. The search itself is `hob-models`'.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hob_models::find::OLLAMA_REGISTRY;
 use hob_models::{FindError, Finder, Found};
 use hob_models::{Limits, Mixture, Store};
 
@@ -17,29 +18,32 @@ const SILENCE: Duration = Duration::from_secs(20);
 /// # Errors
 /// One sentence on why nothing can be said of it.
 pub(crate) fn found(asked: &str, quant: Option<Mixture>, app: &App<'_>) -> Outcome<Found> {
+    finder(app).find(asked, quant).map_err(failure)
+}
+
+pub(crate) fn finder(app: &App<'_>) -> Finder {
     let environment = &app.environment;
     let ollama = environment.ollama_models.clone().or_else(|| usual_ollama(app));
-    let finder = Finder {
+    let registry = environment.ollama_registry.as_deref().unwrap_or(OLLAMA_REGISTRY);
+    Finder {
         hub: environment.hf_endpoint.clone().unwrap_or_else(|| HUB.to_owned()),
         token: environment.hf_token.as_ref().map(|token| token.expose().to_owned()),
+        registry: Some(registry.to_owned()),
         ollama: ollama.filter(|folder| folder.is_dir()),
         store: Some(Store::open(&app.settings.home)),
         limits: Limits { silence: SILENCE, ..Limits::default() },
-    };
-    finder.find(asked, quant).map_err(failure)
+    }
 }
 
 fn usual_ollama(app: &App<'_>) -> Option<PathBuf> {
     Some(app.environment.folders.home.as_ref()?.join(".ollama/models"))
 }
 
-fn failure(error: FindError) -> Failure {
+pub(crate) fn failure(error: FindError) -> Failure {
     match error {
-        FindError::Unreachable { .. } | FindError::Refused { .. } => {
-            Failure::new(Exit::Source, error)
-        }
+        error if error.is_of_network() => Failure::new(Exit::Source, error),
         FindError::Private { .. } | FindError::Gated { .. } => Failure::new(Exit::Source, error)
-            .hint("HF_TOKEN is sent to the hub, and to nobody else"),
+            .hint("HF_TOKEN is sent to the hub, and to no other host"),
         error => Failure::usage(error),
     }
 }

@@ -3,7 +3,7 @@
 //! start of hob is said, and waits for it.
 
 use std::convert::Infallible;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use tokio::time::sleep;
 use crate::app::App;
 use crate::config::{ConfigFile, Fingerprint, Written, fingerprint};
 use crate::failure::{Failure, Outcome};
+use crate::pulled::PulledModels;
 
 /// Between two looks at the file: a change is in force within a second.
 const EVERY: Duration = Duration::from_millis(300);
@@ -29,6 +30,8 @@ pub(crate) struct Following<'a> {
     pub(crate) has_keys: bool,
     /// Told when the first key comes.
     pub(crate) on_first_key: &'a (dyn Fn() + Sync),
+    /// Models come and go while it runs.
+    pub(crate) pulled: &'a PulledModels<'a>,
     /// Makes the rest of it anew.
     pub(crate) renew: &'a (dyn Fn(&Written, &Gateway) -> Outcome<Renewed> + Sync),
 }
@@ -43,13 +46,14 @@ pub(crate) struct Renewed {
 /// Resolves when the file is another than it was. An editor may take the old one away before it puts the
 /// new one there, and some write it piece by piece: a file that is not there is no other one, and one that
 /// still changes is not read yet.
-async fn changed(path: &Path, seen: Option<Fingerprint>) -> Fingerprint {
+async fn changed(path: Option<&Path>, seen: Option<Fingerprint>) -> (PathBuf, Fingerprint) {
+    let Some(path) = path else { return std::future::pending().await };
     let mut last = seen;
     loop {
         sleep(EVERY).await;
         let now = fingerprint(path);
         match now {
-            Some(changed) if now != seen && now == last => return changed,
+            Some(changed) if now != seen && now == last => return (path.to_owned(), changed),
             _ => last = now,
         }
     }
@@ -59,15 +63,18 @@ impl Following<'_> {
     /// Keeps other servers' lists fresh and looks at the file, for as long as it is polled.
     pub(crate) async fn follow(mut self) -> Infallible {
         let mut written = self.app.written.clone();
-        let Some(path) = written.path.clone() else { return self.gateway.watch().await };
         let mut seen = written.seen;
         loop {
             let gateway = Arc::clone(&self.gateway);
-            let changed = tokio::select! {
+            let (path, change) = tokio::select! {
                 never = gateway.watch() => match never {},
-                changed = changed(&path, seen) => changed,
+                change = changed(written.path.as_deref(), seen) => change,
+                () = self.pulled.changed() => {
+                    self.renewed(&written);
+                    continue;
+                }
             };
-            seen = Some(changed);
+            seen = Some(change);
             match self.read(&path) {
                 Ok((new, renewed)) => {
                     seen = new.seen;
@@ -85,6 +92,22 @@ impl Following<'_> {
                     self.app.printer.note("the configuration before it stays in force");
                 }
             }
+        }
+    }
+
+    /// The same configuration with the models that are here now.
+    fn renewed(&mut self, written: &Written) {
+        match (self.renew)(written, &self.gateway) {
+            // The file of a key may be gone: what it closed stays closed.
+            Ok(renewed) if self.has_keys && renewed.keys.is_empty() => {
+                self.app.printer.note("the keys are gone, so pulled models wait for another start");
+            }
+            Ok(renewed) => {
+                self.gateway = renewed.gateway;
+                self.live.replace(renewed.roster, &renewed.keys);
+                self.app.printer.note("the models that were pulled changed, and are in force");
+            }
+            Err(failure) => self.app.printer.failure(&failure),
         }
     }
 

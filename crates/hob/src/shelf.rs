@@ -1,23 +1,29 @@
 //! The models as this hob's commands see them: what can be had, what is here, fetching, deleting.
 //! The only file of the binary that speaks with `hob-models`; everything there blocks.
 
+mod order;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use hob_core::Voice;
 use hob_engines::speech::kokoro::voice_list;
-use hob_models::catalog::{self, Part, Purpose};
+use hob_models::catalog::names::{NAMED, Named, canonical, named};
+use hob_models::catalog::{self, Purpose};
+use hob_models::find::USUAL_QUANT;
+use hob_models::known::find as known;
 use hob_models::{
-    CHAT_MODEL_FILE, Catalog, Fetcher, Manifest, Progress, PullError, PullOptions, Pulled, Puller,
-    SourceKind, Store, StoreError, StoredModel, Watch,
+    Catalog, Finder, Manifest, Mixture, PullError, Store, StoreError, StoredModel, Watch,
 };
 use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::storing::transform_for;
+use crate::finding::finder;
 use crate::wire_up::engine_threads;
+
+pub(crate) use order::{Order, Wish};
 
 /// The speech model that is used when nobody names one.
 pub(crate) const DEFAULT_SPEECH: &str = "kokoro";
@@ -47,18 +53,6 @@ pub(crate) enum Condition {
     Damaged,
 }
 
-/// What is to be fetched.
-#[derive(Clone, Debug)]
-pub(crate) struct Wish {
-    pub(crate) name: String,
-    /// Instead of the catalog's sources.
-    pub(crate) from: Option<PathBuf>,
-    /// Only this kind of source.
-    pub(crate) only: Option<SourceKind>,
-    /// Looked at between two chunks.
-    pub(crate) cancel: Arc<AtomicBool>,
-}
-
 /// A stored speech model.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredSpeech {
@@ -79,6 +73,7 @@ impl StoredSpeech {
 pub(crate) struct Shelf {
     store: Store,
     catalog: Catalog,
+    finder: Finder,
     default_voice: String,
     threads: usize,
 }
@@ -88,6 +83,7 @@ impl Shelf {
         Shelf {
             store: Store::open(&app.settings.home),
             catalog: Catalog::builtin(),
+            finder: finder(app),
             default_voice: app.settings.speech.default_voice.clone(),
             threads: engine_threads(app.settings.speech.threads.wished()),
         }
@@ -97,13 +93,56 @@ impl Shelf {
     #[cfg(test)]
     pub(crate) fn in_home(home: &Path) -> Shelf {
         let (store, catalog) = (Store::open(home), Catalog::builtin());
-        Shelf { store, catalog, default_voice: "af_heart".to_owned(), threads: 1 }
+        let finder = Finder {
+            hub: "http://127.0.0.1:1".to_owned(),
+            token: None,
+            registry: None,
+            ollama: None,
+            store: Some(store.clone()),
+            limits: hob_models::Limits::default(),
+        };
+        Shelf { store, catalog, finder, default_voice: "af_heart".to_owned(), threads: 1 }
     }
 
+    /// The catalog's own models, and all others that are here.
     pub(crate) fn entries(&self) -> Outcome<Vec<Entry>> {
         // A store that cannot be read at all is said, not listed as empty.
-        self.store.names()?;
-        Ok(self.catalog.entries().iter().map(|entry| self.entry(entry)).collect())
+        let stored = self.store.names()?;
+        let own = self.catalog.entries().iter().map(|entry| self.entry(entry));
+        let others = stored.iter().filter(|name| self.catalog.find(name).is_err());
+        Ok(own.chain(others.map(|name| self.stored(name))).collect())
+    }
+
+    /// With those that `hob pull` knows by a short name.
+    pub(crate) fn all_entries(&self) -> Outcome<Vec<Entry>> {
+        let mut entries = self.entries()?;
+        let is_listed = |entries: &[Entry], name: &str| entries.iter().any(|one| one.name == name);
+        for named in &NAMED {
+            if canonical(named.name) == named.name && !is_listed(&entries, named.name) {
+                entries.push(fetchable(named));
+            }
+        }
+        Ok(entries)
+    }
+
+    fn stored(&self, name: &str) -> Entry {
+        let listed = Entry {
+            name: name.to_owned(),
+            kind: Purpose::Chat.to_string(),
+            bytes: 0,
+            licence: String::new(),
+            source: String::new(),
+            condition: Condition::Damaged,
+        };
+        let Ok(stored) = self.store.find(name) else { return listed };
+        let licences: Vec<String> = stored.licences().iter().map(ToString::to_string).collect();
+        Entry {
+            bytes: stored.disk_bytes,
+            licence: licences.join(", "),
+            source: origin(&stored),
+            condition: Condition::Here,
+            ..listed
+        }
     }
 
     fn entry(&self, entry: &catalog::Entry) -> Entry {
@@ -128,37 +167,14 @@ impl Shelf {
         }
     }
 
-    /// The named model, or those that hob uses by default.
-    pub(crate) fn wanted(&self, name: Option<&str>) -> Outcome<Vec<String>> {
-        let defaults = [DEFAULT_SPEECH, DEFAULT_CHAT];
-        let names = name.map_or(defaults.to_vec(), |name| vec![name]);
-        let found = names.into_iter().map(|name| self.catalog.find(name).map_err(Failure::usage));
-        found.map(|entry| entry.map(|entry| entry.name.clone())).collect()
+    /// The models that hob uses by default.
+    pub(crate) fn defaults() -> [&'static str; 2] {
+        [DEFAULT_SPEECH, DEFAULT_CHAT]
     }
 
-    /// What fetching would do, for people.
-    pub(crate) fn plan(&self, name: &str) -> Outcome<String> {
-        let entry = self.catalog.find(name).map_err(Failure::usage)?;
-        let listed = self.entry(entry);
-        if listed.condition == Condition::Here {
-            return Ok(format!("{name} is here already, from {}", listed.source));
-        }
-        let parts: Vec<String> = entry.parts.iter().map(plan_of).collect();
-        let megabytes = entry.bytes().div_ceil(MB);
-        let place = self.place().display();
-        Ok(format!("{name}: {megabytes} MB into {place}\n{}", parts.join("\n")))
-    }
-
-    /// Fetches, verifies and stores what is not here yet. Blocks.
-    pub(crate) fn pull(&self, wish: &Wish, tell: &mut dyn FnMut(Progress)) -> Outcome<Pulled> {
-        let entry = self.catalog.find(&wish.name).map_err(Failure::usage)?;
-        let options =
-            PullOptions { from: wish.from.clone(), only: wish.only.into_iter().collect() };
-        let fetcher = Fetcher::default();
-        let puller = Puller { store: &self.store, fetcher: &fetcher, options: &options };
-        let storing = transform_for(entry.purpose, self.threads)?;
-        let mut watch = Watch::new(tell, &wish.cancel);
-        Ok(puller.pull(entry, &*storing, &mut watch)?)
+    /// Where it came from, if it is here.
+    fn origin(&self, name: &str) -> Option<String> {
+        self.store.find(name).ok().map(|stored| origin(&stored))
     }
 
     /// Where all models are.
@@ -168,10 +184,9 @@ impl Shelf {
 
     /// Deletes it, and says how many bytes that gave back.
     pub(crate) fn remove(&self, name: &str) -> Outcome<u64> {
-        let removed = self.store.remove(name);
-        // Of a model that hob does not even know, "not here" would be half of the truth.
+        let removed = self.store.remove(&self.store.meant(name));
         if matches!(removed, Err(StoreError::Missing { .. })) {
-            self.catalog.find(name).map_err(Failure::usage)?;
+            self.check_known(name)?;
         }
         Ok(removed?.freed_bytes)
     }
@@ -195,23 +210,60 @@ impl Shelf {
         Ok(StoredSpeech { name, folder: stored.folder, disk_bytes, voices })
     }
 
-    /// Those that chat and are here.
-    pub(crate) fn chat_names(&self) -> Vec<String> {
-        let chats = self.catalog.entries().iter().filter(|entry| entry.purpose == Purpose::Chat);
-        let here = chats.filter(|entry| self.store.find(&entry.name).is_ok());
-        here.map(|entry| entry.name.clone()).collect()
+    /// Of a name that leads nowhere, "not here" would be half of the truth.
+    fn check_known(&self, name: &str) -> Outcome<()> {
+        let is_named = named(name).is_some() || name.contains(['/', ':']);
+        match self.catalog.find(&canonical(name)) {
+            Err(unknown) if !is_named => Err(Failure::usage(unknown)),
+            _ => Ok(()),
+        }
     }
 
-    /// A chat model that is here: its file, and the file's checksum.
+    /// Those that chat and are here.
+    pub(crate) fn chat_names(&self) -> Vec<String> {
+        let stored = self.store.list().unwrap_or_default();
+        let chats = stored.iter().filter(|stored| stored.chat_file().is_some());
+        chats.map(|stored| stored.name().to_owned()).collect()
+    }
+
+    /// The name that a model is stored under, of any that it is asked for by.
+    pub(crate) fn meant(&self, name: &str) -> String {
+        self.store.meant(name)
+    }
+
+    /// What is stored, each with the folder of its form, which is another after each change.
+    pub(crate) fn forms(&self) -> BTreeMap<String, PathBuf> {
+        self.store.forms().unwrap_or_default()
+    }
+
+    /// A chat model that is here: its first file, and that file's checksum.
     pub(crate) fn chat_file(&self, name: &str) -> Outcome<(PathBuf, Option<String>)> {
-        let entry = self.catalog.find(name).map_err(Failure::usage)?;
-        if entry.purpose != Purpose::Chat {
-            let sentence = format!("{name} is a model for {}, and does not chat", entry.purpose);
-            return Err(Failure::usage(sentence));
-        }
-        let stored = self.store.find(name)?;
+        let stored = self.store.find(&self.store.meant(name)).or_else(|missing| {
+            self.check_known(name)?;
+            Err(Failure::from(missing))
+        })?;
+        let Some(file) = stored.chat_file() else {
+            let name = stored.name();
+            return Err(Failure::usage(format!("{name} is no chat model")));
+        };
         let digest = stored.chat_card(None).and_then(Result::ok).and_then(|card| card.digest);
-        Ok((stored.folder.join(CHAT_MODEL_FILE), digest))
+        Ok((file, digest))
+    }
+}
+
+/// A model that is not here, as large as its dimensions say.
+fn fetchable(named: &Named) -> Entry {
+    let usual = || {
+        let (known, context_tokens) = known(named.name).ok()?;
+        known.model(Mixture::named(USUAL_QUANT).ok()?, context_tokens).ok()
+    };
+    Entry {
+        name: named.name.to_owned(),
+        kind: Purpose::Chat.to_string(),
+        bytes: usual().map_or(0, |model| model.shape.weights.bytes()),
+        licence: named.licence.to_owned(),
+        source: format!("hub ({})", named.repo),
+        condition: Condition::NotHere,
     }
 }
 
@@ -223,14 +275,6 @@ fn origin(stored: &StoredModel) -> String {
 fn sources(entry: &catalog::Entry) -> String {
     let sources = entry.parts.iter().flat_map(|part| &part.sources);
     joined(sources.map(|source| source.kind().name().to_owned()))
-}
-
-fn plan_of(part: &Part) -> String {
-    let sources = part
-        .sources
-        .iter()
-        .map(|source| format!("  {}, {} MB", source, source.bytes().div_ceil(MB)));
-    format!("{}, from the first of\n{}", part.name, sources.collect::<Vec<_>>().join("\n"))
 }
 
 fn joined(names: impl Iterator<Item = String>) -> String {

@@ -23,6 +23,7 @@ use hob_engines::speech::kokoro::{Kokoro, KokoroOptions};
 use hob_engines::speech::{ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmUp, serve_speech};
 use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
+use hob_models::catalog::names::others;
 use hob_server::ServerOptions;
 use hob_server::ledger::Ledger;
 use hob_speech::{Phonemizer, PhonemizerOptions, SpokenUnit};
@@ -108,7 +109,10 @@ pub(crate) fn roster(
     if let Some(speech) = speech {
         roster.share_speech(Arc::clone(speech));
     }
-    chats.iter().for_each(|chat| roster.share_chat(Arc::clone(chat)));
+    for chat in chats {
+        roster.share_chat(Arc::clone(chat));
+        others(&chat.name).into_iter().for_each(|other| roster.also_called(other, &*chat.name));
+    }
     gateway.aliases().into_iter().for_each(|alias| roster.add_chat(alias));
     gateway.speech_aliases().into_iter().for_each(|alias| roster.add_speech(alias));
     gateway.transcript_aliases().into_iter().for_each(|alias| roster.add_transcript(alias));

@@ -6,6 +6,9 @@ use super::{Cache, Engine, Location, Model, Plan};
 use crate::footprint::{KvType, KvTypes};
 use crate::machine::{GpuMemory, Machine};
 
+/// What a name of the catalog means where it says no quant.
+const USUAL_QUANT: &str = "Q4_K_M";
+
 /// A command, or lines of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flags {
@@ -46,7 +49,7 @@ impl Wording<'_> {
         let Model { name, quant, location, .. } = self.model;
         match location {
             Location::File(file) | Location::Installed(file) => file.clone(),
-            Location::Unknown | Location::Hub(_) => {
+            Location::Unknown | Location::Hub(_) | Location::Catalog { .. } => {
                 format!("{name}-{quant}.gguf").replace(' ', "-")
             }
         }
@@ -57,18 +60,42 @@ impl Wording<'_> {
         format!("{repo}:{}", self.model.quant)
     }
 
+    /// The name that `hob pull` takes, of a model that is not here.
+    fn fetched_name(&self) -> Option<String> {
+        let quant = &self.model.quant;
+        match &self.model.location {
+            Location::Hub(repo) => Some(self.tagged(repo)),
+            Location::Catalog { name, .. } if quant == USUAL_QUANT => Some(name.clone()),
+            Location::Catalog { name, .. } => {
+                Some(format!("{name}-{}", quant.to_ascii_lowercase()))
+            }
+            Location::Unknown | Location::File(_) | Location::Installed(_) => None,
+        }
+    }
+
+    /// `owner/name` on the hub.
+    fn repo(&self) -> Option<&String> {
+        match &self.model.location {
+            Location::Hub(repo) | Location::Catalog { repo, .. } => Some(repo),
+            Location::Unknown | Location::File(_) | Location::Installed(_) => None,
+        }
+    }
+
     fn hob(&self) -> String {
         let kv = self.plan.kv.keys;
+        let fetched = self.fetched_name();
+        let first =
+            fetched.as_ref().map_or(String::new(), |name| format!("# first: hob pull {name}\n"));
         let model = match &self.model.location {
             Location::Installed(_) => self.model.name.clone(),
-            _ => self.file(),
+            _ => fetched.unwrap_or_else(|| self.file()),
         };
         let experts = match self.plan.placement {
             Placement::ExpertsOffloaded { layers } => format!("\ncpu_moe_layers = {layers}"),
             _ => String::new(),
         };
         format!(
-            "[chat]\nmodel = {model:?}\ncontext_tokens = {}\nkv_type = \"{kv}\"\nparallel = {}\ngpu_layers = {}{experts}",
+            "{first}[chat]\nmodel = {model:?}\ncontext_tokens = {}\nkv_type = \"{kv}\"\nparallel = {}\ngpu_layers = {}{experts}",
             self.plan.context_tokens,
             self.sequences,
             self.plan.layout.gpu_layers()
@@ -78,9 +105,9 @@ impl Wording<'_> {
     fn llama_cpp(&self) -> String {
         let mut words = vec![
             "llama-server".to_owned(),
-            match &self.model.location {
-                Location::Hub(repo) => format!("-hf {}", self.tagged(repo)),
-                _ => format!("-m {}", quoted(&self.file())),
+            match self.repo() {
+                Some(repo) => format!("-hf {}", self.tagged(repo)),
+                None => format!("-m {}", quoted(&self.file())),
             },
             format!("-c {} -np {}", self.context_tokens(), self.sequences),
             format!("-ngl {}", self.plan.layout.gpu_layers()),
@@ -103,9 +130,9 @@ impl Wording<'_> {
             KvType::F16 => String::new(),
             keys => format!("OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE={keys} "),
         };
-        let from = match &self.model.location {
-            Location::Hub(repo) => format!("hf.co/{}", self.tagged(repo)),
-            _ => self.file(),
+        let from = match self.repo() {
+            Some(repo) => format!("hf.co/{}", self.tagged(repo)),
+            None => self.file(),
         };
         format!(
             "# to start it\n{types}OLLAMA_NUM_PARALLEL={sequences} ollama serve\n\
@@ -118,7 +145,7 @@ impl Wording<'_> {
         let model = match &self.model.location {
             Location::Hub(repo) => repo.clone(),
             Location::File(file) | Location::Installed(file) => quoted(file),
-            Location::Unknown => self.model.name.clone(),
+            Location::Unknown | Location::Catalog { .. } => self.model.name.clone(),
         };
         let mut words = vec![format!(
             "vllm serve {model} --max-model-len {context_tokens} --max-num-seqs {}",

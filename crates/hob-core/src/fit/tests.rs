@@ -465,7 +465,11 @@ fn each_engine_is_told_where_the_model_is() {
     };
     let file = "/models/my model.gguf".to_owned();
     let quoted = "llama-server -m '/models/my model.gguf' ";
-    let rows: [(Location, [&str; 3]); 4] = [
+    let catalog = |name: &str| {
+        let (name, repo) = (name.to_owned(), "owner/name".to_owned());
+        Location::Catalog { name, repo }
+    };
+    let rows: [(Location, [&str; 3]); 5] = [
         (
             Location::File(file.clone()),
             ["model = \"/models/my model.gguf\"\n", quoted, "FROM /models/my model.gguf\n"],
@@ -477,7 +481,15 @@ fn each_engine_is_told_where_the_model_is() {
         (
             Location::Hub("owner/name".to_owned()),
             [
-                "model = \"model-Q4_K_M.gguf\"\n",
+                "# first: hob pull owner/name:Q4_K_M\n[chat]\nmodel = \"owner/name:Q4_K_M\"\n",
+                "llama-server -hf owner/name:Q4_K_M ",
+                "FROM hf.co/owner/name:Q4_K_M\n",
+            ],
+        ),
+        (
+            catalog("model:8b"),
+            [
+                "# first: hob pull model:8b\n[chat]\nmodel = \"model:8b\"\n",
                 "llama-server -hf owner/name:Q4_K_M ",
                 "FROM hf.co/owner/name:Q4_K_M\n",
             ],

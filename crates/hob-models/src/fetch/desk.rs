@@ -16,7 +16,7 @@ use crate::progress::{Task, Watch};
 pub(crate) struct Desk {
     root: PathBuf,
     /// Raw files that were read and found right since this desk was opened.
-    verified: RefCell<HashMap<String, Sha256>>,
+    verified: RefCell<HashMap<String, Pin>>,
 }
 
 impl Desk {
@@ -74,16 +74,35 @@ impl Desk {
     fn holds(&self, file: &SourceFile, watch: &mut Watch<'_>) -> Result<bool, FetchError> {
         let path = self.raw().join(&file.path);
         let known = self.verified.borrow().get(&file.path).copied();
-        if let Some(sum) = known {
-            return Ok(sum == file.pin.sha256);
+        if let Some(pin) = known {
+            return Ok(pin == file.pin);
         }
-        if !has_length(&path, file.pin.bytes)
-            || Sha256::of_file::<FetchError>(&path, watch)? != file.pin.sha256
+        if !has_length(&path, file.pin.bytes) {
+            return Ok(false);
+        }
+        if let Some(sha256) = file.pin.sha256
+            && Sha256::of_file::<FetchError>(&path, watch)? != sha256
         {
             return Ok(false);
         }
-        self.verified.borrow_mut().insert(file.path.clone(), file.pin.sha256);
+        self.verified.borrow_mut().insert(file.path.clone(), file.pin);
         Ok(true)
+    }
+
+    /// Where the rest of a file goes. What an earlier pull left there of other bytes, as of a file that was
+    /// replaced on the hub since, is removed.
+    pub(super) fn resumed(&self, file: &SourceFile) -> Result<PathBuf, DiskError> {
+        let partial = self.partial(&file.path)?;
+        let note = self.partials().join(format!("{}.of", file.path));
+        let pin =
+            file.pin.sha256.map_or(format!("{} bytes", file.pin.bytes), |sum| sum.to_string());
+        match std::fs::read_to_string(&note) {
+            Ok(of) if of == pin => {}
+            Ok(_) => clear(&partial)?,
+            Err(_) => {}
+        }
+        std::fs::write(&note, pin).map_err(DiskError::at(&note))?;
+        Ok(partial)
     }
 
     /// Where a file arrives before it is verified. Its folder exists.
@@ -111,7 +130,7 @@ impl Desk {
             let raw = self.raw().join(&file.path);
             raw.parent().map_or(Ok(()), make_folder)?;
             std::fs::rename(&partial, &raw).map_err(DiskError::at(&raw))?;
-            self.verified.borrow_mut().insert(file.path.clone(), file.pin.sha256);
+            self.verified.borrow_mut().insert(file.path.clone(), file.pin);
             watch.item_done(file.pin.bytes);
         }
         Ok(())
@@ -173,12 +192,21 @@ impl Desk {
 
 /// Deletes the file if it is not what the pin says.
 fn check(path: &Path, name: &str, pin: Pin, watch: &mut Watch<'_>) -> Result<(), FetchError> {
+    let Some(expected) = pin.sha256 else { return check_length(path, name, pin.bytes) };
     let got = Sha256::of_file::<FetchError>(path, watch)?;
-    if got == pin.sha256 {
+    if got == expected {
         return Ok(());
     }
     clear(path)?;
-    Err(FetchError::Checksum { file: name.to_owned(), expected: pin.sha256, got })
+    Err(FetchError::Checksum { file: name.to_owned(), expected, got })
+}
+
+fn check_length(path: &Path, name: &str, bytes: u64) -> Result<(), FetchError> {
+    if has_length(path, bytes) {
+        return Ok(());
+    }
+    clear(path)?;
+    Err(FetchError::Length { file: name.to_owned(), bytes })
 }
 
 fn has_length(path: &Path, bytes: u64) -> bool {

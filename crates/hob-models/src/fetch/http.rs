@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
-use super::{FetchError, Limits};
+use super::{FetchError, Fetcher, Limits};
 use crate::disk::{DiskError, clear};
 use crate::progress::Watch;
 
@@ -24,9 +24,22 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Whatever the server does, no single connection lives longer.
 const CONNECTION_MAX: Duration = Duration::from_secs(3600);
 
+/// A connection that broke counts as new trouble after so much more of the file, so that a file of many
+/// gigabytes may outlive more of them than a small one.
+const PROGRESS_BYTES: u64 = 256 << 20;
+
 pub(super) struct Client {
     agent: Agent,
     limits: Limits,
+    hub: String,
+    token: Option<String>,
+}
+
+/// One request.
+struct Ask {
+    address: String,
+    token: Option<String>,
+    from: u64,
 }
 
 /// What the thread that reads the connection says.
@@ -48,7 +61,8 @@ enum Outcome {
 }
 
 impl Client {
-    pub(super) fn new(limits: Limits) -> Client {
+    pub(super) fn new(fetcher: &Fetcher) -> Client {
+        let limits = fetcher.limits;
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_resolve(Some(limits.connect))
@@ -56,7 +70,8 @@ impl Client {
             .timeout_recv_response(Some(ANSWER_WITHIN))
             .timeout_global(Some(CONNECTION_MAX))
             .build();
-        Client { agent: config.into(), limits }
+        let hub = format!("{}/", fetcher.hub.trim_end_matches('/'));
+        Client { agent: config.into(), limits, hub, token: fetcher.token.clone() }
     }
 
     /// Brings the file to `partial`, from where that ends. Its bytes are not looked at here.
@@ -70,8 +85,12 @@ impl Client {
         bytes: u64,
         watch: &mut Watch<'_>,
     ) -> Result<(), FetchError> {
-        for times in 0.. {
+        let (mut times, mut counted_from) = (0, length(partial));
+        loop {
             let have = length(partial);
+            if have >= counted_from.saturating_add(PROGRESS_BYTES) {
+                (times, counted_from) = (0, have);
+            }
             if have > bytes {
                 clear(partial)?;
             }
@@ -87,10 +106,9 @@ impl Client {
                 Outcome::Broke(_) if times >= self.limits.reconnects_max => {
                     return Err(transfer.cut_off(times + 1));
                 }
-                Outcome::Broke(_) => {}
+                Outcome::Broke(_) => times += 1,
             }
         }
-        Ok(())
     }
 
     /// Reads on a thread of its own, because a blocked read hears no flag and knows no silence. A
@@ -98,10 +116,11 @@ impl Client {
     fn connect(&self, address: &str, from: u64) -> Receiver<News> {
         let (news, received) = sync_channel(CHUNKS_WAITING_MAX);
         let agent = self.agent.clone();
-        let address = address.to_owned();
+        let token = self.token.clone().filter(|_| address.starts_with(&self.hub));
+        let ask = Ask { address: address.to_owned(), token, from };
         std::thread::spawn(move || {
             // Nobody listens any more: then there is nobody to tell that either.
-            let _unheard = read_connection(&agent, &address, from, &news);
+            let _unheard = read_connection(&agent, &ask, &news);
         });
         received
     }
@@ -109,25 +128,25 @@ impl Client {
 
 struct Unheard;
 
-fn read_connection(
-    agent: &Agent,
-    address: &str,
-    from: u64,
-    news: &SyncSender<News>,
-) -> Result<(), Unheard> {
+fn read_connection(agent: &Agent, ask: &Ask, news: &SyncSender<News>) -> Result<(), Unheard> {
     let tell = |item| news.send(item).map_err(|_| Unheard);
-    let request = agent.get(address);
-    let request =
-        if from > 0 { request.header("Range", format!("bytes={from}-")) } else { request };
+    let Ask { address, token, from } = ask;
+    let mut request = agent.get(address);
+    if *from > 0 {
+        request = request.header("Range", format!("bytes={from}-"));
+    }
+    if let Some(token) = token {
+        request = request.header("Authorization", format!("Bearer {token}"));
+    }
     let response = match request.call() {
         Ok(response) => response,
         Err(error) => return tell(News::Broke(error.to_string())),
     };
-    match starts_at(&response, from) {
+    match starts_at(&response, *from) {
         Some(start) => tell(News::Begins(start))?,
         None => {
             let status = response.status().as_u16();
-            let address = address.to_owned();
+            let address = address.clone();
             return tell(News::Failed(FetchError::Refused { address, status }));
         }
     }

@@ -41,6 +41,27 @@ pub(super) fn take(
     })
 }
 
+/// Copies files of this machine, each from its own path.
+pub(super) fn copied(
+    missing: &[&SourceFile],
+    desk: &Desk,
+    watch: &mut Watch<'_>,
+) -> Result<(), FetchError> {
+    watch.begin(Task::Fetching, Some(super::bytes_of(missing)));
+    for file in missing {
+        watch.check()?;
+        let from = file.pieces.first().map_or("", |piece| &piece.at);
+        let from = Path::new(from);
+        if !from.is_file() {
+            let name = from.file_name().unwrap_or_default().to_string_lossy();
+            return Err(not_there(from.parent().unwrap_or(from), &name));
+        }
+        copy(from, &desk.partial(&file.path)?)?;
+        watch.item_done(file.pin.bytes);
+    }
+    desk.accept(missing, watch)
+}
+
 /// The file as hob names it, as the source names it, or by its bare name; a lone file is known by
 /// its length.
 fn whole(from: &Path, file: &SourceFile) -> Option<PathBuf> {

@@ -40,10 +40,16 @@ pub enum FindError {
     NoModel { at: String, there: Vec<String> },
     #[error("{at} has no {quant}; there are {}", listed(there))]
     NoQuant { at: String, quant: String, there: Vec<String> },
-    #[error("{address} needs a token, or does not exist")]
+    #[error(
+        "{address} needs a token, or does not exist: check the name, or set HF_TOKEN to a token that may read it"
+    )]
     Private { address: String },
-    #[error("{address} is gated: accept its terms there, and give a token that may read it")]
+    #[error(
+        "{address} is gated: accept its terms there, and set HF_TOKEN to a token of that account"
+    )]
     Gated { address: String },
+    #[error("{address} has no such revision; name a branch, a tag or a commit, as owner/name@main")]
+    NoRevision { address: String },
     #[error("{address} does not exist")]
     Missing { address: String },
     #[error("{address} answered with status {status}")]
@@ -59,8 +65,50 @@ pub enum FindError {
         false => format!("; did you mean {}?", near.join(" or ")),
     })]
     Unknown { asked: String, near: Vec<String> },
+    #[error("'{asked}' is found nowhere:\n- {hub}\n- {registry}")]
+    Nowhere { asked: String, hub: Box<FindError>, registry: Box<FindError> },
+    #[error(
+        "{at} is no GGUF model, and hob's engine runs no other; look for a repository with GGUF files"
+    )]
+    NotGguf { at: String },
+    #[error(
+        "{at} is cut short where it lies: {missing_bytes} bytes are missing, so it would not load"
+    )]
+    CutShort { at: String, missing_bytes: u64 },
+    #[error(
+        "{at}: the server does not say how long the file is; download it by other means, and pull the file"
+    )]
+    NoLength { at: String },
+    #[error(
+        "'{name}' cannot be a model's name: use letters, digits and -_.:/@, at most 80 of them"
+    )]
+    BadName { name: String },
     #[error(transparent)]
     UnknownQuant(#[from] UnknownMixture),
+}
+
+impl FindError {
+    /// Whether another place may have what this one has not.
+    pub(super) fn may_be_elsewhere(&self) -> bool {
+        matches!(
+            self,
+            FindError::Private { .. }
+                | FindError::Missing { .. }
+                | FindError::Refused { .. }
+                | FindError::Unreachable { .. }
+        )
+    }
+
+    /// Whether no place could be reached, so that nothing is known.
+    pub fn is_of_network(&self) -> bool {
+        match self {
+            FindError::Unreachable { .. } | FindError::Refused { .. } => true,
+            FindError::Nowhere { hub, registry, .. } => {
+                hub.is_of_network() || registry.is_of_network()
+            }
+            _ => false,
+        }
+    }
 }
 
 const LISTED_MAX: usize = 12;

@@ -6,7 +6,8 @@ use hob_core::machine::Basis;
 use hob_core::weights::{Part, Quant, WeightGroup};
 
 use super::shelf::Shelf;
-use super::{Described, FindError, Search};
+use super::{Aim, Described, FindError, FoundFile, Search};
+use crate::gguf::error::shown;
 use crate::gguf::{Gguf, GgufError, PartName};
 use crate::recipe;
 
@@ -18,23 +19,31 @@ pub(super) fn of_file(
     shelf: &Shelf<'_>,
     file: &str,
 ) -> Result<Described, FindError> {
-    let gguf = match PartName::parse(file) {
+    let (gguf, files) = match PartName::parse(file) {
         Some(part) => joined(shelf, &part)?,
-        None => shelf.gguf(file)?.ok_or_else(|| FindError::Missing { address: shelf.at(file) })?,
+        None => {
+            let missing = || FindError::Missing { address: shelf.at(file) };
+            let gguf = shelf.gguf(file)?.ok_or_else(missing)?;
+            let files = vec![shelf.found(file, &gguf)];
+            (gguf, files)
+        }
     };
     let stem = file.strip_suffix(".gguf").unwrap_or(file);
     let name = PartName::parse(file).map_or(stem.to_owned(), |part| part.stem().to_owned());
-    described(search, name, shelf.at(file), gguf)
+    Ok(Described { files, ..described(search, name, shelf.at(file), gguf)? })
 }
 
-fn joined(shelf: &Shelf<'_>, part: &PartName) -> Result<Gguf, FindError> {
-    let mut parts = Vec::new();
+fn joined(shelf: &Shelf<'_>, part: &PartName) -> Result<(Gguf, Vec<FoundFile>), FindError> {
+    let (mut parts, mut files) = (Vec::new(), Vec::new());
     for name in part.all() {
         let missing = || FindError::MissingPart { missing: shelf.at(&name), count: part.count };
-        parts.push(shelf.gguf(&name)?.ok_or_else(missing)?);
+        let gguf = shelf.gguf(&name)?.ok_or_else(missing)?;
+        files.push(shelf.found(&name, &gguf));
+        parts.push(gguf);
     }
     let at = || shelf.at(part.stem());
-    Gguf::joined(parts).map_err(|error| FindError::Gguf { at: at(), error })
+    let whole = Gguf::joined(parts).map_err(|error| FindError::Gguf { at: at(), error })?;
+    Ok((whole, files))
 }
 
 /// What a header says, with weights of the quant that was asked for.
@@ -50,13 +59,15 @@ pub(super) fn described(
     let wrong = |error| FindError::Gguf { at: at.clone(), error };
     let model = gguf.model(&name).map_err(|error| without_shape(&at, error, &gguf))?;
     let variants = recipe::variants(&gguf, &name);
+    let licence = gguf.text("general.license").map(shown);
     let mut notes = Vec::new();
     if gguf.missing_bytes() > 0 {
         let missing = gguf.missing_bytes();
         notes.push(format!("{at} is cut short: {missing} bytes are missing, so fetch it again"));
     }
     let of_file = gguf.quantization();
-    let other = search.quant.filter(|mixture| !mixture.name().eq_ignore_ascii_case(of_file));
+    let made_up = search.quant.filter(|_| search.aim == Aim::Answer);
+    let other = made_up.filter(|mixture| !mixture.name().eq_ignore_ascii_case(of_file));
     let model = match other {
         None => model,
         Some(mixture) => {
@@ -72,7 +83,7 @@ pub(super) fn described(
             }
         }
     };
-    Ok(Described { model, variants, source: at, notes })
+    Ok(Described { variants, notes, licence, ..Described::of(model, at) })
 }
 
 /// Of an architecture that nobody knows, the size at least is known.

@@ -6,7 +6,8 @@ use serde::Deserialize;
 
 use super::choice::{self, Entry};
 use super::shelf::Shelf;
-use super::{Described, FindError, Search, USUAL_QUANT, tensors};
+use super::{Aim, Described, FindError, Search, USUAL_QUANT, tensors};
+use crate::catalog::names::Asked;
 use crate::recipe::Mixture;
 
 /// Of one page of a list, which names at most a thousand files.
@@ -25,6 +26,8 @@ pub(super) struct Repo {
 }
 
 const REVISION: &str = "main";
+/// Where a repository lacks the usual one, and no quant is asked for.
+const LESS_USUAL_QUANTS: [&str; 4] = ["MXFP4", "Q4_K_S", "Q4_0", "Q8_0"];
 
 #[derive(Deserialize)]
 struct Listed {
@@ -52,6 +55,27 @@ impl Repo {
         let file = (!file.is_empty()).then(|| file.join("/"));
         let (name, revision) = (format!("{owner}/{name}"), revision.to_owned());
         Some(Repo { name, revision, file, quant })
+    }
+
+    /// That the catalog has for a short name.
+    pub(super) fn of(asked: Asked) -> Repo {
+        let quant = asked.quant.map(|mixture| mixture.name().to_owned());
+        let (name, revision) = (asked.named.repo.to_owned(), REVISION.to_owned());
+        Repo { name, revision, file: None, quant }
+    }
+
+    /// As a name that this model in this quant can be stored under.
+    pub(super) fn stored_name(&self, quant_found: &str) -> String {
+        let quant = self.quant.as_deref().unwrap_or(quant_found);
+        match &*self.revision {
+            REVISION => format!("{}:{quant}", self.name),
+            revision => format!("{}@{revision}:{quant}", self.name),
+        }
+    }
+
+    /// Whether one file of it is meant.
+    pub(super) fn is_of_file(&self) -> bool {
+        self.file.is_some()
     }
 
     /// Of the page of one; addresses of files are none.
@@ -105,11 +129,14 @@ fn chosen<'m>(
     let wished = search.quant.map(|mixture| mixture.name().to_owned());
     let said = repo.quant.clone().or(wished);
     let quant = said.clone().unwrap_or_else(|| USUAL_QUANT.to_owned());
-    let found = choice::of_quant(models, &quant);
+    let others = LESS_USUAL_QUANTS.iter().filter(|_| said.is_none());
+    let found = choice::of_quant(models, &quant)
+        .or_else(|| others.filter_map(|quant| choice::of_quant(models, quant)).next());
     // Where there is but one file, it is meant by whoever named no quant.
     let only = models.first().filter(|_| models.len() == 1 && said.is_none());
     // And a quant that hob can make up needs no file of it.
-    let any = models.first().filter(|_| repo.quant.is_none() && search.quant.is_some());
+    let can_make_up = search.aim == Aim::Answer && search.quant.is_some();
+    let any = models.first().filter(|_| repo.quant.is_none() && can_make_up);
     found.or(only).or(any).ok_or_else(|| {
         let (at, there) = (repo.name.clone(), models.to_vec());
         FindError::NoQuant { at, quant, there }
@@ -160,6 +187,7 @@ fn of_page(error: FindError, page: &str) -> FindError {
         FindError::Private { .. } => FindError::Private { address },
         FindError::Gated { .. } => FindError::Gated { address },
         FindError::Missing { .. } => FindError::Missing { address },
+        FindError::NoRevision { .. } => FindError::NoRevision { address },
         other => other,
     }
 }

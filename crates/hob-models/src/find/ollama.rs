@@ -6,25 +6,25 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::shelf::Shelf;
-use super::{Described, FindError, Search, gguf};
+use super::{Aim, Described, FindError, FoundFile, Search, gguf};
+use crate::Sha256;
 use crate::gguf::Gguf;
 
 const HOST: &str = "registry.ollama.ai";
 const OWNER: &str = "library";
 const TAG: &str = "latest";
-const MANIFEST_BYTES_MAX: u64 = 1 << 20;
-const DIGITS: usize = 64;
+pub(super) const MANIFEST_BYTES_MAX: u64 = 1 << 20;
 /// Architectures that Ollama's own engine names otherwise than llama.cpp does.
 const OWN_NAMES: [(&str, &str); 2] = [("gptoss", "gpt-oss"), ("qwen25vl", "qwen2vl")];
 
 #[derive(Debug, Deserialize)]
-struct Manifest {
+pub(super) struct Manifest {
     #[serde(default)]
     layers: Vec<Layer>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Layer {
+pub(super) struct Layer {
     #[serde(rename = "mediaType")]
     kind: String,
     digest: String,
@@ -49,7 +49,12 @@ pub(super) fn find(
     let blob = model.blob().map_err(wrong)?;
     let gguf = shelf.gguf(&blob)?;
     let gguf = gguf.ok_or_else(|| FindError::MissingPart { missing: shelf.at(&blob), count: 1 })?;
+    let file = FoundFile { sha256: model.sha256().ok(), ..shelf.found(&blob, &gguf) };
     let own = own_name(&gguf);
+    // What only Ollama loads is no file for hob, and may be had elsewhere.
+    if own.is_some() && search.aim == Aim::Files {
+        return Ok(None);
+    }
     let gguf = match own {
         Some((from, to)) => gguf.renamed(from, to),
         None => gguf,
@@ -59,46 +64,68 @@ pub(super) fn find(
         let note = format!("the file calls its architecture '{from}', and only Ollama loads that");
         described.notes.push(format!("{note}; a file of '{to}' runs in hob too"));
     }
+    described.files = vec![file];
     Ok(Some(match manifest.layer("projector") {
         Some(tower) => described.with_tower(&tower.blob().map_err(wrong)?, tower.size),
         None => described,
     }))
 }
 
-fn own_name(gguf: &Gguf) -> Option<(&'static str, &'static str)> {
+pub(super) fn own_name(gguf: &Gguf) -> Option<(&'static str, &'static str)> {
     let architecture = gguf.text("general.architecture")?;
     OWN_NAMES.into_iter().find(|(own, _)| *own == architecture)
 }
 
 /// None: no name that Ollama would take.
 fn manifest_path(asked: &str) -> Option<String> {
-    let (path, tag) = match asked.rsplit_once(':') {
-        Some((path, tag)) if !tag.contains('/') => (path, tag),
-        _ => (asked, TAG),
-    };
-    let words: Vec<&str> = path.split('/').collect();
-    let is_plain = |word: &&str| {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        !word.is_empty() && !word.starts_with('.') && word.chars().all(allowed)
-    };
-    if !words.iter().chain([&tag]).all(is_plain) {
-        return None;
-    }
-    let [host, owner, name] = match words.as_slice() {
-        [name] => [HOST, OWNER, name],
-        [owner, name] => [HOST, owner, name],
-        [host, owner, name] => [*host, owner, name],
-        _ => return None,
-    };
+    let Tagged { host, owner, name, tag } = Tagged::parse(asked)?;
     Some(format!("manifests/{host}/{owner}/{name}/{tag}"))
 }
 
-fn read(json: &[u8]) -> Result<Manifest, String> {
+/// A name as Ollama takes it apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tagged<'a> {
+    pub(super) host: &'a str,
+    pub(super) owner: &'a str,
+    pub(super) name: &'a str,
+    pub(super) tag: &'a str,
+}
+
+impl Tagged<'_> {
+    /// Of the registry that is meant where no other host is named.
+    pub(super) fn is_of_registry(&self) -> bool {
+        self.host == HOST
+    }
+
+    pub(super) fn parse(asked: &str) -> Option<Tagged<'_>> {
+        let (path, tag) = match asked.rsplit_once(':') {
+            Some((path, tag)) if !tag.contains('/') => (path, tag),
+            _ => (asked, TAG),
+        };
+        let words: Vec<&str> = path.split('/').collect();
+        let is_plain = |word: &&str| {
+            let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            !word.is_empty() && !word.starts_with('.') && word.chars().all(allowed)
+        };
+        if !words.iter().chain([&tag]).all(is_plain) {
+            return None;
+        }
+        let [host, owner, name] = match words.as_slice() {
+            [name] => [HOST, OWNER, name],
+            [owner, name] => [HOST, owner, name],
+            [host, owner, name] => [*host, owner, name],
+            _ => return None,
+        };
+        Some(Tagged { host, owner, name, tag })
+    }
+}
+
+pub(super) fn read(json: &[u8]) -> Result<Manifest, String> {
     serde_json::from_slice(json).map_err(|error| error.to_string())
 }
 
 impl Manifest {
-    fn layer(&self, kind: &str) -> Option<&Layer> {
+    pub(super) fn layer(&self, kind: &str) -> Option<&Layer> {
         let kind = format!("application/vnd.ollama.image.{kind}");
         self.layers.iter().find(|layer| layer.kind == kind)
     }
@@ -107,13 +134,12 @@ impl Manifest {
 impl Layer {
     /// Below the folder. A digest is digits and cannot lead elsewhere.
     fn blob(&self) -> Result<String, String> {
+        Ok(format!("blobs/sha256-{}", self.sha256()?))
+    }
+
+    pub(super) fn sha256(&self) -> Result<Sha256, String> {
         let digits = self.digest.strip_prefix("sha256:").unwrap_or_default();
-        let is_sha256 =
-            digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match is_sha256 {
-            true => Ok(format!("blobs/sha256-{digits}")),
-            false => Err("a digest in it is no SHA-256".to_owned()),
-        }
+        digits.parse().map_err(|_| "a digest in it is no SHA-256".to_owned())
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::time::Duration;
 
 use ureq::http::Response;
-use ureq::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, RANGE};
+use ureq::http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, RANGE};
 use ureq::{Agent, Body, BodyReader};
 
 use super::{FindError, Finder};
@@ -22,9 +22,20 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// For all redirections and all bytes of one request.
 const REQUEST_MAX: Duration = Duration::from_secs(300);
 
+const MANIFEST_TYPE: &str = "application/vnd.docker.distribution.manifest.v2+json";
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+enum Wanted {
+    All,
+    /// First and last byte.
+    Range(u64, u64),
+    Manifest,
+}
+
 /// One search's connections, and what they cost.
 pub(super) struct Remote {
-    agent: Agent,
+    pub(super) agent: Agent,
     hub: String,
     token: Option<String>,
     requests: Cell<u32>,
@@ -61,7 +72,21 @@ impl Remote {
         address: &str,
         bytes_max: u64,
     ) -> Result<(Vec<u8>, Option<String>), FindError> {
-        let response = self.get(address, None)?;
+        self.whole(address, bytes_max, Wanted::All)
+    }
+
+    /// A manifest of a registry of images.
+    pub(super) fn manifest(&self, address: &str, bytes_max: u64) -> Result<Vec<u8>, FindError> {
+        Ok(self.whole(address, bytes_max, Wanted::Manifest)?.0)
+    }
+
+    fn whole(
+        &self,
+        address: &str,
+        bytes_max: u64,
+        wanted: Wanted,
+    ) -> Result<(Vec<u8>, Option<String>), FindError> {
+        let response = self.get(address, wanted)?;
         let next = next_page(&response);
         let mut text = Vec::new();
         let body = response.into_body().into_reader();
@@ -92,25 +117,40 @@ impl Remote {
         Ok(file)
     }
 
-    fn get(&self, address: &str, range: Option<(u64, u64)>) -> Result<Response<Body>, FindError> {
-        self.requests.set(self.requests.get().saturating_add(1));
+    fn get(&self, address: &str, wanted: Wanted) -> Result<Response<Body>, FindError> {
+        self.count_request();
         let mut request = self.agent.get(address);
-        if let Some((first, last)) = range {
-            request = request.header(RANGE, format!("bytes={first}-{last}"));
-        }
-        // Redirections drop it: the stores that the hub refers to need none.
-        if let Some(token) = self.token.as_ref().filter(|_| address.starts_with(&self.hub)) {
+        request = match wanted {
+            Wanted::All => request,
+            Wanted::Range(first, last) => request.header(RANGE, format!("bytes={first}-{last}")),
+            Wanted::Manifest => request.header(ACCEPT, MANIFEST_TYPE),
+        };
+        // Every redirection drops it: the stores that the hub refers to need none.
+        if let Some(token) = self.token_for(address) {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
         let response = request.call().map_err(|error| unreachable(address, error))?;
-        let address = address.to_owned();
         match response.status().as_u16() {
             200 | 206 => Ok(response),
-            401 => Err(FindError::Private { address }),
-            403 => Err(FindError::Gated { address }),
-            404 => Err(FindError::Missing { address }),
-            status => Err(FindError::Refused { address, status }),
+            _ => Err(refused(address, &response)),
         }
+    }
+
+    pub(super) fn token_for(&self, address: &str) -> Option<&String> {
+        self.token.as_ref().filter(|_| address.starts_with(&self.hub))
+    }
+
+    pub(super) fn hub_address(&self) -> &str {
+        &self.hub
+    }
+
+    /// Whether the address is one of the hub's.
+    pub(super) fn is_of_hub<'a>(&self, address: &'a str) -> Option<&'a str> {
+        address.strip_prefix(&self.hub)
+    }
+
+    pub(super) fn count_request(&self) {
+        self.requests.set(self.requests.get().saturating_add(1));
     }
 
     fn count(&self, bytes: usize) {
@@ -118,7 +158,20 @@ impl Remote {
     }
 }
 
-fn unreachable(address: &str, error: impl std::fmt::Display) -> FindError {
+/// The hub says in a header what its status leaves open.
+pub(super) fn refused(address: &str, response: &Response<Body>) -> FindError {
+    let code = response.headers().get("X-Error-Code").and_then(|code| code.to_str().ok());
+    let address = address.to_owned();
+    match (response.status().as_u16(), code) {
+        (401 | 403, Some("GatedRepo")) | (403, _) => FindError::Gated { address },
+        (401, _) => FindError::Private { address },
+        (404, Some("RevisionNotFound")) => FindError::NoRevision { address },
+        (404, _) => FindError::Missing { address },
+        (status, _) => FindError::Refused { address, status },
+    }
+}
+
+pub(super) fn unreachable(address: &str, error: impl std::fmt::Display) -> FindError {
     FindError::Unreachable { address: address.to_owned(), detail: error.to_string() }
 }
 
@@ -151,7 +204,7 @@ impl RemoteFile<'_> {
     fn ask(&mut self, last: u64) -> Result<(), FindError> {
         self.asks += 1;
         let have = self.bytes.len() as u64;
-        let response = self.remote.get(&self.address, Some((have, last)))?;
+        let response = self.remote.get(&self.address, Wanted::Range(have, last))?;
         let number =
             |name| -> Option<u64> { response.headers().get(name)?.to_str().ok()?.parse().ok() };
         if response.status().as_u16() == 206 {

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-use super::FindError;
 use super::remote::Remote;
+use super::{FilePlace, FindError, FoundFile};
 use crate::gguf::{Gguf, GgufError};
 use crate::safetensors::{Header, SafetensorsError};
 
@@ -27,6 +27,16 @@ impl Shelf<'_> {
             Shelf::Folder(folder) => folder.join(file).display().to_string(),
             Shelf::Web { base, .. } => format!("{base}/{file}"),
         }
+    }
+
+    /// A file as it was found here, with the length that was told.
+    pub(super) fn found(&self, file: &str, gguf: &Gguf) -> FoundFile {
+        let place = match self {
+            Shelf::Folder(folder) => FilePlace::Path(folder.join(file)),
+            Shelf::Web { .. } => FilePlace::Address(self.at(file)),
+        };
+        let missing_bytes = gguf.missing_bytes();
+        FoundFile { place, bytes: gguf.file_bytes(), missing_bytes, sha256: None }
     }
 
     /// A whole file, which is short; none where there is no such file.

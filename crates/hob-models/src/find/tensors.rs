@@ -78,12 +78,13 @@ fn described(
     };
     if let Some(model) = made(search, name, &config).map_err(|error| wrong(error.into()))? {
         let note = format!("weights as {} would store them, not those of a file", model.quant);
-        return Ok(Described { model, variants: Vec::new(), source, notes: vec![note] });
+        let notes = vec![note];
+        return Ok(Described { notes, ..Described::of(model, source) });
     }
     let (tensors, notes) = tensors(shelf, files)?;
     let model = safetensors::model(name.to_owned(), &config, &tensors).map_err(wrong)?;
     // What lies beside a configuration is not named as GGUF names it, so that no other quant is made up of it.
-    Ok(Described { model, variants: Vec::new(), source, notes })
+    Ok(Described { notes, ..Described::of(model, source) })
 }
 
 /// With made-up weights, where a quant is asked for.

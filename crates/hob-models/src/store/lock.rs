@@ -50,7 +50,7 @@ impl Lock {
 
     pub(super) fn try_hold(store: &Store, name: &str) -> Result<Lock, StoreError> {
         make_folder(&store.locks())?;
-        let path = store.locks().join(format!("{name}.lock"));
+        let path = store.lock(name);
         let file = open(&path)?;
         match file.try_lock() {
             Ok(()) => Ok(Lock { file }),

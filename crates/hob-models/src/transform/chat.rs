@@ -1,4 +1,4 @@
-//! A chat model's stored form: `model.gguf`, as it was published.
+//! A chat model's stored form: `model.gguf` as it was published, or its parts `model-00001-of-00003.gguf` and so on.
 //! Nothing is changed in it, but a file whose header cannot be read never becomes a stored model.
 
 use std::path::Path;
@@ -29,9 +29,11 @@ impl Transform for ChatTransform {
         watch: &mut Watch<'_>,
     ) -> Result<(), TransformError> {
         watch.begin(Task::Transforming, None);
-        let refused = |error| TransformError::refused(MODEL_FILE, error);
-        Gguf::open(&raw.path(MODEL_FILE)?).and_then(|gguf| gguf.shape()).map_err(refused)?;
-        raw.place(MODEL_FILE, &out.join(MODEL_FILE))
+        let files: Vec<&str> = raw.paths().collect();
+        let first = files.first().copied().unwrap_or(MODEL_FILE);
+        let refused = |error| TransformError::refused(first, error);
+        Gguf::open(&raw.path(first)?).and_then(|gguf| gguf.shape()).map_err(refused)?;
+        files.iter().try_for_each(|file| raw.place(file, &out.join(file)))
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) fn finder() -> Finder {
     Finder {
         hub: "http://127.0.0.1:1".to_owned(),
         token: None,
+        registry: None,
         ollama: None,
         store: None,
         limits: Limits::default(),

@@ -50,6 +50,7 @@ impl Stage {
         let mut stage = Stage {
             fetcher: Fetcher {
                 hub: server.address.clone(),
+                token: None,
                 python: Vec::new(),
                 npm: folder.path().join("npm"),
                 limits,
@@ -214,7 +215,7 @@ pub(crate) fn voice(name: &str) -> Vec<u8> {
 }
 
 pub(crate) fn pin(bytes: &[u8]) -> Pin {
-    Pin { bytes: bytes.len() as u64, sha256: Sha256::of(bytes) }
+    Pin { bytes: bytes.len() as u64, sha256: Some(Sha256::of(bytes)) }
 }
 
 pub(crate) fn hub_path(voice: &str) -> String {

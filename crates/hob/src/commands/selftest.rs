@@ -104,13 +104,13 @@ async fn rehearse(app: &App<'_>, alias: Option<&str>) -> Outcome<Vec<Verdict>> {
 async fn rehearse_with(
     app: &App<'_>,
     alias: Option<&str>,
-    models: Option<&Models>,
+    models: Option<&Models<'_>>,
 ) -> Outcome<Vec<Verdict>> {
     let mock = Mock::start().await.map_err(|error| Failure::io("no port is free", &error))?;
     // A port that was free a moment ago, and where nobody listens now.
     let nobody = listener().await?.local_addr().map_err(|e| Failure::io("no port is free", &e))?;
     let options = options(app, alias, &mock.url(), &format!("http://{nobody}"))?;
-    let locals = models.map(Models::locals).unwrap_or_default();
+    let locals = models.map(|models| models.locals(&app.written)).unwrap_or_default();
     let gateway = Gateway::new(options, locals, None);
     let gateway = Arc::new(gateway.map_err(|error| wire_up::placed(&app.written, &error))?);
     if let (Some(alias), Some(models)) = (alias, models) {

@@ -23,6 +23,7 @@ use crate::config::{LoadAt, Written};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::port_owner;
 use crate::printer::Printer;
+use crate::pulled::PulledModels;
 use crate::reload::{Following, Renewed};
 use crate::remote::Remote;
 use crate::settings::{ChatSettings, Listen, ModelChoice, Overrides, Settings};
@@ -106,6 +107,7 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
         app,
         live: live.clone(),
         gateway: begun.gateway,
+        pulled: &models.pulled,
         has_keys,
         on_first_key: &|| pages.hide_ledger(),
         renew: &renew,
@@ -127,6 +129,7 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
         // Answers go on being given when the model is there, or will never be.
         never = models.load(app) => match never {},
         never = following.follow() => match never {},
+        never = models.pulled.follow() => match never {},
     }
     models.shutdown().await;
     Ok(Exit::Done)
@@ -143,12 +146,14 @@ fn benchmarks(app: &App<'_>) -> BenchmarkPages {
 }
 
 /// What this hob has in its workers; what is not on this disk is left out, and said.
-pub(super) struct Models {
+pub(super) struct Models<'a> {
     speech: Option<Speech>,
     speech_target: Option<Arc<SpeechTarget>>,
     /// The one of `[chat]` first, if it is here.
     chats: Vec<Held>,
     has_default: bool,
+    /// All others that are here.
+    pulled: PulledModels<'a>,
 }
 
 /// A chat model, and when it is loaded.
@@ -179,8 +184,8 @@ impl Held {
     }
 }
 
-impl Models {
-    pub(super) fn start(app: &App<'_>) -> Outcome<Models> {
+impl<'a> Models<'a> {
+    pub(super) fn start(app: &'a App<'a>) -> Outcome<Models<'a>> {
         let settings = &app.settings;
         let memory = Memory::new(settings.memory.max_bytes());
         let speech = present(Speech::start_in(&memory, app), app)?;
@@ -190,13 +195,15 @@ impl Models {
         for (name, model) in &settings.models {
             chats.extend(Held::start(&memory, name, model, app)?);
         }
-        if speech.is_none() && chats.is_empty() && !wire_up::has_others(app) {
+        let pulled = PulledModels::start(app, memory);
+        let has_chats = !chats.is_empty() || !pulled.targets().is_empty();
+        if speech.is_none() && !has_chats && !wire_up::has_others(app) {
             return Err(Failure::new(Exit::ModelMissing, "there is no model to serve")
                 .hint("`hob pull` fetches the default ones"));
         }
         let target = |speech: &Speech| Arc::new(speech.target(settings));
         let speech_target = speech.as_ref().map(target);
-        Ok(Models { speech, speech_target, chats, has_default })
+        Ok(Models { speech, speech_target, chats, has_default, pulled })
     }
 
     /// Answers where no model is named.
@@ -210,10 +217,10 @@ impl Models {
     /// # Errors
     /// Something in it cannot be meant; nothing of it is in force then.
     fn renew(&self, app: &App<'_>, written: &Written, old: &Gateway) -> Outcome<Renewed> {
+        let targets = self.targets(written);
         let environment = &app.environment;
-        let gateway = wire_up::gateway(written, environment, self.locals(), Some(old))?;
+        let gateway = wire_up::gateway(written, environment, self.locals(written), Some(old))?;
         let gateway = Arc::new(gateway);
-        let targets: Vec<_> = self.chats.iter().map(|held| Arc::clone(&held.target)).collect();
         let speech = self.speech_target.as_ref();
         let roster = wire_up::roster(&app.settings, speech, &targets, &gateway);
         let of_server = app.settings.server.api_key.read()?;
@@ -224,10 +231,18 @@ impl Models {
         Ok(Renewed { roster, keys, gateway })
     }
 
+    /// All that chat. Where a pulled model is called as an alias is, the alias is meant: its name was chosen here.
+    fn targets(&self, written: &Written) -> Vec<Arc<ChatTarget>> {
+        let mut pulled = self.pulled.targets();
+        pulled.retain(|target| !written.config.alias.contains_key(&target.name));
+        let held = self.chats.iter().map(|held| Arc::clone(&held.target));
+        held.chain(pulled).collect()
+    }
+
     /// As targets of aliases.
-    pub(super) fn locals(&self) -> Locals {
+    pub(super) fn locals(&self, written: &Written) -> Locals {
         Locals {
-            chat: self.chats.iter().map(|held| (&*held.target).into()).collect(),
+            chat: self.targets(written).iter().map(|target| (&**target).into()).collect(),
             speech: self.speech_target.iter().map(|target| (&**target).into()).collect(),
             transcript: Vec::new(),
         }
@@ -238,6 +253,11 @@ impl Models {
         for Held { chat: Chat { name, worker, .. }, .. } in &self.chats {
             if names.contains(name) {
                 load(name, Residence::load(&**worker), app).await;
+            }
+        }
+        for Chat { name, worker, .. } in self.pulled.chats() {
+            if names.contains(&name) {
+                load(&name, Residence::load(&*worker), app).await;
             }
         }
     }
@@ -262,6 +282,7 @@ impl Models {
             speech.worker.shutdown().await;
         }
         join_all(self.chats.iter().map(|held| held.chat.worker.shutdown())).await;
+        self.pulled.shutdown().await;
     }
 }
 

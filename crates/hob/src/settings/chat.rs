@@ -5,6 +5,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
 
 use hob_core::KeepAlive;
+use hob_models::catalog::names::canonical;
 
 use super::{Environment, Overrides, Threads};
 use crate::config::{ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt, Written};
@@ -48,23 +49,25 @@ pub(crate) struct DevSettings {
 /// Which model answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ModelChoice {
-    /// Of the catalog.
+    /// As it is stored.
     Named(String),
     /// A GGUF file of the user's.
     File(PathBuf),
 }
 
 impl ModelChoice {
-    /// Whatever has a folder or a file's ending in it is meant as a path.
+    /// A path is what is one on this disk, ends like a file, or begins like a path. All else is a name, slashes
+    /// included: models of the hub are called `owner/name:QUANT`.
     pub(crate) fn new(written: &str, resolve: impl Fn(&Path) -> PathBuf) -> ModelChoice {
         let path = Path::new(written);
-        let is_file = path.components().count() > 1
-            || path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
-        if is_file {
+        let ends = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
+        let begins = ["/", "./", "../", "~"].iter().any(|begin| written.starts_with(begin));
+        let is_of_hub = written.starts_with("hf:");
+        if !is_of_hub && (begins || ends || resolve(path).is_file()) {
             // Without the dots that people type.
             ModelChoice::File(resolve(path).components().collect())
         } else {
-            ModelChoice::Named(written.to_owned())
+            ModelChoice::Named(canonical(written))
         }
     }
 
@@ -132,6 +135,11 @@ impl ChatSettings {
             answer_tokens_max: table.answer_tokens_max.or(self.answer_tokens_max),
             requests_max: table.requests_max.unwrap_or(self.requests_max),
         }
+    }
+
+    /// Of a model that was pulled, and that no table names.
+    pub(crate) fn pulled(&self, name: &str) -> ChatSettings {
+        self.beside(&ChatSection::default(), ModelChoice::Named(name.to_owned()))
     }
 
     pub(super) fn as_written(&self) -> ChatSection {

@@ -20,6 +20,7 @@ pub(crate) struct Environment {
     pub(crate) hf_endpoint: Option<String>,
     pub(crate) hf_token: Option<Secret>,
     pub(crate) ollama_models: Option<PathBuf>,
+    pub(crate) ollama_registry: Option<String>,
     /// Every variable: a configuration may name any of them as the place of a key.
     pub(crate) secrets: BTreeMap<String, Secret>,
     /// Where programs are looked for.
@@ -38,13 +39,23 @@ pub(crate) struct Folders {
 }
 
 /// Name and meaning of each variable, for the reference pages.
-pub(crate) const VARIABLES: [(&str, &str); 9] = [
+pub(crate) const VARIABLES: [(&str, &str); 10] = [
     ("HOB_HOME", "where models are kept (a flag or the environment wins over the config file)"),
     ("HOB_LISTEN", "the address that `hob serve` listens on and where other commands look for it"),
     ("HOB_API_KEY", "the key that `hob serve` asks for and that other commands send to a server"),
     ("HOB_LOG", "what to log on stderr, such as `info` or `hob_server=debug`"),
-    ("HF_TOKEN", "for private and gated repositories that `hob fit` is asked about"),
-    ("HF_ENDPOINT", "another address than the hub's own for `hob fit`"),
+    (
+        "HF_TOKEN",
+        "for private and gated repositories of the hub; sent to the hub and to no other host",
+    ),
+    (
+        "HF_ENDPOINT",
+        "another address than the hub's own, such as a mirror, for `hob pull` and `hob fit`",
+    ),
+    (
+        "HOB_OLLAMA_REGISTRY",
+        "another address than that of Ollama's registry, which has models that the hub has not",
+    ),
     ("OLLAMA_MODELS", "where Ollama keeps its models, if not in the usual place"),
     ("NO_COLOR", "any value: no colours"),
     ("XDG_CONFIG_HOME", "where `hob/hob.toml` is looked for"),
@@ -59,6 +70,7 @@ impl Environment {
             hob_log: text("HOB_LOG"),
             hf_endpoint: text("HF_ENDPOINT"),
             hf_token: text("HF_TOKEN").map(Secret::new),
+            ollama_registry: text("HOB_OLLAMA_REGISTRY"),
             ollama_models: variable("OLLAMA_MODELS").map(PathBuf::from),
             secrets: secrets(),
             path: variable("PATH").unwrap_or_default(),

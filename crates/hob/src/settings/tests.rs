@@ -159,11 +159,13 @@ fn a_user_without_a_home_must_name_one() {
 fn a_chat_model_is_a_name_or_a_file_from_where_it_was_written() {
     let rows = [
         ("", "", ModelChoice::Named("smollm2".to_owned())),
-        ("", "qwen3", ModelChoice::Named("qwen3".to_owned())),
+        ("", "qwen3", ModelChoice::Named("qwen3:8b".to_owned())),
+        ("", "owner/name:Q4_K_M", ModelChoice::Named("owner/name:Q4_K_M".to_owned())),
+        ("", "hf:owner/name/a.gguf", ModelChoice::Named("owner/name/a".to_owned())),
         ("", "a.gguf", ModelChoice::File(PathBuf::from("/etc/hob/a.gguf"))),
         ("", "~/a.gguf", ModelChoice::File(PathBuf::from("/me/a.gguf"))),
         ("", "/models/a", ModelChoice::File(PathBuf::from("/models/a"))),
-        ("qwen3", "a.gguf", ModelChoice::Named("qwen3".to_owned())),
+        ("mine", "a.gguf", ModelChoice::Named("mine".to_owned())),
         ("./b.GGUF", "a.gguf", ModelChoice::File(PathBuf::from("/here/b.GGUF"))),
     ];
     for (typed, in_file, expected) in rows {

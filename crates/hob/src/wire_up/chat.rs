@@ -18,7 +18,7 @@ use hob_engines::chat::{
 use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
 use hob_models::Gguf;
-use hob_models::gguf::card;
+use hob_models::gguf::{PartName, card};
 
 use super::memory::{Memory, Need, usable};
 use super::own_program;
@@ -261,10 +261,18 @@ pub(crate) fn work_chat(args: &ChatWorkerArgs) -> Outcome<()> {
 /// part than swapped.
 pub(super) fn weights(model: &Path) -> Weights {
     let available_bytes = hob_machine::ram().map_or(0, |ram| ram.available_bytes);
-    match model.metadata() {
-        Ok(file) if file.len().saturating_mul(2) <= available_bytes => Weights::Copied,
-        Ok(_) | Err(_) => Weights::Mapped,
+    match bytes_of(model) {
+        Some(bytes) if bytes.saturating_mul(2) <= available_bytes => Weights::Copied,
+        Some(_) | None => Weights::Mapped,
     }
+}
+
+/// Of all parts, where the file is the first of several.
+fn bytes_of(model: &Path) -> Option<u64> {
+    let part = PartName::parse(model.file_name()?.to_str()?);
+    let Some(part) = part else { return Some(model.metadata().ok()?.len()) };
+    let sizes = part.all().map(|name| Some(model.with_file_name(name).metadata().ok()?.len()));
+    sizes.sum()
 }
 
 /// For steps of few tokens and of many. A core that is left alone when there are more than two keeps

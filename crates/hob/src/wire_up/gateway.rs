@@ -1,6 +1,7 @@
 //! Other servers, aliases and keys of the configuration, made into what the server asks.
 //! What cannot be meant is refused with its place in the file, before anything of it is in force.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hob_core::scripted::{FixedChat, ScriptedSpeech};
@@ -13,7 +14,7 @@ use crate::config::{KeySection, Written};
 use crate::failure::{Failure, Outcome};
 use crate::settings::gateway::{gateway as settled, quoted, secret};
 use crate::settings::{Environment, Secret};
-use crate::shelf::DEFAULT_SPEECH;
+use crate::shelf::{DEFAULT_SPEECH, Shelf};
 
 /// # Errors
 /// [`crate::settings::gateway`]'s, and names that lead nowhere.
@@ -158,10 +159,14 @@ pub(crate) fn stand_ins(app: &App<'_>) -> Locals {
         let model: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
         Local { name, model, admission: admission() }
     };
-    let names = [app.settings.chat.model.name()].into_iter();
+    let own =
+        [app.settings.chat.model.name()].into_iter().chain(app.settings.models.keys().cloned());
+    let mut names: BTreeSet<String> = own.collect();
+    let pulled = Shelf::open(app).chat_names().into_iter();
+    names.extend(pulled.filter(|name| !app.written.config.alias.contains_key(name)));
     let model: Arc<dyn SpeechModel> = Arc::new(ScriptedSpeech::new([]));
     Locals {
-        chat: names.chain(app.settings.models.keys().cloned()).map(chat).collect(),
+        chat: names.into_iter().map(chat).collect(),
         speech: vec![Local { name: DEFAULT_SPEECH.to_owned(), model, admission: admission() }],
         transcript: Vec::new(),
     }

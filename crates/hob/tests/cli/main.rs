@@ -9,10 +9,14 @@ mod endurance;
 mod fit;
 mod gateway;
 mod help;
+#[path = "../../../hob-models/tests/located/hub.rs"]
+#[expect(dead_code, reason = "the tests of hob-models ask more of it")]
+mod hub;
 mod ledger;
 mod limits;
 mod memory;
 mod models;
+mod pulled;
 mod real;
 mod say;
 mod serve;
@@ -67,6 +71,9 @@ impl User {
             .current_dir(self.path("work"))
             .env_clear()
             .env("HOME", self.path("home"))
+            // No test leaves this machine.
+            .env("HF_ENDPOINT", "http://127.0.0.1:1")
+            .env("HOB_OLLAMA_REGISTRY", "http://127.0.0.1:1")
             .env("PATH", self.path("programs"));
         let config = std::fs::read_to_string(self.path("work/hob.toml")).unwrap_or_default();
         if !config.contains("listen") {

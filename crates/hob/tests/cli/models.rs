@@ -50,7 +50,7 @@ fn a_name_that_nobody_knows_is_refused_with_the_nearest() {
     let said = stderr(&user.hob(&["pull", "--source", "cloud"]).assert().code(2));
     assert!(said.contains("known are hub, address, wheel, tarball"), "{said}");
     let said = stderr(&user.hob(&["pull", "--from", "stick"]).assert().code(2));
-    assert!(said.contains("<NAME>"), "a folder holds one model: {said}");
+    assert!(said.contains("<MODEL>"), "a folder holds one model: {said}");
 }
 
 #[test]

@@ -1,0 +1,90 @@
+//! What the hub says of a file in the headers of its answer: how long it is, its checksum, and the commit that it is of.
+//! No byte of the file travels for it.
+
+use ureq::Body;
+use ureq::http::Response;
+use ureq::http::header::{AUTHORIZATION, CONTENT_LENGTH, ETAG, LOCATION};
+
+use super::FindError;
+use super::remote::{Remote, refused, unreachable};
+use crate::Sha256;
+
+/// Within the hub; real ones make one.
+const REDIRECTIONS_MAX: usize = 5;
+const COMMIT_DIGITS: usize = 40;
+
+/// What the hub says of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// Where it is on the hub, which may be another place than was asked for.
+    pub(super) address: String,
+    pub(super) bytes: Option<u64>,
+    /// Of files that are kept beside the repository, as weights are.
+    pub(super) sha256: Option<Sha256>,
+    pub(super) commit: Option<String>,
+}
+
+impl Facts {
+    fn of(address: &str, response: &Response<Body>) -> Facts {
+        let header = |name: &str| response.headers().get(name)?.to_str().ok();
+        let is_here = response.status().as_u16() == 200;
+        let own = |name: &str| header(name).filter(|_| is_here);
+        let sum = header("X-Linked-Etag").or(own(ETAG.as_str()));
+        let bytes = header("X-Linked-Size").or(own(CONTENT_LENGTH.as_str()));
+        let is_commit = |commit: &&str| {
+            commit.len() == COMMIT_DIGITS && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        Facts {
+            address: address.to_owned(),
+            bytes: bytes.and_then(|bytes| bytes.parse().ok()),
+            sha256: sum.and_then(|sum| sum.trim_start_matches("W/").trim_matches('"').parse().ok()),
+            commit: header("X-Repo-Commit").filter(is_commit).map(str::to_owned),
+        }
+    }
+}
+
+/// Where a redirection leads.
+fn absolute(from: &str, to: &str) -> String {
+    if !to.starts_with('/') {
+        return to.to_owned();
+    }
+    let host_ends = from.find("://").and_then(|at| Some(at + 3 + from[at + 3..].find('/')?));
+    format!("{}{to}", &from[..host_ends.unwrap_or(from.len())])
+}
+
+impl Remote {
+    /// What the hub says of a file without sending it. Its redirection to where the file lies says most, so only
+    /// those within the hub are followed, as of a repository that was renamed.
+    pub(super) fn facts(&self, address: &str) -> Result<Facts, FindError> {
+        let mut address = address.to_owned();
+        for _ in 0..REDIRECTIONS_MAX {
+            self.count_request();
+            let mut request = self.agent.head(&address);
+            if let Some(token) = self.token_for(&address) {
+                request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+            }
+            let request = request.config().max_redirects(0).max_redirects_will_error(false).build();
+            let response = request.call().map_err(|error| unreachable(&address, error))?;
+            let facts = Facts::of(&address, &response);
+            let status = response.status().as_u16();
+            let further = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
+            match (status, further) {
+                (200, _) => return Ok(facts),
+                (301 | 302 | 303 | 307 | 308, Some(_)) if facts.bytes.is_some() => {
+                    return Ok(facts);
+                }
+                (301 | 302 | 303 | 307 | 308, Some(to)) => {
+                    let to = absolute(&address, to);
+                    if self.is_of_hub(&to).is_none() {
+                        return Ok(facts);
+                    }
+                    address = to;
+                }
+                // A mirror may not know the question.
+                (405 | 501, _) => return Ok(facts),
+                _ => return Err(refused(&address, &response)),
+            }
+        }
+        Err(unreachable(&address, format!("more than {REDIRECTIONS_MAX} redirections")))
+    }
+}

@@ -1,0 +1,193 @@
+//! From whatever a model is called to an entry that can be pulled: which files, how long, with which checksums, and
+//! the name that it is stored under. Headers are read here, before any weights travel.
+
+use hob_core::fit::{Format, Model};
+
+use super::remote::Remote;
+use super::{
+    Aim, Described, FilePlace, FindError, Finder, FoundFile, Search, hub, looks_like_a_path,
+};
+use crate::Sha256;
+use crate::catalog::{
+    Entry, Licence, Origin, Part, Piece, Pin, Purpose, Source, SourceFile, names,
+};
+use crate::store::is_plain;
+use crate::transform::MODEL_FILE;
+
+/// Where the licence is not said.
+const UNKNOWN_LICENCE: &str = "LicenseRef-unknown";
+/// Digits of a checksum that tell two versions of a model apart.
+const VERSION_DIGITS: usize = 16;
+
+/// A model that can be pulled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Located {
+    pub entry: Entry,
+    /// As its header describes it.
+    pub model: Model,
+    pub notes: Vec<String>,
+}
+
+/// Where a file of a repository is.
+struct OfRepo {
+    repo: String,
+    revision: String,
+    path: String,
+}
+
+impl OfRepo {
+    /// `https://hub/OWNER/NAME/resolve/REVISION/PATH`, without what is before the owner.
+    fn parse(below_hub: &str) -> Option<OfRepo> {
+        let (repo, rest) = below_hub.split_once("/resolve/")?;
+        let (revision, path) = rest.split_once('/')?;
+        let is_repo = repo.split('/').count() == 2;
+        let (repo, revision, path) = (repo.to_owned(), revision.to_owned(), path.to_owned());
+        is_repo.then_some(OfRepo { repo, revision, path })
+    }
+}
+
+impl Finder {
+    /// Finds a model's files, reads their headers, and asks what they must be. It is stored as `name`, if one is
+    /// given.
+    ///
+    /// # Errors
+    /// One sentence on why it cannot be had.
+    pub fn locate(&self, asked: &str, name: Option<&str>) -> Result<Located, FindError> {
+        let asked = asked.trim();
+        let remote = Remote::new(self);
+        let search = Search { finder: self, remote: &remote, quant: None, aim: Aim::Files };
+        let found = search.any(asked)?;
+        check(&found)?;
+        let name = name.map_or_else(|| stored_name(asked, &found, &remote), str::to_owned);
+        if !is_plain(&name) {
+            return Err(FindError::BadName { name });
+        }
+        let source = source(&found.files, &remote)?;
+        let licence = found.licence.clone();
+        let licence = licence.or_else(|| Some(names::named(asked)?.named.licence.to_owned()));
+        let spdx = licence.unwrap_or_else(|| UNKNOWN_LICENCE.to_owned());
+        let entry = Entry {
+            name,
+            title: found.model.name.clone(),
+            purpose: Purpose::Chat,
+            version: version(&source),
+            licences: vec![Licence { covers: "weights".to_owned(), spdx }],
+            parts: vec![Part { name: "weights".to_owned(), sources: vec![source] }],
+        };
+        Ok(Located { entry, model: found.model, notes: found.notes })
+    }
+}
+
+/// That it is a model which the engine would load, as far as headers tell.
+fn check(found: &Described) -> Result<(), FindError> {
+    let at = || found.source.clone();
+    if found.model.format != Format::Gguf || found.files.is_empty() {
+        return Err(FindError::NotGguf { at: at() });
+    }
+    for file in &found.files {
+        if file.bytes == u64::MAX {
+            return Err(FindError::NoLength { at: at() });
+        }
+        if file.missing_bytes > 0 {
+            return Err(FindError::CutShort { at: at(), missing_bytes: file.missing_bytes });
+        }
+    }
+    Ok(())
+}
+
+/// What the hub says of each file wins over what was read on the way.
+fn source(files: &[FoundFile], remote: &Remote) -> Result<Source, FindError> {
+    let mut origin = None;
+    let mut sources = Vec::new();
+    for (index, file) in files.iter().enumerate() {
+        let path = stored_file(index, files.len());
+        let pinned = pinned(file, remote)?;
+        let pieces = vec![Piece { package: 0, at: pinned.at }];
+        sources.push(SourceFile { path, pin: pinned.pin, pieces });
+        origin.get_or_insert(pinned.origin);
+    }
+    Ok(Source { origin: origin.unwrap_or(Origin::Address), files: sources })
+}
+
+struct Pinned {
+    origin: Origin,
+    at: String,
+    pin: Pin,
+}
+
+fn pinned(file: &FoundFile, remote: &Remote) -> Result<Pinned, FindError> {
+    let pin = Pin { bytes: file.bytes, sha256: file.sha256 };
+    let address = match &file.place {
+        FilePlace::Path(path) => {
+            let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            let at = whole.to_string_lossy().into_owned();
+            return Ok(Pinned { origin: Origin::Files, at, pin });
+        }
+        FilePlace::Address(address) => address,
+    };
+    if remote.is_of_hub(address).and_then(OfRepo::parse).is_none() {
+        return Ok(Pinned { origin: Origin::Address, at: address.clone(), pin });
+    }
+    let facts = remote.facts(address)?;
+    let pin = Pin { bytes: facts.bytes.unwrap_or(pin.bytes), sha256: facts.sha256.or(pin.sha256) };
+    Ok(match remote.is_of_hub(&facts.address).and_then(OfRepo::parse) {
+        Some(OfRepo { repo, revision, path }) => {
+            // A branch may move while its file travels; a commit does not.
+            let revision = facts.commit.unwrap_or(revision);
+            Pinned { origin: Origin::Hub { repo, revision }, at: path, pin }
+        }
+        None => Pinned { origin: Origin::Address, at: facts.address, pin },
+    })
+}
+
+/// Of several parts under names by which the engine finds the others.
+fn stored_file(index: usize, count: usize) -> String {
+    match count {
+        0 | 1 => MODEL_FILE.to_owned(),
+        _ => {
+            let stem = MODEL_FILE.trim_end_matches(".gguf");
+            format!("{stem}-{:05}-of-{count:05}.gguf", index + 1)
+        }
+    }
+}
+
+/// Another where any file is another.
+fn version(source: &Source) -> String {
+    let said: Vec<String> = source.files.iter().map(|file| format!("{:?}", file.pin)).collect();
+    Sha256::of(said.join("\n").as_bytes()).to_string()[..VERSION_DIGITS].to_owned()
+}
+
+fn stored_name(asked: &str, found: &Described, remote: &Remote) -> String {
+    let is_address = asked.starts_with("http://") || asked.starts_with("https://");
+    if std::path::Path::new(asked).exists() || looks_like_a_path(asked) {
+        return plain(&found.model.name);
+    }
+    if is_address {
+        let first = match found.files.first().map(|file| &file.place) {
+            Some(FilePlace::Address(address)) => remote.is_of_hub(address),
+            _ => None,
+        };
+        let of_file = first.and_then(OfRepo::parse);
+        return match (
+            hub::Repo::of_address(asked.trim_end_matches('/'), remote.hub_address()),
+            of_file,
+        ) {
+            (Some(repo), _) => repo.stored_name(&plain(&found.model.quant)),
+            (None, Some(OfRepo { repo, path, .. })) => {
+                names::canonical(&format!("hf:{repo}/{path}"))
+            }
+            (None, None) => plain(&found.model.name),
+        };
+    }
+    match hub::Repo::parse(asked).filter(|repo| !repo.is_of_file()) {
+        Some(repo) => repo.stored_name(&plain(&found.model.quant)),
+        None => names::canonical(asked),
+    }
+}
+
+/// A file's name may have anything in it.
+fn plain(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:@".contains(c);
+    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
+    plain.trim_start_matches('.').to_owned()
+}

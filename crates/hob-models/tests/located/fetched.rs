@@ -1,0 +1,171 @@
+//! How files travel: headers first, pinned to a commit and a checksum, resumed, in parts, and with the token for the
+//! hub alone.
+
+use hob_models::{Arrival, Gguf, Progress, PullError, Sha256, Task};
+
+use crate::hub::{COMMIT, Request, TOKEN};
+use crate::stage::{Stage, model, other, parts, read};
+
+fn travelled(requests: &[Request]) -> usize {
+    let is_whole = |request: &&Request| {
+        request.host == "store" && request.range.is_none_or(|(_, last)| last.is_none())
+    };
+    requests.iter().filter(is_whole).count()
+}
+
+#[test]
+fn the_header_is_read_before_the_weights_travel_and_the_commit_is_pinned() {
+    let stage = Stage::new();
+    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &model())]);
+    let located = stage.locate("o/m").expect("found");
+    let requests = stage.hub.requests();
+    assert_eq!(travelled(&requests), 0, "only ranges: {requests:?}");
+    assert!(requests.iter().any(|request| request.method == "HEAD"));
+    assert_eq!(located.model.shape.architecture, "llama");
+    assert_eq!(located.entry.licences[0].spdx, "apache-2.0");
+    stage.pull(&located).expect("pulled");
+    let requests = stage.hub.requests();
+    let asked: Vec<&str> = requests
+        .iter()
+        .filter(|request| request.host == "hub")
+        .map(|request| request.path.as_str())
+        .collect();
+    assert_eq!(asked, [format!("/o/m/resolve/{COMMIT}/m-Q4_K_M.gguf")]);
+    assert_eq!(travelled(&requests), 1);
+}
+
+#[test]
+fn a_second_pull_fetches_nothing_and_a_new_version_takes_the_place_of_the_old() {
+    let stage = Stage::new();
+    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &model())]);
+    assert_eq!(stage.fetch("o/m").arrival, Arrival::Fetched);
+    stage.hub.requests();
+    assert_eq!(stage.fetch("o/m").arrival, Arrival::WasHere);
+    assert_eq!(travelled(&stage.hub.requests()), 0);
+    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &other())]);
+    let renewed = stage.fetch("o/m:Q4_K_M");
+    assert_eq!(renewed.arrival, Arrival::Fetched);
+    assert_eq!(read(&renewed.model.chat_file().expect("a file")), other());
+    let removed = stage.store.remove("o/m:Q4_K_M").expect("removed");
+    assert!(removed.freed_bytes >= other().len() as u64);
+    assert_eq!(stage.store.names(), Ok(Vec::new()));
+}
+
+#[test]
+fn a_connection_that_breaks_is_taken_up_where_it_broke() {
+    let stage = Stage::new();
+    let file = model();
+    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    let located = stage.locate("o/m").expect("found");
+    stage.hub.requests();
+    stage.hub.cut(&[100_000, 150_000]);
+    assert_eq!(read(&stage.pull(&located).expect("pulled").model.chat_file().expect("it")), file);
+    let requests = stage.hub.requests();
+    let froms: Vec<_> =
+        requests.iter().filter(|one| one.host == "store").map(|one| one.range).collect();
+    assert_eq!(froms, [None, Some((100_000, None)), Some((250_000, None))]);
+}
+
+#[test]
+fn ctrl_c_leaves_a_part_that_the_next_pull_goes_on_from() {
+    let stage = Stage::new();
+    let file = model();
+    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    let located = stage.locate("o/m").expect("found");
+    let mut is_half = |progress: &Progress| matches!(progress, Progress::Bytes { task: Task::Fetching, done_bytes, .. } if *done_bytes > 200_000);
+    let stopped = stage.pull_watched(&located, &mut is_half).expect_err("stopped");
+    assert!(matches!(stopped, PullError::Cancelled(_)), "{stopped}");
+    assert_eq!(stage.store.names(), Ok(Vec::new()), "no half model");
+    stage.hub.requests();
+    assert_eq!(read(&stage.fetch("o/m").model.chat_file().expect("a file")), file);
+    let requests = stage.hub.requests();
+    let resumed =
+        requests.iter().any(|one| matches!(one.range, Some((from, None)) if from > 200_000));
+    assert!(resumed, "{requests:?}");
+}
+
+#[test]
+fn the_rest_of_another_version_is_not_what_a_pull_goes_on_from() {
+    let stage = Stage::new();
+    let file = model();
+    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    let located = stage.locate("o/m").expect("found");
+    let mut is_begun = |progress: &Progress| matches!(progress, Progress::Bytes { task: Task::Fetching, done_bytes, .. } if *done_bytes > 0);
+    stage.pull_watched(&located, &mut is_begun).expect_err("stopped");
+    let mut changed = file;
+    let end = changed.len() - 1;
+    changed[end] = 7;
+    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &changed)]);
+    assert_eq!(read(&stage.fetch("o/m").model.chat_file().expect("a file")), changed);
+}
+
+#[test]
+fn all_parts_come_together_under_names_by_which_the_engine_finds_them() {
+    let stage = Stage::new();
+    let [first, second] = parts();
+    let files: [(&str, &[u8]); 2] =
+        [("m-Q4_K_M-00001-of-00002.gguf", &first), ("m-Q4_K_M-00002-of-00002.gguf", &second)];
+    stage.hub.put("o/m", &files);
+    let stored = stage.fetch("o/m").model;
+    let paths: Vec<&str> = stored.manifest.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["model-00001-of-00002.gguf", "model-00002-of-00002.gguf"]);
+    let path = stored.chat_file().expect("a chat model");
+    assert!(path.ends_with("model-00001-of-00002.gguf"));
+    let whole = Gguf::open(&path).expect("a header");
+    assert_eq!((whole.tensors().len(), whole.missing_bytes()), (12, 0));
+    let card = stored.chat_card(None).expect("a chat model").expect("a card");
+    assert_eq!(card.file_bytes, (first.len() + second.len()) as u64);
+}
+
+#[test]
+fn a_gated_repository_opens_with_the_token_which_no_other_host_is_told() {
+    let mut stage = Stage::new();
+    stage.hub.put("o/new", &[("m-Q4_K_M.gguf", &model())]);
+    stage.hub.gate("o/new");
+    stage.token = Some(TOKEN.to_owned());
+    stage.fetch("o/new");
+    let requests = stage.hub.requests();
+    assert!(travelled(&requests) == 1, "{requests:?}");
+    for request in requests {
+        let expected = (request.host == "hub").then(|| TOKEN.to_owned());
+        assert_eq!(request.token, expected, "{request:?}");
+    }
+    let shown = format!("{:?}", stage.finder());
+    assert!(!shown.contains(TOKEN), "{shown}");
+}
+
+#[test]
+fn a_repository_that_was_renamed_is_followed_to_its_new_name() {
+    let stage = Stage::new();
+    stage.hub.put("o/new", &[("m-Q4_K_M.gguf", &model())]);
+    stage.hub.rename("o/old", "o/new");
+    let stored = stage.fetch("o/old").model;
+    assert_eq!(stored.name(), "o/old:Q4_K_M");
+    assert!(stored.manifest.sources[0].source.contains("o/new"), "{:?}", stored.manifest);
+}
+
+#[test]
+fn what_arrives_in_other_bytes_than_the_hub_told_is_no_model() {
+    let stage = Stage::new();
+    let file = model();
+    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    let mut located = stage.locate("o/m").expect("found");
+    let wrong = Sha256::of(b"something else");
+    located.entry.parts[0].sources[0].files[0].pin.sha256 = Some(wrong);
+    let said = stage.pull(&located).expect_err("refused").to_string();
+    assert!(said.contains(&wrong.to_string()) && said.contains("it was deleted"), "{said}");
+    assert_eq!(stage.store.names(), Ok(Vec::new()));
+}
+
+#[test]
+fn a_mirror_that_tells_no_checksum_is_held_to_length_and_header() {
+    let stage = Stage::new();
+    let file = model();
+    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &file)]);
+    stage.hub.be_mute();
+    let located = stage.locate("o/m").expect("found");
+    let pin = located.entry.parts[0].sources[0].files[0].pin;
+    assert_eq!((pin.bytes, pin.sha256), (file.len() as u64, None));
+    let stored = stage.pull(&located).expect("pulled").model;
+    assert_eq!(stored.manifest.files[0].sha256, Sha256::of(&file), "it is known from then on");
+}

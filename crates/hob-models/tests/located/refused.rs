@@ -1,0 +1,81 @@
+//! What cannot be had is one sentence that says what to do, before any weights travel.
+
+use hob_models::gguf::sample::Sample;
+
+use crate::stage::{Stage, model};
+
+#[test]
+fn gated_private_and_missing_repositories_are_told_apart() {
+    let mut stage = Stage::new();
+    stage.hub.put("o/gated", &[("m-Q4_K_M.gguf", &model())]);
+    stage.hub.gate("o/gated");
+    stage.hub.put("o/m", &[("m-Q4_K_M.gguf", &model()), ("m-Q8_0.gguf", &model())]);
+    let rows = [
+        ("o/gated", "/o/gated", "accept its terms there, and set HF_TOKEN"),
+        ("o/none", "/o/none", "check the name, or set HF_TOKEN to a token that may read it"),
+        ("o/m@v9", "/o/m", "has no such revision; name a branch, a tag or a commit"),
+        ("o/m:Q2_K", "o/m", "has no Q2_K; there are m-Q4_K_M.gguf, m-Q8_0.gguf"),
+        ("hf:o/m/none.gguf", "none.gguf", "does not exist"),
+    ];
+    for (asked, named, expected) in rows {
+        let said = stage.refused(asked);
+        assert!(said.contains(named) && said.contains(expected), "{asked}: {said}");
+    }
+    stage.token = Some("hf_of_a_stranger".to_owned());
+    let said = stage.refused("o/gated");
+    assert!(said.contains("is gated: accept its terms there"), "{said}");
+    assert!(!said.contains("stranger"), "{said}");
+}
+
+#[test]
+fn a_file_that_would_not_load_is_refused_by_its_header() {
+    let stage = Stage::new();
+    let mut cut = model();
+    cut.truncate(cut.len() - 1_000);
+    let unknown = Sample::llama().text("general.architecture", "mamba9").bytes();
+    let tower = Sample::llama().text("general.architecture", "clip").bytes();
+    let files: [(&str, &[u8]); 4] = [
+        ("cut.gguf", &cut),
+        ("unknown.gguf", &unknown),
+        ("tower.gguf", &tower),
+        ("text.gguf", b"hello, this is no model"),
+    ];
+    stage.hub.put("o/m", &files);
+    stage.hub.put("o/torch", &[("pytorch_model.bin", b"x")]);
+    let rows = [
+        ("o/m/cut.gguf", "1000 bytes are missing, so it would not load"),
+        ("o/m/unknown.gguf", "does not know the architecture 'mamba9'"),
+        ("o/m/tower.gguf", "holds the eyes or ears of a model"),
+        ("o/m/text.gguf", "this is no GGUF file"),
+        ("o/torch", "no model that hob can read, only pytorch_model.bin"),
+    ];
+    for (asked, expected) in rows {
+        let said = stage.refused(asked);
+        assert!(said.contains(expected), "{asked}: {said}");
+    }
+    let whole =
+        stage.hub.requests().into_iter().any(|one| one.host == "store" && one.range.is_none());
+    assert!(!whole, "no file travelled");
+}
+
+#[test]
+fn names_that_lead_nowhere_are_refused_with_the_nearest_or_with_every_place() {
+    let stage = Stage::new();
+    let said = stage.refused("qwen3:9b");
+    assert!(said.contains("did you mean") && said.contains("qwen3:8b"), "{said}");
+    let said = stage.refused("kokro");
+    assert!(said.contains("did you mean kokoro"), "{said}");
+    let said = stage.refused("qwen3:8b");
+    for part in
+        ["'qwen3:8b' is found nowhere", "Qwen/Qwen3-8B-GGUF", "/v2/library/qwen3/manifests/8b"]
+    {
+        assert!(said.contains(part), "{said}");
+    }
+    let said = stage.refused("./none.gguf");
+    assert!(said.contains("there is no such file or folder"), "{said}");
+    let path = stage.write("m.gguf", &model());
+    for name in ["../up", ".hidden", "a b", ""] {
+        let said = stage.finder().locate(&path, Some(name)).expect_err("refused").to_string();
+        assert!(said.contains("cannot be a model's name"), "{said}");
+    }
+}

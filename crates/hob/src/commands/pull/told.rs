@@ -1,0 +1,84 @@
+//! What a pull did, or would do, as JSON for scripts.
+//! The same facts as the notes on stderr, in one object for each model.
+
+use hob_models::{Arrival, Pulled, Sha256};
+use serde::Serialize;
+
+use crate::failure::{Exit, Failure, Outcome};
+use crate::shelf::Order;
+
+/// One model.
+#[derive(Debug, Serialize)]
+pub(super) struct Planned {
+    name: String,
+    /// `was_here`, `transformed` or `fetched`; none: nothing was fetched yet.
+    arrival: Option<&'static str>,
+    bytes: u64,
+    source: String,
+    licence: String,
+    /// What does not fit, in memory or on the disk.
+    warnings: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<PlannedFile>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folder: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct PlannedFile {
+    at: String,
+    bytes: u64,
+    /// None where the server tells none.
+    sha256: Option<Sha256>,
+}
+
+impl Planned {
+    pub(super) fn of(
+        order: &Order,
+        arrival: Option<&'static str>,
+        warnings: Vec<String>,
+    ) -> Planned {
+        let entry = &order.entry;
+        let first = entry.parts.iter().filter_map(|part| part.sources.first());
+        let licences: Vec<String> = entry.licences.iter().map(ToString::to_string).collect();
+        let files = first.clone().flat_map(|source| &source.files).map(|file| PlannedFile {
+            at: file.pieces.first().map_or(file.path.clone(), |piece| piece.at.clone()),
+            bytes: file.pin.bytes,
+            sha256: file.pin.sha256,
+        });
+        Planned {
+            name: entry.name.clone(),
+            arrival,
+            bytes: entry.bytes(),
+            source: first.map(ToString::to_string).collect::<Vec<_>>().join("; "),
+            licence: licences.join(", "),
+            warnings,
+            files: files.collect(),
+            folder: None,
+        }
+    }
+
+    /// What is stored wins over what was asked of sources.
+    pub(super) fn stored(self, pulled: &Pulled) -> Planned {
+        let manifest = &pulled.model.manifest;
+        let sources: Vec<&str> = manifest.sources.iter().map(|part| &*part.source).collect();
+        Planned {
+            bytes: manifest.bytes(),
+            source: sources.join("; "),
+            folder: Some(pulled.model.folder.display().to_string()),
+            ..self
+        }
+    }
+}
+
+pub(super) fn arrived(arrival: Arrival) -> &'static str {
+    match arrival {
+        Arrival::WasHere => "was_here",
+        Arrival::Transformed => "transformed",
+        Arrival::Fetched => "fetched",
+    }
+}
+
+pub(super) fn json(all: &[Planned]) -> Outcome<String> {
+    serde_json::to_string_pretty(all).map_err(|error| Failure::new(Exit::Internal, error))
+}

@@ -1,0 +1,190 @@
+//! `hob pull` of models that are not hob's own: from a hub on loopback and from files; and what a server that runs
+//! makes of them.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hob_models::gguf::sample::Sample;
+use serde_json::{Value, json};
+
+use crate::hub::{Hub, TOKEN};
+use crate::served::Served;
+use crate::{User, stderr, stdout};
+
+/// Below `work` of the user.
+fn tiny() -> Vec<u8> {
+    Sample::llama().u32("general.file_type", 15).bytes()
+}
+
+fn pull(user: &User, hub: &Hub, args: &[&str]) -> assert_cmd::assert::Assert {
+    user.hob(&[&["pull"][..], args].concat()).env("HF_ENDPOINT", &hub.address).assert()
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+#[test]
+fn a_model_of_the_hub_is_planned_fetched_listed_and_removed_by_its_name() {
+    let (user, hub) = (User::new(), Hub::start());
+    hub.put("Qwen/Qwen3-8B-GGUF", &[("Qwen3-8B-Q4_K_M.gguf", &tiny())]);
+    let plan = parsed(&stdout(&pull(&user, &hub, &["qwen3", "--dry-run", "--json"]).success()));
+    assert_eq!((&plan[0]["name"], &plan[0]["arrival"]), (&json!("qwen3:8b"), &Value::Null));
+    assert_eq!(plan[0]["files"][0]["sha256"].as_str().map(str::len), Some(64));
+    let text = stdout(&pull(&user, &hub, &["qwen3:8b", "--dry-run"]).success());
+    assert!(text.contains("qwen3:8b: 1 MB into") && text.contains("Qwen/Qwen3-8B-GGUF"), "{text}");
+    assert!(!user.path("home/.local/share/hob/models").exists(), "nothing was fetched");
+
+    let done = parsed(&stdout(&pull(&user, &hub, &["qwen3:8b", "--json"]).success()));
+    assert_eq!(done[0]["arrival"], "fetched");
+    assert_eq!(done[0]["bytes"], tiny().len());
+    let said = stderr(&pull(&user, &hub, &["qwen3:latest"]).success());
+    assert!(said.contains("qwen3:8b is here already"), "{said}");
+    // What is here needs no network.
+    let said = stderr(&user.hob(&["pull", "qwen3:8b"]).assert().success());
+    assert!(
+        said.contains("is here already") && said.contains("no source can be reached"),
+        "{said}"
+    );
+
+    let list = parsed(&stdout(&user.hob(&["models", "--json"]).assert().success()));
+    let list = list.as_array().expect("a list");
+    let of = |name: &str| list.iter().find(|model| model["name"] == name).expect(name).clone();
+    assert_eq!(of("qwen3:8b")["condition"], "here");
+    assert_eq!(of("llama3.1:8b")["condition"], "not_here");
+    let fit = stdout(
+        &user
+            .hob(&["fit", "qwen3", "--kv", "f16", "--machine", "rtx-4090", "--json"])
+            .assert()
+            .success(),
+    );
+    assert_eq!(parsed(&fit)["model"]["basis"], "measured", "of the file that is here");
+    user.hob(&["models", "rm", "qwen3", "--yes"]).assert().success();
+    let again = stderr(&user.hob(&["models", "rm", "qwen3:8b", "--yes"]).assert().code(3));
+    assert!(again.contains("`hob pull qwen3:8b` fetches it"), "{again}");
+}
+
+#[test]
+fn what_fit_tells_an_engine_to_load_is_what_pull_fetches() {
+    let (user, hub) = (User::new(), Hub::start());
+    hub.put("Qwen/Qwen3-8B-GGUF", &[("a-Q8_0.gguf", &tiny()), ("a-Q4_K_M.gguf", &tiny())]);
+    for quant in ["Q4_K_M", "Q8_0"] {
+        let args = ["fit", "qwen3:8b", "--quant", quant, "--machine", "rtx-4090"];
+        let said = stdout(&user.hob(&args).assert().success());
+        let line =
+            said.lines().find(|line| line.contains("# first: hob pull ")).expect("a command");
+        let name = line.rsplit(' ').next().expect("a name");
+        assert!(said.contains(&format!("model = \"{name}\"")), "{said}");
+        assert!(said.contains(&format!("-hf Qwen/Qwen3-8B-GGUF:{quant}")), "{said}");
+        pull(&user, &hub, &[name]).success();
+    }
+    let args = ["--recommend", "--for", "code", "--machine", "rtx-4090", "--json"];
+    let all = parsed(&stdout(&user.hob(&[&["fit"][..], &args].concat()).assert().success()));
+    for one in all.as_array().expect("a list") {
+        let flags = one["answer"]["plans"][0]["flags"].to_string();
+        assert!(!flags.contains("model = ") || flags.contains("# first: hob pull "), "{flags}");
+    }
+}
+
+#[test]
+fn what_cannot_be_had_says_what_to_do_and_ends_with_the_code_of_its_kind() {
+    let (user, hub) = (User::new(), Hub::start());
+    hub.put("o/gated", &[("m-Q4_K_M.gguf", &tiny())]);
+    hub.gate("o/gated");
+    let rows: [(&[&str], i32, &str); 5] = [
+        (&["o/gated"], 4, "accept its terms there, and set HF_TOKEN"),
+        (&["o/none"], 4, "needs a token, or does not exist"),
+        (&["./none.gguf"], 2, "there is no such file or folder"),
+        (&["qwen3:8"], 2, "did you mean qwen3:8b"),
+        (&["smolm"], 2, "did you mean smollm2"),
+    ];
+    for (args, code, expected) in rows {
+        let said = stderr(&pull(&user, &hub, args).code(code));
+        assert!(said.contains(expected), "{args:?}: {said}");
+    }
+    let opened = user
+        .hob(&["pull", "o/gated", "--log", "debug"])
+        .envs([("HF_ENDPOINT", hub.address.as_str()), ("HF_TOKEN", TOKEN)])
+        .assert()
+        .success();
+    assert!(!stderr(&opened).contains(TOKEN) && !stdout(&opened).contains(TOKEN));
+    let unreachable = stderr(&user.hob(&["pull", "llama3.1"]).assert().code(4));
+    assert!(unreachable.contains("'llama3.1' is found nowhere"), "{unreachable}");
+}
+
+/// The weights of the real small model, which is stored in the test home.
+fn weights(home: &[(&'static str, std::ffi::OsString); 1]) -> PathBuf {
+    let form = std::path::Path::new(&home[0].1).join("models/smollm2/1.0-t1/model.gguf");
+    assert!(form.is_file(), "{}", form.display());
+    form
+}
+
+fn listed(served: &Served) -> Vec<String> {
+    let list = ureq::get(format!("{}v1/models", served.url)).call().expect("a list");
+    let list: Value = list.into_body().read_json().expect("JSON");
+    let models = list["data"].as_array().expect("a list").iter();
+    models.map(|model| model["id"].as_str().expect("a name").to_owned()).collect()
+}
+
+fn warm(served: &Served) -> Vec<String> {
+    let list = ureq::get(format!("{}api/hob/ps", served.url)).call().expect("a list");
+    let list: Value = list.into_body().read_json().expect("JSON");
+    let models = list["models"].as_array().expect("a list").iter();
+    let warm = models.filter(|model| model["state"] == "warm");
+    warm.map(|model| model["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(120);
+    while !is_so() {
+        assert!(Instant::now() < patience, "{what}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn answered(served: &Served, model: &str) {
+    let messages = json!([{"role": "user", "content": "Say hello to Anna."}]);
+    let body = json!({"model": model, "temperature": 0, "max_tokens": 4, "messages": messages});
+    let answer = served.chat(&body).expect(model);
+    assert!(answer["choices"][0]["message"]["content"].is_string(), "{answer}");
+}
+
+#[test]
+fn pulled_models_are_served_side_by_side_switched_by_name_and_followed_while_hob_runs() {
+    let (user, test_home) = User::with_models();
+    let file = weights(&test_home);
+    let file = file.to_str().expect("UTF-8");
+    let home = [("HOB_HOME", user.path("home").into_os_string())];
+    let pull = |name: &str| {
+        let args = ["pull", file, "--as", name];
+        user.hob(&args).envs(home.iter().cloned()).assert().success();
+    };
+    // Room for two of three.
+    user.write(
+        "hob.toml",
+        "[memory]\nmax = \"640MB\"\n[chat]\nparallel = 1\ncontext_tokens = 2048\n",
+    );
+    pull("qwen3:8b");
+    pull("owner/name:Q4_1");
+    let served = Served::start(&user, &home);
+    let list = listed(&served);
+    assert!(["qwen3:8b", "owner/name:Q4_1"].iter().all(|name| list.iter().any(|id| id == name)));
+    answered(&served, "qwen3");
+    answered(&served, "owner/name:Q4_1");
+    assert_eq!(warm(&served), ["owner/name:Q4_1", "qwen3:8b"], "side by side");
+
+    pull("third");
+    until("the third is listed", || listed(&served).iter().any(|id| id == "third"));
+    answered(&served, "third");
+    assert_eq!(warm(&served), ["owner/name:Q4_1", "third"], "the least recently used left");
+
+    let args = ["chat", "--server", &served.url, "-m", "qwen3", "--max-tokens", "4", "Hello."];
+    user.hob(&args).assert().success();
+    until("the next least recently used left", || warm(&served) == ["qwen3:8b", "third"]);
+
+    let removed = ["models", "rm", "third", "--yes"];
+    user.hob(&removed).envs(home.iter().cloned()).assert().success();
+    until("it is listed no more", || !listed(&served).iter().any(|id| id == "third"));
+    answered(&served, "qwen3:8b");
+}
