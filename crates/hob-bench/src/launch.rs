@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::ask::{Asked, ask};
 use crate::drive::Endpoint;
-use crate::load::Usage;
+use crate::load::{Usage, peak_bytes_of};
 
 /// Between two looks at a server that starts or ends.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -191,6 +191,11 @@ impl Running {
     /// The most that it and its children have had in memory, so far as it is known.
     pub fn peak_bytes(&self) -> Option<u64> {
         Usage::of(self.child.id()).ok().map(|usage| usage.peak_bytes)
+    }
+
+    /// Of hob's worker that speaks, alone.
+    pub fn speech_peak_bytes(&self) -> Option<u64> {
+        peak_bytes_of(self.child.id(), ["worker", "speech"])
     }
 
     /// Ends it, and waits until its port is closed.

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use connection::{Connection, Sample};
-pub use process::Usage;
+pub use process::{Usage, peak_bytes_of};
 pub use spread::Spread;
 
 /// On top of a block's own time: for answers that are being read when it is over, and for who hangs.

@@ -33,6 +33,7 @@ pub struct Started {
     /// None while it is down.
     running: Option<Running>,
     peak_bytes: u64,
+    speech_peak_bytes: u64,
     vram: Vram,
     load: Duration,
 }
@@ -51,6 +52,7 @@ impl Started {
             weights: None,
             running: None,
             peak_bytes: 0,
+            speech_peak_bytes: 0,
             vram: Vram::default(),
             load: Duration::ZERO,
         };
@@ -82,7 +84,7 @@ impl Started {
     /// It does not end, or does not come back.
     pub fn renew(&mut self, stop: &AtomicBool) -> Result<(), LaunchError> {
         self.end()?;
-        (self.peak_bytes, self.vram.peak) = (0, None);
+        (self.peak_bytes, self.speech_peak_bytes, self.vram.peak) = (0, 0, None);
         self.start(stop)
     }
 
@@ -106,15 +108,18 @@ impl Started {
     fn look(&mut self) {
         let Some(running) = &self.running else { return };
         self.peak_bytes = self.peak_bytes.max(running.peak_bytes().unwrap_or(0));
+        let speech_peak_bytes = running.speech_peak_bytes().unwrap_or(0);
+        self.speech_peak_bytes = self.speech_peak_bytes.max(speech_peak_bytes);
         self.vram.peak = [self.vram.peak, vram_mb()].into_iter().flatten().reduce(f64::max);
     }
 
     /// What all of them took, at most.
     pub fn resources(&mut self) -> Resources {
         self.look();
-        let peak_bytes = Some(self.peak_bytes).filter(|bytes| *bytes > 0);
+        let mb = |bytes: u64| (bytes > 0).then(|| bytes as f64 / BYTES_PER_MB);
         Resources {
-            rss_peak_mb: peak_bytes.map(|bytes| bytes as f64 / BYTES_PER_MB),
+            rss_peak_mb: mb(self.peak_bytes),
+            speech_rss_peak_mb: mb(self.speech_peak_bytes),
             vram_mb: self.vram.peak.map(|_| self.vram),
             load_s: Some(self.load.as_secs_f64()),
             ..Resources::default()

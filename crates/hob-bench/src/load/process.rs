@@ -35,6 +35,23 @@ impl Usage {
     }
 }
 
+/// The most memory that the process among all children had whose command line holds these words next to each other.
+pub fn peak_bytes_of(pid: u32, words: [&str; 2]) -> Option<u64> {
+    children(pid).ok()?.into_iter().find_map(|child| {
+        let line = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+        if is_called(&line, words) {
+            return alone(child).ok().map(|usage| usage.peak_bytes);
+        }
+        peak_bytes_of(child, words)
+    })
+}
+
+/// Words of a command line end with a zero byte.
+fn is_called(line: &[u8], [first, second]: [&str; 2]) -> bool {
+    let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+    words.windows(2).any(|pair| pair == [first.as_bytes(), second.as_bytes()])
+}
+
 fn alone(pid: u32) -> io::Result<Usage> {
     let odd = || io::Error::new(io::ErrorKind::InvalidData, "/proc is written otherwise");
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
@@ -90,6 +107,32 @@ mod tests {
         assert_eq!(memory_bytes(status, "VmRSS:"), Some(2 << 20));
         assert_eq!(memory_bytes(status, "VmHWM:"), Some(9 << 10));
         assert_eq!(memory_bytes("State:\tZ (zombie)\n", "VmRSS:"), None);
+    }
+
+    #[test]
+    fn a_worker_is_known_by_its_command_line() {
+        let words = ["worker", "speech"];
+        assert!(is_called(b"/usr/bin/hob\0worker\0speech\0--model\0a\0", words));
+        assert!(!is_called(b"/usr/bin/hob\0worker\0chat\0speech\0", words));
+        assert!(!is_called(b"", words));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_child_is_found_below_its_parent() {
+        // It waits for its input, which ends with this test.
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "read nothing", "worker", "speech"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        // Until its command line is its own.
+        while peak_bytes_of(std::process::id(), ["worker", "speech"]).is_none() {
+            std::thread::yield_now();
+        }
+        assert_eq!(peak_bytes_of(std::process::id(), ["worker", "chat"]), None);
+        drop(child.stdin.take());
+        child.wait().expect("it ends");
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub struct Degrade {
 #[serde(deny_unknown_fields)]
 pub struct Resources {
     pub rss_peak_mb: Option<f64>,
+    /// The speech engine alone: the worker of a hob that was started here
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speech_rss_peak_mb: Option<f64>,
     /// Of all graphics cards together
     pub vram_mb: Option<Vram>,
     pub energy_j: Option<f64>,

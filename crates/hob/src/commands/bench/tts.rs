@@ -193,7 +193,7 @@ fn shown(records: &[Record]) -> String {
             number(Metric::CharsS, 0),
             number(Metric::RealTimeX, 1),
             ms(Metric::UnderrunMs),
-            record.resources.memory_mb().map_or("–".to_owned(), |mb| format!("{mb:.0} MB")),
+            engine_mb(record).map_or("–".to_owned(), |mb| format!("{mb:.0} MB")),
             record.metrics.errors.unwrap_or_default().to_string(),
             off_by(record),
             badge(record).to_owned(),
@@ -203,6 +203,11 @@ fn shown(records: &[Record]) -> String {
         [means(records, |tts| tts.format.as_ref()), means(records, |tts| tts.voice.as_ref())];
     let lines = means.into_iter().flatten().chain(records.iter().filter_map(tier));
     lines.fold(table.trim_fmt(), |text, line| format!("{text}\n\n{line}"))
+}
+
+/// The speech engine alone, where it can be told from the rest of the server.
+fn engine_mb(record: &Record) -> Option<f64> {
+    record.resources.speech_rss_peak_mb.or_else(|| record.resources.memory_mb())
 }
 
 /// A line for each format, or for each voice, where there are several of them.
