@@ -29,6 +29,7 @@ export async function siteTests(setting, folder) {
   test("two runs that are chosen are compared as the page has them written", LIMIT, () => compares(setting, at));
   test("a run's page leads to the run before", LIMIT, () => leadsBack(setting, at));
   for (const width of WIDTHS_PX) test(`every page fits ${width} px, in the light and in the dark`, LIMIT, () => fits(setting, at, width));
+  test("no column of the models is cut on a laptop", LIMIT, () => showsAllColumns(setting, at));
   test("everybody can use it", LIMIT, () => accessible(setting, at));
   // Firefox cannot be asked to leave scripts out.
   if (setting.name === "chromium") test("it is readable without a script", LIMIT, () => withoutScript(setting, at));
@@ -231,6 +232,13 @@ async function fits(setting, at, width) {
     assert.deepEqual(complaints, [], file);
     await page.close();
   }
+}
+
+async function showsAllColumns(setting, at) {
+  const { page } = await open(setting, at, "index.html", { width: 1280 });
+  const [wide, room] = await page.$eval(".wide", (table) => [table.scrollWidth, table.clientWidth]);
+  assert.ok(wide <= room, `the table is ${wide} px wide on ${room}`);
+  await page.close();
 }
 
 /** What is in the way of people who do not see, or do not use a mouse. */

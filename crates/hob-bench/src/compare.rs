@@ -11,7 +11,7 @@ mod side;
 #[cfg(test)]
 mod tests;
 
-pub use aspect::{Aspect, Holds, aspects, counts_tokens, unfit};
+pub use aspect::{ASKED_BEFORE, Aspect, Holds, aspects, counts_tokens, is_untold, seed, unfit};
 pub use figure::{Basis, Compared, Rule, Verdict, paired, paired_figures};
 pub use gate::{GATED, Gate, GateVerdict, GatedCell, gate};
 pub use noise::Noise;

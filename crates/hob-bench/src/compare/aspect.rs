@@ -146,18 +146,24 @@ pub(super) fn differences(base: &[Kept], new: &[Kept], pairing: Pairing) -> Diff
     found
 }
 
+/// Why two runs with one seed are no comparison.
+pub const ASKED_BEFORE: &str = "both runs asked the same prompts, and the server does not tell what it had cached: measure again without --seed";
+
 /// The second of two runs with one seed asks what the first asked. Where the server does not tell what it had cached,
 /// that alone may have made it faster.
 fn asked_before(base: &Record, new: &Record, pairing: Pairing) -> Option<String> {
-    let seed = |record: &Record| record.harness.as_ref().map(|harness| harness.seed);
-    let is_untold = |record: &Record| {
-        record.workload.cache == Some(Cache::Cold) && record.workload.cache_verified == Some(false)
-    };
     let is_same = pairing == Pairing::Unpaired && seed(base).is_some() && seed(base) == seed(new);
-    (is_same && (is_untold(base) || is_untold(new))).then(|| {
-        "both runs asked the same prompts, and the server does not tell what it had cached: measure again without --seed"
-            .to_owned()
-    })
+    (is_same && (is_untold(base) || is_untold(new))).then(|| ASKED_BEFORE.to_owned())
+}
+
+pub fn seed(record: &Record) -> Option<u64> {
+    record.harness.as_ref().map(|harness| harness.seed)
+}
+
+/// Whether nothing proves that prompts which should be new were new.
+pub fn is_untold(record: &Record) -> bool {
+    let workload = &record.workload;
+    workload.cache == Some(Cache::Cold) && workload.cache_verified == Some(false)
 }
 
 impl Differences {

@@ -146,7 +146,10 @@ impl Line<'_, '_, '_> {
 /// The engine and its version, without what the backend says already.
 fn engine_beside(row: &Row<'_>) -> String {
     let engine = row.engine();
-    engine.strip_prefix(row.backend()).map_or(engine.clone(), |rest| rest.trim().to_owned())
+    match engine.strip_prefix(row.backend()) {
+        Some(rest) if rest.is_empty() || rest.starts_with(' ') => rest.trim().to_owned(),
+        _ => engine,
+    }
 }
 
 fn memory(range: Option<Range>) -> Cell {

@@ -12,8 +12,8 @@ use super::layout::{Place, shell};
 use super::rows::Row;
 use super::{Material, cells};
 use crate::compare::{
-    Aspect, Compared, Comparison, Holds, Kept, THRESHOLD_UNPAIRED_PCT, Wish, aspects, compare,
-    counts_tokens, has_direction, runs, unfit,
+    ASKED_BEFORE, Aspect, Compared, Comparison, Holds, Kept, THRESHOLD_UNPAIRED_PCT, Wish, aspects,
+    compare, counts_tokens, has_direction, is_untold, runs, seed, unfit,
 };
 use crate::cores::on_all;
 use crate::terms::{Better, Metric};
@@ -176,6 +176,7 @@ struct Embedded<'a> {
     runs_min: usize,
     threshold_pct: f64,
     banner: &'a str,
+    asked_before: &'a str,
 }
 
 #[derive(Serialize)]
@@ -195,6 +196,9 @@ struct Run {
     place: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     unfit: Option<String>,
+    /// As text: a script's numbers have no 64 bits.
+    seed: Option<String>,
+    is_untold: bool,
     aspects: Vec<Option<String>>,
     figures: BTreeMap<&'static str, Values>,
 }
@@ -226,6 +230,7 @@ fn embedded(material: &Material, rows: &[Row<'_>]) -> String {
         runs_min: hob_core::statistics::RUNS_MIN,
         threshold_pct: THRESHOLD_UNPAIRED_PCT,
         banner: crate::compare::Pairing::Unpaired.banner(),
+        asked_before: ASKED_BEFORE,
         runs,
     };
     // Numbers and text: nothing that JSON cannot say.
@@ -267,6 +272,8 @@ fn run(material: &Material, row: &Row<'_>) -> Run {
         name: name(row),
         place: place.collect::<Vec<_>>().join(", "),
         unfit: unfit(record),
+        seed: seed(record).map(|seed| seed.to_string()),
+        is_untold: is_untold(record),
         aspects: aspects(record).into_iter().map(|aspect: Aspect| aspect.value).collect(),
         figures: directed().filter_map(values).collect(),
     }

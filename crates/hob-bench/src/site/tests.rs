@@ -104,6 +104,39 @@ fn a_later_run_without_a_speed_leaves_the_speed_known() {
 }
 
 #[test]
+fn the_engine_and_its_version_stand_beside_the_backend() {
+    let with = |id, backend: Option<&str>, name: &str| {
+        let mut record = native(id, name, "s", 5.0);
+        record.engine.backend = backend.map(str::to_owned);
+        record.engine.name = Some(name.to_owned());
+        record.engine.version = Some("b9001".to_owned());
+        record
+    };
+    let records = vec![
+        with(1, Some("vulkan"), "llama.cpp"),
+        with(2, Some("mlx"), "mlx-audio"),
+        with(3, None, "vLLM"),
+    ];
+    let shown = words(&page_of(&of(records), "index.html"));
+    for expected in ["vulkan llama.cpp b9001", "mlx mlx-audio b9001", "vLLM b9001"] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+}
+
+#[test]
+fn one_seed_twice_without_word_of_the_cache_is_refused_on_the_page_too() {
+    let untold = |id, day| {
+        let mut record = at(native(id, "m", "s", 5.0), day);
+        record.workload.cache = Some(Cache::Cold);
+        record.workload.cache_verified = Some(false);
+        record
+    };
+    let page = page_of(&of(vec![untold(1, "2026-01-01"), untold(2, "2026-01-02")]), "compare.html");
+    assert!(words(&page).contains("Refused: both runs asked the same prompts"), "{}", words(&page));
+    assert!(page.contains(r#""seed":"0","is_untold":true"#), "what the script compares by");
+}
+
+#[test]
 fn reading_is_not_drawn_as_speed_and_a_known_prompt_is_called_so() {
     let sweep = |id, cache, ttft_ms| {
         let mut record = native(id, "m", "ctx_65536", 11.0);

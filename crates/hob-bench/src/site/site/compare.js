@@ -41,6 +41,8 @@
       var said = 'another ' + what + (a.length > 32 || b.length > 32 ? '' : ': ' + a + ' and ' + b);
       if (holds === 'all') { found.refusals.push(said); } else if (holds === 'tokens') { found.counts = said; } else { found.marks.push(said); }
     });
+    var isSame = base.seed !== null && base.seed === new_.seed;
+    if (isSame && (base.is_untold || new_.is_untold)) { found.refusals.push(data.asked_before); }
     return found;
   }
 
