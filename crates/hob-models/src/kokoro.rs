@@ -1,9 +1,10 @@
-//! What is done to Kokoro's published graph when it is stored: rewritten for hob's engine, made to
-//! carry statistics from window to window and to compute no more than a window needs, and cut in
-//! two. Never done at request time.
+//! What is done to Kokoro's published graph when it is stored: cut in two, the front multiplied in
+//! floats, the vocoder rewritten for hob's engine, made to carry statistics from window to window
+//! and to compute no more than a window needs. Never done at request time.
 
 mod carry;
 mod crop;
+mod floats;
 mod rewrite;
 
 use crate::onnx::graph::{Dim, value};
@@ -11,7 +12,7 @@ use crate::onnx::proto::{DATA_FLOAT, DATA_INT64, ValueInfoProto};
 use crate::onnx::{Graph, GraphError};
 
 /// Counts up whenever the stored form changes, so that a newer hob makes it anew.
-pub const TRANSFORM_VERSION: u32 = 2;
+pub const TRANSFORM_VERSION: u32 = 3;
 
 /// Where the published graph is cut: the text's features, stretched to one column per frame.
 const FEATURES: &str = "/encoder/MatMul_1_output_0";
@@ -27,7 +28,7 @@ const PHASES: &str = "/decoder/decoder/generator/m_source/l_sin_gen/Mul_4_output
 /// The stored form of the published graph.
 #[derive(Debug)]
 pub struct Parts {
-    /// `tokens, style, speed → features, pitch, energy, durations`.
+    /// `tokens, style, speed → features, pitch, energy, durations`, in floats.
     pub front: Vec<u8>,
     /// `features, pitch, energy, phases, style, carried_mean, carried_variance, carried_share,
     /// crop_starts, crop_ends → audio, window_mean, window_variance`.
@@ -41,8 +42,6 @@ pub struct Parts {
 pub fn transform(published: &[u8]) -> Result<Parts, GraphError> {
     let mut graph = Graph::decode(published)?;
     rewrite::replace_fused_matmul(&mut graph)?;
-    rewrite::pad_before_integer_convolutions(&mut graph)?;
-    rewrite::replace_stft(&mut graph)?;
     for (published, ours) in [
         (FEATURES, "features"),
         (PITCH, "pitch"),
@@ -53,7 +52,11 @@ pub fn transform(published: &[u8]) -> Result<Parts, GraphError> {
         graph.producer(published)?;
         graph.rename(published, ours);
     }
-    let front = graph.extract(&front_inputs(), &front_outputs())?;
+    let mut front = graph.extract(&front_inputs(), &front_outputs())?;
+    floats::multiply_in_floats(&mut front)?;
+    let front = front.extract(&front_inputs(), &front_outputs())?;
+    rewrite::pad_before_integer_convolutions(&mut graph)?;
+    rewrite::replace_stft(&mut graph)?;
     let mut vocoder = graph.extract(&vocoder_inputs(), &[value("audio", DATA_FLOAT, &[])])?;
     carry::carry_statistics(&mut vocoder)?;
     crop::crop_stages(&mut vocoder)?;

@@ -1,9 +1,10 @@
-"""Runs the published Kokoro in ONNX Runtime: unmodified, and with its weights as floats.
+"""Runs the published Kokoro in ONNX Runtime: all of it in floats, and with its int8 vocoder.
 
     oracle.py MODEL VOCABULARY VOICES OUT   then lines of "case<TAB>voice<TAB>phonemes" on stdin
 
-For each case writes OUT/int8-case/*.f32 and OUT/float-case/*.f32 (little-endian): the cut tensors,
-the harmonic source's spectrum and the samples.
+For each case writes OUT/float-case/*.f32 and OUT/int8-case/*.f32 (little-endian): the cut tensors
+and the samples. The text's part (nodes below /encoder/) is in floats in both, so that both
+vocoders get the same contours; in the second the vocoder is as published.
 """
 
 import json
@@ -25,8 +26,8 @@ TENSORS = {
 }
 
 
-def as_floats(model):
-    """The same weights without dynamic quantisation of what is multiplied with them."""
+def as_floats(model, below):
+    """The same weights without dynamic quantisation, in all nodes whose name begins with `below`."""
     graph = model.graph
     weights = {tensor.name: tensor for tensor in graph.initializer}
     producer = {output: node for node in graph.node for output in node.output}
@@ -41,8 +42,26 @@ def as_floats(model):
             name = inputs[0]
         return numpy_helper.to_array(weights[producer[name].input[0]])
 
+    def weight(name, scale, zero, shape):
+        values = [numpy_helper.to_array(weights[n]).astype(np.float32) for n in (name, scale, zero)]
+        return (values[0] - values[2].reshape(shape)) * values[1].reshape(shape)
+
+    def as_lstm(node):
+        """Quantised LSTMs have one scale a direction, and the gates last."""
+        inputs = list(node.input)
+        for at, scale, zero in ((1, 8, 9), (2, 10, 11)):
+            name = inputs[at] + "/float"
+            values = weight(inputs[at], inputs[scale], inputs[zero], (-1, 1, 1)).transpose(0, 2, 1)
+            graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
+            inputs[at] = name
+        floating = helper.make_node("LSTM", inputs[:7], list(node.output), name=node.name)
+        floating.attribute.extend(node.attribute)
+        return floating
+
     scaled = {}
     for node in graph.node:
+        if not node.name.startswith(below):
+            continue
         if node.op_type in ("MatMulInteger", "ConvInteger"):
             after, bias = readers[node.output[0]][0], None
             if after.op_type == "Add":
@@ -53,6 +72,9 @@ def as_floats(model):
 
     nodes = []
     for node in graph.node:
+        if node.op_type == "DynamicQuantizeLSTM" and node.name.startswith(below):
+            nodes.append(as_lstm(node))
+            continue
         if node.name not in scaled:
             nodes.append(node)
             continue
@@ -64,9 +86,8 @@ def as_floats(model):
         if integer.input[1] not in weights:
             name = producer[integer.input[1]].input[0]
         elif name not in weights:
-            values = [weights[n] for n in (integer.input[1], integer.input[3], scale)]
-            weight, zero, factor = (numpy_helper.to_array(v).astype(np.float32) for v in values)
-            graph.initializer.append(numpy_helper.from_array((weight - zero) * factor, name))
+            values = weight(integer.input[1], scale, integer.input[3], -1)
+            graph.initializer.append(numpy_helper.from_array(values, name))
             weights[name] = graph.initializer[-1]
         output = multiply.output[0]
         product = output if bias is None else output + "/product"
@@ -89,14 +110,15 @@ def session(model):
         model.graph.output.append(onnx.ValueInfoProto(name=name))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 2
+    options.log_severity_level = 3  # The integer weights that floats replaced are not worth a line each.
     return onnxruntime.InferenceSession(model.SerializeToString(), options)
 
 
 def main(model, vocabulary, voices, out):
     vocabulary = json.load(open(vocabulary))["vocab"]
     sessions = {
-        "int8": session(onnx.load(model)),
-        "float": session(as_floats(onnx.load(model))),
+        "int8": session(as_floats(onnx.load(model), below="/encoder/")),
+        "float": session(as_floats(onnx.load(model), below="/")),
     }
     for line in sys.stdin:
         case, voice, phonemes = line.rstrip("\n").split("\t")

@@ -1,5 +1,6 @@
-//! rten against ONNX Runtime on the unmodified model, tensor by tensor.
-//! The bounds come from the model's own noise, see `docs/decisions/0002-int8-is-chaotic.md`.
+//! rten against ONNX Runtime on the same weights, tensor by tensor. No bound rests on one
+//! processor: the noise of 8-bit multiplications is measured beside it, see
+//! `docs/decisions/0002-int8-is-chaotic.md`.
 
 use std::fs;
 use std::io::Write;
@@ -26,6 +27,17 @@ const CASES: [(&str, &str, &str); 5] = [
          mˈæn hˌu hæd nˈɛvəɹ sˈin ðə sˈi; ˈɛvəɹi mˈɔɹnɪŋ hi wʊd lˈʊk tuwˈɔɹdz ðə wˈɛst.",
     ),
 ];
+
+/// Two float engines differ by the order of additions, through all layers of the front.
+const FLOATS_APART: f32 = 1e-3;
+
+/// How much further from the floats than ONNX Runtime's int8 rten's may be, as a factor of the
+/// distance in dB.
+const NOISE_RATIO: f32 = 2.0;
+
+/// Samples also differ by the phases of silent bins, which are rounding noise in every engine and are
+/// not heard. So this bound is coarse: it finds a wave that is turned or shifted.
+const CORRELATION_MIN: f32 = 0.85;
 
 /// The oracle's tensors for one case.
 struct Reference {
@@ -81,81 +93,71 @@ fn relative(reference: &[f32], other: &[f32]) -> f32 {
     level(&difference) / level(reference)
 }
 
-fn tokens_apart(a: &[usize], b: &[usize]) -> usize {
-    a.iter().zip(b).filter(|(a, b)| a != b).count()
-}
-
 #[test]
-fn rten_agrees_with_onnx_runtime_on_the_unmodified_model() {
+fn rten_agrees_with_onnx_runtime_on_the_same_weights() {
     let out = tempfile::tempdir().expect("a temporary folder");
     ask_oracle(out.path());
     let mut kokoro = kokoro();
     for (case, voice, phonemes) in CASES {
         let reference = |kind| Reference { folder: out.path().join(format!("{kind}-{case}")) };
         let (int8, float) = (reference("int8"), reference("float"));
-        front_agrees(&mut kokoro, (case, voice, phonemes), &int8, &float);
-        vocoder_agrees(&mut kokoro, (case, voice, phonemes), &int8);
+        front_agrees(&mut kokoro, (case, voice, phonemes), &float);
+        vocoder_agrees(&mut kokoro, (case, voice, phonemes), &int8, &float);
     }
 }
 
-/// Up to 15 tokens nothing in the text encoder falls on a rounding edge and both engines compute
-/// the same; beyond, int8 noise decides. Then neither is right: rten must be as near to the same
-/// weights in floats as ONNX Runtime is, within a tenth of the tokens (one frame each).
+/// Both compute in floats, so what is left is the order of additions: every duration is the same,
+/// and so is the melody, on every instruction set.
 fn front_agrees(
     kokoro: &mut Kokoro,
     (case, voice, phonemes): (&str, &str, &str),
-    int8: &Reference,
     float: &Reference,
 ) {
     let tokens = kokoro.tokens(phonemes).expect("phonemes");
     let style = kokoro.voices.style(voice, tokens.len() - 2).expect("a voice");
     let ours = kokoro.front.run(&tokens, &style, Speed::NORMAL).expect("the front runs");
-    let (theirs, truth) = (int8.durations(), float.durations());
-    let ours_off = tokens_apart(ours.durations(), &truth);
-    let theirs_off = tokens_apart(&theirs, &truth);
-    println!(
-        "{case}: {} tokens, off by a frame: ours {ours_off}, theirs {theirs_off}",
-        truth.len()
-    );
-    assert!(ours_off <= theirs_off + truth.len() / 10, "{case}: {ours_off} tokens off");
-    for (ours, truth) in ours.durations().iter().zip(&truth) {
-        assert!(ours.abs_diff(*truth) <= 2, "{case}: a token of {truth} frames became {ours}");
-    }
-    if tokens.len() <= 15 {
-        assert_eq!(ours.durations(), theirs, "{case}");
-        let all = ours.whole();
-        for (tensor, ours) in
-            [("features", &all.features), ("pitch", &all.pitch), ("energy", &all.energy)]
-        {
-            let apart = relative(&int8.read(tensor), ours);
-            println!("{case}: {tensor} {apart:.5}");
-            assert!(apart < 0.01, "{case}: {tensor} is {apart} apart");
-        }
+    assert_eq!(ours.durations(), float.durations(), "{case}: durations");
+    let all = ours.whole();
+    for (tensor, ours) in
+        [("features", &all.features), ("pitch", &all.pitch), ("energy", &all.energy)]
+    {
+        let apart = relative(&float.read(tensor), ours);
+        println!("{case}: {} tokens, {tensor} {apart:.1e} apart", tokens.len());
+        assert!(apart < FLOATS_APART, "{case}: {tensor} is {apart} apart");
     }
 }
 
-/// The vocoder alone, on the oracle's own contours. Where nothing is voiced the source's phases
-/// are rounding noise in every engine, so samples agree closely but not exactly. A graph with wrong
-/// convolution edges or wrong phases fails every one of these bounds.
+/// The vocoder alone, on the oracle's own contours. Its 8-bit multiplications round differently on
+/// each instruction set and in each engine, so no bound on the distance of two of them holds
+/// everywhere. What holds: rten's is about as near to the same weights in floats as ONNX Runtime's.
+/// A graph with wrong convolution edges or wrong phases is further away.
 fn vocoder_agrees(
     kokoro: &mut Kokoro,
     (case, voice, phonemes): (&str, &str, &str),
     int8: &Reference,
+    float: &Reference,
 ) {
-    let contours = int8.contours();
+    let contours = float.contours();
     let style = kokoro.voices.style(voice, phonemes.chars().count()).expect("a voice");
     let window = contours.whole();
-    assert!(phases_apart(&int8.read("phases"), &window.phases) < 0.02, "{case}: phases");
+    assert!(phases_apart(&float.read("phases"), &window.phases) < 0.02, "{case}: phases");
     let own = Running::empty(kokoro.vocoder.channels());
     let ours = kokoro.vocoder.run(&window, &style, &own).expect("the vocoder runs").samples;
-    let theirs = int8.read("audio");
-    assert_eq!(ours.len(), theirs.len(), "{case}: samples");
-    let (same, distance) = (correlation(&ours, &theirs), log_mel_db(&ours, &theirs));
-    let louder = level(&ours) / level(&theirs);
-    println!("{case}: correlation {same:.3}, log-mel {distance:.2} dB, level {louder:.3}");
-    assert!(same > 0.9, "{case}: correlation {same}");
-    assert!(distance < 2.5, "{case}: {distance} dB");
-    assert!((0.95..1.05).contains(&louder), "{case}: level {louder}");
+    let (theirs, truth) = (int8.read("audio"), float.read("audio"));
+    assert_eq!([ours.len(), theirs.len()], [truth.len(); 2], "{case}: samples");
+    let distances = [&ours, &theirs].map(|samples| log_mel_db(samples, &truth));
+    let same = [&ours, &theirs].map(|samples| correlation(samples, &truth));
+    let louder = [&ours, &theirs].map(|samples| level(samples) / level(&truth));
+    println!(
+        "{case}: from floats, ours and theirs: log-mel {distances:.2?} dB, correlation \
+         {same:.3?}, level {louder:.3?}; from each other {:.2} dB, {:.3}",
+        log_mel_db(&ours, &theirs),
+        correlation(&ours, &theirs),
+    );
+    let [distance, distance_max] = [distances[0], distances[1] * NOISE_RATIO];
+    assert!(distance < distance_max, "{case}: {distance} dB, bound {distance_max}");
+    assert!(same[0] > CORRELATION_MIN, "{case}: correlation {}", same[0]);
+    assert!((0.95..1.05).contains(&(louder[0] / louder[1])), "{case}: level {louder:?}");
 }
 
 /// The largest difference of two phases, in turns, whole turns apart being the same. ONNX Runtime
