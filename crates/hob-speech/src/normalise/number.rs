@@ -26,7 +26,7 @@ fn form(text: &str, view: View<'_>) -> Option<String> {
         .or_else(|| fraction(text, british))
         .or_else(|| power(text, british))
         .or_else(|| range(text, view))
-        .or_else(|| scaled(text, british))
+        .or_else(|| scaled(text, view))
         .or_else(|| marked(text, view))
         .or_else(|| plain(text, view))
 }
@@ -167,18 +167,27 @@ fn is_year(number: &Numeral, text: &str) -> bool {
     text.len() == 4 && number.small().is_some_and(|value| (1100..2100).contains(&value))
 }
 
-/// "10k", "5M", "1.5bn"; "3x" and "5G" are left to others.
-fn scaled(text: &str, british: bool) -> Option<String> {
+/// "10k", "5M", "1.5bn"; "3x" and "5G" are left to others, and "221B" is a number and a letter unless
+/// it counts something ("7B parameters").
+fn scaled(text: &str, view: View<'_>) -> Option<String> {
     let (number, length) = Numeral::leading(text)?;
     let scale = match &text[length..] {
         "k" => "thousand",
         "K" if number.whole.len() > 1 => "thousand",
         "M" | "mn" => "million",
-        "bn" | "B" => "billion",
+        "bn" => "billion",
+        "B" if number.fraction.is_some() || counts(view) => "billion",
         "tn" => "trillion",
         _ => return None,
     };
-    Some(format!("{} {scale}", number.said(british)))
+    Some(format!("{} {scale}", number.said(view.british)))
+}
+
+/// Whether the next word names what there are many of: in small letters, and more than one.
+fn counts(view: View<'_>) -> bool {
+    let next = view.text_ahead(1).unwrap_or_default();
+    let is_small = next.chars().all(char::is_lowercase);
+    is_small && (next == "people" || next.len() > 4 && next.ends_with('s'))
 }
 
 /// "#5", "~5", "5+", "±5", "<5", "≥5", "(5)".

@@ -17,6 +17,19 @@ fn check(cases: &[(&str, &str)]) {
 }
 
 #[test]
+fn a_b_behind_a_number_is_billions_only_where_it_counts_something() {
+    check(&[
+        ("221B Baker Street", "two hundred twenty one B Baker Street"),
+        ("He lives at 221B.", "He lives at two hundred twenty one B."),
+        ("Gate 12B is open", "Gate twelve B is open"),
+        ("a 1.5B market", "a one point five billion market"),
+        ("7B parameters", "seven billion parameters"),
+        ("8B people", "eight billion people"),
+        ("$221B", "two hundred twenty one billion dollars"),
+    ]);
+}
+
+#[test]
 fn plain_words_are_left_alone() {
     check(&[
         ("Hello, “world”!", "Hello, “world”!"),
