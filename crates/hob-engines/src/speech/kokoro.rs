@@ -4,6 +4,7 @@
 mod contours;
 mod crop;
 mod graphs;
+mod hasten;
 mod plan;
 mod seam;
 mod statistics;
@@ -21,6 +22,7 @@ use hob_speech::SpokenUnit;
 use super::synthesiser::{SynthesisError, Synthesiser};
 use contours::Contours;
 use graphs::{Front, Vocoder};
+use hasten::Hasten;
 use plan::{Context, Plan};
 use seam::Seam;
 use statistics::{Prior, Running};
@@ -33,6 +35,8 @@ pub const SAMPLE_RATE_HZ: u32 = 24_000;
 pub const SAMPLES_PER_FRAME: usize = 600;
 /// Ids between the two boundary tokens.
 const TOKENS_MAX: usize = 510;
+/// Faster than this the model mumbles, and falls behind what was asked: 1.75 where 2 is wished.
+const MODEL_RATE_MAX: f32 = 1.5;
 const FRAMES_PER_SECOND: f32 = SAMPLE_RATE_HZ as f32 / SAMPLES_PER_FRAME as f32;
 
 /// The model's files inside its folder.
@@ -76,6 +80,8 @@ pub struct Utterance {
     plan: Plan,
     statistics: Running,
     seam: Seam,
+    /// None at rates that the model reaches itself.
+    hasten: Option<Hasten>,
     words: Vec<WordTiming>,
 }
 
@@ -169,11 +175,21 @@ impl Synthesiser for Kokoro {
         let ids = tokens.len() - 2;
         let style = self.voices.style(voice, ids)?;
         let prior = self.voices.prior(voice, self.vocoder.channels())?;
-        let contours = self.front.run(&tokens, &style, speed)?;
+        let contours = self.front.run(&tokens, &style, within_model(speed))?;
         let plan = Plan::new(contours.durations(), &unit.phonemes);
-        let words = plan.words(&unit.words, contours.durations());
-        let statistics = prior.running();
-        Ok(Utterance { contours, style, plan, statistics, seam: Seam::default(), words })
+        let mut words = plan.words(&unit.words, contours.durations());
+        let hasten = match speed.rate() > 1.0 {
+            true => self.hasten((&tokens, &unit.phonemes), &style, (speed, &plan))?,
+            false => None,
+        };
+        if let Some(hasten) = &hasten {
+            for word in &mut words {
+                word.start_s /= hasten.factor() as f32;
+                word.end_s /= hasten.factor() as f32;
+            }
+        }
+        let (statistics, seam) = (prior.running(), Seam::default());
+        Ok(Utterance { contours, style, plan, statistics, seam, hasten, words })
     }
 
     fn words(&self, utterance: &Utterance) -> Vec<WordTiming> {
@@ -181,7 +197,10 @@ impl Synthesiser for Kokoro {
     }
 
     fn seconds_left(&self, utterance: &Utterance) -> f32 {
-        utterance.plan.frames_left() as f32 / FRAMES_PER_SECOND
+        match &utterance.hasten {
+            Some(hasten) => hasten.left() as f32 / SAMPLE_RATE_HZ as f32,
+            None => utterance.plan.frames_left() as f32 / FRAMES_PER_SECOND,
+        }
     }
 
     fn render(
@@ -189,6 +208,44 @@ impl Synthesiser for Kokoro {
         utterance: &mut Utterance,
         seconds: f32,
     ) -> Result<Vec<f32>, SynthesisError> {
+        let Some(mut hasten) = utterance.hasten.take() else {
+            return self.window(utterance, seconds);
+        };
+        let mut samples = Vec::new();
+        // A short window may not make a piece of shortened sound.
+        while samples.is_empty() && hasten.left() > 0 {
+            let window = self.window(utterance, seconds * hasten.factor() as f32)?;
+            samples = hasten.push(&window, utterance.plan.frames_left() == 0);
+        }
+        utterance.hasten = Some(hasten);
+        Ok(samples)
+    }
+}
+
+/// The rate that is asked of the model.
+fn within_model(speed: Speed) -> Speed {
+    Speed::new(speed.rate().min(MODEL_RATE_MAX)).unwrap_or(speed)
+}
+
+impl Kokoro {
+    /// What makes up for the difference between a rate and what the model makes of it, if there is
+    /// one that is heard: the length at the voice's own rate says how long the unit should be.
+    fn hasten(
+        &self,
+        (tokens, phonemes): (&[i32], &str),
+        style: &[f32],
+        (speed, plan): (Speed, &Plan),
+    ) -> Result<Option<Hasten>, SynthesisError> {
+        let normal = self.front.run(tokens, style, Speed::NORMAL)?;
+        let normal = Plan::new(normal.durations(), phonemes).frames_left() * SAMPLES_PER_FRAME;
+        let samples_out = (normal as f32 / speed.rate()).round() as usize;
+        let samples_in = plan.frames_left() * SAMPLES_PER_FRAME;
+        let is_heard = samples_in as f32 > 1.02 * samples_out as f32;
+        Ok(is_heard.then(|| Hasten::new(samples_in, samples_out)))
+    }
+
+    /// About `seconds` of sound as the model makes it.
+    fn window(&self, utterance: &mut Utterance, seconds: f32) -> Result<Vec<f32>, SynthesisError> {
         let frames_wished = (seconds * FRAMES_PER_SECOND).round() as usize;
         let Some(window) = utterance.plan.next(frames_wished, utterance.contours.pitch()) else {
             return Ok(Vec::new());

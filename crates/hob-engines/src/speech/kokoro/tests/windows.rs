@@ -28,8 +28,12 @@ struct Windowed {
 }
 
 fn windowed(kokoro: &mut super::Kokoro, phonemes: &str, voice: &str) -> Windowed {
+    windowed_at(kokoro, phonemes, voice, Speed::NORMAL)
+}
+
+fn windowed_at(kokoro: &mut super::Kokoro, phonemes: &str, voice: &str, speed: Speed) -> Windowed {
     let unit = SpokenUnit { phonemes: phonemes.to_owned(), words: Vec::new(), pause_after_ms: 0 };
-    let mut utterance = kokoro.begin(&unit, voice, Speed::NORMAL).expect("begins");
+    let mut utterance = kokoro.begin(&unit, voice, speed).expect("begins");
     let from = utterance.plan.heard_from() * SAMPLES_PER_FRAME;
     let promised = kokoro.seconds_left(&utterance);
     let (mut samples, mut seams) = (Vec::new(), Vec::new());
@@ -44,6 +48,18 @@ fn windowed(kokoro: &mut super::Kokoro, phonemes: &str, voice: &str) -> Windowed
     }
     assert_eq!(samples.len() as f32 / 24_000.0, promised, "the length is known beforehand");
     Windowed { samples, seams: seams[1..].to_vec(), from }
+}
+
+#[test]
+fn a_rate_is_what_was_asked_for() {
+    let mut kokoro = kokoro();
+    let own = windowed(&mut kokoro, SENTENCES[1], "af_heart").samples.len() as f32;
+    for rate in [0.5, 1.2, 1.75, 2.0, 3.0, 4.0] {
+        let speed = Speed::new(rate).expect("in range");
+        let length = windowed_at(&mut kokoro, SENTENCES[1], "af_heart", speed).samples.len() as f32;
+        println!("{rate}: {:.2}", own / length);
+        assert!((own / length / rate - 1.0).abs() < 0.05, "{rate} is {}", own / length);
+    }
 }
 
 #[test]
