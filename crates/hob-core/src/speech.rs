@@ -50,7 +50,8 @@ pub struct SpeechRequest {
 /// The text of a request: there at once, or still being written (by a person, or by a chat model).
 pub enum SpeechText {
     Whole(String),
-    /// Pieces in order, cut anywhere between characters.
+    /// Pieces in order, cut anywhere between characters. An empty one says that the writer pauses:
+    /// what has come is said without waiting for more.
     Arriving(BoxStream<'static, String>),
 }
 

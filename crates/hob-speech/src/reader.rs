@@ -31,6 +31,8 @@ pub struct Reader {
     /// Where reading goes on, in `text`.
     at: usize,
     ended: bool,
+    /// The writer pauses: what has come is read without waiting for what may follow.
+    paused: bool,
     /// Nothing was decided on this text: asking again is idle until something new comes.
     waiting: bool,
     /// Only blanks stand between `at` and the beginning of its line.
@@ -53,6 +55,7 @@ impl Reader {
             forgotten: 0,
             at: 0,
             ended: false,
+            paused: false,
             waiting: false,
             line_start: true,
             fence: None,
@@ -63,14 +66,15 @@ impl Reader {
         }
     }
 
-    /// Adds text, cut anywhere between characters.
+    /// Adds text, cut anywhere between characters. An empty piece says that the writer pauses.
     pub fn push(&mut self, piece: &str) {
+        self.paused = piece.is_empty();
         let last = self.text.chars().next_back();
         let middle_of_word =
             last.is_some_and(char::is_alphanumeric) && piece.chars().all(char::is_alphanumeric);
         self.text.push_str(piece);
         let unread = self.text.len() - self.at;
-        if !middle_of_word || unread > crate::segment::SENTENCE_BYTES_MAX {
+        if self.paused || !middle_of_word || unread > crate::segment::SENTENCE_BYTES_MAX {
             self.waiting = false;
         }
     }
@@ -89,12 +93,13 @@ impl Reader {
         match self.work(phonemizer) {
             Ok(Some(unit)) => Some(unit),
             Ok(None) => {
-                self.done = true;
+                self.done = self.ended;
+                self.waiting = true;
                 None
             }
             Err(NeedMore) => {
                 self.waiting = true;
-                None
+                if self.paused { self.last_unit() } else { None }
             }
         }
     }
@@ -136,7 +141,7 @@ impl Reader {
             self.skip_whitespace();
             let (reading, end) = match self.code_block()? {
                 Some(reading) => (reading, End::Paragraph),
-                None => match next_segment(&self.text, self.at, self.ended)? {
+                None => match next_segment(&self.text, self.at, self.ended || self.paused)? {
                     Some(segment) => (self.read(&segment), segment.end),
                     None => return Ok(None),
                 },
@@ -220,7 +225,7 @@ impl Reader {
         if count >= TAIL_CHARS_MIN {
             return Ok(false);
         }
-        if self.ended { Ok(true) } else { Err(NeedMore) }
+        if self.ended || self.paused { Ok(true) } else { Err(NeedMore) }
     }
 
     /// Puts units behind what is ready, joining across a boundary where one side is too short.
@@ -241,7 +246,7 @@ impl Reader {
 
     fn last_unit(&mut self) -> Option<SpokenUnit> {
         let mut unit = self.ready.pop_front()?;
-        if self.ready.is_empty() {
+        if self.ready.is_empty() && self.ended {
             unit.pause_after_ms = 0;
         }
         Some(unit)

@@ -2,17 +2,23 @@
 //! Bytes are cut into characters here; what is no UTF-8 is a failure and never a guess.
 
 use std::io::{self, Read};
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task;
+use tokio::time::timeout;
 
 use crate::failure::{Exit, Failure, Outcome};
 
 const READ_BYTES: usize = 8 << 10;
 /// Pieces that wait for the speaker; beyond them the writer waits.
 const PIECES_MAX: usize = 16;
+
+/// A line that nothing follows for so long is said: the next may come in an hour. Longer than a
+/// model takes from token to token, so that a sentence which goes on behind a line break is not cut.
+const PAUSE_MIN: Duration = Duration::from_millis(300);
 
 /// The text, and what was wrong with it. After a failure the text neither goes on nor ends, so that
 /// nobody takes half of it for the whole.
@@ -39,8 +45,16 @@ impl StdinText {
                 drop(broken.send((failure, pieces)));
             }
         });
-        let arriving = stream::unfold(arriving, |mut arriving| async {
-            arriving.recv().await.map(|piece| (piece, arriving))
+        let arriving = stream::unfold((arriving, false), |(mut arriving, line_ended)| async move {
+            let next = arriving.recv();
+            let piece = if line_ended {
+                // Nothing came: a writer of lines pauses here.
+                timeout(PAUSE_MIN, next).await.unwrap_or_else(|_| Some(String::new()))
+            } else {
+                next.await
+            }?;
+            let line_ended = piece.ends_with('\n');
+            Some((piece, (arriving, line_ended)))
         });
         StdinText { pieces: arriving.boxed(), failure }
     }
@@ -133,6 +147,8 @@ impl Utf8 {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -166,6 +182,22 @@ mod tests {
         assert_eq!(long.sentence, "the text on stdin is longer than 5 bytes");
         let broken = whole(b"a\xff").await.expect_err("not UTF-8");
         assert_eq!(broken.sentence, "the text on stdin is not UTF-8 at byte 1");
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_pauses_behind_a_line_is_said_to() {
+        let (theirs, mut ours) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let (mut pieces, _broken) = StdinText::of(theirs).split();
+        for (written, read) in
+            [("One.\n", &["One.\n", ""][..]), ("Tw", &["Tw"]), ("o.\n", &["o.\n", ""])]
+        {
+            ours.write_all(written.as_bytes()).expect("written");
+            for piece in read {
+                assert_eq!(pieces.next().await.as_deref(), Some(*piece));
+            }
+        }
+        drop(ours);
+        assert_eq!(pieces.next().await, None);
     }
 
     #[tokio::test]

@@ -14,7 +14,8 @@ pub trait UnitSource {
 
     fn open(&mut self, language: Language) -> Self::Text;
 
-    /// More of the text, cut anywhere between characters.
+    /// More of the text, cut anywhere between characters. An empty piece says that the writer
+    /// pauses: what has come is to be said now.
     fn push(&mut self, text: &mut Self::Text, piece: &str);
 
     /// No more text will come.

@@ -34,7 +34,10 @@ fn units_of_pieces(text: &str, cuts: &[usize]) -> Vec<SpokenUnit> {
     let mut units = Vec::new();
     let mut from = 0;
     for &to in cuts.iter().chain([&text.len()]) {
-        reader.push(&text[from..to]);
+        // An empty piece would say that the writer pauses.
+        if from < to {
+            reader.push(&text[from..to]);
+        }
         from = to;
         units.extend(rest(&mut reader));
         assert!(!reader.is_done());
@@ -59,6 +62,30 @@ fn words(text: &str) -> Vec<Vec<&str>> {
 #[test]
 fn two_sentences_are_two_units() {
     assert_eq!(phonemes("Hello there. How are you?"), ["həlˈO ðˈɛɹ.", "hˌW ɑɹ ju?"]);
+}
+
+/// As `tail -f` writes: nobody knows when the next line comes, or whether one does.
+#[test]
+fn a_writer_that_pauses_is_not_waited_for() {
+    let mut reader = Reader::new(Language::AmericanEnglish);
+    let mut heard = Vec::new();
+    for line in ["The build is done.\n", "ok\n", "Twelve tests failed\n", "```\nlet a;\n"] {
+        reader.push(line);
+        let units = rest(&mut reader);
+        assert!(units.is_empty(), "more of the line may come: {units:?}");
+        reader.push("");
+        heard.push(rest(&mut reader).into_iter().map(|unit| unit.phonemes).collect::<Vec<_>>());
+    }
+    let expect = ["The build is done.", "ok", "Twelve tests failed", "code block"];
+    assert_eq!(heard, expect.map(phonemes));
+    reader.push("```\nBut that one passed.");
+    reader.finish();
+    let last: Vec<SpokenUnit> = rest(&mut reader);
+    assert_eq!(
+        last.iter().map(|unit| &unit.phonemes).collect::<Vec<_>>(),
+        [&phonemes("But that one passed.")[0]]
+    );
+    assert!(reader.is_done());
 }
 
 #[test]
