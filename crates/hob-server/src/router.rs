@@ -10,7 +10,7 @@ use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use hob_core::{ChatTarget, Roster, SpeechTarget, TranscriptTarget, UnknownModel};
-use hob_wire::{is_default_speech_model, is_default_transcript_model};
+use hob_wire::{is_default_speech_model, is_default_transcript_model, local_speech_model};
 use tokio_util::sync::CancellationToken;
 
 use crate::asking::ReadLimits;
@@ -81,11 +81,19 @@ impl App {
     /// Where a name leads; none, or one of OpenAI's, to the default speech model.
     pub(crate) fn speech_target(&self, name: Option<&str>) -> Result<Arc<SpeechTarget>, Refusal> {
         let Some(name) = name else { return self.default_speech_target() };
-        match self.roster().speech(name) {
+        match self.roster().speech(self.own_speech_name(name)) {
             Ok(target) => Ok(target),
             Err(_) if is_default_speech_model(name) => self.default_speech_target(),
             Err(unknown) => Err(self.not_found(unknown, "speech")),
         }
+    }
+
+    /// The name under which the roster has a model that other servers offer under this one.
+    pub(crate) fn own_speech_name<'a>(&self, name: &'a str) -> &'a str {
+        let roster = self.roster();
+        let is_here = |name: &&str| roster.speech(name).is_ok();
+        let own = || local_speech_model(name).filter(is_here);
+        Some(name).filter(is_here).or_else(own).unwrap_or(name)
     }
 
     /// The same of transcription models.

@@ -37,8 +37,8 @@ pub use lists::{
     voice_ids, voices,
 };
 pub use names::{
-    is_default_speech_model, is_default_transcript_model, language_agrees, local_voice,
-    openai_voices, voice_among,
+    is_default_speech_model, is_default_transcript_model, language_agrees, local_speech_model,
+    local_voice, openai_voices, voice_among,
 };
 pub use now::{
     AliasView, EndView, FailedView, Made, NowView, QueueView, QueuedView, RequestView, Stage, now,

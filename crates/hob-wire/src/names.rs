@@ -50,6 +50,22 @@ pub fn is_default_speech_model(name: &str) -> bool {
     ["tts-1", "gpt-4o-mini-tts"].iter().any(|base| is_dated(name, base))
 }
 
+/// Hob's name for the model that other servers offer under this one: Kokoro has many.
+pub fn local_speech_model(name: &str) -> Option<&'static str> {
+    const KOKORO: [&str; 6] = [
+        "kokoro_v1",
+        "kokoro_v1_0",
+        "kokoro-v1",
+        "kokoro-82m",
+        "kokoro-82m-v1.0",
+        "kokoro-82m-v1.0-onnx",
+    ];
+    let lower = name.to_ascii_lowercase();
+    // The owner of the repository makes no other model of it.
+    let model = lower.rsplit('/').next().unwrap_or(&lower);
+    (model == "kokoro" || KOKORO.contains(&model)).then_some("kokoro")
+}
+
 /// The same of transcription models.
 pub fn is_default_transcript_model(name: &str) -> bool {
     const BASES: [&str; 4] =
@@ -123,6 +139,18 @@ mod tests {
         assert!(!is_default_transcript_model("whisper-10"));
         for name in ["kokoro", "tts-10", "gpt-4o-mini", "gpt-4o-mini-ttsx", ""] {
             assert!(!is_default_speech_model(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn kokoro_is_known_by_the_names_that_other_servers_give_it() {
+        for name in
+            ["kokoro_v1", "hexgrad/Kokoro-82M", "onnx-community/Kokoro-82M-v1.0-ONNX", "Kokoro"]
+        {
+            assert_eq!(local_speech_model(name), Some("kokoro"), "{name}");
+        }
+        for name in ["kokoro_v2", "kokoro-82m-zh", "tts-1", "hexgrad/", ""] {
+            assert_eq!(local_speech_model(name), None, "{name}");
         }
     }
 

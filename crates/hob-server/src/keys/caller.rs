@@ -72,6 +72,7 @@ impl Caller {
         app: &App,
         asked: Option<String>,
     ) -> Result<Option<String>, Refusal> {
+        let asked = asked.map(|name| app.own_speech_name(&name).to_owned());
         if let Some(name) = &asked
             && (self.allows(name) || !is_any_speech_model(app, name))
         {

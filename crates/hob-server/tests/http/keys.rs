@@ -184,6 +184,8 @@ async fn openais_names_for_speech_mean_a_model_that_they_may_use() {
     for (aliases, model, status) in [
         (&["kokoro"][..], "", 200),
         (&["kokoro"], r#""model":"tts-1","#, 200),
+        (&["kokoro"], r#""model":"hexgrad/Kokoro-82M","#, 200),
+        (&["mini"], r#""model":"kokoro_v1","#, 403),
         (&["tts-1"], r#""model":"tts-1","#, 200),
         (&["tts-1"], r#""model":"kokoro","#, 403),
         (&["mini"], r#""model":"tts-1","#, 403),

@@ -295,6 +295,9 @@ async fn the_model_gets_what_was_asked() {
         (r#"{"input":"Hi"}"#, "af_heart", 1.0),
         (r#"{"input":"Hi","model":"narrator","voice":"bm_fable","speed":1.5}"#, "bm_fable", 1.5),
         (r#"{"input":"Hi","model":"tts-1-hd","voice":{"id":"fable"}}"#, "bm_fable", 1.0),
+        // As clients of Kokoro-FastAPI and of the repository call it.
+        (r#"{"input":"Hi","model":"kokoro_v1"}"#, "af_heart", 1.0),
+        (r#"{"input":"Hi","model":"hexgrad/Kokoro-82M"}"#, "af_heart", 1.0),
         (
             r#"{"input":"Hi","model":"gpt-4o-mini-tts","lang_code":"b","voice":"fable"}"#,
             "bm_fable",

@@ -8,8 +8,9 @@ use std::time::Instant;
 use clap::Args;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use hob_core::{SpeechModel, SpeechRequest, SpeechText, Speed, Trace, Voice};
+use hob_core::{ModelError, SpeechModel, SpeechRequest, SpeechText, Speed, Trace, Voice};
 use hob_speech::encode::AudioFormat;
+use hob_speech::is_speakable;
 use hob_wire::local_voice;
 
 use crate::app::{App, block_on};
@@ -97,10 +98,16 @@ pub(crate) fn run(args: &SayArgs, globals: &Globals, printer: &Printer) -> Outco
 async fn list_voices(args: &SayArgs, app: &App<'_>) -> Outcome<Exit> {
     let table = match remote(args, app)? {
         Some(remote) => voice_table(remote.voices().await?),
-        None => voice_table(Shelf::open(app).speech()?.voices),
+        None => voice_table(speakable(Shelf::open(app).speech()?.voices)),
     };
     app.printer.data(table)?;
     Ok(Exit::Done)
+}
+
+/// The voices whose language can be read aloud, which are those that a server lists.
+fn speakable(mut voices: Vec<Voice>) -> Vec<Voice> {
+    voices.retain(|voice| voice.language.is_spoken());
+    voices
 }
 
 /// What is to be said, as it is given.
@@ -113,6 +120,8 @@ async fn say(args: &SayArgs, app: &App<'_>) -> Outcome<Exit> {
     let given = given(&args.text)?;
     let to = destination(args, app)?;
     let figures = match given {
+        // To a page that is silence; whoever types it made a mistake.
+        Given::Whole(text) if !is_speakable(&text) => return Err(ModelError::EmptyText.into()),
         Given::Whole(text) => speak(args, app, to, SpeechText::Whole(text)).await?,
         Given::Stdin(stdin) => {
             let (pieces, broken) = stdin.split();

@@ -41,10 +41,13 @@ fn a_text_is_spoken_while_it_is_still_being_written() {
         .spawn()
         .expect("hob");
     let mut text = child.stdin.take().expect("a pipe");
-    text.write_all(b"The first sentence is here. And this is the second one. Then ").expect("sent");
     let mut sound = child.stdout.take().expect("a pipe");
-    let mut first = [0; 4800];
-    sound.read_exact(&mut first).expect("sound before the text has ended");
+    // A line is said without the next one, and a sentence without the rest of its line.
+    for piece in ["The first line is here.\n", "And this is a sentence. Then "] {
+        text.write_all(piece.as_bytes()).expect("sent");
+        let mut first = [0; 4800];
+        sound.read_exact(&mut first).expect("sound before the text has ended");
+    }
     text.write_all(b"comes the end.").expect("sent");
     drop(text);
     let mut rest = Vec::new();
@@ -68,7 +71,7 @@ fn what_the_model_refuses_is_said_before_any_file_exists() {
     }
     assert_eq!(names(&user.path("work")), Vec::<String>::new());
     let voices = stdout(&user.hob(&["say", "--voices"]).envs(home).assert().success());
-    assert_eq!(voices.lines().count(), 1 + 54);
+    assert_eq!(voices.lines().count(), 1 + 28, "those that can be asked for");
 }
 
 #[test]
