@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use hob_core::trace::{Attempt, Way};
 use hob_core::{ModelState, Permit, Trace};
+use tokio::time::Instant;
 
 use crate::asking::Held;
 use crate::failure::Refusal;
@@ -56,8 +57,6 @@ pub(crate) struct Account {
     permit: Option<Permit>,
     /// The key's turn and the body's memory, until the answer ends.
     held: Held,
-    /// Time spent waiting for the model, and not for the client.
-    waited: Duration,
     first: Option<Duration>,
     /// Who was asked.
     trace: Trace,
@@ -94,7 +93,6 @@ impl Account {
             received,
             permit: None,
             held,
-            waited: Duration::ZERO,
             first: None,
             trace,
             label: label(app, target),
@@ -119,8 +117,18 @@ impl Account {
         self.first
     }
 
+    /// The model has begun to work for it, and no longer for those before it alone.
+    pub(crate) fn started(&mut self) {
+        if let Some(permit) = &mut self.permit {
+            permit.started();
+        }
+    }
+
+    /// It waited for the model, and not for the client, until now.
     pub(crate) fn waited(&mut self, time: Duration) {
-        self.waited += time;
+        if let Some(permit) = &mut self.permit {
+            permit.waited(time, Instant::now().into_std());
+        }
     }
 
     /// The first of the answer is in hand. Says after how long, and only the first time.
@@ -147,7 +155,7 @@ impl Account {
     pub(crate) fn complete(&mut self) {
         self.entry.outcome = Outcome::Complete;
         if let Some(permit) = self.permit.take() {
-            permit.finished(self.waited);
+            permit.finished();
         }
     }
 

@@ -1,14 +1,14 @@
 //! A spoken answer on its way: samples from the model, bytes to the client, and an account of both.
 //! Nothing is made ahead of the client here: a piece is asked of the model when the last has left.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
 use hob_core::{ModelError, SpeechEvent, SpeechStream};
 use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::account::Account;

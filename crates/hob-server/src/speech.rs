@@ -46,7 +46,7 @@ async fn answer(app: &App, plan: Plan, mut asked: Asked) -> Result<Response, Ref
     let mut account = Account::new(app, asked, &target.name, &target.model.state());
     let trace = account.trace();
     request.trace = trace.clone();
-    let events = ask(&target, request, sound_s, &mut account).await;
+    let events = ask(app, &target, (request, sound_s), &mut account).await;
     let events = events.inspect_err(|refusal| account.failed(refusal))?;
     account.entry.prompt_tokens = u32::try_from(answer.input_chars).unwrap_or(u32::MAX);
     let account = SpeechAccount::new(account, events.sample_rate_hz);
@@ -65,16 +65,19 @@ async fn answer(app: &App, plan: Plan, mut asked: Asked) -> Result<Response, Ref
     Ok((headers, body).into_response())
 }
 
-/// Takes a place, and lets the model begin.
+/// Takes a place, and lets the model begin. A model of our own does when it is this request's turn:
+/// how long those before it take is no sign of a stalled model, so no time limit counts here.
 async fn ask(
+    app: &App,
     target: &SpeechTarget,
-    request: SpeechRequest,
-    sound_s: f64,
+    (request, sound_s): (SpeechRequest, f64),
     account: &mut Account,
 ) -> Result<SpeechStream, Refusal> {
     let busy = |Busy { retry_after }| ModelError::Busy { retry_after };
     account.admitted(target.admission.admit(sound_s).map_err(busy)?);
-    Ok(target.model.speak(request).await?)
+    let begun = app.cut_off.run_until_cancelled(target.model.speak(request)).await;
+    account.started();
+    Ok(begun.ok_or(Refusal::Stopping)??)
 }
 
 async fn whole(sound: Sound, answer: &AnswerShape) -> Result<(Duration, Body), Refusal> {

@@ -1,8 +1,9 @@
 //! One spoken answer on the server's side: text goes out as it comes, frames come in as events.
 //! All of it happens while the stream is polled; dropping it cancels.
 
+use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, Stream};
@@ -22,10 +23,14 @@ pub(super) struct Answer {
     ticket: Option<Ticket>,
     /// Sends the text; none when all of it is sent.
     sending: Option<BoxFuture<'static, Result<(), ModelError>>>,
+    /// What came while nothing but the start was waited for.
+    early: Option<Heard>,
 }
 
 /// What a frame means to whoever listens.
 enum Heard {
+    /// The worker has begun with it.
+    Started,
     Event(SpeechEvent),
     Done,
 }
@@ -38,7 +43,16 @@ impl Answer {
         chars_max: usize,
     ) -> Answer {
         let sending = send_text(ticket.outgoing(), ticket.stream, text, chars_max);
-        Answer { engine, ticket: Some(ticket), sending: Some(sending.boxed()) }
+        Answer { engine, ticket: Some(ticket), sending: Some(sending.boxed()), early: None }
+    }
+
+    /// Sends the text, and resolves when the worker begins with it: others may be in line before it.
+    pub(super) async fn started(&mut self) -> Result<(), ModelError> {
+        poll_fn(|cx| {
+            self.poll_sending(cx)?;
+            self.poll_heard(cx).map_ok(|heard| self.early = Some(heard))
+        })
+        .await
     }
 
     fn poll_sending(&mut self, cx: &mut Context<'_>) -> Result<(), ModelError> {
@@ -52,6 +66,9 @@ impl Answer {
     }
 
     fn poll_heard(&mut self, cx: &mut Context<'_>) -> Poll<Result<Heard, ModelError>> {
+        if let Some(early) = self.early.take() {
+            return Poll::Ready(Ok(early));
+        }
         let Some(ticket) = &mut self.ticket else {
             return Poll::Ready(Ok(Heard::Done));
         };
@@ -79,17 +96,20 @@ impl Stream for Answer {
             self.end();
             return Poll::Ready(Some(Err(error)));
         }
-        self.poll_heard(cx).map(|heard| match heard {
-            Ok(Heard::Event(event)) => Some(Ok(event)),
-            Ok(Heard::Done) => {
-                self.end();
-                None
-            }
-            Err(error) => {
-                self.end();
-                Some(Err(error))
-            }
-        })
+        loop {
+            return Poll::Ready(match ready!(self.poll_heard(cx)) {
+                Ok(Heard::Started) => continue,
+                Ok(Heard::Event(event)) => Some(Ok(event)),
+                Ok(Heard::Done) => {
+                    self.end();
+                    None
+                }
+                Err(error) => {
+                    self.end();
+                    Some(Err(error))
+                }
+            });
+        }
     }
 }
 
@@ -106,7 +126,8 @@ async fn send_text(
         if chars > chars_max {
             return Err(ModelError::TextTooLong { chars, chars_max });
         }
-        for piece in pieces(&arrived) {
+        let pause = arrived.is_empty().then_some("");
+        for piece in pieces(&arrived).chain(pause) {
             let order = SpeechOrder::Text { stream, piece: piece.to_owned() };
             if outgoing.send(order.to_frame()).await.is_err() {
                 return Ok(());
@@ -137,6 +158,7 @@ fn heard(engine: &'static str, frame: &Frame) -> Result<Heard, ModelError> {
         }
         Some(other) => Err(unreadable(format!("its stream said {other:?}"))),
         None => match SpeechReport::from_frame(frame) {
+            Ok(SpeechReport::Started { .. }) => Ok(Heard::Started),
             Ok(SpeechReport::Audio { samples, .. }) => {
                 Ok(Heard::Event(SpeechEvent::Audio(samples)))
             }

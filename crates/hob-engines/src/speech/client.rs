@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::{
-    KeepAlive, ModelError, ModelState, Occupancy, Residence, SpeechModel, SpeechRequest,
-    SpeechStream, SpeechText, Voice, nearest,
+    KeepAlive, ModelError, ModelState, Occupancy, Residence, SpeechEvent, SpeechModel,
+    SpeechRequest, SpeechStream, SpeechText, Voice, nearest,
 };
 
 use super::answer::Answer;
@@ -16,6 +16,9 @@ use crate::supervisor::{Supervisor, SupervisorOptions, WorkerCommand};
 use crate::worker::protocol::WorkerStats;
 
 const ENGINE: &str = "speech";
+
+/// What is heard of a text that has nothing to say.
+const SILENCE_S: f32 = 0.25;
 
 #[derive(Clone, Debug)]
 pub struct SpeechWorkerOptions {
@@ -113,12 +116,19 @@ impl SpeechWorker {
 
     async fn begin(&self, request: SpeechRequest) -> Result<SpeechStream, ModelError> {
         let voice = self.voice(&request.voice)?;
+        let is_whole = matches!(request.text, SpeechText::Whole(_));
+        let is_silent = is_silent(&request.text);
         let text = self.text(request.text)?;
         let (session, ticket) = self.supervisor.open()?;
         let About { sample_rate_hz } = About::from_payload(&session.about).ok_or_else(|| {
             let detail = "it did not say its sample rate".to_owned();
             ModelError::EngineFailed { engine: ENGINE, detail }
         })?;
+        if is_silent {
+            let samples = vec![0.0; (SILENCE_S * sample_rate_hz as f32) as usize];
+            let silence = stream::iter([Ok(SpeechEvent::Audio(samples))]);
+            return Ok(SpeechStream::new(sample_rate_hz, silence));
+        }
         let begin = Begin {
             language: voice.language,
             speed: request.speed,
@@ -128,7 +138,11 @@ impl SpeechWorker {
         let order = SpeechOrder::Begin { stream: ticket.stream, begin };
         // A worker that is gone is seen by the answer, with the reason.
         let _ = ticket.outgoing().send(order.to_frame()).await;
-        let answer = Answer::new(ENGINE, ticket, text, self.text_chars_max);
+        let mut answer = Answer::new(ENGINE, ticket, text, self.text_chars_max);
+        // Of a text that still arrives, whoever writes it may wait for the stream first.
+        if is_whole {
+            answer.started().await?;
+        }
         Ok(SpeechStream::new(sample_rate_hz, answer))
     }
 
@@ -153,7 +167,7 @@ impl SpeechWorker {
             SpeechText::Whole(text) => text,
             SpeechText::Arriving(pieces) => return Ok(pieces),
         };
-        if !hob_speech::is_speakable(&text) {
+        if text.trim().is_empty() {
             return Err(ModelError::EmptyText);
         }
         let chars = text.chars().count();
@@ -162,6 +176,12 @@ impl SpeechWorker {
         }
         Ok(stream::iter([text]).boxed())
     }
+}
+
+/// Whether a whole text has nothing that is heard: "…" or "🎉", as pages send that ask for an answer
+/// sentence by sentence.
+fn is_silent(text: &SpeechText) -> bool {
+    matches!(text, SpeechText::Whole(text) if !hob_speech::is_speakable(text))
 }
 
 impl Residence for SpeechWorker {

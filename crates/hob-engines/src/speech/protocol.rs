@@ -11,6 +11,7 @@ const TEXT: u8 = MODEL_KINDS + 1;
 const END_TEXT: u8 = MODEL_KINDS + 2;
 const AUDIO: u8 = MODEL_KINDS + 16;
 const WORDS: u8 = MODEL_KINDS + 17;
+const STARTED: u8 = MODEL_KINDS + 18;
 
 /// Text is sent in pieces of at most this many bytes, so that other requests get a turn between.
 pub const TEXT_BYTES_MAX: usize = 64 << 10;
@@ -43,8 +44,18 @@ pub struct Begin {
 /// From a speech worker.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SpeechReport {
-    Audio { stream: u32, samples: Vec<f32> },
-    Words { stream: u32, words: Vec<WordTiming> },
+    /// The stream waits in line no longer; comes before all else of it.
+    Started {
+        stream: u32,
+    },
+    Audio {
+        stream: u32,
+        samples: Vec<f32>,
+    },
+    Words {
+        stream: u32,
+        words: Vec<WordTiming>,
+    },
 }
 
 /// What the model says of itself when it is ready.
@@ -101,6 +112,7 @@ impl Begin {
 impl SpeechReport {
     pub fn to_frame(&self) -> Frame {
         match self {
+            SpeechReport::Started { stream } => Frame::new(STARTED, *stream, Vec::new()),
             SpeechReport::Audio { stream, samples } => audio_frame(*stream, samples),
             SpeechReport::Words { stream, words } => words_frame(*stream, words),
         }
@@ -111,6 +123,7 @@ impl SpeechReport {
     pub fn from_frame(frame: &Frame) -> Result<SpeechReport, FrameError> {
         let stream = frame.stream;
         match frame.kind {
+            STARTED => frame.fields().end().map(|()| SpeechReport::Started { stream }),
             AUDIO => Ok(SpeechReport::Audio { stream, samples: samples(frame)? }),
             WORDS => Ok(SpeechReport::Words { stream, words: words(frame)? }),
             kind => Err(FrameError::UnknownKind { kind }),
@@ -204,6 +217,8 @@ mod tests {
                 start_s,
                 end_s: start_s + length_s,
             });
+            let started = SpeechReport::Started { stream };
+            prop_assert_eq!(SpeechReport::from_frame(&started.to_frame()), Ok(started));
             let audio = SpeechReport::Audio { stream, samples };
             let words = SpeechReport::Words { stream, words: words.collect() };
             prop_assert_eq!(SpeechReport::from_frame(&audio.to_frame()), Ok(audio));

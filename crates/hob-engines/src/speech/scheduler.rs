@@ -1,4 +1,4 @@
-//! Playhead scheduling: whose window is next, and how long it is.
+//! Playhead scheduling: which stream is started, whose window is next, and how long it is.
 //! Pure: it is told the time and what was sent, and touches neither clock nor engine.
 
 use std::collections::BTreeMap;
@@ -15,8 +15,10 @@ pub struct Pacing {
     /// The shortest on a machine that is too slow: who has to wait waits once for this rather than
     /// often for windows whose contexts cost more than they play.
     pub shortest_if_slow_s: f32,
-    /// The longest: a new request waits for it.
+    /// The longest: a request whose turn it is waits for it.
     pub longest_s: f32,
+    /// A stream is started if everybody can be kept ahead for so long.
+    pub horizon_s: f32,
     /// What a window costs beyond its own sound, as seconds of sound.
     pub context_s: f32,
     /// How much longer a window may take than was foreseen before its listener has a gap.
@@ -29,6 +31,7 @@ impl Default for Pacing {
             shortest_s: 0.15,
             shortest_if_slow_s: 1.0,
             longest_s: 2.0,
+            horizon_s: 30.0,
             context_s: 0.125,
             caution: 1.3,
         }
@@ -55,6 +58,8 @@ pub struct Scheduler {
 struct Playhead {
     /// Since when there is work that may be done for it; none when it waits for text or credit.
     ready_since: Option<Instant>,
+    /// It had its first turn. Before that it waits in line.
+    has_started: bool,
     /// When the listener has heard all that was sent; none before the first sound.
     dry_at: Option<Instant>,
     /// It got a window while somebody awaited a first sound, and must let that one go first now.
@@ -109,6 +114,13 @@ impl Scheduler {
         }
     }
 
+    /// `stream` has its turn, and is in line no longer.
+    pub fn started(&mut self, stream: u32) {
+        if let Some(playhead) = self.streams.get_mut(&stream) {
+            playhead.has_started = true;
+        }
+    }
+
     /// A unit was begun for this much work.
     pub fn began(&mut self, cost: Duration) {
         learn(&mut self.cost.begin_s, cost.as_secs_f32());
@@ -124,7 +136,7 @@ impl Scheduler {
 
     /// `sound_s` seconds were sent to `stream` at `now`.
     pub fn sent(&mut self, stream: u32, sound_s: f32, now: Instant) {
-        let somebody_waits = self.longest_awaited().is_some();
+        let somebody_waits = self.first_awaited(now).is_some();
         let Some(playhead) = self.streams.get_mut(&stream) else {
             return;
         };
@@ -141,21 +153,39 @@ impl Scheduler {
     /// Whose step is next; none when no stream may be worked for.
     pub fn pick(&self, now: Instant) -> Option<Turn> {
         let first_s = self.first_window_s();
-        if let Some(first) = self.longest_awaited() {
+        if let Some(first) = self.first_awaited(now) {
             let stream = self.runs_dry(now).unwrap_or(first);
             return Some(Turn { stream, window_s: first_s });
         }
         let (stream, dry_at) = self.soonest_dry(|_| true)?;
-        Some(Turn { stream, window_s: self.window_s(lead_s(dry_at, now)) })
+        let window_s = self.window_s(lead_s(dry_at, now));
+        // With the longest windows for everybody there is nothing to gain from taking turns, and who
+        // came first is done first.
+        let stream = if window_s < self.pacing.longest_s { stream } else { self.first_come()? };
+        Some(Turn { stream, window_s })
     }
 
     /// The longest window that is there before this lead is heard, when every other listener gets
     /// one like it first.
     fn window_s(&self, lead_s: f32) -> f32 {
-        let ready = self.streams.values().filter(|playhead| playhead.ready_since.is_some());
+        let ready = self.heard().filter(|(_, playhead)| playhead.ready_since.is_some());
         let share_s = lead_s / ready.count().max(1) as f32;
         let fits_s = share_s / self.cautious_rtf() - self.pacing.context_s;
         fits_s.max(self.first_window_s()).min(self.pacing.longest_s)
+    }
+
+    /// Streams whose listeners hear something.
+    fn heard(&self) -> impl Iterator<Item = (u32, &Playhead)> {
+        self.streams
+            .iter()
+            .map(|(stream, playhead)| (*stream, playhead))
+            .filter(|(_, playhead)| playhead.dry_at.is_some())
+    }
+
+    /// The ready stream with sound that came first.
+    fn first_come(&self) -> Option<u32> {
+        let mut ready = self.heard().filter(|(_, playhead)| playhead.ready_since.is_some());
+        ready.next().map(|(stream, _)| stream)
     }
 
     /// Who would run dry behind a first sound. Each goes before it once, so that neither starves:
@@ -165,11 +195,46 @@ impl Scheduler {
         (lead_s(dry_at, now) < self.margin_s()).then_some(stream)
     }
 
-    /// Whoever has waited longest for a first sound.
-    fn longest_awaited(&self) -> Option<u32> {
+    /// Who waits for a first sound and may have it now: one that was started, or else the first in
+    /// line if there is room for it.
+    fn first_awaited(&self, now: Instant) -> Option<u32> {
+        let (_, stream, has_started) = self
+            .awaited()
+            .min_by_key(|(since, stream, has_started)| (!has_started, *since, *stream))?;
+        (has_started || self.has_room(now)).then_some(stream)
+    }
+
+    /// Those that are ready and have no sound yet: since when, which, whether they were started.
+    fn awaited(&self) -> impl Iterator<Item = (Instant, u32, bool)> {
         let awaited = self.streams.iter().filter(|(_, playhead)| playhead.dry_at.is_none());
-        let ready = awaited.filter_map(|(id, playhead)| Some((playhead.ready_since?, *id)));
-        ready.min().map(|(_, stream)| stream)
+        awaited
+            .filter_map(|(id, playhead)| Some((playhead.ready_since?, *id, playhead.has_started)))
+    }
+
+    /// Whether one more can be started. Those that were started must be far enough ahead to hear
+    /// nothing of its first seconds; and within the horizon there must be time for what they will
+    /// hear beyond their leads, and for as much again as it will hear. There is room too when none
+    /// of them can be worked for now.
+    fn has_room(&self, now: Instant) -> bool {
+        let started = || self.streams.values().filter(|playhead| playhead.has_started);
+        if !started().any(|playhead| playhead.ready_since.is_some()) {
+            return true;
+        }
+        let lead_s = |playhead: &Playhead| {
+            playhead.dry_at.map_or(0.0, |dry_at| lead_s(dry_at, now).max(0.0))
+        };
+        let Pacing { horizon_s, longest_s, context_s, .. } = self.pacing;
+        let missing_s =
+            started().map(|playhead| (horizon_s - lead_s(playhead)).max(0.0)).sum::<f32>();
+        let work_s = (missing_s + horizon_s) * self.cautious_rtf() * (1.0 + context_s / longest_s);
+        work_s <= horizon_s && started().all(|playhead| lead_s(playhead) >= self.start_s())
+    }
+
+    /// The work until a new stream is as far ahead as the longest window, in first windows.
+    fn start_s(&self) -> f32 {
+        let Pacing { longest_s, context_s, .. } = self.pacing;
+        let contexts = 1.0 + context_s / self.first_window_s();
+        self.cost.begin_s + longest_s * contexts * self.cautious_rtf()
     }
 
     /// Whose listener runs dry first, among some, and when. One who waited for text has been dry

@@ -43,8 +43,8 @@ async fn between_loss_and_restart_requests_are_told_when_to_come_back() {
     let mut options = options();
     options.supervisor.backoff.first = Duration::from_secs(3600);
     let worker = ready(options).await;
-    let stream = worker.speak(request(&text(), "af_aborts")).await.expect("accepted");
-    assert_eq!(lost(read(stream).await.error.as_ref()), "killed by signal 6 (SIGABRT)");
+    let aborted = say(&worker, &text(), "af_aborts").await;
+    assert_eq!(lost(aborted.error.as_ref()), "killed by signal 6 (SIGABRT)");
     loop {
         match worker.speak(request("Hello.", "af_plain")).await {
             // The streams hear of it a moment before everybody else.

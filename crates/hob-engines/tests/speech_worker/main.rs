@@ -109,7 +109,11 @@ async fn read(mut stream: SpeechStream) -> Whole {
 }
 
 async fn say(worker: &SpeechWorker, text: &str, voice: &str) -> Whole {
-    read(worker.speak(request(text, voice)).await.expect("accepted")).await
+    match worker.speak(request(text, voice)).await {
+        Ok(stream) => read(stream).await,
+        // It may be lost before its first words arrive.
+        Err(error) => Whole { error: Some(error), ..Whole::default() },
+    }
 }
 
 /// Reads until there was sound.

@@ -108,6 +108,18 @@ async fn a_text_that_turns_out_wrong_while_it_arrives_is_an_error_at_its_end() {
     assert_eq!(worker.in_flight(), 0);
 }
 
+/// Pages that ask for an answer sentence by sentence ask for these too.
+#[tokio::test]
+async fn what_has_nothing_to_say_is_silence() {
+    let worker = ready(options()).await;
+    for text in ["…", "🎉", "---", "!!"] {
+        let whole = say(&worker, text, "af_plain").await;
+        assert_eq!((whole.error, whole.samples), (None, vec![0.0; 6000]), "{text}");
+    }
+    let refused = worker.speak(request("…", "af_nobody")).await.expect_err("no such voice");
+    assert!(matches!(refused, ModelError::UnknownVoice { .. }), "{refused}");
+}
+
 #[tokio::test]
 async fn a_cold_model_answers_at_once_and_begins_to_load() {
     let worker = start(options());
@@ -122,10 +134,11 @@ async fn a_cold_model_answers_at_once_and_begins_to_load() {
 
 #[tokio::test]
 async fn streams_beyond_the_limit_are_told_to_come_back() {
-    let mut options = options();
+    let mut options = SpeechWorkerOptions { unread_s_max: 0.5, ..options() };
     options.supervisor.streams_max = 1;
     let worker = ready(options).await;
-    let held = worker.speak(request(TEXT, "af_plain")).await.expect("accepted");
+    // More than a reader that does not read may leave unread.
+    let held = worker.speak(request(&long_unit(3000), "af_plain")).await.expect("accepted");
     assert_eq!(worker.in_flight(), 1);
     let refused = worker.speak(request(TEXT, "af_plain")).await.expect_err("full");
     assert_eq!(refused, ModelError::Busy { retry_after: Duration::from_secs(1) });

@@ -114,7 +114,8 @@ impl Client {
         head
     }
 
-    async fn read_head(&mut self) -> Head {
+    /// However long it takes: for tests that turn the clock.
+    pub(crate) async fn read_head(&mut self) -> Head {
         let status = self.line().await.expect("a status line");
         let status = status.split(' ').nth(1).and_then(|code| code.parse().ok());
         let mut headers = Vec::new();

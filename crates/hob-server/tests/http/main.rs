@@ -17,6 +17,7 @@ mod hearing;
 mod key_limits;
 mod keys;
 mod ledger;
+mod line;
 mod listing;
 mod log;
 mod model;

@@ -173,18 +173,21 @@ async fn when_the_places_are_taken_the_next_hears_how_long() {
         let mouth = server.model.stage();
         let mut client = server.client().await;
         client.speak(&body).await;
-        mouth.send(sound(0.1, 24_000)).await.expect("a listener");
-        assert_eq!(client.head().await.status, 200);
         held.push((mouth, client));
     }
-    // 300 characters are 20 s of sound; one second of each was made; half a second of work for each.
-    let expected = (503, "server_error", None, Some("queue_full"), Some("true"), Some("19"));
+    while server.model.asked().len() < held.len() {
+        tokio::task::yield_now().await;
+    }
+    // 300 characters are 20 s of sound, and half a second of work each; the two share the model.
+    let expected = (503, "server_error", None, Some("queue_full"), Some("true"), Some("20"));
     check_refusal(
         &server.post_speech(&body).await,
         expected,
-        "the model is busy; try again in 19 s",
+        "the model is busy; try again in 20 s",
     );
     let (mouth, mut client) = held.pop().expect("a held place");
+    mouth.send(sound(0.1, 24_000)).await.expect("a listener");
+    assert_eq!(client.head().await.status, 200);
     drop(mouth);
     client.chunks().await;
     server.model.stage_all([sound(0.1, 100)]);

@@ -9,7 +9,7 @@ use hob_core::WordTiming;
 use super::ServeError;
 use super::voicing::Voicing;
 use crate::speech::protocol::{
-    AUDIO_SAMPLES_MAX, Begin, SpeechOrder, WORDS_MAX, audio_frame, words_frame,
+    AUDIO_SAMPLES_MAX, Begin, SpeechOrder, SpeechReport, WORDS_MAX, audio_frame, words_frame,
 };
 use crate::speech::scheduler::{Scheduler, Turn};
 use crate::speech::synthesiser::{SynthesisError, Synthesiser};
@@ -163,6 +163,10 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
             voicing.may_have_unit = false;
             return Ok(if voicing.text_has_ended { end(voicing, stream) } else { Step::Continues });
         };
+        if !voicing.has_spoken() {
+            self.scheduler.started(stream);
+            self.outlet.send(&SpeechReport::Started { stream }.to_frame())?;
+        }
         let pause = voicing.enter(&unit, self.sample_rate_hz);
         self.send_silence(voicing, stream, pause)?;
         match self.synthesiser.begin(&unit, &voicing.voice, voicing.speed) {

@@ -127,13 +127,14 @@ fn a_server_that_is_gone_or_talks_nonsense_ends_it() {
 }
 
 #[test]
-fn words_come_before_their_sound_and_the_pause_only_between_units() {
+fn the_start_comes_first_and_words_before_their_sound_and_pauses_only_between_units() {
     let mut worker = Worker::ready();
     worker.send(&[begin(1, u32::MAX), text(1, "a.b."), SpeechOrder::EndText { stream: 1 }]);
     let mut heard = Vec::new();
     loop {
         let frame = worker.frame();
         heard.push(match SpeechReport::from_frame(&frame) {
+            Ok(SpeechReport::Started { .. }) => "started".to_owned(),
             Ok(SpeechReport::Audio { samples, .. }) => format!("{} samples", samples.len()),
             Ok(SpeechReport::Words { words, .. }) => {
                 format!("{} at {}", words.len(), words[0].start_s)
@@ -144,7 +145,14 @@ fn words_come_before_their_sound_and_the_pause_only_between_units() {
     let pause = PAUSE_MS * SAMPLE_RATE_HZ / 1000;
     assert_eq!(
         heard,
-        ["1 at 0", "480 samples", &format!("{pause} samples"), "1 at 0.12", "480 samples"]
+        [
+            "started",
+            "1 at 0",
+            "480 samples",
+            &format!("{pause} samples"),
+            "1 at 0.12",
+            "480 samples"
+        ]
     );
 }
 
@@ -172,6 +180,8 @@ fn without_credit_there_is_no_window() {
     let stats = WorkerStats { streams: 1, windows: 0 };
     assert_eq!(worker.report(), Some(Report::Stats { stream: 2, stats }));
     worker.send(&[SpeechOrder::Any(Order::Credit { stream: 1, amount: 1 })]);
+    let started = SpeechReport::from_frame(&worker.frame());
+    assert_eq!(started, Ok(SpeechReport::Started { stream: 1 }));
     let words = SpeechReport::from_frame(&worker.frame());
     assert!(matches!(words, Ok(SpeechReport::Words { .. })), "{words:?}");
     let audio = SpeechReport::from_frame(&worker.frame());

@@ -1,0 +1,177 @@
+//! Many voices at once, with an engine of known pace and a clock that the test runtime turns: who
+//! is told to come back, and when a place really is free.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, stream};
+use hob_core::{
+    Admission, Gender, Language, ModelError, ModelState, Roster, SpeechEvent, SpeechModel,
+    SpeechRequest, SpeechStream, SpeechTarget, SpeechText, Voice,
+};
+use hob_server::ServerOptions;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use crate::client::Head;
+use crate::model::StagedSpeech;
+use crate::server::Server;
+
+const RATE_HZ: u32 = 8_000;
+const WINDOW_S: f64 = 0.5;
+const PLACES: usize = 16;
+
+/// Speaks `WINDOW_S` at a time, for whoever waited longest, and has several texts in hand at once.
+struct Paced {
+    voices: Vec<Voice>,
+    chars_per_second: f64,
+    /// Seconds of work for a second of sound.
+    rtf: f64,
+    line: Arc<Semaphore>,
+    engine: Arc<Semaphore>,
+}
+
+impl Paced {
+    fn new(rtf: f64, at_once: usize, chars_per_second: f64) -> Paced {
+        let voice = Voice {
+            id: "af_heart".to_owned(),
+            name: "Heart".to_owned(),
+            language: Language::AmericanEnglish,
+            gender: Gender::Female,
+        };
+        let [line, engine] = [at_once, 1].map(|places| Arc::new(Semaphore::new(places)));
+        Paced { voices: vec![voice], chars_per_second, rtf, line, engine }
+    }
+}
+
+/// A text that is being spoken, with its place among those in hand.
+struct Spoken {
+    left_s: f64,
+    rtf: f64,
+    engine: Arc<Semaphore>,
+    _in_hand: OwnedSemaphorePermit,
+}
+
+impl Spoken {
+    async fn window(mut self) -> Option<(Result<SpeechEvent, ModelError>, Spoken)> {
+        let sound_s = self.left_s.min(WINDOW_S);
+        if sound_s <= 0.0 {
+            return None;
+        }
+        let turn = self.engine.acquire().await.expect("open");
+        sleep(Duration::from_secs_f64(sound_s * self.rtf)).await;
+        drop(turn);
+        self.left_s -= sound_s;
+        let samples = vec![0.1; (sound_s * f64::from(RATE_HZ)) as usize];
+        Some((Ok(SpeechEvent::Audio(samples)), self))
+    }
+}
+
+impl SpeechModel for Paced {
+    fn voices(&self) -> &[Voice] {
+        &self.voices
+    }
+
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
+        async move {
+            let text = match request.text {
+                SpeechText::Whole(text) => text,
+                SpeechText::Arriving(_) => String::new(),
+            };
+            let in_hand = Arc::clone(&self.line).acquire_owned().await.expect("open");
+            let left_s = text.chars().count() as f64 / self.chars_per_second;
+            let engine = Arc::clone(&self.engine);
+            let spoken = Spoken { left_s, rtf: self.rtf, engine, _in_hand: in_hand };
+            Ok(SpeechStream::new(RATE_HZ, stream::unfold(spoken, Spoken::window)))
+        }
+        .boxed()
+    }
+}
+
+async fn server(model: Paced) -> Server {
+    let admission = Admission::new(PLACES, 0.4);
+    let mut roster = Roster::default();
+    roster.add_speech(SpeechTarget {
+        name: "kokoro".to_owned(),
+        model: Arc::new(model),
+        residence: None,
+        admission: admission.clone(),
+    });
+    let staged = Arc::new(StagedSpeech::new());
+    Server::start_roster(roster, ServerOptions::default(), staged, admission).await
+}
+
+fn body(chars: usize) -> String {
+    let input = "a".repeat(chars);
+    format!(r#"{{"model":"kokoro","input":"{input}","response_format":"pcm","stream":false}}"#)
+}
+
+/// The head of an answer that comes in one piece, when all of it is spoken.
+async fn ask(server: &Server, chars: usize) -> Head {
+    let mut client = server.client().await;
+    client.speak(&body(chars)).await;
+    client.read_head().await
+}
+
+/// A line of 16, seen at several moments: what the 17th is told, and when a place was free.
+async fn check(rtf: f64, at_once: usize, chars_per_second: f64) {
+    let server = Arc::new(server(Paced::new(rtf, at_once, chars_per_second)).await);
+    // What it did before teaches it the pace of this machine and of its voice.
+    for _ in 0..10 {
+        assert_eq!(ask(&server, 450).await.status, 200);
+    }
+    let begun = Instant::now();
+    let mut answers = JoinSet::new();
+    for at in 0..PLACES {
+        let server = Arc::clone(&server);
+        answers.spawn(async move {
+            let head = ask(&server, 300 + 8 * at).await;
+            (head.status, begun.elapsed().as_secs_f64())
+        });
+    }
+    while server.admission.in_flight() < PLACES {
+        tokio::task::yield_now().await;
+    }
+    let mut told = Vec::new();
+    let mut free_at = None;
+    while free_at.is_none() {
+        let refused = ask(&server, 300).await;
+        assert_eq!(refused.status, 503, "no place is free yet");
+        let retry_after_s = refused.header("retry-after").and_then(|wait| wait.parse().ok());
+        told.push((begun.elapsed().as_secs_f64(), retry_after_s.expect("seconds")));
+        // A tenth of what the first text takes alone, unless an answer comes before.
+        let step = Duration::from_secs_f64(rtf * 300.0 / chars_per_second / 9.7);
+        tokio::select! {
+            answer = answers.join_next() => free_at = answer.map(|answer| answer.expect("no panic").1),
+            () = sleep(step) => {}
+        }
+    }
+    let free_at = free_at.expect("an answer");
+    assert!(told.len() >= 5, "{told:?}");
+    for (at, retry_after_s) in told {
+        let really_s: f64 = free_at - at;
+        // It is told in whole seconds, and known window by window.
+        if really_s < 3.0 {
+            continue;
+        }
+        let near = (really_s / 1.5).floor()..=(1.5 * really_s).ceil();
+        let case = format!("pace {rtf}, {at_once} at once");
+        assert!(near.contains(&retry_after_s), "{case}: told {retry_after_s} s, true {really_s} s");
+    }
+    while let Some(answer) = answers.join_next().await {
+        assert_eq!(answer.expect("no panic").0, 200, "who waits in line is not given up");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_finds_no_place_is_told_when_one_is_free() {
+    for (rtf, at_once, chars_per_second) in [(0.4, 1, 15.0), (0.3, 3, 12.0), (1.4, 1, 18.0)] {
+        check(rtf, at_once, chars_per_second).await;
+    }
+}
