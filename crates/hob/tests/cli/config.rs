@@ -32,7 +32,10 @@ fn the_working_folder_s_file_is_read_before_the_user_s_and_the_named_one_before_
     let user = User::new();
     let port = |extra: &[&str]| {
         let args = [&["config", "print"], extra].concat();
-        let text = stdout(&user.hob(&args).env("XDG_CONFIG_HOME", user.path("xdg")).assert());
+        let mut command = user.hob(&args);
+        // Nothing listens here: the address is printed only.
+        command.env("XDG_CONFIG_HOME", user.path("xdg")).env_remove("HOB_LISTEN");
+        let text = stdout(&command.assert());
         let line = text.lines().find(|line| line.starts_with("listen")).expect("a line");
         line.rsplit(':').next().expect("a port").trim_end_matches('"').to_owned()
     };
