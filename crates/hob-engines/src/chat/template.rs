@@ -2,6 +2,7 @@
 //! Pure: the date is passed in. Nothing is tokenised here, and no answer is read.
 
 mod attempts;
+mod continued;
 mod environment;
 mod python;
 #[cfg(test)]
@@ -45,6 +46,8 @@ pub struct Rendered {
     pub starts_in_thinking: bool,
     /// The text begins with the token that begins texts, so none is to be added.
     pub has_bos: bool,
+    /// The prompt ends within the answer: what the model writes first continues that text.
+    pub is_within_answer: bool,
 }
 
 /// What users wrote stays out of logs.
@@ -54,6 +57,7 @@ impl fmt::Debug for Rendered {
             .field("bytes", &self.text.len())
             .field("starts_in_thinking", &self.starts_in_thinking)
             .field("has_bos", &self.has_bos)
+            .field("is_within_answer", &self.is_within_answer)
             .finish()
     }
 }
@@ -120,6 +124,7 @@ impl ChatTemplate {
     /// The prompt that makes the model answer. `now` is for templates that tell the model the date.
     /// A conversation that the template refuses is tried again in forms that it may take: a system message
     /// within the user's, neighbours of one role joined, ids and arguments written otherwise.
+    /// Where the assistant's message is the last, the prompt ends with it and the model continues it.
     pub fn render(
         &self,
         conversation: &Conversation,
@@ -130,7 +135,9 @@ impl ChatTemplate {
         variables.insert("bos_token".to_owned(), self.tokens.bos.clone().into());
         variables.insert("eos_token".to_owned(), self.tokens.eos.clone().into());
         variables.insert("date_string".to_owned(), now.strftime("%d %b %Y").to_string().into());
+        let continued = continued::text(conversation);
         let mut messages = variables::messages(conversation)?;
+        messages.truncate(messages.len() - usize::from(continued.is_some()));
         if self.dialect.described_by == DescribedBy::SystemMessage {
             messages = tools::written_out(messages, &variables::tools(conversation)?);
         }
@@ -142,7 +149,7 @@ impl ChatTemplate {
             rendered = self.first_that_renders(&messages, &variables, now).or(rendered);
         }
         let text = rendered?;
-        Ok(self.finished(text, thinking))
+        Ok(self.finished(text, thinking, continued))
     }
 
     fn first_that_renders(
@@ -206,19 +213,24 @@ impl ChatTemplate {
         }
     }
 
-    fn finished(&self, mut text: String, thinking: &Thinking) -> Rendered {
+    fn finished(&self, mut text: String, thinking: &Thinking, continued: Option<&str>) -> Rendered {
+        let continued = continued.filter(|continued| !continued.is_empty());
         let mut starts_in_thinking = false;
         if let Some(marks) = self.dialect.thinking
             && text.trim_end().ends_with(marks.open)
         {
-            starts_in_thinking = thinking.effort != Some(Effort::None);
+            starts_in_thinking = thinking.effort != Some(Effort::None) && continued.is_none();
             if !starts_in_thinking {
                 text.truncate(text.trim_end().len());
                 text.push_str(marks.empty_rest);
             }
         }
+        if let Some(continued) = continued {
+            text.push_str(continued::opening(&self.dialect, &text));
+            text.push_str(continued);
+        }
         let has_bos = !self.tokens.bos.is_empty() && text.starts_with(&self.tokens.bos);
-        Rendered { text, starts_in_thinking, has_bos }
+        Rendered { text, starts_in_thinking, has_bos, is_within_answer: continued.is_some() }
     }
 
     fn render_error(&self, error: &Error) -> TemplateError {

@@ -9,8 +9,8 @@ use hob_core::chat::{Conversation, Effort, OutputFormat, Prompt, Sampling};
 use hob_core::{ChatRequest, JsonText, KeepAlive};
 use serde_json::{Map, Value, json};
 
-use partial::go_on;
 pub(super) use partial::with_partial;
+use partial::{go_on, to_continue};
 use talk::talk;
 pub(super) use talk::tool;
 use thinking::{Switches, is_first_qwen3, say_no_thinking};
@@ -68,7 +68,11 @@ pub fn upstream_request(
     match &request.prompt {
         Prompt::Chat(conversation) => {
             talk(conversation, &mut body);
-            if let Some(partial) = &request.partial {
+            let partial = match &request.partial {
+                Some(partial) => Some(partial.as_str()),
+                None => to_continue(conversation, dialect, &mut body),
+            };
+            if let Some(partial) = partial {
                 go_on(partial, dialect, &mut body)?;
             }
             think(request, conversation, dialect, &mut body);

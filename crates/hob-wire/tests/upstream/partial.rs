@@ -45,6 +45,31 @@ fn each_dialect_has_its_own_way_to_go_on_or_none() {
 }
 
 #[test]
+fn a_last_message_of_the_assistant_s_is_continued_by_servers_that_want_to_be_told() {
+    let begun = |text: &str| {
+        let messages = vec![Message::new(Role::User, "Hi"), Message::new(Role::Assistant, text)];
+        let conversation = Conversation { messages, ..Conversation::default() };
+        ChatRequest { prompt: Prompt::Chat(conversation), ..ChatRequest::default() }
+    };
+    for dialect in [Vllm, Tabby] {
+        let body = upstream_request(&begun("Hel"), "m", dialect, &[]).expect("it goes on");
+        let partial = upstream_request(&broken("Hel"), "m", dialect, &[]).expect("it goes on");
+        assert_eq!(parsed(&body), parsed(&partial), "{dialect:?}");
+    }
+    for (dialect, text) in
+        [(LlamaServer, "Hel"), (OpenRouter, "Hel"), (OpenAi, "Hel"), (Hob, "Hel"), (Vllm, "")]
+    {
+        let body = parsed(&upstream_request(&begun(text), "m", dialect, &[]).expect("it is sent"));
+        let last = json!({ "role": "assistant", "content": text });
+        assert_eq!(
+            (&body["messages"][1], &body["continue_final_message"]),
+            (&last, &Value::Null),
+            "{dialect:?}"
+        );
+    }
+}
+
+#[test]
 fn ollama_and_anthropic_see_it_as_the_last_message() {
     let ollama = parsed(&ollama_request(&broken("Hel"), "m", None).expect("it goes on"));
     assert_eq!(ollama["messages"][1], json!({ "role": "assistant", "content": "Hel" }));

@@ -83,6 +83,12 @@ impl AnswerParser {
         }
     }
 
+    /// For a prompt that ends within the answer's text: thinking is over, and white space counts.
+    #[must_use]
+    pub fn within_answer(self) -> AnswerParser {
+        AnswerParser { state: State::Answer, at_start: false, ..self }
+    }
+
     /// Whether what comes next is thinking, as far as the text so far tells.
     pub fn is_thinking(&self) -> bool {
         matches!(self.state, State::Thinking { .. })

@@ -1,6 +1,7 @@
 //! Templates against what Python's Jinja2 makes of them, and against conversations that they refuse.
 //! The goldens are in `testdata`, beside the script that makes them.
 
+mod continued;
 mod golden;
 
 use hob_core::chat::{
@@ -180,7 +181,7 @@ fn what_a_template_refuses_is_offered_in_other_forms() {
     assert_eq!(
         render(GEMMA, &refused).unwrap().text,
         "<s><start_of_turn>user\nBe kind.\n\nOne\n\nTwo<end_of_turn>\n\
-         <start_of_turn>model\nThree<end_of_turn>\n<start_of_turn>model\n"
+         <start_of_turn>model\nThree"
     );
     // Gemma's form is not forced on a template that takes the conversation as it is.
     assert!(

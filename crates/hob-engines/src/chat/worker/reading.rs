@@ -193,7 +193,7 @@ impl Reading {
     }
 
     fn read(&self, request: &ChatRequest) -> Result<Read, Refusal> {
-        let plain = |tokens: Vec<u32>| Read { tokens, starts_in_thinking: false };
+        let plain = |tokens: Vec<u32>| Read { tokens, ..Read::default() };
         let read = match &request.prompt {
             Prompt::Chat(conversation) => self.read_chat(conversation, &request.thinking)?,
             Prompt::Text(text) => {
@@ -216,7 +216,11 @@ impl Reading {
             .map_err(|error| refused("messages", format!("do not suit the model: {error}")))?;
         let beginning = if rendered.has_bos { Beginning::Bare } else { Beginning::Marked };
         let tokens = self.tokenizer.tokenize(&rendered.text, beginning, Special::Meant);
-        Ok(Read { tokens, starts_in_thinking: rendered.starts_in_thinking })
+        Ok(Read {
+            tokens,
+            starts_in_thinking: rendered.starts_in_thinking,
+            is_within_answer: rendered.is_within_answer,
+        })
     }
 
     fn read_infill(&self, prefix: &str, suffix: &str) -> Result<Vec<u32>, Refusal> {
@@ -235,7 +239,8 @@ impl Reading {
     ) -> Answering {
         let (conversation, dialect) = self.spoken(request).unzip();
         let parser = conversation.zip(dialect).map(|(conversation, dialect)| {
-            AnswerParser::new(dialect, read.starts_in_thinking, offered(conversation))
+            let parser = AnswerParser::new(dialect, read.starts_in_thinking, offered(conversation));
+            if read.is_within_answer { parser.within_answer() } else { parser }
         });
         let marks = dialect.and_then(|dialect| dialect.thinking);
         let mut sampler = Sampler::new(&request.sampling, &self.defaults, random());
@@ -320,9 +325,11 @@ pub(super) struct ReadingParts {
 }
 
 /// A prompt as the model reads it.
+#[derive(Default)]
 struct Read {
     tokens: Vec<u32>,
     starts_in_thinking: bool,
+    is_within_answer: bool,
 }
 
 /// Weights ignore the template's switch often enough, so an effort is enforced as a budget too.

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use hob_core::ChatRequest;
-use hob_core::chat::{Message, Role};
+use hob_core::chat::{Conversation, Message, Role};
 use serde_json::{Map, Value, json};
 
 use super::talk::message;
@@ -46,6 +46,23 @@ pub(super) fn go_on(
         messages.push(message(&last));
     }
     Ok(())
+}
+
+/// The text of a last message of the assistant's, taken out of the body, for the servers that continue it only
+/// when they are asked to ([`go_on`]). Others continue it by themselves, or never do.
+pub(super) fn to_continue<'a>(
+    conversation: &'a Conversation,
+    dialect: UpstreamDialect,
+    body: &mut Map<String, Value>,
+) -> Option<&'a str> {
+    let [_, .., last] = conversation.messages.as_slice() else { return None };
+    let is_begun =
+        last.role == Role::Assistant && last.tool_calls.is_empty() && !last.text.is_empty();
+    if !is_begun || !matches!(dialect, UpstreamDialect::Vllm | UpstreamDialect::Tabby) {
+        return None;
+    }
+    body.get_mut("messages")?.as_array_mut()?.pop()?;
+    Some(&last.text)
 }
 
 fn said(partial: &str) -> Message {
