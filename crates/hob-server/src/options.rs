@@ -49,7 +49,8 @@ pub struct ServerOptions {
     pub read_time_max: Duration,
     /// For a model to make its next piece of sound, the first one included.
     pub sound_time_max: Duration,
-    /// For a chat model to make its next token, loading and the first one included.
+    /// For a chat model to make its next token, loading and the whole prompt included: a processor may read a
+    /// long one for many minutes. A worker that hangs is noticed by its supervisor, much sooner.
     pub token_time_max: Duration,
     /// A chat stream that is silent for this long says so, to keep proxies awake.
     pub keep_alive_every: Duration,
@@ -82,7 +83,7 @@ impl Default for ServerOptions {
             header_time_max: Duration::from_secs(10),
             read_time_max: Duration::from_secs(30),
             sound_time_max: Duration::from_secs(60),
-            token_time_max: Duration::from_secs(300),
+            token_time_max: Duration::from_secs(1800),
             keep_alive_every: Duration::from_secs(10),
             early_headers_after: Duration::from_secs(15),
             stall_time_max: Duration::from_secs(300),

@@ -334,4 +334,4 @@ fn espeak(file: &SpeechSection, environment: &Environment, written: &Written) ->
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

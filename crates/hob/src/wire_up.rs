@@ -2,6 +2,7 @@
 //! No decisions of its own: what is built follows from the settings alone.
 
 mod chat;
+mod context;
 mod fit_desk;
 mod gateway;
 mod memory;

@@ -18,8 +18,8 @@ pub(crate) struct ChatSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
     /// Tokens that a prompt and its answer may hold together, in each of the answers that are
-    /// computed at once. Default: as many as the model was trained with, at most 4096, and what the
-    /// memory allows.
+    /// computed at once. Default: as many as the model was trained with, as far as the memory allows: a
+    /// context that nobody asked for takes at most half of the system's memory that the model leaves free.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context_tokens: Option<NonZeroU32>,
     /// How the context is kept in memory: `f16`, or `q8_0` and `q4_0`, which need about a half and
@@ -31,7 +31,8 @@ pub(crate) struct ChatSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) threads: Option<u16>,
     /// How many answers are computed at once, each with memory for a context of its own; further
-    /// requests wait for their turn.
+    /// requests wait for their turn. Default: 4, or 2 or 1 where the memory would otherwise leave each
+    /// of them less than 16,384 tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parallel: Option<NonZeroU16>,
     /// How many tokens are computed in one step at most. A long prompt is read in pieces of this

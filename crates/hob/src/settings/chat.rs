@@ -11,7 +11,6 @@ use super::{Environment, Overrides, Threads};
 use crate::config::{ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt, Written};
 
 const DEFAULT_MODEL: &str = "smollm2";
-const DEFAULT_PARALLEL: u16 = 4;
 /// As llama.cpp's own: larger steps read a prompt hardly faster, and stall running answers longer.
 const DEFAULT_BATCH_TOKENS: u32 = 512;
 const DEFAULT_CHAT_REQUESTS_MAX: u16 = 32;
@@ -19,11 +18,12 @@ const DEFAULT_CHAT_REQUESTS_MAX: u16 = 32;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ChatSettings {
     pub(crate) model: ModelChoice,
-    /// None: as many as the model was trained with, up to a limit, and what the memory allows.
+    /// None: as many as the model was trained with, as far as the memory allows.
     pub(crate) context_tokens: Option<NonZeroU32>,
     pub(crate) kv_type: KvTypeName,
     pub(crate) threads: Threads,
-    pub(crate) parallel: NonZeroU16,
+    /// None: 4, or fewer where the memory would leave each of them too short a context.
+    pub(crate) parallel: Option<NonZeroU16>,
     pub(crate) batch_tokens: NonZeroU32,
     /// None: as `hob fit` answers.
     pub(crate) gpu_layers: Option<u16>,
@@ -103,7 +103,7 @@ impl ChatSettings {
             context_tokens: flags.context_tokens.or(file.context_tokens),
             kv_type: file.kv_type.unwrap_or_default(),
             threads: Threads::new(file.threads.unwrap_or(0)),
-            parallel: file.parallel.unwrap_or(at_least_one(DEFAULT_PARALLEL)),
+            parallel: file.parallel,
             batch_tokens: file.batch_tokens.unwrap_or(super::at_least_one(DEFAULT_BATCH_TOKENS)),
             gpu_layers: file.gpu_layers,
             cpu_moe_layers: file.cpu_moe_layers,
@@ -123,7 +123,7 @@ impl ChatSettings {
             context_tokens: table.context_tokens.or(self.context_tokens),
             kv_type: table.kv_type.unwrap_or(self.kv_type),
             threads: table.threads.map_or(self.threads, Threads::new),
-            parallel: table.parallel.unwrap_or(self.parallel),
+            parallel: table.parallel.or(self.parallel),
             batch_tokens: table.batch_tokens.unwrap_or(self.batch_tokens),
             gpu_layers: table.gpu_layers.or(self.gpu_layers),
             cpu_moe_layers: table.cpu_moe_layers.or(self.cpu_moe_layers),
@@ -148,7 +148,7 @@ impl ChatSettings {
             context_tokens: self.context_tokens,
             kv_type: Some(self.kv_type),
             threads: Some(self.threads.as_written()),
-            parallel: Some(self.parallel),
+            parallel: self.parallel,
             batch_tokens: Some(self.batch_tokens),
             gpu_layers: self.gpu_layers,
             cpu_moe_layers: self.cpu_moe_layers,

@@ -28,6 +28,11 @@ fn settle(flags: &Overrides, environment: &Environment, written: &Written) -> Se
     Settings::resolve(flags, environment, written).expect("settings")
 }
 
+/// Of a `[chat]` table, for tests of what is made of it.
+pub(crate) fn chat_settings(table: &str) -> ChatSettings {
+    settle(&Overrides::default(), &environment(), &written(&format!("[chat]\n{table}\n"))).chat
+}
+
 #[test]
 fn nothing_said_is_the_defaults() {
     let settings = settle(&Overrides::default(), &environment(), &Written::default());
@@ -51,7 +56,7 @@ fn nothing_said_is_the_defaults() {
             context_tokens: None,
             kv_type: KvTypeName(KvType::F16),
             threads: Threads::Measured,
-            parallel: NonZeroU16::new(4).expect("not zero"),
+            parallel: None,
             batch_tokens: NonZeroU32::new(512).expect("not zero"),
             gpu_layers: None,
             cpu_moe_layers: None,
@@ -210,7 +215,7 @@ fn a_model_beside_the_chat_model_is_as_that_but_for_what_its_table_says() {
     let [big, early] = ["big", "early"].map(|name| settings.models[name].clone());
     let expected = ChatSettings {
         model: ModelChoice::File(PathBuf::from("/etc/hob/big.gguf")),
-        parallel: NonZeroU16::MIN,
+        parallel: Some(NonZeroU16::MIN),
         load: LoadAt::FirstRequest,
         is_pinned: false,
         ..settings.chat.clone()

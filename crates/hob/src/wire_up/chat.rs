@@ -5,12 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_core::budget::Bytes;
-use hob_core::fit::{Expected, FitError, Model, Pool, Setup, Told};
-use hob_core::footprint::{Attention, Sharing, Windows};
-use hob_core::machine::Machine;
+use hob_core::fit::{Expected, Pool, Setup, Told};
 use hob_core::{
-    Admission, ChatCard, ChatModel, ChatTarget, Clocked, ContextPlan, KeepAlive, KvTypes,
-    LoadTimes, Residence,
+    Admission, ChatCard, ChatModel, ChatTarget, Clocked, KeepAlive, LoadTimes, Residence,
 };
 use hob_engines::chat::{
     ChatWorker, ChatWorkerOptions, LlamaOptions, ServeChatOptions, Weights, serve_chat,
@@ -20,6 +17,7 @@ use hob_engines::worker::become_worker;
 use hob_models::Gguf;
 use hob_models::gguf::{PartName, card};
 
+use super::context::{set_up, told};
 use super::memory::{Memory, Need, usable};
 use super::own_program;
 use crate::app::App;
@@ -28,10 +26,6 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::machine::here;
 use crate::settings::{ChatSettings, ModelChoice};
 use crate::shelf::Shelf;
-
-/// Tokens of a conversation when nobody says how many: four sequences of a small model then take a
-/// few hundred megabytes.
-const CONTEXT_TOKENS_DEFAULT_MAX: u32 = 4096;
 
 /// Seconds of work per token where nobody knows how fast memory is, until the first answers teach a better figure.
 const TOKEN_S_GUESS: f64 = 0.02;
@@ -145,45 +139,6 @@ impl ChatFile {
 /// Of a command that runs one model alone.
 fn own_memory(app: &App<'_>) -> Arc<Memory> {
     Memory::new(app.settings.memory.max_bytes())
-}
-
-fn told(settings: &ChatSettings) -> Told {
-    Told {
-        gpu_layers: settings.gpu_layers.map(u32::from),
-        cpu_moe_layers: settings.cpu_moe_layers.map(u32::from),
-    }
-}
-
-/// How the engine will be set up: as wished, or else with as long a context as there is room for.
-fn set_up(
-    settings: &ChatSettings,
-    model: &Model,
-    machine: &Machine,
-) -> Result<(Setup, Expected), FitError> {
-    let sequences = u32::from(settings.parallel.get());
-    let asked = settings.context_tokens.map(std::num::NonZeroU32::get);
-    let trained = model.shape.trained_context_tokens;
-    let each = asked.unwrap_or(CONTEXT_TOKENS_DEFAULT_MAX).min(trained.max(1));
-    let plan = ContextPlan {
-        context_tokens: each.saturating_mul(sequences),
-        sequences,
-        sharing: Sharing::Parts,
-        // The engine goes back on a conversation to any point.
-        windows: Windows::Whole,
-        kv: KvTypes::both(settings.kv_type.0),
-        attention: Attention::Flash,
-        step_tokens: settings.batch_tokens.get(),
-        outputs_max: sequences,
-    };
-    let wished = Setup::new(machine, model, plan, told(settings))?;
-    let setup = match asked {
-        // A wish is kept, and refused with the numbers when it is time to load; so is a model that
-        // fits with no context at all.
-        Some(_) => wished,
-        None => wished.shortened(machine, model)?.unwrap_or(wished),
-    };
-    let expected = setup.expected(machine, model)?;
-    Ok((setup, expected))
 }
 
 /// Turns that a thread of the engine waits for its sister before it sleeps. Left alone, GNU OpenMP waits

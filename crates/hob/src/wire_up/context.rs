@@ -1,0 +1,174 @@
+//! How long a context a chat model gets, and for how many answers at once, before it is loaded.
+//! A context that is configured is kept as it is; otherwise the memory decides.
+
+use hob_core::fit::{Expected, FitError, Model, Pool, Setup, Told};
+use hob_core::footprint::{Attention, Sharing, Windows};
+use hob_core::machine::Machine;
+use hob_core::{ContextPlan, KvTypes};
+
+use crate::settings::ChatSettings;
+
+/// Answers at once where nobody says how many, most first.
+const PARALLEL: [u32; 3] = [4, 2, 1];
+
+/// Fewer answers are computed at once before each has a shorter context than this. Open WebUI sends 7,029
+/// tokens of tools with every message, and Home Assistant 5,621.
+const CONTEXT_TOKENS_ENOUGH: u32 = 16_384;
+
+/// For as long a context the layers of a model are dealt between cards and the system's memory.
+const CONTEXT_TOKENS_LAID_OUT: u32 = 4_096;
+
+pub(super) fn told(settings: &ChatSettings) -> Told {
+    Told {
+        gpu_layers: settings.gpu_layers.map(u32::from),
+        cpu_moe_layers: settings.cpu_moe_layers.map(u32::from),
+    }
+}
+
+/// How the engine will be set up: as configured, or else with as long a context as there is room for.
+///
+/// # Errors
+/// The engine would not take these KV types with this model, or the model has no layers.
+pub(super) fn set_up(
+    settings: &ChatSettings,
+    model: &Model,
+    machine: &Machine,
+) -> Result<(Setup, Expected), FitError> {
+    let parallel = settings.parallel.map(|parallel| u32::from(parallel.get()));
+    let trained = model.shape.trained_context_tokens.max(1);
+    let setup = match settings.context_tokens {
+        // Refused with the numbers when it is time to load, if it does not fit.
+        Some(asked) => {
+            let sequences = parallel.unwrap_or(PARALLEL[0]);
+            let plan = plan(settings, asked.get().min(trained), sequences);
+            Setup::new(machine, model, plan, told(settings))?
+        }
+        None => {
+            let choices = parallel.map_or(PARALLEL.to_vec(), |parallel| vec![parallel]);
+            longest(settings, model, machine, &choices)?
+        }
+    };
+    let expected = setup.expected(machine, model)?;
+    Ok((setup, expected))
+}
+
+/// With the first of these numbers of answers that leaves each of them context enough, or else with the last.
+fn longest(
+    settings: &ChatSettings,
+    model: &Model,
+    machine: &Machine,
+    choices: &[u32],
+) -> Result<Setup, FitError> {
+    let trained = model.shape.trained_context_tokens.max(1);
+    let mut found = None;
+    for &sequences in choices {
+        // Layers go to a card as for a short context: it is the rest of the card that becomes a longer one.
+        let usual = plan(settings, trained.min(CONTEXT_TOKENS_LAID_OUT), sequences);
+        let short = Setup::new(machine, model, usual, told(settings))?;
+        let wished = Setup { plan: plan(settings, trained, sequences), ..short.clone() };
+        let roomy = half_of_the_rest(machine, &short, model)?;
+        // A model that does not fit with any context is refused with the numbers when it is loaded.
+        let setup = wished.shortened(&roomy, model)?.unwrap_or(short);
+        let each = setup.plan.context_tokens / sequences;
+        found = Some(setup);
+        if each >= trained.min(CONTEXT_TOKENS_ENOUGH) {
+            break;
+        }
+    }
+    found.ok_or(FitError::NoLayers)
+}
+
+/// The machine with as much of the system's memory as the model takes without a context, and half of what
+/// that leaves: the rest is for everything else that runs. The memory of cards is for models alone.
+fn half_of_the_rest(machine: &Machine, setup: &Setup, model: &Model) -> Result<Machine, FitError> {
+    let least = ContextPlan { context_tokens: setup.plan.sequences, ..setup.plan };
+    let least = Setup { plan: least, ..setup.clone() }.expected(machine, model)?;
+    let least_bytes = least.kept_bytes(Pool::Ram);
+    let mut machine = machine.clone();
+    let available = &mut machine.memory.available_bytes;
+    *available -= available.saturating_sub(least_bytes) / 2;
+    Ok(machine)
+}
+
+fn plan(settings: &ChatSettings, each: u32, sequences: u32) -> ContextPlan {
+    ContextPlan {
+        context_tokens: each.saturating_mul(sequences),
+        sequences,
+        sharing: Sharing::Parts,
+        // The engine goes back on a conversation to any point.
+        windows: Windows::Whole,
+        kv: KvTypes::both(settings.kv_type.0),
+        attention: Attention::Flash,
+        step_tokens: settings.batch_tokens.get(),
+        outputs_max: sequences,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::machine::Memory;
+    use hob_models::known;
+    use hob_models::recipe::Mixture;
+
+    use super::*;
+    use crate::settings::tests::chat_settings;
+
+    const GB: u64 = 1_000_000_000;
+
+    /// Answers at once, and tokens for each of them, on a machine with so much free memory.
+    fn set_up_with(config: &str, name: &str, free_bytes: u64) -> (u32, u32) {
+        let memory = Memory { total_bytes: free_bytes, available_bytes: free_bytes };
+        let machine = Machine { memory, ..Machine::default() };
+        let (known, context) = known::find(name).expect("a known model");
+        let model = known.model(Mixture::named("q4_k_m").expect("a quant"), context);
+        let (setup, expected) =
+            set_up(&chat_settings(config), &model.expect("a model"), &machine).expect("a setup");
+        if free_bytes > GB {
+            assert!(expected.kept_bytes(Pool::Ram) <= free_bytes, "{expected:?}");
+        }
+        (setup.plan.sequences, setup.plan.context_tokens / setup.plan.sequences)
+    }
+
+    #[test]
+    fn the_default_is_what_the_model_was_trained_with_where_there_is_room() {
+        assert_eq!(set_up_with("", "llama3.2:1b", 256 * GB), (4, 131_072));
+        assert_eq!(set_up_with("parallel = 1", "qwen3:8b", 64 * GB), (1, 40_960));
+    }
+
+    #[test]
+    fn less_memory_gives_fewer_answers_at_once_before_it_gives_a_context_too_short_for_tools() {
+        let (parallel, context) = set_up_with("", "qwen3:4b", 12 * GB);
+        assert!(parallel < 4 && context >= CONTEXT_TOKENS_ENOUGH, "{parallel} × {context}");
+        let (parallel, context) = set_up_with("", "qwen3:8b", 8 * GB);
+        assert!(parallel == 1 && (8_192..40_960).contains(&context), "{parallel} × {context}");
+        let (parallel, context) = set_up_with("parallel = 4", "qwen3:8b", 8 * GB);
+        assert!(parallel == 4 && context < 8_192, "{parallel} × {context}: as it is written");
+    }
+
+    #[test]
+    fn a_context_that_nobody_asked_for_leaves_half_of_the_rest_to_others() {
+        let free = 40 * GB;
+        let memory = Memory { total_bytes: free, available_bytes: free };
+        let machine = Machine { memory, ..Machine::default() };
+        let (known, context) = known::find("llama3.1:8b").expect("a known model");
+        let model = known.model(Mixture::named("q4_k_m").expect("a quant"), context);
+        let model = model.expect("a model");
+        let taken = |config: &str| {
+            let setup = set_up(&chat_settings(config), &model, &machine);
+            setup.expect("a setup").1.kept_bytes(Pool::Ram)
+        };
+        let least = taken("context_tokens = 256");
+        let most = least + (free - least) / 2;
+        let default = taken("");
+        assert!(default <= most && default > most - GB, "{default} of {most}");
+        assert!(
+            taken("context_tokens = 131072") > free,
+            "a wish is kept, and refused when it is loaded"
+        );
+    }
+
+    #[test]
+    fn a_model_without_any_room_keeps_a_short_context_to_be_refused_with() {
+        assert_eq!(set_up_with("", "qwen3:8b", GB / 2), (1, CONTEXT_TOKENS_LAID_OUT));
+    }
+}
