@@ -33,7 +33,7 @@ export async function chat(mock, request, response) {
   const body = JSON.parse(Buffer.concat(await request.toArray()));
   mock.chats.push(body);
   const [wish, text = ANSWER] = body.messages.at(-1).content.split("[say]");
-  if (wish.includes("[long]")) return refuse(response, 400, "the prompt needs 9000 tokens and the context holds 2048");
+  if (wish.includes("[long]")) return refuse(response, 400, "this model's maximum context length is 2048 tokens, and the prompt alone has 9000 tokens: shorten it");
   if (wish.includes("[key]") && request.headers.authorization !== "Bearer sesame") return refuse(response, 401, "This hob wants an API key.");
   if (wish.includes("[gone]")) return request.socket.destroy();
   if (mock.busyTimes > 0) {

@@ -14,7 +14,7 @@ export function chatFaultTests(setting) {
   test("an error in the stream is shown in the message", LIMIT, () => fails(setting, "[error]", "the model's process died", "One two"));
   test("an end without [DONE] is broken off", LIMIT, () => fails(setting, "[undone]", BROKEN, "One two three four."));
   test("so is a connection that breaks", LIMIT, () => breaks(setting));
-  test("a refusal is shown in the server's words", LIMIT, () => fails(setting, "[long]", "the prompt needs 9000 tokens and the context holds 2048", ""));
+  test("a refusal is shown in the server's words", LIMIT, () => fails(setting, "[long]", "this model's maximum context length is 2048 tokens, and the prompt alone has 9000 tokens: shorten it", ""));
   test("a server that is gone is named", LIMIT, () => fails(setting, "[gone]", "hob does not answer. Is it still running?", ""));
   test("a busy server says when to come back, and is asked again", LIMIT, () => busy(setting));
   test("a question without an answer is not sent again", LIMIT, () => leavesOutUnanswered(setting));

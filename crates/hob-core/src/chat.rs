@@ -53,7 +53,7 @@ pub struct ChatCard {
     pub modified_unix_s: u64,
     /// The Jinja template of conversations; without one the model only continues texts.
     pub template: Option<String>,
-    /// The template speaks of tools.
+    /// It takes tools, in its template's form or described in a system message.
     pub calls_tools: bool,
     /// The template, or the weights, think before they answer.
     pub thinks: bool,

@@ -25,7 +25,10 @@ pub enum ModelError {
     #[error("'{field}' {reason}")]
     InvalidField { field: &'static str, reason: String },
     /// Nothing is cut silently: who sent it decides what to leave out.
-    #[error("the prompt needs {needed} tokens and the context holds {available}")]
+    /// LiteLLM, LangChain and agents look for the words "maximum context length is", and then send less.
+    #[error(
+        "this model's maximum context length is {available} tokens, and the prompt alone has {needed} tokens: shorten it"
+    )]
     TooLong { needed: u32, available: u32 },
     #[error("this model has no chat template; it continues texts at /v1/completions")]
     NoTemplate,

@@ -40,16 +40,13 @@ impl Gguf {
             digest: None,
             modified_unix_s: 0,
             template: template.map(str::to_owned),
-            calls_tools: template.is_some_and(speaks_of_tools),
+            // The engine writes tools out in a system message where the template knows none.
+            calls_tools: template.is_some(),
             thinks: template.is_some_and(speaks_of_thinking),
             fills_in: self.fill_in().is_some(),
             ..ChatCard::default()
         })
     }
-}
-
-fn speaks_of_tools(template: &str) -> bool {
-    template.contains("tools")
 }
 
 /// Reasoning models' templates leave earlier thoughts out, or have a switch for them.

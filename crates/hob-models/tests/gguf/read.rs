@@ -128,16 +128,16 @@ fn a_card_tells_what_clients_want_to_know() {
 }
 
 #[test]
-fn what_a_template_speaks_of_is_what_the_model_can() {
+fn a_model_with_a_template_takes_tools_and_may_think() {
     let check = |template: &str, expected| {
         let gguf = read(&Sample::llama().text("tokenizer.chat_template", template));
         let card = gguf.card(None).expect("a card");
         let has_template = card.template.is_some();
         assert_eq!((has_template, card.calls_tools, card.thinks), expected, "{template}");
     };
-    check("{{ messages[0].content }}", (true, false, false));
+    check("{{ messages[0].content }}", (true, true, false));
     check("{% if tools %}{% endif %}", (true, true, false));
-    check("{% if enable_thinking %}<think>{% endif %}", (true, false, true));
-    check("{{ message.reasoning_content }}", (true, false, true));
+    check("{% if enable_thinking %}<think>{% endif %}", (true, true, true));
+    check("{{ message.reasoning_content }}", (true, true, true));
     check(" \n", (false, false, false));
 }

@@ -51,9 +51,9 @@ impl Route {
         let available = largest.and_then(|leg| leg.context_tokens());
         let name = largest.map_or(self.alias.options.name.as_str(), |leg| leg.target.name.as_str());
         let message = format!(
-            "prompt and answer need at least {needed} tokens, and the largest of '{}' holds {}",
-            self.alias.options.name,
-            available.unwrap_or_default()
+            "the maximum context length is {} tokens in the largest target of '{}', and prompt and answer need at least {needed} tokens: ask for less",
+            available.unwrap_or_default(),
+            self.alias.options.name
         );
         let fault = Fault::TooLong { message, needed: Some(needed), available };
         ModelError::upstream(name, fault)

@@ -30,11 +30,11 @@ async fn a_prompt_goes_where_it_fits() {
     assert_eq!(stage.ask(prompt(50)).await.target.as_deref(), Some("small"));
     assert_eq!(stage.ask(prompt(5000)).await.target.as_deref(), Some("large"));
     let heard = stage.ask(prompt(5_000_000)).await;
-    let Some(ModelError::Upstream { target, fault: Fault::TooLong { needed, available, .. } }) =
-        heard.error
-    else {
+    let Some(ModelError::Upstream { target, fault }) = heard.error else {
         panic!("{:?}", heard.error)
     };
+    let Fault::TooLong { message, needed, available } = fault else { panic!("{fault}") };
+    assert!(message.contains("maximum context length is 100000 tokens"), "{message}");
     assert_eq!((target.as_str(), available), ("large", Some(100_000)));
     assert!(needed > Some(700_000) && stage.asked() == [1, 1], "{needed:?}");
 }

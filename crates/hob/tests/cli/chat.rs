@@ -226,7 +226,7 @@ fn what_a_server_refuses_is_said_in_its_words() {
     let said = stderr(&user.hob(&args).assert().code(2));
     assert!(said.contains("HOB_API_KEY"), "{said}");
     let said = user.hob(&args).env("HOB_API_KEY", "abracadabra").assert().code(2);
-    assert!(stderr(&said).contains("needs 9000 tokens and the context holds 8192"));
+    assert!(stderr(&said).contains("maximum context length is 8192 tokens"));
     let args = ["chat", "--server", &address.to_string(), "-m", "other", "hi"];
     let said = user.hob(&args).env("HOB_API_KEY", "abracadabra").assert().code(3);
     assert!(stderr(&said).contains("other"), "{}", stderr(&said));
