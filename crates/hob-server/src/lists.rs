@@ -18,7 +18,8 @@ use crate::router::App;
 
 type Json = ([(HeaderName, &'static str); 1], String);
 
-/// `GET /models`: the models, and every alias that leads to one.
+/// `GET /models`: the models, and every alias that leads to one. Clients such as Open WebUI chat with the
+/// first, so models that chat stand before those that speak or listen, and the default one before all.
 pub(crate) async fn models(State(app): State<Arc<App>>, caller: Caller) -> Json {
     json(hob_wire::models(&shown_to(&caller, entries(&app))))
 }
@@ -117,7 +118,7 @@ fn shown_to(caller: &Caller, mut entries: Vec<ModelEntry>) -> Vec<ModelEntry> {
     entries
 }
 
-/// Models by name and then aliases, of those that speak and of those that chat.
+/// Models that chat, then those that speak, then those that listen: each by name, then its aliases.
 fn entries(app: &App) -> Vec<ModelEntry> {
     let roster = app.roster();
     let targets = roster.chat_targets().map(|target| chat_entry(&target.name, target));
@@ -131,8 +132,10 @@ fn entries(app: &App) -> Vec<ModelEntry> {
         ModelEntry { id: model.name, state: model.state, kind }
     });
     let heard = transcript_entries(app);
-    let here = speech_entries(app).into_iter().chain(targets).chain(aliases).chain(heard);
-    here.chain(elsewhere).collect()
+    let default = app.default_chat_name();
+    let mut chat: Vec<ModelEntry> = targets.chain(aliases).chain(elsewhere).collect();
+    chat.sort_by_key(|entry| Some(&entry.id) != default.as_ref());
+    chat.into_iter().chain(speech_entries(app)).chain(heard).collect()
 }
 
 fn transcript_entries(app: &App) -> Vec<ModelEntry> {

@@ -92,7 +92,7 @@ async fn models_that_chat_are_listed_beside_those_that_speak() {
     let server = serve_chat(scripted([])).await;
     let list = server.get("/v1/models").await.json();
     let names: Vec<_> = list["data"].as_array().expect("a list").iter().map(|m| &m["id"]).collect();
-    assert_eq!(names, [&json!("kokoro"), &json!("smol"), &json!("assistant")]);
+    assert_eq!(names, [&json!("smol"), &json!("assistant"), &json!("kokoro")]);
     let hob = json!({
         "kind": "chat", "state": "warm",
         "capabilities": ["chat", "completion", "embedding", "tools", "thinking"],

@@ -78,12 +78,12 @@ fn names(answer: &Answer) -> Vec<String> {
 #[tokio::test]
 async fn each_key_sees_what_it_may_use() {
     let server = server(&["mini", "kokoro"], 0).await;
-    let all = ["kokoro", "cloud", "smol", "mini"];
+    let all = ["smol", "cloud", "mini", "kokoro"];
     for (path, theirs, all) in [
-        ("/v1/models", &["kokoro", "mini"][..], &all[..]),
-        ("/models", &["kokoro", "mini"], &all),
+        ("/v1/models", &["mini", "kokoro"][..], &all[..]),
+        ("/models", &["mini", "kokoro"], &all),
         ("/v1/audio/models", &["kokoro"], &["kokoro"]),
-        ("/api/tags", &["mini:latest"], &["cloud:latest", "smol:latest", "mini:latest"]),
+        ("/api/tags", &["mini:latest"], &["smol:latest", "cloud:latest", "mini:latest"]),
         ("/api/ps", &["mini:latest"], &["smol:latest"]),
         ("/api/hob/ps", &["mini"], &["smol"]),
     ] {
