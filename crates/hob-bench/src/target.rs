@@ -156,7 +156,9 @@ fn kind(get: &impl Fn(&str) -> Result<Asked, AskError>) -> Result<Api, AskError>
 
 fn version(get: &impl Fn(&str) -> Result<Asked, AskError>, api: Api) -> Option<String> {
     let (path, field) = match api {
-        Api::Hob | Api::Ollama => ("/api/version", "version"),
+        // Its `/api/version` says which Ollama it answers as.
+        Api::Hob => ("/health", "version"),
+        Api::Ollama => ("/api/version", "version"),
         // llama-server's.
         Api::OpenAi => ("/props", "build_info"),
     };

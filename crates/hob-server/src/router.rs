@@ -10,7 +10,9 @@ use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use hob_core::{ChatTarget, Roster, SpeechTarget, TranscriptTarget, UnknownModel};
-use hob_wire::{is_default_speech_model, is_default_transcript_model, local_speech_model};
+use hob_wire::{
+    is_default_speech_model, is_default_transcript_model, is_tag_of, local_speech_model,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::asking::ReadLimits;
@@ -64,7 +66,7 @@ impl Limits {
     }
 }
 
-/// What Ollama's clients write after a name when they mean no version of it.
+/// What Ollama's clients write after a name when they mean any version of it.
 const ANY_VERSION: &str = ":latest";
 
 /// A name as the roster has it.
@@ -109,8 +111,8 @@ impl App {
         }
     }
 
-    /// Where a name leads, with or without `:latest`; none to the default chat model. No other
-    /// name is led anywhere: who asks for a model should not be answered by another.
+    /// Where a name leads, with or without a tag that is true of the model, such as `:latest` or `:135m`; none
+    /// to the default chat model. No other name leads anywhere: a request for one model is not answered by another.
     pub(crate) fn chat_target(&self, name: Option<&str>) -> Result<Arc<ChatTarget>, Refusal> {
         let Some(name) = name else { return self.default_chat_target() };
         match self.named_chat(name) {
@@ -134,11 +136,14 @@ impl App {
     }
 
     fn named_chat(&self, name: &str) -> Result<Arc<ChatTarget>, UnknownModel> {
-        let found = self.roster().chat(name);
-        match name.strip_suffix(ANY_VERSION) {
-            Some(bare) => found.or_else(|unknown| self.roster().chat(bare).map_err(|_| unknown)),
-            None => found,
-        }
+        let roster = self.roster();
+        roster.chat(name).or_else(|unknown| {
+            let tagged = name.rsplit_once(':').and_then(|(bare, tag)| {
+                let target = roster.chat(bare).ok()?;
+                is_tag_of(tag, target.model.card()).then_some(target)
+            });
+            tagged.ok_or(unknown)
+        })
     }
 
     /// The name that requests without one mean; none where nothing speaks.

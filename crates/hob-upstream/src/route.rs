@@ -14,7 +14,7 @@ mod transcript;
 mod tried;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -129,8 +129,33 @@ fn card(legs: &[Leg<dyn ChatModel>]) -> ChatCard {
         if card.architecture.is_empty() {
             card.architecture.clone_from(&its.architecture);
         }
+        if card.file_bytes == 0 && its.file_bytes > 0 {
+            card = of_file(card, its);
+        }
+    }
+    if card.modified_unix_s == 0 {
+        card.modified_unix_s = now_unix_s();
     }
     card
+}
+
+/// With what is known of the first target's file here: Ollama's clients list its size and its age.
+fn of_file(card: ChatCard, its: &ChatCard) -> ChatCard {
+    ChatCard {
+        architecture: its.architecture.clone(),
+        parameters: its.parameters,
+        quantization: its.quantization.clone(),
+        file_bytes: its.file_bytes,
+        digest: its.digest.clone(),
+        modified_unix_s: its.modified_unix_s,
+        ..card
+    }
+}
+
+/// An alias of other servers' models is as old as this configuration.
+fn now_unix_s() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
 }
 
 impl ChatModel for Route {

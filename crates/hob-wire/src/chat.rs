@@ -24,7 +24,7 @@ use crate::keep_alive::keep_alive;
 pub use answer::ChatAnswer;
 pub use chunks::ChatChunks;
 pub(crate) use chunks::DONE;
-pub(crate) use logprobs::{clamped, lossy};
+pub(crate) use logprobs::{Chosen, chosen, clamped, lossy};
 pub(crate) use messages::{CALLS_MAX, MESSAGES_MAX, arguments};
 pub(crate) use output::output;
 pub(crate) use sampling::{count, sampling, stop, tokens_max};
@@ -174,7 +174,7 @@ fn chat_tokens_max(fields: &mut Fields) -> Result<Option<u32>, WireError> {
     Ok(newer.or(older))
 }
 
-fn logprobs_wanted(
+pub(crate) fn logprobs_wanted(
     fields: &mut Fields,
     ignored: &mut Vec<String>,
 ) -> Result<Option<u8>, WireError> {

@@ -46,10 +46,10 @@ pub use now::{
 };
 pub use ollama::{
     OllamaAnswer, OllamaDelivery, OllamaEmbed, OllamaModel, OllamaNamed, OllamaRequest,
-    OllamaResident, OllamaShape, OllamaWish, ollama_embedding, ollama_embeddings, ollama_error,
-    ollama_loaded, ollama_ps, ollama_show, ollama_success, ollama_tags, ollama_unloaded,
-    ollama_version, parse_ollama_chat, parse_ollama_embed, parse_ollama_embeddings,
-    parse_ollama_generate, parse_ollama_named, tagged,
+    OllamaResident, OllamaShape, OllamaWish, is_tag_of, ollama_embedding, ollama_embeddings,
+    ollama_error, ollama_loaded, ollama_ps, ollama_show, ollama_success, ollama_tags,
+    ollama_unloaded, ollama_version, parse_ollama_chat, parse_ollama_embed,
+    parse_ollama_embeddings, parse_ollama_generate, parse_ollama_named, tagged,
 };
 pub use parameters::Parameters;
 pub use residence::{

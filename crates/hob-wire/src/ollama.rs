@@ -2,12 +2,14 @@
 //! What it can ask and hob cannot do is named; what would change the kind of answer is refused.
 
 mod answer;
+mod context;
 mod embed;
 mod images;
 mod lists;
 mod messages;
 mod options;
 mod request;
+mod tag;
 mod time;
 
 use serde::Serialize;
@@ -26,6 +28,7 @@ pub use lists::{
 pub use request::{
     OllamaDelivery, OllamaRequest, OllamaWish, parse_ollama_chat, parse_ollama_generate,
 };
+pub use tag::is_tag_of;
 pub(crate) use time::rfc3339;
 
 /// What `/api/show` and `/api/pull` are asked; the rest of their fields has no effect.

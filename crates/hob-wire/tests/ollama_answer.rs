@@ -3,7 +3,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use hob_core::chat::{Completion, Embeddings, FinishReason, Timings, Usage};
+use hob_core::chat::{
+    Completion, Embeddings, FinishReason, Timings, TokenLogprob, TokenText, Usage,
+};
 use hob_core::{ChatCard, ChatEvent, Occupancy};
 use hob_wire::{
     OllamaAnswer, OllamaDelivery, OllamaModel, OllamaResident, OllamaShape, ollama_embedding,
@@ -84,6 +86,26 @@ fn a_whole_answer_is_one_object() {
 }
 
 #[test]
+fn log_probabilities_stand_beside_their_text() {
+    let token = |text: &str| TokenText(text.as_bytes().to_vec());
+    let top = vec![(token("Hi"), -0.25), (token("Ho"), f32::NEG_INFINITY)];
+    let likely = vec![TokenLogprob { token: token("Hi"), logprob: -0.25, top }];
+    let events = || vec![ChatEvent::Logprobs(likely.clone()), text("Hi"), done(FinishReason::Stop)];
+    for (delivery, count) in [(OllamaDelivery::Lines, 3), (OllamaDelivery::Whole, 1)] {
+        let said = answer(OllamaShape::Chat, delivery, events());
+        let lines: Vec<Value> =
+            said.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let expected = serde_json::json!([{
+            "token": "Hi", "logprob": -0.25, "bytes": [72, 105], "top_logprobs": [
+                {"token": "Hi", "logprob": -0.25, "bytes": [72, 105]},
+                {"token": "Ho", "logprob": -9999.0, "bytes": [72, 111]},
+            ],
+        }]);
+        assert_eq!((lines.len(), &lines[0]["logprobs"]), (count, &expected), "{delivery:?}");
+    }
+}
+
+#[test]
 fn calls_leave_whole_and_in_order() {
     let events = || {
         vec![
@@ -112,7 +134,7 @@ fn memory_and_errors_are_one_object() {
     let both = [OllamaShape::Chat, OllamaShape::Generate];
     let loaded = both.map(|shape| ollama_loaded(shape, "smol", at()));
     let unloaded = both.map(|shape| ollama_unloaded(shape, "smol", at()));
-    let rest = [ollama_error("it \"broke\""), ollama_success(), ollama_version("0.1.0")];
+    let rest = [ollama_error("it \"broke\""), ollama_success(), ollama_version()];
     insta::assert_snapshot!([loaded.join("\n"), unloaded.join("\n"), rest.join("\n")].join("\n"), @r#"
     {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","message":{"role":"assistant","content":""},"done":true,"done_reason":"load"}
     {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","response":"","done":true,"done_reason":"load"}
@@ -120,7 +142,7 @@ fn memory_and_errors_are_one_object() {
     {"model":"smol","created_at":"2026-11-01T00:00:00.000000007Z","response":"","done":true,"done_reason":"unload"}
     {"error":"it \"broke\""}
     {"status":"success"}
-    {"version":"0.1.0"}
+    {"version":"0.12.11"}
     "#);
 }
 

@@ -1,16 +1,17 @@
 //! Bodies as Ollama's clients send them, and what becomes of each: a request, or a sentence that says
 //! why not. Texts of users never appear in an error.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hob_core::chat::{
-    Conversation, Effort, EmbedInput, Message, OutputFormat, Prompt, Role, Sampling, Thinking,
-    Tool, ToolCall,
+    Completion, Conversation, Effort, EmbedInput, FinishReason, Message, OutputFormat, Prompt,
+    Role, Sampling, Thinking, Timings, Tool, ToolCall, Usage,
 };
-use hob_core::{ChatRequest, EmbedRequest, JsonText, KeepAlive};
+use hob_core::{ChatEvent, ChatRequest, EmbedRequest, JsonText, KeepAlive};
 use hob_wire::{
-    OllamaDelivery, OllamaEmbed, OllamaRequest, OllamaWish, WireError, parse_ollama_chat,
-    parse_ollama_embed, parse_ollama_embeddings, parse_ollama_generate, parse_ollama_named,
+    OllamaAnswer, OllamaDelivery, OllamaEmbed, OllamaRequest, OllamaShape, OllamaWish, WireError,
+    parse_ollama_chat, parse_ollama_embed, parse_ollama_embeddings, parse_ollama_generate,
+    parse_ollama_named,
 };
 
 fn conversation(messages: Vec<Message>, tools: Vec<Tool>) -> Prompt {
@@ -32,7 +33,7 @@ fn answer(prompt: Prompt) -> OllamaWish {
 
 fn request(wish: OllamaWish) -> OllamaRequest {
     let (model, delivery) = (Some("smol".to_owned()), OllamaDelivery::Lines);
-    OllamaRequest { model, wish, delivery, ignored: Vec::new() }
+    OllamaRequest { model, wish, delivery, context_tokens: None, ignored: Vec::new() }
 }
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -89,8 +90,9 @@ fn options_become_sampling_and_the_rest_is_named() {
         stop: names(&["a", "b"]),
         ..asked(user("Hi"))
     };
-    let ignored = names(&["options.mirostat", "options.num_ctx", "shift", "x"]);
+    let ignored = names(&["options.mirostat", "shift", "x"]);
     assert_eq!(chat_request(fields), (expected, ignored));
+    assert_eq!(chat(fields).expect("a request").context_tokens, Some(8192));
 }
 
 #[test]
@@ -213,12 +215,65 @@ fn a_prompt_is_a_conversation_a_text_or_a_gap() {
         (r#""prompt":"P","raw":true,"system":"S""#, raw, &["system"]),
         (r#""prompt":"P","suffix":"E""#, gap("P"), &[]),
         (r#""suffix":"E","system":"S""#, gap(""), &["system"]),
-        (r#""prompt":"P","context":[1,2]"#, user("P"), &["context"]),
+        (r#""prompt":"P","context":[]"#, user("P"), &[]),
     ] {
         let expected = OllamaRequest { ignored: names(ignored), ..request(answer(prompt)) };
         let body = format!(r#"{{"model":"smol",{fields}}}"#);
         assert_eq!(parse_ollama_generate(body.as_bytes()), Ok(expected), "{fields}");
     }
+}
+
+#[test]
+fn log_probabilities_are_asked_for_as_at_openai() {
+    for (fields, logprobs, ignored) in [
+        (r#","logprobs":true"#, Some(0), &[][..]),
+        (r#","logprobs":true,"top_logprobs":20"#, Some(20), &[]),
+        (r#","logprobs":false,"top_logprobs":2"#, None, &["top_logprobs"]),
+    ] {
+        let expected = ChatRequest { logprobs, ..asked(user("Hi")) };
+        assert_eq!(chat_request(fields), (expected, names(ignored)), "{fields}");
+    }
+    let refused = chat(r#","logprobs":true,"top_logprobs":21"#).expect_err("too many");
+    assert!(refused.to_string().starts_with("'top_logprobs' must be"), "{refused}");
+}
+
+#[test]
+fn a_context_is_the_conversation_before_the_prompt() {
+    let turns = vec![Message::new(Role::System, "S"), Message::new(Role::User, "My name is Anna.")];
+    let before = conversation(turns, Vec::new());
+    let mut answer_to = OllamaAnswer::new(OllamaShape::Generate, "smol", OllamaDelivery::Whole)
+        .remembering(&before);
+    let usage = Usage::default();
+    let end = Completion { finish: FinishReason::Stop, usage, timings: Timings::default() };
+    let said = ChatEvent::Text("Hello, Anna.".to_owned());
+    answer_to.take(said, SystemTime::UNIX_EPOCH, Duration::ZERO);
+    let last = answer_to.take(ChatEvent::Done(end), SystemTime::UNIX_EPOCH, Duration::ZERO);
+    let last: serde_json::Value = serde_json::from_str(&last).expect("JSON");
+    let generate = |fields: &str| {
+        let body = format!(
+            r#"{{"model":"smol","prompt":"Who am I?","context":{}{fields}}}"#,
+            last["context"]
+        );
+        parse_ollama_generate(body.as_bytes()).expect("a request")
+    };
+    let next = |system: &str| {
+        let turns = [
+            (Role::System, system),
+            (Role::User, "My name is Anna."),
+            (Role::Assistant, "Hello, Anna."),
+            (Role::User, "Who am I?"),
+        ];
+        let messages = turns.map(|(role, text)| Message::new(role, text));
+        request(answer(conversation(messages.into(), Vec::new())))
+    };
+    assert_eq!(generate(""), next("S"));
+    assert_eq!(generate(r#","system":"T""#), next("T"), "the system message that was named last");
+    let raw = request(answer(Prompt::Text("Who am I?".to_owned())));
+    let raw = OllamaRequest { ignored: names(&["context"]), ..raw };
+    assert_eq!(generate(r#","raw":true"#), raw);
+    let foreign = parse_ollama_generate(br#"{"prompt":"Hi","context":[151644,8948]}"#);
+    let refused = foreign.expect_err("another server's").to_string();
+    assert!(refused.starts_with("'context' is not the context of an answer from hob"), "{refused}");
 }
 
 #[test]

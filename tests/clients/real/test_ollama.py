@@ -105,6 +105,41 @@ def test_what_is_there_is_told(llama):
         assert shown.template
 
 
+def test_a_name_may_say_how_large_the_model_is(llama):
+    assert llama.show("smollm2:135m").details.parameter_size == "134.52M"
+    counted(llama.chat("smollm2:135m", GREETING, options=FEW))
+    with pytest.raises(ollama.ResponseError) as caught:
+        llama.show("smollm2:360m")
+    assert caught.value.status_code == 404
+
+
+def test_the_version_is_one_that_clients_accept(url):
+    version = httpx.get(f"{url}/api/version").json()["version"]
+    assert [int(part) for part in version.split(".")] >= [0, 6, 4]
+
+
+def test_a_context_goes_on_with_the_conversation(llama):
+    first = llama.generate(MODEL, "My name is Anna. Say hello.", options=FEW)
+    second = llama.generate(MODEL, "Say it again.", context=first.context, options=FEW)
+    assert second.prompt_eval_count > first.prompt_eval_count + first.eval_count
+    assert len(second.context) > len(first.context)
+
+
+def test_log_probabilities_come_with_their_tokens(llama):
+    answer = llama.chat(MODEL, GREETING, logprobs=True, top_logprobs=2, options=FEW | {"temperature": 0})
+    assert "".join(token.token for token in answer.logprobs).startswith(answer.message.content[:4])
+    for token in answer.logprobs:
+        assert token.logprob <= 0 and len(token.top_logprobs) == 2
+        assert token.top_logprobs[0].logprob >= token.top_logprobs[1].logprob
+
+
+def test_a_last_message_of_the_assistants_is_continued(llama):
+    begun = "One, two, three, four, five,"
+    talk = [{"role": "user", "content": "Count to ten in words."}, {"role": "assistant", "content": begun}]
+    answer = llama.chat(MODEL, talk, options={"num_predict": 4, "temperature": 0})
+    assert answer.message.content.strip().startswith("six"), answer.message.content
+
+
 def test_a_model_is_loaded_and_unloaded_at_a_word(llama):
     def loaded():
         return [model.model for model in llama.ps().models]

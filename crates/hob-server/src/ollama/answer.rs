@@ -70,14 +70,19 @@ async fn answer(
             return Ok(json(ollama_unloaded(shape, &model, SystemTime::now())));
         }
     };
+    // The model's context is not cut to what was asked for: it holds that much, or the header says otherwise.
+    if asked.context_tokens.is_some_and(|wished| wished > target.model.card().context_tokens) {
+        asked.ignored.push("options.num_ctx".to_owned());
+    }
     let request = settle(request, shape, target.model.card(), &mut asked.ignored);
     check(&target, &request)?;
+    let answer = OllamaAnswer::new(shape, &model, asked.delivery).remembering(&request.prompt);
     let is_streamed = asked.delivery == OllamaDelivery::Lines;
     let alias = Some(model.clone());
     let account = Asked { received, caller, held, route: "chat", alias, is_streamed };
     let question = Question { target, requests: vec![request], asked: account };
     let reply = converse(app, question).await?;
-    let lines = Lines { answer: OllamaAnswer::new(shape, &model, asked.delivery), received };
+    let lines = Lines { answer, received };
     match asked.delivery {
         OllamaDelivery::Lines => Ok(stream(app, reply, lines, &asked.ignored)),
         OllamaDelivery::Whole => Ok(whole(reply, lines, &asked.ignored).await?),

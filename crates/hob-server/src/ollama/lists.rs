@@ -16,12 +16,12 @@ use crate::asking::read_wish;
 use crate::keys::Caller;
 use crate::router::App;
 
-/// `GET /api/version`: hob's own, which is newer than what clients check for in Ollama's.
+/// `GET /api/version`: the release of Ollama that hob answers as; clients check that it is new enough.
 pub(super) async fn version() -> Response {
-    json(ollama_version(env!("CARGO_PKG_VERSION")))
+    json(ollama_version())
 }
 
-/// `GET /api/tags`: the chat models, and every alias that leads to one.
+/// `GET /api/tags`: the chat models, and every alias that leads to one; the default one first.
 pub(super) async fn tags(State(app): State<Arc<App>>, caller: Caller) -> Response {
     let roster = app.roster();
     let aliases = roster.aliases().filter_map(|(alias, _)| {
@@ -30,7 +30,9 @@ pub(super) async fn tags(State(app): State<Arc<App>>, caller: Caller) -> Respons
     });
     let targets = roster.chat_targets().map(|target| (target.name.as_str(), target.clone()));
     let named = targets.chain(aliases).filter(|(name, _)| caller.allows(name));
-    let named: Vec<(&str, Arc<ChatTarget>)> = named.collect();
+    let mut named: Vec<(&str, Arc<ChatTarget>)> = named.collect();
+    let default = app.default_chat_name();
+    named.sort_by_key(|(name, _)| Some(*name) != default.as_deref());
     json(ollama_tags(named.iter().map(|(name, target)| model(name, target))))
 }
 

@@ -1,10 +1,13 @@
 //! Names: aliases of aliases, circles, servers that nobody knows, and what a new configuration keeps.
 //! A configuration that cannot be meant is refused whole, with the nearest name.
 
+use std::sync::Arc;
+
 use hob_core::routing::{Switchboard, TargetStanding};
-use hob_core::{Fault, ModelError};
+use hob_core::scripted::ScriptedChat;
+use hob_core::{Admission, ChatCard, ChatModel, Fault, ModelError};
 use hob_upstream::{
-    AliasOptions, Clocks, Gateway, GatewayError, GatewayOptions, Secret, TargetOptions,
+    AliasOptions, Clocks, Gateway, GatewayError, GatewayOptions, Local, Secret, TargetOptions,
     UpstreamKind, UpstreamOptions,
 };
 
@@ -60,6 +63,39 @@ fn aliases_of_aliases_have_limits_before_they_are_resolved() {
     let wide = (0..100).map(|n| alias(&format!("a{n}"), &targets)).collect();
     let refused = build(wide).expect_err("too many").to_string();
     assert_eq!(refused, "all aliases together lead to more than 16384 targets");
+}
+
+#[test]
+fn an_alias_has_the_size_the_age_and_the_abilities_of_its_model_here() {
+    let card = ChatCard {
+        context_tokens: 8192,
+        trained_context_tokens: 8192,
+        architecture: "llama".to_owned(),
+        parameters: 134_515_008,
+        quantization: "Q4_1".to_owned(),
+        file_bytes: 98_000_000,
+        digest: Some("ab12".to_owned()),
+        modified_unix_s: 1_793_491_200,
+        template: Some(String::new()),
+        calls_tools: true,
+        ..ChatCard::default()
+    };
+    let model = Arc::new(ScriptedChat::new([]).with_card(card.clone()));
+    let model: Arc<dyn ChatModel> = model;
+    let local = Local { name: "smol".to_owned(), model, admission: Admission::new(1, 0.0) };
+    let aliases =
+        vec![alias("far", &["gpu/x"]), alias("fast", &["gpu/x", "smol"]), alias("own", &["smol"])];
+    let options =
+        GatewayOptions { upstreams: vec![upstream("gpu")], aliases, ..Default::default() };
+    let gateway = Gateway::new(options, vec![local], None).expect("a gateway");
+    let cards: Vec<ChatCard> =
+        gateway.aliases().iter().map(|target| target.model.card().clone()).collect();
+    let [far, fast, own] = &cards[..] else { panic!("{} aliases", cards.len()) };
+    assert_eq!(own, &card);
+    let file = |card: &ChatCard| (card.file_bytes, card.modified_unix_s, card.quantization.clone());
+    assert_eq!(file(fast), file(&card));
+    assert!(fast.calls_tools && fast.sees, "what any of them can");
+    assert!(far.file_bytes == 0 && far.modified_unix_s > 1_700_000_000, "{far:?}");
 }
 
 #[test]

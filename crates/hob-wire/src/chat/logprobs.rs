@@ -17,7 +17,7 @@ pub(super) struct Logprobs<'a> {
 }
 
 #[derive(Serialize)]
-struct Chosen<'a> {
+pub(crate) struct Chosen<'a> {
     #[serde(flatten)]
     token: Token<'a>,
     top_logprobs: Vec<Token<'a>>,
@@ -44,7 +44,7 @@ pub(crate) fn clamped(logprob: f32) -> f32 {
     if logprob.is_finite() { logprob } else { IMPOSSIBLE }
 }
 
-fn chosen(chosen: &TokenLogprob) -> Chosen<'_> {
+pub(crate) fn chosen(chosen: &TokenLogprob) -> Chosen<'_> {
     let top_logprobs = chosen.top.iter().map(|(text, logprob)| token(text, *logprob)).collect();
     Chosen { token: token(&chosen.token, chosen.logprob), top_logprobs }
 }

@@ -4,12 +4,14 @@
 use std::time::{Duration, SystemTime};
 
 use hob_core::ChatEvent;
-use hob_core::chat::{Completion, FinishReason};
+use hob_core::chat::{Completion, FinishReason, Prompt, Role, TokenLogprob};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::context;
 use super::request::OllamaDelivery;
 use super::time::{nanoseconds, rfc3339};
+use crate::chat::{Chosen, chosen};
 use crate::error::json;
 
 /// Whose words the answer is put into.
@@ -30,6 +32,17 @@ pub struct OllamaAnswer {
     said: Said,
     /// The call whose arguments are still coming.
     open: Option<Call>,
+    /// For [`OllamaShape::Generate`] of a conversation: its turns, the last of which is this answer.
+    turns: Option<Turns>,
+}
+
+struct Turns(Vec<(Role, String)>);
+
+impl std::fmt::Debug for Turns {
+    /// How many, never what.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Turns({})", self.0.len())
+    }
 }
 
 /// What one line says, or a whole answer.
@@ -38,6 +51,7 @@ struct Said {
     text: String,
     thinking: String,
     calls: Vec<Call>,
+    logprobs: Vec<TokenLogprob>,
 }
 
 impl std::fmt::Debug for Said {
@@ -69,8 +83,12 @@ struct Line<'a> {
     done: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     done_reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<Vec<u32>>,
     #[serde(flatten)]
     took: Option<Took>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    logprobs: Vec<Chosen<'a>>,
 }
 
 #[derive(Serialize)]
@@ -125,18 +143,28 @@ struct Took {
 
 /// The answer to a request without a prompt: the model is in memory.
 pub fn ollama_loaded(shape: OllamaShape, model: &str, at: SystemTime) -> String {
-    line(model, at, said(shape, &Said::default()), Some(("load", None)))
+    line(model, at, shape, &Said::default(), Some((("load", None), None)))
 }
 
 /// The same, with a `keep_alive` of zero: it is not, any more.
 pub fn ollama_unloaded(shape: OllamaShape, model: &str, at: SystemTime) -> String {
-    line(model, at, said(shape, &Said::default()), Some(("unload", None)))
+    line(model, at, shape, &Said::default(), Some((("unload", None), None)))
 }
 
 impl OllamaAnswer {
     pub fn new(shape: OllamaShape, model: &str, delivery: OllamaDelivery) -> OllamaAnswer {
-        let (model, said, open) = (model.to_owned(), Said::default(), None);
-        OllamaAnswer { shape, model, delivery, said, open }
+        let (model, said) = (model.to_owned(), Said::default());
+        OllamaAnswer { shape, model, delivery, said, open: None, turns: None }
+    }
+
+    /// Ends an answer of `/api/generate` with the `context` by which the next request continues it.
+    #[must_use]
+    pub fn remembering(mut self, prompt: &Prompt) -> OllamaAnswer {
+        if let (OllamaShape::Generate, Prompt::Chat(conversation)) = (self.shape, prompt) {
+            let said = conversation.messages.iter().map(|turn| (turn.role, turn.text.clone()));
+            self.turns = Some(Turns(said.chain([(Role::Assistant, String::new())]).collect()));
+        }
+        self
     }
 
     /// The lines that an event makes, each with its line break; often none. `at` is now, and
@@ -159,8 +187,14 @@ impl OllamaAnswer {
     fn note(&mut self, event: ChatEvent) -> Option<Completion> {
         match event {
             ChatEvent::Reasoning(piece) => self.said.thinking += &piece,
-            ChatEvent::Text(piece) => self.said.text += &piece,
-            ChatEvent::Logprobs(_) => {}
+            ChatEvent::Text(piece) => {
+                self.said.text += &piece;
+                if let Some((_, answer)) = self.turns.as_mut().and_then(|turns| turns.0.last_mut())
+                {
+                    *answer += &piece;
+                }
+            }
+            ChatEvent::Logprobs(tokens) => self.said.logprobs.extend(tokens),
             ChatEvent::ToolCall { index, id, name } => {
                 self.close_call();
                 self.open = Some(Call { id, index, name, arguments: String::new() });
@@ -183,29 +217,35 @@ impl OllamaAnswer {
     }
 
     fn line(&self, at: SystemTime, end: Option<(&'static str, Option<Took>)>) -> String {
-        line(&self.model, at, said(self.shape, &self.said), end) + "\n"
+        let turns = self.turns.as_ref().filter(|_| end.is_some());
+        let context = turns.map(|Turns(turns)| {
+            context::of(turns.iter().map(|(role, text)| (*role, text.as_str())))
+        });
+        line(&self.model, at, self.shape, &self.said, end.map(|end| (end, context))) + "\n"
     }
 }
 
 impl Said {
     fn is_empty(&self) -> bool {
-        self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty()
+        let is_wordless = self.text.is_empty() && self.thinking.is_empty();
+        is_wordless && self.calls.is_empty() && self.logprobs.is_empty()
     }
 }
 
-fn line(
-    model: &str,
-    at: SystemTime,
-    said: WireSaid<'_>,
-    end: Option<(&'static str, Option<Took>)>,
-) -> String {
+/// How an answer ended, and what is said of it then.
+type End = ((&'static str, Option<Took>), Option<Vec<u32>>);
+
+fn line(model: &str, at: SystemTime, shape: OllamaShape, what: &Said, end: Option<End>) -> String {
     let done = end.is_some();
+    let (end, context) = end.map_or((None, None), |(end, context)| (Some(end), context));
     let (done_reason, took) = end.map_or((None, None), |(reason, took)| (Some(reason), took));
-    json(&Line { model, created_at: rfc3339(at), said, done, done_reason, took })
+    let (said, logprobs) = (said(shape, what), what.logprobs.iter().map(chosen).collect());
+    let created_at = rfc3339(at);
+    json(&Line { model, created_at, said, done, done_reason, context, took, logprobs })
 }
 
 fn said(shape: OllamaShape, said: &Said) -> WireSaid<'_> {
-    let Said { text, thinking, calls } = said;
+    let Said { text, thinking, calls, .. } = said;
     match shape {
         OllamaShape::Generate => WireSaid::Generate { response: text, thinking },
         OllamaShape::Chat => {

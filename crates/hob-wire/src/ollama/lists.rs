@@ -17,6 +17,9 @@ const TAG: &str = ":latest";
 /// The year 9999 would overflow in time zones east of Greenwich.
 const FOR_EVER: &str = "2300-01-01T00:00:00.000000000Z";
 
+/// For a file whose digest nobody has computed: `ollama ls` fails on fewer than 12 letters.
+const NO_DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
 /// A name or an alias, and where it leads.
 #[derive(Clone, Copy, Debug)]
 pub struct OllamaModel<'a> {
@@ -51,13 +54,17 @@ pub fn tagged(name: &str) -> String {
     if name.contains(':') { name.to_owned() } else { format!("{name}{TAG}") }
 }
 
-/// `GET /api/version`: plain semantic version.
-pub fn ollama_version(version: &str) -> String {
+/// The release of Ollama whose API hob answers as: clients refuse older ones by this number, and the first with
+/// `logprobs` is the newest of which hob speaks all that it offers.
+const OLLAMA_VERSION: &str = "0.12.11";
+
+/// `GET /api/version`: plain semantic version. hob's own is in `/health`.
+pub fn ollama_version() -> String {
     #[derive(Serialize)]
-    struct Version<'a> {
-        version: &'a str,
+    struct Version {
+        version: &'static str,
     }
-    json(&Version { version })
+    json(&Version { version: OLLAMA_VERSION })
 }
 
 /// `GET /api/tags`.
@@ -76,7 +83,7 @@ pub fn ollama_tags<'a>(models: impl IntoIterator<Item = OllamaModel<'a>>) -> Str
         model: tagged(name),
         modified_at: unix_s(card.modified_unix_s),
         size: card.file_bytes,
-        digest: card.digest.as_deref().unwrap_or_default(),
+        digest: card.digest.as_deref().unwrap_or(NO_DIGEST),
         details: details(card),
     };
     json(&Models { models: models.into_iter().map(tag).collect() })
@@ -120,7 +127,7 @@ pub fn ollama_ps<'a>(residents: impl IntoIterator<Item = OllamaResident<'a>>) ->
         name: tagged(name),
         model: tagged(name),
         size: occupancy.resident_bytes.unwrap_or(card.file_bytes),
-        digest: card.digest.as_deref().unwrap_or_default(),
+        digest: card.digest.as_deref().unwrap_or(NO_DIGEST),
         details: details(card),
         expires_at: expires_at(occupancy.expires_at),
         size_vram: occupancy.vram_bytes,

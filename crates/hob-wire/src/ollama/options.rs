@@ -1,5 +1,5 @@
 //! How an answer is to be made, in Ollama's words: `options` and `format`.
-//! Nothing here reloads a model: `num_ctx` and its kind are named as having no effect.
+//! Nothing here reloads a model: what asks for one loaded otherwise is named as having no effect.
 
 use hob_core::JsonText;
 use hob_core::chat::{OutputFormat, Sampling};
@@ -15,6 +15,8 @@ pub(super) struct Options {
     pub(super) sampling: Sampling,
     pub(super) tokens_max: Option<u32>,
     pub(super) stop: Vec<String>,
+    /// `num_ctx`: tokens that the context is to hold at least.
+    pub(super) context_tokens: Option<u32>,
 }
 
 pub(super) fn options(
@@ -29,6 +31,7 @@ pub(super) fn options(
         // Zero is without a limit in Ollama.
         tokens_max: chat::tokens_max(&mut options, "num_predict")?.filter(|tokens| *tokens > 0),
         stop: chat::stop(&mut options)?,
+        context_tokens: chat::tokens_max(&mut options, "num_ctx")?,
     };
     without_effect.extend(options.into_unknown());
     ignored.extend(without_effect.iter().map(|name| format!("options.{name}")));

@@ -7,11 +7,12 @@ use std::time::Duration;
 use hob_core::chat::{Conversation, Message, Prompt, Role, Thinking};
 use hob_core::{ChatRequest, KeepAlive};
 
+use super::context;
 use super::images::{images, refuse};
 use super::messages::messages;
 use super::options::{format, options};
 use crate::WireError;
-use crate::chat::{switch, tools};
+use crate::chat::{logprobs_wanted, switch, tools};
 use crate::fields::Fields;
 use crate::keep_alive::keep_alive;
 
@@ -22,6 +23,8 @@ pub struct OllamaRequest {
     pub model: Option<String>,
     pub wish: OllamaWish,
     pub delivery: OllamaDelivery,
+    /// `num_ctx`: tokens that the context is to hold at least.
+    pub context_tokens: Option<u32>,
     /// Fields without effect, to be named in `x-hob-ignored`.
     pub ignored: Vec<String>,
 }
@@ -118,10 +121,12 @@ fn generate_prompt(
     let suffix = fields.text("suffix")?.filter(present);
     let system = fields.text("system")?.filter(present);
     let is_raw = fields.flag("raw")?.unwrap_or(false);
+    let before = context::read(fields)?;
     let images = images(fields, prompt.as_deref().map_or(0, str::len))?;
     if is_raw || suffix.is_some() {
         refuse(&images)?;
         ignored.extend(system.is_some().then(|| "system".to_owned()));
+        ignored.extend((!before.is_empty()).then(|| "context".to_owned()));
     }
     Ok(match (prompt, suffix) {
         (None, None) if images.is_empty() => None,
@@ -130,12 +135,20 @@ fn generate_prompt(
         }
         (Some(text), None) if is_raw => Some(Prompt::Text(text)),
         (text, None) => {
-            let system = system.map(|text| Message::new(Role::System, text));
             let user = Message { images, ..Message::new(Role::User, text.unwrap_or_default()) };
-            let messages = system.into_iter().chain([user]).collect();
+            let messages = after(before, system).into_iter().chain([user]).collect();
             Some(Prompt::Chat(Conversation { messages, ..Conversation::default() }))
         }
     })
+}
+
+/// The turns before this one, under the system message that was named last.
+fn after(mut before: Vec<Message>, system: Option<String>) -> Vec<Message> {
+    if let Some(text) = system {
+        before.retain(|message| message.role != Role::System);
+        before.insert(0, Message::new(Role::System, text));
+    }
+    before
 }
 
 /// What both routes say in the same words.
@@ -150,6 +163,8 @@ fn finish(
     let options = options(&mut fields, &mut ignored)?;
     let (output, effort) = (format(&mut fields)?, switch(&mut fields, "think")?);
     shortened(&mut fields, &mut ignored)?;
+    let logprobs = logprobs_wanted(&mut fields, &mut ignored)?;
+    let context_tokens = options.context_tokens;
     let wish = match (prompt, keep_alive) {
         (Some(prompt), keep_alive) => OllamaWish::Answer(Box::new(ChatRequest {
             prompt,
@@ -158,6 +173,7 @@ fn finish(
             stop: options.stop,
             output,
             thinking: Thinking { effort, tokens_max: None },
+            logprobs,
             keep_alive,
             ..ChatRequest::default()
         })),
@@ -165,7 +181,7 @@ fn finish(
         (None, keep_alive) => OllamaWish::Load(keep_alive),
     };
     ignored.extend(fields.into_unknown());
-    Ok(OllamaRequest { model, wish, delivery, ignored })
+    Ok(OllamaRequest { model, wish, delivery, context_tokens, ignored })
 }
 
 pub(super) fn delivery(fields: &mut Fields) -> Result<OllamaDelivery, WireError> {
