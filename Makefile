@@ -72,6 +72,12 @@ test-page: test-build ## run the page's tests in Chromium and Firefox
 test-clients: test-build ## run clients that hob did not write: openai (Python, JavaScript), ollama
 	HOB=$(abspath $(TARGET))/debug/hob tests/clients/run
 
+.PHONY: test-open-webui
+test-open-webui: ## run Open WebUI as installed against hob, in Chromium; not part of `make test`: it installs 2 GB
+	scripts/bootstrap --test
+	cargo build --locked -p hob
+	HOB=$(abspath $(TARGET))/debug/hob tests/clients/open-webui/run
+
 .PHONY: check
 check: fmt clippy tidy deny ## format, lints, house rules, licences
 

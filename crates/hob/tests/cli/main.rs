@@ -18,6 +18,7 @@ mod memory;
 mod models;
 mod pulled;
 mod real;
+mod recorded;
 mod say;
 mod serve;
 mod served;
