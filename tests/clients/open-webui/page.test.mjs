@@ -80,9 +80,9 @@ test("an answer is shown while it is made", LIMIT, async () => {
 });
 
 test("the chat gets a title", LIMIT, async () => {
-  await stage.page.waitForFunction(() => !/^(New Chat|Open WebUI)\b/.test(document.title), { timeout: ANSWER_MS });
+  await until(async () => !/^(New Chat|Open WebUI)\b/.test(await stage.page.title()), ANSWER_MS);
   // The title, the next questions and the tags: none of these requests may be refused.
-  const refused = (await metrics()).filter((line) => /^hob_requests_total\{.*status="[45]/.test(line));
+  const refused = (await metrics()).filter((line) => /^hob_requests_total\{route="\/(chat|audio).*status="[45]/.test(line));
   assert.deepEqual(refused, []);
 });
 
@@ -124,7 +124,8 @@ async function ask(text, done = () => document.querySelector("[aria-label='Read 
     }).observe(document.body, { childList: true, subtree: true, characterData: true });
   }, ANSWER);
   await page.keyboard.press("Enter");
-  await page.waitForFunction(done, { timeout: ANSWER_MS, polling: 200 });
+  // Not one wait of the browser's: those end after five minutes.
+  await until(() => page.evaluate(done), ANSWER_MS);
   return page.evaluate(() => window.shown);
 }
 
@@ -161,12 +162,12 @@ async function answers(address) {
   await Promise.race([there, ...dead]);
 }
 
-async function until(condition) {
-  const end = Date.now() + START_MS;
+async function until(condition, limit_ms = START_MS) {
+  const end = Date.now() + limit_ms;
   for (;;) {
     const found = await condition();
     if (found) return found;
-    if (Date.now() > end) throw new Error(`not within ${START_MS / 1000} s: ${condition}`);
+    if (Date.now() > end) throw new Error(`not within ${limit_ms / 1000} s: ${condition}`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }

@@ -1,7 +1,7 @@
 //! What follows a failure: before anything was said another target, after it the truth.
 //! The fault matrix over HTTP is `hob selftest gateway`; here are the decisions that it cannot see.
 
-use hob_core::chat::{Effort, FinishReason, Thinking};
+use hob_core::chat::{Effort, FinishReason, Prompt, Thinking};
 use hob_core::{ChatRequest, Clock, EmbedRequest, Fault, ModelError, ModelState};
 use hob_upstream::{Clocks, Commit, WhileLoading};
 use tokio::time::Instant;
@@ -51,6 +51,14 @@ async fn what_breaks_off_is_made_again_only_for_who_has_not_read_it() {
     assert_eq!((heard.text.as_str(), heard.kind()), ("Hel", "cut_off"));
     let heard = Stage::new(&acts()).ask(whole()).await;
     assert_eq!((heard.text.as_str(), heard.finish), ("Hello.", Some(FinishReason::Stop)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_here_may_read_its_first_long_prompt_for_minutes() {
+    let reads = Act::After(seconds(200), Box::new(Act::Say(HELLO)));
+    let long = ChatRequest { prompt: Prompt::Text("word ".repeat(5_000)), ..streamed() };
+    let heard = Stage::new(&[("a", vec![reads])]).ask(long).await;
+    assert_eq!((heard.text.as_str(), heard.error), ("Hello.", None));
 }
 
 #[tokio::test(start_paused = true)]
