@@ -102,7 +102,8 @@ impl Admission {
     /// Work still owed to those in flight.
     pub fn backlog_s(&self) -> f64 {
         let load = self.load();
-        load.requests.values().map(|request| load.left(request)).sum()
+        // Folded, because the sum of no floats is -0, and metrics would show that.
+        load.requests.values().fold(0.0, |all, request| all + load.left(request))
     }
 
     fn load(&self) -> MutexGuard<'_, Load> {

@@ -161,9 +161,9 @@ async fn when_the_places_are_taken_the_next_hears_how_long() {
         model.asked(count).await;
         held.push((pen, client));
     }
-    // Twice 50 tokens, at a tenth of a second each.
-    let expected = (503, None, Some("queue_full"), Some("true"), Some("10"));
-    check(&server.ask(chat(HI)).await, expected, "the model is busy; try again in 10 s");
+    // The first of the two is 50 tokens, at a tenth of a second each.
+    let expected = (503, None, Some("queue_full"), Some("true"), Some("5"));
+    check(&server.ask(chat(HI)).await, expected, "the model is busy; try again in 5 s");
     let (pen, mut client) = held.pop().expect("a held place");
     pen.send(text("Hello")).await.expect("a reader");
     pen.send(done(1)).await.expect("a reader");
