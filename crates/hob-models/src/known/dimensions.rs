@@ -1,6 +1,8 @@
 //! The lengths of each model that is known, key by key as a GGUF header names them.
 //! Layers that are all alike are said once.
 
+pub(super) mod gemma;
+
 use crate::recipe::Dimensions;
 
 /// Lengths of a model whose layers are all alike.
@@ -62,34 +64,6 @@ pub(super) fn smollm2() -> Dimensions {
     of.dimensions().tied()
 }
 
-pub(super) fn gemma3_270m() -> Dimensions {
-    let of = Dense {
-        architecture: "gemma3",
-        layers: 18,
-        embedding: 640,
-        feed_forward: 2_048,
-        heads: 4,
-        kv_heads: 1,
-        head: 256,
-        vocabulary: 262_144,
-    };
-    of.dimensions().with("attention.sliding_window", 512).tied()
-}
-
-pub(super) fn gemma3_27b() -> Dimensions {
-    let of = Dense {
-        architecture: "gemma3",
-        layers: 62,
-        embedding: 5_376,
-        feed_forward: 21_504,
-        heads: 32,
-        kv_heads: 16,
-        head: 128,
-        vocabulary: 262_208,
-    };
-    of.dimensions().with("attention.sliding_window", 1_024).tied()
-}
-
 pub(super) fn qwen25_1_5b() -> Dimensions {
     let of = Dense {
         architecture: "qwen2",
@@ -118,18 +92,59 @@ pub(super) fn qwen25_7b() -> Dimensions {
     of.dimensions()
 }
 
-pub(super) fn r1_14b() -> Dimensions {
+const QWEN25_14B: Dense = Dense {
+    architecture: "qwen2",
+    layers: 48,
+    embedding: 5_120,
+    feed_forward: 13_824,
+    heads: 40,
+    kv_heads: 8,
+    head: 128,
+    vocabulary: 152_064,
+};
+
+pub(super) fn qwen25_3b() -> Dimensions {
     let of = Dense {
-        architecture: "qwen2",
-        layers: 48,
-        embedding: 5_120,
-        feed_forward: 13_824,
-        heads: 40,
-        kv_heads: 8,
-        head: 128,
-        vocabulary: 152_064,
+        layers: 36,
+        embedding: 2_048,
+        feed_forward: 11_008,
+        heads: 16,
+        kv_heads: 2,
+        vocabulary: 151_936,
+        ..QWEN25_14B
     };
-    of.dimensions()
+    of.dimensions().tied()
+}
+
+pub(super) fn qwen25_14b() -> Dimensions {
+    QWEN25_14B.dimensions()
+}
+
+pub(super) fn qwen25_32b() -> Dimensions {
+    Dense { layers: 64, feed_forward: 27_648, ..QWEN25_14B }.dimensions()
+}
+
+const MISTRAL_7B: Dense = Dense {
+    architecture: "llama",
+    layers: 32,
+    embedding: 4_096,
+    feed_forward: 14_336,
+    heads: 32,
+    kv_heads: 8,
+    head: 128,
+    vocabulary: 32_768,
+};
+
+pub(super) fn mistral_7b() -> Dimensions {
+    MISTRAL_7B.dimensions()
+}
+
+pub(super) fn mistral_nemo() -> Dimensions {
+    Dense { layers: 40, embedding: 5_120, vocabulary: 131_072, ..MISTRAL_7B }.dimensions()
+}
+
+pub(super) fn llama2_7b() -> Dimensions {
+    Dense { feed_forward: 11_008, kv_heads: 32, vocabulary: 32_000, ..MISTRAL_7B }.dimensions()
 }
 
 pub(super) fn llama31_8b() -> Dimensions {
@@ -291,6 +306,28 @@ pub(super) fn deepseek_v2_lite() -> Dimensions {
         .with("expert_shared_count", 2)
 }
 
+pub(super) fn deepseek_v3() -> Dimensions {
+    let of = Dense {
+        architecture: "deepseek2",
+        layers: 61,
+        embedding: 7_168,
+        feed_forward: 18_432,
+        heads: 128,
+        kv_heads: 1,
+        head: 576,
+        vocabulary: 129_280,
+    };
+    with_experts(of.dimensions(), 256, 8, 2_048)
+        .with("attention.value_length", 512)
+        .with("attention.q_lora_rank", 1_536)
+        .with("attention.kv_lora_rank", 512)
+        .with("attention.key_length_mla", 192)
+        .with("attention.value_length_mla", 128)
+        .with("rope.dimension_count", 64)
+        .with("leading_dense_block_count", 3)
+        .with("expert_shared_count", 1)
+}
+
 pub(super) fn qwen3_600m() -> Dimensions {
     let of = Dense {
         architecture: "qwen3",
@@ -431,32 +468,18 @@ pub(super) fn phi4() -> Dimensions {
     of.dimensions()
 }
 
-pub(super) fn gemma3_4b() -> Dimensions {
+pub(super) fn phi4_mini() -> Dimensions {
     let of = Dense {
-        architecture: "gemma3",
-        layers: 34,
-        embedding: 2_560,
-        feed_forward: 10_240,
-        heads: 8,
-        kv_heads: 4,
-        head: 256,
-        vocabulary: 262_208,
-    };
-    of.dimensions().with("attention.sliding_window", 1_024).tied()
-}
-
-pub(super) fn gemma3_12b() -> Dimensions {
-    let of = Dense {
-        architecture: "gemma3",
-        layers: 48,
-        embedding: 3_840,
-        feed_forward: 15_360,
-        heads: 16,
+        architecture: "phi3",
+        layers: 32,
+        embedding: 3_072,
+        feed_forward: 8_192,
+        heads: 24,
         kv_heads: 8,
-        head: 256,
-        vocabulary: 262_208,
+        head: 128,
+        vocabulary: 200_064,
     };
-    of.dimensions().with("attention.sliding_window", 1_024).tied()
+    of.dimensions().tied()
 }
 
 /// Every second layer sees 128 tokens back.

@@ -65,6 +65,22 @@ fn and_so_have_those_whose_files_nobody_listed() {
         ("qwen3:32b", 32_762_123_264),
         ("llama3.3:70b", 70_553_706_496),
         ("gpt-oss:120b", 116_829_156_672),
+        ("llama2:7b", 6_738_149_376),
+        ("mistral:7b", 7_247_757_312),
+        ("mistral-nemo", 12_247_367_680),
+        ("qwen2.5:3b", 3_085_697_024),
+        ("qwen2.5:32b", 32_763_281_408),
+        ("phi4-mini", 3_836_021_760),
+        ("gemma2:2b", 2_614_222_848),
+        ("gemma2:9b", 9_241_403_392),
+        ("gemma2:27b", 27_226_750_976),
+        ("gemma3:1b", 999_821_312),
+        ("deepseek-v3", 671_026_419_200),
+        // As llama.cpp prints them: 4.65 B, 7.52 B, 25.23 B and 30.70 B.
+        ("gemma4:e2b", 4_650_000_000),
+        ("gemma4:e4b", 7_520_000_000),
+        ("gemma4:26b", 25_230_000_000),
+        ("gemma4:31b", 30_700_000_000),
     ];
     for (name, elements) in rows {
         let (model, context) = find(name).expect("known");
@@ -73,6 +89,66 @@ fn and_so_have_those_whose_files_nobody_listed() {
         let off = header.parameters() as f64 / elements as f64 - 1.0;
         assert!(off.abs() < 0.002, "{name}: {} and not {elements}", header.parameters());
     }
+}
+
+/// Files of Llama-3-70B in GiB (https://github.com/ggml-org/llama.cpp/pull/6745#issuecomment-2093892514), and of others as
+/// llama.cpp prints them.
+#[test]
+fn small_quants_are_as_large_as_their_files() {
+    let rows = [
+        ("llama3.3:70b", "Q2_K", 24.56),
+        ("llama3.3:70b", "Q3_K_S", 28.79),
+        ("llama3.3:70b", "Q3_K_M", 31.91),
+        ("llama3.3:70b", "IQ4_XS", 35.30),
+        ("llama3.3:70b", "IQ4_NL", 37.30),
+        ("llama3.3:70b", "Q4_K_S", 37.58),
+        ("llama3.3:70b", "Q4_K_M", 39.60),
+        ("llama3.3:70b", "Q5_K_S", 45.32),
+        ("llama3.3:70b", "Q5_K_M", 46.52),
+        ("llama3.3:70b", "Q6_K", 53.91),
+        ("llama3.3:70b", "Q8_0", 69.83),
+        ("llama3.1:8b", "Q4_K_S", 4.36),
+        ("llama3.1:8b", "Q4_0", 4.33),
+        ("llama3.1:8b", "Q4_K_M", 4.58),
+        ("llama2:7b", "Q4_0", 3.56),
+        ("qwen3:4b", "Q4_K_M", 2.32),
+        ("gpt-oss:20b", "MXFP4", 11.27),
+        ("gpt-oss:120b", "MXFP4", 59.02),
+        ("qwen3:30b-a3b", "Q8_0", 30.25),
+        ("gemma4:e2b", "Q4_K_M", 3.18),
+        ("gemma4:31b", "BF16", 57.18),
+        ("gemma4:26b", "BF16", 47.02),
+    ];
+    for (name, quant, gib) in rows {
+        let (model, context) = find(name).expect("known");
+        let mixture = Mixture::named(quant).expect("a quant");
+        let header = model.header(mixture, context).expect("its dimensions are whole");
+        let has = header.shape().expect("a shape").weights.bytes() as f64 / (1_u64 << 30) as f64;
+        let off = (has / gib - 1.0) * 100.0;
+        assert!(off.abs() < 1.0, "{name} {quant}: {has:.2} and not {gib} GiB, {off:+.1} %");
+    }
+}
+
+#[test]
+fn quants_are_known_as_people_write_them() {
+    let rows = [
+        ("EXL3", "EXL3-4.0"),
+        ("4.00bpw", "EXL3-4.0"),
+        ("EXL3 4.00bpw", "EXL3-4.0"),
+        ("exl3-3.5bpw", "EXL3-3.5"),
+        ("AWQ 4-bit", "AWQ"),
+        ("q4_k_m", "Q4_K_M"),
+        ("Q4", "Q4_K_M"),
+        ("fp16", "F16"),
+        ("MLX 4-bit", "MLX-4bit"),
+    ];
+    for (written, expected) in rows {
+        assert_eq!(Mixture::named(written).map(|one| one.name()), Ok(expected), "{written}");
+    }
+    for unknown in ["EXL3 4.3bpw", "Q4_K_X", "bpw", ""] {
+        assert!(Mixture::named(unknown).is_err(), "{unknown}");
+    }
+    assert!(find("Qwen2.5-14B-Instruct").is_ok() && find("gemma-4-31b-it").is_ok());
 }
 
 #[test]

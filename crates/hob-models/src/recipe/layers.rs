@@ -34,6 +34,15 @@ struct Widths {
     dense_layers: u64,
     /// The query is twice as long, for a gate.
     has_query_gate: bool,
+    /// Of layers that look only a window back, where their heads are of another length; else none slides.
+    slides: Vec<bool>,
+    sliding_key: u64,
+    /// Layers that see everything use their keys as values.
+    full_values_are_keys: bool,
+    /// Experts stand beside the dense feed-forward, not in its place.
+    beside_dense: bool,
+    /// Of each layer's own embedding of a token; 0 where there is none.
+    layer_input: u64,
 }
 
 /// # Errors
@@ -47,6 +56,11 @@ pub(super) fn tensors(gguf: &Gguf, is_tied: bool) -> Result<Vec<Matrix>, GgufErr
     if !is_tied {
         tensors.push(matrix("output.weight".to_owned(), widths.embedding, vocabulary));
     }
+    if widths.layer_input > 0 {
+        let all = widths.layer_input * u64::from(layers);
+        tensors.push(matrix("per_layer_token_embd.weight".to_owned(), all, vocabulary));
+        tensors.push(matrix("per_layer_model_proj.weight".to_owned(), widths.embedding, all));
+    }
     let recurrent = gguf.recurrent_layers()?;
     for (layer, is_recurrent) in recurrent.into_iter().enumerate() {
         let name = |tensor: &str| format!("blk.{layer}.{tensor}.weight");
@@ -55,6 +69,10 @@ pub(super) fn tensors(gguf: &Gguf, is_tied: bool) -> Result<Vec<Matrix>, GgufErr
             false => tensors.extend(attention(&keys, &widths, layer, name)?),
         }
         tensors.extend(feed_forward(&widths, layer, name));
+        if widths.layer_input > 0 {
+            tensors.push(matrix(name("inp_gate"), widths.embedding, widths.layer_input));
+            tensors.push(matrix(name("proj"), widths.layer_input, widths.embedding));
+        }
     }
     Ok(tensors)
 }
@@ -77,6 +95,13 @@ impl Widths {
             0 => feed_forward.iter().copied().max().unwrap_or(0),
             said => said,
         };
+        const PATTERN: &str = "attention.sliding_window_pattern";
+        let sliding_key = number("attention.key_length_swa")?;
+        let slides = match sliding_key > 0 && keys.has_list(PATTERN) {
+            true => keys.per_layer(PATTERN, layers, 1)?.unwrap_or_default(),
+            false => vec![0; layers],
+        };
+        let is_gemma4 = keys.architecture == "gemma4";
         let shared = number("expert_shared_feed_forward_length")?;
         let shared_count = number("expert_shared_count")?;
         Ok(Widths {
@@ -87,6 +112,11 @@ impl Widths {
             shared_feed_forward: shared.max(shared_count.saturating_mul(expert_feed_forward)),
             dense_layers: number("leading_dense_block_count")?,
             has_query_gate: matches!(keys.architecture, "qwen3next" | "qwen35" | "qwen35moe"),
+            slides: slides.into_iter().map(|flag| flag == 1).collect(),
+            sliding_key,
+            full_values_are_keys: is_gemma4 && number("attention.shared_kv_layers")? == 0,
+            beside_dense: is_gemma4,
+            layer_input: number("embedding_length_per_layer_input")?,
             embedding,
             heads,
             feed_forward,
@@ -101,18 +131,23 @@ fn attention(
     layer: usize,
     name: impl Fn(&str) -> String,
 ) -> Result<Vec<Matrix>, GgufError> {
-    let Widths { embedding, key, value, .. } = *widths;
+    let Widths { embedding, sliding_key, .. } = *widths;
+    let slides = widths.slides.get(layer).is_some_and(|slides| *slides);
+    let (key, value) = if slides { (sliding_key, sliding_key) } else { (widths.key, widths.value) };
     let (heads, kv_heads) = (widths.heads[layer], widths.kv_heads[layer]);
     if keys.optional("attention.kv_lora_rank", LENGTH_MAX)?.is_some_and(|rank| rank > 0) {
         return compressed(keys, embedding, heads, name);
     }
     let gate = if widths.has_query_gate { 2 } else { 1 };
-    Ok(vec![
+    let mut tensors = vec![
         matrix(name("attn_q"), embedding, gate * heads * key),
         matrix(name("attn_k"), embedding, kv_heads * key),
-        matrix(name("attn_v"), embedding, kv_heads * value),
         matrix(name("attn_output"), heads * value, embedding),
-    ])
+    ];
+    if slides || !widths.full_values_are_keys {
+        tensors.push(matrix(name("attn_v"), embedding, kv_heads * value));
+    }
+    Ok(tensors)
 }
 
 /// Multi-head latent attention.
@@ -190,12 +225,18 @@ fn feed_forward(widths: &Widths, layer: usize, name: impl Fn(&str) -> String) ->
             matrix(tensor("down"), length, embedding),
         ]
     };
+    let dense = || match widths.feed_forward[layer] {
+        0 => Vec::new(),
+        length => gated("", length).into(),
+    };
     if experts == 0 || (layer as u64) < widths.dense_layers {
-        let length = widths.feed_forward[layer];
-        return if length == 0 { Vec::new() } else { gated("", length).into() };
+        return dense();
     }
     let mut tensors: Vec<Matrix> = gated("_exps", expert_feed_forward).into();
     tensors.iter_mut().for_each(|tensor| tensor.dims.push(experts));
+    if widths.beside_dense {
+        tensors.extend(dense());
+    }
     tensors.push(matrix(name("ffn_gate_inp"), embedding, experts));
     if shared_feed_forward > 0 {
         tensors.extend(gated("_shexp", shared_feed_forward));

@@ -10,8 +10,8 @@ use crate::gguf::{Gguf, GgufError, Tensor, TensorType};
 /// How a model's numbers are to be stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mixture {
-    /// Two types of GGUF: of most, and of those that errors hurt most.
-    Ggml { name: &'static str, most: &'static str, best: &'static str },
+    /// Types of GGUF: this one for most, others where llama.cpp's quantizer gives more bits.
+    Ggml { name: &'static str, most: &'static str },
     /// All matrices of layers at so many bits a weight, the output at so many, the embedding in 16.
     Bits { name: &'static str, layers: f64, output: f64 },
 }
@@ -23,8 +23,8 @@ pub struct UnknownMixture {
     pub near: Vec<String>,
 }
 
-const fn ggml(name: &'static str, most: &'static str, best: &'static str) -> Mixture {
-    Mixture::Ggml { name, most, best }
+const fn ggml(name: &'static str, most: &'static str) -> Mixture {
+    Mixture::Ggml { name, most }
 }
 
 const fn bits(name: &'static str, layers: f64, output: f64) -> Mixture {
@@ -32,29 +32,35 @@ const fn bits(name: &'static str, layers: f64, output: f64) -> Mixture {
 }
 
 /// The most bits first.
-const KNOWN: [Mixture; 24] = [
-    ggml("F32", "F32", "F32"),
-    ggml("F16", "F16", "F16"),
-    ggml("BF16", "BF16", "BF16"),
-    ggml("Q8_0", "Q8_0", "Q8_0"),
-    ggml("Q6_K", "Q6_K", "Q6_K"),
-    ggml("Q5_K_M", "Q5_K", "Q6_K"),
-    ggml("Q5_K_S", "Q5_K", "Q5_K"),
-    ggml("Q5_0", "Q5_0", "Q5_0"),
-    ggml("Q4_K_M", "Q4_K", "Q6_K"),
-    ggml("Q4_K_S", "Q4_K", "Q4_K"),
-    ggml("Q4_1", "Q4_1", "Q4_1"),
-    ggml("Q4_0", "Q4_0", "Q4_0"),
-    ggml("IQ4_NL", "IQ4_NL", "IQ4_NL"),
-    ggml("IQ4_XS", "IQ4_XS", "IQ4_XS"),
-    ggml("MXFP4", "MXFP4", "MXFP4"),
-    ggml("Q3_K_M", "Q3_K", "Q4_K"),
-    ggml("Q2_K", "Q2_K", "Q3_K"),
+const KNOWN: [Mixture; 30] = [
+    ggml("F32", "F32"),
+    ggml("F16", "F16"),
+    ggml("BF16", "BF16"),
+    ggml("Q8_0", "Q8_0"),
+    ggml("Q6_K", "Q6_K"),
+    ggml("Q5_K_M", "Q5_K"),
+    ggml("Q5_K_S", "Q5_K"),
+    ggml("Q5_0", "Q5_0"),
+    ggml("Q4_K_M", "Q4_K"),
+    ggml("Q4_K_S", "Q4_K"),
+    ggml("Q4_1", "Q4_1"),
+    ggml("Q4_0", "Q4_0"),
+    ggml("IQ4_NL", "IQ4_NL"),
+    ggml("IQ4_XS", "IQ4_XS"),
+    ggml("MXFP4", "MXFP4"),
+    ggml("Q3_K_M", "Q3_K"),
+    ggml("Q3_K_S", "Q3_K"),
+    ggml("Q2_K", "Q2_K"),
     bits("FP8", 8.0, 16.0),
     bits("AWQ", 4.16, 16.0),
     bits("GPTQ", 4.16, 16.0),
+    bits("EXL3-8.0", 8.0, 8.0),
+    bits("EXL3-6.0", 6.0, 6.0),
+    bits("EXL3-5.0", 5.0, 6.0),
     bits("EXL3-4.0", 4.0, 6.0),
+    bits("EXL3-3.5", 3.5, 6.0),
     bits("EXL3-3.0", 3.0, 6.0),
+    bits("EXL3-2.5", 2.5, 6.0),
     bits("MLX-4bit", 4.5, 4.5),
     bits("NF4", 4.13, 16.0),
 ];
@@ -64,12 +70,15 @@ impl Mixture {
         KNOWN.iter().map(|mixture| mixture.name()).collect()
     }
 
-    /// Whatever the case.
+    /// As people write them: whatever the case, `EXL3 4.00bpw`, `4bpw`, `AWQ 4-bit`, `Q4`.
     ///
     /// # Errors
     /// [`UnknownMixture`] with those that there are.
     pub fn named(name: &str) -> Result<Mixture, UnknownMixture> {
-        let found = KNOWN.into_iter().find(|known| known.name().eq_ignore_ascii_case(name.trim()));
+        let exactly = |name: &str| {
+            KNOWN.into_iter().find(|known| known.name().eq_ignore_ascii_case(name.trim()))
+        };
+        let found = exactly(name).or_else(|| exactly(&as_listed(name)));
         found.ok_or_else(|| UnknownMixture {
             name: name.to_owned(),
             near: nearest(name, Mixture::names(), 3),
@@ -102,8 +111,13 @@ impl Mixture {
         match self.name() {
             "AWQ" => "AWQ 4-bit g128",
             "GPTQ" => "GPTQ 4-bit g128",
+            "EXL3-8.0" => "EXL3 8.0bpw",
+            "EXL3-6.0" => "EXL3 6.0bpw",
+            "EXL3-5.0" => "EXL3 5.0bpw",
             "EXL3-4.0" => "EXL3 4.0bpw",
+            "EXL3-3.5" => "EXL3 3.5bpw",
             "EXL3-3.0" => "EXL3 3.0bpw",
+            "EXL3-2.5" => "EXL3 2.5bpw",
             "MLX-4bit" => "MLX 4-bit g64",
             name => name,
         }
@@ -118,7 +132,7 @@ impl Mixture {
         let experts = gguf.architecture_number("expert_count")?;
         let layers = gguf.architecture_number("block_count")?;
         let is_tied = !tensors.iter().any(|tensor| tensor.name == "output.weight");
-        let place = Place { layers, experts, is_tied };
+        let place = Place { layers, experts, is_tied, heads_share: heads_share(&tensors) };
         tensors.into_iter().map(|tensor| self.one(&place, tensor)).collect()
     }
 
@@ -126,8 +140,8 @@ impl Mixture {
         let Matrix { name, dims } = matrix;
         let row = dims.first().copied().unwrap_or(1);
         match self {
-            Mixture::Ggml { most, best, .. } => {
-                let wished = place.ggml(&name, row, most, best);
+            Mixture::Ggml { name: quant, most } => {
+                let wished = place.ggml(&name, row, quant, most);
                 Tensor::made(name, dims, wished)
             }
             Mixture::Bits { name: quant, layers, output } => {
@@ -147,32 +161,85 @@ struct Place {
     layers: u64,
     experts: u64,
     is_tied: bool,
+    /// Queries for each key (`n_gqa`).
+    heads_share: u64,
+}
+
+/// How many times as long as its keys a layer's queries are.
+fn heads_share(tensors: &[Matrix]) -> u64 {
+    let rows = |part: &str| {
+        let named = tensors.iter().filter(|tensor| tensor.name.ends_with(part));
+        named.filter_map(|tensor| tensor.dims.get(1)).copied().max()
+    };
+    let keys = rows(".attn_k.weight").filter(|rows| *rows > 0);
+    rows(".attn_q.weight").zip(keys).map_or(1, |(queries, keys)| queries / keys)
 }
 
 impl Place {
-    fn ggml(&self, name: &str, row: u64, most: &'static str, best: &'static str) -> TensorType {
+    fn ggml(&self, name: &str, row: u64, quant: &str, most: &'static str) -> TensorType {
         let layer = name.split('.').nth(1).and_then(|number| number.parse::<u64>().ok());
         let tensor = name.split('.').rev().nth(1).unwrap_or_default();
         let is_float = matches!(most, "F32" | "F16" | "BF16");
+        let is_scored = tensor == "output" || (tensor == "token_embd" && self.is_tied);
         let wished = match tensor {
+            _ if is_float => most,
             // Small, and they decide: routers, convolutions and time steps stay exact.
-            "ffn_gate_inp" | "ssm_conv1d" | "conv" if !is_float => "F32",
-            _ if most == best || is_float => most,
-            "output" => "Q6_K",
-            "token_embd" if self.is_tied => "Q6_K",
-            "attn_k" | "attn_v" if self.experts == 8 => "Q8_0",
-            "attn_output" if self.experts == 8 => raised(most),
-            "attn_v" | "ffn_down" | "ffn_down_exps" | "ffn_down_shexp"
-                if layer.is_some_and(|layer| self.is_hurt_most(layer)) =>
-            {
-                best
+            "ffn_gate_inp" | "ssm_conv1d" | "conv" => "F32",
+            // Of the models that were trained in it, only the experts are.
+            _ if quant == "MXFP4" && !tensor.ends_with("_exps") => "Q8_0",
+            _ if is_scored || tensor == "per_layer_token_embd" => {
+                if matches!(most, "Q8_0" | "MXFP4") { "Q8_0" } else { "Q6_K" }
             }
-            "attn_qkv" => raised(most),
-            _ => most,
+            _ => self.raised(quant, tensor, layer.unwrap_or(0)).unwrap_or(most),
         };
         let found =
             TensorType::named(wished).filter(|kind| row.is_multiple_of(kind.block_elements));
         found.or_else(|| TensorType::named(fallen_back(wished, row))).unwrap_or(TensorType::F16)
+    }
+
+    /// Where llama.cpp's quantizer gives a tensor more bits than most (`llama_tensor_get_type`, without an importance matrix).
+    fn raised(&self, quant: &str, tensor: &str, layer: u64) -> Option<&'static str> {
+        let is_down = tensor.starts_with("ffn_down");
+        let eighth = self.layers / 8;
+        let of_eight = self.experts == 8 && quant != "Q8_0" && quant != "Q6_K";
+        Some(match (quant, tensor) {
+            (_, "attn_k" | "attn_v") if of_eight => "Q8_0",
+            ("Q5_K_M" | "Q5_K_S" | "Q5_0" | "Q4_0" | "Q4_1", "attn_output") if of_eight => {
+                return None;
+            }
+            (_, "attn_output") if of_eight => "Q5_K",
+            ("Q4_K_M" | "Q5_K_M", _)
+                if (is_down || tensor == "attn_v") && self.is_hurt_most(layer) =>
+            {
+                "Q6_K"
+            }
+            ("Q5_K_M", "attn_qkv") => "Q6_K",
+            ("Q4_K_M", "attn_qkv") => "Q5_K",
+            ("Q4_K_S", "attn_v") if layer < 4 => "Q5_K",
+            ("IQ4_XS" | "IQ4_NL", "attn_v") if self.heads_share >= 4 => "Q5_K",
+            // The largest of Llama's generation: eight queries share a key, so that its values are small and matter.
+            ("Q3_K_M" | "Q3_K_S" | "Q4_K_M" | "Q4_K_S", "attn_v") if self.layers == 80 => "Q5_K",
+            ("Q4_K_S" | "IQ4_XS" | "IQ4_NL", _) if is_down && layer < eighth => "Q5_K",
+            ("Q3_K_M", "attn_v") => {
+                if layer < 2 {
+                    "Q5_K"
+                } else {
+                    "Q4_K"
+                }
+            }
+            ("Q3_K_M", _) if is_down => {
+                if layer < self.layers / 16 {
+                    "Q5_K"
+                } else {
+                    "Q4_K"
+                }
+            }
+            ("Q3_K_M", "attn_output" | "attn_qkv") => "Q4_K",
+            ("Q2_K", "attn_v") if self.heads_share >= 4 => "Q4_K",
+            ("Q2_K", "attn_v" | "attn_output") => "Q3_K",
+            ("Q2_K", _) if is_down => "Q3_K",
+            _ => return None,
+        })
     }
 
     /// `use_more_bits` of llama.cpp's quantizer: the first and last eighths, and every third between them.
@@ -182,13 +249,26 @@ impl Place {
     }
 }
 
-fn raised(most: &'static str) -> &'static str {
-    match most {
-        "Q4_K" => "Q5_K",
-        "Q5_K" => "Q6_K",
-        "Q3_K" => "Q4_K",
-        "Q2_K" => "Q3_K",
-        other => other,
+/// As [`KNOWN`] would write it.
+fn as_listed(name: &str) -> String {
+    let name = name.trim().to_ascii_lowercase();
+    let words: Vec<&str> =
+        name.split([' ', '-', '_', '@']).filter(|word| !word.is_empty()).collect();
+    let bits =
+        words.iter().find_map(|word| word.strip_suffix("bpw").unwrap_or(word).parse::<f64>().ok());
+    match words.first() {
+        Some(&("q4" | "int4")) if words.len() == 1 => "Q4_K_M".to_owned(),
+        Some(&"q5") if words.len() == 1 => "Q5_K_M".to_owned(),
+        Some(&"q6") if words.len() == 1 => "Q6_K".to_owned(),
+        Some(&("q8" | "int8")) if words.len() == 1 => "Q8_0".to_owned(),
+        Some(&"fp16") => "F16".to_owned(),
+        Some(&"exl3") => format!("EXL3-{:.1}", bits.unwrap_or(4.0)),
+        Some(&"mlx") => "MLX-4bit".to_owned(),
+        Some(word @ &("awq" | "gptq" | "fp8" | "nf4" | "mxfp4")) => (*word).to_owned(),
+        Some(word) if word.ends_with("bpw") && bits.is_some() => {
+            format!("EXL3-{:.1}", bits.unwrap_or(4.0))
+        }
+        _ => name,
     }
 }
 
