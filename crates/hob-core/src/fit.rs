@@ -157,6 +157,7 @@ pub struct Assessment {
     pub plans: Vec<Plan>,
     /// Of the first plan's placement, with each pair of types.
     pub longest: Vec<(KvTypes, Longest)>,
+    /// Of the first plan.
     pub warnings: Vec<Warning>,
     /// Empty until somebody asks for [`alternatives`].
     pub alternatives: Vec<Alternative>,
@@ -230,8 +231,9 @@ pub fn assess(machine: &Machine, model: &Model, wish: &Wish) -> Result<Assessmen
         fits.cmp(&fits_other).then(pace.total_cmp(&pace_other))
     });
     let longest = longest_by_pair(machine, model, wish, &plans[0]);
-    let warnings = warnings(machine, model, wish, &plans[0]);
-    Ok(Assessment { plans, longest, warnings, alternatives: Vec::new() })
+    let mut warned = warnings(machine, model, wish, &plans[0]);
+    warned.extend(warnings::unmeasured_processor(machine, &plans));
+    Ok(Assessment { plans, longest, warnings: warned, alternatives: Vec::new() })
 }
 
 fn longest_by_pair(
@@ -275,7 +277,13 @@ impl House<'_> {
                 }
             };
             for layout in layouts {
-                let plan = self.plan(layout, kv)?;
+                let plan = match self.plan(layout, kv) {
+                    Ok(plan) => plan,
+                    Err(error) => {
+                        refused = refused.or(Some(error));
+                        continue;
+                    }
+                };
                 // A cache that is stored more exactly is better, as long as it fits.
                 let is_same = |other: &&mut Plan| {
                     std::mem::discriminant(&other.placement)

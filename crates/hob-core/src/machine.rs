@@ -19,6 +19,8 @@ pub enum Basis {
     Measured,
     /// Fitted to what was timed here.
     Calibrated,
+    /// Fitted to what others published of this very device.
+    Published,
     /// Said by a person or a profile.
     Said,
     /// Fitted to what others published of such devices.
@@ -97,6 +99,7 @@ impl Basis {
         match self {
             Basis::Measured => "measured",
             Basis::Calibrated => "calibrated",
+            Basis::Published => "published",
             Basis::Said => "said",
             Basis::Prior => "prior",
             Basis::Assumed => "assumed",
@@ -165,6 +168,8 @@ pub struct Constants {
     pub layer_us: f64,
     /// What a recurrent layer costs beside that, µs.
     pub recurrent_us: f64,
+    /// What a layer of experts costs beside that, µs: the router, sorting, and kernels that wait for both.
+    pub experts_us: f64,
     /// Fixed cost of a token, µs (t0).
     pub token_us: f64,
     /// Operations a second in prefill; none: nobody knows.

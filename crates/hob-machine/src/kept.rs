@@ -133,6 +133,7 @@ mod tests {
             kv_reach: 0.3,
             layer_us: 10.0,
             recurrent_us: 0.0,
+            experts_us: 0.0,
             token_us: 0.0,
             prefill_flops: None,
             kernels: vec![Kernel { quant: "Q8_0", bytes_s: 9e9, flop_s: Some(30e9) }],

@@ -63,14 +63,16 @@ struct AlternativeShape {
 
 impl FitAnswer {
     pub fn of(machine: &Machine, model: &Model, assessment: &Assessment, wish: &Wish) -> FitAnswer {
-        let Assessment { plans, longest, alternatives, .. } = assessment;
+        let Assessment { plans, longest, alternatives, warnings } = assessment;
+        let shape = |plan| PlanShape::of(machine, model, plan, wish);
+        let first = plans.first().map(|plan| shape(plan).warned(warnings));
         let sites = plans.first().map(|plan| plan.layout.sites()).unwrap_or_default();
         FitAnswer {
             verdict: verdict::of(machine, model, assessment),
             fits: assessment.best().is_some(),
             machine: MachineShape::of(machine),
             model: ModelInfo::of(model),
-            plans: plans.iter().map(|plan| PlanShape::of(machine, model, plan, wish)).collect(),
+            plans: first.into_iter().chain(plans.iter().skip(1).map(shape)).collect(),
             longest: longest.iter().map(|(kv, longest)| longest_of(*kv, longest)).collect(),
             alternatives: alternatives.iter().map(alternative).collect(),
             constants: constants(machine, &sites),
@@ -81,6 +83,13 @@ impl FitAnswer {
     #[must_use]
     pub fn stamped(mut self, site: Site, engine_version: &str, date: &str) -> FitAnswer {
         constants::stamp(&mut self.constants, site, engine_version, date);
+        self
+    }
+
+    /// Who published what a site's figures are fitted to.
+    #[must_use]
+    pub fn sourced(mut self, site: Site, source: &str) -> FitAnswer {
+        constants::source(&mut self.constants, site, source);
         self
     }
 

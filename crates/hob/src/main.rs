@@ -19,6 +19,7 @@ mod playback;
 mod port_owner;
 mod printer;
 mod programs;
+mod published;
 mod pulled;
 mod reference;
 mod reload;

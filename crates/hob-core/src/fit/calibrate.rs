@@ -34,7 +34,8 @@ pub enum Implausible {
 
 const REACH: RangeInclusive<f64> = 0.2..=1.05;
 /// Reading weights, reading the cache, a layer, and a recurrent layer: how far each strays from what is usual.
-const STRAYS: [f64; PARTS] = [0.5, 0.2, 0.5, 1.0];
+/// Recurrent layers stray most: builds that lack a fused kernel take five times as long as those that have it.
+const STRAYS: [f64; PARTS] = [0.5, 0.2, 0.5, 5.0];
 /// Cores differ more in how they attend than cards do, and in what they wait for each other.
 const STRAYS_CPU: [f64; PARTS] = [0.5, 0.5, 0.8, 1.0];
 /// Kernels that were timed alone, and minutes of a shared machine lie between them and a model: all of them as much.
@@ -123,7 +124,8 @@ impl Parts {
         let kv_us = course.kv_bytes(*site, row.context_tokens) / bandwidth * 1e6;
         let of = [read_s * 1e6, kv_us, layers, course.sum(*site, costly)];
         let all_us = 1e6 / row.tok_s;
-        let us = all_us - constants.token_us - course.habits.token_us;
+        let experts_us = course.expert_layers(*site) * constants.experts_us;
+        let us = all_us - experts_us - constants.token_us - course.habits.token_us;
         (us > 0.0 && us.is_finite()).then_some(Parts { of, us, all_us })
     }
 

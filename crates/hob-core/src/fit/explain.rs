@@ -8,7 +8,7 @@ pub struct Explanation {
     pub text: &'static str,
 }
 
-pub const EXPLANATIONS: [Explanation; 23] = [
+pub const EXPLANATIONS: [Explanation; 24] = [
     said(
         "weights",
         "Every tensor of the file in the type that it is stored in: elements / block × bytes of a block. Never the number of parameters times a factor.",
@@ -70,11 +70,15 @@ pub const EXPLANATIONS: [Explanation; 23] = [
     ),
     said(
         "basis",
-        "How a figure was learnt: measured here, calibrated here, said by a person or a profile, prior (published of such devices), assumed.",
+        "How a figure was learnt: measured here, calibrated here, published (of this very device), said by a person or a profile, prior (published of such devices), assumed.",
     ),
     said(
         "range",
-        "What a speed may really be: ±10 % where it was calibrated, ±25 % where such devices were published, ±50 % where nobody knows; and lower by what others took of this machine when it was calibrated.",
+        "What a speed may really be: ±10 % where it was calibrated, ±15 % where this device was published, what nine tenths of published runs lie in where such devices were (±25 % and more), ±50 % where nobody knows; and lower by what others took of this machine when it was calibrated.",
+    ),
+    said(
+        "published",
+        "Fitted to what others measured on the same device and published. `hob fit validate` lists those runs and their sources.",
     ),
     said(
         "prior",

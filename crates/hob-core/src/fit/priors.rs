@@ -1,11 +1,11 @@
 //! What devices of a kind make of their bandwidth, where nobody has calibrated this one.
 //! A prior of a kind that was published is told apart from a guess about one that was not.
 
-use crate::machine::{Api, Basis, Constants, Cpu, Gpu, GpuMemory, Machine};
+use crate::machine::{Api, Basis, Constants, Cpu, Gpu, GpuMemory, Machine, Vendor};
 
 use super::layout::Site;
 
-/// What is usual of a kind; see [`Constants`].
+/// What is usual of a class of devices; see [`Constants`].
 #[derive(Clone, Copy)]
 struct Usual {
     basis: Basis,
@@ -13,40 +13,129 @@ struct Usual {
     kv_reach: f64,
     layer_us: f64,
     recurrent_us: f64,
+    experts_us: f64,
+    /// Operations a second in prefill, for each byte a second of memory.
+    flop_per_byte: f64,
+    /// How far below and above what is told a device of this class may be, as shares. Nine tenths and more of the
+    /// published rows lie within; a class of one or two devices has more.
+    spread: (f64, f64),
 }
 
-/// Reading weights on a card of its own memory: 0.68 on an RTX 4070 Laptop (six published rows). Launching the
-/// kernels of a layer takes about 10 µs, and a recurrent layer launches some 25 more of 5 µs each. Pages of a cache are
-/// read less evenly than weights: so much was reached by the one curve over contexts that was published.
-const CUDA: Usual =
-    Usual { basis: Basis::Prior, reach: 0.70, kv_reach: 0.63, layer_us: 10.0, recurrent_us: 120.0 };
-/// A processor's graphics through Vulkan: 0.55 of the memory on a Vega 8 (nine published rows). Recurrent layers were
-/// computed by the processor in the builds that were measured.
-const VULKAN_UNIFIED: Usual = Usual {
+// Fitted to the rows of `bench/published/decode.csv`, but for every third device, which is held back. Sources:
+// https://github.com/ggml-org/llama.cpp/discussions/4167 (Apple), /15013 (CUDA), /10879 (Vulkan), /15021 (ROCm), and those
+// of `bench/published/sources.csv`, which have the rows themselves.
+
+/// Turing and later: 13 cards, 0.67 to 0.85 of their bandwidth from 7B on.
+const CUDA: Usual = Usual {
     basis: Basis::Prior,
-    reach: 0.60,
+    reach: 0.83,
+    // The one curve over contexts that is published reaches so much, and nothing here says otherwise.
+    kv_reach: 0.63,
+    layer_us: 43.0,
+    recurrent_us: 26.0,
+    experts_us: 45.0,
+    // 8B at 512 tokens: 2,400 tokens/s on an RTX 3070, 7,139 on an RTX 4090: 86 and 113.
+    flop_per_byte: 110.0,
+    spread: (0.25, 0.25),
+};
+/// A GTX 1050 Ti and a P40: no tensor cores, and kernels that wait.
+const CUDA_PASCAL: Usual = Usual {
+    reach: 0.36,
+    layer_us: 30.0,
+    recurrent_us: 60.0,
+    experts_us: 60.0,
+    flop_per_byte: 35.0,
+    spread: (0.35, 0.60),
+    ..CUDA
+};
+/// An A100 and an H100, in builds of 2023: memory is so fast that starting kernels takes longer than reading.
+const CUDA_HBM: Usual =
+    Usual { reach: 0.80, layer_us: 148.0, flop_per_byte: 40.0, spread: (0.30, 0.50), ..CUDA };
+/// No row of a GB10 was used: what AMD's processors reach of the same kind of memory.
+const CUDA_UNIFIED: Usual = Usual { reach: 0.82, spread: (0.30, 0.30), ..CUDA };
+/// Two cards of AMD.
+const ROCM: Usual = Usual {
+    reach: 0.47,
+    layer_us: 38.0,
+    recurrent_us: 40.0,
+    experts_us: 87.0,
+    flop_per_byte: 60.0,
+    spread: (0.30, 0.40),
+    ..CUDA
+};
+/// Five cards of NVIDIA and two of AMD.
+const VULKAN: Usual = Usual { reach: 0.80, spread: (0.30, 0.50), ..ROCM };
+/// AMD's processors with graphics since RDNA 3.
+const VULKAN_UNIFIED: Usual = Usual {
+    reach: 0.87,
+    layer_us: 30.0,
+    experts_us: 20.0,
+    // 7B at 512 tokens: 1,338 tokens/s on a Radeon 8060S.
+    flop_per_byte: 70.0,
+    spread: (0.25, 0.25),
+    ..VULKAN
+};
+const ROCM_UNIFIED: Usual = Usual { reach: 0.80, ..VULKAN_UNIFIED };
+/// The graphics of older processors: 0.56 of the memory on a Vega 8 (nine runs). Its recurrent layers were computed by the
+/// processor in the builds that were measured.
+const VULKAN_VEGA: Usual = Usual {
+    reach: 0.58,
     kv_reach: 0.55,
     layer_us: 150.0,
     recurrent_us: 3_000.0,
+    experts_us: 0.0,
+    flop_per_byte: 20.0,
+    spread: (0.30, 0.25),
+    ..VULKAN_UNIFIED
 };
+/// Apple's chips, but for the large ones.
+const METAL: Usual = Usual {
+    reach: 0.86,
+    layer_us: 100.0,
+    recurrent_us: 37.0,
+    experts_us: 40.0,
+    // LLaMA-7B at 512 tokens: 118 tokens/s on an M1, 886 on an M4 Max: 23 and 22; 71 on an M5 Pro.
+    flop_per_byte: 23.0,
+    spread: (0.30, 0.25),
+    ..CUDA
+};
+/// Max and Ultra since M3.
+const METAL_LARGE: Usual = Usual { spread: (0.25, 0.40), ..METAL };
+/// Max and Ultra of M1 and M2: their memory is ahead of their cores.
+const METAL_LARGE_OLD: Usual = Usual { layer_us: 220.0, spread: (0.45, 0.40), ..METAL };
 /// Nobody's rows: a little below CUDA.
 const OTHER_CARD: Usual = Usual {
     basis: Basis::Assumed,
     reach: 0.60,
     kv_reach: 0.50,
-    layer_us: 30.0,
-    recurrent_us: 300.0,
+    layer_us: 40.0,
+    recurrent_us: 100.0,
+    experts_us: 80.0,
+    flop_per_byte: 50.0,
+    spread: (0.50, 0.50),
 };
 /// Of two channels at 80 GB/s, about 33 GB/s were reached by the half of a split model and by 9B in Q8_0. Some fifteen
 /// operations of a layer wait for all threads: 90 µs on two cores of a shared machine.
-const CPU: Usual =
-    Usual { basis: Basis::Prior, reach: 0.45, kv_reach: 0.30, layer_us: 90.0, recurrent_us: 60.0 };
+const CPU: Usual = Usual {
+    basis: Basis::Prior,
+    reach: 0.45,
+    kv_reach: 0.30,
+    layer_us: 90.0,
+    recurrent_us: 60.0,
+    experts_us: 0.0,
+    flop_per_byte: 0.0,
+    spread: (0.25, 0.25),
+};
 /// What one core works through of a cache in attention: an element of 2 bytes in 0.23 ns, with units of 256 bits.
 const CORE_KV_BYTES_S: f64 = 8.7e9;
+/// Of one core with vector units of 256 bits; twice that with 512, and a fifth without.
+const CORE_FLOPS: f64 = 60e9;
+/// Of such cards as have tensor cores.
+const TURING: (u32, u32) = (7, 5);
 
 impl Usual {
     fn constants(self, prefill_flops: Option<f64>) -> Constants {
-        let Usual { basis, reach, kv_reach, layer_us, recurrent_us } = self;
+        let Usual { basis, reach, kv_reach, layer_us, recurrent_us, experts_us, .. } = self;
         let (token_us, kernels, steadiness) = (0.0, Vec::new(), 1.0);
         Constants {
             basis,
@@ -54,20 +143,55 @@ impl Usual {
             kv_reach,
             layer_us,
             recurrent_us,
+            experts_us,
             token_us,
             prefill_flops,
             kernels,
             steadiness,
         }
     }
+
+    fn of_gpu(gpu: &Gpu) -> Usual {
+        let is_unified = matches!(gpu.memory, GpuMemory::Unified { .. });
+        match (gpu.api, is_unified, gpu.vendor) {
+            (Api::Cuda, true, _) => CUDA_UNIFIED,
+            (Api::Cuda, false, _) => of_cuda(gpu.compute_capability),
+            (Api::Metal, ..) => of_apple(&gpu.name),
+            (Api::Vulkan, true, Vendor::Amd) if gpu.name.contains("Vega") => VULKAN_VEGA,
+            (Api::Vulkan, true, Vendor::Amd) => VULKAN_UNIFIED,
+            (Api::Rocm, true, Vendor::Amd) => ROCM_UNIFIED,
+            (Api::Vulkan, false, Vendor::Amd | Vendor::Nvidia) => VULKAN,
+            (Api::Rocm, false, Vendor::Amd) => ROCM,
+            (_, true, _) => Usual { flop_per_byte: 20.0, ..OTHER_CARD },
+            (_, false, _) => OTHER_CARD,
+        }
+    }
 }
 
-/// Operations a second in prefill, for each byte a second of memory: 37 TFLOP/s at 256 GB/s (one published run).
-const CUDA_FLOP_PER_BYTE: f64 = 145.0;
-const UNIFIED_FLOP_PER_BYTE: f64 = 20.0;
-const OTHER_FLOP_PER_BYTE: f64 = 60.0;
-/// Of one core with vector units of 256 bits; twice that with 512, and a fifth without.
-const CORE_FLOPS: f64 = 60e9;
+/// Where nobody knows a card's capability, it is taken as recent.
+fn of_cuda(capability: Option<(u32, u32)>) -> Usual {
+    match capability {
+        Some(has) if has < (7, 0) => CUDA_PASCAL,
+        Some((8, 0) | (9, 0) | (10, _)) => CUDA_HBM,
+        // An RTX 3090 reads 4,030 tokens/s of 8B: 69.
+        Some(has) if has >= TURING && has < (8, 9) => Usual { flop_per_byte: 75.0, ..CUDA },
+        _ => CUDA,
+    }
+}
+
+/// `Apple M2 Ultra`: the second generation, large.
+fn of_apple(name: &str) -> Usual {
+    let generation = name.split_whitespace().find_map(|word| word.strip_prefix('M')?.parse().ok());
+    let generation: u32 = generation.unwrap_or(u32::MAX);
+    let is_large = ["Max", "Ultra"].iter().any(|size| name.ends_with(size));
+    let usual = match is_large {
+        true if generation <= 2 => METAL_LARGE_OLD,
+        true => METAL_LARGE,
+        false => METAL,
+    };
+    // Since then, each core has units of its own for matrices.
+    if generation >= 5 { Usual { flop_per_byte: 70.0, ..usual } } else { usual }
+}
 
 /// Calibrated ones first, else those of its kind.
 pub fn constants(machine: &Machine, site: Site) -> Constants {
@@ -96,24 +220,23 @@ fn of_cpu(cpu: &Cpu) -> Constants {
 
 /// Of a card as such.
 pub fn of_gpu(gpu: &Gpu) -> Constants {
-    let is_unified = matches!(gpu.memory, GpuMemory::Unified { .. });
-    let (usual, flop_per_byte) = match (gpu.api, is_unified) {
-        (Api::Cuda, false) => (CUDA, CUDA_FLOP_PER_BYTE),
-        (Api::Vulkan, true) => (VULKAN_UNIFIED, UNIFIED_FLOP_PER_BYTE),
-        (_, true) => (OTHER_CARD, UNIFIED_FLOP_PER_BYTE),
-        (_, false) => (OTHER_CARD, OTHER_FLOP_PER_BYTE),
-    };
+    let usual = Usual::of_gpu(gpu);
     let bandwidth = gpu.device.bandwidth.as_ref().map(|fact| fact.value);
-    let prefill_flops = bandwidth.map(|bytes_s| bytes_s * flop_per_byte);
+    let prefill_flops = bandwidth.map(|bytes_s| bytes_s * usual.flop_per_byte);
     gpu.device.constants.clone().unwrap_or_else(|| usual.constants(prefill_flops))
 }
 
 /// How far off a speed may be, by what is known of the device: shares below and above. One shape on one card was
 /// published at 52 and at 39 tokens a second, so that less than 14 % is not to be had of a card as such.
-pub(super) fn spread(basis: Basis) -> (f64, f64) {
+pub(super) fn spread(machine: &Machine, site: Site, basis: Basis) -> (f64, f64) {
+    let of_class = match site {
+        Site::Cpu => CPU.spread,
+        Site::Gpu(number) => machine.gpus.get(number).map_or(OTHER_CARD, Usual::of_gpu).spread,
+    };
     match basis {
         Basis::Measured | Basis::Calibrated => (0.10, 0.10),
-        Basis::Said | Basis::Prior => (0.25, 0.25),
+        Basis::Published => (0.15, 0.15),
+        Basis::Said | Basis::Prior => of_class,
         Basis::Assumed => (0.50, 0.50),
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! `t(n) = Σ_sites [(W + 2·S)/(η·B) + A·KV(n)/(η_kv·B) + Σ_layers τ + t0]`, s; W, S and KV in bytes, B in bytes/s.
 
+use std::collections::BTreeSet;
+
 use super::Model;
 use super::engines::{Habits, HostReads, Staging};
 use super::layout::{Layout, Site};
@@ -60,6 +62,8 @@ pub(super) struct Known {
     pub(super) bandwidth: f64,
     pub(super) constants: Constants,
     pub(super) basis: Basis,
+    /// How far below and above it may be, shares.
+    spread: (f64, f64),
 }
 
 /// How much a speed is worth that several devices have a part in: as much as the least sure of them.
@@ -67,16 +71,19 @@ pub(super) struct Known {
 pub(super) struct Sureness {
     basis: Basis,
     steadiness: f64,
+    spread: (f64, f64),
 }
 
 impl Sureness {
     pub(super) fn of(basis: Basis) -> Sureness {
-        Sureness { basis, steadiness: 1.0 }
+        Sureness { basis, steadiness: 1.0, spread: (0.0, 0.0) }
     }
 
     pub(super) fn meet(&mut self, known: &Known) {
         self.basis = self.basis.max(known.basis);
         self.steadiness = self.steadiness.min(known.constants.steadiness);
+        let ((below, above), (known_below, known_above)) = (self.spread, known.spread);
+        self.spread = (below.max(known_below), above.max(known_above));
     }
 }
 
@@ -94,7 +101,8 @@ impl Course<'_> {
                 / (bandwidth * constants.reach.max(constants.kv_reach));
             let kv_s = self.kv_bytes(*site, context_tokens) / (bandwidth * constants.kv_reach);
             let kv_s = kv_s.max(read_s);
-            let layers_us = self.sum(*site, |layer| layer_us(layer, constants));
+            let layers_us = self.sum(*site, |layer| layer_us(layer, constants))
+                + self.expert_layers(*site) * constants.experts_us;
             terms.push((format!("weights, {site}"), weights_s * 1e6));
             terms.push((format!("state, {site}"), state_s * 1e6));
             terms.push((format!("KV cache, {site}"), kv_s * 1e6));
@@ -116,7 +124,10 @@ impl Course<'_> {
             let fact = device.bandwidth.as_ref().filter(|fact| fact.value > 0.0)?;
             let constants = constants(self.machine, site);
             let basis = constants.basis.max(fact.basis);
-            Some(Known { site, bandwidth: fact.value, constants, basis })
+            // A data sheet's bandwidth is no less sure than what was fitted with it.
+            let sure = if constants.basis == Basis::Published { Basis::Published } else { basis };
+            let spread = spread(self.machine, site, sure);
+            Some(Known { site, bandwidth: fact.value, constants, basis: sure, spread })
         };
         self.layout.sites().into_iter().map(known).collect()
     }
@@ -125,6 +136,14 @@ impl Course<'_> {
     pub(super) fn sum(&self, site: Site, of: impl Fn(&LayerShape) -> f64) -> f64 {
         let layers = self.model.shape.layers.iter().zip(&self.layout.homes);
         layers.filter(|(_, home)| **home == site).map(|(layer, _)| of(layer)).sum()
+    }
+
+    /// How many layers' experts a site computes with.
+    pub(super) fn expert_layers(&self, site: Site) -> f64 {
+        let groups = self.model.shape.weights.0.iter();
+        let experts = groups.filter(|g| g.part == Part::Experts && self.reader(g) == site);
+        let layers: BTreeSet<Option<u32>> = experts.map(|group| group.layer).collect();
+        layers.len() as f64
     }
 
     /// For one token.
@@ -245,8 +264,7 @@ pub(super) fn rate(
     terms.retain(|(_, us)| *us > 0.0);
     let us: f64 = terms.iter().map(|(_, us)| us).sum();
     let tok_s = f64::from(tokens) * 1e6 / us;
-    let Sureness { basis, steadiness } = sureness;
-    let (below, above) = spread(basis);
+    let Sureness { basis, steadiness, spread: (below, above) } = sureness;
     tok_s.is_finite().then_some(Rate {
         context_tokens,
         tok_s,

@@ -1,5 +1,6 @@
 //! Shapes whose parts are counted by hand, on machines whose figures are round.
 
+mod classes;
 mod prompts;
 
 use super::*;
@@ -149,8 +150,8 @@ fn a_token_takes_what_it_reads() {
     let habits = Engine::LlamaCpp.habits();
     let kv = KvTypes::default();
     let course = Course { model: &model, machine: &machine, layout: &layout, kv, habits: &habits };
-    // 4.2 GB at 70 % of 250 GB/s, ten layers of 10 µs; 80 KB a token at 63 %.
-    let expected_ms = |context: f64| 4.2 / 175.0 * 1e3 + 0.1 + context * 81_920.0 / 157.5e9 * 1e3;
+    // 4.2 GB at 83 % of 250 GB/s, ten layers of 43 µs; 80 KB a token at 63 %.
+    let expected_ms = |context: f64| 4.2 / 207.5 * 1e3 + 0.43 + context * 81_920.0 / 157.5e9 * 1e3;
     for context in [512, 16_384] {
         let rate = course.decode(context).expect("known");
         let ms = 1e3 / rate.tok_s;
@@ -258,12 +259,15 @@ fn what_would_surprise_is_said() {
     let unknown = Machine { cpu: Cpu::default(), ..bare(64) };
     let ollama = Wish { engine: Some(Engine::Ollama), ..wish(8_192) };
     let floor = Wish { tok_s_min: Some(1e4), ..wish(4_096) };
-    let rows: [(&Machine, &Model, &Wish, &[&str]); 7] = [
+    let intel = Gpu { api: Api::Vulkan, vendor: Vendor::Intel, ..card(8.0) };
+    let intel = Machine { gpus: vec![intel], ..bare(64) };
+    let rows: [(&Machine, &Model, &Wish, &[&str]); 8] = [
         (&with_card(64, 8.0), &dense(), &wish(4_096), &[]),
         (&with_card(64, 8.0), &dense(), &wish(500_000), &["longer_than_trained", "split"]),
         (&with_card(64, 8.0), &dense(), &ollama, &["context_cut"]),
         (&with_card(64, 4.0), &dense(), &wish(4_096), &["split"]),
-        (&vulkan, &recurrent, &wish(4_096), &["missing_kernels", "guessed_speed"]),
+        (&vulkan, &recurrent, &wish(4_096), &["missing_kernels"]),
+        (&intel, &dense(), &wish(4_096), &["guessed_speed"]),
         (&unknown, &dense(), &wish(4_096), &["unknown_speed"]),
         (&with_card(64, 8.0), &dense(), &floor, &["too_slow"]),
     ];
@@ -281,9 +285,9 @@ fn a_prompt_is_bound_by_arithmetic_and_copies() {
     let on_card = Layout::whole(&model.shape, Site::Gpu(0));
     let course = Course { model: &model, machine: &machine, layout: &on_card, kv, habits: &habits };
     let rate = course.prefill(2_048).expect("known");
-    // Four steps of 512 tokens, 2 operations a weight, at 145 × 250e9.
+    // Four steps of 512 tokens, 2 operations a weight, at 110 × 250e9.
     let elements = 10.0 * 400e6 * 16.0 / 9.0;
-    let steps_us = 4.0 * 2.0 * elements * 512.0 / (145.0 * 250e9) * 1e6;
+    let steps_us = 4.0 * 2.0 * elements * 512.0 / (110.0 * 250e9) * 1e6;
     assert!((rate.terms[0].1 / steps_us - 1.0).abs() < 1e-3, "{:?} and {steps_us}", rate.terms);
     let split = Layout::split(&model.shape, 0, 5);
     let slower = Course { layout: &split, ..course }.prefill(2_048).expect("known");
@@ -304,6 +308,7 @@ fn narrow_rows_take_cores_longer_than_their_bytes() {
             kv_reach: 0.4,
             layer_us: 0.0,
             recurrent_us: 0.0,
+            experts_us: 0.0,
             token_us: 0.0,
             prefill_flops: None,
             kernels: vec![Kernel { quant: "Q4_K", bytes_s: 10e9, flop_s: None }],
@@ -343,6 +348,7 @@ fn constants_are_found_again_and_one_row_moves_the_bandwidth() {
         kv_reach: 0.4,
         layer_us: 20.0,
         recurrent_us: 100.0,
+        experts_us: 0.0,
         token_us: 0.0,
         prefill_flops: None,
         kernels: Vec::new(),
@@ -374,7 +380,7 @@ fn constants_are_found_again_and_one_row_moves_the_bandwidth() {
     assert!(near(found.reach, truth.reach, 0.04), "{found:?}");
     assert!(near(found.kv_reach, truth.kv_reach, 0.1), "{found:?}");
     // Layers are a small part of each of these rows, so that they move a little.
-    assert!(found.layer_us > 11.0 && found.layer_us < truth.layer_us, "{found:?}");
+    assert!(found.layer_us > truth.layer_us && found.layer_us < 40.0, "{found:?}");
     let one = fitted(&rows[..1]).expect("plausible");
     assert!(near(one.reach, truth.reach, 0.02), "{one:?}");
     // Of two that contradict each other neither is left out.

@@ -113,6 +113,22 @@ fn missing_kernels(machine: &Machine, model: &Model, plan: &Plan) -> Option<Warn
     })?
 }
 
+/// A processor that is said to be faster than the graphics which share its memory, by figures of other processors.
+pub(super) fn unmeasured_processor(machine: &Machine, plans: &[Plan]) -> Option<Warning> {
+    let plan = plans.first()?;
+    let rate = plan.decode_wished.as_ref().filter(|_| plan.placement == Placement::Ram)?;
+    let shared =
+        plans.iter().find(|other| other.fits() && other.placement == Placement::Unified)?;
+    let other = shared.decode_wished.as_ref()?;
+    let is_doubtful = machine.cpu.device.constants.is_none() && other.tok_s < rate.tok_s;
+    let text = format!(
+        "{:.1} tokens a second on the processor rest on figures of other processors; on the graphics beside it {:.1} are \
+         expected, and Ollama and llama.cpp take the graphics",
+        rate.tok_s, other.tok_s
+    );
+    is_doubtful.then(|| warning("unmeasured_processor", text, "hob fit calibrate"))?
+}
+
 fn few_bits(model: &Model) -> Option<Warning> {
     let groups = || model.shape.weights.0.iter().filter(|group| group.part != Part::Tower);
     let elements: u64 = groups().map(|group| group.elements).sum();

@@ -41,7 +41,7 @@ macro_rules! names {
     };
 }
 
-names!(BasisName of Basis: Measured, Calibrated, Said, Prior, Assumed);
+names!(BasisName of Basis: Measured, Calibrated, Published, Said, Prior, Assumed);
 names!(VendorName of Vendor: Nvidia, Amd, Intel, Apple, Other);
 names!(ApiName of Api: Cuda, Rocm, Vulkan, Metal);
 
@@ -127,6 +127,8 @@ pub(crate) struct ConstantsPart {
     #[serde(default)]
     recurrent_us: f64,
     #[serde(default)]
+    experts_us: f64,
+    #[serde(default)]
     token_us: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     prefill_gflop_s: Option<f64>,
@@ -186,6 +188,7 @@ pub(super) fn constants_part(device: &Device, stamp: Option<&Stamp>) -> Option<C
         kv_reach: constants.kv_reach,
         layer_us: constants.layer_us,
         recurrent_us: constants.recurrent_us,
+        experts_us: constants.experts_us,
         token_us: constants.token_us,
         prefill_gflop_s: constants.prefill_flops.map(|flops| flops / GB),
         kernels_gb_s: kernels.map(|of| (of.quant.to_owned(), of.bytes_s / GB)).collect(),
@@ -234,6 +237,7 @@ impl ConstantsPart {
         let times = [
             ("layer_us", self.layer_us),
             ("recurrent_us", self.recurrent_us),
+            ("experts_us", self.experts_us),
             ("token_us", self.token_us),
         ];
         for (field, us) in times {
@@ -264,6 +268,7 @@ impl ConstantsPart {
             kv_reach: self.kv_reach,
             layer_us: self.layer_us,
             recurrent_us: self.recurrent_us,
+            experts_us: self.experts_us,
             token_us: self.token_us,
             prefill_flops: flops.map(|of| figure(of, "prefill_gflop_s", name)).transpose()?,
             kernels: kernels.collect::<Result<_, ProfileError>>()?,

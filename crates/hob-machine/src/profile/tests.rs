@@ -35,6 +35,7 @@ fn what_is_written_is_read_again() {
             kv_reach: 0.3,
             layer_us: 12.5,
             recurrent_us: 60.0,
+            experts_us: 0.0,
             token_us: 0.0,
             prefill_flops: Some(120e9),
             kernels: vec![

@@ -38,19 +38,29 @@ pub(super) fn stamp(rows: &mut [ConstantShape], site: Site, engine_version: &str
     }
 }
 
+/// Who published what a site's figures are fitted to.
+pub(super) fn source(rows: &mut [ConstantShape], site: Site, source: &str) {
+    let device = site.to_string();
+    let is_fitted = |row: &&mut ConstantShape| {
+        row.device == device && row.basis == Some(Basis::Published.name())
+    };
+    rows.iter_mut().filter(is_fitted).for_each(|row| row.source = Some(source.to_owned()));
+}
+
 fn of_site(machine: &Machine, site: Site) -> Vec<ConstantShape> {
     let device = match site {
         Site::Cpu => Some(&machine.cpu.device),
         Site::Gpu(number) => machine.gpus.get(number).map(|gpu| &gpu.device),
     };
     let known = fit::constants(machine, site);
-    let Constants { basis, reach, kv_reach, layer_us, recurrent_us, token_us, .. } = known;
+    let Constants { basis, reach, kv_reach, layer_us, recurrent_us, experts_us, .. } = known;
     let rows = [
         ("reach", Some(reach), "share"),
         ("reach of the KV cache", Some(kv_reach), "share"),
         ("layer", Some(layer_us), "us"),
         ("recurrent layer", Some(recurrent_us), "us"),
-        ("token", Some(token_us), "us"),
+        ("layer of experts", Some(experts_us), "us"),
+        ("token", Some(known.token_us), "us"),
         ("prefill", known.prefill_flops, "FLOP/s"),
         ("steadiness", (basis == Basis::Calibrated).then_some(known.steadiness), "share"),
     ];

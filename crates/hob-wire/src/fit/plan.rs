@@ -115,6 +115,11 @@ impl PlanShape {
             warnings: warned.into_iter().map(warning).collect(),
         }
     }
+
+    /// With what is to be said of it beside the other plans.
+    pub(super) fn warned(self, warnings: &[Warning]) -> PlanShape {
+        PlanShape { warnings: warnings.iter().cloned().map(warning).collect(), ..self }
+    }
 }
 
 /// A context whose speed nobody knows has a row as well.

@@ -9,8 +9,9 @@ mod shown;
 mod validate;
 
 use clap::{Args, Subcommand, ValueEnum};
-use hob_core::fit::{Assessment, Engine, FitError, Model, Wish, alternatives, assess};
+use hob_core::fit::{Assessment, Engine, FitError, Model, Warning, Wish, alternatives, assess};
 use hob_core::footprint::{KvType, KvTypes};
+use hob_core::machine::Machine;
 use hob_models::Mixture;
 use hob_models::find::typed;
 use hob_models::known::Purpose;
@@ -22,6 +23,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::finding::found;
 use crate::machine::MachineArgs;
 use crate::printer::Printer;
+use crate::published::{self, Used};
 use crate::settings::Overrides;
 
 /// Where a model will live on this machine, how fast it will be at which context, and how an engine is told so
@@ -72,7 +74,7 @@ pub(crate) struct WishArgs {
     #[arg(long, value_name = "NAME", value_parser = engine)]
     engine: Option<Engine>,
     /// Slower than that is of no use, tokens a second
-    #[arg(long, value_name = "TOK/S")]
+    #[arg(long, value_name = "TOK/S", value_parser = pace)]
     min_tok_s: Option<f64>,
 }
 
@@ -115,6 +117,14 @@ fn tokens(text: &str) -> Result<u32, String> {
     };
     let tokens = number.parse::<u32>().ok().and_then(|number| number.checked_mul(of_unit));
     tokens.filter(|tokens| *tokens > 0).ok_or_else(|| "a number such as 32768 or 32k".to_owned())
+}
+
+/// Of words; neither none nor endless.
+fn pace(text: &str) -> Result<f64, String> {
+    let pace = text.trim().parse::<f64>().ok().filter(|pace| pace.is_finite() && *pace > 0.0);
+    pace.ok_or_else(|| {
+        format!("'{text}' is no speed (expected tokens a second, such as 10 or 2.5)")
+    })
 }
 
 fn kv(name: &str) -> Result<KvTypes, String> {
@@ -161,12 +171,13 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outco
         None => (),
     }
     let app = App::open(globals, Overrides::default(), printer)?;
-    let machine = args.machine.measured(&app)?.machine;
+    let (machine, used) = published_machine(args, &app)?;
     let (model, variants) = model(args, &app, printer)?;
     let wish = args.wish.wish();
     let mut assessed = assess(&machine, &model, &wish).map_err(failure)?;
     assessed.alternatives = alternatives(&machine, &model, &variants, &wish, &assessed);
-    let answer = FitAnswer::of(&machine, &model, &assessed, &wish);
+    name_the_smaller(&machine, &wish, &mut assessed);
+    let answer = sourced(FitAnswer::of(&machine, &model, &assessed, &wish), &used);
     let answer = match args.json {
         true => answer.to_json(),
         false => {
@@ -176,6 +187,27 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outco
     };
     printer.data(answer)?;
     Ok(if args.require && !holds(&wish, &assessed) { Exit::Regressed } else { Exit::Done })
+}
+
+/// With what others published of the same devices; whose figures these are is said.
+fn published_machine(args: &FitArgs, app: &App<'_>) -> Outcome<(Machine, Vec<Used>)> {
+    let mut machine = args.machine.measured(app)?.machine;
+    let used = published::apply(&mut machine);
+    used.iter().for_each(|used| app.printer.faint(&used.text));
+    Ok((machine, used))
+}
+
+fn sourced(answer: FitAnswer, used: &[Used]) -> FitAnswer {
+    used.iter().fold(answer, |answer, used| answer.sourced(used.site, &used.text))
+}
+
+/// Who divides a model is told which one would not have to be.
+pub(crate) fn name_the_smaller(machine: &Machine, wish: &Wish, assessed: &mut Assessment) {
+    let is_split = |warning: &&mut Warning| warning.code == "split";
+    let Some(split) = assessed.warnings.iter_mut().find(is_split) else { return };
+    if let Some(name) = recommend::whole_on_a_card(machine, wish) {
+        split.action = format!("{name} lies on the card alone, and is faster");
+    }
 }
 
 /// With as long a context and as fast as is wished for.
@@ -189,13 +221,13 @@ fn holds(wish: &Wish, assessed: &Assessment) -> bool {
 
 fn recommended(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
-    let machine = args.machine.measured(&app)?.machine;
+    let (machine, used) = published_machine(args, &app)?;
     let purpose = args.purpose.map(PurposeName::purpose);
     let wish = args.wish.wish();
     let ranked = recommend::ranked(&machine, &wish, purpose);
     printer.data(match args.json {
-        true => recommend::json(&ranked, &machine, &wish)?,
-        false => recommend::shown(&ranked),
+        true => recommend::json(&ranked, &machine, &wish, |answer| sourced(answer, &used))?,
+        false => recommend::shown(&ranked, recommend::Need::of(purpose, &wish)),
     })?;
     Ok(Exit::Done)
 }

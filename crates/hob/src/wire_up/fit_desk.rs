@@ -19,6 +19,8 @@ use hob_server::{FitDesk, Unanswerable};
 use hob_wire::{FitAnswer, FitModel, FitRequest};
 
 use crate::app::App;
+use crate::commands::fit::name_the_smaller;
+use crate::published;
 use crate::settings::ModelChoice;
 use crate::shelf::Shelf;
 
@@ -184,14 +186,17 @@ impl FitDesk for Desk {
     }
 
     fn assess(&self, request: &FitRequest) -> Result<FitAnswer, Unanswerable> {
-        let place = self.machine(request.machine.as_deref())?;
+        let mut place = self.machine(request.machine.as_deref())?;
+        let used = published::apply(&mut place.machine);
         let machine = &place.machine;
         let (model, others) = self.model(request)?;
         let wish = &request.wish;
         let mut assessed = assess(machine, &model, wish)
             .map_err(|error| Unanswerable::Impossible { model: model.name.clone(), error })?;
         assessed.alternatives = alternatives(machine, &model, &others, wish, &assessed);
+        name_the_smaller(machine, wish, &mut assessed);
         let answer = FitAnswer::of(machine, &model, &assessed, wish);
+        let answer = used.iter().fold(answer, |answer, used| answer.sourced(used.site, &used.text));
         Ok(stamps(&place).fold(answer, |answer, (site, stamp)| {
             answer.stamped(site, &stamp.engine_version, &stamp.date)
         }))

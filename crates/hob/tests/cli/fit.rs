@@ -64,7 +64,7 @@ fn what_cannot_be_answered_is_one_sentence() {
     let user = User::new();
     user.write("cut.gguf", "GGUF");
     user.write("text.gguf", "hello, this is no model");
-    let rows: [(&[&str], i32, &str); 8] = [
+    let rows: [(&[&str], i32, &str); 10] = [
         (&[], 2, "which model?"),
         (&["qwen3:8"], 2, "did you mean qwen3:8b"),
         (&["./none.gguf"], 2, "there is no such file or folder"),
@@ -75,6 +75,8 @@ fn what_cannot_be_answered_is_one_sentence() {
             "vLLM does not read GGUF; hob, llama.cpp, Ollama would",
         ),
         (&["qwen3:8b", "--quant", "Q9"], 2, "there is no quant 'Q9'"),
+        (&["qwen3:8b", "--min-tok-s", "nan"], 2, "'nan' is no speed"),
+        (&["qwen3:8b", "--min-tok-s", "-1"], 2, "unexpected argument '-1'"),
         (&["qwen3:8b", "--machine", "cray-1"], 2, "there is no profile \"cray-1\""),
         (&["--shape", "block_count=1,heads=2"], 2, "a shape has no 'heads'"),
     ];
@@ -83,6 +85,36 @@ fn what_cannot_be_answered_is_one_sentence() {
         assert!(said.contains(expected), "{args:?}: {said}");
     }
     assert!(stderr(&fit(&user, &["cut.gguf"]).code(2)).contains("cut.gguf: "));
+}
+
+#[test]
+fn names_are_taken_as_people_write_them_and_each_memory_is_one_row() {
+    let user = User::new();
+    for quant in ["EXL3", "4.00bpw", "EXL3 4.00bpw"] {
+        let args = [&["qwen3.5:9b", "--quant", quant][..], &ON].concat();
+        let said = stdout(&fit(&user, &args).success());
+        assert!(said.contains("tabbyAPI"), "{quant}: {said}");
+    }
+    let mla = ["deepseek-v2-lite", "--engine", "llama.cpp", "--machine", "ddr5-desktop"];
+    assert!(stdout(&fit(&user, &mla).success()).contains("fits in RAM"));
+    let said = stdout(&fit(&user, &["qwen3:8b", "--machine", "m4-pro-48gb"]).success());
+    let rows = said.lines().filter(|line| line.contains("RAM") && line.contains(" weights "));
+    assert_eq!(rows.count(), 1, "{said}");
+    assert!(said.contains("published"), "{said}");
+    let small = ["gemma3:4b", "--machine", "n100", "--json"];
+    let json = stdout(&fit(&user, &small).success());
+    let answer: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let terms = answer["plans"][0]["decode"][0]["terms"].as_array().expect("terms");
+    let weights = terms.iter().find(|term| term["name"] == "weights, CPU").expect("weights");
+    let constant = |name: &str| {
+        let all = answer["constants"].as_array().expect("constants").iter();
+        let found = all.clone().find(|one| one["name"] == name && one["device"] == "CPU");
+        found.and_then(|one| one["value"].as_f64()).expect("a figure")
+    };
+    // What sees is in memory, and not read for a word.
+    let us = weights["us"].as_f64().expect("a time");
+    let read_gb = us / 1e6 * constant("bandwidth") * constant("reach") / 1e9;
+    assert!((2.4..2.6).contains(&read_gb), "{read_gb}");
 }
 
 #[test]
@@ -95,7 +127,8 @@ fn words_are_explained_and_models_recommended() {
     let args = ["--recommend", "--for", "code", "--machine", "rtx-4090"];
     let said = stdout(&fit(&user, &args).success());
     let row = said.lines().find(|line| line.contains("qwen3.5:27b")).expect("it is known");
-    assert!(row.contains("VRAM") && row.contains("fast enough"), "{said}");
+    assert!(row.contains("VRAM") && row.contains("suits"), "{said}");
+    assert!(said.starts_with("For code: first what has room for 16384 tokens"), "{said}");
 }
 
 #[test]

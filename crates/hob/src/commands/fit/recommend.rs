@@ -1,7 +1,9 @@
-//! `hob fit --recommend`: every model that hob knows, in every quant that this machine holds, ranked by what somebody
-//! would feel: fast enough first, then how good its answers are, then how fast.
+//! `hob fit --recommend`: the models that hob knows, ranked for what they are wanted for. Fast enough and with room enough
+//! comes first, then capability, then speed; the rule is printed above the table.
 
-use hob_core::fit::{Assessment, Model, Placement, Plan, Use, Wish, alternatives, assess};
+use hob_core::fit::{
+    Assessment, Course, Model, Placement, Plan, Rate, Use, Wish, alternatives, assess,
+};
 use hob_core::machine::{Basis, Machine};
 use hob_models::Mixture;
 use hob_models::known::{KNOWN, Known, Purpose};
@@ -13,10 +15,43 @@ use super::shown;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::table;
 
-/// Nobody reads faster than that, and speech has to keep ahead of its listener.
-const READING_TOK_S: f64 = 10.0;
-const VOICE_TOK_S: f64 = 25.0;
 const SHOWN_MAX: usize = 12;
+/// Since then models of a size have become as good as twice their size each year, as far as a rule can say that.
+const FIRST_YEAR: f64 = 2023.0;
+/// What tuning for code counts for, where code is wanted.
+const TUNED_FOR_CODE: f64 = 1.5;
+
+/// What a purpose asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Need {
+    purpose: &'static str,
+    tok_s_min: f64,
+    context_tokens: u32,
+}
+
+impl Need {
+    /// People read up to 10 tokens a second, and speech has to keep ahead of its listener. Whatever is wished for goes
+    /// before.
+    pub(super) fn of(purpose: Option<Purpose>, wish: &Wish) -> Need {
+        let (purpose, tok_s_min, context_tokens) = match purpose {
+            None => ("anything", 10.0, 8_192),
+            Some(Purpose::Chat) => ("chat", 10.0, 8_192),
+            Some(Purpose::Code) => ("code", 10.0, 16_384),
+            Some(Purpose::Voice) => ("voice", 25.0, 4_096),
+            Some(Purpose::Long) => ("long contexts", 5.0, 65_536),
+        };
+        Need {
+            purpose,
+            tok_s_min: wish.tok_s_min.unwrap_or(tok_s_min),
+            context_tokens: wish.context_tokens.unwrap_or(context_tokens),
+        }
+    }
+
+    /// A context is rarely full: speeds are told with so many tokens in it.
+    fn filled_tokens(self) -> u32 {
+        (self.context_tokens / 4).max(1)
+    }
+}
 
 /// One model in the quant that suits best.
 #[derive(Debug)]
@@ -24,8 +59,10 @@ pub(super) struct Ranked {
     pub(super) known: Known,
     pub(super) model: Model,
     pub(super) assessed: Assessment,
-    /// Fast enough for what it is wanted for; none where nobody knows how fast it is.
-    pub(super) is_fast: Option<bool>,
+    /// With a quarter of the context filled; none where nobody knows how fast it is.
+    pub(super) rate: Option<Rate>,
+    need: Need,
+    capability: f64,
 }
 
 impl Ranked {
@@ -40,109 +77,183 @@ impl Ranked {
     }
 
     fn tok_s(&self) -> f64 {
-        let rate = self.plan().and_then(|plan| plan.decode_wished.as_ref());
-        rate.map_or(0.0, |rate| rate.tok_s)
+        self.rate.as_ref().map_or(0.0, |rate| rate.tok_s)
     }
 
-    /// Numbers that took part in training: the best guess at how good answers are.
-    fn elements(&self) -> u64 {
-        self.model.shape.weights.0.iter().map(|group| group.elements).sum()
+    /// Where nobody knows the speed, nothing speaks against it.
+    fn is_fast(&self) -> bool {
+        self.rate.as_ref().is_none_or(|rate| rate.tok_s >= self.need.tok_s_min)
+    }
+
+    fn is_long(&self) -> bool {
+        self.plan().is_some_and(|plan| plan.context_tokens >= self.need.context_tokens)
+    }
+
+    fn suits(&self) -> bool {
+        self.is_fast() && self.is_long()
     }
 }
 
-/// Only what fits, and is as fast as somebody wished.
+/// How good answers are to be expected, in billions of dense parameters of 2023: a mixture of experts counts as the
+/// geometric mean of all its parameters and of those that a token passes through.
+fn capability(known: &Known, model: &Model, purpose: Option<Purpose>) -> f64 {
+    let groups = || model.shape.weights.0.iter();
+    let all: f64 = groups().map(|group| group.elements as f64).sum();
+    let share = model.shape.experts_share();
+    let read = |group| model.shape.weights.read_share(group, share);
+    let active: f64 = groups().map(|group| group.elements as f64 * read(group)).sum();
+    let year = f64::from(known.released / 100) + f64::from(known.released % 100) / 12.0;
+    let is_tuned = purpose == Some(Purpose::Code) && known.name.contains("Coder");
+    let tuned = if is_tuned { TUNED_FOR_CODE } else { 1.0 };
+    (all * active).sqrt() / 1e9 * 2_f64.powf(year - FIRST_YEAR) * tuned
+}
+
+/// Only what fits; where somebody says how fast it has to be, only what is.
 pub(super) fn ranked(machine: &Machine, wish: &Wish, purpose: Option<Purpose>) -> Vec<Ranked> {
     let suits = |known: &Known| purpose.is_none_or(|purpose| known.good_for.contains(&purpose));
-    let floor = wish.tok_s_min.unwrap_or(match purpose {
-        Some(Purpose::Voice) => VOICE_TOK_S,
-        _ => READING_TOK_S,
-    });
-    let mut ranked: Vec<Ranked> = KNOWN
-        .into_iter()
-        .filter(suits)
-        .filter_map(|known| best_quant(machine, wish, known, floor))
-        // What somebody says is too slow is of no use to them.
-        .filter(|ranked| wish.tok_s_min.is_none() || ranked.is_fast != Some(false))
-        .collect();
-    // Of those that are fast enough the largest first, of the others the fastest.
+    let need = Need::of(purpose, wish);
+    let best = |known| best_quant(machine, wish, known, (need, purpose));
+    let mut ranked: Vec<Ranked> = KNOWN.into_iter().filter(suits).filter_map(best).collect();
+    ranked.retain(|ranked| wish.tok_s_min.is_none() || ranked.is_fast());
     ranked.sort_by(|one, other| {
-        let key = |ranked: &Ranked| match ranked.is_fast {
-            Some(false) => (false, 0),
-            Some(true) | None => (true, ranked.elements()),
+        let by_need = other.suits().cmp(&one.suits());
+        let by_capability = match one.suits() {
+            true => other.capability.total_cmp(&one.capability),
+            false => std::cmp::Ordering::Equal,
         };
-        key(other).cmp(&key(one)).then(other.tok_s().total_cmp(&one.tok_s()))
+        by_need.then(by_capability).then(other.tok_s().total_cmp(&one.tok_s()))
     });
     ranked
 }
 
-/// The most bits that are fast enough without dividing the model; else the most that are; else the fewest.
-fn best_quant(machine: &Machine, wish: &Wish, known: Known, floor: f64) -> Option<Ranked> {
+/// The most bits that suit without dividing the model; else the most that suit; else the fewest. A model that was
+/// trained in a quant is offered in that one.
+fn best_quant(
+    machine: &Machine,
+    wish: &Wish,
+    known: Known,
+    (need, purpose): (Need, Option<Purpose>),
+) -> Option<Ranked> {
+    let wish = Wish { context_tokens: Some(need.context_tokens), ..wish.clone() };
     let in_quant = |quant: &str| {
         let model = known.model(Mixture::named(quant).ok()?, known.tags.first()?.1).ok()?;
-        let assessed = assess(machine, &model, wish).ok()?;
-        let rate = assessed.best()?.decode_wished.as_ref();
-        let is_fast = rate.map(|rate| rate.tok_s >= floor);
-        Some(Ranked { known, model, is_fast, assessed })
+        let assessed = assess(machine, &model, &wish).ok()?;
+        let rate = with_a_quarter(machine, &model, assessed.best()?, need);
+        let capability = capability(&known, &model, purpose);
+        Some(Ranked { known, model, assessed, rate, need, capability })
     };
-    let mut all: Vec<Ranked> = GOOD_QUANTS.into_iter().filter_map(in_quant).collect();
-    let whole = all.iter().position(|ranked| ranked.is_fast != Some(false) && ranked.is_whole());
-    let fast = all.iter().position(|ranked| ranked.is_fast != Some(false));
-    let chosen = whole.or(fast).or(all.len().checked_sub(1))?;
+    let quants: Vec<&str> = known.native_quant.map_or(GOOD_QUANTS.to_vec(), |native| vec![native]);
+    let mut all: Vec<Ranked> = quants.into_iter().filter_map(in_quant).collect();
+    let whole = all.iter().position(|ranked| ranked.suits() && ranked.is_whole());
+    let suits = all.iter().position(Ranked::suits);
+    let chosen = whole.or(suits).or(all.len().checked_sub(1))?;
     Some(all.swap_remove(chosen))
 }
 
-pub(super) fn shown(ranked: &[Ranked]) -> String {
+fn with_a_quarter(machine: &Machine, model: &Model, plan: &Plan, need: Need) -> Option<Rate> {
+    let habits = plan.engine.habits();
+    let course = Course { model, machine, layout: &plan.layout, kv: plan.kv, habits: &habits };
+    course.decode(need.filled_tokens().min(plan.context_tokens))
+}
+
+/// The most capable model that lies whole on a card, for those whose own choice does not.
+pub(crate) fn whole_on_a_card(machine: &Machine, wish: &Wish) -> Option<&'static str> {
+    let is_on_card = |plan: &Plan| plan.fits() && plan.placement == Placement::Vram;
+    let fits = |known: &Known| {
+        let model = known.model(Mixture::named("Q4_K_M").ok()?, known.tags.first()?.1).ok()?;
+        let assessed = assess(machine, &model, wish).ok()?;
+        assessed.plans.iter().any(is_on_card).then(|| capability(known, &model, None))
+    };
+    let fitting = KNOWN.iter().filter_map(|known| Some((known.tags.first()?.0, fits(known)?)));
+    fitting.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(tag, _)| tag)
+}
+
+/// How the table came about.
+pub(super) fn rule(need: Need) -> String {
+    let Need { purpose, tok_s_min, context_tokens } = need;
+    format!(
+        "For {purpose}: first what has room for {context_tokens} tokens and makes at least {tok_s_min} tokens a second \
+         with a quarter of them in the cache; of these the most capable, which is √(all × active parameters), doubled for \
+         each year of release since 2023. The others follow by speed."
+    )
+}
+
+pub(super) fn shown(ranked: &[Ranked], need: Need) -> String {
     if ranked.is_empty() {
         return "none of the models that hob knows fits, or is as fast as that".to_owned();
     }
-    let mut rows = table(["model", "quant", "where", "GB", "tok/s", "longest context", "why"]);
+    let speed = format!("tok/s at {}", need.filled_tokens());
+    let mut rows =
+        table(["model", "quant", "cache", "where", "GB", &speed, "rests on", "longest", "why"]);
     for ranked in ranked.iter().take(SHOWN_MAX) {
         let Some(plan) = ranked.plan() else { continue };
         let needed = plan.uses.iter().map(Use::kept_bytes).sum();
         rows.add_row([
             ranked.known.tags.first().map_or("", |(tag, _)| tag).to_owned(),
             ranked.model.quant.clone(),
+            shown::pair(plan.kv),
             plan.placement.to_string(),
             shown::gigabytes(needed),
-            plan.decode_wished.as_ref().map_or("?".to_owned(), shown::rate),
+            ranked.rate.as_ref().map_or("?".to_owned(), shown::rate),
+            ranked.rate.as_ref().map_or("?", |rate| rate.basis.name()).to_owned(),
             shown::longest(plan.longest),
             why(ranked),
         ]);
     }
-    rows.trim_fmt()
+    format!("{}\n\n{}", rule(need), rows.trim_fmt())
 }
 
 /// The best first: what `hob fit --json` says of each, beside what it is called and why it stands there.
-pub(super) fn json(ranked: &[Ranked], machine: &Machine, wish: &Wish) -> Outcome<String> {
+pub(super) fn json(
+    ranked: &[Ranked],
+    machine: &Machine,
+    wish: &Wish,
+    sourced: impl Fn(FitAnswer) -> FitAnswer,
+) -> Outcome<String> {
     #[derive(Serialize)]
     struct Recommended {
         name: &'static str,
         why: String,
+        need: Need,
+        suits: bool,
+        capability: f64,
+        /// With a quarter of the context filled.
+        tok_s: Option<f64>,
         answer: FitAnswer,
     }
     let recommended = ranked.iter().filter_map(|ranked| {
-        let Ranked { known, model, assessed, .. } = ranked;
+        let Ranked { known, model, assessed, need, capability, .. } = ranked;
         let (name, context_tokens) = known.tags.first()?;
+        let wish = Wish { context_tokens: Some(need.context_tokens), ..wish.clone() };
         let variants = known.variants(Mixture::named(&model.quant).ok()?, *context_tokens);
-        let alternatives = alternatives(machine, model, &variants, wish, assessed);
+        let alternatives = alternatives(machine, model, &variants, &wish, assessed);
         let assessed = Assessment { alternatives, ..assessed.clone() };
-        let answer = FitAnswer::of(machine, model, &assessed, wish);
-        Some(Recommended { name, why: why(ranked), answer })
+        let answer = sourced(FitAnswer::of(machine, model, &assessed, &wish));
+        let (need, capability) = (*need, *capability);
+        let (suits, tok_s) = (ranked.suits(), ranked.rate.as_ref().map(|rate| rate.tok_s));
+        Some(Recommended { name, why: why(ranked), need, suits, capability, tok_s, answer })
     });
     serde_json::to_string(&recommended.collect::<Vec<_>>())
         .map_err(|error| Failure::new(Exit::Internal, error))
 }
 
 fn why(ranked: &Ranked) -> String {
-    let billions = ranked.elements() as f64 / 1e9;
-    let fast = match ranked.is_fast {
-        Some(true) => "fast enough",
-        Some(false) => "slower than one reads",
-        None => "speed not known",
-    };
-    let basis = ranked.plan().and_then(|plan| plan.decode_wished.as_ref()).map(|rate| rate.basis);
-    let sure = if basis == Some(Basis::Assumed) { ", a guess" } else { "" };
-    format!("{billions:.1} B, {fast}{sure}")
+    let Ranked { need, capability, rate, .. } = ranked;
+    let mut lacks = Vec::new();
+    if !ranked.is_fast() {
+        lacks.push(format!("slower than {}", need.tok_s_min));
+    }
+    if !ranked.is_long() {
+        lacks.push(format!("less than {} tokens", need.context_tokens));
+    }
+    if rate.is_none() {
+        lacks.push("speed not known".to_owned());
+    }
+    if rate.as_ref().is_some_and(|rate| rate.basis == Basis::Assumed) {
+        lacks.push("speed is a guess".to_owned());
+    }
+    let said = if lacks.is_empty() { "suits".to_owned() } else { lacks.join(", ") };
+    format!("{said}; capability {capability:.0}")
 }
 
 #[cfg(test)]
@@ -151,30 +262,66 @@ mod tests {
 
     fn on(machine: &str, purpose: Option<Purpose>) -> Vec<Ranked> {
         let known = hob_machine::profile::builtin(machine).expect("it is part of hob");
-        ranked(&known.machine, &Wish::default(), purpose)
+        let mut machine = known.machine;
+        crate::published::apply(&mut machine);
+        ranked(&machine, &Wish::default(), purpose)
+    }
+
+    fn place(ranked: &[Ranked], tag: &str) -> usize {
+        let is_it = |one: &Ranked| one.known.tags[0].0 == tag;
+        ranked.iter().position(is_it).unwrap_or_else(|| panic!("{tag} is not there"))
     }
 
     #[test]
-    fn what_is_fast_enough_comes_first_and_the_largest_of_it() {
-        for machine in ["rtx-4070-laptop", "rtx-4090", "ryzen-5800u", "n100"] {
-            let found = on(machine, None);
-            let fast: Vec<bool> = found.iter().map(|one| one.is_fast == Some(true)).collect();
-            assert!(fast.iter().rev().is_sorted(), "{machine}: {fast:?}");
-            let count = fast.iter().filter(|fast| **fast).count();
+    fn what_suits_comes_first_and_the_most_capable_of_it() {
+        for machine in ["rtx-4070-laptop", "ryzen-5800u", "n100"] {
+            let found = on(machine, Some(Purpose::Chat));
+            let suits: Vec<bool> = found.iter().map(Ranked::suits).collect();
+            assert!(suits.iter().rev().is_sorted(), "{machine}: {suits:?}");
+            let count = suits.iter().filter(|suits| **suits).count();
             assert!(count > 0, "{machine}");
-            let (quick, slow) = found.split_at(count);
-            assert!(quick.iter().rev().is_sorted_by_key(Ranked::elements), "{machine}");
-            assert!(slow.iter().rev().map(Ranked::tok_s).is_sorted(), "{machine}");
+            let (good, others) = found.split_at(count);
+            assert!(good.iter().rev().map(|one| one.capability).is_sorted(), "{machine}");
+            assert!(others.iter().rev().map(Ranked::tok_s).is_sorted(), "{machine}");
         }
     }
 
     #[test]
-    fn a_quant_that_lies_in_one_memory_is_chosen_before_more_bits_that_do_not() {
-        let found = on("rtx-4090", Some(Purpose::Code));
-        let of = |tag: &str| found.iter().find(|one| one.known.tags[0].0 == tag).expect("it fits");
-        let moe = of("qwen3-coder:30b-a3b");
-        assert_eq!((moe.model.quant.as_str(), moe.is_whole()), ("Q5_K_M", true));
-        let small = of("qwen2.5-coder:7b");
-        assert_eq!((small.model.quant.as_str(), small.is_whole()), ("Q8_0", true));
+    fn what_was_measured_as_fast_on_the_machine_is_recommended_there() {
+        let chat = on("ryzen-5800u", Some(Purpose::Chat));
+        let moe = &chat[place(&chat, "qwen3:30b-a3b")];
+        assert!(moe.suits(), "{}", why(moe));
+        let code = on("ryzen-5800u", Some(Purpose::Code));
+        let coder = place(&code, "qwen3-coder:30b-a3b");
+        assert!(coder < place(&code, "qwen2.5-coder:1.5b"), "{}", shown(&code, code[0].need));
+        assert!(code[0].capability > 10.0 && code[0].suits(), "{}", why(&code[0]));
+    }
+
+    #[test]
+    fn a_long_context_is_had_with_a_quantized_cache_before_it_is_not_had() {
+        let long = on("rtx-4070-laptop", Some(Purpose::Long));
+        let first = long[0].plan().expect("a plan");
+        assert!(long[0].suits() && first.context_tokens >= 65_536, "{first:?}");
+        let is_quantized = |one: &Ranked| {
+            one.suits() && one.plan().is_some_and(|plan| plan.kv != hob_core::KvTypes::default())
+        };
+        assert!(long.iter().any(is_quantized), "{}", shown(&long, long[0].need));
+    }
+
+    #[test]
+    fn a_model_is_offered_in_the_quant_that_it_was_trained_in() {
+        let found = on("m4-pro-48gb", Some(Purpose::Chat));
+        assert_eq!(found[place(&found, "gpt-oss:20b")].model.quant, "MXFP4");
+        assert_ne!(found[0].known.tags[0].0, "mixtral:8x7b");
+        assert!(place(&found, "qwen3.6:35b-a3b") < place(&found, "mixtral:8x7b"));
+        let text = shown(&found, found[0].need);
+        assert!(text.contains("8192 tokens") && text.contains("each year"), "{text}");
+    }
+
+    #[test]
+    fn whose_choice_does_not_fit_is_told_what_would() {
+        let known = hob_machine::profile::builtin("rtx-4070-laptop").expect("it is part of hob");
+        let named = whole_on_a_card(&known.machine, &Wish::default()).expect("a model");
+        assert!(["qwen3.5:9b", "qwen3:8b", "gemma4:e4b"].contains(&named), "{named}");
     }
 }

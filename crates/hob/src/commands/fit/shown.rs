@@ -5,7 +5,7 @@ use hob_core::fit::{
     Alternative, Assessment, Limit, Longest, Model, Plan, Pool, Rate, Site, Use, Wish, flags,
 };
 use hob_core::footprint::KvTypes;
-use hob_core::machine::Machine;
+use hob_core::machine::{Basis, Machine};
 
 use crate::printer::table;
 
@@ -41,12 +41,12 @@ fn lacking(used: &Use) -> String {
 fn memory(plan: &Plan) -> String {
     let mut rows = table(["memory", "of", "GB", "rests on"]);
     for used in &plan.uses {
-        for term in plan.memory.iter().filter(|term| term.pool == used.pool) {
+        for (name, bytes, basis) in by_name(plan, used.pool) {
             rows.add_row([
                 used.pool.to_string(),
-                term.name.to_owned(),
-                gigabytes(term.bytes),
-                term.basis.name().to_owned(),
+                name.to_owned(),
+                gigabytes(bytes),
+                basis.name().to_owned(),
             ]);
         }
     }
@@ -66,6 +66,21 @@ fn memory(plan: &Plan) -> String {
     });
     let sums: Vec<String> = sums.collect();
     format!("{}\n{}", rows.trim_fmt(), sums.join("\n"))
+}
+
+/// What several devices keep in one memory is one row; it is as sure as the least sure of them.
+fn by_name(plan: &Plan, pool: Pool) -> Vec<(&'static str, u64, Basis)> {
+    let mut rows: Vec<(&'static str, u64, Basis)> = Vec::new();
+    for term in plan.memory.iter().filter(|term| term.pool == pool) {
+        match rows.iter_mut().find(|(name, ..)| *name == term.name) {
+            Some((_, bytes, basis)) => {
+                *bytes = bytes.saturating_add(term.bytes);
+                *basis = (*basis).max(term.basis);
+            }
+            None => rows.push((term.name, term.bytes, term.basis)),
+        }
+    }
+    rows
 }
 
 fn speed(plan: &Plan) -> String {
@@ -152,7 +167,7 @@ fn alternatives(assessed: &Assessment) -> String {
     rows.trim_fmt()
 }
 
-fn pair(kv: KvTypes) -> String {
+pub(super) fn pair(kv: KvTypes) -> String {
     if kv.keys == kv.values { kv.keys.to_string() } else { format!("{}/{}", kv.keys, kv.values) }
 }
 

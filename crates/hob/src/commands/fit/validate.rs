@@ -2,7 +2,7 @@
 //! Constants come from other rows only, so that no row is told by itself. The table goes to stdout.
 
 mod ceilings;
-mod rows;
+mod classes;
 
 use clap::Args;
 use hob_core::fit::{Rate, Timed, error_pct, fitted, from_one, left_out, mean, told_by};
@@ -10,9 +10,10 @@ use hob_core::machine::Basis;
 use serde::Serialize;
 
 use self::ceilings::Ceiling;
-use self::rows::{Measured, Part, Published};
+use self::classes::Class;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::{Printer, narrow, table};
+use crate::published::{Measured, Part, Published, published, published_records};
 
 /// Wider columns are broken into lines.
 const MACHINE_CHARS: u16 = 17;
@@ -61,6 +62,8 @@ struct Report {
     lines: Vec<Line>,
     ceilings: Vec<Ceiling>,
     summaries: Vec<Summary>,
+    /// How far the priors are off, by class of device.
+    classes: Vec<Class>,
     /// Published runs of which nothing is said, and why.
     left_out: Vec<String>,
 }
@@ -78,8 +81,8 @@ pub(super) fn run(args: &ValidateArgs, printer: &Printer) -> Outcome<Exit> {
 }
 
 fn report() -> Outcome<Report> {
-    let records = rows::published_records()?;
-    let (published, left_out) = rows::published(&records);
+    let records = published_records()?;
+    let (published, left_out) = published(&records);
     let (ceilings, untold) = ceilings::ceilings(&records);
     let mut machines: Vec<&str> = published.iter().map(|row| row.machine.name.as_str()).collect();
     machines.sort_unstable();
@@ -88,6 +91,7 @@ fn report() -> Outcome<Report> {
         lines: Vec::new(),
         ceilings,
         summaries: Vec::new(),
+        classes: classes::classes().map_err(|error| Failure::new(Exit::Internal, error))?,
         left_out: left_out.into_iter().chain(untold).collect(),
     };
     for machine in machines {
@@ -202,7 +206,8 @@ fn shown(report: &Report) -> String {
         narrow(table, [(0, MACHINE_CHARS), (1, RUN_CHARS)]);
     }
     narrow(&mut sums, [(0, MACHINE_CHARS)]);
-    format!("{}\n\n{}\n\n{}", rows.trim_fmt(), sums.trim_fmt(), longest.trim_fmt())
+    let classes = classes::shown(&report.classes);
+    format!("{}\n\n{}\n\n{}\n\n{classes}", rows.trim_fmt(), sums.trim_fmt(), longest.trim_fmt())
 }
 
 #[cfg(test)]

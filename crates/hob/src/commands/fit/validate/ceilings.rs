@@ -6,7 +6,7 @@ use hob_core::fit::{Limit, Wish, assess};
 use hob_core::footprint::{KvType, KvTypes};
 use serde::Serialize;
 
-use super::rows::{engine, machine, model};
+use crate::published::{engine, machine, model};
 
 const PAGE_TOKENS: i64 = 256;
 

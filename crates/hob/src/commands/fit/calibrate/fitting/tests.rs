@@ -59,6 +59,7 @@ fn truth() -> Machine {
         kv_reach: 0.6,
         layer_us: 60.0,
         recurrent_us: 0.0,
+        experts_us: 0.0,
         token_us: 0.0,
         prefill_flops: None,
         kernels: of_core(),

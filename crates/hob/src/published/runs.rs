@@ -20,12 +20,12 @@ const SIZE_OFF_MAX: f64 = 0.25;
 
 /// One run that can be predicted.
 #[derive(Clone, Debug)]
-pub(super) struct Published {
-    pub(super) machine: Machine,
-    pub(super) what: String,
-    pub(super) part: Part,
-    pub(super) context_tokens: u32,
-    pub(super) measured: Measured,
+pub(crate) struct Published {
+    pub(crate) machine: Machine,
+    pub(crate) what: String,
+    pub(crate) part: Part,
+    pub(crate) context_tokens: u32,
+    pub(crate) measured: Measured,
     model: Model,
     layout: Layout,
     kv: KvTypes,
@@ -34,7 +34,7 @@ pub(super) struct Published {
 
 /// What is told from what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// On one device, at one short context.
     Decode,
     /// On one device, as the context grows.
@@ -45,15 +45,15 @@ pub(super) enum Part {
 
 /// Tokens a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Measured {
+pub(crate) enum Measured {
     At(f64),
     From(Option<f64>, Option<f64>),
 }
 
 impl Part {
-    pub(super) const ALL: [Part; 3] = [Part::Decode, Part::Curve, Part::Divided];
+    pub(crate) const ALL: [Part; 3] = [Part::Decode, Part::Curve, Part::Divided];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Part::Decode => "decode",
             Part::Curve => "as the context grows",
@@ -63,7 +63,7 @@ impl Part {
 }
 
 impl Measured {
-    pub(super) fn bounds(self) -> [Option<f64>; 2] {
+    pub(crate) fn bounds(self) -> [Option<f64>; 2] {
         match self {
             Measured::At(tok_s) => [Some(tok_s), Some(tok_s)],
             Measured::From(low, high) => [low, high],
@@ -73,12 +73,12 @@ impl Measured {
 
 impl Published {
     /// One figure, and no range.
-    pub(super) fn is_exact(&self) -> bool {
+    pub(crate) fn is_exact(&self) -> bool {
         matches!(self.measured, Measured::At(_))
     }
 
     /// None without any figure.
-    pub(super) fn timed(&self) -> Option<Timed<'_>> {
+    pub(crate) fn timed(&self) -> Option<Timed<'_>> {
         let Published { machine, model, layout, kv, habits, context_tokens, .. } = self;
         let course = Course { model, machine, layout, kv: *kv, habits };
         let [low, high] = self.measured.bounds();
@@ -96,14 +96,14 @@ impl Published {
     }
 }
 
-pub(super) fn published_records() -> Outcome<Vec<Record>> {
+pub(crate) fn published_records() -> Outcome<Vec<Record>> {
     let imported = import("published runs", PUBLISHED.as_bytes(), Some(ImportFormat::Published));
     let imported = imported.map_err(|error| Failure::new(Exit::Internal, error))?;
     Ok(imported.into_iter().map(|one| one.record).collect())
 }
 
 /// And of what cannot be predicted, why.
-pub(super) fn published(records: &[Record]) -> (Vec<Published>, Vec<String>) {
+pub(crate) fn published(records: &[Record]) -> (Vec<Published>, Vec<String>) {
     let (mut rows, mut left_out): (Vec<Published>, Vec<String>) = (Vec::new(), Vec::new());
     let speeds = records.iter().filter_map(|record| Some((record, measured(record)?)));
     for (record, measured) in speeds {
@@ -182,7 +182,7 @@ fn what(record: &Record) -> String {
 }
 
 /// The profile whose chips are all named where it was published.
-pub(super) fn machine(record: &Record) -> Result<Machine, String> {
+pub(crate) fn machine(record: &Record) -> Result<Machine, String> {
     let card = record.host.accelerators.first().map(|card| card.name.as_str());
     let hardware = record.host.cpu.model.as_deref().or(card).unwrap_or_default();
     let said = hardware.to_lowercase();
@@ -202,19 +202,19 @@ fn digits_named(profile: &str, said: &str) -> Option<usize> {
     all.then(|| chips.into_iter().map(digits).sum())
 }
 
-pub(super) fn engine(name: &str) -> Option<Engine> {
+pub(crate) fn engine(name: &str) -> Option<Engine> {
     let first = name.split(',').next().unwrap_or(name);
     Engine::named(first.trim())
 }
 
 /// Where nobody says it, an engine's usual quant.
-pub(super) fn model(record: &Record, engine: Option<Engine>) -> Result<Model, String> {
+pub(crate) fn model(record: &Record, engine: Option<Engine>) -> Result<Model, String> {
     let (known, context) = known::find(&record.model.name).map_err(|error| error.to_string())?;
     let said = record.model.quant.as_deref().unwrap_or(match engine {
         Some(Engine::Vllm) => "FP8",
         _ => "Q4_K_M",
     });
-    let mixture = mixture(said).ok_or_else(|| format!("nobody knows the quant '{said}'"))?;
+    let mixture = Mixture::named(said).map_err(|error| error.to_string())?;
     let model = known.model(mixture, context).map_err(|error| error.to_string())?;
     let has_b = model.shape.weights.0.iter().map(|group| group.elements as f64).sum::<f64>() / 1e9;
     match record.model.params_b {
@@ -223,21 +223,6 @@ pub(super) fn model(record: &Record, engine: Option<Engine>) -> Result<Model, St
         )),
         _ => Ok(model),
     }
-}
-
-/// As publishers write quants: `EXL3 4.00bpw`, `AWQ 4-bit`, `Q4`.
-fn mixture(said: &str) -> Option<Mixture> {
-    let exact = Mixture::named(said).ok();
-    let first = said.split_whitespace().next().unwrap_or_default();
-    exact.or_else(|| match first {
-        "Q4" => Mixture::named("Q4_K_M").ok(),
-        "EXL3" => {
-            let bits =
-                said.split_whitespace().nth(1)?.trim_end_matches("bpw").parse::<f64>().ok()?;
-            Mixture::named(&format!("EXL3-{bits:.1}")).ok()
-        }
-        first => Mixture::named(first).ok(),
-    })
 }
 
 /// As the publisher of the one that quantizes it set it up.

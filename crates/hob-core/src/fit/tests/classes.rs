@@ -1,0 +1,88 @@
+//! What differs by class of device and kind of model: priors, ranges, pairs of types, doubts.
+
+use super::*;
+
+#[test]
+fn a_layer_of_experts_costs_time_beside_its_bytes() {
+    let machine = with_card(64, 8.0);
+    let model = experts();
+    let layout = Layout::whole(&model.shape, Site::Gpu(0));
+    let habits = Engine::LlamaCpp.habits();
+    let kv = KvTypes::default();
+    let course = Course { model: &model, machine: &machine, layout: &layout, kv, habits: &habits };
+    let rate = course.decode(512).expect("known");
+    let layers = rate.terms.iter().find(|(name, _)| name == "layers, GPU 0").map(|(_, us)| *us);
+    // Ten layers of 43 µs, and 45 µs for the experts of each.
+    assert!((layers.expect("a term") - 10.0 * (43.0 + 45.0)).abs() < 1e-6, "{rate:?}");
+}
+
+#[test]
+fn a_class_of_device_has_its_own_prior_and_range() {
+    let told = |name: &str, api, vendor, capability: Option<(u32, u32)>, is_unified: bool| {
+        let memory = match is_unified {
+            true => GpuMemory::Unified { limit_bytes: 64 * GB },
+            false => GpuMemory::Own { total_bytes: 64 * GB, free_bytes: 64 * GB },
+        };
+        let compute_capability = capability;
+        let name = name.to_owned();
+        let gpu = Gpu { name, api, vendor, compute_capability, memory, ..card(64.0) };
+        let machine = Machine { gpus: vec![gpu], ..bare(64) };
+        let model = dense();
+        let layout = Layout::whole(&model.shape, Site::Gpu(0));
+        let habits = Engine::LlamaCpp.habits();
+        let kv = KvTypes::default();
+        let course =
+            Course { model: &model, machine: &machine, layout: &layout, kv, habits: &habits };
+        let rate = course.decode(512).expect("known");
+        (rate.tok_s, rate.high / rate.tok_s, rate.basis)
+    };
+    let cuda = told("RTX 4090", Api::Cuda, Vendor::Nvidia, Some((8, 9)), false);
+    let pascal = told("GTX 1080", Api::Cuda, Vendor::Nvidia, Some((6, 1)), false);
+    assert!(pascal.0 < 0.6 * cuda.0 && pascal.1 > cuda.1, "{pascal:?} {cuda:?}");
+    let small = told("Apple M4 Pro", Api::Metal, Vendor::Apple, None, true);
+    let old = told("Apple M2 Ultra", Api::Metal, Vendor::Apple, None, true);
+    let new = told("Apple M4 Max", Api::Metal, Vendor::Apple, None, true);
+    assert!(old.0 < new.0 && old.1 > small.1, "{old:?} {new:?} {small:?}");
+    let vega = told("Radeon Vega 8", Api::Vulkan, Vendor::Amd, None, true);
+    let halo = told("Radeon 8060S", Api::Vulkan, Vendor::Amd, None, true);
+    assert!(vega.0 < halo.0 && halo.2 == Basis::Prior, "{vega:?} {halo:?}");
+    let never = told("Arc B580", Api::Vulkan, Vendor::Intel, None, false);
+    assert_eq!((never.1, never.2), (1.5, Basis::Assumed));
+}
+
+/// Latent attention keeps no values apart, so that keys and values have one type: pairs that differ are not for it.
+#[test]
+fn a_pair_that_does_not_suit_leaves_the_others() {
+    let mut latent = dense();
+    for layer in &mut latent.shape.layers {
+        layer.kv = Some(KvShape { heads: 1, key_length: 576, value_length: 0 });
+    }
+    let assessed = assess(&bare(64), &latent, &wish(4_096)).expect("an answer");
+    assert_eq!(assessed.best().map(|plan| plan.kv), Some(KvTypes::default()));
+    let asked =
+        Wish { kv: Some(KvTypes { keys: KvType::Q8_0, values: KvType::Q4_0 }), ..wish(4_096) };
+    let error = assess(&bare(64), &latent, &asked).expect_err("these were asked for");
+    assert!(error.to_string().contains("q8_0"), "{error}");
+}
+
+/// Graphics that share a processor's memory, and were measured slower than the processor is guessed to be.
+#[test]
+fn a_processor_that_nobody_timed_is_doubted_beside_its_graphics() {
+    let mut gpu = Gpu { vendor: Vendor::Amd, api: Api::Vulkan, link: None, ..card(0.0) };
+    gpu.memory = GpuMemory::Unified { limit_bytes: 60 * GB };
+    gpu.device.constants = Some(Constants {
+        reach: 0.2,
+        ..of_gpu(&Gpu { name: "Radeon Vega 8".to_owned(), ..gpu.clone() })
+    });
+    gpu.device.bandwidth = fact(100e9);
+    let mut machine = Machine { gpus: vec![gpu], ..bare(64) };
+    let codes = |machine: &Machine| {
+        let assessed = assess(machine, &dense(), &wish(4_096)).expect("an answer");
+        assert_eq!(assessed.plans[0].placement, Placement::Ram);
+        assessed.warnings.iter().map(|warning| warning.code).collect::<Vec<_>>()
+    };
+    assert!(codes(&machine).contains(&"unmeasured_processor"));
+    let calibrated = constants(&machine, Site::Cpu);
+    machine.cpu.device.constants = Some(calibrated);
+    assert!(!codes(&machine).contains(&"unmeasured_processor"));
+}

@@ -1,0 +1,105 @@
+//! What the priors say of devices that others measured, and of those that no prior was fitted to.
+//! The rows are `bench/published/decode.csv`; the classes are those that the priors tell apart.
+
+use hob_core::fit::error_pct;
+use hob_core::machine::{Api, GpuMemory};
+use hob_core::statistics::Sample;
+use serde::Serialize;
+
+use crate::printer::table;
+use crate::published::{Row, rows, sources};
+
+/// Rows that are told by the same prior, or all that are held back.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Class {
+    pub(super) name: String,
+    pub(super) devices: usize,
+    pub(super) rows: usize,
+    /// Of the middle row, and of the one that nineteen of twenty are nearer than.
+    pub(super) median_pct: f64,
+    pub(super) p95_pct: Option<f64>,
+    /// Share of the rows whose measured speed lies within the range that is told.
+    pub(super) within_pct: f64,
+}
+
+/// One row and what its prior says.
+struct Told {
+    class: String,
+    device: String,
+    is_held_back: bool,
+    off_pct: f64,
+    is_within: bool,
+}
+
+/// By class, then all that were fitted and all that were held back.
+///
+/// # Errors
+/// A row makes no sense.
+pub(super) fn classes() -> Result<Vec<Class>, String> {
+    let told: Vec<Told> = rows()?.iter().filter_map(told).collect();
+    let mut names: Vec<&str> = told.iter().map(|one| one.class.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let of_class = |name: &str| class(name, told.iter().filter(|one| one.class == name));
+    let mut classes: Vec<Class> = names.into_iter().filter_map(of_class).collect();
+    classes.extend(class("all that were fitted to", told.iter().filter(|one| !one.is_held_back)));
+    classes.extend(class("all that were held back", told.iter().filter(|one| one.is_held_back)));
+    Ok(classes)
+}
+
+fn told(row: &Row) -> Option<Told> {
+    let timed = row.timed();
+    let rate = timed.course.decode(timed.context_tokens)?;
+    let gpu = row.gpu();
+    let api = match gpu.api {
+        Api::Cuda => "CUDA",
+        Api::Rocm => "ROCm",
+        Api::Vulkan => "Vulkan",
+        Api::Metal => "Metal",
+    };
+    let memory = match gpu.memory {
+        GpuMemory::Own { .. } => "own memory",
+        GpuMemory::Unified { .. } => "unified memory",
+    };
+    Some(Told {
+        class: format!("{api}, {memory}"),
+        device: gpu.name.clone(),
+        is_held_back: row.is_held_back(),
+        off_pct: error_pct(rate.tok_s, row.tok_s),
+        is_within: (rate.low..=rate.high).contains(&row.tok_s),
+    })
+}
+
+fn class<'t>(name: &str, told: impl Iterator<Item = &'t Told>) -> Option<Class> {
+    let told: Vec<&Told> = told.collect();
+    let off = Sample::new(told.iter().map(|one| one.off_pct.abs()));
+    let mut devices: Vec<&str> = told.iter().map(|one| one.device.as_str()).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    let within = told.iter().filter(|one| one.is_within).count();
+    Some(Class {
+        name: name.to_owned(),
+        devices: devices.len(),
+        rows: told.len(),
+        median_pct: off.median()?,
+        p95_pct: off.p95(),
+        within_pct: within as f64 / told.len() as f64 * 100.0,
+    })
+}
+
+pub(super) fn shown(classes: &[Class]) -> String {
+    let heads = ["priors", "devices", "rows", "off by, median", "95 % within", "in the range told"];
+    let mut rows = table(heads);
+    for class in classes {
+        rows.add_row([
+            class.name.clone(),
+            class.devices.to_string(),
+            class.rows.to_string(),
+            format!("{:.1} %", class.median_pct),
+            class.p95_pct.map_or(String::new(), |pct| format!("{pct:.1} %")),
+            format!("{:.0} %", class.within_pct),
+        ]);
+    }
+    let sources: Vec<String> = sources().map(|(name, at)| format!("{name}: {at}")).collect();
+    format!("{}\n\n{}", rows.trim_fmt(), sources.join("\n"))
+}

@@ -1,0 +1,137 @@
+//! Decode speeds of `bench/published/decode.csv`: a model that lies whole on one device, one stream.
+//! Each row names its source; how rows were chosen, the folder's README says.
+
+use hob_core::fit::{Course, Engine, Habits, Layout, Model, Site, Timed};
+use hob_core::footprint::KvTypes;
+use hob_core::machine::{Api, Basis, Device, Fact, Gpu, GpuMemory, Machine, Memory, Vendor};
+use hob_models::Mixture;
+use hob_models::known;
+
+const DEVICES: &str = include_str!("../../../../bench/published/devices.csv");
+const ROWS: &str = include_str!("../../../../bench/published/decode.csv");
+const SOURCES: &str = include_str!("../../../../bench/published/sources.csv");
+
+/// More than any published model needs, so that all of them lie whole on the device.
+const PLENTY_BYTES: u64 = 1 << 42;
+
+/// One measurement: a model that lies whole on one device, one stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// Of that device alone.
+    pub(crate) machine: Machine,
+    pub(crate) model: Model,
+    pub(crate) context_tokens: u32,
+    pub(crate) tok_s: f64,
+    /// Its short name; [`address`] has where it is.
+    pub(crate) source: &'static str,
+    layout: Layout,
+    habits: Habits,
+}
+
+impl Row {
+    pub(crate) fn gpu(&self) -> &Gpu {
+        &self.machine.gpus[0]
+    }
+
+    /// Every third device: no prior was fitted to it.
+    pub(crate) fn is_held_back(&self) -> bool {
+        let place =
+            lines(DEVICES).position(|line| line.starts_with(&format!("{},", self.gpu().name)));
+        place.is_some_and(|place| place % 3 == 2)
+    }
+
+    pub(crate) fn timed(&self) -> Timed<'_> {
+        let Row { machine, model, layout, habits, .. } = self;
+        let course = Course { model, machine, layout, kv: KvTypes::default(), habits };
+        Timed { course, context_tokens: self.context_tokens, tok_s: self.tok_s }
+    }
+}
+
+/// All of them, in the order of the devices.
+///
+/// # Errors
+/// The line that makes no sense; a test would have said so.
+pub(crate) fn rows() -> Result<Vec<Row>, String> {
+    lines(ROWS).map(|line| row(line).ok_or_else(|| format!("'{line}' is no measurement"))).collect()
+}
+
+/// Of the devices whose name suits.
+pub(crate) fn rows_of(suits: impl Fn(&str) -> bool) -> Vec<Row> {
+    let is_it = |line: &&'static str| line.split(',').next().is_some_and(&suits);
+    lines(ROWS).filter(is_it).filter_map(row).collect()
+}
+
+/// Short names of sources, and where they are found.
+pub(crate) fn sources() -> impl Iterator<Item = (&'static str, &'static str)> {
+    lines(SOURCES).filter_map(|line| line.split_once(','))
+}
+
+fn lines(file: &'static str) -> impl Iterator<Item = &'static str> {
+    file.lines().skip(1).filter(|line| !line.is_empty())
+}
+
+fn row(line: &'static str) -> Option<Row> {
+    let fields: Vec<&'static str> = line.split(',').collect();
+    let &[device, api, model, quant, context, tok_s, source] = &fields[..] else { return None };
+    let (known, context_tokens) = known::find(model).ok()?;
+    let model = known.model(Mixture::named(quant).ok()?, context_tokens).ok()?;
+    let machine = machine(device, api)?;
+    let layout = Layout::whole(&model.shape, Site::Gpu(0));
+    let (context_tokens, tok_s) = (context.parse().ok()?, tok_s.parse().ok()?);
+    let habits = Engine::LlamaCpp.habits();
+    Some(Row { machine, model, context_tokens, tok_s, source, layout, habits })
+}
+
+fn machine(device: &'static str, api: &str) -> Option<Machine> {
+    let fields = lines(DEVICES).map(|line| line.split(',').collect::<Vec<_>>());
+    let found = fields.filter_map(|fields| <[&str; 5]>::try_from(fields).ok());
+    let [name, vendor, memory, gb_s, capability] =
+        found.into_iter().find(|fields| fields[0] == device)?;
+    let value = gb_s.parse::<f64>().ok()? * 1e9;
+    let capability = capability.split_once('.');
+    let gpu = Gpu {
+        name: name.to_owned(),
+        vendor: match vendor {
+            "nvidia" => Vendor::Nvidia,
+            "amd" => Vendor::Amd,
+            "apple" => Vendor::Apple,
+            _ => return None,
+        },
+        api: match api {
+            "cuda" => Api::Cuda,
+            "rocm" => Api::Rocm,
+            "vulkan" => Api::Vulkan,
+            "metal" => Api::Metal,
+            _ => return None,
+        },
+        memory: match memory {
+            "own" => GpuMemory::Own { total_bytes: PLENTY_BYTES, free_bytes: PLENTY_BYTES },
+            _ => GpuMemory::Unified { limit_bytes: PLENTY_BYTES },
+        },
+        driver: None,
+        compute_capability: capability
+            .and_then(|(one, two)| Some((one.parse().ok()?, two.parse().ok()?))),
+        link: None,
+        device: Device {
+            bandwidth: Some(Fact { value, basis: Basis::Said, source: "data sheet".to_owned() }),
+            constants: None,
+        },
+    };
+    let memory = Memory { total_bytes: PLENTY_BYTES, available_bytes: PLENTY_BYTES };
+    Some(Machine { name: device.to_owned(), memory, gpus: vec![gpu], ..Machine::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_a_known_model_on_a_known_device_with_its_source() {
+        let rows = rows().expect("they are part of the program");
+        assert!(rows.len() >= 300, "{}", rows.len());
+        for row in &rows {
+            assert!(row.tok_s > 0.0 && row.context_tokens > 0, "{row:?}");
+            assert!(sources().any(|(name, _)| name == row.source), "{}", row.source);
+        }
+    }
+}
