@@ -108,7 +108,7 @@ const LLAMA: &str = "LicenseRef-Llama";
 
 /// The repositories were taken from what people's scripts and notes name, and not looked at from here. One that is
 /// gone or renamed costs nothing but a request: Ollama's registry is asked next.
-pub const NAMED: [Named; 54] = [
+pub const NAMED: [Named; 66] = [
     // Without a quant these names mean the pinned file of the catalog.
     row("smollm2:135m", &[], "bartowski/SmolLM2-135M-Instruct-GGUF", APACHE),
     row("smollm2:360m", &[], "bartowski/SmolLM2-360M-Instruct-GGUF", APACHE),
@@ -206,6 +206,23 @@ pub const NAMED: [Named; 54] = [
         "mradermacher/DeepSeek-V2-Lite-Chat-GGUF",
         "LicenseRef-DeepSeek",
     ),
+    row("qwen2.5:1.5b", &[], "bartowski/Qwen2.5-1.5B-Instruct-GGUF", APACHE),
+    row("qwen2.5:3b", &[], "bartowski/Qwen2.5-3B-Instruct-GGUF", "LicenseRef-Qwen-Research"),
+    row(
+        "qwen2.5-coder:3b",
+        &[],
+        "bartowski/Qwen2.5-Coder-3B-Instruct-GGUF",
+        "LicenseRef-Qwen-Research",
+    ),
+    row("qwen2.5-coder:14b", &[], "bartowski/Qwen2.5-Coder-14B-Instruct-GGUF", APACHE),
+    row("qwen2.5-coder:32b", &[], "bartowski/Qwen2.5-Coder-32B-Instruct-GGUF", APACHE),
+    row("phi4-mini:3.8b", &["phi4-mini"], "unsloth/Phi-4-mini-instruct-GGUF", MIT),
+    row("llama2:7b", &["llama2"], "TheBloke/Llama-2-7B-Chat-GGUF", LLAMA),
+    row("llama3.1:70b", &[], "bartowski/Meta-Llama-3.1-70B-Instruct-GGUF", LLAMA),
+    row("deepseek-r1:32b", &[], "bartowski/DeepSeek-R1-Distill-Qwen-32B-GGUF", MIT),
+    row("qwq:32b", &["qwq"], "Qwen/QwQ-32B-GGUF", APACHE),
+    row("deepseek-v3:671b", &["deepseek-v3"], "unsloth/DeepSeek-V3-GGUF", MIT),
+    row("deepseek-r1:671b", &[], "unsloth/DeepSeek-R1-GGUF", MIT),
     row("mistral:7b", &["mistral"], "bartowski/Mistral-7B-Instruct-v0.3-GGUF", APACHE),
     row("mistral-nemo:12b", &["mistral-nemo"], "bartowski/Mistral-Nemo-Instruct-2407-GGUF", APACHE),
     row(
