@@ -235,6 +235,10 @@ impl Constrainer {
         if let Some(error) = matcher.get_error() {
             return Err(refuse(&error));
         }
+        // A grammar that nothing can begin, such as `start: start`, fails at its first token.
+        if let Err(error) = matcher.deep_clone().compute_mask_or_eos() {
+            return Err(refuse(&error));
+        }
         let marks = wanted.tools.iter().flat_map(|tools| tools.dialect.marks);
         let marks = marks.filter_map(|mark| self.vocabulary.special(mark)).collect();
         let mut closer = Closer::new(self.vocabulary.clone(), marks, &plan.hints);

@@ -1,6 +1,7 @@
 //! Grammars that were made to end the compiler's stack, or to keep it busy for minutes. What is over
 //! a limit is refused before it is compiled; what is within all limits must be survived.
 
+use hob_core::ModelError;
 use hob_core::chat::{JsonText, OutputFormat, Tool, ToolChoice};
 use serde_json::{Map, Value, json};
 
@@ -59,6 +60,15 @@ fn what_ended_the_worker_is_refused_with_the_number_and_the_limit() {
         let refused = compiled(&output).expect_err(what);
         let told = format!("'response_format' is too large to be enforced: {what}");
         assert_eq!(refused.to_string(), told);
+    }
+}
+
+#[test]
+fn a_grammar_that_nothing_can_begin_is_the_clients_mistake() {
+    for lark in ["start: start", "start: a\na: b\nb: a"] {
+        let refused = compiled(&OutputFormat::Lark(lark.to_owned())).expect_err(lark);
+        let refused = refused.into_model_error("chat");
+        assert!(matches!(refused, ModelError::InvalidField { .. }), "{lark}: {refused:?}");
     }
 }
 
