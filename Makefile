@@ -73,9 +73,7 @@ test-clients: test-build ## run clients that hob did not write: openai (Python, 
 	HOB=$(abspath $(TARGET))/debug/hob tests/clients/run
 
 .PHONY: test-open-webui
-test-open-webui: ## run Open WebUI as installed against hob, in Chromium; not part of `make test`: it installs 2 GB
-	scripts/bootstrap --test
-	cargo build --locked -p hob
+test-open-webui: test-build ## run Open WebUI as installed against hob, in Chromium; not part of `make test`: it installs 2 GB
 	HOB=$(abspath $(TARGET))/debug/hob tests/clients/open-webui/run
 
 .PHONY: check
