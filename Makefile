@@ -66,7 +66,11 @@ models: test-build ## fetch the models that the tests speak with
 .PHONY: test-page
 test-page: test-build ## run the page's tests in Chromium and Firefox
 	$(TARGET)/debug/examples/page_of_many 1000 $(TARGET)/page-of-many
-	cd tests/browser && npm ci --silent --no-audit --no-fund && SITE=$(abspath $(TARGET))/page-of-many/site npm test
+	cd tests/browser && npm ci --silent --no-audit --no-fund
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-page-in-chromium test-page-in-firefox
+
+test-page-in-%:
+	cd tests/browser && BROWSERS=$* SITE=$(abspath $(TARGET))/page-of-many/site npm test
 
 .PHONY: test-clients
 test-clients: test-build ## run clients that hob did not write: openai (Python, JavaScript), ollama
