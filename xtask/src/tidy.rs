@@ -2,11 +2,14 @@
 //! A rule that cannot be shown failing on a bad example is not a rule; each has such a test.
 
 mod arrows;
+mod circles;
 mod headers;
 mod links;
 mod lints;
 mod places;
+mod plain;
 mod sizes;
+mod unique;
 
 use crate::tree::Tree;
 
@@ -15,12 +18,17 @@ pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
     [
         arrows::rooms(&tree.crates),
         arrows::strangers(&tree.crates),
+        arrows::unused(&tree.crates),
+        circles::complaints(&tree.files),
         headers::openings(&tree.files),
         links::dead(&tree.files),
         lints::inherited(&tree.files),
         lints::unsafety(&tree.files),
         places::names(&tree.files),
+        plain::complaints(&tree.files),
         sizes::lengths(&tree.files, &sizes::LONG),
+        unique::types(&tree.files),
+        unique::file_names(&tree.files),
     ]
     .concat()
 }
@@ -40,7 +48,7 @@ mod tests {
     fn all_rules_are_asked() {
         let bad = Tree {
             crates: vec![serde_json::from_str(
-                r#"{"name": "hob-core", "dependencies": [{"name": "hob-server"}, {"name": "serde"}]}"#,
+                r#"{"name": "hob-core", "dependencies": [{"name": "hob-server"}, {"name": "tokio"}]}"#,
             )
             .expect("a crate")],
             files: vec![
@@ -49,8 +57,11 @@ mod tests {
                 crate::tree::File::new("a.md", "[gone](gone.md)"),
                 crate::tree::File::new("b.rs", concat!("//! B.\n//! #![allow(unsafe", "_code)]\n")),
                 crate::tree::File::new("c.sh", concat!("cd /ro", "ot/x")),
+                crate::tree::File::new("attic/d.md", concat!("No", "body is here.")),
+                crate::tree::File::new("crates/y/src/a.rs", "//! A.\n//! B.\nuse crate::b::B;\n"),
+                crate::tree::File::new("crates/y/src/b.rs", "//! B.\n//! A.\nuse crate::a::A;\n"),
             ],
         };
-        assert_eq!(complaints(&bad).len(), 8, "{:#?}", complaints(&bad));
+        assert_eq!(complaints(&bad).len(), 11, "{:#?}", complaints(&bad));
     }
 }

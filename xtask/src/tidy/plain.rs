@@ -1,0 +1,169 @@
+//! Finds signs of prose that a reader has to decipher: words and sentence openings that hide the subject.
+//! It reads comments, text in string literals, and Markdown. `docs/GLOSSARY.md` defines hob's own nouns.
+
+use std::collections::BTreeMap;
+
+use crate::tree::File;
+
+/// Words and phrases that hide who does what. Matched as whole words, in any case.
+const PHRASES: [&str; 13] = [
+    concat!("no", "body"),
+    concat!("some", "body"),
+    concat!("who", "ever"),
+    concat!("an", "ew"),
+    concat!("of it", "self"),
+    concat!("to", "ld"),
+    concat!("asked", " of"),
+    concat!("become", " of"),
+    concat!("becomes", " of"),
+    concat!("is", " none"),
+    concat!("be", "side"),
+    concat!("does not let it", "self"),
+    concat!("lies in", " wait"),
+];
+
+/// Openings of a sentence whose subject comes late or never.
+const OPENINGS: [&str; 5] = [
+    concat!("O", "f "),
+    concat!("None", " of "),
+    concat!("None", " is "),
+    concat!("None", " but "),
+    concat!("Who", "se "),
+];
+
+/// Signs that still stand, by room. The numbers only go down.
+const PENDING: [(&str, usize); 17] = [
+    ("CHANGELOG.md", 19),
+    ("CONTRIBUTING.md", 4),
+    ("README.md", 7),
+    ("crates/hob", 273),
+    ("crates/hob-bench", 354),
+    ("crates/hob-core", 238),
+    ("crates/hob-engines", 145),
+    ("crates/hob-machine", 57),
+    ("crates/hob-models", 123),
+    ("crates/hob-server", 139),
+    ("crates/hob-speech", 9),
+    ("crates/hob-upstream", 90),
+    ("crates/hob-wire", 123),
+    ("docs", 169),
+    ("tests", 16),
+    ("web", 13),
+    ("xtask", 7),
+];
+
+pub(crate) fn complaints(files: &[File]) -> Vec<String> {
+    over(files, &PENDING)
+}
+
+/// Every sign of a room that has more of them than it may still have.
+fn over(files: &[File], pending: &[(&str, usize)]) -> Vec<String> {
+    let mut rooms: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for file in files {
+        rooms.entry(room(&file.path)).or_default().extend(signs(file));
+    }
+    let mut complaints = Vec::new();
+    for (room, signs) in rooms {
+        let allowed = pending.iter().find(|(listed, _)| *listed == room).map_or(0, |(_, n)| *n);
+        if signs.len() > allowed {
+            complaints.push(format!("{room}: {} unclear phrases (limit {allowed})", signs.len()));
+            complaints.extend(signs);
+        }
+    }
+    complaints
+}
+
+/// The folder that the limits are for: a crate, or the first folder of the path.
+fn room(path: &str) -> &str {
+    let depth = if path.starts_with("crates/") { 2 } else { 1 };
+    path.match_indices('/').nth(depth - 1).map_or(path, |(at, _)| &path[..at])
+}
+
+fn signs(file: &File) -> Vec<String> {
+    let mut found = Vec::new();
+    for (line, number) in file.text.lines().zip(1..) {
+        for prose in prose(&file.path, line) {
+            if let Some(sign) = sign(prose) {
+                found.push(format!("{}:{number}: \"{sign}\" in: {}", file.path, prose.trim()));
+            }
+        }
+    }
+    found
+}
+
+/// The parts of a line that people read.
+fn prose<'a>(path: &str, line: &'a str) -> Vec<&'a str> {
+    let is_code = [".rs", ".js", ".mjs"].iter().any(|end| path.ends_with(end));
+    if path.ends_with(".md") {
+        return vec![line.trim_start_matches(['-', '*', '#', '|', ' '])];
+    }
+    if !is_code {
+        return Vec::new();
+    }
+    let (code, comment) = match line.find("//").filter(|at| !line[..*at].ends_with(':')) {
+        Some(at) => (&line[..at], Some(line[at..].trim_start_matches(['/', '!', ' ']))),
+        None => (line, None),
+    };
+    // A literal with two spaces in it is a sentence; a shorter one is a key.
+    let literals = code.split('"').skip(1).step_by(2).filter(|text| text.matches(' ').count() >= 2);
+    comment.into_iter().chain(literals).collect()
+}
+
+fn sign(prose: &str) -> Option<&'static str> {
+    let lower = prose.to_lowercase();
+    let phrase = PHRASES.into_iter().find(|phrase| has_words(&lower, phrase));
+    phrase.or_else(|| OPENINGS.into_iter().find(|opening| opens_a_sentence(prose, opening)))
+}
+
+fn has_words(text: &str, phrase: &str) -> bool {
+    let inner = |c: char| c.is_alphanumeric() || c == '_' || c == '`';
+    text.match_indices(phrase).any(|(at, _)| {
+        !text[..at].ends_with(inner) && !text[at + phrase.len()..].starts_with(inner)
+    })
+}
+
+fn opens_a_sentence(text: &str, opening: &str) -> bool {
+    text.match_indices(opening).any(|(at, _)| at == 0 || text[..at].ends_with(". "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, text: &str, found: usize) {
+        let text = text.replace('!', "");
+        assert_eq!(signs(&File::new(path, &text)).len(), found, "{path}: {text}");
+    }
+
+    #[test]
+    fn each_phrase_and_each_opening_is_found() {
+        for phrase in PHRASES {
+            check("a.md", &format!("hob {phrase} it."), 1);
+        }
+        for opening in OPENINGS {
+            check("a.md", &format!("Retries. {opening}them all."), 1);
+        }
+        check("a.md", "One of them. The end of it!self.", 1);
+        check("a.md", "Retries the next target when a stream stalls for 30 s.", 0);
+    }
+
+    #[test]
+    fn comments_and_sentences_are_read_and_code_is_not() {
+        check("a.rs", "// no!body", 1);
+        check("a.rs", "/// Of! those.", 1);
+        check("a.rs", "let no!body = f(\"no!body\");", 0);
+        check("a.rs", "error(\"no!body was there\")", 1);
+        check("a.rs", "let url = \"http://no!body\";", 0);
+        check("a.js", "label(\"it was to!ld twice\"); // fine", 1);
+        check("a.toml", "# no!body", 0);
+    }
+
+    #[test]
+    fn a_room_may_not_get_more_of_them() {
+        let files = [File::new("crates/x/src/a.rs", concat!("// no", "body\n// no", "body"))];
+        assert!(over(&files, &[("crates/x", 2)]).is_empty());
+        let complaints = over(&files, &[("crates/x", 1)]);
+        assert_eq!(complaints[0], "crates/x: 2 unclear phrases (limit 1)");
+        assert_eq!(complaints.len(), 3);
+    }
+}
