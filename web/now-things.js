@@ -84,15 +84,15 @@ function placesText({ in_flight: busy, waiting, slots }) {
   return [places, waiting > 0 && `${waiting} waiting`].filter(Boolean).join(", ");
 }
 
-function isLeftAlone({ standing }) {
-  return standing === "rests" || standing === "on_trial";
+function isLeftAlone({ status }) {
+  return status === "open" || status === "half_open";
 }
 
-function troubleText({ name, standing, rests_for_s: left, last_failure: last, state_reason: reason, thinks_anyway: thinks }) {
+function troubleText({ name, status, open_for_s: left, last_failure: last, state_reason: reason, thinks_anyway: thinks }) {
   const how = {
-    rests: () => `${name} rests for ${Math.ceil(left)} s`,
-    on_trial: () => `${name} is on trial`,
-  }[standing]?.() ?? name;
+    open: () => `${name} is not asked for ${Math.ceil(left)} s`,
+    half_open: () => `${name} is being tried again`,
+  }[status]?.() ?? name;
   const why = [last?.message, reason, thinks && "thinks although it should not"].filter(Boolean);
   return why.length > 0 ? `${how} (${why.join("; ")})` : how;
 }

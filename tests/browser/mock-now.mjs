@@ -48,7 +48,7 @@ export const BUSY = {
   upstreams: [
     { name: "gpu", kind: "llama-server", url: "http://gpu:8081", state: "up", asked_ago_s: 3.1, took_ms: 12.3, models: ["qwen3"], in_flight: 2, waiting: 1, slots: 4, troubled: [] },
     { name: "spare", kind: "ollama", url: "http://spare:11434", state: "up", asked_ago_s: 3, took_ms: 40, models: ["qwen3", "gemma"], in_flight: 0, waiting: 0,
-      troubled: [{ name: "spare/qwen3", standing: "rests", rests_for_s: 4.2, state: "warm", in_flight: 0, last_failure: { message: "spare/qwen3: overloaded", ago_s: 2 } }] },
+      troubled: [{ name: "spare/qwen3", status: "open", open_for_s: 4.2, state: "warm", in_flight: 0, last_failure: { message: "spare/qwen3: overloaded", ago_s: 2 } }] },
     { name: "attic", kind: "openai", url: "http://attic:9000", state: "down", reason: "connection refused", asked_ago_s: 1, models: [], in_flight: 0, waiting: 0, troubled: [] },
   ],
   queue: { in_flight: 7, waiting: 3, targets: [] },

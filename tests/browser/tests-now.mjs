@@ -127,7 +127,7 @@ async function things(setting) {
   assert.equal(await textOf(page, "#asleep"), "Asleep: sleeper.");
   assert.deepEqual(await rowsOf(page, "servers"), [
     "gpu answers llama-server · http://gpu:8081 · 1 model · lists them in 12 ms · 2 of 4 places taken, 1 waiting",
-    "spare answers ollama · http://spare:11434 · 2 models · lists them in 40 ms · spare/qwen3 rests for 5 s (spare/qwen3: overloaded)",
+    "spare answers ollama · http://spare:11434 · 2 models · lists them in 40 ms · spare/qwen3 is not asked for 5 s (spare/qwen3: overloaded)",
     "attic connection refused openai · http://attic:9000 · 0 models",
   ]);
   await page.close();

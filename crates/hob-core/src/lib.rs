@@ -1,4 +1,4 @@
-//! The nouns of hob: requests, events, the three model traits, the roster and its admission.
+//! The nouns of hob: requests, events, the three model traits, the registry and its admission.
 //! No I/O, no serde, no async runtime: whatever reads a clock, a file or a socket lives elsewhere.
 
 pub mod admission;
@@ -9,12 +9,12 @@ pub mod fault;
 pub mod fit;
 pub mod footprint;
 pub mod language;
+pub mod lifecycle;
 pub mod load_times;
 pub mod machine;
 pub mod names;
-pub mod residence;
-pub mod room;
-pub mod roster;
+pub mod registry;
+pub mod reservation;
 pub mod routing;
 pub mod scripted;
 pub mod shape;
@@ -35,11 +35,11 @@ pub use error::ModelError;
 pub use fault::{Clock, Fault, one_line};
 pub use footprint::{ContextPlan, Footprint, KvType, KvTypes};
 pub use language::Language;
+pub use lifecycle::{MemoryUse, ModelLifecycle};
 pub use load_times::LoadTimes;
 pub use names::nearest;
-pub use residence::{Occupancy, Residence};
-pub use room::{Asked, Place, Queued, Room};
-pub use roster::{ChatTarget, Clocked, Roster, SpeechTarget, TranscriptTarget, UnknownModel};
+pub use registry::{ChatTarget, Clocked, Registry, SpeechTarget, TranscriptTarget, UnknownModel};
+pub use reservation::{MemoryBroker, MemoryDecision, MemoryRequest, MemoryReservation};
 pub use shape::ModelShape;
 pub use speech::{
     Direction, Gender, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,

@@ -18,7 +18,7 @@ pub use health::{Admits, Failure, Health, REST_FIRST, Trial};
 pub use pick::{Pick, Standing, UnknownPick, order};
 pub use retries::RetryBudget;
 pub use view::{
-    ListedModel, Reachable, RouteView, Switchboard, TargetStanding, TargetView, UpstreamView,
+    ListedModel, Reachable, RouteView, TargetStatus, TargetView, UpstreamResolver, UpstreamView,
 };
 
 /// What follows from a failure that came before anything was said to the client.

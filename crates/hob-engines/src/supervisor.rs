@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_core::load_times::retry_after;
-use hob_core::{KeepAlive, ModelError, ModelState, Occupancy, Room};
+use hob_core::{KeepAlive, MemoryBroker, MemoryUse, ModelError, ModelState};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -44,7 +44,7 @@ pub struct Supervisor {
     commands: mpsc::Sender<Command>,
     status: watch::Receiver<Status>,
     keep_alive: Arc<KeepAliveCell>,
-    room: Option<Arc<dyn Room>>,
+    room: Option<Arc<dyn MemoryBroker>>,
     predicted_bytes: Option<u64>,
     /// The one task that owns the process.
     actor: JoinSet<()>,
@@ -162,13 +162,13 @@ impl Supervisor {
     }
 
     /// Memory, requests and times of the model, as far as they are known.
-    pub fn occupancy(&self) -> Occupancy {
+    pub fn memory_use(&self) -> MemoryUse {
         let session = self.session();
         let expires_in = session
             .as_deref()
             .and_then(|session| self.keep_alive.expires_at(session))
             .map(|at| at.saturating_duration_since(Instant::now()));
-        Occupancy {
+        MemoryUse {
             resident_bytes: self.resident_bytes(),
             predicted_bytes: self.predicted_bytes,
             vram_bytes: 0,

@@ -9,9 +9,9 @@ use hob_core::{ModelState, Permit, Trace};
 use tokio::time::Instant;
 
 use crate::asking::Held;
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::keys::Caller;
-use crate::ledger::{Entry, Ledger, Outcome};
+use crate::ledger::{Ledger, Outcome, RequestRecord};
 use crate::metrics::Metrics;
 use crate::now::{Now, Running};
 use crate::requests::Received;
@@ -39,7 +39,7 @@ impl Asked {
         &mut self,
         app: &App,
         tokens: u64,
-    ) -> Result<Option<u64>, Refusal> {
+    ) -> Result<Option<u64>, ApiError> {
         self.caller.reserve(app, self.held.turn_mut(), tokens)
     }
 }
@@ -48,7 +48,7 @@ impl Asked {
 pub(crate) struct Account {
     pub(crate) metrics: Arc<Metrics>,
     /// The row as far as it is known.
-    pub(crate) entry: Entry,
+    pub(crate) entry: RequestRecord,
     ledger: Option<Arc<Ledger>>,
     now: Arc<Now>,
     /// The same, for whoever looks meanwhile.
@@ -70,7 +70,7 @@ impl Account {
         let Asked { received, caller, mut held, route, alias, is_streamed } = asked;
         held.begin();
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let entry = Entry {
+        let entry = RequestRecord {
             started_unix_ms: now.saturating_sub(received.at.elapsed()).as_millis() as u64,
             route: route.to_owned(),
             alias: alias.unwrap_or_else(|| target.to_owned()),
@@ -78,7 +78,7 @@ impl Account {
             key: caller.key().map(str::to_owned),
             is_streamed,
             is_warm: *state == ModelState::Ready,
-            ..Entry::default()
+            ..RequestRecord::default()
         };
         let trace = Trace::begin(received.hops);
         let running = Arc::new(Running::new(received, route, &entry, trace.clone()));
@@ -160,7 +160,7 @@ impl Account {
     }
 
     /// The answer ended, or never began, with this refusal.
-    pub(crate) fn failed(&mut self, refusal: &Refusal) {
+    pub(crate) fn failed(&mut self, refusal: &ApiError) {
         self.entry.outcome = Outcome::Failed;
         self.entry.error = Some(refusal.code_or_type().to_owned());
         // Who was not let in was told when to come back, and stands among the requests.
@@ -190,7 +190,7 @@ impl Drop for Account {
 
 /// The request's one line in the log: who was asked for and who answered, who failed before and how, the
 /// first of the answer and its end. Names and numbers only; names are quoted, for they come from outside.
-fn log(id: u64, entry: &Entry) {
+fn log(id: u64, entry: &RequestRecord) {
     let attempts = entry.attempts.as_deref();
     let (alias, target) = (entry.alias.as_str(), entry.target.as_str());
     let (error, key) = (entry.error.as_deref(), entry.key.as_deref());
@@ -217,13 +217,13 @@ fn log(id: u64, entry: &Entry) {
 /// The name, if the configuration has it, or else the server that it is a model of.
 fn label(app: &App, target: &str) -> String {
     match target.split_once('/') {
-        Some((upstream, _)) if !app.roster().has(target) => format!("{upstream}/*"),
+        Some((upstream, _)) if !app.registry().has(target) => format!("{upstream}/*"),
         _ => target.to_owned(),
     }
 }
 
 /// Who was really asked, and what that took.
-fn note(way: Way, first: Option<Duration>, entry: &mut Entry) {
+fn note(way: Way, first: Option<Duration>, entry: &mut RequestRecord) {
     if !(way.failed.is_empty() && way.broken.is_empty()) {
         entry.attempts = Some(attempts(&way));
     }
@@ -247,7 +247,11 @@ fn attempts(way: &Way) -> String {
 }
 
 /// Of the time to the first content, what was neither the target's nor lost on others.
-pub(crate) fn overhead(way: &Way, first: Option<Duration>, entry: &Entry) -> Option<Duration> {
+pub(crate) fn overhead(
+    way: &Way,
+    first: Option<Duration>,
+    entry: &RequestRecord,
+) -> Option<Duration> {
     // Of an answer that is read whole, the first content is handed on with the last.
     if !entry.is_streamed {
         return None;

@@ -12,8 +12,8 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::account::Account;
-use crate::failure::Refusal;
-use crate::ledger::Entry;
+use crate::failure::ApiError;
+use crate::ledger::RequestRecord;
 use crate::plan::WHOLE_SOUND_S_MAX;
 
 /// Samples that are encoded in one go on an async thread: half a second at 24 kHz, which costs a few
@@ -58,7 +58,8 @@ impl Drop for SpeechAccount {
             // Who heard nothing of a text does not pay for it.
             self.answer.entry.prompt_tokens = 0;
         }
-        let Account { metrics, label: model, entry: Entry { outcome, .. }, .. } = &self.answer;
+        let Account { metrics, label: model, entry: RequestRecord { outcome, .. }, .. } =
+            &self.answer;
         metrics.answer(model, *outcome, sound_s);
     }
 }
@@ -75,7 +76,7 @@ pub(crate) struct Sound {
 
 impl Sound {
     /// The next samples, never none of them; `None` when everything was said.
-    async fn next(&mut self) -> Result<Option<Vec<f32>>, Refusal> {
+    async fn next(&mut self) -> Result<Option<Vec<f32>>, ApiError> {
         loop {
             match self.next_event().await? {
                 Some(SpeechEvent::Audio(samples)) if !samples.is_empty() => {
@@ -91,14 +92,14 @@ impl Sound {
         }
     }
 
-    async fn next_event(&mut self) -> Result<Option<SpeechEvent>, Refusal> {
+    async fn next_event(&mut self) -> Result<Option<SpeechEvent>, ApiError> {
         let asked = Instant::now();
         let time_max = self.sound_time_max;
         let event = timeout(time_max, self.events.next());
         let event = self.cut_off.run_until_cancelled(event).await;
         self.account.answer.waited(asked.elapsed());
         let event =
-            event.ok_or(Refusal::Stopping)?.map_err(|_| Refusal::ModelStalled { time_max })?;
+            event.ok_or(ApiError::Stopping)?.map_err(|_| ApiError::ModelStalled { time_max })?;
         Ok(event.transpose()?)
     }
 
@@ -111,7 +112,7 @@ impl Sound {
 
     /// The finished file, with exact headers. Encoding it takes a while, so it leaves the async
     /// threads.
-    pub(crate) async fn into_file(mut self, format: AudioFormat) -> Result<WholeFile, Refusal> {
+    pub(crate) async fn into_file(mut self, format: AudioFormat) -> Result<WholeFile, ApiError> {
         let file = self.collect_and_encode(format).await;
         match &file {
             Ok(_) => self.account.answer.complete(),
@@ -120,7 +121,7 @@ impl Sound {
         Ok(WholeFile { bytes: file?, ttfa: self.account.answer.first().unwrap_or_default() })
     }
 
-    async fn collect_and_encode(&mut self, format: AudioFormat) -> Result<Vec<u8>, Refusal> {
+    async fn collect_and_encode(&mut self, format: AudioFormat) -> Result<Vec<u8>, ApiError> {
         let rate = self.account.sample_rate_hz;
         let samples_max = WHOLE_SOUND_S_MAX as usize * rate as usize;
         let mut all = Vec::new();
@@ -129,7 +130,7 @@ impl Sound {
             all.extend(samples);
             if all.len() > samples_max {
                 let sound_s = self.account.sound_s() as u64;
-                return Err(Refusal::WholeTooLong { sound_s, sound_s_max: WHOLE_SOUND_S_MAX });
+                return Err(ApiError::WholeTooLong { sound_s, sound_s_max: WHOLE_SOUND_S_MAX });
             }
         }
         let encoded = spawn_blocking(move || encode_whole(format, rate, &all)).await;
@@ -164,13 +165,13 @@ pub(crate) struct Encoded {
 }
 
 impl Encoded {
-    pub(crate) fn new(sound: Sound, format: AudioFormat) -> Result<Encoded, Refusal> {
+    pub(crate) fn new(sound: Sound, format: AudioFormat) -> Result<Encoded, ApiError> {
         let encoder = Encoder::new(format, sound.account.sample_rate_hz, Length::Unknown)?;
         Ok(Encoded { sound, encoder: Some(encoder), samples: Vec::new(), taken: 0 })
     }
 
     /// The next bytes, never none of them; `None` when the file is complete.
-    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         let bytes = self.make_bytes().await;
         match &bytes {
             Ok(Some(_)) => self.sound.account.begun(),
@@ -189,7 +190,7 @@ impl Encoded {
         (self.sound.account.sound_s() * 20.0).round() as u64
     }
 
-    async fn make_bytes(&mut self) -> Result<Option<Bytes>, Refusal> {
+    async fn make_bytes(&mut self) -> Result<Option<Bytes>, ApiError> {
         while let Some(encoder) = &mut self.encoder {
             let bytes = if self.taken < self.samples.len() {
                 let end = self.samples.len().min(self.taken + ENCODED_AT_ONCE);

@@ -14,9 +14,9 @@ use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::bodies::{Arrival, BYTES_PER_S_MIN, Room, SMALL_BYTES_MAX};
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::keys::{Caller, Turn};
-use crate::ledger::Entry;
+use crate::ledger::RequestRecord;
 use crate::requests::Received;
 use crate::router::App;
 
@@ -43,7 +43,7 @@ pub(crate) struct Held {
 impl Held {
     /// # Errors
     /// It is not the caller's turn.
-    pub(crate) fn turn(app: &App, caller: &Caller) -> Result<Held, Refusal> {
+    pub(crate) fn turn(app: &App, caller: &Caller) -> Result<Held, ApiError> {
         Ok(Held { turn: caller.take_turn(app)?, room: None })
     }
 
@@ -59,7 +59,7 @@ impl Held {
     }
 
     /// The answer has ended, and this is its row.
-    pub(crate) fn spend(&self, entry: &Entry) {
+    pub(crate) fn spend(&self, entry: &RequestRecord) {
         if let Some(turn) = &self.turn {
             turn.spend(entry);
         }
@@ -74,11 +74,11 @@ impl Held {
         app: &App,
         headers: &HeaderMap,
         bytes_max: usize,
-    ) -> Result<Option<Arrival>, Refusal> {
+    ) -> Result<Option<Arrival>, ApiError> {
         let announced = announced(headers);
         // What says that it is too large need not be read to be believed.
         if announced.is_some_and(|bytes| bytes > bytes_max as u64) {
-            return Err(Refusal::BodyTooLarge { bytes_max });
+            return Err(ApiError::BodyTooLarge { bytes_max });
         }
         let bytes = announced.map_or(bytes_max, |bytes| bytes as usize);
         if bytes <= SMALL_BYTES_MAX {
@@ -105,7 +105,7 @@ pub(crate) async fn read_asking<T: Send + 'static>(
     app: &App,
     request: Request,
     parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
-) -> Result<Asking<T>, Refusal> {
+) -> Result<Asking<T>, ApiError> {
     let (parts, body) = request.into_parts();
     let (received, caller) = (Received::of(&parts.extensions), Caller::of(&parts.extensions));
     let mut held = Held::turn(app, &caller)?;
@@ -121,7 +121,7 @@ pub(crate) async fn read_wish<T: Send + 'static>(
     app: &App,
     request: Request,
     parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
-) -> Result<(Caller, T), Refusal> {
+) -> Result<(Caller, T), ApiError> {
     let (parts, body) = request.into_parts();
     let limits = app.limits.json();
     let limits = ReadLimits { bytes_max: limits.bytes_max.min(WISH_BYTES_MAX), ..limits };
@@ -147,13 +147,13 @@ pub(crate) async fn read_json<T: Send + 'static>(
     held: &mut Held,
     limits: ReadLimits,
     parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
-) -> Result<T, Refusal> {
+) -> Result<T, ApiError> {
     check_type(headers)?;
     let arrival = held.reserve(app, headers, limits.bytes_max).await?;
     let capacity = announced(headers).unwrap_or(0) as usize;
     let time_max = limits.time_max;
     let read = timeout(time_max, collect(body, capacity, limits.bytes_max, arrival.as_ref()));
-    let bytes = read.await.map_err(|_| Refusal::BodyTooSlow { time_max })??;
+    let bytes = read.await.map_err(|_| ApiError::BodyTooSlow { time_max })??;
     drop(arrival);
     held.arrived(bytes.len());
     parsed(app, bytes, parse).await
@@ -164,13 +164,13 @@ async fn collect(
     capacity: usize,
     bytes_max: usize,
     arrival: Option<&Arrival>,
-) -> Result<Vec<u8>, Refusal> {
+) -> Result<Vec<u8>, ApiError> {
     let mut bytes = Vec::with_capacity(capacity);
     let mut pieces = body.into_data_stream();
     while let Some(piece) = unless_slow(arrival, pieces.next()).await? {
-        let piece = piece.map_err(|_| Refusal::BodyBrokenOff)?;
+        let piece = piece.map_err(|_| ApiError::BodyBrokenOff)?;
         if bytes.len() + piece.len() > bytes_max {
-            return Err(Refusal::BodyTooLarge { bytes_max });
+            return Err(ApiError::BodyTooLarge { bytes_max });
         }
         bytes.extend_from_slice(&piece);
         if let Some(arrival) = arrival {
@@ -187,10 +187,10 @@ async fn collect(
 pub(crate) async fn unless_slow<T>(
     arrival: Option<&Arrival>,
     next: impl Future<Output = T>,
-) -> Result<T, Refusal> {
+) -> Result<T, ApiError> {
     let Some(arrival) = arrival else { return Ok(next.await) };
     let next = arrival.give_way.run_until_cancelled(next).await;
-    next.ok_or(Refusal::BodyGaveWay { bytes_per_s_min: BYTES_PER_S_MIN })
+    next.ok_or(ApiError::BodyGaveWay { bytes_per_s_min: BYTES_PER_S_MIN })
 }
 
 /// Large bodies are parsed one at a time, on a thread that answers no other request.
@@ -198,12 +198,12 @@ async fn parsed<T: Send + 'static>(
     app: &App,
     bytes: Vec<u8>,
     parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
-) -> Result<T, Refusal> {
+) -> Result<T, ApiError> {
     if bytes.len() <= SMALL_BYTES_MAX {
         return Ok(parse(&bytes)?);
     }
     let turn = Arc::clone(&app.bodies.parsing).acquire_owned().await;
-    let turn = turn.map_err(|_| Refusal::Stopping)?;
+    let turn = turn.map_err(|_| ApiError::Stopping)?;
     let give_back = app.give_back;
     let parsing = spawn_blocking(move || {
         let parsed = parse(&bytes);
@@ -215,12 +215,12 @@ async fn parsed<T: Send + 'static>(
     match parsing.await.map_err(JoinError::try_into_panic) {
         Ok(parsed) => Ok(parsed?),
         Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        Err(Err(_cancelled)) => Err(Refusal::Stopping),
+        Err(Err(_cancelled)) => Err(ApiError::Stopping),
     }
 }
 
 /// No type at all is taken for JSON; another one is a client's mistake, or a form on a foreign page.
-fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
     let got = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
     let essence = got.split(';').next().unwrap_or_default().trim();
@@ -231,7 +231,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
     if essence == "application/x-www-form-urlencoded" && !is_browsers(headers) {
         return Ok(());
     }
-    Err(Refusal::NotJson { got })
+    Err(ApiError::NotJson { got })
 }
 
 /// A page cannot keep its browser from saying at least one of these of a form.

@@ -14,7 +14,7 @@ use axum::http::header::{
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::page::content_type;
 use crate::requests::NamePath;
 use crate::router::App;
@@ -44,7 +44,7 @@ pub(crate) fn routes(pages: Option<&Arc<dyn Pages>>) -> Router<Arc<App>> {
 async fn index(
     pages: axum::Extension<Arc<dyn Pages>>,
     state: State<Arc<App>>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     page(pages, state, NamePath(INDEX.to_owned())).await
 }
 
@@ -52,12 +52,12 @@ async fn page(
     axum::Extension(pages): axum::Extension<Arc<dyn Pages>>,
     State(_): State<Arc<App>>,
     NamePath(path): NamePath,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let policy = policy(&pages.script_hashes());
     let wanted = path.clone();
     let found = tokio::task::spawn_blocking(move || pages.page(&wanted)).await;
     let Ok(Some(bytes)) = found else {
-        return Err(Refusal::NoSuchPath { path: format!("/benchmarks/{path}") });
+        return Err(ApiError::NoSuchPath { path: format!("/benchmarks/{path}") });
     };
     let headers = [
         (CONTENT_TYPE, content_type(&path)),

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 
 /// Bodies up to this size need no reservation: the limit of connections bounds them.
 pub(crate) const SMALL_BYTES_MAX: usize = 64 << 10;
@@ -73,10 +73,10 @@ impl Bodies {
     ///
     /// # Errors
     /// There was none in time.
-    pub(crate) async fn reserve(&self, bytes: usize) -> Result<(Room, Arrival), Refusal> {
+    pub(crate) async fn reserve(&self, bytes: usize) -> Result<(Room, Arrival), ApiError> {
         // A body that is larger than the budget is let in alone.
         let units = units(bytes.min(self.bytes_max));
-        let full = Refusal::BodiesFull { bytes_max: self.bytes_max };
+        let full = ApiError::BodiesFull { bytes_max: self.bytes_max };
         let waiting = Arc::clone(&self.room).acquire_many_owned(units);
         tokio::pin!(waiting);
         let give_up = Instant::now() + ROOM_TIME_MAX;

@@ -12,7 +12,7 @@ use hob_core::{ChatEvent, ChatTarget, ModelState};
 use tokio::time::timeout;
 
 use crate::converse::Reply;
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 
 /// How events are written for one kind of client. An empty piece is not sent.
 pub(crate) trait Dialect: Send + 'static {
@@ -22,7 +22,7 @@ pub(crate) trait Dialect: Send + 'static {
     fn end(&mut self) -> String;
 
     /// After the last event of one that is not.
-    fn failed(&mut self, refusal: &Refusal) -> String;
+    fn failed(&mut self, refusal: &ApiError) -> String;
 
     /// What says nothing, for when there is nothing to say; `None` where there is no such thing.
     fn keep_alive(&self) -> Option<&'static str> {
@@ -44,14 +44,14 @@ pub(crate) enum Answer {
     Begun(Box<Reply>),
     /// It takes so long that the status went out before. Whoever asked for it hears how far the target's
     /// loading is.
-    Awaited(BoxFuture<'static, Result<Reply, Refusal>>, Option<Arc<ChatTarget>>),
+    Awaited(BoxFuture<'static, Result<Reply, ApiError>>, Option<Arc<ChatTarget>>),
 }
 
 /// Between two words on how far a model's loading is.
 const LOADING_EVERY: Duration = Duration::from_secs(1);
 
 impl Answer {
-    async fn next(&mut self) -> Result<Option<(u32, ChatEvent)>, Refusal> {
+    async fn next(&mut self) -> Result<Option<(u32, ChatEvent)>, ApiError> {
         if let Answer::Awaited(opening, _) = self {
             *self = Answer::Begun(Box::new(opening.await?));
         }

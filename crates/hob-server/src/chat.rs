@@ -21,7 +21,7 @@ use crate::account::Asked;
 use crate::asking::{Asking, Held, read_asking};
 use crate::body::{Answer, Dialect, stream_body};
 use crate::converse::{Question, Reply, converse, seeded};
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::headers::{ALIAS, EVENTS, JSON, QUEUE_MS, answer_headers, insert_ignored, insert_text};
 use crate::keys::Caller;
 use crate::requests::Received;
@@ -36,7 +36,7 @@ const FINGERPRINT: &str = concat!("hob-", env!("CARGO_PKG_VERSION"));
 pub(crate) async fn complete(
     State(app): State<Arc<App>>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let Asking { received, caller, held, mut wire } =
         read_asking(&app, request, parse_chat).await?;
     wire.model = caller.chat_name(&app, wire.model)?;
@@ -64,7 +64,7 @@ pub(crate) async fn whole(
     mut reply: Reply,
     mut answer: impl CollectedAnswer,
     ignored: &[String],
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     reply.collect(|choice, event| answer.add(choice, event)).await?;
     let mut headers = reply.headers(JSON);
     insert_ignored(&mut headers, ignored);
@@ -83,7 +83,7 @@ pub(crate) async fn streamed(
     question: Question,
     loading: Option<Arc<ChatTarget>>,
     (chunks, ignored): (impl AnswerChunks + Send + 'static, &[String]),
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let limits = app.limits;
     let early = if loading.is_some() { LOADING_AFTER } else { limits.early_headers_after };
     let alias = question.asked.alias.clone();
@@ -139,15 +139,15 @@ pub(crate) fn without_effect(
 }
 
 /// What can be known from the card alone, so that no model is loaded to refuse.
-pub(crate) fn check(target: &ChatTarget, request: &ChatRequest) -> Result<(), Refusal> {
+pub(crate) fn check(target: &ChatTarget, request: &ChatRequest) -> Result<(), ApiError> {
     let card = target.model.card();
     if !card.sees && has_pictures(&request.prompt) {
         let why = "it reads text only, and a message has a picture";
-        return Err(Refusal::Unsupported { field: "messages", why });
+        return Err(ApiError::Unsupported { field: "messages", why });
     }
     match &request.prompt {
         Prompt::Chat(_) if card.template.is_none() => Err(ModelError::NoTemplate.into()),
-        Prompt::Infill { .. } if !card.fills_in => Err(Refusal::Unsupported {
+        Prompt::Infill { .. } if !card.fills_in => Err(ApiError::Unsupported {
             field: "suffix",
             why: "its vocabulary has no marks for a gap to be filled in",
         }),
@@ -176,7 +176,7 @@ impl<C: AnswerChunks + Send + 'static> Dialect for OpenAi<C> {
         self.0.end()
     }
 
-    fn failed(&mut self, refusal: &Refusal) -> String {
+    fn failed(&mut self, refusal: &ApiError) -> String {
         chat_failed(&refusal.body())
     }
 

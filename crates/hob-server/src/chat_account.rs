@@ -4,7 +4,7 @@
 use hob_core::chat::{Completion, Usage};
 
 use crate::account::Account;
-use crate::ledger::{Entry, Outcome};
+use crate::ledger::{Outcome, RequestRecord};
 
 /// Dropping it writes it down.
 pub(crate) struct ChatAccount {
@@ -60,7 +60,8 @@ impl Drop for ChatAccount {
         entry.cached_tokens = usage.cached_tokens;
         entry.completion_tokens = usage.completion_tokens.max(self.guessed_tokens);
         entry.reasoning_tokens = usage.reasoning_tokens;
-        let Account { metrics, label: model, entry: Entry { outcome, .. }, .. } = &self.answer;
+        let Account { metrics, label: model, entry: RequestRecord { outcome, .. }, .. } =
+            &self.answer;
         // What was refused before it began stands among the requests, with its status.
         if self.answer.first().is_none() && *outcome == Outcome::Failed {
             return;

@@ -11,13 +11,13 @@ use hob_wire::{ChatDelivery, CompletionAnswer, CompletionChunks, parse_completio
 use crate::asking::{Asking, read_asking};
 use crate::chat::{asked, check, head, streamed, whole, without_effect};
 use crate::converse::{Question, converse, seeded};
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::router::App;
 
 pub(crate) async fn complete(
     State(app): State<Arc<App>>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let Asking { received, caller, held, mut wire } =
         read_asking(&app, request, parse_completion).await?;
     wire.model = caller.chat_name(&app, wire.model)?;
@@ -32,7 +32,7 @@ pub(crate) async fn complete(
     let each = wire.choices;
     let requests = wire.requests.into_iter().flat_map(|request| seeded(request, each)).collect();
     let question = Question { target, requests, asked };
-    let about = |refusal: Refusal| refusal.about("prompt");
+    let about = |refusal: ApiError| refusal.about("prompt");
     match wire.delivery {
         ChatDelivery::Whole => {
             let answer = CompletionAnswer::new(head, &prefixes, each);

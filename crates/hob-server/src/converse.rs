@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::account::{Account, Asked, overhead};
 use crate::chat_account::ChatAccount;
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::headers::{
     ALIAS, OVERHEAD_MS, TARGET, TTFT_MS, WARM, answer_headers, insert_text, insert_way, whole_ms,
 };
@@ -76,7 +76,7 @@ enum Warmth {
 ///
 /// # Errors
 /// Whatever is refused, and whatever fails before the first event: nothing was sent by then.
-pub(crate) async fn converse(app: &App, question: Question) -> Result<Reply, Refusal> {
+pub(crate) async fn converse(app: &App, question: Question) -> Result<Reply, ApiError> {
     let Question { target, mut requests, mut asked } = question;
     let state = target.model.state();
     if let Some(tokens_max) = asked.reserve_tokens(app, budget_tokens(&requests))? {
@@ -116,7 +116,7 @@ pub(crate) async fn embed(
     target: &ChatTarget,
     mut request: EmbedRequest,
     mut asked: Asked,
-) -> Result<(Embeddings, Way), Refusal> {
+) -> Result<(Embeddings, Way), ApiError> {
     let tokens = request.inputs.iter().map(tokens_guess).sum::<usize>();
     asked.reserve_tokens(app, tokens as u64)?;
     let mut account = Account::new(app, asked, &target.name, &target.model.state());
@@ -126,8 +126,8 @@ pub(crate) async fn embed(
     let time_max = if keeps_time { FOR_EVER } else { app.limits.token_time_max };
     let mut account = EmbedAccount(account);
     let made = match timeout(time_max, target.model.embed(request)).await {
-        Ok(made) => made.map_err(Refusal::from),
-        Err(_) => Err(Refusal::NoToken { time_max }),
+        Ok(made) => made.map_err(ApiError::from),
+        Err(_) => Err(ApiError::NoToken { time_max }),
     };
     let EmbedAccount(account) = &mut account;
     match &made {
@@ -153,14 +153,14 @@ impl Drop for EmbedAccount {
 }
 
 /// Takes a place for so much work.
-fn admit(account: &mut Account, target: &ChatTarget, tokens: f64) -> Result<(), Refusal> {
+fn admit(account: &mut Account, target: &ChatTarget, tokens: f64) -> Result<(), ApiError> {
     match target.admission.admit(tokens) {
         Ok(permit) => {
             account.admitted(permit);
             Ok(())
         }
         Err(Busy { retry_after }) => {
-            let refusal = Refusal::from(ModelError::Busy { retry_after });
+            let refusal = ApiError::from(ModelError::Busy { retry_after });
             account.failed(&refusal);
             Err(refusal)
         }
@@ -202,7 +202,7 @@ impl Reply {
 
     /// The next event and which choice it belongs to; `None` when every choice is complete. May be
     /// dropped and called again while it waits.
-    pub(crate) async fn next(&mut self) -> Result<Option<(u32, ChatEvent)>, Refusal> {
+    pub(crate) async fn next(&mut self) -> Result<Option<(u32, ChatEvent)>, ApiError> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
@@ -219,12 +219,12 @@ impl Reply {
     pub(crate) async fn collect(
         &mut self,
         mut take: impl FnMut(u32, ChatEvent),
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ApiError> {
         let mut bytes = 0usize;
         while let Some((choice, event)) = self.next().await? {
             bytes = bytes.saturating_add(bytes_of(&event));
             if bytes > WHOLE_BYTES_MAX {
-                let refusal = Refusal::AnswerTooLarge { bytes_max: WHOLE_BYTES_MAX };
+                let refusal = ApiError::AnswerTooLarge { bytes_max: WHOLE_BYTES_MAX };
                 self.account.answer.failed(&refusal);
                 return Err(refusal);
             }
@@ -239,7 +239,7 @@ impl Reply {
         &mut self,
         target: &Arc<ChatTarget>,
         requests: Vec<ChatRequest>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ApiError> {
         for (choice, mut request) in (0..).zip(requests) {
             request.trace = self.trace.clone();
             if choice > 0 && target.clocks == Clocked::ByItself {
@@ -260,11 +260,11 @@ impl Reply {
         target: &ChatTarget,
         choice: u32,
         request: ChatRequest,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ApiError> {
         let time_max = self.token_time_max;
         let asked = timeout(time_max, target.model.chat(request));
-        let asked = self.cut_off.run_until_cancelled(asked).await.ok_or(Refusal::Stopping)?;
-        let events = asked.map_err(|_| Refusal::NoToken { time_max })??;
+        let asked = self.cut_off.run_until_cancelled(asked).await.ok_or(ApiError::Stopping)?;
+        let events = asked.map_err(|_| ApiError::NoToken { time_max })??;
         self.events.push(events.map(move |event| (choice, event)).boxed());
         Ok(())
     }
@@ -276,7 +276,7 @@ impl Reply {
         self.events.push(events.map(move |event| (choice, event)).boxed());
     }
 
-    async fn next_made(&mut self) -> Result<Option<(u32, ChatEvent)>, Refusal> {
+    async fn next_made(&mut self) -> Result<Option<(u32, ChatEvent)>, ApiError> {
         if self.open == 0 {
             return Ok(None);
         }
@@ -286,8 +286,8 @@ impl Reply {
         let next = self.cut_off.run_until_cancelled(next).await;
         self.waiting_since = None;
         self.account.answer.waited(since.elapsed());
-        let (choice, event) = match next.ok_or(Refusal::Stopping)? {
-            Err(_) => return Err(Refusal::NoToken { time_max }),
+        let (choice, event) = match next.ok_or(ApiError::Stopping)? {
+            Err(_) => return Err(ApiError::NoToken { time_max }),
             Ok(None) => return Err(broken_off().into()),
             Ok(Some((choice, event))) => (choice, event?),
         };

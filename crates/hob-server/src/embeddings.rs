@@ -10,14 +10,14 @@ use hob_wire::parse_embeddings;
 use crate::account::Asked;
 use crate::asking::{Asking, read_asking};
 use crate::converse::embed;
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::headers::{JSON, TARGET, answer_headers, insert_ignored, insert_text, insert_way};
 use crate::router::App;
 
 pub(crate) async fn embeddings(
     State(app): State<Arc<App>>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let Asking { received, caller, held, mut wire } =
         read_asking(&app, request, parse_embeddings).await?;
     wire.model = caller.chat_name(&app, wire.model)?;

@@ -26,7 +26,7 @@ const BODY_ENDS: Duration = Duration::from_secs(5);
 
 /// Why a request gets no answer.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum ApiError {
     #[error(transparent)]
     Wire(#[from] WireError),
     #[error(transparent)]
@@ -150,69 +150,69 @@ enum Retry {
     Unknown,
 }
 
-impl Refusal {
+impl ApiError {
     /// For the log: without the words of other servers, which may repeat somebody's prompt.
     pub(crate) fn summary(&self) -> String {
         match self {
-            Refusal::Model(error) | Refusal::TooLong { error, .. } => error.summary(),
+            ApiError::Model(error) | ApiError::TooLong { error, .. } => error.summary(),
             other => other.to_string(),
         }
     }
 
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Refusal::Wire(_)
-            | Refusal::WrongKind { .. }
-            | Refusal::NotNamed
-            | Refusal::NotOurs { .. }
-            | Refusal::Unsupported { .. }
-            | Refusal::WholeTooLong { .. }
-            | Refusal::AnswerTooLarge { .. }
-            | Refusal::BadForm { .. }
-            | Refusal::Fit(Unanswerable::Unreadable { .. } | Unanswerable::Impossible { .. })
-            | Refusal::PathNotUtf8
-            | Refusal::BodyBrokenOff => StatusCode::BAD_REQUEST,
-            Refusal::Model(error) | Refusal::TooLong { error, .. } => status_of(error),
-            Refusal::Encode(
+            ApiError::Wire(_)
+            | ApiError::WrongKind { .. }
+            | ApiError::NotNamed
+            | ApiError::NotOurs { .. }
+            | ApiError::Unsupported { .. }
+            | ApiError::WholeTooLong { .. }
+            | ApiError::AnswerTooLarge { .. }
+            | ApiError::BadForm { .. }
+            | ApiError::Fit(Unanswerable::Unreadable { .. } | Unanswerable::Impossible { .. })
+            | ApiError::PathNotUtf8
+            | ApiError::BodyBrokenOff => StatusCode::BAD_REQUEST,
+            ApiError::Model(error) | ApiError::TooLong { error, .. } => status_of(error),
+            ApiError::Encode(
                 EncodeError::TooLongForWav { .. } | EncodeError::UnsupportedRate { .. },
             ) => StatusCode::BAD_REQUEST,
-            Refusal::Encode(EncodeError::NotBuilt { .. }) => StatusCode::NOT_IMPLEMENTED,
-            Refusal::Encode(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Refusal::ModelStalled { .. }
-            | Refusal::NoToken { .. }
-            | Refusal::ResidenceStalled { .. } => StatusCode::GATEWAY_TIMEOUT,
-            Refusal::NotOffered { .. } => StatusCode::NOT_IMPLEMENTED,
-            Refusal::FitFailed => StatusCode::INTERNAL_SERVER_ERROR,
-            Refusal::UnknownModel(_)
-            | Refusal::Fit(Unanswerable::Unknown { .. })
-            | Refusal::NoSuchPath { .. }
-            | Refusal::NoSuchRequest { .. } => StatusCode::NOT_FOUND,
-            Refusal::NoSpeechModel
-            | Refusal::NoChatModel
-            | Refusal::NoTranscriptModel
-            | Refusal::BodiesFull { .. }
-            | Refusal::Stopping => StatusCode::SERVICE_UNAVAILABLE,
-            Refusal::BodyTooLarge { .. } | Refusal::FieldTooLarge { .. } => {
+            ApiError::Encode(EncodeError::NotBuilt { .. }) => StatusCode::NOT_IMPLEMENTED,
+            ApiError::Encode(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            ApiError::ModelStalled { .. }
+            | ApiError::NoToken { .. }
+            | ApiError::ResidenceStalled { .. } => StatusCode::GATEWAY_TIMEOUT,
+            ApiError::NotOffered { .. } => StatusCode::NOT_IMPLEMENTED,
+            ApiError::FitFailed => StatusCode::INTERNAL_SERVER_ERROR,
+            ApiError::UnknownModel(_)
+            | ApiError::Fit(Unanswerable::Unknown { .. })
+            | ApiError::NoSuchPath { .. }
+            | ApiError::NoSuchRequest { .. } => StatusCode::NOT_FOUND,
+            ApiError::NoSpeechModel
+            | ApiError::NoChatModel
+            | ApiError::NoTranscriptModel
+            | ApiError::BodiesFull { .. }
+            | ApiError::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+            ApiError::BodyTooLarge { .. } | ApiError::FieldTooLarge { .. } => {
                 StatusCode::PAYLOAD_TOO_LARGE
             }
-            Refusal::HeadersTooLarge { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            Refusal::Loop { .. } => StatusCode::LOOP_DETECTED,
-            Refusal::BodyTooSlow { .. } | Refusal::BodyGaveWay { .. } => {
+            ApiError::HeadersTooLarge { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            ApiError::Loop { .. } => StatusCode::LOOP_DETECTED,
+            ApiError::BodyTooSlow { .. } | ApiError::BodyGaveWay { .. } => {
                 StatusCode::REQUEST_TIMEOUT
             }
-            Refusal::NotJson { .. } | Refusal::NeitherFormNorJson { .. } => {
+            ApiError::NotJson { .. } | ApiError::NeitherFormNorJson { .. } => {
                 StatusCode::UNSUPPORTED_MEDIA_TYPE
             }
-            Refusal::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
-            Refusal::ForeignHost { .. } => StatusCode::MISDIRECTED_REQUEST,
-            Refusal::ForeignOrigin { .. } => StatusCode::FORBIDDEN,
-            Refusal::NoKey | Refusal::WrongKey => StatusCode::UNAUTHORIZED,
-            Refusal::Key(
+            ApiError::WrongMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            ApiError::ForeignHost { .. } => StatusCode::MISDIRECTED_REQUEST,
+            ApiError::ForeignOrigin { .. } => StatusCode::FORBIDDEN,
+            ApiError::NoKey | ApiError::WrongKey => StatusCode::UNAUTHORIZED,
+            ApiError::Key(
                 KeyRefusal::NotAllowed { .. }
                 | KeyRefusal::NoneAllowed { .. }
                 | KeyRefusal::NotShown { .. },
             ) => StatusCode::FORBIDDEN,
-            Refusal::Key(_) => StatusCode::TOO_MANY_REQUESTS,
+            ApiError::Key(_) => StatusCode::TOO_MANY_REQUESTS,
         }
     }
 
@@ -226,23 +226,25 @@ impl Refusal {
     }
 
     /// The same, on a route whose prompt is in `field`.
-    pub(crate) fn about(self, field: &'static str) -> Refusal {
+    pub(crate) fn about(self, field: &'static str) -> ApiError {
         match self {
-            Refusal::Model(error @ ModelError::TooLong { .. }) => Refusal::TooLong { field, error },
+            ApiError::Model(error @ ModelError::TooLong { .. }) => {
+                ApiError::TooLong { field, error }
+            }
             other => other,
         }
     }
 
     fn kind(&self) -> ErrorKind {
         match self {
-            Refusal::Model(ModelError::Upstream { .. } | ModelError::Unanswered { .. })
+            ApiError::Model(ModelError::Upstream { .. } | ModelError::Unanswered { .. })
                 if self.status().is_server_error() =>
             {
                 ErrorKind::Upstream
             }
             _ if self.status() == StatusCode::TOO_MANY_REQUESTS => ErrorKind::RateLimit,
-            Refusal::NoKey | Refusal::WrongKey => ErrorKind::Authentication,
-            Refusal::ForeignOrigin { .. } | Refusal::Key(_) => ErrorKind::Permission,
+            ApiError::NoKey | ApiError::WrongKey => ErrorKind::Authentication,
+            ApiError::ForeignOrigin { .. } | ApiError::Key(_) => ErrorKind::Permission,
             _ if self.status().is_server_error() => ErrorKind::Server,
             _ => ErrorKind::InvalidRequest,
         }
@@ -250,34 +252,34 @@ impl Refusal {
 
     fn param(&self) -> Option<&'static str> {
         match self {
-            Refusal::Wire(error) => error.field(),
-            Refusal::Model(error) => field_of(error),
-            Refusal::Encode(
+            ApiError::Wire(error) => error.field(),
+            ApiError::Model(error) => field_of(error),
+            ApiError::Encode(
                 EncodeError::TooLongForWav { .. }
                 | EncodeError::NotBuilt { .. }
                 | EncodeError::UnsupportedRate { .. },
             ) => Some("response_format"),
-            Refusal::Fit(Unanswerable::Unknown { field, .. }) => Some(field),
-            Refusal::UnknownModel(_)
-            | Refusal::WrongKind { .. }
-            | Refusal::NotNamed
-            | Refusal::NotOurs { .. }
-            | Refusal::Fit(_)
-            | Refusal::Key(KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. }) => {
+            ApiError::Fit(Unanswerable::Unknown { field, .. }) => Some(field),
+            ApiError::UnknownModel(_)
+            | ApiError::WrongKind { .. }
+            | ApiError::NotNamed
+            | ApiError::NotOurs { .. }
+            | ApiError::Fit(_)
+            | ApiError::Key(KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. }) => {
                 Some("model")
             }
-            Refusal::Unsupported { field, .. } | Refusal::TooLong { field, .. } => Some(field),
-            Refusal::WholeTooLong { .. } | Refusal::AnswerTooLarge { .. } => Some("stream"),
+            ApiError::Unsupported { field, .. } | ApiError::TooLong { field, .. } => Some(field),
+            ApiError::WholeTooLong { .. } | ApiError::AnswerTooLarge { .. } => Some("stream"),
             _ => None,
         }
     }
 
     fn message(&self) -> String {
         match self {
-            Refusal::Model(error @ ModelError::UnknownVoice { .. }) => {
+            ApiError::Model(error @ ModelError::UnknownVoice { .. }) => {
                 format!("{error}; GET /v1/audio/voices lists all")
             }
-            Refusal::UnknownModel(unknown) if unknown.near.is_empty() => {
+            ApiError::UnknownModel(unknown) if unknown.near.is_empty() => {
                 format!("{self}; GET /v1/models lists all")
             }
             _ => self.to_string(),
@@ -286,22 +288,24 @@ impl Refusal {
 
     fn code(&self) -> Option<&'static str> {
         match self {
-            Refusal::Model(error) | Refusal::TooLong { error, .. } => code_of(error),
-            Refusal::Encode(EncodeError::NotBuilt { .. }) => Some("not_built"),
-            Refusal::ModelStalled { .. }
-            | Refusal::NoToken { .. }
-            | Refusal::ResidenceStalled { .. } => Some("timeout"),
-            Refusal::UnknownModel(_)
-            | Refusal::Fit(Unanswerable::Unknown { field: "model", .. }) => Some("model_not_found"),
-            Refusal::NoSuchRequest { .. } => Some("request_not_found"),
-            Refusal::Unsupported { .. } => Some("unsupported_parameter"),
-            Refusal::NoSpeechModel | Refusal::NoChatModel | Refusal::NoTranscriptModel => {
+            ApiError::Model(error) | ApiError::TooLong { error, .. } => code_of(error),
+            ApiError::Encode(EncodeError::NotBuilt { .. }) => Some("not_built"),
+            ApiError::ModelStalled { .. }
+            | ApiError::NoToken { .. }
+            | ApiError::ResidenceStalled { .. } => Some("timeout"),
+            ApiError::UnknownModel(_)
+            | ApiError::Fit(Unanswerable::Unknown { field: "model", .. }) => {
+                Some("model_not_found")
+            }
+            ApiError::NoSuchRequest { .. } => Some("request_not_found"),
+            ApiError::Unsupported { .. } => Some("unsupported_parameter"),
+            ApiError::NoSpeechModel | ApiError::NoChatModel | ApiError::NoTranscriptModel => {
                 Some("no_target")
             }
-            Refusal::NoKey | Refusal::WrongKey => Some("invalid_api_key"),
-            Refusal::Key(refusal) => Some(refusal.code()),
-            Refusal::Stopping => Some("server_stopping"),
-            Refusal::Loop { .. } => Some("loop_detected"),
+            ApiError::NoKey | ApiError::WrongKey => Some("invalid_api_key"),
+            ApiError::Key(refusal) => Some(refusal.code()),
+            ApiError::Stopping => Some("server_stopping"),
+            ApiError::Loop { .. } => Some("loop_detected"),
             _ => None,
         }
     }
@@ -314,26 +318,26 @@ impl Refusal {
 
     fn retry(&self) -> Retry {
         match self {
-            Refusal::Model(error) if wait_of(error).is_some() => {
+            ApiError::Model(error) if wait_of(error).is_some() => {
                 wait_of(error).map_or(Retry::Unknown, Retry::After)
             }
             // Others were asked already, and the client would have all of them asked again.
-            Refusal::Model(ModelError::Unanswered { attempts, .. }) if attempts.len() > 1 => {
+            ApiError::Model(ModelError::Unanswered { attempts, .. }) if attempts.len() > 1 => {
                 Retry::Useless
             }
-            Refusal::Model(ModelError::WorkerLost { .. }) => Retry::After(WORKER_RESTART),
-            Refusal::BodiesFull { .. } => Retry::After(BODY_ENDS),
-            Refusal::Key(KeyRefusal::TooFast { retry_after, .. }) => Retry::After(*retry_after),
-            Refusal::Key(KeyRefusal::TooMany { .. } | KeyRefusal::Reserved { .. }) => {
+            ApiError::Model(ModelError::WorkerLost { .. }) => Retry::After(WORKER_RESTART),
+            ApiError::BodiesFull { .. } => Retry::After(BODY_ENDS),
+            ApiError::Key(KeyRefusal::TooFast { retry_after, .. }) => Retry::After(*retry_after),
+            ApiError::Key(KeyRefusal::TooMany { .. } | KeyRefusal::Reserved { .. }) => {
                 Retry::After(ANSWER_ENDS)
             }
-            Refusal::Key(KeyRefusal::Spent { midnight_in, .. }) => Retry::NotBefore(*midnight_in),
+            ApiError::Key(KeyRefusal::Spent { midnight_in, .. }) => Retry::NotBefore(*midnight_in),
             // Only its owner can help, and no client's patience.
-            Refusal::NoSpeechModel
-            | Refusal::NoChatModel
-            | Refusal::NoTranscriptModel
-            | Refusal::Loop { .. }
-            | Refusal::Model(ModelError::OutOfMemory { .. } | ModelError::NoRoom { .. }) => {
+            ApiError::NoSpeechModel
+            | ApiError::NoChatModel
+            | ApiError::NoTranscriptModel
+            | ApiError::Loop { .. }
+            | ApiError::Model(ModelError::OutOfMemory { .. } | ModelError::NoRoom { .. }) => {
                 Retry::Useless
             }
             _ if self.status().is_server_error()
@@ -341,7 +345,7 @@ impl Refusal {
             {
                 Retry::Unknown
             }
-            Refusal::BodyTooSlow { .. } | Refusal::BodyGaveWay { .. } => Retry::Unknown,
+            ApiError::BodyTooSlow { .. } | ApiError::BodyGaveWay { .. } => Retry::Unknown,
             _ => Retry::Useless,
         }
     }
@@ -454,7 +458,7 @@ fn code_of_fault(fault: &Fault) -> Option<&'static str> {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = self.status();
         let json = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -512,7 +516,7 @@ mod tests {
             ),
             (EncodeError::Codec { format, detail: String::new() }, 500, None, None),
         ] {
-            let refusal = Refusal::Encode(error);
+            let refusal = ApiError::Encode(error);
             let said = (refusal.status().as_u16(), refusal.param(), refusal.code());
             assert_eq!(said, (status, param, code), "{refusal}");
         }

@@ -18,7 +18,7 @@ use hob_wire::{
 };
 
 use crate::asking::read_wish;
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::guard::check_key;
 use crate::headers::{JSON, answer_headers, insert_ignored};
 use crate::keys::Caller;
@@ -74,7 +74,7 @@ async fn by_address(
     desk: Desk,
     caller: Caller,
     query: Result<Query<Vec<(String, String)>>, QueryRejection>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let Query(pairs) = query.map_err(|rejected| WireError::Invalid {
         field: "query",
         reason: format!("cannot be read: {}", rejected.body_text()),
@@ -87,7 +87,7 @@ async fn by_body(
     State(app): State<Arc<App>>,
     desk: Desk,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let (caller, asked) = read_wish(&app, request, parse_fit).await?;
     answer(&app, desk, &caller, asked).await
 }
@@ -97,7 +97,7 @@ async fn answer(
     Extension(desk): Desk,
     caller: &Caller,
     request: FitRequest,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     // Whether there is a model of a name is said only to those who may use it.
     if !desk.is_published(&request.model) {
         caller.check(app, &request.model)?;
@@ -109,13 +109,13 @@ async fn answer(
 }
 
 /// `GET /api/fit/machines`.
-async fn machines(Extension(desk): Desk) -> Result<Response, Refusal> {
+async fn machines(Extension(desk): Desk) -> Result<Response, ApiError> {
     let names = blocking(move || desk.machines()).await?;
     Ok(json(fit_machines(&names)))
 }
 
 /// `GET /api/fit/models`: of those that are here, such as this caller may use.
-async fn models(Extension(desk): Desk, caller: Caller) -> Result<Response, Refusal> {
+async fn models(Extension(desk): Desk, caller: Caller) -> Result<Response, ApiError> {
     let mut models = blocking(move || desk.models()).await?;
     models.retain(|model| !model.installed || caller.allows(&model.name));
     Ok(json(fit_models(&models)))
@@ -125,8 +125,8 @@ async fn models(Extension(desk): Desk, caller: Caller) -> Result<Response, Refus
 /// It panicked: nobody is told with what.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Refusal> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| Refusal::FitFailed)
+) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| ApiError::FitFailed)
 }
 
 fn json(body: String) -> Response {

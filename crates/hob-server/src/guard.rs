@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::router::App;
 
 /// The names under which this server may be called.
@@ -41,23 +41,23 @@ impl Guard {
         self.allowed_hosts.iter().any(|allowed| allowed == "*" || allowed == host)
     }
 
-    fn check_host(&self, authority: &str) -> Result<(), Refusal> {
+    fn check_host(&self, authority: &str) -> Result<(), ApiError> {
         match host_of(authority) {
             Some(host) if self.knows(host) => Ok(()),
-            _ => Err(Refusal::ForeignHost { host: authority.to_owned() }),
+            _ => Err(ApiError::ForeignHost { host: authority.to_owned() }),
         }
     }
 
-    fn check_origin(&self, origin: &str) -> Result<(), Refusal> {
+    fn check_origin(&self, origin: &str) -> Result<(), ApiError> {
         let web = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         match web.and_then(host_of) {
             Some(host) if self.knows(host) => Ok(()),
-            _ => Err(Refusal::ForeignOrigin { origin: origin.to_owned() }),
+            _ => Err(ApiError::ForeignOrigin { origin: origin.to_owned() }),
         }
     }
 
     /// A request without a `Host` is no browser's.
-    fn check(&self, request: &Request) -> Result<(), Refusal> {
+    fn check(&self, request: &Request) -> Result<(), ApiError> {
         if let Some(authority) = request.uri().authority() {
             self.check_host(authority.as_str())?;
         }
@@ -74,10 +74,10 @@ impl Guard {
 /// Of all headers together; hyper itself stops reading at some 400 KiB, and at a hundred of them.
 const HEADERS_BYTES_MAX: usize = 64 << 10;
 
-fn check_size(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_size(headers: &HeaderMap) -> Result<(), ApiError> {
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     let bytes_max = HEADERS_BYTES_MAX;
-    if bytes > bytes_max { Err(Refusal::HeadersTooLarge { bytes_max }) } else { Ok(()) }
+    if bytes > bytes_max { Err(ApiError::HeadersTooLarge { bytes_max }) } else { Ok(()) }
 }
 
 /// Every request passes here first.
@@ -85,7 +85,7 @@ pub(crate) async fn check_names(
     State(app): State<Arc<App>>,
     request: Request,
     next: Next,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     check_size(request.headers())?;
     app.guard.check(&request)?;
     Ok(next.run(request).await)
@@ -96,11 +96,11 @@ pub(crate) async fn check_key(
     State(app): State<Arc<App>>,
     mut request: Request,
     next: Next,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let keys = app.live.keys();
     if keys.are_asked_for() {
-        let presented = presented(request.headers()).ok_or(Refusal::NoKey)?;
-        let holder = keys.holder(presented).ok_or(Refusal::WrongKey)?;
+        let presented = presented(request.headers()).ok_or(ApiError::NoKey)?;
+        let holder = keys.holder(presented).ok_or(ApiError::WrongKey)?;
         request.extensions_mut().insert(Arc::clone(holder));
     }
     Ok(next.run(request).await)

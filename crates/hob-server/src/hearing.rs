@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::account::Account;
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::router::App;
 use crate::transcript_account::TranscriptAccount;
 
@@ -41,7 +41,7 @@ impl Hearing {
         target: &TranscriptTarget,
         request: &TranscriptRequest,
         mut account: Account,
-    ) -> Result<Hearing, Refusal> {
+    ) -> Result<Hearing, ApiError> {
         let is_warm = target.model.state() == ModelState::Ready;
         let events = ask(app, target, request, &mut account).await;
         let events = events.inspect_err(|refusal| account.failed(refusal))?;
@@ -62,7 +62,7 @@ impl Hearing {
     }
 
     /// Everything to the end.
-    pub(crate) async fn collect(&mut self) -> Result<TranscriptAnswer, Refusal> {
+    pub(crate) async fn collect(&mut self) -> Result<TranscriptAnswer, ApiError> {
         let mut answer = TranscriptAnswer::default();
         while let Some(event) = self.next().await? {
             answer.add(event);
@@ -71,7 +71,7 @@ impl Hearing {
     }
 
     /// The next event that says something in a stream, where times are not told.
-    pub(crate) async fn next_text(&mut self) -> Result<Option<TranscriptEvent>, Refusal> {
+    pub(crate) async fn next_text(&mut self) -> Result<Option<TranscriptEvent>, ApiError> {
         loop {
             match self.next().await? {
                 Some(TranscriptEvent::Segment(_) | TranscriptEvent::Word(_)) => {}
@@ -82,7 +82,7 @@ impl Hearing {
     }
 
     /// May be dropped and called again while it waits; `None` after the last event.
-    async fn next(&mut self) -> Result<Option<TranscriptEvent>, Refusal> {
+    async fn next(&mut self) -> Result<Option<TranscriptEvent>, ApiError> {
         if self.is_over {
             return Ok(None);
         }
@@ -105,18 +105,18 @@ impl Hearing {
         }
     }
 
-    async fn next_made(&mut self) -> Result<TranscriptEvent, Refusal> {
+    async fn next_made(&mut self) -> Result<TranscriptEvent, ApiError> {
         let since = *self.waiting_since.get_or_insert_with(Instant::now);
         let time_max = self.time_max;
         let next = timeout_at(since + time_max, self.events.next());
         let next = self.cut_off.run_until_cancelled(next).await;
         self.waiting_since = None;
         self.account.answer.waited(since.elapsed());
-        let next = next.ok_or(Refusal::Stopping)?.map_err(|_| Refusal::NoToken { time_max })?;
+        let next = next.ok_or(ApiError::Stopping)?.map_err(|_| ApiError::NoToken { time_max })?;
         let event = next.unwrap_or_else(|| Err(broken_off()))?;
         self.bytes += bytes_of(&event);
         if self.bytes > TEXT_BYTES_MAX {
-            return Err(Refusal::AnswerTooLarge { bytes_max: TEXT_BYTES_MAX });
+            return Err(ApiError::AnswerTooLarge { bytes_max: TEXT_BYTES_MAX });
         }
         Ok(event)
     }
@@ -128,13 +128,13 @@ async fn ask(
     target: &TranscriptTarget,
     request: &TranscriptRequest,
     account: &mut Account,
-) -> Result<TranscriptStream, Refusal> {
+) -> Result<TranscriptStream, ApiError> {
     let busy = |Busy { retry_after }| ModelError::Busy { retry_after };
     account.admitted(target.admission.admit(request.sound.about_s()).map_err(busy)?);
     let time_max = app.limits.token_time_max;
     let asked = timeout(time_max, target.model.transcribe(request.clone()));
-    let asked = app.cut_off.run_until_cancelled(asked).await.ok_or(Refusal::Stopping)?;
-    Ok(asked.map_err(|_| Refusal::NoToken { time_max })??)
+    let asked = app.cut_off.run_until_cancelled(asked).await.ok_or(ApiError::Stopping)?;
+    Ok(asked.map_err(|_| ApiError::NoToken { time_max })??)
 }
 
 /// A model whose transcript ends without its last event has lost the rest of it.

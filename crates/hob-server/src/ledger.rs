@@ -6,7 +6,7 @@ mod store;
 mod summary;
 mod writer;
 
-pub use rows::{Entry, Outcome, Period};
+pub use rows::{Outcome, Period, RequestRecord};
 pub use store::{LedgerError, read};
 pub use summary::{By, Summary, summarise};
 pub use writer::Ledger;

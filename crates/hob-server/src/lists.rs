@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use hob_core::{ChatTarget, ModelState, SpeechTarget, TranscriptTarget, UnknownModel, Voice};
 use hob_wire::{ModelEntry, ModelKind};
 
-use crate::failure::{Refusal, whole_seconds};
+use crate::failure::{ApiError, whole_seconds};
 use crate::keys::Caller;
 use crate::requests::NamePath;
 use crate::router::App;
@@ -29,15 +29,15 @@ pub(crate) async fn model(
     State(app): State<Arc<App>>,
     caller: Caller,
     id: Result<Path<String>, PathRejection>,
-) -> Result<Json, Refusal> {
+) -> Result<Json, ApiError> {
     let Ok(Path(id)) = id else {
-        return Err(Refusal::UnknownModel(UnknownModel { name: String::new(), near: Vec::new() }));
+        return Err(ApiError::UnknownModel(UnknownModel { name: String::new(), near: Vec::new() }));
     };
     Ok(json(hob_wire::model(&entry(&app, &caller, &id)?)))
 }
 
 /// Of whichever kind. A name of OpenAI's is that of the model which it leads to.
-fn entry(app: &App, caller: &Caller, id: &str) -> Result<ModelEntry, Refusal> {
+fn entry(app: &App, caller: &Caller, id: &str) -> Result<ModelEntry, ApiError> {
     if let Ok(target) = app.chat_target(Some(id))
         && caller.allows(id)
     {
@@ -68,7 +68,7 @@ pub(crate) async fn voices(
     State(app): State<Arc<App>>,
     caller: Caller,
     RawQuery(query): RawQuery,
-) -> Result<Json, Refusal> {
+) -> Result<Json, ApiError> {
     let target = app.speech_target(caller.speech_name(&app, None)?.as_deref())?;
     let spoken = target.model.voices().iter().filter(|voice: &&Voice| voice.language.is_spoken());
     let legacy = query.is_some_and(|query| query.split('&').any(|pair| pair == "legacy=true"));
@@ -104,11 +104,11 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
 }
 
 /// `GET /metrics`.
-pub(crate) async fn metrics(State(app): State<Arc<App>>, caller: Caller) -> Result<Json, Refusal> {
+pub(crate) async fn metrics(State(app): State<Arc<App>>, caller: Caller) -> Result<Json, ApiError> {
     caller.check_sees_all(&app, "metrics, which are about all models and keys")?;
     Ok((
         [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
-        app.metrics.render(&app.roster(), app.ledger.as_deref()),
+        app.metrics.render(&app.registry(), app.ledger.as_deref()),
     ))
 }
 
@@ -120,13 +120,13 @@ fn shown_to(caller: &Caller, mut entries: Vec<ModelEntry>) -> Vec<ModelEntry> {
 
 /// Models that chat, then those that speak, then those that listen: each by name, then its aliases.
 fn entries(app: &App) -> Vec<ModelEntry> {
-    let roster = app.roster();
-    let targets = roster.chat_targets().map(|target| chat_entry(&target.name, target));
-    let aliases = roster.aliases().filter_map(|(alias, _)| {
-        let target = roster.chat(alias).ok()?;
+    let registry = app.registry();
+    let targets = registry.chat_targets().map(|target| chat_entry(&target.name, target));
+    let aliases = registry.aliases().filter_map(|(alias, _)| {
+        let target = registry.chat(alias).ok()?;
         Some(chat_entry(alias, &target))
     });
-    let elsewhere = roster.elsewhere().map(|elsewhere| elsewhere.listed()).unwrap_or_default();
+    let elsewhere = registry.elsewhere().map(|elsewhere| elsewhere.listed()).unwrap_or_default();
     let elsewhere = elsewhere.into_iter().map(|model| {
         let kind = ModelKind::elsewhere(model.context_tokens);
         ModelEntry { id: model.name, state: model.state, kind }
@@ -139,21 +139,21 @@ fn entries(app: &App) -> Vec<ModelEntry> {
 }
 
 fn transcript_entries(app: &App) -> Vec<ModelEntry> {
-    let roster = app.roster();
-    let targets = roster.transcript_targets();
+    let registry = app.registry();
+    let targets = registry.transcript_targets();
     let targets = targets.map(|target| transcript_entry(&target.name, target));
-    let aliases = roster.aliases().filter_map(|(alias, name)| {
-        let target = roster.transcript_targets().find(|target| target.name == name)?;
+    let aliases = registry.aliases().filter_map(|(alias, name)| {
+        let target = registry.transcript_targets().find(|target| target.name == name)?;
         Some(transcript_entry(alias, target))
     });
     targets.chain(aliases).collect()
 }
 
 fn speech_entries(app: &App) -> Vec<ModelEntry> {
-    let roster = app.roster();
-    let targets = roster.speech_targets().map(|target| speech_entry(&target.name, target));
-    let aliases = roster.aliases().filter_map(|(alias, name)| {
-        let target = roster.speech_targets().find(|target| target.name == name)?;
+    let registry = app.registry();
+    let targets = registry.speech_targets().map(|target| speech_entry(&target.name, target));
+    let aliases = registry.aliases().filter_map(|(alias, name)| {
+        let target = registry.speech_targets().find(|target| target.name == name)?;
         Some(speech_entry(alias, target))
     });
     targets.chain(aliases).collect()

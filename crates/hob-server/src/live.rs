@@ -3,35 +3,35 @@
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use hob_core::Roster;
+use hob_core::Registry;
 
 use crate::keys::{KeyOptions, Keys};
 use crate::ledger::Ledger;
 
 /// Models and keys that are in force. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub struct Live(Arc<InForce>);
+pub struct ReloadableState(Arc<InForce>);
 
 #[derive(Debug, Default)]
 struct InForce {
-    roster: RwLock<Arc<Roster>>,
+    registry: RwLock<Arc<Registry>>,
     keys: RwLock<Arc<Keys>>,
     /// What keys have spent is read from there.
     ledger: OnceLock<Option<Arc<Ledger>>>,
 }
 
-impl From<Roster> for Live {
-    fn from(roster: Roster) -> Live {
-        let live = Live::default();
-        live.set_roster(roster);
+impl From<Registry> for ReloadableState {
+    fn from(registry: Registry) -> ReloadableState {
+        let live = ReloadableState::default();
+        live.set_registry(registry);
         live
     }
 }
 
-impl Live {
+impl ReloadableState {
     /// From now on, these. A key that did not change keeps what is left of its limits.
-    pub fn replace(&self, roster: Roster, keys: &[KeyOptions]) {
-        self.set_roster(roster);
+    pub fn replace(&self, registry: Registry, keys: &[KeyOptions]) {
+        self.set_registry(registry);
         self.set_keys(keys);
     }
 
@@ -40,16 +40,16 @@ impl Live {
         self.set_keys(keys);
     }
 
-    pub(crate) fn roster(&self) -> Arc<Roster> {
-        Arc::clone(&self.0.roster.read().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        Arc::clone(&self.0.registry.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn keys(&self) -> Arc<Keys> {
         Arc::clone(&self.0.keys.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn set_roster(&self, roster: Roster) {
-        *self.0.roster.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(roster);
+    fn set_registry(&self, registry: Registry) {
+        *self.0.registry.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(registry);
     }
 
     fn set_keys(&self, keys: &[KeyOptions]) {

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use hob_core::chat::Usage;
-use hob_core::routing::TargetStanding;
+use hob_core::routing::TargetStatus;
 use hob_core::trace::Way;
-use hob_core::{ChatTarget, ModelState, Roster, SpeechTarget, TranscriptTarget};
+use hob_core::{ChatTarget, ModelState, Registry, SpeechTarget, TranscriptTarget};
 use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
     with_local_recorder,
@@ -155,13 +155,13 @@ impl Metrics {
     }
 
     /// Everything counted so far, and what the models are doing now.
-    pub(crate) fn render(&self, roster: &Roster, ledger: Option<&Ledger>) -> String {
+    pub(crate) fn render(&self, registry: &Registry, ledger: Option<&Ledger>) -> String {
         with_local_recorder(&self.0, || {
             counter!(LEDGER_LOST).absolute(ledger.map_or(0, Ledger::lost));
-            roster.speech_targets().for_each(|target| observe_speech(target));
-            roster.chat_targets().for_each(|target| observe_chat(target));
-            roster.transcript_targets().for_each(|target| observe_transcript(target));
-            observe_rests(roster);
+            registry.speech_targets().for_each(|target| observe_speech(target));
+            registry.chat_targets().for_each(|target| observe_chat(target));
+            registry.transcript_targets().for_each(|target| observe_transcript(target));
+            observe_rests(registry);
         });
         self.0.handle().render()
     }
@@ -196,17 +196,15 @@ fn observe_transcript(target: &TranscriptTarget) {
 }
 
 /// Of the targets that the configuration names.
-fn observe_rests(roster: &Roster) {
-    let Some(elsewhere) = roster.elsewhere() else { return };
-    let chat = roster.chat_targets().map(|target| &target.name);
-    let names = chat.chain(roster.speech_targets().map(|target| &target.name));
-    let names = names.chain(roster.transcript_targets().map(|target| &target.name));
+fn observe_rests(registry: &Registry) {
+    let Some(elsewhere) = registry.elsewhere() else { return };
+    let chat = registry.chat_targets().map(|target| &target.name);
+    let names = chat.chain(registry.speech_targets().map(|target| &target.name));
+    let names = names.chain(registry.transcript_targets().map(|target| &target.name));
     for target in names.filter_map(|name| elsewhere.route(name)).flat_map(|route| route.targets) {
-        let left = match target.standing {
-            TargetStanding::Rests { left } => left,
-            TargetStanding::Answers | TargetStanding::StandsBy | TargetStanding::OnTrial => {
-                Duration::ZERO
-            }
+        let left = match target.status {
+            TargetStatus::Open { left } => left,
+            TargetStatus::Active | TargetStatus::Standby | TargetStatus::HalfOpen => Duration::ZERO,
         };
         gauge!(RESTS, "target" => target.name).set(left.as_secs_f64());
     }

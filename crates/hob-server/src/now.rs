@@ -16,7 +16,7 @@ use self::hour::Hour;
 pub(crate) use self::routes::{NOW, routes};
 pub(crate) use self::running::Running;
 use crate::keys::Caller;
-use crate::ledger::Entry;
+use crate::ledger::RequestRecord;
 
 /// Twice as many as connections are let in. What is beyond runs as well, and is not seen.
 const RUNNING_MAX: usize = 1024;
@@ -38,7 +38,7 @@ pub(crate) struct Now {
 pub(crate) struct Ended {
     running: Arc<Running>,
     way: Way,
-    entry: Entry,
+    entry: RequestRecord,
 }
 
 impl Now {
@@ -56,7 +56,7 @@ impl Now {
     }
 
     /// It ended: what it was is in `entry`, which is complete.
-    pub(crate) fn leave(&self, running: &Arc<Running>, way: Way, entry: &Entry) {
+    pub(crate) fn leave(&self, running: &Arc<Running>, way: Way, entry: &RequestRecord) {
         locked(&self.hour).add(Instant::now(), entry);
         let ended = Ended { running: Arc::clone(running), way, entry: entry.clone() };
         let mut all = locked(&self.ended);
@@ -96,7 +96,7 @@ mod tests {
 
     fn running(id: u64) -> Arc<Running> {
         let received = Received { id, at: Instant::now(), hops: 0, is_bench: false };
-        Arc::new(Running::new(received, "chat", &Entry::default(), Default::default()))
+        Arc::new(Running::new(received, "chat", &RequestRecord::default(), Default::default()))
     }
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
         }
         assert_eq!(now.running(&anybody).len(), RUNNING_MAX);
         for one in &all {
-            now.leave(one, Way::default(), &Entry::default());
+            now.leave(one, Way::default(), &RequestRecord::default());
         }
         assert!(now.running(&anybody).is_empty());
         let kept: Vec<u64> = now.ended(&anybody).iter().map(|one| one.running.id).collect();

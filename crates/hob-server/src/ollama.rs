@@ -18,22 +18,22 @@ use axum::routing::{any, get, post};
 use hob_wire::{OllamaDelivery, ollama_error, ollama_success, parse_ollama_named};
 
 use crate::asking::read_wish;
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::guard::{check_key, notice_key};
 use crate::headers::{JSON, LINES, answer_headers};
 use crate::page;
 use crate::router::App;
 
 /// A refusal as Ollama's clients read it: the same status and headers, another envelope.
-pub(crate) struct OllamaRefusal(Refusal);
+pub(crate) struct OllamaError(ApiError);
 
-impl<E: Into<Refusal>> From<E> for OllamaRefusal {
-    fn from(error: E) -> OllamaRefusal {
-        OllamaRefusal(error.into())
+impl<E: Into<ApiError>> From<E> for OllamaError {
+    fn from(error: E) -> OllamaError {
+        OllamaError(error.into())
     }
 }
 
-impl IntoResponse for OllamaRefusal {
+impl IntoResponse for OllamaError {
     fn into_response(self) -> Response {
         let text = error_text(&self.0);
         let (head, _) = self.0.into_response().into_parts();
@@ -42,7 +42,7 @@ impl IntoResponse for OllamaRefusal {
 }
 
 /// `{"error": …}`, before an answer and at the end of one that broke off.
-fn error_text(refusal: &Refusal) -> String {
+fn error_text(refusal: &ApiError) -> String {
     ollama_error(&refusal.body().message)
 }
 
@@ -75,12 +75,12 @@ async fn check_key_here(
     state: State<Arc<App>>,
     request: Request,
     next: Next,
-) -> Result<Response, OllamaRefusal> {
+) -> Result<Response, OllamaError> {
     Ok(check_key(state, request, next).await?)
 }
 
 /// `GET /`: the page for people, and what programs ask for to see who is there.
-async fn home(request: Request) -> Result<Response, OllamaRefusal> {
+async fn home(request: Request) -> Result<Response, OllamaError> {
     let accept = request.headers().get(ACCEPT).map(|value| value.as_bytes().to_ascii_lowercase());
     let accept = String::from_utf8_lossy(accept.as_deref().unwrap_or_default()).into_owned();
     let mut response = if accept.contains("text/html") {
@@ -95,7 +95,7 @@ async fn home(request: Request) -> Result<Response, OllamaRefusal> {
 }
 
 /// `POST /api/pull`: a model that is here was pulled. hob fetches none because a client asks.
-async fn pull(State(app): State<Arc<App>>, request: Request) -> Result<Response, OllamaRefusal> {
+async fn pull(State(app): State<Arc<App>>, request: Request) -> Result<Response, OllamaError> {
     let (caller, named) = read_wish(&app, request, parse_ollama_named).await?;
     caller.check(&app, &named.model)?;
     app.chat_target(Some(&named.model))?;
@@ -105,8 +105,8 @@ async fn pull(State(app): State<Arc<App>>, request: Request) -> Result<Response,
     })
 }
 
-async fn not_offered(request: Request) -> OllamaRefusal {
-    Refusal::NotOffered { path: request.uri().path().to_owned() }.into()
+async fn not_offered(request: Request) -> OllamaError {
+    ApiError::NotOffered { path: request.uri().path().to_owned() }.into()
 }
 
 fn json(body: String) -> Response {

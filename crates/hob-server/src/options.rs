@@ -13,11 +13,11 @@ use crate::ledger::Ledger;
 /// What the server is told. Each size, count and time has a limit.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// The speech model for requests that name none, or one of OpenAI's; `None`: the roster's first.
+    /// The speech model for requests that name none, or one of OpenAI's; `None`: the registry's first.
     pub default_speech: Option<String>,
-    /// The chat model for requests that name none; `None`: the roster's first.
+    /// The chat model for requests that name none; `None`: the registry's first.
     pub default_chat: Option<String>,
-    /// The transcription model for requests that name none, or one of OpenAI's; `None`: the roster's
+    /// The transcription model for requests that name none, or one of OpenAI's; `None`: the registry's
     /// first.
     pub default_transcript: Option<String>,
     /// Where each request of a model is written down; `None`: nowhere.

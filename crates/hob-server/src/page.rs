@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 
 /// Scripts and styles from this server only; sound also from memory, where the player builds it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -22,22 +22,22 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
 struct Web;
 
 /// `GET /`.
-pub(crate) async fn index(request: Request) -> Result<Response, Refusal> {
+pub(crate) async fn index(request: Request) -> Result<Response, ApiError> {
     file("index.html", &request)
 }
 
 /// Whatever no route took: a file of the page, or nothing.
-pub(crate) async fn asset(request: Request) -> Result<Response, Refusal> {
+pub(crate) async fn asset(request: Request) -> Result<Response, ApiError> {
     let path = request.uri().path();
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return Err(Refusal::NoSuchPath { path: path.to_owned() });
+        return Err(ApiError::NoSuchPath { path: path.to_owned() });
     }
     file(path.trim_start_matches('/'), &request)
 }
 
-fn file(name: &str, request: &Request) -> Result<Response, Refusal> {
+fn file(name: &str, request: &Request) -> Result<Response, ApiError> {
     let file = Web::get(name)
-        .ok_or_else(|| Refusal::NoSuchPath { path: request.uri().path().to_owned() })?;
+        .ok_or_else(|| ApiError::NoSuchPath { path: request.uri().path().to_owned() })?;
     let etag = etag(&file);
     let headers = [
         (CONTENT_TYPE, content_type(name)),

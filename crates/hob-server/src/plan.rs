@@ -7,7 +7,7 @@ use hob_core::{Direction, ModelError, SpeechRequest, SpeechTarget, SpeechText, T
 use hob_speech::encode::AudioFormat;
 use hob_wire::{Delivery, WireError, WireSpeech, language_agrees, voice_among};
 
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::router::App;
 
 /// English at the voice's own speed, for estimates of how long an answer will be.
@@ -41,7 +41,7 @@ pub(crate) fn format_names() -> [&'static str; 6] {
     AudioFormat::ALL.map(AudioFormat::name)
 }
 
-pub(crate) fn plan(app: &App, wire: WireSpeech) -> Result<Plan, Refusal> {
+pub(crate) fn plan(app: &App, wire: WireSpeech) -> Result<Plan, ApiError> {
     let chars = check_text(&wire.input, app.limits.text_chars_max)?;
     let target = app.speech_target(wire.model.as_deref())?;
     let voice = voice(&target, wire.voice)?;
@@ -106,12 +106,12 @@ fn check_language(
     Err(WireError::Invalid { field: "language", reason })
 }
 
-fn check_whole(sound_s: f64) -> Result<(), Refusal> {
+fn check_whole(sound_s: f64) -> Result<(), ApiError> {
     let sound_s = sound_s as u64;
     if sound_s <= WHOLE_SOUND_S_MAX {
         return Ok(());
     }
-    Err(Refusal::WholeTooLong { sound_s, sound_s_max: WHOLE_SOUND_S_MAX })
+    Err(ApiError::WholeTooLong { sound_s, sound_s_max: WHOLE_SOUND_S_MAX })
 }
 
 fn instructions(

@@ -13,7 +13,7 @@ use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::now;
 use crate::router::App;
 
@@ -49,12 +49,12 @@ impl Received {
 pub(crate) struct NamePath(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for NamePath {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<NamePath, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<NamePath, ApiError> {
         let Path(name) = Path::from_request_parts(parts, state)
             .await
-            .map_err(|_: PathRejection| Refusal::PathNotUtf8)?;
+            .map_err(|_: PathRejection| ApiError::PathNotUtf8)?;
         Ok(NamePath(name))
     }
 }
@@ -73,7 +73,7 @@ pub(crate) async fn observe(
     let route = route_of(&request);
     let method = request.method().clone();
     let mut response = if received.hops > HOPS_MAX {
-        Refusal::Loop { hops: received.hops }.into_response()
+        ApiError::Loop { hops: received.hops }.into_response()
     } else {
         next.run(request).await
     };

@@ -9,7 +9,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
-use hob_core::{ChatTarget, Roster, SpeechTarget, TranscriptTarget, UnknownModel};
+use hob_core::{ChatTarget, Registry, SpeechTarget, TranscriptTarget, UnknownModel};
 use hob_wire::{
     is_default_speech_model, is_default_transcript_model, is_tag_of, local_speech_model,
 };
@@ -17,21 +17,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::asking::ReadLimits;
 use crate::bodies::Bodies;
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::guard::{Guard, check_key, check_names, notice_key};
 use crate::ledger::Ledger;
-use crate::live::Live;
+use crate::live::ReloadableState;
 use crate::metrics::Metrics;
 use crate::now::{self, Now};
 use crate::requests::observe;
 use crate::{
-    ServerOptions, benchmarks, chat, completions, embeddings, fit, lists, ollama, page, residence,
+    ServerOptions, benchmarks, chat, completions, embeddings, fit, lifecycle, lists, ollama, page,
     routes, speech, transcribe,
 };
 
 /// What every request may know.
 pub(crate) struct App {
-    pub(crate) live: Live,
+    pub(crate) live: ReloadableState,
     pub(crate) guard: Guard,
     pub(crate) limits: Limits,
     pub(crate) metrics: Arc<Metrics>,
@@ -69,31 +69,31 @@ impl Limits {
 /// What Ollama's clients write after a name when they mean any version of it.
 const ANY_VERSION: &str = ":latest";
 
-/// A name as the roster has it.
+/// A name as the registry has it.
 pub(crate) fn without_version(name: &str) -> &str {
     name.strip_suffix(ANY_VERSION).unwrap_or(name)
 }
 
 impl App {
     /// As it is in force now.
-    pub(crate) fn roster(&self) -> Arc<Roster> {
-        self.live.roster()
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        self.live.registry()
     }
 
     /// Where a name leads; none, or one of OpenAI's, to the default speech model.
-    pub(crate) fn speech_target(&self, name: Option<&str>) -> Result<Arc<SpeechTarget>, Refusal> {
+    pub(crate) fn speech_target(&self, name: Option<&str>) -> Result<Arc<SpeechTarget>, ApiError> {
         let Some(name) = name else { return self.default_speech_target() };
-        match self.roster().speech(self.own_speech_name(name)) {
+        match self.registry().speech(self.own_speech_name(name)) {
             Ok(target) => Ok(target),
             Err(_) if is_default_speech_model(name) => self.default_speech_target(),
             Err(unknown) => Err(self.not_found(unknown, "speech")),
         }
     }
 
-    /// The name under which the roster has a model that other servers offer under this one.
+    /// The name under which the registry has a model that other servers offer under this one.
     pub(crate) fn own_speech_name<'a>(&self, name: &'a str) -> &'a str {
-        let roster = self.roster();
-        let is_here = |name: &&str| roster.speech(name).is_ok();
+        let registry = self.registry();
+        let is_here = |name: &&str| registry.speech(name).is_ok();
         let own = || local_speech_model(name).filter(is_here);
         Some(name).filter(is_here).or_else(own).unwrap_or(name)
     }
@@ -102,9 +102,9 @@ impl App {
     pub(crate) fn transcript_target(
         &self,
         name: Option<&str>,
-    ) -> Result<Arc<TranscriptTarget>, Refusal> {
+    ) -> Result<Arc<TranscriptTarget>, ApiError> {
         let Some(name) = name else { return self.default_transcript_target() };
-        match self.roster().transcript(name) {
+        match self.registry().transcript(name) {
             Ok(target) => Ok(target),
             Err(_) if is_default_transcript_model(name) => self.default_transcript_target(),
             Err(unknown) => Err(self.not_found(unknown, "transcription")),
@@ -113,7 +113,7 @@ impl App {
 
     /// Where a name leads, with or without a tag that is true of the model, such as `:latest` or `:135m`; none
     /// to the default chat model. No other name leads anywhere: a request for one model is not answered by another.
-    pub(crate) fn chat_target(&self, name: Option<&str>) -> Result<Arc<ChatTarget>, Refusal> {
+    pub(crate) fn chat_target(&self, name: Option<&str>) -> Result<Arc<ChatTarget>, ApiError> {
         let Some(name) = name else { return self.default_chat_target() };
         match self.named_chat(name) {
             Ok(target) => Ok(target),
@@ -122,24 +122,24 @@ impl App {
     }
 
     /// A name may be somebody's who does something else.
-    fn not_found(&self, unknown: UnknownModel, wanted: &'static str) -> Refusal {
-        let (name, roster) = (unknown.name.as_str(), self.roster());
+    fn not_found(&self, unknown: UnknownModel, wanted: &'static str) -> ApiError {
+        let (name, registry) = (unknown.name.as_str(), self.registry());
         let kinds = [
             ("chat", self.named_chat(name).is_ok()),
-            ("speech", roster.speech(name).is_ok()),
-            ("transcription", roster.transcript(name).is_ok()),
+            ("speech", registry.speech(name).is_ok()),
+            ("transcription", registry.transcript(name).is_ok()),
         ];
         match kinds.into_iter().find(|(_, is_one)| *is_one) {
-            Some((kind, _)) => Refusal::WrongKind { name: name.to_owned(), kind, wanted },
-            None => Refusal::UnknownModel(unknown),
+            Some((kind, _)) => ApiError::WrongKind { name: name.to_owned(), kind, wanted },
+            None => ApiError::UnknownModel(unknown),
         }
     }
 
     fn named_chat(&self, name: &str) -> Result<Arc<ChatTarget>, UnknownModel> {
-        let roster = self.roster();
-        roster.chat(name).or_else(|unknown| {
+        let registry = self.registry();
+        registry.chat(name).or_else(|unknown| {
             let tagged = name.rsplit_once(':').and_then(|(bare, tag)| {
-                let target = roster.chat(bare).ok()?;
+                let target = registry.chat(bare).ok()?;
                 is_tag_of(tag, target.model.card()).then_some(target)
             });
             tagged.ok_or(unknown)
@@ -148,7 +148,7 @@ impl App {
 
     /// The name that requests without one mean; none where nothing speaks.
     pub(crate) fn default_speech_name(&self) -> Option<String> {
-        let first = || self.roster().speech_targets().next().map(|target| target.name.clone());
+        let first = || self.registry().speech_targets().next().map(|target| target.name.clone());
         self.default_speech.clone().or_else(first)
     }
 
@@ -159,43 +159,44 @@ impl App {
 
     /// Of several names, none is anybody's default: the first by its letters may cost money.
     fn only_chat_name(&self) -> Option<String> {
-        let roster = self.roster();
-        let mut names = roster.chat_targets().map(|target| &target.name);
+        let registry = self.registry();
+        let mut names = registry.chat_targets().map(|target| &target.name);
         names.next().filter(|_| names.next().is_none()).cloned()
     }
 
     /// The same of transcription.
     pub(crate) fn default_transcript_name(&self) -> Option<String> {
-        let first = || self.roster().transcript_targets().next().map(|target| target.name.clone());
+        let first =
+            || self.registry().transcript_targets().next().map(|target| target.name.clone());
         self.default_transcript.clone().or_else(first)
     }
 
-    fn default_transcript_target(&self) -> Result<Arc<TranscriptTarget>, Refusal> {
-        let name = self.default_transcript_name().ok_or(Refusal::NoTranscriptModel)?;
-        self.roster().transcript(&name).map_err(Refusal::UnknownModel)
+    fn default_transcript_target(&self) -> Result<Arc<TranscriptTarget>, ApiError> {
+        let name = self.default_transcript_name().ok_or(ApiError::NoTranscriptModel)?;
+        self.registry().transcript(&name).map_err(ApiError::UnknownModel)
     }
 
-    fn default_speech_target(&self) -> Result<Arc<SpeechTarget>, Refusal> {
-        let name = self.default_speech_name().ok_or(Refusal::NoSpeechModel)?;
-        self.roster().speech(&name).map_err(Refusal::UnknownModel)
+    fn default_speech_target(&self) -> Result<Arc<SpeechTarget>, ApiError> {
+        let name = self.default_speech_name().ok_or(ApiError::NoSpeechModel)?;
+        self.registry().speech(&name).map_err(ApiError::UnknownModel)
     }
 
-    fn default_chat_target(&self) -> Result<Arc<ChatTarget>, Refusal> {
+    fn default_chat_target(&self) -> Result<Arc<ChatTarget>, ApiError> {
         let name = self.default_chat_name().ok_or_else(|| {
-            let is_empty = self.roster().chat_targets().next().is_none();
-            if is_empty { Refusal::NoChatModel } else { Refusal::NotNamed }
+            let is_empty = self.registry().chat_targets().next().is_none();
+            if is_empty { ApiError::NoChatModel } else { ApiError::NotNamed }
         })?;
-        self.roster().chat(&name).map_err(Refusal::UnknownModel)
+        self.registry().chat(&name).map_err(ApiError::UnknownModel)
     }
 }
 
 /// All routes, as [`crate::serve`] answers them on the address `listen`.
-pub fn router(live: impl Into<Live>, options: &ServerOptions, listen: IpAddr) -> Router {
+pub fn router(live: impl Into<ReloadableState>, options: &ServerOptions, listen: IpAddr) -> Router {
     router_with(live.into(), options, listen, Arc::new(Metrics::new()), CancellationToken::new())
 }
 
 pub(crate) fn router_with(
-    live: Live,
+    live: ReloadableState,
     options: &ServerOptions,
     listen: IpAddr,
     metrics: Arc<Metrics>,
@@ -230,7 +231,7 @@ pub(crate) fn router_with(
         .merge(api.clone())
         .nest("/v1", api)
         .merge(ollama::routes(&app))
-        .merge(residence::routes(&app))
+        .merge(lifecycle::routes(&app))
         .merge(routes::routes(&app))
         .merge(now::routes(&app))
         .merge(fit::routes(&app, options.fit.as_ref()))
@@ -254,7 +255,7 @@ fn open_routes(app: &Arc<App>) -> Router<Arc<App>> {
 }
 
 fn keyed_routes(app: &Arc<App>) -> Router<Arc<App>> {
-    let model = if app.roster().answers_unknown() {
+    let model = if app.registry().answers_unknown() {
         get(lists::model).delete(lists::delete_model)
     } else {
         get(lists::model)
@@ -271,8 +272,8 @@ fn keyed_routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route_layer(from_fn_with_state(Arc::clone(app), check_key))
 }
 
-async fn wrong_method(request: Request) -> Refusal {
-    Refusal::WrongMethod {
+async fn wrong_method(request: Request) -> ApiError {
+    ApiError::WrongMethod {
         method: request.method().to_string(),
         path: request.uri().path().to_owned(),
     }

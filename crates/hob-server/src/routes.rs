@@ -9,10 +9,10 @@ use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use hob_core::routing::{RouteView, TargetStanding, TargetView, UpstreamView};
-use hob_core::{ChatTarget, Roster, UnknownModel};
+use hob_core::routing::{RouteView, TargetStatus, TargetView, UpstreamView};
+use hob_core::{ChatTarget, Registry, UnknownModel};
 
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::guard::check_key;
 use crate::headers::JSON;
 use crate::keys::Caller;
@@ -31,37 +31,37 @@ async fn one(
     State(app): State<Arc<App>>,
     caller: Caller,
     NamePath(name): NamePath,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     caller.check(&app, &name)?;
-    let roster = app.roster();
-    let view = roster.elsewhere().and_then(|elsewhere| elsewhere.route(&name));
-    let view = match (view, roster.chat(&name)) {
+    let registry = app.registry();
+    let view = registry.elsewhere().and_then(|elsewhere| elsewhere.route(&name));
+    let view = match (view, registry.chat(&name)) {
         (Some(view), _) => view,
         (None, Ok(target)) => itself(&name, &target),
         (None, Err(UnknownModel { name, near })) => {
-            return Err(Refusal::UnknownModel(UnknownModel { name, near }));
+            return Err(ApiError::UnknownModel(UnknownModel { name, near }));
         }
     };
     Ok(json(hob_wire::route(&view)))
 }
 
-async fn all(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Refusal> {
+async fn all(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, ApiError> {
     caller.check_sees_all(&app, "upstreams, their addresses and their models")?;
-    Ok(json(hob_wire::upstreams(&upstream_views(&app.roster(), &caller))))
+    Ok(json(hob_wire::upstreams(&upstream_views(&app.registry(), &caller))))
 }
 
 /// None for a key that is for some names only.
-pub(crate) fn upstream_views(roster: &Roster, caller: &Caller) -> Vec<UpstreamView> {
+pub(crate) fn upstream_views(registry: &Registry, caller: &Caller) -> Vec<UpstreamView> {
     if !caller.sees_all() {
         return Vec::new();
     }
-    roster.elsewhere().map(|elsewhere| elsewhere.upstreams()).unwrap_or_default()
+    registry.elsewhere().map(|elsewhere| elsewhere.upstreams()).unwrap_or_default()
 }
 
 fn itself(name: &str, target: &ChatTarget) -> RouteView {
     let view = TargetView {
         name: target.name.clone(),
-        standing: TargetStanding::Answers,
+        status: TargetStatus::Active,
         state: target.model.state(),
         context_tokens: Some(target.model.card().context_tokens).filter(|tokens| *tokens > 0),
         in_flight: target.admission.in_flight(),

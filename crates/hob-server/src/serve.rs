@@ -18,7 +18,7 @@ use tokio::time::{interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::ServerOptions;
-use crate::live::Live;
+use crate::live::ReloadableState;
 use crate::metrics::Metrics;
 use crate::places::{Place, Places};
 use crate::router::router_with;
@@ -49,7 +49,7 @@ struct Service {
 /// The listener has no address, which means that it was not bound.
 pub async fn serve(
     listener: TcpListener,
-    live: impl Into<Live>,
+    live: impl Into<ReloadableState>,
     options: ServerOptions,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {

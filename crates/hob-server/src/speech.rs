@@ -18,7 +18,7 @@ use hob_wire::{Delivery, SpeechUsage, error_event, parse_speech, speech_delta, s
 use crate::account::{Account, Asked};
 use crate::answer::{Encoded, Sound, SpeechAccount};
 use crate::asking::{Asking, read_asking};
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::headers::{
     EVENTS, TARGET, TTFA_MS, VOICE, answer_headers, insert_ignored, insert_text, insert_way,
     whole_ms,
@@ -29,7 +29,7 @@ use crate::router::App;
 pub(crate) async fn speak(
     State(app): State<Arc<App>>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let parse = |body: &[u8]| parse_speech(body, &format_names());
     let Asking { received, caller, held, mut wire } = read_asking(&app, request, parse).await?;
     wire.model = caller.speech_name(&app, wire.model)?;
@@ -40,7 +40,7 @@ pub(crate) async fn speak(
     answer(&app, plan, asked).await
 }
 
-async fn answer(app: &App, plan: Plan, mut asked: Asked) -> Result<Response, Refusal> {
+async fn answer(app: &App, plan: Plan, mut asked: Asked) -> Result<Response, ApiError> {
     let Plan { target, mut request, answer, sound_s } = plan;
     asked.reserve_tokens(app, answer.input_chars)?;
     let mut account = Account::new(app, asked, &target.name, &target.model.state());
@@ -72,21 +72,21 @@ async fn ask(
     target: &SpeechTarget,
     (request, sound_s): (SpeechRequest, f64),
     account: &mut Account,
-) -> Result<SpeechStream, Refusal> {
+) -> Result<SpeechStream, ApiError> {
     let busy = |Busy { retry_after }| ModelError::Busy { retry_after };
     account.admitted(target.admission.admit(sound_s).map_err(busy)?);
     let begun = app.cut_off.run_until_cancelled(target.model.speak(request)).await;
     account.started();
-    Ok(begun.ok_or(Refusal::Stopping)??)
+    Ok(begun.ok_or(ApiError::Stopping)??)
 }
 
-async fn whole(sound: Sound, answer: &AnswerShape) -> Result<(Duration, Body), Refusal> {
+async fn whole(sound: Sound, answer: &AnswerShape) -> Result<(Duration, Body), ApiError> {
     let file = sound.into_file(answer.format).await?;
     Ok((file.ttfa, Body::from(file.bytes)))
 }
 
 /// The answer from its first bytes on, which exist when this returns.
-async fn begin(sound: Sound, answer: &AnswerShape) -> Result<(Duration, Body), Refusal> {
+async fn begin(sound: Sound, answer: &AnswerShape) -> Result<(Duration, Body), ApiError> {
     let mut encoded = Encoded::new(sound, answer.format)?;
     let first = encoded.next().await?.unwrap_or_default();
     let ttfa = encoded.ttfa();
@@ -98,7 +98,7 @@ async fn begin(sound: Sound, answer: &AnswerShape) -> Result<(Duration, Body), R
 }
 
 /// The bytes of the file. An error here closes the connection without the last chunk.
-fn bytes(first: Bytes, rest: Encoded) -> impl Stream<Item = Result<Bytes, Refusal>> {
+fn bytes(first: Bytes, rest: Encoded) -> impl Stream<Item = Result<Bytes, ApiError>> {
     let rest = stream::try_unfold(rest, async |mut rest| {
         let bytes = rest.next().await?;
         Ok(bytes.map(|bytes| (bytes, rest)))

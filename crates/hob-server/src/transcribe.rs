@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 use crate::account::{Account, Asked};
 use crate::asking::Held;
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::headers::{
     EVENTS, TARGET, TTFT_MS, WARM, answer_headers, insert_ignored, insert_text, insert_way,
     whole_ms,
@@ -39,18 +39,18 @@ const KEEP_ALIVE: &str = ": hob\n\n";
 pub(crate) async fn transcribe(
     State(app): State<Arc<App>>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     answer(&app, request, TranscriptTask::Transcribe).await
 }
 
 pub(crate) async fn translate(
     State(app): State<Arc<App>>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     answer(&app, request, TranscriptTask::Translate).await
 }
 
-async fn answer(app: &App, request: Request, task: TranscriptTask) -> Result<Response, Refusal> {
+async fn answer(app: &App, request: Request, task: TranscriptTask) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let (received, caller) = (Received::of(&parts.extensions), Caller::of(&parts.extensions));
     let mut held = Held::turn(app, &caller)?;
@@ -74,7 +74,7 @@ struct Order {
 }
 
 impl Order {
-    fn new(app: &App, mut wire: WireTranscript) -> Result<Order, Refusal> {
+    fn new(app: &App, mut wire: WireTranscript) -> Result<Order, ApiError> {
         let reading = if wire.is_streamed { Reading::Streamed } else { Reading::Whole };
         let request = TranscriptRequest {
             sound: Sound::File(std::mem::take(&mut wire.file)),
@@ -93,7 +93,7 @@ impl Order {
 /// Suites that test clients name languages that there are not, and want an answer all the same.
 fn language(app: &App, asked: Option<&str>) -> Result<Option<String>, WireError> {
     let Some(asked) = asked else { return Ok(None) };
-    if app.roster().answers_unknown() {
+    if app.registry().answers_unknown() {
         return Ok(Some(asked.to_owned()));
     }
     let known = spoken_language(asked).ok_or_else(|| {
@@ -109,7 +109,7 @@ async fn respond(
     mut hearing: Hearing,
     order: Order,
     target: &TranscriptTarget,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let Order { request, wire } = order;
     let is_warm = hearing.is_warm;
     let (content_type, first, body) = if wire.is_streamed {

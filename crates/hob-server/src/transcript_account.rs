@@ -4,7 +4,7 @@
 use hob_core::Transcribed;
 
 use crate::account::Account;
-use crate::ledger::{Entry, Outcome};
+use crate::ledger::{Outcome, RequestRecord};
 
 /// Dropping it writes it down.
 pub(crate) struct TranscriptAccount {
@@ -32,7 +32,8 @@ impl TranscriptAccount {
 
 impl Drop for TranscriptAccount {
     fn drop(&mut self) {
-        let Account { metrics, label: model, entry: Entry { outcome, .. }, .. } = &self.answer;
+        let Account { metrics, label: model, entry: RequestRecord { outcome, .. }, .. } =
+            &self.answer;
         // What was refused before it began stands among the requests, with its status.
         if self.answer.first().is_none() && *outcome == Outcome::Failed {
             return;

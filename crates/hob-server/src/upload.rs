@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::asking::{Held, ReadLimits, read_json, unless_slow};
 use crate::bodies::Arrival;
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::router::{App, Limits};
 
 /// The field that holds the sound.
@@ -34,7 +34,7 @@ pub(crate) async fn read_transcript(
     body: Body,
     task: TranscriptTask,
     held: &mut Held,
-) -> Result<WireTranscript, Refusal> {
+) -> Result<WireTranscript, ApiError> {
     let content_type = headers.get(CONTENT_TYPE);
     let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
     let content_type = content_type.unwrap_or_default();
@@ -52,7 +52,7 @@ pub(crate) async fn read_transcript(
     let limits = ReadLimits { bytes_max, time_max: UPLOAD_TIME_MAX };
     let parse = move |body: &[u8]| parse_transcript_json(task, body);
     read_json(app, (headers, body), held, limits, parse).await.map_err(|refusal| match refusal {
-        Refusal::NotJson { got } => Refusal::NeitherFormNorJson { got },
+        ApiError::NotJson { got } => ApiError::NeitherFormNorJson { got },
         other => other,
     })
 }
@@ -91,33 +91,33 @@ impl Reading {
         }
     }
 
-    async fn form(mut self) -> Result<Form, Refusal> {
+    async fn form(mut self) -> Result<Form, ApiError> {
         let mut form = Form::default();
         let mut fields = 0;
         while let Some(field) = self.next().await? {
             fields += 1;
             if fields > FIELDS_MAX {
                 let detail = format!("it has more than {FIELDS_MAX} fields");
-                return Err(Refusal::BadForm { detail });
+                return Err(ApiError::BadForm { detail });
             }
             self.take(&mut form, field).await?;
         }
         Ok(form)
     }
 
-    async fn next(&mut self) -> Result<Option<Field<'static>>, Refusal> {
+    async fn next(&mut self) -> Result<Option<Field<'static>>, ApiError> {
         let (by, time_max) = self.by();
         let next = unless_slow(self.arrival.as_ref(), self.parts.next_field());
         let next = timeout_at(by, next).await;
-        let next = next.map_err(|_| Refusal::BodyTooSlow { time_max })??;
+        let next = next.map_err(|_| ApiError::BodyTooSlow { time_max })??;
         next.map_err(|error| self.refused(&error))
     }
 
-    async fn take(&self, form: &mut Form, field: Field<'static>) -> Result<(), Refusal> {
+    async fn take(&self, form: &mut Form, field: Field<'static>) -> Result<(), ApiError> {
         let name = field.name().unwrap_or_default().to_owned();
         if name != FILE {
             let bytes_max = FIELD_BYTES_MAX;
-            let too_large = || Refusal::FieldTooLarge { name: shown(&name), bytes_max };
+            let too_large = || ApiError::FieldTooLarge { name: shown(&name), bytes_max };
             let bytes = self.bytes(field, bytes_max, too_large).await?;
             form.fields.push((name, String::from_utf8_lossy(&bytes).into_owned()));
             return Ok(());
@@ -128,7 +128,7 @@ impl Reading {
         }
         let called = field.file_name().map(str::to_owned);
         let bytes_max = self.file_bytes_max;
-        let too_large = || Refusal::FieldTooLarge { name: FILE.to_owned(), bytes_max };
+        let too_large = || ApiError::FieldTooLarge { name: FILE.to_owned(), bytes_max };
         let bytes = self.bytes(field, bytes_max, too_large).await?;
         form.file = Some(SoundFile { bytes, name: called });
         Ok(())
@@ -138,13 +138,13 @@ impl Reading {
         &self,
         mut field: Field<'static>,
         bytes_max: usize,
-        too_large: impl Fn() -> Refusal,
-    ) -> Result<Bytes, Refusal> {
+        too_large: impl Fn() -> ApiError,
+    ) -> Result<Bytes, ApiError> {
         let mut bytes = BytesMut::new();
         loop {
             let (by, time_max) = self.by();
             let piece = timeout_at(by, unless_slow(self.arrival.as_ref(), field.chunk())).await;
-            let piece = piece.map_err(|_| Refusal::BodyTooSlow { time_max })??;
+            let piece = piece.map_err(|_| ApiError::BodyTooSlow { time_max })??;
             let Some(piece) = piece.map_err(|error| self.refused(&error))? else { break };
             if bytes.len() + piece.len() > bytes_max {
                 return Err(too_large());
@@ -161,22 +161,22 @@ impl Reading {
         if piece < self.ends { (piece, self.piece_time_max) } else { (self.ends, UPLOAD_TIME_MAX) }
     }
 
-    fn refused(&self, error: &multer::Error) -> Refusal {
+    fn refused(&self, error: &multer::Error) -> ApiError {
         match error {
             multer::Error::StreamSizeExceeded { .. } => {
-                Refusal::BodyTooLarge { bytes_max: self.file_bytes_max }
+                ApiError::BodyTooLarge { bytes_max: self.file_bytes_max }
             }
             multer::Error::StreamReadFailed(_)
             | multer::Error::IncompleteStream
             | multer::Error::IncompleteFieldData { .. }
-            | multer::Error::IncompleteHeaders => Refusal::BodyBrokenOff,
+            | multer::Error::IncompleteHeaders => ApiError::BodyBrokenOff,
             other => unreadable(other),
         }
     }
 }
 
-fn unreadable(error: &multer::Error) -> Refusal {
-    Refusal::BadForm { detail: error.to_string() }
+fn unreadable(error: &multer::Error) -> ApiError {
+    ApiError::BadForm { detail: error.to_string() }
 }
 
 /// Names come from outside, and go into messages.

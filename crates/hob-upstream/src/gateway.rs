@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use hob_core::routing::{ListedModel, RouteView, Switchboard, TargetStanding, UpstreamView};
+use hob_core::routing::{ListedModel, RouteView, TargetStatus, UpstreamResolver, UpstreamView};
 use hob_core::{
     Admission, ChatModel, ChatTarget, Clocked, SpeechModel, SpeechTarget, TranscriptModel,
     TranscriptTarget,
@@ -109,19 +109,19 @@ impl Gateway {
         Ok(Gateway { upstreams, targets, chat, speech, transcript, known, direct })
     }
 
-    /// A target for each alias that may chat, for the roster. What an alias of other servers' models only
+    /// A target for each alias that may chat, for the registry. What an alias of other servers' models only
     /// is, nobody knows before it is asked: it stands here, and is found as the other kinds too.
     pub fn aliases(&self) -> Vec<ChatTarget> {
         self.chat.iter().map(|(name, route)| chat_target(name, Arc::clone(route) as _)).collect()
     }
 
-    /// A target for each alias that surely speaks, for the roster.
+    /// A target for each alias that surely speaks, for the registry.
     pub fn speech_aliases(&self) -> Vec<SpeechTarget> {
         let surely = self.speech.iter().filter(|(name, _)| self.known.contains_key(*name));
         surely.map(|(name, route)| speech_target(name, Arc::clone(route) as _)).collect()
     }
 
-    /// A target for each alias that surely listens, for the roster.
+    /// A target for each alias that surely listens, for the registry.
     pub fn transcript_aliases(&self) -> Vec<TranscriptTarget> {
         let surely = self.transcript.iter().filter(|(name, _)| self.known.contains_key(*name));
         surely.map(|(name, route)| transcript_target(name, Arc::clone(route) as _)).collect()
@@ -169,20 +169,20 @@ fn total_of(clocks: Clocks) -> Clocks {
 fn chat_target(name: &str, model: Arc<dyn ChatModel>) -> ChatTarget {
     let admission = Admission::new(REQUESTS_MAX, 0.0);
     let clocks = Clocked::ByItself;
-    ChatTarget { name: name.to_owned(), model, residence: None, admission, clocks }
+    ChatTarget { name: name.to_owned(), model, lifecycle: None, admission, clocks }
 }
 
 fn speech_target(name: &str, model: Arc<dyn SpeechModel>) -> SpeechTarget {
     let admission = Admission::new(REQUESTS_MAX, 0.0);
-    SpeechTarget { name: name.to_owned(), model, residence: None, admission }
+    SpeechTarget { name: name.to_owned(), model, lifecycle: None, admission }
 }
 
 fn transcript_target(name: &str, model: Arc<dyn TranscriptModel>) -> TranscriptTarget {
     let admission = Admission::new(REQUESTS_MAX, 0.0);
-    TranscriptTarget { name: name.to_owned(), model, residence: None, admission }
+    TranscriptTarget { name: name.to_owned(), model, lifecycle: None, admission }
 }
 
-impl Switchboard for Gateway {
+impl UpstreamResolver for Gateway {
     fn find_chat(&self, name: &str) -> Option<Arc<ChatTarget>> {
         let alias = || self.chat.get(name).map(|route| Arc::clone(route) as _);
         self.direct.chat(name, || {
@@ -233,7 +233,7 @@ impl Switchboard for Gateway {
             });
             let views = of_it.map(|target| target.view());
             let troubled = views.filter(|view| {
-                view.standing != TargetStanding::StandsBy
+                view.status != TargetStatus::Standby
                     || view.last_failure.is_some()
                     || view.thinks_anyway
             });

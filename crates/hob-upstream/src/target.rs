@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hob_core::routing::{
-    Admits, Consequence, Failure, Health, Rest, TargetStanding, TargetView, Trial, tokens_of,
+    Admits, Consequence, Failure, Health, Rest, TargetStatus, TargetView, Trial, tokens_of,
 };
 use hob_core::{ChatRequest, ModelError, ModelState, Permit};
 
@@ -194,18 +194,18 @@ impl Target {
 
     pub(crate) fn view(&self) -> TargetView {
         let now = Instant::now();
-        let standing = match self.health().looks(now) {
-            Admits::Yes => TargetStanding::StandsBy,
-            Admits::Trial(_) => TargetStanding::OnTrial,
+        let status = match self.health().looks(now) {
+            Admits::Yes => TargetStatus::Standby,
+            Admits::Trial(_) => TargetStatus::HalfOpen,
             Admits::RestsUntil(until) => {
-                TargetStanding::Rests { left: until.saturating_duration_since(now) }
+                TargetStatus::Open { left: until.saturating_duration_since(now) }
             }
         };
         let last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
         let last_failure = last.as_ref().map(|(said, at)| (said.clone(), now - *at));
         TargetView {
             name: self.name.clone(),
-            standing,
+            status,
             state: self.state(),
             context_tokens: self.context_tokens(),
             in_flight: self.in_flight(),

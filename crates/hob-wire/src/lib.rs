@@ -10,12 +10,12 @@ mod error;
 mod fields;
 mod fit;
 mod keep_alive;
+mod lifecycle;
 mod lists;
 mod names;
 mod now;
 mod ollama;
 mod parameters;
-mod residence;
 mod routes;
 mod speech;
 mod sse;
@@ -31,6 +31,9 @@ pub use embeddings::{VectorEncoding, WireEmbeddings, embeddings, parse_embedding
 pub use error::{ErrorBody, ErrorKind, WireError};
 pub use fit::{
     FitAnswer, FitModel, FitRequest, fit_machines, fit_models, parse_fit, parse_fit_query,
+};
+pub use lifecycle::{
+    ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents,
 };
 pub use lists::{
     ModelEntry, ModelKind, audio_models, deleted_model, model, models, readiness, state_name,
@@ -52,9 +55,6 @@ pub use ollama::{
     parse_ollama_embeddings, parse_ollama_generate, parse_ollama_named, tagged,
 };
 pub use parameters::Parameters;
-pub use residence::{
-    ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents,
-};
 pub use routes::{route, upstreams};
 pub use speech::{Delivery, WireSpeech, ignored_header, parse_speech};
 pub use sse::{SpeechUsage, chat_failed, error_event, speech_delta, speech_done};

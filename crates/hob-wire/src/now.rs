@@ -10,7 +10,7 @@ use hob_core::statistics::Sample;
 
 use self::shapes::{everything, shown};
 use crate::error::json;
-use crate::residence::ResidentEntry;
+use crate::lifecycle::ResidentEntry;
 
 /// Everything that is looked at together.
 #[derive(Clone, Debug, Default, PartialEq)]

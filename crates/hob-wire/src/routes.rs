@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use hob_core::ModelState;
-use hob_core::routing::{Reachable, RouteView, TargetStanding, TargetView, UpstreamView};
+use hob_core::routing::{Reachable, RouteView, TargetStatus, TargetView, UpstreamView};
 use serde::Serialize;
 
 use crate::error::json;
@@ -20,10 +20,10 @@ struct Route<'a> {
 #[derive(Serialize)]
 struct Target<'a> {
     name: &'a str,
-    /// `answers`, `stands_by`, `rests` or `on_trial`.
-    standing: &'static str,
+    /// `active`, `standby`, `open` or `half_open`: the state of the circuit breaker, and whether it answers.
+    status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    rests_for_s: Option<f64>,
+    open_for_s: Option<f64>,
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     state_reason: Option<&'a str>,
@@ -79,11 +79,11 @@ pub fn upstreams(views: &[UpstreamView]) -> String {
 }
 
 fn target(view: &TargetView) -> Target<'_> {
-    let (standing, rests_for_s) = match &view.standing {
-        TargetStanding::Answers => ("answers", None),
-        TargetStanding::StandsBy => ("stands_by", None),
-        TargetStanding::Rests { left } => ("rests", Some(seconds(*left))),
-        TargetStanding::OnTrial => ("on_trial", None),
+    let (status, open_for_s) = match &view.status {
+        TargetStatus::Active => ("active", None),
+        TargetStatus::Standby => ("standby", None),
+        TargetStatus::Open { left } => ("open", Some(seconds(*left))),
+        TargetStatus::HalfOpen => ("half_open", None),
     };
     let state_reason = match &view.state {
         ModelState::Down { reason } => Some(reason.as_str()),
@@ -92,8 +92,8 @@ fn target(view: &TargetView) -> Target<'_> {
     let last = view.last_failure.as_ref();
     Target {
         name: &view.name,
-        standing,
-        rests_for_s,
+        status,
+        open_for_s,
         state: state_name(&view.state),
         state_reason,
         context_length: view.context_tokens,
@@ -143,7 +143,7 @@ mod tests {
     fn resting() -> TargetView {
         TargetView {
             name: "gpu/qwen3".to_owned(),
-            standing: TargetStanding::Rests { left: Duration::from_millis(4250) },
+            status: TargetStatus::Open { left: Duration::from_millis(4250) },
             state: ModelState::Down { reason: "cannot be reached".to_owned() },
             context_tokens: Some(8192),
             in_flight: 1,
@@ -156,7 +156,7 @@ mod tests {
     fn views_are_said_whole() {
         let well = TargetView {
             name: "local".to_owned(),
-            standing: TargetStanding::Answers,
+            status: TargetStatus::Active,
             state: ModelState::Ready,
             context_tokens: None,
             in_flight: 0,
@@ -180,8 +180,8 @@ mod tests {
             troubled: vec![resting()],
         };
         insta::assert_snapshot!(route(&view) + "\n" + &upstreams(&[server]), @r#"
-            {"alias":"fast","pick":"order","targets":[{"name":"gpu/qwen3","standing":"rests","rests_for_s":4.3,"state":"down","state_reason":"cannot be reached","context_length":8192,"in_flight":1,"last_failure":{"message":"gpu/qwen3: cut off","ago_s":3.0},"thinks_anyway":true},{"name":"local","standing":"answers","state":"warm","in_flight":0}]}
-            {"upstreams":[{"name":"gpu","kind":"llama-server","url":"http://gpu:8081","state":"down","reason":"connection refused","asked_ago_s":2.0,"models":["qwen3"],"in_flight":1,"waiting":0,"slots":4,"troubled":[{"name":"gpu/qwen3","standing":"rests","rests_for_s":4.3,"state":"down","state_reason":"cannot be reached","context_length":8192,"in_flight":1,"last_failure":{"message":"gpu/qwen3: cut off","ago_s":3.0},"thinks_anyway":true}]}]}
+            {"alias":"fast","pick":"order","targets":[{"name":"gpu/qwen3","status":"open","open_for_s":4.3,"state":"down","state_reason":"cannot be reached","context_length":8192,"in_flight":1,"last_failure":{"message":"gpu/qwen3: cut off","ago_s":3.0},"thinks_anyway":true},{"name":"local","status":"active","state":"warm","in_flight":0}]}
+            {"upstreams":[{"name":"gpu","kind":"llama-server","url":"http://gpu:8081","state":"down","reason":"connection refused","asked_ago_s":2.0,"models":["qwen3"],"in_flight":1,"waiting":0,"slots":4,"troubled":[{"name":"gpu/qwen3","status":"open","open_for_s":4.3,"state":"down","state_reason":"cannot be reached","context_length":8192,"in_flight":1,"last_failure":{"message":"gpu/qwen3: cut off","ago_s":3.0},"thinks_anyway":true}]}]}
             "#);
     }
 }

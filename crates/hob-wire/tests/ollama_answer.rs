@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use hob_core::chat::{
     Completion, Embeddings, FinishReason, Timings, TokenLogprob, TokenText, Usage,
 };
-use hob_core::{ChatCard, ChatEvent, Occupancy};
+use hob_core::{ChatCard, ChatEvent, MemoryUse};
 use hob_wire::{
     OllamaAnswer, OllamaDelivery, OllamaModel, OllamaResident, OllamaShape, ollama_embedding,
     ollama_embeddings, ollama_error, ollama_loaded, ollama_ps, ollama_show, ollama_success,
@@ -170,15 +170,15 @@ fn lists_are_as_clients_read_them() {
     let bare =
         ChatCard { template: None, digest: None, thinks: true, fills_in: true, ..card.clone() };
     let models = ["smol", "team/coder:7b"].map(|name| OllamaModel { name, card: &card });
-    let occupancy = Occupancy {
+    let memory_use = MemoryUse {
         resident_bytes: Some(150_000_000),
         vram_bytes: 5,
         expires_at: Some(at()),
-        ..Occupancy::default()
+        ..MemoryUse::default()
     };
     let residents = [
-        OllamaResident { model: models[0], occupancy },
-        OllamaResident { model: models[1], occupancy: Occupancy::default() },
+        OllamaResident { model: models[0], memory_use },
+        OllamaResident { model: models[1], memory_use: MemoryUse::default() },
     ];
     let answers = [
         ollama_tags(models),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use hob_bench::record::{RecordError, Shelf};
 use hob_bench::site::{self, GAP_NEEDS, Material, Others, Production, Served};
 use hob_server::Pages;
-use hob_server::ledger::{By, Entry, Outcome, Period, read, summarise};
+use hob_server::ledger::{By, Outcome, Period, RequestRecord, read, summarise};
 use jiff::Timestamp;
 
 /// Older requests say nothing of today.
@@ -104,8 +104,8 @@ pub(crate) fn material(
 }
 
 /// What real requests waited, loading and all, by the model that answered; those that ended well, and enough of them.
-fn production(entries: Vec<Entry>) -> Production {
-    let complete: Vec<Entry> =
+fn production(entries: Vec<RequestRecord>) -> Production {
+    let complete: Vec<RequestRecord> =
         entries.into_iter().filter(|entry| entry.outcome == Outcome::Complete).collect();
     let mut served = Vec::new();
     for summary in summarise(&complete, By::Target) {
@@ -129,8 +129,13 @@ fn production(entries: Vec<Entry>) -> Production {
 mod tests {
     use super::*;
 
-    fn entry(target: &str, first_ms: f64, outcome: Outcome) -> Entry {
-        Entry { target: target.to_owned(), first_ms: Some(first_ms), outcome, ..Entry::default() }
+    fn entry(target: &str, first_ms: f64, outcome: Outcome) -> RequestRecord {
+        RequestRecord {
+            target: target.to_owned(),
+            first_ms: Some(first_ms),
+            outcome,
+            ..RequestRecord::default()
+        }
     }
 
     #[test]
@@ -143,7 +148,8 @@ mod tests {
         let writing = writing.expect("a ledger");
         for _ in 0..GAP_NEEDS {
             let started_unix_ms = now_ms;
-            writing.write(Entry { started_unix_ms, ..entry("smol", 5.0, Outcome::Complete) });
+            writing
+                .write(RequestRecord { started_unix_ms, ..entry("smol", 5.0, Outcome::Complete) });
         }
         drop(writing);
         let pages = BenchmarkPages::new(path("records"), path("plans"), ledger);
@@ -157,7 +163,7 @@ mod tests {
 
     #[test]
     fn production_is_what_enough_complete_requests_waited() {
-        let mut entries: Vec<Entry> =
+        let mut entries: Vec<RequestRecord> =
             (1..=20).map(|ms| entry("many", f64::from(ms), Outcome::Complete)).collect();
         entries.extend((0..50).map(|_| entry("many", 9_000.0, Outcome::Failed)));
         entries.extend((0..19).map(|_| entry("few", 1.0, Outcome::Complete)));

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::Roster;
-use hob_server::{KeyOptions, Live};
+use hob_core::Registry;
+use hob_server::{KeyOptions, ReloadableState};
 use hob_upstream::Gateway;
 use tokio::time::sleep;
 
@@ -23,7 +23,7 @@ const EVERY: Duration = Duration::from_millis(300);
 /// What a server needs to follow its configuration.
 pub(crate) struct Following<'a> {
     pub(crate) app: &'a App<'a>,
-    pub(crate) live: Live,
+    pub(crate) live: ReloadableState,
     /// In force.
     pub(crate) gateway: Arc<Gateway>,
     /// A key has been asked for since the start, or since a change of the file.
@@ -38,7 +38,7 @@ pub(crate) struct Following<'a> {
 
 /// A configuration that is right.
 pub(crate) struct Renewed {
-    pub(crate) roster: Roster,
+    pub(crate) registry: Registry,
     pub(crate) keys: Vec<KeyOptions>,
     pub(crate) gateway: Arc<Gateway>,
 }
@@ -84,7 +84,7 @@ impl Following<'_> {
                         self.has_keys = true;
                         (self.on_first_key)();
                     }
-                    self.live.replace(renewed.roster, &renewed.keys);
+                    self.live.replace(renewed.registry, &renewed.keys);
                     written = new;
                 }
                 Err(failure) => {
@@ -104,7 +104,7 @@ impl Following<'_> {
             }
             Ok(renewed) => {
                 self.gateway = renewed.gateway;
-                self.live.replace(renewed.roster, &renewed.keys);
+                self.live.replace(renewed.registry, &renewed.keys);
                 self.app.printer.note("the models that were pulled changed, and are in force");
             }
             Err(failure) => self.app.printer.failure(&failure),

@@ -2,8 +2,8 @@
 //! Who may be asked what is in the files below; how it is asked, and what a refusal means, is here.
 
 mod chat;
+mod lifecycle;
 mod lines;
-mod residence;
 mod routes;
 mod speech;
 
@@ -20,7 +20,7 @@ use tokio::task;
 use ureq::http::StatusCode;
 use ureq::{Agent, Body};
 
-pub(crate) use residence::{LoadStep, LoadWish, RemoteResident};
+pub(crate) use lifecycle::{LoadStep, LoadWish, RemoteResident};
 pub(crate) use routes::{RemoteRoute, RemoteTarget, RemoteUpstream, RemoteUpstreams};
 pub(crate) use speech::Words;
 

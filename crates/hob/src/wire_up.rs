@@ -1,4 +1,4 @@
-//! The only place that knows every room: settings become workers, a roster and a server.
+//! The only place that knows every room: settings become workers, a registry and a server.
 //! No decisions of its own: what is built follows from the settings alone.
 
 mod chat;
@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use hob_core::budget::Bytes;
 use hob_core::fit::Pool;
-use hob_core::routing::Switchboard;
+use hob_core::routing::UpstreamResolver;
 use hob_core::scripted::{FixedChat, FixedTranscript};
 use hob_core::{
-    Admission, ChatTarget, Clocked, Language, ModelError, Residence, Roster, SpeechModel,
+    Admission, ChatTarget, Clocked, Language, ModelError, ModelLifecycle, Registry, SpeechModel,
     SpeechTarget, TranscriptTarget, Voice, nearest,
 };
 use hob_engines::speech::kokoro::{Kokoro, KokoroOptions};
@@ -83,7 +83,7 @@ impl Speech {
         options.supervisor.room = Some(Arc::new(seat.clone()));
         let command = speech_command(app, &stored.folder)?;
         let worker = Arc::new(SpeechWorker::start(stored.voices, command, options));
-        seat.taken_by(&(Arc::clone(&worker) as Arc<dyn Residence>));
+        seat.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
         Ok(Speech { name: stored.name, worker })
     }
 
@@ -92,48 +92,48 @@ impl Speech {
         SpeechTarget {
             name: self.name.clone(),
             model: Arc::clone(&self.worker) as Arc<dyn SpeechModel>,
-            residence: Some(Arc::clone(&self.worker) as Arc<dyn Residence>),
+            lifecycle: Some(Arc::clone(&self.worker) as Arc<dyn ModelLifecycle>),
             admission: Admission::new(requests_max, RTF_GUESS),
         }
     }
 }
 
 /// What the server answers for.
-pub(crate) fn roster(
+pub(crate) fn registry(
     settings: &Settings,
     speech: Option<&Arc<SpeechTarget>>,
     chats: &[Arc<ChatTarget>],
     gateway: &Arc<Gateway>,
-) -> Roster {
+) -> Registry {
     let requests_max = usize::from(settings.server.requests_max.get());
-    let mut roster = Roster::default();
+    let mut registry = Registry::default();
     if let Some(speech) = speech {
-        roster.share_speech(Arc::clone(speech));
+        registry.share_speech(Arc::clone(speech));
     }
     for chat in chats {
-        roster.share_chat(Arc::clone(chat));
-        others(&chat.name).into_iter().for_each(|other| roster.also_called(other, &*chat.name));
+        registry.share_chat(Arc::clone(chat));
+        others(&chat.name).into_iter().for_each(|other| registry.also_called(other, &*chat.name));
     }
-    gateway.aliases().into_iter().for_each(|alias| roster.add_chat(alias));
-    gateway.speech_aliases().into_iter().for_each(|alias| roster.add_speech(alias));
-    gateway.transcript_aliases().into_iter().for_each(|alias| roster.add_transcript(alias));
-    roster.lead_elsewhere(Arc::clone(gateway) as Arc<dyn Switchboard>);
+    gateway.aliases().into_iter().for_each(|alias| registry.add_chat(alias));
+    gateway.speech_aliases().into_iter().for_each(|alias| registry.add_speech(alias));
+    gateway.transcript_aliases().into_iter().for_each(|alias| registry.add_transcript(alias));
+    registry.lead_elsewhere(Arc::clone(gateway) as Arc<dyn UpstreamResolver>);
     if settings.dev.conformance {
-        roster.answer_unknown(ChatTarget {
+        registry.answer_unknown(ChatTarget {
             name: "conformance".to_owned(),
             model: Arc::new(FixedChat::default()),
-            residence: None,
+            lifecycle: None,
             admission: Admission::new(requests_max, 0.0),
             clocks: Clocked::ByAsker,
         });
-        roster.add_transcript(TranscriptTarget {
+        registry.add_transcript(TranscriptTarget {
             name: "conformance".to_owned(),
             model: Arc::new(FixedTranscript),
-            residence: None,
+            lifecycle: None,
             admission: Admission::new(requests_max, 0.0),
         });
     }
-    roster
+    registry
 }
 
 pub(crate) fn server_options(settings: &Settings) -> ServerOptions {

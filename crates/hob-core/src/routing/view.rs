@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::{ChatTarget, ModelState, SpeechTarget, TranscriptTarget};
 
 /// Names that lead elsewhere.
-pub trait Switchboard: fmt::Debug + Send + Sync {
+pub trait UpstreamResolver: fmt::Debug + Send + Sync {
     /// Whoever chats as `upstream/model`, or as an alias.
     fn find_chat(&self, name: &str) -> Option<Arc<ChatTarget>>;
 
@@ -48,7 +48,7 @@ pub struct RouteView {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetView {
     pub name: String,
-    pub standing: TargetStanding,
+    pub status: TargetStatus,
     pub state: ModelState,
     pub context_tokens: Option<u32>,
     pub in_flight: usize,
@@ -60,15 +60,15 @@ pub struct TargetView {
 
 /// Whether it would be asked.
 #[derive(Clone, Debug, PartialEq)]
-pub enum TargetStanding {
+pub enum TargetStatus {
     /// The first that may be asked.
-    Answers,
-    /// After those before it.
-    StandsBy,
-    /// It failed, and is left alone.
-    Rests { left: Duration },
-    /// It failed, and one request will try it.
-    OnTrial,
+    Active,
+    /// Tried after the targets before it.
+    Standby,
+    /// Failed: not asked until `left` is over.
+    Open { left: Duration },
+    /// Failed: the next request tries it first.
+    HalfOpen,
 }
 
 /// Another server, as it stands.

@@ -9,8 +9,8 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use hob_core::chat::{EmbedRequest, Embeddings};
 use hob_core::{
-    ChatCard, ChatModel, ChatRequest, ChatStream, KeepAlive, ModelError, ModelState, Occupancy,
-    Residence,
+    ChatCard, ChatModel, ChatRequest, ChatStream, KeepAlive, MemoryUse, ModelError, ModelLifecycle,
+    ModelState,
 };
 use tokio::time::timeout_at;
 
@@ -232,7 +232,7 @@ impl ChatModel for ChatWorker {
     }
 }
 
-impl Residence for ChatWorker {
+impl ModelLifecycle for ChatWorker {
     fn state(&self) -> ModelState {
         self.supervisor.state()
     }
@@ -257,9 +257,9 @@ impl Residence for ChatWorker {
         self.supervisor.keep_alive(wish);
     }
 
-    fn occupancy(&self) -> Occupancy {
+    fn memory_use(&self) -> MemoryUse {
         let vram_bytes = self.about().map_or(0, |about| about.vram_bytes);
-        Occupancy { vram_bytes, ..self.supervisor.occupancy() }
+        MemoryUse { vram_bytes, ..self.supervisor.memory_use() }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::{
-    KeepAlive, ModelError, ModelState, Occupancy, Residence, SpeechEvent, SpeechModel,
+    KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState, SpeechEvent, SpeechModel,
     SpeechRequest, SpeechStream, SpeechText, Voice, nearest,
 };
 
@@ -184,7 +184,7 @@ fn is_silent(text: &SpeechText) -> bool {
     matches!(text, SpeechText::Whole(text) if !hob_speech::is_speakable(text))
 }
 
-impl Residence for SpeechWorker {
+impl ModelLifecycle for SpeechWorker {
     fn state(&self) -> ModelState {
         self.supervisor.state()
     }
@@ -209,8 +209,8 @@ impl Residence for SpeechWorker {
         self.supervisor.keep_alive(wish);
     }
 
-    fn occupancy(&self) -> Occupancy {
-        self.supervisor.occupancy()
+    fn memory_use(&self) -> MemoryUse {
+        self.supervisor.memory_use()
     }
 }
 

@@ -8,7 +8,7 @@ mod waiting;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::{ModelError, Place};
+use hob_core::{MemoryReservation, ModelError};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -143,7 +143,7 @@ impl Actor {
     }
 
     /// From its start to its reaped end.
-    async fn run_worker(&mut self, place: Option<Place>) -> Result<Wish, Lost> {
+    async fn run_worker(&mut self, place: Option<MemoryReservation>) -> Result<Wish, Lost> {
         let started = Instant::now();
         self.publish_loading(started);
         let spawned = Process::spawn(self.options.engine, &self.command);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::Room;
+use hob_core::MemoryBroker;
 
 use super::Backoff;
 
@@ -15,8 +15,8 @@ pub struct SupervisorOptions {
     pub backoff: Backoff,
     /// A worker that is not ready by then is killed.
     pub load_limit: Duration,
-    /// Asked before a worker is started, and before a stream is opened in it.
-    pub room: Option<Arc<dyn Room>>,
+    /// MemoryDecision before a worker is started, and before a stream is opened in it.
+    pub room: Option<Arc<dyn MemoryBroker>>,
     /// What it is expected to take, to be told beside what it takes.
     pub predicted_bytes: Option<u64>,
     /// How long a load is expected to take before one was measured.

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use hob_core::budget::{Holder, Tie};
 use hob_core::fit::Pool;
-use hob_core::{Asked, ModelState, Queued, Room, Shortage, SpeechModel};
+use hob_core::{MemoryBroker, MemoryDecision, MemoryRequest, ModelState, Shortage, SpeechModel};
 use hob_engines::speech::scripted::expected;
 
 use super::*;
@@ -71,13 +71,13 @@ struct StagedPlace(Arc<StagedRoom>);
 #[derive(Debug)]
 struct Seat(Arc<StagedRoom>);
 
-impl Room for Seat {
+impl MemoryBroker for Seat {
     fn look(&self) -> Result<(), ModelError> {
         let says = self.0.says.lock().expect("not poisoned").last().copied();
         if matches!(says, Some(Says::Never)) { Err(too_large()) } else { Ok(()) }
     }
 
-    fn queue(&self) -> Box<dyn Queued> {
+    fn queue(&self) -> Box<dyn MemoryRequest> {
         self.0.queued.fetch_add(1, Ordering::SeqCst);
         Box::new(StagedPlace(Arc::clone(&self.0)))
     }
@@ -87,13 +87,13 @@ impl Room for Seat {
     }
 }
 
-impl Queued for StagedPlace {
-    fn ask(&mut self) -> BoxFuture<'_, Asked> {
+impl MemoryRequest for StagedPlace {
+    fn ask(&mut self) -> BoxFuture<'_, MemoryDecision> {
         let asked = match self.0.next() {
-            Says::Granted => Asked::Granted(Box::new(())),
-            Says::Soon => Asked::Soon,
-            Says::Later => Asked::Later(shortage()),
-            Says::Never => Asked::Never(too_large()),
+            Says::Granted => MemoryDecision::Granted(Box::new(())),
+            Says::Soon => MemoryDecision::Soon,
+            Says::Later => MemoryDecision::Later(shortage()),
+            Says::Never => MemoryDecision::Never(too_large()),
         };
         async { asked }.boxed()
     }

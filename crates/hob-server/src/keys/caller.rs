@@ -7,11 +7,11 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
-use hob_core::Roster;
+use hob_core::Registry;
 use hob_wire::{is_default_speech_model, is_default_transcript_model};
 
 use super::{KeyHolder, KeyRefusal, Turn};
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::router::{App, without_version};
 
 /// The holder of a key, or anybody.
@@ -38,7 +38,7 @@ impl Caller {
 
     /// # Errors
     /// It is no name that they may ask for, whether or not it is anybody's.
-    pub(crate) fn check(&self, app: &App, name: &str) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, app: &App, name: &str) -> Result<(), ApiError> {
         if self.allows(name) {
             return Ok(());
         }
@@ -54,7 +54,7 @@ impl Caller {
         &self,
         app: &App,
         asked: Option<String>,
-    ) -> Result<Option<String>, Refusal> {
+    ) -> Result<Option<String>, ApiError> {
         if let Some(name) = asked {
             self.check(app, &name)?;
             return Ok(Some(name));
@@ -71,7 +71,7 @@ impl Caller {
         &self,
         app: &App,
         asked: Option<String>,
-    ) -> Result<Option<String>, Refusal> {
+    ) -> Result<Option<String>, ApiError> {
         let asked = asked.map(|name| app.own_speech_name(&name).to_owned());
         if let Some(name) = &asked
             && (self.allows(name) || !is_any_speech_model(app, name))
@@ -90,7 +90,7 @@ impl Caller {
         &self,
         app: &App,
         asked: Option<String>,
-    ) -> Result<Option<String>, Refusal> {
+    ) -> Result<Option<String>, ApiError> {
         if let Some(name) = &asked
             && (self.allows(name) || !is_any_transcript_model(app, name))
         {
@@ -101,11 +101,11 @@ impl Caller {
     }
 
     /// The name under which they see a model: its own, or that of an alias of theirs.
-    pub(crate) fn shown_as<'a>(&self, roster: &'a Roster, model: &'a str) -> Option<&'a str> {
+    pub(crate) fn shown_as<'a>(&self, registry: &'a Registry, model: &'a str) -> Option<&'a str> {
         if self.allows(model) {
             return Some(model);
         }
-        let mut aliases = roster.aliases().filter(|(_, name)| *name == model);
+        let mut aliases = registry.aliases().filter(|(_, name)| *name == model);
         aliases.find(|(alias, _)| self.allows(alias)).map(|(alias, _)| alias)
     }
 
@@ -117,7 +117,7 @@ impl Caller {
 
     /// # Errors
     /// Their key is for some names only, and this is about all of them.
-    pub(crate) fn check_sees_all(&self, app: &App, what: &'static str) -> Result<(), Refusal> {
+    pub(crate) fn check_sees_all(&self, app: &App, what: &'static str) -> Result<(), ApiError> {
         if self.sees_all() {
             return Ok(());
         }
@@ -134,7 +134,7 @@ impl Caller {
     ///
     /// # Errors
     /// They have asked too much, have too many answers at once, or no tokens left.
-    pub(crate) fn take_turn(&self, app: &App) -> Result<Option<Turn>, Refusal> {
+    pub(crate) fn take_turn(&self, app: &App) -> Result<Option<Turn>, ApiError> {
         let turn = self.0.as_ref().map(KeyHolder::take_turn).transpose();
         turn.map_err(|refusal| self.refused(app, refusal))
     }
@@ -148,7 +148,7 @@ impl Caller {
         app: &App,
         turn: Option<&mut Turn>,
         tokens: u64,
-    ) -> Result<Option<u64>, Refusal> {
+    ) -> Result<Option<u64>, ApiError> {
         let Some(turn) = turn else { return Ok(None) };
         turn.reserve(tokens).map_err(|refusal| self.refused(app, refusal))
     }
@@ -157,7 +157,7 @@ impl Caller {
     ///
     /// # Errors
     /// They have asked too much.
-    pub(crate) fn take_request(&self, app: &App) -> Result<(), Refusal> {
+    pub(crate) fn take_request(&self, app: &App) -> Result<(), ApiError> {
         let taken = self.0.as_ref().map_or(Ok(()), |holder| holder.take_request());
         taken.map_err(|refusal| self.refused(app, refusal))
     }
@@ -168,7 +168,7 @@ impl Caller {
     }
 
     /// None where hob's own default will do. Otherwise the first of theirs that leads somewhere.
-    fn default_name(&self, app: &App, kind: Kind) -> Result<Option<String>, Refusal> {
+    fn default_name(&self, app: &App, kind: Kind) -> Result<Option<String>, ApiError> {
         let Some(aliases) = self.aliases() else { return Ok(None) };
         if kind.default(app).is_none_or(|name| self.allows(&name)) {
             return Ok(None);
@@ -181,9 +181,9 @@ impl Caller {
     }
 
     /// Every refusal of a key's holder is counted here.
-    fn refused(&self, app: &App, refusal: KeyRefusal) -> Refusal {
+    fn refused(&self, app: &App, refusal: KeyRefusal) -> ApiError {
         app.metrics.key_refused(self.key().unwrap_or_default(), refusal.code());
-        Refusal::Key(refusal)
+        ApiError::Key(refusal)
     }
 }
 
@@ -231,9 +231,9 @@ impl Kind {
 
 /// One of OpenAI's names that is no model's own.
 fn is_any_speech_model(app: &App, name: &str) -> bool {
-    is_default_speech_model(name) && app.roster().speech(name).is_err()
+    is_default_speech_model(name) && app.registry().speech(name).is_err()
 }
 
 fn is_any_transcript_model(app: &App, name: &str) -> bool {
-    is_default_transcript_model(name) && app.roster().transcript(name).is_err()
+    is_default_transcript_model(name) && app.registry().transcript(name).is_err()
 }

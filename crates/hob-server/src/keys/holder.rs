@@ -11,7 +11,7 @@ use super::digest::KeyDigest;
 use super::refusal::KeyRefusal;
 use super::window::Window;
 use super::{KeyOptions, since_1970};
-use crate::ledger::Entry;
+use crate::ledger::RequestRecord;
 
 /// The holder of one key. Requests that came with the key carry it among their extensions.
 pub(crate) struct KeyHolder {
@@ -149,7 +149,7 @@ impl Turn {
     }
 
     /// The answer has ended, and this is its row.
-    pub(crate) fn spend(&self, entry: &Entry) {
+    pub(crate) fn spend(&self, entry: &RequestRecord) {
         if let Some(tokens) = &mut self.holder.left().tokens {
             tokens.spend(entry.tokens(), since_1970());
         }
@@ -179,8 +179,8 @@ mod tests {
         Arc::new(KeyHolder::new(&key, 0, (Instant::now(), since_1970())))
     }
 
-    fn row(prompt_tokens: u32, completion_tokens: u32) -> Entry {
-        Entry { prompt_tokens, completion_tokens, ..Entry::default() }
+    fn row(prompt_tokens: u32, completion_tokens: u32) -> RequestRecord {
+        RequestRecord { prompt_tokens, completion_tokens, ..RequestRecord::default() }
     }
 
     #[test]

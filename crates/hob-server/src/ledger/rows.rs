@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// One request that a model was asked.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Entry {
+pub struct RequestRecord {
     /// When its headers were read, in milliseconds since 1970.
     pub started_unix_ms: u64,
     /// `chat`, `speech`, `transcription` or `embeddings`.
@@ -81,7 +81,7 @@ pub struct Period {
     pub rows_max: Option<u32>,
 }
 
-impl Entry {
+impl RequestRecord {
     /// What it counts against its key's tokens of the day.
     pub fn tokens(&self) -> u64 {
         u64::from(self.prompt_tokens) + u64::from(self.completion_tokens)

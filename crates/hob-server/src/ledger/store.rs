@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, TransactionBehavior, params};
 
-use super::rows::{Entry, Outcome, Period};
+use super::rows::{Outcome, Period, RequestRecord};
 
 /// Of the table; a file of a later one is left alone.
 const VERSION: u32 = STEPS.len() as u32;
@@ -116,7 +116,7 @@ impl Store {
     }
 
     /// All of them, or none.
-    pub(super) fn write(&mut self, entries: &[Entry]) -> rusqlite::Result<()> {
+    pub(super) fn write(&mut self, entries: &[RequestRecord]) -> rusqlite::Result<()> {
         let transaction = self.0.transaction()?;
         {
             let mut insert = transaction.prepare_cached(INSERT)?;
@@ -152,7 +152,7 @@ impl Store {
 ///
 /// # Errors
 /// [`LedgerError`]: the file is none, or another hob's.
-pub fn read(path: &Path, period: Period) -> Result<Vec<Entry>, LedgerError> {
+pub fn read(path: &Path, period: Period) -> Result<Vec<RequestRecord>, LedgerError> {
     match open_to_read(path)? {
         // Made this moment, and empty.
         None | Some((_, 0)) => Ok(Vec::new()),
@@ -188,7 +188,7 @@ fn open_to_read(path: &Path) -> Result<Option<(Connection, u32)>, LedgerError> {
     }
 }
 
-fn select(connection: &Connection, period: Period) -> rusqlite::Result<Vec<Entry>> {
+fn select(connection: &Connection, period: Period) -> rusqlite::Result<Vec<RequestRecord>> {
     let since = to_sql(period.since_unix_ms.unwrap_or(0));
     // SQLite takes a negative limit for none.
     let limit = period.rows_max.map_or(-1, i64::from);
@@ -241,7 +241,10 @@ fn bring_up_to_date(connection: &mut Connection) -> rusqlite::Result<u32> {
     Ok(reached)
 }
 
-fn insert_one(insert: &mut rusqlite::Statement<'_>, entry: &Entry) -> rusqlite::Result<usize> {
+fn insert_one(
+    insert: &mut rusqlite::Statement<'_>,
+    entry: &RequestRecord,
+) -> rusqlite::Result<usize> {
     insert.execute(params![
         to_sql(entry.started_unix_ms),
         entry.route,
@@ -269,9 +272,9 @@ fn insert_one(insert: &mut rusqlite::Statement<'_>, entry: &Entry) -> rusqlite::
     ])
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+fn entry(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
     let outcome: String = row.get("outcome")?;
-    Ok(Entry {
+    Ok(RequestRecord {
         started_unix_ms: u64::try_from(row.get::<_, i64>("started_unix_ms")?).unwrap_or(0),
         route: row.get("route")?,
         alias: row.get("alias")?,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hob_core::statistics::Sample;
 
-use super::rows::{Entry, Outcome};
+use super::rows::{Outcome, RequestRecord};
 
 /// What rows are put together by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +42,8 @@ pub struct Summary {
 }
 
 /// Sorted by name.
-pub fn summarise(entries: &[Entry], by: By) -> Vec<Summary> {
-    let mut groups: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+pub fn summarise(entries: &[RequestRecord], by: By) -> Vec<Summary> {
+    let mut groups: BTreeMap<&str, Vec<&RequestRecord>> = BTreeMap::new();
     for entry in entries {
         let name = match by {
             By::Alias => Some(&entry.alias),
@@ -60,9 +60,9 @@ pub fn summarise(entries: &[Entry], by: By) -> Vec<Summary> {
 }
 
 impl Summary {
-    fn of(name: &str, entries: &[&Entry]) -> Summary {
+    fn of(name: &str, entries: &[&RequestRecord]) -> Summary {
         let ended = |outcome| entries.iter().filter(|entry| entry.outcome == outcome).count();
-        let sum = |tokens: fn(&Entry) -> u32| {
+        let sum = |tokens: fn(&RequestRecord) -> u32| {
             entries.iter().map(|entry| u64::from(tokens(entry))).sum::<u64>()
         };
         let first = |is_warm| {
@@ -95,9 +95,9 @@ impl Summary {
 mod tests {
     use super::*;
 
-    fn entry(alias: &str, first_ms: Option<f64>, is_warm: bool) -> Entry {
+    fn entry(alias: &str, first_ms: Option<f64>, is_warm: bool) -> RequestRecord {
         let outcome = if first_ms.is_some() { Outcome::Complete } else { Outcome::Failed };
-        Entry {
+        RequestRecord {
             alias: alias.to_owned(),
             target: "smol".to_owned(),
             first_ms,
@@ -107,7 +107,7 @@ mod tests {
             completion_tokens: 51,
             outcome,
             error: first_ms.is_none().then(|| "worker_lost".to_owned()),
-            ..Entry::default()
+            ..RequestRecord::default()
         }
     }
 
@@ -136,7 +136,8 @@ mod tests {
 
     #[test]
     fn requests_belong_to_the_key_that_they_came_with() {
-        let with = |key: &str| Entry { key: Some(key.to_owned()), ..entry("fast", None, true) };
+        let with =
+            |key: &str| RequestRecord { key: Some(key.to_owned()), ..entry("fast", None, true) };
         let entries = [with("phone"), with("laptop"), entry("fast", None, true), with("phone")];
         let by_key = summarise(&entries, By::Key);
         let counts: Vec<(&str, usize)> =

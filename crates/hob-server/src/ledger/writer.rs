@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::rows::Entry;
+use super::rows::RequestRecord;
 use super::store::{LedgerError, Store, tokens_since};
 
 /// Rows that wait for the disk.
@@ -25,7 +25,7 @@ const PRUNE_EVERY: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub struct Ledger {
     /// None only while it is dropped.
-    entries: Option<SyncSender<Entry>>,
+    entries: Option<SyncSender<RequestRecord>>,
     lost: Arc<AtomicU64>,
     path: PathBuf,
     thread: Option<JoinHandle<()>>,
@@ -48,7 +48,7 @@ impl Ledger {
     }
 
     /// Never waits.
-    pub fn write(&self, entry: Entry) {
+    pub fn write(&self, entry: RequestRecord) {
         let is_kept = self.entries.as_ref().is_some_and(|entries| entries.try_send(entry).is_ok());
         if !is_kept {
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -117,7 +117,7 @@ struct Writing {
 
 impl Writing {
     /// Until nobody can write any more.
-    fn run(mut self, to_write: &Receiver<Entry>) {
+    fn run(mut self, to_write: &Receiver<RequestRecord>) {
         self.prune();
         let mut pruned = Instant::now();
         let mut batch = Vec::new();
@@ -159,8 +159,8 @@ mod tests {
         now.as_millis() as u64
     }
 
-    fn entry(started_unix_ms: u64) -> Entry {
-        Entry {
+    fn entry(started_unix_ms: u64) -> RequestRecord {
+        RequestRecord {
             started_unix_ms,
             route: "chat".to_owned(),
             alias: "fast".to_owned(),
@@ -193,7 +193,7 @@ mod tests {
         let path = folder.path().join("new/ledger.sqlite3");
         assert_eq!(read(&path, Period::default()).expect("no ledger is an empty one"), []);
         let now = now_ms();
-        let failed = Entry {
+        let failed = RequestRecord {
             outcome: Outcome::Failed,
             error: Some("worker_lost".to_owned()),
             first_ms: None,

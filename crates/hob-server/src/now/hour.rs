@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hob_core::statistics::Sample;
 use hob_wire::AliasView;
 
-use crate::ledger::{Entry, Outcome};
+use crate::ledger::{Outcome, RequestRecord};
 use crate::router::without_version;
 
 const KEPT: Duration = Duration::from_secs(3600);
@@ -44,7 +44,7 @@ struct Mark {
 }
 
 impl Hour {
-    pub(super) fn add(&mut self, ended: Instant, entry: &Entry) {
+    pub(super) fn add(&mut self, ended: Instant, entry: &RequestRecord) {
         let name = without_version(&entry.alias);
         if !self.0.contains_key(name) {
             self.make_room();
@@ -149,14 +149,14 @@ impl Heard {
 mod tests {
     use super::*;
 
-    fn entry(alias: &str, first_ms: f64) -> Entry {
-        Entry {
+    fn entry(alias: &str, first_ms: f64) -> RequestRecord {
+        RequestRecord {
             alias: alias.to_owned(),
             first_ms: Some(first_ms),
             total_ms: first_ms + 100.0,
             is_warm: true,
             outcome: Outcome::Complete,
-            ..Entry::default()
+            ..RequestRecord::default()
         }
     }
 
@@ -171,8 +171,9 @@ mod tests {
         for first_ms in 1..=20 {
             hour.add(now, &entry("fast:latest", f64::from(first_ms)));
         }
-        hour.add(now, &Entry { is_warm: false, ..entry("fast", 900.0) });
-        let failed = Entry { outcome: Outcome::Failed, first_ms: None, ..entry("fast", 0.0) };
+        hour.add(now, &RequestRecord { is_warm: false, ..entry("fast", 900.0) });
+        let failed =
+            RequestRecord { outcome: Outcome::Failed, first_ms: None, ..entry("fast", 0.0) };
         hour.add(now, &failed);
         let view = views(&hour, now).remove(0);
         assert_eq!((view.name.as_str(), view.requests, view.failed), ("fast", 22, 1));
@@ -211,9 +212,9 @@ mod tests {
     #[test]
     fn others_requests_do_not_count() {
         let (mut hour, now) = (Hour::default(), Instant::now());
-        hour.add(now, &Entry { key: Some("laptop".to_owned()), ..entry("fast", 1.0) });
-        hour.add(now, &Entry { key: Some("phone".to_owned()), ..entry("fast", 2.0) });
-        hour.add(now, &Entry { key: Some("laptop".to_owned()), ..entry("slow", 3.0) });
+        hour.add(now, &RequestRecord { key: Some("laptop".to_owned()), ..entry("fast", 1.0) });
+        hour.add(now, &RequestRecord { key: Some("phone".to_owned()), ..entry("fast", 2.0) });
+        hour.add(now, &RequestRecord { key: Some("laptop".to_owned()), ..entry("slow", 3.0) });
         let seen = hour.seen(now, |key| key == Some("phone"));
         let seen: Vec<(String, usize)> =
             seen.into_iter().map(|(name, heard)| (name, heard.requests)).collect();

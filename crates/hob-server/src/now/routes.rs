@@ -13,13 +13,13 @@ use axum::routing::get;
 use hob_wire::{AliasView, NowView, RequestView};
 
 use super::{locked, views};
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::guard::check_key;
 use crate::headers::JSON;
 use crate::keys::Caller;
 use crate::requests::NamePath;
 use crate::router::App;
-use crate::{residence, routes};
+use crate::{lifecycle, routes};
 
 /// Rows of requests that run: nobody reads more, and the page asks every second.
 const RUNNING_SHOWN_MAX: usize = 200;
@@ -36,18 +36,18 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
 }
 
 async fn now(State(app): State<Arc<App>>, caller: Caller) -> Response {
-    let roster = app.roster();
+    let registry = app.registry();
     let running = app.now.running(&caller);
-    let mut requests: Vec<RequestView> = running.iter().map(|one| one.view(&roster)).collect();
-    let queue = views::queue(&requests, &roster);
+    let mut requests: Vec<RequestView> = running.iter().map(|one| one.view(&registry)).collect();
+    let queue = views::queue(&requests, &registry);
     requests.truncate(RUNNING_SHOWN_MAX);
     let ended = app.now.ended(&caller);
     json(hob_wire::now(&NowView {
         requests,
         recent: ended.iter().take(ENDED_SHOWN_MAX).map(|one| one.view()).collect(),
         aliases: aliases(&app, &caller),
-        models: residence::entries(&roster, &caller),
-        upstreams: routes::upstream_views(&roster, &caller),
+        models: lifecycle::entries(&registry, &caller),
+        upstreams: routes::upstream_views(&registry, &caller),
         queue,
     }))
 }
@@ -57,10 +57,10 @@ async fn request(
     State(app): State<Arc<App>>,
     caller: Caller,
     NamePath(id): NamePath,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let number = id.strip_prefix("hob-").unwrap_or(&id).parse::<u64>().ok();
     let view = number.and_then(|number| find(&app, &caller, number));
-    let view = view.ok_or(Refusal::NoSuchRequest { id })?;
+    let view = view.ok_or(ApiError::NoSuchRequest { id })?;
     Ok(json(hob_wire::request(&view)))
 }
 
@@ -68,7 +68,7 @@ async fn request(
 fn find(app: &App, caller: &Caller, id: u64) -> Option<RequestView> {
     let running = app.now.running(caller);
     if let Some(one) = running.iter().find(|one| one.id == id) {
-        return Some(one.view(&app.roster()));
+        return Some(one.view(&app.registry()));
     }
     let ended = app.now.ended(caller);
     ended.iter().find(|one| one.running.id == id).map(|one| one.view())

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hob_core::Trace;
 use hob_wire::Made;
 
-use crate::ledger::Entry;
+use crate::ledger::RequestRecord;
 use crate::requests::Received;
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Running {
     pub(crate) fn new(
         received: Received,
         route: &'static str,
-        entry: &Entry,
+        entry: &RequestRecord,
         trace: Trace,
     ) -> Running {
         Running {
@@ -96,7 +96,8 @@ mod tests {
             ("embeddings", Made::Nothing),
         ] {
             let received = Received { id: 1, at: Instant::now(), hops: 0, is_bench: false };
-            let running = Running::new(received, route, &Entry::default(), Trace::default());
+            let running =
+                Running::new(received, route, &RequestRecord::default(), Trace::default());
             running.made(1.0);
             running.made(1.25);
             assert_eq!(running.made_so_far(), made, "{route}");

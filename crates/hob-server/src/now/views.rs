@@ -5,26 +5,26 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hob_core::trace::{Attempt, Way};
-use hob_core::{ModelState, Roster};
+use hob_core::{ModelState, Registry};
 use hob_wire::{EndView, FailedView, Made, QueueView, QueuedView, RequestView, Stage};
 
 use super::{Ended, Running};
-use crate::ledger::Entry;
+use crate::ledger::RequestRecord;
 
 impl Running {
-    pub(super) fn view(&self, roster: &Roster) -> RequestView {
+    pub(super) fn view(&self, registry: &Registry) -> RequestView {
         let way = self.trace.now();
         let seen = self.seen(way.clone());
         let stage = match seen.first {
             Some(_) => Stage::Answering,
-            None => self.stage(roster, &way),
+            None => self.stage(registry, &way),
         };
         RequestView { stage, ..seen }
     }
 
-    fn stage(&self, roster: &Roster, way: &Way) -> Stage {
+    fn stage(&self, registry: &Registry, way: &Way) -> Stage {
         let target = way.target.as_deref().unwrap_or(&self.target);
-        match state(roster, self.route, target) {
+        match state(registry, self.route, target) {
             Some(ModelState::Loading { ready_in }) => Stage::Loading { ready_in },
             _ if way.target.is_some() => Stage::Asking,
             _ => Stage::Waiting,
@@ -60,7 +60,7 @@ impl Running {
 
 impl Ended {
     pub(super) fn view(&self) -> RequestView {
-        let Entry { total_ms, completion_tokens, .. } = self.entry;
+        let RequestRecord { total_ms, completion_tokens, .. } = self.entry;
         let seen = self.running.seen(self.way.clone());
         RequestView {
             took: Duration::try_from_secs_f64(total_ms / 1e3).unwrap_or_default(),
@@ -74,7 +74,7 @@ impl Ended {
     }
 }
 
-fn end(entry: &Entry) -> EndView {
+fn end(entry: &RequestRecord) -> EndView {
     EndView {
         outcome: entry.outcome.name(),
         error: entry.error.clone(),
@@ -93,21 +93,21 @@ fn failed(attempt: Attempt) -> FailedView {
     FailedView { target: attempt.target, reason: attempt.kind, took: attempt.took }
 }
 
-fn state(roster: &Roster, route: &str, target: &str) -> Option<ModelState> {
+fn state(registry: &Registry, route: &str, target: &str) -> Option<ModelState> {
     if route == "speech" {
-        return roster.speech(target).ok().map(|target| target.model.state());
+        return registry.speech(target).ok().map(|target| target.model.state());
     }
-    roster.chat(target).ok().map(|target| target.model.state())
+    registry.chat(target).ok().map(|target| target.model.state())
 }
 
 /// How many of these there are, and for whom.
-pub(super) fn queue(requests: &[RequestView], roster: &Roster) -> QueueView {
+pub(super) fn queue(requests: &[RequestView], registry: &Registry) -> QueueView {
     let mut targets: BTreeMap<&str, QueuedView> = BTreeMap::new();
     for request in requests {
         let name = request.target.as_deref().unwrap_or(&request.alias);
         let queued = targets.entry(name).or_insert_with(|| QueuedView {
             name: name.to_owned(),
-            in_flight_max: in_flight_max(roster, name),
+            in_flight_max: in_flight_max(registry, name),
             ..QueuedView::default()
         });
         queued.in_flight += 1;
@@ -119,9 +119,9 @@ pub(super) fn queue(requests: &[RequestView], roster: &Roster) -> QueueView {
 }
 
 /// Of models that this hob holds: others have limits of their own.
-fn in_flight_max(roster: &Roster, name: &str) -> Option<usize> {
-    let mut chat = roster.chat_targets().filter(|target| target.name == name);
-    let mut speech = roster.speech_targets().filter(|target| target.name == name);
+fn in_flight_max(registry: &Registry, name: &str) -> Option<usize> {
+    let mut chat = registry.chat_targets().filter(|target| target.name == name);
+    let mut speech = registry.speech_targets().filter(|target| target.name == name);
     let chat = chat.next().map(|target| target.admission.requests_max());
     chat.or_else(|| speech.next().map(|target| target.admission.requests_max()))
 }

@@ -13,23 +13,23 @@ use hob_wire::{
     parse_ollama_chat, parse_ollama_generate,
 };
 
-use super::{OllamaRefusal, error_text, json, json_with};
+use super::{OllamaError, error_text, json, json_with};
 use crate::account::Asked;
 use crate::asking::{Asking, read_asking};
 use crate::body::{Answer, Dialect, stream_body};
 use crate::chat::check;
 use crate::converse::{Question, Reply, converse};
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::headers::{JSON, LINES, insert_ignored};
+use crate::lifecycle::{load_if_ours, unload_when_idle};
 use crate::requests::Received;
-use crate::residence::{load_if_ours, unload_when_idle};
 use crate::router::App;
 
 /// `POST /api/chat`.
 pub(super) async fn chat(
     State(app): State<Arc<App>>,
     request: Request,
-) -> Result<Response, OllamaRefusal> {
+) -> Result<Response, OllamaError> {
     answer(&app, request, OllamaShape::Chat).await
 }
 
@@ -37,15 +37,11 @@ pub(super) async fn chat(
 pub(super) async fn generate(
     State(app): State<Arc<App>>,
     request: Request,
-) -> Result<Response, OllamaRefusal> {
+) -> Result<Response, OllamaError> {
     answer(&app, request, OllamaShape::Generate).await
 }
 
-async fn answer(
-    app: &App,
-    request: Request,
-    shape: OllamaShape,
-) -> Result<Response, OllamaRefusal> {
+async fn answer(app: &App, request: Request, shape: OllamaShape) -> Result<Response, OllamaError> {
     let parse = match shape {
         OllamaShape::Chat => parse_ollama_chat,
         OllamaShape::Generate => parse_ollama_generate,
@@ -60,7 +56,7 @@ async fn answer(
         OllamaWish::Load(keep_alive) => {
             drop(held);
             caller.take_request(app)?;
-            load_if_ours(target.residence.as_ref(), keep_alive, &app.limits).await?;
+            load_if_ours(target.lifecycle.as_ref(), keep_alive, &app.limits).await?;
             return Ok(json(ollama_loaded(shape, &model, SystemTime::now())));
         }
         OllamaWish::Unload => {
@@ -100,7 +96,7 @@ async fn whole(
     mut reply: Reply,
     mut lines: Lines,
     ignored: &[String],
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let mut headers = reply.headers(JSON);
     insert_ignored(&mut headers, ignored);
     let mut body = String::new();
@@ -162,7 +158,7 @@ impl Dialect for Lines {
         String::new()
     }
 
-    fn failed(&mut self, refusal: &Refusal) -> String {
+    fn failed(&mut self, refusal: &ApiError) -> String {
         error_text(refusal) + "\n"
     }
 }

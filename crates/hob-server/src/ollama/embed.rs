@@ -12,20 +12,20 @@ use hob_wire::{
     parse_ollama_embeddings,
 };
 
-use super::{OllamaRefusal, json_with};
+use super::{OllamaError, json_with};
 use crate::account::Asked;
 use crate::asking::{Asking, read_asking};
 use crate::converse;
 use crate::headers::insert_ignored;
+use crate::lifecycle::load_if_ours;
 use crate::requests::Received;
-use crate::residence::load_if_ours;
 use crate::router::App;
 
 /// `POST /api/embed`.
 pub(super) async fn embed(
     State(app): State<Arc<App>>,
     request: Request,
-) -> Result<Response, OllamaRefusal> {
+) -> Result<Response, OllamaError> {
     let made = make(&app, request, parse_ollama_embed).await?;
     let body = ollama_embeddings(&made.model, &made.embeddings, made.received.at.elapsed());
     Ok(json_with(made.headers, body))
@@ -35,7 +35,7 @@ pub(super) async fn embed(
 pub(super) async fn embeddings(
     State(app): State<Arc<App>>,
     request: Request,
-) -> Result<Response, OllamaRefusal> {
+) -> Result<Response, OllamaError> {
     let made = make(&app, request, parse_ollama_embeddings).await?;
     Ok(json_with(made.headers, ollama_embedding(&made.embeddings)))
 }
@@ -51,7 +51,7 @@ async fn make(
     app: &App,
     request: Request,
     parse: fn(&[u8]) -> Result<OllamaEmbed, WireError>,
-) -> Result<Made, OllamaRefusal> {
+) -> Result<Made, OllamaError> {
     let Asking { received, caller, held, wire: asked } = read_asking(app, request, parse).await?;
     let model = caller.chat_name(app, asked.model)?;
     let target = app.chat_target(model.as_deref())?;
@@ -59,7 +59,7 @@ async fn make(
     let embeddings = if asked.request.inputs.is_empty() {
         drop(held);
         caller.take_request(app)?;
-        load_if_ours(target.residence.as_ref(), asked.request.keep_alive, &app.limits).await?;
+        load_if_ours(target.lifecycle.as_ref(), asked.request.keep_alive, &app.limits).await?;
         Embeddings { vectors: Vec::new(), prompt_tokens: 0 }
     } else {
         let alias = Some(model.clone());

@@ -11,7 +11,7 @@ use hob_wire::{
     parse_ollama_named,
 };
 
-use super::{OllamaRefusal, json};
+use super::{OllamaError, json};
 use crate::asking::read_wish;
 use crate::keys::Caller;
 use crate::router::App;
@@ -23,12 +23,12 @@ pub(super) async fn version() -> Response {
 
 /// `GET /api/tags`: the chat models, and every alias that leads to one; the default one first.
 pub(super) async fn tags(State(app): State<Arc<App>>, caller: Caller) -> Response {
-    let roster = app.roster();
-    let aliases = roster.aliases().filter_map(|(alias, _)| {
-        let target = roster.chat(alias).ok()?;
+    let registry = app.registry();
+    let aliases = registry.aliases().filter_map(|(alias, _)| {
+        let target = registry.chat(alias).ok()?;
         Some((alias, target))
     });
-    let targets = roster.chat_targets().map(|target| (target.name.as_str(), target.clone()));
+    let targets = registry.chat_targets().map(|target| (target.name.as_str(), target.clone()));
     let named = targets.chain(aliases).filter(|(name, _)| caller.allows(name));
     let mut named: Vec<(&str, Arc<ChatTarget>)> = named.collect();
     let default = app.default_chat_name();
@@ -40,7 +40,7 @@ pub(super) async fn tags(State(app): State<Arc<App>>, caller: Caller) -> Respons
 pub(super) async fn show(
     State(app): State<Arc<App>>,
     request: Request,
-) -> Result<Response, OllamaRefusal> {
+) -> Result<Response, OllamaError> {
     let (caller, named) = read_wish(&app, request, parse_ollama_named).await?;
     caller.check(&app, &named.model)?;
     let target = app.chat_target(Some(&named.model))?;
@@ -49,14 +49,14 @@ pub(super) async fn show(
 
 /// `GET /api/ps`: what hob itself holds in memory.
 pub(super) async fn ps(State(app): State<Arc<App>>, caller: Caller) -> Response {
-    let roster = app.roster();
-    let residents = roster.chat_targets().filter_map(|target| {
-        let residence = target.residence.as_ref()?;
-        let name = caller.shown_as(&roster, &target.name)?;
-        let is_there = residence.state() == ModelState::Ready;
+    let registry = app.registry();
+    let residents = registry.chat_targets().filter_map(|target| {
+        let lifecycle = target.lifecycle.as_ref()?;
+        let name = caller.shown_as(&registry, &target.name)?;
+        let is_there = lifecycle.state() == ModelState::Ready;
         is_there.then(|| OllamaResident {
             model: model(name, target),
-            occupancy: residence.occupancy(),
+            memory_use: lifecycle.memory_use(),
         })
     });
     json(ollama_ps(residents))

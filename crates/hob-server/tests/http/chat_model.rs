@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::client::{Client, no_hang};
 use crate::model::StagedSpeech;
-use crate::server::{Server, roster_with_voice};
+use crate::server::{Server, registry_with_voice};
 
 pub(crate) type Event = Result<ChatEvent, ModelError>;
 
@@ -156,14 +156,14 @@ pub(crate) async fn serve_chat_with(
 ) -> Server {
     let speech = Arc::new(StagedSpeech::new());
     let admission = Admission::new(2, 0.1);
-    let mut roster = roster_with_voice(&speech, Admission::new(2, 0.5));
-    roster.add_chat(ChatTarget {
+    let mut registry = registry_with_voice(&speech, Admission::new(2, 0.5));
+    registry.add_chat(ChatTarget {
         name: "smol".to_owned(),
         model,
-        residence: None,
+        lifecycle: None,
         admission: admission.clone(),
         clocks: hob_core::Clocked::ByAsker,
     });
-    roster.add_alias("assistant", "smol");
-    Server::start_roster(roster, options, speech, admission).await
+    registry.add_alias("assistant", "smol");
+    Server::start_registry(registry, options, speech, admission).await
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_core::{Admission, ChatEvent, ChatTarget, Clocked, Roster};
+use hob_core::{Admission, ChatEvent, ChatTarget, Clocked, Registry};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
@@ -70,17 +70,18 @@ async fn the_default_can_be_named() {
 async fn of_several_none_is_the_default_unless_it_is_named() {
     let speech = Arc::new(StagedSpeech::new());
     let admission = Admission::new(2, 0.1);
-    let mut roster = Roster::default();
+    let mut registry = Registry::default();
     for name in ["cloud", "near"] {
-        roster.add_chat(ChatTarget {
+        registry.add_chat(ChatTarget {
             name: name.to_owned(),
             model: scripted([Ok(vec![text("Hello"), done(1)])]),
-            residence: None,
+            lifecycle: None,
             admission: admission.clone(),
             clocks: Clocked::ByAsker,
         });
     }
-    let server = Server::start_roster(roster, ServerOptions::default(), speech, admission).await;
+    let server =
+        Server::start_registry(registry, ServerOptions::default(), speech, admission).await;
     let bare = server.ask(chat(&HI.replace(r#""model":"smol","#, ""))).await;
     assert_eq!((bare.status(), &bare.json()["error"]["param"]), (400, &json!("model")));
     let named = server.ask(chat(&HI.replace("smol", "near"))).await;

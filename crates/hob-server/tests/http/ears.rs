@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::client::post_with;
 use crate::model::StagedSpeech;
-use crate::server::{Server, roster_with_voice};
+use crate::server::{Server, registry_with_voice};
 
 pub(crate) type Event = Result<TranscriptEvent, ModelError>;
 
@@ -81,15 +81,15 @@ pub(crate) async fn serve_with(
 ) -> Server {
     let speech = Arc::new(StagedSpeech::new());
     let admission = Admission::new(1, 1.0);
-    let mut roster = roster_with_voice(&speech, Admission::new(2, 0.5));
-    roster.add_transcript(TranscriptTarget {
+    let mut registry = registry_with_voice(&speech, Admission::new(2, 0.5));
+    registry.add_transcript(TranscriptTarget {
         name: "whisper".to_owned(),
         model,
-        residence: None,
+        lifecycle: None,
         admission: admission.clone(),
     });
-    roster.add_alias("ears", "whisper");
-    Server::start_roster(roster, options, speech, admission).await
+    registry.add_alias("ears", "whisper");
+    Server::start_registry(registry, options, speech, admission).await
 }
 
 /// One part of a form: its name, what it calls its file, and its bytes.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use hob_core::routing::{ListedModel, RouteView, Switchboard, UpstreamView};
+use hob_core::routing::{ListedModel, RouteView, UpstreamResolver, UpstreamView};
 use hob_core::{
-    Admission, ChatTarget, Fault, Gender, Language, ModelError, ModelState, Roster, SpeechEvent,
+    Admission, ChatTarget, Fault, Gender, Language, ModelError, ModelState, Registry, SpeechEvent,
     SpeechModel, SpeechRequest, SpeechStream, SpeechTarget, Trace, TranscriptModel,
     TranscriptRequest, TranscriptStream, TranscriptTarget, Voice,
 };
@@ -19,7 +19,7 @@ use crate::client::post;
 use crate::ears::{FILE, delta, done, form_with};
 use crate::ledger::rows;
 use crate::model::StagedSpeech;
-use crate::server::{Server, roster_with_voice};
+use crate::server::{Server, registry_with_voice};
 
 /// Another server that has failed, and the one that answers in its place.
 struct Far(Vec<Voice>);
@@ -89,20 +89,20 @@ impl TranscriptModel for Far {
 #[derive(Debug)]
 struct Gpu;
 
-impl Switchboard for Gpu {
+impl UpstreamResolver for Gpu {
     fn find_chat(&self, _name: &str) -> Option<Arc<ChatTarget>> {
         None
     }
 
     fn find_speech(&self, name: &str) -> Option<Arc<SpeechTarget>> {
         let (model, admission) = (Arc::new(Far::new()), Admission::new(1, 0.0));
-        let target = SpeechTarget { name: name.to_owned(), model, residence: None, admission };
+        let target = SpeechTarget { name: name.to_owned(), model, lifecycle: None, admission };
         name.starts_with("gpu/").then(|| Arc::new(target))
     }
 
     fn find_transcript(&self, name: &str) -> Option<Arc<TranscriptTarget>> {
         let (model, admission) = (Arc::new(Far::new()), Admission::new(1, 0.0));
-        let target = TranscriptTarget { name: name.to_owned(), model, residence: None, admission };
+        let target = TranscriptTarget { name: name.to_owned(), model, lifecycle: None, admission };
         name.starts_with("gpu/").then(|| Arc::new(target))
     }
 
@@ -119,13 +119,13 @@ impl Switchboard for Gpu {
     }
 }
 
-async fn serve(options: ServerOptions, change: impl FnOnce(&mut Roster)) -> Server {
+async fn serve(options: ServerOptions, change: impl FnOnce(&mut Registry)) -> Server {
     let model = Arc::new(StagedSpeech::new());
     let admission = Admission::new(1, 1.0);
-    let mut roster = roster_with_voice(&model, admission.clone());
-    roster.lead_elsewhere(Arc::new(Gpu));
-    change(&mut roster);
-    Server::start_roster(roster, options, model, admission).await
+    let mut registry = registry_with_voice(&model, admission.clone());
+    registry.lead_elsewhere(Arc::new(Gpu));
+    change(&mut registry);
+    Server::start_registry(registry, options, model, admission).await
 }
 
 #[tokio::test]
@@ -160,7 +160,8 @@ async fn whoever_answers_is_named_and_written_down() {
 
 #[tokio::test]
 async fn names_that_are_somebody_s_here_stay_here() {
-    let server = serve(ServerOptions::default(), |roster| roster.add_alias("far", "gpu/tts")).await;
+    let server =
+        serve(ServerOptions::default(), |registry| registry.add_alias("far", "gpu/tts")).await;
     server.model.stage_all([crate::model::sound(0.1, 100)]);
     let near = server.post_speech(r#"{"model":"kokoro","input":"Hi"}"#).await;
     assert_eq!(

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::{ModelState, Residence};
+use hob_core::{ModelLifecycle, ModelState};
 use hob_server::ledger::{Ledger, Outcome};
 use hob_server::{KeyOptions, ServerOptions};
 use serde_json::json;
@@ -16,8 +16,8 @@ use crate::chat_model::{
 use crate::client::{Answer, get, no_hang};
 use crate::keys::{LAPTOP, PHONE, get_as, named, post_as, with_keys};
 use crate::ledger::rows;
+use crate::lifecycle::{StagedLifecycle, server_with};
 use crate::model::{sound, worker_lost};
-use crate::residence::{StagedResidence, server_with};
 use crate::server::Server;
 
 const CHAT: &str = "/v1/chat/completions";
@@ -86,10 +86,10 @@ async fn requests_of_a_minute_are_counted_and_lists_are_not() {
 
 #[tokio::test]
 async fn loading_and_unloading_are_requests() {
-    let (residence, ends) = StagedResidence::new();
-    residence.occupy(ModelState::Ready, Default::default());
+    let (lifecycle, ends) = StagedLifecycle::new();
+    lifecycle.occupy(ModelState::Ready, Default::default());
     let options = options(|phone| phone.requests_per_minute = NonZeroU32::new(3));
-    let held = residence as Arc<dyn Residence>;
+    let held = lifecycle as Arc<dyn ModelLifecycle>;
     let server = server_with(scripted([]), Some(held), options).await;
     for (path, body) in [
         ("/api/hob/load", r#"{"model":"smol"}"#),

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use hob_core::scripted::ScriptedChat;
-use hob_core::{ModelState, Residence};
+use hob_core::{ModelLifecycle, ModelState};
 use hob_server::{KeyDigest, KeyOptions, ServerOptions};
 use serde_json::{Value, json};
 
 use crate::chat_model::{Event, done, scripted, text};
 use crate::client::{Answer, get, post, post_with, request};
+use crate::lifecycle::{StagedLifecycle, server_with};
 use crate::log::Log;
 use crate::model::sound;
 use crate::refusals::check_refusal;
-use crate::residence::{StagedResidence, server_with};
 use crate::server::Server;
 
 /// The key called `laptop`.
@@ -59,11 +59,11 @@ async fn server_of(
         aliases: Some(aliases.iter().map(|&alias| alias.to_owned()).collect()),
         ..named("phone", PHONE)
     };
-    let (residence, ends) = StagedResidence::new();
-    residence.occupy(ModelState::Ready, Default::default());
+    let (lifecycle, ends) = StagedLifecycle::new();
+    lifecycle.occupy(ModelState::Ready, Default::default());
     ends.try_send(Ok(())).expect("room");
     let model: Arc<ScriptedChat> = scripted(scripts);
-    let held = residence as Arc<dyn Residence>;
+    let held = lifecycle as Arc<dyn ModelLifecycle>;
     server_with(model, Some(held), with_keys([named("laptop", LAPTOP), phone])).await
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_server::ServerOptions;
-use hob_server::ledger::{Entry, Ledger, Outcome, Period, read};
+use hob_server::ledger::{Ledger, Outcome, Period, RequestRecord, read};
 
 use crate::chat_model::{StagedChat, begun, chat_lost, done, serve_chat_with, text};
 use crate::chatting::{HI, STREAM, chat};
@@ -23,7 +23,7 @@ async fn server(folder: &Path) -> (Server, Arc<StagedChat>) {
 }
 
 /// All of them, once there are so many; the first first.
-pub(crate) async fn rows(folder: &Path, count: usize) -> Vec<Entry> {
+pub(crate) async fn rows(folder: &Path, count: usize) -> Vec<RequestRecord> {
     let all = || read(&folder.join("ledger.sqlite3"), Period::default()).expect("rows");
     no_hang(async {
         while all().len() < count {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::{FutureExt, stream};
 use hob_core::{
-    Admission, Gender, Language, ModelError, ModelState, Roster, SpeechEvent, SpeechModel,
+    Admission, Gender, Language, ModelError, ModelState, Registry, SpeechEvent, SpeechModel,
     SpeechRequest, SpeechStream, SpeechTarget, SpeechText, Voice,
 };
 use hob_server::ServerOptions;
@@ -96,15 +96,15 @@ impl SpeechModel for Paced {
 
 async fn server(model: Paced) -> Server {
     let admission = Admission::new(PLACES, 0.4);
-    let mut roster = Roster::default();
-    roster.add_speech(SpeechTarget {
+    let mut registry = Registry::default();
+    registry.add_speech(SpeechTarget {
         name: "kokoro".to_owned(),
         model: Arc::new(model),
-        residence: None,
+        lifecycle: None,
         admission: admission.clone(),
     });
     let staged = Arc::new(StagedSpeech::new());
-    Server::start_roster(roster, ServerOptions::default(), staged, admission).await
+    Server::start_registry(registry, ServerOptions::default(), staged, admission).await
 }
 
 fn body(chars: usize) -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::chat::{TokenLogprob, TokenText};
-use hob_core::{ChatEvent, Fault, ModelError, ModelState, Occupancy};
+use hob_core::{ChatEvent, Fault, MemoryUse, ModelError, ModelState};
 use hob_server::{KeyOptions, ServerOptions};
 use serde_json::{Value, json};
 
@@ -15,8 +15,8 @@ use crate::chat_model::{
 use crate::chatting::{HI, STREAM, chat};
 use crate::client::{get, no_hang, post};
 use crate::keys::{LAPTOP, PHONE, get_as, named, post_as, with_keys};
+use crate::lifecycle::{StagedLifecycle, server_with};
 use crate::model::sound;
-use crate::residence::{StagedResidence, server_with};
 use crate::server::Server;
 
 async fn now(server: &Server) -> Value {
@@ -260,11 +260,11 @@ async fn what_no_model_was_asked_is_no_request_here() {
 
 #[tokio::test]
 async fn models_in_memory_are_those_of_ps() {
-    let (residence, ends) = StagedResidence::new();
-    let occupancy = Occupancy { resident_bytes: Some(1 << 30), ..Occupancy::default() };
-    residence.occupy(ModelState::Ready, occupancy);
+    let (lifecycle, ends) = StagedLifecycle::new();
+    let memory_use = MemoryUse { resident_bytes: Some(1 << 30), ..MemoryUse::default() };
+    lifecycle.occupy(ModelState::Ready, memory_use);
     ends.try_send(Ok(())).expect("room");
-    let server = server_with(scripted([]), Some(residence), ServerOptions::default()).await;
+    let server = server_with(scripted([]), Some(lifecycle), ServerOptions::default()).await;
     let models = server.get("/api/hob/ps").await.json()["models"].clone();
     let seen = now(&server).await;
     assert_eq!((count(&models), &seen["models"]), (1, &models));

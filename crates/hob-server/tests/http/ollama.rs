@@ -13,8 +13,8 @@ use hob_core::chat::{
 };
 use hob_core::scripted::{Script, ScriptedChat};
 use hob_core::{
-    ChatCard, ChatEvent, ChatModel, ChatRequest, KeepAlive, ModelError, ModelState, Occupancy,
-    Residence,
+    ChatCard, ChatEvent, ChatModel, ChatRequest, KeepAlive, MemoryUse, ModelError, ModelLifecycle,
+    ModelState,
 };
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
@@ -22,8 +22,8 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::client::{Answer, post, post_with, request};
 use crate::keys::with_key;
+use crate::lifecycle::{Loaded, StagedLifecycle, Told, server_with};
 use crate::model::worker_lost;
-use crate::residence::{Loaded, StagedResidence, Told, server_with};
 use crate::server::Server;
 
 type Event = Result<ChatEvent, ModelError>;
@@ -53,11 +53,11 @@ async fn server_of(model: &Arc<ScriptedChat>, options: ServerOptions) -> Server 
     server_with(Arc::clone(model) as Arc<dyn ChatModel>, None, options).await
 }
 
-async fn held() -> (Server, Arc<StagedResidence>, mpsc::Sender<Loaded>) {
-    let (residence, ends) = StagedResidence::new();
+async fn held() -> (Server, Arc<StagedLifecycle>, mpsc::Sender<Loaded>) {
+    let (lifecycle, ends) = StagedLifecycle::new();
     let model = Arc::new(ScriptedChat::new([]));
-    let held = Some(Arc::clone(&residence) as Arc<dyn Residence>);
-    (server_with(model, held, ServerOptions::default()).await, residence, ends)
+    let held = Some(Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>);
+    (server_with(model, held, ServerOptions::default()).await, lifecycle, ends)
 }
 
 /// The lines of an answer, without what the clock decides.
@@ -382,10 +382,10 @@ async fn models_are_listed_under_every_name_and_shown_by_any() {
 
 #[tokio::test]
 async fn what_is_in_memory_is_listed() {
-    let (server, residence, _ends) = held().await;
+    let (server, lifecycle, _ends) = held().await;
     assert_eq!(server.get("/api/ps").await.json(), json!({"models": []}), "cold");
-    let occupancy = Occupancy { resident_bytes: Some(150), ..Occupancy::default() };
-    residence.occupy(ModelState::Ready, occupancy);
+    let memory_use = MemoryUse { resident_bytes: Some(150), ..MemoryUse::default() };
+    lifecycle.occupy(ModelState::Ready, memory_use);
     let listed = server.get("/api/ps").await.json();
     let model = &listed["models"][0];
     assert_eq!((&model["name"], &model["size"]), (&json!("smol:latest"), &json!(150)));
@@ -404,7 +404,7 @@ async fn a_model_that_is_here_was_pulled() {
 
 #[tokio::test]
 async fn without_a_prompt_it_is_about_memory() {
-    let (server, residence, ends) = held().await;
+    let (server, lifecycle, ends) = held().await;
     let minute = Told::KeepAlive(KeepAlive::For(Duration::from_secs(60)));
     for (path, body, told, expected) in [
         ("/api/generate", r#"{"model":"smol"}"#, vec![Told::Load], {
@@ -426,17 +426,17 @@ async fn without_a_prompt_it_is_about_memory() {
         }
         let answer = server.ask(post(path, body)).await;
         assert_eq!((answer.status(), timeless(answer.json())), (200, expected), "{body}");
-        assert_eq!(residence.told(), told, "{body}");
+        assert_eq!(lifecycle.told(), told, "{body}");
     }
 }
 
 #[tokio::test]
 async fn unloading_cuts_nobody_off_and_does_not_reach_elsewhere() {
-    let (server, residence, _ends) = held().await;
-    residence.occupy(ModelState::Ready, Occupancy { in_flight: 1, ..Occupancy::default() });
+    let (server, lifecycle, _ends) = held().await;
+    lifecycle.occupy(ModelState::Ready, MemoryUse { in_flight: 1, ..MemoryUse::default() });
     let unload = server.ask(post("/api/generate", r#"{"keep_alive":0}"#)).await;
     assert_eq!(unload.json()["done_reason"], "unload");
-    assert_eq!(residence.told(), [Told::KeepAlive(KeepAlive::For(Duration::ZERO))]);
+    assert_eq!(lifecycle.told(), [Told::KeepAlive(KeepAlive::For(Duration::ZERO))]);
     let loaded = server.ask(post("/api/generate", r#"{"model":"cloud"}"#)).await;
     assert_eq!(loaded.json()["done_reason"], "load", "what lives elsewhere is there");
     let refused = server.ask(post("/api/generate", r#"{"model":"cloud","keep_alive":0}"#)).await;

@@ -10,7 +10,7 @@ use hob_server::ServerOptions;
 
 use crate::chat_model::{done, text};
 use crate::client::post;
-use crate::residence::server_with;
+use crate::lifecycle::server_with;
 
 const URL: &str = "data:image/gif;base64,R0lG";
 

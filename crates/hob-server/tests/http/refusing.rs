@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hob_core::{Admission, Direction, ModelError, Roster};
+use hob_core::{Admission, Direction, ModelError, Registry};
 use hob_server::ServerOptions;
 use serde_json::json;
 
@@ -197,8 +197,8 @@ async fn when_the_places_are_taken_the_next_hears_how_long() {
 #[tokio::test]
 async fn a_hob_without_models_says_so() {
     let model = std::sync::Arc::new(StagedSpeech::new());
-    let server = Server::start_roster(
-        Roster::default(),
+    let server = Server::start_registry(
+        Registry::default(),
         ServerOptions::default(),
         model,
         Admission::new(1, 1.0),

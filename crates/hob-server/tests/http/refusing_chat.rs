@@ -7,7 +7,7 @@ use std::time::Duration;
 use hob_core::budget::{Holder, Tie};
 use hob_core::fit::Pool;
 use hob_core::scripted::ScriptedChat;
-use hob_core::{Admission, ChatCard, ModelError, Roster, Shortage};
+use hob_core::{Admission, ChatCard, ModelError, Registry, Shortage};
 use hob_server::ServerOptions;
 use serde_json::Value;
 
@@ -180,7 +180,7 @@ async fn when_the_places_are_taken_the_next_hears_how_long() {
 async fn a_hob_that_cannot_chat_says_so() {
     let speech = Arc::new(StagedSpeech::new());
     let (options, admission) = (ServerOptions::default(), Admission::new(1, 1.0));
-    let server = Server::start_roster(Roster::default(), options, speech, admission).await;
+    let server = Server::start_registry(Registry::default(), options, speech, admission).await;
     let expected = (503, None, Some("no_target"), Some("false"), None);
     let message = "this hob has no chat model; get one with `hob pull`";
     for (path, body) in [

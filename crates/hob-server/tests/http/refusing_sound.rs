@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::Roster;
+use hob_core::Registry;
 use hob_server::{KeyDigest, KeyOptions, ServerOptions};
 use serde_json::json;
 
@@ -104,8 +104,8 @@ async fn a_hob_that_does_not_listen_says_so() {
         let expected = (503, "server_error", None, Some("no_target"), Some("false"), None);
         check_refusal(&answer, expected, message);
     }
-    let empty = Server::start_roster(
-        Roster::default(),
+    let empty = Server::start_registry(
+        Registry::default(),
         ServerOptions::default(),
         Arc::new(StagedSpeech::new()),
         hob_core::Admission::new(1, 1.0),

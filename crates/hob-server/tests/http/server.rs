@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hob_core::{Admission, Roster, SpeechTarget};
+use hob_core::{Admission, Registry, SpeechTarget};
 use hob_server::{ServerOptions, serve};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -21,15 +21,15 @@ pub(crate) struct Server {
 }
 
 /// One model, which speaks: `kokoro`.
-pub(crate) fn roster_with_voice(model: &Arc<StagedSpeech>, admission: Admission) -> Roster {
-    let mut roster = Roster::default();
-    roster.add_speech(SpeechTarget {
+pub(crate) fn registry_with_voice(model: &Arc<StagedSpeech>, admission: Admission) -> Registry {
+    let mut registry = Registry::default();
+    registry.add_speech(SpeechTarget {
         name: "kokoro".to_owned(),
         model: share(model),
-        residence: None,
+        lifecycle: None,
         admission,
     });
-    roster
+    registry
 }
 
 impl Server {
@@ -40,13 +40,13 @@ impl Server {
     pub(crate) async fn start_with(model: StagedSpeech, options: ServerOptions) -> Server {
         let model = Arc::new(model);
         let admission = Admission::new(2, 0.5);
-        let mut roster = roster_with_voice(&model, admission.clone());
-        roster.add_alias("narrator", "kokoro");
-        Server::start_roster(roster, options, model, admission).await
+        let mut registry = registry_with_voice(&model, admission.clone());
+        registry.add_alias("narrator", "kokoro");
+        Server::start_registry(registry, options, model, admission).await
     }
 
-    pub(crate) async fn start_roster(
-        roster: Roster,
+    pub(crate) async fn start_registry(
+        registry: Registry,
         options: ServerOptions,
         model: Arc<StagedSpeech>,
         admission: Admission,
@@ -55,7 +55,7 @@ impl Server {
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel::<()>();
         let mut running = JoinSet::new();
-        running.spawn(serve(listener, roster, options, async move {
+        running.spawn(serve(listener, registry, options, async move {
             // An error means that the test is over, which is a reason to stop too.
             stopped.await.unwrap_or_default();
         }));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hob_core::routing::{Consequence, Next, RouteView, TargetStanding, TargetView, order};
+use hob_core::routing::{Consequence, Next, RouteView, TargetStatus, TargetView, order};
 use hob_core::{ModelError, ModelState, Trace};
 use tokio::time::{Instant, sleep};
 
@@ -135,10 +135,10 @@ fn views<M: ?Sized>(legs: &[&Leg<M>]) -> Vec<TargetView> {
     let view = |leg: &&Leg<M>| {
         let mut view = leg.target.view();
         view.context_tokens = leg.context_tokens();
-        if view.standing == TargetStanding::StandsBy && !has_answer {
+        if view.status == TargetStatus::Standby && !has_answer {
             let is_down = matches!(view.state, ModelState::Down { .. });
             has_answer = !is_down;
-            view.standing = if is_down { TargetStanding::OnTrial } else { TargetStanding::Answers };
+            view.status = if is_down { TargetStatus::HalfOpen } else { TargetStatus::Active };
         }
         view
     };

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hob_core::routing::{Switchboard, TargetStanding};
+use hob_core::routing::{TargetStatus, UpstreamResolver};
 use hob_core::scripted::{ScriptedChat, ScriptedTranscript};
 use hob_core::{Admission, ModelError};
 use hob_upstream::{Gateway, GatewayError, GatewayOptions, Kind, Local, Locals, UpstreamKind};
@@ -69,7 +69,7 @@ async fn a_name_is_what_its_models_of_our_own_are() {
     let view = gateway.route("narrator").expect("a route");
     let targets: Vec<_> = view.targets.iter().map(|target| target.name.as_str()).collect();
     assert_eq!(targets, ["far/tts", "kokoro"]);
-    assert_eq!(view.targets[0].standing, TargetStanding::Answers);
+    assert_eq!(view.targets[0].status, TargetStatus::Active);
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn a_server_that_cannot_speak_may_still_chat() {
     let resting = speak(&gateway, "any", request("Hi")).await.expect_err("it rests");
     assert!(matches!(resting, ModelError::Resting { .. }), "{resting:?}");
     let view = gateway.route("any").expect("a route");
-    assert_eq!(view.targets[0].standing, TargetStanding::Answers, "as a chat model");
+    assert_eq!(view.targets[0].status, TargetStatus::Active, "as a chat model");
     assert_eq!(server.hits(), 1);
 }
 

@@ -4,7 +4,7 @@
 use axum::body::Bytes;
 use futures::StreamExt;
 use hob_core::chat::Reading;
-use hob_core::routing::Switchboard;
+use hob_core::routing::UpstreamResolver;
 use hob_core::{
     Fault, ModelError, Sound, SoundFile, Timestamps, Trace, Transcribed, TranscriptEvent,
     TranscriptRequest, TranscriptTask,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use hob_core::routing::Switchboard;
+use hob_core::routing::UpstreamResolver;
 use hob_core::{Admission, Clock, Fault, ModelError, SpeechEvent, SpeechText, Speed};
 use hob_upstream::{Gateway, GatewayOptions, Local, Locals, UpstreamKind};
 

@@ -11,7 +11,7 @@ use axum::extract::{Request, State};
 use axum::http::Response;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use hob_core::routing::Switchboard;
+use hob_core::routing::UpstreamResolver;
 use hob_core::{
     Gender, Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest,
     SpeechStream, SpeechText, Speed, Trace, Voice,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hob_core::chat::{Conversation, Message, Prompt, Role, Tool};
-use hob_core::routing::{Pick, Switchboard};
+use hob_core::routing::{Pick, UpstreamResolver};
 use hob_core::{ChatRequest, Fault, ModelError, ModelState};
 use hob_upstream::{AliasOptions, Gateway, GatewayOptions, TargetOptions};
 use hob_wire::Parameters;

@@ -245,7 +245,8 @@ async fn thought_that_was_switched_off_is_noticed() {
     let trace = request.trace.clone();
     stage.ask(request).await;
     assert!(trace.now().thought_anyway);
-    let route = hob_core::routing::Switchboard::route(&stage.gateway, "fast").expect("an alias");
+    let route =
+        hob_core::routing::UpstreamResolver::route(&stage.gateway, "fast").expect("an alias");
     assert!(route.targets[0].thinks_anyway);
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hob_core::routing::{Switchboard, TargetStanding};
+use hob_core::routing::{TargetStatus, UpstreamResolver};
 use hob_core::scripted::ScriptedChat;
 use hob_core::{Admission, ChatCard, ChatModel, Fault, ModelError};
 use hob_upstream::{
@@ -127,11 +127,11 @@ fn names_that_lead_nowhere_are_refused_with_the_nearest() {
 fn an_alias_of_an_alias_has_its_targets() {
     let aliases = vec![alias("gpt-4o-mini", &["fast"]), alias("fast", &["gpu/team/qwen3", "smol"])];
     let gateway = build(aliases).expect("good");
-    let route = Switchboard::route(&gateway, "gpt-4o-mini").expect("an alias");
+    let route = UpstreamResolver::route(&gateway, "gpt-4o-mini").expect("an alias");
     let names: Vec<&str> = route.targets.iter().map(|target| target.name.as_str()).collect();
     assert_eq!(names, ["gpu/team/qwen3", "smol"]);
-    assert_eq!(route.targets[0].standing, TargetStanding::Answers);
-    assert_eq!(Switchboard::route(&gateway, "smol"), None, "a model is no alias");
+    assert_eq!(route.targets[0].status, TargetStatus::Active);
+    assert_eq!(UpstreamResolver::route(&gateway, "smol"), None, "a model is no alias");
 }
 
 #[test]
@@ -153,9 +153,9 @@ async fn what_stayed_the_same_is_remembered() {
     let locals = || vec![stage.puppets[0].local()];
     let renewed = Gateway::new(options(), locals(), Some(&stage.gateway)).expect("good");
     let standing = |gateway: &Gateway| {
-        Switchboard::route(gateway, "other").expect("an alias").targets[0].standing.clone()
+        UpstreamResolver::route(gateway, "other").expect("an alias").targets[0].status.clone()
     };
-    assert!(matches!(standing(&renewed), TargetStanding::Rests { .. }));
+    assert!(matches!(standing(&renewed), TargetStatus::Open { .. }));
     let anew = Gateway::new(options(), locals(), None).expect("good");
-    assert_eq!(standing(&anew), TargetStanding::Answers);
+    assert_eq!(standing(&anew), TargetStatus::Active);
 }

@@ -9,14 +9,14 @@ use serde::Serialize;
 use super::{
     AliasView, EndView, FailedView, Made, NowView, QueueView, QueuedView, RequestView, Stage,
 };
-use crate::{residence, routes};
+use crate::{lifecycle, routes};
 
 #[derive(Serialize)]
 pub(super) struct Now<'a> {
     requests: Vec<Request<'a>>,
     recent: Vec<Request<'a>>,
     aliases: Vec<Alias<'a>>,
-    models: Vec<residence::Entry<'a>>,
+    models: Vec<lifecycle::Entry<'a>>,
     upstreams: Vec<routes::Upstream<'a>>,
     queue: Queue<'a>,
 }
@@ -113,7 +113,7 @@ pub(super) fn everything(view: &NowView) -> Now<'_> {
         requests: view.requests.iter().map(shown).collect(),
         recent: view.recent.iter().map(shown).collect(),
         aliases: view.aliases.iter().map(alias).collect(),
-        models: view.models.iter().map(residence::entry).collect(),
+        models: view.models.iter().map(lifecycle::entry).collect(),
         upstreams: view.upstreams.iter().map(routes::upstream).collect(),
         queue: queue(&view.queue),
     }

@@ -3,7 +3,7 @@
 
 use std::time::SystemTime;
 
-use hob_core::{ChatCard, Occupancy};
+use hob_core::{ChatCard, MemoryUse};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -31,7 +31,7 @@ pub struct OllamaModel<'a> {
 #[derive(Clone, Debug)]
 pub struct OllamaResident<'a> {
     pub model: OllamaModel<'a>,
-    pub occupancy: Occupancy,
+    pub memory_use: MemoryUse,
 }
 
 #[derive(Serialize)]
@@ -123,14 +123,14 @@ pub fn ollama_ps<'a>(residents: impl IntoIterator<Item = OllamaResident<'a>>) ->
         size_vram: u64,
         context_length: u32,
     }
-    let resident = |OllamaResident { model: OllamaModel { name, card }, occupancy }| Resident {
+    let resident = |OllamaResident { model: OllamaModel { name, card }, memory_use }| Resident {
         name: tagged(name),
         model: tagged(name),
-        size: occupancy.resident_bytes.unwrap_or(card.file_bytes),
+        size: memory_use.resident_bytes.unwrap_or(card.file_bytes),
         digest: card.digest.as_deref().unwrap_or(NO_DIGEST),
         details: details(card),
-        expires_at: expires_at(occupancy.expires_at),
-        size_vram: occupancy.vram_bytes,
+        expires_at: expires_at(memory_use.expires_at),
+        size_vram: memory_use.vram_bytes,
         context_length: card.context_tokens,
     };
     json(&Models { models: residents.into_iter().map(resident).collect() })

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use hob_core::{ChatModel, ChatRequest, Residence};
+use hob_core::{ChatModel, ChatRequest, ModelLifecycle};
 use hob_models::catalog::names::canonical;
 
 use super::Answer;
@@ -24,7 +24,7 @@ pub(crate) struct Wish {
 }
 
 pub(crate) enum Source {
-    Here { name: String, model: Arc<dyn ChatModel>, residence: Arc<dyn Residence> },
+    Here { name: String, model: Arc<dyn ChatModel>, lifecycle: Arc<dyn ModelLifecycle> },
     There { remote: Remote, model: String },
 }
 
@@ -90,8 +90,8 @@ impl Source {
 
     /// Gives the memory back that was taken here.
     pub(crate) async fn leave(self) {
-        if let Source::Here { residence, .. } = self {
-            residence.unload().await;
+        if let Source::Here { lifecycle, .. } = self {
+            lifecycle.unload().await;
         }
     }
 }
@@ -139,12 +139,12 @@ fn chosen(models: &[RemoteModel], wished: Option<&str>) -> Option<String> {
 
 async fn here(app: &App<'_>) -> Outcome<Source> {
     let Chat { name, worker, .. } = Chat::start(&app.settings.chat, app)?;
-    let residence: Arc<dyn Residence> = Arc::clone(&worker) as _;
+    let lifecycle: Arc<dyn ModelLifecycle> = Arc::clone(&worker) as _;
     let loading = app.printer.spinner(format_args!("loading {name}"));
-    let loaded = residence.load().await;
+    let loaded = lifecycle.load().await;
     loading.finish_and_clear();
     loaded?;
-    Ok(Source::Here { name, model: worker, residence })
+    Ok(Source::Here { name, model: worker, lifecycle })
 }
 
 #[cfg(test)]

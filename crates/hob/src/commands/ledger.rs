@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
 use hob_core::statistics::Sample;
-use hob_server::ledger::{By, Entry, Period, Summary, read, summarise};
+use hob_server::ledger::{By, Period, RequestRecord, Summary, read, summarise};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -129,7 +129,7 @@ fn pretty(rows: Vec<Value>) -> Result<String> {
 }
 
 /// The latest last, where a reader's eye is. As much as fits a terminal; JSON has the rest.
-fn entry_table(entries: &[Entry], zone: &TimeZone) -> String {
+fn entry_table(entries: &[RequestRecord], zone: &TimeZone) -> String {
     let mut table =
         table(["time", "route", "model", "was", "first", "total", "in", "out", "tok/s", "ended"]);
     for entry in entries.iter().rev() {
@@ -150,7 +150,7 @@ fn entry_table(entries: &[Entry], zone: &TimeZone) -> String {
 }
 
 /// Who answered, and the name that was asked for where that is another.
-fn model(entry: &Entry) -> String {
+fn model(entry: &RequestRecord) -> String {
     let mut shown = match entry.alias == entry.target {
         true => entry.target.clone(),
         false => format!("{} → {}", entry.alias, entry.target),
@@ -165,7 +165,7 @@ fn model(entry: &Entry) -> String {
 }
 
 /// Tokens, or seconds of sound.
-fn made(entry: &Entry) -> String {
+fn made(entry: &RequestRecord) -> String {
     match entry.audio_ms > 0.0 {
         true => format!("{:.1} s", entry.audio_ms / 1e3),
         false => entry.completion_tokens.to_string(),
@@ -232,7 +232,7 @@ fn or_dash(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| "-".to_owned())
 }
 
-fn entry_json(entry: &Entry) -> Value {
+fn entry_json(entry: &RequestRecord) -> Value {
     json!({
         "started_unix_ms": entry.started_unix_ms,
         "route": entry.route,
@@ -286,8 +286,8 @@ mod tests {
 
     use super::*;
 
-    fn entry() -> Entry {
-        Entry {
+    fn entry() -> RequestRecord {
+        RequestRecord {
             started_unix_ms: 1_795_255_200_000,
             route: "chat".to_owned(),
             alias: "gpt-4o".to_owned(),
@@ -301,7 +301,7 @@ mod tests {
             cached_tokens: 3,
             completion_tokens: 101,
             outcome: Outcome::Complete,
-            ..Entry::default()
+            ..RequestRecord::default()
         }
     }
 
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn requests_stand_in_the_order_in_which_they_came() {
-        let spoken = Entry {
+        let spoken = RequestRecord {
             started_unix_ms: 1_795_255_201_000,
             route: "speech".to_owned(),
             alias: "kokoro".to_owned(),
@@ -321,7 +321,7 @@ mod tests {
             first_ms: None,
             outcome: Outcome::Failed,
             error: Some("worker_lost".to_owned()),
-            ..Entry::default()
+            ..RequestRecord::default()
         };
         let table = entry_table(&[spoken, entry()], &TimeZone::UTC);
         assert_eq!(

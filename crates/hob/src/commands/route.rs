@@ -2,7 +2,7 @@
 //! A running hob knows best; without one the configuration is looked at, and the servers in it are asked.
 
 use clap::Args;
-use hob_core::routing::Switchboard;
+use hob_core::routing::UpstreamResolver;
 
 use crate::app::{App, block_on};
 use crate::cli::Globals;
@@ -61,7 +61,7 @@ async fn find(args: &RouteArgs, app: &App<'_>) -> Outcome<RemoteRoute> {
 
 async fn from_configuration(name: &str, app: &App<'_>) -> Outcome<RemoteRoute> {
     let gateway = wire_up::looked_up(app).await?;
-    let view = Switchboard::route(&gateway, name).ok_or_else(|| {
+    let view = UpstreamResolver::route(&gateway, name).ok_or_else(|| {
         let near = hob_core::nearest(name, app.written.config.alias.keys().map(String::as_str), 3);
         let failure = Failure::usage(format!("no alias is called '{name}'"));
         match &near[..] {
@@ -79,7 +79,7 @@ fn shown(route: &RemoteRoute) -> String {
     for target in &route.targets {
         table.add_row([
             target.name.clone(),
-            standing(target),
+            status(target),
             target.state.clone(),
             target.context_length.map_or_else(|| "-".to_owned(), |tokens| tokens.to_string()),
             target.in_flight.to_string(),
@@ -95,8 +95,8 @@ fn shown(route: &RemoteRoute) -> String {
 
 /// Who would answer, and who would be tried before.
 fn head(route: &RemoteRoute) -> String {
-    let of = |standing: &str| route.targets.iter().find(|target| target.standing == standing);
-    match (of("answers"), of("on_trial")) {
+    let of = |status: &str| route.targets.iter().find(|target| target.status == status);
+    match (of("active"), of("half_open")) {
         (Some(answers), Some(tried)) => format!(
             "{} would be answered by {}, unless {} works again, which is tried first",
             route.alias, answers.name, tried.name
@@ -109,11 +109,11 @@ fn head(route: &RemoteRoute) -> String {
     }
 }
 
-pub(super) fn standing(target: &RemoteTarget) -> String {
-    match (target.standing.as_str(), target.rests_for_s) {
-        ("answers", _) => "answers".to_owned(),
-        ("rests", Some(left)) => format!("rests for {left:.0} s"),
-        ("on_trial", _) => "would be tried".to_owned(),
+pub(super) fn status(target: &RemoteTarget) -> String {
+    match (target.status.as_str(), target.open_for_s) {
+        ("active", _) => "answers".to_owned(),
+        ("open", Some(left)) => format!("rests for {left:.0} s"),
+        ("half_open", _) => "would be tried".to_owned(),
         _ => "stands by".to_owned(),
     }
 }

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use hob_bench::mock::Mock;
 use hob_bench::selftest::{self, Verdict};
-use hob_core::routing::Switchboard;
-use hob_core::{Roster, nearest, one_line};
-use hob_server::{Live, ServerOptions};
+use hob_core::routing::UpstreamResolver;
+use hob_core::{Registry, nearest, one_line};
+use hob_server::{ReloadableState, ServerOptions};
 use hob_upstream::{
     AliasOptions, Clocks, Gateway, GatewayOptions, OnBreak, TargetOptions, UpstreamKind,
     UpstreamOptions, WhileLoading,
@@ -118,11 +118,16 @@ async fn rehearse_with(
     }
     let listener = listener().await?;
     let here = listener.local_addr().map_err(|error| Failure::io("no port is free", &error))?;
-    let mut roster = Roster::default();
-    gateway.aliases().into_iter().for_each(|alias| roster.add_chat(alias));
-    roster.lead_elsewhere(Arc::clone(&gateway) as Arc<dyn Switchboard>);
+    let mut registry = Registry::default();
+    gateway.aliases().into_iter().for_each(|alias| registry.add_chat(alias));
+    registry.lead_elsewhere(Arc::clone(&gateway) as Arc<dyn UpstreamResolver>);
     let never = std::future::pending();
-    let serving = hob_server::serve(listener, Live::from(roster), ServerOptions::default(), never);
+    let serving = hob_server::serve(
+        listener,
+        ReloadableState::from(registry),
+        ServerOptions::default(),
+        never,
+    );
     let base = format!("http://{here}");
     let started = Instant::now();
     let told = |verdict: &Verdict| {
@@ -147,7 +152,7 @@ async fn rehearse_with(
 /// Who answers for the alias, those of aliases within it included.
 fn targets(gateway: &Gateway, alias: &str) -> Outcome<Vec<String>> {
     let chats = gateway.find_chat(alias).is_some();
-    let route = Switchboard::route(gateway, alias).filter(|_| chats).ok_or_else(|| {
+    let route = UpstreamResolver::route(gateway, alias).filter(|_| chats).ok_or_else(|| {
         Failure::usage(format!("alias '{alias}' does not lead to chat models"))
             .hint("only aliases that chat can be rehearsed")
     })?;

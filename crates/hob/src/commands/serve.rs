@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use clap::Args;
 use futures::future::join_all;
-use hob_core::{ChatTarget, ModelError, Residence, SpeechTarget};
-use hob_server::{Live, Pages, ServerOptions};
+use hob_core::{ChatTarget, ModelError, ModelLifecycle, SpeechTarget};
+use hob_server::{Pages, ReloadableState, ServerOptions};
 use hob_upstream::{Gateway, Locals};
 use tokio::net::TcpListener;
 
@@ -101,7 +101,7 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
         ..wire_up::server_options(&app.settings)
     };
     announce(&listener, app)?;
-    let live = Live::from(begun.roster);
+    let live = ReloadableState::from(begun.registry);
     let renew = |written: &Written, old: &Gateway| models.renew(app, written, old);
     let following = Following {
         app,
@@ -222,13 +222,13 @@ impl<'a> Models<'a> {
         let gateway = wire_up::gateway(written, environment, self.locals(written), Some(old))?;
         let gateway = Arc::new(gateway);
         let speech = self.speech_target.as_ref();
-        let roster = wire_up::roster(&app.settings, speech, &targets, &gateway);
+        let registry = wire_up::registry(&app.settings, speech, &targets, &gateway);
         let of_server = app.settings.server.api_key.read()?;
-        let is_known = |name: &str| roster.chat(name).is_ok() || roster.speech(name).is_ok();
+        let is_known = |name: &str| registry.chat(name).is_ok() || registry.speech(name).is_ok();
         let keys = wire_up::keys(written, environment, (of_server, app.reach()), is_known)?;
         // A file that lost its keys must not open what it closed.
         exposure(app, !keys.is_empty())?;
-        Ok(Renewed { roster, keys, gateway })
+        Ok(Renewed { registry, keys, gateway })
     }
 
     /// All that chat. Where a pulled model is called as an alias is, the alias is meant: its name was chosen here.
@@ -252,12 +252,12 @@ impl<'a> Models<'a> {
     pub(super) async fn make_ready(&self, names: &[String], app: &App<'_>) {
         for Held { chat: Chat { name, worker, .. }, .. } in &self.chats {
             if names.contains(name) {
-                load(name, Residence::load(&**worker), app).await;
+                load(name, ModelLifecycle::load(&**worker), app).await;
             }
         }
         for Chat { name, worker, .. } in self.pulled.chats() {
             if names.contains(&name) {
-                load(&name, Residence::load(&*worker), app).await;
+                load(&name, ModelLifecycle::load(&*worker), app).await;
             }
         }
     }
@@ -272,7 +272,7 @@ impl<'a> Models<'a> {
         for Held { chat: Chat { name, worker, .. }, .. } in
             self.chats.iter().filter(|held| held.load == LoadAt::Start)
         {
-            load(name, Residence::load(&**worker), app).await;
+            load(name, ModelLifecycle::load(&**worker), app).await;
         }
         std::future::pending().await
     }

@@ -2,9 +2,9 @@
 //! A running hob knows what their answers were like; without one they are asked for their lists.
 
 use clap::Args;
-use hob_core::routing::Switchboard;
+use hob_core::routing::UpstreamResolver;
 
-use super::route::{standing, why};
+use super::route::{status, why};
 use crate::app::{App, block_on};
 use crate::cli::Globals;
 use crate::commands::ps::server;
@@ -93,7 +93,7 @@ fn shown(upstreams: &[RemoteUpstream]) -> String {
 fn trouble(upstream: &RemoteUpstream) -> String {
     let targets = upstream.troubled.iter();
     let targets =
-        targets.map(|target| format!("{} {}: {}", target.name, standing(target), why(target)));
+        targets.map(|target| format!("{} {}: {}", target.name, status(target), why(target)));
     upstream.reason.clone().into_iter().chain(targets).collect::<Vec<_>>().join("; ")
 }
 

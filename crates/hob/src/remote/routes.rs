@@ -16,9 +16,9 @@ pub(crate) struct RemoteRoute {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RemoteTarget {
     pub(crate) name: String,
-    pub(crate) standing: String,
+    pub(crate) status: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rests_for_s: Option<f64>,
+    pub(crate) open_for_s: Option<f64>,
     pub(crate) state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state_reason: Option<String>,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hob_core::budget::Bytes;
 use hob_core::fit::{Expected, Pool, Setup, Told};
 use hob_core::{
-    Admission, ChatCard, ChatModel, ChatTarget, Clocked, KeepAlive, LoadTimes, Residence,
+    Admission, ChatCard, ChatModel, ChatTarget, Clocked, KeepAlive, LoadTimes, ModelLifecycle,
 };
 use hob_engines::chat::{
     ChatWorker, ChatWorkerOptions, LlamaOptions, ServeChatOptions, Weights, serve_chat,
@@ -84,8 +84,8 @@ impl Chat {
         options.supervisor.predicted_bytes = Some(file.expected.kept_bytes(Pool::Ram));
         options.supervisor.room = Some(Arc::new(seat.clone()));
         let worker = Arc::new(ChatWorker::start(file.card, command, options));
-        seat.taken_by(&(Arc::clone(&worker) as Arc<dyn Residence>));
-        Residence::keep_alive(&*worker, settings.keep_alive);
+        seat.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
+        ModelLifecycle::keep_alive(&*worker, settings.keep_alive);
         Ok(Chat { name: name.to_owned(), worker, token_s })
     }
 
@@ -93,7 +93,7 @@ impl Chat {
         ChatTarget {
             name: self.name.clone(),
             model: Arc::clone(&self.worker) as Arc<dyn ChatModel>,
-            residence: Some(Arc::clone(&self.worker) as Arc<dyn Residence>),
+            lifecycle: Some(Arc::clone(&self.worker) as Arc<dyn ModelLifecycle>),
             admission: Admission::new(settings.requests_max.get().into(), self.token_s),
             clocks: Clocked::ByAsker,
         }

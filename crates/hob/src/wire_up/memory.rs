@@ -12,7 +12,10 @@ use hob_core::budget::{Answer, Bytes, Resident, Tie};
 use hob_core::fit::{Engine, Pool};
 use hob_core::machine::{Gpu, GpuMemory, Machine};
 use hob_core::turns::{Turn, Turns};
-use hob_core::{Asked, Budget, ModelError, ModelState, Place, Queued, Residence, Room, Shortage};
+use hob_core::{
+    Budget, MemoryBroker, MemoryDecision, MemoryRequest, MemoryReservation, ModelError,
+    ModelLifecycle, ModelState, Shortage,
+};
 use hob_engines::chat::has_card_kernels;
 use hob_machine::probe;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -46,7 +49,7 @@ struct Member {
     measured: Bytes,
     is_pinned: bool,
     /// The worker has its seat, so the seat must not have the worker.
-    residence: Option<Weak<dyn Residence>>,
+    lifecycle: Option<Weak<dyn ModelLifecycle>>,
 }
 
 /// What a model says of itself before it ever was in memory.
@@ -87,7 +90,7 @@ impl Memory {
 
     pub(crate) fn seat(self: &Arc<Memory>, name: &str, need: Need) -> Seat {
         let Need { estimated, is_pinned } = need;
-        let member = Member { estimated, measured: Bytes::new(), is_pinned, residence: None };
+        let member = Member { estimated, measured: Bytes::new(), is_pinned, lifecycle: None };
         self.shared().models.insert(name.to_owned(), member);
         Seat { memory: Arc::clone(self), name: name.to_owned() }
     }
@@ -207,8 +210,8 @@ impl Shared {
         self.models.get(name).map_or_else(Bytes::new, Member::bytes)
     }
 
-    fn residence(&self, name: &str) -> Option<Arc<dyn Residence>> {
-        self.models.get(name)?.residence.as_ref()?.upgrade()
+    fn lifecycle(&self, name: &str) -> Option<Arc<dyn ModelLifecycle>> {
+        self.models.get(name)?.lifecycle.as_ref()?.upgrade()
     }
 }
 
@@ -219,18 +222,18 @@ impl Member {
     }
 
     fn resident(&mut self, name: &str) -> Option<Resident> {
-        let residence = self.residence.as_ref()?.upgrade()?;
-        if residence.state() != ModelState::Ready {
+        let lifecycle = self.lifecycle.as_ref()?.upgrade()?;
+        if lifecycle.state() != ModelState::Ready {
             return None;
         }
-        let occupancy = residence.occupancy();
-        self.measured.extend(occupancy.resident_bytes.map(|bytes| (Pool::Ram, bytes)));
+        let memory_use = lifecycle.memory_use();
+        self.measured.extend(memory_use.resident_bytes.map(|bytes| (Pool::Ram, bytes)));
         // What an engine tells of cards is everybody's, so that there the estimate stays.
         Some(Resident {
             name: name.to_owned(),
             bytes: self.bytes(),
-            in_flight: occupancy.in_flight,
-            idle_for: residence.idle_for().unwrap_or(Duration::ZERO),
+            in_flight: memory_use.in_flight,
+            idle_for: lifecycle.idle_for().unwrap_or(Duration::ZERO),
             is_pinned: self.is_pinned,
         })
     }
@@ -238,9 +241,9 @@ impl Member {
 
 impl Seat {
     /// The worker that this is the seat of.
-    pub(crate) fn taken_by(&self, residence: &Arc<dyn Residence>) {
+    pub(crate) fn taken_by(&self, lifecycle: &Arc<dyn ModelLifecycle>) {
         if let Some(member) = self.memory.shared().models.get_mut(&self.name) {
-            member.residence = Some(Arc::downgrade(residence));
+            member.lifecycle = Some(Arc::downgrade(lifecycle));
         }
     }
 
@@ -248,13 +251,13 @@ impl Seat {
     fn look_round(&self) -> Look {
         let mut shared = self.memory.shared();
         if shared.loading.is_some() {
-            return Look::Found(Asked::Soon);
+            return Look::Found(MemoryDecision::Soon);
         }
         let facts = self.memory.facts(&self.name, &mut shared);
-        let later = || Look::Found(Asked::Later(facts.shortage()));
+        let later = || Look::Found(MemoryDecision::Later(facts.shortage()));
         match facts.answer() {
             Answer::Room if shared.turns.may_use_free(&self.name, Instant::now()) => {
-                Look::Found(Asked::Granted(self.place(&mut shared)))
+                Look::Found(MemoryDecision::Granted(self.place(&mut shared)))
             }
             Answer::Room => later(),
             Answer::Evict(names) => {
@@ -262,7 +265,7 @@ impl Seat {
                 if !shared.turns.may_take(&self.name) {
                     return later();
                 }
-                let leaving = names.iter().filter_map(|name| shared.residence(name)).collect();
+                let leaving = names.iter().filter_map(|name| shared.lifecycle(name)).collect();
                 tracing::info!(model = self.name, leaving = names.join(", "), "making room");
                 Look::Evict { place: self.place(&mut shared), leaving }
             }
@@ -270,47 +273,51 @@ impl Seat {
                 let is_answered = until_idle.iter().any(|name| facts.is_answering(name));
                 shared.turns.needs(&self.name, until_idle);
                 // Who was used a moment ago is free in another one.
-                if is_answered { later() } else { Look::Found(Asked::Soon) }
+                if is_answered { later() } else { Look::Found(MemoryDecision::Soon) }
             }
             Answer::Refused(_) | Answer::TooLarge { .. } => match facts.check() {
-                Err(refusal) => Look::Found(Asked::Never(refusal)),
-                Ok(()) => Look::Found(Asked::Soon),
+                Err(refusal) => Look::Found(MemoryDecision::Never(refusal)),
+                Ok(()) => Look::Found(MemoryDecision::Soon),
             },
         }
     }
 
     /// Others have left for this one: whether that was enough.
-    fn look_again(&self, place: Place) -> Asked {
+    fn look_again(&self, place: MemoryReservation) -> MemoryDecision {
         let facts = self.memory.facts(&self.name, &mut self.memory.shared());
-        if facts.answer() == Answer::Room { Asked::Granted(place) } else { Asked::Soon }
+        if facts.answer() == Answer::Room {
+            MemoryDecision::Granted(place)
+        } else {
+            MemoryDecision::Soon
+        }
     }
 
-    fn place(&self, shared: &mut Shared) -> Place {
+    fn place(&self, shared: &mut Shared) -> MemoryReservation {
         shared.loading = Some(self.name.clone());
         Box::new(Filling { memory: Arc::clone(&self.memory) })
     }
 
-    async fn ask_once(&self) -> Asked {
+    async fn ask_once(&self) -> MemoryDecision {
         let (place, leaving) = match self.look_round() {
             Look::Found(asked) => return asked,
             Look::Evict { place, leaving } => (place, leaving),
         };
-        for residence in leaving {
+        for lifecycle in leaving {
             // Somebody came meanwhile, and is not sent away.
-            if !residence.unload_if_idle().await {
-                return Asked::Soon;
+            if !lifecycle.unload_if_idle().await {
+                return MemoryDecision::Soon;
             }
         }
         self.look_again(place)
     }
 }
 
-impl Room for Seat {
+impl MemoryBroker for Seat {
     fn look(&self) -> Result<(), ModelError> {
         self.memory.facts(&self.name, &mut self.memory.shared()).check()
     }
 
-    fn queue(&self) -> Box<dyn Queued> {
+    fn queue(&self) -> Box<dyn MemoryRequest> {
         self.memory.shared().turns.wait(&self.name, Instant::now());
         Box::new(Waiting(self.clone()))
     }
@@ -330,8 +337,8 @@ impl Room for Seat {
 /// A model in the queue, for as long as this lives.
 struct Waiting(Seat);
 
-impl Queued for Waiting {
-    fn ask(&mut self) -> BoxFuture<'_, Asked> {
+impl MemoryRequest for Waiting {
+    fn ask(&mut self) -> BoxFuture<'_, MemoryDecision> {
         self.0.ask_once().boxed()
     }
 }
@@ -344,8 +351,8 @@ impl Drop for Waiting {
 
 /// What was found at one look.
 enum Look {
-    Found(Asked),
-    Evict { place: Place, leaving: Vec<Arc<dyn Residence>> },
+    Found(MemoryDecision),
+    Evict { place: MemoryReservation, leaving: Vec<Arc<dyn ModelLifecycle>> },
 }
 
 /// While it is held, nobody else is loaded.

@@ -15,7 +15,7 @@ use hob_core::chat::{
 };
 use hob_core::scripted::{Script, ScriptedChat};
 use hob_core::{
-    Admission, ChatTarget, KeepAlive, ModelError, ModelState, Occupancy, Residence, Roster,
+    Admission, ChatTarget, KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState, Registry,
 };
 use hob_server::{KeyDigest, KeyOptions, ServerOptions, serve};
 use tokio::net::TcpListener;
@@ -28,7 +28,7 @@ use crate::{User, names, stderr, stdout};
 #[derive(Default)]
 struct Memory(AtomicBool);
 
-impl Residence for Memory {
+impl ModelLifecycle for Memory {
     fn state(&self) -> ModelState {
         if self.0.load(Ordering::SeqCst) { ModelState::Ready } else { ModelState::Cold }
     }
@@ -45,8 +45,8 @@ impl Residence for Memory {
 
     fn keep_alive(&self, _wish: KeepAlive) {}
 
-    fn occupancy(&self) -> Occupancy {
-        Occupancy { resident_bytes: Some(190_400_000), ..Occupancy::default() }
+    fn memory_use(&self) -> MemoryUse {
+        MemoryUse { resident_bytes: Some(190_400_000), ..MemoryUse::default() }
     }
 }
 
@@ -55,17 +55,17 @@ fn server(model: Arc<dyn ChatModel>, key: Option<&str>) -> (Runtime, SocketAddr)
     let runtime = Runtime::new().expect("a runtime");
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
     let address = listener.local_addr().expect("an address");
-    let mut roster = Roster::default();
-    roster.add_chat(ChatTarget {
+    let mut registry = Registry::default();
+    registry.add_chat(ChatTarget {
         name: "scripted".to_owned(),
         model,
-        residence: Some(Arc::new(Memory::default())),
+        lifecycle: Some(Arc::new(Memory::default())),
         admission: Admission::new(4, 0.5),
         clocks: hob_core::Clocked::ByAsker,
     });
     let key = key.map(|key| KeyOptions::new("default", KeyDigest::of(key).expect("a key")));
     let options = ServerOptions { keys: key.into_iter().collect(), ..ServerOptions::default() };
-    runtime.handle().clone().spawn(serve(listener, roster, options, std::future::pending()));
+    runtime.handle().clone().spawn(serve(listener, registry, options, std::future::pending()));
     (runtime, address)
 }
 

@@ -265,20 +265,20 @@ fn a_server_that_requests_find_dead_is_called_dead_at_once() {
     ));
     assert_eq!(ask(&here.url, "fast", false).headers["x-hob-target"], "dies/x");
     let route = || printed(&user, &["route", "fast", "--json", "--server", &here.url]);
-    assert_eq!(route()["targets"][0]["standing"], "answers");
+    assert_eq!(route()["targets"][0]["status"], "active");
     dies.stop();
     assert_eq!(ask(&here.url, "fast", false).headers["x-hob-target"], "good/y");
     let upstreams = printed(&user, &["upstreams", "--json", "--server", &here.url]);
     assert_eq!((&upstreams[0]["name"], &upstreams[0]["state"]), (&json!("dies"), &json!("down")));
     // Its rest is over after two seconds, and it is as dead as before.
     let rested = Instant::now();
-    while route()["targets"][0]["standing"] == "rests" {
+    while route()["targets"][0]["status"] == "open" {
         assert!(rested.elapsed() < SOON, "it rests for ever");
         sleep(Duration::from_millis(100));
     }
     let after = route();
-    assert_eq!(after["targets"][0]["standing"], "on_trial", "{after}");
-    assert_eq!(after["targets"][1]["standing"], "answers", "{after}");
+    assert_eq!(after["targets"][0]["status"], "half_open", "{after}");
+    assert_eq!(after["targets"][1]["status"], "active", "{after}");
     let shown = stdout(&user.hob(&["route", "fast", "--server", &here.url]).assert().success());
     assert!(shown.starts_with("fast would be answered by good/y, unless dies/x works"), "{shown}");
 }
@@ -342,7 +342,7 @@ fn odd_answers_of_a_server_are_its_own_fault_and_not_the_client_s() {
             (200, Some("good/y"))
         );
         let route = printed(&user, &["route", "fast", "--json", "--server", &here.url]);
-        let rests_s = route["targets"][0]["rests_for_s"].as_f64().unwrap_or_default();
+        let rests_s = route["targets"][0]["open_for_s"].as_f64().unwrap_or_default();
         assert!(rests_s <= 120.0, "one failure is no reason to rest for {rests_s} s");
     }
 }

@@ -4,7 +4,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use hob_core::{Asked, ModelError, Place, Queued};
+use hob_core::{MemoryDecision, MemoryRequest, MemoryReservation, ModelError};
 use tokio::time::{Instant, sleep};
 
 use super::{Actor, Command, Wish, tell, wish};
@@ -25,20 +25,20 @@ pub(super) enum NoPlace {
 
 impl Actor {
     /// Waits until there is memory for another process; it is kept for whoever holds the place.
-    pub(super) async fn find_room(&mut self) -> Result<Option<Place>, NoPlace> {
+    pub(super) async fn find_room(&mut self) -> Result<Option<MemoryReservation>, NoPlace> {
         let Some(room) = self.options.room.clone() else { return Ok(None) };
         let mut queued = room.queue();
         let mut wanted_at = Instant::now();
         loop {
             match self.ask(&mut *queued, &mut wanted_at).await? {
-                Asked::Granted(place) => return Ok(Some(place)),
-                Asked::Never(error) => return Err(NoPlace::Refused(error)),
-                Asked::Later(shortage) if wanted_at.elapsed() >= WANTED_FOR => {
+                MemoryDecision::Granted(place) => return Ok(Some(place)),
+                MemoryDecision::Never(error) => return Err(NoPlace::Refused(error)),
+                MemoryDecision::Later(shortage) if wanted_at.elapsed() >= WANTED_FOR => {
                     let error = self.status.borrow().no_room(shortage);
                     return Err(NoPlace::Refused(error));
                 }
-                Asked::Later(shortage) => self.publish(Phase::Waiting { shortage }),
-                Asked::Soon => self.publish_loading(Instant::now()),
+                MemoryDecision::Later(shortage) => self.publish(Phase::Waiting { shortage }),
+                MemoryDecision::Soon => self.publish_loading(Instant::now()),
             }
             self.while_heeding(sleep(ROOM_LOOK), &mut wanted_at).await?;
         }
@@ -46,9 +46,9 @@ impl Actor {
 
     async fn ask(
         &mut self,
-        queued: &mut dyn Queued,
+        queued: &mut dyn MemoryRequest,
         wanted_at: &mut Instant,
-    ) -> Result<Asked, NoPlace> {
+    ) -> Result<MemoryDecision, NoPlace> {
         self.while_heeding(queued.ask(), wanted_at).await
     }
 

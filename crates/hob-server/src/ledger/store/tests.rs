@@ -36,8 +36,8 @@ const FIRST: &str = "
         1000.0, 45, 3, 101, 7, 0.0, 'complete', NULL);
     PRAGMA user_version = 1;";
 
-fn first_row() -> Entry {
-    Entry {
+fn first_row() -> RequestRecord {
+    RequestRecord {
         started_unix_ms: 1000,
         route: "chat".to_owned(),
         alias: "fast".to_owned(),
@@ -57,7 +57,7 @@ fn first_row() -> Entry {
         audio_ms: 0.0,
         outcome: Outcome::Complete,
         error: None,
-        ..Entry::default()
+        ..RequestRecord::default()
     }
 }
 
@@ -82,7 +82,8 @@ fn an_old_file_is_read_as_it_is_and_written_once_it_is_up_to_date() {
     assert_eq!(version_of(&path), 1, "reading changes nothing");
 
     let mut store = Store::open(&path).expect("brought up to date");
-    let second = Entry { started_unix_ms: 2000, key: Some("laptop".to_owned()), ..first_row() };
+    let second =
+        RequestRecord { started_unix_ms: 2000, key: Some("laptop".to_owned()), ..first_row() };
     store.write(std::slice::from_ref(&second)).expect("written");
     assert_eq!(read(&path, Period::default()).expect("rows"), [second, first_row()]);
     assert_eq!(version_of(&path), VERSION);
@@ -121,13 +122,13 @@ fn tokens_belong_to_the_day_on_which_their_answer_ended() {
     let path = folder.path().join("ledger.sqlite3");
     let mut store = Store::open(&path).expect("made");
     let midnight = 20_000 * 86_400_000;
-    let row = |key: Option<&str>, started_unix_ms, total_ms, tokens| Entry {
+    let row = |key: Option<&str>, started_unix_ms, total_ms, tokens| RequestRecord {
         key: key.map(str::to_owned),
         started_unix_ms,
         total_ms,
         prompt_tokens: tokens,
         completion_tokens: 1,
-        ..Entry::default()
+        ..RequestRecord::default()
     };
     let rows = [
         row(Some("laptop"), midnight - 5000, 4999.0, 1000),

@@ -1,7 +1,7 @@
 //! `hob config check`: everything that would stop `hob serve` or make it leave something out, all at once.
 //! Tables are settled one by one, so that one that is wrong hides no other.
 
-use hob_core::routing::Switchboard;
+use hob_core::routing::UpstreamResolver;
 use hob_models::Gguf;
 use hob_upstream::{Gateway, GatewayError, GatewayOptions, Locals, TargetOptions, UpstreamError};
 

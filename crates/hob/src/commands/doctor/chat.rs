@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use hob_core::chat::{ChatCard, Completion, Conversation, Message, Prompt, Role, Sampling};
 use hob_core::fit::{Expected, Pool, Use};
-use hob_core::{ChatEvent, ChatModel, ChatRequest, Residence};
+use hob_core::{ChatEvent, ChatModel, ChatRequest, ModelLifecycle};
 use tokio::time::timeout;
 
 use super::Check;
@@ -136,9 +136,9 @@ struct Answered {
     resident_bytes: Option<u64>,
 }
 
-async fn answer(model: &dyn ChatModel, residence: &dyn Residence) -> Outcome<Answered> {
+async fn answer(model: &dyn ChatModel, lifecycle: &dyn ModelLifecycle) -> Outcome<Answered> {
     let started = Instant::now();
-    residence.load().await?;
+    lifecycle.load().await?;
     let load = started.elapsed();
     let asked = Instant::now();
     let mut stream = model.chat(request(model.card())).await?;
@@ -148,7 +148,7 @@ async fn answer(model: &dyn ChatModel, residence: &dyn Residence) -> Outcome<Ans
         first_token.get_or_insert_with(|| asked.elapsed());
         if let ChatEvent::Done(completion) = event {
             let first_token = first_token.unwrap_or_default();
-            let resident_bytes = residence.occupancy().resident_bytes;
+            let resident_bytes = lifecycle.memory_use().resident_bytes;
             return Ok(Answered { load, first_token, completion, resident_bytes });
         }
     }
@@ -194,7 +194,7 @@ mod tests {
     use hob_core::fit::{Site, Term};
     use hob_core::machine::Basis;
     use hob_core::scripted::ScriptedChat;
-    use hob_core::{ModelError, ModelState, Occupancy};
+    use hob_core::{MemoryUse, ModelError, ModelState};
 
     use super::super::check::Verdict;
     use super::*;
@@ -202,7 +202,7 @@ mod tests {
     /// What loading it comes to.
     struct Memory(Result<(), ModelError>);
 
-    impl Residence for Memory {
+    impl ModelLifecycle for Memory {
         fn state(&self) -> ModelState {
             ModelState::Cold
         }
@@ -217,8 +217,8 @@ mod tests {
 
         fn keep_alive(&self, _wish: KeepAlive) {}
 
-        fn occupancy(&self) -> Occupancy {
-            Occupancy { resident_bytes: Some(190_400_000), ..Occupancy::default() }
+        fn memory_use(&self) -> MemoryUse {
+            MemoryUse { resident_bytes: Some(190_400_000), ..MemoryUse::default() }
         }
     }
 

@@ -2,7 +2,7 @@
 //! What their answers were like, only a running hob knows; its word is asked for where there is one.
 
 use hob_core::nearest;
-use hob_core::routing::{Reachable, Switchboard, UpstreamView};
+use hob_core::routing::{Reachable, UpstreamResolver, UpstreamView};
 
 use super::Check;
 use crate::app::App;
@@ -20,7 +20,7 @@ pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
     let views = gateway.upstreams();
     let mut checks: Vec<Check> = views.iter().map(reached).collect();
     for alias in app.written.config.alias.keys() {
-        let route = Switchboard::route(&gateway, alias);
+        let route = UpstreamResolver::route(&gateway, alias);
         let targets = route.iter().flat_map(|route| &route.targets);
         checks.extend(targets.filter_map(|target| missing(alias, &target.name, &views)));
     }

@@ -5,9 +5,9 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
-use hob_core::Roster;
-use hob_core::routing::Switchboard;
-use hob_server::{Live, ServerOptions};
+use hob_core::Registry;
+use hob_core::routing::UpstreamResolver;
+use hob_server::{ReloadableState, ServerOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -65,13 +65,18 @@ async fn get(address: SocketAddr, path: &str) -> String {
 async fn lists_are_told_from_memory_whoever_is_down() {
     let servers = [Silent::new(), Silent::new(), Silent::new()];
     let gateway = Arc::new(over(&servers));
-    let mut roster = Roster::default();
-    gateway.aliases().into_iter().for_each(|alias| roster.add_chat(alias));
-    roster.lead_elsewhere(Arc::clone(&gateway) as Arc<dyn Switchboard>);
+    let mut registry = Registry::default();
+    gateway.aliases().into_iter().for_each(|alias| registry.add_chat(alias));
+    registry.lead_elsewhere(Arc::clone(&gateway) as Arc<dyn UpstreamResolver>);
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let here = listener.local_addr().expect("an address");
     let never = std::future::pending();
-    let serving = hob_server::serve(listener, Live::from(roster), ServerOptions::default(), never);
+    let serving = hob_server::serve(
+        listener,
+        ReloadableState::from(registry),
+        ServerOptions::default(),
+        never,
+    );
     let told = async {
         for has_looked in [false, true] {
             if has_looked {

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use hob_core::{KeepAlive, Occupancy};
+use hob_core::{KeepAlive, MemoryUse};
 
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
@@ -38,7 +38,7 @@ impl Model {
     }
 }
 
-impl Residence for Model {
+impl ModelLifecycle for Model {
     fn state(&self) -> ModelState {
         if self.is_loaded() { ModelState::Ready } else { ModelState::Cold }
     }
@@ -71,11 +71,11 @@ impl Residence for Model {
 
     fn keep_alive(&self, _wish: KeepAlive) {}
 
-    fn occupancy(&self) -> Occupancy {
-        Occupancy {
+    fn memory_use(&self) -> MemoryUse {
+        MemoryUse {
             resident_bytes: Some(self.bytes),
             in_flight: self.in_flight.load(Ordering::SeqCst),
-            ..Occupancy::default()
+            ..MemoryUse::default()
         }
     }
 }
@@ -113,14 +113,14 @@ impl House {
         let model = Arc::new(Model { bytes: megabytes * MB, machine, ..Model::default() });
         let need = Need { estimated: ram((megabytes + 10) * MB), is_pinned: false };
         let seat = self.memory.seat(name, need);
-        seat.taken_by(&(Arc::clone(&model) as Arc<dyn Residence>));
+        seat.taken_by(&(Arc::clone(&model) as Arc<dyn ModelLifecycle>));
         (seat, model)
     }
 }
 
 async fn loaded(seat: &Seat, model: &Model) {
     let asked = seat.queue().ask().await;
-    assert!(matches!(asked, Asked::Granted(_)), "{asked:?}");
+    assert!(matches!(asked, MemoryDecision::Granted(_)), "{asked:?}");
     model.load();
 }
 
@@ -145,7 +145,7 @@ async fn a_limit_holds_beside_a_large_machine() {
     let (c, _) = house.model("c", 300);
     let too_large = ModelError::OutOfMemory { needed_bytes: 310 * MB, available_bytes: 300 * MB };
     assert_eq!(c.look(), Err(too_large));
-    assert!(matches!(c.queue().ask().await, Asked::Never(ModelError::OutOfMemory { .. })));
+    assert!(matches!(c.queue().ask().await, MemoryDecision::Never(ModelError::OutOfMemory { .. })));
     assert!(in_b.is_loaded(), "nobody leaves for what does not fit anyhow");
 }
 
@@ -156,13 +156,13 @@ async fn who_answers_is_waited_for_and_said() {
     loaded(&a, &in_a).await;
     in_a.in_flight.store(1, Ordering::SeqCst);
     let mut waiting = b.queue();
-    let Asked::Later(shortage) = waiting.ask().await else { panic!("a is answering") };
+    let MemoryDecision::Later(shortage) = waiting.ask().await else { panic!("a is answering") };
     assert_eq!(
         shortage.to_string(),
         "about 160 MB are needed and 100 MB are free; in memory are a (200 MB, answering)"
     );
     in_a.in_flight.store(0, Ordering::SeqCst);
-    assert!(matches!(waiting.ask().await, Asked::Granted(_)));
+    assert!(matches!(waiting.ask().await, MemoryDecision::Granted(_)));
     assert!(!in_a.is_loaded() && !in_b.is_loaded());
 }
 
@@ -173,23 +173,23 @@ async fn a_model_that_somebody_comes_to_at_the_last_moment_stays() {
     loaded(&a, &in_a).await;
     in_a.is_contended.store(true, Ordering::SeqCst);
     let mut waiting = b.queue();
-    assert!(matches!(waiting.ask().await, Asked::Soon));
+    assert!(matches!(waiting.ask().await, MemoryDecision::Soon));
     assert!(in_a.is_loaded());
     in_a.is_contended.store(false, Ordering::SeqCst);
-    assert!(matches!(waiting.ask().await, Asked::Granted(_)));
+    assert!(matches!(waiting.ask().await, MemoryDecision::Granted(_)));
 }
 
 #[tokio::test]
 async fn two_loads_do_not_count_the_same_memory() {
     let house = House::new(300, None);
     let ((a, in_a), (b, _)) = (house.model("a", 200), house.model("b", 200));
-    let Asked::Granted(place) = a.queue().ask().await else { panic!("there is room") };
+    let MemoryDecision::Granted(place) = a.queue().ask().await else { panic!("there is room") };
     let mut waiting = b.queue();
-    assert!(matches!(waiting.ask().await, Asked::Soon), "while a is on its way");
+    assert!(matches!(waiting.ask().await, MemoryDecision::Soon), "while a is on its way");
     in_a.load();
     in_a.in_flight.store(1, Ordering::SeqCst);
     drop(place);
-    assert!(matches!(waiting.ask().await, Asked::Later(_)));
+    assert!(matches!(waiting.ask().await, MemoryDecision::Later(_)));
 }
 
 #[tokio::test]
@@ -199,10 +199,10 @@ async fn who_has_waited_for_longest_goes_first() {
         (house.model("a", 200), house.model("b", 200), house.model("c", 200));
     loaded(&a, &in_a).await;
     let (mut first, mut second) = (b.queue(), c.queue());
-    assert!(matches!(second.ask().await, Asked::Later(_)), "b was here before");
-    let Asked::Granted(place) = first.ask().await else { panic!("its turn") };
+    assert!(matches!(second.ask().await, MemoryDecision::Later(_)), "b was here before");
+    let MemoryDecision::Granted(place) = first.ask().await else { panic!("its turn") };
     drop((first, place));
-    assert!(matches!(second.ask().await, Asked::Granted(_)), "b has left the queue");
+    assert!(matches!(second.ask().await, MemoryDecision::Granted(_)), "b has left the queue");
 }
 
 #[tokio::test]
@@ -212,7 +212,7 @@ async fn a_busy_model_has_its_turn_and_then_makes_room() {
     loaded(&a, &in_a).await;
     in_a.in_flight.store(1, Ordering::SeqCst);
     let mut waiting = b.queue();
-    assert!(matches!(waiting.ask().await, Asked::Later(_)));
+    assert!(matches!(waiting.ask().await, MemoryDecision::Later(_)));
     let begun = (0..40).take_while(|_| a.begin()).count();
     assert_eq!(begun, 16);
     drop(waiting);
@@ -229,9 +229,10 @@ async fn a_pinned_model_stays_and_waiting_does_not_help() {
         ..Model::default()
     });
     let pinned = house.memory.seat("a", Need { estimated: ram(200 * MB), is_pinned: true });
-    pinned.taken_by(&(Arc::clone(&model) as Arc<dyn Residence>));
+    pinned.taken_by(&(Arc::clone(&model) as Arc<dyn ModelLifecycle>));
     loaded(&pinned, &model).await;
-    let Asked::Never(ModelError::NoRoom { shortage, retry_after: None }) = b.queue().ask().await
+    let MemoryDecision::Never(ModelError::NoRoom { shortage, retry_after: None }) =
+        b.queue().ask().await
     else {
         panic!("it is pinned")
     };
@@ -257,7 +258,7 @@ async fn served(requests_each: u32) -> (String, usize) {
     let house = House::new(300, None);
     let mut models = ["a", "b", "c"].map(|name| {
         let (seat, model) = house.model(name, 200);
-        (name, seat, model, requests_each, None::<Box<dyn Queued>>)
+        (name, seat, model, requests_each, None::<Box<dyn MemoryRequest>>)
     });
     let (mut order, mut loads) = (String::new(), 0);
     for _ in 0..ROUNDS_MAX {
@@ -274,7 +275,7 @@ async fn served(requests_each: u32) -> (String, usize) {
                 }
             } else if *left > 0 {
                 let queued = waiting.get_or_insert_with(|| seat.queue());
-                if let Asked::Granted(place) = queued.ask().await {
+                if let MemoryDecision::Granted(place) = queued.ask().await {
                     model.load();
                     // Whoever asked for it is in it.
                     model.in_flight.store(1, Ordering::SeqCst);

@@ -10,7 +10,7 @@ use hob_core::chat::{
     ChatEvent, ChatModel, Completion, FinishReason, Message, Prompt, Timings, Usage,
 };
 use hob_core::scripted::{Script, ScriptedChat};
-use hob_core::{KeepAlive, ModelError, ModelState, Occupancy, Residence};
+use hob_core::{KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState};
 
 use super::*;
 use crate::printer::{Printer, Volume};
@@ -40,7 +40,7 @@ impl Lines for Hands {
 /// Always in memory.
 struct Resident;
 
-impl Residence for Resident {
+impl ModelLifecycle for Resident {
     fn state(&self) -> ModelState {
         ModelState::Ready
     }
@@ -55,8 +55,8 @@ impl Residence for Resident {
 
     fn keep_alive(&self, _wish: KeepAlive) {}
 
-    fn occupancy(&self) -> Occupancy {
-        Occupancy::default()
+    fn memory_use(&self) -> MemoryUse {
+        MemoryUse::default()
     }
 }
 
@@ -93,7 +93,7 @@ async fn converse(options: &[&str], scripts: Vec<Script<ChatEvent>>, mut hands: 
     let source = Source::Here {
         name: "scripted".to_owned(),
         model: Arc::clone(&model) as Arc<dyn ChatModel>,
-        residence: Arc::new(Resident),
+        lifecycle: Arc::new(Resident),
     };
     let wish = super::super::wish(&args).expect("a wish");
     let mut session = Session::new(&args, &app, source, wish);

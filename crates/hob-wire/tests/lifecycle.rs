@@ -3,13 +3,13 @@
 
 use std::time::{Duration, SystemTime};
 
-use hob_core::{KeepAlive, ModelState, Occupancy};
+use hob_core::{KeepAlive, MemoryUse, ModelState};
 use hob_wire::{ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents};
 
 fn entry(name: &str, state: ModelState) -> ResidentEntry {
     let kind = "speech";
-    let occupancy = Occupancy::default();
-    ResidentEntry { name: name.to_owned(), kind, state, occupancy, context_tokens: None }
+    let memory_use = MemoryUse::default();
+    ResidentEntry { name: name.to_owned(), kind, state, memory_use, context_tokens: None }
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn models_are_told_with_what_they_take() {
     let down = ModelState::Down { reason: "no such file".to_owned() };
     let warm = ResidentEntry {
         kind: "chat",
-        occupancy: Occupancy {
+        memory_use: MemoryUse {
             resident_bytes: Some(150_000_000),
             predicted_bytes: Some(160_000_000),
             vram_bytes: 7,

@@ -1,5 +1,5 @@
 //! Models in and out of memory, over HTTP: what is told of them, and what a wish does.
-//! The residence here does what the test says, when it says so.
+//! The lifecycle here does what the test says, when it says so.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_core::scripted::ScriptedChat;
 use hob_core::{
-    Admission, ChatModel, ChatTarget, KeepAlive, ModelError, ModelState, Occupancy, Residence,
+    Admission, ChatModel, ChatTarget, KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState,
 };
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
@@ -17,9 +17,9 @@ use tokio::sync::mpsc;
 use crate::client::post;
 use crate::keys::with_key;
 use crate::model::{StagedSpeech, worker_lost};
-use crate::server::{Server, roster_with_voice};
+use crate::server::{Server, registry_with_voice};
 
-/// What a residence was told to do.
+/// What a lifecycle was told to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Told {
     Load,
@@ -30,32 +30,32 @@ pub(crate) enum Told {
 pub(crate) type Loaded = Result<(), ModelError>;
 
 /// Its loads end when the test says how.
-pub(crate) struct StagedResidence {
+pub(crate) struct StagedLifecycle {
     state: Mutex<ModelState>,
-    occupancy: Mutex<Occupancy>,
+    memory_use: Mutex<MemoryUse>,
     told: Mutex<Vec<Told>>,
     loads: tokio::sync::Mutex<mpsc::Receiver<Loaded>>,
 }
 
-impl StagedResidence {
-    pub(crate) fn new() -> (Arc<StagedResidence>, mpsc::Sender<Loaded>) {
+impl StagedLifecycle {
+    pub(crate) fn new() -> (Arc<StagedLifecycle>, mpsc::Sender<Loaded>) {
         let (ends, loads) = mpsc::channel(4);
-        let residence = StagedResidence {
+        let lifecycle = StagedLifecycle {
             state: Mutex::new(ModelState::Cold),
-            occupancy: Mutex::default(),
+            memory_use: Mutex::default(),
             told: Mutex::default(),
             loads: tokio::sync::Mutex::new(loads),
         };
-        (Arc::new(residence), ends)
+        (Arc::new(lifecycle), ends)
     }
 
     pub(crate) fn told(&self) -> Vec<Told> {
         std::mem::take(&mut *locked(&self.told))
     }
 
-    pub(crate) fn occupy(&self, state: ModelState, occupancy: Occupancy) {
+    pub(crate) fn occupy(&self, state: ModelState, memory_use: MemoryUse) {
         *locked(&self.state) = state;
-        *locked(&self.occupancy) = occupancy;
+        *locked(&self.memory_use) = memory_use;
     }
 
     fn tell(&self, told: Told) {
@@ -67,7 +67,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no test panics while it holds this")
 }
 
-impl Residence for StagedResidence {
+impl ModelLifecycle for StagedLifecycle {
     fn state(&self) -> ModelState {
         locked(&self.state).clone()
     }
@@ -94,8 +94,8 @@ impl Residence for StagedResidence {
         self.tell(Told::KeepAlive(wish));
     }
 
-    fn occupancy(&self) -> Occupancy {
-        locked(&self.occupancy).clone()
+    fn memory_use(&self) -> MemoryUse {
+        locked(&self.memory_use).clone()
     }
 }
 
@@ -103,31 +103,31 @@ impl Residence for StagedResidence {
 /// speech model `kokoro`.
 pub(crate) async fn server_with(
     smol: Arc<dyn ChatModel>,
-    residence: Option<Arc<dyn Residence>>,
+    lifecycle: Option<Arc<dyn ModelLifecycle>>,
     options: ServerOptions,
 ) -> Server {
     let speech = Arc::new(StagedSpeech::new());
     let admission = Admission::new(2, 0.5);
-    let chat = |name: &str, model, residence| ChatTarget {
+    let chat = |name: &str, model, lifecycle| ChatTarget {
         name: name.to_owned(),
         model,
-        residence,
+        lifecycle,
         admission: admission.clone(),
         clocks: hob_core::Clocked::ByAsker,
     };
-    let mut roster = roster_with_voice(&speech, Admission::new(2, 0.5));
-    roster.add_chat(chat("smol", smol, residence));
-    roster.add_chat(chat("cloud", Arc::new(ScriptedChat::new([])), None));
-    roster.add_alias("mini", "smol");
+    let mut registry = registry_with_voice(&speech, Admission::new(2, 0.5));
+    registry.add_chat(chat("smol", smol, lifecycle));
+    registry.add_chat(chat("cloud", Arc::new(ScriptedChat::new([])), None));
+    registry.add_alias("mini", "smol");
     let options = ServerOptions { default_chat: Some("smol".to_owned()), ..options };
-    Server::start_roster(roster, options, speech, admission.clone()).await
+    Server::start_registry(registry, options, speech, admission.clone()).await
 }
 
-async fn server() -> (Server, Arc<StagedResidence>, mpsc::Sender<Loaded>) {
-    let (residence, ends) = StagedResidence::new();
+async fn server() -> (Server, Arc<StagedLifecycle>, mpsc::Sender<Loaded>) {
+    let (lifecycle, ends) = StagedLifecycle::new();
     let smol = Arc::new(ScriptedChat::new([]));
-    let held = Some(Arc::clone(&residence) as Arc<dyn Residence>);
-    (server_with(smol, held, ServerOptions::default()).await, residence, ends)
+    let held = Some(Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>);
+    (server_with(smol, held, ServerOptions::default()).await, lifecycle, ends)
 }
 
 fn entry(state: &str) -> Value {
@@ -140,15 +140,15 @@ fn entry(state: &str) -> Value {
 
 #[tokio::test]
 async fn what_hob_holds_is_listed_with_what_it_takes() {
-    let (server, residence, _ends) = server().await;
+    let (server, lifecycle, _ends) = server().await;
     assert_eq!(server.get("/api/hob/ps").await.json(), json!({"models": [entry("cold")]}));
-    let occupancy = Occupancy {
+    let memory_use = MemoryUse {
         resident_bytes: Some(150_000_000),
         in_flight: 2,
         load_took: Some(Duration::from_millis(812)),
-        ..Occupancy::default()
+        ..MemoryUse::default()
     };
-    residence.occupy(ModelState::Ready, occupancy);
+    lifecycle.occupy(ModelState::Ready, memory_use);
     let mut warm = entry("warm");
     (warm["resident_bytes"], warm["in_flight"], warm["load_ms"]) =
         (json!(150_000_000), json!(2), json!(812));
@@ -157,17 +157,17 @@ async fn what_hob_holds_is_listed_with_what_it_takes() {
 
 #[tokio::test]
 async fn a_model_is_put_into_memory_and_taken_out_by_any_name() {
-    let (server, residence, ends) = server().await;
+    let (server, lifecycle, ends) = server().await;
     ends.try_send(Ok(())).expect("room");
     let load = post("/api/hob/load", r#"{"model":"mini:latest","keep_alive":"5m","x":1}"#);
     let loaded = server.ask(load).await;
     assert_eq!((loaded.status(), loaded.json()), (200, entry("warm")));
     assert_eq!(loaded.header("x-hob-ignored"), Some("x"));
     let five_minutes = KeepAlive::For(Duration::from_secs(300));
-    assert_eq!(residence.told(), [Told::KeepAlive(five_minutes), Told::Load]);
+    assert_eq!(lifecycle.told(), [Told::KeepAlive(five_minutes), Told::Load]);
     let unloaded = server.ask(post("/api/hob/unload", r#"{"model":"smol"}"#)).await;
     assert_eq!((unloaded.status(), unloaded.json()), (200, entry("cold")));
-    assert_eq!(residence.told(), [Told::Unload]);
+    assert_eq!(lifecycle.told(), [Told::Unload]);
 }
 
 #[tokio::test]
@@ -183,7 +183,7 @@ async fn a_loading_is_told_line_by_line() {
     for _ in 0..2 {
         assert_eq!(client.chunk().await.expect("a line"), Some(loading.as_bytes().to_vec()));
     }
-    ends.send(Ok(())).await.expect("a residence");
+    ends.send(Ok(())).await.expect("a lifecycle");
     let rest = String::from_utf8(client.chunks().await).expect("text");
     let last: Value = serde_json::from_str(rest.lines().last().expect("a line")).expect("JSON");
     assert_eq!(last, entry("warm"));
@@ -197,7 +197,7 @@ async fn a_loading_that_fails_says_so_in_its_last_line_or_at_once() {
     client.send(&told).await;
     client.head().await;
     client.chunk().await.expect("a line");
-    ends.send(Err(worker_lost())).await.expect("a residence");
+    ends.send(Err(worker_lost())).await.expect("a lifecycle");
     let rest = String::from_utf8(client.chunks().await).expect("text");
     let last: Value = serde_json::from_str(rest.lines().last().expect("a line")).expect("JSON");
     assert_eq!(last["error"]["code"], "worker_lost");
@@ -225,7 +225,7 @@ fn entry_line(state: &str) -> String {
 
 #[tokio::test]
 async fn what_cannot_be_loaded_is_refused() {
-    let (server, residence, _ends) = server().await;
+    let (server, lifecycle, _ends) = server().await;
     let elsewhere = "'cloud' lives elsewhere; this hob neither loads nor unloads it";
     let speech = "'kokoro' lives elsewhere; this hob neither loads nor unloads it";
     let unknown = "no model is called 'smool'; the nearest are smol";
@@ -241,28 +241,28 @@ async fn what_cannot_be_loaded_is_refused() {
             assert_eq!(said, (status, json!(message)), "{path} {body}");
         }
     }
-    assert_eq!(residence.told(), []);
+    assert_eq!(lifecycle.told(), []);
 }
 
 #[tokio::test]
 async fn a_loading_without_end_is_given_up() {
-    let (residence, _ends) = StagedResidence::new();
+    let (lifecycle, _ends) = StagedLifecycle::new();
     let options =
         ServerOptions { token_time_max: Duration::from_millis(20), ..ServerOptions::default() };
-    let server = server_with(Arc::new(ScriptedChat::new([])), Some(residence), options).await;
+    let server = server_with(Arc::new(ScriptedChat::new([])), Some(lifecycle), options).await;
     let refused = server.ask(post("/api/hob/load", r#"{"model":"smol"}"#)).await;
     assert_eq!((refused.status(), &refused.json()["error"]["code"]), (504, &json!("timeout")));
 }
 
 #[tokio::test]
 async fn memory_wants_the_key() {
-    let (residence, _ends) = StagedResidence::new();
+    let (lifecycle, _ends) = StagedLifecycle::new();
     let smol = Arc::new(ScriptedChat::new([]));
-    let held = Arc::clone(&residence) as Arc<dyn Residence>;
+    let held = Arc::clone(&lifecycle) as Arc<dyn ModelLifecycle>;
     let server = server_with(smol, Some(held), with_key("secret")).await;
     assert_eq!(server.get("/api/hob/ps").await.status(), 401);
     for path in ["/api/hob/load", "/api/hob/unload"] {
         assert_eq!(server.ask(post(path, r#"{"model":"smol"}"#)).await.status(), 401, "{path}");
     }
-    assert_eq!(residence.told(), []);
+    assert_eq!(lifecycle.told(), []);
 }

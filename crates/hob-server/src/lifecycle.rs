@@ -14,12 +14,12 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures::stream;
-use hob_core::{ChatTarget, KeepAlive, Residence, Roster, SpeechTarget, TranscriptTarget};
+use hob_core::{ChatTarget, KeepAlive, ModelLifecycle, Registry, SpeechTarget, TranscriptTarget};
 use hob_wire::{ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents};
 use tokio::time::timeout;
 
 use crate::asking::read_wish;
-use crate::failure::Refusal;
+use crate::failure::ApiError;
 use crate::guard::check_key;
 use crate::headers::{JSON, LINES, answer_headers, insert_ignored};
 use crate::keys::Caller;
@@ -28,7 +28,7 @@ use crate::router::{App, Limits};
 /// Between two lines of a loading that is told.
 const TOLD_EVERY: Duration = Duration::from_millis(250);
 
-type Held = Arc<dyn Residence>;
+type Held = Arc<dyn ModelLifecycle>;
 
 pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
     Router::new()
@@ -44,37 +44,37 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
 /// # Errors
 /// Whatever loading fails with, and its silence.
 pub(crate) async fn load_if_ours(
-    residence: Option<&Held>,
+    lifecycle: Option<&Held>,
     keep_alive: Option<KeepAlive>,
     limits: &Limits,
-) -> Result<(), Refusal> {
-    let Some(residence) = residence else { return Ok(()) };
+) -> Result<(), ApiError> {
+    let Some(lifecycle) = lifecycle else { return Ok(()) };
     if let Some(wish) = keep_alive {
-        residence.keep_alive(wish);
+        lifecycle.keep_alive(wish);
     }
     let time_max = limits.token_time_max;
-    let loaded = timeout(time_max, residence.load()).await;
-    Ok(loaded.map_err(|_| Refusal::ResidenceStalled { time_max })??)
+    let loaded = timeout(time_max, lifecycle.load()).await;
+    Ok(loaded.map_err(|_| ApiError::ResidenceStalled { time_max })??)
 }
 
 /// Takes a model out of memory, now or when nobody uses it any more.
 ///
 /// # Errors
 /// It lives elsewhere, or does not leave.
-pub(crate) async fn unload_when_idle(target: &ChatTarget, limits: &Limits) -> Result<(), Refusal> {
-    let residence = target.residence.as_ref();
-    let residence = residence.ok_or_else(|| Refusal::NotOurs { name: target.name.clone() })?;
-    if residence.occupancy().in_flight > 0 {
-        residence.keep_alive(KeepAlive::For(Duration::ZERO));
+pub(crate) async fn unload_when_idle(target: &ChatTarget, limits: &Limits) -> Result<(), ApiError> {
+    let lifecycle = target.lifecycle.as_ref();
+    let lifecycle = lifecycle.ok_or_else(|| ApiError::NotOurs { name: target.name.clone() })?;
+    if lifecycle.memory_use().in_flight > 0 {
+        lifecycle.keep_alive(KeepAlive::For(Duration::ZERO));
         return Ok(());
     }
-    unload(residence, limits).await
+    unload(lifecycle, limits).await
 }
 
-async fn unload(residence: &Held, limits: &Limits) -> Result<(), Refusal> {
+async fn unload(lifecycle: &Held, limits: &Limits) -> Result<(), ApiError> {
     let time_max = limits.token_time_max;
-    let gone = timeout(time_max, residence.unload()).await;
-    gone.map_err(|_| Refusal::ResidenceStalled { time_max })
+    let gone = timeout(time_max, lifecycle.unload()).await;
+    gone.map_err(|_| ApiError::ResidenceStalled { time_max })
 }
 
 /// A model that this hob holds.
@@ -83,32 +83,32 @@ struct Resident {
     name: String,
     kind: &'static str,
     context_tokens: Option<u32>,
-    residence: Held,
+    lifecycle: Held,
 }
 
 impl Resident {
     fn speech(target: &SpeechTarget) -> Option<Resident> {
-        let (name, residence) = (target.name.clone(), target.residence.clone()?);
-        Some(Resident { name, kind: "speech", context_tokens: None, residence })
+        let (name, lifecycle) = (target.name.clone(), target.lifecycle.clone()?);
+        Some(Resident { name, kind: "speech", context_tokens: None, lifecycle })
     }
 
     fn transcript(target: &TranscriptTarget) -> Option<Resident> {
-        let (name, residence) = (target.name.clone(), target.residence.clone()?);
-        Some(Resident { name, kind: "transcription", context_tokens: None, residence })
+        let (name, lifecycle) = (target.name.clone(), target.lifecycle.clone()?);
+        Some(Resident { name, kind: "transcription", context_tokens: None, lifecycle })
     }
 
     fn chat(target: &ChatTarget) -> Option<Resident> {
-        let (name, residence) = (target.name.clone(), target.residence.clone()?);
+        let (name, lifecycle) = (target.name.clone(), target.lifecycle.clone()?);
         let context_tokens = Some(target.model.card().context_tokens);
-        Some(Resident { name, kind: "chat", context_tokens, residence })
+        Some(Resident { name, kind: "chat", context_tokens, lifecycle })
     }
 
     fn entry(&self) -> ResidentEntry {
         ResidentEntry {
             name: self.name.clone(),
             kind: self.kind,
-            state: self.residence.state(),
-            occupancy: self.residence.occupancy(),
+            state: self.lifecycle.state(),
+            memory_use: self.lifecycle.memory_use(),
             context_tokens: self.context_tokens,
         }
     }
@@ -116,24 +116,24 @@ impl Resident {
 
 /// `GET /api/hob/ps`.
 async fn list(State(app): State<Arc<App>>, caller: Caller) -> Response {
-    let entries = entries(&app.roster(), &caller);
+    let entries = entries(&app.registry(), &caller);
     ([(CONTENT_TYPE, JSON)], residents(&entries)).into_response()
 }
 
 /// Those that this caller may use, under the names by which they know them.
-pub(crate) fn entries(roster: &Roster, caller: &Caller) -> Vec<ResidentEntry> {
-    let speech = roster.speech_targets().filter_map(|target| Resident::speech(target));
-    let chat = roster.chat_targets().filter_map(|target| Resident::chat(target));
-    let heard = roster.transcript_targets().filter_map(|target| Resident::transcript(target));
+pub(crate) fn entries(registry: &Registry, caller: &Caller) -> Vec<ResidentEntry> {
+    let speech = registry.speech_targets().filter_map(|target| Resident::speech(target));
+    let chat = registry.chat_targets().filter_map(|target| Resident::chat(target));
+    let heard = registry.transcript_targets().filter_map(|target| Resident::transcript(target));
     let shown = speech.chain(chat).chain(heard).filter_map(|held| {
-        let name = caller.shown_as(roster, &held.name)?.to_owned();
+        let name = caller.shown_as(registry, &held.name)?.to_owned();
         Some(Resident { name, ..held }.entry())
     });
     shown.collect()
 }
 
 /// `POST /api/hob/load`.
-async fn load(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+async fn load(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let (wish, held) = read(&app, request).await?;
     let loading = loading(held.clone(), wish.keep_alive, app.limits);
     if !wish.is_told {
@@ -152,13 +152,13 @@ async fn load(State(app): State<Arc<App>>, request: Request) -> Result<Response,
 }
 
 /// `POST /api/hob/unload`: at once, whoever uses it.
-async fn take_out(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+async fn take_out(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let (wish, held) = read(&app, request).await?;
-    unload(&held.residence, &app.limits).await?;
+    unload(&held.lifecycle, &app.limits).await?;
     Ok(told(&held, &wish))
 }
 
-async fn read(app: &App, request: Request) -> Result<(ResidenceWish, Resident), Refusal> {
+async fn read(app: &App, request: Request) -> Result<(ResidenceWish, Resident), ApiError> {
     let (caller, wish) = read_wish(app, request, parse_residence).await?;
     caller.check(app, &wish.model)?;
     let held = find(app, &wish.model)?;
@@ -167,14 +167,14 @@ async fn read(app: &App, request: Request) -> Result<(ResidenceWish, Resident), 
 }
 
 /// A model of any kind.
-fn find(app: &App, name: &str) -> Result<Resident, Refusal> {
+fn find(app: &App, name: &str) -> Result<Resident, ApiError> {
     let heard = || app.transcript_target(Some(name));
     let found = match (app.chat_target(Some(name)), app.speech_target(Some(name))) {
         (Ok(target), _) => Resident::chat(&target),
         (_, Ok(target)) => Resident::speech(&target),
         (Err(refusal), Err(_)) => Resident::transcript(&*heard().map_err(|_| refusal)?),
     };
-    found.ok_or_else(|| Refusal::NotOurs { name: name.to_owned() })
+    found.ok_or_else(|| ApiError::NotOurs { name: name.to_owned() })
 }
 
 fn told(held: &Resident, wish: &ResidenceWish) -> Response {
@@ -187,11 +187,11 @@ async fn loading(
     held: Resident,
     keep_alive: Option<KeepAlive>,
     limits: Limits,
-) -> Result<(), Refusal> {
-    load_if_ours(Some(&held.residence), keep_alive, &limits).await
+) -> Result<(), ApiError> {
+    load_if_ours(Some(&held.lifecycle), keep_alive, &limits).await
 }
 
-type Loading = Pin<Box<dyn Future<Output = Result<(), Refusal>> + Send>>;
+type Loading = Pin<Box<dyn Future<Output = Result<(), ApiError>> + Send>>;
 
 /// A loading that goes on while somebody listens.
 struct Telling {
@@ -214,7 +214,7 @@ fn telling(telling: Telling, wish: &ResidenceWish) -> Response {
 
 impl Telling {
     fn progress(&self) -> String {
-        loading_line(&self.held.residence.state()) + "\n"
+        loading_line(&self.held.lifecycle.state()) + "\n"
     }
 
     /// The next line, and whether more may follow.

@@ -1,7 +1,7 @@
 //! hob's own words for being in memory: what is there, what it takes, and how loading goes.
 //! Ollama's words for the same are in `ollama/lists.rs`.
 
-use hob_core::{KeepAlive, ModelState, Occupancy};
+use hob_core::{KeepAlive, MemoryUse, ModelState};
 use serde::Serialize;
 
 use crate::WireError;
@@ -18,7 +18,7 @@ pub struct ResidentEntry {
     /// `speech` or `chat`.
     pub kind: &'static str,
     pub state: ModelState,
-    pub occupancy: Occupancy,
+    pub memory_use: MemoryUse,
     /// Chat models have one.
     pub context_tokens: Option<u32>,
 }
@@ -85,8 +85,8 @@ pub fn loading_line(state: &ModelState) -> String {
 }
 
 pub(crate) fn entry(resident: &ResidentEntry) -> Entry<'_> {
-    let Occupancy { resident_bytes, predicted_bytes, vram_bytes, in_flight, expires_at, load_took } =
-        resident.occupancy.clone();
+    let MemoryUse { resident_bytes, predicted_bytes, vram_bytes, in_flight, expires_at, load_took } =
+        resident.memory_use.clone();
     Entry {
         name: &resident.name,
         kind: resident.kind,

@@ -1,16 +1,16 @@
-//! The roster: which name leads to which model, and whether there is room.
+//! The registry: which name leads to which model, and whether there is room.
 //! Filled once at the start; which models there are is decided by whoever fills it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::routing::Switchboard;
-use crate::{Admission, ChatModel, Residence, SpeechModel, TranscriptModel, nearest};
+use crate::routing::UpstreamResolver;
+use crate::{Admission, ChatModel, ModelLifecycle, SpeechModel, TranscriptModel, nearest};
 
 /// Every model that this hob answers for, by name and by alias.
 #[derive(Clone, Debug, Default)]
-pub struct Roster {
+pub struct Registry {
     speech: BTreeMap<String, Arc<SpeechTarget>>,
     chat: BTreeMap<String, Arc<ChatTarget>>,
     transcript: BTreeMap<String, Arc<TranscriptTarget>>,
@@ -20,7 +20,7 @@ pub struct Roster {
     /// Answers to every chat model's name that nobody else has.
     any_chat: Option<Arc<ChatTarget>>,
     /// Names that lead to other servers.
-    elsewhere: Option<Arc<dyn Switchboard>>,
+    elsewhere: Option<Arc<dyn UpstreamResolver>>,
 }
 
 /// A speech model and the room it has.
@@ -28,7 +28,7 @@ pub struct SpeechTarget {
     pub name: String,
     pub model: Arc<dyn SpeechModel>,
     /// None for models that live elsewhere.
-    pub residence: Option<Arc<dyn Residence>>,
+    pub lifecycle: Option<Arc<dyn ModelLifecycle>>,
     pub admission: Admission,
 }
 
@@ -37,7 +37,7 @@ pub struct ChatTarget {
     pub name: String,
     pub model: Arc<dyn ChatModel>,
     /// None for models that live elsewhere.
-    pub residence: Option<Arc<dyn Residence>>,
+    pub lifecycle: Option<Arc<dyn ModelLifecycle>>,
     pub admission: Admission,
     pub clocks: Clocked,
 }
@@ -57,7 +57,7 @@ pub struct TranscriptTarget {
     pub name: String,
     pub model: Arc<dyn TranscriptModel>,
     /// None for models that live elsewhere.
-    pub residence: Option<Arc<dyn Residence>>,
+    pub lifecycle: Option<Arc<dyn ModelLifecycle>>,
     pub admission: Admission,
 }
 
@@ -95,12 +95,12 @@ pub struct UnknownModel {
     pub near: Vec<String>,
 }
 
-impl Roster {
+impl Registry {
     pub fn add_speech(&mut self, target: SpeechTarget) {
         self.share_speech(Arc::new(target));
     }
 
-    /// The same of one that another roster has too.
+    /// The same of one that another registry has too.
     pub fn share_speech(&mut self, target: Arc<SpeechTarget>) {
         self.speech.insert(target.name.clone(), target);
     }
@@ -109,7 +109,7 @@ impl Roster {
         self.share_chat(Arc::new(target));
     }
 
-    /// The same of one that another roster has too.
+    /// The same of one that another registry has too.
     pub fn share_chat(&mut self, target: Arc<ChatTarget>) {
         self.chat.insert(target.name.clone(), target);
     }
@@ -129,12 +129,12 @@ impl Roster {
     }
 
     /// Lets names that nobody here has lead to other servers.
-    pub fn lead_elsewhere(&mut self, elsewhere: Arc<dyn Switchboard>) {
+    pub fn lead_elsewhere(&mut self, elsewhere: Arc<dyn UpstreamResolver>) {
         self.elsewhere = Some(elsewhere);
     }
 
     /// Other servers, if there are any.
-    pub fn elsewhere(&self) -> Option<&Arc<dyn Switchboard>> {
+    pub fn elsewhere(&self) -> Option<&Arc<dyn UpstreamResolver>> {
         self.elsewhere.as_ref()
     }
 
@@ -222,27 +222,27 @@ mod tests {
     fn speaker(name: &str) -> SpeechTarget {
         let model = Arc::new(ScriptedSpeech::new([]));
         let admission = Admission::new(1, 0.0);
-        SpeechTarget { name: name.to_owned(), model, residence: None, admission }
+        SpeechTarget { name: name.to_owned(), model, lifecycle: None, admission }
     }
 
     fn listener(name: &str) -> TranscriptTarget {
         let model = Arc::new(ScriptedTranscript::new([]));
         let admission = Admission::new(1, 0.0);
-        TranscriptTarget { name: name.to_owned(), model, residence: None, admission }
+        TranscriptTarget { name: name.to_owned(), model, lifecycle: None, admission }
     }
 
     fn chatter(name: &str) -> ChatTarget {
         let model = Arc::new(ScriptedChat::new([]));
         let admission = Admission::new(1, 0.0);
         let clocks = Clocked::ByAsker;
-        ChatTarget { name: name.to_owned(), model, residence: None, admission, clocks }
+        ChatTarget { name: name.to_owned(), model, lifecycle: None, admission, clocks }
     }
 
     /// Has every name of the server `gpu`, for everything.
     #[derive(Debug)]
     struct Gpu;
 
-    impl Switchboard for Gpu {
+    impl UpstreamResolver for Gpu {
         fn find_chat(&self, name: &str) -> Option<Arc<ChatTarget>> {
             name.starts_with("gpu/").then(|| Arc::new(chatter(name)))
         }
@@ -270,27 +270,27 @@ mod tests {
 
     #[test]
     fn a_name_leads_here_before_it_leads_elsewhere() {
-        let mut roster = Roster::default();
-        roster.add_speech(speaker("kokoro"));
-        roster.add_transcript(listener("whisper"));
-        roster.add_chat(chatter("smol"));
-        roster.add_alias("ears", "whisper");
-        roster.add_alias("far", "gpu/any");
-        assert!(roster.speech("gpu/tts").is_err(), "nobody is connected");
-        roster.lead_elsewhere(Arc::new(Gpu));
+        let mut registry = Registry::default();
+        registry.add_speech(speaker("kokoro"));
+        registry.add_transcript(listener("whisper"));
+        registry.add_chat(chatter("smol"));
+        registry.add_alias("ears", "whisper");
+        registry.add_alias("far", "gpu/any");
+        assert!(registry.speech("gpu/tts").is_err(), "nobody is connected");
+        registry.lead_elsewhere(Arc::new(Gpu));
         for (asked, found) in [("kokoro", "kokoro"), ("gpu/tts", "gpu/tts"), ("far", "gpu/any")] {
-            assert_eq!(roster.speech(asked).expect(asked).name, found);
+            assert_eq!(registry.speech(asked).expect(asked).name, found);
         }
         for (asked, found) in [("whisper", "whisper"), ("ears", "whisper"), ("gpu/w", "gpu/w")] {
-            assert_eq!(roster.transcript(asked).expect(asked).name, found);
+            assert_eq!(registry.transcript(asked).expect(asked).name, found);
         }
-        roster.also_called("smol:135m", "smol");
-        roster.also_called("gpu/q", "smol");
+        registry.also_called("smol:135m", "smol");
+        registry.also_called("gpu/q", "smol");
         let rows = [("smol", "smol"), ("gpu/q", "gpu/q"), ("smol:135m", "smol")];
         for (asked, found) in rows {
-            assert_eq!(roster.chat(asked).expect(asked).name, found);
+            assert_eq!(registry.chat(asked).expect(asked).name, found);
         }
-        let unknown = roster.transcript("wisper").expect_err("nobody");
+        let unknown = registry.transcript("wisper").expect_err("nobody");
         assert_eq!(unknown.near, ["whisper"]);
     }
 }

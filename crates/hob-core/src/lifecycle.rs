@@ -1,5 +1,5 @@
 //! Being in memory: models that can be put there and taken out again.
-//! Upstreams have no residence of ours; whoever has one implements this beside its model trait.
+//! Upstreams have no lifecycle of ours; whoever has one implements this beside its model trait.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use crate::chat::KeepAlive;
 use crate::{ModelError, ModelState};
 
 /// A model that hob itself holds in memory.
-pub trait Residence: Send + Sync {
+pub trait ModelLifecycle: Send + Sync {
     fn state(&self) -> ModelState;
 
     /// Resolves when the model is in memory.
@@ -35,12 +35,12 @@ pub trait Residence: Send + Sync {
     /// From the last request on; a request's own wish replaces it.
     fn keep_alive(&self, wish: KeepAlive);
 
-    fn occupancy(&self) -> Occupancy;
+    fn memory_use(&self) -> MemoryUse;
 }
 
 /// What a model takes now.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Occupancy {
+pub struct MemoryUse {
     /// Of its process, where the system tells.
     pub resident_bytes: Option<u64>,
     /// What was expected of it before it was loaded.

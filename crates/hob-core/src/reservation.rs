@@ -10,7 +10,7 @@ use crate::ModelError;
 use crate::budget::Shortage;
 
 /// One model's part in a memory that several share.
-pub trait Room: fmt::Debug + Send + Sync {
+pub trait MemoryBroker: fmt::Debug + Send + Sync {
     /// Whether there can be room at all, as it looks now; asked before anybody waits for it.
     ///
     /// # Errors
@@ -18,7 +18,7 @@ pub trait Room: fmt::Debug + Send + Sync {
     fn look(&self) -> Result<(), ModelError>;
 
     /// Begins to wait; dropping what it returns gives the wait up.
-    fn queue(&self) -> Box<dyn Queued>;
+    fn queue(&self) -> Box<dyn MemoryRequest>;
 
     /// Whether another request may begin in this model, which is loaded. Not when it has had its turn
     /// and others wait for its memory. Counts the request.
@@ -26,16 +26,16 @@ pub trait Room: fmt::Debug + Send + Sync {
 }
 
 /// A model that waits for room.
-pub trait Queued: Send {
+pub trait MemoryRequest: Send {
     /// Looks again, and makes room where that is possible now.
-    fn ask(&mut self) -> BoxFuture<'_, Asked>;
+    fn ask(&mut self) -> BoxFuture<'_, MemoryDecision>;
 }
 
 /// Room, kept for whoever holds this until the model is loaded and its memory can be seen.
-pub type Place = Box<dyn Any + Send>;
+pub type MemoryReservation = Box<dyn Any + Send>;
 
-pub enum Asked {
-    Granted(Place),
+pub enum MemoryDecision {
+    Granted(MemoryReservation),
     /// In a moment: another model is being loaded, or leaves.
     Soon,
     /// When those who are in the way are no longer in use.
@@ -44,13 +44,13 @@ pub enum Asked {
     Never(ModelError),
 }
 
-impl fmt::Debug for Asked {
+impl fmt::Debug for MemoryDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Asked::Granted(_) => f.write_str("Granted"),
-            Asked::Soon => f.write_str("Soon"),
-            Asked::Later(shortage) => f.debug_tuple("Later").field(shortage).finish(),
-            Asked::Never(error) => f.debug_tuple("Never").field(error).finish(),
+            MemoryDecision::Granted(_) => f.write_str("Granted"),
+            MemoryDecision::Soon => f.write_str("Soon"),
+            MemoryDecision::Later(shortage) => f.debug_tuple("Later").field(shortage).finish(),
+            MemoryDecision::Never(error) => f.debug_tuple("Never").field(error).finish(),
         }
     }
 }
