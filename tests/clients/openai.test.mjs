@@ -119,7 +119,7 @@ test("an aborted stream ends, and the next answer comes soon", async () => {
   const began = performance.now();
   const { usage } = await client.chat.completions.create({ model, messages: greeting, max_tokens: 64, temperature: 0 });
   const tokenMs = (performance.now() - began) / usage.completion_tokens;
-  // At temperature 0 it goes on to its limit, unless somebody stops it.
+  // At temperature 0 the model generates up to its limit, unless the client stops it.
   const long = { model, messages: wish, max_tokens: 1500, temperature: 0, stream: true };
   for (let turn = 0; turn < 8; turn += 1) {
     const stream = await client.chat.completions.create(long);

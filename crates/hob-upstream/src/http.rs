@@ -1,7 +1,7 @@
 //! HTTP/1.1 to one server. A connection is driven by whoever waits for what it brings, in their own task: no
 //! event is handed from thread to thread, and dropping an answer closes its connection ([decision 10]).
 //!
-//! [decision 10]: ../../../docs/decisions/0010-who-waits-drives-the-connection.md
+//! [decision 10]: ../../../docs/decisions/0010-the-waiting-task-drives-the-connection.md
 
 mod body;
 mod connection;

@@ -8,7 +8,7 @@ use crate::tree::Crate;
 const ARROWS: [(&str, &[&str]); 12] = [
     ("hob-core", &[]),
     ("hob-wire", &["hob-core"]),
-    // It asks the system: docs/decisions/0012-a-room-asks-the-machine.md.
+    // It asks the system: docs/decisions/0012-a-crate-of-its-own-probes-the-machine.md.
     ("hob-machine", &["hob-core"]),
     ("hob-models", &["hob-core"]),
     ("hob-speech", &["hob-core"]),
@@ -16,7 +16,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("hob-upstream", &["hob-core", "hob-wire"]),
     ("hob-engines", &["hob-core", "hob-models", "hob-speech"]),
     ("hob-bench", &["hob-core", "hob-wire", "hob-machine"]),
-    // It encodes: docs/decisions/0001-the-server-encodes.md.
+    // It encodes: docs/decisions/0001-the-server-encodes-audio.md.
     ("hob-server", &["hob-core", "hob-wire", "hob-speech", "hob-agents"]),
     (
         "hob",

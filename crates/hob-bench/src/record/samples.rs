@@ -1,5 +1,5 @@
 //! The raw samples beside a record: one line of JSON per request, packed, named and hashed by the record.
-//! Gzip and not zstd: it is in the tree already, and every language reads it (docs/decisions/0010).
+//! Gzip and not zstd: it is in the tree already, and every language reads it (docs/decisions/0011).
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 

@@ -1,6 +1,6 @@
 //! rten against ONNX Runtime on the same weights, tensor by tensor. No bound rests on one
 //! processor: the noise of 8-bit multiplications is measured beside it, see
-//! `docs/decisions/0002-int8-is-chaotic.md`.
+//! `docs/decisions/0002-the-kokoro-front-computes-in-floats.md`.
 
 use std::fs;
 use std::io::Write;
