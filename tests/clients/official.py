@@ -1,7 +1,7 @@
-"""The tests inside openai's own source package, run against hob, and judged with the list of skips.
+"""Runs the tests of openai's source package against hob, and compares the outcomes with the list of skips.
 
-A test outside the list must pass, and one on it must fail: a list that has grown stale is a failure too.
-Deliberately absent: any change to those tests.
+A test outside the list must pass. A test on the list must fail, so that the list stays current.
+The tests are not changed.
 """
 
 import collections
@@ -16,7 +16,7 @@ HERE = pathlib.Path(__file__).parent
 
 
 def run(sources, environment, seconds_max):
-    """Sentences about what went wrong, and how many tests passed and were skipped."""
+    """Returns a list of failure messages, and how many tests passed and were skipped."""
     report = pathlib.Path(environment["TMPDIR"]) / "official.xml"
     command = [
         sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=no", "--show-capture=no", "-p", "no:cacheprovider",
@@ -27,7 +27,7 @@ def run(sources, environment, seconds_max):
     try:
         subprocess.run(command, cwd=sources, env=environment, timeout=seconds_max, stdout=subprocess.DEVNULL, check=False)
     except subprocess.TimeoutExpired:
-        return [f"no end after {seconds_max} s"], 0, 0
+        return [f"the tests did not end within {seconds_max} s"], 0, 0
     if not report.exists():
         return ["pytest wrote no report"], 0, 0
     return judge(outcomes(report), tomllib.loads((HERE / "skips.toml").read_text())["skip"])
@@ -47,16 +47,16 @@ def outcomes(report):
 
 def judge(found, skips):
     wrong, passed, skipped = [], 0, 0
-    # Which variants of a test are skipped; none named means all.
+    # The skipped variants of each test. None means all variants.
     listed = {(skip["file"], test): skip.get("variants") for skip in skips for test in skip["tests"]}
-    wrong += [f"{file}: skips.toml names {test}, which is not there" for file, test in sorted(listed.keys() - found.keys())]
+    wrong += [f"{file}: skips.toml names {test}, which does not exist" for file, test in sorted(listed.keys() - found.keys())]
     for (file, test), cases in found.items():
         for suite, variant, why in cases:
             variants = listed.get((file, test), [])
             name = f"{file}::{suite}::{test}[{variant}]"
             if variants is None or variant in variants:
                 skipped += why is not None
-                wrong += [f"{name} is on the list of skips and passes"] if why is None else []
+                wrong += [f"{name} passes, but skips.toml lists it; remove it there"] if why is None else []
             else:
                 passed += why is None
                 wrong += [f"{name}: {why}"] if why is not None else []

@@ -1,5 +1,5 @@
-// The official JavaScript client against the real small model: streams, tools, schemas, errors.
-// Environment: HOB_URL. Deliberately absent: what test_openai.py already shows of the wire itself.
+// Tests the official JavaScript client with the real small model: streams, tools, schemas, errors.
+// Environment: HOB_URL. Does not repeat what test_openai.py already checks of the wire format.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -12,11 +12,11 @@ const model = "smollm2";
 const client = new OpenAI({ baseURL: `${process.env.HOB_URL}/v1`, apiKey: "none", maxRetries: 0, timeout: 180_000 });
 const greeting = [{ role: "user", content: "Say hello to the harbour master." }];
 const wish = [{ role: "user", content: "How will the weather be in Porto this week?" }];
-// Short texts, so that their limit ends them: the client parses no answer that ran into its token limit.
+// The texts are short, because the client does not parse an answer that reached its token limit.
 const Weather = z.object({ city: z.string().max(24), unit: z.enum(["celsius", "fahrenheit"]) }).strict();
 const Person = z.object({ name: z.string().max(24), mood: z.enum(["glad", "calm", "cross"]) }).strict();
 const tool = zodFunction({ name: "weather_of", description: "The forecast of a city.", parameters: Weather });
-// Array.fromAsync, which Node 20 does not have.
+// Replaces Array.fromAsync, which Node 20 does not have.
 const collect = async (items) => {
   const list = [];
   for await (const item of items) list.push(item);
@@ -24,7 +24,7 @@ const collect = async (items) => {
 };
 const named = { type: "function", function: { name: "weather_of" } };
 
-test("an answer is whole", async () => {
+test("an answer that is not streamed is complete", async () => {
   const answer = await client.chat.completions.create({ model, messages: greeting, max_tokens: 24 });
   assert.equal(answer.object, "chat.completion");
   assert.ok(answer.choices[0].message.content.trim());
@@ -43,7 +43,7 @@ test("a stream ends with its usage", async () => {
   assert.ok(last.usage.completion_tokens > 0);
 });
 
-test("the stream helper adds up to the same answer", async () => {
+test("the stream helper returns the same answer as its events", async () => {
   const stream = client.chat.completions.stream({ model, messages: greeting, max_tokens: 24 });
   let text = "";
   stream.on("content", (delta) => (text += delta));
@@ -51,7 +51,7 @@ test("the stream helper adds up to the same answer", async () => {
 });
 
 for (const choice of ["required", named]) {
-  test(`a call is made when it must be: ${choice === named ? "named" : choice}`, async () => {
+  test(`a required tool call is made: ${choice === named ? "named" : choice}`, async () => {
     const answer = await client.chat.completions.parse({
       model, messages: wish, tools: [tool], tool_choice: choice, max_tokens: 128,
     });
@@ -62,7 +62,7 @@ for (const choice of ["required", named]) {
   });
 }
 
-test("a streamed call adds up", async () => {
+test("the pieces of a streamed call form a valid call", async () => {
   const stream = client.chat.completions.stream({
     model, messages: wish, tools: [tool], tool_choice: named, max_tokens: 128,
   });
@@ -71,7 +71,7 @@ test("a streamed call adds up", async () => {
   Weather.parse(JSON.parse(call.function.arguments));
 });
 
-test("the tool runner gets from call to answer", async () => {
+test("the tool runner runs the tool and returns an answer", async () => {
   let asked;
   const run = (city) => ((asked = city), "rain");
   const tools = [{ ...tool, function: { ...tool.function, parse: JSON.parse, function: run } }];
@@ -109,13 +109,13 @@ test("models are listed and found", async () => {
 
 test("errors are the right exceptions", async () => {
   const ask = (body) => client.chat.completions.create({ model, messages: greeting, ...body });
-  await assert.rejects(ask({ model: "gpt-nobody-has" }), (error) => error instanceof NotFoundError && error.code === "model_not_found");
+  await assert.rejects(ask({ model: "gpt-unknown" }), (error) => error instanceof NotFoundError && error.code === "model_not_found");
   await assert.rejects(ask({ messages: [] }), BadRequestError);
   await assert.rejects(ask({ temperature: "hot", stream: true }), BadRequestError);
 });
 
 test("an aborted stream ends, and the next answer comes soon", async () => {
-  // How long a token takes, on this machine and now.
+  // Measures how long a token takes on this machine at this moment.
   const began = performance.now();
   const { usage } = await client.chat.completions.create({ model, messages: greeting, max_tokens: 64, temperature: 0 });
   const tokenMs = (performance.now() - began) / usage.completion_tokens;
@@ -132,6 +132,6 @@ test("an aborted stream ends, and the next answer comes soon", async () => {
   await assert.rejects(whole, APIUserAbortError);
   const started = performance.now();
   await client.chat.completions.create({ model, messages: greeting, max_tokens: 4 });
-  // Were one to run on, the next would wait for all of its tokens.
+  // If an aborted stream continued, this request would wait for all of its tokens.
   assert.ok(performance.now() - started < (long.max_tokens / 2) * tokenMs);
 });

@@ -1,7 +1,7 @@
-"""Starts hob twice, runs each suite against the one it needs, and adds up what passed.
+"""Starts two hob servers, runs each suite against the server that it needs, and adds up the results.
 
-One server answers whatever it is asked with fixed texts, for the tests inside openai's source package, and
-wants a key; the other has the real small model. Only loopback is used.
+One server gives fixed answers and requires a key. The tests of openai's source package use it. The other server
+runs the real small model. All traffic stays on loopback.
 """
 
 import contextlib
@@ -20,17 +20,17 @@ import xml.etree.ElementTree
 import official
 
 HERE = pathlib.Path(__file__).parent
-# openai's own tests send it.
+# The key that openai's own tests send.
 KEY = "My API Key"
 CONFORMANCE = '[chat]\nload = "first_request"\n[dev]\nconformance = true\n'
 REAL = '[chat]\nmodel = "smollm2"\nkeep_alive = "forever"\n'
-# None of these measures anything: they end what would never end, on a machine that has other work, too.
+# Time limits that end a hanging test. They are long because the machine may be busy.
 SECONDS_MAX = {"official": 300, "python": 1800, "ollama": 300, "javascript": 300}
 START_SECONDS_MAX = 300
 
 
 class Hob:
-    """A server on a free port, its output in a file that is shown when something went wrong."""
+    """A server on a free port. Its output goes to a file, which is shown after a failure."""
 
     def __init__(self, name, config, folder, key=None):
         self.log = pathlib.Path(folder) / f"{name}.log"
@@ -48,7 +48,7 @@ class Hob:
             with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/ready", timeout=5):
                 return
             time.sleep(0.05)
-        raise RuntimeError(f"hob does not get ready:\n{self.log.read_text()}")
+        raise RuntimeError(f"hob did not become ready:\n{self.log.read_text()}")
 
     def stop(self):
         self.process.terminate()
@@ -67,7 +67,7 @@ def free_port():
 
 def run_official(sources, environment):
     wrong, passed, skipped = official.run(sources, environment, SECONDS_MAX["official"])
-    print("\n".join(wrong) or f"{passed} of openai's own tests pass; the list of skips names {skipped} that do not.")
+    print("\n".join(wrong) or f"{passed} of openai's own tests pass; {skipped} fail as skips.toml expects.")
     return passed, len(wrong), skipped
 
 
@@ -88,28 +88,28 @@ def run_node(suite, file, environment):
 
 
 def reported(suite, report, environment, command):
-    """Passed, failed and skipped, of the suite's own report; a suite that breaks off has failed."""
+    """Runs a suite and counts passed, failed and skipped tests in its report. An incomplete suite counts as failed."""
     try:
         code = subprocess.run(command, cwd=HERE, env=environment, timeout=SECONDS_MAX[suite], check=False).returncode
     except subprocess.TimeoutExpired:
-        print(f"{suite}: no end after {SECONDS_MAX[suite]} s")
+        print(f"{suite}: did not end within {SECONDS_MAX[suite]} s")
         code = None
     if code is None or not report.exists():
         return 0, 1, 0
     cases = list(xml.etree.ElementTree.parse(report).iter("testcase"))
     failed = sum(case.find("failure") is not None or case.find("error") is not None for case in cases)
     skipped = sum(case.find("skipped") is not None for case in cases)
-    # Something may fail outside of every test.
+    # An error outside of all tests shows only in the exit code.
     return len(cases) - failed - skipped, max(failed, int(code != 0)), skipped
 
 
 def main(sources, wanted):
-    # Ended by a signal, it still stops what it started.
+    # SIGTERM becomes an exception, so that the servers are stopped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     totals, servers = [0, 0, 0], []
     with tempfile.TemporaryDirectory() as folder:
         try:
-            # One after the other: of two that make the ledger of a new home at once, one may find it locked.
+            # Starts one after the other. If both create the request log of a new home at once, one may find it locked.
             for name, config, key in [("conformance", CONFORMANCE, KEY), ("real", REAL, None)]:
                 servers.append(Hob(name, config, folder, key))
                 servers[-1].wait()
@@ -138,7 +138,7 @@ def main(sources, wanted):
 
 
 def show(servers):
-    """The last lines of the servers' output."""
+    """Prints the last lines of the servers' output."""
     for server in servers:
         print(f"\n--- {server.log.stem}", *server.log.read_text().splitlines()[-20:], sep="\n")
 

@@ -1,5 +1,5 @@
-// Open WebUI's own page, freshly installed, with hob behind it: what a person does in the first five minutes.
-// Its settings are its defaults, but for hob's address and for what must not leave this machine.
+// Tests a new installation of Open WebUI with hob: what a user does in the first five minutes.
+// Uses Open WebUI's default settings, except hob's address and settings that keep its traffic on this machine.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -11,7 +11,7 @@ import { after, before, test } from "node:test";
 
 import { launch } from "../../browser/browsers.mjs";
 
-// Nothing here is measured: these end what would never end. A busy machine reads 7,000 tokens for minutes.
+// Time limits that end a hanging test. A busy machine needs minutes to read 7,000 tokens.
 const START_MS = 300_000;
 const ANSWER_MS = 1_800_000;
 const LIMIT = { timeout: ANSWER_MS + START_MS };
@@ -42,7 +42,7 @@ before(async () => {
     AUDIO_TTS_OPENAI_API_KEY: "none",
     AUDIO_TTS_MODEL: "kokoro",
     AUDIO_TTS_VOICE: "af_heart",
-    // One round: the last test demands a call of every answer.
+    // One round only: the last test forces a tool call in every answer.
     CHAT_RESPONSE_MAX_TOOL_CALL_ITERATIONS: "1",
     HF_HUB_OFFLINE: "1",
     OFFLINE_MODE: "true",
@@ -73,7 +73,7 @@ test("the first visit ends in a chat with the chat model", LIMIT, async () => {
   await page.waitForSelector("[aria-label='Selected model: smollm2']");
 });
 
-test("an answer is shown while it is made", LIMIT, async () => {
+test("an answer is shown while it is generated", LIMIT, async () => {
   const shown = await ask("Tell me about the sea.");
   const grew = shown.filter((text, at) => at > 0 && text.length > shown[at - 1].length && text.startsWith(shown[at - 1].slice(0, 8)));
   assert.ok(grew.length >= 3, `the answer grew ${grew.length} times: ${JSON.stringify(shown).slice(0, 400)}`);
@@ -81,7 +81,7 @@ test("an answer is shown while it is made", LIMIT, async () => {
 
 test("the chat gets a title", LIMIT, async () => {
   await until(async () => !/^(New Chat|Open WebUI)\b/.test(await stage.page.title()), ANSWER_MS);
-  // The title, the next questions and the tags: none of these requests may be refused.
+  // Open WebUI requests a title, follow-up questions and tags. All of these requests must succeed.
   const refused = (await metrics()).filter((line) => /^hob_requests_total\{route="\/(chat|audio).*status="[45]/.test(line));
   assert.deepEqual(refused, []);
 });
@@ -103,7 +103,7 @@ test("hob's voices are listed", LIMIT, async () => {
 
 test("a tool is called and its result is shown", LIMIT, async () => {
   const { page } = stage;
-  // A model of 135 million parameters calls no tool by itself; any other setting is Open WebUI's own.
+  // A model of 135 million parameters does not call a tool on its own. All other settings are Open WebUI's defaults.
   const tool_choice = '{"type": "function", "function": {"name": "get_current_timestamp"}}';
   await fetched("/api/v1/users/user/settings/update", { ui: { params: { custom_params: { tool_choice } } } });
   await page.goto(stage.url);
@@ -111,7 +111,7 @@ test("a tool is called and its result is shown", LIMIT, async () => {
   await ask("What time is it?", () => document.body.innerText.includes("View Result from get_current_timestamp"));
 });
 
-/** Sends a message in the chat that is open, and returns every text of the answer that was seen until its end. */
+/** Sends a message in the open chat, and returns each text of the answer that the page showed until the answer ended. */
 async function ask(text, done = () => document.querySelector("[aria-label='Read Aloud']") !== null) {
   const { page } = stage;
   await page.click("#chat-input");
@@ -124,12 +124,12 @@ async function ask(text, done = () => document.querySelector("[aria-label='Read 
     }).observe(document.body, { childList: true, subtree: true, characterData: true });
   }, ANSWER);
   await page.keyboard.press("Enter");
-  // Not one wait of the browser's: those end after five minutes.
+  // Does not use the browser's own wait, which ends after five minutes.
   await until(() => page.evaluate(done), ANSWER_MS);
   return page.evaluate(() => window.shown);
 }
 
-/** As the page asks, with the account's token. */
+/** Sends a request as the page does, with the token of the account. */
 function fetched(address, body) {
   return stage.page.evaluate(
     async (address, body) => {
@@ -167,7 +167,7 @@ async function until(condition, limit_ms = START_MS) {
   for (;;) {
     const found = await condition();
     if (found) return found;
-    if (Date.now() > end) throw new Error(`not within ${limit_ms / 1000} s: ${condition}`);
+    if (Date.now() > end) throw new Error(`not true within ${limit_ms / 1000} s: ${condition}`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }

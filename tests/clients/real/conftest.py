@@ -1,6 +1,6 @@
-"""Where the servers are, and the clients' settings: as strict as the clients can be, and no retries.
+"""Fixtures for the clients: the strictest settings that each client has, and no retries.
 
-Environment: HOB_URL (the real small model), HOB_KEYED_URL and HOB_KEY (a server that wants a key).
+Environment: HOB_URL (the real small model), HOB_KEYED_URL and HOB_KEY (a server that requires a key).
 """
 
 import os
@@ -12,7 +12,7 @@ import openai
 import pytest
 
 MODEL = "smollm2"
-# Of one request: it ends what would never end.
+# Time limit of one request. It ends a hanging test.
 SECONDS_MAX = 180
 
 
@@ -23,14 +23,14 @@ def url():
 
 @pytest.fixture(scope="session")
 def client(url):
-    with official(url, "none is asked for") as client:
+    with official(url, "not checked") as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 def lenient(url):
-    """As programs use it: base64 vectors are decoded only without strict validation."""
-    with official(url, "none is asked for", _strict_response_validation=False) as client:
+    """A client as programs use it. It decodes base64 vectors only without strict validation."""
+    with official(url, "not checked", _strict_response_validation=False) as client:
         yield client
 
 

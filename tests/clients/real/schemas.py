@@ -1,6 +1,6 @@
-"""JSON schemas that answers must be valid against, and what is asked for them.
+"""JSON schemas that answers must match, and a prompt for each.
 
-Between them: strings with and without limits, enumerations, integers and numbers in a range, patterns, formats,
+Together they cover strings with and without limits, enumerations, integers and numbers in a range, patterns, formats,
 references, alternatives, optional members, and lists.
 """
 
@@ -65,7 +65,7 @@ TICKET = {
 
 WORDS = {"type": "array", "items": {"type": "string"}, "minItems": 2}
 
-# Without any limit: where only the token budget can end it.
+# Has no limits, so only the token limit can end the answer.
 NOTES = {
     "type": "object",
     "properties": {"notes": {"type": "array", "items": {"type": "string"}}, "summary": {"type": "string"}},
@@ -73,7 +73,7 @@ NOTES = {
     "additionalProperties": False,
 }
 
-# What is asked, and how few tokens are enough for the shortest answer that is valid, with room to close it.
+# Schema, prompt, and a number of tokens that is enough for the shortest valid answer.
 FORMATS = {
     "person": (PERSON, "Describe a person of your town as JSON.", 40),
     "shopping": (SHOPPING, "Write the shopping list of a family as JSON.", 48),

@@ -1,4 +1,4 @@
-"""The `ollama` package against the Ollama routes and the real small model."""
+"""Tests the `ollama` package with hob's Ollama routes and the real small model."""
 
 import asyncio
 import datetime
@@ -17,7 +17,7 @@ FEW = {"num_predict": 24}
 
 
 def counted(answer):
-    """What Ollama says of an answer that is done."""
+    """Checks the fields of a finished answer."""
     assert answer.done and answer.done_reason in ("stop", "length")
     assert answer.prompt_eval_count > 0 and 0 < answer.eval_count <= 24
     assert answer.eval_duration > 0 and answer.prompt_eval_duration >= 0
@@ -56,7 +56,7 @@ def test_generate(llama):
     assert llama.generate(MODEL, "One, two, three,", raw=True, options={"num_predict": 4}).response
 
 
-def test_a_format_is_kept(llama):
+def test_an_answer_matches_its_format(llama):
     answer = llama.chat(MODEL, GREETING, format=PERSON, options={"num_predict": 80, "temperature": 1, "seed": 3})
     jsonschema.validate(json.loads(answer.message.content), PERSON)
     answer = llama.generate(MODEL, "Describe a ship as JSON.", format="json", options={"num_predict": 80})
@@ -64,7 +64,7 @@ def test_a_format_is_kept(llama):
 
 
 def test_tools_are_offered_and_their_calls_are_valid(llama):
-    # Ollama cannot demand a call, and a small model may not make one: what comes must be right.
+    # The Ollama API cannot force a tool call, and a small model may not make one. If it makes a call, the call must be valid.
     wish = [{"role": "user", "content": "How will the weather be in Porto this week?"}]
     answer = llama.chat(MODEL, wish, tools=TOOLS, options={"num_predict": 96})
     assert answer.message.tool_calls or answer.message.content
@@ -72,7 +72,7 @@ def test_tools_are_offered_and_their_calls_are_valid(llama):
         jsonschema.validate(dict(call.function.arguments), parameters_of(call.function.name))
 
 
-def test_a_tools_answer_is_read(llama):
+def test_a_tool_result_is_accepted(llama):
     call = {"function": {"name": "weather_of", "arguments": {"city": "Porto", "unit": "celsius"}}}
     talk = [
         {"role": "user", "content": "How will the weather be in Porto?"},
@@ -91,7 +91,7 @@ def test_embeddings(llama):
     assert len(llama.embeddings(MODEL, "A boat in the harbour.").embedding) == len(one.embeddings[0])
 
 
-def test_what_is_there_is_told(llama):
+def test_installed_models_are_listed_and_described(llama):
     names = [model.model for model in llama.list().models]
     assert f"{MODEL}:latest" in names
     listed = next(model for model in llama.list().models if model.model == f"{MODEL}:latest")
@@ -105,7 +105,7 @@ def test_what_is_there_is_told(llama):
         assert shown.template
 
 
-def test_a_name_may_say_how_large_the_model_is(llama):
+def test_a_model_name_may_include_its_size(llama):
     assert llama.show("smollm2:135m").details.parameter_size == "134.52M"
     counted(llama.chat("smollm2:135m", GREETING, options=FEW))
     with pytest.raises(ollama.ResponseError) as caught:
@@ -118,7 +118,7 @@ def test_the_version_is_one_that_clients_accept(url):
     assert [int(part) for part in version.split(".")] >= [0, 6, 4]
 
 
-def test_a_context_goes_on_with_the_conversation(llama):
+def test_a_context_continues_the_conversation(llama):
     first = llama.generate(MODEL, "My name is Anna. Say hello.", options=FEW)
     second = llama.generate(MODEL, "Say it again.", context=first.context, options=FEW)
     assert second.prompt_eval_count > first.prompt_eval_count + first.eval_count
@@ -133,14 +133,14 @@ def test_log_probabilities_come_with_their_tokens(llama):
         assert token.top_logprobs[0].logprob >= token.top_logprobs[1].logprob
 
 
-def test_a_last_message_of_the_assistants_is_continued(llama):
+def test_a_partial_assistant_message_is_continued(llama):
     begun = "One, two, three, four, five,"
     talk = [{"role": "user", "content": "Count to ten in words."}, {"role": "assistant", "content": begun}]
     answer = llama.chat(MODEL, talk, options={"num_predict": 4, "temperature": 0})
     assert answer.message.content.strip().startswith("six"), answer.message.content
 
 
-def test_a_model_is_loaded_and_unloaded_at_a_word(llama):
+def test_a_model_is_loaded_and_unloaded_on_request(llama):
     def loaded():
         return [model.model for model in llama.ps().models]
 
@@ -154,17 +154,17 @@ def test_a_model_is_loaded_and_unloaded_at_a_word(llama):
     assert f"{MODEL}:latest" in loaded()
 
 
-def test_what_is_there_need_not_be_pulled(llama):
+def test_pulling_an_installed_model_succeeds(llama):
     assert llama.pull(MODEL).status == "success"
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_an_unknown_model_is_an_error(llama, stream):
     with pytest.raises(ollama.ResponseError) as caught:
-        answer = llama.chat("nobody-has-this", GREETING, stream=stream)
+        answer = llama.chat("unknown-model", GREETING, stream=stream)
         list(answer)
     assert caught.value.status_code == 404
-    assert "nobody-has-this" in caught.value.error
+    assert "unknown-model" in caught.value.error
 
 
 def test_wrong_types_are_refused(llama):
@@ -173,5 +173,5 @@ def test_wrong_types_are_refused(llama):
     assert caught.value.status_code == 400
 
 
-def test_what_only_ollama_knows_is_tolerated(llama):
+def test_options_of_ollama_alone_are_accepted(llama):
     counted(llama.chat(MODEL, GREETING, think=False, keep_alive="300s", options=FEW | {"num_ctx": 4096, "mirostat": 0}))

@@ -1,4 +1,4 @@
-"""openai-python against the real small model: what a program that uses it would notice."""
+"""Tests openai-python with the real small model: everything that a program using it would notice."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from schemas import PERSON, TOOLS, WEATHER_TOOL, parameters_of
 GREETING = [{"role": "user", "content": "Say hello to the harbour master."}]
 WEATHER_WISH = [{"role": "user", "content": "How will the weather be in Porto this week?"}]
 NAMED = {"type": "function", "function": {"name": "weather_of"}}
-# At temperature 0 it goes on to its limit, unless somebody stops it.
+# At temperature 0 the model generates up to its limit, unless the client stops it.
 LONG_TOKENS = 1500
 LONG = {
     "model": MODEL, "max_tokens": LONG_TOKENS, "temperature": 0,
@@ -24,7 +24,7 @@ LONG = {
 }
 
 
-# Short texts, so that their limit ends them: the client takes no answer that ran into its token limit.
+# The texts are short, because the client rejects an answer that reached its token limit.
 class Person(BaseModel):
     name: str = Field(max_length=24)
     age: int = Field(ge=0, le=130)
@@ -42,7 +42,7 @@ def ask(client, **settings):
     return client.chat.completions.create(**({"model": MODEL, "messages": GREETING, "max_tokens": 32} | settings))
 
 
-def test_an_answer_is_whole(client):
+def test_an_answer_that_is_not_streamed_is_complete(client):
     answer = ask(client, temperature=0)
     choice, usage = answer.choices[0], answer.usage
     assert (answer.object, answer.model, choice.message.role) == ("chat.completion", MODEL, "assistant")
@@ -52,7 +52,7 @@ def test_an_answer_is_whole(client):
     assert 0 < usage.completion_tokens <= 32
 
 
-def test_a_stream_has_one_name_one_end_and_its_usage_last(client):
+def test_a_stream_has_one_id_one_finish_reason_and_its_usage_last(client):
     stream = ask(client, stream=True, stream_options={"include_usage": True})
     *chunks, last = list(stream)
     assert len({(chunk.id, chunk.created, chunk.model) for chunk in [*chunks, last]}) == 1
@@ -68,8 +68,8 @@ def test_a_stream_without_usage_has_a_choice_in_every_chunk(client):
     assert all(len(chunk.choices) == 1 for chunk in ask(client, stream=True))
 
 
-def test_the_stream_helper_adds_up_to_the_same_answer(client):
-    # The helper takes no answer that ran into its token limit.
+def test_the_stream_helper_returns_the_same_answer_as_its_events(client):
+    # The helper rejects an answer that reached its token limit.
     with client.chat.completions.stream(
         model=MODEL, messages=GREETING, max_tokens=200, temperature=0, stop=[".", "!", "?", "\n"]
     ) as stream:
@@ -95,7 +95,7 @@ def test_log_probabilities_come_with_their_alternatives(client):
     for token in tokens:
         assert token.logprob <= 0
         assert len(token.top_logprobs) == 3
-        # At temperature 0 the likeliest is taken.
+        # At temperature 0 the model takes the most likely token.
         assert token.top_logprobs[0].token == token.token
 
 
@@ -105,7 +105,7 @@ def test_several_answers_to_one_question(client):
     assert all(choice.message.content for choice in answer.choices)
 
 
-def test_what_openai_alone_knows_is_tolerated(client):
+def test_fields_of_openai_alone_are_accepted(client):
     answer = ask(
         client,
         messages=[
@@ -119,7 +119,7 @@ def test_what_openai_alone_knows_is_tolerated(client):
 
 
 @pytest.mark.parametrize("choice, names", [("required", {"weather_of", "set_alarm"}), (NAMED, {"weather_of"})])
-def test_a_tool_that_must_be_called_is_called(client, choice, names):
+def test_a_required_tool_call_is_made(client, choice, names):
     answer = ask(client, messages=WEATHER_WISH, tools=TOOLS, tool_choice=choice, max_tokens=128)
     message = answer.choices[0].message
     assert answer.choices[0].finish_reason == "tool_calls"
@@ -129,7 +129,7 @@ def test_a_tool_that_must_be_called_is_called(client, choice, names):
         jsonschema.validate(json.loads(call.function.arguments), parameters_of(call.function.name))
 
 
-def test_a_streamed_call_adds_up(client):
+def test_the_pieces_of_a_streamed_call_form_a_valid_call(client):
     with client.chat.completions.stream(
         model=MODEL, messages=WEATHER_WISH, tools=[strict(WEATHER_TOOL)], tool_choice=NAMED, max_tokens=128
     ) as stream:
@@ -144,7 +144,7 @@ def strict(tool):
     return tool | {"function": tool["function"] | {"strict": True}}
 
 
-def test_a_tools_answer_is_read(client):
+def test_a_tool_result_is_accepted(client):
     call = ask(client, messages=WEATHER_WISH, tools=TOOLS, tool_choice=NAMED, max_tokens=128).choices[0].message
     result = {"role": "tool", "tool_call_id": call.tool_calls[0].id, "content": '{"forecast":"rain"}'}
     answer = ask(client, messages=[*WEATHER_WISH, call.model_dump(exclude_none=True), result], tools=TOOLS, tool_choice="none")
@@ -181,7 +181,7 @@ def test_json_mode_gives_an_object(client):
     assert isinstance(json.loads(answer.choices[0].message.content), dict)
 
 
-def test_a_schema_holds_at_few_tokens(client):
+def test_an_answer_matches_its_schema_with_few_tokens(client):
     form = {"type": "json_schema", "json_schema": {"name": "person", "schema": PERSON, "strict": True}}
     answer = ask(client, response_format=form, temperature=1, seed=7, max_tokens=40)
     jsonschema.validate(json.loads(answer.choices[0].message.content), PERSON)
@@ -193,7 +193,7 @@ def test_completions_continue_a_text(client, lenient):
     assert answer.usage.completion_tokens == 8
     echoed = client.completions.create(model=MODEL, prompt="One, two, three,", max_tokens=8, temperature=0, echo=True)
     assert echoed.choices[0].text.startswith("One, two, three,")
-    # OpenAI's own pieces say `finish_reason: null` until the last, which its strict types do not know.
+    # OpenAI sends `finish_reason: null` in all chunks except the last. The client's strict types do not accept null.
     stream = lenient.completions.create(model=MODEL, prompt="One, two, three,", max_tokens=8, temperature=0, stream=True)
     assert "".join(chunk.choices[0].text for chunk in stream)
 
@@ -223,7 +223,7 @@ def test_models_are_listed_and_found(client):
 @pytest.mark.parametrize(
     "wrong, kind, code",
     [
-        ({"model": "gpt-nobody-has"}, openai.NotFoundError, "model_not_found"),
+        ({"model": "gpt-unknown"}, openai.NotFoundError, "model_not_found"),
         ({"messages": []}, openai.BadRequestError, None),
         ({"temperature": 3}, openai.BadRequestError, None),
         ({"extra_body": {"temperature": "hot"}}, openai.BadRequestError, None),
@@ -241,7 +241,7 @@ def test_errors_are_the_right_exceptions(client, wrong, kind, code, stream):
     assert code is None or caught.value.code == code
 
 
-def test_unknown_paths_and_wrong_keys_are_told_apart(client, keyed):
+def test_unknown_paths_and_wrong_keys_give_different_errors(client, keyed):
     with pytest.raises(openai.NotFoundError):
         client.get("/no/such/route", cast_to=object)
     with pytest.raises(openai.AuthenticationError) as caught:
@@ -250,9 +250,9 @@ def test_unknown_paths_and_wrong_keys_are_told_apart(client, keyed):
     assert keyed.models.list().data is not None
 
 
-def test_a_reader_that_leaves_frees_its_place(client):
+def test_a_client_that_disconnects_frees_its_slot(client):
     seconds_per_token = pace(client)
-    # More than are computed at once: were they to run on, the next would wait for all tokens of one at the least.
+    # More streams than hob has slots. If they continued, the next request would wait for all tokens of at least one stream.
     for _ in range(8):
         with client.chat.completions.create(stream=True, **LONG) as stream:
             for _, _ in zip(range(3), stream):
@@ -263,16 +263,16 @@ def test_a_reader_that_leaves_frees_its_place(client):
 
 
 def pace(client):
-    """Seconds for one token of one answer, on this machine and now."""
+    """Measures the seconds per token of one answer on this machine at this moment."""
     started = time.monotonic()
     answer = ask(client, max_tokens=64, temperature=0)
     return (time.monotonic() - started) / answer.usage.completion_tokens
 
 
-def test_streams_run_side_by_side(url):
+def test_streams_run_in_parallel(url):
     async def read(client):
         stream = await client.chat.completions.create(
-            # Seconds of tokens, for certain: within a pause of this process no answer begins and ends.
+            # Long enough to take seconds, so that an answer cannot begin and end within one pause of this process.
             model=MODEL, messages=GREETING, max_tokens=128, temperature=0, stream=True,
         )
         stamps = [time.monotonic() async for chunk in stream if chunk.choices[0].delta.content]
@@ -283,5 +283,5 @@ def test_streams_run_side_by_side(url):
             return await asyncio.gather(*(read(client) for _ in range(4)))
 
     spans = asyncio.run(together())
-    # Each had begun before any had ended.
+    # Every stream began before any stream ended.
     assert max(first for first, _ in spans) < min(last for _, last in spans)

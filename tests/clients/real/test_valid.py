@@ -1,4 +1,4 @@
-"""200 of 200: at temperature 1, whatever the seed and however few tokens, a constrained answer is valid."""
+"""Checks that 200 of 200 constrained answers are valid: at temperature 1, with any seed and few tokens."""
 
 import collections
 import concurrent.futures
@@ -12,7 +12,7 @@ from schemas import FORMATS, TOOLS, parameters_of
 
 REQUESTS = 200
 AT_ONCE = 4
-# Times the least that is enough: close to the limit, some room, plenty.
+# Token limits as multiples of the smallest sufficient number: tight, medium, generous.
 BUDGETS = (1, 1.5, 3)
 
 
@@ -27,7 +27,7 @@ def test_200_of_200_answers_are_valid(client):
 
 
 def ask(client, seed):
-    """The kind of request, why its answer is not valid, and how it ended."""
+    """Returns the kind of request, why its answer is invalid (or None), and the finish reason."""
     kinds = [*FORMATS, "named tool", "any tool"]
     kind = kinds[seed % len(kinds)]
     factor = BUDGETS[seed // len(kinds) % len(BUDGETS)]
@@ -48,7 +48,7 @@ def as_format(client, kind, factor, settings):
         max_completion_tokens=budget,
         **settings,
     )
-    assert answer.usage.completion_tokens <= budget, "more tokens than allowed"
+    assert answer.usage.completion_tokens <= budget, "the answer has more tokens than its limit"
     validate(json.loads(answer.choices[0].message.content), schema)
     return answer.choices[0].finish_reason
 
@@ -63,9 +63,9 @@ def as_tool(client, kind, factor, settings):
         **settings,
     )
     calls = answer.choices[0].message.tool_calls
-    assert calls, f"no call, finish {answer.choices[0].finish_reason}"
+    assert calls, f"no tool call, finish reason {answer.choices[0].finish_reason}"
     for call in calls:
-        assert kind == "any tool" or call.function.name == "weather_of", "another tool was called"
+        assert kind == "any tool" or call.function.name == "weather_of", "the wrong tool was called"
         validate(json.loads(call.function.arguments), parameters_of(call.function.name))
     return answer.choices[0].finish_reason
 
