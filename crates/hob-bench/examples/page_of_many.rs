@@ -136,7 +136,7 @@ fn record(at: u64) -> Record {
     record.workload.concurrency = Some(if noise(at, 5) < 0.5 { 1 } else { 4 });
     record.workload.cache = Some(Cache::Cold);
     match noise(at, 6) < 0.4 {
-        true => record.confidence.label = Label::Hard,
+        true => record.confidence.label = Label::Verified,
         false => record.confidence.reasons = vec![Doubt::OneStart, Doubt::WideCi],
     }
     let speed = 300.0 / (1.0 + params) * (0.5 + noise(at, 7));

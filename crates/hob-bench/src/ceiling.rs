@@ -18,8 +18,8 @@ pub use search::{Memory, Search, Span, Tried};
 use crate::calibrate::{Calibration, Pace, calibrate};
 use crate::question::Questions;
 use crate::record::{
-    Attempt, AttemptResult, Connection, ContextProof, CountSource, CtxCeiling, Doubt, Kind, Label,
-    Loop, PromptTokens, Record, Status, Vram, Workload,
+    Attempt, AttemptResult, Connection, ContextProof, CountSource, Doubt, Kind, Label, Loop,
+    MaxContext, PromptTokens, Record, Status, Vram, Workload,
 };
 use crate::runs::{Account, BenchError, Block, Reply, Runs, Step};
 use crate::terms::Metric;
@@ -145,7 +145,7 @@ impl<'w> Found<'w> {
         ];
         let target = filled.map(|ctx| ctx.saturating_sub(FREE_TOKENS));
         Account {
-            kind: Kind::CtxCeiling,
+            kind: Kind::MaxContext,
             runs: &self.runs,
             started,
             workload: Workload {
@@ -194,7 +194,7 @@ impl<'w> Found<'w> {
         let (longest, fail) = (search.longest_ok(), search.shortest_fail());
         let started = search.tried().iter().filter(|tried| has_started(tried.result));
         record.engine.params.ctx = longest;
-        record.ctx_ceiling = Some(CtxCeiling {
+        record.max_context = Some(MaxContext {
             lo_ok: longest,
             hi_fail: fail,
             granule: Some(wish.span.granule),
@@ -239,7 +239,8 @@ impl<'w> Found<'w> {
             let needless = [Doubt::FewRuns, Doubt::WideCi, Doubt::OneStart];
             confidence.reasons.retain(|doubt| !needless.contains(doubt));
         }
-        confidence.label = if confidence.reasons.is_empty() { Label::Hard } else { Label::Soft };
+        confidence.label =
+            if confidence.reasons.is_empty() { Label::Verified } else { Label::Unverified };
     }
 }
 

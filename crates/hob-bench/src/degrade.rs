@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::calibrate::{Calibration, Pace};
 use crate::crowd::{Crowd, Wish, in_each_way};
-use crate::record::{Degrade, Kind, Record};
+use crate::record::{Kind, Record, Slowdown};
 use crate::runs::{Account, BenchError, Block};
 use crate::terms::Metric;
 use crate::turns::{Both, Turns, run};
@@ -55,30 +55,30 @@ fn kept(
     started: Timestamp,
 ) -> Result<Vec<Record>, BenchError> {
     let seed = bench.context.seed;
-    let kind = Kind::Degrade;
+    let kind = Kind::Concurrency;
     let one = Account { kind, ..crowd.account(1, &both.first, started) };
     let many = Account { kind, ..crowd.account(users, &both.second, started) };
-    let alone = Degrade { n: 1, ..Degrade::default() };
+    let alone = Slowdown { n: 1, ..Slowdown::default() };
     let one = bench.close_with(one, |record| {
         crowd.add(1, &both.first, record);
-        record.degrade = Some(alone);
+        record.slowdown = Some(alone);
     })?;
     let versus = one.as_ref().map(|record| record.id);
     let many = bench.close_with(many, |record| {
         crowd.add(users, &both.second, record);
-        record.degrade = Some(Degrade { versus, ..degrade(both, users, seed) });
+        record.slowdown = Some(Slowdown { versus, ..degrade(both, users, seed) });
     })?;
     Ok(one.into_iter().chain(many).collect())
 }
 
 /// How many times as long each of them waits, pair by pair.
-fn degrade(both: &Both, users: usize, seed: u64) -> Degrade {
+fn degrade(both: &Both, users: usize, seed: u64) -> Slowdown {
     let ratio = |metric| Ratio::of_pairs(&both.pairs(metric), seed);
     let (ttft, tpot, ttfa) = (ratio(Metric::TtftMs), ratio(Metric::TpotMs), ratio(Metric::TtfaMs));
     let times = |ratio: Option<Ratio>| ratio.map(|ratio| ratio.times);
     let together = [Metric::ThroughputTokS, Metric::RealTimeX, Metric::RequestsS];
     let together = together.into_iter().find_map(ratio);
-    Degrade {
+    Slowdown {
         n: u32::try_from(users).unwrap_or(u32::MAX),
         versus: None,
         ttft_x: times(ttft),
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_pair_without_its_other_half_is_none() {
         let both = Both { first: runs(Vec::new()), second: runs(vec![block(1.0, 1.0, 1.0)]) };
-        assert_eq!(degrade(&both, 2, 7), Degrade { n: 2, ..Degrade::default() });
+        assert_eq!(degrade(&both, 2, 7), Slowdown { n: 2, ..Slowdown::default() });
     }
 
     #[test]

@@ -132,7 +132,7 @@ fn seal(imported: &mut Imported, sha256: &str, index: usize) {
     record.source.r#type = SourceType::Import;
     record.source.sha256 = Some(sha256.to_owned());
     record.confidence = Confidence {
-        label: Label::Soft,
+        label: Label::Unverified,
         reasons: vec![Doubt::Imported],
         runs: record.confidence.runs,
         ..Confidence::default()

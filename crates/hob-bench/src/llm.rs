@@ -10,7 +10,7 @@ mod summary;
 
 use std::collections::BTreeMap;
 
-pub use crate::lever::Lever;
+pub use crate::thinking_switch::ThinkingSwitch;
 use probe::thoughts;
 pub(crate) use prompt::{Measure, Prompt};
 pub(crate) use request::Form;
@@ -81,8 +81,8 @@ pub enum Thinking {
     AsIs {
         thinks: bool,
     },
-    Off(Lever),
-    /// No lever turns it off.
+    Off(ThinkingSwitch),
+    /// No switch turns it off.
     CannotDisable,
 }
 
@@ -114,7 +114,7 @@ pub struct Lab<'a> {
     templates: BTreeMap<u32, u32>,
     ignores_eos: bool,
     thinks: bool,
-    lever: Option<Lever>,
+    switch: Option<ThinkingSwitch>,
     /// Prompts that were made.
     made: u64,
     /// Room that a server makes for each request, where it has to be told.
@@ -135,7 +135,7 @@ impl<'a> Lab<'a> {
             templates: BTreeMap::new(),
             ignores_eos,
             thinks: false,
-            lever: None,
+            switch: None,
             made: 0,
             context_tokens: None,
         };
@@ -151,7 +151,7 @@ impl<'a> Lab<'a> {
         lab.measure = lab.count_words()?;
         lab.templates = lab.measure_templates()?;
         if lab.thinks && wish.thinking != ThinkingWish::On {
-            lab.lever = lab.find_lever()?;
+            lab.switch = lab.find_switch()?;
         }
         Ok(lab)
     }
@@ -175,12 +175,12 @@ impl<'a> Lab<'a> {
 
     pub(crate) fn thinkings(&self) -> Vec<Thinking> {
         let as_is = Thinking::AsIs { thinks: self.thinks };
-        let off = self.lever.map_or(Thinking::CannotDisable, Thinking::Off);
+        let off = self.switch.map_or(Thinking::CannotDisable, Thinking::Off);
         match (self.wish.thinking, self.thinks) {
             (_, false) | (ThinkingWish::On, true) => vec![as_is],
             (ThinkingWish::Off, true) => vec![off],
             // Where nothing turns it off, off would be the same again.
-            (ThinkingWish::Auto, true) if self.lever.is_none() => vec![off],
+            (ThinkingWish::Auto, true) if self.switch.is_none() => vec![off],
             (ThinkingWish::Auto, true) => vec![as_is, off],
         }
     }
@@ -212,7 +212,7 @@ impl<'a> Lab<'a> {
             target: &self.asker.target,
             max_tokens: shape.max_tokens,
             tools: shape.tools,
-            lever: None,
+            switch: None,
             ignores_eos: self.ignores_eos,
             context_tokens: self.context_tokens,
         }

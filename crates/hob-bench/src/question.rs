@@ -120,6 +120,6 @@ impl<'a> Questions<'a> {
 
     fn form(&self, max_tokens: u32) -> Form<'_> {
         let (target, ignores_eos) = (&self.asker.target, self.ignores_eos);
-        Form { target, max_tokens, tools: 0, lever: None, ignores_eos, context_tokens: None }
+        Form { target, max_tokens, tools: 0, switch: None, ignores_eos, context_tokens: None }
     }
 }

@@ -8,6 +8,7 @@ mod model;
 mod pick;
 mod samples;
 mod seal;
+mod setup;
 mod shelf;
 #[cfg(test)]
 mod tests;
@@ -25,8 +26,9 @@ pub use pick::*;
 pub use samples::*;
 use schemars::JsonSchema;
 pub use seal::*;
-pub(crate) use seal::{hex, sha256_hex};
+pub(crate) use seal::{hex, sha256_hex, with_former_names};
 use serde::{Deserialize, Serialize};
+pub use setup::*;
 pub use shelf::*;
 use uuid::Uuid;
 pub use workload::*;
@@ -65,13 +67,15 @@ pub struct Record {
     /// Null where only figures are known
     pub samples: Option<SampleFile>,
     pub metrics: Metrics,
-    pub degrade: Option<Degrade>,
+    #[serde(alias = "degrade")]
+    pub slowdown: Option<Slowdown>,
     pub resources: Resources,
     pub tts: Option<Tts>,
     pub stt: Option<Stt>,
     pub voice: Option<Voice>,
-    pub ctx_ceiling: Option<CtxCeiling>,
-    /// What a plan says of it beyond the axes that hob knows, such as `power_cap_w: "15"`
+    #[serde(alias = "ctx_ceiling")]
+    pub max_context: Option<MaxContext>,
+    /// What a plan says about the setup: `creator`, `power_cap_w`, `driver`, and labels of any name
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
@@ -99,12 +103,12 @@ impl Record {
             count_source: None,
             samples: None,
             metrics: Metrics::default(),
-            degrade: None,
+            slowdown: None,
             resources: Resources::default(),
             tts: None,
             stt: None,
             voice: None,
-            ctx_ceiling: None,
+            max_context: None,
             labels: BTreeMap::new(),
         }
     }
@@ -140,8 +144,10 @@ pub enum Status {
 pub enum Kind {
     Llm,
     CtxSweep,
-    CtxCeiling,
-    Degrade,
+    #[serde(alias = "ctx_ceiling")]
+    MaxContext,
+    #[serde(alias = "degrade")]
+    Concurrency,
     Batch,
     Tts,
     Stream,
@@ -155,26 +161,28 @@ pub enum Kind {
 #[serde(deny_unknown_fields)]
 pub struct Confidence {
     pub label: Label,
-    /// Why it is soft; none of a hard one
+    /// Why it is unverified; empty where it is verified
     pub reasons: Vec<Doubt>,
     /// Blocks of requests; null where it was not published
     pub runs: Option<u32>,
     pub server_starts: Option<u32>,
     /// Half the width of the 95 % interval, in percent of the figure
     pub ci_half_width_pct: Option<f64>,
-    /// From this day on it is soft
+    /// From this day on it counts as unverified
     pub expires: Option<Date>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
-    Hard,
+    #[serde(alias = "hard")]
+    Verified,
     #[default]
-    Soft,
+    #[serde(alias = "soft")]
+    Unverified,
 }
 
-/// Why a figure is soft.
+/// Why a figure is unverified.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -197,13 +205,14 @@ pub enum Doubt {
     NotStreamed,
     Bimodal,
     DirtyBuild,
+    SetupUnverified,
     NoProvenance,
     Imported,
     Stale,
 }
 
 impl Doubt {
-    pub const ALL: [Doubt; 20] = [
+    pub const ALL: [Doubt; 21] = [
         Doubt::FewRuns,
         Doubt::OneStart,
         Doubt::WideCi,
@@ -221,6 +230,7 @@ impl Doubt {
         Doubt::NotStreamed,
         Doubt::Bimodal,
         Doubt::DirtyBuild,
+        Doubt::SetupUnverified,
         Doubt::NoProvenance,
         Doubt::Imported,
         Doubt::Stale,
@@ -246,6 +256,9 @@ impl Doubt {
             Doubt::NotStreamed => "some answers came in one piece",
             Doubt::Bimodal => "the times lie in two groups, and the median is typical of neither",
             Doubt::DirtyBuild => "the build had changes that no version names",
+            Doubt::SetupUnverified => {
+                "the machine does not report the power limit or driver that the plan names"
+            }
             Doubt::NoProvenance => "it is not known in full what ran where",
             Doubt::Imported => "measured by another program, or published by others",
             Doubt::Stale => "older than 90 days, or driver or engine have changed since",
@@ -291,7 +304,7 @@ pub struct Harness {
     pub git: Option<String>,
     /// Whether there were changes beyond that commit
     pub dirty: Option<bool>,
-    /// What was typed, and what `hob bench harden` types again
+    /// What was typed; `hob bench rerun` measures it again
     pub argv: Vec<String>,
     pub seed: u64,
     pub client: Client,

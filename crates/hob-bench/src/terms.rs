@@ -139,7 +139,7 @@ const OTHERS: &[Term] = &[
         "throughput(n) / (n · throughput(1))",
     ),
     term(
-        "ctx_ceiling",
+        "max_context",
         "longest context",
         "tok",
         Better::More,
@@ -179,19 +179,19 @@ const OTHERS: &[Term] = &[
         "",
     ),
     term(
-        "hard",
-        "hard",
+        "verified",
+        "verified",
         "",
         Better::Neither,
         "Six runs or more on two server starts, an interval of 5 % at most to each side, a quiet machine, everything known that ran.",
         "",
     ),
     term(
-        "soft",
-        "soft",
+        "unverified",
+        "unverified",
         "",
         Better::Neither,
-        "Something is missing that a hard figure has; the reasons stand beside it.",
+        "Something is missing that a verified figure has; the reasons are listed beside it.",
         "",
     ),
     term(

@@ -26,5 +26,5 @@ pub use kept::{Kept, KeptError};
 pub use known::{Known, Learnt, Row, Stamp};
 pub use memory::{Ram, Vram, ram, vram};
 pub use pools::{PoolWish, UnknownPool, UnreadPool, apply};
-pub use power::{on_battery, throttle_count};
+pub use power::{on_battery, power_caps_w, throttle_count};
 pub use probe::{Identity, identity, probe, quota_cpus};

@@ -29,6 +29,12 @@ pub(crate) fn vram() -> Option<Vram> {
     vram_said(&told_by(PROGRAM, &query))
 }
 
+/// Enforced power limits in watts, one for each card that reports one.
+pub(crate) fn power_limits_w() -> Vec<f64> {
+    let query = ["--query-gpu=power.limit", "--format=csv,noheader,nounits"];
+    told_by(PROGRAM, &query).lines().filter_map(|line| line.trim().parse().ok()).collect()
+}
+
 fn parsed(line: &str, ram_bytes: u64) -> Option<Gpu> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     let [name, total, free, driver, capability, generation, width] = fields[..] else {

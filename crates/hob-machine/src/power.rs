@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::files::{number, read};
 
 const SUPPLIES: &str = "/sys/class/power_supply";
+/// Power limits of processors (RAPL), and of cards (hwmon); both in millionths of a watt.
+const LIMITS: &str = "/sys/class/powercap";
+const SENSORS: &str = "/sys/class/hwmon";
 const CPUS: &str = "/sys/devices/system/cpu";
 /// Of each thread, as the kernel counts on x86.
 const COUNTS: [&str; 2] =
@@ -20,6 +23,21 @@ pub fn on_battery() -> Option<bool> {
 /// count the same event, so only the growth says something. None where nobody counts, as in most virtual machines.
 pub fn throttle_count() -> Option<u64> {
     of_cpus(Path::new(CPUS))
+}
+
+/// Power limits in watts that the machine reports: of its processors' packages and of its cards.
+pub fn power_caps_w() -> Vec<f64> {
+    let mut caps_w = caps_w(Path::new(LIMITS), Path::new(SENSORS));
+    caps_w.extend(crate::nvidia::power_limits_w());
+    caps_w
+}
+
+fn caps_w(limits: &Path, sensors: &Path) -> Vec<f64> {
+    let cap = |folder: &PathBuf, name: &str| number(folder.join(name)).map(|uw| uw as f64 / 1e6);
+    let of_cpus = folders(limits);
+    let of_cpus = of_cpus.iter().filter_map(|one| cap(one, "constraint_0_power_limit_uw"));
+    let of_cards = folders(sensors);
+    of_cpus.chain(of_cards.iter().filter_map(|one| cap(one, "power1_cap"))).collect()
 }
 
 fn of_supplies(root: &Path) -> Option<bool> {
@@ -89,6 +107,14 @@ mod tests {
             assert_eq!(of_supplies(root.path()), expected, "{files:?}");
         }
         assert_eq!(of_supplies(Path::new("/nowhere")), None);
+    }
+
+    #[test]
+    fn power_limits_are_read_in_watts() {
+        let limits = written(&[("intel-rapl:0/constraint_0_power_limit_uw", "15000000\n")]);
+        let sensors = written(&[("hwmon3/power1_cap", "180000000\n"), ("hwmon4/name", "nvme\n")]);
+        assert_eq!(caps_w(limits.path(), sensors.path()), [15.0, 180.0]);
+        assert!(caps_w(Path::new("/nowhere"), Path::new("/nowhere")).is_empty());
     }
 
     #[test]

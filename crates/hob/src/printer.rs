@@ -133,7 +133,7 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 /// A table without lines, as other programs can read it too.
-pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
+pub(crate) fn table(header: impl Into<comfy_table::Row>) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING).set_header(header);
     table

@@ -121,7 +121,7 @@ impl Trial<'_, '_> {
             let Mismatch { result, said, takes } = other;
             return Ok(Err(Failure { result, said, takes, reply: None }));
         }
-        let proof = told.map(|_| ContextProof::Told);
+        let proof = told.map(|_| ContextProof::Reported);
         match self.what {
             What::Load => Ok(Ok(Worked { reply: greeted.reply(), proof })),
             What::Usable => self.fill(ctx, proof, search),

@@ -50,7 +50,7 @@ fn every_import_is_soft_and_names_its_original() {
     for (format, name, text) in ORIGINALS {
         let imported = import(name, text.as_bytes(), Some(format)).expect(name);
         for Imported { record, .. } in &imported {
-            assert_eq!(record.confidence.label, Label::Soft, "{name}");
+            assert_eq!(record.confidence.label, Label::Unverified, "{name}");
             assert_eq!(record.confidence.reasons, [Doubt::Imported], "{name}");
             assert_eq!(record.source.r#type, SourceType::Import, "{name}");
             assert_eq!(
@@ -292,8 +292,8 @@ fn everything_published_is_a_record_or_a_sentence_in_one() {
     let outetts = find(Kind::Tts, "OuteTTS 1.0 0.6B").next().expect("the one that failed");
     assert_eq!((outetts.status, outetts.invalid_reasons.len()), (Status::Failed, 1));
 
-    let ceiling = find(Kind::CtxCeiling, "Qwen3.5-9B").find_map(|record| {
-        record.ctx_ceiling.as_ref().filter(|ceiling| !ceiling.attempts.is_empty())
+    let ceiling = find(Kind::MaxContext, "Qwen3.5-9B").find_map(|record| {
+        record.max_context.as_ref().filter(|ceiling| !ceiling.attempts.is_empty())
     });
     let ceiling = ceiling.expect("the search");
     assert_eq!(

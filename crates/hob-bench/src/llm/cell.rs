@@ -77,7 +77,7 @@ impl Cell {
         let thinking = match self.thinking {
             Thinking::AsIs { thinks: false } => String::new(),
             Thinking::AsIs { thinks: true } => ", thinking".to_owned(),
-            Thinking::Off(lever) => format!(", no thinking by {}", lever.name()),
+            Thinking::Off(switch) => format!(", no thinking by {}", switch.name()),
             Thinking::CannotDisable => ", thinking whatever is said".to_owned(),
         };
         format!("{} {load}{thinking}", self.shape.name)
@@ -114,11 +114,11 @@ impl Lab<'_> {
     }
 
     fn form_of(&self, cell: Cell) -> Form<'_> {
-        let lever = match cell.thinking {
-            Thinking::Off(lever) => Some(lever),
+        let switch = match cell.thinking {
+            Thinking::Off(switch) => Some(switch),
             Thinking::AsIs { .. } | Thinking::CannotDisable => None,
         };
-        Form { lever, ..self.form(cell.shape) }
+        Form { switch, ..self.form(cell.shape) }
     }
 
     fn next_prompt(&mut self, cell: Cell) -> Prompt {

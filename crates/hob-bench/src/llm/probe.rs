@@ -9,13 +9,13 @@ use hob_core::statistics::Chance;
 use super::prompt::{Measure, Prompt};
 use super::request::Form;
 use super::shape::{SHAPES, Shape};
-use super::{Lab, Lever};
+use super::{Lab, ThinkingSwitch};
 use crate::drive::Arrivals;
 use crate::runs::BenchError;
 use crate::timeline::{ChunkKind, Fault, Timeline, timeline};
 
-/// Each lever is tried so often before it is believed.
-const LEVER_PROBES: usize = 3;
+/// Each switch is tried so often before it is believed.
+const SWITCH_PROBES: usize = 3;
 const PROBE_TOKENS: u32 = 48;
 /// Words of the two prompts that say how many tokens a word is.
 const FEW_WORDS: u32 = 40;
@@ -24,10 +24,10 @@ const MANY_WORDS: u32 = 240;
 const LONGER_TIMES: u32 = 8;
 
 impl Lab<'_> {
-    pub(super) fn probe(&mut self, lever: Option<Lever>) -> Result<Timeline, BenchError> {
+    pub(super) fn probe(&mut self, switch: Option<ThinkingSwitch>) -> Result<Timeline, BenchError> {
         let shape = Shape { max_tokens: PROBE_TOKENS, ..SHAPES[4] };
         let prompt = self.prompt(shape);
-        let request = Form { lever, ..self.form(shape) }.bytes(&prompt, 0);
+        let request = Form { switch, ..self.form(shape) }.bytes(&prompt, 0);
         self.ask_once(request)
     }
 
@@ -100,18 +100,18 @@ impl Lab<'_> {
     }
 
     /// The first that leaves no thought in so many probes.
-    pub(super) fn find_lever(&mut self) -> Result<Option<Lever>, BenchError> {
-        for lever in Lever::ALL {
+    pub(super) fn find_switch(&mut self) -> Result<Option<ThinkingSwitch>, BenchError> {
+        for switch in ThinkingSwitch::ALL {
             let mut proven = 0;
-            while proven < LEVER_PROBES {
-                let answer = self.probe(Some(lever))?;
+            while proven < SWITCH_PROBES {
+                let answer = self.probe(Some(switch))?;
                 if answer.fault.is_some() || thoughts(&answer) > 0 {
                     break;
                 }
                 proven += 1;
             }
-            if proven == LEVER_PROBES {
-                return Ok(Some(lever));
+            if proven == SWITCH_PROBES {
+                return Ok(Some(switch));
             }
         }
         Ok(None)

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::prompt::Prompt;
 use crate::ask::introduction;
-use crate::lever::Lever;
 use crate::target::{Api, Target};
+use crate::thinking_switch::ThinkingSwitch;
 
 /// What is the same in all requests of a cell.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Form<'a> {
     pub(crate) target: &'a Target,
     pub(crate) max_tokens: u32,
     pub(crate) tools: u32,
-    pub(crate) lever: Option<Lever>,
+    pub(crate) switch: Option<ThinkingSwitch>,
     /// The answer goes on to its limit, so that all are equally long. Not every server takes it.
     pub(crate) ignores_eos: bool,
     /// Room for prompt and answer, of servers that are told it with each request.
@@ -44,7 +44,7 @@ impl Form<'_> {
 
     fn body(&self, prompt: &Prompt) -> Value {
         let mut user = prompt.user.clone();
-        if self.lever == Some(Lever::NoThink) {
+        if self.switch == Some(ThinkingSwitch::NoThink) {
             user.push_str(" /no_think");
         }
         let messages = json!([
@@ -71,13 +71,13 @@ impl Form<'_> {
         if self.tools > 0 {
             body["tools"] = (1..=self.tools).map(tool).collect();
         }
-        match self.lever {
-            Some(Lever::ReasoningEffort) => body["reasoning_effort"] = json!("none"),
-            Some(Lever::Think) => body["think"] = json!(false),
-            Some(Lever::EnableThinking) => {
+        match self.switch {
+            Some(ThinkingSwitch::ReasoningEffort) => body["reasoning_effort"] = json!("none"),
+            Some(ThinkingSwitch::Think) => body["think"] = json!(false),
+            Some(ThinkingSwitch::EnableThinking) => {
                 body["chat_template_kwargs"] = json!({ "enable_thinking": false });
             }
-            Some(Lever::NoThink) | None => {}
+            Some(ThinkingSwitch::NoThink) | None => {}
         }
         body
     }
@@ -100,13 +100,13 @@ mod tests {
     use super::*;
     use crate::drive::Endpoint;
 
-    fn body(api: Api, lever: Option<Lever>, tools: u32) -> Value {
+    fn body(api: Api, switch: Option<ThinkingSwitch>, tools: u32) -> Value {
         let endpoint = Endpoint::parse("http://box:1").expect("an address");
         let (model, key) = ("m".to_owned(), Some("k".to_owned()));
         let target = Target { endpoint, api, model, key, engine: None, version: None };
         let (max_tokens, ignores_eos, context_tokens) = (9, true, Some(4096));
         let target = &target;
-        let form = Form { target, max_tokens, tools, lever, ignores_eos, context_tokens };
+        let form = Form { target, max_tokens, tools, switch, ignores_eos, context_tokens };
         let prompt = Prompt { system: "a1".to_owned(), user: "word".to_owned() };
         let bytes = form.bytes(&prompt, 3);
         let text = std::str::from_utf8(&bytes).expect("text");
@@ -120,11 +120,14 @@ mod tests {
 
     #[test]
     fn each_lever_in_its_own_words() {
-        let of = |lever| body(Api::OpenAi, Some(lever), 0);
-        assert_eq!(of(Lever::ReasoningEffort)["reasoning_effort"], "none");
-        assert_eq!(of(Lever::Think)["think"], false);
-        assert_eq!(of(Lever::EnableThinking)["chat_template_kwargs"]["enable_thinking"], false);
-        assert_eq!(of(Lever::NoThink)["messages"][1]["content"], "word /no_think");
+        let of = |switch| body(Api::OpenAi, Some(switch), 0);
+        assert_eq!(of(ThinkingSwitch::ReasoningEffort)["reasoning_effort"], "none");
+        assert_eq!(of(ThinkingSwitch::Think)["think"], false);
+        assert_eq!(
+            of(ThinkingSwitch::EnableThinking)["chat_template_kwargs"]["enable_thinking"],
+            false
+        );
+        assert_eq!(of(ThinkingSwitch::NoThink)["messages"][1]["content"], "word /no_think");
     }
 
     #[test]

@@ -150,10 +150,10 @@ fn workload(cell: Cell, runs: &Runs) -> Workload {
     let counted = |reply: &Reply| reply.tokens?.prompt.map(f64::from);
     let prompt = Sample::new(runs.answered().filter_map(counted));
     let whole = |value: Option<f64>| value.map(|value| value as u64);
-    let (reasoning, lever) = match cell.thinking {
+    let (reasoning, switch) = match cell.thinking {
         Thinking::AsIs { thinks: true } => (Some(Reasoning::Enabled), None),
         Thinking::AsIs { thinks: false } => (None, None),
-        Thinking::Off(lever) => (Some(Reasoning::Disabled), Some(lever.name().to_owned())),
+        Thinking::Off(switch) => (Some(Reasoning::Disabled), Some(switch.name().to_owned())),
         Thinking::CannotDisable => (Some(Reasoning::CannotDisable), None),
     };
     Workload {
@@ -168,7 +168,7 @@ fn workload(cell: Cell, runs: &Runs) -> Workload {
         max_tokens: Some(shape.max_tokens.into()),
         temperature: Some(0.0),
         reasoning,
-        reasoning_lever: lever,
+        reasoning_switch: switch,
         tools: Some(shape.tools),
         connection: Some(Connection::Reused),
         ..load(cell.arrivals)

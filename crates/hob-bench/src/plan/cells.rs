@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::written::{Matrix, Order, Plan, PlanCache, PlanKind, PlanThinking};
+use crate::record::{CREATOR, DRIVER, POWER_CAP};
 
 const SHAPES: [&str; 4] = ["short_short", "long_short", "short_long", "agentic"];
 const CONCURRENCY: [u32; 2] = [1, 4];
@@ -72,8 +73,8 @@ impl PlanKind {
     pub const ALL: [PlanKind; 8] = [
         PlanKind::Llm,
         PlanKind::Sweep,
-        PlanKind::Ceiling,
-        PlanKind::Degrade,
+        PlanKind::MaxContext,
+        PlanKind::Concurrency,
         PlanKind::Batch,
         PlanKind::Tts,
         PlanKind::Stream,
@@ -84,8 +85,8 @@ impl PlanKind {
         match self {
             PlanKind::Llm => "llm",
             PlanKind::Sweep => "sweep",
-            PlanKind::Ceiling => "ceiling",
-            PlanKind::Degrade => "degrade",
+            PlanKind::MaxContext => "max-context",
+            PlanKind::Concurrency => "concurrency",
             PlanKind::Batch => "batch",
             PlanKind::Tts => "tts",
             PlanKind::Stream => "stream",
@@ -99,12 +100,12 @@ impl PlanKind {
     }
 
     fn knows(self, axis: Axis) -> bool {
-        use PlanKind::{Batch, Degrade, Llm, Sweep, Tts};
+        use PlanKind::{Batch, Concurrency, Llm, Sweep, Tts};
         match axis {
             Axis::Any => true,
-            Axis::Thinking => matches!(self, Llm | Sweep | Degrade | Batch),
-            Axis::Shape => matches!(self, Llm | Degrade | Batch),
-            Axis::Concurrency => matches!(self, Llm | Degrade | Batch | Tts),
+            Axis::Thinking => matches!(self, Llm | Sweep | Concurrency | Batch),
+            Axis::Shape => matches!(self, Llm | Concurrency | Batch),
+            Axis::Concurrency => matches!(self, Llm | Concurrency | Batch | Tts),
             Axis::Context => self == Sweep,
             Axis::Cache => self == Llm,
             Axis::Sound => self.is_spoken(),
@@ -157,7 +158,16 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<Cell> {
     spread(&mut cells, any, &matrix.model, |cell, model| cell.model = Some(model));
     spread(&mut cells, any, &matrix.quant, |cell, quant| cell.quant = Some(quant));
     spread(&mut cells, any, &matrix.backend, |cell, backend| cell.backend = Some(backend));
-    for (name, values) in &matrix.labels {
+    let caps: Vec<String> = matrix.power_cap_w.iter().map(u32::to_string).collect();
+    let setup = [(CREATOR, &matrix.creator), (POWER_CAP, &caps), (DRIVER, &matrix.driver)];
+    let setup = setup.map(|(name, values)| (name.to_owned(), values.clone()));
+    // Axes of the setup are kept with the labels, where earlier plans had them: so a cell keeps its key.
+    let labels: BTreeMap<String, Vec<String>> = setup
+        .into_iter()
+        .chain(matrix.labels.clone())
+        .filter(|(_, values)| !values.is_empty())
+        .collect();
+    for (name, values) in &labels {
         spread(&mut cells, any, values, |cell, value| {
             cell.labels.insert(name.clone(), value);
         });
@@ -169,7 +179,7 @@ fn matrix(matrix: &Matrix, target: &str) -> Vec<Cell> {
     let users = or(&matrix.concurrency, &CONCURRENCY);
     spread(&mut cells, Axis::Concurrency, &users, |cell, users| cell.concurrency = Some(users));
     // One user is what the others are held against, in turns.
-    cells.retain(|cell| cell.kind != PlanKind::Degrade || cell.concurrency != Some(1));
+    cells.retain(|cell| cell.kind != PlanKind::Concurrency || cell.concurrency != Some(1));
     let thinking = or(&matrix.thinking, &[PlanThinking::AsIs]);
     spread(&mut cells, Axis::Thinking, &thinking, |cell, how| cell.thinking = Some(how));
     let cache = or(&matrix.cache, &[PlanCache::Cold]);
@@ -249,13 +259,32 @@ exclude: [{target: b, cache: cached}]
     }
 
     #[test]
+    fn creator_power_cap_and_driver_are_axes_with_the_keys_of_the_labels_before() {
+        let axes = "creator: [ada], power_cap_w: [15, 25], driver: [\"580.95\"]";
+        let labels =
+            "labels: {creator: [ada], power_cap_w: [\"15\", \"25\"], driver: [\"580.95\"]}";
+        let [axes, labels] = [axes, labels].map(|said| {
+            let plan = PLAN.replace("cache: [cold, cached]", said).replace("[1, 2]", "[1]");
+            let plan = plan.replace("{target: b, cache: cached}", "{target: b, power_cap_w: 25}");
+            cells(&Plan::parse("p", &plan).expect("a plan"))
+        });
+        assert_eq!(axes, labels);
+        assert_eq!(axes.len(), 3, "15 and 25 W at a, 15 W at b");
+        let filled = PlanTarget::filled("limit {power_cap_w} {creator}-{driver}", &axes[0]);
+        assert_eq!(filled, "limit 15 ada-580.95");
+        let bad = PLAN.replace("cache: [cold, cached]", "power_cap_w: [0]");
+        let error = Plan::parse("p", &bad).expect_err("no limit").to_string();
+        assert!(error.contains("at least 1 W"), "{error}");
+    }
+
+    #[test]
     fn each_kind_has_its_own_axes() {
         let plan = "schema: bench-plan/1\nname: n\ntargets: [{name: a}]\n\
-                    matrix: {kind: [sweep, degrade, batch, tts, cold], shape: [agentic], context: [512], concurrency: [1, 2],\n  \
+                    matrix: {kind: [sweep, concurrency, batch, tts, cold], shape: [agentic], context: [512], concurrency: [1, 2],\n  \
                     text: [short, long], format: [pcm, mp3], voice: [ada]}\nexclude: [{concurrency: 2, format: pcm}]\n";
         let expected = [
             "a sweep 512 tokens",
-            "a degrade agentic × 2",
+            "a concurrency agentic × 2",
             "a batch agentic × 1",
             "a batch agentic × 2",
             "a tts pcm ada short long × 1",

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::cells::Cell;
-use crate::record::{Host, Record, sha256_hex};
+use crate::record::{Host, Record, sha256_hex, with_former_names};
 use crate::runs::Context;
 
 const HALF_CHARS: usize = 16;
@@ -71,8 +71,8 @@ pub fn done<'a>(records: impl IntoIterator<Item = &'a Record>) -> BTreeSet<Strin
 
 fn half(what: &impl Serialize) -> String {
     // Plain structs of texts and numbers have no way to fail.
-    let json = serde_json::to_vec(what).unwrap_or_default();
-    sha256_hex(&json)[..HALF_CHARS].to_owned()
+    let json = serde_json::to_string(what).unwrap_or_default();
+    sha256_hex(with_former_names(&json).as_bytes())[..HALF_CHARS].to_owned()
 }
 
 #[cfg(test)]
@@ -101,6 +101,23 @@ mod tests {
             }
         }
         assert_eq!(keys.len(), 16);
+    }
+
+    #[test]
+    fn a_kind_that_was_renamed_keeps_its_key() {
+        for (now, before, point) in [
+            ("max-context", "ceiling", "84719f44443df5bc"),
+            ("concurrency", "degrade", "3bfa1fd989cc2d96"),
+        ] {
+            let points = [now, before].map(|kind| {
+                let text = format!(
+                    "schema: bench-plan/1\nname: n\ntargets: [{{name: a}}]\nmatrix: {{kind: [{kind}]}}\n"
+                );
+                let plan = Plan::parse("p", &text).expect("a plan");
+                CellKey::point(&super::super::cells(&plan)[0])
+            });
+            assert_eq!(points, [point, point], "{now}");
+        }
     }
 
     #[test]

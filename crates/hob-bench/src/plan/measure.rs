@@ -31,9 +31,9 @@ impl Cell {
         match self.kind {
             PlanKind::Llm => llm::measure(bench, &self.llm()),
             PlanKind::Sweep => sweep::measure(bench, &self.sweep()),
-            PlanKind::Degrade => degrade::measure(bench, &self.crowd()),
+            PlanKind::Concurrency => degrade::measure(bench, &self.crowd()),
             PlanKind::Batch => batch::measure(bench, &self.crowd()),
-            PlanKind::Ceiling => ceiling::measure(bench, &CEILING),
+            PlanKind::MaxContext => ceiling::measure(bench, &CEILING),
             PlanKind::Tts => tts::measure(bench, &self.tts()),
             PlanKind::Stream => stream::measure(bench, &self.stream()),
             PlanKind::Cold => {
@@ -106,7 +106,7 @@ impl Cell {
     /// The context that a server needs which is started for it; none where any will do.
     pub fn room(&self) -> Option<u64> {
         match self.kind {
-            PlanKind::Ceiling => Some(CEILING.span.lo),
+            PlanKind::MaxContext => Some(CEILING.span.lo),
             _ => self.context.map(|tokens| llm::room(tokens, SWEEP_ANSWER).into()),
         }
     }
@@ -134,9 +134,9 @@ impl Cell {
         match self.kind {
             PlanKind::Llm => Kind::Llm,
             PlanKind::Sweep => Kind::CtxSweep,
-            PlanKind::Degrade => Kind::Degrade,
+            PlanKind::Concurrency => Kind::Concurrency,
             PlanKind::Batch => Kind::Batch,
-            PlanKind::Ceiling => Kind::CtxCeiling,
+            PlanKind::MaxContext => Kind::MaxContext,
             PlanKind::Tts => Kind::Tts,
             PlanKind::Stream => Kind::Stream,
             PlanKind::Cold => Kind::Cold,

@@ -10,6 +10,7 @@ use serde_saphyr::{budget, options};
 
 use super::cells::{Cell, cells};
 use crate::llm::Shape;
+use crate::record::{CREATOR, DRIVER, POWER_CAP};
 use crate::speech::Text;
 use crate::timeline::SoundFormat;
 
@@ -58,13 +59,14 @@ pub struct PlanTarget {
     pub url: Option<String>,
     #[serde(default)]
     pub api: PlanApi,
-    /// What the model is called there; `{model}`, `{quant}`, `{backend}` and labels are filled in. Null: `{model}`
+    /// The model's name there; `{AXIS}` is filled in for the axes `model`, `quant`, `backend`, `creator`,
+    /// `power_cap_w`, `driver` and for labels. Null: `{model}`, and for hob `{model}-{quant}`
     #[serde(default)]
     pub model: Option<String>,
     /// The variable that holds its key
     #[serde(default)]
     pub key_env: Option<String>,
-    /// The command line that starts it; `{model}`, `{quant}`, `{backend}`, `{ctx}` and labels are filled in
+    /// The command line that starts it; the same axes and `{ctx}` are filled in
     #[serde(default)]
     pub launch: Option<String>,
     /// What answers 200 once it is ready
@@ -73,7 +75,7 @@ pub struct PlanTarget {
     /// What `{ctx}` is
     #[serde(default)]
     pub context: Option<u64>,
-    /// The file of the weights; the same is filled in
+    /// The file of the weights; the same axes are filled in
     #[serde(default)]
     pub model_file: Option<String>,
 }
@@ -97,6 +99,13 @@ pub struct Matrix {
     pub model: Vec<String>,
     pub quant: Vec<String>,
     pub backend: Vec<String>,
+    /// Who made the weights' file, such as `bartowski`
+    pub creator: Vec<String>,
+    /// Watts that the processor or card may draw. hob sets no limit: `launch` has to, with `{power_cap_w}`. Records are
+    /// unverified unless the machine reports the same limit
+    pub power_cap_w: Vec<u32>,
+    /// Version of the graphics driver. A record is invalid where the machine reports another one
+    pub driver: Vec<String>,
     /// Empty: the four shapes
     pub shape: Vec<String>,
     /// Users at once. Empty: 1 and 4
@@ -113,8 +122,7 @@ pub struct Matrix {
     pub format: Vec<String>,
     /// Empty: the first that the server lists
     pub voice: Vec<String>,
-    /// Further axes of any name, such as `creator`, `power_cap_w` or `driver`: `{NAME}` is filled in for each value, and
-    /// records say which it was
+    /// Further axes of any name, such as `room`: `{NAME}` is filled in for each value, and records list it
     pub labels: BTreeMap<String, Vec<String>>,
 }
 
@@ -125,8 +133,10 @@ pub struct Matrix {
 pub enum PlanKind {
     Llm,
     Sweep,
-    Ceiling,
-    Degrade,
+    #[serde(rename = "max-context", alias = "max_context", alias = "ceiling")]
+    MaxContext,
+    #[serde(alias = "degrade")]
+    Concurrency,
     Batch,
     Tts,
     Stream,
@@ -160,6 +170,9 @@ pub struct Exclude {
     pub model: Option<String>,
     pub quant: Option<String>,
     pub backend: Option<String>,
+    pub creator: Option<String>,
+    pub power_cap_w: Option<u32>,
+    pub driver: Option<String>,
     pub shape: Option<String>,
     pub concurrency: Option<u32>,
     pub context: Option<u32>,
@@ -343,6 +356,19 @@ impl Matrix {
         if let Some(name) = self.labels.keys().find(taken) {
             return Some(format!("a label cannot be called {name}, which is an axis of its own"));
         }
+        if self.power_cap_w.contains(&0) {
+            return Some("power_cap_w is 0; a power limit is at least 1 W".to_owned());
+        }
+        let twice = |name: &&&str| self.labels.contains_key(**name);
+        let axes = [
+            (CREATOR, self.creator.is_empty()),
+            (POWER_CAP, self.power_cap_w.is_empty()),
+            (DRIVER, self.driver.is_empty()),
+        ];
+        let said = axes.iter().filter(|(_, is_empty)| !is_empty).map(|(name, _)| name);
+        if let Some(name) = said.clone().find(twice) {
+            return Some(format!("{name} is both an axis and a label"));
+        }
         if let Some((name, _)) = self.labels.iter().find(|(_, values)| values.is_empty()) {
             return Some(format!("the label {name} has no value"));
         }
@@ -369,6 +395,7 @@ impl Exclude {
             && is(self.model.as_ref(), cell.model.as_ref())
             && is(self.quant.as_ref(), cell.quant.as_ref())
             && is(self.backend.as_ref(), cell.backend.as_ref())
+            && self.is_in_setup(cell)
             && is(self.shape.as_ref(), cell.shape.as_ref())
             && is(self.concurrency.as_ref(), cell.concurrency.as_ref())
             && is(self.context.as_ref(), cell.context.as_ref())
@@ -377,6 +404,13 @@ impl Exclude {
             && is(self.format.as_ref(), cell.format.as_ref())
             && is(self.voice.as_ref(), cell.voice.as_ref())
             && self.labels.iter().all(|(name, value)| cell.labels.get(name) == Some(value))
+    }
+
+    fn is_in_setup(&self, cell: &Cell) -> bool {
+        let cap = self.power_cap_w.map(|watts| watts.to_string());
+        let said = [(CREATOR, &self.creator), (POWER_CAP, &cap), (DRIVER, &self.driver)];
+        let mut said = said.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        said.all(|(name, value)| cell.labels.get(name) == Some(value))
     }
 }
 

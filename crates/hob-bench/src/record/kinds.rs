@@ -1,4 +1,4 @@
-//! What one kind of run has to say and the others do not: degradation, speech, hearing, voice, the ceiling.
+//! Blocks that only one kind of record has: slowdown, speech, transcription, voice, the longest context.
 //! Also what the run took of the machine.
 
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 use super::figures::Spread;
 
-/// What becomes of each when there are many.
+/// Latency per user under concurrent load, against one user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Degrade {
+pub struct Slowdown {
     /// Users at once
     pub n: u32,
     /// The run of one user that this is compared with
@@ -157,7 +157,7 @@ pub enum VoiceVerdict {
 /// The longest context that fits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CtxCeiling {
+pub struct MaxContext {
     /// The longest that worked
     pub lo_ok: Option<u64>,
     /// The shortest that did not
@@ -182,8 +182,9 @@ pub struct CtxCeiling {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContextProof {
-    /// It says so itself
-    Told,
+    /// The server reports it
+    #[serde(alias = "told")]
+    Reported,
     /// It counted a prompt that long, and answered it
     Filled,
 }

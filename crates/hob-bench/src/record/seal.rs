@@ -51,8 +51,25 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 pub fn content_hash(record: &Record) -> Result<String, RecordError> {
     let blank = Record { content_hash: String::new(), ..record.clone() };
     let json =
-        serde_json::to_vec(&blank).map_err(|error| unwritable(record, &error.to_string()))?;
-    Ok(sha256_hex(&json))
+        serde_json::to_string(&blank).map_err(|error| unwritable(record, &error.to_string()))?;
+    Ok(sha256_hex(with_former_names(&json).as_bytes()))
+}
+
+/// Replaces names by those that files had first, as `"label":"hard"`: hashes are taken over these, so that records and
+/// cell keys that were written before the names changed stay valid.
+pub(crate) fn with_former_names(json: &str) -> String {
+    const NAMES: [(&str, &str); 9] = [
+        ("\"label\":\"verified\"", "\"label\":\"hard\""),
+        ("\"label\":\"unverified\"", "\"label\":\"soft\""),
+        ("\"kind\":\"concurrency\"", "\"kind\":\"degrade\""),
+        ("\"kind\":\"max_context\"", "\"kind\":\"ctx_ceiling\""),
+        ("\"kind\":\"max-context\"", "\"kind\":\"ceiling\""),
+        ("\"slowdown\":", "\"degrade\":"),
+        ("\"max_context\":", "\"ctx_ceiling\":"),
+        ("\"reasoning_switch\":", "\"reasoning_lever\":"),
+        ("\"proven_by\":\"reported\"", "\"proven_by\":\"told\""),
+    ];
+    NAMES.iter().fold(json.to_owned(), |json, (now, before)| json.replace(now, before))
 }
 
 /// The record with its hash, as text.

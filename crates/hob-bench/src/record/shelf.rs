@@ -143,8 +143,8 @@ impl Kind {
     pub const ALL: [Kind; 10] = [
         Kind::Llm,
         Kind::CtxSweep,
-        Kind::CtxCeiling,
-        Kind::Degrade,
+        Kind::MaxContext,
+        Kind::Concurrency,
         Kind::Batch,
         Kind::Tts,
         Kind::Stream,
@@ -158,8 +158,8 @@ impl Kind {
         match self {
             Kind::Llm => "llm",
             Kind::CtxSweep => "ctx_sweep",
-            Kind::CtxCeiling => "ctx_ceiling",
-            Kind::Degrade => "degrade",
+            Kind::MaxContext => "max_context",
+            Kind::Concurrency => "concurrency",
             Kind::Batch => "batch",
             Kind::Tts => "tts",
             Kind::Stream => "stream",

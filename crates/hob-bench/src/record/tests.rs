@@ -27,6 +27,34 @@ fn everything_that_is_written_is_read_again() {
 }
 
 #[test]
+fn a_record_with_the_former_names_is_read_and_its_hash_holds() {
+    let mut record = full();
+    record.kind = Kind::Concurrency;
+    record.confidence.label = Label::Verified;
+    record.slowdown = Some(Slowdown { n: 3, ..Slowdown::default() });
+    let ceiling = MaxContext { proven_by: Some(ContextProof::Reported), ..MaxContext::default() };
+    record.max_context = Some(ceiling);
+    let now = to_yaml(&record).expect("a record");
+    let names = [
+        ("label: verified", "label: hard"),
+        ("kind: concurrency", "kind: degrade"),
+        ("slowdown:", "degrade:"),
+        ("max_context:", "ctx_ceiling:"),
+        ("reasoning_switch:", "reasoning_lever:"),
+        ("proven_by: reported", "proven_by: told"),
+    ];
+    let mut former = now.clone();
+    for (new, old) in names {
+        assert!(former.contains(new), "{new}: {former}");
+        former = former.replace(new, old);
+    }
+    assert_eq!(
+        from_yaml("former.yaml", &former).expect("read"),
+        from_yaml("now.yaml", &now).expect("read")
+    );
+}
+
+#[test]
 fn what_is_no_record_is_named_with_its_line() {
     let line_of =
         |start: &str| written().lines().position(|line| line.starts_with(start)).unwrap() + 1;

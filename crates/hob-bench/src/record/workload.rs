@@ -17,7 +17,8 @@ pub struct Workload {
     pub temperature: Option<f64>,
     pub reasoning: Option<Reasoning>,
     /// What switched reasoning off, such as `reasoning_effort: none`
-    pub reasoning_lever: Option<String>,
+    #[serde(alias = "reasoning_lever")]
+    pub reasoning_switch: Option<String>,
     /// Schemas of tools in each request
     pub tools: Option<u32>,
     /// Whether the next request waits for an answer

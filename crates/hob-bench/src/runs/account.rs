@@ -103,7 +103,7 @@ impl Account<'_> {
         record.metrics = metrics(self.runs);
         record.count_source = self.count_source;
         // A longest context is no time: a client that is off makes only the times beside it doubtful.
-        let is_time = self.kind != Kind::CtxCeiling;
+        let is_time = self.kind != Kind::MaxContext;
         record.invalid_reasons = client_limits(self.runs).filter(|_| is_time).collect();
         record.invalid_reasons.extend(invalid(self.runs));
         record.invalid_reasons.extend(self.invalid);
@@ -259,7 +259,7 @@ fn confidence(runs: &Runs, leading: &[Metric], record: &Record, own: Vec<Doubt>)
         day.saturating_add(jiff::Span::new().days(EXPIRES_DAYS))
     });
     let is_hard = reasons.is_empty() && record.invalid_reasons.is_empty();
-    let label = if is_hard { Label::Hard } else { Label::Soft };
+    let label = if is_hard { Label::Verified } else { Label::Unverified };
     let runs = u32::try_from(runs.blocks.len()).ok();
     Confidence { label, reasons, runs, server_starts: Some(starts), ci_half_width_pct, expires }
 }
@@ -326,7 +326,7 @@ mod tests {
         let block = Block { replies: (0..answers).map(reply).collect(), ..Block::default() };
         let runs = Runs { blocks: vec![block], ..Runs::default() };
         let account = Account {
-            kind: Kind::CtxCeiling,
+            kind: Kind::MaxContext,
             runs: &runs,
             started: Timestamp::UNIX_EPOCH,
             workload: Workload::default(),
@@ -388,7 +388,7 @@ mod tests {
         };
         let unknown = ["the client could not be held to a known server"];
         assert_eq!(closed(Kind::Llm).invalid_reasons, unknown);
-        let ceiling = closed(Kind::CtxCeiling);
+        let ceiling = closed(Kind::MaxContext);
         assert_eq!(ceiling.invalid_reasons, [""; 0]);
         assert!(ceiling.confidence.reasons.contains(&Doubt::ClientError));
     }

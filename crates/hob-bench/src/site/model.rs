@@ -192,9 +192,9 @@ fn interval(row: &Row<'_>, metric: Metric) -> Markup {
 }
 
 fn ceilings(rows: &[&Row<'_>]) -> Markup {
-    let found: Vec<_> = rows.iter().filter(|row| row.record.kind == Kind::CtxCeiling).collect();
+    let found: Vec<_> = rows.iter().filter(|row| row.record.kind == Kind::MaxContext).collect();
     html! { @if !found.is_empty() { section {
-        h2 { (cells::term("ctx_ceiling", "Longest context")) }
+        h2 { (cells::term("max_context", "Longest context")) }
         @for row in found { (attempts(row)) }
     } } }
 }

@@ -43,7 +43,7 @@ impl Production {
     /// None of another machine's figures, of imported ones, of crowds, of failures, and of too few requests.
     pub(super) fn gap(&self, record: &Record) -> Option<Gap<'_>> {
         let is_alone = record.workload.concurrency.is_none_or(|users| users == 1);
-        let is_warm = !matches!(record.kind, Kind::Cold | Kind::CtxCeiling);
+        let is_warm = !matches!(record.kind, Kind::Cold | Kind::MaxContext);
         if !is_alone || !is_warm || record.harness.is_none() || !record.is_valid() {
             return None;
         }

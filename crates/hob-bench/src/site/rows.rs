@@ -169,7 +169,7 @@ impl Row<'_> {
     }
 
     pub(super) fn is_hard(&self) -> bool {
-        self.record.confidence.label == Label::Hard && !self.is_stale
+        self.record.confidence.label == Label::Verified && !self.is_stale
     }
 
     /// Why it is soft; age is a reason that no record knows of itself.

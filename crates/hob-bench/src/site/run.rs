@@ -32,7 +32,7 @@ pub(super) fn page(material: &Material, row: &Row<'_>, before: Option<&Row<'_>>)
         (figures(record))
         (together(record))
         (charts_of::production(&[row]))
-        @if record.kind == Kind::CtxCeiling { section { h2 { "Attempts" } (attempts(row)) } }
+        @if record.kind == Kind::MaxContext { section { h2 { "Attempts" } (attempts(row)) } }
         (samples(material, row))
         (reproduce(row))
         section { h2 { "What ran where" } (facts(record)) }
@@ -104,7 +104,7 @@ fn line(metric: Metric, spread: &Spread) -> Markup {
 
 /// What becomes of each of many, against the run of one that stands beside it.
 fn together(record: &Record) -> Markup {
-    let Some(degrade) = record.degrade.as_ref().filter(|degrade| degrade.n > 1) else {
+    let Some(degrade) = record.slowdown.as_ref().filter(|degrade| degrade.n > 1) else {
         return html! {};
     };
     let times = |times: f64| format!("{} ×", crate::written::number(times));
@@ -200,14 +200,14 @@ mod tests {
 
     #[test]
     fn many_are_shown_beside_the_one_that_they_are_compared_with() {
-        use crate::record::{Degrade, Source};
-        let mut record = Record::new(uuid::Uuid::nil(), Kind::Degrade, Source::default());
-        let alone = Degrade { n: 1, ..Degrade::default() };
-        record.degrade = Some(alone.clone());
+        use crate::record::{Slowdown, Source};
+        let mut record = Record::new(uuid::Uuid::nil(), Kind::Concurrency, Source::default());
+        let alone = Slowdown { n: 1, ..Slowdown::default() };
+        record.slowdown = Some(alone.clone());
         assert_eq!(together(&record).into_string(), "");
         let versus = Some(uuid::Uuid::max());
-        record.degrade =
-            Some(Degrade { n: 3, versus, ttft_x: Some(2.84), scaling: Some(0.33), ..alone });
+        record.slowdown =
+            Some(Slowdown { n: 3, versus, ttft_x: Some(2.84), scaling: Some(0.33), ..alone });
         let shown = together(&record).into_string();
         for expected in
             ["3 users against one", "2.84 ×", "queueing, not throughput", "run/ffffffff-"]

@@ -99,7 +99,7 @@ fn workload(record: &Record) -> Facts {
         ("requests", text(workload.requests)),
         ("warm-up", text(workload.warmup)),
         ("reasoning", word(workload.reasoning)),
-        ("switched by", text(workload.reasoning_lever.as_deref())),
+        ("switched by", text(workload.reasoning_switch.as_deref())),
         ("cache", word(workload.cache)),
         ("cache proven", yes(workload.cache_verified)),
         ("temperature", workload.temperature.map(number)),
@@ -148,7 +148,7 @@ fn harness(record: &Record) -> Facts {
 
 /// The search for the longest context, in the order in which it was tried.
 pub(super) fn attempts(row: &Row<'_>) -> Markup {
-    let Some(ceiling) = &row.record.ctx_ceiling else {
+    let Some(ceiling) = &row.record.max_context else {
         return html! { p.none { (super::cells::run_link(row, "../")) " found none." } };
     };
     let found = ceiling.usable.or(ceiling.load).or(ceiling.lo_ok);

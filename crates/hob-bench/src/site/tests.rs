@@ -209,7 +209,7 @@ fn what_a_record_says_is_text_and_nothing_else() {
 fn what_is_no_measurement_is_no_figure_whatever_its_badge_was() {
     let good = native(1, "m", "s", 12.0);
     let mut refused = native(2, "m", "s", 77.0);
-    refused.confidence.label = Label::Hard;
+    refused.confidence.label = Label::Verified;
     refused.confidence.reasons.clear();
     refused.invalid_reasons = vec!["the client was the limit".to_owned()];
     let index = page_of(&of(vec![good, refused.clone()]), "index.html");
@@ -227,7 +227,7 @@ fn what_is_no_measurement_is_no_figure_whatever_its_badge_was() {
 #[test]
 fn soft_says_why_and_imported_says_so() {
     let mut hard = native(1, "m", "s", 1.0);
-    hard.confidence.label = Label::Hard;
+    hard.confidence.label = Label::Verified;
     hard.confidence.reasons.clear();
     let index = page_of(&of(vec![hard, native(2, "n", "s", 2.0)]), "index.html");
     assert!(index.contains("badge hard\">hard"), "{index}");
@@ -239,7 +239,7 @@ fn soft_says_why_and_imported_says_so() {
 #[test]
 fn what_was_hard_is_soft_when_it_is_too_old() {
     let mut record = native(1, "m", "s", 1.0);
-    record.confidence.label = Label::Hard;
+    record.confidence.label = Label::Verified;
     record.confidence.reasons.clear();
     record.confidence.expires = "2027-02-19".parse().ok();
     let on = |day: &str| Material {

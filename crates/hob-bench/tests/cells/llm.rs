@@ -2,7 +2,7 @@
 
 use crate::stage::{kept, measured, mock, wish};
 use hob_bench::drive::Arrivals;
-use hob_bench::llm::{Lever, Prompts, Wish, measure};
+use hob_bench::llm::{Prompts, ThinkingSwitch, Wish, measure};
 use hob_bench::record::{Cache, CountSource, Doubt, Kind, Reasoning, Status};
 use hob_bench::runs::BenchError;
 use hob_bench::target::{Api, Target, TargetError};
@@ -42,20 +42,20 @@ fn cached_prompts_are_proven_to_be_cached_and_never_mixed() {
 
 #[test]
 fn thinking_is_measured_with_and_without_and_off_is_proven() {
-    let thinking = mock("reasoning_tokens=6,lever=enable_thinking");
+    let thinking = mock("reasoning_tokens=6,switch=enable_thinking");
     let got = measured(&thinking, None, &wish(Prompts::Cold), 2).expect("cells");
     let reasoned: Vec<_> = got
         .iter()
         .map(|(record, _)| {
             let figure = record.metrics.figure(Metric::ReasoningTokens);
-            (record.workload.reasoning_lever.as_deref(), record.workload.reasoning, figure)
+            (record.workload.reasoning_switch.as_deref(), record.workload.reasoning, figure)
         })
         .collect();
     let on = (None, Some(Reasoning::Enabled), Some(6.0));
-    let off = (Some(Lever::EnableThinking.name()), Some(Reasoning::Disabled), Some(0.0));
+    let off = (Some(ThinkingSwitch::EnableThinking.name()), Some(Reasoning::Disabled), Some(0.0));
     assert_eq!(reasoned, [on, off]);
 
-    let stubborn = mock("reasoning_tokens=6,lever=none");
+    let stubborn = mock("reasoning_tokens=6,switch=none");
     let got = measured(&stubborn, None, &wish(Prompts::Cold), 2).expect("cells");
     let record = &got[0].0;
     assert_eq!((got.len(), record.workload.reasoning), (1, Some(Reasoning::CannotDisable)));

@@ -36,12 +36,12 @@ fn users_of_one_place_wait_for_each_other() {
     let [one, three] = &got.records[..] else { panic!("two records") };
     // Blocks of the one and of the other, in turns: as many of each.
     assert_eq!(got.requests(), [3 * 2, 3 * 6]);
-    assert_eq!((one.kind, one.status), (Kind::Degrade, Status::Ok));
+    assert_eq!((one.kind, one.status), (Kind::Concurrency, Status::Ok));
     assert_eq!((one.workload.concurrency, three.workload.concurrency), (Some(1), Some(3)));
     assert_ne!(one.workload.prompts_sha256, three.workload.prompts_sha256);
-    let alone = one.degrade.clone().expect("a section");
+    let alone = one.slowdown.clone().expect("a section");
     assert_eq!((alone.n, alone.versus, alone.ttft_x), (1, None, None));
-    let many = three.degrade.clone().expect("a section");
+    let many = three.slowdown.clone().expect("a section");
     assert_eq!((many.n, many.versus), (3, Some(one.id)));
     // Two others are served before, of 224 ms each; who is served is served as fast as alone.
     assert!(many.ttft_x.is_some_and(|times| times > 3.0), "{many:?}");
@@ -59,7 +59,7 @@ fn users_with_a_place_each_are_served_together() {
     assert_eq!(users, [Some(1), Some(2), Some(1), Some(4)]);
     for record in [&got.records[1], &got.records[3]] {
         let scaling =
-            record.degrade.as_ref().and_then(|degrade| degrade.scaling).expect("a figure");
+            record.slowdown.as_ref().and_then(|degrade| degrade.scaling).expect("a figure");
         assert_eq!(said(scaling), "throughput", "{scaling}");
     }
 }
@@ -94,7 +94,7 @@ fn many_listen_as_many_chat() {
     let sound = three.tts.clone().expect("a section");
     assert_eq!(sound.format.as_deref(), Some("pcm"));
     assert_eq!(sound.audio_sha256, one.tts.clone().and_then(|sound| sound.audio_sha256));
-    let many = three.degrade.clone().expect("a section");
+    let many = three.slowdown.clone().expect("a section");
     assert_eq!((many.versus, many.ttft_x), (Some(one.id), None));
     assert!(many.ttfa_x.is_some_and(|times| times > 2.0), "{many:?}");
     assert_eq!(many.scaling.map(said), Some("queueing, not throughput"), "{many:?}");

@@ -50,13 +50,16 @@ pub(crate) enum Verb {
     Llm(Box<llm::LlmArgs>),
     Tts(Box<tts::TtsArgs>),
     Stream(Box<stream::StreamArgs>),
-    Ceiling(Box<ceiling::CeilingArgs>),
+    #[command(alias = "ceiling")]
+    MaxContext(Box<ceiling::CeilingArgs>),
     Cold(Box<cold::ColdArgs>),
     Sweep(Box<sweep::SweepArgs>),
-    Degrade(Box<degrade::DegradeArgs>),
+    #[command(alias = "degrade")]
+    Concurrency(Box<degrade::DegradeArgs>),
     Batch(Box<batch::BatchArgs>),
     Plan(plan::PlanArgs),
-    Harden(harden::HardenArgs),
+    #[command(alias = "harden")]
+    Rerun(harden::HardenArgs),
     Import(import::ImportArgs),
     Show(show::ShowArgs),
     Compare(Box<compare::CompareArgs>),
@@ -70,13 +73,13 @@ Examples:
   hob bench llm --target http://127.0.0.1:8484   how fast a server writes, by one user and by four
   hob bench tts                        how fast hob speaks, and what tier that is
   hob bench stream --target http://127.0.0.1:8880 --model kokoro   whether sound comes while it is made
-  hob bench ceiling                    the longest context that fits here
+  hob bench max-context                the longest context that fits here
   hob bench cold                       how long the first answer of a new start takes
   hob bench sweep                      what becomes of that as the context grows
-  hob bench degrade --users 2,4        what becomes of each user when there are many
+  hob bench concurrency --users 2,4    latency per user under concurrent load
   hob bench batch --users 1,4          what a machine gives when several ask together
   hob bench plan nightly.yaml          everything that a file names, resumed where it was cut off
-  hob bench import llama-bench.json    keep what another program measured, as soft
+  hob bench import llama-bench.json    keep what another program measured, as unverified
   hob bench show 6b2d8c11              one run, with its doubts
   hob bench compare 6b2d8c11 0a91f3e7  two of them, figure by figure
   hob bench gate new/ --against base/  whether something became slower, for a script
@@ -92,13 +95,13 @@ pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Out
         Verb::Llm(args) => llm::run(args, globals, printer),
         Verb::Tts(args) => tts::run(args, globals, printer),
         Verb::Stream(args) => stream::run(args, globals, printer),
-        Verb::Ceiling(args) => ceiling::run(args, globals, printer),
+        Verb::MaxContext(args) => ceiling::run(args, globals, printer),
         Verb::Cold(args) => cold::run(args, globals, printer),
         Verb::Sweep(args) => sweep::run(args, globals, printer),
-        Verb::Degrade(args) => degrade::run(args, globals, printer),
+        Verb::Concurrency(args) => degrade::run(args, globals, printer),
         Verb::Batch(args) => batch::run(args, globals, printer),
         Verb::Plan(args) => plan::run(args, globals, printer),
-        Verb::Harden(args) => harden::run(args, globals, printer),
+        Verb::Rerun(args) => harden::run(args, globals, printer),
         Verb::Import(args) => import::run(args, printer),
         Verb::Show(args) => show::run(args, printer),
         Verb::Compare(args) => compare::run(args, globals, printer),
@@ -113,8 +116,8 @@ impl Verb {
         Some(match self {
             Verb::Llm(args) => (PlanKind::Llm, &args.campaign),
             Verb::Sweep(args) => (PlanKind::Sweep, &args.campaign),
-            Verb::Ceiling(args) => (PlanKind::Ceiling, &args.campaign),
-            Verb::Degrade(args) => (PlanKind::Degrade, &args.campaign),
+            Verb::MaxContext(args) => (PlanKind::MaxContext, &args.campaign),
+            Verb::Concurrency(args) => (PlanKind::Concurrency, &args.campaign),
             Verb::Batch(args) => (PlanKind::Batch, &args.campaign),
             Verb::Tts(args) => (PlanKind::Tts, &args.campaign),
             Verb::Stream(args) => (PlanKind::Stream, &args.campaign),

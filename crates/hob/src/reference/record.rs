@@ -32,7 +32,7 @@ matrix:\n\
 \x20 kind: [llm]\n\
 \x20 model: [qwen3-8b]\n\
 \x20 quant: [Q4_K_M, Q8_0]\n\
-\x20 labels: {power_cap_w: [\"15\", \"25\"]}\n\
+\x20 power_cap_w: [15, 25]\n\
 ```\n";
 
 /// The JSON schema, for editors and other programs.

@@ -30,7 +30,7 @@ fn what_another_program_measured_is_kept_once_and_shown_as_soft() {
 
     for which in [file, id, &id[28..]] {
         let shown = stdout(&user.hob(&["bench", "show", which]).assert().success());
-        assert!(shown.contains("soft: measured by another program"), "{shown}");
+        assert!(shown.contains("unverified: measured by another program"), "{shown}");
         assert!(shown.contains("5.5 tok/s"), "{shown}");
     }
     let nobody = stderr(&user.hob(&["bench", "show", "ffffffff"]).assert().code(2));
@@ -134,13 +134,13 @@ fn measured(user: &User, verb: &[&str], script: &str) -> (Vec<serde_json::Value>
 #[test]
 fn many_users_are_measured_in_turns_with_one() {
     let user = User::new();
-    let verb = ["degrade", "--users", "1,3", "--shape", "quick_word"];
+    let verb = ["concurrency", "--users", "1,3", "--shape", "quick_word"];
     let (records, _) = measured(&user, &verb, "slots=1,ttft_ms=60,itl_ms=5");
     let [one, three] = &records[..] else { panic!("two records") };
-    assert_eq!((&one["kind"], &one["degrade"]["n"]), (&"degrade".into(), &1.into()));
-    assert_eq!(three["degrade"]["versus"], one["id"]);
-    assert!(three["degrade"]["scaling"].as_f64().is_some_and(|part| part < 0.6), "{three}");
-    let alone = stderr(&user.hob(&["bench", "degrade", "--users", "1"]).assert().code(2));
+    assert_eq!((&one["kind"], &one["slowdown"]["n"]), (&"concurrency".into(), &1.into()));
+    assert_eq!(three["slowdown"]["versus"], one["id"]);
+    assert!(three["slowdown"]["scaling"].as_f64().is_some_and(|part| part < 0.6), "{three}");
+    let alone = stderr(&user.hob(&["bench", "concurrency", "--users", "1"]).assert().code(2));
     assert!(alone.contains("one user is compared with nobody"), "{alone}");
 }
 
@@ -183,12 +183,12 @@ fn the_longest_context_is_found_by_a_start_with_each() {
         format!("exec '{mock}' mock --listen 127.0.0.1:{port} --script {times},{script}")
     };
     let ceiling = |launch: &str| {
-        let args = ["bench", "ceiling", "--target", &url, "--launch", launch, "--json"];
+        let args = ["bench", "max-context", "--target", &url, "--launch", launch, "--json"];
         user.hob(&[&args[..], &["--lo", "2048", "--hi", "8192"]].concat()).assert()
     };
     // The prompt is 256 tokens shorter than the context, and 64 are written behind it.
     let rows = [
-        ("context_tokens={ctx},tells_context=true,load_max=5000", 4864, "oom_load", "told"),
+        ("context_tokens={ctx},tells_context=true,load_max=5000", 4864, "oom_load", "reported"),
         ("context_tokens={ctx},prefill_max=4000", 4096, "oom_prefill", "filled"),
         ("context_tokens={ctx},decode_max=4128", 4096, "oom_decode", "filled"),
         ("context_tokens=3000,truncates=true,seed={ctx}", 3072, "unsupported", "filled"),
@@ -196,7 +196,7 @@ fn the_longest_context_is_found_by_a_start_with_each() {
     for (script, longest, limit, proof) in rows {
         let done = ceiling(&launch(script)).success();
         let record: serde_json::Value = serde_json::from_str(&stdout(&done)).expect("a record");
-        let found = &record["ctx_ceiling"];
+        let found = &record["max_context"];
         assert_eq!((&found["lo_ok"], &found["usable"]), (&longest.into(), &longest.into()));
         assert_eq!((&found["hi_fail"], &found["confirmed"]), (&(longest + 256).into(), &2.into()));
         assert_eq!((&found["limited_by"], &found["proven_by"]), (&limit.into(), &proof.into()));
@@ -255,7 +255,7 @@ fn a_cold_start_is_told_from_a_warm_one() {
 fn a_server_that_cannot_be_started_anew_has_no_cold_start_and_no_ceiling() {
     let user = User::new();
     let mock = Scripted::start(([127, 0, 0, 1], 0).into(), Script::default()).expect("a mock");
-    for verb in ["cold", "ceiling"] {
+    for verb in ["cold", "max-context"] {
         let said = stderr(&user.hob(&["bench", verb, "--target", &mock.url()]).assert().code(2));
         assert!(said.contains("say how it is started with --launch"), "{verb}: {said}");
     }
@@ -570,8 +570,8 @@ fn what_no_run_can_mend_is_said_before_anything_is_run_again() {
     let record: serde_json::Value =
         serde_json::from_str(&stdout(&measured.assert())).expect("a record");
     let id = record["id"].as_str().expect("an id");
-    let said = stderr(&user.hob(&["bench", "harden", id]).assert().code(5));
-    for expected in ["stays soft", "give --launch", "give --model-file", "what was cached"] {
+    let said = stderr(&user.hob(&["bench", "rerun", id]).assert().code(5));
+    for expected in ["stays unverified", "give --launch", "give --model-file", "what was cached"] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
 }

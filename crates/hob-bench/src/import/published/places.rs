@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Row, plain};
 use crate::record::{
-    Attempt, AttemptResult, CtxCeiling, Kind, Record, Spread, Status, StreamVerdict, Tts, Voice,
+    Attempt, AttemptResult, Kind, MaxContext, Record, Spread, Status, StreamVerdict, Tts, Voice,
     Vram,
 };
 use crate::terms::Metric;
@@ -23,9 +23,9 @@ pub(super) fn put(record: &mut Record, row: &Row) {
     match row.metric.as_str() {
         "status" => failed(record, row),
         "ctx_attempt" => attempt(record, row),
-        "ctx_ceiling" => {
-            record.ctx_ceiling = number
-                .map(|tokens| CtxCeiling { load: Some(tokens as u64), ..CtxCeiling::default() })
+        "max_context" => {
+            record.max_context = number
+                .map(|tokens| MaxContext { load: Some(tokens as u64), ..MaxContext::default() })
         }
         "vram" => vram(record, number, unit),
         "memory" | "ram" | "memory_per_worker" => {
@@ -156,7 +156,7 @@ fn megabytes(unit: &str) -> f64 {
 fn attempt(record: &mut Record, row: &Row) {
     let Some(ctx) = row.value.as_ref().and_then(Value::as_u64) else { return };
     let is_ok = row.conditions.get("outcome").and_then(Value::as_str) == Some("ok");
-    let ceiling = record.ctx_ceiling.get_or_insert_with(CtxCeiling::default);
+    let ceiling = record.max_context.get_or_insert_with(MaxContext::default);
     let result = if is_ok { AttemptResult::Ok } else { AttemptResult::OomLoad };
     let vram_mb =
         row.conditions.get("vram_used").and_then(Value::as_f64).map(|mib| mib * MB_PER_MIB);

@@ -69,7 +69,7 @@ impl Answering<'_> {
             tokens,
             prompt_tokens,
             cached_tokens: cached,
-            thinks: !request.turns_off(self.script.lever),
+            thinks: !request.turns_off(self.script.switch),
             beside: place.beside,
             is_first: place.is_first,
         };

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::render::Protocol;
 use crate::head;
-use crate::lever::Lever;
+use crate::thinking_switch::ThinkingSwitch;
 
 /// Larger bodies are nobody's that is measured here.
 const BODY_BYTES_MAX: usize = 64 << 20;
@@ -102,13 +102,15 @@ impl Request {
         texts.chain(prompts).flat_map(str::split_whitespace).map(number).collect()
     }
 
-    pub(super) fn turns_off(&self, lever: Option<Lever>) -> bool {
+    pub(super) fn turns_off(&self, switch: Option<ThinkingSwitch>) -> bool {
         let body = &self.body;
-        match lever {
-            Some(Lever::ReasoningEffort) => body["reasoning_effort"] == "none",
-            Some(Lever::Think) => body["think"] == false,
-            Some(Lever::EnableThinking) => body["chat_template_kwargs"]["enable_thinking"] == false,
-            Some(Lever::NoThink) => body.to_string().contains("/no_think"),
+        match switch {
+            Some(ThinkingSwitch::ReasoningEffort) => body["reasoning_effort"] == "none",
+            Some(ThinkingSwitch::Think) => body["think"] == false,
+            Some(ThinkingSwitch::EnableThinking) => {
+                body["chat_template_kwargs"]["enable_thinking"] == false
+            }
+            Some(ThinkingSwitch::NoThink) => body.to_string().contains("/no_think"),
             None => false,
         }
     }
@@ -149,11 +151,11 @@ mod tests {
             r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a b"},{"type":"text","text":"c"}]}]}"#,
         );
         assert_eq!(parts.words().len(), 3);
-        let off =
-            [Lever::ReasoningEffort, Lever::NoThink].map(|lever| asked.turns_off(Some(lever)));
+        let off = [ThinkingSwitch::ReasoningEffort, ThinkingSwitch::NoThink]
+            .map(|switch| asked.turns_off(Some(switch)));
         assert_eq!(off, [true, true]);
-        let on = [Some(Lever::Think), Some(Lever::EnableThinking), None];
-        assert_eq!(on.map(|lever| asked.turns_off(lever)), [false; 3]);
+        let on = [Some(ThinkingSwitch::Think), Some(ThinkingSwitch::EnableThinking), None];
+        assert_eq!(on.map(|switch| asked.turns_off(switch)), [false; 3]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::str::FromStr;
 
 use super::limits::{self, Limits};
-use crate::lever::Lever;
+use crate::thinking_switch::ThinkingSwitch;
 
 /// One behaviour. Times count from when a request was read to its end.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Script {
     /// Thought stands in the text, in tags, and is not counted apart: a server that does not look for it.
     pub think_tags: bool,
     /// The one way to ask that turns thinking off.
-    pub lever: Option<Lever>,
+    pub switch: Option<ThinkingSwitch>,
     pub stall_ms: f64,
     /// The token before which the stall is.
     pub stall_at: u32,
@@ -101,7 +101,7 @@ impl Default for Script {
             tokens_per_chunk: 1,
             reasoning_tokens: 0,
             think_tags: false,
-            lever: Some(Lever::ReasoningEffort),
+            switch: Some(ThinkingSwitch::ReasoningEffort),
             stall_ms: 0.0,
             stall_at: 32,
             role_first: true,
@@ -157,7 +157,7 @@ const NAMES: [&str; 33] = [
     "tokens_per_chunk",
     "reasoning_tokens",
     "think_tags",
-    "lever",
+    "switch",
     "stall_ms",
     "stall_at",
     "role_first",
@@ -185,11 +185,11 @@ const NAMES: [&str; 33] = [
     "seed",
 ];
 
-const LEVERS: [(&str, Option<Lever>); 5] = [
-    ("reasoning_effort", Some(Lever::ReasoningEffort)),
-    ("think", Some(Lever::Think)),
-    ("enable_thinking", Some(Lever::EnableThinking)),
-    ("no_think", Some(Lever::NoThink)),
+const LEVERS: [(&str, Option<ThinkingSwitch>); 5] = [
+    ("reasoning_effort", Some(ThinkingSwitch::ReasoningEffort)),
+    ("think", Some(ThinkingSwitch::Think)),
+    ("enable_thinking", Some(ThinkingSwitch::EnableThinking)),
+    ("no_think", Some(ThinkingSwitch::NoThink)),
     ("none", None),
 ];
 const USAGES: [(&str, UsageSays); 4] = [
@@ -208,7 +208,7 @@ const MS_MAX: f64 = 3_600_000.0;
 
 fn listed(name: &str) -> String {
     let words: Vec<&str> = match name {
-        "lever" => LEVERS.iter().map(|(word, _)| *word).collect(),
+        "switch" => LEVERS.iter().map(|(word, _)| *word).collect(),
         "usage" => USAGES.iter().map(|(word, _)| *word).collect(),
         "audio" => AUDIOS.iter().map(|(word, _)| *word).collect(),
         _ => return String::new(),
@@ -257,7 +257,7 @@ impl Script {
             "tokens_per_chunk" => put(&mut self.tokens_per_chunk, positive(value)),
             "reasoning_tokens" => put(&mut self.reasoning_tokens, parsed(value)),
             "think_tags" => put(&mut self.think_tags, parsed(value)),
-            "lever" => put(&mut self.lever, word(value, &LEVERS)),
+            "switch" => put(&mut self.switch, word(value, &LEVERS)),
             "stall_ms" => put(&mut self.stall_ms, amount(value)),
             "stall_at" => put(&mut self.stall_at, parsed(value)),
             "role_first" => put(&mut self.role_first, parsed(value)),

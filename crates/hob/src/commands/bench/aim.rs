@@ -60,7 +60,7 @@ pub(crate) struct AimArgs {
     /// How long a context it is started with: what {ctx} stands for in its command line
     #[arg(long, value_name = "TOKENS", help_heading = "Target")]
     pub(crate) context: Option<u64>,
-    /// The file of its weights, to be hashed: figures of unknown weights stay soft
+    /// The file of its weights, which is hashed: figures of unknown weights stay unverified
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     pub(crate) model_file: Option<PathBuf>,
 }

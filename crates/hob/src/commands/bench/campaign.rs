@@ -379,8 +379,8 @@ fn refusal(record: &Record, all: usize) -> String {
 pub(crate) fn badge(record: &Record) -> &'static str {
     match (record.invalid_reasons.is_empty(), record.confidence.label) {
         (false, _) => "no measurement",
-        (true, Label::Hard) => "HARD",
-        (true, Label::Soft) => "SOFT",
+        (true, Label::Verified) => "verified",
+        (true, Label::Unverified) => "unverified",
     }
 }
 
@@ -394,8 +394,11 @@ pub(crate) fn off_by(record: &Record) -> String {
 fn doubts(records: &[Record], printer: &Printer) {
     let mut said: Vec<String> = Vec::new();
     for record in records {
-        let soft =
-            record.confidence.reasons.iter().map(|doubt| format!("soft: {}", doubt.meaning()));
+        let soft = record
+            .confidence
+            .reasons
+            .iter()
+            .map(|doubt| format!("unverified: {}", doubt.meaning()));
         let invalid =
             record.invalid_reasons.iter().map(|reason| format!("no measurement: {reason}"));
         for line in invalid.chain(soft) {

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &CeilingArgs, globals: &Globals, printer: &Printer) -> O
     let mut campaign = args.campaign.clone();
     campaign.aim.beginning_with(args.lo)?;
     let work = move |bench: &mut Workbench<'_>| measure(bench, &wish);
-    campaign::run(&campaign, (globals, printer), Kind::CtxCeiling, work, shown)
+    campaign::run(&campaign, (globals, printer), Kind::MaxContext, work, shown)
 }
 
 impl CeilingArgs {
@@ -89,7 +89,7 @@ impl CeilingArgs {
 fn shown(records: &[Record]) -> String {
     let mut table = table(["context", "took", "memory", "", ""]);
     for record in records {
-        let Some(ceiling) = &record.ctx_ceiling else { continue };
+        let Some(ceiling) = &record.max_context else { continue };
         for attempt in &ceiling.attempts {
             let mb = attempt.vram_mb.or(attempt.rss_mb);
             table.add_row([
@@ -112,7 +112,7 @@ fn said(text: Option<&str>) -> String {
 }
 
 fn sentence(record: &Record) -> String {
-    let Some(ceiling) = &record.ctx_ceiling else { return String::new() };
+    let Some(ceiling) = &record.max_context else { return String::new() };
     let Some(tokens) = ceiling.lo_ok else { return "no context was found that works".to_owned() };
     let times = ceiling.confirmed.unwrap_or_default();
     let what = if ceiling.usable.is_some() { "can be used" } else { "can be loaded" };

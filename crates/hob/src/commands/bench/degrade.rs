@@ -3,7 +3,7 @@
 
 use clap::Args;
 use hob_bench::degrade::{measure, said};
-use hob_bench::record::{Degrade, Kind, Record};
+use hob_bench::record::{Kind, Record, Slowdown};
 use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &DegradeArgs, globals: &Globals, printer: &Printer) -> O
     }
     let work = move |bench: &mut Workbench<'_>| measure(bench, &wish);
     let aim = args.campaign.aim.settle_for(args.crowd.purpose(), globals, printer)?;
-    campaign::run_at(&args.campaign, aim, (printer, Kind::Degrade), work, shown)
+    campaign::run_at(&args.campaign, aim, (printer, Kind::Concurrency), work, shown)
 }
 
 impl DegradeArgs {
@@ -74,7 +74,7 @@ fn shown(records: &[Record]) -> String {
     ]);
     let mut alone = Vec::new();
     for record in records {
-        let Some(degrade) = &record.degrade else { continue };
+        let Some(degrade) = &record.slowdown else { continue };
         if degrade.n == 1 {
             if alone.contains(&record.workload.reasoning) {
                 continue;
@@ -86,7 +86,7 @@ fn shown(records: &[Record]) -> String {
     table.trim_fmt()
 }
 
-fn row(record: &Record, degrade: &Degrade) -> [String; 13] {
+fn row(record: &Record, degrade: &Slowdown) -> [String; 13] {
     let figure = |metric| record.metrics.figure(metric);
     let ms = |ms: Option<f64>| ms.map_or("–".to_owned(), |ms| format!("{ms:.1} ms"));
     let times = |times: Option<f64>| times.map_or(String::new(), |times| format!("{times:.2}×"));

@@ -23,7 +23,7 @@ use crate::signals::interrupted;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const PSI_PCT_MAX: f64 = 10.0;
 
-/// Run a soft figure again until it is hard, or say why it cannot be
+/// Measure an unverified figure again until it is verified, or say why it cannot be
 #[derive(Debug, Args)]
 pub(crate) struct HardenArgs {
     /// A record's file, or its id, or the end of its id
@@ -48,8 +48,8 @@ pub(crate) struct HardenArgs {
 
 pub(crate) fn run(args: &HardenArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     let (_, mut soft) = Shelf::new(&args.records).pick(&args.which).map_err(Failure::usage)?;
-    if soft.confidence.label == Label::Hard {
-        printer.data(format_args!("{} is hard already", soft.short_id()))?;
+    if soft.confidence.label == Label::Verified {
+        printer.data(format_args!("{} is verified already", soft.short_id()))?;
         return Ok(Exit::Done);
     }
     // Why the last attempt was no measurement.
@@ -67,9 +67,9 @@ pub(crate) fn run(args: &HardenArgs, globals: &Globals, printer: &Printer) -> Ou
             continue;
         }
         spoilt = Vec::new();
-        if again.confidence.label == Label::Hard {
+        if again.confidence.label == Label::Verified {
             let (new, old) = (again.short_id(), soft.short_id());
-            printer.data(format_args!("{new} is hard, and supersedes {old}"))?;
+            printer.data(format_args!("{new} is verified and supersedes {old}"))?;
             return Ok(Exit::Done);
         }
         soft = again;
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &HardenArgs, globals: &Globals, printer: &Printer) -> Ou
 }
 
 fn given_up(soft: &Record, reasons: &[&str]) -> Failure {
-    let sentence = format!("{} stays soft: {}", soft.short_id(), reasons.join("; "));
+    let sentence = format!("{} stays unverified: {}", soft.short_id(), reasons.join("; "));
     Failure::new(Exit::Server, sentence)
 }
 
@@ -190,7 +190,7 @@ fn run_again(
             args.campaign.harden(hardening);
             sweep::run(&args, globals, printer)
         }
-        Verb::Degrade(mut args) => {
+        Verb::Concurrency(mut args) => {
             args.only(soft);
             args.campaign.harden(hardening);
             degrade::run(&args, globals, printer)
@@ -215,7 +215,7 @@ fn run_again(
             args.campaign.harden(hardening);
             cold::run(&args, globals, printer)
         }
-        Verb::Ceiling(mut args) => {
+        Verb::MaxContext(mut args) => {
             args.campaign.harden(hardening);
             ceiling::run(&args, globals, printer)
         }

@@ -12,7 +12,7 @@ use super::RECORDS;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 
-/// Keep what other programs measured, always as soft
+/// Keep results of other programs, always as unverified
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ImportArgs {

@@ -3,6 +3,7 @@
 
 mod walk;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -126,14 +127,15 @@ fn carry_out(
 
 /// One row a record: whom it is of, and how to show it whole.
 fn shown(records: &[Record]) -> String {
-    let mut table = table([
-        "record", "target", "model", "quant", "kind", "shape", "users", "first", "tok/s",
-        "together", "errors", "",
-    ]);
+    let labels: BTreeSet<&String> =
+        records.iter().flat_map(|record| record.labels.keys()).collect();
+    let head = ["record", "target", "model", "quant", "kind", "shape", "users", "first", "tok/s"];
+    let names = labels.iter().map(|name| name.as_str());
+    let mut table = table(head.into_iter().chain(["together", "errors", ""]).chain(names));
     for record in records {
         let figure = |metric| record.metrics.figure(metric);
         let (model, workload) = (&record.model, &record.workload);
-        table.add_row([
+        let row = [
             record.short_id(),
             target_of(record),
             model.name.clone(),
@@ -146,7 +148,9 @@ fn shown(records: &[Record]) -> String {
             together(record),
             record.metrics.errors.unwrap_or_default().to_string(),
             badge(record).to_owned(),
-        ]);
+        ];
+        let label = |name: &&String| record.labels.get(*name).cloned().unwrap_or_default();
+        table.add_row(row.into_iter().chain(labels.iter().map(label)));
     }
     format!("{}\n\n`hob bench show RECORD` says all of one.", table.trim_fmt())
 }

@@ -63,8 +63,8 @@ fn label(record: &Record) -> String {
         record.confidence.reasons.iter().map(|doubt| doubt.meaning()).collect();
     match record.confidence.label {
         _ if !record.is_valid() => "no measurement".to_owned(),
-        Label::Hard => "hard".to_owned(),
-        Label::Soft => format!("soft: {}", reasons.join("; ")),
+        Label::Verified => "verified".to_owned(),
+        Label::Unverified => format!("unverified: {}", reasons.join("; ")),
     }
 }
 

@@ -17,6 +17,7 @@ use super::super::campaign::{context, keep, told};
 use crate::cli::Globals;
 use crate::failure::Outcome;
 use crate::printer::Printer;
+use crate::settings::ModelChoice;
 
 /// A plan while it is carried out.
 pub(super) struct Walk<'a> {
@@ -176,7 +177,8 @@ impl<'a> Walk<'a> {
             stop: self.stop,
             tell: &mut |_, step| printer.faint(told(name, step, care)),
             keep: &mut |record, samples| {
-                let record = Record { labels: cell.labels.clone(), ..record.clone() };
+                let mut record = Record { labels: cell.labels.clone(), ..record.clone() };
+                record.check_setup(&hob_machine::power_caps_w());
                 keep(out, &record, samples, printer)?;
                 records.push(record);
                 Ok(())
@@ -251,7 +253,7 @@ fn aim(plan: &Plan, cell: &Cell) -> AimArgs {
     let filled = |text: &String| PlanTarget::filled(text, cell);
     AimArgs {
         target: target.url.as_ref().map(filled),
-        model: target.model.as_ref().map(filled).or(cell.model.clone()),
+        model: target.model.as_ref().map(filled).or_else(|| usual_model(target, cell)),
         api: match target.api {
             PlanApi::Auto => ApiName::Auto,
             PlanApi::Openai => ApiName::Openai,
@@ -267,6 +269,18 @@ fn aim(plan: &Plan, cell: &Cell) -> AimArgs {
     }
 }
 
+/// The model that a target without `model` is asked for. A hob names each quant of a model: `qwen3:8b-q8_0`, or of a
+/// repository `owner/name:Q8_0`.
+fn usual_model(target: &PlanTarget, cell: &Cell) -> Option<String> {
+    let model = cell.model.as_ref()?;
+    let is_hob = target.url.is_none() || target.api == PlanApi::Hob;
+    Some(match cell.quant.as_ref().filter(|_| is_hob) {
+        None => model.clone(),
+        Some(quant) if model.contains('/') => format!("{model}:{quant}"),
+        Some(quant) => ModelChoice::new(&format!("{model}-{quant}"), Path::to_owned).name(),
+    })
+}
+
 /// What a server is reached by: who speaks is another model than who chats, of the same address.
 fn words_of(aim: &AimArgs, cell: &Cell) -> Vec<String> {
     let spoken = cell.kind.is_spoken().then(|| "spoken".to_owned());
@@ -276,4 +290,31 @@ fn words_of(aim: &AimArgs, cell: &Cell) -> Vec<String> {
 fn argv(aim: &AimArgs, cell: &Cell) -> Vec<String> {
     let first = ["hob", "bench"].map(str::to_owned);
     first.into_iter().chain(cell.words()).chain(aim.words()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hob_is_asked_for_the_quant_of_each_cell() {
+        let rows = [
+            ("{name: own}", "qwen3:8b", "Q8_0", "qwen3:8b-q8_0"),
+            ("{name: own}", "qwen3:8b", "Q4_K_M", "qwen3:8b"),
+            ("{name: own}", "owner/name", "Q8_0", "owner/name:Q8_0"),
+            ("{name: own, model: \"{model}-{quant}\"}", "qwen3:8b", "q8_0", "qwen3:8b-q8_0"),
+            ("{name: own, model: \"{model}-{quant}.gguf\"}", "a", "Q8_0", "a-Q8_0.gguf"),
+            ("{name: there, url: \"http://a\", api: hob}", "qwen3:8b", "Q8_0", "qwen3:8b-q8_0"),
+            ("{name: there, url: \"http://a\"}", "qwen3:8b", "Q8_0", "qwen3:8b"),
+        ];
+        for (target, model, quant, expected) in rows {
+            let plan = format!(
+                "schema: bench-plan/1\nname: n\ntargets: [{target}]\n\
+                 matrix: {{kind: [llm], model: [\"{model}\"], quant: [{quant}]}}\n"
+            );
+            let plan = Plan::parse("p", &plan).expect("a plan");
+            let aim = aim(&plan, &cells(&plan)[0]);
+            assert_eq!(aim.model.as_deref(), Some(expected), "{target} {model} {quant}");
+        }
+    }
 }

@@ -22,9 +22,9 @@ pub(super) struct Ceiling {
 /// And of what cannot be predicted, why.
 pub(super) fn ceilings(records: &[Record]) -> (Vec<Ceiling>, Vec<String>) {
     let (mut told, mut untold) = (Vec::new(), Vec::new());
-    for record in records.iter().filter(|record| record.kind == Kind::CtxCeiling) {
+    for record in records.iter().filter(|record| record.kind == Kind::MaxContext) {
         // Only who tried until it failed knows the end.
-        let found = record.ctx_ceiling.as_ref();
+        let found = record.max_context.as_ref();
         let Some(measured) =
             found.and_then(|found| found.lo_ok.filter(|_| found.hi_fail.is_some()))
         else {
