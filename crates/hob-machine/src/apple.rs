@@ -1,5 +1,5 @@
-//! Apple's machines: one memory for the processor and its graphics. Never seen live; parsed after Apple's manuals of
-//! `sysctl` and `vm_stat`.
+//! Reads Apple machines, where CPU and graphics share one memory.
+//! Follows Apple's manuals of `sysctl` and `vm_stat`; not tested on a real machine.
 
 use hob_core::machine::{Api, Basis, Device, Fact, Gpu, GpuMemory, Vendor};
 
@@ -11,7 +11,7 @@ use crate::memory::Ram;
 pub(crate) const SOURCE: &str = "sysctl";
 const KEYS: [&str; 4] =
     ["machdep.cpu.brand_string", "hw.memsize", "hw.physicalcpu", "hw.logicalcpu"];
-/// What graphics may have unless somebody allows more: macOS' default working set is two thirds to three quarters.
+/// Share of the memory that graphics may use by default. macOS' default working set is two thirds to three quarters.
 const GRAPHICS_SHARE: f64 = 0.75;
 
 pub(crate) fn ram() -> Option<Ram> {
@@ -25,7 +25,7 @@ pub(crate) fn ram() -> Option<Ram> {
     Some(Ram { total_bytes, available_bytes, limit_bytes: None })
 }
 
-/// The processor and its graphics.
+/// Returns the CPU and its graphics.
 pub(crate) fn chip() -> Option<(CpuInfo, Vec<Gpu>)> {
     if !cfg!(target_os = "macos") {
         return None;
@@ -61,7 +61,7 @@ impl Said {
     }
 
     fn cpu(&self) -> CpuInfo {
-        // All of Apple's own have them; of the Intel ones `sysctl` tells in other keys, which are not read.
+        // All Apple chips have these units. For Intel CPUs `sysctl` lists units under other keys, which are not read.
         let flags: &[&str] = if self.is_silicon() { &["asimd", "asimddp"] } else { &["avx2"] };
         CpuInfo {
             model: self.chip.clone(),
@@ -93,7 +93,7 @@ impl Said {
     }
 }
 
-/// Pages that nobody uses, or that are given up when somebody needs them.
+/// Returns the bytes of free pages and of pages that the system frees on demand.
 fn available_bytes(text: &str) -> Option<u64> {
     let page_bytes: u64 = text.split("page size of ").nth(1)?.split(' ').next()?.parse().ok()?;
     let pages = |name: &str| {

@@ -1,5 +1,5 @@
-//! How fast memory is: many copies of what no cache holds, by all threads at once, over one clock.
-//! Bytes are counted as they are read and as they are written, so that a copy of a gigabyte moves two.
+//! Measures memory bandwidth: all threads copy buffers larger than the caches, timed by one clock.
+//! Counts bytes read and bytes written, so a copy of 1 GB counts as 2 GB.
 
 use std::sync::Barrier;
 use std::thread;
@@ -11,32 +11,33 @@ use crate::memory::ram;
 use crate::noise::{CpuTime, noise};
 
 const PASSES: usize = 12;
-/// Both sides of a thread's copy. Sums of clocks and smaller pieces measure caches.
+/// Source and destination buffers of one thread together. Smaller buffers, or times added up per thread, would measure the
+/// caches.
 const THREAD_BYTES: u64 = 512 << 20;
 const THREAD_BYTES_MIN: u64 = 64 << 20;
-/// Of what is left of memory.
+/// The buffers take at most one part in this many of the free memory.
 const SHARE_MAX: u64 = 4;
-/// No further pass is begun.
+/// No new pass starts after this time.
 const TIME_MAX: Duration = Duration::from_secs(4);
-/// Noise only takes away: passes that lie apart were not alone.
+/// Noise only makes a pass slower. If the median is below this share of the fastest pass, other programs were active.
 const MEDIAN_SHARE_MIN: f64 = 0.7;
 const STOLEN_SHARE_MAX: f64 = 0.02;
 const WAITING_PERCENT_MAX: f64 = 10.0;
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// What the passes came to.
+/// The results of all passes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Of the fastest pass, bytes a second.
+    /// Bandwidth of the fastest pass, in bytes per second.
     pub most: f64,
     pub median: f64,
     pub passes: usize,
     pub threads: usize,
-    /// Of all threads together, both sides.
+    /// Source and destination buffers of all threads together.
     pub buffer_bytes: u64,
-    /// Of all cores' time, by the machine that this one runs in.
+    /// Share of the CPU time that the host took from this virtual machine.
     pub stolen_share: Option<f64>,
-    /// Of the ten seconds before, in which somebody waited for a core.
+    /// Percent of the ten seconds before in which some task waited for a core.
     pub waiting_percent: Option<f64>,
 }
 
@@ -49,10 +50,10 @@ pub enum Unmeasured {
     TooLittle { available_bytes: u64, threads: usize },
 }
 
-/// Takes a second or so, in which every core of this program is busy.
+/// Measures for about a second with `threads` threads, and keeps all of them busy.
 ///
 /// # Errors
-/// There is too little memory to leave the caches behind.
+/// The free memory is too small for buffers that exceed the caches.
 pub fn measure(threads: usize) -> Result<Measured, Unmeasured> {
     let available_bytes = ram().map_or(0, |ram| ram.available_bytes);
     let threads = threads.max(1);
@@ -87,14 +88,14 @@ fn of_passes(seconds: &[f64], moved: f64) -> Measured {
     }
 }
 
-/// Each pass from when all begin to when all are done.
+/// Returns the seconds of each pass, from the common start to the end of the last thread.
 fn timed(threads: usize, side_bytes: usize) -> Vec<f64> {
     let (begin, end) = (Barrier::new(threads + 1), Barrier::new(threads + 1));
     let goes_on = std::sync::atomic::AtomicBool::new(true);
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                // Written, or the kernel would lend the same page of zeroes for all of it.
+                // Writes to every page. Otherwise the kernel would map one shared page of zeroes for the whole buffer.
                 let from = vec![1_u8; side_bytes];
                 let mut to = vec![2_u8; side_bytes];
                 loop {
@@ -123,7 +124,7 @@ fn timed(threads: usize, side_bytes: usize) -> Vec<f64> {
 }
 
 impl Measured {
-    /// Others were at work: the figure may be 30 % off, and below rather than above.
+    /// Returns whether other programs were active. The result may then be 30 % off, more likely too low than too high.
     pub fn is_noisy(&self) -> bool {
         let stolen = self.stolen_share.is_some_and(|share| share > STOLEN_SHARE_MAX);
         let crowded = self.waiting_percent.is_some_and(|percent| percent > WAITING_PERCENT_MAX);

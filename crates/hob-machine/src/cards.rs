@@ -1,8 +1,8 @@
-//! How fast the memory of cards and chips is that are often met, in GB/s, after their makers' data sheets.
-//! A laptop's card is another chip than its namesake; what is not listed is not guessed.
+//! Lists the memory bandwidth of common cards and chips in GB/s, from their makers' data sheets.
+//! A laptop card is a different chip from the desktop card of the same name. Unlisted cards have no default.
 
-/// A name as the driver tells it, without its makers' words before it. Of names that were given to cards of several
-/// sizes, those of at most so many GiB.
+/// The driver's name without the maker's prefix, a maximum of GiB, and GB/s. The maximum distinguishes cards that share a
+/// name and differ in memory size.
 type Row = (&'static str, u64, f64);
 
 const ANY: u64 = u64::MAX;
@@ -96,7 +96,7 @@ const NVIDIA: [Row; 86] = [
     ("P40", ANY, 347.0),
 ];
 
-/// By the number of the device: its name, its GiB of memory at most, and its GB/s. One number stands for several cards.
+/// PCI device number, name, maximum GiB of memory, and GB/s. Several cards can share one device number.
 type Numbered = (u16, &'static str, u64, f64);
 
 const AMD: [Numbered; 13] = [
@@ -123,7 +123,7 @@ const INTEL: [Numbered; 5] = [
     (0xe20c, "Arc B570", ANY, 380.0),
 ];
 
-/// AMD's processors with graphics, whose memory is the system's.
+/// AMD processors with integrated graphics, which use the system's memory.
 const AMD_UNIFIED: [(u16, &str); 16] = [
     (0x15dd, "Radeon Vega (Raven Ridge)"),
     (0x15d8, "Radeon Vega (Picasso)"),
@@ -154,7 +154,7 @@ const APPLE: [(&str, f64); 18] = [
     ("Apple M2 Ultra", 800.0),
     ("Apple M3", 100.0),
     ("Apple M3 Pro", 150.0),
-    // Of the larger ones; with fewer cores they have three quarters of it.
+    // The value of the variant with more cores. The variant with fewer cores has three quarters of it.
     ("Apple M3 Max", 400.0),
     ("Apple M3 Ultra", 819.0),
     ("Apple M4", 120.0),
@@ -168,12 +168,12 @@ const APPLE: [(&str, f64); 18] = [
 const GIB: f64 = (1_u64 << 30) as f64;
 const GB: f64 = 1e9;
 
-/// Sizes are told a little smaller than they are sold.
+/// Rounds to whole GiB, because drivers report slightly less than the nominal size.
 fn gib(memory_bytes: u64) -> u64 {
     (memory_bytes as f64 / GIB).round() as u64
 }
 
-/// Bytes a second.
+/// Returns the bandwidth in bytes per second.
 pub(crate) fn nvidia(name: &str, memory_bytes: u64) -> Option<f64> {
     let short = ["NVIDIA ", "GeForce ", "Tesla "]
         .iter()
@@ -184,7 +184,7 @@ pub(crate) fn nvidia(name: &str, memory_bytes: u64) -> Option<f64> {
     row.map(|(_, _, gb_s)| gb_s * GB)
 }
 
-/// What a device's number says.
+/// The facts that belong to a device number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Card {
     pub(crate) name: &'static str,

@@ -1,17 +1,17 @@
-//! What this program may have of the machine: the limits of its control group and of those around it.
-//! Both versions, wherever they are mounted; without limits, everything.
+//! Reads the limits that apply to this process from its control group (cgroup) and the groups around it.
+//! Supports versions 1 and 2, wherever they are mounted.
 
 use std::path::{Path, PathBuf};
 
 use crate::files::{number, read};
 
 const ROOT: &str = "/sys/fs/cgroup";
-/// Version 1 says "no limit" with a number near 2^63, rounded to pages.
+/// Version 1 writes "no limit" as a number near 2^63, rounded to pages.
 const NO_LIMIT_BYTES: u64 = 1 << 60;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Limits {
-    /// How many cores' time.
+    /// CPU time per second, in cores.
     pub(crate) cpus: Option<f64>,
     pub(crate) memory: Option<Share>,
 }
@@ -26,7 +26,7 @@ pub(crate) fn limits() -> Limits {
     limits_of(Path::new(ROOT), &read("/proc/self/cgroup"))
 }
 
-/// The narrowest on the way from this program's groups to the root.
+/// Returns the smallest limit between this process's groups and the root.
 fn limits_of(root: &Path, own: &str) -> Limits {
     let mut found = Limits::default();
     for folder in folders(root, own) {
@@ -43,8 +43,8 @@ fn narrowest<T: Copy>(one: Option<T>, other: Option<T>, size: impl Fn(&T) -> f64
     both.min_by(|one, other| size(one).total_cmp(&size(other)))
 }
 
-/// Those that a program is in, with all that are around them; where the groups are not seen as they are outside (in
-/// a container), the root speaks for them.
+/// Returns the folders of the groups of a process and of all groups around them. In a container these folders may not be
+/// visible; the root then has the limits.
 fn folders(root: &Path, own: &str) -> Vec<PathBuf> {
     let mut folders = vec![root.to_path_buf()];
     for line in own.lines() {
@@ -63,7 +63,7 @@ fn folders(root: &Path, own: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// Of version 2: how many cores it may use, or none where it may use all.
+/// Parses `cpu.max` of version 2: the allowed number of cores, or `None` without a limit.
 fn quota(text: &str) -> Option<f64> {
     let (quota, period) = text.trim().split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
@@ -86,7 +86,7 @@ fn memory(folder: &Path) -> Option<Share> {
     (limit_bytes < NO_LIMIT_BYTES).then_some(Share { limit_bytes, left_bytes })
 }
 
-/// Pages of files that are given back when somebody needs them: they count as used, and are not in the way.
+/// Returns the bytes of cached file pages. The group counts them as used, but the kernel frees them on demand.
 fn cached_bytes(stat: &str) -> u64 {
     let of = |name: &str| {
         let value = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

@@ -1,5 +1,5 @@
-//! The processor, as `/proc/cpuinfo` describes it: its cores, its second threads and its vector units.
-//! x86 was seen live; of ARM the fields are read as the kernel documents them.
+//! Reads the CPU from `/proc/cpuinfo`: cores, hardware threads and vector units.
+//! x86 was tested on real machines. The ARM fields follow the kernel's documentation.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,7 @@ use hob_core::weights::Repack;
 
 use crate::files::{read, said};
 
-/// Vector units that change how fast a model runs, as the kernel names them, and as they are told. ARM's kernels say
-/// `asimd` for NEON.
+/// Vector units that change the speed of a model: the kernel's name and hob's name. The kernel calls NEON `asimd`.
 const UNITS: [(&str, &str); 18] = [
     ("avx", "avx"),
     ("avx2", "avx2"),
@@ -30,20 +29,20 @@ const UNITS: [(&str, &str); 18] = [
     ("sme", "sme"),
 ];
 
-/// What the system says of it, whatever of it may be used.
+/// The CPU as the system describes it, without the limits of this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuInfo {
     pub model: Option<String>,
-    /// Without second threads, of all sockets.
+    /// Physical cores of all sockets.
     pub cores: Option<u32>,
     pub threads: Option<u32>,
-    /// All that the kernel lists, in its own words.
+    /// All flags that the kernel lists, by its names.
     pub flags: Vec<String>,
     pub governor: Option<String>,
     pub is_virtual: bool,
 }
 
-/// Of this machine; nothing where there is no `/proc`.
+/// Reads the CPU of this machine. All fields are empty on systems without `/proc`.
 pub fn cpu_info() -> CpuInfo {
     CpuInfo {
         governor: said(&read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
@@ -71,14 +70,14 @@ impl CpuInfo {
         self.flags.iter().any(|known| known == flag)
     }
 
-    /// Of those that matter to models.
+    /// Returns the vector units that matter to models, by hob's names.
     pub fn units(&self) -> Vec<String> {
         let has = UNITS.iter().filter(|(flag, _)| self.has(flag));
         has.map(|(_, told)| (*told).to_owned()).collect()
     }
 }
 
-/// By the names of vector units.
+/// Returns how llama.cpp rearranges weights for these vector units.
 pub(crate) fn repack(features: &[String]) -> Repack {
     let has = |unit: &str| features.iter().any(|known| known == unit);
     match () {
@@ -94,7 +93,7 @@ fn values<'a>(info: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     fields.filter(move |(key, _)| key.trim() == name).map(|(_, value)| value.trim())
 }
 
-/// Pairs of a socket and a core in it; where the kernel lists none, what a socket says of itself.
+/// Counts pairs of socket and core. Uses the field `cpu cores` if the kernel lists no pairs.
 fn cores(info: &str) -> Option<u32> {
     let sockets = values(info, "physical id");
     let pairs: BTreeSet<(&str, &str)> = sockets.zip(values(info, "core id")).collect();
@@ -102,7 +101,7 @@ fn cores(info: &str) -> Option<u32> {
     u32::try_from(pairs.len()).ok().filter(|cores| *cores > 0).or_else(told)
 }
 
-/// ARM's kernels tell numbers: who made it, and which of theirs it is.
+/// Names an ARM CPU. The kernel gives only its part number.
 fn arm_name(info: &str) -> Option<String> {
     let part = values(info, "CPU part").next()?;
     let name = match part {
@@ -126,7 +125,7 @@ mod tests {
         processor\t: 1\nmodel name\t: Some CPU\nphysical id\t: 0\ncore id\t\t: 0\n\n\
         processor\t: 2\nphysical id\t: 0\ncore id\t\t: 1\n\nprocessor\t: 3\nphysical id\t: 0\ncore id\t\t: 1\n";
 
-    /// A Raspberry Pi 5's, shortened.
+    /// The file of a Raspberry Pi 5, shortened.
     const ARM: &str = "processor\t: 0\nBogoMIPS\t: 108.00\nFeatures\t: fp asimd evtstrm aes crc32 atomics \
         fphp asimdhp asimddp\nCPU implementer\t: 0x41\nCPU part\t: 0xd0b\n\nprocessor\t: 1\nFeatures\t: fp\n";
 

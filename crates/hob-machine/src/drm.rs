@@ -1,5 +1,5 @@
-//! AMD's and Intel's graphics, as Linux' files of the direct rendering manager tell.
-//! Parsed after the kernel's documentation of amdgpu, i915 and xe; none was seen live.
+//! Reads AMD and Intel graphics from the files of Linux' direct rendering manager (DRM).
+//! Follows the kernel's documentation of amdgpu, i915 and xe; not tested on real cards.
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +12,12 @@ use crate::nvidia::link;
 
 const CARDS: &str = "/sys/class/drm";
 pub(crate) const SOURCE: &str = CARDS;
-/// AMD's compute stack, without which llama.cpp is built for Vulkan.
+/// AMD's compute stack. Without it llama.cpp is built for Vulkan.
 const ROCM: &str = "/opt/rocm";
-/// Where distributions keep the names of devices.
+/// Files in which distributions keep the names of PCI devices.
 const NAMES: [&str; 2] = ["/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids"];
-/// Cards for models have more; a processor's graphics are set aside less, and take the rest as they need it.
+/// Maximum memory that a system reserves for integrated graphics, which borrow more when needed. Cards that run models
+/// have more of their own.
 const SET_ASIDE_BYTES_MAX: u64 = 2 << 30;
 const AMD: u16 = 0x1002;
 const INTEL: u16 = 0x8086;
@@ -28,7 +29,7 @@ pub(crate) fn cards(ram_bytes: u64) -> Vec<Gpu> {
     folders(Path::new(CARDS)).iter().filter_map(|folder| system.card(folder)).collect()
 }
 
-/// Of AMD's cards together.
+/// Returns the memory of all AMD cards together.
 pub(crate) fn vram() -> Option<Vram> {
     let card = |folder: &PathBuf| {
         let of = |name: &str| number(folder.join(name));
@@ -40,7 +41,7 @@ pub(crate) fn vram() -> Option<Vram> {
     Vram::together(folders(Path::new(CARDS)).iter().filter_map(card).collect())
 }
 
-/// Of the devices. A card's outputs stand beside it and have the same device.
+/// Returns the device folders of all cards. Skips the outputs of a card, which have the same device.
 fn folders(cards: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs_err::read_dir(cards) else { return Vec::new() };
     let is_card = |entry: &fs_err::DirEntry| {
@@ -53,12 +54,12 @@ fn folders(cards: &Path) -> Vec<PathBuf> {
     cards
 }
 
-/// What is the same for all of them.
+/// Facts that are the same for all cards.
 struct System {
     ram_bytes: u64,
-    /// `pci.ids`
+    /// The content of `pci.ids`.
     names: String,
-    /// Of AMD's.
+    /// The API of AMD cards.
     api: Api,
 }
 
@@ -83,7 +84,7 @@ impl System {
             let card = cards::amd(device, total_bytes);
             return Some(self.gpu(folder, Found { device, memory, card, name: None }));
         }
-        // What is set aside and what may be borrowed are one pool: the system's memory, counted once.
+        // Reserved and borrowed memory are both part of the system's memory, so they count as one pool.
         let borrowed_bytes = of("mem_info_gtt_total").unwrap_or(0);
         let used_bytes = of("mem_info_gtt_used").unwrap_or(0);
         let limit_bytes = free_bytes.saturating_add(borrowed_bytes.saturating_sub(used_bytes));
@@ -100,7 +101,7 @@ impl System {
                 let left = number(folder.join("../lmem_avail_bytes")).unwrap_or(total_bytes);
                 GpuMemory::Own { total_bytes, free_bytes: left.min(total_bytes) }
             }
-            // Half of the system's memory: what its drivers allow.
+            // Intel's drivers allow half of the system's memory.
             None => GpuMemory::Unified { limit_bytes: self.ram_bytes / 2 },
         };
         let card = own_bytes.and_then(|bytes| cards::intel(device, bytes));
@@ -134,7 +135,7 @@ impl System {
     }
 }
 
-/// One of them.
+/// A card that was found.
 struct Found {
     device: u16,
     memory: GpuMemory,
@@ -151,7 +152,7 @@ fn driver(folder: &Path) -> Option<String> {
     Some(target.file_name()?.to_string_lossy().into_owned())
 }
 
-/// `16.0 GT/s PCIe`, and lanes.
+/// Reads a speed such as `16.0 GT/s PCIe`, and the number of lanes.
 fn link_of(folder: &Path) -> Option<hob_core::machine::Link> {
     let speed = read(folder.join("max_link_speed"));
     let lanes = number(folder.join("max_link_width"))?;
@@ -167,7 +168,7 @@ fn link_of(folder: &Path) -> Option<hob_core::machine::Link> {
     link(Some(generation), u32::try_from(lanes).ok())
 }
 
-/// Vendors stand at the beginning of a line, their devices behind a tab.
+/// Finds a device name in `pci.ids`. Lines of vendors have no indent; lines of their devices start with a tab.
 fn named(names: &str, vendor: u16, device: u16) -> Option<String> {
     let (vendor, device) = (format!("{vendor:04x}  "), format!("\t{device:04x}  "));
     let of_vendor = names.lines().skip_while(|line| !line.starts_with(&vendor)).skip(1);

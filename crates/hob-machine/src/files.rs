@@ -1,15 +1,15 @@
-//! Reading what the system says in files, and asking its programs.
-//! What is not there is not known: nothing here fails.
+//! Reads system files and the output of system programs.
+//! Nothing here fails: a missing file or program gives an empty result.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Empty where there is none.
+/// Returns an empty string if the file cannot be read.
 pub(crate) fn read(path: impl AsRef<Path>) -> String {
     fs_err::read_to_string(path.as_ref()).unwrap_or_default()
 }
 
-/// Without the white space around it; none where nothing is left.
+/// Trims white space. Returns `None` if nothing is left.
 pub(crate) fn said(text: &str) -> Option<String> {
     Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
 }
@@ -18,7 +18,7 @@ pub(crate) fn number(path: impl AsRef<Path>) -> Option<u64> {
     read(path).trim().parse().ok()
 }
 
-/// What a program says on its standard output; empty where there is no such program.
+/// Runs a program and returns its standard output. Returns an empty string if the program is missing or fails.
 pub(crate) fn told_by(program: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null());
@@ -26,7 +26,7 @@ pub(crate) fn told_by(program: &str, arguments: &[&str]) -> String {
     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
 
-/// A folder with the files of a system that is not this one.
+/// Creates a folder with the files of another system.
 #[cfg(test)]
 pub(crate) fn written(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");

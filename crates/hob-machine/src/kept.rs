@@ -1,5 +1,5 @@
-//! What was measured and calibrated on this machine, kept in hob's own folder as a profile, and put beside what is
-//! asked of the system anew each time. What another processor or another engine reached is not used, and said.
+//! Stores measurements and calibrations of this machine as a profile in hob's home, and adds them to each new probe.
+//! Results of another CPU or another engine are not used; a note says so.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -33,8 +33,8 @@ impl Kept {
         &self.path
     }
 
-    /// What is kept of this machine is put into what was asked of it. A file that cannot be read is said and left
-    /// alone: nothing depends on it but how sure an answer is.
+    /// Adds the stored results to the probed machine. A file that cannot be read gives a note and stays unchanged,
+    /// because it only affects the accuracy of predictions.
     pub fn merge_into(&self, known: &mut Known, engine_version: &str) {
         if self.path.is_file() {
             match profile::read(&self.path).and_then(|file| file.known(&self.shown())) {
@@ -70,7 +70,7 @@ impl Kept {
         }
     }
 
-    /// Of the first card that is the same, under the same driver.
+    /// Adds the stored results of a card to the first card with the same name and driver.
     fn merge_card(&self, known: &mut Known, kept: &Gpu, stamp: Option<&Stamp>, engine: &str) {
         let is_same = |gpu: &Gpu| gpu.name == kept.name && gpu.driver == kept.driver;
         let Some(number) = known.machine.gpus.iter().position(is_same) else { return };
@@ -99,10 +99,10 @@ impl Kept {
         ))
     }
 
-    /// Whole or not at all.
+    /// Writes the file atomically.
     ///
     /// # Errors
-    /// The folder cannot be written to.
+    /// The folder is not writable.
     pub fn keep(&self, known: &Known) -> Result<(), KeptError> {
         let text = MachineFile::of(known).to_toml()?;
         let folder = self.path.parent().unwrap_or(Path::new("."));

@@ -1,5 +1,5 @@
-//! A machine, and of each fact who says so; as rows for people and for programs.
-//! What nobody knows has no row, or says that it is unknown; it is never zero.
+//! A machine with the source of each fact, as rows for display and for programs.
+//! An unknown fact has no row, or a row that says so. It is never zero.
 
 use hob_core::machine::{Basis, Constants, Device, Fact, Gpu, GpuMemory, Machine};
 
@@ -7,18 +7,18 @@ use crate::profile::share_bandwidth;
 
 const GB: f64 = 1e9;
 
-/// How something was learnt.
+/// Basis and source of a fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Learnt {
     pub basis: Basis,
     pub source: String,
 }
 
-/// Which engine a device was calibrated with, and when.
+/// Engine version and date of a calibration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     pub engine_version: String,
-    /// `2026-07-31`
+    /// Date such as `2026-07-31`.
     pub date: String,
 }
 
@@ -26,24 +26,24 @@ pub struct Stamp {
 pub struct Known {
     pub machine: Machine,
     pub cpu: Learnt,
-    /// Of cores and threads: they may be held by a quota.
+    /// Source of the number of cores and threads, which a quota may limit.
     pub cores: Learnt,
     pub memory: Learnt,
-    /// One for each of the machine's.
+    /// Sources of the graphics cards, in the order of the machine's cards.
     pub gpus: Vec<Learnt>,
-    /// Of the processor's constants, where it was calibrated.
+    /// Calibration of the CPU, if there is one.
     pub cpu_stamp: Option<Stamp>,
-    /// Of each of the machine's.
+    /// Calibrations of the graphics cards, in the order of the machine's cards.
     pub gpu_stamps: Vec<Option<Stamp>>,
-    /// What was not used, or not found, and what to do about it.
+    /// Facts that were not used or not found, and what the user can do.
     pub notes: Vec<String>,
 }
 
-/// A fact for the eye.
+/// A fact for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub name: String,
-    /// None: nobody knows.
+    /// `None` means unknown.
     pub value: Option<String>,
     pub basis: Option<Basis>,
     pub source: String,
@@ -56,7 +56,7 @@ impl Learnt {
 }
 
 impl Known {
-    /// Everything by one source.
+    /// Uses one source for every fact.
     pub(crate) fn all_from(machine: Machine, learnt: &Learnt) -> Known {
         let gpus = vec![learnt.clone(); machine.gpus.len()];
         let gpu_stamps = vec![None; machine.gpus.len()];
@@ -72,7 +72,7 @@ impl Known {
         }
     }
 
-    /// Of the system's memory, and of those graphics that read it.
+    /// Sets the bandwidth of the system's memory, and of the graphics that share it.
     pub fn set_bandwidth(&mut self, fact: Fact<f64>) {
         let cpu = &mut self.machine.cpu.device;
         let earlier = cpu.bandwidth.replace(fact);

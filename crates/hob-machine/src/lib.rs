@@ -1,8 +1,8 @@
-//! What a machine is: asked of the system, measured, read from a profile, or told.
-//! The nouns and the arithmetic on them are `hob-core`'s; this room only fills them, and says how it knows.
+//! Describes a machine: probed from the system, measured, read from a profile, or given by the user.
+//! The types and the arithmetic are in `hob-core`. This crate fills the types and names the source of each fact.
 //!
-//! Of what is read here, only Linux' files on x86 were seen live. What NVIDIA's, AMD's and Intel's drivers, Apple's
-//! `sysctl` and `/proc/cpuinfo` of ARM say is parsed after their documentation, over texts in the tests.
+//! Only Linux on x86 was tested on real machines. The parsers for the drivers of NVIDIA, AMD and Intel, for Apple's
+//! `sysctl` and for ARM's `/proc/cpuinfo` follow the documentation. Their tests use stored texts.
 
 mod apple;
 pub mod bandwidth;

@@ -1,5 +1,5 @@
-//! What there is of memory, and what is left of it: in the machine, and on its cards.
-//! Within the limits that are set for this program; on unknown systems nothing is known.
+//! Reads total and free memory of the machine and of its graphics cards.
+//! Applies the limits of this process. Returns `None` on unknown systems.
 
 use hob_core::machine::Memory;
 
@@ -11,21 +11,21 @@ use crate::nvidia;
 
 const KIB: u64 = 1 << 10;
 
-/// All cards of this machine together.
+/// Memory of all graphics cards of this machine together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vram {
     pub used_bytes: u64,
     pub total_bytes: u64,
 }
 
-/// The machine's own.
+/// The main memory of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ram {
-    /// Of the machine, whatever the limits are.
+    /// Total memory of the machine, without the limits of this process.
     pub total_bytes: u64,
-    /// What is left for this program: of the machine, or within its limits.
+    /// Free memory for this process: of the machine, or within its limits if that is less.
     pub available_bytes: u64,
-    /// The narrowest that is set.
+    /// The smallest limit of this process.
     pub limit_bytes: Option<u64>,
 }
 
@@ -46,12 +46,12 @@ impl From<Ram> for Memory {
     }
 }
 
-/// None where no card tells.
+/// Returns `None` if no card reports its memory.
 pub fn vram() -> Option<Vram> {
     nvidia::vram().or_else(drm::vram)
 }
 
-/// None where the system does not tell.
+/// Returns `None` if the system does not report its memory.
 pub fn ram() -> Option<Ram> {
     of_linux(&read("/proc/meminfo"), &cgroup::limits()).or_else(apple::ram)
 }

@@ -1,12 +1,12 @@
-//! Who else is at work on this machine: waiting for cores, load, and time that the host took away.
-//! Of Linux' files; elsewhere nothing is known, and nothing is made up.
+//! Reads how busy this machine is: time spent waiting for cores, load, and CPU time stolen by the host.
+//! Reads Linux' files. On other systems all values are `None`.
 
 use crate::files::read;
 
-/// Now.
+/// The load at this moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Noise {
-    /// Percent of the last ten seconds in which somebody waited for a core.
+    /// Percent of the last ten seconds in which some task waited for a core.
     pub waiting_percent: Option<f64>,
     pub load1: Option<f64>,
 }
@@ -18,11 +18,11 @@ pub fn noise() -> Noise {
     }
 }
 
-/// Time of all cores since the start of the system, in ticks.
+/// CPU time of all cores since the system started, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
     total: u64,
-    /// Taken by the machine that this one runs in.
+    /// Time that the host took from this virtual machine.
     stolen: u64,
 }
 
@@ -34,14 +34,14 @@ impl CpuTime {
     fn parsed(stat: &str) -> CpuTime {
         let all = stat.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default();
         let ticks: Vec<u64> = all.split_whitespace().filter_map(|tick| tick.parse().ok()).collect();
-        // The last two are counted among the first already.
+        // The last two fields (guest time) are already part of the first ones.
         CpuTime {
             total: ticks.iter().take(8).sum(),
             stolen: ticks.get(7).copied().unwrap_or_default(),
         }
     }
 
-    /// Of all time since then; none where no time is known to have passed.
+    /// Returns the stolen share of all CPU time since `earlier`. Returns `None` if no time has passed.
     pub fn stolen_share_since(self, earlier: CpuTime) -> Option<f64> {
         let total = self.total.saturating_sub(earlier.total);
         let stolen = self.stolen.saturating_sub(earlier.stolen);

@@ -1,5 +1,5 @@
-//! NVIDIA's cards, as the driver's own program tells: its library would be a dependency of every hob.
-//! Parsed after the program's documentation and published outputs.
+//! Reads NVIDIA cards from `nvidia-smi`. The driver's library would be a dependency of every hob binary.
+//! Follows the documentation and published outputs of `nvidia-smi`.
 
 use hob_core::machine::{Api, Basis, Device, Fact, Gpu, GpuMemory, Link, Vendor};
 
@@ -8,22 +8,22 @@ use crate::files::told_by;
 use crate::memory::Vram;
 
 const PROGRAM: &str = "nvidia-smi";
-/// In the order that they are parsed. The link's greatest speed, because cards slow it down while they are idle.
+/// Queried fields, in the order in which they are parsed. Uses the link's maximum speed, because idle cards reduce it.
 const FIELDS: &str = "name,memory.total,memory.free,driver_version,compute_cap,pcie.link.gen.max,pcie.link.width.max";
 const MIB: u64 = 1 << 20;
-/// Of one lane of each generation, in bytes a second, encoding counted.
+/// Bytes per second of one PCIe lane, by generation, without the overhead of the encoding.
 const LANE_BYTES_S: [f64; 6] = [0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9];
 
 pub(crate) const SOURCE: &str = PROGRAM;
 
-/// `ram_bytes` is what a card without memory of its own may have.
+/// Returns all cards. `ram_bytes` is the memory that a card without its own memory may use.
 pub(crate) fn cards(ram_bytes: u64) -> Vec<Gpu> {
     let query = format!("--query-gpu={FIELDS}");
     let told = told_by(PROGRAM, &[&query, "--format=csv,noheader,nounits"]);
     told.lines().filter_map(|line| parsed(line, ram_bytes)).collect()
 }
 
-/// Of all cards together.
+/// Returns the memory of all cards together.
 pub(crate) fn vram() -> Option<Vram> {
     let query = ["--query-gpu=memory.used,memory.total", "--format=csv,noheader,nounits"];
     vram_said(&told_by(PROGRAM, &query))
@@ -40,7 +40,7 @@ fn parsed(line: &str, ram_bytes: u64) -> Option<Gpu> {
     let [name, total, free, driver, capability, generation, width] = fields[..] else {
         return None;
     };
-    // Of a card that shares the system's memory it says `[N/A]`.
+    // `nvidia-smi` prints `[N/A]` for a card that shares the system's memory.
     let memory = match (mib(total), mib(free)) {
         (Some(total_bytes), free) => {
             GpuMemory::Own { total_bytes, free_bytes: free.unwrap_or(total_bytes) }
@@ -79,7 +79,7 @@ fn pair(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// By its generation and the number of its lanes.
+/// Returns the PCIe link of a generation and a number of lanes.
 pub(crate) fn link(generation: Option<u32>, lanes: Option<u32>) -> Option<Link> {
     let (generation, lanes) = generation.zip(lanes)?;
     let of_lane = LANE_BYTES_S.get((generation as usize).checked_sub(1)?)?;

@@ -1,11 +1,11 @@
-//! `gpu0=7.2GiB`, `ram=12GB`: what somebody says is free, instead of what was found.
-//! For plans about another hour, or beside somebody who is not here yet.
+//! Parses `gpu0=7.2GiB` or `ram=12GB`: free memory that the user states, which replaces the probed value.
+//! Serves plans for another time of day, or for a machine that other programs will share.
 
 use std::str::FromStr;
 
 use hob_core::machine::{GpuMemory, Machine};
 
-/// Longest first: every one of them ends in the last.
+/// The longest come first, because every other unit ends in `b`.
 const UNITS: [(&str, f64); 9] = [
     ("gib", 1_073_741_824.0),
     ("mib", 1_048_576.0),
@@ -18,7 +18,7 @@ const UNITS: [(&str, f64); 9] = [
     ("b", 1.0),
 ];
 
-/// Of what has no unit, fewer are a mistake.
+/// A number without a unit counts as bytes. A smaller number is rejected as a mistake.
 const BARE_BYTES_MIN: f64 = 1e6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +33,12 @@ pub enum Place {
     Gpu(usize),
 }
 
-/// It does not say what it should.
+/// The text is not a pool and a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is no pool and size, such as gpu0=7.2GiB or ram=12GB")]
 pub struct UnreadPool(String);
 
-/// The machine has no such card.
+/// The machine has no card with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no gpu{number}: this machine has {cards} of them, counted from 0")]
 pub struct UnknownPool {
@@ -70,17 +70,17 @@ fn bytes(text: &str) -> Option<u64> {
     let (number, of_unit) = unit.unwrap_or((&text, 1.0));
     let number: f64 = number.trim().parse().ok()?;
     let bytes = (number * of_unit).round();
-    // Of so few nobody would have meant bytes.
+    // Such a small number probably lacks its unit.
     if unit.is_none() && bytes > 0.0 && bytes < BARE_BYTES_MIN {
         return None;
     }
     (bytes >= 0.0 && bytes < (1_u64 << 60) as f64).then_some(bytes as u64)
 }
 
-/// What is said to be free, is; a pool is never larger than that.
+/// Sets the stated free memory of each pool, and raises its total if that is smaller.
 ///
 /// # Errors
-/// There is no such card.
+/// A pool names a card that the machine does not have.
 pub fn apply(machine: &mut Machine, pools: &[PoolWish]) -> Result<(), UnknownPool> {
     let cards = machine.gpus.len();
     for PoolWish { place, free_bytes } in pools.iter().copied() {

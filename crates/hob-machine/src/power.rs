@@ -1,31 +1,31 @@
-//! What holds a machine back while it computes: a battery, and processors that slow themselves down in the heat.
-//! Of Linux' files; elsewhere nothing is known, and nothing is made up.
+//! Reads what slows a machine down: battery power, thermal throttling and power limits.
+//! Reads Linux' files. On other systems the values are unknown.
 
 use std::path::{Path, PathBuf};
 
 use crate::files::{number, read};
 
 const SUPPLIES: &str = "/sys/class/power_supply";
-/// Power limits of processors (RAPL), and of cards (hwmon); both in millionths of a watt.
+/// Power limits of CPUs (RAPL) and of cards (hwmon), both in microwatts.
 const LIMITS: &str = "/sys/class/powercap";
 const SENSORS: &str = "/sys/class/hwmon";
 const CPUS: &str = "/sys/devices/system/cpu";
-/// Of each thread, as the kernel counts on x86.
+/// Throttling counters of each hardware thread, on x86.
 const COUNTS: [&str; 2] =
     ["thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"];
 
-/// Whether the machine lives on its battery now; none where no supply tells.
+/// Returns whether the machine runs on battery power now. Returns `None` if no power supply reports it.
 pub fn on_battery() -> Option<bool> {
     of_supplies(Path::new(SUPPLIES))
 }
 
-/// How often processors slowed themselves down since the start of the system. Threads that share a processor all
-/// count the same event, so only the growth says something. None where nobody counts, as in most virtual machines.
+/// Returns how often CPUs were throttled since the system started. Threads that share a CPU count the same event, so only
+/// an increase has a meaning. Returns `None` without counters, as in most virtual machines.
 pub fn throttle_count() -> Option<u64> {
     of_cpus(Path::new(CPUS))
 }
 
-/// Power limits in watts that the machine reports: of its processors' packages and of its cards.
+/// Returns the power limits, in watts, of the CPU packages and of the cards.
 pub fn power_caps_w() -> Vec<f64> {
     let mut caps_w = caps_w(Path::new(LIMITS), Path::new(SENSORS));
     caps_w.extend(crate::nvidia::power_limits_w());
@@ -53,14 +53,14 @@ fn of_supplies(root: &Path) -> Option<bool> {
     if says("Discharging") {
         return Some(true);
     }
-    // Where mains are off and a battery is no emptier for it, it is fed in another way, such as over USB.
+    // If mains power is off and the battery does not discharge, another source supplies it, such as USB.
     if ["Charging", "Full", "Not charging"].into_iter().any(says) {
         return Some(false);
     }
     (!mains.is_empty()).then_some(true)
 }
 
-/// Mice and headsets have batteries, too, and say that they are devices.
+/// Checks the kind of a supply. Skips batteries of mice and headsets, whose scope is `Device`.
 fn is_kind(supply: &Path, kind: &str) -> bool {
     let said = |name: &str| read(supply.join(name));
     said("type").trim() == kind && said("scope").trim() != "Device"

@@ -1,5 +1,5 @@
-//! This machine, as the system tells it: who computes, out of how much memory, behind which limits.
-//! How fast memory is, is measured elsewhere; only what data sheets say of cards is filled in.
+//! Probes this machine: CPU, graphics cards, memory and limits.
+//! Takes bandwidths of cards from data sheets. `bandwidth.rs` measures the bandwidth of the memory.
 
 use hob_core::machine::{Basis, Cpu, Device, Gpu, GpuMemory, Machine, Memory};
 
@@ -10,10 +10,10 @@ use crate::known::{Known, Learnt};
 use crate::memory::ram;
 use crate::{apple, drm, nvidia};
 
-/// What tells one machine, and what runs on it, from another.
+/// Identifies a machine and its kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The system's own; secret, as it names this machine everywhere.
+    /// The machine id of the system. It is secret, because it identifies this machine everywhere.
     pub machine_id: Option<String>,
     pub kernel: Option<String>,
 }
@@ -25,12 +25,12 @@ pub fn identity() -> Identity {
     }
 }
 
-/// How many cores' time this program may have; none: all of them.
+/// Returns the CPU quota of this process in cores. `None` means no quota.
 pub fn quota_cpus() -> Option<f64> {
     cgroup::limits().cpus
 }
 
-/// Now. Asks the drivers' programs, so it takes a moment where there is a card.
+/// Probes the machine now. Runs the drivers' programs, which takes a moment on machines with graphics cards.
 pub fn probe() -> Known {
     let memory = ram();
     let total_bytes = memory.map_or(0, |ram| ram.total_bytes);
@@ -72,7 +72,7 @@ pub fn probe() -> Known {
     known
 }
 
-/// The fastest first; those of their own memory before those of the system's.
+/// Sort key: the fastest card first, cards with their own memory before those that share the system's.
 fn pace(gpu: &Gpu) -> f64 {
     let known = gpu.device.bandwidth.as_ref().map_or(0.0, |fact| fact.value);
     match gpu.memory {
@@ -86,11 +86,11 @@ fn threads_here() -> u32 {
     u32::try_from(threads).unwrap_or(u32::MAX)
 }
 
-/// `allowed` is how many threads this program may have at once: affinity and quota counted.
+/// `allowed` is the number of threads that affinity and quota allow at once.
 fn of_info(info: &CpuInfo, quota: Option<f64>, allowed: u32) -> Cpu {
     let threads = info.threads.unwrap_or(allowed);
     let cores = info.cores.unwrap_or(threads);
-    // A program that may have half of the threads has half of the cores, more or less.
+    // Assumes that a process with half of the threads has half of the cores.
     let whole = quota.map_or(u32::MAX, |cpus| cpus.floor().max(1.0) as u32);
     let features = info.units();
     Cpu {

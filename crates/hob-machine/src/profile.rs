@@ -1,5 +1,5 @@
-//! Machines as files: written here, shared, edited, and read anywhere, so that any machine can be asked about from
-//! any other. `machine/1`, in TOML; some that are often met are part of this program.
+//! Reads and writes machine profiles: TOML files of schema `machine/1`, which users can share and edit.
+//! With a profile, hob makes plans for a machine other than this one. Profiles of common machines are built in.
 
 mod parts;
 #[cfg(test)]
@@ -17,7 +17,7 @@ use crate::known::{Known, Learnt};
 use parts::{ConstantsPart, CpuPart, GpuPart, MemoryPart, bytes, constants_part, gb};
 
 pub const SCHEMA: &str = "machine/1";
-/// A profile is a page of text.
+/// Maximum size of a profile file. A usual profile is a page of text.
 const BYTES_MAX: u64 = 1 << 20;
 
 macro_rules! profiles {
@@ -26,7 +26,7 @@ macro_rules! profiles {
     };
 }
 
-/// From public data sheets.
+/// Built-in profiles, from public data sheets.
 const BUILTIN: [(&str, &str); 12] = profiles![
     "ddr5-desktop",
     "m2-16gb",
@@ -42,15 +42,15 @@ const BUILTIN: [(&str, &str); 12] = profiles![
     "ryzen-ai-max-395",
 ];
 
-/// A profile as it is written.
+/// A profile as it stands in the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineFile {
-    /// `machine/1`
+    /// The schema, `machine/1`.
     pub schema: String,
-    /// As people call it.
+    /// The usual name of the machine.
     pub name: String,
-    /// Where its figures come from.
+    /// The source of its figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,25 +87,25 @@ pub fn names() -> Vec<&'static str> {
     BUILTIN.iter().map(|(name, _)| *name).collect()
 }
 
-/// One that is part of this program.
+/// Returns a built-in profile.
 ///
 /// # Errors
-/// There is none of that name.
+/// There is no built-in profile of that name.
 pub fn builtin(name: &str) -> Result<Known, ProfileError> {
     let text = BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
     let unknown = || ProfileError::Unknown { name: name.to_owned(), known: names() };
     parsed(text.ok_or_else(unknown)?, name)?.known(name)
 }
 
-/// The name of a type that kernels are known of, for as long as this program runs.
+/// Returns the static name of a quant with known kernels, or `None` for other quants.
 pub fn quant(name: &str) -> Option<&'static str> {
     parts::QUANTS.into_iter().find(|known| *known == name)
 }
 
-/// A file, or one that is part of this program.
+/// Reads a profile file, or returns the built-in profile of that name.
 ///
 /// # Errors
-/// It is neither, or says what cannot be.
+/// The name is neither, or a value in the file is impossible.
 pub fn named(name: &str) -> Result<Known, ProfileError> {
     let path = Path::new(name);
     if path.is_file() {
@@ -115,7 +115,7 @@ pub fn named(name: &str) -> Result<Known, ProfileError> {
 }
 
 /// # Errors
-/// There is no such file, or it is no profile.
+/// The file does not exist or is not a profile.
 pub fn read(path: &Path) -> Result<MachineFile, ProfileError> {
     let unread = |error: std::io::Error| {
         let reason = error.kind().to_string();
@@ -141,7 +141,7 @@ fn parsed(text: &str, name: &str) -> Result<MachineFile, ProfileError> {
     Err(ProfileError::Schema { name: name.to_owned(), schema: file.schema })
 }
 
-/// Of a key that nobody knows, only the nearest that is known is told.
+/// For an unknown key, replaces the list of known keys by the most similar one.
 fn with_nearest(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let Some(unknown) = quoted.next().filter(|_| message.starts_with("unknown field")) else {
@@ -154,7 +154,7 @@ fn with_nearest(message: &str) -> String {
 }
 
 impl MachineFile {
-    /// A machine as it is known, to be read again anywhere.
+    /// Makes a profile from a probed machine.
     pub fn of(known: &Known) -> MachineFile {
         let machine = &known.machine;
         MachineFile {
@@ -179,15 +179,15 @@ impl MachineFile {
     }
 
     /// # Errors
-    /// It cannot be written down, which would be a slip in this program.
+    /// The profile cannot be written as TOML, which would be a bug in hob.
     pub fn to_toml(&self) -> Result<String, ProfileError> {
         toml::to_string(self).map_err(|error| ProfileError::Unwritten(error.to_string()))
     }
 
-    /// What it says, with its own words on where that comes from; `name` is the profile's.
+    /// Returns the machine, with the source that the profile states. `name` is the name of the profile.
     ///
     /// # Errors
-    /// A figure that cannot be.
+    /// A value is impossible.
     pub fn known(&self, name: &str) -> Result<Known, ProfileError> {
         let source = match &self.source {
             Some(source) => format!("profile {name}: {source}"),
@@ -231,8 +231,8 @@ impl MachineFile {
     }
 }
 
-/// Graphics that have no memory of their own read the system's; where only the speed of a chip is known, it is the
-/// processor's too, at most.
+/// Gives the system's bandwidth to graphics that share the system's memory. If only the bandwidth of the graphics is known,
+/// the CPU gets it as an upper bound.
 pub(crate) fn share_bandwidth(machine: &mut Machine) {
     let is_unified = |memory: GpuMemory| matches!(memory, GpuMemory::Unified { .. });
     let of_system = machine.cpu.device.bandwidth.clone();

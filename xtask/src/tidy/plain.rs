@@ -40,7 +40,7 @@ const PENDING: [(&str, usize); 17] = [
     ("crates/hob-bench", 354),
     ("crates/hob-core", 238),
     ("crates/hob-engines", 145),
-    ("crates/hob-machine", 57),
+    ("crates/hob-machine", 2),
     ("crates/hob-models", 123),
     ("crates/hob-server", 139),
     ("crates/hob-speech", 9),

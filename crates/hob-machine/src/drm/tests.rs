@@ -1,5 +1,5 @@
-//! Folders as the kernel's drivers write them.
-//! Of cards with memory of their own, and of processors' graphics.
+//! Tests with folders as the kernel's drivers write them.
+//! Covers cards with their own memory and integrated graphics.
 
 use super::*;
 use crate::files::written;

@@ -1,5 +1,5 @@
-//! The tables of a profile, in the units that people write, and what they become.
-//! Figures that no machine has are refused: one slip in a unit would make every answer wrong.
+//! The tables of a profile in user units, and their conversion into types of `hob-core`.
+//! Rejects impossible values, because a wrong unit would make every prediction wrong.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use super::ProfileError;
 use crate::known::Stamp;
 
 const GB: f64 = 1e9;
-/// A petabyte, and as much in a second.
+/// Maximum of a size in GB and of a bandwidth in GB/s: a petabyte.
 const GB_MAX: f64 = 1e6;
-/// Types that kernels are timed of; see `hob-models` for what they are.
+/// Quants whose kernels are timed. `hob-models` describes them.
 pub(crate) const QUANTS: [&str; 23] = [
     "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K",
     "Q6_K", "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ4_XS", "IQ4_NL",
     "MXFP4",
 ];
 
-/// A name of ours, for a value of `hob-core`.
+/// Defines an enum of TOML names for an enum of `hob-core`.
 macro_rules! names {
     ($name:ident of $target:ident: $($variant:ident),* $(,)?) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub(crate) struct MemoryPart {
     pub(crate) bandwidth: BandwidthPart,
 }
 
-/// `bandwidth = { gb_s = 50.0 }`
+/// A table such as `bandwidth = { gb_s = 50.0 }`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BandwidthPart {
@@ -87,20 +87,20 @@ pub(crate) struct GpuPart {
     pub(crate) name: String,
     vendor: VendorName,
     api: ApiName,
-    /// Of its own.
+    /// Memory of the card itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_gb: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     free_gb: Option<f64>,
-    /// Of the system's, at most.
+    /// Maximum share of the system's memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     unified_gb: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) driver: Option<String>,
-    /// `8.9`
+    /// Compute capability such as `8.9`.
     #[serde(skip_serializing_if = "Option::is_none")]
     compute_capability: Option<String>,
-    /// `PCIe 4.0 x8`
+    /// Link such as `PCIe 4.0 x8`.
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,7 @@ pub(crate) struct GpuPart {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConstantsPart {
     basis: BasisName,
-    /// With which it was calibrated, and when.
+    /// Engine version of the calibration; `date` is its date.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) engine_version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,10 +132,10 @@ pub(crate) struct ConstantsPart {
     token_us: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     prefill_gflop_s: Option<f64>,
-    /// Of one core, by quant.
+    /// Kernel speed of one core for a single token, by quant.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     kernels_gb_s: BTreeMap<String, f64>,
-    /// The same with a prompt's vectors; of some or all of these types.
+    /// Kernel speed of one core for prompts, for some or all of the quants in `kernels_gb_s`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     kernels_gflop_s: BTreeMap<String, f64>,
     #[serde(default = "undisturbed", skip_serializing_if = "is_undisturbed")]
@@ -154,13 +154,15 @@ pub(crate) fn gb(bytes: u64) -> f64 {
     bytes as f64 / GB
 }
 
+/// Converts GB to bytes.
+///
 /// # Errors
-/// No machine has so much, or so little.
+/// The value is impossible for any machine.
 pub(super) fn bytes(gb: f64, field: &'static str, name: &str) -> Result<u64, ProfileError> {
     Ok(figure(gb, field, name)? as u64)
 }
 
-/// Bytes of so many GB, or bytes a second.
+/// Converts GB to bytes, or GB/s to bytes per second.
 fn figure(gb: f64, field: &'static str, name: &str) -> Result<f64, ProfileError> {
     let absurd = ProfileError::Absurd { name: name.to_owned(), field, value: gb };
     let is_sane = gb > 0.0 && gb <= GB_MAX;
@@ -212,11 +214,11 @@ impl BandwidthPart {
     }
 }
 
-/// Of sixty-four cores that attend beside a slow memory.
+/// Upper bound of `kv_reach`: 64 cores that compute attention with a slow memory.
 const KV_REACH_MAX: f64 = 20.0;
 
 impl ConstantsPart {
-    /// None where it does not say with what.
+    /// Returns `None` if the profile does not state the engine version.
     pub(super) fn stamp(&self) -> Option<Stamp> {
         let engine_version = self.engine_version.clone()?;
         Some(Stamp { engine_version, date: self.date.clone().unwrap_or_default() })
@@ -328,7 +330,7 @@ impl GpuPart {
         if let (Some(unified_gb), None) = (self.unified_gb, self.memory_gb) {
             return Ok(GpuMemory::Unified { limit_bytes: bytes(unified_gb, "unified_gb", name)? });
         }
-        // Neither, or both: what it is cannot be told.
+        // Exactly one of both must be present, because it decides the kind of the memory.
         let own = self.memory_gb.filter(|_| self.unified_gb.is_none()).ok_or_else(|| {
             self.malformed("memory_gb", "memory_gb = 24.0, or else unified_gb = 24.0", name)
         })?;

@@ -1,5 +1,5 @@
-//! Profiles as they are written, as they are read again, and as people get them wrong.
-//! What is built in is read here too: a slip in one would be met by whoever asks for it.
+//! Tests that profiles are written and read back, and that errors in them are reported.
+//! Also reads every built-in profile, so that a mistake in one fails here.
 
 use super::*;
 use crate::known::Stamp;
