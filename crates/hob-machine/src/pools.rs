@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use hob_core::machine::{GpuMemory, Machine};
 
-/// The longest come first, because every other unit ends in `b`.
+/// Longer units come first, because they also end in `b`.
 const UNITS: [(&str, f64); 9] = [
     ("gib", 1_073_741_824.0),
     ("mib", 1_048_576.0),
