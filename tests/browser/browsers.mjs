@@ -7,8 +7,8 @@ import path from "node:path";
 
 import puppeteer from "puppeteer-core";
 
-// None of these measures anything: they end what would never end, on a machine that has other work, too.
-/** For whatever a test waits for. */
+// These limits measure nothing: they end a test that would wait forever, even on a busy machine.
+/** Limit for everything that a test waits for. */
 export const DEADLINE_MS = 120_000;
 const START_MS = 120_000;
 /** For every test: what never happens is a failure, not a hang. */

@@ -1,4 +1,4 @@
-// The mock's chat model: it says what it is told to say, and fails as it is told to fail.
+// The mock's chat model: the prompt says what it answers and how it fails.
 // `[say]` is followed by the answer's text; `[think]`, `[stall]`, `[error]`, … choose how it comes.
 
 import { setTimeout as after } from "node:timers/promises";

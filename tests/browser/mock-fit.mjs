@@ -54,7 +54,7 @@ export function fitFor(query) {
     decode: CONTEXTS.filter((context) => context <= Math.max(max ?? 0, wished)).map(rate),
     decode_wished: rate(wished),
     prefill: [{ ...rate(wished), first_token_ms: onCard ? wished / 2 : null }],
-    warnings: onCard ? [] : [{ code: "unknown_speed", text: "nobody knows how fast this memory is, so that no speed can be said", action: "hob fit calibrate" }],
+    warnings: onCard ? [] : [{ code: "unknown_speed", text: "the memory bandwidth is not known, so hob cannot predict a speed", action: "hob fit calibrate" }],
   };
   return {
     verdict: fits ? `${model} ${quant} fits, with ${wished.toLocaleString("en")} tokens.` : `${model} ${quant} does not fit.`,

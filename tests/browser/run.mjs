@@ -1,6 +1,6 @@
-// Every browser test, in both browsers: against the server at HOB_URL, or else against the mock.
-// Faults, and answers known beforehand, can only be asked of the mock; with HOB_URL those tests do not exist,
-// rather than pass.
+// Runs every browser test in both browsers: against the server at HOB_URL, or else against the mock.
+// Only the mock can produce faults and known answers. With HOB_URL these tests are left out, so that they do not pass
+// without a check.
 
 import { after, before, describe } from "node:test";
 
@@ -14,6 +14,7 @@ import { fitTests } from "./tests-fit.mjs";
 import { markdownTests } from "./tests-markdown.mjs";
 import { nowTests } from "./tests-now.mjs";
 import { pageTests } from "./tests-page.mjs";
+import { siteDrawnTests } from "./tests-site-drawn.mjs";
 import { siteTests } from "./tests-site.mjs";
 import { soundTests } from "./tests-sound.mjs";
 
@@ -23,7 +24,7 @@ const wanted = process.env.BROWSERS?.split(",") ?? ["chromium", "firefox"];
 
 after(() => mock?.close());
 
-// A folder that was built before: nothing here can build one.
+// A folder that was built before. The tests cannot build one.
 const site = process.env.SITE;
 
 for (const name of wanted) {
@@ -52,6 +53,7 @@ if (site) {
       before(async () => Object.assign(setting, await launch(name)));
       after(() => setting.close());
       await siteTests(setting, site);
+      await siteDrawnTests(setting, site);
     });
   }
 }

@@ -1,4 +1,4 @@
-// What goes wrong in a chat, as a person meets it: a reason beside the answer, and a way to go on.
+// Faults in a chat, as a user sees them: a reason next to the answer, and a way to continue.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -21,7 +21,7 @@ export function chatFaultTests(setting) {
   test("an answer that is all thought, or cut short, says so", LIMIT, () => noted(setting));
   test("a key is asked for, and used", LIMIT, () => apiKey(setting));
   test("an answer without end is ended", LIMIT, () => endless(setting));
-  test("a failure to speak is shown beside the answer", LIMIT, () => speechFails(setting));
+  test("a failure to speak is shown next to the answer", LIMIT, () => speechFails(setting));
   test("without a chat model the page says so", LIMIT, () => noModel(setting));
 }
 

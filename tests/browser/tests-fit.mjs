@@ -21,12 +21,12 @@ export function fitTests(setting) {
   test("an address is a view", LIMIT, () => shared(setting));
   test("memory fills and speed falls as the context is dragged", LIMIT, () => dragged(setting));
   test("what does not fit is said with what is lacking", LIMIT, () => tooLong(setting));
-  test("a speed that nobody knows is a dash", LIMIT, () => unknown(setting));
+  test("an unknown speed is a dash", LIMIT, () => unknown(setting));
   test("the last question wins", LIMIT, () => lastWins(setting));
   test("refusals are said in words, and the view stays", LIMIT, () => refused(setting));
   test("a hob without an answer says so", LIMIT, () => nothing(setting));
   test("what would be faster is a view to go to", LIMIT, () => instead(setting));
-  test("what an engine is told can be copied", LIMIT, () => copied(setting));
+  test("the engine's flags can be copied", LIMIT, () => copied(setting));
   test("names of models are text, never markup", LIMIT, () => markup(setting));
   test("nothing is in the way of people", LIMIT, () => open(setting));
   for (const width of WIDTHS_PX) test(`the fit looks whole at ${width} px, light`, LIMIT, () => looksWhole(setting, width));

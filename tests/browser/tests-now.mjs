@@ -1,4 +1,4 @@
-// The Now tab: what it shows, that its rows stay the same rows, and that it asks only while somebody looks.
+// The Now tab: what it shows, that its rows stay the same rows, and that it polls only while it is visible.
 
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp } from "node:fs/promises";
@@ -23,7 +23,7 @@ export function nowTests(setting) {
   test("warm and cold are apart, and a p95 of few is not shown", LIMIT, () => hour(setting));
   test("models and servers say how they are", LIMIT, () => things(setting));
   test("a request that goes on is the same row", LIMIT, () => sameRow(setting));
-  test("nobody asks while nobody looks", LIMIT, () => seldom(setting));
+  test("the tab does not poll while it is hidden", LIMIT, () => seldom(setting));
   test("a server that is away is said, asked less, and found again", LIMIT, () => away(setting));
   test("a wanted key is asked for once", LIMIT, () => wantsKey(setting));
   test("names are text, never markup", LIMIT, () => markup(setting));
@@ -197,7 +197,7 @@ async function wantsKey(setting) {
   await page.focus("#tab-now");
   await noteQuestions(page);
   await page.waitForFunction(() => window.questions[0]?.answered);
-  assert.equal(await page.evaluate(() => document.activeElement.id), "tab-now", "nobody is pulled back");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "tab-now", "the focus stays");
   await page.focus("#key");
   await page.keyboard.type("sesame");
   await page.keyboard.press("Enter");

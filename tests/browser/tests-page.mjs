@@ -52,7 +52,7 @@ async function modelState(setting) {
 
 async function keyboard(setting) {
   const { page } = await openPage(setting, setting.url);
-  // Held back by the mock, it is not over before somebody has pressed Esc.
+  // The mock holds the answer back, so it does not end before the test presses Esc.
   await write(page, `${TEXT.repeat(5)}${setting.mock ? " [stall]" : ""}`);
   await page.keyboard.down("Control");
   await page.keyboard.press("Enter");

@@ -1,24 +1,13 @@
-//! The page of everything that was measured: static files that work from disk, without a network and without a script.
-//! Built from records and, where there is one, what the ledger says that real requests waited. Nothing else is known.
+//! The page of benchmarks: static files that work from disk, without a network and without a build step.
+//! One script draws every view from `records.js`. Rust adds only what the records do not say themselves.
 
 mod cells;
-mod chart;
-mod charts_of;
-mod columns;
-mod compare;
+mod comparison;
+mod data;
 mod gather;
-mod history;
-mod index;
-mod layout;
-mod method;
-mod model;
 mod production;
 mod queued;
-mod rig;
-mod rows;
-mod run;
-mod run_facts;
-mod speech;
+mod runs;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -26,91 +15,85 @@ mod write;
 use std::collections::BTreeMap;
 
 pub use gather::Others;
-use history::Cells;
 use jiff::Timestamp;
 pub use production::{GAP_NEEDS, Production, Served};
 pub use queued::Queued;
-pub use rows::hardware;
+pub use runs::hardware;
 pub use write::write;
 
 use crate::cores::on_all;
 use crate::record::{RawSample, Record};
-use rows::{Row, rows};
 
-/// Everything that a page is made of.
+/// Everything that the page shows.
 #[derive(Debug)]
 pub struct Material {
     pub records: Vec<Record>,
-    /// Of those records that have some and whose file was there, by id.
+    /// Raw samples by record id, for records whose sample file was found.
     pub samples: BTreeMap<uuid::Uuid, Vec<RawSample>>,
     pub production: Production,
-    /// What plans still have to measure.
+    /// Cells of plans that are not measured yet.
     pub queued: Vec<Queued>,
-    /// Why files were left out.
+    /// Files that were left out, each with the reason.
     pub skipped: Vec<String>,
-    /// When the page is built; none leaves the day out.
+    /// When the page is built. Without it, the page shows no build day and no record is too old.
     pub built: Option<Timestamp>,
 }
 
-/// A file of the page, by its place in the folder.
+/// A file of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageFile {
+    /// Relative to the folder of the page.
     pub path: String,
     pub bytes: Vec<u8>,
 }
 
-/// The inline scripts, hashed, as a Content-Security-Policy names them.
-pub fn script_hashes() -> Vec<String> {
-    [layout::SCRIPT, compare::SCRIPT].map(layout::script_hash).to_vec()
-}
+/// Every view: its file, and the name that its title shows.
+const VIEWS: [(&str, &str); 9] = [
+    ("index", "Models"),
+    ("model", "Model"),
+    ("speech", "Speech"),
+    ("machines", "Machines"),
+    ("machine", "Machine"),
+    ("compare", "Compare"),
+    ("queued", "Queued"),
+    ("method", "Method"),
+    ("run", "Run"),
+];
+const HTML: &str = include_str!("site/site/page.html");
+const STYLE: &str = include_str!("site/site/site.css");
+/// One classic script: browsers load no modules from disk.
+const SCRIPT: &str = concat!(
+    include_str!("site/site/elements.js"),
+    include_str!("site/site/runs.js"),
+    include_str!("site/site/tables.js"),
+    include_str!("site/site/charts.js"),
+    include_str!("site/site/models.js"),
+    include_str!("site/site/model.js"),
+    include_str!("site/site/run.js"),
+    include_str!("site/site/speech.js"),
+    include_str!("site/site/compare.js"),
+    include_str!("site/site/start.js"),
+);
 
-/// All files. What is the same in the material is the same in the files, byte by byte.
+/// Builds all files. The same material gives the same bytes.
 pub fn build(material: &Material) -> Vec<PageFile> {
-    let rows = rows(material);
-    let cells = Cells::of(&rows);
-    let (models, rigs) =
-        (grouped(&rows, |row| row.model_slug.clone()), grouped(&rows, |row| row.rig_slug.clone()));
-    let (rows, cells) = (&rows, &cells);
-    // The largest first, so that none is waited for at the end.
-    let mut pages: Vec<Page<'_>> = vec![
-        Box::new(move || page("compare.html", compare::page(material, rows, cells))),
-        Box::new(move || page("index.html", index::page(material, rows))),
-        Box::new(move || page("speech.html", speech::page(material, rows))),
-        Box::new(move || page("rigs.html", rig::list(material, rows))),
-        Box::new(move || page("queued.html", queued::page(material))),
-        Box::new(move || page("method.html", method::page(material))),
+    let runs = runs::runs(material);
+    let mut files = vec![
+        file("site.css", STYLE.to_owned()),
+        file("site.js", SCRIPT.to_owned()),
+        file("records.js", data::records_js(material, &runs)),
     ];
-    for (slug, rows) in &models {
-        let path = format!("model/{slug}.html");
-        pages.push(Box::new(move || page(&path, model::page(material, rows))));
-    }
-    for (slug, rows) in &rigs {
-        let path = format!("rig/{slug}.html");
-        pages.push(Box::new(move || page(&path, rig::page(material, rows))));
-    }
-    for row in rows {
-        let run = move || page(&row.run_path(), run::page(material, row, cells.before(row)));
-        pages.push(Box::new(run));
-    }
-    let style = PageFile { path: "site.css".to_owned(), bytes: layout::style().into_bytes() };
-    std::iter::once(style).chain(on_all(&pages, |make| make())).collect()
+    let view = |(name, title): (&str, &str)| {
+        let html = HTML.replace("{{view}}", name).replace("{{title}}", title);
+        file(&format!("{name}.html"), html)
+    };
+    files.extend(VIEWS.map(view));
+    files.extend(on_all(&material.records, |record| {
+        file(&format!("run/{}.js", record.id), data::run_js(material, record))
+    }));
+    files
 }
 
-/// One that is still to be made.
-type Page<'a> = Box<dyn Fn() -> PageFile + Send + Sync + 'a>;
-
-fn page(path: &str, markup: maud::Markup) -> PageFile {
-    PageFile { path: path.to_owned(), bytes: markup.into_string().into_bytes() }
-}
-
-/// Rows that share a name, by that name.
-fn grouped<'a, 'r>(
-    rows: &'r [Row<'a>],
-    name: impl Fn(&Row<'a>) -> String,
-) -> BTreeMap<String, Vec<&'r Row<'a>>> {
-    let mut groups: BTreeMap<String, Vec<&Row<'a>>> = BTreeMap::new();
-    for row in rows {
-        groups.entry(name(row)).or_default().push(row);
-    }
-    groups
+fn file(path: &str, text: String) -> PageFile {
+    PageFile { path: path.to_owned(), bytes: text.into_bytes() }
 }

@@ -191,7 +191,7 @@ const OTHERS: &[Term] = &[
         "unverified",
         "",
         Better::Neither,
-        "Something is missing that a verified figure has; the reasons are listed beside it.",
+        "A condition of a verified figure is not met. The reasons are listed next to it.",
         "",
     ),
     term(

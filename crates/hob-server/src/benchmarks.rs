@@ -1,5 +1,5 @@
-//! `/benchmarks`: a folder of pages that somebody else makes. What they are about is not known here.
-//! Open as the page is, because a browser cannot bring a key along when it follows a link.
+//! `/benchmarks`: a folder of static files. The binary builds them; this crate does not know what they show.
+//! They need no key, because a browser cannot send one when it follows a link.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,16 +21,17 @@ use crate::router::App;
 
 const INDEX: &str = "index.html";
 
-/// Pages by their place in a folder.
-pub trait Pages: fmt::Debug + Send + Sync {
-    /// May take its time, and read files: it is not asked on a thread that answers others.
-    fn page(&self, path: &str) -> Option<Bytes>;
+/// Only scripts and styles of this folder run. Nothing is loaded from anywhere else.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-    /// The scripts that stand in them, as a Content-Security-Policy names them.
-    fn script_hashes(&self) -> Vec<String>;
+/// Files by their path in a folder.
+pub trait Pages: fmt::Debug + Send + Sync {
+    /// May block and read files: it is called on a thread for blocking work.
+    fn page(&self, path: &str) -> Option<Bytes>;
 }
 
-/// None where there are no pages.
+/// The routes, or no route where there are no pages.
 pub(crate) fn routes(pages: Option<&Arc<dyn Pages>>) -> Router<Arc<App>> {
     let Some(pages) = pages else { return Router::new() };
     // Relative links need the slash.
@@ -53,7 +54,6 @@ async fn page(
     State(_): State<Arc<App>>,
     NamePath(path): NamePath,
 ) -> Result<Response, ApiError> {
-    let policy = policy(&pages.script_hashes());
     let wanted = path.clone();
     let found = tokio::task::spawn_blocking(move || pages.page(&wanted)).await;
     let Ok(Some(bytes)) = found else {
@@ -62,20 +62,10 @@ async fn page(
     let headers = [
         (CONTENT_TYPE, content_type(&path)),
         (CACHE_CONTROL, "no-cache"),
-        (CONTENT_SECURITY_POLICY, &policy),
+        (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (X_FRAME_OPTIONS, "DENY"),
         (REFERRER_POLICY, "no-referrer"),
     ];
     Ok((headers, bytes).into_response())
-}
-
-/// These scripts, this folder's style, and nothing from anywhere else.
-fn policy(script_hashes: &[String]) -> String {
-    let scripts: Vec<String> = script_hashes.iter().map(|hash| format!("'{hash}'")).collect();
-    let scripts = scripts.join(" ");
-    format!(
-        "default-src 'none'; script-src {scripts}; style-src 'self'; img-src 'self' data:; \
-         base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
 }

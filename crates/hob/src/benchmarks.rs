@@ -74,10 +74,6 @@ impl Pages for BenchmarkPages {
         }
         built.as_ref()?.files.get(path).cloned()
     }
-
-    fn script_hashes(&self) -> Vec<String> {
-        site::script_hashes()
-    }
 }
 
 /// What a page is made of, without plans.

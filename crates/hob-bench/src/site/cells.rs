@@ -1,87 +1,70 @@
-//! Small pieces that every page shows: figures, badges, links, words that explain themselves.
-//! Whatever a record says is escaped by the templates; nothing here writes markup of its own.
+//! Runs of one cell: the same model, machine, engine and workload, measured on different days.
+//! The engine's version may differ, because its effect is what a reader looks for.
 
-use maud::{Markup, html};
+use std::collections::BTreeMap;
 
-use super::production::Gap;
-use super::rows::{Origin, Range, Row};
-use crate::record::Doubt;
-use crate::terms::look_up;
-use crate::written::{figure, number};
+use uuid::Uuid;
 
-/// From here on milliseconds are written as seconds.
-const MS_MAX: f64 = 10_000.0;
+use crate::compare::{Holds, aspects, unfit};
+use crate::record::{Record, SourceType};
 
-/// A word with a dotted line under it, and what it means.
-pub(super) fn term(name: &str, shown: &str) -> Markup {
-    match look_up(name) {
-        Some(term) => html! { span.term tabindex="0" title=(explained(term)) { (shown) } },
-        None => html! { (shown) },
+type Key = Vec<Option<String>>;
+
+/// Cells that were measured more than once, each with its runs, the newest first.
+pub(super) struct Cells<'a> {
+    cells: BTreeMap<Key, Vec<&'a Record>>,
+}
+
+/// A run without a time, or one that cannot be compared, belongs to no cell.
+fn key(record: &Record) -> Option<Key> {
+    if unfit(record).is_some() || record.time.started.is_none() {
+        return None;
     }
+    let engine = &record.engine;
+    let source = match record.source.r#type {
+        SourceType::Native => "hob",
+        SourceType::Import => record.source.tool.as_str(),
+    };
+    let own = [
+        Some(record.model.name.clone()),
+        record.model.quant.clone(),
+        engine.name.clone(),
+        engine.backend.clone(),
+        Some(source.to_owned()),
+    ];
+    let shared = aspects(record).into_iter().filter(|aspect| {
+        aspect.holds == Holds::All || aspect.what == "machine" || aspect.what == "voice"
+    });
+    Some(own.into_iter().chain(shared.map(|aspect| aspect.value)).collect())
 }
 
-/// Meaning and formula, as one text.
-pub(super) fn explained(term: &crate::terms::Term) -> String {
-    match term.formula {
-        "" => term.meaning.to_owned(),
-        formula => format!("{} {formula}", term.meaning),
-    }
-}
-
-/// One figure, or from the least to the greatest.
-pub(super) fn range(range: Range, unit: &str) -> Markup {
-    let is_long = unit == "ms" && range.high.abs() >= MS_MAX;
-    let (scale, unit) = if is_long { (1e-3, "s") } else { (1.0, unit) };
-    let (low, high) = (number(range.low * scale), number(range.high * scale));
-    html! {
-        @if low == high { (low) } @else { (low) "–" (high) }
-        @if !unit.is_empty() && unit != "tok/s" { " " span.unit { (unit) } }
-    }
-}
-
-/// How often production waits as long as the bench.
-pub(super) fn gap(gap: &Gap<'_>) -> Markup {
-    let term = gap.metric.term();
-    let p95 = gap
-        .served
-        .first_p95_ms
-        .map_or_else(String::new, |p95| format!(", p95 {}", figure(p95, term)));
-    let said = format!(
-        "{} requests waited {} in the middle{p95}; the bench says {}",
-        gap.served.requests,
-        figure(gap.served.first_p50_ms, term),
-        figure(gap.warm_ms, term)
-    );
-    html! { span.gap title=(said) tabindex="0" { (number(gap.ratio())) "×" } }
-}
-
-/// Hard, soft or failed, with the reasons; where it comes from, if that is not here.
-pub(super) fn badge(row: &Row<'_>, name: &str) -> Markup {
-    let reasons = reasons(row);
-    html! {
-        @match name {
-            "failed" => { span.badge.failed tabindex="0" title=(row.record.invalid_reasons.join("; ")) { "failed" } }
-            "hard" => { span.badge.hard { "hard" } }
-            _ => { span.badge.soft tabindex="0" title=(reasons) { "soft" } }
+impl<'a> Cells<'a> {
+    /// Expects the newest record first.
+    pub(super) fn of(records: &[&'a Record]) -> Cells<'a> {
+        let mut cells: BTreeMap<Key, Vec<&'a Record>> = BTreeMap::new();
+        for record in records {
+            if let Some(key) = key(record) {
+                cells.entry(key).or_default().push(record);
+            }
         }
-        @if row.origin() != Origin::Native { " " span.origin { (row.origin().name()) } }
+        cells.retain(|_, runs| runs.len() > 1);
+        Cells { cells }
     }
-}
 
-/// Why it is soft, as one text.
-pub(super) fn reasons(row: &Row<'_>) -> String {
-    row.doubts().into_iter().map(Doubt::meaning).collect::<Vec<_>>().join("; ")
-}
+    /// The number of a record's cell, and the run of the cell before this one.
+    pub(super) fn place(&self, record: &Record) -> Option<(usize, Option<Uuid>)> {
+        let key = key(record)?;
+        let runs = self.cells.get(&key)?;
+        let at = runs.iter().position(|run| run.id == record.id)?;
+        let number = self.cells.range(..key).count();
+        Some((number, runs.get(at + 1).map(|run| run.id)))
+    }
 
-/// `up` leads from the page to the root of the site.
-pub(super) fn model_link(row: &Row<'_>, up: &str) -> Markup {
-    html! { a href={ (up) "model/" (row.model_slug) ".html" } { (row.record.model.name) } }
-}
-
-pub(super) fn rig_link(row: &Row<'_>, up: &str) -> Markup {
-    html! { a href={ (up) "rig/" (row.rig_slug) ".html" } { (row.hardware) } }
-}
-
-pub(super) fn run_link(row: &Row<'_>, up: &str) -> Markup {
-    html! { a.run href={ (up) (row.run_path()) } { (row.record.short_id()) } }
+    /// The latest run of each cell with the one before it. The latest pair comes first.
+    pub(super) fn latest_pairs(&self) -> Vec<[&'a Record; 2]> {
+        let mut pairs: Vec<[&Record; 2]> =
+            self.cells.values().map(|runs| [runs[1], runs[0]]).collect();
+        pairs.sort_by_key(|[_, new]| (std::cmp::Reverse(new.time.started), new.id));
+        pairs
+    }
 }

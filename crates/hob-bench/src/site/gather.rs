@@ -1,5 +1,5 @@
-//! What a page is made of, from a folder: records, their raw samples, and what others published.
-//! A file that is no record is named on the page, and everything else is on it.
+//! Collects the page's material from a folder: records, their raw samples, and published runs.
+//! The page names each file that could not be read, and shows all others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::import::{PUBLISHED, import};
 use crate::plan::Plan;
 use crate::record::{Record, RecordError, Shelf, samples_beside};
 
-/// Whether what came with the program stands beside what was measured here.
+/// Whether published runs, which come with the program, are shown beside own runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
     Shown,
@@ -19,7 +19,7 @@ pub enum Others {
 }
 
 impl Material {
-    /// Adds what the plans of a folder still have to measure; one that is not there holds none.
+    /// Adds the unmeasured cells of all plans in a folder. A missing folder adds nothing.
     pub fn queue(&mut self, folder: &Path) {
         let Ok(entries) = fs_err::read_dir(folder) else { return };
         let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -33,20 +33,20 @@ impl Material {
         }
     }
 
-    /// A folder that is not there is an empty one: nothing was measured yet.
+    /// A missing folder counts as empty: nothing was measured yet.
     ///
     /// # Errors
-    /// The folder is there and cannot be listed.
+    /// The folder exists and cannot be listed.
     pub fn gather(shelf: &Shelf, others: Others) -> Result<Material, RecordError> {
         let found = if shelf.folder().is_dir() { shelf.read()? } else { Default::default() };
-        // The page may be shown to others: where the folder lies is nobody's business.
+        // The page may be shown to others, so it must not name the folder.
         let folder = format!("{}{}", shelf.folder().display(), std::path::MAIN_SEPARATOR);
-        let said = |error: &RecordError| error.to_string().replacen(&folder, "", 1);
-        let mut skipped: Vec<String> = found.skipped.iter().map(said).collect();
+        let without_folder = |error: &RecordError| error.to_string().replacen(&folder, "", 1);
+        let mut skipped: Vec<String> = found.skipped.iter().map(without_folder).collect();
         let mut samples = BTreeMap::new();
         for (place, record) in &found.records {
             match samples_beside(&shelf.folder().join(place), record) {
-                Ok(Some(those)) => drop(samples.insert(record.id, those)),
+                Ok(Some(found)) => drop(samples.insert(record.id, found)),
                 Ok(None) => {}
                 Err(error) => skipped.push(error.to_string()),
             }
@@ -68,13 +68,13 @@ impl Material {
     }
 }
 
-/// The file is part of the program and read by its tests: it has records.
+/// The file is part of the program, and its tests read it.
 fn published() -> Vec<Record> {
     let imported = import("published", PUBLISHED.as_bytes(), None).unwrap_or_default();
     imported.into_iter().map(|one| one.record).collect()
 }
 
-/// Each once, and none that another one corrects.
+/// Drops duplicates and records that another record corrects.
 fn in_force(records: Vec<Record>) -> Vec<Record> {
     let superseded: BTreeSet<Uuid> =
         records.iter().filter_map(|record| record.supersedes).collect();

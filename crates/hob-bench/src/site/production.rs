@@ -1,46 +1,43 @@
-//! What real requests waited, beside what a warm bench says: the two are one ratio apart.
-//! The ledger's owner sums it up; here only names meet.
+//! How long real requests waited, for comparison with the warm figure of the bench.
+//! The caller summarises the request log; this file only matches model names.
+
+use serde::Serialize;
 
 use crate::record::{Kind, Record};
 use crate::terms::Metric;
 
-/// Fewer requests say nothing of what is usual.
+/// Minimum number of requests. Fewer do not show what is usual.
 pub const GAP_NEEDS: usize = 20;
 
-/// What the ledger knows, by model.
+/// The request log, summarised by model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Production {
     pub served: Vec<Served>,
 }
 
-/// Requests of the last 30 days that one model answered.
-#[derive(Clone, Debug, PartialEq)]
+/// Requests that one model answered in the last 30 days.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Served {
-    /// As it is served here.
+    /// The name under which it is served.
     pub model: String,
     pub requests: usize,
-    /// To the first token, or the first sound; loading, queueing and failing in it.
+    /// Until the first token or sound. Loading, queueing and failed attempts are included.
     pub first_p50_ms: f64,
-    /// None of too few.
+    /// Absent where there are too few requests.
     pub first_p95_ms: Option<f64>,
 }
 
-/// A bench figure and what real requests waited.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A figure of the bench, and the real requests of the same model.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Gap<'a> {
     pub(super) served: &'a Served,
+    /// The metric of `warm_ms`.
     pub(super) metric: Metric,
     pub(super) warm_ms: f64,
 }
 
-impl Gap<'_> {
-    pub(super) fn ratio(&self) -> f64 {
-        self.served.first_p50_ms / self.warm_ms
-    }
-}
-
 impl Production {
-    /// None of another machine's figures, of imported ones, of crowds, of failures, and of too few requests.
+    /// The gap of a record. Absent for imported runs, several users, failed runs and too few requests.
     pub(super) fn gap(&self, record: &Record) -> Option<Gap<'_>> {
         let is_alone = record.workload.concurrency.is_none_or(|users| users == 1);
         let is_warm = !matches!(record.kind, Kind::Cold | Kind::MaxContext);
@@ -57,7 +54,7 @@ impl Production {
     }
 }
 
-/// With and without a maker before it, and a version that says nothing.
+/// Ignores the maker before a slash, letter case and `:latest`.
 fn is_same(served: &str, measured: &str) -> bool {
     let bare = |name: &str| {
         let name = name.rsplit('/').next().unwrap_or(name).to_lowercase();

@@ -1,5 +1,5 @@
-//! The files of a page into a folder. What is there under the same names is replaced; what else is there stays.
-//! Nothing is flushed: a page can be built again.
+//! Writes the files of a page into a folder. It replaces files of the same name and keeps all others.
+//! Nothing is flushed to the disk: a page can be built again.
 
 use std::io;
 use std::path::Path;
@@ -9,10 +9,8 @@ use fs_err as fs;
 use super::PageFile;
 
 /// # Errors
-/// The disk refuses; the error names the file.
+/// A folder or file cannot be written. The error names it.
 pub fn write(folder: &Path, files: &[PageFile]) -> io::Result<()> {
-    for inner in ["", "model", "rig", "run"] {
-        fs::create_dir_all(folder.join(inner))?;
-    }
+    fs::create_dir_all(folder.join("run"))?;
     files.iter().try_for_each(|file| fs::write(folder.join(&file.path), &file.bytes))
 }

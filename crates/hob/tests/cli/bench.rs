@@ -65,25 +65,28 @@ fn a_page_is_built_of_what_can_be_read() {
         .expect("a file");
     let build =
         user.hob(&["site", "build", "--without-published", "--out", "page"]).assert().success();
-    assert_eq!(stdout(&build), "1 run, 10 files: page/index.html\n");
+    assert_eq!(stdout(&build), "1 run, 13 files: page/index.html\n");
     assert!(stderr(&build).contains("left out: later.yaml: of a later hob"), "{}", stderr(&build));
     assert_eq!(
         names(&user.path("work/page")),
         [
             "compare.html",
             "index.html",
+            "machine.html",
+            "machines.html",
             "method.html",
-            "model",
+            "model.html",
             "queued.html",
-            "rig",
-            "rigs.html",
+            "records.js",
             "run",
+            "run.html",
             "site.css",
+            "site.js",
             "speech.html"
         ]
     );
-    let index = std::fs::read_to_string(user.path("work/page/index.html")).expect("a page");
-    assert!(index.contains("Qwen3-8B-Q4_K_M") && index.contains("later.yaml"));
+    let records = std::fs::read_to_string(user.path("work/page/records.js")).expect("records");
+    assert!(records.contains("Qwen3-8B-Q4_K_M") && records.contains("later.yaml"));
     let with = stdout(&user.hob(&["site", "build", "--records", "none"]).assert().success());
     assert!(with.contains(" runs, "), "{with}");
     let ledger = stderr(&user.hob(&["site", "build", "--ledger", "none"]).assert().code(2));

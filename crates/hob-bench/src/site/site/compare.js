@@ -1,216 +1,190 @@
-// Two runs that a reader chooses. What may be compared and which rank begins an interval was decided when the page was built.
-(function () {
-  'use strict';
-  var form = document.querySelector('form.chooser');
-  if (!form) { return; }
-  var data = JSON.parse(document.getElementById('runs').textContent);
-  var place = document.getElementById('chosen');
-  var runs = {};
-  data.runs.forEach(function (run) { runs[run.id] = run; });
+// Two runs side by side. What may be compared, and which rank begins an interval, comes from Rust as `benchmarks.rules`.
 
-  function element(name, text, className) {
-    var made = document.createElement(name);
-    if (text !== undefined) { made.textContent = text; }
-    if (className) { made.className = className; }
-    return made;
-  }
-  function number(value) {
-    var size = Math.abs(value);
-    var decimals = size >= 100 || size === 0 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3;
-    var text = value.toFixed(decimals);
-    if (text.indexOf('.') >= 0) { text = text.replace(/0+$/, '').replace(/\.$/, ''); }
-    var parts = text.split('.');
-    parts[0] = parts[0].replace(/\B(?=(\d{3})+$)/g, ',');
-    return parts.join('.');
-  }
-  function written(value, figure) {
-    if (value === undefined) { return ''; }
-    if (figure.unit === 'ms' && Math.abs(value) >= 10000) { return number(value / 1000) + ' s'; }
-    return number(value) + (figure.unit === '×' ? '×' : figure.unit ? ' ' + figure.unit : '');
-  }
-  var percent = function (times) { var value = (times - 1) * 100; return (value < 0 ? '' : '+') + value.toFixed(1) + ' %'; };
+const { rules: RULES } = benchmarks;
+const middle = (sorted) => (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+const ascending = (one, other) => one - other;
+const percent = (value) => `${value < 0 ? "" : "+"}${value.toFixed(1)} %`;
+/** Longer values, such as checksums, tell a reader nothing. */
+const VALUE_CHARS_MAX = 32;
 
-  // What keeps two runs apart, by the list that the terminal has too.
-  function differences(base, new_) {
-    var found = { refusals: [], marks: [], counts: '' };
-    [base, new_].forEach(function (run) { if (run.unfit) { found.refusals.push(run.id.replace(/-/g, '').slice(-8) + ' ' + run.unfit); } });
-    data.aspects.forEach(function (aspect, at) {
-      var a = base.aspects[at], b = new_.aspects[at], what = aspect[0], holds = aspect[1];
-      if (a === b || holds === 'pairs') { return; }
-      if (a === null || b === null) { found.marks.push('the ' + what + ' of one of them is not known'); return; }
-      var said = 'another ' + what + (a.length > 32 || b.length > 32 ? '' : ': ' + a + ' and ' + b);
-      if (holds === 'all') { found.refusals.push(said); } else if (holds === 'tokens') { found.counts = said; } else { found.marks.push(said); }
-    });
-    var isSame = base.seed !== null && base.seed === new_.seed;
-    if (isSame && (base.is_untold || new_.is_untold)) { found.refusals.push(data.asked_before); }
-    return found;
-  }
-
-  var middle = function (sorted) { return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2; };
-  var ascending = function (a, b) { return a - b; };
-  // Each run of one with each of the other, by ranks.
-  function ofRuns(a, b, rank) {
-    var apart = [];
-    a.forEach(function (one) { b.forEach(function (other) { apart.push(Math.log(other / one)); }); });
-    apart.sort(ascending);
-    return [middle(apart), apart[rank - 1], apart[apart.length - rank]].map(Math.exp);
-  }
-  function verdict(ratio, isLessBetter) {
-    var limit = Math.log(1 + data.threshold_pct / 100);
-    var logs = ratio.map(Math.log);
-    if (logs[1] > 0 && logs[0] > limit) { return isLessBetter ? 'worse' : 'better'; }
-    if (logs[2] < 0 && logs[0] < -limit) { return isLessBetter ? 'better' : 'worse'; }
-    return logs[1] > -limit && logs[2] < limit ? 'same' : 'inconclusive';
-  }
-  function judge(figure, base, new_, counts) {
-    var a = base.figures[figure.name], b = new_.figures[figure.name];
-    var found = { figure: figure, base: a.median, new_: b.median, verdict: 'inconclusive', reason: '', ratio: null };
-    if (counts && figure.counts_tokens) { found.reason = 'not compared: ' + counts; return found; }
-    if (a.runs && b.runs) {
-      var all = a.runs.concat(b.runs);
-      found.base = middle(a.runs.slice().sort(ascending));
-      found.new_ = middle(b.runs.slice().sort(ascending));
-      if (all.every(function (value) { return value === 0; })) { found.verdict = 'same'; return found; }
-      var few = Math.min(a.runs.length, b.runs.length);
-      if (few < data.runs_min) { found.reason = few + ' runs are too few; ' + data.runs_min + ' of each decide'; return found; }
-      if (Math.min.apply(null, all) <= 0) { found.reason = 'some of it is zero, which has no ratio'; return found; }
-      found.ratio = ofRuns(a.runs, b.runs, data.ranks[a.runs.length + ',' + b.runs.length]);
-      found.verdict = verdict(found.ratio, figure.is_less_better);
-      if (found.verdict === 'inconclusive') { found.reason = 'the interval holds both a difference that matters and none'; }
-      return found;
+/** Reasons against a comparison, differences to know of, and why figures of tokens are left out. */
+function differences(base, new_) {
+  const found = { refusals: [], marks: [], counts: "" };
+  for (const run of [base, new_]) if (run.compared_by.unfit) found.refusals.push(`${run.short_id} ${run.compared_by.unfit}`);
+  RULES.aspects.forEach(([what, holds], place) => {
+    const [one, other] = [base.compared_by.aspects[place], new_.compared_by.aspects[place]];
+    if (one === other || holds === "pairs") return;
+    if (one === null || other === null) {
+      found.marks.push(`the ${what} of one of them is not known`);
+      return;
     }
-    if (!a.ci95 || !b.ci95) { found.reason = 'only medians are known, and no interval of them'; return found; }
-    if (Math.min(a.ci95[0], b.ci95[0], a.median, b.median) <= 0) { found.reason = 'some of it is zero, which has no ratio'; return found; }
-    found.ratio = [b.median / a.median, b.ci95[0] / a.ci95[1], b.ci95[1] / a.ci95[0]];
-    found.verdict = verdict(found.ratio, figure.is_less_better);
-    if (found.verdict === 'same' || found.verdict === 'inconclusive') {
-      found.verdict = 'inconclusive';
-      var apart = found.ratio[1] > 1 || found.ratio[2] < 1;
-      found.reason = 'no run of it is known by itself, and ' + (apart ? 'what lies between the intervals is too little' : 'the intervals overlap');
-    }
-    return found;
-  }
-  function word(found) {
-    var isSpeed = /ms$|\/s$/.test(found.figure.unit);
-    return isSpeed ? { better: 'faster', worse: 'slower' }[found.verdict] || found.verdict : found.verdict;
-  }
-
-  function table(all, heading) {
-    var wide = element('div', undefined, 'wide');
-    wide.setAttribute('role', 'region');
-    wide.setAttribute('aria-label', 'Figures of ' + heading);
-    wide.tabIndex = 0;
-    var made = element('table', undefined, 'compared');
-    var head = made.createTHead().insertRow();
-    ['figure', 'base', 'new', 'change', '95 % interval', 'matters from', 'finding'].forEach(function (title, at) {
-      var cell = element('th', title, at > 0 && at < 6 ? 'number' : '');
-      cell.scope = 'col';
-      head.append(cell);
-    });
-    var body = made.createTBody();
-    all.forEach(function (found) {
-      var row = body.insertRow();
-      var name = element('th', found.figure.title);
-      name.scope = 'row';
-      row.append(name);
-      var ratio = found.ratio;
-      [written(found.base, found.figure), written(found.new_, found.figure), ratio ? percent(ratio[0]) : '',
-        ratio ? percent(ratio[1]) + ' to ' + percent(ratio[2]) : '', number(data.threshold_pct) + ' %'].forEach(function (text) { row.append(element('td', text, 'number')); });
-      row.append(element('td', word(found), found.verdict));
-    });
-    wide.append(made);
-    return wide;
-  }
-  function side(run) {
-    var link = element('a', run.id.replace(/-/g, '').slice(-8), 'run');
-    link.href = 'run/' + run.id + '.html';
-    return [link, ' ' + run.place];
-  }
-  function compared(base, new_) {
-    var parts = [element('h3', new_.name)];
-    if (base.name !== new_.name) { parts[0].textContent = base.name + ' → ' + new_.name; }
-    var sides = element('p');
-    sides.append.apply(sides, side(base).concat([' → '], side(new_)));
-    parts.push(sides, element('p', data.banner, 'banner'));
-    var found = differences(base, new_);
-    if (found.refusals.length + found.marks.length) {
-      var list = element('ul', undefined, 'told');
-      found.refusals.forEach(function (reason) { list.append(element('li', 'Refused: ' + reason + '.', 'bad')); });
-      found.marks.forEach(function (mark) { list.append(element('li', mark + '.')); });
-      parts.push(list);
-    }
-    var figures = data.figures.filter(function (figure) { return base.figures[figure.name] && new_.figures[figure.name]; });
-    if (!found.refusals.length && !figures.length) { parts.push(element('p', 'They have no figure in common.', 'none')); }
-    if (!found.refusals.length && figures.length) {
-      var all = figures.map(function (figure) { return judge(figure, base, new_, found.counts); });
-      parts.push(table(all, parts[0].textContent));
-      all.filter(function (one) { return one.reason; }).forEach(function (one) {
-        parts.push(element('p', one.figure.title + ': ' + one.reason + '.', 'beside reason'));
-      });
-    }
-    return parts;
-  }
-  // What took turns was compared in pairs when the page was built.
-  function paired(base, new_) {
-    var said = '.pair[data-pairing="paired"][data-base="' + base.id + '"][data-new="' + new_.id + '"]';
-    var made = document.querySelector(said);
-    return made ? Array.prototype.map.call(made.children, function (child) { return child.cloneNode(true); }) : null;
-  }
-
-  var fields = form.elements;
-  function options(select, group, among) {
-    var made = element('optgroup');
-    made.label = group;
-    among.forEach(function (run) {
-      var option = element('option', run.name + (run.place ? ' · ' + run.place : '') + ' · ' + run.id.slice(-8));
-      option.value = run.id;
-      made.append(option);
-    });
-    if (among.length) { select.append(made); }
-  }
-  function fill() {
-    var base = runs[fields.base.value], chosen = fields.new.value;
-    var same = [], other = [];
-    data.runs.forEach(function (run) { if (run !== base) { (differences(base, run).refusals.length ? other : same).push(run); } });
-    fields.new.replaceChildren();
-    options(fields.new, 'Asked the same', same);
-    options(fields.new, 'Asked something else', other);
-    if (chosen && chosen !== base.id) { fields.new.value = chosen; }
-  }
-  function draw() {
-    var base = runs[fields.base.value], new_ = runs[fields.new.value];
-    var parts = paired(base, new_) || compared(base, new_);
-    place.replaceChildren.apply(place, [element('h2', 'These two')].concat(parts));
-    place.hidden = false;
-  }
-  function write() {
-    var hash = '#base=' + fields.base.value + '&new=' + fields.new.value;
-    try { history.replaceState(null, '', hash); } catch (refused) { location.hash = hash; }
-    draw();
-  }
-  // One run alone is held against the first that was asked the same.
-  function read() {
-    var said = new URLSearchParams(location.hash.slice(1));
-    var new_ = runs[said.get('new')], base = runs[said.get('base')];
-    if (!base && new_) { base = data.runs.filter(function (run) { return run !== new_ && !differences(run, new_).refusals.length; })[0]; }
-    fields.base.value = (base || data.runs.filter(function (run) { return run !== new_; })[0]).id;
-    fill();
-    if (new_) { fields.new.value = new_.id; }
-    if (base || new_) { draw(); }
-  }
-  options(fields.base, 'Runs', data.runs);
-  fields.base.addEventListener('change', function () { fill(); write(); });
-  fields.new.addEventListener('change', write);
-  fields.turn.addEventListener('click', function () {
-    var base = fields.base.value;
-    fields.base.value = fields.new.value;
-    fill();
-    fields.new.value = base;
-    write();
+    const sentence = `another ${what}${Math.max(one.length, other.length) > VALUE_CHARS_MAX ? "" : `: ${one} and ${other}`}`;
+    if (holds === "all") found.refusals.push(sentence);
+    else if (holds === "tokens") found.counts = sentence;
+    else found.marks.push(sentence);
   });
-  form.addEventListener('submit', function (event) { event.preventDefault(); });
-  addEventListener('hashchange', read);
-  form.hidden = false;
+  const { seed, is_cache_unknown: isUnknown } = base.compared_by;
+  const isSameSeed = seed !== undefined && seed === new_.compared_by.seed;
+  if (isSameSeed && (isUnknown || new_.compared_by.is_cache_unknown)) found.refusals.push(RULES.asked_before);
+  return found;
+}
+
+/** The median ratio of each run of one side to each run of the other, with its 95 % interval by ranks. */
+function ratioOfRuns(base, new_) {
+  const logs = base.flatMap((one) => new_.map((other) => Math.log(other / one))).sort(ascending);
+  const rank = RULES.ranks[`${base.length},${new_.length}`];
+  return [middle(logs), logs[rank - 1], logs[logs.length - rank]].map(Math.exp);
+}
+
+/** Whether the ratio matters: `better`, `worse`, `same` or `inconclusive`. */
+function verdictOf(ratio, metric) {
+  const limit = Math.log(1 + RULES.threshold_pct / 100);
+  const [median, low, high] = ratio.map(Math.log);
+  if (low > 0 && median > limit) return isMoreBetter(metric) ? "better" : "worse";
+  if (high < 0 && median < -limit) return isMoreBetter(metric) ? "worse" : "better";
+  return low > -limit && high < limit ? "same" : "inconclusive";
+}
+
+/** One figure of two runs, in the form in which Rust writes it. */
+function comparedFigure(metric, base, new_, counts) {
+  const [one, other] = [base, new_].map((run) => run.compared_by.values[metric]);
+  const found = { metric, base: one.median, new: other.median, threshold_pct: RULES.threshold_pct, verdict: "inconclusive" };
+  const undecided = (reason) => ({ ...found, finding: "inconclusive", reason });
+  const decided = (ratio, verdict, reason) => {
+    const isSpeed = /ms$|\/s$/.test(unitOf(metric));
+    const finding = (isSpeed && { better: "faster", worse: "slower" }[verdict]) || verdict;
+    const [change, low, high] = ratio.map((times) => (times - 1) * 100);
+    return { ...found, change_pct: change, change_ci95_pct: [low, high], verdict, finding, reason };
+  };
+  if (counts && RULES.counts_tokens.includes(metric)) return undecided(`not compared: ${counts}`);
+  if (one.runs.length > 0 && other.runs.length > 0) {
+    const all = [...one.runs, ...other.runs];
+    found.base = middle(one.runs.toSorted(ascending));
+    found.new = middle(other.runs.toSorted(ascending));
+    if (all.every((value) => value === 0)) return { ...found, verdict: "same", finding: "same" };
+    const few = Math.min(one.runs.length, other.runs.length);
+    if (few < RULES.runs_min) return undecided(`${few} runs are too few; ${RULES.runs_min} of each decide`);
+    if (Math.min(...all) <= 0) return undecided("some of it is zero, which has no ratio");
+    const ratio = ratioOfRuns(one.runs, other.runs);
+    const verdict = verdictOf(ratio, metric);
+    return decided(ratio, verdict, verdict === "inconclusive" ? "the interval holds both a difference that matters and none" : undefined);
+  }
+  if (!one.ci95 || !other.ci95) return undecided("only medians are known, and no interval of them");
+  if (Math.min(one.ci95[0], other.ci95[0], one.median, other.median) <= 0) return undecided("some of it is zero, which has no ratio");
+  const ratio = [other.median / one.median, other.ci95[0] / one.ci95[1], other.ci95[1] / one.ci95[0]];
+  const verdict = verdictOf(ratio, metric);
+  if (verdict === "better" || verdict === "worse") return decided(ratio, verdict);
+  const isApart = ratio[1] > 1 || ratio[2] < 1;
+  return decided(ratio, "inconclusive", `no run of it is known by itself, and ${isApart ? "what lies between the intervals is too little" : "the intervals overlap"}`);
+}
+
+/** The comparison of two runs that were measured apart, in the form in which Rust writes it. */
+function comparison(base, new_) {
+  const { refusals, marks, counts } = differences(base, new_);
+  const shared = RULES.figures.filter((metric) => base.compared_by.values[metric] && new_.compared_by.values[metric]);
+  const figures = refusals.length > 0 ? [] : shared.map((metric) => comparedFigure(metric, base, new_, counts));
+  return { pairing: "unpaired", refusals, marks, figures };
+}
+
+const nameOf = (run) => joined([run.record.model.name, quantOf(run), run.record.kind, shapeOf(run), usersOf(run) && countText(usersOf(run), "user"), run.hardware]);
+const sideOf = (run) => [runLink(run), " ", joined([engineOf(run), dayOf(run)], ", ")];
+
+function comparedTable(figures, heading) {
+  const numbers = (title, show) => numberColumn(title, () => undefined, show);
+  return plain(`Figures of ${heading}`, "compared", [
+    column("figure", ({ metric }) => term(metric), { head: true }),
+    numbers("base", ({ metric, base }) => figure(base, unitOf(metric))),
+    numbers("new", ({ metric, new: value }) => figure(value, unitOf(metric))),
+    numbers("change", ({ change_pct: change }) => change !== undefined && percent(change)),
+    numbers("95 % interval", ({ change_ci95_pct: interval }) => interval && `${percent(interval[0])} to ${percent(interval[1])}`),
+    numbers("matters from", ({ threshold_pct: threshold }) => `${number(threshold)} %`),
+    column("finding", ({ finding }) => finding, { look: ({ verdict }) => verdict }),
+  ], figures);
+}
+
+function comparedParts(base, new_, { pairing, refusals, marks, figures }) {
+  const heading = nameOf(base) === nameOf(new_) ? nameOf(new_) : `${nameOf(base)} → ${nameOf(new_)}`;
+  const reasons = groupBy(figures.filter(({ reason }) => reason), ({ reason }) => reason);
+  return [
+    h("h3", heading),
+    h("p", sideOf(base), " → ", sideOf(new_)),
+    h("p.banner", RULES.banner[pairing]),
+    refusals.length + marks.length > 0 ? h("ul.told", refusals.map((refusal) => h("li.bad", `Refused: ${refusal}.`)), marks.map((mark) => h("li", `${mark}.`))) : null,
+    figures.length > 0 ? comparedTable(figures, heading) : refusals.length === 0 ? none("They have no figure in common.") : null,
+    [...reasons].sort(([one], [other]) => (one < other ? -1 : 1)).map(([reason, all]) => h("p.aside.reason", `${all.map(({ metric }) => titleOf(metric)).join(", ")}: ${reason}.`)),
+  ];
+}
+
+const idsOf = (pair) => [pair.base.ids[0], pair.new.ids[0]];
+
+/** What took turns was compared in pairs when the page was built. */
+function comparisonOf(base, new_) {
+  const ids = [base.record.id, new_.record.id];
+  return RULES.pairs.find((pair) => pair.pairing === "paired" && isSame(idsOf(pair), ids)) ?? comparison(base, new_);
+}
+
+function chooser() {
+  const form = h("form.chooser", { "aria-label": "Two runs" },
+    h("label", h("span", "Base"), h("select", { name: "base" })),
+    h("label", h("span", "Compared with it"), h("select", { name: "new" })),
+    h("button", { type: "button", name: "turn" }, "Swap"));
+  const chosen = h("section", { id: "chosen", "aria-live": "polite", hidden: true });
+  const { base: baseField, new: newField, turn } = form.elements;
+  const option = (run) => h("option", { value: run.record.id }, joined([nameOf(run), joined([engineOf(run), dayOf(run)], ", "), run.short_id]));
+  const group = (label, runs) => (runs.length > 0 ? [h("optgroup", { label }, runs.map(option))] : []);
+  const fill = () => {
+    const { value } = newField;
+    const base = RUN_BY_ID.get(baseField.value);
+    const others = RUNS.filter((run) => run !== base).map((run) => [differences(base, run).refusals.length === 0, run]);
+    const runsOf = (isSameWorkload) => others.filter(([isAlike]) => isAlike === isSameWorkload).map(([, run]) => run);
+    newField.replaceChildren(...group("Same workload", runsOf(true)), ...group("Another workload", runsOf(false)));
+    if (value && value !== baseField.value) newField.value = value;
+  };
+  const draw = () => {
+    const [base, new_] = [RUN_BY_ID.get(baseField.value), RUN_BY_ID.get(newField.value)];
+    chosen.replaceChildren(h("h2", "These two"), ...h("div", comparedParts(base, new_, comparisonOf(base, new_))).childNodes);
+    chosen.hidden = false;
+  };
+  const change = () => {
+    writeAddress({ base: baseField.value, new: newField.value });
+    draw();
+  };
+  // A run alone is compared with the newest run of the same workload.
+  const read = () => {
+    const address = readAddress();
+    const new_ = RUN_BY_ID.get(address.new);
+    const base = RUN_BY_ID.get(address.base) ?? (new_ && RUNS.find((run) => run !== new_ && differences(run, new_).refusals.length === 0));
+    baseField.value = (base ?? RUNS.find((run) => run !== new_)).record.id;
+    fill();
+    if (new_) newField.value = new_.record.id;
+    if (base || new_) draw();
+  };
+  baseField.append(...group("Runs", RUNS));
+  baseField.addEventListener("change", () => { fill(); change(); });
+  newField.addEventListener("change", change);
+  turn.addEventListener("click", () => {
+    const { value } = baseField;
+    baseField.value = newField.value;
+    fill();
+    newField.value = value;
+    change();
+  });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  addEventListener("hashchange", read);
   read();
-  document.documentElement.setAttribute('data-ready', '');
-}());
+  return [form, chosen];
+}
+
+function comparePage() {
+  const pairs = RULES.pairs.map((pair) => {
+    const [base, new_] = idsOf(pair).map((id) => RUN_BY_ID.get(id));
+    return h("div.pair", { "data-base": base.record.id, "data-new": new_.record.id }, comparedParts(base, new_, pair));
+  });
+  return [
+    titled("Compare", "Whether one run is faster than another, and how certain that is."),
+    RUNS.length > 1 ? chooser() : null,
+    section("The latest run of each cell, and the one before",
+      pairs.length === 0 ? none("Nothing was measured twice yet with the same workload on the same machine.") : pairs,
+      RULES.pairs_left_out > 0 ? none(`You can choose ${RULES.pairs_left_out} more above. Each run's page has a link to the run before.`) : null),
+  ];
+}
