@@ -3,13 +3,12 @@
 
 use std::path::PathBuf;
 
-use crate::cli::Globals;
 use crate::config::Written;
 use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::programs;
 use crate::settings::{Environment, Espeak, ModelChoice, Overrides, Settings};
-use crate::wire_up::Reach;
 
 #[derive(Debug)]
 pub(crate) struct App<'a> {
@@ -67,6 +66,14 @@ impl App<'_> {
             Espeak::Program(program) => programs::find(program, &self.environment.path),
         }
     }
+}
+
+/// Whether keys keep strangers out, or only one user's programs apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Other machines reach this server, and nothing but a key keeps them out.
+    Network,
+    Loopback,
 }
 
 /// Runs the asynchronous part of a command. What it leaves running when it returns is stopped, not

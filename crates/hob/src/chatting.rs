@@ -10,7 +10,6 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use futures::stream::BoxStream;
 use hob_core::ChatEvent;
 use hob_core::chat::Completion;
 
@@ -20,10 +19,8 @@ pub(crate) use source::{Source, Wish};
 pub(crate) use talk::Talk;
 
 use crate::failure::{Exit, Failure, Outcome};
+use crate::remote::ChatAnswer;
 use crate::sink::Reader;
-
-/// The last event of an answer that is complete is [`ChatEvent::Done`].
-pub(crate) type Answer = BoxStream<'static, Outcome<ChatEvent>>;
 
 /// What came of a request, as far as it came.
 #[derive(Clone, Default, PartialEq)]
@@ -41,7 +38,7 @@ impl Reply {
     /// fails or is dropped. `asked` is when the request was made.
     pub(crate) async fn take(
         &mut self,
-        mut answer: Answer,
+        mut answer: ChatAnswer,
         show: &mut Show<'_>,
         asked: Instant,
     ) -> Outcome<()> {

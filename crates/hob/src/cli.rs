@@ -1,16 +1,16 @@
 //! The command line as it is typed. The doc comments are the help texts.
 //! What the flags mean together with the file and the environment is settled in `settings`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     bench, chat, config, docs, doctor, fit, ledger, load, mock, models, ps, pull, route, say,
     selftest, serve, site, unload, upstreams, worker,
 };
 use crate::failure::{Exit, Outcome};
+use crate::globals::Globals;
 use crate::logging;
 use crate::printer::{Printer, Volume};
 
@@ -42,24 +42,6 @@ Exit codes:
   2  command, request or configuration      8  nothing could be compared
   3  model missing or damaged             130  interrupted
   4  no source could deliver the model";
-
-/// What every command takes.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Globals {
-    /// The configuration; without it, hob.toml of the working folder, then of the user's
-    /// configuration folder
-    #[arg(long, global = true, value_name = "FILE", help_heading = "For every command")]
-    pub(crate) config: Option<PathBuf>,
-    /// Where models are kept (also HOB_HOME)
-    #[arg(long, global = true, value_name = "FOLDER", help_heading = "For every command")]
-    pub(crate) home: Option<PathBuf>,
-    /// Say nothing on stderr but errors
-    #[arg(short, long, global = true, help_heading = "For every command")]
-    pub(crate) quiet: bool,
-    /// What to log on stderr, such as "info" or "hob_server=debug" (also HOB_LOG); texts never are
-    #[arg(long, global = true, value_name = "FILTER", help_heading = "For every command")]
-    pub(crate) log: Option<String>,
-}
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -155,7 +137,7 @@ fn dispatch(cli: Cli, printer: &Printer) -> Outcome<Exit> {
         Verb::Doctor(args) => doctor::run(&args, globals, printer),
         Verb::Config(args) => config::run(&args, globals, printer),
         Verb::Worker(args) => worker::run(&args),
-        Verb::Docs(args) => docs::run(&args, printer),
+        Verb::Docs(args) => docs::run(&args, command(), printer),
     }
 }
 

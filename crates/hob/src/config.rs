@@ -30,7 +30,8 @@ pub(crate) use time::TimeText;
 
 use crate::bounded_file::read_text;
 use crate::failure::{Failure, Outcome};
-use crate::settings::{Folders, Listen};
+use crate::folders::Folders;
+use crate::listen::Listen;
 
 /// Bytes of a configuration.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;

@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use hob_core::ModelError;
 use hob_speech::encode::EncodeError;
 
-use crate::remote;
-
 pub(crate) type Outcome<T> = Result<T, Failure>;
+
+/// The engine that errors name when a remote server, or the connection to it, failed.
+pub(crate) const REMOTE_ENGINE: &str = "remote";
 
 /// Why the process ended. The numbers are part of hob's interface: scripts test for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +175,7 @@ impl From<ModelError> for Failure {
             | ModelError::NoneCapable { .. } => {
                 (Exit::Server, Some("`hob upstreams` says who answers"))
             }
-            ModelError::EngineFailed { engine: remote::ENGINE, .. } => {
+            ModelError::EngineFailed { engine: REMOTE_ENGINE, .. } => {
                 (Exit::Server, Some("is `hob serve` still running there?"))
             }
             ModelError::NotBuilt { .. } => (Exit::Engine, Some("this hob was built without it")),
@@ -235,7 +236,7 @@ mod tests {
             (ModelError::Busy { retry_after }, Exit::Server),
             (ModelError::Loading { retry_after }, Exit::Server),
             (ModelError::NotBuilt { engine: "speech" }, Exit::Engine),
-            (ModelError::EngineFailed { engine: remote::ENGINE, detail: "".into() }, Exit::Server),
+            (ModelError::EngineFailed { engine: REMOTE_ENGINE, detail: "".into() }, Exit::Server),
             (ModelError::WorkerLost { engine: "speech", detail: "9".into() }, Exit::Engine),
         ];
         for (error, exit) in rows {

@@ -5,6 +5,7 @@ mod app;
 mod benchmarks;
 mod bounded_file;
 mod build;
+mod capability;
 mod chatting;
 mod cli;
 mod commands;
@@ -12,7 +13,10 @@ mod config;
 mod descriptors;
 mod failure;
 mod finding;
+mod folders;
+mod globals;
 mod import;
+mod listen;
 mod logging;
 mod machine;
 mod playback;
@@ -32,6 +36,7 @@ mod speaking;
 mod stdin_text;
 mod storing;
 mod wire_up;
+mod worker_args;
 
 use std::process::ExitCode;
 

@@ -5,10 +5,10 @@ pub(crate) mod record;
 
 use std::fmt::Write as _;
 
-use crate::cli;
 use crate::config::{self, Key};
 use crate::failure::{Exit, Failure, Outcome};
-use crate::settings::{Environment, Folders, Overrides, Settings, VARIABLES};
+use crate::folders::Folders;
+use crate::settings::{Environment, Overrides, Settings, VARIABLES};
 
 /// Help texts are wrapped here, whatever terminal the generator runs in.
 const WIDTH: usize = 100;
@@ -18,10 +18,10 @@ const GLOBALS: [&str; 4] = ["config", "home", "quiet", "log"];
 
 const MADE: &str = "<!-- made by `hob docs`; `cargo xtask docs` makes it anew -->";
 
-/// `docs/reference/cli.md`.
-pub(crate) fn cli_markdown() -> String {
+/// `docs/reference/cli.md`, from the whole command line.
+pub(crate) fn cli_markdown(command: clap::Command) -> String {
     let mut page = format!("# Commands\n\n{MADE}\n");
-    let mut root = cli::command().term_width(WIDTH);
+    let mut root = command.term_width(WIDTH);
     root.build();
     describe(&mut root, &mut page);
     page.push_str("\n## Exit codes\n\n| code | meaning |\n|---|---|\n");
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn every_visible_verb_and_no_hidden_one_is_described() {
-        let page = cli_markdown();
+        let page = cli_markdown(crate::cli::command());
         for verb in [
             "serve",
             "chat",

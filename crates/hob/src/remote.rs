@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use hob_core::ChatEvent;
 use hob_core::{Gender, Voice};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
@@ -27,8 +28,9 @@ pub(crate) use speech::Words;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::settings::Secret;
 
-/// In errors of a stream: what failed is the server or the way to it.
-pub(crate) const ENGINE: &str = "remote";
+/// The events of a chat answer; the last one of a complete answer is [`ChatEvent::Done`].
+pub(crate) type ChatAnswer = BoxStream<'static, Outcome<ChatEvent>>;
+
 /// Pieces between the reading thread and whoever writes; beyond them the server waits.
 const PIECES_MAX: usize = 16;
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);

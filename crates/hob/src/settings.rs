@@ -4,7 +4,6 @@
 mod chat;
 mod environment;
 pub(crate) mod gateway;
-mod listen;
 mod memory;
 
 use std::collections::BTreeMap;
@@ -13,14 +12,18 @@ use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
 pub(crate) use chat::{ChatSettings, DevSettings, ModelChoice};
-pub(crate) use environment::{Environment, Folders, VARIABLES};
-pub(crate) use listen::Listen;
+pub(crate) use environment::{Environment, VARIABLES};
 pub(crate) use memory::MemorySettings;
 
 use crate::bounded_file::read_text;
 use crate::config::{ConfigFile, LedgerSection, ServerSection, SpeechSection, Written};
 use crate::failure::{Failure, Outcome};
+use crate::listen::Listen;
 
+/// The speech model of a request that names none.
+pub(crate) const DEFAULT_SPEECH: &str = "kokoro";
+/// The chat model of a request that names none.
+pub(crate) const DEFAULT_CHAT: &str = "smollm2";
 const DEFAULT_VOICE: &str = "af_heart";
 const DEFAULT_TEXT_CHARS_MAX: u32 = 100_000;
 const DEFAULT_REQUESTS_MAX: u16 = 16;
@@ -331,6 +334,16 @@ fn espeak(file: &SpeechSection, environment: &Environment, written: &Written) ->
         }
         Some(program) => Espeak::new(program),
     }
+}
+
+/// Threads of the speech engine: as requested, or every core up to four. On two cores, the second makes the vocoder
+/// 1.7 times as fast (17.3 against 10.0 ms per frame). More than two were not measured.
+pub(crate) fn speech_threads(requested: usize) -> usize {
+    const THREADS_MAX: usize = 4;
+    if requested > 0 {
+        return requested;
+    }
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(THREADS_MAX))
 }
 
 #[cfg(test)]

@@ -21,14 +21,10 @@ use serde::Serialize;
 use crate::app::App;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::finding::finder;
-use crate::wire_up::engine_threads;
+use crate::settings::{DEFAULT_CHAT, DEFAULT_SPEECH, speech_threads};
 
 pub(crate) use order::{Order, Wish};
 
-/// The speech model that is used when nobody names one.
-pub(crate) const DEFAULT_SPEECH: &str = "kokoro";
-/// The chat model that is used when nobody names one.
-const DEFAULT_CHAT: &str = "smollm2";
 const MB: u64 = 1_000_000;
 
 /// A model of the catalog, and whether it is here.
@@ -85,7 +81,7 @@ impl Shelf {
             catalog: Catalog::builtin(),
             finder: finder(app),
             default_voice: app.settings.speech.default_voice.clone(),
-            threads: engine_threads(app.settings.speech.threads.wished()),
+            threads: speech_threads(app.settings.speech.threads.wished()),
         }
     }
 

@@ -31,17 +31,17 @@ use hob_speech::{Phonemizer, PhonemizerOptions, SpokenUnit};
 use hob_upstream::Gateway;
 
 use crate::app::App;
-use crate::commands::worker::SpeechWorkerArgs;
 use crate::descriptors::{connections, raise_limit};
 use crate::failure::{Exit, Failure, Outcome};
-use crate::settings::Settings;
+use crate::settings::{Settings, speech_threads};
 use crate::shelf::Shelf;
+use crate::worker_args::SpeechWorkerArgs;
 
 use memory::Need;
 
 pub(crate) use chat::{Chat, ChatFile, work_chat};
 pub(crate) use fit_desk::Desk;
-pub(crate) use gateway::{Reach, gateway, has_others, keys, looked_up, placed, stand_ins};
+pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins};
 pub(crate) use memory::Memory;
 pub(crate) use timing::{CALIBRATION_TIME, Timing, decoding_threads, timings, work_timing};
 
@@ -214,22 +214,12 @@ pub(crate) fn work_speech(args: &SpeechWorkerArgs) -> Outcome<()> {
             .hint("`hob say` and `hob serve` do")
     })?;
     let load = || {
-        let threads = engine_threads(args.threads);
+        let threads = speech_threads(args.threads);
         Kokoro::load(&args.model, KokoroOptions { threads })
     };
     let units = Phonemizer::new(PhonemizerOptions { espeak: args.espeak.clone() });
     let options = ServeOptions { warm_up: Some(warm_up(&args.voice)), ..ServeOptions::default() };
     serve_speech(socket, units, load, options).map_err(|error| Failure::new(Exit::Engine, error))
-}
-
-/// Every core up to four: on two, the second makes the vocoder 1.7 times as fast (17.3 against 10.0 ms
-/// per frame). More than two were not measured, and a machine with more has other things to do.
-pub(crate) fn engine_threads(wished: usize) -> usize {
-    const THREADS_MAX: usize = 4;
-    if wished > 0 {
-        return wished;
-    }
-    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(THREADS_MAX))
 }
 
 /// Both English accents are loaded, the default voice's first.
@@ -264,11 +254,5 @@ mod tests {
             assert!(failure.sentence.contains(expected), "{failure}");
             assert!(failure.hint.unwrap_or_default().contains("speech.default_voice"));
         }
-    }
-
-    #[test]
-    fn threads_are_as_wished_and_otherwise_few() {
-        assert_eq!(engine_threads(7), 7);
-        assert!((1..=4).contains(&engine_threads(0)));
     }
 }

@@ -7,7 +7,7 @@ use crate::tree::File;
 
 /// Circles that still stand: a crate and the number of modules in its circles. The numbers only go down.
 const PENDING: [(&str, usize); 9] = [
-    ("hob", 24),
+    ("hob", 2),
     ("hob-bench", 2),
     ("hob-core", 5),
     ("hob-machine", 6),

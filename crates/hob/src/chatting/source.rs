@@ -8,10 +8,9 @@ use futures::StreamExt;
 use hob_core::{ChatModel, ChatRequest, ModelLifecycle};
 use hob_models::catalog::names::canonical;
 
-use super::Answer;
 use crate::app::App;
 use crate::failure::{Exit, Failure, Outcome};
-use crate::remote::{Remote, RemoteModel};
+use crate::remote::{ChatAnswer, Remote, RemoteModel};
 use crate::settings::ModelChoice;
 use crate::wire_up::Chat;
 
@@ -78,7 +77,7 @@ impl Source {
         }
     }
 
-    pub(crate) async fn ask(&self, request: ChatRequest) -> Outcome<Answer> {
+    pub(crate) async fn ask(&self, request: ChatRequest) -> Outcome<ChatAnswer> {
         match self {
             Source::Here { model, .. } => {
                 let answer = model.chat(request).await?;

@@ -27,8 +27,8 @@ use hob_bench::plan::PlanKind;
 
 use campaign::CampaignArgs;
 
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::reference;
 

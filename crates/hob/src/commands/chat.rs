@@ -22,8 +22,8 @@ use crate::app::{App, block_on};
 use crate::chatting::{
     Record, Reply, Show, Source, Talk, TextShown, ThinkingShown, Wish, figures, warning,
 };
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::Overrides;
 use crate::signals::StopSignals;

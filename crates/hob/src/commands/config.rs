@@ -10,9 +10,9 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::cli::Globals;
 use crate::config::{self, ConfigFile};
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::import::{self, Imported, Note};
 use crate::printer::Printer;
 use crate::settings::{KeySource, Overrides};

@@ -21,9 +21,9 @@ enum Page {
     Plan,
 }
 
-pub(crate) fn run(args: &DocsArgs, printer: &Printer) -> Outcome<Exit> {
+pub(crate) fn run(args: &DocsArgs, command: clap::Command, printer: &Printer) -> Outcome<Exit> {
     let page = match args.page {
-        Page::Cli => reference::cli_markdown(),
+        Page::Cli => reference::cli_markdown(command),
         Page::Config => reference::config_markdown()?,
         Page::Record => reference::record::markdown(),
         Page::Plan => reference::record::plan_markdown(),

@@ -12,8 +12,8 @@ mod upstreams;
 use clap::Args;
 
 use crate::app::{App, block_on};
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::Overrides;
 use crate::signals::StopSignals;

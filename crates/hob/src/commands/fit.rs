@@ -9,7 +9,7 @@ mod shown;
 mod validate;
 
 use clap::{Args, Subcommand, ValueEnum};
-use hob_core::fit::{Assessment, Engine, FitError, Model, Warning, Wish, alternatives, assess};
+use hob_core::fit::{Assessment, Engine, FitError, Model, Wish, alternatives, assess};
 use hob_core::footprint::{KvType, KvTypes};
 use hob_core::machine::Machine;
 use hob_models::Mixture;
@@ -18,9 +18,10 @@ use hob_models::known::Purpose;
 use hob_wire::FitAnswer;
 
 use crate::app::App;
-use crate::cli::Globals;
+use crate::capability::suggest_smaller_model;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::finding::found;
+use crate::globals::Globals;
 use crate::machine::MachineArgs;
 use crate::printer::Printer;
 use crate::published::{self, Used};
@@ -176,7 +177,7 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outco
     let wish = args.wish.wish();
     let mut assessed = assess(&machine, &model, &wish).map_err(failure)?;
     assessed.alternatives = alternatives(&machine, &model, &variants, &wish, &assessed);
-    name_the_smaller(&machine, &wish, &mut assessed);
+    suggest_smaller_model(&machine, &wish, &mut assessed);
     let answer = sourced(FitAnswer::of(&machine, &model, &assessed, &wish), &used);
     let answer = match args.json {
         true => answer.to_json(),
@@ -199,15 +200,6 @@ fn published_machine(args: &FitArgs, app: &App<'_>) -> Outcome<(Machine, Vec<Use
 
 fn sourced(answer: FitAnswer, used: &[Used]) -> FitAnswer {
     used.iter().fold(answer, |answer, used| answer.sourced(used.site, &used.text))
-}
-
-/// Who divides a model is told which one would not have to be.
-pub(crate) fn name_the_smaller(machine: &Machine, wish: &Wish, assessed: &mut Assessment) {
-    let is_split = |warning: &&mut Warning| warning.code == "split";
-    let Some(split) = assessed.warnings.iter_mut().find(is_split) else { return };
-    if let Some(name) = recommend::whole_on_a_card(machine, wish) {
-        split.action = format!("{name} lies on the card alone, and is faster");
-    }
 }
 
 /// With as long a context and as fast as is wished for.

@@ -12,8 +12,8 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome as Result};
+use crate::globals::Globals;
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;
 

@@ -7,10 +7,10 @@ use clap::Args;
 use futures::StreamExt;
 
 use crate::app::{App, block_on};
-use crate::cli::Globals;
 use crate::commands::ps::{hinted, server};
 use crate::config::KeepAliveText;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::remote::{LoadStep, LoadWish, Remote, RemoteResident};
 use crate::settings::Overrides;

@@ -8,8 +8,8 @@ use comfy_table::Table;
 use serde::Serialize;
 
 use crate::app::{App, block_on};
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::{Printer, stderr_line, table};
 use crate::remote::{Remote, RemoteModel, RemoteVoice};
 use crate::settings::Overrides;

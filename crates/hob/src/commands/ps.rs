@@ -7,8 +7,8 @@ use clap::Args;
 use jiff::Timestamp;
 
 use crate::app::{App, block_on};
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::{Printer, table};
 use crate::remote::{Remote, RemoteResident};
 use crate::settings::Overrides;

@@ -15,8 +15,8 @@ use hob_models::{Mixture, Progress, Pulled, SourceKind, Task};
 use indicatif::ProgressBar;
 
 use crate::app::{App, block_on};
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::machine;
 use crate::printer::Printer;
 use crate::settings::Overrides;

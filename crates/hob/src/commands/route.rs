@@ -5,9 +5,9 @@ use clap::Args;
 use hob_core::routing::UpstreamResolver;
 
 use crate::app::{App, block_on};
-use crate::cli::Globals;
 use crate::commands::ps::server;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::{Printer, harmless, table};
 use crate::remote::{RemoteRoute, RemoteTarget};
 use crate::settings::Overrides;

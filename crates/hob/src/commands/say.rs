@@ -14,9 +14,9 @@ use hob_speech::is_speakable;
 use hob_wire::local_voice;
 
 use crate::app::{App, block_on};
-use crate::cli::Globals;
 use crate::commands::models::voice_table;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::playback::Player;
 use crate::printer::Printer;
 use crate::remote::{Remote, Words};

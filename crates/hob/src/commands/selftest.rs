@@ -19,9 +19,9 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 
 use crate::app::{App, block_on};
-use crate::cli::Globals;
 use crate::commands::serve::Models;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;
 use crate::settings::gateway::gateway as settled;

@@ -17,16 +17,17 @@ use tokio::net::TcpListener;
 
 use crate::app::{App, block_on};
 use crate::benchmarks::BenchmarkPages;
-use crate::cli::Globals;
 use crate::commands::bench;
 use crate::config::{LoadAt, Written};
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
+use crate::listen::Listen;
 use crate::port_owner;
 use crate::printer::Printer;
 use crate::pulled::PulledModels;
 use crate::reload::{Following, Renewed};
 use crate::remote::Remote;
-use crate::settings::{ChatSettings, Listen, ModelChoice, Overrides, Settings};
+use crate::settings::{ChatSettings, ModelChoice, Overrides, Settings};
 use crate::signals::{StopSignals, interrupted};
 use crate::wire_up::{self, Chat, Desk, Memory, Speech};
 

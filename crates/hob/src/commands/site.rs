@@ -9,8 +9,8 @@ use hob_bench::site::{self, Others};
 use super::bench::{PLANS, RECORDS};
 use crate::app::App;
 use crate::benchmarks::material;
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::Overrides;
 

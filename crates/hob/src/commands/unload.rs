@@ -4,9 +4,9 @@
 use clap::Args;
 
 use crate::app::{App, block_on};
-use crate::cli::Globals;
 use crate::commands::ps::{hinted, server};
 use crate::failure::{Exit, Outcome};
+use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::Overrides;
 use crate::signals::StopSignals;

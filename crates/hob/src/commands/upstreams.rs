@@ -6,9 +6,9 @@ use hob_core::routing::UpstreamResolver;
 
 use super::route::{status, why};
 use crate::app::{App, block_on};
-use crate::cli::Globals;
 use crate::commands::ps::server;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::{Printer, harmless, table};
 use crate::remote::{RemoteUpstream, RemoteUpstreams};
 use crate::settings::Overrides;

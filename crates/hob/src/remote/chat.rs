@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
 
 use super::lines::Lines;
-use super::{Refused, Remote};
-use crate::chatting::Answer;
+use super::{ChatAnswer, Refused, Remote};
 use crate::failure::{Exit, Failure, Outcome};
 
 #[derive(Debug, Serialize)]
@@ -38,7 +37,7 @@ struct Request {
 impl Remote {
     /// Answers. Refusals come before the stream; what breaks later is an error in it. Who drops the
     /// stream is noticed at the server's next line.
-    pub(crate) async fn chat(&self, model: &str, request: &ChatRequest) -> Outcome<Answer> {
+    pub(crate) async fn chat(&self, model: &str, request: &ChatRequest) -> Outcome<ChatAnswer> {
         let request = wire(model, request)?;
         let base = self.base.clone();
         let read = move |body, events: &Sender<_>| relay(Lines::of(body), &base, events);

@@ -8,8 +8,9 @@ use serde::Serialize;
 use tokio::sync::mpsc::Sender;
 use ureq::Body;
 
-use super::{ENGINE, Remote};
+use super::Remote;
 use crate::failure::Outcome;
+use crate::failure::REMOTE_ENGINE;
 
 /// What OpenAI's protocol means by `pcm`.
 const SAMPLE_RATE_HZ: u32 = 24_000;
@@ -51,7 +52,7 @@ fn read_sound(body: Body, chunks: &Sender<Result<SpeechEvent, ModelError>>) {
             Ok(0) => return,
             Ok(count) => Ok(SpeechEvent::Audio(samples(&mut odd, &bytes[..count]))),
             Err(error) => Err(ModelError::EngineFailed {
-                engine: ENGINE,
+                engine: REMOTE_ENGINE,
                 detail: format!("the answer broke off: {error}"),
             }),
         };

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use etcetera::BaseStrategy;
 
 use super::Secret;
+use crate::folders::Folders;
 
 /// What the environment says; pure data from here on.
 #[derive(Clone, Debug, Default)]
@@ -26,16 +27,6 @@ pub(crate) struct Environment {
     /// Where programs are looked for.
     pub(crate) path: OsString,
     pub(crate) folders: Folders,
-}
-
-/// The platform's folders for this user.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Folders {
-    pub(crate) working: PathBuf,
-    /// None when the system knows no home folder, as for some service users.
-    pub(crate) home: Option<PathBuf>,
-    pub(crate) config: Option<PathBuf>,
-    pub(crate) data: Option<PathBuf>,
 }
 
 /// Name and meaning of each variable, for the reference pages.

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use super::DEFAULT_SPEECH;
 use super::gateway::quoted;
 use super::{ChatSettings, Environment, ModelChoice};
 use crate::config::{BytesText, ChatSection, MemorySection, Written};
 use crate::failure::{Failure, Outcome};
-use crate::shelf::DEFAULT_SPEECH;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MemorySettings {

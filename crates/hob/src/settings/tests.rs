@@ -4,6 +4,7 @@ use hob_core::{KeepAlive, KvType};
 
 use super::*;
 use crate::config::{KvTypeName, LoadAt};
+use crate::folders::Folders;
 
 fn folders() -> Folders {
     Folders {
@@ -245,4 +246,10 @@ fn a_file_is_called_as_it_is() {
     {
         assert_eq!(ModelChoice::File(PathBuf::from(path)).name(), name);
     }
+}
+
+#[test]
+fn speech_threads_are_as_requested_or_few() {
+    assert_eq!(speech_threads(7), 7);
+    assert!((1..=4).contains(&speech_threads(0)));
 }

@@ -21,11 +21,11 @@ use super::context::{set_up, told};
 use super::memory::{Memory, Need, usable};
 use super::own_program;
 use crate::app::App;
-use crate::commands::worker::ChatWorkerArgs;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::machine::here;
 use crate::settings::{ChatSettings, ModelChoice};
 use crate::shelf::Shelf;
+use crate::worker_args::ChatWorkerArgs;
 
 /// Seconds of work per token where nobody knows how fast memory is, until the first answers teach a better figure.
 const TOKEN_S_GUESS: f64 = 0.02;

@@ -19,7 +19,7 @@ use hob_server::{FitDesk, Unanswerable};
 use hob_wire::{FitAnswer, FitModel, FitRequest};
 
 use crate::app::App;
-use crate::commands::fit::name_the_smaller;
+use crate::capability::suggest_smaller_model;
 use crate::published;
 use crate::settings::ModelChoice;
 use crate::shelf::Shelf;
@@ -194,7 +194,7 @@ impl FitDesk for Desk {
         let mut assessed = assess(machine, &model, wish)
             .map_err(|error| Unanswerable::Impossible { model: model.name.clone(), error })?;
         assessed.alternatives = alternatives(machine, &model, &others, wish, &assessed);
-        name_the_smaller(machine, wish, &mut assessed);
+        suggest_smaller_model(machine, wish, &mut assessed);
         let answer = FitAnswer::of(machine, &model, &assessed, wish);
         let answer = used.iter().fold(answer, |answer, used| answer.sourced(used.site, &used.text));
         Ok(stamps(&place).fold(answer, |answer, (site, stamp)| {

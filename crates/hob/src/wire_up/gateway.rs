@@ -9,12 +9,13 @@ use hob_core::{Admission, ChatModel, SpeechModel};
 use hob_server::{KeyDigest, KeyOptions, check_keys};
 use hob_upstream::{Gateway, GatewayError, Local, Locals, UpstreamError};
 
-use crate::app::App;
+use crate::app::{App, Reach};
 use crate::config::{KeySection, Written};
 use crate::failure::{Failure, Outcome};
+use crate::settings::DEFAULT_SPEECH;
 use crate::settings::gateway::{gateway as settled, quoted, secret};
 use crate::settings::{Environment, Secret};
-use crate::shelf::{DEFAULT_SPEECH, Shelf};
+use crate::shelf::Shelf;
 
 /// # Errors
 /// [`crate::settings::gateway`]'s, and names that lead nowhere.
@@ -30,14 +31,6 @@ pub(crate) fn gateway(
 
 /// Characters of a key that keeps strangers out: 16 of a random key cannot be guessed over a network.
 const KEY_CHARS_MIN: usize = 16;
-
-/// Whether keys keep strangers out, or only one user's programs apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// Other machines reach this server, and nothing but a key keeps them out.
-    Network,
-    Loopback,
-}
 
 /// The key that the server was always given, and those of the configuration.
 ///

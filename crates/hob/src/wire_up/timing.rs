@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 use super::chat::{LARGE_PAGES, SPIN_COUNT, threads, weights};
 use super::own_program;
-use crate::commands::worker::TimingWorkerArgs;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::worker_args::TimingWorkerArgs;
 
 const BATCH_TOKENS: u32 = 512;
 

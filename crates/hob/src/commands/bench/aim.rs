@@ -21,8 +21,8 @@ use hob_bench::timeline::Fault;
 use hob_engines::chat::has_card_kernels;
 
 use crate::app::App;
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::{ModelChoice, Overrides, Secret};
 use crate::shelf::Shelf;

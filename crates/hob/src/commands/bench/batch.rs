@@ -9,8 +9,8 @@ use hob_bench::workbench::Workbench;
 
 use super::campaign::{self, CampaignArgs, badge, off_by, users_of};
 use super::crowd::{CrowdArgs, first_ms, thinking, together};
-use crate::cli::Globals;
 use crate::failure::{Exit, Outcome};
+use crate::globals::Globals;
 use crate::printer::{Printer, table};
 
 /// What a machine gives when several ask together: what all of them get, the gain over one, and the memory

@@ -21,8 +21,8 @@ use super::aim::{Aim, AimArgs, Reached, failure};
 use super::queue::Turn;
 use crate::app::block_on;
 use crate::build;
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::signals::{StopSignals, interrupted};
 

@@ -8,8 +8,8 @@ use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 
 use super::campaign::{self, CampaignArgs, badge};
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::{Printer, table};
 
 /// So many tokens are left for a prompt at least.

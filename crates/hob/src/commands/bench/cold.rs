@@ -8,10 +8,10 @@ use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 
 use super::campaign::{self, CampaignArgs, badge, off_by};
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::{Printer, table};
-use crate::shelf::DEFAULT_SPEECH;
+use crate::settings::DEFAULT_SPEECH;
 
 /// From a start to the first token or the first sound: with the weights on the disk, and in memory
 #[derive(Debug, Args)]

@@ -11,8 +11,8 @@ use super::RECORDS;
 use super::compared::{json, pick, shown};
 use super::duel::{self, DuelArgs};
 use crate::app::App;
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::Overrides;
 

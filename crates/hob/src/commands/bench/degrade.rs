@@ -9,8 +9,8 @@ use hob_bench::workbench::Workbench;
 
 use super::campaign::{self, CampaignArgs, badge, off_by, users_of};
 use super::crowd::{CrowdArgs, first_ms, thinking, together};
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::{Printer, table};
 
 /// What becomes of each user when there are many: how many times as long each of them waits, and whether they are

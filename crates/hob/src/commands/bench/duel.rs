@@ -16,8 +16,8 @@ use super::compare::CompareArgs;
 use super::compared::{json, pick, shown};
 use super::llm::{ThinkingName, shape};
 use super::queue::Turn;
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::signals::interrupted;
 

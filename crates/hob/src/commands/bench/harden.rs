@@ -14,8 +14,9 @@ use uuid::Uuid;
 use super::campaign::{Hardening, are_of_one_cell, stoppable};
 use super::{RECORDS, Verb, batch, ceiling, cold, degrade, llm, stream, sweep, tts};
 use crate::build;
-use crate::cli::{self, Globals};
+use crate::cli;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::signals::interrupted;
 

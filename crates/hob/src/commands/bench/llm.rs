@@ -11,8 +11,8 @@ use hob_bench::workbench::Workbench;
 use hob_bench::written;
 
 use super::campaign::{self, CampaignArgs, badge, off_by};
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::{Printer, table};
 
 /// Connections that requests at a rate may use at once.

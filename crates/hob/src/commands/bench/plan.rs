@@ -16,8 +16,8 @@ use super::RECORDS;
 use super::campaign::{CampaignArgs, Done, badge, stoppable};
 use super::crowd::{first_ms, together};
 use super::queue::{Turn, line_up};
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::{Printer, table};
 use walk::{Walk, Walked};
 

@@ -14,8 +14,8 @@ use hob_bench::workbench::Workbench;
 use super::aim::Purpose;
 use super::campaign::{self, CampaignArgs, badge, off_by};
 use super::tts::{ChoiceArgs, text};
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::{Printer, table};
 
 /// Characters of a timeline, from the request to the last byte.

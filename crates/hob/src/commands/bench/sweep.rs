@@ -10,8 +10,8 @@ use hob_bench::workbench::Workbench;
 
 use super::campaign::{self, CampaignArgs, badge, off_by};
 use super::llm::ThinkingName;
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::{Printer, table};
 
 /// What becomes of a server as the context grows: how fast it reads a new prompt and finds a known one, and how fast

@@ -15,8 +15,8 @@ use hob_core::statistics::Sample;
 
 use super::aim::Purpose;
 use super::campaign::{self, CampaignArgs, badge, off_by, users_of};
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::{Printer, table};
 
 /// As long as a text may be that hob speaks.

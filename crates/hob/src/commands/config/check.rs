@@ -6,9 +6,9 @@ use hob_models::Gguf;
 use hob_upstream::{Gateway, GatewayError, GatewayOptions, Locals, TargetOptions, UpstreamError};
 
 use crate::app::App;
-use crate::cli::Globals;
 use crate::config::{AliasSection, ConfigFile, Named, TargetEntry, UpstreamSection, Written};
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::gateway::{gateway as settled, quoted};
 use crate::settings::{Environment, ModelChoice, Overrides, Settings};

@@ -17,8 +17,8 @@ use tokio::time::Instant;
 
 use super::machine::facts;
 use crate::app::{App, block_on};
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::machine::{here, kept, measure};
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;

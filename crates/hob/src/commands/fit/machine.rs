@@ -10,8 +10,8 @@ use hob_machine::{Known, Row};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::cli::Globals;
 use crate::failure::{Exit, Failure, Outcome};
+use crate::globals::Globals;
 use crate::machine::{MachineArgs, keep, measure};
 use crate::printer::{Printer, narrow, table};
 use crate::settings::Overrides;

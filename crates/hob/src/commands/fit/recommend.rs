@@ -12,15 +12,11 @@ use hob_wire::FitAnswer;
 use serde::Serialize;
 
 use super::shown;
+use crate::capability::capability;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::table;
 
 const SHOWN_MAX: usize = 12;
-/// Since then models of a size have become as good as twice their size each year, as far as a rule can say that.
-const FIRST_YEAR: f64 = 2023.0;
-/// What tuning for code counts for, where code is wanted.
-const TUNED_FOR_CODE: f64 = 1.5;
-
 /// What a purpose asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Need {
@@ -94,20 +90,6 @@ impl Ranked {
     }
 }
 
-/// How good answers are to be expected, in billions of dense parameters of 2023: a mixture of experts counts as the
-/// geometric mean of all its parameters and of those that a token passes through.
-fn capability(known: &Known, model: &Model, purpose: Option<Purpose>) -> f64 {
-    let groups = || model.shape.weights.0.iter();
-    let all: f64 = groups().map(|group| group.elements as f64).sum();
-    let share = model.shape.experts_share();
-    let read = |group| model.shape.weights.read_share(group, share);
-    let active: f64 = groups().map(|group| group.elements as f64 * read(group)).sum();
-    let year = f64::from(known.released / 100) + f64::from(known.released % 100) / 12.0;
-    let is_tuned = purpose == Some(Purpose::Code) && known.name.contains("Coder");
-    let tuned = if is_tuned { TUNED_FOR_CODE } else { 1.0 };
-    (all * active).sqrt() / 1e9 * 2_f64.powf(year - FIRST_YEAR) * tuned
-}
-
 /// Only what fits; where somebody says how fast it has to be, only what is.
 pub(super) fn ranked(machine: &Machine, wish: &Wish, purpose: Option<Purpose>) -> Vec<Ranked> {
     let suits = |known: &Known| purpose.is_none_or(|purpose| known.good_for.contains(&purpose));
@@ -154,18 +136,6 @@ fn with_a_quarter(machine: &Machine, model: &Model, plan: &Plan, need: Need) -> 
     let habits = plan.engine.habits();
     let course = Course { model, machine, layout: &plan.layout, kv: plan.kv, habits: &habits };
     course.decode(need.filled_tokens().min(plan.context_tokens))
-}
-
-/// The most capable model that lies whole on a card, for those whose own choice does not.
-pub(crate) fn whole_on_a_card(machine: &Machine, wish: &Wish) -> Option<&'static str> {
-    let is_on_card = |plan: &Plan| plan.fits() && plan.placement == Placement::Vram;
-    let fits = |known: &Known| {
-        let model = known.model(Mixture::named("Q4_K_M").ok()?, known.tags.first()?.1).ok()?;
-        let assessed = assess(machine, &model, wish).ok()?;
-        assessed.plans.iter().any(is_on_card).then(|| capability(known, &model, None))
-    };
-    let fitting = KNOWN.iter().filter_map(|known| Some((known.tags.first()?.0, fits(known)?)));
-    fitting.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(tag, _)| tag)
 }
 
 /// How the table came about.
@@ -316,12 +286,5 @@ mod tests {
         assert!(place(&found, "qwen3.6:35b-a3b") < place(&found, "mixtral:8x7b"));
         let text = shown(&found, found[0].need);
         assert!(text.contains("8192 tokens") && text.contains("each year"), "{text}");
-    }
-
-    #[test]
-    fn whose_choice_does_not_fit_is_told_what_would() {
-        let known = hob_machine::profile::builtin("rtx-4070-laptop").expect("it is part of hob");
-        let named = whole_on_a_card(&known.machine, &Wish::default()).expect("a model");
-        assert!(["qwen3.5:9b", "qwen3:8b", "gemma4:e4b"].contains(&named), "{named}");
     }
 }

@@ -14,8 +14,8 @@ use hob_bench::workbench::Workbench;
 
 use super::super::aim::{AimArgs, ApiName, Purpose, READY, READY_S, Reached, failure};
 use super::super::campaign::{context, keep, told};
-use crate::cli::Globals;
 use crate::failure::Outcome;
+use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::ModelChoice;
 

@@ -13,8 +13,9 @@ use hob_core::scripted::{Script, ScriptedChat};
 use hob_core::{KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState};
 
 use super::*;
+use crate::folders::Folders;
 use crate::printer::{Printer, Volume};
-use crate::settings::{Environment, Folders, Overrides, Settings};
+use crate::settings::{Environment, Overrides, Settings};
 
 #[derive(Parser)]
 struct Typing {

@@ -1,0 +1,73 @@
+//! The flags of `hob worker`, as the supervisor writes them and as the worker process reads them.
+//! One type for both sides, so that they cannot disagree.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use hob_core::KvType;
+
+/// Speak.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub(crate) struct SpeechWorkerArgs {
+    /// The folder of the stored model
+    #[arg(long)]
+    pub(crate) model: PathBuf,
+    /// Threads to compute with; 0: the measured default
+    #[arg(long, default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// The espeak-ng program
+    #[arg(long)]
+    pub(crate) espeak: Option<PathBuf>,
+    /// The voice of the warm-up
+    #[arg(long)]
+    pub(crate) voice: String,
+}
+
+/// Chat.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub(crate) struct ChatWorkerArgs {
+    /// The GGUF file
+    #[arg(long)]
+    pub(crate) model: PathBuf,
+    /// Tokens of one sequence
+    #[arg(long)]
+    pub(crate) context: u32,
+    /// Sequences at once
+    #[arg(long)]
+    pub(crate) parallel: u32,
+    /// How the context is kept
+    #[arg(long)]
+    pub(crate) kv_type: KvType,
+    /// Threads to compute with; 0: the measured default
+    #[arg(long, default_value_t = 0)]
+    pub(crate) threads: u32,
+    /// Tokens of one step
+    #[arg(long)]
+    pub(crate) batch: u32,
+    /// Tokens of thinking, where a request does not say
+    #[arg(long)]
+    pub(crate) thinking: Option<u32>,
+    /// Tokens of an answer, where a request does not say
+    #[arg(long)]
+    pub(crate) answer: Option<u32>,
+    /// Layers on graphics cards, the output counted as one; without it, as the engine wants
+    #[arg(long)]
+    pub(crate) gpu_layers: Option<u32>,
+    /// Layers whose experts are not
+    #[arg(long, default_value_t = 0)]
+    pub(crate) cpu_moe_layers: u32,
+}
+
+/// Time the chat engine's kernels, or a model.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub(crate) struct TimingWorkerArgs {
+    /// How many types of weights
+    #[arg(long, default_value_t = 0)]
+    pub(crate) types: usize,
+    /// The GGUF file, instead of kernels
+    #[arg(long)]
+    pub(crate) model: Option<PathBuf>,
+    /// Tokens of the longer of two contexts
+    #[arg(long, default_value_t = 1024)]
+    pub(crate) context: u32,
+}
