@@ -27,6 +27,7 @@ pub(crate) use gateway::{
 pub(crate) use keys::{Key, known_keys};
 pub(crate) use memory::{BytesText, MemorySection};
 pub(crate) use time::TimeText;
+pub(crate) use words::{EffortName, KindName, PickName};
 
 use crate::bounded_file::read_text;
 use crate::failure::{Failure, Outcome};
@@ -48,12 +49,16 @@ pub(crate) struct ConfigFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) home: Option<PathBuf>,
     /// What `hob serve` answers, and to whom.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) server: ServerSection,
     /// How hob speaks.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) speech: SpeechSection,
     /// How hob chats.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) chat: ChatSection,
     /// What all models of this hob share.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) memory: MemorySection,
     /// Further models that chat, each under the name that requests give, and in a process of its own.
     /// `model` says which; what else is left out is as in `chat`, but for `load`, which is
@@ -61,10 +66,13 @@ pub(crate) struct ConfigFile {
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub(crate) model: Named<ChatSection>,
     /// What hob remembers of requests: numbers and names, no texts.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) ledger: LedgerSection,
     /// For tests of programs that talk to hob.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) dev: DevSection,
     /// How long servers are waited for, unless they or an alias have times of their own.
+    #[serde(skip_serializing_if = "is_default")]
     pub(crate) defaults: DefaultsSection,
     /// Other servers, each under a name.
     #[serde(skip_serializing_if = "Named::is_empty")]
@@ -130,6 +138,10 @@ pub(crate) struct LedgerSection {
     /// For how many days rows are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) days: Option<NonZeroU16>,
+}
+
+fn is_default<T: Default + PartialEq>(section: &T) -> bool {
+    *section == T::default()
 }
 
 /// A configuration and the file it came from; without one, everything is left to the defaults.

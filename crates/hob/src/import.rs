@@ -1,16 +1,11 @@
-//! Another gateway's configuration becomes a `hob.toml`, and what could not be carried over becomes
-//! notes. Text in, text out: no file, no environment, no terminal. Nothing is dropped silently, and no
-//! key that stands in the source is repeated anywhere.
+//! Converts the configuration of LiteLLM or llama-swap into a `hob.toml`. Text in, text out: it reads no
+//! file and no environment. Each key that is not carried over gets a note, and no secret is repeated.
 
-mod draft;
 mod litellm;
 mod llama_swap;
-mod node;
 mod parameters;
-mod reading;
-mod secret;
-mod upstreams;
-mod written;
+mod servers;
+mod source;
 
 #[cfg(test)]
 mod tests;
@@ -18,104 +13,107 @@ mod tests;
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::Value;
 
-use node::Node;
-use reading::{Place, Record};
+use crate::config::ConfigFile;
+use source::Notes;
 
-/// Larger than any configuration that somebody wrote; what is larger is another file.
+/// Maximum bytes of a source file. A larger file is not a configuration.
 pub(crate) const BYTES_MAX: usize = 4 << 20;
 
-/// A `hob.toml`, and what the source says beside it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Imported {
-    pub(crate) toml: String,
+    pub(crate) config: ConfigFile,
     pub(crate) kind: SourceKind,
-    /// In the order of the source.
+    /// Sorted by path.
     pub(crate) notes: Vec<Note>,
 }
 
-/// Whose configuration was read.
+/// The program whose configuration was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SourceKind {
     LiteLlm,
     LlamaSwap,
 }
 
-/// What became of one key of the source.
+/// A key of the source that is not carried over, or not as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Note {
-    /// Where it stands in the source: `model_list[2].litellm_params.rpm`.
+    /// Where the key stands in the source: `model_list[2].litellm_params.rpm`.
     pub(crate) path: String,
     pub(crate) fate: Fate,
-    /// Why it was dropped, or how it was changed. Never holds a key or a password.
+    /// The reason. It never contains a value of the source.
     pub(crate) text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Fate {
-    /// hob.toml says nothing of it.
+    /// hob.toml has nothing for this key.
     Dropped,
-    /// hob.toml says something like it.
+    /// hob.toml has something similar.
     Changed,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ImportError {
-    #[error("{name} has more than {BYTES_MAX} bytes, and a configuration has not")]
+    #[error("{name} has more than {BYTES_MAX} bytes, which is too large for a configuration")]
     TooLarge { name: String },
     #[error("{name}:{line}:{column}: {message}")]
     Yaml { name: String, line: u64, column: u64, message: String },
     #[error(
-        "{name} is neither LiteLLM's configuration (model_list, litellm_settings or router_settings \
-         at the top) nor llama-swap's (models with a cmd, or peers); it has {found}"
+        "{name} is not a configuration of LiteLLM (expected model_list, litellm_settings or \
+         router_settings) or of llama-swap (expected models with a cmd, or peers); it has {found}"
     )]
-    NeitherKind { name: String, found: String },
-    #[error("{name}: the macros in {path} expand without an end")]
-    MacroBomb { name: String, path: String },
+    UnknownKind { name: String, found: String },
+    #[error(
+        "{name}: the macros of {path} expand to more than {} bytes",
+        llama_swap::EXPANDED_BYTES_MAX
+    )]
+    MacroTooLong { name: String, path: String },
 }
 
-/// Carries a configuration over; `name` is what the file is called.
+/// Converts a configuration. `name` is the file's name, for messages.
 ///
 /// # Errors
-/// It is no YAML, or neither LiteLLM's nor llama-swap's.
+/// The text is not YAML, or not a configuration of a known program.
 pub(crate) fn import(text: &str, name: &str) -> Result<Imported, ImportError> {
     if text.len() > BYTES_MAX {
         return Err(ImportError::TooLarge { name: name.to_owned() });
     }
-    let root = node::parse(text, name)?;
-    let kind = SourceKind::of(&root).ok_or_else(|| ImportError::NeitherKind {
+    let root = source::parse(text, name)?;
+    let kind = SourceKind::of(&root).ok_or_else(|| ImportError::UnknownKind {
         name: name.to_owned(),
-        found: root.top_keys(),
+        found: source::top_keys(&root),
     })?;
-    let record = Record::default();
-    let (draft, root, reasons) = match kind {
+    let mut notes;
+    let config = match kind {
         SourceKind::LiteLlm => {
-            (litellm::carry(&Place::root(&root, &record)), root, litellm::REASONS)
+            notes = Notes::new(litellm::REASONS);
+            litellm::convert(root, &mut notes)
         }
         SourceKind::LlamaSwap => {
-            let (root, used) = llama_swap::expanded(root)
-                .map_err(|path| ImportError::MacroBomb { name: name.to_owned(), path })?;
-            let draft = llama_swap::carry(&Place::root(&root, &record), &used);
-            (draft, root, llama_swap::REASONS)
+            notes = Notes::new(llama_swap::REASONS);
+            llama_swap::convert(root, &mut notes)
+                .map_err(|path| ImportError::MacroTooLong { name: name.to_owned(), path })?
         }
     };
-    let heading = format!("Made by `hob config import` from {kind}'s {name}.");
-    let notes = record.notes(&root, reasons);
-    Ok(Imported { toml: written::toml(&draft, &heading), kind, notes })
+    Ok(Imported { config, kind, notes: notes.into_sorted() })
 }
 
 impl SourceKind {
-    fn of(root: &Node) -> Option<SourceKind> {
-        let has = |key: &str| root.get(key).is_some();
-        if ["model_list", "litellm_settings", "router_settings"].into_iter().any(has) {
+    fn of(root: &Value) -> Option<SourceKind> {
+        if ["model_list", "litellm_settings", "router_settings"]
+            .iter()
+            .any(|key| root.get(key).is_some())
+        {
             return Some(SourceKind::LiteLlm);
         }
-        let runs = |model: &Node| model.get("cmd").is_some() || model.get("proxy").is_some();
-        let holds_such = |key: &str| {
-            root.get(key).is_some_and(|table| table.entries().iter().any(|(_, node)| runs(node)))
+        let runs = |entry: &Value| entry.get("cmd").is_some() || entry.get("proxy").is_some();
+        let has_servers = |key: &str| {
+            root.get(key)?.as_object()?.values().any(runs).then_some(SourceKind::LlamaSwap)
         };
-        (holds_such("models") || holds_such("peers")).then_some(SourceKind::LlamaSwap)
+        has_servers("models").or_else(|| has_servers("peers"))
     }
 }
 

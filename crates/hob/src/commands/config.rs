@@ -1,5 +1,5 @@
-//! `hob config`: is the file right, what may be in it, what is in force, and what another gateway's
-//! file would say in it. It changes nothing that is there: the file is its owner's.
+//! `hob config` checks the configuration, prints it or its schema, and converts another gateway's file.
+//! It never changes an existing file unless the user says `--force`.
 
 mod check;
 
@@ -17,7 +17,7 @@ use crate::import::{self, Imported, Note};
 use crate::printer::Printer;
 use crate::settings::{KeySource, Overrides};
 
-/// Check the configuration, show it, or make it from another gateway's
+/// Check or print the configuration, or convert another gateway's
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ConfigArgs {
@@ -27,31 +27,31 @@ pub(crate) struct ConfigArgs {
 
 const AFTER_HELP: &str = "\
 Examples:
-  hob config check                     is hob.toml right?
-  hob config print                     everything in force, as a file would say it
+  hob config check                     find mistakes in hob.toml
+  hob config print                     print all settings in effect, defaults included
   hob config schema > hob.schema.json  let an editor complete the keys
-  hob config import config.yaml        what LiteLLM's or llama-swap's would be as hob.toml";
+  hob config import config.yaml        convert a file of LiteLLM or llama-swap";
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Say whether the configuration is right, and where it is not
+    /// Check the configuration and report every mistake with its line
     Check,
     /// Print the JSON schema of hob.toml
     Schema,
-    /// Print what is in force: flags, environment, file and defaults together, as TOML
+    /// Print all settings in effect (flags, environment, file and defaults) as TOML
     Print,
     Import(ImportArgs),
 }
 
-/// Make a hob.toml of LiteLLM's or llama-swap's config.yaml, and say what it leaves out
+/// Convert a config.yaml of LiteLLM or llama-swap into a hob.toml, and list the keys it drops
 #[derive(Debug, Args)]
 struct ImportArgs {
-    /// The configuration to read; whose it is, it says itself
+    /// The configuration to read; its keys tell which program it belongs to
     file: PathBuf,
-    /// The file to write, instead of stdout
+    /// Write to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write over a file that is there
+    /// Overwrite an existing file
     #[arg(long, requires = "output")]
     force: bool,
     /// Print the file and the notes as JSON
@@ -83,17 +83,17 @@ fn schema() -> Outcome<String> {
 
 fn print(app: &App<'_>) -> Outcome<()> {
     let written = app.written.config.clone();
-    let in_force = ConfigFile {
+    let in_effect = ConfigFile {
         defaults: written.defaults,
         upstream: written.upstream,
         alias: written.alias,
         keys: written.keys,
         ..app.settings.as_written()
     };
-    let text = toml::to_string(&in_force).map_err(|error| Failure::new(Exit::Internal, error))?;
+    let text = toml::to_string(&in_effect).map_err(|error| Failure::new(Exit::Internal, error))?;
     let from = match &app.written.path {
-        Some(path) => format!("# in force, from {} and the defaults", path.display()),
-        None => "# in force: the defaults, for there is no hob.toml".to_owned(),
+        Some(path) => format!("# in effect: {} and the defaults", path.display()),
+        None => "# in effect: the defaults (no hob.toml found)".to_owned(),
     };
     let key = match app.settings.server.api_key {
         KeySource::None => "# no API key is set",
@@ -103,12 +103,15 @@ fn print(app: &App<'_>) -> Outcome<()> {
     app.printer.data(format_args!("{from}\n{key}\n{}", text.trim_end()))
 }
 
-/// The notes go to stderr, so that stdout is a file that hob can read.
+/// Notes go to stderr, so that stdout is a valid hob.toml.
 fn import(args: &ImportArgs, printer: &Printer) -> Outcome<()> {
     let name = args.file.file_name().unwrap_or(args.file.as_os_str()).to_string_lossy();
     let text = source(&args.file)?;
     let imported = import::import(&text, &name).map_err(Failure::usage)?;
-    let Imported { toml, kind, notes } = &imported;
+    let Imported { config, kind, notes } = &imported;
+    let text = toml::to_string(config).map_err(|error| Failure::new(Exit::Internal, error))?;
+    let name = name.replace(char::is_control, "\u{fffd}");
+    let toml = &format!("# Made by `hob config import` from {kind}'s {name}.\n\n{text}");
     if args.json {
         return printer.data(json(&ImportedJson { toml, notes })?);
     }
@@ -120,20 +123,20 @@ fn import(args: &ImportArgs, printer: &Printer) -> Outcome<()> {
         printer.note(note);
     }
     printer.faint(match notes.len() {
-        0 => format!("all that {kind}'s {name} says is in it"),
-        1 => format!("1 note on what {kind}'s {name} says beside it"),
-        count => format!("{count} notes on what {kind}'s {name} says beside it"),
+        0 => format!("every key of {kind}'s {name} is carried over"),
+        1 => format!("1 key of {kind}'s {name} is changed or dropped"),
+        count => format!("{count} keys of {kind}'s {name} are changed or dropped"),
     });
     Ok(())
 }
 
-/// One byte more than a configuration may have is enough to see that it has too many.
+/// Reads one byte more than the limit, so that the importer sees a file that is too large.
 fn source(path: &Path) -> Outcome<String> {
     let limit = import::BYTES_MAX as u64 + 1;
     let text = fs_err::File::open(path).and_then(|file| io::read_to_string(file.take(limit)));
     text.map_err(|error| {
-        Failure::usage(format!("the file cannot be read: {error}"))
-            .hint("name LiteLLM's or llama-swap's config.yaml")
+        Failure::usage(format!("cannot read the file: {error}"))
+            .hint("give the path of a config.yaml of LiteLLM or llama-swap")
     })
 }
 
@@ -147,10 +150,10 @@ fn write(path: &Path, toml: &str, args: &ImportArgs) -> Outcome<()> {
     let written = options.open(path).and_then(|mut file| file.write_all(toml.as_bytes()));
     written.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            Failure::usage(format!("{} is there already", path.display()))
-                .hint("name another file with --output, or write over it with --force")
+            Failure::usage(format!("{} already exists", path.display()))
+                .hint("choose another file with --output, or overwrite it with --force")
         }
-        _ => Failure::io("the output cannot be written", &error),
+        _ => Failure::io("cannot write the output", &error),
     })
 }
 

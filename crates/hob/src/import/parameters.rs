@@ -1,103 +1,100 @@
-//! Parameters of requests: what a target sets, and the effort that hides in them.
-//! Both sources write them as their servers take them, in one of several spellings.
+//! Values that both programs have, as `hob.toml` writes them: parameters of requests, targets and times.
+//! The thinking effort hides among the parameters in several spellings, and becomes a key of its own.
+
+use std::time::Duration;
 
 use hob_core::chat::Effort;
+use serde_json::{Map, Value};
 
-use super::draft::Parameters;
-use super::node::Node;
-use super::reading::Place;
+use super::source::{Notes, Number, under};
+use crate::config::{EffortName, SpecialTarget, TargetEntry, TimeText};
 
-/// All parameters of a table. The model's name is the target's to say.
-pub(super) fn read(place: &Place<'_>) -> Parameters {
-    let entries = place.entries().into_iter();
-    entries.filter_map(|(name, value)| Some((name.to_owned(), parameter(name, &value)?))).collect()
+pub(super) type Table = Map<String, Value>;
+
+/// The parameters of the table at `at`, or `None` if none is left.
+pub(super) fn to_toml(table: &Table, at: &str, notes: &mut Notes) -> Option<toml::Table> {
+    let mut parameters = toml::Table::new();
+    for (name, value) in table {
+        let path = under(at, name);
+        if name == "model" {
+            notes.dropped(path, "the target already names the model");
+        } else if is_secret(name) || holds_secret(value) {
+            notes.dropped(path, "it looks like a secret, and hob.toml holds none");
+        } else if let Ok(value) = toml::Value::try_from(value) {
+            parameters.insert(name.clone(), value);
+        } else {
+            notes.dropped(path, "it contains an empty value, which TOML cannot express");
+        }
+    }
+    (!parameters.is_empty()).then_some(parameters)
 }
 
-fn parameter(name: &str, value: &Place<'_>) -> Option<Node> {
-    if name == "model" {
-        value.drop("the target says which model is asked");
+/// Removes the thinking effort from the parameters of a request and returns it.
+pub(super) fn take_effort(parameters: &mut Table) -> Option<EffortName> {
+    if let Some(effort) = take(parameters, "reasoning_effort", effort_of) {
+        return Some(effort);
+    }
+    let Some(Value::Object(template)) = parameters.get_mut("chat_template_kwargs") else {
         return None;
+    };
+    let off = |value: &Value| (value == &Value::Bool(false)).then_some(EffortName(Effort::None));
+    let effort = take(template, "reasoning_effort", effort_of)
+        .or_else(|| take(template, "enable_thinking", off))
+        .or_else(|| take(template, "thinking", off));
+    if template.is_empty() {
+        parameters.remove("chat_template_kwargs");
     }
-    value.parameter()
+    effort
 }
 
-/// Later ones win over earlier ones of the same name.
-pub(super) fn merged(mut first: Parameters, then: Parameters) -> Parameters {
-    for (name, value) in then {
-        match first.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, known)) => *known = value,
-            None => first.push((name, value)),
+pub(super) fn effort_of(value: &Value) -> Option<EffortName> {
+    EffortName::try_from(value.as_str()?.to_owned()).ok()
+}
+
+fn take<T>(table: &mut Table, name: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
+    let found = read(table.get(name)?)?;
+    table.remove(name);
+    Some(found)
+}
+
+/// Whether a name is likely to be a secret's. `max_tokens` is not.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    ["key", "secret", "password", "authorization"].iter().any(|end| name.ends_with(end))
+        || name == "token"
+        || name.ends_with("_token")
+}
+
+fn holds_secret(value: &Value) -> bool {
+    match value {
+        Value::Object(table) => {
+            table.iter().any(|(name, value)| is_secret(name) || holds_secret(value))
         }
+        Value::Array(items) => items.iter().any(holds_secret),
+        _ => false,
     }
-    first
 }
 
-/// Takes out what says how hard to think: hob says it once, and each server's own way.
-pub(super) fn take_effort(parameters: &mut Parameters) -> Option<Effort> {
-    let direct = taken(parameters, "reasoning_effort", word);
-    let nested = inside(parameters, "chat_template_kwargs", |arguments| {
-        taken(arguments, "reasoning_effort", word)
-            .or_else(|| taken(arguments, "enable_thinking", off))
-            .or_else(|| taken(arguments, "thinking", off))
+/// Seconds as hob.toml writes them.
+pub(super) fn time(Number(seconds): Number, key: &str, notes: &mut Notes) -> Option<TimeText> {
+    let time = Duration::try_from_secs_f64(seconds).ok().and_then(|time| {
+        let ms = u64::try_from(time.as_millis()).ok()?;
+        format!("{ms}ms").parse().ok()
     });
-    direct.or(nested)
-}
-
-pub(super) fn word(node: &Node) -> Option<Effort> {
-    let Node::Text(text) = node else { return None };
-    Effort::ALL.into_iter().find(|effort| effort.name() == text)
-}
-
-/// A switch says how hard only when it is off.
-fn off(node: &Node) -> Option<Effort> {
-    (*node == Node::Flag(false)).then_some(Effort::None)
-}
-
-fn taken(
-    parameters: &mut Parameters,
-    name: &str,
-    effort: impl Fn(&Node) -> Option<Effort>,
-) -> Option<Effort> {
-    let at = parameters.iter().position(|(known, _)| known == name)?;
-    let effort = effort(&parameters[at].1)?;
-    parameters.remove(at);
-    Some(effort)
-}
-
-/// A table that has nothing left in it goes too.
-fn inside<T>(
-    parameters: &mut Parameters,
-    name: &str,
-    take: impl FnOnce(&mut Parameters) -> Option<T>,
-) -> Option<T> {
-    let at = parameters.iter().position(|(known, _)| known == name)?;
-    let Node::Table(inner) = &mut parameters[at].1 else { return None };
-    let found = take(inner);
-    if inner.is_empty() {
-        parameters.remove(at);
+    if time.is_none() {
+        notes.dropped(
+            key,
+            "hob takes times above 0 and up to a day; 0 means no limit in the source",
+        );
     }
-    found
+    time
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::import::node::parse;
-
-    #[test]
-    fn effort_is_found_in_each_of_its_spellings() {
-        let rows = [
-            ("{reasoning_effort: high, top_k: 1}", Some(Effort::High), 1),
-            ("{chat_template_kwargs: {reasoning_effort: low}}", Some(Effort::Low), 0),
-            ("{chat_template_kwargs: {enable_thinking: false, x: 1}}", Some(Effort::None), 1),
-            ("{chat_template_kwargs: {enable_thinking: true}}", None, 1),
-            ("{reasoning_effort: hard}", None, 1),
-            ("{top_k: 1}", None, 1),
-        ];
-        for (text, effort, left) in rows {
-            let Ok(Node::Table(mut parameters)) = parse(text, "x") else { panic!("{text}") };
-            assert_eq!(take_effort(&mut parameters), effort, "{text}");
-            assert_eq!(parameters.len(), left, "{text}");
-        }
+pub(super) fn entry(target: SpecialTarget) -> TargetEntry {
+    let plain = SpecialTarget { target: target.target.clone(), ..SpecialTarget::default() };
+    if target == plain {
+        TargetEntry::Name(target.target)
+    } else {
+        TargetEntry::Special(Box::new(target))
     }
 }

@@ -123,7 +123,7 @@ fn another_gateway_s_file_becomes_hob_toml_and_no_file_is_lost() {
     let place = user.write("hob.toml", "# mine\n");
     let into = [&import[..], &["--output", "hob.toml"]].concat();
     let said = stderr(&user.hob(&into).assert().code(2));
-    assert!(said.contains("hob.toml is there already") && said.contains("--force"), "{said}");
+    assert!(said.contains("hob.toml already exists") && said.contains("--force"), "{said}");
     assert_eq!(std::fs::read_to_string(&place).expect("a file"), "# mine\n");
     user.hob(&[&into[..], &["--force"]].concat()).assert().success();
     assert_eq!(std::fs::read_to_string(&place).expect("a file"), toml);

@@ -1,16 +1,59 @@
-//! One entry of `model_list`: a name, and a model of some server that answers to it.
-//! Several entries of one name are one alias; `group` puts them together.
+//! The entries of `model_list`. Entries with one name become one alias; where hob has one setting for the
+//! alias and LiteLLM one for each entry, the largest is used, with a note.
 
-use hob_core::chat::Effort;
+use std::num::NonZeroU32;
 
-use super::provider::{Name, Resolved, resolve};
-use crate::import::draft::{KeepAlive, Parameters, Seconds, Target, UpstreamKind};
-use crate::import::parameters;
-use crate::import::reading::Place;
-use crate::import::secret::WrittenKey;
-use crate::import::upstreams::{Base, Upstreams, Wish, address, host_name, say_key};
+use hob_core::KeepAlive;
+use hob_core::routing::Pick;
+use hob_upstream::UpstreamKind;
+use serde::Deserialize;
+use serde_json::Value;
 
-/// Parameters that a deployment gives where a request has none.
+use super::{Group, Settings};
+use crate::config::{AliasSection, KeepAliveText, PickName, SpecialTarget};
+use crate::import::parameters::{Table, effort_of, entry, time, to_toml};
+use crate::import::servers::{Base, Server, Servers, address, host_name};
+use crate::import::source::{Notes, Number, read};
+
+#[derive(Deserialize)]
+struct Entry {
+    model_name: String,
+    litellm_params: Params,
+    model_info: Option<ModelInfo>,
+}
+
+#[derive(Deserialize)]
+struct ModelInfo {
+    max_input_tokens: Option<Number>,
+}
+
+#[derive(Deserialize)]
+struct Params {
+    model: String,
+    #[serde(alias = "base_url")]
+    api_base: Option<String>,
+    api_key: Option<String>,
+    custom_llm_provider: Option<String>,
+    timeout: Option<Number>,
+    stream_timeout: Option<Number>,
+    #[serde(alias = "max_retries")]
+    num_retries: Option<Number>,
+    cooldown_time: Option<Number>,
+    order: Option<Number>,
+    weight: Option<Number>,
+    rpm: Option<Number>,
+    tpm: Option<Number>,
+    reasoning_effort: Option<Value>,
+    keep_alive: Option<Value>,
+    num_ctx: Option<Number>,
+    extra_body: Option<Table>,
+    additional_drop_params: Option<Vec<String>>,
+    /// Parameters for requests that do not set them, and keys that hob does not know.
+    #[serde(flatten)]
+    rest: Table,
+}
+
+/// Parameters that a deployment gives to requests that do not set them.
 const DEFAULTS: [&str; 23] = [
     "temperature",
     "top_p",
@@ -37,163 +80,331 @@ const DEFAULTS: [&str; 23] = [
     "user",
 ];
 
-const NO_ADDRESS: &str = "its address is none that hob can ask; it begins with http://";
+/// Prefixes of `model` whose protocol hob speaks, with the address and the variable of the key.
+const PROVIDERS: [(&str, UpstreamKind, Option<&str>, Option<&str>); 9] = [
+    ("openai", UpstreamKind::OpenAi, Some("https://api.openai.com"), Some("OPENAI_API_KEY")),
+    ("openrouter", UpstreamKind::OpenRouter, None, Some("OPENROUTER_API_KEY")),
+    ("anthropic", UpstreamKind::Anthropic, None, Some("ANTHROPIC_API_KEY")),
+    ("ollama", UpstreamKind::Ollama, Some("http://127.0.0.1:11434"), None),
+    ("ollama_chat", UpstreamKind::Ollama, Some("http://127.0.0.1:11434"), None),
+    ("hosted_vllm", UpstreamKind::Vllm, None, None),
+    ("vllm", UpstreamKind::Vllm, None, None),
+    ("lm_studio", UpstreamKind::OpenAi, Some("http://127.0.0.1:1234"), None),
+    ("custom_openai", UpstreamKind::OpenAi, None, None),
+];
 
-pub(super) struct Deployment<'a> {
-    pub(super) name: String,
-    pub(super) target: Target,
-    /// `litellm_params`: what the group decides is read there, once all of it is known.
-    pub(super) params: Place<'a>,
-    pub(super) name_place: Place<'a>,
-    pub(super) first_token: Option<Said<'a, Seconds>>,
-    pub(super) total: Option<Said<'a, Seconds>>,
-    pub(super) retries: Option<Said<'a, u32>>,
-    pub(super) cooldown: Option<Said<'a, Seconds>>,
-    pub(super) effort: Option<Said<'a, Effort>>,
-    pub(super) keep_alive: Option<Said<'a, KeepAlive>>,
+/// Prefixes with protocols that hob does not speak.
+const FOREIGN: [&str; 8] =
+    ["azure", "azure_ai", "bedrock", "vertex_ai", "gemini", "sagemaker", "cohere", "huggingface"];
+
+/// One entry and its path.
+pub(super) struct Deployment {
+    entry: Entry,
+    at: String,
 }
 
-/// A value, and where the source says it.
-pub(super) struct Said<'a, T> {
-    pub(super) value: T,
-    pub(super) place: Place<'a>,
-}
+impl Deployment {
+    pub(super) fn read(item: Value, index: usize, notes: &mut Notes) -> Option<Deployment> {
+        let at = format!("model_list[{index}]");
+        let entry = read(item, &at, notes)?;
+        Some(Deployment { entry, at })
+    }
 
-/// None, with a note, if hob cannot ask this model.
-pub(super) fn read<'a>(item: &Place<'a>, upstreams: &mut Upstreams) -> Option<Deployment<'a>> {
-    let (Some(name_place), Some(params)) = (item.get("model_name"), item.get("litellm_params"))
-    else {
-        item.drop("a deployment has a model_name and litellm_params");
-        return None;
-    };
-    let name = name_place.text()?;
-    let (resolved, upstream) = match server(&params, upstreams) {
-        Ok(server) => server,
-        Err(why) => {
-            item.drop(&why);
+    pub(super) fn name(&self) -> &str {
+        &self.entry.model_name
+    }
+
+    fn path(&self, key: &str) -> String {
+        format!("{}.litellm_params.{key}", self.at)
+    }
+
+    fn params(&self) -> &Params {
+        &self.entry.litellm_params
+    }
+
+    /// The target, or `None` with a note where hob cannot reach this model.
+    fn target(&self, servers: &mut Servers, notes: &mut Notes) -> Option<SpecialTarget> {
+        let (kind, upstream, model) = match self.server(servers, notes) {
+            Ok(found) => found,
+            Err(why) => {
+                notes.dropped(&self.at, why);
+                return None;
+            }
+        };
+        if self.name().contains('*') || model.contains('*') {
+            let how = format!("hob has no patterns: request {upstream}/MODEL instead");
+            notes.changed(format!("{}.model_name", self.at), how);
             return None;
         }
-    };
-    if name.contains('*') || resolved.model.contains('*') {
-        name_place.change(&format!("hob knows no patterns: ask for {upstream}/MODEL instead"));
-        return None;
+        let params = self.params();
+        let set = params.extra_body.as_ref();
+        Some(SpecialTarget {
+            target: format!("{upstream}/{model}"),
+            context: self.context(kind, notes),
+            set: set.and_then(|set| to_toml(set, &self.path("extra_body"), notes)),
+            default: self.defaults(notes),
+            drop: self.drop(notes),
+            ..SpecialTarget::default()
+        })
     }
-    let target = target(item, &params, &resolved, &upstream);
-    Some(Deployment {
-        name,
-        target,
-        first_token: said(&params, &["stream_timeout"], Place::seconds),
-        total: said(&params, &["timeout"], Place::seconds),
-        retries: said(&params, &["num_retries", "max_retries"], Place::count),
-        cooldown: said(&params, &["cooldown_time"], Place::seconds),
-        effort: said(&params, &["reasoning_effort"], effort),
-        keep_alive: said(&params, &["keep_alive"], keep_alive),
-        params,
-        name_place,
-    })
-}
 
-fn said<'a, T>(
-    params: &Place<'a>,
-    keys: &[&str],
-    read: impl Fn(&Place<'a>) -> Option<T>,
-) -> Option<Said<'a, T>> {
-    let place = keys.iter().find_map(|key| params.get(key))?;
-    Some(Said { value: read(&place)?, place })
-}
-
-/// Whose model it is, and hob's name of the server.
-fn server(params: &Place<'_>, upstreams: &mut Upstreams) -> Result<(Resolved, String), String> {
-    let model = params.get("model").and_then(|place| place.text()).ok_or("it names no model")?;
-    let custom = params.get("custom_llm_provider").and_then(|place| place.text());
-    let written =
-        base(params).map(|place| address(&place, Base::BelowV1).ok_or(NO_ADDRESS)).transpose()?;
-    let resolved = resolve(&model, custom.as_deref(), written.is_some())?;
-    let url = written.or_else(|| resolved.url.map(str::to_owned));
-    let preferred = match (&resolved.name, &url) {
-        (Name::Word(word), _) => word.clone(),
-        (Name::OfHost, Some(url)) => host_name(url),
-        (Name::OfHost, None) => resolved.kind.name().to_owned(),
-    };
-    let place = params.get("api_key");
-    let said = place.as_ref().and_then(Place::text).map(|text| WrittenKey::litellm(&text));
-    let unsaid = || resolved.key.map(|name| WrittenKey::Variable(name.to_owned()));
-    let key = said.clone().or_else(unsaid).filter(|key| *key != WrittenKey::Placeholder);
-    let name = upstreams.named(&preferred, Wish { kind: resolved.kind, url, key });
-    if let (Some(key), Some(place)) = (&said, &place) {
-        say_key(key, &name, place);
-    }
-    Ok((resolved, name))
-}
-
-/// LiteLLM takes either word.
-fn base<'a>(params: &Place<'a>) -> Option<Place<'a>> {
-    params.get("api_base").or_else(|| params.get("base_url"))
-}
-
-fn target(item: &Place<'_>, params: &Place<'_>, resolved: &Resolved, upstream: &str) -> Target {
-    Target {
-        name: format!("{upstream}/{}", resolved.model),
-        context: context(item, params, resolved.kind),
-        set: params.get("extra_body").map(|place| parameters::read(&place)).unwrap_or_default(),
-        drop: params.get("additional_drop_params").map(|place| dropped(&place)).unwrap_or_default(),
-        default: defaults(params),
-        weight: None,
-    }
-}
-
-fn context(item: &Place<'_>, params: &Place<'_>, kind: UpstreamKind) -> Option<u32> {
-    let info = item.get("model_info").filter(Place::is_table);
-    let said = info.and_then(|info| info.get("max_input_tokens")?.count());
-    match kind {
-        // Ollama is told how long a context to make, and hob tells it the target's.
-        UpstreamKind::Ollama => params.get("num_ctx").and_then(|place| place.count()).or(said),
-        _ => said,
-    }
-}
-
-fn defaults(params: &Place<'_>) -> Parameters {
-    let given = DEFAULTS.into_iter().filter_map(|name| Some((name, params.get(name)?)));
-    given.filter_map(|(name, place)| Some((name.to_owned(), place.parameter()?))).collect()
-}
-
-fn dropped(place: &Place<'_>) -> Vec<String> {
-    let plain = |(name, place): (String, Place<'_>)| {
-        let is_path = name.contains(['.', '[', '*']);
-        if is_path {
-            place.drop("hob drops whole parameters, not parts of them");
+    /// The protocol, the upstream's name and the model's name there.
+    fn server(
+        &self,
+        servers: &mut Servers,
+        notes: &mut Notes,
+    ) -> Result<(UpstreamKind, String, String), String> {
+        let params = self.params();
+        let (prefix, model) = split(&params.model, params.custom_llm_provider.as_deref());
+        if let Some(prefix) = prefix.filter(|prefix| FOREIGN.contains(prefix)) {
+            return Err(format!(
+                "hob does not speak the protocol of '{prefix}'; if it has an OpenAI-compatible address, \
+                 add an [upstream.{prefix}] with it"
+            ));
         }
-        (!is_path).then_some(name)
-    };
-    place.texts().into_iter().filter_map(plain).collect()
+        let written = params.api_base.as_ref().map(|base| {
+            address(base, Base::WithV1, &self.path("api_base"), notes)
+                .ok_or("api_base is not an address that begins with http:// or https://")
+        });
+        let written = written.transpose()?;
+        let known = PROVIDERS.iter().find(|(name, ..)| Some(*name) == prefix);
+        let (kind, url, key) = match known {
+            Some((_, kind, url, key)) => (*kind, *url, *key),
+            None => (UpstreamKind::OpenAi, None, None),
+        };
+        // hob knows the address of these two.
+        let is_cloud = matches!(kind, UpstreamKind::OpenRouter | UpstreamKind::Anthropic);
+        if written.is_none() && url.is_none() && !is_cloud {
+            return Err(match prefix {
+                Some(prefix) => format!("hob has no address for '{prefix}': set its api_base"),
+                None => "neither a provider prefix nor an api_base says which server has the model"
+                    .to_owned(),
+            });
+        }
+        let preferred = match (prefix, &written) {
+            (None | Some("openai" | "custom_openai"), Some(url)) => host_name(url),
+            (Some(prefix), _) if kind == UpstreamKind::OpenAi => prefix.replace('_', "-"),
+            _ => kind.name().to_owned(),
+        };
+        let usual_key = key.filter(|_| written.is_none()).map(|name| format!("os.environ/{name}"));
+        let server = Server {
+            kind,
+            url: written.or(url.map(str::to_owned)),
+            connect: None,
+            first_token: None,
+            key: params.api_key.clone().or(usual_key),
+        };
+        let name = servers.name_of(&preferred, server, &self.path("api_key"), notes);
+        Ok((kind, name, model.to_owned()))
+    }
+
+    fn context(&self, kind: UpstreamKind, notes: &mut Notes) -> Option<NonZeroU32> {
+        let info = self.entry.model_info.as_ref().and_then(|info| info.max_input_tokens);
+        let num_ctx = self.params().num_ctx;
+        if kind != UpstreamKind::Ollama && num_ctx.is_some() {
+            notes.unknown_key(&format!("{}.litellm_params", self.at), "num_ctx");
+        }
+        let Number(tokens) = num_ctx.filter(|_| kind == UpstreamKind::Ollama).or(info)?;
+        NonZeroU32::new(tokens as u32)
+    }
+
+    fn defaults(&self, notes: &mut Notes) -> Option<toml::Table> {
+        let at = format!("{}.litellm_params", self.at);
+        let (mut defaults, others): (Table, Table) = self
+            .params()
+            .rest
+            .clone()
+            .into_iter()
+            .partition(|(name, _)| DEFAULTS.contains(&name.as_str()));
+        others.keys().for_each(|name| notes.unknown_key(&at, name));
+        defaults.retain(|_, value| !value.is_null());
+        to_toml(&defaults, &at, notes)
+    }
+
+    fn drop(&self, notes: &mut Notes) -> Option<Vec<String>> {
+        let names = self.params().additional_drop_params.as_ref()?;
+        let is_path = |name: &&String| name.contains(['.', '[', '*']);
+        if names.iter().any(|name| is_path(&name)) {
+            let path = self.path("additional_drop_params");
+            notes.dropped(path, "hob drops whole parameters, not parts of them");
+        }
+        let whole: Vec<String> = names.iter().filter(|name| !is_path(name)).cloned().collect();
+        (!whole.is_empty()).then_some(whole)
+    }
+
+    /// As LiteLLM weighs it: by `weight`, else by its limits.
+    fn weight(&self) -> Option<f64> {
+        let params = self.params();
+        params.weight.or(params.rpm).or(params.tpm).map(|Number(weight)| weight.max(0.0))
+    }
 }
 
-fn effort(place: &Place<'_>) -> Option<Effort> {
-    let word = place.parameter()?;
-    let effort = parameters::word(&word);
+/// The provider, if the model names one, and the model's name there.
+fn split<'a>(model: &'a str, custom: Option<&'a str>) -> (Option<&'a str>, &'a str) {
+    if let Some(custom) = custom {
+        let rest = model.strip_prefix(custom).and_then(|rest| rest.strip_prefix('/'));
+        return (Some(custom), rest.unwrap_or(model));
+    }
+    let begins = |starts: &[&str]| starts.iter().any(|start| model.starts_with(start));
+    match model.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None if begins(&["gpt-", "chatgpt-", "o1", "o3", "o4", "text-embedding-"]) => {
+            (Some("openai"), model)
+        }
+        None if begins(&["claude-"]) => (Some("anthropic"), model),
+        None => (None, model),
+    }
+}
+
+/// One group for each name, in the order of the file.
+pub(super) fn groups(
+    deployments: Vec<Deployment>,
+    settings: &Settings,
+    servers: &mut Servers,
+    notes: &mut Notes,
+) -> Vec<Group> {
+    let pick = settings.pick(notes);
+    let mut named: Vec<(String, Vec<(Deployment, SpecialTarget)>)> = Vec::new();
+    for deployment in deployments {
+        let Some(target) = deployment.target(servers, notes) else { continue };
+        match named.iter_mut().find(|(name, _)| name == deployment.name()) {
+            Some((_, members)) => members.push((deployment, target)),
+            None => named.push((deployment.name().to_owned(), vec![(deployment, target)])),
+        }
+    }
+    named.into_iter().map(|(name, members)| group(name, members, settings, pick, notes)).collect()
+}
+
+fn group(
+    name: String,
+    mut members: Vec<(Deployment, SpecialTarget)>,
+    settings: &Settings,
+    pick: Option<Pick>,
+    notes: &mut Notes,
+) -> Group {
+    let all = || members.iter().map(|(deployment, _)| deployment);
+    let mut largest = |key: &str, general, value: fn(&Params) -> Option<Number>| {
+        largest(all(), key, general, value, notes)
+    };
+    let total = largest("timeout", settings.timeout, |params| params.timeout);
+    let first_token =
+        largest("stream_timeout", settings.stream_timeout, |params| params.stream_timeout);
+    let retries = largest("num_retries", settings.num_retries, |params| params.num_retries);
+    let cooldown = largest("cooldown_time", settings.cooldown_time, |params| params.cooldown_time);
+    let effort = all().find_map(|one| effort(one, notes));
+    let keep_alive = all().find_map(|one| keep_alive(one, notes));
+    let order = |one: &Deployment| one.params().order.map_or(f64::MAX, |Number(order)| order);
+    let is_ordered = members.iter().any(|(one, _)| one.params().order.is_some());
+    members.sort_by(|(one, _), (other, _)| order(one).total_cmp(&order(other)));
+    let has_weights = members.iter().any(|(one, _)| one.weight().is_some());
+    let is_weighted = members.len() > 1 && !is_ordered && pick.is_none() && has_weights;
+    let mut tail = Vec::new();
+    if is_weighted {
+        weigh(&mut members, notes);
+        let unused = members.extract_if(.., |(_, target)| target.weight == Some(0.0));
+        tail = unused.map(|(_, target)| entry(SpecialTarget { weight: None, ..target })).collect();
+    } else {
+        say_unused_weights(&members, notes);
+    }
+    if members.len() > 1 && !is_ordered && !has_weights && pick.is_none() {
+        let how = "LiteLLM picks a deployment at random; hob uses them in order, or the one with the shortest \
+                   wait with pick = \"least-wait\"";
+        notes.changed(format!("{}.model_name", members[1].0.at), how);
+    }
+    let pick = if is_weighted {
+        Some(Pick::Weighted)
+    } else {
+        pick.filter(|_| members.len() > 1 && !is_ordered)
+    };
+    let alias = AliasSection {
+        to: members.into_iter().map(|(_, target)| entry(target)).collect(),
+        pick: pick.filter(|pick| *pick != Pick::Order).map(PickName),
+        effort,
+        first_token: first_token.and_then(|seconds| time(seconds, "stream_timeout", notes)),
+        total: total.and_then(|seconds| time(seconds, "timeout", notes)),
+        retries: retries.map(|Number(retries)| retries as u16),
+        cooldown: cooldown.and_then(|seconds| time(seconds, "cooldown_time", notes)),
+        keep_alive,
+        ..AliasSection::default()
+    };
+    Group { name, alias, tail, has_fallbacks: false }
+}
+
+fn weigh(members: &mut [(Deployment, SpecialTarget)], notes: &mut Notes) {
+    for (deployment, target) in members {
+        target.weight = Some(deployment.weight().unwrap_or(0.0));
+        let params = deployment.params();
+        let limit = if params.rpm.is_some() { "rpm" } else { "tpm" };
+        if params.rpm.or(params.tpm).is_none() {
+            continue;
+        }
+        match params.weight {
+            Some(_) => notes.unknown_key(&format!("{}.litellm_params", deployment.at), limit),
+            None => notes.changed(
+                deployment.path(limit),
+                "hob uses it as the target's weight, as LiteLLM does, and not as a limit",
+            ),
+        }
+    }
+}
+
+fn say_unused_weights(members: &[(Deployment, SpecialTarget)], notes: &mut Notes) {
+    for (deployment, _) in members {
+        let params = deployment.params();
+        if params.weight.is_some() {
+            notes.dropped(
+                deployment.path("weight"),
+                "the targets of this alias are not picked by weight",
+            );
+        }
+        for (key, limit) in [("rpm", params.rpm), ("tpm", params.tpm)] {
+            if limit.is_some() {
+                notes.unknown_key(&format!("{}.litellm_params", deployment.at), key);
+            }
+        }
+    }
+}
+
+/// The largest value of the deployments, or `general` where one has none.
+fn largest<'a>(
+    all: impl Iterator<Item = &'a Deployment> + Clone,
+    key: &str,
+    general: Option<Number>,
+    value: fn(&Params) -> Option<Number>,
+    notes: &mut Notes,
+) -> Option<Number> {
+    let values = all.clone().map(|one| value(one.params()).or(general));
+    let largest = values.flatten().max_by(|one, other| one.0.total_cmp(&other.0));
+    for one in all {
+        if value(one.params()).is_some_and(|own| Some(own) != largest) {
+            notes.changed(one.path(key), "hob has one value for the alias, and uses the largest");
+        }
+    }
+    largest
+}
+
+fn effort(deployment: &Deployment, notes: &mut Notes) -> Option<crate::config::EffortName> {
+    let written = deployment.params().reasoning_effort.as_ref()?;
+    let effort = effort_of(written);
     if effort.is_none() {
-        place.drop("effort is none, minimal, low, medium, high, xhigh or max");
+        let why = "expected none, minimal, low, medium, high, xhigh or max";
+        notes.dropped(deployment.path("reasoning_effort"), why);
     }
     effort
 }
 
-/// Ollama's spans: `5m`, seconds, or anything negative for ever.
-fn keep_alive(place: &Place<'_>) -> Option<KeepAlive> {
-    let text = place.text()?;
-    if text.starts_with('-') {
-        return Some(KeepAlive::Forever);
-    }
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let unit = match &text[digits..] {
-        "" | "s" => Some(1),
-        "m" => Some(60),
-        "h" => Some(3600),
-        _ => None,
+/// Ollama's form: `5m`, seconds, or a negative number for ever.
+fn keep_alive(deployment: &Deployment, notes: &mut Notes) -> Option<KeepAliveText> {
+    let written = match deployment.params().keep_alive.as_ref()? {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     };
-    let number = text[..digits].parse::<u64>().ok();
-    let seconds = number.zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
-    if seconds.is_none() {
-        place.drop("a time is 30s, 5m, 2h or a number of seconds");
+    if written.starts_with('-') {
+        return Some(KeepAliveText(KeepAlive::Forever));
     }
-    seconds.map(|seconds| KeepAlive::For(Seconds(seconds)))
+    let time = written.parse().ok();
+    if time.is_none() {
+        notes.dropped(deployment.path("keep_alive"), "expected 30s, 5m, 2h or a number of seconds");
+    }
+    time
 }

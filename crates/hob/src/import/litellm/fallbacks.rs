@@ -1,142 +1,136 @@
-//! LiteLLM's fallbacks and other names: which alias leads on to which.
-//! Two names may fall back to each other there; hob refuses circles, so one that would close a circle is
-//! replaced by the other's own targets.
+//! LiteLLM's fallbacks and second names: which alias leads to which. Two names may fall back to each other
+//! there. hob refuses such a cycle, so one direction gets the other alias's own targets instead.
 
-use super::Group;
-use super::settings::setting;
-use crate::import::draft::{Alias, Target};
-use crate::import::reading::Place;
+use serde_json::Value;
 
-const NO_SUCH_NAME: &str = "no model_name that was carried over is called that";
+use super::{Fallbacks, Group, Settings};
+use crate::config::{AliasSection, TargetEntry};
+use crate::import::parameters::entry;
+use crate::import::source::{Notes, under};
 
-/// `model_group_alias`: further names, and where each says what it stands for.
-pub(super) fn other_names<'a>(root: &Place<'a>) -> Vec<(&'a str, Place<'a>)> {
-    let table = setting(root, "model_group_alias");
-    let entries = table.map(|table| table.entries()).unwrap_or_default();
-    // Either the name, or a table that holds it.
-    let meant = |place: Place<'a>| if place.is_table() { place.get("model") } else { Some(place) };
-    entries.into_iter().filter_map(|(name, place)| Some((name, meant(place)?))).collect()
-}
+const UNKNOWN: &str = "no model_name that was carried over has this name";
 
-pub(super) fn add_other_names(groups: &mut Vec<Group>, names: Vec<(&str, Place<'_>)>) {
-    for (name, place) in names {
-        let Some(meant) = place.text() else { continue };
-        if find(groups, name).is_some() {
-            place.drop("a model_name is called that, and wins");
-        } else if find(groups, &meant).is_none() {
-            place.drop(NO_SUCH_NAME);
-        } else {
-            let alias = Alias::plain(name, vec![Target::plain(&meant)]);
-            groups.push(Group { alias, tail: Vec::new(), falls_back: false });
+pub(super) fn add(groups: &mut Vec<Group>, settings: &Settings, notes: &mut Notes) {
+    for (name, value) in settings.model_group_alias.iter().flatten() {
+        second_name(groups, name, value, notes);
+    }
+    let mut defaults: Vec<&String> = Vec::new();
+    for (name, fallbacks) in pairs(&settings.fallbacks) {
+        match name.as_str() {
+            "*" => defaults.extend(fallbacks),
+            _ => append(groups, name, fallbacks, "fallbacks", notes),
         }
     }
-}
-
-pub(super) fn add(groups: &mut [Group], root: &Place<'_>) {
-    let mut defaults = Vec::new();
-    if let Some(place) = setting(root, "fallbacks") {
-        for (name, names) in pairs(&place) {
-            match name {
-                "*" => defaults.extend(names.texts()),
-                name => append(groups, name, &names),
-            }
-        }
-    }
-    defaults.extend(setting(root, "default_fallbacks").iter().flat_map(Place::texts));
-    add_defaults(groups, &defaults);
-    if let Some(place) = setting(root, "context_window_fallbacks") {
-        place.change(
-            "they are at the end of `to`, so they are asked after any failure, not only \
-                      for prompts that are too long; hob skips targets that are too small",
-        );
-        for (name, names) in pairs(&place) {
-            append(groups, name, &names);
-        }
-    }
-}
-
-/// A list of tables, each with names and what they fall back to.
-fn pairs<'a>(place: &Place<'a>) -> Vec<(&'a str, Place<'a>)> {
-    let tables = if place.is_table() { vec![place.clone()] } else { place.items() };
-    tables.iter().flat_map(Place::entries).collect()
-}
-
-fn append(groups: &mut [Group], name: &str, names: &Place<'_>) {
-    let Some(at) = find(groups, name) else {
-        names.drop(NO_SUCH_NAME);
-        return;
+    defaults.extend(settings.default_fallbacks.iter().flatten());
+    // As in LiteLLM, for names without fallbacks of their own; a second name has those of the first.
+    let without = |group: &&Group| {
+        !group.has_fallbacks && group.alias.to.iter().all(|to| find(groups, to).is_none())
     };
-    for (fallback, place) in names.texts() {
-        match find(groups, &fallback) {
-            Some(to) if to == at => place.drop("a name does not fall back to itself"),
-            Some(to) => lead(groups, at, to, &place),
-            None => place.drop(NO_SUCH_NAME),
+    let without: Vec<String> =
+        groups.iter().filter(without).map(|group| group.name.clone()).collect();
+    for fallback in defaults {
+        if find_name(groups, fallback).is_none() {
+            notes.dropped(under("default_fallbacks", fallback), UNKNOWN);
         }
+        for name in without.iter().filter(|name| *name != fallback) {
+            append(groups, name, std::slice::from_ref(fallback), "default_fallbacks", notes);
+        }
+    }
+    if settings.context_window_fallbacks.is_some() {
+        notes.changed(
+            "context_window_fallbacks",
+            "hob uses them after any failure, and not only for prompts that are too long; it skips targets \
+             whose context is too small",
+        );
+    }
+    for (name, fallbacks) in pairs(&settings.context_window_fallbacks) {
+        append(groups, name, fallbacks, "context_window_fallbacks", notes);
     }
 }
 
-/// For whoever has no fallbacks of its own, as in LiteLLM.
-fn add_defaults(groups: &mut [Group], names: &[(String, Place<'_>)]) {
-    let without: Vec<usize> = (0..groups.len()).filter(|at| is_bare(groups, *at)).collect();
-    for (name, place) in names {
-        let Some(to) = find(groups, name) else {
-            place.drop(NO_SUCH_NAME);
+fn pairs(fallbacks: &Option<Fallbacks>) -> impl Iterator<Item = (&String, &Vec<String>)> {
+    fallbacks.iter().flatten().flatten()
+}
+
+/// A value of `model_group_alias` is the first name, or a table that holds it.
+fn second_name(groups: &mut Vec<Group>, name: &str, value: &Value, notes: &mut Notes) {
+    let at = under("model_group_alias", name);
+    let first = value.as_str().or_else(|| value.get("model")?.as_str()).unwrap_or_default();
+    for key in
+        value.as_object().into_iter().flatten().map(|(key, _)| key).filter(|key| *key != "model")
+    {
+        notes.unknown_key(&at, key);
+    }
+    if find_name(groups, name).is_some() {
+        notes.dropped(at, "a model_name has this name already");
+    } else if find_name(groups, first).is_none() {
+        notes.dropped(at, UNKNOWN);
+    } else {
+        let to = vec![TargetEntry::Name(first.to_owned())];
+        let alias = AliasSection { to, ..AliasSection::default() };
+        groups.push(Group { name: name.to_owned(), alias, tail: Vec::new(), has_fallbacks: false });
+    }
+}
+
+fn append(groups: &mut [Group], name: &str, fallbacks: &[String], key: &str, notes: &mut Notes) {
+    let at = under(key, name);
+    let Some(from) = find_name(groups, name) else { return notes.dropped(at, UNKNOWN) };
+    groups[from].has_fallbacks = true;
+    for fallback in fallbacks {
+        let Some(to) = find_name(groups, fallback) else {
+            notes.dropped(format!("{at}: {fallback}"), UNKNOWN);
             continue;
         };
-        for at in without.iter().copied().filter(|at| *at != to) {
-            lead(groups, at, to, place);
+        if to == from {
+            continue;
         }
+        let tail = if leads_to(groups, to, from) {
+            let how = format!(
+                "'{fallback}' falls back to '{name}', and hob refuses cycles: the targets of \
+                               '{fallback}' are used instead"
+            );
+            notes.changed(at.clone(), how);
+            let own = groups[to].alias.to.iter().filter(|target| find(groups, target).is_none());
+            own.cloned().map(without_weight).collect()
+        } else {
+            vec![TargetEntry::Name(fallback.clone())]
+        };
+        let known = &mut groups[from].tail;
+        known.extend(tail.into_iter().filter(|target| !known.contains(target)).collect::<Vec<_>>());
     }
 }
 
-/// Neither has fallbacks nor is another name for something that may.
-fn is_bare(groups: &[Group], at: usize) -> bool {
-    let Group { alias, falls_back, .. } = &groups[at];
-    !falls_back && alias.to.iter().all(|target| find(groups, &target.name).is_none())
-}
-
-/// Lets the alias at `from` end in the one at `to`.
-fn lead(groups: &mut [Group], from: usize, to: usize, place: &Place<'_>) {
-    let tail = match reaches(groups, to, from) {
-        false => vec![Target::plain(&groups[to].alias.name)],
-        true => {
-            place.change(&format!(
-                "'{}' leads back to '{}', and hob refuses circles; its own targets stand instead",
-                groups[to].alias.name, groups[from].alias.name
-            ));
-            own_targets(groups, to)
+fn without_weight(target: TargetEntry) -> TargetEntry {
+    match target {
+        TargetEntry::Special(mut special) => {
+            special.weight = None;
+            entry(*special)
         }
-    };
-    groups[from].falls_back = true;
-    let known = &mut groups[from].tail;
-    for target in tail {
-        if !known.contains(&target) {
-            known.push(target);
-        }
+        name @ TargetEntry::Name(_) => name,
     }
 }
 
-fn own_targets(groups: &[Group], at: usize) -> Vec<Target> {
-    let own = groups[at].alias.to.iter().filter(|target| find(groups, &target.name).is_none());
-    own.map(|target| Target { weight: None, ..target.clone() }).collect()
-}
-
-fn reaches(groups: &[Group], from: usize, wanted: usize) -> bool {
-    let mut seen = vec![false; groups.len()];
-    let mut waiting = vec![from];
+fn leads_to(groups: &[Group], from: usize, wanted: usize) -> bool {
+    let (mut seen, mut waiting) = (vec![false; groups.len()], vec![from]);
     while let Some(at) = waiting.pop() {
         if at == wanted {
             return true;
         }
         if !std::mem::replace(&mut seen[at], true) {
-            let Group { alias, tail, .. } = &groups[at];
-            let next = alias.to.iter().chain(tail);
-            waiting.extend(next.filter_map(|target| find(groups, &target.name)));
+            let next = groups[at].alias.to.iter().chain(&groups[at].tail);
+            waiting.extend(next.filter_map(|target| find(groups, target)));
         }
     }
     false
 }
 
-fn find(groups: &[Group], name: &str) -> Option<usize> {
-    groups.iter().position(|group| group.alias.name == name)
+fn find(groups: &[Group], target: &TargetEntry) -> Option<usize> {
+    match target {
+        TargetEntry::Name(name) => find_name(groups, name),
+        TargetEntry::Special(special) => find_name(groups, &special.target),
+    }
+}
+
+fn find_name(groups: &[Group], name: &str) -> Option<usize> {
+    groups.iter().position(|group| group.name == name)
 }
