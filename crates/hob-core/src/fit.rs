@@ -21,6 +21,7 @@ pub use alternatives::{Alternative, Toward, alternatives};
 pub use calibrate::{Implausible, Timed, fitted};
 pub use engines::{
     Cache, Engine, Format, Habits, HostReads, Mismatch, Scratch, Splits, Staging, Tower,
+    UNFUSED_RECURRENT_US,
 };
 pub use explain::{EXPLANATIONS, Explanation, explain};
 pub use flags::{Flags, flags};

@@ -8,7 +8,6 @@ use super::layout::Site;
 use super::priors;
 use super::speed::{Course, Known};
 use crate::machine::{Basis, Constants};
-use crate::shape::{LayerShape, Recurrence};
 use crate::statistics::Sample;
 
 /// What was timed: a model that lies on one device alone, behind a context.
@@ -112,8 +111,6 @@ impl Parts {
         let known = course.known()?;
         let [one @ Known { site, bandwidth, constants, .. }] = &known[..] else { return None };
         let layers = course.sum(*site, |_| 1.0);
-        let costly =
-            |layer: &LayerShape| f64::from(u8::from(layer.recurrence == Some(Recurrence::Matrix)));
         // Where kernels were timed alone, what weights take is nearly known; else their bytes are.
         let read_s = match constants.kernels.is_empty() {
             true => course.read_bytes(*site) / bandwidth,
@@ -122,10 +119,11 @@ impl Parts {
             }
         };
         let kv_us = course.kv_bytes(*site, row.context_tokens) / bandwidth * 1e6;
-        let of = [read_s * 1e6, kv_us, layers, course.sum(*site, costly)];
+        let of = [read_s * 1e6, kv_us, layers, course.recurrent_layers(*site)];
         let all_us = 1e6 / row.tok_s;
         let experts_us = course.expert_layers(*site) * constants.experts_us;
-        let us = all_us - experts_us - constants.token_us - course.habits.token_us;
+        let engine_us = course.habits.token_us + course.unfused_us(*site);
+        let us = all_us - experts_us - constants.token_us - engine_us;
         (us > 0.0 && us.is_finite()).then_some(Parts { of, us, all_us })
     }
 

@@ -9,6 +9,12 @@ const GIB: u64 = 1 << 30;
 
 /// What a scheduler in Python takes for each token.
 const PYTHON_US: f64 = 600.0;
+/// Extra time of a recurrent layer, µs, in an engine that computes its state in several kernels and not in one.
+///
+/// The mean of three machines on which Ollama's own engine (0.24) was compared with llama.cpp's (Ollama 0.30): 28 on an
+/// RTX 5090, 37 on a second machine, 231 on a GB10. The cost of a layer of experts, which the same comparisons show with a
+/// model that has no recurrent layers, is subtracted. Source: <https://github.com/ollama/ollama/pull/16031>.
+pub const UNFUSED_RECURRENT_US: f64 = 100.0;
 
 /// How weights are stored, as far as it decides who can read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,6 +77,8 @@ pub struct Habits {
     pub tower: Tower,
     /// Its own work for each token, µs.
     pub token_us: f64,
+    /// Extra time of each recurrent layer on a card, µs; 0 where one kernel computes it.
+    pub recurrent_us: f64,
 }
 
 /// Where a quantized KV cache is unpacked.
@@ -271,6 +279,7 @@ impl Engine {
             splits: Splits::Anywhere,
             tower: Tower::Loaded,
             token_us: 0.0,
+            recurrent_us: 0.0,
         };
         match self {
             Engine::Hob => Habits { windows: Windows::Whole, cache: Cache::Alike, ..ggml },
@@ -294,6 +303,8 @@ impl Engine {
                 splits: Splits::Never,
                 tower: Tower::LeftOut,
                 token_us: PYTHON_US,
+                // ExLlamaV3 starts Triton's kernels from Python, one after the other.
+                recurrent_us: UNFUSED_RECURRENT_US,
             },
             Engine::Vllm => Habits {
                 runtime_bytes: 500 * MIB,

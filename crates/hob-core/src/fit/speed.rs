@@ -102,7 +102,8 @@ impl Course<'_> {
             let kv_s = self.kv_bytes(*site, context_tokens) / (bandwidth * constants.kv_reach);
             let kv_s = kv_s.max(read_s);
             let layers_us = self.sum(*site, |layer| layer_us(layer, constants))
-                + self.expert_layers(*site) * constants.experts_us;
+                + self.expert_layers(*site) * constants.experts_us
+                + self.unfused_us(*site);
             terms.push((format!("weights, {site}"), weights_s * 1e6));
             terms.push((format!("state, {site}"), state_s * 1e6));
             terms.push((format!("KV cache, {site}"), kv_s * 1e6));
@@ -144,6 +145,19 @@ impl Course<'_> {
         let experts = groups.filter(|g| g.part == Part::Experts && self.reader(g) == site);
         let layers: BTreeSet<Option<u32>> = experts.map(|group| group.layer).collect();
         layers.len() as f64
+    }
+
+    /// What the engine takes for recurrent layers beside what the device takes, µs.
+    pub(super) fn unfused_us(&self, site: Site) -> f64 {
+        match site {
+            Site::Cpu => 0.0,
+            Site::Gpu(_) => self.habits.recurrent_us * self.recurrent_layers(site),
+        }
+    }
+
+    /// Layers that carry a matrix on, which cost more than others.
+    pub(super) fn recurrent_layers(&self, site: Site) -> f64 {
+        self.sum(site, |layer| f64::from(u8::from(is_costly(layer))))
     }
 
     /// For one token.
@@ -250,8 +264,11 @@ fn seen_tokens(layer: &LayerShape, context_tokens: u32) -> f64 {
 }
 
 fn layer_us(layer: &LayerShape, constants: &Constants) -> f64 {
-    let is_costly = layer.recurrence == Some(Recurrence::Matrix);
-    constants.layer_us + if is_costly { constants.recurrent_us } else { 0.0 }
+    constants.layer_us + if is_costly(layer) { constants.recurrent_us } else { 0.0 }
+}
+
+fn is_costly(layer: &LayerShape) -> bool {
+    layer.recurrence == Some(Recurrence::Matrix)
 }
 
 /// None of what takes no time at all.

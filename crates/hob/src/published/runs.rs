@@ -4,9 +4,12 @@
 use hob_bench::import::{Format as ImportFormat, PUBLISHED, import};
 use hob_bench::record::{Kind, Record};
 use hob_bench::terms::Metric;
-use hob_core::fit::{Course, Engine, Habits, Layout, Model, Placement, Timed, Wish, assess};
+use hob_core::fit::{
+    Course, Engine, Habits, Layout, Model, Placement, Timed, UNFUSED_RECURRENT_US, Wish, assess,
+};
 use hob_core::footprint::{KvType, KvTypes};
 use hob_core::machine::Machine;
+use hob_core::statistics::Sample;
 use hob_models::Mixture;
 use hob_models::known;
 
@@ -14,6 +17,9 @@ use crate::failure::{Exit, Failure, Outcome};
 
 /// Where a publisher does not say.
 const CONTEXT_TOKENS: u32 = 1_024;
+
+/// The first version of Ollama that runs llama.cpp's server.
+const OLLAMA_WITH_LLAMA_CPP: [u32; 2] = [0, 30];
 
 /// A model whose published size is further off is another one than its name says.
 const SIZE_OFF_MAX: f64 = 0.25;
@@ -86,6 +92,16 @@ impl Published {
         Some(Timed { course, context_tokens: *context_tokens, tok_s })
     }
 
+    /// Another run of the same configuration. Versions of an engine are not told apart.
+    fn is_same(&self, other: &Published) -> bool {
+        let model_and_quant = |row: &Published| -> Vec<String> {
+            row.what.splitn(3, ", ").take(2).map(str::to_owned).collect()
+        };
+        let key = |row: &Published| (row.machine.name.clone(), row.context_tokens, row.part);
+        let is_alike = self.habits == other.habits && self.kv == other.kv;
+        is_alike && key(self) == key(other) && model_and_quant(self) == model_and_quant(other)
+    }
+
     /// The same run, told of twice.
     fn is_again(&self, other: &Published) -> bool {
         let key = |row: &Published| {
@@ -118,7 +134,35 @@ pub(crate) fn published(records: &[Record]) -> (Vec<Published>, Vec<String>) {
             }
         }
     }
-    (rows, left_out)
+    (one_each(rows), left_out)
+}
+
+/// One row for each configuration: its figure is the median of its runs.
+fn one_each(rows: Vec<Published>) -> Vec<Published> {
+    let mut figures: Vec<(Published, Vec<f64>)> = Vec::new();
+    for row in rows {
+        let Measured::At(tok_s) = row.measured else {
+            figures.push((row, Vec::new()));
+            continue;
+        };
+        match figures.iter_mut().find(|(known, of)| !of.is_empty() && known.is_same(&row)) {
+            Some((_, of)) => of.push(tok_s),
+            None => figures.push((row, vec![tok_s])),
+        }
+    }
+    let one = |(row, of): (Published, Vec<f64>)| {
+        let median = Sample::new(of).median().map(Measured::At);
+        Published { measured: median.unwrap_or(row.measured), ..row }
+    };
+    figures.into_iter().map(one).collect()
+}
+
+/// Ollama's own engine, which 0.30 replaced with llama.cpp's, computed recurrent layers in several kernels.
+fn has_own_engine(record: &Record) -> bool {
+    let version = record.engine.version.as_deref().unwrap_or("0");
+    let numbers =
+        version.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse::<u32>().ok());
+    numbers.take(2).lt(OLLAMA_WITH_LLAMA_CPP)
 }
 
 /// None of a run that says nothing of decoding words.
@@ -167,7 +211,12 @@ fn row(record: &Record, measured: Measured) -> Result<Published, String> {
         Placement::Vram | Placement::Unified => Part::Decode,
         _ => Part::Divided,
     };
-    let (layout, habits) = (plan.layout.clone(), engine.habits());
+    let layout = plan.layout.clone();
+    let recurrent_us = match engine {
+        Engine::Ollama if has_own_engine(record) => UNFUSED_RECURRENT_US,
+        _ => engine.habits().recurrent_us,
+    };
+    let habits = Habits { recurrent_us, ..engine.habits() };
     let what = what(record);
     Ok(Published { machine, what, part, context_tokens, measured, model, layout, kv, habits })
 }

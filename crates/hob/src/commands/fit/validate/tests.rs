@@ -20,8 +20,11 @@ fn published_speeds_are_told_from_each_other() {
     assert!(mean_pct <= 7.0, "each from the others: {mean_pct}");
     let one: Vec<f64> = report.summaries.iter().filter_map(|sum| sum.one_row_pct).collect();
     let one = mean(one.into_iter()).expect("two machines");
-    // What one row does not say is taken of the priors, and these were fitted to other machines.
-    assert!(one <= 12.0, "from one row: {one}");
+    assert!(one <= 10.0, "from one row: {one}");
+    for machine in ["5800U", "4070"] {
+        let left_out = sum(&report, machine, "decode").left_out_pct;
+        assert!(left_out.is_some_and(|pct| pct <= 7.0), "{machine}: {left_out:?}");
+    }
 }
 
 #[test]
@@ -30,12 +33,9 @@ fn a_context_that_grows_slows_as_it_was_published() {
     let curve: Vec<&Line> =
         report.lines.iter().filter(|line| line.part == "as the context grows").collect();
     assert!(curve.len() >= 5, "{curve:?}");
-    let off: Vec<f64> =
-        curve.iter().map(|line| line.error_pct.expect("it was told").abs()).collect();
-    // Two stacks of one configuration, for which one speed is told, differ by 3 %.
-    assert!(off.iter().all(|pct| *pct <= 7.0), "{curve:?}");
-    let mean_pct = mean(off.into_iter()).expect("five lines");
-    assert!(mean_pct <= 4.0, "{mean_pct}: {curve:?}");
+    for line in curve {
+        assert!(line.error_pct.is_some_and(|pct| pct.abs() <= 5.0), "{line:?}");
+    }
 }
 
 #[test]
