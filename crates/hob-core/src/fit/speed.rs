@@ -147,7 +147,7 @@ impl Course<'_> {
         layers.len() as f64
     }
 
-    /// What the engine takes for recurrent layers beside what the device takes, µs.
+    /// What the engine takes for recurrent layers in addition to what the device takes, µs.
     pub(super) fn unfused_us(&self, site: Site) -> f64 {
         match site {
             Site::Cpu => 0.0,
