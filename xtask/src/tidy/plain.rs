@@ -33,7 +33,7 @@ const OPENINGS: [&str; 5] = [
 
 /// Signs that still stand, by room. The numbers only go down.
 const PENDING: [(&str, usize); 15] = [
-    ("CHANGELOG.md", 19),
+    ("CHANGELOG.md", 0),
     ("crates/hob", 273),
     ("crates/hob-bench", 354),
     ("crates/hob-core", 238),
