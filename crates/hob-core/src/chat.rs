@@ -67,6 +67,7 @@ pub struct ChatCard {
 
 /// What is asked of a chat model.
 #[derive(Clone, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ChatRequest {
     pub prompt: Prompt,
     pub sampling: Sampling,
@@ -90,11 +91,14 @@ pub struct ChatRequest {
     pub partial: Option<String>,
     /// A JSON object: parameters that hob does not know, for servers that may.
     pub extra: Option<JsonText>,
+    /// Stays in the process that made the request.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub trace: Trace,
 }
 
 /// What whoever asked does with an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Reading {
     /// Reads it as it comes: what was read cannot be taken back.
     #[default]
@@ -105,6 +109,7 @@ pub enum Reading {
 
 /// What the model reads.
 #[derive(Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Prompt {
     /// Rendered with the model's own template.
     Chat(Conversation),
@@ -123,6 +128,7 @@ impl Default for Prompt {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Conversation {
     pub messages: Vec<Message>,
     pub tools: Vec<Tool>,
@@ -134,6 +140,7 @@ pub struct Conversation {
 }
 
 #[derive(Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Message {
     pub role: Role,
     pub text: String,
@@ -149,6 +156,7 @@ pub struct Message {
 
 /// A picture within a message.
 #[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Image {
     /// Byte of the text before which it stands.
     pub at: usize,
@@ -167,6 +175,7 @@ impl Message {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Role {
     System,
     User,
@@ -187,6 +196,7 @@ impl Role {
 }
 
 #[derive(Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ToolCall {
     pub id: String,
     pub name: String,
@@ -196,6 +206,7 @@ pub struct ToolCall {
 
 /// A function that the model may call.
 #[derive(Clone, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Tool {
     pub name: String,
     pub description: Option<String>,
@@ -207,6 +218,7 @@ pub struct Tool {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ToolChoice {
     /// The model decides.
     #[default]
@@ -220,6 +232,7 @@ pub enum ToolChoice {
 
 /// JSON that was parsed once, at the door, and is not looked into here.
 #[derive(Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct JsonText(String);
 
 impl JsonText {
@@ -242,6 +255,7 @@ impl fmt::Debug for JsonText {
 
 /// How the next token is chosen; what is none is the model's default.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sampling {
     /// 0 takes the likeliest token; at most 2.
     pub temperature: Option<f32>,
@@ -268,6 +282,7 @@ pub struct Sampling {
 
 /// What an answer must look like.
 #[derive(Clone, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum OutputFormat {
     #[default]
     Text,
@@ -282,6 +297,7 @@ pub enum OutputFormat {
 
 /// How much a model thinks before it answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Thinking {
     /// None is the template's own default.
     pub effort: Option<Effort>,
@@ -290,6 +306,7 @@ pub struct Thinking {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Effort {
     None,
     Minimal,
@@ -326,6 +343,7 @@ impl Effort {
 
 /// How long a model stays in memory after its last request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum KeepAlive {
     /// Zero unloads it once nobody uses it.
     For(Duration),
@@ -333,6 +351,7 @@ pub enum KeepAlive {
 }
 
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ChatEvent {
     /// Thinking, apart from the answer.
     Reasoning(String),
@@ -356,6 +375,7 @@ pub enum ChatEvent {
 
 /// How likely one token was.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TokenLogprob {
     pub token: TokenText,
     /// Natural logarithm of the probability, before temperature and top-p. Not a number for a
@@ -367,10 +387,12 @@ pub struct TokenLogprob {
 
 /// A token's own bytes; not always UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TokenText(pub Vec<u8>);
 
 /// How an answer ended, and what it took.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Completion {
     pub finish: FinishReason,
     pub usage: Usage,
@@ -378,6 +400,7 @@ pub struct Completion {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum FinishReason {
     /// The model ended, or said a stop text.
     Stop,
@@ -390,6 +413,7 @@ pub enum FinishReason {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Usage {
     pub prompt_tokens: u32,
     /// Of the prompt, not computed again.
@@ -407,6 +431,7 @@ impl Usage {
 
 /// Where the time of an answer went, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Timings {
     /// Until the model was in memory, if this request waited for that.
     pub load_ms: f64,
@@ -427,15 +452,19 @@ impl Timings {
 
 /// Texts whose meaning is wanted as numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct EmbedRequest {
     pub inputs: Vec<EmbedInput>,
     /// Vectors are cut to this length, then given length 1 again.
     pub dimensions: Option<u32>,
     pub keep_alive: Option<KeepAlive>,
+    /// Stays in the process that made the request.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub trace: Trace,
 }
 
 #[derive(Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum EmbedInput {
     Text(String),
     Tokens(Vec<u32>),

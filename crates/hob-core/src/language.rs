@@ -5,6 +5,7 @@ use std::fmt;
 
 /// The language of a voice. Kokoro's voices carry it in their first letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Language {
     AmericanEnglish,
     BritishEnglish,

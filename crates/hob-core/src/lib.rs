@@ -1,5 +1,5 @@
 //! The nouns of hob: requests, events, the three model traits, the registry and its admission.
-//! No I/O, no serde, no async runtime: whatever reads a clock, a file or a socket lives elsewhere.
+//! No I/O, no JSON, no async runtime. serde is derived behind the feature `serde` only.
 
 pub mod admission;
 pub mod budget;

@@ -67,6 +67,8 @@ impl fmt::Debug for SpeechText {
 
 /// Speaking rate: 0.25 to 4, where 1 is the voice's own.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "f32", into = "f32"))]
 pub struct Speed(f32);
 
 impl Speed {
@@ -88,6 +90,20 @@ impl Speed {
 
     pub fn rate(self) -> f32 {
         self.0
+    }
+}
+
+impl TryFrom<f32> for Speed {
+    type Error = ModelError;
+
+    fn try_from(rate: f32) -> Result<Speed, ModelError> {
+        Speed::new(rate)
+    }
+}
+
+impl From<Speed> for f32 {
+    fn from(speed: Speed) -> f32 {
+        speed.rate()
     }
 }
 
@@ -142,6 +158,7 @@ pub enum SpeechEvent {
 
 /// When one word is heard. The span points into the text that was sent, not into its spoken form.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WordTiming {
     /// Bytes of the request's text.
     pub span: Range<usize>,

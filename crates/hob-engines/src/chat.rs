@@ -1,9 +1,7 @@
 //! The chat engine, and the worker process that runs it.
-//! Above `client` and below `worker` nobody knows that there are two processes.
+//! Only `client` and `worker` know that there are two processes.
 
-mod answer;
 pub mod client;
-mod codec;
 pub mod constraint;
 pub(crate) mod cpu;
 pub mod decoder;

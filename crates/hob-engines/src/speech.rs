@@ -1,8 +1,8 @@
-//! Speech engines, and the worker process that runs one.
-//! Above `client` and below `worker` nobody knows that there are two processes.
+//! The speech engine, and the worker process that runs it.
+//! Only `client` and `worker` know that there are two processes.
 
-mod answer;
 pub mod client;
+mod exchange;
 pub mod kokoro;
 pub mod protocol;
 pub mod scheduler;

@@ -1,5 +1,5 @@
-//! The supervisor: keeps one worker process alive while it is wanted, and says honestly when not.
-//! Knows processes and frames; what a worker's streams mean is the business of the model's client.
+//! The supervisor keeps one worker process alive while its model is needed, and reports its state.
+//! It knows processes and frames. The model's client interprets the reports of a stream.
 
 mod actor;
 mod backoff;
@@ -7,13 +7,12 @@ mod keep_alive;
 mod link;
 mod options;
 mod process;
-mod pulse;
 pub(crate) mod session;
 mod status;
 mod stderr;
+mod watchdog;
 
 use std::fmt;
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -23,19 +22,19 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::worker::protocol::{Order, Report, WorkerStats};
+use crate::worker::protocol::WorkerStats;
 use actor::{Actor, Command};
 pub use backoff::Backoff;
 use keep_alive::KeepAliveCell;
 pub use options::SupervisorOptions;
 pub use process::WorkerCommand;
-use session::{NotOpened, Session, Ticket};
+use session::{NotOpened, OpenStream, Session, StreamReport};
 use status::{Phase, Status};
 
-/// Commands that wait for the supervisor's task; beyond them whoever commands waits.
+/// Maximum commands that wait for the supervisor's task. A sender waits when there are more.
 const COMMANDS_MAX: usize = 8;
 
-/// A worker that should be ready any moment is still not asked for more often than this.
+/// Minimum of the time that a loading model is expected to take, so that clients do not ask too often.
 const READY_IN_MIN: Duration = Duration::from_millis(100);
 
 /// One model's worker process, started when wanted, restarted when lost, ended when dropped.
@@ -60,7 +59,7 @@ impl fmt::Debug for Supervisor {
 }
 
 impl Supervisor {
-    /// Starts the supervisor's task, and no process yet. Called inside a tokio runtime.
+    /// Starts the supervisor's task, but no process. Must be called inside a tokio runtime.
     pub fn start(command: WorkerCommand, options: SupervisorOptions) -> Supervisor {
         let (commands, commanded) = mpsc::channel(COMMANDS_MAX);
         let (publish, status) = watch::channel(Status::new(options.load_guess));
@@ -73,11 +72,11 @@ impl Supervisor {
         Supervisor { engine, commands, status, keep_alive, room, predicted_bytes, actor }
     }
 
-    /// Loads the model if it is not loaded, at once even when a restart is waiting for its time.
+    /// Loads the model if it is not loaded, at once even when a restart waits for its time.
     ///
     /// # Errors
-    /// Why this attempt failed; the supervisor goes on trying, with growing waits. Where others have
-    /// the memory, it goes on waiting for them, as long as it is asked for the model.
+    /// Why this attempt failed. The supervisor tries again, after growing waits. While other models hold
+    /// the memory, it waits for them as long as requests need this model.
     pub async fn load(&self) -> Result<(), ModelError> {
         let mut status = self.status.clone();
         let (before, loads) = {
@@ -95,7 +94,7 @@ impl Supervisor {
         };
         match (&status.phase, status.refusal.clone()) {
             (Phase::Ready(_), _) => Ok(()),
-            // It was there, and has made room for another one before anybody could see it.
+            // It was loaded, and was unloaded for another model before this task ran.
             _ if status.loads > loads => Ok(()),
             (Phase::Waiting { shortage }, _) => Err(status.no_room(shortage.clone())),
             (Phase::Down { reason }, _) => Err(self.lost(format!("it does not start: {reason}"))),
@@ -107,9 +106,8 @@ impl Supervisor {
         }
     }
 
-    /// Ends the process if no stream is open in it, and returns when all its memory is given back;
-    /// false: it is in use, or is being loaded for somebody. Streams are opened under the lock that
-    /// this looks under, so that none is cut off.
+    /// Ends the process if no stream is open, and returns when its memory is free. False: the model is in
+    /// use or is loading. No stream is cut off, because streams open under the same lock.
     pub async fn unload_if_idle(&self) -> bool {
         let (answer, answered) = oneshot::channel();
         self.command(Command::UnloadIfIdle(answer)).await;
@@ -117,13 +115,13 @@ impl Supervisor {
         answered.await.unwrap_or(true)
     }
 
-    /// Ends the process, and with it the streams that are open. All memory is given back.
+    /// Ends the process and its open streams, and returns when its memory is free.
     pub async fn unload(&self) {
         self.command(Command::Unload).await;
         self.until(|phase| matches!(phase, Phase::Cold | Phase::Stopped)).await;
     }
 
-    /// Ends the process for good, and returns when it is gone.
+    /// Ends the process permanently, and returns when it has ended.
     pub async fn shutdown(&self) {
         self.command(Command::Stop).await;
         self.until(|phase| matches!(phase, Phase::Stopped)).await;
@@ -146,22 +144,22 @@ impl Supervisor {
         self.session().and_then(|session| session.pid)
     }
 
-    /// What the worker said of itself when it was ready, while the model is loaded.
+    /// The worker's description of its model, while the model is loaded.
     pub(crate) fn about(&self) -> Option<Vec<u8>> {
         self.session().map(|session| session.about.clone())
     }
 
-    /// The process's resident memory, where the system tells (Linux).
+    /// The process's resident memory. Known on Linux only.
     pub fn resident_bytes(&self) -> Option<u64> {
         self.pid().and_then(process::resident_bytes)
     }
 
-    /// How long the model stays after its last request, from now on.
-    pub fn keep_alive(&self, wish: KeepAlive) {
-        self.keep_alive.set(wish);
+    /// Sets how long the model stays loaded after its last request.
+    pub fn keep_alive(&self, keep_alive: KeepAlive) {
+        self.keep_alive.set(keep_alive);
     }
 
-    /// Memory, requests and times of the model, as far as they are known.
+    /// The model's memory, open requests and load time, as far as they are known.
     pub fn memory_use(&self) -> MemoryUse {
         let session = self.session();
         let expires_in = session
@@ -188,25 +186,21 @@ impl Supervisor {
         self.session().map_or(0, |session| session.in_flight())
     }
 
-    /// What the worker does now, by its own account, between two windows.
+    /// The worker's own statistics, taken between two steps of its engine.
     ///
     /// # Errors
     /// The model is not loaded, or the worker ended before it answered.
     pub async fn stats(&self) -> Result<WorkerStats, ModelError> {
-        let (_, mut ticket) = self.open()?;
-        let ping = Order::Ping { stream: ticket.stream }.to_frame();
-        // A worker that is gone is seen below, with the reason.
-        let _ = ticket.outgoing().send(ping).await;
-        let frame = poll_fn(|cx| ticket.poll_frame(cx)).await;
-        let frame = frame.map_err(|cut| self.cut(cut))?;
-        match Report::from_frame(&frame) {
-            Ok(Some(Report::Stats { stats, .. })) => Ok(stats),
-            other => Err(self.failed(format!("it answered a ping with {other:?}"))),
+        let (_, mut stream) = self.open()?;
+        stream.ping().await;
+        match stream.report::<()>().await? {
+            StreamReport::Stats(stats) => Ok(stats),
+            other => Err(stream.unexpected(&other)),
         }
     }
 
-    /// Opens a stream in a worker that is ready. A model that is cold is set to loading.
-    pub(crate) fn open(&self) -> Result<(Arc<Session>, Ticket), ModelError> {
+    /// Opens a stream in a worker that is ready. A cold model begins to load.
+    pub(crate) fn open(&self) -> Result<(Arc<Session>, OpenStream), ModelError> {
         let status = self.status.borrow().clone();
         match &status.phase {
             Phase::Ready(session) => self.open_in(session, &status),
@@ -214,11 +208,11 @@ impl Supervisor {
                 if let Some(room) = &self.room {
                     room.look()?;
                 }
-                Err(self.wanted(&status))
+                Err(self.load_later(&status))
             }
-            Phase::Leaving => Err(self.wanted(&status)),
+            Phase::Leaving => Err(self.load_later(&status)),
             Phase::Waiting { shortage } => {
-                self.wanted(&status);
+                drop(self.load_later(&status));
                 Err(status.no_room(shortage.clone()))
             }
             Phase::Loading { ready_at } => {
@@ -234,37 +228,29 @@ impl Supervisor {
         &self,
         session: &Arc<Session>,
         status: &Status,
-    ) -> Result<(Arc<Session>, Ticket), ModelError> {
+    ) -> Result<(Arc<Session>, OpenStream), ModelError> {
         if self.room.as_ref().is_some_and(|room| !room.begin()) {
-            // The other one's load, and then its own.
+            // Another model loads first, and then this one.
             let both = status.load_times.expected() * 2;
             return Err(ModelError::Loading { retry_after: retry_after(both) });
         }
         match session.open() {
-            Ok(ticket) => Ok((Arc::clone(session), ticket)),
+            Ok(stream) => Ok((Arc::clone(session), stream)),
             Err(NotOpened::Full) => Err(ModelError::Busy { retry_after: Duration::from_secs(1) }),
-            Err(NotOpened::Leaving) => Err(self.wanted(status)),
+            Err(NotOpened::Leaving) => Err(self.load_later(status)),
             Err(NotOpened::Lost(detail)) => Err(self.lost(detail)),
         }
     }
 
-    /// Has it loaded, or waited for on.
-    fn wanted(&self, status: &Status) -> ModelError {
-        // A full queue holds a command already, and the next request comes here again.
-        let _ = self.commands.try_send(Command::Load);
+    /// Starts a load, or renews the wait for memory. Returns the error that says when to try again.
+    fn load_later(&self, status: &Status) -> ModelError {
+        // A full queue already holds a command, and the client's next attempt sends another.
+        drop(self.commands.try_send(Command::Load));
         ModelError::Loading { retry_after: status.load_times.retry_after() }
-    }
-
-    pub(crate) fn cut(&self, cut: session::Cut) -> ModelError {
-        cut_error(self.engine, cut)
     }
 
     fn lost(&self, detail: String) -> ModelError {
         ModelError::WorkerLost { engine: self.engine, detail }
-    }
-
-    fn failed(&self, detail: String) -> ModelError {
-        ModelError::EngineFailed { engine: self.engine, detail }
     }
 
     fn session(&self) -> Option<Arc<Session>> {
@@ -275,32 +261,21 @@ impl Supervisor {
     }
 
     async fn command(&self, command: Command) {
-        // A supervisor that has stopped shows so in its status.
-        let _ = self.commands.send(command).await;
+        // The send fails only after the supervisor has stopped, which its status says.
+        drop(self.commands.send(command).await);
     }
 
     async fn until(&self, is_reached: impl Fn(&Phase) -> bool) {
-        // An actor that is gone has stopped too.
-        let _ = self.status.clone().wait_for(|status| is_reached(&status.phase)).await;
+        // The wait fails only after the actor has ended, which is a stop too.
+        drop(self.status.clone().wait_for(|status| is_reached(&status.phase)).await);
     }
 }
 
 impl Drop for Supervisor {
-    /// Lets the actor see that nobody commands any more; it then ends the process in good order.
-    /// A runtime that shuts down before drops the actor, which kills the process.
+    /// Lets the actor see the closed command channel, so that it ends the process in order. If the runtime
+    /// shuts down earlier, it drops the actor, which kills the process.
     fn drop(&mut self) {
         self.actor.detach_all();
-    }
-}
-
-/// What a stream's end without a last frame means to whoever reads it.
-pub(crate) fn cut_error(engine: &'static str, cut: session::Cut) -> ModelError {
-    match cut {
-        session::Cut::Lost(detail) => ModelError::WorkerLost { engine, detail },
-        session::Cut::Overrun => {
-            let detail = "it sent more than it had credit for".to_owned();
-            ModelError::EngineFailed { engine, detail }
-        }
     }
 }
 

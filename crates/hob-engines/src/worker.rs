@@ -1,5 +1,5 @@
-//! A worker process's side of the socket: orders come in on a thread of their own, reports go out
-//! from the engine's. What the orders mean is the model's business.
+//! A worker process's side of its socket. One thread reads orders, one sends heartbeats, and the engine's
+//! thread sends reports. The model's own protocol defines what the orders mean.
 
 pub mod protocol;
 
@@ -11,20 +11,24 @@ use std::panic::PanicHookInfo;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use protocol::Report;
+use protocol::{Report, hello};
+use serde::Serialize;
 
-use crate::frame::{Frame, FrameDecoder, FrameError};
+use crate::frame::{Frame, FrameDecoder, FrameError, FrameKind};
 
-/// Orders that wait for the engine; beyond them the reader waits, and the socket behind it.
+/// Maximum orders that wait for the engine. When there are more, the reader waits, and the socket fills.
 const ORDERS_MAX: usize = 256;
+
+/// Between two heartbeats of a worker.
+pub(crate) const HEARTBEAT_EVERY: Duration = Duration::from_secs(2);
 
 /// Bytes read from the socket at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// Makes this process a worker: returns the socket that a supervisor gave it as its standard input,
-/// and lets panics be silent about what users wrote.
+/// Makes this process a worker. Returns the socket that the supervisor passed as standard input, and
+/// keeps users' texts out of panic messages.
 ///
 /// # Errors
 /// Standard input is not a socket: the process was not started by a supervisor.
@@ -35,11 +39,11 @@ pub fn become_worker() -> io::Result<UnixStream> {
     Ok(socket)
 }
 
-/// Lets a panic say where it happened, and what only if that was written in the source: a
-/// formatted message may quote a text, and texts do not belong in logs.
+/// A panic prints its place. It prints its message only if that is a literal of the source: a formatted
+/// message may quote a user's text, which does not belong in logs.
 fn keep_texts_out_of_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        // There is nobody left to tell when standard error is closed.
+        // A closed standard error has no reader, so the message may be lost.
         let _ = writeln!(io::stderr(), "{}", without_texts(panic));
     }));
 }
@@ -52,22 +56,55 @@ fn without_texts(panic: &PanicHookInfo<'_>) -> String {
     }
 }
 
+/// Both directions of a worker's socket.
+#[derive(Debug)]
+pub struct Connection<Order> {
+    pub inbox: Inbox<Order>,
+    pub outlet: Outlet,
+}
+
+impl<Order: Send + 'static> Connection<Order> {
+    /// Sends the handshake, and starts the threads that read orders and send heartbeats. The process is
+    /// aborted if the engine has not ended `orphan_limit` after the socket was closed, because its work
+    /// has no reader any more.
+    ///
+    /// # Errors
+    /// The socket cannot be shared or written to, or a thread cannot be started.
+    pub fn start(
+        socket: &UnixStream,
+        decode: fn(&Frame) -> Result<Order, FrameError>,
+        orphan_limit: Duration,
+    ) -> io::Result<Connection<Order>> {
+        let inbox = Inbox::start(socket, decode, orphan_limit)?;
+        let mut outlet = Outlet::new(socket)?;
+        outlet.write(&hello())?;
+        let mut beats = outlet.shared();
+        thread::Builder::new().name("heartbeat".to_owned()).spawn(move || {
+            // Ends with the socket.
+            while beats.report(0, &Report::Alive).is_ok() {
+                thread::sleep(HEARTBEAT_EVERY);
+            }
+        })?;
+        Ok(Connection { inbox, outlet })
+    }
+}
+
 /// The orders of a supervisor, read and decoded by a thread of their own.
 #[derive(Debug)]
 pub struct Inbox<Order> {
-    orders: Receiver<Arrival<Order>>,
-    sender: SyncSender<Arrival<Order>>,
+    orders: Receiver<Incoming<Order>>,
+    sender: SyncSender<Incoming<Order>>,
     socket: UnixStream,
     /// Dropped with the inbox, which tells the reader that the engine has ended.
     _engine_lives: SyncSender<()>,
 }
 
-/// What comes in: an order, the end of all orders (none), or why there will be no more.
-type Arrival<Order> = Result<Option<Order>, InboxError>;
+/// An order, the end of all orders (`None`), or the reason why there are no more.
+type Incoming<Order> = Result<Option<Order>, InboxError>;
 
-/// Puts what other threads have to say among the orders.
+/// Puts messages of other threads among the orders.
 #[derive(Debug)]
-pub struct InboxSender<Order>(SyncSender<Arrival<Order>>);
+pub struct InboxSender<Order>(SyncSender<Incoming<Order>>);
 
 impl<Order> Clone for InboxSender<Order> {
     fn clone(&self) -> InboxSender<Order> {
@@ -79,7 +116,7 @@ impl<Order> InboxSender<Order> {
     /// Waits while the inbox is full.
     ///
     /// # Errors
-    /// The engine has ended, and nobody listens any more.
+    /// The engine has ended.
     pub fn send(&self, order: Order) -> Result<(), EngineEnded> {
         self.0.send(Ok(Some(order))).map_err(|_| EngineEnded)
     }
@@ -98,12 +135,8 @@ pub enum InboxError {
 }
 
 impl<Order: Send + 'static> Inbox<Order> {
-    /// Reads until the socket is closed. The process is aborted if the engine has not ended
-    /// `orphan_limit` after that: nobody would ever hear what it still makes.
-    ///
-    /// # Errors
-    /// The socket cannot be shared or the thread not started.
-    pub fn start(
+    /// See [`Connection::start`].
+    fn start(
         socket: &UnixStream,
         decode: fn(&Frame) -> Result<Order, FrameError>,
         orphan_limit: Duration,
@@ -114,8 +147,8 @@ impl<Order: Send + 'static> Inbox<Order> {
         let orders_in = sender.clone();
         thread::Builder::new().name("orders".to_owned()).spawn(move || {
             let end = read_orders(&mut reading, decode, &orders_in).map(|()| None);
-            // The engine has ended already when it no longer listens.
-            let _nobody_listens = orders_in.send(end);
+            // An engine that has ended needs no end of its orders.
+            drop(orders_in.send(end));
             if engine_ended.recv_timeout(orphan_limit) == Err(RecvTimeoutError::Timeout) {
                 std::process::abort();
             }
@@ -123,7 +156,7 @@ impl<Order: Send + 'static> Inbox<Order> {
         Ok(Inbox { orders, sender, socket: socket.try_clone()?, _engine_lives: engine_lives })
     }
 
-    /// An order that is there already.
+    /// The next order, if one has arrived.
     ///
     /// # Errors
     /// The server's bytes make no sense or cannot be read.
@@ -137,7 +170,7 @@ impl<Order: Send + 'static> Inbox<Order> {
         }
     }
 
-    /// Waits for an order; none when the server has closed the socket.
+    /// Waits for an order. `None` when the server has closed the socket.
     ///
     /// # Errors
     /// The server's bytes make no sense or cannot be read.
@@ -145,7 +178,7 @@ impl<Order: Send + 'static> Inbox<Order> {
         self.orders.recv().unwrap_or(Ok(None))
     }
 
-    /// For threads that work beside the engine.
+    /// For threads that work next to the engine.
     pub fn sender(&self) -> InboxSender<Order> {
         InboxSender(self.sender.clone())
     }
@@ -156,14 +189,14 @@ impl<Order: Send + 'static> Inbox<Order> {
 pub enum Polled<Order> {
     Order(Order),
     Empty,
-    /// The server has closed the socket, and every order before that was given out.
+    /// The server has closed the socket, and all orders were returned.
     Closed,
 }
 
 impl<Order> Drop for Inbox<Order> {
     /// Wakes the reader, which may be waiting for bytes.
     fn drop(&mut self) {
-        // It has no one to wake when the socket is closed already.
+        // On a socket that is closed already the reader has ended.
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 }
@@ -172,7 +205,7 @@ impl<Order> Drop for Inbox<Order> {
 fn read_orders<Order>(
     socket: &mut UnixStream,
     decode: fn(&Frame) -> Result<Order, FrameError>,
-    orders: &SyncSender<Arrival<Order>>,
+    orders: &SyncSender<Incoming<Order>>,
 ) -> Result<(), InboxError> {
     let mut decoder = FrameDecoder::default();
     let mut chunk = vec![0; READ_BYTES];
@@ -181,7 +214,7 @@ fn read_orders<Order>(
             Ok(0) => return Ok(()),
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            // The supervisor ended with something of ours unread: as good as a close.
+            // The supervisor ended before it read everything, which is a close too.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(()),
             Err(error) => return Err(error.into()),
         };
@@ -194,39 +227,69 @@ fn read_orders<Order>(
     }
 }
 
-/// Where reports go.
+/// Sends reports to the supervisor.
 #[derive(Debug)]
 pub struct Outlet {
-    /// Held for a whole frame: several threads may send.
+    /// Locked for a whole frame, because several threads send.
     socket: Arc<Mutex<UnixStream>>,
     /// Reused, so that sending does not allocate.
     bytes: Vec<u8>,
 }
 
 impl Outlet {
-    /// # Errors
-    /// The socket cannot be shared.
-    pub fn new(socket: &UnixStream) -> io::Result<Outlet> {
+    fn new(socket: &UnixStream) -> io::Result<Outlet> {
         let socket = Arc::new(Mutex::new(socket.try_clone()?));
         Ok(Outlet { socket, bytes: Vec::new() })
     }
 
-    /// For another thread; frames of both are never mixed.
+    /// For another thread. Frames of several threads are never mixed.
     pub fn shared(&self) -> Outlet {
         Outlet { socket: Arc::clone(&self.socket), bytes: Vec::new() }
     }
 
-    /// Waits while the supervisor reads slowly, which it does not.
+    /// Sends a report of the common protocol. Blocks while the socket is full.
     ///
     /// # Errors
     /// The supervisor is gone.
-    pub fn report(&mut self, report: &Report) -> io::Result<()> {
-        self.send(&report.to_frame())
+    pub fn report(&mut self, stream: u32, report: &Report) -> io::Result<()> {
+        let frame = report.to_frame(stream).map_err(io::Error::other)?;
+        self.write(&frame)
     }
 
+    /// Sends a report of the model's own protocol. Blocks while the socket is full.
+    ///
     /// # Errors
-    /// The supervisor is gone, or the frame is over the limit.
-    pub fn send(&mut self, frame: &Frame) -> io::Result<()> {
+    /// The supervisor is gone, or the report is larger than a frame may be.
+    pub fn send(&mut self, stream: u32, report: &impl Serialize) -> io::Result<()> {
+        let frame = Frame::new(FrameKind::Model, stream, report).map_err(io::Error::other)?;
+        self.write(&frame)
+    }
+
+    /// Tells the supervisor why loading failed, before the process ends because of it.
+    ///
+    /// # Errors
+    /// The result's own error, or the supervisor is gone.
+    pub fn loaded<T, E>(&mut self, result: Result<T, E>) -> Result<T, E>
+    where
+        E: std::error::Error + From<io::Error>,
+    {
+        if let Err(error) = &result {
+            self.report(0, &Report::load_failed(&error.to_string()))?;
+        }
+        result
+    }
+
+    /// Tells the supervisor that the model is loaded, and `about` it.
+    ///
+    /// # Errors
+    /// The supervisor is gone.
+    pub fn ready(&mut self, started: Instant, about: &impl Serialize) -> io::Result<()> {
+        let load_ms = u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX);
+        let about = postcard::to_allocvec(about).map_err(io::Error::other)?;
+        self.report(0, &Report::Ready { load_ms, about })
+    }
+
+    fn write(&mut self, frame: &Frame) -> io::Result<()> {
         self.bytes.clear();
         frame.encode(&mut self.bytes).map_err(io::Error::other)?;
         let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
@@ -236,15 +299,18 @@ impl Outlet {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::worker::protocol::Order;
     use std::iter;
 
-    fn decode(frame: &Frame) -> Result<Order, FrameError> {
-        Order::from_frame(frame)?.ok_or(FrameError::UnknownKind { kind: frame.kind })
+    use super::*;
+    use crate::worker::protocol::{AnyOrder, Message, Order};
+
+    type Numbered = (u32, AnyOrder<()>);
+
+    fn decode(frame: &Frame) -> Result<Numbered, FrameError> {
+        Ok((frame.stream, AnyOrder::from_frame(frame)?))
     }
 
-    fn inbox() -> (UnixStream, Inbox<Order>) {
+    fn inbox() -> (UnixStream, Inbox<Numbered>) {
         let (server, worker) = UnixStream::pair().expect("a socket pair");
         let inbox = Inbox::start(&worker, decode, Duration::from_secs(60)).expect("a thread");
         (server, inbox)
@@ -253,35 +319,37 @@ mod tests {
     #[test]
     fn orders_arrive_in_order_and_the_end_after_them() {
         let (server, inbox) = inbox();
-        let sent = [Order::Ping { stream: 1 }, Order::Cancel { stream: 1 }];
+        let sent = [(1, Order::Ping), (1, Order::Cancel)];
         let mut outlet = Outlet::new(&server).expect("a socket");
-        for order in &sent {
-            outlet.send(&order.to_frame()).expect("sent");
+        for (stream, order) in &sent {
+            outlet.write(&order.to_frame(*stream).expect("small")).expect("sent");
         }
         drop((outlet, server));
-        for order in sent {
-            assert_eq!(inbox.wait().expect("well-formed"), Some(order));
+        for (stream, order) in sent {
+            let received = inbox.wait().expect("well-formed");
+            assert_eq!(received, Some((stream, Message::Common(order))));
         }
         let mut polled = iter::repeat_with(|| inbox.poll().expect("closed, not broken"));
         assert_eq!(polled.find(|polled| *polled != Polled::Empty), Some(Polled::Closed));
     }
 
     #[test]
-    fn other_threads_speak_among_the_orders_until_the_engine_has_ended() {
+    fn other_threads_send_among_the_orders_until_the_engine_has_ended() {
         let (_server, inbox) = inbox();
         let sender = inbox.sender();
-        sender.clone().send(Order::Ping { stream: 7 }).expect("it listens");
-        assert_eq!(inbox.wait().expect("no error"), Some(Order::Ping { stream: 7 }));
+        let ping = |stream| (stream, Message::Common(Order::Ping));
+        sender.clone().send(ping(7)).expect("the engine lives");
+        assert_eq!(inbox.wait().expect("no error"), Some(ping(7)));
         drop(inbox);
-        assert_eq!(sender.send(Order::Ping { stream: 8 }), Err(EngineEnded));
+        assert_eq!(sender.send(ping(8)), Err(EngineEnded));
     }
 
     #[test]
-    fn bytes_that_make_no_sense_are_an_error_for_the_engine() {
+    fn malformed_bytes_are_an_error_for_the_engine() {
         let (mut server, inbox) = inbox();
         server.write_all(&[200; 64]).expect("sent");
-        let error = inbox.wait().expect_err("too large");
-        assert!(matches!(error, InboxError::Frame(FrameError::TooLarge { .. })), "{error}");
+        let error = inbox.wait().expect_err("no such kind");
+        assert!(matches!(error, InboxError::Frame(FrameError::UnknownKind { kind: 200 })));
     }
 
     #[test]
@@ -293,10 +361,32 @@ mod tests {
     }
 
     #[test]
-    fn sending_to_nobody_is_an_error() {
+    fn sending_to_a_closed_socket_is_an_error() {
         let (server, worker) = UnixStream::pair().expect("a socket pair");
         let mut outlet = Outlet::new(&worker).expect("a socket");
         drop(server);
-        assert!(outlet.report(&Report::Done { stream: 1 }).is_err());
+        assert!(outlet.report(1, &Report::Done).is_err());
+    }
+
+    /// The engine is this test, and does nothing.
+    #[test]
+    fn a_worker_beats_while_its_engine_does_nothing() {
+        let (mut server, worker) = UnixStream::pair().expect("a socket pair");
+        let connection =
+            Connection::start(&worker, decode, Duration::from_secs(60)).expect("threads");
+        let mut decoder = FrameDecoder::default();
+        let mut frames = Vec::new();
+        while frames.len() < 3 {
+            let mut chunk = [0; 64];
+            let bytes = server.read(&mut chunk).expect("readable");
+            decoder.push(&chunk[..bytes]);
+            while let Some(frame) = decoder.next_frame().expect("well-formed") {
+                frames.push(frame);
+            }
+        }
+        assert_eq!(frames[0], hello());
+        assert_eq!(Report::from_frame(&frames[1]), Ok(Report::Alive));
+        assert_eq!(Report::from_frame(&frames[2]), Ok(Report::Alive));
+        drop(connection);
     }
 }

@@ -1,30 +1,27 @@
-//! A chat worker as a `ChatModel`: requests go out in frames, events come back, and a stream that is
-//! dropped is cancelled. A model that is not in memory is loaded for whoever asks first.
+//! A chat worker as a `ChatModel`. Each request opens a stream in the worker, and dropping the answer
+//! cancels it. The first request for a model that is not loaded loads it.
 
-use std::future::poll_fn;
 use std::time::{Duration, Instant};
 
-use futures::FutureExt;
-use futures::StreamExt;
 use futures::future::BoxFuture;
-use hob_core::chat::{EmbedRequest, Embeddings};
+use futures::{FutureExt, StreamExt, stream};
+use hob_core::chat::{ChatEvent, EmbedRequest, Embeddings};
 use hob_core::{
     ChatCard, ChatModel, ChatRequest, ChatStream, KeepAlive, MemoryUse, ModelError, ModelLifecycle,
     ModelState,
 };
 use tokio::time::timeout_at;
 
-use super::answer::Answer;
-use super::protocol::{About, ChatReport, Task};
+use super::protocol::{About, ChatOrder, ChatReport};
 use super::suspects::{Compiling, Fingerprint, Suspects};
-use crate::supervisor::session::Ticket;
+use crate::supervisor::session::{OpenStream, StreamReport};
 use crate::supervisor::{Supervisor, SupervisorOptions, WorkerCommand};
-use crate::worker::protocol::{Failure, Report, WorkerStats};
+use crate::worker::protocol::WorkerStats;
 
 pub(super) const ENGINE: &str = "chat";
 
-/// A request looks so often whether the model that it waited for is its own now: others may be faster,
-/// and put theirs into its place.
+/// A request waits for at most this many loads of its model. Another model may replace it again before
+/// the request opens its stream.
 const LOADS_MAX: usize = 3;
 
 #[derive(Clone, Debug)]
@@ -32,8 +29,8 @@ pub struct ChatWorkerOptions {
     pub supervisor: SupervisorOptions,
     /// Events that a slow reader may leave unread before its answer pauses.
     pub unread_events_max: u32,
-    /// A request for a model that is not in memory waits for its load if that is expected to take
-    /// no longer; otherwise it is told when to come back.
+    /// A request for a model that is not loaded waits for the load if the load is expected to take no
+    /// longer than this. Otherwise the request is refused with the expected time.
     pub load_wait_max: Duration,
 }
 
@@ -42,7 +39,7 @@ impl Default for ChatWorkerOptions {
         ChatWorkerOptions {
             supervisor: SupervisorOptions {
                 load_limit: Duration::from_secs(600),
-                stall_limit: Duration::from_secs(120),
+                stall_limit: Duration::from_secs(600),
                 ..SupervisorOptions::new(ENGINE)
             },
             unread_events_max: 1024,
@@ -61,13 +58,13 @@ pub struct ChatWorker {
 }
 
 impl ChatWorker {
-    /// Starts the supervisor, and no process yet. Called inside a tokio runtime.
+    /// Starts the supervisor, but no process. Must be called inside a tokio runtime.
     pub fn start(card: ChatCard, command: WorkerCommand, options: ChatWorkerOptions) -> ChatWorker {
         let supervisor = Supervisor::start(command, options.supervisor.clone());
         ChatWorker { card, supervisor, options, suspects: Suspects::default() }
     }
 
-    /// Ends the process for good, and returns when it is gone.
+    /// Ends the process permanently, and returns when it has ended.
     pub async fn shutdown(&self) {
         self.supervisor.shutdown().await;
     }
@@ -77,7 +74,7 @@ impl ChatWorker {
         self.supervisor.pid()
     }
 
-    /// What the worker does now, by its own account, between two steps.
+    /// The worker's own statistics, taken between two steps of its engine.
     ///
     /// # Errors
     /// The model is not loaded, or the worker ended before it answered.
@@ -85,133 +82,122 @@ impl ChatWorker {
         self.supervisor.stats().await
     }
 
-    /// What the worker said of itself when it was ready.
+    /// The worker's description of its model, while the model is loaded.
     pub fn about(&self) -> Option<About> {
-        About::from_payload(&self.supervisor.about()?)
+        postcard::from_bytes(&self.supervisor.about()?).ok()
     }
 
-    /// A stream in the worker, and how long the model took to be there for it.
-    async fn open(&self) -> Result<(Ticket, Duration), ModelError> {
-        let asked = Instant::now();
-        let until = asked + self.options.load_wait_max;
+    /// Opens a stream, and returns how long it waited for the model to load.
+    async fn open(&self) -> Result<(OpenStream, Duration), ModelError> {
+        let started = Instant::now();
+        let until = started + self.options.load_wait_max;
         for load in 0..LOADS_MAX {
             match self.supervisor.open() {
-                Ok((_, ticket)) if load == 0 => return Ok((ticket, Duration::ZERO)),
-                Ok((_, ticket)) => return Ok((ticket, asked.elapsed())),
+                Ok((_, stream)) if load == 0 => return Ok((stream, Duration::ZERO)),
+                Ok((_, stream)) => return Ok((stream, started.elapsed())),
                 Err(ModelError::Loading { retry_after })
                     if retry_after <= self.options.load_wait_max =>
                 {
                     match timeout_at(until.into(), self.supervisor.load()).await {
                         Ok(loaded) => loaded?,
-                        // Others are loaded before it: it is told when to come back after all.
+                        // Other models load first. The client gets the expected time after all.
                         Err(_) => break,
                     }
                 }
                 Err(refused) => return Err(refused),
             }
         }
-        let (_, ticket) = self.supervisor.open()?;
-        Ok((ticket, asked.elapsed()))
+        let (_, stream) = self.supervisor.open()?;
+        Ok((stream, started.elapsed()))
     }
 
     async fn begin(&self, request: ChatRequest) -> Result<ChatStream, ModelError> {
-        if let Some(wish) = request.keep_alive {
-            self.supervisor.keep_alive(wish);
+        if let Some(keep_alive) = request.keep_alive {
+            self.supervisor.keep_alive(keep_alive);
         }
         let fingerprint = Fingerprint::of(&request);
         fingerprint.map_or(Ok(()), |fingerprint| self.suspects.check(fingerprint))?;
-        let (mut ticket, loading) = self.open().await?;
+        let (mut stream, loading) = self.open().await?;
         let credit = self.options.unread_events_max;
         let trace = request.trace.clone();
         let request = Box::new(request);
-        self.send(&ticket, &Task::Chat { request, credit }).await;
-        let ignored = self.accepted(&mut ticket, fingerprint).await?;
+        stream.orders().send(&ChatOrder::Chat { request, credit }).await?;
+        let ignored = self.accepted(&mut stream, fingerprint).await?;
         trace.note(|way| way.dropped.extend(ignored));
-        Ok(Answer::new(ticket, loading).boxed())
+        Ok(events(stream, loading))
     }
 
-    /// Waits until the request is read in; returns the keywords of its schemas that are left out.
+    /// Waits until the worker accepts the request. Returns the schema keywords that it ignores.
     async fn accepted(
         &self,
-        ticket: &mut Ticket,
+        stream: &mut OpenStream,
         fingerprint: Option<Fingerprint>,
     ) -> Result<Vec<String>, ModelError> {
-        let (suspects, session) = (&self.suspects, ticket.session());
+        let (suspects, session) = (&self.suspects, stream.session());
         let mut compiling = Compiling { suspects, fingerprint, session, is_compiling: false };
         loop {
-            match self.report(ticket).await.map_err(|error| compiling.blamed(error))? {
-                Said::Chat(ChatReport::Compiling { .. }) => compiling.is_compiling = true,
-                Said::Chat(ChatReport::Compiled { .. }) => compiling.is_compiling = false,
-                Said::Chat(ChatReport::Accepted { ignored, .. }) => return Ok(ignored),
-                other => return Err(unexpected(other)),
+            match report(stream).await.map_err(|error| compiling.blamed(error))? {
+                StreamReport::Model(ChatReport::Compiling) => compiling.is_compiling = true,
+                StreamReport::Model(ChatReport::Compiled) => compiling.is_compiling = false,
+                StreamReport::Model(ChatReport::Accepted { ignored }) => return Ok(ignored),
+                other => return Err(stream.unexpected(&other)),
             }
         }
     }
 
     async fn vectors(&self, request: EmbedRequest) -> Result<Embeddings, ModelError> {
-        if let Some(wish) = request.keep_alive {
-            self.supervisor.keep_alive(wish);
+        if let Some(keep_alive) = request.keep_alive {
+            self.supervisor.keep_alive(keep_alive);
         }
-        let (mut ticket, _) = self.open().await?;
+        let (mut stream, _) = self.open().await?;
         let trace = request.trace.clone();
-        self.send(&ticket, &Task::Embed { request }).await;
+        stream.orders().send(&ChatOrder::Embed(request)).await?;
         let mut embeddings = Embeddings { vectors: Vec::new(), prompt_tokens: 0 };
         loop {
-            match self.report(&mut ticket).await? {
-                Said::Chat(ChatReport::Embedded { vector, .. }) => {
+            match report(&mut stream).await? {
+                StreamReport::Model(ChatReport::Embedded(vector)) => {
                     embeddings.prompt_tokens += vector.tokens;
                     trace.note(|way| way.embedded_tokens += vector.tokens);
                     embeddings.vectors.push(vector.values);
                 }
-                Said::Done => return Ok(embeddings),
-                other => return Err(unexpected(other)),
+                StreamReport::Done => return Ok(embeddings),
+                other => return Err(stream.unexpected(&other)),
             }
         }
     }
+}
 
-    async fn send(&self, ticket: &Ticket, task: &Task) {
-        for frame in task.to_frames(ticket.stream) {
-            // A worker that is gone is seen by whoever waits for its answer, with the reason.
-            if ticket.outgoing().send(frame).await.is_err() {
-                return;
+/// The next report that is not a refusal.
+async fn report(stream: &mut OpenStream) -> Result<StreamReport<ChatReport>, ModelError> {
+    match stream.report().await? {
+        StreamReport::Model(ChatReport::Refused(refusal)) => Err(refusal.into_error()),
+        report => Ok(report),
+    }
+}
+
+/// The events of an answer. Each event that is read is returned to the worker as credit.
+fn events(stream: OpenStream, loading: Duration) -> ChatStream {
+    stream::unfold(Some(stream), move |open| async move {
+        let mut open = open?;
+        match report(&mut open).await {
+            Ok(StreamReport::Model(ChatReport::Event(event))) => {
+                open.credit(1);
+                Some((Ok(with_loading(event, loading)), Some(open)))
             }
+            Ok(StreamReport::Done) => None,
+            Ok(other) => Some((Err(open.unexpected(&other)), None)),
+            Err(error) => Some((Err(error), None)),
         }
-    }
-
-    async fn report(&self, ticket: &mut Ticket) -> Result<Said, ModelError> {
-        let frame = poll_fn(|cx| ticket.poll_frame(cx)).await;
-        said(&frame.map_err(|cut| self.supervisor.cut(cut))?)
-    }
+    })
+    .boxed()
 }
 
-/// What a frame says that is no failure.
-#[derive(Debug)]
-pub(super) enum Said {
-    Chat(ChatReport),
-    Done,
-}
-
-pub(super) fn said(frame: &crate::frame::Frame) -> Result<Said, ModelError> {
-    let unreadable = |detail: String| ModelError::EngineFailed { engine: ENGINE, detail };
-    match Report::from_frame(frame).map_err(|error| unreadable(error.to_string()))? {
-        Some(Report::Done { .. }) => Ok(Said::Done),
-        Some(Report::Failed { failure: Failure::Engine(detail), .. }) => Err(unreadable(detail)),
-        Some(other) => Err(unreadable(format!("its stream said {other:?}"))),
-        None => match ChatReport::from_frame(frame) {
-            Ok(ChatReport::Refused { refusal, .. }) => Err(refusal.into_error()),
-            Ok(report) => Ok(Said::Chat(report)),
-            Err(error) => Err(unreadable(error.to_string())),
-        },
+/// Adds the load time, which the worker cannot measure.
+fn with_loading(mut event: ChatEvent, loading: Duration) -> ChatEvent {
+    if let ChatEvent::Done(completion) = &mut event {
+        completion.timings.load_ms = loading.as_secs_f64() * 1e3;
     }
-}
-
-/// Says which, and not what: the text in it is somebody's.
-fn unexpected(said: Said) -> ModelError {
-    let detail = match said {
-        Said::Done => "its stream ended before its answer",
-        Said::Chat(_) => "its stream said something that does not belong there",
-    };
-    ModelError::EngineFailed { engine: ENGINE, detail: detail.to_owned() }
+    event
 }
 
 impl ChatModel for ChatWorker {
@@ -253,8 +239,8 @@ impl ModelLifecycle for ChatWorker {
         self.supervisor.idle_for()
     }
 
-    fn keep_alive(&self, wish: KeepAlive) {
-        self.supervisor.keep_alive(wish);
+    fn keep_alive(&self, keep_alive: KeepAlive) {
+        self.supervisor.keep_alive(keep_alive);
     }
 
     fn memory_use(&self) -> MemoryUse {

@@ -10,7 +10,6 @@ use hob_core::ModelError;
 use hob_core::chat::{ChatRequest, OutputFormat, Prompt};
 use tokio::time::Instant;
 
-use super::codec::encode;
 use crate::supervisor::session::Session;
 
 /// Grammars that are remembered; the oldest is forgotten first.
@@ -37,8 +36,7 @@ impl Fingerprint {
             _ => "response_format",
         };
         let mut hasher = DefaultHasher::new();
-        encode(&request.output).hash(&mut hasher);
-        tools.iter().for_each(|tool| encode(tool).hash(&mut hasher));
+        postcard::to_allocvec(&(&request.output, tools)).ok()?.hash(&mut hasher);
         Some(Fingerprint { hash: hasher.finish(), field })
     }
 }
@@ -148,7 +146,7 @@ mod tests {
         let output = OutputFormat::Regex("a".to_owned());
         let request = ChatRequest { output, ..ChatRequest::default() };
         let fingerprint = Fingerprint::of(&request).expect("a grammar");
-        let (session, _to_write) = Session::new(Vec::new(), None, 1);
+        let (session, _to_write) = Session::new("chat", Vec::new(), None, 1);
         let suspects = Suspects::default();
         let compiling = |fingerprint, is_compiling| Compiling {
             suspects: &suspects,

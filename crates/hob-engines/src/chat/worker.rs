@@ -22,11 +22,11 @@ use hob_core::chat::EmbedRequest;
 
 use super::decoder::{BatchToken, DecodeFailed, Decoder};
 use super::llama::{Llama, LlamaDecoder, LlamaError, LlamaOptions, vram_bytes_taken};
-use super::protocol::{About, ChatOrder, Refusal, Vector};
+use super::protocol::{About, AnyChatOrder, ChatOrder, Refusal, Vector};
 use super::scheduler::{Pacing, Scheduler};
 use crate::frame::{Frame, FrameError};
-use crate::worker::protocol::{PROTOCOL_VERSION, Report};
-use crate::worker::{Inbox, InboxError, Outlet};
+use crate::worker::protocol::Report;
+use crate::worker::{Connection, InboxError, Outlet};
 
 use elsewhere::Elsewhere;
 use engine::Engine;
@@ -83,9 +83,9 @@ pub enum ServeChatError {
     Io(#[from] io::Error),
 }
 
-/// What the engine hears: from the server, and from the threads beside it.
-enum Heard {
-    Order(ChatOrder),
+/// A message to the engine: an order of the server, or a result of the threads next to it.
+enum Incoming {
+    Order { stream: u32, order: AnyChatOrder },
     Prepared { stream: u32, prepared: Box<Result<Prepared, Refusal>> },
     Embedded { stream: u32, vector: Vector },
     EmbeddedAll { stream: u32, ended: Result<(), EmbedEnd> },
@@ -97,10 +97,10 @@ enum EmbedEnd {
     Failed(DecodeFailed),
 }
 
-/// A request that is read in by the front.
+/// A request that the front reads.
 struct Job {
     stream: u32,
-    bytes: Vec<u8>,
+    order: ChatOrder,
     received: Instant,
 }
 
@@ -109,50 +109,42 @@ struct EmbedJob {
     request: EmbedRequest,
 }
 
-/// Whom the engine speaks to.
-struct Told {
+/// Where the engine sends to: the server, and the threads next to it.
+struct Outputs {
     outlet: Outlet,
     jobs: SyncSender<Job>,
     elsewhere: Elsewhere,
 }
 
-fn heard(frame: &Frame) -> Result<Heard, FrameError> {
-    ChatOrder::from_frame(frame).map(Heard::Order)
+fn decode(frame: &Frame) -> Result<Incoming, FrameError> {
+    let order = AnyChatOrder::from_frame(frame)?;
+    Ok(Incoming::Order { stream: frame.stream, order })
 }
 
-/// Loads, says so, and serves until the other end of the socket is closed.
+/// Loads the model, reports that it is ready, and serves until the supervisor closes the socket.
 ///
 /// # Errors
-/// See [`ServeChatError`]; a failure to load was also told to the supervisor.
+/// See [`ServeChatError`]. The supervisor also gets the reason of a failed load.
 pub fn serve_chat(socket: UnixStream, options: &ServeChatOptions) -> Result<(), ServeChatError> {
-    let inbox = Inbox::start(&socket, heard, options.orphan_limit)?;
-    let mut outlet = Outlet::new(&socket)?;
-    outlet.report(&Report::Hello { version: PROTOCOL_VERSION })?;
+    let mut connection = Connection::start(&socket, decode, options.orphan_limit)?;
+    let outlet = &mut connection.outlet;
     let started = Instant::now();
-    let llama = Arc::new(told(&mut outlet, load(&socket, &options.llama))?);
-    let reading = told(&mut outlet, Reading::of(&llama, options).map_err(Into::into))?;
-    let decoder = told(&mut outlet, warm_decoder(&llama))?;
-    outlet.report(&ready(&decoder, started.elapsed()))?;
-    serve(&llama, &reading, decoder, Line { inbox, outlet }, options)
+    let loaded = load(outlet.shared(), &options.llama);
+    let llama = Arc::new(outlet.loaded(loaded)?);
+    let reading = outlet.loaded(Reading::of(&llama, options).map_err(ServeChatError::from))?;
+    let decoder = outlet.loaded(warm_decoder(&llama))?;
+    outlet.ready(started, &about(&decoder))?;
+    serve(&llama, &reading, decoder, connection, options)
 }
 
-/// Lets the supervisor know what failed before this process ends of it.
-fn told<T>(outlet: &mut Outlet, result: Result<T, ServeChatError>) -> Result<T, ServeChatError> {
-    if let Err(error) = &result {
-        outlet.report(&Report::LoadFailed { reason: error.to_string() })?;
-    }
-    result
-}
-
-fn load(socket: &UnixStream, options: &LlamaOptions) -> Result<Llama, ServeChatError> {
-    let mut outlet = Outlet::new(socket)?;
-    let mut said_percent = 0;
-    let progress = move |part: f32| {
-        let percent = (part * 100.0) as u32;
-        if percent > said_percent {
-            said_percent = percent;
-            // A server that is gone is seen when the model is ready.
-            let _gone = outlet.report(&Report::Loaded { part });
+fn load(mut outlet: Outlet, options: &LlamaOptions) -> Result<Llama, ServeChatError> {
+    let mut reported_percent = 0;
+    let progress = move |fraction: f32| {
+        let percent = (fraction * 100.0) as u32;
+        if percent > reported_percent {
+            reported_percent = percent;
+            // If the server is gone, the report that the model is ready fails too, and ends the worker.
+            drop(outlet.report(0, &Report::Loaded(fraction)));
         }
     };
     Ok(Llama::load(options.clone(), progress)?)
@@ -172,28 +164,20 @@ fn warm_decoder(llama: &Llama) -> Result<LlamaDecoder<'_>, ServeChatError> {
     Ok(decoder)
 }
 
-fn ready(decoder: &impl Decoder, load: Duration) -> Report {
-    let about = About {
+fn about(decoder: &impl Decoder) -> About {
+    About {
         context_tokens: decoder.context_tokens(),
         parallel: decoder.parallel() as u32,
         vram_bytes: vram_bytes_taken(),
-    };
-    let load_ms = u32::try_from(load.as_millis()).unwrap_or(u32::MAX);
-    Report::Ready { load_ms, about: about.to_payload() }
+    }
 }
 
-/// Both directions to the server.
-struct Line {
-    inbox: Inbox<Heard>,
-    outlet: Outlet,
-}
-
-/// The engine on this thread, and beside it the front and the embedder, which end with it.
+/// Runs the engine on this thread, and next to it the threads that end with it.
 fn serve(
     llama: &Llama,
     reading: &Reading,
     decoder: LlamaDecoder<'_>,
-    line: Line,
+    connection: Connection<Incoming>,
     options: &ServeChatOptions,
 ) -> Result<(), ServeChatError> {
     let scheduler = Scheduler::new(options.pacing, decoder.batch_tokens());
@@ -201,7 +185,7 @@ fn serve(
     let (embed_jobs, to_embed) = sync_channel(JOBS_MAX);
     let (compile_jobs, to_compile) = sync_channel(JOBS_MAX);
     let elsewhere = Elsewhere::default();
-    let Line { inbox, outlet } = line;
+    let Connection { inbox, outlet } = connection;
     thread::scope(|scope| {
         let (to_engine, theirs) = (inbox.sender(), elsewhere.clone());
         let front = Front { reading, embed_jobs, compile_jobs, to_engine: to_engine.clone() };
@@ -218,9 +202,9 @@ fn serve(
             let tokens_max = options.embed_tokens_max;
             embedder::run(llama, reading, tokens_max, &to_embed, (&theirs, &to_engine));
         })?;
-        let told = Told { outlet, jobs, elsewhere };
-        // Dropped when it ends: the threads beside it then hear that nobody listens any more.
-        Engine::new(decoder, scheduler, told, options.queue_max).run(inbox)
+        let outputs = Outputs { outlet, jobs, elsewhere };
+        // Dropped when it ends, which closes the channels of the other threads and so ends them.
+        Engine::new(decoder, scheduler, outputs, options.queue_max).run(inbox)
     })
 }
 

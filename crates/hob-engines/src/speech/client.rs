@@ -1,5 +1,5 @@
-//! A speech worker as a `SpeechModel`: what can be refused is refused here, before the worker
-//! hears of it; frames become events, and a stream that is dropped is cancelled.
+//! A speech worker as a `SpeechModel`. It refuses invalid requests before they reach the worker.
+//! Dropping the answer cancels it.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use hob_core::{
     SpeechRequest, SpeechStream, SpeechText, Voice, nearest,
 };
 
-use super::answer::Answer;
-use super::protocol::{About, Begin, SpeechOrder};
+use super::exchange::Exchange;
+use super::protocol::{About, Begin};
 use crate::supervisor::{Supervisor, SupervisorOptions, WorkerCommand};
 use crate::worker::protocol::WorkerStats;
 
 const ENGINE: &str = "speech";
 
-/// What is heard of a text that has nothing to say.
+/// Seconds of silence that answer a text without words.
 const SILENCE_S: f32 = 0.25;
 
 #[derive(Clone, Debug)]
@@ -119,11 +119,15 @@ impl SpeechWorker {
         let is_whole = matches!(request.text, SpeechText::Whole(_));
         let is_silent = is_silent(&request.text);
         let text = self.text(request.text)?;
-        let (session, ticket) = self.supervisor.open()?;
-        let About { sample_rate_hz } = About::from_payload(&session.about).ok_or_else(|| {
-            let detail = "it did not say its sample rate".to_owned();
-            ModelError::EngineFailed { engine: ENGINE, detail }
-        })?;
+        let (session, stream) = self.supervisor.open()?;
+        let about = postcard::from_bytes(&session.about).ok();
+        let sample_rate_hz = match about {
+            Some(About { sample_rate_hz: rate @ 1.. }) => rate,
+            Some(_) | None => {
+                let detail = "its model has no sample rate".to_owned();
+                return Err(ModelError::EngineFailed { engine: ENGINE, detail });
+            }
+        };
         if is_silent {
             let samples = vec![0.0; (SILENCE_S * sample_rate_hz as f32) as usize];
             let silence = stream::iter([Ok(SpeechEvent::Audio(samples))]);
@@ -135,15 +139,12 @@ impl SpeechWorker {
             credit: (self.unread_s_max * sample_rate_hz as f32) as u32,
             voice: voice.id.clone(),
         };
-        let order = SpeechOrder::Begin { stream: ticket.stream, begin };
-        // A worker that is gone is seen by the answer, with the reason.
-        let _ = ticket.outgoing().send(order.to_frame()).await;
-        let mut answer = Answer::new(ENGINE, ticket, text, self.text_chars_max);
-        // Of a text that still arrives, whoever writes it may wait for the stream first.
+        let mut exchange = Exchange::begin(stream, begin, text, self.text_chars_max);
+        // The writer of a text that still arrives may wait for this stream before it writes.
         if is_whole {
-            answer.started().await?;
+            exchange.started().await?;
         }
-        Ok(SpeechStream::new(sample_rate_hz, answer))
+        Ok(SpeechStream::new(sample_rate_hz, exchange.events()))
     }
 
     fn voice(&self, id: &str) -> Result<&Voice, ModelError> {

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use hob_core::{Language, Speed};
 use hob_speech::SpokenUnit;
 
-use super::protocol::{About, SpeechOrder};
+use super::protocol::{About, AnySpeechOrder};
 use super::scheduler::{Pacing, Scheduler};
 use super::synthesiser::{SynthesisError, Synthesiser};
 use super::units::UnitSource;
-use crate::worker::protocol::{PROTOCOL_VERSION, Report};
-use crate::worker::{Inbox, InboxError, Outlet};
+use crate::frame::{Frame, FrameError};
+use crate::worker::{Connection, InboxError};
 
 use engine::Engine;
 
@@ -74,22 +74,19 @@ pub fn serve_speech<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
     load: impl FnOnce() -> Result<S, E>,
     options: ServeOptions,
 ) -> Result<(), ServeError> {
-    let inbox = Inbox::start(&socket, SpeechOrder::from_frame, options.orphan_limit)?;
-    let mut outlet = Outlet::new(&socket)?;
-    outlet.report(&Report::Hello { version: PROTOCOL_VERSION })?;
-
+    let Connection { inbox, mut outlet } =
+        Connection::start(&socket, decode, options.orphan_limit)?;
     let started = Instant::now();
     let scheduler = Scheduler::new(options.pacing);
     let window_s = scheduler.first_window_s();
-    let synthesiser = match get_ready(&mut units, load, options.warm_up.as_ref(), window_s) {
-        Ok(synthesiser) => synthesiser,
-        Err(error) => {
-            outlet.report(&Report::LoadFailed { reason: error.to_string() })?;
-            return Err(error);
-        }
-    };
-    outlet.report(&ready(&synthesiser, started.elapsed()))?;
+    let loaded = get_ready(&mut units, load, options.warm_up.as_ref(), window_s);
+    let synthesiser = outlet.loaded(loaded)?;
+    outlet.ready(started, &About { sample_rate_hz: synthesiser.sample_rate_hz() })?;
     Engine::new(synthesiser, units, scheduler, outlet).run(&inbox)
+}
+
+fn decode(frame: &Frame) -> Result<(u32, AnySpeechOrder), FrameError> {
+    Ok((frame.stream, AnySpeechOrder::from_frame(frame)?))
 }
 
 /// Loads the engine and says the first window of the warm-up, while the languages are read in: a
@@ -112,12 +109,6 @@ fn get_ready<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
         synthesiser.render(&mut utterance, window_s)?;
         Ok(synthesiser)
     })
-}
-
-fn ready(synthesiser: &impl Synthesiser, load: Duration) -> Report {
-    let load_ms = u32::try_from(load.as_millis()).unwrap_or(u32::MAX);
-    let about = About { sample_rate_hz: synthesiser.sample_rate_hz() };
-    Report::Ready { load_ms, about: about.to_payload() }
 }
 
 #[cfg(test)]

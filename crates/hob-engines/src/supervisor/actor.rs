@@ -1,5 +1,5 @@
-//! The supervisor's one task: it owns the worker process and moves between cold, loading, ready
-//! and down. Everything else only reads the status that it publishes.
+//! The supervisor's one task. It owns the worker process and moves between cold, loading, ready and down.
+//! All other code only reads the status that it publishes.
 
 mod command;
 mod publish;
@@ -18,31 +18,32 @@ use super::backoff::Waits;
 use super::keep_alive::KeepAliveCell;
 use super::link::{FrameSource, LinkError};
 use super::process::Process;
-use super::pulse::Pulse;
 use super::session::Session;
+use super::watchdog::Watchdog;
 use super::{Phase, Status, SupervisorOptions, WorkerCommand};
-use crate::worker::protocol::{PROTOCOL_VERSION, Report};
-pub(super) use command::{Command, Wish};
-use command::{tell, wish};
-use waiting::NoPlace;
+use crate::frame::{Frame, FrameKind};
+use crate::worker::protocol::{PROTOCOL_VERSION, Report, hello_version};
+pub(super) use command::{Command, EndRequest};
+use command::{end_request, reply};
+use waiting::NotStarted;
 
-/// Why a worker is no longer served.
-pub(super) enum Parting {
-    Wished(Wish),
-    /// It closed the socket: it has died, and how is yet to be seen.
+/// Why a worker ends.
+pub(super) enum EndReason {
+    Requested(EndRequest),
+    /// The worker closed its socket. It has died; its exit status says how.
     Vanished,
-    /// It must go, for this reason.
+    /// The supervisor kills it, for this reason.
     Unfit(String),
 }
 
-/// Why an attempt ended against our wish.
-enum Setback {
+/// Why an attempt to run the worker failed.
+enum AttemptError {
     Lost(Lost),
-    /// There is no room, and waiting for it does not help, or nobody waits any more.
+    /// There is no memory for it, and waiting does not help or no request waits any more.
     Refused(ModelError),
 }
 
-/// A worker that ended against our wish.
+/// A worker that ended without a request to end it.
 struct Lost {
     reason: String,
     /// For how long it had been ready.
@@ -56,8 +57,8 @@ pub(super) struct Actor {
     status: watch::Sender<Status>,
     keep_alive: Arc<KeepAliveCell>,
     waits: Waits,
-    /// Is told when the process that runs now has ended.
-    leaving_for: Option<oneshot::Sender<bool>>,
+    /// Gets `true` when the running process has ended.
+    unload_reply: Option<oneshot::Sender<bool>>,
 }
 
 impl Actor {
@@ -69,50 +70,50 @@ impl Actor {
         keep_alive: Arc<KeepAliveCell>,
     ) -> Actor {
         let waits = Waits::new(options.backoff);
-        Actor { command, options, commands, status, keep_alive, waits, leaving_for: None }
+        Actor { command, options, commands, status, keep_alive, waits, unload_reply: None }
     }
 
-    /// Returns when it is told to stop, or when nobody is left to tell it anything.
+    /// Runs until a command stops it, or until the supervisor is dropped.
     pub(super) async fn run(mut self) {
         while self.is_wanted().await {
             match self.keep_running().await {
-                Ok(Wish::Stop) => break,
-                Ok(Wish::Unload) => self.publish_unloaded(),
+                Ok(EndRequest::Stop) => break,
+                Ok(EndRequest::Unload) => self.publish_unloaded(),
                 Err(refusal) => self.publish_refusal(refusal),
             }
-            self.told_gone();
+            self.report_unloaded();
         }
         self.publish(Phase::Stopped);
     }
 
-    /// Cold, until somebody wants the model or wants no more of it.
+    /// Waits until a request needs the model. False: the supervisor stops.
     async fn is_wanted(&mut self) -> bool {
         loop {
             match self.commands.recv().await {
                 Some(Command::Load) => return true,
                 Some(Command::Stop) | None => return false,
                 Some(Command::Unload) => {}
-                Some(Command::UnloadIfIdle(answer)) => tell(answer, true),
+                Some(Command::UnloadIfIdle(answer)) => reply(answer, true),
             }
         }
     }
 
-    async fn keep_running(&mut self) -> Result<Wish, ModelError> {
+    async fn keep_running(&mut self) -> Result<EndRequest, ModelError> {
         loop {
             let lost = match self.attempt().await {
-                Ok(wish) => return Ok(wish),
-                Err(Setback::Refused(refusal)) => return Err(refusal),
-                Err(Setback::Lost(lost)) => lost,
+                Ok(request) => return Ok(request),
+                Err(AttemptError::Refused(refusal)) => return Err(refusal),
+                Err(AttemptError::Lost(lost)) => lost,
             };
             tracing::warn!(engine = self.options.engine, "the worker was lost: {}", lost.reason);
-            if let Some(wish) = self.back_off(lost).await {
-                return Ok(wish);
+            if let Some(request) = self.back_off(lost).await {
+                return Ok(request);
             }
         }
     }
 
-    /// Waits before the next attempt; a wish to load ends the wait.
-    async fn back_off(&mut self, lost: Lost) -> Option<Wish> {
+    /// Waits before the next attempt. A command to load ends the wait.
+    async fn back_off(&mut self, lost: Lost) -> Option<EndRequest> {
         let wait = self.waits.after(lost.up);
         let ready_at = Instant::now() + wait + self.load_expected();
         match lost.up {
@@ -125,25 +126,25 @@ impl Actor {
             tokio::select! {
                 () = &mut waited => return None,
                 command = self.commands.recv() => match command {
-                    Some(Command::UnloadIfIdle(answer)) => tell(answer, true),
-                    command => return wish(command),
+                    Some(Command::UnloadIfIdle(answer)) => reply(answer, true),
+                    command => return end_request(command),
                 },
             }
         }
     }
 
-    /// One life of one worker, as soon as there is room for it.
-    async fn attempt(&mut self) -> Result<Wish, Setback> {
+    /// Runs one worker as soon as there is memory for it.
+    async fn attempt(&mut self) -> Result<EndRequest, AttemptError> {
         self.publish_begun();
         match self.find_room().await {
-            Ok(place) => self.run_worker(place).await.map_err(Setback::Lost),
-            Err(NoPlace::Wished(wish)) => Ok(wish),
-            Err(NoPlace::Refused(refusal)) => Err(Setback::Refused(refusal)),
+            Ok(place) => self.run_worker(place).await.map_err(AttemptError::Lost),
+            Err(NotStarted::Requested(request)) => Ok(request),
+            Err(NotStarted::Refused(refusal)) => Err(AttemptError::Refused(refusal)),
         }
     }
 
     /// From its start to its reaped end.
-    async fn run_worker(&mut self, place: Option<MemoryReservation>) -> Result<Wish, Lost> {
+    async fn run_worker(&mut self, place: Option<MemoryReservation>) -> Result<EndRequest, Lost> {
         let started = Instant::now();
         self.publish_loading(started);
         let spawned = Process::spawn(self.options.engine, &self.command);
@@ -153,141 +154,157 @@ impl Actor {
         })?;
         let (reader, writer) = UnixStream::into_split(socket);
         let mut source = FrameSource::new(reader);
-        match self.until_ready(&mut source, started).await {
+        let mut watchdog = Watchdog::new();
+        match self.until_ready(&mut source, started, &mut watchdog).await {
             Ok(about) => {
                 let streams_max = self.options.streams_max;
-                let (session, to_write) = Session::new(about, process.pid(), streams_max);
+                let (session, to_write) =
+                    Session::new(self.options.engine, about, process.pid(), streams_max);
                 let ready_since = self.publish_ready(&session, started);
-                // What it takes can be seen from now on.
+                // The memory that the process takes can be measured from now on.
                 drop(place);
-                let parting = self.serve(&session, source, writer, to_write).await;
-                self.close(&session, &parting);
-                let (ended, detail) = self.part(process, parting, Some(ready_since)).await;
+                let link = Link { source, writer, to_write };
+                let reason = self.serve(&session, link, watchdog).await;
+                self.close(&session, &reason);
+                let (ended, detail) = self.end(process, reason, Some(ready_since)).await;
                 session.lose(&detail);
                 ended
             }
-            Err(parting) => {
+            Err(reason) => {
                 drop((source, writer));
-                self.part(process, parting, None).await.0
+                self.end(process, reason, None).await.0
             }
         }
     }
 
-    /// Reads until the worker says that it is ready, and returns what it says of itself.
+    /// Reads until the worker reports that it is ready, and returns its description of the model.
     async fn until_ready(
         &mut self,
         source: &mut FrameSource,
         started: Instant,
-    ) -> Result<Vec<u8>, Parting> {
+        watchdog: &mut Watchdog,
+    ) -> Result<Vec<u8>, EndReason> {
         let limit = sleep(self.options.load_limit);
         tokio::pin!(limit);
+        let mut has_greeted = false;
         loop {
             tokio::select! {
-                report = next_report(source) => match report? {
-                    Report::Hello { version: PROTOCOL_VERSION } => {}
-                    Report::Hello { version } => return Err(other_version(version)),
-                    Report::Loaded { part } => self.publish_loaded(started, part),
-                    Report::Ready { about, .. } => return Ok(about),
-                    Report::LoadFailed { reason } => return Err(Parting::Unfit(reason)),
-                    other => return Err(Parting::Unfit(format!("it began with {other:?}"))),
+                frame = watchdog.next_frame(source, &self.options) => {
+                    let frame = frame?;
+                    if !has_greeted {
+                        check_version(&frame)?;
+                        has_greeted = true;
+                        continue;
+                    }
+                    match Report::from_frame(&frame) {
+                        Ok(Report::Alive) => {}
+                        Ok(Report::Loaded(part)) => self.publish_loaded(started, part),
+                        Ok(Report::Ready { about, .. }) => return Ok(about),
+                        Ok(Report::LoadFailed(reason)) => return Err(EndReason::Unfit(reason)),
+                        Ok(other) => return Err(unexpected(&format!("{other:?}"))),
+                        Err(error) => return Err(unexpected(&error.to_string())),
+                    }
                 },
+
                 () = &mut limit => {
                     let seconds = self.options.load_limit.as_secs_f32();
-                    return Err(Parting::Unfit(format!("it did not load within {seconds} s")));
+                    return Err(EndReason::Unfit(format!("it did not load within {seconds} s")));
                 }
-                command = self.commands.recv() => if let Some(wish) = wish(command) {
-                    return Err(Parting::Wished(wish));
+                command = self.commands.recv() => if let Some(request) = end_request(command) {
+                    return Err(EndReason::Requested(request));
                 },
             }
         }
     }
 
-    /// Carries frames between the worker and its streams until one of them has to go.
-    async fn serve(
-        &mut self,
-        session: &Session,
-        mut source: FrameSource,
-        writer: OwnedWriteHalf,
-        to_write: mpsc::Receiver<crate::frame::Frame>,
-    ) -> Parting {
+    /// Carries frames between the worker and its streams until the worker has to end.
+    async fn serve(&mut self, session: &Session, link: Link, mut watchdog: Watchdog) -> EndReason {
+        let Link { mut source, writer, to_write } = link;
         let writing = session.write_all(writer, to_write);
         tokio::pin!(writing);
         let mut ticks = interval(self.options.ping_every);
-        let mut pulse = Pulse::new();
         loop {
             tokio::select! {
-                frame = source.next() => match frame {
+                frame = watchdog.next_frame(&mut source, &self.options) => match frame {
+                    Ok(frame) if is_heartbeat(&frame) => {}
                     Ok(frame) => {
-                        pulse.answered();
+                        watchdog.engine_answered();
                         session.route(frame);
                     }
-                    Err(error) => return error.into(),
+                    Err(reason) => return reason,
                 },
-                _ = &mut writing => return Parting::Vanished,
-                command = self.commands.recv() => if let Some(wish) = self.heed(command, session) {
-                    return Parting::Wished(wish);
-                },
-                _ = ticks.tick() => if let Some(parting) = pulse.beat(session, &self.options, &self.keep_alive) {
-                    return parting;
+                _ = &mut writing => return EndReason::Vanished,
+                command = self.commands.recv() => {
+                    if let Some(request) = self.obey(command, session) {
+                        return EndReason::Requested(request);
+                    }
+                }
+                _ = ticks.tick() => {
+                    let reason = watchdog.check(session, &self.options, &self.keep_alive);
+                    if let Some(reason) = reason {
+                        return reason;
+                    }
                 }
             }
         }
     }
 
-    /// Ends the process, and says why for the supervisor and for the streams that were open.
-    async fn part(
+    /// Ends the process. Returns why, for the supervisor and for the streams that were open.
+    async fn end(
         &self,
         process: Process,
-        parting: Parting,
+        reason: EndReason,
         ready_since: Option<Instant>,
-    ) -> (Result<Wish, Lost>, String) {
+    ) -> (Result<EndRequest, Lost>, String) {
         let up = ready_since.map(|since| since.elapsed());
-        match parting {
-            Parting::Wished(wish) => {
+        match reason {
+            EndReason::Requested(request) => {
                 process.end(self.options.stop_limit).await;
-                (Ok(wish), "it was unloaded".to_owned())
+                (Ok(request), "it was unloaded".to_owned())
             }
-            Parting::Vanished => {
+            EndReason::Vanished => {
                 let reason = process.end(self.options.stop_limit).await;
                 (Err(Lost { reason: reason.clone(), up }), reason)
             }
-            Parting::Unfit(reason) => {
+            EndReason::Unfit(reason) => {
                 process.end(Duration::ZERO).await;
                 (Err(Lost { reason: reason.clone(), up }), reason)
             }
         }
     }
 
-    /// What a command means to a worker that serves.
-    fn heed(&mut self, command: Option<Command>, session: &Session) -> Option<Wish> {
+    /// Follows a command while the worker serves. Returns the request to end it, if the command is one.
+    fn obey(&mut self, command: Option<Command>, session: &Session) -> Option<EndRequest> {
         match command {
             Some(Command::UnloadIfIdle(answer)) if session.leave_if_idle() => {
-                self.leaving_for = Some(answer);
-                Some(Wish::Unload)
+                self.unload_reply = Some(answer);
+                Some(EndRequest::Unload)
             }
             Some(Command::UnloadIfIdle(answer)) => {
-                tell(answer, false);
+                reply(answer, false);
                 None
             }
-            command => wish(command),
+            command => end_request(command),
         }
     }
 
-    /// Whoever comes after a wish to unload is given another worker, and after a loss an error.
-    fn close(&self, session: &Session, parting: &Parting) {
-        match parting {
-            Parting::Wished(Wish::Unload) => {
+    /// Requests that come after an unload get another worker. After a loss they get an error.
+    fn close(&self, session: &Session, reason: &EndReason) {
+        match reason {
+            EndReason::Requested(EndRequest::Unload) => {
                 session.leave();
                 self.publish(Phase::Leaving);
             }
-            Parting::Wished(Wish::Stop) | Parting::Vanished | Parting::Unfit(_) => session.close(),
+            EndReason::Requested(EndRequest::Stop) | EndReason::Vanished | EndReason::Unfit(_) => {
+                session.close()
+            }
         }
     }
 
-    /// Whoever waited for the process to end hears that it has.
-    fn told_gone(&mut self) {
-        if let Some(answer) = self.leaving_for.take() {
-            tell(answer, true);
+    /// Answers the command that asked for the unload, now that the process has ended.
+    fn report_unloaded(&mut self) {
+        if let Some(answer) = self.unload_reply.take() {
+            reply(answer, true);
         }
     }
 
@@ -296,27 +313,38 @@ impl Actor {
     }
 }
 
-async fn next_report(source: &mut FrameSource) -> Result<Report, Parting> {
-    let frame = source.next().await?;
-    match Report::from_frame(&frame) {
-        Ok(Some(report)) => Ok(report),
-        Ok(None) => Err(Parting::Unfit(format!("it began with a frame of kind {}", frame.kind))),
-        Err(error) => Err(Parting::Unfit(error.to_string())),
+/// A worker's socket.
+struct Link {
+    source: FrameSource,
+    writer: OwnedWriteHalf,
+    to_write: mpsc::Receiver<Frame>,
+}
+
+/// Heartbeats come from a thread of their own, and say nothing about the engine.
+fn is_heartbeat(frame: &Frame) -> bool {
+    frame.kind == FrameKind::Common && Report::from_frame(frame) == Ok(Report::Alive)
+}
+
+fn check_version(frame: &Frame) -> Result<(), EndReason> {
+    match hello_version(frame) {
+        Ok(PROTOCOL_VERSION) => Ok(()),
+        Ok(version) => Err(EndReason::Unfit(format!(
+            "the worker speaks protocol {version} and this server {PROTOCOL_VERSION}, because hob was replaced \
+             while it ran: restart hob"
+        ))),
+        Err(_) => Err(unexpected("a frame that is not the handshake")),
     }
 }
 
-fn other_version(version: u32) -> Parting {
-    Parting::Unfit(format!(
-        "the worker speaks protocol {version} and this server {PROTOCOL_VERSION}: hob was replaced \
-         while it ran, and has to be restarted"
-    ))
+fn unexpected(what: &str) -> EndReason {
+    EndReason::Unfit(format!("it began with {what}"))
 }
 
-impl From<LinkError> for Parting {
-    fn from(error: LinkError) -> Parting {
+impl From<LinkError> for EndReason {
+    fn from(error: LinkError) -> EndReason {
         match error {
-            LinkError::Closed => Parting::Vanished,
-            error => Parting::Unfit(error.to_string()),
+            LinkError::Closed => EndReason::Vanished,
+            error => EndReason::Unfit(error.to_string()),
         }
     }
 }

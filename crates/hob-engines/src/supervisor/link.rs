@@ -1,5 +1,5 @@
-//! Frames as they come from a worker. Whoever awaits the next one may stop at any time: bytes that
-//! were read are kept.
+//! Reads frames from a worker's socket. Dropping the future of the next frame loses no bytes, because
+//! bytes that were read are kept.
 
 use std::io;
 
@@ -41,7 +41,7 @@ impl FrameSource {
             match self.socket.read(&mut self.chunk).await {
                 Ok(0) => return Err(LinkError::Closed),
                 Ok(bytes) => self.decoder.push(&self.chunk[..bytes]),
-                // It died with something of ours unread.
+                // The worker died before it read everything.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                     return Err(LinkError::Closed);
                 }
@@ -58,18 +58,19 @@ mod tests {
     use tokio::time::{Duration, timeout};
 
     use super::*;
+    use crate::frame::FrameKind;
 
     #[tokio::test]
-    async fn an_await_that_is_given_up_loses_no_bytes() {
+    async fn a_dropped_read_loses_no_bytes() {
         let (mut worker, server) = UnixStream::pair().expect("a socket pair");
         let mut source = FrameSource::new(server.into_split().0);
-        let frame = Frame::new(48, 7, (0..100).collect());
+        let frame = Frame { kind: FrameKind::Model, stream: 7, payload: (0..100).collect() };
         let mut bytes = Vec::new();
         frame.encode(&mut bytes).expect("small");
         let (beginning, rest) = bytes.split_at(40);
         worker.write_all(beginning).await.expect("sent");
         let half = timeout(Duration::from_millis(20), source.next()).await;
-        assert!(half.is_err(), "half a frame is none");
+        assert!(half.is_err(), "half a frame is not returned");
         worker.write_all(rest).await.expect("sent");
         assert_eq!(source.next().await.expect("whole"), frame);
         drop(worker);
@@ -81,7 +82,10 @@ mod tests {
         let (mut worker, server) = UnixStream::pair().expect("a socket pair");
         let mut source = FrameSource::new(server.into_split().0);
         worker.write_all(&[255; 32]).await.expect("sent");
-        let error = source.next().await.expect_err("too large");
-        assert!(matches!(error, LinkError::Frame(FrameError::TooLarge { .. })), "{error}");
+        let error = source.next().await.expect_err("no such kind");
+        assert!(
+            matches!(error, LinkError::Frame(FrameError::UnknownKind { kind: 255 })),
+            "{error}"
+        );
     }
 }

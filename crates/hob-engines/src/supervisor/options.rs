@@ -1,5 +1,5 @@
-//! How a worker process is kept: its limits, its waits, and the memory that it shares with others.
-//! The defaults are for a speech worker; a chat worker's client has longer ones.
+//! The supervisor's settings: limits, waits, and the memory that the worker shares with others.
+//! The defaults are a speech worker's. Chat workers have longer limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,23 +13,26 @@ pub struct SupervisorOptions {
     /// For errors and logs: "speech".
     pub engine: &'static str,
     pub backoff: Backoff,
-    /// A worker that is not ready by then is killed.
+    /// A worker that is not ready within this time is killed.
     pub load_limit: Duration,
-    /// MemoryDecision before a worker is started, and before a stream is opened in it.
+    /// Decides before a worker starts, and before a stream opens in it.
     pub room: Option<Arc<dyn MemoryBroker>>,
-    /// What it is expected to take, to be told beside what it takes.
+    /// Memory that the worker is expected to take. Shown next to the measured value.
     pub predicted_bytes: Option<u64>,
     /// How long a load is expected to take before one was measured.
     pub load_guess: Duration,
     /// A worker that has not ended this long after its socket was closed is killed.
     pub stop_limit: Duration,
-    /// How often a worker with open streams is asked whether it lives.
+    /// How often the engine of a worker with open streams is asked whether it gets on.
     pub ping_every: Duration,
-    /// A worker with open streams that said nothing for this long after a ping is killed.
+    /// A worker whose process sends nothing for this long is killed. A running process sends heartbeats
+    /// every 2 s, also while its engine computes.
+    pub silence_limit: Duration,
+    /// A worker with open streams whose engine finishes no step for this long is killed.
     pub stall_limit: Duration,
-    /// A worker without streams is unloaded after this long (looked at every `ping_every`).
+    /// A worker without open streams is unloaded after this long (checked every `ping_every`).
     pub idle_unload: Option<Duration>,
-    /// Streams open at once. Admission refuses long before; this is the limit of memory.
+    /// Maximum open streams. Admission refuses requests long before; this bounds the memory.
     pub streams_max: usize,
 }
 
@@ -44,7 +47,8 @@ impl SupervisorOptions {
             load_guess: Duration::from_secs(2),
             stop_limit: Duration::from_secs(2),
             ping_every: Duration::from_secs(5),
-            stall_limit: Duration::from_secs(30),
+            silence_limit: Duration::from_secs(30),
+            stall_limit: Duration::from_secs(60),
             idle_unload: None,
             streams_max: 256,
         }

@@ -1,53 +1,59 @@
-//! One life of one worker: which streams are open in it, what goes to it, what comes back to whom.
-//! The reader never waits for a stream: credit bounds what can be on its way to a slow one.
+//! The connection to one running worker: its open streams, and the frames to and from each of them.
+//! Reading never waits for a slow stream, because credit bounds what can be on its way to one.
 
 use std::collections::{BTreeMap, HashMap};
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
+use hob_core::ModelError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
-use crate::frame::{Frame, FrameError};
-use crate::worker::protocol::{Order, is_last};
+use crate::frame::{Frame, FrameError, FrameKind};
+use crate::worker::protocol::{AnyReport, Failure, Message, Order, Report, WorkerStats};
 
-/// Frames on their way to the worker; beyond them whoever sends waits.
+/// Maximum frames on their way to the worker. A sender waits when there are more.
 const OUTGOING_MAX: usize = 64;
 
-/// Frames that a stream may leave unread. Credit ends long before; this is the limit of memory if
-/// a worker ignores it.
+/// Maximum unread frames of a stream. Credit stops a worker long before; this bounds the memory if a
+/// worker ignores credit.
 const UNREAD_MAX: usize = 4096;
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// What the model said of itself when it was ready.
+    /// For errors: "speech".
+    engine: &'static str,
+    /// The worker's description of its model, encoded by the model's own protocol.
     pub(crate) about: Vec<u8>,
     pub(super) pid: Option<u32>,
     streams_max: usize,
     outgoing: mpsc::Sender<Frame>,
-    routes: Mutex<Routes>,
-    /// Orders that must never wait, because whoever gives them is being dropped or polled. One
-    /// entry per stream at most, so the streams bound it.
-    mailbox: Mutex<Mailbox>,
-    mail: Notify,
+    streams: Mutex<Streams>,
+    /// Orders from code that cannot wait, because it is being dropped or polled. At most one entry per
+    /// stream, so the streams bound it.
+    urgent: Mutex<UrgentOrders>,
+    has_urgent: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Routes {
+struct Streams {
     open: HashMap<u32, mpsc::Sender<Frame>>,
     last_stream: u32,
-    /// When the last stream ended; the session's beginning before that.
+    /// When the last stream ended, or when the session began. Not reset while streams are open.
     idle_since: Option<Instant>,
-    /// It is being unloaded: who comes now is to have another worker, and no error.
+    /// The worker is being unloaded. New requests get another worker, not an error.
     is_leaving: bool,
-    /// How the worker ended; no stream is opened after that.
+    /// How the worker ended. No stream opens after that.
     lost: Option<String>,
 }
 
 #[derive(Debug, Default)]
-struct Mailbox {
+struct UrgentOrders {
     cancelled: Vec<u32>,
     credits: BTreeMap<u32, u32>,
 }
@@ -60,120 +66,127 @@ pub(crate) enum NotOpened {
     Lost(String),
 }
 
-/// Why a stream's frames ended without a last one.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
-    Lost(String),
-    /// The worker sent far more than it had credit for.
-    Overrun,
+/// A report about one stream that is not a failure.
+#[derive(Debug, PartialEq)]
+pub(crate) enum StreamReport<R> {
+    Model(R),
+    Stats(WorkerStats),
+    /// The answer is complete.
+    Done,
 }
 
 impl Session {
+    /// The session, and the frames that [`Session::write_all`] has to write.
     pub(crate) fn new(
+        engine: &'static str,
         about: Vec<u8>,
         pid: Option<u32>,
         streams_max: usize,
     ) -> (Arc<Session>, mpsc::Receiver<Frame>) {
         let (outgoing, to_write) = mpsc::channel(OUTGOING_MAX);
         let session = Session {
+            engine,
             about,
             pid,
             streams_max,
             outgoing,
-            routes: Mutex::new(Routes { idle_since: Some(Instant::now()), ..Routes::default() }),
-            mailbox: Mutex::default(),
-            mail: Notify::new(),
+            streams: Mutex::new(Streams { idle_since: Some(Instant::now()), ..Streams::default() }),
+            urgent: Mutex::default(),
+            has_urgent: Notify::new(),
         };
         (Arc::new(session), to_write)
     }
 
     pub(crate) fn in_flight(&self) -> usize {
-        lock(&self.routes).open.len()
+        lock(&self.streams).open.len()
     }
 
-    /// Since when no stream has been open; none while one is.
+    /// Since when no stream has been open. `None` while one is.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        let routes = lock(&self.routes);
-        if routes.open.is_empty() { routes.idle_since } else { None }
+        let streams = lock(&self.streams);
+        if streams.open.is_empty() { streams.idle_since } else { None }
     }
 
-    pub(crate) fn open(self: &Arc<Self>) -> Result<Ticket, NotOpened> {
-        let mut routes = lock(&self.routes);
-        if routes.is_leaving {
+    pub(crate) fn open(self: &Arc<Self>) -> Result<OpenStream, NotOpened> {
+        let mut streams = lock(&self.streams);
+        if streams.is_leaving {
             return Err(NotOpened::Leaving);
         }
-        if let Some(detail) = &routes.lost {
+        if let Some(detail) = &streams.lost {
             return Err(NotOpened::Lost(detail.clone()));
         }
-        if routes.open.len() >= self.streams_max {
+        if streams.open.len() >= self.streams_max {
             return Err(NotOpened::Full);
         }
         let (sender, frames) = mpsc::channel(UNREAD_MAX);
-        let stream = routes.free_stream();
-        routes.open.insert(stream, sender);
-        Ok(Ticket { session: Arc::clone(self), stream, frames })
+        let stream = streams.free_stream();
+        streams.open.insert(stream, sender);
+        Ok(OpenStream { session: Arc::clone(self), stream, frames })
     }
 
-    /// Hands a frame to its stream; one that nobody waits for any more is dropped.
+    /// Gives a frame to its stream. A frame of a closed stream is dropped: it crossed the cancel on its way.
     pub(super) fn route(&self, frame: Frame) {
         let stream = frame.stream;
-        let is_last = is_last(&frame);
-        let mut routes = lock(&self.routes);
-        let Some(frames) = routes.open.get(&stream) else {
+        let is_last = Report::from_frame(&frame).is_ok_and(|report| report.is_last());
+        let mut streams = lock(&self.streams);
+        let Some(frames) = streams.open.get(&stream) else {
             return;
         };
         let is_overrun = frames.try_send(frame).is_err();
         if is_last || is_overrun {
-            routes.close(stream);
+            streams.close(stream);
         }
-        drop(routes);
+        drop(streams);
         if is_overrun {
             self.cancel(stream);
         }
     }
 
-    /// Whether streams may be opened in it.
+    /// Whether new streams may open.
     pub(super) fn is_open(&self) -> bool {
-        let routes = lock(&self.routes);
-        !routes.is_leaving && routes.lost.is_none()
+        let streams = lock(&self.streams);
+        !streams.is_leaving && streams.lost.is_none()
     }
 
     /// Whether its worker has ended.
     pub(crate) fn is_lost(&self) -> bool {
-        lock(&self.routes).lost.is_some()
+        lock(&self.streams).lost.is_some()
     }
 
     /// Opens no more streams if none is open, under the lock that opens them.
     pub(super) fn leave_if_idle(&self) -> bool {
-        let mut routes = lock(&self.routes);
-        let leaves = routes.open.is_empty() && !routes.is_leaving && routes.lost.is_none();
-        routes.is_leaving |= leaves;
+        let mut streams = lock(&self.streams);
+        let leaves = streams.open.is_empty() && !streams.is_leaving && streams.lost.is_none();
+        streams.is_leaving |= leaves;
         leaves
     }
 
-    /// Opens no more streams; those that are open end with the worker.
+    /// Opens no more streams. Open streams end with the worker.
     pub(super) fn leave(&self) {
-        lock(&self.routes).is_leaving = true;
+        lock(&self.streams).is_leaving = true;
     }
 
     /// Opens no more streams: the worker is about to end.
     pub(super) fn close(&self) {
-        lock(&self.routes).lost = Some("it is ending".to_owned());
+        lock(&self.streams).lost = Some("it is ending".to_owned());
     }
 
-    /// Ends every stream: the worker is no more.
+    /// Ends every stream, because the worker has ended.
     pub(crate) fn lose(&self, detail: &str) {
-        let mut routes = lock(&self.routes);
-        routes.lost = Some(detail.to_owned());
-        routes.open.clear();
+        let mut streams = lock(&self.streams);
+        streams.lost = Some(detail.to_owned());
+        streams.open.clear();
     }
 
-    /// Whether the ping found a place among what goes out.
-    pub(super) fn ping(&self) -> bool {
-        self.outgoing.try_send(Order::Ping { stream: 0 }.to_frame()).is_ok()
+    /// Asks the engine for its statistics, if there is room in the queue to the worker. A full queue means
+    /// the same as a missing answer.
+    pub(super) fn ping(&self) {
+        if let Ok(frame) = Order::Ping.to_frame(0) {
+            drop(self.outgoing.try_send(frame));
+        }
     }
 
-    /// Writes what is sent, for as long as the worker takes it.
+    /// Writes frames and urgent orders until the worker takes no more.
     pub(super) async fn write_all(
         &self,
         mut socket: OwnedWriteHalf,
@@ -183,12 +196,12 @@ impl Session {
         loop {
             bytes.clear();
             tokio::select! {
-                // Before the mail, so that a cancel never overtakes the stream's own beginning.
+                // Frames before urgent orders, so that a cancel never overtakes its stream's first frame.
                 biased;
                 Some(frame) = to_write.recv() => frame.encode(&mut bytes)?,
-                () = self.mail.notified() => {
-                    for order in self.take_mail() {
-                        order.to_frame().encode(&mut bytes)?;
+                () = self.has_urgent.notified() => {
+                    for (stream, order) in self.take_urgent() {
+                        order.to_frame(stream)?.encode(&mut bytes)?;
                     }
                 }
             }
@@ -196,39 +209,43 @@ impl Session {
         }
     }
 
-    fn take_mail(&self) -> Vec<Order> {
-        let mail = std::mem::take(&mut *lock(&self.mailbox));
-        let cancelled = mail.cancelled.into_iter().map(|stream| Order::Cancel { stream });
+    fn take_urgent(&self) -> Vec<(u32, Order)> {
+        let urgent = std::mem::take(&mut *lock(&self.urgent));
+        let cancelled = urgent.cancelled.into_iter().map(|stream| (stream, Order::Cancel));
         let credits =
-            mail.credits.into_iter().map(|(stream, amount)| Order::Credit { stream, amount });
+            urgent.credits.into_iter().map(|(stream, amount)| (stream, Order::Credit(amount)));
         cancelled.chain(credits).collect()
     }
 
     fn credit(&self, stream: u32, amount: u32) {
-        let mut mailbox = lock(&self.mailbox);
-        let credit = mailbox.credits.entry(stream).or_default();
+        let mut urgent = lock(&self.urgent);
+        let credit = urgent.credits.entry(stream).or_default();
         *credit = credit.saturating_add(amount);
-        drop(mailbox);
-        self.mail.notify_one();
+        drop(urgent);
+        self.has_urgent.notify_one();
     }
 
     fn cancel(&self, stream: u32) {
-        let mut mailbox = lock(&self.mailbox);
-        mailbox.credits.remove(&stream);
-        mailbox.cancelled.push(stream);
-        drop(mailbox);
-        self.mail.notify_one();
+        let mut urgent = lock(&self.urgent);
+        urgent.credits.remove(&stream);
+        urgent.cancelled.push(stream);
+        drop(urgent);
+        self.has_urgent.notify_one();
+    }
+
+    fn failed(&self, detail: impl Into<String>) -> ModelError {
+        ModelError::EngineFailed { engine: self.engine, detail: detail.into() }
     }
 }
 
-impl Routes {
-    /// Whether it was open.
+impl Streams {
+    /// Returns whether the stream was open.
     fn close(&mut self, stream: u32) -> bool {
         self.idle_since = Some(Instant::now());
         self.open.remove(&stream).is_some()
     }
 
-    /// Never 0, and never one that is still open after the numbers have gone round.
+    /// Never 0, and never the number of an open stream after the numbers have wrapped.
     fn free_stream(&mut self) -> u32 {
         loop {
             self.last_stream = self.last_stream.wrapping_add(1);
@@ -247,18 +264,38 @@ pub(super) enum WriteError {
     Io(#[from] std::io::Error),
 }
 
-/// An open stream: dropping it cancels what the worker still does for it.
+/// An open stream. Dropping it cancels the worker's work for it.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct OpenStream {
     session: Arc<Session>,
-    pub(crate) stream: u32,
+    stream: u32,
     frames: mpsc::Receiver<Frame>,
 }
 
-impl Ticket {
-    /// Where to send this stream's orders.
-    pub(crate) fn outgoing(&self) -> mpsc::Sender<Frame> {
-        self.session.outgoing.clone()
+/// Sends the orders of one stream. It may outlive the stream; the worker ignores late orders.
+#[derive(Clone, Debug)]
+pub(crate) struct OrderSender {
+    session: Arc<Session>,
+    stream: u32,
+}
+
+impl OrderSender {
+    /// Waits while the queue to the worker is full. A lost worker is not an error here: the stream's next
+    /// report says it, with the reason.
+    ///
+    /// # Errors
+    /// The order is larger than a frame may be.
+    pub(crate) async fn send(&self, order: &impl Serialize) -> Result<(), ModelError> {
+        let frame = Frame::new(FrameKind::Model, self.stream, order)
+            .map_err(|error| self.session.failed(format!("it cannot get this request: {error}")))?;
+        drop(self.session.outgoing.send(frame).await);
+        Ok(())
+    }
+}
+
+impl OpenStream {
+    pub(crate) fn orders(&self) -> OrderSender {
+        OrderSender { session: self.session(), stream: self.stream }
     }
 
     pub(crate) fn session(&self) -> Arc<Session> {
@@ -270,21 +307,75 @@ impl Ticket {
         self.session.credit(self.stream, amount);
     }
 
-    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Frame, Cut>> {
-        self.frames.poll_recv(cx).map(|frame| frame.ok_or_else(|| self.cut()))
+    /// Asks the engine for its statistics. The stream's next report says why, if the worker is lost.
+    pub(super) async fn ping(&self) {
+        if let Ok(frame) = Order::Ping.to_frame(self.stream) {
+            drop(self.session.outgoing.send(frame).await);
+        }
     }
 
-    fn cut(&self) -> Cut {
-        match &lock(&self.session.routes).lost {
-            Some(detail) => Cut::Lost(detail.clone()),
-            None => Cut::Overrun,
+    /// The next report about this stream.
+    ///
+    /// # Errors
+    /// The worker failed, refused or was lost, or its report cannot be read.
+    pub(crate) async fn report<R: DeserializeOwned>(
+        &mut self,
+    ) -> Result<StreamReport<R>, ModelError> {
+        poll_fn(|cx| self.poll_report(cx)).await
+    }
+
+    pub(crate) fn poll_report<R: DeserializeOwned>(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<StreamReport<R>, ModelError>> {
+        self.frames.poll_recv(cx).map(|frame| match frame {
+            Some(frame) => self.read(&frame),
+            None => Err(self.end_reason()),
+        })
+    }
+
+    fn read<R: DeserializeOwned>(&self, frame: &Frame) -> Result<StreamReport<R>, ModelError> {
+        match AnyReport::from_frame(frame)
+            .map_err(|error| self.session.failed(error.to_string()))?
+        {
+            Message::Model(report) => Ok(StreamReport::Model(report)),
+            Message::Common(Report::Done) => Ok(StreamReport::Done),
+            Message::Common(Report::Stats(stats)) => Ok(StreamReport::Stats(stats)),
+            Message::Common(Report::Failed(Failure::Empty)) => Err(ModelError::EmptyText),
+            Message::Common(Report::Failed(Failure::Engine(detail))) => {
+                Err(self.session.failed(detail))
+            }
+            Message::Common(other) => {
+                Err(self.session.failed(format!("its stream contains {other:?}")))
+            }
+        }
+    }
+
+    /// The error for a report that does not belong where it came. It does not quote the report, which may
+    /// hold a user's text.
+    pub(crate) fn unexpected<R>(&self, report: &StreamReport<R>) -> ModelError {
+        self.session.failed(match report {
+            StreamReport::Done => "its stream ended before its answer",
+            StreamReport::Model(_) | StreamReport::Stats(_) => {
+                "its stream has an unexpected report"
+            }
+        })
+    }
+
+    /// Why the frames ended without a last report.
+    fn end_reason(&self) -> ModelError {
+        match &lock(&self.session.streams).lost {
+            Some(detail) => {
+                ModelError::WorkerLost { engine: self.session.engine, detail: detail.clone() }
+            }
+            None => self.session.failed("it sent more than it had credit for"),
         }
     }
 }
 
-impl Drop for Ticket {
+impl Drop for OpenStream {
     fn drop(&mut self) {
-        let was_open = lock(&self.session.routes).close(self.stream);
+        let was_open = lock(&self.session.streams).close(self.stream);
         if was_open {
             self.session.cancel(self.stream);
         }

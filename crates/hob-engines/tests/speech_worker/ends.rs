@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
 use hob_core::{ModelState, SpeechModel};
-use hob_engines::frame::{Frame, FrameDecoder};
+use hob_engines::frame::{Frame, FrameDecoder, FrameKind};
 use hob_engines::speech::protocol::{Begin, SpeechOrder, SpeechReport};
 use hob_engines::worker::protocol::Report;
 
@@ -90,7 +90,7 @@ impl Orphan {
         let command = command.stdin(Stdio::from(OwnedFd::from(theirs))).stderr(Stdio::piped());
         let child = command.spawn().expect("started");
         let mut orphan = Orphan { child, socket, decoder: FrameDecoder::default() };
-        while !matches!(Report::from_frame(&orphan.receive()), Ok(Some(Report::Ready { .. }))) {}
+        while !matches!(Report::from_frame(&orphan.receive()), Ok(Report::Ready { .. })) {}
         orphan
     }
 
@@ -114,18 +114,15 @@ impl Orphan {
             voice: voice.to_owned(),
         };
         let mut bytes = Vec::new();
-        for order in [
-            SpeechOrder::Begin { stream: 1, begin },
-            SpeechOrder::Text { stream: 1, piece: text },
-            SpeechOrder::EndText { stream: 1 },
-        ] {
-            order.to_frame().encode(&mut bytes).expect("small");
+        for order in [SpeechOrder::Begin(begin), SpeechOrder::Text(text), SpeechOrder::EndText] {
+            let frame = Frame::new(FrameKind::Model, 1, &order).expect("small");
+            frame.encode(&mut bytes).expect("small");
         }
         std::io::Write::write_all(&mut self.socket, &bytes).expect("sent");
-        while !matches!(
-            SpeechReport::from_frame(&self.receive()),
-            Ok(SpeechReport::Audio { stream: 1, .. })
-        ) {}
+        let is_audio = |frame: &Frame| {
+            frame.kind == FrameKind::Model && matches!(frame.decode(), Ok(SpeechReport::Audio(_)))
+        };
+        while !is_audio(&self.receive()) {}
     }
 
     fn abandon(mut self) -> std::process::ExitStatus {

@@ -1,6 +1,8 @@
 //! Models that do not load, and workers that are not what they should be.
 
 use hob_core::{ModelState, SpeechModel};
+use hob_engines::frame::{Frame, FrameKind};
+use hob_engines::worker::protocol::{Report, hello};
 
 use super::*;
 
@@ -18,9 +20,22 @@ async fn check(command: WorkerCommand, options: SpeechWorkerOptions, expect: &st
     assert_eq!(lost(refused.as_ref()), format!("it does not start: {expect}"));
 }
 
-/// A worker that sends these bytes (in printf's notation) and then waits for its end.
-fn sends(bytes: &str) -> WorkerCommand {
-    WorkerCommand::new("/bin/sh").arg("-c").arg(format!("printf '{bytes}' >&0; cat >/dev/null"))
+/// A worker that sends these bytes and then waits for its end.
+fn sends_bytes(bytes: &[u8]) -> WorkerCommand {
+    let octal: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
+    WorkerCommand::new("/bin/sh").arg("-c").arg(format!("printf '{octal}' >&0; cat >/dev/null"))
+}
+
+fn sends(frames: &[Frame]) -> WorkerCommand {
+    let mut bytes = Vec::new();
+    for frame in frames {
+        frame.encode(&mut bytes).expect("small");
+    }
+    sends_bytes(&bytes)
+}
+
+fn common(report: &Report) -> Frame {
+    report.to_frame(0).expect("small")
 }
 
 #[tokio::test]
@@ -39,25 +54,42 @@ async fn a_worker_that_is_none_says_why() {
     let missing = "/nowhere/hob cannot be started: No such file or directory (os error 2)";
     check(WorkerCommand::new("/nowhere/hob"), options(), missing).await;
     check(WorkerCommand::new("/bin/sh").arg("-c").arg("exit 7"), options(), "exit status 7").await;
-    let other = "the worker speaks protocol 9 and this server 1: hob was replaced while it ran, \
-                 and has to be restarted";
-    check(sends(r"\020\0\0\0\0\004\0\0\0\011\0\0\0"), options(), other).await;
-    let done = "it began with Done { stream: 0 }";
-    check(sends(r"\024\0\0\0\0\0\0\0\0"), options(), done).await;
-    check(sends(r"\060\0\0\0\0\0\0\0\0"), options(), "it began with a frame of kind 48").await;
-    check(sends(r"\0\0\0\0\0\0\0\0\0"), options(), "no frame has kind 0").await;
-    let large = "the worker's frames cannot be read: a frame of kind 48 announces 4294967295 \
-                 bytes and the limit is 1048576";
-    check(sends(r"\060\0\0\0\0\377\377\377\377"), options(), large).await;
+    let other = "the worker speaks protocol 9 and this server 2, because hob was replaced while it \
+                 ran: restart hob";
+    let hello_9 = Frame { payload: vec![9, 0, 0, 0], ..hello() };
+    check(sends(&[hello_9]), options(), other).await;
+    let early = "it began with a frame that is not the handshake";
+    check(sends(&[common(&Report::Done)]), options(), early).await;
+    let done = "it began with Done";
+    check(sends(&[hello(), common(&Report::Done)]), options(), done).await;
+    let model = Frame::new(FrameKind::Model, 1, &7_u8).expect("small");
+    let misplaced = "it began with a frame of kind Model is malformed: it does not belong here";
+    check(sends(&[hello(), model]), options(), misplaced).await;
+    let unknown = "the worker's frames cannot be read: a frame has the unknown kind 0";
+    check(sends_bytes(&[0; 9]), options(), unknown).await;
+    let large = "the worker's frames cannot be read: a frame has 4294967295 bytes, and the limit is \
+                 67108864";
+    check(sends_bytes(&[3, 0, 0, 0, 0, 255, 255, 255, 255]), options(), large).await;
 }
 
 #[tokio::test]
 async fn a_model_without_a_sample_rate_cannot_speak() {
-    let worker = start_with(sends(r"\021\0\0\0\0\004\0\0\0\0\0\0\0"), options());
-    worker.load().await.expect("it says that it is ready");
-    let refused = worker.speak(request("Hello.", "af_plain")).await.expect_err("no rate");
-    let detail = "it did not say its sample rate".to_owned();
-    assert_eq!(refused, ModelError::EngineFailed { engine: "speech", detail });
+    for about in [vec![], vec![0]] {
+        let ready = common(&Report::Ready { load_ms: 4, about });
+        let worker = start_with(sends(&[hello(), ready]), options());
+        worker.load().await.expect("it reports that it is ready");
+        let refused = worker.speak(request("Hello.", "af_plain")).await.expect_err("no rate");
+        let detail = "its model has no sample rate".to_owned();
+        assert_eq!(refused, ModelError::EngineFailed { engine: "speech", detail });
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_is_stopped_while_it_loads_is_noticed() {
+    let command = WorkerCommand::new("/bin/sh").arg("-c").arg("kill -STOP $$");
+    let mut options = options();
+    options.supervisor.silence_limit = Duration::from_millis(300);
+    check(command, options, "its process sent nothing for 0.3 s").await;
 }
 
 #[tokio::test]

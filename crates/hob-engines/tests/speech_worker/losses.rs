@@ -111,8 +111,34 @@ async fn a_worker_that_hangs_is_killed_and_replaced() {
     options.supervisor.stall_limit = Duration::from_secs(2);
     let worker = ready(options).await;
     let whole = say(&worker, &text(), "af_hangs").await;
-    assert_eq!(lost(whole.error.as_ref()), "it did not answer for 2 s");
+    assert_eq!(lost(whole.error.as_ref()), "its engine did not finish a step within 2 s");
     speaks_again(&worker).await;
+}
+
+/// A stopped process sends no heartbeats. Its engine may take an hour for a step otherwise.
+#[tokio::test]
+async fn a_frozen_process_is_noticed_long_before_a_slow_step() {
+    let mut options = SpeechWorkerOptions { unread_s_max: 0.5, ..options() };
+    options.supervisor.silence_limit = Duration::from_secs(5);
+    options.supervisor.stall_limit = Duration::from_secs(3600);
+    let worker = ready(options).await;
+    let mut stream = worker.speak(request(&long_unit(3000), "af_plain")).await.expect("accepted");
+    first_sound(&mut stream).await;
+    kill(worker.pid().expect("loaded"), "-STOP");
+    assert_eq!(lost(read(stream).await.error.as_ref()), "its process sent nothing for 5 s");
+    speaks_again(&worker).await;
+}
+
+/// The engine hangs for longer than a silent process may, but the process sends heartbeats.
+#[tokio::test]
+async fn a_process_with_heartbeats_outlives_the_limit_of_a_silent_one() {
+    let mut options = options();
+    options.supervisor.ping_every = Duration::from_millis(20);
+    options.supervisor.silence_limit = Duration::from_secs(4);
+    options.supervisor.stall_limit = Duration::from_secs(6);
+    let worker = ready(options).await;
+    let whole = say(&worker, &text(), "af_hangs").await;
+    assert_eq!(lost(whole.error.as_ref()), "its engine did not finish a step within 6 s");
 }
 
 #[tokio::test]

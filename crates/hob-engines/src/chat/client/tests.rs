@@ -4,20 +4,32 @@
 use hob_core::chat::{OutputFormat, Prompt};
 use hob_core::{ChatCard, ChatModel, ChatRequest, ModelError};
 
-use super::{ChatWorker, ChatWorkerOptions};
+use super::{About, ChatReport, ChatWorker, ChatWorkerOptions};
+use crate::frame::{Frame, FrameKind};
 use crate::supervisor::{Backoff, SupervisorOptions, WorkerCommand};
+use crate::worker::protocol::{Report, hello};
 
-/// Hello and Ready; then, once some of a request is there, Compiling of stream 1, and death.
-const DIES: &str = r"
-printf '\020\0\0\0\0\004\0\0\0\001\0\0\0' >&0
-printf '\021\0\0\0\0\024\0\0\0\001\0\0\0\0\020\0\0\001\0\0\0\0\0\0\0\0\0\0\0' >&0
-head -c 9 <&0 >/dev/null
-printf '\064\001\0\0\0\0\0\0\0' >&0
-kill -ABRT $$
-";
+/// `bytes` in printf's notation.
+fn printf(frames: &[Frame]) -> String {
+    let mut bytes = Vec::new();
+    for frame in frames {
+        frame.encode(&mut bytes).expect("small");
+    }
+    let octal: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
+    format!("printf '{octal}' >&0\n")
+}
+
+/// Sends the handshake and Ready. Once a request begins to arrive, sends Compiling of stream 1, and dies.
+fn dies() -> String {
+    let about = postcard::to_allocvec(&About::default()).expect("small");
+    let ready = Report::Ready { load_ms: 1, about }.to_frame(0).expect("small");
+    let compiling = Frame::new(FrameKind::Model, 1, &ChatReport::Compiling).expect("small");
+    let (begin, end) = (printf(&[hello(), ready]), printf(&[compiling]));
+    format!("{begin}head -c 9 <&0 >/dev/null\n{end}kill -ABRT $$\n")
+}
 
 fn worker() -> ChatWorker {
-    let command = WorkerCommand::new("/bin/sh").arg("-c").arg(DIES);
+    let command = WorkerCommand::new("/bin/sh").arg("-c").arg(dies());
     let defaults = ChatWorkerOptions::default();
     let at_once = std::time::Duration::ZERO;
     let backoff = Backoff { first: at_once, longest: at_once, ..Backoff::default() };

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use hob_core::ChatRequest;
 
-use super::Heard;
+use super::Incoming;
 use super::elsewhere::Elsewhere;
 use super::reading::Reading;
 use crate::chat::protocol::ChatReport;
@@ -27,18 +27,18 @@ pub(super) fn run(
     jobs: &Receiver<CompileJob>,
     elsewhere: &Elsewhere,
     mut outlet: Outlet,
-    to_engine: &InboxSender<Heard>,
+    to_engine: &InboxSender<Incoming>,
 ) {
     while let Ok(CompileJob { stream, request, credit, received }) = jobs.recv() {
         if !elsewhere.contains(stream) {
             continue;
         }
-        if outlet.send(&ChatReport::Compiling { stream }.to_frame()).is_err() {
+        if outlet.send(stream, &ChatReport::Compiling).is_err() {
             return;
         }
         let prepared = Box::new(reading.prepare(&request, credit, received));
-        let said = outlet.send(&ChatReport::Compiled { stream }.to_frame());
-        if said.is_err() || to_engine.send(Heard::Prepared { stream, prepared }).is_err() {
+        let said = outlet.send(stream, &ChatReport::Compiled);
+        if said.is_err() || to_engine.send(Incoming::Prepared { stream, prepared }).is_err() {
             return;
         }
     }

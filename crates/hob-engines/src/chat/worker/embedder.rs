@@ -8,7 +8,7 @@ use hob_core::chat::EmbedInput;
 
 use super::elsewhere::Elsewhere;
 use super::reading::Reading;
-use super::{EmbedEnd, EmbedJob, Heard};
+use super::{EmbedEnd, EmbedJob, Incoming};
 use crate::chat::decoder::DecodeFailed;
 use crate::chat::llama::{Llama, LlamaEmbedder};
 use crate::chat::protocol::{Refusal, Vector};
@@ -21,7 +21,7 @@ pub(super) fn run(
     reading: &Reading,
     tokens_max: u32,
     jobs: &Receiver<EmbedJob>,
-    (elsewhere, to_engine): (&Elsewhere, &InboxSender<Heard>),
+    (elsewhere, to_engine): (&Elsewhere, &InboxSender<Incoming>),
 ) {
     let mut embedder = None;
     let embed = |tokens: &[u32]| made_once(llama, tokens_max, &mut embedder)?.embed(tokens);
@@ -41,7 +41,7 @@ struct Open {
 /// The requests, each of which has its turn.
 struct Turns<'a> {
     elsewhere: &'a Elsewhere,
-    to_engine: &'a InboxSender<Heard>,
+    to_engine: &'a InboxSender<Incoming>,
     open: VecDeque<Open>,
 }
 
@@ -90,14 +90,14 @@ impl Turns<'_> {
             Ok(values) => {
                 let vector = Vector { values, tokens: tokens.len() as u32 };
                 self.open.push_back(open);
-                self.to_engine.send(Heard::Embedded { stream, vector })
+                self.to_engine.send(Incoming::Embedded { stream, vector })
             }
             Err(end) => self.end(stream, Err(end)),
         }
     }
 
     fn end(&self, stream: u32, ended: Result<(), EmbedEnd>) -> Result<(), EngineEnded> {
-        self.to_engine.send(Heard::EmbeddedAll { stream, ended })
+        self.to_engine.send(Incoming::EmbeddedAll { stream, ended })
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
     use hob_core::chat::EmbedRequest;
 
     use super::*;
-    use crate::worker::Inbox;
+    use crate::worker::Connection;
 
     fn job(stream: u32, texts: u32) -> EmbedJob {
         let inputs = (0..texts).map(|text| EmbedInput::Tokens(vec![stream, text])).collect();
@@ -172,10 +172,8 @@ mod tests {
     /// What is computed for these jobs, where `left` leaves after so many computations.
     fn computed(jobs: Vec<EmbedJob>, left: (u32, usize)) -> Vec<Vec<u32>> {
         let (_server, worker) = UnixStream::pair().expect("a socket pair");
-        let heard =
-            |_: &crate::frame::Frame| Err(crate::frame::FrameError::UnknownKind { kind: 0 });
-        let inbox: Inbox<Heard> =
-            Inbox::start(&worker, heard, Duration::from_secs(60)).expect("a thread");
+        let connection = Connection::start(&worker, super::super::decode, Duration::from_secs(60));
+        let inbox = connection.expect("threads").inbox;
         let (sender, receiver) = sync_channel(jobs.len());
         let elsewhere = Elsewhere::default();
         for job in jobs {

@@ -1,7 +1,7 @@
 //! The engine's loop: take in what was said, compute the step that the scheduler deals, say what it
 //! gave, repeat. Orders are obeyed between any two steps, so who leaves costs at most one step more.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use hob_core::chat::ChatEvent;
 
 use super::elsewhere::Elsewhere;
 use super::running::{Prepared, Running, Spoken};
-use super::{EmbedEnd, Heard, Job, ServeChatError, Told};
+use super::{EmbedEnd, Incoming, Job, Outputs, ServeChatError};
 use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
-use crate::chat::protocol::{ChatOrder, ChatReport, REQUEST_BYTES_MAX, Refusal};
+use crate::chat::protocol::{AnyChatOrder, ChatOrder, ChatReport, Refusal};
 use crate::chat::scheduler::{Scheduler, Step, Wish};
 use crate::chat::slots::{Place, Slots};
-use crate::worker::protocol::{Failure, Order, Report, WorkerStats};
+use crate::worker::protocol::{Message, Order, Report, WorkerStats};
 use crate::worker::{Inbox, Outlet, Polled};
 
 /// How long whoever finds the queue full is told to stay away.
@@ -28,8 +28,6 @@ pub(super) struct Engine<D: Decoder> {
     outlet: Outlet,
     jobs: SyncSender<Job>,
     queue_max: usize,
-    /// Requests that are still coming in.
-    receiving: HashMap<u32, Vec<u8>>,
     elsewhere: Elsewhere,
     /// Requests that wait for a slot, the oldest first.
     queue: VecDeque<(u32, Prepared)>,
@@ -39,8 +37,13 @@ pub(super) struct Engine<D: Decoder> {
 }
 
 impl<D: Decoder> Engine<D> {
-    pub(super) fn new(decoder: D, scheduler: Scheduler, told: Told, queue_max: usize) -> Engine<D> {
-        let Told { outlet, jobs, elsewhere } = told;
+    pub(super) fn new(
+        decoder: D,
+        scheduler: Scheduler,
+        outputs: Outputs,
+        queue_max: usize,
+    ) -> Engine<D> {
+        let Outputs { outlet, jobs, elsewhere } = outputs;
         Engine {
             slots: Slots::new(decoder.parallel()),
             decoder,
@@ -48,7 +51,6 @@ impl<D: Decoder> Engine<D> {
             outlet,
             jobs,
             queue_max,
-            receiving: HashMap::new(),
             elsewhere,
             queue: VecDeque::new(),
             running: Vec::new(),
@@ -57,11 +59,11 @@ impl<D: Decoder> Engine<D> {
     }
 
     /// Returns when the socket is closed, whatever is still open.
-    pub(super) fn run(mut self, inbox: Inbox<Heard>) -> Result<(), ServeChatError> {
+    pub(super) fn run(mut self, inbox: Inbox<Incoming>) -> Result<(), ServeChatError> {
         loop {
             match inbox.poll()? {
-                Polled::Order(heard) => {
-                    self.hear(heard)?;
+                Polled::Order(incoming) => {
+                    self.receive(incoming)?;
                     continue;
                 }
                 Polled::Closed => return Ok(()),
@@ -71,7 +73,7 @@ impl<D: Decoder> Engine<D> {
             let wishes = self.wishes();
             if wishes.is_empty() {
                 match inbox.wait()? {
-                    Some(heard) => self.hear(heard)?,
+                    Some(incoming) => self.receive(incoming)?,
                     None => return Ok(()),
                 }
             } else {
@@ -80,58 +82,50 @@ impl<D: Decoder> Engine<D> {
         }
     }
 
-    fn hear(&mut self, heard: Heard) -> io::Result<()> {
-        match heard {
-            Heard::Order(order) => self.obey(order),
-            Heard::Prepared { stream, prepared } => self.enqueue(stream, *prepared),
-            Heard::Embedded { stream, vector } => {
+    fn receive(&mut self, incoming: Incoming) -> io::Result<()> {
+        match incoming {
+            Incoming::Order { stream, order } => self.obey(stream, order),
+            Incoming::Prepared { stream, prepared } => self.enqueue(stream, *prepared),
+            Incoming::Embedded { stream, vector } => {
                 if !self.elsewhere.contains(stream) {
                     return Ok(());
                 }
-                self.outlet.send(&ChatReport::Embedded { stream, vector }.to_frame())
+                self.outlet.send(stream, &ChatReport::Embedded(vector))
             }
-            Heard::EmbeddedAll { stream, ended } => {
+            Incoming::EmbeddedAll { stream, ended } => {
                 if !self.elsewhere.remove(stream) {
                     return Ok(());
                 }
                 match ended {
-                    Ok(()) => self.outlet.report(&Report::Done { stream }),
+                    Ok(()) => self.outlet.report(stream, &Report::Done),
                     Err(EmbedEnd::Refused(refusal)) => self.refuse(stream, refusal),
-                    Err(EmbedEnd::Failed(error)) => self.fail(stream, error.0),
+                    Err(EmbedEnd::Failed(error)) => self.fail(stream, &error.0),
                 }
             }
         }
     }
 
-    fn obey(&mut self, order: ChatOrder) -> io::Result<()> {
+    fn obey(&mut self, stream: u32, order: AnyChatOrder) -> io::Result<()> {
         match order {
-            ChatOrder::Piece { stream, bytes } => {
-                let received = self.receiving.entry(stream).or_default();
-                if received.len() + bytes.len() <= REQUEST_BYTES_MAX {
-                    received.extend(bytes);
-                }
-                Ok(())
-            }
-            ChatOrder::End { stream } => self.prepare(stream),
-            ChatOrder::Any(Order::Cancel { stream }) => {
+            Message::Model(order) => self.prepare(stream, order),
+            Message::Common(Order::Cancel) => {
                 self.cancel(stream);
                 Ok(())
             }
-            ChatOrder::Any(Order::Credit { stream, amount }) => {
+            Message::Common(Order::Credit(amount)) => {
                 self.grant(stream, amount);
                 Ok(())
             }
-            ChatOrder::Any(Order::Ping { stream }) => {
+            Message::Common(Order::Ping) => {
                 let streams = self.running.len() + self.queue.len() + self.elsewhere.len();
                 let stats = WorkerStats { streams: streams as u32, windows: self.steps };
-                self.outlet.report(&Report::Stats { stream, stats })
+                self.outlet.report(stream, &Report::Stats(stats))
             }
         }
     }
 
-    fn prepare(&mut self, stream: u32) -> io::Result<()> {
-        let bytes = self.receiving.remove(&stream).unwrap_or_default();
-        let job = Job { stream, bytes, received: Instant::now() };
+    fn prepare(&mut self, stream: u32, order: ChatOrder) -> io::Result<()> {
+        let job = Job { stream, order, received: Instant::now() };
         let is_full = self.queue.len() + self.elsewhere.len() >= self.queue_max;
         // Before it is sent: who takes it looks whether it is still there.
         self.elsewhere.insert(stream);
@@ -153,23 +147,22 @@ impl<D: Decoder> Engine<D> {
             Ok(mut prepared) => {
                 let ignored = std::mem::take(&mut prepared.ignored);
                 self.queue.push_back((stream, prepared));
-                self.outlet.send(&ChatReport::Accepted { stream, ignored }.to_frame())
+                self.outlet.send(stream, &ChatReport::Accepted { ignored })
             }
             Err(refusal) => self.refuse(stream, refusal),
         }
     }
 
     fn refuse(&mut self, stream: u32, refusal: Refusal) -> io::Result<()> {
-        self.outlet.send(&ChatReport::Refused { stream, refusal }.to_frame())?;
-        self.outlet.report(&Report::Done { stream })
+        self.outlet.send(stream, &ChatReport::Refused(refusal))?;
+        self.outlet.report(stream, &Report::Done)
     }
 
-    fn fail(&mut self, stream: u32, detail: String) -> io::Result<()> {
-        self.outlet.report(&Report::Failed { stream, failure: Failure::Engine(detail) })
+    fn fail(&mut self, stream: u32, detail: &str) -> io::Result<()> {
+        self.outlet.report(stream, &Report::failed(detail))
     }
 
     fn cancel(&mut self, stream: u32) {
-        self.receiving.remove(&stream);
         self.elsewhere.remove(stream);
         self.queue.retain(|(queued, _)| *queued != stream);
         self.leave(stream);
@@ -294,12 +287,12 @@ impl<D: Decoder> Engine<D> {
             Ok(spoken) => spoken,
             Err(detail) => {
                 self.leave(stream);
-                return self.fail(stream, detail);
+                return self.fail(stream, &detail);
             }
         };
         let sent = events.len() as u32;
         for event in events {
-            self.outlet.send(&ChatReport::Event { stream, event }.to_frame())?;
+            self.outlet.send(stream, &ChatReport::Event(event))?;
         }
         let Some(completion) = end else {
             if let Some(running) = self.running.iter_mut().find(|open| open.stream == stream) {
@@ -308,9 +301,8 @@ impl<D: Decoder> Engine<D> {
             return Ok(());
         };
         self.leave(stream);
-        let event = ChatEvent::Done(completion);
-        self.outlet.send(&ChatReport::Event { stream, event }.to_frame())?;
-        self.outlet.report(&Report::Done { stream })
+        self.outlet.send(stream, &ChatReport::Event(ChatEvent::Done(completion)))?;
+        self.outlet.report(stream, &Report::Done)
     }
 
     /// The pass failed: its streams end, and what their slots hold is not to be trusted.
@@ -323,7 +315,7 @@ impl<D: Decoder> Engine<D> {
             self.leave(stream);
             self.decoder.truncate(slot, 0);
             self.slots.forget(slot);
-            self.fail(stream, error.0.clone())?;
+            self.fail(stream, &error.0)?;
         }
         Ok(())
     }

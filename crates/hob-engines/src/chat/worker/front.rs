@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use super::compiler::CompileJob;
 use super::elsewhere::Elsewhere;
 use super::reading::Reading;
-use super::{EmbedEnd, EmbedJob, Heard, Job};
-use crate::chat::protocol::{Refusal, Task};
+use super::{EmbedEnd, EmbedJob, Incoming, Job};
+use crate::chat::protocol::{ChatOrder, Refusal};
 use crate::worker::{EngineEnded, InboxSender};
 
 /// When a client comes back that finds the queue of the embedder or of the compiler full.
@@ -17,7 +17,7 @@ pub(super) struct Front<'a> {
     pub(super) reading: &'a Reading,
     pub(super) embed_jobs: SyncSender<EmbedJob>,
     pub(super) compile_jobs: SyncSender<CompileJob>,
-    pub(super) to_engine: InboxSender<Heard>,
+    pub(super) to_engine: InboxSender<Incoming>,
 }
 
 impl Front<'_> {
@@ -31,10 +31,10 @@ impl Front<'_> {
     }
 
     fn read_in(&self, job: Job) -> Result<(), EngineEnded> {
-        let Job { stream, bytes, received } = job;
+        let Job { stream, order, received } = job;
         let busy = Refusal::Busy { retry_after_ms: RETRY_AFTER_MS };
-        let prepared = match Task::from_bytes(bytes) {
-            Ok(Task::Chat { request, credit }) => {
+        let prepared = match order {
+            ChatOrder::Chat { request, credit } => {
                 match self.reading.prepare_at_once(&request, credit, received) {
                     Ok(Some(prepared)) => Ok(prepared),
                     Ok(None) => {
@@ -47,20 +47,16 @@ impl Front<'_> {
                     Err(refusal) => Err(refusal),
                 }
             }
-            Ok(Task::Embed { request }) => {
+            ChatOrder::Embed(request) => {
                 return match self.embed_jobs.try_send(EmbedJob { stream, request }) {
                     Ok(()) => Ok(()),
                     Err(_) => {
                         let ended = Err(EmbedEnd::Refused(busy));
-                        self.to_engine.send(Heard::EmbeddedAll { stream, ended })
+                        self.to_engine.send(Incoming::EmbeddedAll { stream, ended })
                     }
                 };
             }
-            Err(error) => {
-                let field = "messages".to_owned();
-                Err(Refusal::Field { field, reason: format!("cannot be read: {error}") })
-            }
         };
-        self.to_engine.send(Heard::Prepared { stream, prepared: Box::new(prepared) })
+        self.to_engine.send(Incoming::Prepared { stream, prepared: Box::new(prepared) })
     }
 }

@@ -11,11 +11,11 @@ use hob_core::chat::{
 
 use super::reading::ReadingParts;
 use super::*;
-use crate::chat::protocol::{ChatReport, Task};
+use crate::chat::protocol::ChatReport;
 use crate::chat::sampler::SamplerDefaults;
 use crate::chat::tokens::{Beginning, Special, Token, Tokenizer, Tokens};
-use crate::frame::FrameDecoder;
-use crate::worker::protocol::{Failure, Order};
+use crate::frame::{FrameDecoder, FrameKind};
+use crate::worker::protocol::{AnyReport, Failure, Message, Order, hello};
 
 const END: u32 = 256;
 const CONTEXT_TOKENS: u32 = 2000;
@@ -132,10 +132,16 @@ impl Bench {
     }
 
     fn send(&mut self, frames: impl IntoIterator<Item = Frame>) {
-        let mut outlet = Outlet::new(&self.socket).expect("a socket");
+        use std::io::Write;
+        let mut bytes = Vec::new();
         for frame in frames {
-            outlet.send(&frame).expect("it reads");
+            frame.encode(&mut bytes).expect("small");
         }
+        self.socket.write_all(&bytes).expect("it reads");
+    }
+
+    fn order(&mut self, stream: u32, order: &Order) {
+        self.send([order.to_frame(stream).expect("small")]);
     }
 
     fn ask(&mut self, stream: u32, request: ChatRequest) {
@@ -143,15 +149,23 @@ impl Bench {
     }
 
     fn ask_with_credit(&mut self, stream: u32, request: ChatRequest, credit: u32) {
-        self.send(Task::Chat { request: Box::new(request), credit }.to_frames(stream));
+        let order = ChatOrder::Chat { request: Box::new(request), credit };
+        self.send([Frame::new(FrameKind::Model, stream, &order).expect("small")]);
     }
 
-    fn frame(&mut self) -> Frame {
+    /// The next report that is not a heartbeat.
+    fn report(&mut self) -> (u32, AnyReport<ChatReport>) {
         use std::io::Read;
         let mut chunk = [0; 4096];
         loop {
             if let Some(frame) = self.decoder.next_frame().expect("well-formed") {
-                return frame;
+                if frame == hello() {
+                    continue;
+                }
+                match AnyReport::from_frame(&frame).expect("a report") {
+                    Message::Common(Report::Alive) => continue,
+                    report => return (frame.stream, report),
+                }
             }
             let bytes = self.socket.read(&mut chunk).expect("a socket");
             assert!(bytes > 0, "the worker has ended");
@@ -160,20 +174,20 @@ impl Bench {
     }
 
     /// What comes until `streams` have ended.
-    fn until_done(&mut self, streams: usize) -> BTreeMap<u32, Heard> {
-        let mut heard: BTreeMap<u32, Heard> = BTreeMap::new();
+    fn until_done(&mut self, streams: usize) -> BTreeMap<u32, Answer> {
+        let mut heard: BTreeMap<u32, Answer> = BTreeMap::new();
         let mut open = streams;
         while open > 0 {
-            let frame = self.frame();
-            let stream = heard.entry(frame.stream).or_default();
-            match Report::from_frame(&frame).expect("a report") {
-                Some(Report::Done { .. }) => open -= 1,
-                Some(Report::Failed { failure: Failure::Engine(detail), .. }) => {
+            let (stream, report) = self.report();
+            let stream = heard.entry(stream).or_default();
+            match report {
+                Message::Common(Report::Done) => open -= 1,
+                Message::Common(Report::Failed(Failure::Engine(detail))) => {
                     stream.failure = Some(detail);
                     open -= 1;
                 }
-                Some(other) => panic!("{other:?}"),
-                None => stream.take(ChatReport::from_frame(&frame).expect("a report")),
+                Message::Common(other) => panic!("{other:?}"),
+                Message::Model(report) => stream.take(report),
             }
         }
         heard
@@ -198,7 +212,7 @@ impl Drop for Bench {
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct Heard {
+struct Answer {
     text: String,
     end: Option<(FinishReason, Usage)>,
     refusal: Option<Refusal>,
@@ -207,19 +221,19 @@ struct Heard {
     logprobs: Vec<TokenLogprob>,
 }
 
-impl Heard {
+impl Answer {
     fn take(&mut self, report: ChatReport) {
         match report {
-            ChatReport::Accepted { ignored, .. } => self.ignored = ignored,
-            ChatReport::Compiling { .. } | ChatReport::Compiled { .. } => {}
-            ChatReport::Event { event: ChatEvent::Logprobs(tokens), .. } => {
+            ChatReport::Accepted { ignored } => self.ignored = ignored,
+            ChatReport::Compiling | ChatReport::Compiled => {}
+            ChatReport::Event(ChatEvent::Logprobs(tokens)) => {
                 self.logprobs.extend(tokens);
             }
-            ChatReport::Event { event: ChatEvent::Text(text), .. } => self.text += &text,
-            ChatReport::Event { event: ChatEvent::Done(completion), .. } => {
+            ChatReport::Event(ChatEvent::Text(text)) => self.text += &text,
+            ChatReport::Event(ChatEvent::Done(completion)) => {
                 self.end = Some((completion.finish, completion.usage));
             }
-            ChatReport::Refused { refusal, .. } => self.refusal = Some(refusal),
+            ChatReport::Refused(refusal) => self.refusal = Some(refusal),
             other => panic!("{other:?}"),
         }
     }
@@ -227,8 +241,7 @@ impl Heard {
 
 fn run(socket: UnixStream, decoder: Counter, queue_max: usize) -> Result<(), ServeChatError> {
     let reading = reading();
-    let inbox = Inbox::start(&socket, heard, Duration::from_secs(60))?;
-    let outlet = Outlet::new(&socket)?;
+    let Connection { inbox, outlet } = Connection::start(&socket, decode, Duration::from_secs(60))?;
     // Never more of a prompt than the least: what a step of this decoder takes is noise.
     let pacing = Pacing { stretch: 1.0, ..Pacing::default() };
     let scheduler = Scheduler::new(pacing, decoder.batch_tokens());
@@ -243,7 +256,7 @@ fn run(socket: UnixStream, decoder: Counter, queue_max: usize) -> Result<(), Ser
         scope.spawn(move || front.run(&to_prepare, &theirs));
         let (to_engine, theirs, words) = (inbox.sender(), elsewhere.clone(), outlet.shared());
         scope.spawn(move || compiler::run(reading, &to_compile, &theirs, words, &to_engine));
-        Engine::new(decoder, scheduler, Told { outlet, jobs, elsewhere }, queue_max).run(inbox)
+        Engine::new(decoder, scheduler, Outputs { outlet, jobs, elsewhere }, queue_max).run(inbox)
     })
 }
 
@@ -309,11 +322,11 @@ fn a_long_prompt_is_computed_beside_an_answer_that_runs() {
     bench.ask_with_credit(1, continued("\u{1}"), 8);
     bench.ask_with_credit(2, continued(&"w".repeat(30)), 0);
     // Two that are let in, and eight letters.
-    (0..10).for_each(|_| drop(bench.frame()));
+    (0..10).for_each(|_| drop(bench.report()));
     // The decoder waits for whoever looks at its steps, so both are heard before the next one.
     let steps = Arc::clone(&bench.steps);
     let pause = steps.lock().expect("no panic");
-    bench.send([1, 2].map(|stream| Order::Credit { stream, amount: 1000 }.to_frame()));
+    (1..=2).for_each(|stream| bench.order(stream, &Order::Credit(1000)));
     thread::sleep(Duration::from_secs(1));
     drop(pause);
     bench.until_done(2);
@@ -345,7 +358,7 @@ fn who_leaves_makes_room_for_who_waits() {
     // Without credit the first would hold the only slot for ever.
     bench.ask_with_credit(1, continued("a"), 0);
     bench.ask(2, continued("y"));
-    bench.send([Order::Cancel { stream: 1 }.to_frame()]);
+    bench.order(1, &Order::Cancel);
     let heard = bench.until_done(1);
     assert_eq!(heard[&2].text, "z");
 }
@@ -357,7 +370,7 @@ fn an_answer_waits_for_its_reader_and_goes_on() {
     bench.ask(2, continued("y"));
     let heard = bench.until_done(1);
     assert_eq!(heard[&2].text, "z");
-    bench.send([Order::Credit { stream: 1, amount: 100 }.to_frame()]);
+    bench.order(1, &Order::Credit(100));
     let mut text = heard.get(&1).map_or(String::new(), |heard| heard.text.clone());
     text += &bench.until_done(1)[&1].text;
     assert_eq!(text, "bcdefghijklmnopqrstuvwxyz");
@@ -439,7 +452,7 @@ fn the_prompt_s_tokens_are_told_with_how_likely_they_were() {
     assert_eq!(told, heard.text, "the prompt's tokens, and the answer's");
     assert!(heard.logprobs[0].logprob.is_nan() && heard.logprobs[0].top.is_empty());
     // As lm-evaluation-harness reads a choice of two tokens, behind a context of 24.
-    let scored = |heard: &Heard| -> Vec<(bool, bool)> {
+    let scored = |heard: &Answer| -> Vec<(bool, bool)> {
         let tokens = &heard.logprobs[24..heard.logprobs.len() - 1];
         let greedy = |token: &TokenLogprob| token.top[0].0 == token.token;
         tokens.iter().map(|token| (token.logprob > -0.1, greedy(token))).collect()
@@ -451,14 +464,4 @@ fn the_prompt_s_tokens_are_told_with_how_likely_they_were() {
         (none.logprobs.len(), none.end),
         (26, Some((FinishReason::Length, usage(26, 0, 0))))
     );
-}
-
-#[test]
-fn a_request_that_makes_no_sense_is_refused() {
-    let mut bench = Bench::start(1, 8, None);
-    let mut frames = Task::Embed { request: EmbedRequest::default() }.to_frames(1);
-    frames[0].payload = vec![99];
-    bench.send(frames);
-    let heard = bench.until_done(1);
-    assert!(matches!(heard[&1].refusal, Some(Refusal::Field { .. })), "{heard:?}");
 }

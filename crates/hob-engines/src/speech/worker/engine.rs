@@ -9,12 +9,12 @@ use hob_core::WordTiming;
 use super::ServeError;
 use super::voicing::Voicing;
 use crate::speech::protocol::{
-    AUDIO_SAMPLES_MAX, Begin, SpeechOrder, SpeechReport, WORDS_MAX, audio_frame, words_frame,
+    AUDIO_SAMPLES_MAX, AnySpeechOrder, Begin, SpeechOrder, SpeechReport, WORDS_MAX,
 };
 use crate::speech::scheduler::{Scheduler, Turn};
 use crate::speech::synthesiser::{SynthesisError, Synthesiser};
 use crate::speech::units::UnitSource;
-use crate::worker::protocol::{Failure, Order, Report, WorkerStats};
+use crate::worker::protocol::{Failure, Message, Order, Report, WorkerStats};
 use crate::worker::{Inbox, Outlet, Polled};
 
 pub(super) struct Engine<S: Synthesiser, U: UnitSource> {
@@ -52,11 +52,11 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
     }
 
     /// Returns when the socket is closed, whatever is still open.
-    pub(super) fn run(mut self, inbox: &Inbox<SpeechOrder>) -> Result<(), ServeError> {
+    pub(super) fn run(mut self, inbox: &Inbox<(u32, AnySpeechOrder)>) -> Result<(), ServeError> {
         loop {
             match inbox.poll()? {
-                Polled::Order(order) => {
-                    self.obey(order)?;
+                Polled::Order((stream, order)) => {
+                    self.obey(stream, order)?;
                     continue;
                 }
                 Polled::Closed => return Ok(()),
@@ -64,25 +64,25 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
             }
             if let Some(turn) = self.scheduler.pick(Instant::now()) {
                 self.take(turn)?;
-            } else if let Some(order) = inbox.wait()? {
-                self.obey(order)?;
+            } else if let Some((stream, order)) = inbox.wait()? {
+                self.obey(stream, order)?;
             } else {
                 return Ok(());
             }
         }
     }
 
-    fn obey(&mut self, order: SpeechOrder) -> Result<(), ServeError> {
+    fn obey(&mut self, stream: u32, order: AnySpeechOrder) -> Result<(), ServeError> {
         match order {
-            SpeechOrder::Begin { stream, begin } => self.begin_stream(stream, begin),
-            SpeechOrder::Text { stream, piece } => self.push(stream, &piece),
-            SpeechOrder::EndText { stream } => self.finish(stream),
-            SpeechOrder::Any(Order::Cancel { stream }) => self.remove(stream),
-            SpeechOrder::Any(Order::Credit { stream, amount }) => self.grant(stream, amount),
-            SpeechOrder::Any(Order::Ping { stream }) => {
+            Message::Model(SpeechOrder::Begin(begin)) => self.begin_stream(stream, begin),
+            Message::Model(SpeechOrder::Text(piece)) => self.push(stream, &piece),
+            Message::Model(SpeechOrder::EndText) => self.finish(stream),
+            Message::Common(Order::Cancel) => self.remove(stream),
+            Message::Common(Order::Credit(samples)) => self.grant(stream, samples),
+            Message::Common(Order::Ping) => {
                 let stats =
                     WorkerStats { streams: self.streams.len() as u32, windows: self.windows };
-                self.outlet.report(&Report::Stats { stream, stats })?;
+                self.outlet.report(stream, &Report::Stats(stats))?;
             }
         }
         Ok(())
@@ -147,7 +147,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
             }
             Step::Ends(report) => {
                 self.scheduler.remove(stream);
-                self.outlet.report(&report)?;
+                self.outlet.report(stream, &report)?;
             }
         }
         Ok(())
@@ -161,11 +161,11 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         let started = Instant::now();
         let Some(unit) = self.units.next_unit(&mut voicing.text) else {
             voicing.may_have_unit = false;
-            return Ok(if voicing.text_has_ended { end(voicing, stream) } else { Step::Continues });
+            return Ok(if voicing.text_has_ended { end(voicing) } else { Step::Continues });
         };
         if !voicing.has_spoken() {
             self.scheduler.started(stream);
-            self.outlet.send(&SpeechReport::Started { stream }.to_frame())?;
+            self.outlet.send(stream, &SpeechReport::Started)?;
         }
         let pause = voicing.enter(&unit, self.sample_rate_hz);
         self.send_silence(voicing, stream, pause)?;
@@ -178,7 +178,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
                 voicing.utterance = Some(utterance);
                 Ok(Step::Continues)
             }
-            Err(error) => Ok(failed(stream, &error)),
+            Err(error) => Ok(failed(&error)),
         }
     }
 
@@ -192,7 +192,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         let started = Instant::now();
         let samples = match self.synthesiser.render(&mut utterance, turn.window_s) {
             Ok(samples) => samples,
-            Err(error) => return Ok(failed(stream, &error)),
+            Err(error) => return Ok(failed(&error)),
         };
         self.windows += 1;
         self.scheduler.rendered(self.seconds(samples.len()), started.elapsed());
@@ -205,7 +205,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         // complete and its client would wait for the end.
         let is_done = self.units.is_done(&voicing.text);
         voicing.may_have_unit = !is_done;
-        Ok(if is_done { end(voicing, stream) } else { Step::Continues })
+        Ok(if is_done { end(voicing) } else { Step::Continues })
     }
 
     fn send_silence(
@@ -224,7 +224,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         samples: &[f32],
     ) -> Result<(), ServeError> {
         for part in samples.chunks(AUDIO_SAMPLES_MAX) {
-            self.outlet.send(&audio_frame(stream, part))?;
+            self.outlet.send(stream, &SpeechReport::Audio(part.to_vec()))?;
         }
         if !samples.is_empty() {
             voicing.count_sent(samples.len());
@@ -235,7 +235,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
 
     fn send_words(&mut self, stream: u32, words: &[WordTiming]) -> Result<(), ServeError> {
         for part in words.chunks(WORDS_MAX) {
-            self.outlet.send(&words_frame(stream, part))?;
+            self.outlet.send(stream, &SpeechReport::Words(part.to_vec()))?;
         }
         Ok(())
     }
@@ -245,14 +245,10 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
     }
 }
 
-fn end<Text, Utterance>(voicing: &Voicing<Text, Utterance>, stream: u32) -> Step {
-    Step::Ends(if voicing.has_spoken() {
-        Report::Done { stream }
-    } else {
-        Report::Failed { stream, failure: Failure::Empty }
-    })
+fn end<Text, Utterance>(voicing: &Voicing<Text, Utterance>) -> Step {
+    Step::Ends(if voicing.has_spoken() { Report::Done } else { Report::Failed(Failure::Empty) })
 }
 
-fn failed(stream: u32, error: &SynthesisError) -> Step {
-    Step::Ends(Report::Failed { stream, failure: Failure::Engine(error.to_string()) })
+fn failed(error: &SynthesisError) -> Step {
+    Step::Ends(Report::failed(&error.to_string()))
 }

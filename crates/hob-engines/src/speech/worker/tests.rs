@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 use std::thread::{self, JoinHandle};
 
 use super::*;
-use crate::frame::{Frame, FrameDecoder};
-use crate::speech::protocol::{Begin, SpeechReport};
+use crate::frame::{FrameDecoder, FrameKind};
+use crate::speech::protocol::{Begin, SpeechOrder, SpeechReport};
 use crate::speech::scripted::{PAUSE_MS, SAMPLE_RATE_HZ, ScriptedSynthesiser, ScriptedUnits};
-use crate::worker::protocol::{Failure, Order, WorkerStats};
+use crate::worker::protocol::{AnyReport, Failure, Message, Order, Report, WorkerStats, hello};
 
 fn scripted() -> Result<ScriptedSynthesiser, String> {
     Ok(ScriptedSynthesiser::default())
@@ -38,16 +38,19 @@ impl Worker {
 
     fn ready() -> Worker {
         let mut worker = Worker::start(scripted, options("af_plain"));
-        worker.report();
-        let ready = worker.report();
-        assert!(matches!(ready, Some(Report::Ready { .. })), "{ready:?}");
+        let ready = worker.report().1;
+        assert!(matches!(ready, Message::Common(Report::Ready { .. })), "{ready:?}");
         worker
     }
 
-    fn send(&mut self, orders: &[SpeechOrder]) {
+    fn send(&mut self, orders: &[(u32, AnySpeechOrder)]) {
         let mut bytes = Vec::new();
-        for order in orders {
-            order.to_frame().encode(&mut bytes).expect("small");
+        for (stream, order) in orders {
+            let frame = match order {
+                Message::Common(order) => order.to_frame(*stream),
+                Message::Model(order) => Frame::new(FrameKind::Model, *stream, order),
+            };
+            frame.expect("small").encode(&mut bytes).expect("small");
         }
         self.socket.write_all(&bytes).expect("sent");
     }
@@ -64,9 +67,18 @@ impl Worker {
         }
     }
 
-    /// The next report; none when it is one of speech.
-    fn report(&mut self) -> Option<Report> {
-        Report::from_frame(&self.frame()).expect("well-formed")
+    /// The next report that is not a heartbeat.
+    fn report(&mut self) -> (u32, AnyReport<SpeechReport>) {
+        loop {
+            let frame = self.frame();
+            if frame == hello() {
+                continue;
+            }
+            match AnyReport::from_frame(&frame).expect("well-formed") {
+                Message::Common(Report::Alive) => {}
+                report => return (frame.stream, report),
+            }
+        }
     }
 
     fn end(self) -> Result<(), ServeError> {
@@ -75,26 +87,37 @@ impl Worker {
     }
 }
 
-fn begin(stream: u32, credit: u32) -> SpeechOrder {
+fn begin(stream: u32, credit: u32) -> (u32, AnySpeechOrder) {
     let begin = Begin {
         language: Language::AmericanEnglish,
         speed: Speed::NORMAL,
         credit,
         voice: "af_plain".to_owned(),
     };
-    SpeechOrder::Begin { stream, begin }
+    (stream, Message::Model(SpeechOrder::Begin(begin)))
 }
 
-fn text(stream: u32, piece: &str) -> SpeechOrder {
-    SpeechOrder::Text { stream, piece: piece.to_owned() }
+fn text(stream: u32, piece: &str) -> (u32, AnySpeechOrder) {
+    (stream, Message::Model(SpeechOrder::Text(piece.to_owned())))
+}
+
+fn end_text(stream: u32) -> (u32, AnySpeechOrder) {
+    (stream, Message::Model(SpeechOrder::EndText))
+}
+
+fn order(stream: u32, order: Order) -> (u32, AnySpeechOrder) {
+    (stream, Message::Common(order))
 }
 
 #[test]
-fn it_says_hello_and_then_that_it_is_ready() {
+fn it_sends_the_handshake_and_then_that_it_is_ready() {
     let mut worker = Worker::start(scripted, options("af_plain"));
-    assert_eq!(worker.report(), Some(Report::Hello { version: PROTOCOL_VERSION }));
-    let Some(Report::Ready { about, .. }) = worker.report() else { panic!("not ready") };
-    assert_eq!(About::from_payload(&about), Some(About { sample_rate_hz: SAMPLE_RATE_HZ }));
+    assert_eq!(worker.frame(), hello());
+    let (_, Message::Common(Report::Ready { about, .. })) = worker.report() else {
+        panic!("not ready")
+    };
+    let expected = About { sample_rate_hz: SAMPLE_RATE_HZ };
+    assert_eq!(postcard::from_bytes(&about), Ok(expected));
     assert!(worker.end().is_ok());
 }
 
@@ -102,9 +125,7 @@ fn it_says_hello_and_then_that_it_is_ready() {
 fn a_model_that_does_not_load_or_speak_is_no_model() {
     let check = |load, options, expect: &str| {
         let mut worker = Worker::start(load, options);
-        worker.report();
-        let reason = expect.to_owned();
-        assert_eq!(worker.report(), Some(Report::LoadFailed { reason }));
+        assert_eq!(worker.report().1, Message::Common(Report::LoadFailed(expect.to_owned())));
         assert_eq!(worker.end().expect_err("no model").to_string(), expect);
     };
     let missing = || Err("no such file".to_owned());
@@ -129,17 +150,13 @@ fn a_server_that_is_gone_or_talks_nonsense_ends_it() {
 #[test]
 fn the_start_comes_first_and_words_before_their_sound_and_pauses_only_between_units() {
     let mut worker = Worker::ready();
-    worker.send(&[begin(1, u32::MAX), text(1, "a.b."), SpeechOrder::EndText { stream: 1 }]);
+    worker.send(&[begin(1, u32::MAX), text(1, "a.b."), end_text(1)]);
     let mut heard = Vec::new();
-    loop {
-        let frame = worker.frame();
-        heard.push(match SpeechReport::from_frame(&frame) {
-            Ok(SpeechReport::Started { .. }) => "started".to_owned(),
-            Ok(SpeechReport::Audio { samples, .. }) => format!("{} samples", samples.len()),
-            Ok(SpeechReport::Words { words, .. }) => {
-                format!("{} at {}", words.len(), words[0].start_s)
-            }
-            Err(_) => break,
+    while let (1, Message::Model(report)) = worker.report() {
+        heard.push(match report {
+            SpeechReport::Started => "started".to_owned(),
+            SpeechReport::Audio(samples) => format!("{} samples", samples.len()),
+            SpeechReport::Words(words) => format!("{} at {}", words.len(), words[0].start_s),
         });
     }
     let pause = PAUSE_MS * SAMPLE_RATE_HZ / 1000;
@@ -159,32 +176,31 @@ fn the_start_comes_first_and_words_before_their_sound_and_pauses_only_between_un
 #[test]
 fn orders_that_cross_a_streams_end_are_late_and_not_wrong() {
     let mut worker = Worker::ready();
-    worker.send(&[begin(1, u32::MAX), SpeechOrder::EndText { stream: 1 }]);
-    assert_eq!(worker.report(), Some(Report::Failed { stream: 1, failure: Failure::Empty }));
+    worker.send(&[begin(1, u32::MAX), end_text(1)]);
+    assert_eq!(worker.report(), (1, Message::Common(Report::Failed(Failure::Empty))));
     worker.send(&[
         text(1, "late"),
-        SpeechOrder::EndText { stream: 1 },
-        SpeechOrder::Any(Order::Credit { stream: 1, amount: 9 }),
-        SpeechOrder::Any(Order::Cancel { stream: 1 }),
-        SpeechOrder::Any(Order::Ping { stream: 2 }),
+        end_text(1),
+        order(1, Order::Credit(9)),
+        order(1, Order::Cancel),
+        order(2, Order::Ping),
     ]);
     let stats = WorkerStats { streams: 0, windows: 0 };
-    assert_eq!(worker.report(), Some(Report::Stats { stream: 2, stats }));
+    assert_eq!(worker.report(), (2, Message::Common(Report::Stats(stats))));
     assert!(worker.end().is_ok());
 }
 
 #[test]
 fn without_credit_there_is_no_window() {
     let mut worker = Worker::ready();
-    worker.send(&[begin(1, 0), text(1, "abc."), SpeechOrder::Any(Order::Ping { stream: 2 })]);
+    worker.send(&[begin(1, 0), text(1, "abc."), order(2, Order::Ping)]);
     let stats = WorkerStats { streams: 1, windows: 0 };
-    assert_eq!(worker.report(), Some(Report::Stats { stream: 2, stats }));
-    worker.send(&[SpeechOrder::Any(Order::Credit { stream: 1, amount: 1 })]);
-    let started = SpeechReport::from_frame(&worker.frame());
-    assert_eq!(started, Ok(SpeechReport::Started { stream: 1 }));
-    let words = SpeechReport::from_frame(&worker.frame());
-    assert!(matches!(words, Ok(SpeechReport::Words { .. })), "{words:?}");
-    let audio = SpeechReport::from_frame(&worker.frame());
-    assert!(matches!(audio, Ok(SpeechReport::Audio { .. })), "{audio:?}");
+    assert_eq!(worker.report(), (2, Message::Common(Report::Stats(stats))));
+    worker.send(&[order(1, Order::Credit(1))]);
+    assert_eq!(worker.report(), (1, Message::Model(SpeechReport::Started)));
+    let words = worker.report().1;
+    assert!(matches!(words, Message::Model(SpeechReport::Words(_))), "{words:?}");
+    let audio = worker.report().1;
+    assert!(matches!(audio, Message::Model(SpeechReport::Audio(_))), "{audio:?}");
     assert!(worker.end().is_ok());
 }

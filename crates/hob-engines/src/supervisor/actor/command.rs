@@ -1,5 +1,5 @@
-//! What a supervisor's task is told, and what that means to a worker.
-//! A wish to unload is not always heeded; whoever has one hears what became of it.
+//! The commands to a supervisor's task, and which of them end a worker.
+//! A command may be declined. Its sender gets the outcome.
 
 use tokio::sync::oneshot;
 
@@ -7,32 +7,32 @@ use tokio::sync::oneshot;
 pub(in crate::supervisor) enum Command {
     Load,
     Unload,
-    /// The answer says whether it takes no memory now.
+    /// The answer says whether the model takes no memory now.
     UnloadIfIdle(oneshot::Sender<bool>),
     Stop,
 }
 
-/// A wish that ends a worker.
+/// Why a worker ends without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::supervisor) enum Wish {
+pub(in crate::supervisor) enum EndRequest {
     Unload,
     Stop,
 }
 
-/// What a command means to a worker that runs or is about to.
-pub(super) fn wish(command: Option<Command>) -> Option<Wish> {
+/// Whether a command ends a worker that runs or is about to start.
+pub(super) fn end_request(command: Option<Command>) -> Option<EndRequest> {
     match command {
         Some(Command::Load) => None,
         Some(Command::UnloadIfIdle(answer)) => {
-            tell(answer, false);
+            reply(answer, false);
             None
         }
-        Some(Command::Unload) => Some(Wish::Unload),
-        Some(Command::Stop) | None => Some(Wish::Stop),
+        Some(Command::Unload) => Some(EndRequest::Unload),
+        Some(Command::Stop) | None => Some(EndRequest::Stop),
     }
 }
 
-/// Who asked may have gone, and needs no answer then.
-pub(super) fn tell(answer: oneshot::Sender<bool>, is_gone: bool) {
-    let _ = answer.send(is_gone);
+/// Sends the answer. A sender of a command who has left needs none.
+pub(super) fn reply(answer: oneshot::Sender<bool>, is_unloaded: bool) {
+    let _ = answer.send(is_unloaded);
 }
