@@ -1,7 +1,116 @@
-//! Returns freed memory to the system. The allocator of glibc keeps what small values took, for as long as the
-//! process lives.
+//! The process's memory: returns freed memory to the system, and limits what one task may allocate.
+//! This crate sets the allocator of every program that links it.
 
-/// Frees what the allocator holds and no value uses. Takes milliseconds where there is much of it.
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::Write;
+
+/// What a task may still allocate on its thread.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    /// Names the task in the message that ends the process.
+    task: &'static str,
+    bytes_max: usize,
+    /// Bytes that may be in use at once.
+    free_bytes: i64,
+    /// Bytes that may be allocated in all, freed ones included. Bounds the time that copying takes.
+    total_bytes: i64,
+}
+
+/// How many times its memory a task may allocate in all.
+const TURNOVER_MAX: i64 = 64;
+
+thread_local! {
+    static BUDGET: Cell<Option<Budget>> = const { Cell::new(None) };
+}
+
+/// Runs `task` with at most `bytes_max` bytes of new memory on this thread. A task that needs more ends the
+/// process with a message on standard error, because an allocation that fails cannot be undone.
+pub fn limited<T>(name: &'static str, bytes_max: usize, task: impl FnOnce() -> T) -> T {
+    let free_bytes = bytes_max as i64;
+    let total_bytes = free_bytes * TURNOVER_MAX;
+    BUDGET.set(Some(Budget { task: name, bytes_max, free_bytes, total_bytes }));
+    let _reset = ResetBudget;
+    task()
+}
+
+/// Removes the budget, also when the task panics.
+struct ResetBudget;
+
+impl Drop for ResetBudget {
+    fn drop(&mut self) {
+        BUDGET.set(None);
+    }
+}
+
+/// The system's allocator, with [`limited`]'s budgets.
+#[derive(Debug)]
+struct LimitedAllocator;
+
+#[global_allocator]
+static ALLOCATOR: LimitedAllocator = LimitedAllocator;
+
+// SAFETY: every call is passed on to the system's allocator unchanged. The budget is a constant-initialised
+// thread-local without a destructor, so reading it neither allocates nor unwinds.
+#[expect(unsafe_code, reason = "an allocator is unsafe to implement")]
+unsafe impl GlobalAlloc for LimitedAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        charge(layout.size());
+        // SAFETY: the caller's layout, unchanged.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        charge(layout.size());
+        // SAFETY: the caller's layout, unchanged.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        charge(new_size);
+        refund(layout.size());
+        // SAFETY: the caller's pointer, layout and size, unchanged.
+        unsafe { System.realloc(pointer, layout, new_size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        refund(layout.size());
+        // SAFETY: the caller's pointer and layout, unchanged.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+fn charge(bytes: usize) {
+    if let Some(mut budget) = BUDGET.get() {
+        budget.free_bytes -= bytes as i64;
+        budget.total_bytes -= bytes as i64;
+        if budget.free_bytes < 0 || budget.total_bytes < 0 {
+            exhausted(budget);
+        }
+        BUDGET.set(Some(budget));
+    }
+}
+
+fn refund(bytes: usize) {
+    if let Some(mut budget) = BUDGET.get() {
+        budget.free_bytes += bytes as i64;
+        BUDGET.set(Some(budget));
+    }
+}
+
+/// Ends the process.
+#[cold]
+fn exhausted(Budget { task, bytes_max, .. }: Budget) -> ! {
+    // The message itself must not be charged.
+    BUDGET.set(None);
+    let mib = bytes_max >> 20;
+    // Without a reader of standard error the message is lost, and the process ends all the same.
+    let _ = writeln!(std::io::stderr(), "{task} needs more than {mib} MiB of memory");
+    std::process::abort()
+}
+
+/// Returns memory to the system that the allocator holds and no value uses. The allocator of glibc keeps
+/// it otherwise. Takes milliseconds where there is much of it.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

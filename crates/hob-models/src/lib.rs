@@ -27,7 +27,9 @@ pub use gguf::{Gguf, GgufError};
 pub use progress::{Cancelled, Progress, Task, Watch};
 pub use pull::{Arrival, PullError, PullOptions, Pulled, Puller, SourceFailure, room_bytes};
 pub use recipe::{Dimensions, Mixture, UnknownMixture};
-pub use store::{Manifest, PartSource, Removed, Store, StoreError, StoredFile, StoredModel};
+pub use store::{
+    Manifest, PartSource, Removed, Store, StoreError, StoredFile, StoredModel, check_changed,
+};
 pub use transform::{
     CHAT_MODEL_FILE, ChatTransform, KokoroTransform, RawFiles, Transform, TransformError,
 };

@@ -1,7 +1,8 @@
 //! Where models are kept, found, checked and removed.
 //!
 //! ```text
-//! ROOT/models/NAME/VERSION-tTRANSFORM/   the stored form; model.json is its manifest
+//! ROOT/models/NAME/VERSION-tTRANSFORM/   the stored form; model.json is its manifest, checked.json says
+//!                                        which files matched their checksums
 //! ROOT/downloads/NAME/                   verified raw files, and what interrupted pulls left
 //! ROOT/locks/NAME.lock                   held by whoever changes that model
 //! ```
@@ -16,6 +17,7 @@
 //! home may not have on that day. `remove` takes them too.
 
 mod folders;
+mod integrity;
 mod lock;
 mod manifest;
 mod place;
@@ -34,6 +36,7 @@ use crate::pull::room_bytes;
 use crate::transform::MODEL_FILE;
 
 pub(crate) use folders::is_plain;
+pub use integrity::check_changed;
 pub(crate) use lock::Lock;
 pub use manifest::{Manifest, PartSource, StoredFile};
 pub(crate) use place::{NewModel, Parcel};

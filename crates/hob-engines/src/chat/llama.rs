@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use hob_core::KvType;
+use hob_models::{StoreError, check_changed};
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::context::params::{KvCacheType, LlamaContextParams, LlamaPoolingType};
 use llama_cpp_2::llama_backend::LlamaBackend;
@@ -57,6 +58,8 @@ pub enum LlamaError {
         .0.join(", ")
     )]
     Processor(Vec<&'static str>),
+    #[error("{0}; pull the model again with `hob pull`")]
+    Damaged(#[from] StoreError),
     #[error("llama.cpp does not start: {0}")]
     Backend(String),
     #[error("llama.cpp does not load {path}: {reason}", path = .path.display())]
@@ -88,6 +91,7 @@ impl Llama {
         if !missing.is_empty() {
             return Err(LlamaError::Processor(missing));
         }
+        check_changed(&options.path)?;
         send_logs_to_tracing(LogOptions::default());
         let backend =
             LlamaBackend::init().map_err(|error| LlamaError::Backend(error.to_string()))?;

@@ -18,6 +18,7 @@ use minijinja::{Environment, Error, ErrorKind};
 use serde_json::{Map, Value};
 
 use super::dialect::{DescribedBy, Dialect};
+use crate::memory::limited;
 
 /// The longest in use are under 30 KiB.
 const SOURCE_BYTES_MAX: usize = 1 << 20;
@@ -27,6 +28,9 @@ const SOURCE_BYTES_MAX: usize = 1 << 20;
 const STEPS_MAX: u64 = 2_000_000;
 
 const RENDERED_BYTES_MAX: usize = 16 << 20;
+
+/// Maximum memory of one rendering. A template that doubles a text needs 40 steps to fill any machine.
+const RENDERING_BYTES_MAX: usize = 1 << 30;
 
 /// The name that the one template has in its environment.
 const NAME: &str = "chat";
@@ -104,7 +108,9 @@ impl ChatTemplate {
             let (bytes, bytes_max) = (source.len(), SOURCE_BYTES_MAX);
             return Err(TemplateError::SourceTooLong { bytes, bytes_max });
         }
-        let environment = environment::compile(source).map_err(|error| syntax_error(&error))?;
+        let compile = || environment::compile(source);
+        let environment = limited("the model's chat template", RENDERING_BYTES_MAX, compile)
+            .map_err(|error| syntax_error(&error))?;
         let mut template = ChatTemplate {
             environment,
             source: source.to_owned(),
@@ -186,7 +192,9 @@ impl ChatTemplate {
         let template =
             self.environment.get_template(NAME).map_err(|error| self.render_error(&error))?;
         let context = environment::context(variables, now);
-        let outcome = template.render_captured_to(context, &mut out);
+        let outcome = limited("the model's chat template", RENDERING_BYTES_MAX, || {
+            template.render_captured_to(context, &mut out)
+        });
         if out.is_full {
             return Err(TemplateError::TooLong { bytes_max: RENDERED_BYTES_MAX });
         }

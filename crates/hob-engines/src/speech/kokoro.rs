@@ -17,6 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hob_core::{Speed, WordTiming};
+use hob_models::{StoreError, check_changed};
 use hob_speech::SpokenUnit;
 
 use super::synthesiser::{SynthesisError, Synthesiser};
@@ -57,6 +58,8 @@ pub struct KokoroOptions {
 
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
+    #[error("{0}; pull the model again with `hob pull`")]
+    Changed(#[from] StoreError),
     #[error("cannot read {path}: {source}")]
     Read { path: PathBuf, source: io::Error },
     #[error("{path} is not what hob stored: {reason}; `hob pull` stores it anew")]
@@ -89,6 +92,7 @@ impl Kokoro {
     /// # Errors
     /// A file is missing, unreadable or damaged.
     pub fn load(folder: &Path, options: KokoroOptions) -> Result<Kokoro, LoadError> {
+        check_changed(folder)?;
         let front = Front::load(&folder.join(files::FRONT), options.threads)?;
         let vocoder = Vocoder::load(&folder.join(files::VOCODER), options.threads)?;
         let vocabulary = voices::read_vocabulary(&folder.join(files::VOCABULARY))?;

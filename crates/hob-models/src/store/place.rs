@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::integrity;
 use super::manifest::{Manifest, PartSource, StoredFile};
 use super::{Store, StoreError};
 use crate::Sha256;
@@ -54,6 +55,7 @@ impl Parcel {
         let files = sum_files(self.folder.path(), watch)?;
         let manifest = Manifest::new(new.entry, new.transform_version, new.sources, files);
         manifest.write(self.folder.path())?;
+        integrity::record(self.folder.path(), &manifest)?;
         settle_all(self.folder.path())?;
         let target = self.parent.join(&form);
         self.set_aside(&target)?;

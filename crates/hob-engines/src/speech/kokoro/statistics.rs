@@ -5,6 +5,9 @@
 /// synthesis on held-out sentences of three voices: 2.99 dB with 300, 2.79 with 450, 2.74 with 600.
 const PRIOR_FRAMES: f32 = 600.0;
 
+/// The priors of the 54 published voices have values up to 106. Larger ones come from a damaged file.
+const VALUE_MAX: f32 = 1e6;
+
 /// What a voice says to find its prior: three lengths, because the share of silence and the style row
 /// depend on the length. The sentences are chosen for many different phonemes.
 pub(super) const CALIBRATION: [&str; 3] = [
@@ -94,13 +97,20 @@ impl Prior {
         values.flat_map(|value| value.to_le_bytes()).collect()
     }
 
-    /// None: the bytes are not a prior for so many channels.
+    /// `None`: the bytes are not a prior for this number of channels, or its values are not statistics.
     pub(super) fn from_bytes(bytes: &[u8], channels: usize) -> Option<Prior> {
         let (words, []) = bytes.as_chunks::<4>() else { return None };
         let (mean, variance) = words.split_at_checked(channels)?;
-        let floats = |words: &[[u8; 4]]| words.iter().map(|w| f32::from_le_bytes(*w)).collect();
-        (variance.len() == channels).then(|| {
-            Prior(Running { mean: floats(mean), variance: floats(variance), frames: PRIOR_FRAMES })
-        })
+        let floats = |words: &[[u8; 4]]| -> Vec<f32> {
+            words.iter().map(|word| f32::from_le_bytes(*word)).collect()
+        };
+        let (mean, variance) = (floats(mean), floats(variance));
+        let are_statistics = mean.iter().all(|value| value.abs() <= VALUE_MAX)
+            && variance.iter().all(|value| (0.0..=VALUE_MAX).contains(value));
+        (variance.len() == channels && are_statistics).then_some(Prior(Running {
+            mean,
+            variance,
+            frames: PRIOR_FRAMES,
+        }))
     }
 }

@@ -16,6 +16,8 @@ use crate::speech::synthesiser::SynthesisError;
 /// Values per style.
 const STYLE: usize = 256;
 const STYLE_BYTES: usize = 4 * STYLE;
+/// The 54 published voices have values up to 3.2. A flipped exponent bit is beyond this in most cases.
+const STYLE_MAX: f32 = 16.0;
 
 #[derive(Debug)]
 pub(super) struct Voices {
@@ -33,7 +35,12 @@ impl Voices {
         let row = tokens.clamp(1, TOKENS_MAX) - 1;
         let path = self.path(files::VOICES, voice)?;
         let bytes = read_row(&path, row).map_err(|error| unreadable(&path, &error))?;
-        Ok(bytes.as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word)).collect())
+        let style: Vec<f32> =
+            bytes.as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word)).collect();
+        match style.iter().find(|value| !value.is_finite() || value.abs() > STYLE_MAX) {
+            None => Ok(style),
+            Some(value) => Err(damaged(&path, *value)),
+        }
     }
 
     pub(super) fn prior(
@@ -70,6 +77,12 @@ fn read_row(path: &Path, row: usize) -> io::Result<[u8; STYLE_BYTES]> {
     let mut bytes = [0; STYLE_BYTES];
     file.read_exact(&mut bytes)?;
     Ok(bytes)
+}
+
+fn damaged(path: &Path, value: f32) -> SynthesisError {
+    let reason =
+        format!("it has the value {value}, so it is damaged; pull the model again with `hob pull`");
+    SynthesisError::Graph(format!("{} cannot be used: {reason}", path.display()))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> SynthesisError {
@@ -136,6 +149,24 @@ mod tests {
         assert_eq!(voice_named("bf_emma"), Some(emma));
         for other in ["emma", "xf_emma", "bx_emma", "bff_emma", "bf_"] {
             assert_eq!(voice_named(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_voice_is_not_spoken() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join(files::VOICES)).expect("a folder");
+        let path = folder.path().join(files::VOICES).join("af_heart.bin");
+        let styles = |value: f32| [0.5, value].map(f32::to_le_bytes).concat().repeat(STYLE / 2);
+        let voices = Voices::new(folder.path());
+        let style = |value| {
+            fs::write(&path, styles(value)).expect("written");
+            voices.style("af_heart", 1)
+        };
+        assert!(style(-3.2).is_ok());
+        for value in [f32::NAN, f32::INFINITY, -1e30] {
+            let error = style(value).expect_err("damaged").to_string();
+            assert!(error.contains("so it is damaged"), "{error}");
         }
     }
 

@@ -1,0 +1,75 @@
+//! Model files whose chat templates attack the worker. The file is the real SmolLM2 of the test home, and only
+//! its template is replaced.
+
+use std::path::{Path, PathBuf};
+
+use hob_core::{ChatCard, ModelError};
+use hob_engines::chat::{ChatWorker, ChatWorkerOptions};
+use hob_engines::supervisor::WorkerCommand;
+
+/// The first bytes of the file's own template.
+const BEGIN: &str = "{% for message in messages %}";
+/// Its last bytes.
+const END: &str = "{% endif %}";
+
+fn example() -> PathBuf {
+    let test = std::env::current_exe().expect("the test's own path");
+    let built = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
+    let worker = built.join("examples/chat_worker");
+    assert!(worker.exists(), "{} is missing: run `cargo test -p hob-engines`", worker.display());
+    worker
+}
+
+fn smollm2() -> PathBuf {
+    let home = std::env::var_os("HOB_TEST_HOME").expect("HOB_TEST_HOME names the test models");
+    let folder = Path::new(&home).join("models/smollm2");
+    let forms = std::fs::read_dir(&folder).expect("run `make setup`");
+    let files =
+        forms.flat_map(|form| std::fs::read_dir(form.expect("an entry").path()).expect("a folder"));
+    let files = files.map(|file| file.expect("an entry").path());
+    let mut models = files.filter(|file| file.extension().is_some_and(|end| end == "gguf"));
+    models.next().expect("a GGUF file")
+}
+
+/// A copy of the model with this template, which is filled up with spaces.
+fn with_template(folder: &Path, template: &str) -> PathBuf {
+    let mut bytes = std::fs::read(smollm2()).expect("readable");
+    let find = |bytes: &[u8], text: &str| {
+        bytes.windows(text.len()).position(|window| window == text.as_bytes()).expect("there")
+    };
+    let begin = find(&bytes, BEGIN);
+    let length = u64::from_le_bytes(bytes[begin - 8..begin].try_into().expect("8 bytes")) as usize;
+    let place = &mut bytes[begin..begin + length];
+    assert!(place.ends_with(END.as_bytes()) || length < 1 << 16, "this is the template");
+    assert!(template.len() <= length, "the file has room for {length} bytes");
+    place.fill(b' ');
+    place[..template.len()].copy_from_slice(template.as_bytes());
+    let path = folder.join("model.gguf");
+    std::fs::write(&path, bytes).expect("written");
+    path
+}
+
+async fn load(template: &str) -> Result<(), ModelError> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let command = WorkerCommand::new(example()).arg(with_template(folder.path(), template));
+    let worker = ChatWorker::start(ChatCard::default(), command, ChatWorkerOptions::default());
+    let loaded = hob_core::Residence::load(&worker).await;
+    worker.shutdown().await;
+    loaded
+}
+
+#[tokio::test]
+async fn a_template_that_doubles_a_text_ends_with_a_clear_error() {
+    // 2 to the power of 50 bytes, in 50 steps.
+    let doubles = "{% set n = namespace(t='a') %}{% for i in range(50) %}{% set n.t = n.t ~ n.t %}{% endfor %}";
+    let error = load(doubles).await.expect_err("it needs too much memory").to_string();
+    assert!(
+        error.contains("the model's chat template needs more than 1024 MiB of memory"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_template_without_harm_loads() {
+    load("{% for m in messages %}{{ m.content }}{% endfor %}").await.expect("it loads");
+}
