@@ -20,6 +20,7 @@ fn example() -> PathBuf {
     worker
 }
 
+#[expect(clippy::disallowed_methods, reason = "the test environment says where the models are")]
 fn smollm2() -> PathBuf {
     let home = std::env::var_os("HOB_TEST_HOME").expect("HOB_TEST_HOME names the test models");
     let folder = Path::new(&home).join("models/smollm2");
@@ -53,7 +54,7 @@ async fn load(template: &str) -> Result<(), ModelError> {
     let folder = tempfile::tempdir().expect("a folder");
     let command = WorkerCommand::new(example()).arg(with_template(folder.path(), template));
     let worker = ChatWorker::start(ChatCard::default(), command, ChatWorkerOptions::default());
-    let loaded = hob_core::Residence::load(&worker).await;
+    let loaded = hob_core::ModelLifecycle::load(&worker).await;
     worker.shutdown().await;
     loaded
 }
