@@ -2,7 +2,9 @@
 //! whole processes.
 
 use hob_core::KvType;
-use hob_engines::chat::{LlamaOptions, ServeChatError, ServeChatOptions, Weights, serve_chat};
+use hob_engines::chat::{
+    LlamaOptions, ServeChatError, ServeChatOptions, WeightStorage, serve_chat,
+};
 use hob_engines::worker::become_worker;
 
 fn main() -> Result<(), ServeChatError> {
@@ -16,7 +18,7 @@ fn main() -> Result<(), ServeChatError> {
         batch_tokens: 64,
         gpu_layers: Some(0),
         cpu_moe_layers: 0,
-        weights: Weights::Mapped,
+        weights: WeightStorage::Mapped,
     };
     serve_chat(become_worker()?, &ServeChatOptions::new(llama))
 }

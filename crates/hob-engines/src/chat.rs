@@ -18,5 +18,5 @@ pub mod tokens;
 pub mod worker;
 
 pub use client::{ChatWorker, ChatWorkerOptions};
-pub use llama::{LlamaError, LlamaOptions, Weights, has_card_kernels};
+pub use llama::{LlamaError, LlamaOptions, WeightStorage, has_card_kernels};
 pub use worker::{ServeChatError, ServeChatOptions, serve_chat};

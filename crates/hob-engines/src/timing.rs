@@ -1,5 +1,5 @@
-//! How fast the embedded engine is here: its kernels by type, and models behind contexts.
-//! It all runs in a process of its own, which says each figure as soon as it has it, and can be ended at any time.
+//! Measures the embedded engine on this machine: its kernels by quantisation type, and whole models.
+//! Runs in its own process, which reports each figure at once and can be ended at any time.
 
 mod kernels;
 mod paces;
@@ -14,7 +14,7 @@ use crate::chat::cpu::chosen_units;
 /// Kept up with `llama-cpp-sys-2`, whose sources say no number.
 const RELEASE: &str = "llama.cpp b11434";
 
-/// Of the engine in this program: another release, or other vector units, have other kernels.
+/// Version of the engine in this program. Other releases and other vector units have other kernels.
 pub fn engine_version() -> String {
     let units = chosen_units();
     if units.is_empty() { RELEASE.to_owned() } else { format!("{RELEASE} {}", units.join(" ")) }
@@ -32,7 +32,7 @@ pub enum Timed {
     Decode { context_tokens: u32, threads: u32, tok_s: f64, median_tok_s: f64 },
 }
 
-/// Whoever hears no more wants no more.
+/// Whether the caller wants more figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     Yes,

@@ -58,12 +58,12 @@ fn without_texts(panic: &PanicHookInfo<'_>) -> String {
 
 /// Both directions of a worker's socket.
 #[derive(Debug)]
-pub struct Connection<Order> {
+pub struct WorkerConnection<Order> {
     pub inbox: Inbox<Order>,
     pub outlet: Outlet,
 }
 
-impl<Order: Send + 'static> Connection<Order> {
+impl<Order: Send + 'static> WorkerConnection<Order> {
     /// Sends the handshake, and starts the threads that read orders and send heartbeats. The process is
     /// aborted if the engine has not ended `orphan_limit` after the socket was closed, because its work
     /// has no reader any more.
@@ -74,7 +74,7 @@ impl<Order: Send + 'static> Connection<Order> {
         socket: &UnixStream,
         decode: fn(&Frame) -> Result<Order, FrameError>,
         orphan_limit: Duration,
-    ) -> io::Result<Connection<Order>> {
+    ) -> io::Result<WorkerConnection<Order>> {
         let inbox = Inbox::start(socket, decode, orphan_limit)?;
         let mut outlet = Outlet::new(socket)?;
         outlet.write(&hello())?;
@@ -85,7 +85,7 @@ impl<Order: Send + 'static> Connection<Order> {
                 thread::sleep(HEARTBEAT_EVERY);
             }
         })?;
-        Ok(Connection { inbox, outlet })
+        Ok(WorkerConnection { inbox, outlet })
     }
 }
 
@@ -135,7 +135,7 @@ pub enum InboxError {
 }
 
 impl<Order: Send + 'static> Inbox<Order> {
-    /// See [`Connection::start`].
+    /// See [`WorkerConnection::start`].
     fn start(
         socket: &UnixStream,
         decode: fn(&Frame) -> Result<Order, FrameError>,
@@ -302,7 +302,7 @@ mod tests {
     use std::iter;
 
     use super::*;
-    use crate::worker::protocol::{AnyOrder, Message, Order};
+    use crate::worker::protocol::{AnyOrder, CommonOrder, WorkerMessage};
 
     type Numbered = (u32, AnyOrder<()>);
 
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn orders_arrive_in_order_and_the_end_after_them() {
         let (server, inbox) = inbox();
-        let sent = [(1, Order::Ping), (1, Order::Cancel)];
+        let sent = [(1, CommonOrder::Ping), (1, CommonOrder::Cancel)];
         let mut outlet = Outlet::new(&server).expect("a socket");
         for (stream, order) in &sent {
             outlet.write(&order.to_frame(*stream).expect("small")).expect("sent");
@@ -327,7 +327,7 @@ mod tests {
         drop((outlet, server));
         for (stream, order) in sent {
             let received = inbox.wait().expect("well-formed");
-            assert_eq!(received, Some((stream, Message::Common(order))));
+            assert_eq!(received, Some((stream, WorkerMessage::Common(order))));
         }
         let mut polled = iter::repeat_with(|| inbox.poll().expect("closed, not broken"));
         assert_eq!(polled.find(|polled| *polled != Polled::Empty), Some(Polled::Closed));
@@ -337,7 +337,7 @@ mod tests {
     fn other_threads_send_among_the_orders_until_the_engine_has_ended() {
         let (_server, inbox) = inbox();
         let sender = inbox.sender();
-        let ping = |stream| (stream, Message::Common(Order::Ping));
+        let ping = |stream| (stream, WorkerMessage::Common(CommonOrder::Ping));
         sender.clone().send(ping(7)).expect("the engine lives");
         assert_eq!(inbox.wait().expect("no error"), Some(ping(7)));
         drop(inbox);
@@ -373,7 +373,7 @@ mod tests {
     fn a_worker_beats_while_its_engine_does_nothing() {
         let (mut server, worker) = UnixStream::pair().expect("a socket pair");
         let connection =
-            Connection::start(&worker, decode, Duration::from_secs(60)).expect("threads");
+            WorkerConnection::start(&worker, decode, Duration::from_secs(60)).expect("threads");
         let mut decoder = FrameDecoder::default();
         let mut frames = Vec::new();
         while frames.len() < 3 {

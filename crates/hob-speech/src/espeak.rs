@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_missing_program_is_named() {
         let mut espeak = Espeak::new(Path::new("no-such-program"), Accent::American);
-        let error = espeak.ipa("word").expect_err("there is none");
+        let error = espeak.ipa("word").expect_err("no such program");
         assert!(
             matches!(&error, EspeakError::NotStarted { program, .. } if program == "no-such-program")
         );

@@ -71,7 +71,7 @@ pub enum ConstraintError {
     Budget { field: &'static str, needed: u32, available: u32 },
     #[error("no end of an answer was found that '{field}' allows")]
     Endless { field: &'static str },
-    /// Whoever chose the token did not look at the mask.
+    /// The chosen token is outside the mask.
     #[error("token {token} was not allowed here")]
     NotAllowed { token: u32 },
     #[error("the grammar's automaton gave up: {detail}")]

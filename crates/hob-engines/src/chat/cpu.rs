@@ -6,7 +6,7 @@ pub(super) fn missing_units() -> Vec<&'static str> {
     lacking(&units()).collect()
 }
 
-/// The units that its build was told to use beside what every one has.
+/// Vector units that the build uses in addition to those of every build.
 pub(crate) fn chosen_units() -> Vec<&'static str> {
     let always = ["avx2", "fma", "f16c", "bmi2"];
     units().into_iter().map(|(unit, _)| unit).filter(|unit| !always.contains(unit)).collect()
@@ -14,7 +14,7 @@ pub(crate) fn chosen_units() -> Vec<&'static str> {
 
 #[cfg(target_arch = "x86_64")]
 fn units() -> Vec<(&'static str, bool)> {
-    /// A unit that the build was told to use: the Makefile reads them from the processor it runs on.
+    /// Units that the build sets. The Makefile reads them from the processor that it runs on.
     macro_rules! wanted {
         ($($variable:literal: $unit:tt),* $(,)?) => {
             [$((option_env!($variable), ($unit, is_x86_feature_detected!($unit)))),*]
@@ -28,7 +28,7 @@ fn units() -> Vec<(&'static str, bool)> {
         "GGML_AVX_VNNI": "avxvnni",
     ];
     let wanted = wanted.into_iter().filter(|(told, _)| *told == Some("ON")).map(|(_, unit)| unit);
-    // What ggml uses wherever it is not told otherwise.
+    // ggml's defaults.
     let always = [
         ("avx2", is_x86_feature_detected!("avx2")),
         ("fma", is_x86_feature_detected!("fma")),

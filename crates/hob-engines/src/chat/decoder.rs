@@ -5,7 +5,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchToken {
     pub id: u32,
-    /// Of its sequence, from 0; the cache holds all before it.
+    /// Position in its sequence, from 0. The cache holds all earlier positions.
     pub position: u32,
     pub slot: usize,
     /// Whether [`Decoder::logits`] will be asked for what comes after it.

@@ -10,7 +10,7 @@ mod marks;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{AnswerParser, Piece};
+pub use answer::{AnswerParser, AnswerPart};
 pub use forms::{HARMONY, HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED};
 
 /// One model's way of writing what is not plain text.
@@ -70,14 +70,14 @@ pub struct ToolDialect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
     pub text: &'static str,
-    pub place: Place,
+    pub position: TriggerPosition,
     /// The end of `text` with which the block itself begins: all of it, or nothing where `text` only
     /// announces a block. Always a prefix of `begin` and the first call.
     pub opens: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TriggerPosition {
     Anywhere,
     /// Only where nothing but white space stands before it in the answer (thinking is not the answer).
     AnswerStart,

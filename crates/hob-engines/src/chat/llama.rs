@@ -18,7 +18,7 @@ use llama_cpp_2::{LogOptions, list_llama_ggml_backend_devices, send_logs_to_trac
 
 use super::cpu::missing_units;
 use super::decoder::{BatchToken, DecodeFailed, Decoder};
-use super::tokens::{Beginning, Special, Token, Tokenizer, Tokens};
+use super::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
 
 #[derive(Clone, Debug)]
 pub struct LlamaOptions {
@@ -38,12 +38,12 @@ pub struct LlamaOptions {
     pub gpu_layers: Option<u32>,
     /// So many layers keep their experts in the system's memory.
     pub cpu_moe_layers: u32,
-    pub weights: Weights,
+    pub weights: WeightStorage,
 }
 
 /// Where the weights that the CPU reads lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weights {
+pub enum WeightStorage {
     /// In the file's own pages, which the kernel may drop and read again.
     Mapped,
     /// In memory of their own. In large pages, where there are some, they are read faster.
@@ -79,7 +79,7 @@ pub struct Llama {
 }
 
 impl Llama {
-    /// Loads the weights. `progress` is told the part that is there, from 0 to 1.
+    /// Loads the weights. Calls `progress` with the loaded fraction, 0 to 1.
     ///
     /// # Errors
     /// See [`LlamaError`]. A process can load only once.
@@ -99,7 +99,7 @@ impl Llama {
             progress(part);
             true
         });
-        if options.weights == Weights::Copied {
+        if options.weights == WeightStorage::Copied {
             params = params.with_use_mmap(false);
         }
         if let Some(layers) = options.gpu_layers {
@@ -119,7 +119,7 @@ impl Llama {
     }
 
     /// The vocabulary, token by token.
-    pub fn tokens(&self) -> Tokens {
+    pub fn tokens(&self) -> TokenTable {
         let vocab = self.model.vocab();
         let tokens = vocab.tokens().map(|token| Token {
             bytes: vocab.token_to_piece(token, false, None),
@@ -129,7 +129,7 @@ impl Llama {
                 .and_then(|name| String::from_utf8(name).ok()),
             ends: vocab.is_eog(token),
         });
-        Tokens::new(tokens.collect(), vocab.eos().0 as u32)
+        TokenTable::new(tokens.collect(), vocab.eos().0 as u32)
     }
 
     /// The text of the token that begins, and of the one that ends, for templates that write them.
@@ -336,7 +336,7 @@ impl Decoder for LlamaDecoder<'_> {
         if matches!(cut, Ok(true)) {
             return tokens;
         }
-        // What cannot be cut in the middle is begun anew; removing a whole sequence never fails.
+        // A cache that cannot be cut in the middle is cleared. Clearing a whole sequence never fails.
         let _whole = self.context.clear_kv_cache_seq(Some(slot as u32), None, None);
         0
     }

@@ -132,8 +132,8 @@ impl Sampler {
         Ok(Chosen { token, logprobs })
     }
 
-    /// How likely the model found `token`, whoever chose it; without alternatives where none were
-    /// asked for.
+    /// The log probability of `token`, even if the sampler did not choose it. Has alternatives only if
+    /// the request wants some.
     ///
     /// # Errors
     /// The logits are no numbers.

@@ -1,19 +1,19 @@
-//! Whose tokens are computed next: a step takes one token of every stream that is being answered, and
-//! then as much of the waiting prompts as those streams can bear. Pure: it is told the time.
+//! Decides which tokens are computed next. A step takes one token of each running answer, and then as many
+//! tokens of waiting prompts as the answers tolerate. Pure: its caller passes the time.
 //!
-//! The two are passes of their own. llama.cpp cuts a batch until all its sequences have equally many
-//! tokens, so one with both would be computed in as many passes, and its answers would come last.
+//! Answers and prompts are separate passes. llama.cpp splits a batch until all its sequences have equally
+//! many tokens, so a mixed batch would need as many passes, and its answers would come last.
 
 use std::time::Duration;
 
 /// How steps are made up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pacing {
-    /// A step with prompts in it takes at most this many times what one without takes, so that a
-    /// long prompt is no silence in somebody's answer.
+    /// A step with prompts takes at most this many times as long as a step without, so that a long prompt
+    /// does not stall running answers.
     pub stretch: f64,
-    /// Answers with fewer tokens than this stretch nothing: they have only just begun, and whoever
-    /// came at the same moment is let in with them.
+    /// Answers with fewer tokens than this do not limit prompts. They have just begun, and requests that
+    /// arrived at the same moment start with them.
     pub young_tokens: u32,
     /// A prompt moves by at least this much in each step.
     pub chunk_tokens_min: usize,
@@ -29,30 +29,30 @@ impl Default for Pacing {
 /// How much one new measurement moves what is known of costs.
 const WEIGHT: f64 = 0.2;
 
-/// In a pass of so many tokens what it takes beside them no longer counts.
+/// From this many tokens on, the fixed cost of a pass is negligible.
 const BULK_TOKENS: usize = 32;
 
-/// A stream's wish, in the order of their beginning.
+/// What a stream needs in the next step. Streams are ordered by their start, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish {
-    /// Tokens that are known and not computed: 1 while it is being answered.
+pub struct Demand {
+    /// Tokens that are known and not computed. 1 while the stream is being answered.
     pub pending: usize,
-    /// Tokens that it has said.
+    /// Tokens of the answer so far.
     pub said: u32,
 }
 
-impl Wish {
+impl Demand {
     fn is_answering(self) -> bool {
         self.pending == 1 && self.said > 0
     }
 }
 
-/// The streams of a step, by their place among the wishes.
+/// The streams of a step, as indices into the demands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Step {
+pub struct StepPlan {
     /// One token of each.
     pub answers: Vec<usize>,
-    /// So many tokens of each, at least one.
+    /// With the number of tokens of each, at least one.
     pub prompts: Vec<(usize, usize)>,
 }
 
@@ -65,7 +65,7 @@ pub struct Scheduler {
     answer_ms: Option<f64>,
     /// Milliseconds for each token of a long pass over prompts.
     bulk_ms: Option<f64>,
-    /// Milliseconds that a short one takes beside that.
+    /// Fixed cost of a short pass over prompts, in milliseconds.
     overhead_ms: Option<f64>,
 }
 
@@ -75,16 +75,16 @@ impl Scheduler {
     }
 
     /// What the next step computes; never more than `batch_tokens` in a pass.
-    pub fn deal(&self, wishes: &[Wish]) -> Step {
-        let mut step = Step::default();
-        let mut chunk = self.chunk(wishes);
-        for (index, wish) in wishes.iter().enumerate() {
-            if wish.is_answering() {
+    pub fn deal(&self, demands: &[Demand]) -> StepPlan {
+        let mut step = StepPlan::default();
+        let mut chunk = self.chunk(demands);
+        for (index, demand) in demands.iter().enumerate() {
+            if demand.is_answering() {
                 step.answers.push(index);
                 continue;
             }
             // The oldest first: two prompts side by side would both be late.
-            let share = wish.pending.min(chunk);
+            let share = demand.pending.min(chunk);
             chunk -= share;
             if share > 0 {
                 step.prompts.push((index, share));
@@ -95,9 +95,10 @@ impl Scheduler {
     }
 
     /// Tokens of prompts that fit into the next step.
-    fn chunk(&self, wishes: &[Wish]) -> usize {
-        let is_heard =
-            wishes.iter().any(|wish| wish.is_answering() && wish.said >= self.pacing.young_tokens);
+    fn chunk(&self, demands: &[Demand]) -> usize {
+        let is_heard = demands
+            .iter()
+            .any(|demand| demand.is_answering() && demand.said >= self.pacing.young_tokens);
         if !is_heard {
             return self.batch_tokens;
         }
@@ -146,16 +147,16 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn answering(said: u32) -> Wish {
-        Wish { pending: 1, said }
+    fn answering(said: u32) -> Demand {
+        Demand { pending: 1, said }
     }
 
-    fn prompt(pending: usize) -> Wish {
-        Wish { pending, said: 0 }
+    fn prompt(pending: usize) -> Demand {
+        Demand { pending, said: 0 }
     }
 
-    fn step(answers: &[usize], prompts: &[(usize, usize)]) -> Step {
-        Step { answers: answers.to_vec(), prompts: prompts.to_vec() }
+    fn step(answers: &[usize], prompts: &[(usize, usize)]) -> StepPlan {
+        StepPlan { answers: answers.to_vec(), prompts: prompts.to_vec() }
     }
 
     /// Answers cost 5 ms; prompts 1 ms a token, and 2 ms a pass.
@@ -176,31 +177,31 @@ mod tests {
 
     #[test]
     fn a_prompt_beside_an_answer_takes_what_the_answer_bears() {
-        let wishes = [answering(50), prompt(1100), answering(7), prompt(8)];
-        assert_eq!(scheduler().deal(&wishes), step(&[0, 2], &[(1, 8)]));
-        let wishes = [answering(50), prompt(5), answering(7), prompt(8)];
-        assert_eq!(scheduler().deal(&wishes), step(&[0, 2], &[(1, 5), (3, 3)]));
+        let demands = [answering(50), prompt(1100), answering(7), prompt(8)];
+        assert_eq!(scheduler().deal(&demands), step(&[0, 2], &[(1, 8)]));
+        let demands = [answering(50), prompt(5), answering(7), prompt(8)];
+        assert_eq!(scheduler().deal(&demands), step(&[0, 2], &[(1, 5), (3, 3)]));
     }
 
     #[test]
     fn an_answer_that_has_just_begun_bears_everything() {
-        let wishes = [answering(1), prompt(45), prompt(45)];
-        assert_eq!(scheduler().deal(&wishes), step(&[0], &[(1, 45), (2, 45)]));
+        let demands = [answering(1), prompt(45), prompt(45)];
+        assert_eq!(scheduler().deal(&demands), step(&[0], &[(1, 45), (2, 45)]));
     }
 
     #[test]
     fn what_nobody_knows_yet_is_tried_with_little() {
         let mut scheduler = Scheduler::new(Pacing::default(), 512);
-        let wishes = [answering(9), prompt(1100)];
-        assert_eq!(scheduler.deal(&wishes), step(&[0], &[(1, 2)]));
+        let demands = [answering(9), prompt(1100)];
+        assert_eq!(scheduler.deal(&demands), step(&[0], &[(1, 2)]));
         scheduler.learn_answers(10 * MS);
         scheduler.learn_prompts(2, 8 * MS);
-        assert_eq!(scheduler.deal(&wishes), step(&[0], &[(1, 3)]), "13 ms for tokens of 4 ms");
+        assert_eq!(scheduler.deal(&demands), step(&[0], &[(1, 3)]), "13 ms for tokens of 4 ms");
     }
 
     #[test]
     fn forced_tokens_of_an_answer_are_computed_like_a_prompt() {
-        let forced = Wish { pending: 3, said: 40 };
+        let forced = Demand { pending: 3, said: 40 };
         assert_eq!(scheduler().deal(&[forced]), step(&[], &[(0, 3)]));
     }
 
@@ -212,9 +213,9 @@ mod tests {
             scheduler.learn_prompts(4, 12 * MS);
             scheduler.learn_prompts(500, 1000 * MS);
         }
-        let wishes = [answering(9), prompt(1100)];
+        let demands = [answering(9), prompt(1100)];
         assert_eq!(
-            scheduler.deal(&wishes),
+            scheduler.deal(&demands),
             step(&[0], &[(1, 7)]),
             "16 ms, less 4 for the pass, for tokens of 2 ms: nearly 8"
         );
@@ -223,17 +224,17 @@ mod tests {
     proptest! {
         #[test]
         fn no_pass_is_too_large_and_somebody_always_moves(
-            wishes in vec((1_usize..3000, 0_u32..9), 1..9),
+            demands in vec((1_usize..3000, 0_u32..9), 1..9),
             took_ms in 1_u32..100,
         ) {
             let mut scheduler = scheduler();
             scheduler.learn_prompts(3, MS * took_ms);
-            let wishes: Vec<Wish> =
-                wishes.into_iter().map(|(pending, said)| Wish { pending, said }).collect();
-            let Step { answers, prompts } = scheduler.deal(&wishes);
+            let demands: Vec<Demand> =
+                demands.into_iter().map(|(pending, said)| Demand { pending, said }).collect();
+            let StepPlan { answers, prompts } = scheduler.deal(&demands);
             prop_assert!(prompts.iter().map(|(_, share)| share).sum::<usize>() <= 512);
             prop_assert!(!answers.is_empty() || !prompts.is_empty());
-            prop_assert!(prompts.iter().all(|(index, share)| *share <= wishes[*index].pending));
+            prop_assert!(prompts.iter().all(|(index, share)| *share <= demands[*index].pending));
         }
     }
 }

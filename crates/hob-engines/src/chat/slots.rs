@@ -1,13 +1,13 @@
-//! The slots of a decoder and what each still knows: where a new prompt has the least to compute.
-//! Pure: it says what to cut and what to copy, and its owner does it.
+//! The slots of a decoder and the tokens in their caches. Chooses the slot where a new prompt has the least
+//! to compute. Pure: it returns what to cut and copy, and its owner does it.
 
 use std::ops::Range;
 
-/// Copying another slot's cache moves all of its memory, which takes as long as a few tokens: some 20 ms
-/// beside 4 ms each with SmolLM2 on two cores.
+/// Copying another slot's cache moves all of its memory. It takes as long as a few tokens: about 20 ms, where
+/// a token takes 4 ms (SmolLM2 on two cores).
 const COPY_TOKENS_MIN: usize = 16;
 
-/// A slot keeps its conversation when less than this part of it would be of use to the new one.
+/// A slot keeps its conversation if the new prompt shares less than this part of it.
 const CONTINUES: f64 = 0.5;
 
 /// What each slot's cache holds.
@@ -26,13 +26,13 @@ struct Slot {
     last_use: u64,
 }
 
-/// Where a prompt goes, and what its slot has to do first.
+/// The slot for a prompt, and how to prepare its cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SlotAssignment {
     pub slot: usize,
-    /// The slot whose first `keep` tokens are taken over; none: its own.
+    /// The slot whose first `keep` tokens are copied. `None`: the slot keeps its own.
     pub copy_from: Option<usize>,
-    /// Tokens of the prompt that are then in the cache.
+    /// Tokens of the prompt that are in the cache afterwards.
     pub keep: usize,
 }
 
@@ -45,19 +45,19 @@ impl Slots {
         self.slots.iter().any(|slot| !slot.is_busy)
     }
 
-    /// Takes a slot for `prompt`; none while all are busy. At least the last token is left to
-    /// compute, because the answer begins with what follows it.
-    pub fn take(&mut self, prompt: &[u32]) -> Option<Place> {
-        let place = self.place(prompt)?;
+    /// Takes a slot for `prompt`, or returns `None` while all are busy. At least the last token of the
+    /// prompt remains to be computed, because its logits give the first token of the answer.
+    pub fn take(&mut self, prompt: &[u32]) -> Option<SlotAssignment> {
+        let assignment = self.assignment(prompt)?;
         self.uses += 1;
-        let slot = &mut self.slots[place.slot];
+        let slot = &mut self.slots[assignment.slot];
         slot.is_busy = true;
         slot.last_use = self.uses;
         slot.cached.clear();
-        Some(place)
+        Some(assignment)
     }
 
-    fn place(&self, prompt: &[u32]) -> Option<Place> {
+    fn assignment(&self, prompt: &[u32]) -> Option<SlotAssignment> {
         let shared: Vec<usize> = self.slots.iter().map(|slot| slot.shared(prompt)).collect();
         let free = || (0..self.slots.len()).filter(|&index| !self.slots[index].is_busy);
         // The lowest of equals: llama.cpp is fastest with the lowest sequences.
@@ -65,7 +65,7 @@ impl Slots {
             .filter(|&index| self.slots[index].is_continued_by(shared[index]))
             .max_by_key(|&index| (shared[index], std::cmp::Reverse(index)));
         if let Some(slot) = continued {
-            return Some(Place { slot, copy_from: None, keep: shared[slot] });
+            return Some(SlotAssignment { slot, copy_from: None, keep: shared[slot] });
         }
         let slot = free().min_by_key(|&index| {
             let slot = &self.slots[index];
@@ -73,22 +73,22 @@ impl Slots {
         })?;
         let (donor, most) = longest(&shared);
         if donor != slot && most >= shared[slot] + COPY_TOKENS_MIN {
-            return Some(Place { slot, copy_from: Some(donor), keep: most });
+            return Some(SlotAssignment { slot, copy_from: Some(donor), keep: most });
         }
-        Some(Place { slot, copy_from: None, keep: shared[slot] })
+        Some(SlotAssignment { slot, copy_from: None, keep: shared[slot] })
     }
 
-    /// These tokens are now in the slot's cache, after those that were.
+    /// Adds tokens that were computed to the end of the slot's cache.
     pub fn extend(&mut self, slot: usize, tokens: &[u32]) {
         self.slots[slot].cached.extend(tokens);
     }
 
-    /// Lets others have the slot; its cache stays of use.
+    /// Frees the slot. Its cache may still serve a later prompt.
     pub fn release(&mut self, slot: usize) {
         self.slots[slot].is_busy = false;
     }
 
-    /// What the slot has in its cache is of no use any more.
+    /// Discards the slot's cache.
     pub fn forget(&mut self, slot: usize) {
         self.slots[slot].cached.clear();
     }
@@ -144,27 +144,27 @@ mod tests {
     fn a_conversation_goes_on_where_it_was() {
         let mut slots = slots(&[0..10, 100..300]);
         let next_turn = prompt(&[100..300, 0..5]);
-        let place = slots.take(&next_turn).expect("a slot");
-        assert_eq!(place, Place { slot: 1, copy_from: None, keep: 200 });
+        let assignment = slots.take(&next_turn).expect("a slot");
+        assert_eq!(assignment, SlotAssignment { slot: 1, copy_from: None, keep: 200 });
         // While that one is busy, the same beginning is copied from it rather than computed.
         slots.extend(1, &next_turn);
-        let place = slots.take(&prompt(&[100..300, 7..9])).expect("a slot");
-        assert_eq!(place, Place { slot: 0, copy_from: Some(1), keep: 200 });
+        let assignment = slots.take(&prompt(&[100..300, 7..9])).expect("a slot");
+        assert_eq!(assignment, SlotAssignment { slot: 0, copy_from: Some(1), keep: 200 });
         assert_eq!(slots.take(&[1]), None);
     }
 
     #[test]
     fn the_last_token_is_always_computed() {
         let mut slots = slots(&one(0..10));
-        let place = slots.take(&prompt(&one(0..10))).expect("a slot");
-        assert_eq!(place, Place { slot: 0, copy_from: None, keep: 9 });
+        let assignment = slots.take(&prompt(&one(0..10))).expect("a slot");
+        assert_eq!(assignment, SlotAssignment { slot: 0, copy_from: None, keep: 9 });
     }
 
     #[test]
     fn a_shared_system_prompt_leaves_the_other_conversation_in_its_slot() {
         let mut slots = slots(&[0..400, 0..0]);
-        let place = slots.take(&prompt(&[0..100, 900..910])).expect("a slot");
-        assert_eq!(place, Place { slot: 1, copy_from: Some(0), keep: 100 });
+        let assignment = slots.take(&prompt(&[0..100, 900..910])).expect("a slot");
+        assert_eq!(assignment, SlotAssignment { slot: 1, copy_from: Some(0), keep: 100 });
     }
 
     #[test]
@@ -173,8 +173,8 @@ mod tests {
         slots.take(&prompt(&[0..400, 1..2]));
         slots.release(0);
         slots.extend(0, &prompt(&one(0..400)));
-        let place = slots.take(&prompt(&[0..12, 900..910])).expect("a slot");
-        assert_eq!(place, Place { slot: 1, copy_from: None, keep: 0 });
+        let assignment = slots.take(&prompt(&[0..12, 900..910])).expect("a slot");
+        assert_eq!(assignment, SlotAssignment { slot: 1, copy_from: None, keep: 0 });
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
         let mut slots = slots(&one(0..10));
         slots.forget(0);
         assert_eq!(slots.cached_tokens(0), 0);
-        let place = slots.take(&prompt(&one(0..10))).expect("a slot");
-        assert_eq!(place, Place { slot: 0, copy_from: None, keep: 0 });
+        let assignment = slots.take(&prompt(&one(0..10))).expect("a slot");
+        assert_eq!(assignment, SlotAssignment { slot: 0, copy_from: None, keep: 0 });
     }
 }

@@ -1,5 +1,5 @@
-//! Grammars that ended a worker while they were compiled. The same grammar is refused when it comes
-//! again, because a client that is told to retry would end the next worker with it, too.
+//! Grammars that ended a worker while they were compiled. hob refuses such a grammar when it comes again,
+//! because the client's retry would end the next worker too.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,11 +12,11 @@ use tokio::time::Instant;
 
 use crate::supervisor::session::Session;
 
-/// Grammars that are remembered; the oldest is forgotten first.
+/// Maximum grammars that are remembered. The oldest is forgotten first.
 const SUSPECTS_MAX: usize = 64;
 const REMEMBERED_FOR: Duration = Duration::from_secs(600);
 
-/// What a request's answer is held to, as a number: equal for equal grammars.
+/// A hash of a request's constraints. Equal grammars have equal fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint {
     hash: u64,
@@ -24,7 +24,7 @@ pub(super) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// None where nothing has to be compiled.
+    /// `None` where nothing has to be compiled.
     pub(super) fn of(request: &ChatRequest) -> Option<Fingerprint> {
         let tools = match &request.prompt {
             Prompt::Chat(conversation) => conversation.tools.as_slice(),
@@ -47,7 +47,7 @@ pub(super) struct Suspects(Mutex<Lists>);
 #[derive(Debug, Default)]
 struct Lists {
     convicted: VecDeque<(Fingerprint, Instant)>,
-    /// Their clients left while they were compiled; whether the worker survives is not known yet.
+    /// Their clients left during compilation. It is not known yet whether the worker survives.
     open: VecDeque<(Fingerprint, Arc<Session>)>,
 }
 
@@ -61,7 +61,7 @@ impl Suspects {
         if is_convicted { Err(refusal(fingerprint)) } else { Ok(()) }
     }
 
-    /// The worker ended while it compiled this. Returns what its client is told.
+    /// Records that the worker ended while it compiled this grammar. Returns the client's error.
     pub(super) fn convict(&self, fingerprint: Fingerprint) -> ModelError {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).convict(fingerprint);
         refusal(fingerprint)
@@ -84,7 +84,7 @@ impl Lists {
         }
     }
 
-    /// Convicts those whose worker has ended, and forgets what is long ago.
+    /// Convicts open grammars of workers that ended, and forgets old convictions.
     fn settle(&mut self) {
         self.convicted.retain(|(_, at)| at.elapsed() < REMEMBERED_FOR);
         let open = std::mem::take(&mut self.open);
@@ -108,7 +108,7 @@ pub(super) struct Compiling<'a> {
 }
 
 impl Compiling<'_> {
-    /// What to tell the client whose stream failed so.
+    /// The error for the client whose stream failed with `error`.
     pub(super) fn blamed(&mut self, error: ModelError) -> ModelError {
         let fingerprint = self.fingerprint.filter(|_| self.is_compiling);
         self.is_compiling = false;

@@ -18,12 +18,12 @@ pub enum Beginning {
     Bare,
 }
 
-/// What becomes of a special token's name in the text.
+/// How the name of a special token in the text is tokenised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
-    /// The token.
+    /// As the special token.
     Meant,
-    /// Its letters: whoever wrote them is not to be trusted with tokens.
+    /// As ordinary letters, because the author of the text must not inject special tokens.
     Letters,
 }
 
@@ -37,26 +37,26 @@ pub struct Token {
     pub ends: bool,
 }
 
-pub struct Tokens {
+pub struct TokenTable {
     tokens: Vec<Token>,
     controls: HashMap<String, u32>,
     eos: u32,
 }
 
-impl fmt::Debug for Tokens {
+impl fmt::Debug for TokenTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tokens({})", self.tokens.len())
+        write!(f, "TokenTable({})", self.tokens.len())
     }
 }
 
-impl Tokens {
+impl TokenTable {
     /// `eos` is the one that ends an answer where one has to be named.
-    pub fn new(tokens: Vec<Token>, eos: u32) -> Tokens {
+    pub fn new(tokens: Vec<Token>, eos: u32) -> TokenTable {
         let named = tokens.iter().zip(0..);
         let controls = named
             .filter_map(|(token, id)| token.control.as_ref().map(|name| (name.clone(), id)))
             .collect();
-        Tokens { tokens, controls, eos }
+        TokenTable { tokens, controls, eos }
     }
 
     pub fn count(&self) -> usize {
@@ -113,7 +113,7 @@ mod tests {
         let control = |name: &str| Token { control: Some(name.to_owned()), ..Token::default() };
         let letter = Token { bytes: b"a".to_vec(), ..Token::default() };
         let end = Token { ends: true, ..control("</s>") };
-        let mut tokens = Tokens::new(vec![letter, control("[TOOL_CALLS]"), end], 2);
+        let mut tokens = TokenTable::new(vec![letter, control("[TOOL_CALLS]"), end], 2);
         tokens.show(["[TOOL_CALLS]", "<think>"]);
         assert_eq!(
             (tokens.bytes(0), tokens.bytes(1), tokens.bytes(2)),

@@ -1,5 +1,5 @@
-//! The chat worker: one thread that owns the decoder and every answer, one that reads requests in,
-//! one that compiles grammars, one that makes vectors. It ends when the supervisor closes the socket.
+//! The chat worker. One thread owns the decoder and all answers, one prepares requests, one compiles
+//! grammars, one computes embeddings. It ends when the supervisor closes the socket.
 
 mod answering;
 mod compiler;
@@ -26,7 +26,7 @@ use super::protocol::{About, AnyChatOrder, ChatOrder, Refusal, Vector};
 use super::scheduler::{Pacing, Scheduler};
 use crate::frame::{Frame, FrameError};
 use crate::worker::protocol::Report;
-use crate::worker::{Connection, InboxError, Outlet};
+use crate::worker::{InboxError, Outlet, WorkerConnection};
 
 use elsewhere::Elsewhere;
 use engine::Engine;
@@ -35,20 +35,20 @@ use reading::Reading;
 pub use reading::ReadingError;
 use running::Prepared;
 
-/// Requests that are being read in; beyond them a request is told to come back.
+/// Maximum requests that wait for the front. Further requests are refused with a retry time.
 const JOBS_MAX: usize = 64;
 
 #[derive(Clone, Debug)]
 pub struct ServeChatOptions {
     pub llama: LlamaOptions,
     pub pacing: Pacing,
-    /// Requests that wait for a sequence; the next is told to come back.
+    /// Maximum requests that wait for a slot. Further requests are refused with a retry time.
     pub queue_max: usize,
-    /// Tokens of the longest text that is made a vector of.
+    /// Maximum tokens of a text that is embedded.
     pub embed_tokens_max: u32,
-    /// Where a request does not say: the block is closed after so many tokens.
+    /// Limit of the thinking block where a request names none.
     pub thinking_tokens_max: Option<u32>,
-    /// Of an answer, where a request names no limit; none: until the context is full.
+    /// Limit of an answer where a request names none. `None`: until the context is full.
     pub answer_tokens_max: Option<u32>,
     /// An engine that still computes this long after the server has gone is aborted.
     pub orphan_limit: Duration,
@@ -68,7 +68,7 @@ impl ServeChatOptions {
     }
 }
 
-/// Why a worker ended other than by its supervisor's wish.
+/// Why a worker ended without its supervisor's request.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeChatError {
     #[error(transparent)]
@@ -126,7 +126,7 @@ fn decode(frame: &Frame) -> Result<Incoming, FrameError> {
 /// # Errors
 /// See [`ServeChatError`]. The supervisor also gets the reason of a failed load.
 pub fn serve_chat(socket: UnixStream, options: &ServeChatOptions) -> Result<(), ServeChatError> {
-    let mut connection = Connection::start(&socket, decode, options.orphan_limit)?;
+    let mut connection = WorkerConnection::start(&socket, decode, options.orphan_limit)?;
     let outlet = &mut connection.outlet;
     let started = Instant::now();
     let loaded = load(outlet.shared(), &options.llama);
@@ -150,7 +150,7 @@ fn load(mut outlet: Outlet, options: &LlamaOptions) -> Result<Llama, ServeChatEr
     Ok(Llama::load(options.clone(), progress)?)
 }
 
-/// The first request's surprises (page faults, lazy buffers) are met before it comes.
+/// Computes a few tokens, so that page faults and lazy buffers do not slow the first request.
 fn warm_decoder(llama: &Llama) -> Result<LlamaDecoder<'_>, ServeChatError> {
     const TOKENS: u32 = 32;
     let mut decoder = llama.decoder()?;
@@ -177,7 +177,7 @@ fn serve(
     llama: &Llama,
     reading: &Reading,
     decoder: LlamaDecoder<'_>,
-    connection: Connection<Incoming>,
+    connection: WorkerConnection<Incoming>,
     options: &ServeChatOptions,
 ) -> Result<(), ServeChatError> {
     let scheduler = Scheduler::new(options.pacing, decoder.batch_tokens());
@@ -185,7 +185,7 @@ fn serve(
     let (embed_jobs, to_embed) = sync_channel(JOBS_MAX);
     let (compile_jobs, to_compile) = sync_channel(JOBS_MAX);
     let elsewhere = Elsewhere::default();
-    let Connection { inbox, outlet } = connection;
+    let WorkerConnection { inbox, outlet } = connection;
     thread::scope(|scope| {
         let (to_engine, theirs) = (inbox.sender(), elsewhere.clone());
         let front = Front { reading, embed_jobs, compile_jobs, to_engine: to_engine.clone() };

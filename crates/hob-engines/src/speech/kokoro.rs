@@ -62,7 +62,7 @@ pub enum LoadError {
     Changed(#[from] StoreError),
     #[error("cannot read {path}: {source}")]
     Read { path: PathBuf, source: io::Error },
-    #[error("{path} is not what hob stored: {reason}; `hob pull` stores it anew")]
+    #[error("{path} is damaged: {reason}; pull the model again with `hob pull`")]
     Damaged { path: PathBuf, reason: String },
 }
 
@@ -226,7 +226,7 @@ impl Synthesiser for Kokoro {
     }
 }
 
-/// The rate that is asked of the model.
+/// The rate that the model computes.
 fn within_model(speed: Speed) -> Speed {
     Speed::new(speed.rate().min(MODEL_RATE_MAX)).unwrap_or(speed)
 }

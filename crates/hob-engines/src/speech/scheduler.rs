@@ -1,5 +1,5 @@
-//! Playhead scheduling: which stream is started, whose window is next, and how long it is.
-//! Pure: it is told the time and what was sent, and touches neither clock nor engine.
+//! Playhead scheduling: which stream starts, which stream computes the next window, and how long it is.
+//! Pure: its caller passes the time and what was sent. It uses neither clock nor engine.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ impl Default for Pacing {
 
 /// The next piece of work: one step of this stream, about this long if it is a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Turn {
+pub struct NextWindow {
     pub stream: u32,
     pub window_s: f32,
 }
@@ -62,7 +62,7 @@ struct Playhead {
     has_started: bool,
     /// When the listener has heard all that was sent; none before the first sound.
     dry_at: Option<Instant>,
-    /// It got a window while somebody awaited a first sound, and must let that one go first now.
+    /// It got a window while another stream waited for its first sound, which now goes first.
     has_gone_first: bool,
 }
 
@@ -150,19 +150,19 @@ impl Scheduler {
         }
     }
 
-    /// Whose step is next; none when no stream may be worked for.
-    pub fn pick(&self, now: Instant) -> Option<Turn> {
+    /// The stream with the next step, or `None` when no stream may compute.
+    pub fn pick(&self, now: Instant) -> Option<NextWindow> {
         let first_s = self.first_window_s();
         if let Some(first) = self.first_awaited(now) {
             let stream = self.runs_dry(now).unwrap_or(first);
-            return Some(Turn { stream, window_s: first_s });
+            return Some(NextWindow { stream, window_s: first_s });
         }
         let (stream, dry_at) = self.soonest_dry(|_| true)?;
         let window_s = self.window_s(lead_s(dry_at, now));
         // With the longest windows for everybody there is nothing to gain from taking turns, and who
         // came first is done first.
         let stream = if window_s < self.pacing.longest_s { stream } else { self.first_come()? };
-        Some(Turn { stream, window_s })
+        Some(NextWindow { stream, window_s })
     }
 
     /// The longest window that is there before this lead is heard, when every other listener gets
@@ -237,8 +237,8 @@ impl Scheduler {
         self.cost.begin_s + longest_s * contexts * self.cautious_rtf()
     }
 
-    /// Whose listener runs dry first, among some, and when. One who waited for text has been dry
-    /// only since it came.
+    /// The stream whose listener runs out of sound first, among some, and when. A listener who waited
+    /// for text has been without sound only since the text came.
     fn soonest_dry(&self, among: impl Fn(&Playhead) -> bool) -> Option<(u32, Instant)> {
         let some = self.streams.iter().filter(|(_, playhead)| among(playhead));
         let deadlines = some.filter_map(|(stream, playhead)| {
@@ -248,8 +248,8 @@ impl Scheduler {
         deadlines.min().map(|(_, stream, dry_at)| (stream, dry_at))
     }
 
-    /// A listener with less lead than this would run dry behind somebody's first sound: what that
-    /// costs, and then as much again for its own.
+    /// A listener with less lead than this would run out of sound behind another stream's first window:
+    /// the time of that window, and of one more for its own.
     fn margin_s(&self) -> f32 {
         let first_s = self.first_window_s() + self.pacing.context_s;
         2.0 * (self.cost.begin_s + self.cost.render_rtf * first_s)

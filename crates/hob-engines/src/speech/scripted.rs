@@ -1,5 +1,5 @@
-//! An engine and a unit source that do what they are told: for tests of the worker and of
-//! everything above it. What a stream sounds like depends on its own text, voice and speed only.
+//! A scripted engine and unit source, for tests of the worker and of all layers above it.
+//! The sound of a stream depends only on its text, voice and speed.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ pub enum Act {
     Hang,
 }
 
-/// An engine whose phonemes are known samples; a voice can be told to misbehave.
+/// An engine whose phonemes are known samples. A voice can be scripted to misbehave.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptedSynthesiser {
     always: BTreeMap<String, Act>,
@@ -71,7 +71,7 @@ impl ScriptedSynthesiser {
                 Ok(())
             }
             Some(Act::Hang) => {
-                // Without a reader of it there is nobody who waits for the word.
+                // A closed standard error has no reader who waits for the line.
                 let _ = writeln!(io::stderr(), "hanging");
                 loop {
                     std::thread::park();

@@ -1,5 +1,5 @@
-//! The speech worker: one thread that owns the engine, the phonemiser and every stream.
-//! It ends when the supervisor closes the socket, and never outlives it by more than a window.
+//! The speech worker. One thread owns the engine, the phonemiser and all streams.
+//! It ends when the supervisor closes the socket, after one more window at most.
 
 mod engine;
 mod voicing;
@@ -18,14 +18,14 @@ use super::scheduler::{Pacing, Scheduler};
 use super::synthesiser::{SynthesisError, Synthesiser};
 use super::units::UnitSource;
 use crate::frame::{Frame, FrameError};
-use crate::worker::{Connection, InboxError};
+use crate::worker::{InboxError, WorkerConnection};
 
 use engine::Engine;
 
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     pub pacing: Pacing,
-    /// What is said to nobody before the worker calls itself ready.
+    /// Computed and discarded before the worker reports that it is ready.
     pub warm_up: Option<WarmUp>,
     /// An engine that still computes this long after the server has gone is aborted.
     pub orphan_limit: Duration,
@@ -50,7 +50,7 @@ impl Default for ServeOptions {
     }
 }
 
-/// Why a worker ended other than by its supervisor's wish.
+/// Why a worker ended without its supervisor's request.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("the model does not load: {0}")]
@@ -67,15 +67,15 @@ pub enum ServeError {
 /// is meant to end the process: the supervisor reports it and starts another.
 ///
 /// # Errors
-/// See [`ServeError`]; a failure to load was also told to the supervisor.
+/// See [`ServeError`]. The supervisor also gets the reason of a failed load.
 pub fn serve_speech<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
     socket: UnixStream,
     mut units: U,
     load: impl FnOnce() -> Result<S, E>,
     options: ServeOptions,
 ) -> Result<(), ServeError> {
-    let Connection { inbox, mut outlet } =
-        Connection::start(&socket, decode, options.orphan_limit)?;
+    let WorkerConnection { inbox, mut outlet } =
+        WorkerConnection::start(&socket, decode, options.orphan_limit)?;
     let started = Instant::now();
     let scheduler = Scheduler::new(options.pacing);
     let window_s = scheduler.first_window_s();

@@ -1,9 +1,9 @@
-//! How long to wait before a worker is started again. Pure: it is told how long the last one lived.
-//! A worker that lived long is forgiven; one that keeps dying is waited for longer each time.
+//! How long to wait before a worker starts again. Pure: its caller passes how long the last one ran.
+//! The wait doubles while workers die early, and is reset by a worker that ran long.
 
 use std::time::Duration;
 
-/// Doubles from `first` to `longest`, and begins anew after a worker that lived `reset_after`.
+/// Doubles from `first` to `longest`, and is reset by a worker that was ready for `reset_after`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     pub first: Duration,

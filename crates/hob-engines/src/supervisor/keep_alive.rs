@@ -1,5 +1,5 @@
-//! How long a worker without requests stays: a wish that may change while it runs.
-//! Read by the supervisor's task at each beat, and by whoever asks when the model will go.
+//! How long a worker without requests stays loaded. Requests may change it at any time.
+//! The supervisor's task checks it regularly, and the API reports when the model will be unloaded.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -17,16 +17,15 @@ impl KeepAliveCell {
         KeepAliveCell(Mutex::new(idle_unload.map_or(KeepAlive::Forever, KeepAlive::For)))
     }
 
-    pub(super) fn set(&self, wish: KeepAlive) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = wish;
+    pub(super) fn set(&self, keep_alive: KeepAlive) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = keep_alive;
     }
 
-    /// When the session's worker goes if nobody asks for anything; none: never, or not while it
-    /// works.
+    /// When the worker is unloaded if no request comes. `None`: never, or not while streams are open.
     pub(super) fn expires_at(&self, session: &Session) -> Option<Instant> {
         match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             KeepAlive::Forever => None,
-            // A time that no clock can show is as good as never.
+            // A time beyond the range of the clock means never.
             KeepAlive::For(time) => session.idle_since()?.checked_add(time),
         }
     }

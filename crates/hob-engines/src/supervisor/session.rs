@@ -15,7 +15,9 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use crate::frame::{Frame, FrameError, FrameKind};
-use crate::worker::protocol::{AnyReport, Failure, Message, Order, Report, WorkerStats};
+use crate::worker::protocol::{
+    AnyReport, CommonOrder, Report, StreamFailure, WorkerMessage, WorkerStats,
+};
 
 /// Maximum frames on their way to the worker. A sender waits when there are more.
 const OUTGOING_MAX: usize = 64;
@@ -181,7 +183,7 @@ impl Session {
     /// Asks the engine for its statistics, if there is room in the queue to the worker. A full queue means
     /// the same as a missing answer.
     pub(super) fn ping(&self) {
-        if let Ok(frame) = Order::Ping.to_frame(0) {
+        if let Ok(frame) = CommonOrder::Ping.to_frame(0) {
             drop(self.outgoing.try_send(frame));
         }
     }
@@ -209,11 +211,13 @@ impl Session {
         }
     }
 
-    fn take_urgent(&self) -> Vec<(u32, Order)> {
+    fn take_urgent(&self) -> Vec<(u32, CommonOrder)> {
         let urgent = std::mem::take(&mut *lock(&self.urgent));
-        let cancelled = urgent.cancelled.into_iter().map(|stream| (stream, Order::Cancel));
-        let credits =
-            urgent.credits.into_iter().map(|(stream, amount)| (stream, Order::Credit(amount)));
+        let cancelled = urgent.cancelled.into_iter().map(|stream| (stream, CommonOrder::Cancel));
+        let credits = urgent
+            .credits
+            .into_iter()
+            .map(|(stream, amount)| (stream, CommonOrder::Credit(amount)));
         cancelled.chain(credits).collect()
     }
 
@@ -309,7 +313,7 @@ impl OpenStream {
 
     /// Asks the engine for its statistics. The stream's next report says why, if the worker is lost.
     pub(super) async fn ping(&self) {
-        if let Ok(frame) = Order::Ping.to_frame(self.stream) {
+        if let Ok(frame) = CommonOrder::Ping.to_frame(self.stream) {
             drop(self.session.outgoing.send(frame).await);
         }
     }
@@ -338,14 +342,16 @@ impl OpenStream {
         match AnyReport::from_frame(frame)
             .map_err(|error| self.session.failed(error.to_string()))?
         {
-            Message::Model(report) => Ok(StreamReport::Model(report)),
-            Message::Common(Report::Done) => Ok(StreamReport::Done),
-            Message::Common(Report::Stats(stats)) => Ok(StreamReport::Stats(stats)),
-            Message::Common(Report::Failed(Failure::Empty)) => Err(ModelError::EmptyText),
-            Message::Common(Report::Failed(Failure::Engine(detail))) => {
+            WorkerMessage::Model(report) => Ok(StreamReport::Model(report)),
+            WorkerMessage::Common(Report::Done) => Ok(StreamReport::Done),
+            WorkerMessage::Common(Report::Stats(stats)) => Ok(StreamReport::Stats(stats)),
+            WorkerMessage::Common(Report::Failed(StreamFailure::Empty)) => {
+                Err(ModelError::EmptyText)
+            }
+            WorkerMessage::Common(Report::Failed(StreamFailure::Engine(detail))) => {
                 Err(self.session.failed(detail))
             }
-            Message::Common(other) => {
+            WorkerMessage::Common(other) => {
                 Err(self.session.failed(format!("its stream contains {other:?}")))
             }
         }

@@ -1,5 +1,5 @@
-//! Where a supervisor stands, as its task publishes it and everybody else reads it.
-//! Whoever waits for a load compares counts, because a phase may have passed before it was seen.
+//! The status of a supervisor. Its task publishes it, and all other code reads it.
+//! A caller that waits for a load compares counts, because it may miss a short phase.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What a worker writes to its standard error: into the log line by line, and the last of it kept
-//! for whoever has to say why the worker died. Long lines are cut, never gathered.
+//! Reads a worker's standard error: logs each line, and keeps the last lines for the error message when the
+//! worker dies. Long lines are cut.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ const LINE_BYTES_MAX: usize = 1024;
 /// Lines that are kept.
 const LINES_MAX: usize = 8;
 
-/// A grandchild may hold the pipe open after the worker's death; nobody waits for it longer.
+/// Maximum wait for the pipe's end, because a grandchild may hold it open after the worker's death.
 const DRAIN_LIMIT: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl StderrTail {
 
     /// The last lines of a worker that has ended.
     pub(super) async fn last_lines(mut self) -> String {
-        // What came until the limit is what there is.
+        // After the limit, the lines so far are used.
         let _ = timeout(DRAIN_LIMIT, self.reading.join_next()).await;
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         Vec::from(lines.clone()).join("; ")
@@ -50,7 +50,7 @@ async fn read(
 ) {
     let mut cutter = LineCutter::default();
     let mut chunk = vec![0; LINE_BYTES_MAX];
-    // An unreadable pipe has as little to say as a closed one.
+    // A pipe that cannot be read is treated like a closed one.
     while let Ok(bytes @ 1..) = stderr.read(&mut chunk).await {
         for line in cutter.push(&chunk[..bytes]) {
             tracing::info!(target: "hob::worker", engine, "{line}");

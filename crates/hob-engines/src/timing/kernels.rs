@@ -1,5 +1,5 @@
 //! ggml's own multiplications, timed on the processor: of a type's weights with one vector, and with many.
-//! Weights lie as llama.cpp would lay them: in the order of the vector units where there is one for the type.
+//! Weights are stored as llama.cpp stores them: in the layout of the vector units, where the type has one.
 #![expect(unsafe_code, reason = "ggml's C functions have no safe wrapper for single operations")]
 
 use std::ffi::{CStr, c_void};
@@ -16,11 +16,11 @@ const WIDTH: i64 = 4096;
 const MADE_ROWS: i64 = 8;
 const PASSES_MIN: usize = 5;
 const PASSES_MAX: usize = 12;
-/// Of one figure; slow kernels have their least passes nevertheless.
+/// Time for one figure. Slow kernels take longer, because each runs `PASSES_MIN` times at least.
 const FIGURE_TIME: Duration = Duration::from_millis(120);
 const PROMPT_TIME: Duration = Duration::from_millis(60);
 
-/// The most usual first: whoever has little time has had these.
+/// The most common types first, so that a short run covers them.
 pub(super) const QUANTS: [(&str, sys::ggml_type); 22] = [
     ("Q4_K", sys::GGML_TYPE_Q4_K),
     ("Q6_K", sys::GGML_TYPE_Q6_K),
@@ -57,7 +57,7 @@ pub struct Threads {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     pub(super) weight_bytes: usize,
-    /// Of a prompt's multiplication, for each thread; all of them together a cache may hold.
+    /// Rows of a prompt's multiplication, for each thread. A cache may hold all of them.
     pub(super) rows: i64,
     pub(super) columns: i64,
 }

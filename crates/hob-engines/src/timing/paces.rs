@@ -1,5 +1,5 @@
-//! How fast a model decodes behind a short and behind a long context, without sampling and without words.
-//! Both stand in sequences of their own, so that runs of one and the other take turns.
+//! Measures how fast a model decodes after a short and after a long context, without sampling.
+//! Each context has its own sequence, so that their runs can alternate.
 
 use std::time::{Duration, Instant};
 
@@ -105,8 +105,8 @@ fn run(
     Ok(())
 }
 
-/// Of single tokens, because one of them fits between two disturbances where a whole run does not: all threads wait for the one
-/// that is kept from its core. Not the very best, which would be luck.
+/// Uses single tokens, because a token fits between two disturbances where a whole run does not. All threads
+/// wait for a thread that lost its core. The very fastest token is ignored, because it may be luck.
 fn undisturbed_and_median(seconds: &mut [f64]) -> Option<(f64, f64)> {
     seconds.sort_by(f64::total_cmp);
     let part = |part: usize| seconds.get(seconds.len() / part).copied();

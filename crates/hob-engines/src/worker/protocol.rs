@@ -15,7 +15,7 @@ const REASON_BYTES_MAX: usize = 4096;
 
 /// From the supervisor to any worker, about one stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Order {
+pub enum CommonOrder {
     /// The reader has left. The worker answers nothing.
     Cancel,
     /// The stream may send this much more, in the model's own unit.
@@ -37,12 +37,12 @@ pub enum Report {
     },
     /// The process runs. Sent by a thread of its own, also while the engine computes.
     Alive,
-    /// The answer to [`Order::Ping`].
+    /// The answer to [`CommonOrder::Ping`].
     Stats(WorkerStats),
     /// The stream's answer is complete.
     Done,
     /// The stream's answer ends here and is not complete.
-    Failed(Failure),
+    Failed(StreamFailure),
 }
 
 /// What a worker is doing.
@@ -56,7 +56,7 @@ pub struct WorkerStats {
 
 /// Why a stream ended early.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Failure {
+pub enum StreamFailure {
     /// The request contained nothing to do.
     Empty,
     /// The engine's own error text.
@@ -65,30 +65,30 @@ pub enum Failure {
 
 /// A message of the common protocol, or of the model's own.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Message<Common, Model> {
+pub enum WorkerMessage<Common, Model> {
     Common(Common),
     Model(Model),
 }
 
 /// From the supervisor to a worker of a model with the orders `O`.
-pub type AnyOrder<O> = Message<Order, O>;
+pub type AnyOrder<O> = WorkerMessage<CommonOrder, O>;
 
 /// From a worker of a model with the reports `R`.
-pub type AnyReport<R> = Message<Report, R>;
+pub type AnyReport<R> = WorkerMessage<Report, R>;
 
-impl<Common: DeserializeOwned, Model: DeserializeOwned> Message<Common, Model> {
+impl<Common: DeserializeOwned, Model: DeserializeOwned> WorkerMessage<Common, Model> {
     /// # Errors
     /// The payload is malformed, or the frame is a handshake.
-    pub fn from_frame(frame: &Frame) -> Result<Message<Common, Model>, FrameError> {
+    pub fn from_frame(frame: &Frame) -> Result<WorkerMessage<Common, Model>, FrameError> {
         match frame.kind {
-            FrameKind::Common => frame.decode().map(Message::Common),
-            FrameKind::Model => frame.decode().map(Message::Model),
+            FrameKind::Common => frame.decode().map(WorkerMessage::Common),
+            FrameKind::Model => frame.decode().map(WorkerMessage::Model),
             FrameKind::Hello => Err(misplaced(frame)),
         }
     }
 }
 
-impl Order {
+impl CommonOrder {
     /// # Errors
     /// Never: an order is small. The signature is that of [`Frame::new`].
     pub fn to_frame(&self, stream: u32) -> Result<Frame, FrameError> {
@@ -102,7 +102,7 @@ impl Report {
     }
 
     pub fn failed(detail: &str) -> Report {
-        Report::Failed(Failure::Engine(cut(detail).to_owned()))
+        Report::Failed(StreamFailure::Engine(cut(detail).to_owned()))
     }
 
     /// # Errors
@@ -154,10 +154,10 @@ mod tests {
 
     #[test]
     fn orders_come_back_unchanged() {
-        for order in [Order::Cancel, Order::Credit(48_000), Order::Ping] {
+        for order in [CommonOrder::Cancel, CommonOrder::Credit(48_000), CommonOrder::Ping] {
             let frame = order.to_frame(7).expect("small");
             assert_eq!(frame.stream, 7);
-            assert_eq!(AnyOrder::<()>::from_frame(&frame), Ok(Message::Common(order)));
+            assert_eq!(AnyOrder::<()>::from_frame(&frame), Ok(WorkerMessage::Common(order)));
         }
     }
 
@@ -170,7 +170,7 @@ mod tests {
             Report::Alive,
             Report::Stats(WorkerStats { streams: 3, windows: 1 << 40 }),
             Report::Done,
-            Report::Failed(Failure::Empty),
+            Report::Failed(StreamFailure::Empty),
             Report::failed("NaN in window 3"),
         ] {
             let frame = report.to_frame(4).expect("small");

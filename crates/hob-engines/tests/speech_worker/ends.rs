@@ -136,7 +136,7 @@ fn a_worker_ends_with_its_server() {
     assert!(Orphan::start().abandon().success(), "while it is idle");
     let mut busy = Orphan::start();
     busy.say(long_unit(50_000), "af_slow");
-    // Either it sees the close between two windows, or that nobody takes its sound.
+    // It sees the close between two windows, or its next report fails.
     let status = busy.abandon();
     assert!(status.code().is_some_and(|code| code <= 1), "{status}");
 }

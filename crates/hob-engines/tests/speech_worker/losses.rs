@@ -1,4 +1,4 @@
-//! Workers that fail, die, hang or are killed: the requests inside see it, and nobody else does.
+//! Workers that fail, die, hang or are killed. Only their own requests get an error.
 
 use hob_core::{ModelState, SpeechModel};
 use hob_engines::speech::scripted::expected;
@@ -57,7 +57,7 @@ async fn between_loss_and_restart_requests_are_told_when_to_come_back() {
         }
     }
     assert!(matches!(worker.state(), ModelState::Loading { .. }));
-    // Somebody who asks for it does not wait for the back-off.
+    // A command to load does not wait for the back-off.
     speaks_again(&worker).await;
 }
 

@@ -45,7 +45,7 @@ fn voices() -> Vec<Voice> {
     VOICES.iter().map(voice).collect()
 }
 
-/// `cargo test` builds the examples beside the tests.
+/// `cargo test` builds the examples together with the tests.
 fn scripted_worker() -> PathBuf {
     let test = std::env::current_exe().expect("the test's own path");
     let built = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
@@ -134,7 +134,7 @@ fn lost(error: Option<&ModelError>) -> &str {
     }
 }
 
-/// Sends a signal as somebody at a terminal would.
+/// Sends a signal as a user at a terminal would.
 fn kill(pid: u32, signal: &str) {
     let status = std::process::Command::new("kill").args([signal, &pid.to_string()]).status();
     assert!(status.expect("kill is installed").success());

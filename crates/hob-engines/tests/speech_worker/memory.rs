@@ -13,7 +13,7 @@ use hob_engines::speech::scripted::expected;
 
 use super::*;
 
-/// Says what the test told it to, from the first to the last, which it repeats.
+/// Gives the scripted answers in order, and repeats the last one.
 #[derive(Debug, Default)]
 struct StagedRoom {
     says: Mutex<Vec<Says>>,
@@ -153,36 +153,36 @@ async fn a_worker_that_is_being_loaded_stays() {
     assert!(!left || worker.state() == ModelState::Cold, "only one of them is true");
 }
 
-/// Requests and evictions, all at once: every request is answered whole, or told to come back.
+/// Requests and evictions, all at once: every request gets a whole answer or a time to try again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_request_is_lost_to_an_eviction() {
     let worker = Arc::new(ready(options()).await);
     let is_over = AtomicBool::new(false);
     let expect = expected("Hello there.", "af_plain", Speed::NORMAL);
     let ask = async |asker: u64| {
-        let (mut answered, mut told) = (0, 0);
+        let (mut answered, mut refused) = (0, 0);
         while answered < 12 {
             match worker.speak(request("Hello there.", "af_plain")).await {
                 Ok(stream) => {
                     let whole = read(stream).await;
                     assert_eq!((whole.error, &whole.samples), (None, &expect));
                     answered += 1;
-                    // A moment in which nobody may be there.
+                    // A moment in which the model may be idle.
                     tokio::time::sleep(Duration::from_millis(answered * asker % 11)).await;
                 }
                 Err(ModelError::Loading { .. }) => {
-                    told += 1;
+                    refused += 1;
                     worker.load().await.expect("it comes back");
                 }
                 Err(other) => panic!("{other:?}"),
             }
         }
-        told
+        refused
     };
     let asking = async {
-        let told: u64 = join_all((1..9).map(ask)).await.into_iter().sum();
+        let refused: u64 = join_all((1..9).map(ask)).await.into_iter().sum();
         is_over.store(true, Ordering::SeqCst);
-        told
+        refused
     };
     let evicting = async {
         let mut evicted = 0;
@@ -193,8 +193,8 @@ async fn no_request_is_lost_to_an_eviction() {
         }
         evicted
     };
-    let (told, evicted) = futures::join!(asking, evicting);
-    assert!(evicted > 0 && told > 0, "{evicted} evictions, {told} were told to come back");
+    let (refused, evicted) = futures::join!(asking, evicting);
+    assert!(evicted > 0 && refused > 0, "{evicted} evictions, {refused} refused with a retry time");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
 //! Acronyms: "EHR" and "GPUs" letter by letter, "NASA" as a word, "U.S." by its letters.
-//! Nobody can tell from the letters which are said as words, so those are a table.
+//! The letters do not show which acronyms are spoken as words, so a table lists those.
 
 use super::View;
 use crate::reading::Reading;

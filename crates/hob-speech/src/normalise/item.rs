@@ -119,7 +119,7 @@ fn pronounced(visible: &Visible, chunk: &[Seen], items: &mut Vec<Item>) {
     let length = chunk[from..].iter().take_while(|seen| span.contains(&seen.start)).count();
     let word = &chunk[from..from + length];
     cut(&chunk[..from], items);
-    // Of several words with blanks between them, the first says it for all.
+    // For several words with spaces between them, the first word carries the pronunciation of all.
     if word[0].start == span.start {
         items.push(Item::Pronounced {
             word: word.iter().map(|seen| seen.c).collect(),

@@ -1,5 +1,5 @@
 //! Symbols that stand alone: "&", "+", "→", "§ 5". What has no name is not said.
-//! Symbols inside words are the business of whoever reads that kind of word.
+//! The reader of each kind of word handles the symbols inside it.
 
 use super::View;
 use crate::reading::Reading;

@@ -64,7 +64,7 @@ fn two_sentences_are_two_units() {
     assert_eq!(phonemes("Hello there. How are you?"), ["həlˈO ðˈɛɹ.", "hˌW ɑɹ ju?"]);
 }
 
-/// As `tail -f` writes: nobody knows when the next line comes, or whether one does.
+/// As `tail -f` writes: the next line may come at any time, or never.
 #[test]
 fn a_writer_that_pauses_is_not_waited_for() {
     let mut reader = Reader::new(Language::AmericanEnglish);

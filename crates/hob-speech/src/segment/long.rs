@@ -3,7 +3,7 @@
 
 use super::{End, Segment};
 
-/// A part should not be shorter than this many bytes: a cut right at the beginning helps nobody.
+/// A part should not be shorter than this many bytes: a cut right at the beginning is useless.
 const PART_BYTES_MIN: usize = 120;
 
 /// Cuts `text[start..end]`, which goes on behind `end`, at its last good place.

@@ -150,7 +150,7 @@ fn is_list_number(before: &str, word: &str) -> bool {
     alone && word.len() <= 3 && !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// A whole word that nobody abbreviates, so that "i went home. it was late." is two sentences.
+/// A whole word that is not an abbreviation, so that "i went home. it was late." is two sentences.
 fn is_plain_word(word: &str) -> bool {
     word.chars().count() >= 3
         && word.chars().all(|c| c.is_lowercase() || c == '\'' || c == '’')

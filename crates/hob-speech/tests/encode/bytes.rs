@@ -1,5 +1,5 @@
 //! The same samples make the same bytes, wherever the response was cut.
-//! This is what "one encoder per response" is for: no seam can be heard, because there is none.
+//! This is what "one encoder per response" is for: a listener hears no seam.
 
 use hob_speech::encode::{AudioFormat, Encoder, Length};
 use proptest::prelude::*;

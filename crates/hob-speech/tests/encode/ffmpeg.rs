@@ -1,5 +1,5 @@
 //! ffmpeg as an independent decoder.
-//! It reads a pipe, as a player of a stream does: it cannot seek and it is told no length.
+//! It reads a pipe, as a player of a stream does: it cannot seek, and it does not know the length.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

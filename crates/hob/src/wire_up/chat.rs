@@ -10,7 +10,7 @@ use hob_core::{
     Admission, ChatCard, ChatModel, ChatTarget, Clocked, KeepAlive, LoadTimes, ModelLifecycle,
 };
 use hob_engines::chat::{
-    ChatWorker, ChatWorkerOptions, LlamaOptions, ServeChatOptions, Weights, serve_chat,
+    ChatWorker, ChatWorkerOptions, LlamaOptions, ServeChatOptions, WeightStorage, serve_chat,
 };
 use hob_engines::supervisor::WorkerCommand;
 use hob_engines::worker::become_worker;
@@ -214,11 +214,11 @@ pub(crate) fn work_chat(args: &ChatWorkerArgs) -> Outcome<()> {
 
 /// Copied where that leaves as much free as it takes: a model that fills the memory is better dropped in
 /// part than swapped.
-pub(super) fn weights(model: &Path) -> Weights {
+pub(super) fn weights(model: &Path) -> WeightStorage {
     let available_bytes = hob_machine::ram().map_or(0, |ram| ram.available_bytes);
     match bytes_of(model) {
-        Some(bytes) if bytes.saturating_mul(2) <= available_bytes => Weights::Copied,
-        Some(_) | None => Weights::Mapped,
+        Some(bytes) if bytes.saturating_mul(2) <= available_bytes => WeightStorage::Copied,
+        Some(_) | None => WeightStorage::Mapped,
     }
 }
 
@@ -254,11 +254,11 @@ mod tests {
     #[test]
     fn weights_are_copied_where_there_is_room_and_never_where_it_is_unknown() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        assert_eq!(weights(file.path()), Weights::Copied);
+        assert_eq!(weights(file.path()), WeightStorage::Copied);
         // A hole of four terabytes takes no room on the disk, and would in memory.
         if file.as_file().set_len(1 << 42).is_ok() {
-            assert_eq!(weights(file.path()), Weights::Mapped);
+            assert_eq!(weights(file.path()), WeightStorage::Mapped);
         }
-        assert_eq!(weights(Path::new("nowhere.gguf")), Weights::Mapped);
+        assert_eq!(weights(Path::new("nowhere.gguf")), WeightStorage::Mapped);
     }
 }

@@ -99,7 +99,7 @@ pub(super) fn check_pattern(pattern: &str) -> Result<(), Excess> {
     within("bytes in a pattern", pattern.len(), PATTERN_BYTES_MAX)
 }
 
-/// Of a grammar in Lark's notation, whose rules stand at the beginnings of lines.
+/// Checks a grammar in Lark's notation, which has one rule per line.
 ///
 /// # Errors
 /// The first limit that is exceeded.

@@ -26,7 +26,7 @@ const TRIALS_MAX: usize = 96;
 const ALTERNATIVES_MAX: usize = 8;
 /// The same between two tokens, where other answers wait.
 const STEP_TRIALS_MAX: usize = 24;
-/// Of which fewer where ends are long, and each takes its time.
+/// The limit where ends are long, because each trial then takes longer.
 const LONG_TRIALS_MAX: usize = 8;
 /// Tokens tried in one search, over all its attempts; what was found until then counts.
 const STEPS_MAX: usize = 40_000;

@@ -21,7 +21,7 @@ use super::{Constraint, ConstraintError, Phase, SchemaLimits, Vocabulary};
 /// Grammars that stay compiled.
 const KEPT_MAX: usize = 32;
 
-/// Of the thread that compiles. Memory is taken for the part that is used, and given back after.
+/// Stack of the compiling thread. Only the used part takes memory, until the thread ends.
 const STACK_BYTES: usize = 256 << 20;
 
 /// Compiles what is wanted against one vocabulary.
@@ -46,7 +46,7 @@ struct Kept {
 /// What is known of a constraint without compiling anything.
 #[derive(Debug)]
 pub enum Ready {
-    /// Nothing is asked of the answer.
+    /// The answer has no constraint.
     Free,
     Kept(Box<Constraint>),
     Uncompiled,
@@ -74,8 +74,8 @@ impl Constrainer {
         Ok(Constrainer { vocabulary, factory, limits, kept: Mutex::default() })
     }
 
-    /// The constraint of an answer of at most `tokens_max` tokens; none where nothing is asked of
-    /// it. Takes milliseconds for a grammar that is not kept: not for the thread that decodes.
+    /// The constraint of an answer of at most `tokens_max` tokens, or `None` for a free answer. Takes
+    /// milliseconds for a grammar that is not cached, so the decoding thread must not call it.
     pub fn compile(
         &self,
         wanted: &Wanted<'_>,

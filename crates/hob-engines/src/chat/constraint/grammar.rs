@@ -77,7 +77,7 @@ impl Plan {
     }
 }
 
-/// None: nothing is asked of the answer.
+/// `None`: the answer has no constraint.
 pub(super) fn plan(
     wanted: &Wanted<'_>,
     vocabulary: &Vocabulary,

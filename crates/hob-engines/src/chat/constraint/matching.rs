@@ -1,5 +1,5 @@
-//! The few things that are asked of a grammar's automaton, with our errors.
-//! An automaton that has failed once fails for ever, so nothing is consumed that was not allowed.
+//! The operations on a grammar's automaton, with hob's errors.
+//! An automaton that failed once fails permanently, so it only consumes allowed tokens.
 
 use llguidance::Matcher;
 

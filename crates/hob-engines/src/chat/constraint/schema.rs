@@ -12,11 +12,11 @@ pub(super) use sift::{Relaxation, TakenOut, is_regular, sift};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SchemaLimits {
     pub string_chars_max: u32,
-    /// Of strings that a pattern or format describes, whose automata grow with the length.
+    /// Maximum length of strings with a pattern or format, because their automata grow with the length.
     pub pattern_chars_max: u32,
     pub array_items_max: u32,
     pub object_members_max: u32,
-    /// Of member names that the schema does not know.
+    /// Maximum length of member names that the schema does not name.
     pub member_name_chars_max: u32,
 }
 
@@ -243,7 +243,7 @@ impl Bounder<'_> {
         }
     }
 
-    /// Of an object whose members have any names.
+    /// Bounds an object whose members may have any name.
     fn bound_members(&self, schema: &mut Map<String, Value>) {
         let each = schema.remove("additionalProperties").unwrap_or(self.any());
         let required = schema.get("required").and_then(Value::as_array).map_or(0, Vec::len) as u64;

@@ -12,7 +12,7 @@ use super::{ConstraintError, Wanted};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Relaxed {
     pub(super) output: Relaxation,
-    /// Of each tool; none where the list is too short.
+    /// One for each tool. Tools beyond the end of the list have no relaxation.
     pub(super) tools: Vec<Relaxation>,
 }
 

@@ -3,7 +3,7 @@
 
 use super::Vocabulary;
 use super::grammar::{Piece, pieces};
-use crate::chat::dialect::{Place, ToolDialect, Trigger};
+use crate::chat::dialect::{ToolDialect, Trigger, TriggerPosition};
 
 /// What was said of late, and what to look for.
 #[derive(Clone, Debug)]
@@ -51,13 +51,15 @@ impl Watch {
 
     fn end_of(&self, trigger: &Trigger, said: &[u8]) -> Option<usize> {
         let text = trigger.text.as_bytes();
-        let at = match trigger.place {
-            Place::Anywhere => said.windows(text.len()).position(|window| window == text)?,
-            Place::AnswerStart if self.at_start => {
+        let at = match trigger.position {
+            TriggerPosition::Anywhere => {
+                said.windows(text.len()).position(|window| window == text)?
+            }
+            TriggerPosition::AnswerStart if self.at_start => {
                 let white = said.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
                 said[white..].starts_with(text).then_some(white)?
             }
-            Place::AnswerStart => return None,
+            TriggerPosition::AnswerStart => return None,
         };
         Some(at + text.len())
     }

@@ -5,11 +5,11 @@ use std::mem;
 
 use super::block::{Block, BlockFed};
 use super::marks::{Opening, opening, settled_len};
-use super::{Dialect, Place, ThinkingMarks, ToolDialect, ToolsOffered, Trigger};
+use super::{Dialect, ThinkingMarks, ToolDialect, ToolsOffered, Trigger, TriggerPosition};
 
 /// A part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum AnswerPart {
     Reasoning(String),
     Text(String),
     /// Calls are numbered from 0.
@@ -99,16 +99,16 @@ impl AnswerParser {
         matches!(self.state, State::Block(_))
     }
 
-    pub fn push(&mut self, text: &str) -> Vec<Piece> {
-        let mut pieces = Pieces::default();
+    pub fn push(&mut self, text: &str) -> Vec<AnswerPart> {
+        let mut pieces = AnswerParts::default();
         self.held.push_str(text);
         while self.step(&mut pieces) == Step::Taken {}
         pieces.list
     }
 
     /// Nothing more comes: what was held back is given out.
-    pub fn finish(mut self) -> Vec<Piece> {
-        let mut pieces = Pieces::default();
+    pub fn finish(mut self) -> Vec<AnswerPart> {
+        let mut pieces = AnswerParts::default();
         let held = mem::take(&mut self.held);
         match self.state {
             State::Thinking { .. } => pieces.reasoning(&held),
@@ -121,7 +121,7 @@ impl AnswerParser {
         pieces.list
     }
 
-    fn step(&mut self, pieces: &mut Pieces) -> Step {
+    fn step(&mut self, pieces: &mut AnswerParts) -> Step {
         match self.state {
             State::Start => self.start(),
             State::Thinking { begun } => self.think(begun, pieces),
@@ -150,7 +150,7 @@ impl AnswerParser {
         Step::Taken
     }
 
-    fn think(&mut self, begun: bool, pieces: &mut Pieces) -> Step {
+    fn think(&mut self, begun: bool, pieces: &mut AnswerParts) -> Step {
         let Some(marks) = self.thinking else { return self.enter(State::Answer) };
         if !begun {
             self.held = self.held.trim_start().to_owned();
@@ -187,7 +187,7 @@ impl AnswerParser {
         self.enter(State::Answer)
     }
 
-    fn answer(&mut self, pieces: &mut Pieces) -> Step {
+    fn answer(&mut self, pieces: &mut AnswerParts) -> Step {
         let Some((tools, offered)) = &self.tools else {
             pieces.text(&mem::take(&mut self.held));
             return Step::Waits;
@@ -216,7 +216,7 @@ impl AnswerParser {
         settled_len(&self.held, anywhere(tools).map(|trigger| trigger.text))
     }
 
-    fn give_text(&mut self, len: usize, pieces: &mut Pieces) {
+    fn give_text(&mut self, len: usize, pieces: &mut AnswerParts) {
         if len == 0 {
             return;
         }
@@ -227,7 +227,7 @@ impl AnswerParser {
         pieces.text(&text);
     }
 
-    fn block(&mut self, pieces: &mut Pieces) -> Step {
+    fn block(&mut self, pieces: &mut AnswerParts) -> Step {
         let State::Block(block) = &mut self.state else { return Step::Waits };
         let mut taken = 0;
         let mut fed = BlockFed::More;
@@ -242,7 +242,7 @@ impl AnswerParser {
         if fed == BlockFed::More { Step::Waits } else { self.leave_block(fed, pieces) }
     }
 
-    fn leave_block(&mut self, fed: BlockFed, pieces: &mut Pieces) -> Step {
+    fn leave_block(&mut self, fed: BlockFed, pieces: &mut AnswerParts) -> Step {
         let State::Block(block) = mem::replace(&mut self.state, State::Answer) else {
             return Step::Waits;
         };
@@ -265,7 +265,7 @@ impl std::fmt::Debug for AnswerParser {
 }
 
 fn anywhere(tools: &ToolDialect) -> impl Iterator<Item = &'static Trigger> {
-    tools.triggers.iter().filter(|trigger| trigger.place == Place::Anywhere)
+    tools.triggers.iter().filter(|trigger| trigger.position == TriggerPosition::Anywhere)
 }
 
 /// The first trigger in `text` and where it stands.
@@ -275,47 +275,47 @@ fn first_trigger(
     at_start: bool,
 ) -> Option<(usize, &'static Trigger)> {
     let indent = text.len() - text.trim_start().len();
-    let at = |trigger: &'static Trigger| match trigger.place {
-        Place::Anywhere => text.find(trigger.text).map(|at| (at, trigger)),
-        Place::AnswerStart => {
+    let at = |trigger: &'static Trigger| match trigger.position {
+        TriggerPosition::Anywhere => text.find(trigger.text).map(|at| (at, trigger)),
+        TriggerPosition::AnswerStart => {
             (at_start && text[indent..].starts_with(trigger.text)).then_some((indent, trigger))
         }
     };
     tools.triggers.iter().filter_map(at).min_by_key(|(at, _)| *at)
 }
 
-/// Pieces of one push; neighbours of one kind are joined.
+/// AnswerParts of one push; neighbours of one kind are joined.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
-    list: Vec<Piece>,
+pub(super) struct AnswerParts {
+    list: Vec<AnswerPart>,
 }
 
-impl Pieces {
+impl AnswerParts {
     pub(super) fn call_begins(&mut self, index: u32, name: &str) {
-        self.list.push(Piece::CallBegins { index, name: name.to_owned() });
+        self.list.push(AnswerPart::CallBegins { index, name: name.to_owned() });
     }
 
     pub(super) fn arguments(&mut self, index: u32, more: &str) {
         match self.list.last_mut() {
-            Some(Piece::Arguments { piece, .. }) => piece.push_str(more),
+            Some(AnswerPart::Arguments { piece, .. }) => piece.push_str(more),
             _ if more.is_empty() => {}
-            _ => self.list.push(Piece::Arguments { index, piece: more.to_owned() }),
+            _ => self.list.push(AnswerPart::Arguments { index, piece: more.to_owned() }),
         }
     }
 
     fn text(&mut self, more: &str) {
         match self.list.last_mut() {
-            Some(Piece::Text(text)) => text.push_str(more),
+            Some(AnswerPart::Text(text)) => text.push_str(more),
             _ if more.is_empty() => {}
-            _ => self.list.push(Piece::Text(more.to_owned())),
+            _ => self.list.push(AnswerPart::Text(more.to_owned())),
         }
     }
 
     fn reasoning(&mut self, more: &str) {
         match self.list.last_mut() {
-            Some(Piece::Reasoning(text)) => text.push_str(more),
+            Some(AnswerPart::Reasoning(text)) => text.push_str(more),
             _ if more.is_empty() => {}
-            _ => self.list.push(Piece::Reasoning(more.to_owned())),
+            _ => self.list.push(AnswerPart::Reasoning(more.to_owned())),
         }
     }
 }

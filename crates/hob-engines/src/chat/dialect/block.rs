@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use super::answer::Pieces;
+use super::answer::AnswerParts;
 use super::call::{CallReader, Fed};
 use super::{ToolDialect, ToolsOffered};
 
@@ -50,7 +50,7 @@ impl Block {
         block
     }
 
-    pub(super) fn feed(&mut self, c: char, pieces: &mut Pieces) -> BlockFed {
+    pub(super) fn feed(&mut self, c: char, pieces: &mut AnswerParts) -> BlockFed {
         let fed = match &mut self.stage {
             Stage::Begin(_) => self.begin(c),
             Stage::Call(_) => return self.call(c, pieces),
@@ -104,7 +104,7 @@ impl Block {
         self.stage = Stage::Call(CallReader::new(self.tools.call, self.offered.clone()));
     }
 
-    fn call(&mut self, c: char, pieces: &mut Pieces) -> BlockFed {
+    fn call(&mut self, c: char, pieces: &mut AnswerParts) -> BlockFed {
         let Stage::Call(reader) = &mut self.stage else { return BlockFed::Broken };
         let was_streaming = reader.is_streaming();
         let Ok(fed) = reader.feed(c) else {

@@ -1,7 +1,7 @@
 //! The forms of calls and of thinking that models are known to have been trained on.
 //! Forms whose arguments are not JSON (XML, Python calls) are absent: those models get `HERMES` described.
 
-use super::{CallForm, Place, ThinkingMarks, ToolDialect, Trigger};
+use super::{CallForm, ThinkingMarks, ToolDialect, Trigger, TriggerPosition};
 
 /// Hermes and Qwen, and every model to which we describe tools ourselves.
 pub const HERMES: ToolDialect = ToolDialect {
@@ -16,8 +16,8 @@ pub const HERMES: ToolDialect = ToolDialect {
 /// Llama 3.1 and later: the bare object is the whole answer.
 pub const LLAMA3: ToolDialect = ToolDialect {
     triggers: &[
-        Trigger { text: r#"{"name""#, place: Place::AnswerStart, opens: r#"{"name""# },
-        Trigger { text: "<|python_tag|>", place: Place::AnswerStart, opens: "" },
+        Trigger { text: r#"{"name""#, position: TriggerPosition::AnswerStart, opens: r#"{"name""# },
+        Trigger { text: "<|python_tag|>", position: TriggerPosition::AnswerStart, opens: "" },
     ],
     begin: "",
     between: None,
@@ -104,5 +104,5 @@ pub(super) const HARMONY_ANALYSIS: ThinkingMarks = ThinkingMarks {
 
 /// A mark with which a block of calls opens, wherever it stands.
 const fn opening(mark: &'static str) -> Trigger {
-    Trigger { text: mark, place: Place::Anywhere, opens: mark }
+    Trigger { text: mark, position: TriggerPosition::Anywhere, opens: mark }
 }

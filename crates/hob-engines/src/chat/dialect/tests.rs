@@ -4,8 +4,8 @@
 mod properties;
 
 use super::{
-    AnswerParser, CallForm, Delivery, DescribedBy, Dialect, HARMONY, HERMES, LLAMA3, MISTRAL_ARRAY,
-    MISTRAL_NAMED, Piece, ToolDialect, ToolsOffered, forms,
+    AnswerParser, AnswerPart, CallForm, Delivery, DescribedBy, Dialect, HARMONY, HERMES, LLAMA3,
+    MISTRAL_ARRAY, MISTRAL_NAMED, ToolDialect, ToolsOffered, forms,
 };
 
 const QWEN3: &str = include_str!("../template/testdata/templates/qwen3.jinja");
@@ -24,28 +24,33 @@ fn offered(delivery: Delivery) -> Option<ToolsOffered> {
     Some(ToolsOffered { names: vec!["clock".to_owned(), "weather".to_owned()], delivery })
 }
 
-fn reasoning(text: &str) -> Piece {
-    Piece::Reasoning(text.to_owned())
+fn reasoning(text: &str) -> AnswerPart {
+    AnswerPart::Reasoning(text.to_owned())
 }
 
-fn text(text: &str) -> Piece {
-    Piece::Text(text.to_owned())
+fn text(text: &str) -> AnswerPart {
+    AnswerPart::Text(text.to_owned())
 }
 
-fn call(index: u32, name: &str, arguments: &str) -> [Piece; 2] {
+fn call(index: u32, name: &str, arguments: &str) -> [AnswerPart; 2] {
     [
-        Piece::CallBegins { index, name: name.to_owned() },
-        Piece::Arguments { index, piece: arguments.to_owned() },
+        AnswerPart::CallBegins { index, name: name.to_owned() },
+        AnswerPart::Arguments { index, piece: arguments.to_owned() },
     ]
 }
 
-fn joined(pieces: impl IntoIterator<Item = Piece>) -> Vec<Piece> {
-    let mut out: Vec<Piece> = Vec::new();
+fn joined(pieces: impl IntoIterator<Item = AnswerPart>) -> Vec<AnswerPart> {
+    let mut out: Vec<AnswerPart> = Vec::new();
     for piece in pieces {
         match (out.last_mut(), piece) {
-            (Some(Piece::Text(text)), Piece::Text(more)) => text.push_str(&more),
-            (Some(Piece::Reasoning(text)), Piece::Reasoning(more)) => text.push_str(&more),
-            (Some(Piece::Arguments { piece, .. }), Piece::Arguments { piece: more, .. }) => {
+            (Some(AnswerPart::Text(text)), AnswerPart::Text(more)) => text.push_str(&more),
+            (Some(AnswerPart::Reasoning(text)), AnswerPart::Reasoning(more)) => {
+                text.push_str(&more)
+            }
+            (
+                Some(AnswerPart::Arguments { piece, .. }),
+                AnswerPart::Arguments { piece: more, .. },
+            ) => {
                 piece.push_str(&more);
             }
             (_, piece) => out.push(piece),
@@ -57,15 +62,15 @@ fn joined(pieces: impl IntoIterator<Item = Piece>) -> Vec<Piece> {
 fn parsed(
     mut parser: AnswerParser,
     pushes: impl IntoIterator<Item = impl AsRef<str>>,
-) -> Vec<Piece> {
-    let mut pieces: Vec<Piece> =
+) -> Vec<AnswerPart> {
+    let mut pieces: Vec<AnswerPart> =
         pushes.into_iter().flat_map(|push| parser.push(push.as_ref())).collect();
     pieces.extend(parser.finish());
     joined(pieces)
 }
 
 /// The same pieces at once, letter by letter, streamed and whole.
-fn check_with(dialect: Dialect, starts_in_thinking: bool, answer: &str, expect: &[Piece]) {
+fn check_with(dialect: Dialect, starts_in_thinking: bool, answer: &str, expect: &[AnswerPart]) {
     for delivery in [Delivery::Whole, Delivery::Streamed] {
         let parser = || AnswerParser::new(&dialect, starts_in_thinking, offered(delivery));
         assert_eq!(parsed(parser(), [answer]), expect, "{delivery:?}, at once: {answer}");
@@ -74,7 +79,7 @@ fn check_with(dialect: Dialect, starts_in_thinking: bool, answer: &str, expect: 
     }
 }
 
-fn check(tools: ToolDialect, answer: &str, expect: &[Piece]) {
+fn check(tools: ToolDialect, answer: &str, expect: &[AnswerPart]) {
     check_with(dialect(tools), false, answer, expect);
 }
 
@@ -128,7 +133,7 @@ fn a_grammar_of_the_pieces_writes_what_the_parser_reads() {
 
 #[test]
 fn thinking_is_told_from_the_answer() {
-    let think = |answer: &str, expect: &[Piece]| check(HERMES, answer, expect);
+    let think = |answer: &str, expect: &[AnswerPart]| check(HERMES, answer, expect);
     think("<think>\nHm.\n\nYes.\n</think>\n\nNo.", &[reasoning("Hm.\n\nYes."), text("No.")]);
     think("\n<think></think>\n\nNo.\n", &[text("No.\n")]);
     think("No <think>this</think> is text.", &[text("No <think>this</think> is text.")]);
@@ -282,8 +287,11 @@ fn pieces_leave_as_soon_as_they_are_certain() {
     assert_eq!(pushed("<tool_call>{\"name\": \"clock\", \"arg"), []);
     assert_eq!(pushed("uments\": "), []);
     assert_eq!(pushed("{\"a"), call(0, "clock", "{\"a"));
-    assert_eq!(pushed("\": 1"), [Piece::Arguments { index: 0, piece: "\": 1".to_owned() }]);
-    assert_eq!(pushed("}}\n</tool_call>"), [Piece::Arguments { index: 0, piece: "}".to_owned() }]);
+    assert_eq!(pushed("\": 1"), [AnswerPart::Arguments { index: 0, piece: "\": 1".to_owned() }]);
+    assert_eq!(
+        pushed("}}\n</tool_call>"),
+        [AnswerPart::Arguments { index: 0, piece: "}".to_owned() }]
+    );
 }
 
 #[test]

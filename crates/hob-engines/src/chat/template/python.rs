@@ -23,7 +23,7 @@ pub(super) fn json(value: &Value, indent: Option<usize>) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The same JSON with every other character escaped; outside of strings there is none.
+/// The same JSON with non-ASCII characters escaped. They occur within strings only.
 pub(super) fn ascii(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {

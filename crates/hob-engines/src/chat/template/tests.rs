@@ -1,5 +1,5 @@
 //! Templates against what Python's Jinja2 makes of them, and against conversations that they refuse.
-//! The goldens are in `testdata`, beside the script that makes them.
+//! The goldens are in `testdata`, next to the script that makes them.
 
 mod continued;
 mod golden;

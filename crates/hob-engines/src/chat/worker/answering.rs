@@ -9,14 +9,14 @@ use hob_core::chat::{ChatEvent, FinishReason, TokenLogprob, TokenText};
 
 use super::repetition::Repetition;
 use crate::chat::constraint::{Accepted, Constraint};
-use crate::chat::dialect::{AnswerParser, Piece};
+use crate::chat::dialect::{AnswerParser, AnswerPart};
 use crate::chat::sampler::{History, Logprobs, Sampler};
 use crate::chat::stop::{Characters, StopScanner};
-use crate::chat::tokens::Tokens;
+use crate::chat::tokens::TokenTable;
 
 /// What an answer is made with.
 pub(super) struct AnswerPlan {
-    pub(super) tokens: Arc<Tokens>,
+    pub(super) tokens: Arc<TokenTable>,
     pub(super) sampler: Sampler,
     /// None: all of it is text.
     pub(super) parser: Option<AnswerParser>,
@@ -184,24 +184,24 @@ impl Answering {
         let pieces = match &mut self.plan.parser {
             Some(parser) => parser.push(text),
             None if text.is_empty() => Vec::new(),
-            None => vec![Piece::Text(text.to_owned())],
+            None => vec![AnswerPart::Text(text.to_owned())],
         };
         self.tell(pieces, step);
     }
 
-    fn tell(&mut self, pieces: Vec<Piece>, step: &mut Step) {
+    fn tell(&mut self, pieces: Vec<AnswerPart>, step: &mut Step) {
         for piece in pieces {
             match piece {
-                Piece::Reasoning(text) => step.events.push(ChatEvent::Reasoning(text)),
-                Piece::CallBegins { index, name } => {
+                AnswerPart::Reasoning(text) => step.events.push(ChatEvent::Reasoning(text)),
+                AnswerPart::CallBegins { index, name } => {
                     self.has_called = true;
                     let id = format!("{}{index}", self.plan.call_ids);
                     step.events.push(ChatEvent::ToolCall { index, id, name });
                 }
-                Piece::Arguments { index, piece } => {
+                AnswerPart::Arguments { index, piece } => {
                     step.events.push(ChatEvent::ToolArguments { index, piece });
                 }
-                Piece::Text(text) => {
+                AnswerPart::Text(text) => {
                     let scanned = self.plan.stop.push(&text);
                     self.tell_text(scanned.text, step);
                     if scanned.has_stopped {

@@ -1,6 +1,5 @@
-//! The compiler: reads in the requests whose grammar has to be compiled first, on a thread of its own,
-//! so that other requests do not wait for it. The server hears which request is being compiled, and
-//! so knows which one to refuse if that ends the worker.
+//! The compiler prepares requests whose grammar must be compiled, on its own thread, so that other requests
+//! do not wait. It reports each compilation to the server, which refuses the grammar if the worker ends.
 
 use std::sync::mpsc::Receiver;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! The requests that are with the threads beside the engine. Those threads look here before each
-//! step, so a request whose client has left takes no more of their time.
+//! The requests that other threads than the engine's work on. These threads check it before each step, so
+//! that a request whose client has left takes no more time.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! The embedder: texts to vectors, on a thread and in a context of its own, so that a long text is
-//! no silence in the answers that run. The context is made when the first text comes.
+//! The embedder computes vectors on its own thread and in its own context, so that a long text does not
+//! stall running answers. The context is created for the first text.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Receiver;
@@ -14,8 +14,8 @@ use crate::chat::llama::{Llama, LlamaEmbedder};
 use crate::chat::protocol::{Refusal, Vector};
 use crate::worker::{EngineEnded, InboxSender};
 
-/// Returns when the engine has ended. One input of each request is computed in turn, so that a long
-/// list holds nobody up for longer than one text takes.
+/// Returns when the engine has ended. Computes one input of each request in turn, so that a long list
+/// delays other requests by one text at most.
 pub(super) fn run(
     llama: &Llama,
     reading: &Reading,
@@ -162,7 +162,7 @@ mod tests {
     use hob_core::chat::EmbedRequest;
 
     use super::*;
-    use crate::worker::Connection;
+    use crate::worker::WorkerConnection;
 
     fn job(stream: u32, texts: u32) -> EmbedJob {
         let inputs = (0..texts).map(|text| EmbedInput::Tokens(vec![stream, text])).collect();
@@ -172,7 +172,8 @@ mod tests {
     /// What is computed for these jobs, where `left` leaves after so many computations.
     fn computed(jobs: Vec<EmbedJob>, left: (u32, usize)) -> Vec<Vec<u32>> {
         let (_server, worker) = UnixStream::pair().expect("a socket pair");
-        let connection = Connection::start(&worker, super::super::decode, Duration::from_secs(60));
+        let connection =
+            WorkerConnection::start(&worker, super::super::decode, Duration::from_secs(60));
         let inbox = connection.expect("threads").inbox;
         let (sender, receiver) = sync_channel(jobs.len());
         let elsewhere = Elsewhere::default();

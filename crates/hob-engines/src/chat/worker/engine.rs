@@ -1,5 +1,5 @@
-//! The engine's loop: take in what was said, compute the step that the scheduler deals, say what it
-//! gave, repeat. Orders are obeyed between any two steps, so who leaves costs at most one step more.
+//! The engine's loop: receives orders, computes the step that the scheduler plans, sends the results.
+//! Orders are followed between two steps, so a cancelled request costs at most one more step.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,12 +13,12 @@ use super::running::{Prepared, Running, Spoken};
 use super::{EmbedEnd, Incoming, Job, Outputs, ServeChatError};
 use crate::chat::decoder::{BatchToken, DecodeFailed, Decoder};
 use crate::chat::protocol::{AnyChatOrder, ChatOrder, ChatReport, Refusal};
-use crate::chat::scheduler::{Scheduler, Step, Wish};
-use crate::chat::slots::{Place, Slots};
-use crate::worker::protocol::{Message, Order, Report, WorkerStats};
+use crate::chat::scheduler::{Demand, Scheduler, StepPlan};
+use crate::chat::slots::{SlotAssignment, Slots};
+use crate::worker::protocol::{CommonOrder, Report, WorkerMessage, WorkerStats};
 use crate::worker::{Inbox, Outlet, Polled};
 
-/// How long whoever finds the queue full is told to stay away.
+/// Retry time of requests that find the queue full.
 const RETRY_AFTER_MS: u64 = 2000;
 
 pub(super) struct Engine<D: Decoder> {
@@ -70,14 +70,14 @@ impl<D: Decoder> Engine<D> {
                 Polled::Empty => {}
             }
             self.fill_slots();
-            let wishes = self.wishes();
-            if wishes.is_empty() {
+            let demands = self.demands();
+            if demands.is_empty() {
                 match inbox.wait()? {
                     Some(incoming) => self.receive(incoming)?,
                     None => return Ok(()),
                 }
             } else {
-                self.step(&wishes)?;
+                self.step(&demands)?;
             }
         }
     }
@@ -107,16 +107,16 @@ impl<D: Decoder> Engine<D> {
 
     fn obey(&mut self, stream: u32, order: AnyChatOrder) -> io::Result<()> {
         match order {
-            Message::Model(order) => self.prepare(stream, order),
-            Message::Common(Order::Cancel) => {
+            WorkerMessage::Model(order) => self.prepare(stream, order),
+            WorkerMessage::Common(CommonOrder::Cancel) => {
                 self.cancel(stream);
                 Ok(())
             }
-            Message::Common(Order::Credit(amount)) => {
+            WorkerMessage::Common(CommonOrder::Credit(amount)) => {
                 self.grant(stream, amount);
                 Ok(())
             }
-            Message::Common(Order::Ping) => {
+            WorkerMessage::Common(CommonOrder::Ping) => {
                 let streams = self.running.len() + self.queue.len() + self.elsewhere.len();
                 let stats = WorkerStats { streams: streams as u32, windows: self.steps };
                 self.outlet.report(stream, &Report::Stats(stats))
@@ -127,7 +127,7 @@ impl<D: Decoder> Engine<D> {
     fn prepare(&mut self, stream: u32, order: ChatOrder) -> io::Result<()> {
         let job = Job { stream, order, received: Instant::now() };
         let is_full = self.queue.len() + self.elsewhere.len() >= self.queue_max;
-        // Before it is sent: who takes it looks whether it is still there.
+        // Before the send, because the receiver checks that the request is still open.
         self.elsewhere.insert(stream);
         let taken = if is_full { Err(TrySendError::Full(job)) } else { self.jobs.try_send(job) };
         match taken {
@@ -189,31 +189,31 @@ impl<D: Decoder> Engine<D> {
             && let Some((stream, prepared)) = self.queue.pop_front()
         {
             // There is one that is free.
-            let Some(mut place) = self.slots.take(&prepared.prompt) else { return };
+            let Some(mut assignment) = self.slots.take(&prepared.prompt) else { return };
             if prepared.echo.is_scored() {
-                // How likely a token is comes of computing it, so none is taken from the cache.
-                place = Place { keep: 0, copy_from: None, ..place };
+                // The probability of a token is known only if it is computed, so the cache is not used.
+                assignment = SlotAssignment { keep: 0, copy_from: None, ..assignment };
             }
-            let kept = match place.copy_from {
-                Some(donor) => self.decoder.copy(donor, place.slot, place.keep),
-                None => self.decoder.truncate(place.slot, place.keep),
+            let kept = match assignment.copy_from {
+                Some(donor) => self.decoder.copy(donor, assignment.slot, assignment.keep),
+                None => self.decoder.truncate(assignment.slot, assignment.keep),
             };
-            self.slots.extend(place.slot, &prepared.prompt[..kept]);
-            self.running.push(Running::begin(stream, prepared, place, kept));
+            self.slots.extend(assignment.slot, &prepared.prompt[..kept]);
+            self.running.push(Running::begin(stream, prepared, assignment, kept));
         }
     }
 
-    /// The streams that want something computed, by their place among the running.
-    fn wishes(&self) -> Vec<(usize, Wish)> {
+    /// The streams that need a step, with their index among the running.
+    fn demands(&self) -> Vec<(usize, Demand)> {
         let running = self.running.iter().enumerate();
-        running.filter_map(|(index, running)| Some((index, running.wish()?))).collect()
+        running.filter_map(|(index, running)| Some((index, running.demand()?))).collect()
     }
 
-    fn step(&mut self, wishes: &[(usize, Wish)]) -> io::Result<()> {
-        let dealt: Vec<Wish> = wishes.iter().map(|(_, wish)| *wish).collect();
-        let Step { answers, prompts } = self.scheduler.deal(&dealt);
-        // An answer that ends with its pass leaves the running, so they are known by stream from here.
-        let stream = |index: usize| self.running[wishes[index].0].stream;
+    fn step(&mut self, demands: &[(usize, Demand)]) -> io::Result<()> {
+        let dealt: Vec<Demand> = demands.iter().map(|(_, demand)| *demand).collect();
+        let StepPlan { answers, prompts } = self.scheduler.deal(&dealt);
+        // Answers that end with the first pass change the indices, so streams identify them from here on.
+        let stream = |index: usize| self.running[demands[index].0].stream;
         let answers: Vec<(u32, usize)> = answers.iter().map(|index| (stream(*index), 1)).collect();
         let prompts: Vec<(u32, usize)> =
             prompts.iter().map(|(index, share)| (stream(*index), *share)).collect();
@@ -227,8 +227,8 @@ impl<D: Decoder> Engine<D> {
         Ok(())
     }
 
-    /// Computes so many tokens of each stream in one batch, and says what it gave. Returns the time
-    /// that the computation took, if there was one and it succeeded.
+    /// Computes these shares of the streams in one batch, and sends the results. Returns the time of the
+    /// computation, if there was one and it succeeded.
     fn pass(&mut self, shares: &[(u32, usize)]) -> io::Result<Option<Duration>> {
         let running = self.running.iter().enumerate();
         let mut shares: Vec<(usize, usize)> = running
@@ -305,7 +305,7 @@ impl<D: Decoder> Engine<D> {
         self.outlet.report(stream, &Report::Done)
     }
 
-    /// The pass failed: its streams end, and what their slots hold is not to be trusted.
+    /// Ends the streams of a failed pass, and discards the caches of their slots.
     fn lose(&mut self, shares: &[(usize, usize)], error: &DecodeFailed) -> io::Result<()> {
         let lost: Vec<(u32, usize)> = shares
             .iter()

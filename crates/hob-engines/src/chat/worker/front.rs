@@ -1,5 +1,5 @@
-//! The front: reads requests in on a thread of its own, so that a long conversation is no silence in the
-//! answers that run. What takes longer, compiling and embedding, is done by the threads beside it.
+//! The front prepares requests on its own thread, so that a long conversation does not stall running
+//! answers. Other threads compile grammars and compute embeddings, which takes longer.
 
 use std::sync::mpsc::{Receiver, SyncSender};
 
@@ -10,7 +10,7 @@ use super::{EmbedEnd, EmbedJob, Incoming, Job};
 use crate::chat::protocol::{ChatOrder, Refusal};
 use crate::worker::{EngineEnded, InboxSender};
 
-/// When a client comes back that finds the queue of the embedder or of the compiler full.
+/// Retry time of requests that find the queue of the embedder or of the compiler full.
 const RETRY_AFTER_MS: u64 = 2000;
 
 pub(super) struct Front<'a> {

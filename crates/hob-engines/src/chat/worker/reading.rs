@@ -1,5 +1,5 @@
-//! What the worker knows of its model beyond its weights: vocabulary, template, dialect, grammars.
-//! With it, requests are read in: prompts become tokens, wishes become a plan for the answer.
+//! The model's vocabulary, template, dialect and grammars: all that preparing a request needs.
+//! Prompts become tokens, and options become a plan for the answer.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::chat::protocol::Refusal;
 use crate::chat::sampler::{History, Sampler, SamplerDefaults};
 use crate::chat::stop::StopScanner;
 use crate::chat::template::{ChatTemplate, SpecialTokens, TemplateError};
-use crate::chat::tokens::{Beginning, Special, Tokenizer, Tokens};
+use crate::chat::tokens::{Beginning, Special, TokenTable, Tokenizer};
 
-/// Why a model's file cannot be worked with, though its weights load.
+/// Why a model cannot be used although its weights load.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadingError {
     #[error("the model's chat template cannot be read: {0}")]
@@ -36,7 +36,7 @@ pub enum ReadingError {
 
 pub(super) struct Reading {
     tokenizer: Arc<dyn Tokenizer>,
-    tokens: Arc<Tokens>,
+    tokens: Arc<TokenTable>,
     template: Option<ChatTemplate>,
     constrainer: Constrainer,
     defaults: SamplerDefaults,
@@ -129,7 +129,7 @@ impl Reading {
     }
 
     /// # Errors
-    /// Whatever can be refused: a prompt that does not fit, a form that cannot be enforced.
+    /// The prompt does not fit, or the output format cannot be enforced.
     pub(super) fn prepare(
         &self,
         request: &ChatRequest,
@@ -140,7 +140,7 @@ impl Reading {
         self.prepare_with(request, credit, received, Compile::Now)?.ok_or_else(uncompiled)
     }
 
-    /// None where a grammar has to be compiled first.
+    /// `None` where a grammar has to be compiled first.
     ///
     /// # Errors
     /// As [`Reading::prepare`].
@@ -262,7 +262,7 @@ impl Reading {
         })
     }
 
-    /// The conversation and how the model marks what it says in one; none for texts.
+    /// The conversation and the dialect of its answer. `None` for plain texts.
     fn spoken<'a>(&'a self, request: &'a ChatRequest) -> Option<(&'a Conversation, &'a Dialect)> {
         match &request.prompt {
             Prompt::Chat(conversation) => Some((conversation, self.template.as_ref()?.dialect())),
@@ -270,7 +270,7 @@ impl Reading {
         }
     }
 
-    /// What the answer is held to, if to anything; none where that has to be compiled first.
+    /// The constraint of the answer, if it has one. The outer `None`: it must be compiled first.
     fn form(
         &self,
         request: &ChatRequest,
@@ -313,7 +313,7 @@ impl Reading {
 /// What a [`Reading`] is made of.
 pub(super) struct ReadingParts {
     pub(super) tokenizer: Arc<dyn Tokenizer>,
-    pub(super) tokens: Tokens,
+    pub(super) tokens: TokenTable,
     pub(super) template: Option<ChatTemplate>,
     pub(super) defaults: SamplerDefaults,
     pub(super) infill_marks: Option<[u32; 3]>,
@@ -354,7 +354,7 @@ fn offered(conversation: &Conversation) -> Option<ToolsOffered> {
     Some(ToolsOffered { names, delivery: Delivery::Streamed })
 }
 
-fn vocabulary(tokens: &Tokens) -> Result<Vocabulary, ReadingError> {
+fn vocabulary(tokens: &TokenTable) -> Result<Vocabulary, ReadingError> {
     let bytes = tokens.all().iter().map(|token| match &token.control {
         Some(name) => TokenBytes { bytes: name.as_bytes().to_vec(), is_special: true },
         None => TokenBytes { bytes: token.bytes.clone(), is_special: false },
@@ -363,7 +363,7 @@ fn vocabulary(tokens: &Tokens) -> Result<Vocabulary, ReadingError> {
     Vocabulary::new(&bytes.collect::<Vec<_>>(), &ends).map_err(ReadingError::Vocabulary)
 }
 
-/// The model's own wishes, where its file has some.
+/// The sampling defaults in the model's file, where it has some.
 fn sampler_defaults(llama: &Llama) -> SamplerDefaults {
     let number = |key: &str| {
         llama.header_text(&format!("general.sampling.{key}")).and_then(|text| text.parse().ok())
@@ -382,7 +382,7 @@ fn refused(field: &str, reason: String) -> Refusal {
     Refusal::Field { field: field.to_owned(), reason }
 }
 
-/// For ids and for seeds that nobody chose: different each time, and no secret.
+/// For ids, and for seeds that a request does not set. Different each time, but not secret.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,5 +1,5 @@
-//! A request on its way: read in and waiting, or in a slot and being answered.
-//! What it has to say is [`Answering`]'s; here is only where it stands.
+//! A prepared request that waits for a slot, and a request in a slot.
+//! [`Answering`] makes the answer; this module tracks its progress.
 
 use std::time::Instant;
 
@@ -7,8 +7,8 @@ use hob_core::chat::{ChatEvent, Completion, FinishReason, Timings, Usage};
 
 use super::answering::{Answering, Step};
 use crate::chat::decoder::BatchToken;
-use crate::chat::scheduler::Wish;
-use crate::chat::slots::Place;
+use crate::chat::scheduler::Demand;
+use crate::chat::slots::SlotAssignment;
 
 /// A request that was read in: its prompt as tokens, and how it is to be answered.
 pub(super) struct Prepared {
@@ -22,12 +22,12 @@ pub(super) struct Prepared {
     pub(super) received: Instant,
 }
 
-/// What an answer says of its prompt.
+/// What an answer repeats of its prompt.
 #[derive(Debug, Default)]
 pub(super) struct Echo {
-    /// Said before the answer's own text.
+    /// Sent before the answer's own text.
     pub(super) text: Option<String>,
-    /// The first token that is told with how likely it was; none: no token is.
+    /// The first token that is reported with its log probability. `None`: no token is.
     pub(super) scored_from: Option<usize>,
 }
 
@@ -37,15 +37,15 @@ impl Echo {
     }
 }
 
-/// Tokens of a prompt that are computed in one step where each is told with how likely it was: all
-/// logits of a step are in memory at once.
+/// Maximum prompt tokens of one step with log probabilities, because all logits of a step are in memory
+/// at once.
 const SCORED_STEP_TOKENS: usize = 16;
 
 /// A request in a slot.
 pub(super) struct Running {
     pub(super) stream: u32,
     pub(super) slot: usize,
-    /// The prompt and what was said.
+    /// The prompt and the answer so far.
     tokens: Vec<u32>,
     /// How many of `tokens` the slot's cache holds.
     computed: usize,
@@ -61,11 +61,16 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn begin(stream: u32, prepared: Prepared, place: Place, kept: usize) -> Running {
+    pub(super) fn begin(
+        stream: u32,
+        prepared: Prepared,
+        assignment: SlotAssignment,
+        kept: usize,
+    ) -> Running {
         let Prepared { prompt, answering, echo, credit, received, ignored: _ } = prepared;
         Running {
             stream,
-            slot: place.slot,
+            slot: assignment.slot,
             computed: kept,
             prompt_tokens: prompt.len(),
             cached_tokens: kept,
@@ -80,12 +85,12 @@ impl Running {
         }
     }
 
-    /// None while its reader has enough to read.
-    pub(super) fn wish(&self) -> Option<Wish> {
+    /// `None` while the reader has no credit left.
+    pub(super) fn demand(&self) -> Option<Demand> {
         let pending = self.tokens.len() - self.computed;
         let step = if self.is_scoring() { SCORED_STEP_TOKENS } else { pending };
         let pending = pending.min(step);
-        (self.credit > 0).then_some(Wish { pending, said: self.answering.said() })
+        (self.credit > 0).then_some(Demand { pending, said: self.answering.said() })
     }
 
     /// The next `count` tokens for a batch.
@@ -99,7 +104,7 @@ impl Running {
         })
     }
 
-    /// Whether the prompt is computed, and told token by token.
+    /// Whether the prompt is being computed with log probabilities.
     fn is_scoring(&self) -> bool {
         self.echo.is_scored() && self.computed < self.prompt_tokens
     }
@@ -144,7 +149,7 @@ impl Running {
         self.computed == self.tokens.len()
     }
 
-    /// Says the next token, and perhaps more that follow of themselves.
+    /// Chooses the next token, and further tokens if they are forced.
     pub(super) fn speak(&mut self, logits: &[f32]) -> Result<Spoken, String> {
         let Step { tokens, events, end } = self.answering.next(logits)?;
         let now = Instant::now();
@@ -174,7 +179,7 @@ impl Running {
     }
 }
 
-/// What a stream has to say after a step.
+/// What a stream sends after a step.
 #[derive(Default)]
 pub(super) struct Spoken {
     pub(super) events: Vec<ChatEvent>,

@@ -13,9 +13,9 @@ use super::reading::ReadingParts;
 use super::*;
 use crate::chat::protocol::ChatReport;
 use crate::chat::sampler::SamplerDefaults;
-use crate::chat::tokens::{Beginning, Special, Token, Tokenizer, Tokens};
+use crate::chat::tokens::{Beginning, Special, Token, TokenTable, Tokenizer};
 use crate::frame::{FrameDecoder, FrameKind};
-use crate::worker::protocol::{AnyReport, Failure, Message, Order, hello};
+use crate::worker::protocol::{AnyReport, CommonOrder, StreamFailure, WorkerMessage, hello};
 
 const END: u32 = 256;
 const CONTEXT_TOKENS: u32 = 2000;
@@ -35,7 +35,7 @@ fn reading() -> Reading {
     let tokens: Vec<Token> = (0..=255).map(letter).chain([end]).collect();
     let parts = ReadingParts {
         tokenizer: Arc::new(Bytes),
-        tokens: Tokens::new(tokens, END),
+        tokens: TokenTable::new(tokens, END),
         template: None,
         defaults: SamplerDefaults::default(),
         infill_marks: None,
@@ -140,7 +140,7 @@ impl Bench {
         self.socket.write_all(&bytes).expect("it reads");
     }
 
-    fn order(&mut self, stream: u32, order: &Order) {
+    fn order(&mut self, stream: u32, order: &CommonOrder) {
         self.send([order.to_frame(stream).expect("small")]);
     }
 
@@ -163,7 +163,7 @@ impl Bench {
                     continue;
                 }
                 match AnyReport::from_frame(&frame).expect("a report") {
-                    Message::Common(Report::Alive) => continue,
+                    WorkerMessage::Common(Report::Alive) => continue,
                     report => return (frame.stream, report),
                 }
             }
@@ -181,13 +181,13 @@ impl Bench {
             let (stream, report) = self.report();
             let stream = heard.entry(stream).or_default();
             match report {
-                Message::Common(Report::Done) => open -= 1,
-                Message::Common(Report::Failed(Failure::Engine(detail))) => {
+                WorkerMessage::Common(Report::Done) => open -= 1,
+                WorkerMessage::Common(Report::Failed(StreamFailure::Engine(detail))) => {
                     stream.failure = Some(detail);
                     open -= 1;
                 }
-                Message::Common(other) => panic!("{other:?}"),
-                Message::Model(report) => stream.take(report),
+                WorkerMessage::Common(other) => panic!("{other:?}"),
+                WorkerMessage::Model(report) => stream.take(report),
             }
         }
         heard
@@ -204,7 +204,7 @@ impl Drop for Bench {
         self.socket.shutdown(std::net::Shutdown::Both).expect("it was open");
         let worker = self.worker.take().expect("started once");
         if !thread::panicking() {
-            // One that was about to say something finds nobody there, which is a good end too.
+            // A worker that was about to send finds the socket closed, which is a good end too.
             let ended = worker.join().expect("no panic");
             assert!(matches!(ended, Ok(()) | Err(ServeChatError::Io(_))), "{ended:?}");
         }
@@ -241,7 +241,8 @@ impl Answer {
 
 fn run(socket: UnixStream, decoder: Counter, queue_max: usize) -> Result<(), ServeChatError> {
     let reading = reading();
-    let Connection { inbox, outlet } = Connection::start(&socket, decode, Duration::from_secs(60))?;
+    let WorkerConnection { inbox, outlet } =
+        WorkerConnection::start(&socket, decode, Duration::from_secs(60))?;
     // Never more of a prompt than the least: what a step of this decoder takes is noise.
     let pacing = Pacing { stretch: 1.0, ..Pacing::default() };
     let scheduler = Scheduler::new(pacing, decoder.batch_tokens());
@@ -323,10 +324,10 @@ fn a_long_prompt_is_computed_beside_an_answer_that_runs() {
     bench.ask_with_credit(2, continued(&"w".repeat(30)), 0);
     // Two that are let in, and eight letters.
     (0..10).for_each(|_| drop(bench.report()));
-    // The decoder waits for whoever looks at its steps, so both are heard before the next one.
+    // The decoder waits for the lock on its steps, so both orders arrive before the next step.
     let steps = Arc::clone(&bench.steps);
     let pause = steps.lock().expect("no panic");
-    (1..=2).for_each(|stream| bench.order(stream, &Order::Credit(1000)));
+    (1..=2).for_each(|stream| bench.order(stream, &CommonOrder::Credit(1000)));
     thread::sleep(Duration::from_secs(1));
     drop(pause);
     bench.until_done(2);
@@ -358,7 +359,7 @@ fn who_leaves_makes_room_for_who_waits() {
     // Without credit the first would hold the only slot for ever.
     bench.ask_with_credit(1, continued("a"), 0);
     bench.ask(2, continued("y"));
-    bench.order(1, &Order::Cancel);
+    bench.order(1, &CommonOrder::Cancel);
     let heard = bench.until_done(1);
     assert_eq!(heard[&2].text, "z");
 }
@@ -370,7 +371,7 @@ fn an_answer_waits_for_its_reader_and_goes_on() {
     bench.ask(2, continued("y"));
     let heard = bench.until_done(1);
     assert_eq!(heard[&2].text, "z");
-    bench.order(1, &Order::Credit(100));
+    bench.order(1, &CommonOrder::Credit(100));
     let mut text = heard.get(&1).map_or(String::new(), |heard| heard.text.clone());
     text += &bench.until_done(1)[&1].text;
     assert_eq!(text, "bcdefghijklmnopqrstuvwxyz");

@@ -1,4 +1,4 @@
-//! Cases of who is next, and a simulated machine on which nobody may starve.
+//! Cases of which stream is next, and a simulated machine on which no stream may starve.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -44,10 +44,10 @@ fn who_is_next_and_how_long_the_window_is() {
     check(0.4, &[], None);
     check(0.4, &[None], Some((1, 0.15)));
     check(0.4, &[None, None], Some((1, 0.15)));
-    // A first sound beats a later window of whoever is ahead, and makes windows small.
+    // A first sound goes before a later window of a stream with lead, and makes windows small.
     check(0.4, &[Some(6.0), None], Some((2, 0.15)));
     check(0.1, &[Some(5.0), Some(0.6), None, None], Some((3, 0.15)));
-    // Who cannot be kept ahead beside those that were started waits in line.
+    // A stream that cannot be kept ahead with the started ones waits in the queue.
     check(0.4, &[Some(5.0), None], Some((1, 2.0)));
     check(0.1, &[Some(5.0), Some(0.33), None, None], Some((2, 1.144)));
     check(0.4, &[Some(5.0), Some(0.33), None, None], Some((2, 0.192)));
@@ -223,7 +223,7 @@ impl Machine {
         self.streams.iter().map(|stream| stream.arrives).filter(|at| *at > self.now).min()
     }
 
-    fn step(&mut self, turn: Turn) {
+    fn step(&mut self, turn: NextWindow) {
         let stream = &mut self.streams[turn.stream as usize];
         if !stream.is_begun {
             stream.is_begun = true;

@@ -1,5 +1,5 @@
-//! The engine's loop: take in what was ordered, take the turn that the scheduler deals, repeat.
-//! Orders are obeyed between any two steps, so a cancel costs at most the step that is running.
+//! The engine's loop: follows orders, and computes the window that the scheduler chooses.
+//! Orders are followed between two steps, so a cancel costs at most the running step.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -11,10 +11,10 @@ use super::voicing::Voicing;
 use crate::speech::protocol::{
     AUDIO_SAMPLES_MAX, AnySpeechOrder, Begin, SpeechOrder, SpeechReport, WORDS_MAX,
 };
-use crate::speech::scheduler::{Scheduler, Turn};
+use crate::speech::scheduler::{NextWindow, Scheduler};
 use crate::speech::synthesiser::{SynthesisError, Synthesiser};
 use crate::speech::units::UnitSource;
-use crate::worker::protocol::{Failure, Message, Order, Report, WorkerStats};
+use crate::worker::protocol::{CommonOrder, Report, StreamFailure, WorkerMessage, WorkerStats};
 use crate::worker::{Inbox, Outlet, Polled};
 
 pub(super) struct Engine<S: Synthesiser, U: UnitSource> {
@@ -74,12 +74,12 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
 
     fn obey(&mut self, stream: u32, order: AnySpeechOrder) -> Result<(), ServeError> {
         match order {
-            Message::Model(SpeechOrder::Begin(begin)) => self.begin_stream(stream, begin),
-            Message::Model(SpeechOrder::Text(piece)) => self.push(stream, &piece),
-            Message::Model(SpeechOrder::EndText) => self.finish(stream),
-            Message::Common(Order::Cancel) => self.remove(stream),
-            Message::Common(Order::Credit(samples)) => self.grant(stream, samples),
-            Message::Common(Order::Ping) => {
+            WorkerMessage::Model(SpeechOrder::Begin(begin)) => self.begin_stream(stream, begin),
+            WorkerMessage::Model(SpeechOrder::Text(piece)) => self.push(stream, &piece),
+            WorkerMessage::Model(SpeechOrder::EndText) => self.finish(stream),
+            WorkerMessage::Common(CommonOrder::Cancel) => self.remove(stream),
+            WorkerMessage::Common(CommonOrder::Credit(samples)) => self.grant(stream, samples),
+            WorkerMessage::Common(CommonOrder::Ping) => {
                 let stats =
                     WorkerStats { streams: self.streams.len() as u32, windows: self.windows };
                 self.outlet.report(stream, &Report::Stats(stats))?;
@@ -130,9 +130,9 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         }
     }
 
-    fn take(&mut self, turn: Turn) -> Result<(), ServeError> {
+    fn take(&mut self, turn: NextWindow) -> Result<(), ServeError> {
         let stream = turn.stream;
-        // Taken out for the step, so that the engine's parts can be lent beside it.
+        // Removed for the step, so that the engine's other fields can be borrowed.
         let Some(mut voicing) = self.streams.remove(&stream) else {
             return Ok(());
         };
@@ -186,7 +186,7 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
         &mut self,
         voicing: &mut Voicing<U::Text, S::Utterance>,
         mut utterance: S::Utterance,
-        turn: Turn,
+        turn: NextWindow,
     ) -> Result<Step, ServeError> {
         let stream = turn.stream;
         let started = Instant::now();
@@ -246,7 +246,11 @@ impl<S: Synthesiser, U: UnitSource> Engine<S, U> {
 }
 
 fn end<Text, Utterance>(voicing: &Voicing<Text, Utterance>) -> Step {
-    Step::Ends(if voicing.has_spoken() { Report::Done } else { Report::Failed(Failure::Empty) })
+    Step::Ends(if voicing.has_spoken() {
+        Report::Done
+    } else {
+        Report::Failed(StreamFailure::Empty)
+    })
 }
 
 fn failed(error: &SynthesisError) -> Step {

@@ -7,7 +7,9 @@ use super::*;
 use crate::frame::{FrameDecoder, FrameKind};
 use crate::speech::protocol::{Begin, SpeechOrder, SpeechReport};
 use crate::speech::scripted::{PAUSE_MS, SAMPLE_RATE_HZ, ScriptedSynthesiser, ScriptedUnits};
-use crate::worker::protocol::{AnyReport, Failure, Message, Order, Report, WorkerStats, hello};
+use crate::worker::protocol::{
+    AnyReport, CommonOrder, Report, StreamFailure, WorkerMessage, WorkerStats, hello,
+};
 
 fn scripted() -> Result<ScriptedSynthesiser, String> {
     Ok(ScriptedSynthesiser::default())
@@ -39,7 +41,7 @@ impl Worker {
     fn ready() -> Worker {
         let mut worker = Worker::start(scripted, options("af_plain"));
         let ready = worker.report().1;
-        assert!(matches!(ready, Message::Common(Report::Ready { .. })), "{ready:?}");
+        assert!(matches!(ready, WorkerMessage::Common(Report::Ready { .. })), "{ready:?}");
         worker
     }
 
@@ -47,8 +49,8 @@ impl Worker {
         let mut bytes = Vec::new();
         for (stream, order) in orders {
             let frame = match order {
-                Message::Common(order) => order.to_frame(*stream),
-                Message::Model(order) => Frame::new(FrameKind::Model, *stream, order),
+                WorkerMessage::Common(order) => order.to_frame(*stream),
+                WorkerMessage::Model(order) => Frame::new(FrameKind::Model, *stream, order),
             };
             frame.expect("small").encode(&mut bytes).expect("small");
         }
@@ -75,7 +77,7 @@ impl Worker {
                 continue;
             }
             match AnyReport::from_frame(&frame).expect("well-formed") {
-                Message::Common(Report::Alive) => {}
+                WorkerMessage::Common(Report::Alive) => {}
                 report => return (frame.stream, report),
             }
         }
@@ -94,26 +96,26 @@ fn begin(stream: u32, credit: u32) -> (u32, AnySpeechOrder) {
         credit,
         voice: "af_plain".to_owned(),
     };
-    (stream, Message::Model(SpeechOrder::Begin(begin)))
+    (stream, WorkerMessage::Model(SpeechOrder::Begin(begin)))
 }
 
 fn text(stream: u32, piece: &str) -> (u32, AnySpeechOrder) {
-    (stream, Message::Model(SpeechOrder::Text(piece.to_owned())))
+    (stream, WorkerMessage::Model(SpeechOrder::Text(piece.to_owned())))
 }
 
 fn end_text(stream: u32) -> (u32, AnySpeechOrder) {
-    (stream, Message::Model(SpeechOrder::EndText))
+    (stream, WorkerMessage::Model(SpeechOrder::EndText))
 }
 
-fn order(stream: u32, order: Order) -> (u32, AnySpeechOrder) {
-    (stream, Message::Common(order))
+fn order(stream: u32, order: CommonOrder) -> (u32, AnySpeechOrder) {
+    (stream, WorkerMessage::Common(order))
 }
 
 #[test]
 fn it_sends_the_handshake_and_then_that_it_is_ready() {
     let mut worker = Worker::start(scripted, options("af_plain"));
     assert_eq!(worker.frame(), hello());
-    let (_, Message::Common(Report::Ready { about, .. })) = worker.report() else {
+    let (_, WorkerMessage::Common(Report::Ready { about, .. })) = worker.report() else {
         panic!("not ready")
     };
     let expected = About { sample_rate_hz: SAMPLE_RATE_HZ };
@@ -125,7 +127,7 @@ fn it_sends_the_handshake_and_then_that_it_is_ready() {
 fn a_model_that_does_not_load_or_speak_is_no_model() {
     let check = |load, options, expect: &str| {
         let mut worker = Worker::start(load, options);
-        assert_eq!(worker.report().1, Message::Common(Report::LoadFailed(expect.to_owned())));
+        assert_eq!(worker.report().1, WorkerMessage::Common(Report::LoadFailed(expect.to_owned())));
         assert_eq!(worker.end().expect_err("no model").to_string(), expect);
     };
     let missing = || Err("no such file".to_owned());
@@ -152,7 +154,7 @@ fn the_start_comes_first_and_words_before_their_sound_and_pauses_only_between_un
     let mut worker = Worker::ready();
     worker.send(&[begin(1, u32::MAX), text(1, "a.b."), end_text(1)]);
     let mut heard = Vec::new();
-    while let (1, Message::Model(report)) = worker.report() {
+    while let (1, WorkerMessage::Model(report)) = worker.report() {
         heard.push(match report {
             SpeechReport::Started => "started".to_owned(),
             SpeechReport::Audio(samples) => format!("{} samples", samples.len()),
@@ -177,30 +179,30 @@ fn the_start_comes_first_and_words_before_their_sound_and_pauses_only_between_un
 fn orders_that_cross_a_streams_end_are_late_and_not_wrong() {
     let mut worker = Worker::ready();
     worker.send(&[begin(1, u32::MAX), end_text(1)]);
-    assert_eq!(worker.report(), (1, Message::Common(Report::Failed(Failure::Empty))));
+    assert_eq!(worker.report(), (1, WorkerMessage::Common(Report::Failed(StreamFailure::Empty))));
     worker.send(&[
         text(1, "late"),
         end_text(1),
-        order(1, Order::Credit(9)),
-        order(1, Order::Cancel),
-        order(2, Order::Ping),
+        order(1, CommonOrder::Credit(9)),
+        order(1, CommonOrder::Cancel),
+        order(2, CommonOrder::Ping),
     ]);
     let stats = WorkerStats { streams: 0, windows: 0 };
-    assert_eq!(worker.report(), (2, Message::Common(Report::Stats(stats))));
+    assert_eq!(worker.report(), (2, WorkerMessage::Common(Report::Stats(stats))));
     assert!(worker.end().is_ok());
 }
 
 #[test]
 fn without_credit_there_is_no_window() {
     let mut worker = Worker::ready();
-    worker.send(&[begin(1, 0), text(1, "abc."), order(2, Order::Ping)]);
+    worker.send(&[begin(1, 0), text(1, "abc."), order(2, CommonOrder::Ping)]);
     let stats = WorkerStats { streams: 1, windows: 0 };
-    assert_eq!(worker.report(), (2, Message::Common(Report::Stats(stats))));
-    worker.send(&[order(1, Order::Credit(1))]);
-    assert_eq!(worker.report(), (1, Message::Model(SpeechReport::Started)));
+    assert_eq!(worker.report(), (2, WorkerMessage::Common(Report::Stats(stats))));
+    worker.send(&[order(1, CommonOrder::Credit(1))]);
+    assert_eq!(worker.report(), (1, WorkerMessage::Model(SpeechReport::Started)));
     let words = worker.report().1;
-    assert!(matches!(words, Message::Model(SpeechReport::Words(_))), "{words:?}");
+    assert!(matches!(words, WorkerMessage::Model(SpeechReport::Words(_))), "{words:?}");
     let audio = worker.report().1;
-    assert!(matches!(audio, Message::Model(SpeechReport::Audio(_))), "{audio:?}");
+    assert!(matches!(audio, WorkerMessage::Model(SpeechReport::Audio(_))), "{audio:?}");
     assert!(worker.end().is_ok());
 }

@@ -1,5 +1,5 @@
-//! What the supervisor's task lets others know of where it stands.
-//! One place for all changes of the status, each of which wakes whoever waits for one.
+//! Publishes the status of the supervisor's task.
+//! All changes of the status are in this file, and each wakes the tasks that wait for one.
 
 use std::sync::Arc;
 

@@ -30,7 +30,7 @@ async fn frames_reach_their_own_stream_until_the_last_one() {
     assert_eq!(session.in_flight(), 1);
     drop((first, second));
     assert_eq!(session.in_flight(), 0);
-    assert_eq!(session.take_urgent(), [(2, Order::Cancel)], "the first was done");
+    assert_eq!(session.take_urgent(), [(2, CommonOrder::Cancel)], "the first was done");
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn a_worker_that_ignores_credit_loses_the_stream_and_not_the_memory() {
     for _ in 0..=UNREAD_MAX {
         session.route(sound(stream.stream));
     }
-    assert_eq!(session.take_urgent(), [(stream.stream, Order::Cancel)]);
+    assert_eq!(session.take_urgent(), [(stream.stream, CommonOrder::Cancel)]);
     for _ in 0..UNREAD_MAX {
         assert_eq!(stream.report().await, Ok(StreamReport::Model(7_u8)));
     }
@@ -94,10 +94,10 @@ fn credit_is_gathered_until_it_is_written() {
     let stream = session.open().expect("room");
     stream.credit(100);
     stream.credit(50);
-    assert_eq!(session.take_urgent(), [(1, Order::Credit(150))]);
+    assert_eq!(session.take_urgent(), [(1, CommonOrder::Credit(150))]);
     stream.credit(1);
     drop(stream);
-    assert_eq!(session.take_urgent(), [(1, Order::Cancel)]);
+    assert_eq!(session.take_urgent(), [(1, CommonOrder::Cancel)]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Where in a JSON text the next byte stands, as far as the search for an end asks.
-//! Not a parser: only strings are told from what is around them.
+//! Tracks whether the next byte of a JSON text is within a string, for the search for an end.
+//! It is not a parser: it only separates strings from the text around them.
 
 /// Whether the next byte stands within a JSON string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -32,7 +32,7 @@ impl Relaxation {
 /// A keyword that was taken out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::chat::constraint) struct TakenOut {
-    /// Of the schema that has the keyword: `.properties.tags`, empty at the root.
+    /// Path of the schema that has the keyword: `.properties.tags`. Empty at the root.
     pub(in crate::chat::constraint) path: String,
     pub(in crate::chat::constraint) keyword: &'static str,
 }

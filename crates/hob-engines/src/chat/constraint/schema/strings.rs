@@ -15,8 +15,8 @@ const DATE: &str = "[12][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[4
 const TIME: &str =
     "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])";
 
-/// Formats whose texts have no length of their own, and how long they may be. Of a mail address,
-/// the parts have limits too, which the whole then keeps.
+/// Formats that do not limit their length, and the maximum length that hob allows. The parts of a mail
+/// address have limits of their own.
 const ENDLESS_FORMATS: [(&str, u32); 4] =
     [("email", 63), ("hostname", 63), ("uri", 256), ("duration", 24)];
 

@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 
 use super::{
-    AnswerParser, Delivery, Dialect, HARMONY, HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED, Piece,
-    ToolDialect, dialect, offered, parsed,
+    AnswerParser, AnswerPart, Delivery, Dialect, HARMONY, HERMES, LLAMA3, MISTRAL_ARRAY,
+    MISTRAL_NAMED, ToolDialect, dialect, offered, parsed,
 };
 
 const FRAGMENTS: [&str; 30] = [
@@ -76,8 +76,8 @@ proptest! {
     fn without_a_call_nothing_is_lost(tools in tools(), delivery in delivery(), answer in answer()) {
         let plain = Dialect { thinking: None, ..dialect(tools) };
         let pieces = parsed(AnswerParser::new(&plain, false, offered(delivery)), [&answer]);
-        let calls = pieces.iter().any(|piece| matches!(piece, Piece::CallBegins { .. }));
-        let expect = if answer.is_empty() { vec![] } else { vec![Piece::Text(answer)] };
+        let calls = pieces.iter().any(|piece| matches!(piece, AnswerPart::CallBegins { .. }));
+        let expect = if answer.is_empty() { vec![] } else { vec![AnswerPart::Text(answer)] };
         prop_assert!(calls || pieces == expect, "{:?}", pieces);
     }
 
@@ -86,10 +86,10 @@ proptest! {
         let pieces = parsed(AnswerParser::new(&dialect(tools), false, offered(Delivery::Whole)), [&answer]);
         let mut calls = 0;
         for (at, piece) in pieces.iter().enumerate() {
-            let Piece::CallBegins { index, name } = piece else { continue };
+            let AnswerPart::CallBegins { index, name } = piece else { continue };
             prop_assert_eq!(*index, calls);
             prop_assert!(name == "clock" || name == "weather");
-            let Some(Piece::Arguments { index, piece }) = pieces.get(at + 1) else {
+            let Some(AnswerPart::Arguments { index, piece }) = pieces.get(at + 1) else {
                 return Err(TestCaseError::fail("a call without arguments"));
             };
             prop_assert_eq!(*index, calls);

@@ -13,10 +13,10 @@ use crate::chat::tokens::Token;
 
 const END: u32 = 256;
 
-fn tokens() -> Arc<Tokens> {
+fn tokens() -> Arc<TokenTable> {
     let letter = |byte: u8| Token { bytes: vec![byte], control: None, ends: false };
     let end = Token { bytes: Vec::new(), control: Some("<end>".to_owned()), ends: true };
-    Arc::new(Tokens::new((0..=255).map(letter).chain([end]).collect(), END))
+    Arc::new(TokenTable::new((0..=255).map(letter).chain([end]).collect(), END))
 }
 
 fn constrainer() -> Constrainer {

@@ -1,5 +1,5 @@
 //! rten against ONNX Runtime on the same weights, tensor by tensor. No bound rests on one
-//! processor: the noise of 8-bit multiplications is measured beside it, see
+//! processor: the noise of 8-bit multiplications is measured separately, see
 //! `docs/decisions/0002-the-kokoro-front-computes-in-floats.md`.
 
 use std::fs;

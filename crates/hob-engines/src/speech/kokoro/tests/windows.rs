@@ -11,7 +11,7 @@ use crate::speech::synthesiser::Synthesiser;
 /// As [`crate::speech::Pacing`] grows them for a single listener.
 const WINDOWS_S: [f32; 6] = [0.15, 0.15, 0.25, 0.5, 1.0, 2.0];
 
-/// None of these is what a voice is calibrated with.
+/// Sentences that are not used for calibration.
 const SENTENCES: [&str; 4] = [
     "ðə bˈɜɹʧ kənˈu slˈɪd ˌɔn ðə smˈuð plˈæŋks.",
     "ðiz dˈAz ɐ ʧˈɪkɪn lˈɛɡ ɪz ɐ ɹˈɛɹ dˈɪʃ; ɹˈIs ɪz ˈɔfən sˈɜɹvd ɪn ɹˈWnd bˈOlz.",
