@@ -32,16 +32,15 @@ const OPENINGS: [&str; 5] = [
 ];
 
 /// Signs that still stand, by room. The numbers only go down.
-const PENDING: [(&str, usize); 15] = [
+const PENDING: [(&str, usize); 14] = [
     ("CHANGELOG.md", 0),
     ("crates/hob", 273),
     ("crates/hob-bench", 354),
     ("crates/hob-core", 238),
-    ("crates/hob-engines", 145),
+    ("crates/hob-engines", 1),
     ("crates/hob-machine", 2),
     ("crates/hob-models", 123),
     ("crates/hob-server", 139),
-    ("crates/hob-speech", 9),
     ("crates/hob-upstream", 90),
     ("crates/hob-wire", 123),
     ("docs", 79),

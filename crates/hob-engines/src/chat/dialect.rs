@@ -1,17 +1,17 @@
 //! How a model marks its thinking and its tool calls, read off its template's text.
 //! Renders nothing and constrains nothing: it names the forms that template, parser and grammar share.
 
-mod answer;
 mod block;
 mod call;
 mod detect;
 mod forms;
 mod marks;
+mod parser;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{AnswerParser, AnswerPart};
 pub use forms::{HARMONY, HERMES, LLAMA3, MISTRAL_ARRAY, MISTRAL_NAMED};
+pub use parser::{AnswerParser, AnswerPart};
 
 /// One model's way of writing what is not plain text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

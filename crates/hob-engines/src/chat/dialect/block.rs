@@ -3,8 +3,8 @@
 
 use std::mem;
 
-use super::answer::AnswerParts;
 use super::call::{CallReader, Fed};
+use super::parser::AnswerParts;
 use super::{ToolDialect, ToolsOffered};
 
 /// What one more character made of a block.
