@@ -1,14 +1,14 @@
-//! Abbreviations that end in a full stop: how they are read, and whether a sentence can end there.
-//! One table for segmenter and normaliser, so that both take the same words for abbreviations.
+//! Abbreviations that end in a full stop: how to read them, and whether a sentence can end there.
+//! The segmenter and the normaliser share this table, so they agree on what is an abbreviation.
 
-/// What a full stop behind the abbreviation can mean.
+/// What a full stop after the abbreviation can mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// A name or a text always follows: "Dr.", "e.g.".
+    /// Text always follows: "Dr.", "e.g.".
     Never,
-    /// Only an abbreviation before a number: "No. 5", "p. 12"; else it is a word and a full stop.
+    /// An abbreviation only before a number: "No. 5", "p. 12". Otherwise it is a word and a full stop.
     BeforeNumber,
-    /// May stand in the middle or at the end: "etc.", "Inc.", "Jan.".
+    /// Possible in the middle and at the end of a sentence: "etc.", "Inc.", "Jan.".
     Sometimes,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Abbreviation {
 
 /// Looks up a word with its inner full stops but without the last one, in any case.
 pub(crate) fn abbreviation(word: &str) -> Option<Abbreviation> {
-    // The longest entry has 7 letters; nothing longer is copied.
+    // The longest entry has 7 letters, so longer words are not copied.
     if word.len() > 8 {
         return None;
     }

@@ -1,5 +1,5 @@
-//! The symbols that the speech model knows: misaki's phonemes, stress marks and punctuation.
-//! Whatever is not among them must be mapped or dropped before the model sees it.
+//! The symbols of the speech model: misaki's phonemes, stress marks and punctuation.
+//! Every other symbol must be mapped or dropped before the model gets it.
 
 /// All 114 symbols, in the order of the model's vocabulary. One character is one token.
 pub const ALPHABET: &str = concat!(
@@ -8,14 +8,14 @@ pub const ALPHABET: &str = concat!(
     "ˈˌːʰʲ↓→↗↘ᵻ",
 );
 
-/// The longest unit that the model takes, in symbols.
+/// The longest unit that the model accepts, in symbols.
 pub const UNIT_PHONEMES_MAX: usize = 510;
 
 pub fn is_phoneme(symbol: char) -> bool {
     ALPHABET.contains(symbol)
 }
 
-/// Symbols that carry no sound of their own: what is left without them is what is heard.
+/// Symbols without a sound of their own. The symbols that remain without them are heard.
 pub(crate) fn is_silent(symbol: char) -> bool {
     matches!(symbol, ' ' | 'ˈ' | 'ˌ' | 'ː' | '↓' | '→' | '↗' | '↘') || is_punctuation(symbol)
 }

@@ -1,5 +1,5 @@
-//! PCM → bytes: one encoder for the whole of a response, six formats behind one small trait.
-//! No clock, no socket and no flushing policy: bytes are handed out as soon as a format allows.
+//! PCM → bytes: one encoder for a whole response, six formats behind one small trait.
+//! No clock, no socket and no flushing policy: bytes are returned as soon as the format allows it.
 
 mod aac;
 mod flac;
@@ -15,29 +15,29 @@ pub use format::{AudioFormat, UnknownFormat};
 /// What is known about the length of a response before its first sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// A stream: headers say "unknown", and every byte leaves as early as it can.
+    /// A stream: headers say "unknown", and every byte is returned as early as possible.
     Unknown,
-    /// Exactly this many samples: headers are exact, and giving more or fewer is an error.
+    /// Exactly this many samples. Headers are exact; more or fewer samples are an error.
     Samples(u64),
 }
 
 /// Why audio could not be encoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    #[error("{format} cannot carry {sample_rate_hz} Hz; it takes {}", rates(accepted))]
+    #[error("{format} does not support {sample_rate_hz} Hz (expected {})", rates(accepted))]
     UnsupportedRate { format: AudioFormat, sample_rate_hz: u32, accepted: &'static [u32] },
     #[error(
-        "a wav file holds at most {samples_max} samples and this one has {samples}; ask for flac, or for a stream"
+        "{samples} samples do not fit into a wav file (at most {samples_max}): use flac, or a stream"
     )]
     TooLongForWav { samples: u64, samples_max: u64 },
     #[error(
-        "{format} is not built into this hob: build it with `--features {feature}`, or ask for mp3 or opus"
+        "{format} is not built into this hob: build it with `--features {feature}`, or use mp3 or opus"
     )]
     NotBuilt { format: AudioFormat, feature: &'static str },
-    /// The synthesiser produced a value that is not a number or infinite. It is never made silence.
+    /// The synthesiser produced a value that is infinite or not a number. hob never turns it into silence.
     #[error("sample {index} is not a finite number")]
     NotFinite { index: u64 },
-    #[error("the headers promise {promised} samples and {given} were given")]
+    #[error("the header announced {promised} samples, but the encoder got {given}")]
     WrongLength { promised: u64, given: u64 },
     #[error("the {format} encoder failed: {detail}")]
     Codec { format: AudioFormat, detail: String },
@@ -47,8 +47,8 @@ fn rates(accepted: &[u32]) -> String {
     accepted.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// A format's own part. Samples arrive clipped to −1..=1, in pieces of any size, and what a piece
-/// completes is appended to `out`; where the pieces are cut must not show in the bytes.
+/// One format. Samples arrive clipped to −1..=1, in pieces of any size. Completed bytes are appended to `out`. The
+/// bytes must not depend on where the pieces are cut.
 trait Codec: Send {
     fn header(&mut self, _out: &mut Vec<u8>) -> Result<(), EncodeError> {
         Ok(())
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Encoder {
 }
 
 impl Encoder {
-    /// Refuses here, before any byte is sent, whatever the format cannot do.
+    /// Rejects what the format cannot do, before any byte is sent.
     pub fn new(
         format: AudioFormat,
         sample_rate_hz: u32,
@@ -89,9 +89,9 @@ impl Encoder {
         Ok(Self { codec, length, samples_taken: 0, header_written: false })
     }
 
-    /// Takes mono samples, −1..=1 (what is outside is clipped), and returns the bytes that are ready,
-    /// which may be none. The header comes with the first call, unless it can only be exact at the
-    /// end (flac of a known length): then everything comes from [`Encoder::finish`].
+    /// Takes mono samples and clips them to −1..=1. Returns the bytes that are ready, possibly none. The header comes
+    /// with the first call. In a flac of known length the header is exact only at the end, so all bytes come from
+    /// [`Encoder::finish`].
     pub fn encode(&mut self, samples: &[f32]) -> Result<Vec<u8>, EncodeError> {
         let clipped = self.clip(samples)?;
         self.count(samples.len())?;
@@ -101,7 +101,7 @@ impl Encoder {
         Ok(out)
     }
 
-    /// The rest, to the last sample.
+    /// Returns the remaining bytes, up to the last sample.
     pub fn finish(mut self) -> Result<Vec<u8>, EncodeError> {
         if let Length::Samples(promised) = self.length
             && promised != self.samples_taken

@@ -1,5 +1,5 @@
-//! espeak-ng, kept open as a separate program: words in, IPA out, one line each.
-//! Never linked (it is GPL-3 and hob is not), never waited for longer than a limit.
+//! Runs espeak-ng as a separate program that stays open: one word per line in, its IPA per line out.
+//! Never linked, because espeak-ng is GPL-3 and hob is not. Every wait has a limit.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -12,30 +12,30 @@ use thiserror::Error;
 
 use crate::phonemes::Accent;
 
-/// A word takes 1–4 ms; on a loaded machine several times that.
+/// A word takes 1–4 ms, and several times as long on a loaded machine.
 const ANSWER_TIME_MAX: Duration = Duration::from_millis(700);
-/// For the first word, which takes about 30 ms, because the program starts.
+/// For the first word, which takes about 30 ms because the program starts.
 const START_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// After so many failures in a row it is not asked again.
+/// After this many failures in a row, espeak-ng is not used again.
 const FAILURES_MAX: u32 = 3;
 
-/// Longer ones are cut: no word of any language needs more, and one line must stay one clause.
+/// Longer words are cut. No word of any language is longer, and one line must stay one clause.
 const WORD_CHARS_MAX: usize = 80;
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(crate) enum EspeakError {
-    #[error("{program} cannot be started: {detail}")]
+    #[error("cannot start {program}: {detail}")]
     NotStarted { program: String, detail: String },
-    #[error("espeak-ng gave no answer in time")]
+    #[error("espeak-ng did not answer in time")]
     Silent,
-    #[error("espeak-ng ended")]
+    #[error("espeak-ng exited unexpectedly")]
     Ended,
-    #[error("espeak-ng failed {FAILURES_MAX} times in a row and is not asked again")]
+    #[error("espeak-ng failed {FAILURES_MAX} times in a row and is not used again")]
     GivenUp,
 }
 
-/// The program, with its child process while one is alive.
+/// The program, with its child process while one is running.
 #[derive(Debug)]
 pub(crate) struct Espeak {
     program: PathBuf,
@@ -62,7 +62,7 @@ impl Espeak {
         Espeak { program: program.to_owned(), arguments, running: None, failures: 0 }
     }
 
-    /// IPA of one word. A child that died or hangs is replaced before the next word.
+    /// Returns the IPA of one word. Starts a new child process after one that died or hung.
     pub(crate) fn ipa(&mut self, word: &str) -> Result<String, EspeakError> {
         if self.failures >= FAILURES_MAX {
             return Err(EspeakError::GivenUp);
@@ -95,7 +95,7 @@ impl Espeak {
     }
 }
 
-/// Only letters and apostrophes, so that one line in is one line out.
+/// Keeps only letters and apostrophes, so that one input line gives one output line.
 fn one_clause(word: &str) -> String {
     word.chars()
         .map(|c| if c.is_alphanumeric() || c == '\'' { c } else { ' ' })
@@ -111,7 +111,7 @@ fn start(program: &Path, arguments: &[String]) -> Result<Running, EspeakError> {
     let kept = ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "ESPEAK_DATA_PATH"];
     let mut child = Command::new(program)
         .args(arguments)
-        // The environment may hold keys, which are none of its business.
+        // The environment may hold keys, which espeak-ng must not get.
         .env_clear()
         .envs(std::env::vars_os().filter(|(name, _)| kept.iter().any(|kept| name == *kept)))
         .stdin(Stdio::piped())
@@ -121,7 +121,7 @@ fn start(program: &Path, arguments: &[String]) -> Result<Running, EspeakError> {
         .map_err(not_started)?;
     let words = child.stdin.take().ok_or(EspeakError::Ended)?;
     let said = child.stdout.take().ok_or(EspeakError::Ended)?;
-    // One question is open at a time, so two answers are already one too many.
+    // Only one word is in progress at a time, so a capacity of two is enough.
     let (answer, answers) = sync_channel(2);
     thread::spawn(move || {
         for line in BufReader::new(said).lines().map_while(Result::ok) {
@@ -134,10 +134,10 @@ fn start(program: &Path, arguments: &[String]) -> Result<Running, EspeakError> {
 }
 
 impl Drop for Running {
-    /// Ends the child; the reading thread ends with its pipe.
+    /// Ends the child process. The reading thread ends with its pipe.
     fn drop(&mut self) {
         if self.child.kill().is_ok() {
-            // Reaped at once: it was just killed. An error means that it was gone already.
+            // The process was just killed, so this returns at once. An error means that it had ended before.
             self.child.wait().ok();
         }
     }

@@ -1,12 +1,12 @@
 //! espeak-ng's IPA → misaki's alphabet, for American and British English.
-//! Sounds that English does not have become their nearest neighbour; nothing is left unmapped.
+//! Sounds that English does not have become the nearest English sound; every sound is mapped.
 
 use crate::alphabet::is_phoneme;
 use crate::phonemes::Accent;
 use crate::spelling::is_vowel;
 
-/// Longest first; the first that fits is taken. `us` and `gb` differ where misaki's variants do:
-/// American has no length marks, British keeps them.
+/// Longest first; the first match is used. `us` and `gb` differ where misaki's variants differ: American has no
+/// length marks, British keeps them.
 const SOUNDS: &[(&str, &str, &str)] = &[
     ("ɜːɹ", "ɜɹ", "ɜːɹ"),
     ("n\u{329}", "ᵊn", "ᵊn"),
@@ -69,8 +69,8 @@ const SOUNDS: &[(&str, &str, &str)] = &[
     ("ː", "", ""),
 ];
 
-/// One word as espeak-ng writes it, in the model's symbols. Words of another language that it
-/// switches to are wrapped in marks such as `(hi)` … `(en-us)`, which are not sounds.
+/// Converts one word from espeak-ng's spelling to the model's symbols. When espeak-ng switches to another language,
+/// it wraps the words in marks such as `(hi)` … `(en-us)`, which are not sounds.
 pub(crate) fn to_misaki(ipa: &str, accent: Accent) -> String {
     let bare = without_language_marks(ipa.trim());
     let mut rest = bare.as_str();
@@ -89,7 +89,7 @@ pub(crate) fn to_misaki(ipa: &str, accent: Accent) -> String {
     weakened(&out)
 }
 
-/// misaki writes the weak vowel of "bottle" small, where no vowel follows the l.
+/// misaki writes the weak vowel of "bottle" small if no vowel follows the l.
 pub(crate) fn weakened(sounds: &str) -> String {
     let mut out = String::with_capacity(sounds.len());
     let mut symbols = sounds.chars().peekable();

@@ -1,5 +1,5 @@
-//! Letter-to-sound rules for English: a reading for every word, also where nothing else is installed.
-//! Deliberately modest: it must be understood and must never fail; dictionaries come before it.
+//! Letter-to-sound rules for English: they give every word a reading, even if nothing else is installed.
+//! The result must be understandable and must never fail. Dictionaries come before these rules.
 
 mod rules;
 
@@ -8,11 +8,11 @@ use crate::ipa::weakened;
 use crate::phonemes::Accent;
 use crate::spelling::{is_vowel, spell};
 
-/// Longer ones are read up to here and then on, in pieces, so that each piece stays cheap.
+/// Longer words are read in pieces of this length, so that each piece stays cheap.
 const PIECE_CHARS: usize = 48;
 
-/// Sounds of `word`, whose letters other than a to z are left out. Never empty when there is one:
-/// what has no vowel is spelled.
+/// Returns the sounds of `word`, without letters other than a to z. Never empty if `word` has such a letter: a word
+/// without a vowel is spelled.
 pub(crate) fn sounds(word: &str, accent: Accent) -> String {
     let letters: Vec<char> =
         word.chars().map(|c| c.to_ascii_lowercase()).filter(char::is_ascii_lowercase).collect();
@@ -51,7 +51,7 @@ fn fits(rule: &Rule, letters: &[char], at: usize) -> bool {
         && fits_right(rule.right, &letters[end..])
 }
 
-/// Context symbols are taken from the one nearest to the letters; each eats what it can.
+/// Matches context symbols from the one nearest to the letters; each takes as many letters as it can.
 fn fits_left(context: &str, before: &[char]) -> bool {
     let mut rest = before.len();
     for symbol in context.chars().rev() {
@@ -108,7 +108,7 @@ fn fits_right(context: &str, after: &[char]) -> bool {
     true
 }
 
-/// Endings before which a vowel is said long, up to the end of the word.
+/// Length of the ending `after`, before which a vowel is long. `None` if it is no such ending.
 fn ending(after: &[char]) -> Option<usize> {
     ["e", "ed", "er", "ers", "es", "ely", "ing", "ings"]
         .into_iter()
@@ -133,8 +133,8 @@ fn is_consonant(letter: char) -> bool {
     !is_vowel_letter(letter)
 }
 
-/// Puts the main stress where English words of unknown origin mostly have it: on the syllable before
-/// an ending such as -tion or -ic, else on the first of two, else on the third from the end.
+/// Puts the main stress where English words of unknown origin mostly have it. This is the syllable before an ending
+/// such as -tion or -ic, otherwise the first of two, otherwise the third from the end.
 fn stressed(sounds: &str) -> String {
     let nuclei: Vec<usize> =
         sounds.char_indices().filter(|(_, symbol)| is_vowel(*symbol)).map(|(at, _)| at).collect();
@@ -148,14 +148,14 @@ fn stressed(sounds: &str) -> String {
     } else {
         count.saturating_sub(3)
     };
-    // A weak vowel cannot carry it; the next full one does.
+    // A weak vowel cannot carry the stress; the next full vowel does.
     let weak = |at: usize| sounds[at..].starts_with(['ə', 'ᵻ']);
     let strong = (index..count).chain(0..index).find(|&i| !weak(nuclei[i])).unwrap_or(index);
     let (before, after) = sounds.split_at(nuclei[strong]);
     format!("{before}ˈ{after}")
 }
 
-/// The rules say American; British drops the r that no vowel follows and keeps lengths.
+/// The rules are for American English. British drops an r that no vowel follows, and keeps length marks.
 fn in_accent(sounds: &str, accent: Accent) -> String {
     if accent == Accent::American {
         return weakened(sounds);

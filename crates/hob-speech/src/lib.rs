@@ -1,5 +1,5 @@
-//! Text → spoken units: segmenter, normaliser, phonemes. PCM → bytes: the six encoders.
-//! No engine and no sockets: what is heard is decided elsewhere, what is said is decided here.
+//! Text → spoken units: segmenter, normaliser, phonemes. PCM → bytes: six encoders.
+//! No engine and no sockets: this crate decides what is said, and the engine computes the sound.
 
 mod abbreviations;
 mod alphabet;

@@ -1,5 +1,5 @@
-//! What of the text is meant to be heard: markdown marks, tags, link targets, emoji and control
-//! characters are taken out, character by character, and every character left knows its bytes.
+//! Selects what is read aloud: removes Markdown marks, tags, link targets, emoji and control characters.
+//! Works character by character, and every remaining character knows its bytes in the user's text.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use unicode_normalization::char::{compose, is_combining_mark};
 
 use crate::alphabet::{is_phoneme, is_silent};
 
-/// One character to be read, and the user's bytes that it stands for.
+/// One character to be read, and its byte range in the user's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) c: char,
@@ -15,18 +15,18 @@ pub(crate) struct Seen {
     pub(crate) end: usize,
 }
 
-/// The visible characters of a segment, and the words whose sounds the user wrote himself.
+/// The visible characters of a segment, and the words for which the user wrote the phonemes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Visible {
     pub(crate) chars: Vec<Seen>,
-    /// `[word](/phonemes/)`: the user's bytes of the word, and the phonemes.
+    /// `[word](/phonemes/)`: the word's bytes in the user's text, and the phonemes.
     pub(crate) pronounced: Vec<(Range<usize>, String)>,
 }
 
-/// How far the end of a link or a tag is looked for, in bytes.
+/// How far to search for the end of a link or a tag, in bytes.
 const CONSTRUCT_BYTES_MAX: usize = 512;
 
-/// Takes the marks out of `text`, which begins at byte `offset` of the user's text.
+/// Removes the marks from `text`, which begins at byte `offset` of the user's text.
 pub(crate) fn visible(text: &str, offset: usize) -> Visible {
     let mut stripper = Stripper { text, offset, at: 0, out: Visible::default() };
     while stripper.at < text.len() {
@@ -50,7 +50,7 @@ impl<'a> Stripper<'a> {
         &self.text[self.at..]
     }
 
-    /// Marks that are only marks at the beginning of a line.
+    /// Removes characters that are marks only at the beginning of a line.
     fn line_start(&mut self) {
         let line = self.rest().split('\n').next().unwrap_or("");
         if is_rule(line) {
@@ -100,7 +100,7 @@ impl<'a> Stripper<'a> {
         self.at += length;
     }
 
-    /// The character itself, unless it cannot be heard; a combining mark joins its letter.
+    /// Keeps the character if it can be heard; a combining mark joins its letter.
     fn keep(&mut self) {
         let Some(c) = self.rest().chars().next() else { return };
         let length = c.len_utf8();
@@ -123,7 +123,7 @@ impl<'a> Stripper<'a> {
                     last.end = end;
                     self.at += length;
                 } else if mark.is_alphabetic() {
-                    // A vowel sign of an Indian or a Thai script is part of its word.
+                    // A vowel sign of an Indian or Thai script is part of its word.
                     self.put(mark, length);
                 } else {
                     last.end = end;
@@ -134,7 +134,7 @@ impl<'a> Stripper<'a> {
         }
     }
 
-    /// `[text](target)` and `![text](target)`: the text stays, the target goes.
+    /// `[text](target)` and `![text](target)`: keeps the text and drops the target.
     fn link(&mut self) -> bool {
         let rest = self.rest();
         let image = usize::from(rest.starts_with('!'));
@@ -160,7 +160,7 @@ impl<'a> Stripper<'a> {
         self.out.pronounced.extend(inner.pronounced);
     }
 
-    /// A tag is a pause between words; an address in angle brackets is read.
+    /// A tag becomes a pause between words; an address in angle brackets is read.
     fn tag(&mut self) -> bool {
         let rest = self.rest();
         let opens = rest[1..].starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c));
@@ -200,7 +200,7 @@ impl<'a> Stripper<'a> {
         }
     }
 
-    /// "2 * 3" and "2*3" are read, "*this*" is emphasis.
+    /// "2 * 3" and "2*3" are read; "*this*" is emphasis.
     fn is_operator(&self) -> bool {
         let (before, after) = self.neighbours();
         let digits =
@@ -219,7 +219,7 @@ impl<'a> Stripper<'a> {
     }
 }
 
-/// Bytes before the next `end`, on this line or a wrapped one, within the limit.
+/// Number of bytes before the next `end`, on this line or a wrapped one, within the limit.
 fn within(text: &str, end: char) -> Option<usize> {
     text.find(end).filter(|length| *length <= CONSTRUCT_BYTES_MAX)
 }
@@ -270,16 +270,15 @@ fn task_box(rest: &str) -> Option<usize> {
     ["[ ] ", "[x] ", "[X] "].iter().any(|mark| rest[at..].starts_with(mark)).then_some(at + 4)
 }
 
-/// Joiners, soft hyphens, direction marks and variation selectors: nothing is heard of them, and
-/// they do not part words.
+/// Joiners, soft hyphens, direction marks and variation selectors: they have no sound and do not separate words.
 fn is_zero_width(c: char) -> bool {
     matches!(c as u32,
         0xad | 0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x206f | 0xfeff | 0xfe00..=0xfe0f
         | 0xe0000..=0xe0fff)
 }
 
-/// The character as it is read: full-width forms as plain ones, pictures and control characters as
-/// a gap between words.
+/// The character as it is read: full-width forms become plain ones; images and control characters become a gap
+/// between words.
 fn heard(c: char) -> char {
     match c as u32 {
         0xff01..=0xff5e => char::from_u32(c as u32 - 0xfee0).unwrap_or(c),

@@ -1,5 +1,5 @@
-//! English as it is written → English as it is said: numbers, money, dates, times, units,
-//! addresses, symbols, acronyms. Every word said knows the user's bytes that it came from.
+//! English as it is written → English as it is said:
+//! numbers, money, dates, times, units, addresses, symbols, acronyms. Every word knows its bytes in the user's text.
 
 mod acronym;
 mod address;
@@ -22,22 +22,21 @@ use self::item::{Item, items};
 use crate::markdown::visible;
 use crate::reading::Reading;
 
-/// What the readers of single kinds see: everything from the word in question to the end of the
-/// sentence, and the word before.
+/// The input of the readers: everything from the current word to the end of the sentence, and the word before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     items: &'a [Item],
     at: usize,
     british: bool,
-    /// The sentence is all capitals: they do not mark acronyms in it.
+    /// The sentence is in capitals, so capitals do not mark acronyms in it.
     shouted: bool,
 }
 
-/// A reader of one kind: says what it knows and returns how many items that were; `None` leaves
-/// them to the next kind.
+/// A reader of one kind of text: says what it recognises and returns how many items that were. `None` leaves them to
+/// the next kind.
 type Kind = fn(View<'_>, &mut Reading) -> Option<usize>;
 
-/// In this order: the more particular form first.
+/// In this order: the more specific form first.
 const KINDS: &[Kind] = &[
     address::read,
     money::read,
@@ -77,7 +76,7 @@ fn read_one(view: View<'_>, out: &mut Reading) -> usize {
     1
 }
 
-/// At least three words of three letters or more, and all of those in capitals.
+/// At least three words have three letters or more, and all of these are in capitals.
 fn is_shouted(items: &[Item]) -> bool {
     let long = |item: &&Item| {
         item.word().is_some_and(|word| word.text.chars().filter(|c| c.is_alphabetic()).count() >= 3)

@@ -1,5 +1,5 @@
 //! Words → phonemes: misaki's dictionaries and tagger, then espeak-ng, then letter-to-sound rules.
-//! A whole sentence goes in, so that "read" and "live" are heard by their part of speech.
+//! The input is a whole sentence, because "read" and "live" sound different as different parts of speech.
 
 mod align;
 mod dialect;
@@ -12,7 +12,7 @@ use self::dialect::Dialect;
 use crate::reading::Reading;
 use crate::spoken::SpokenWord;
 
-/// Which English.
+/// The accent of English.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accent {
     American,
@@ -20,8 +20,8 @@ pub(crate) enum Accent {
 }
 
 impl Accent {
-    /// The languages that hob does not read yet are refused long before; should one arrive, it is
-    /// read as American English rather than not at all.
+    /// hob rejects languages that it cannot read long before this. If one arrives here anyway, it is read as American
+    /// English rather than skipped.
     fn of(language: Language) -> Accent {
         match language {
             Language::BritishEnglish => Accent::British,
@@ -30,15 +30,15 @@ impl Accent {
     }
 }
 
-/// What the phonemizer may use.
+/// Programs that the phonemizer may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PhonemizerOptions {
-    /// The espeak-ng program, for words that no dictionary has; without it, letter-to-sound rules.
+    /// The espeak-ng program, for words that no dictionary has. Without it, letter-to-sound rules are used.
     pub espeak: Option<PathBuf>,
 }
 
-/// Dictionaries in memory (about 130 ms to load per accent) and the espeak-ng child. One thread
-/// uses it at a time.
+/// Dictionaries in memory (about 130 ms to load per accent) and the espeak-ng child process. One thread uses it at a
+/// time.
 #[derive(Debug)]
 pub struct Phonemizer {
     options: PhonemizerOptions,
@@ -54,13 +54,13 @@ pub(crate) struct Sounds {
 }
 
 impl Phonemizer {
-    /// Loads nothing yet: an accent is loaded by [`Phonemizer::warm`] or by its first sentence.
+    /// Loads nothing yet: [`Phonemizer::warm`] or the first sentence loads an accent.
     pub fn new(options: PhonemizerOptions) -> Phonemizer {
         Phonemizer { options, american: None, british: None }
     }
 
-    /// Loads the language, starts espeak-ng and reads one sentence, so that the first request does
-    /// not pay for it.
+    /// Loads the language, starts espeak-ng and reads one sentence, so that the first request is not slower than
+    /// later ones.
     pub fn warm(&mut self, language: Language) {
         let mut reading = Reading::default();
         reading.say(0..5, "Hello");

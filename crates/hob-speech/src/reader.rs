@@ -1,5 +1,5 @@
-//! One request: text that is there or still arriving, read unit by unit.
-//! Nothing behind the next unit is normalised or turned into phonemes before it is asked for.
+//! Reads one text unit by unit, complete or still arriving.
+//! Text after the next unit is neither normalised nor turned into phonemes before the unit is requested.
 
 use std::collections::VecDeque;
 
@@ -12,37 +12,37 @@ use crate::segment::{End, NeedMore, Segment, next_segment};
 use crate::spoken::SpokenUnit;
 use crate::unit::{Turn, UNIT_PHONEMES_MIN, has_room, joined, length, units};
 
-/// The text behind a unit is looked at until it is this long, to know whether it can stand alone.
+/// The reader looks this many characters past a unit, to know whether the following text can stand alone.
 const TAIL_CHARS_MIN: usize = UNIT_PHONEMES_MIN;
 
-/// Read text is forgotten in steps of this many bytes, so that forgetting stays cheap.
+/// Text that was read is dropped in steps of this many bytes, so that dropping stays cheap.
 const FORGET_BYTES: usize = 16 * 1024;
 
-/// A line that begins with so many backticks or tildes opens or closes a code block.
+/// A line that begins with this many backticks or tildes opens or closes a code block.
 const FENCE_MARKS: usize = 3;
 
 /// Reads one text to its end.
 #[derive(Debug)]
 pub struct Reader {
     language: Language,
-    /// What has come and is not forgotten yet, from byte `forgotten` of the user's text on.
+    /// The text that has arrived and was not dropped, from byte `forgotten` of the user's text on.
     text: String,
     forgotten: usize,
-    /// Where reading goes on, in `text`.
+    /// The position in `text` where reading continues.
     at: usize,
     ended: bool,
-    /// The writer pauses: what has come is read without waiting for what may follow.
+    /// The writer pauses: the text so far is read without waiting for more.
     paused: bool,
-    /// Nothing was decided on this text: asking again is idle until something new comes.
+    /// This text allows no decision. Nothing is computed again until more text arrives.
     waiting: bool,
-    /// Only blanks stand between `at` and the beginning of its line.
+    /// Only spaces stand between `at` and the beginning of its line.
     line_start: bool,
-    /// Inside a code block, which these marks close.
+    /// Inside a code block, which this mark closes.
     fence: Option<char>,
     fence_opening: bool,
-    /// Units that are ready but for the last one's tail.
+    /// Units that are ready, except that the last one may still get a tail.
     ready: VecDeque<SpokenUnit>,
-    /// A sentence was read.
+    /// At least one sentence was read.
     begun: bool,
     done: bool,
 }
@@ -66,7 +66,7 @@ impl Reader {
         }
     }
 
-    /// Adds text, cut anywhere between characters. An empty piece says that the writer pauses.
+    /// Adds text, cut anywhere between characters. An empty piece means that the writer pauses.
     pub fn push(&mut self, piece: &str) {
         self.paused = piece.is_empty();
         let last = self.text.chars().next_back();
@@ -85,7 +85,8 @@ impl Reader {
         self.waiting = false;
     }
 
-    /// The next unit. `None`: more text is needed, or, when [`Reader::is_done`], this was all.
+    /// Returns the next unit. `None` means that more text is needed, or, if [`Reader::is_done`], that the text has
+    /// ended.
     pub fn next_unit(&mut self, phonemizer: &mut Phonemizer) -> Option<SpokenUnit> {
         if self.waiting || self.done {
             return None;
@@ -104,13 +105,13 @@ impl Reader {
         }
     }
 
-    /// Whether every unit was handed out and no text can follow.
+    /// Whether every unit was returned and no text can follow.
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Reads sentences until one unit is complete: long enough, and with a tail behind it that is
-    /// long enough to stand alone, or none.
+    /// Reads sentences until one unit is complete: it is long enough, and the text after it is either long enough to
+    /// stand alone or empty.
     fn work(&mut self, phonemizer: &mut Phonemizer) -> Result<Option<SpokenUnit>, NeedMore> {
         loop {
             if self.ready.len() > 1 {
@@ -131,7 +132,7 @@ impl Reader {
         }
     }
 
-    /// The next sentence that has a word; `None` at the end of the text.
+    /// Returns the next sentence that has a word; `None` at the end of the text.
     fn next_reading(&mut self) -> Result<Option<(Reading, End)>, NeedMore> {
         loop {
             self.forget();
@@ -170,7 +171,7 @@ impl Reader {
         reading
     }
 
-    /// A code fence at the beginning of a line: the block is announced, not read.
+    /// Handles a code fence at the beginning of a line: the block is announced, not read.
     fn code_block(&mut self) -> Result<Option<Reading>, NeedMore> {
         let rest = &self.text[self.at..];
         let Some(mark @ ('`' | '~')) = rest.chars().next().filter(|_| self.line_start) else {
@@ -189,12 +190,12 @@ impl Reader {
         reading.mark('.');
         self.fence = Some(mark);
         self.at += FENCE_MARKS;
-        // The line of the opening fence is the first that is skipped, so that it does not close.
+        // Skipping starts with the line of the opening fence, which must not close the block.
         self.fence_opening = true;
         Ok(Some(reading))
     }
 
-    /// Skips whole lines up to the one that closes the block.
+    /// Skips whole lines up to the line that closes the block.
     fn skip_code(&mut self, fence: char) -> Result<(), NeedMore> {
         while self.fence.is_some() {
             let rest = &self.text[self.at..];
@@ -217,7 +218,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether what follows is the end of the text and too short to be said alone.
+    /// Whether the rest of the text is too short to be said alone.
     fn is_short_tail(&mut self) -> Result<bool, NeedMore> {
         self.skip_whitespace();
         let tail = &self.text[self.at..];
@@ -228,7 +229,7 @@ impl Reader {
         if self.ended || self.paused { Ok(true) } else { Err(NeedMore) }
     }
 
-    /// Puts units behind what is ready, joining across a boundary where one side is too short.
+    /// Appends units to those that are ready. Joins two units if one of them is too short.
     fn take(&mut self, units: Vec<SpokenUnit>) {
         for unit in units {
             match self.ready.pop_back() {

@@ -1,18 +1,18 @@
-//! A sentence as it is said: plain words and punctuation, with the way back to the user's bytes.
-//! This is what normalising yields and what the phonemizer reads.
+//! A sentence as it is said: plain words and punctuation, with their bytes in the user's text.
+//! The normaliser produces it and the phonemizer reads it.
 
 use std::ops::Range;
 
-/// Words and punctuation in one line of text, as a person would read it out.
+/// Words and punctuation in one line of text, as a person would read them aloud.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) text: String,
     pub(crate) words: Vec<ReadWord>,
-    /// The next word follows without a space, because an opening mark stands before it.
+    /// The next word follows without a space, because an opening mark precedes it.
     opened: bool,
 }
 
-/// One word of the user's text and the words it is read as.
+/// One word of the user's text and the words that it is read as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReadWord {
     /// Bytes of the user's text.
@@ -25,16 +25,16 @@ pub(crate) struct ReadWord {
 /// How the words become sounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Voicing {
-    /// By dictionary and rules.
+    /// From dictionary and rules.
     Words,
-    /// Letter by letter, by name.
+    /// Letter by letter, by the letters' names.
     Letters,
-    /// The user wrote the sounds down.
+    /// The user wrote the phonemes.
     Phonemes(String),
 }
 
 impl Reading {
-    /// Reads `span` as these words; nothing is said for an empty string.
+    /// Reads `span` as these words; an empty string says nothing.
     pub(crate) fn say(&mut self, span: Range<usize>, words: &str) {
         self.push(span, words, Voicing::Words);
     }
@@ -48,8 +48,8 @@ impl Reading {
         self.push(span, word, Voicing::Phonemes(phonemes.to_owned()));
     }
 
-    /// Punctuation behind a word. One that has nothing before it, or only another mark, is not
-    /// heard; of two, the one that ends a sentence wins.
+    /// Adds punctuation after a word. A mark at the beginning or after another mark is not heard; of two marks, the
+    /// one that ends a sentence stays.
     pub(crate) fn mark(&mut self, mark: char) {
         if mark == '—' {
             return self.dash();
@@ -65,14 +65,14 @@ impl Reading {
         }
     }
 
-    /// A mark that opens: a bracket or a quotation.
+    /// Adds an opening bracket or quotation mark.
     pub(crate) fn open(&mut self, mark: char) {
         self.space();
         self.text.push(mark);
         self.opened = true;
     }
 
-    /// A heading or a list item mostly has no stop, and is heard as a sentence all the same.
+    /// Ends the sentence. Headings and list items mostly have no full stop, but are heard as sentences.
     pub(crate) fn close(&mut self) {
         if self.text.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ',' | ';' | ':' | ')'))
         {

@@ -1,9 +1,10 @@
-//! Words in other writing systems, inside English: Latin letters for the alphabets that have a
-//! plain one (Cyrillic, Greek, kana, Hangul), and the script's name for those that have not.
+//! Words in other writing systems inside English text.
+//! Alphabets with a plain romanisation (Cyrillic, Greek, kana, Hangul) become Latin letters; for others the script's
+//! name is said.
 
 use std::fmt::Write;
 
-/// What an English voice can say of a word that is not in Latin letters. `None` when it is.
+/// What an English voice says for a word that is not in Latin letters. `None` if it is in Latin letters.
 pub(crate) fn romanised(word: &str) -> Option<String> {
     let script = word.chars().filter(|c| c.is_alphanumeric()).find_map(script_of)?;
     match script {
@@ -15,12 +16,12 @@ pub(crate) fn romanised(word: &str) -> Option<String> {
     }
 }
 
-/// Whether two letters can belong to one word: a change of script is a change of word.
+/// Whether two letters can belong to one word: a new script starts a new word.
 pub(crate) fn same_script(a: char, b: char) -> bool {
     script_of(a) == script_of(b)
 }
 
-/// A sign that is no letter but belongs to the word it stands in: Indian and Thai vowels.
+/// A sign that is no letter but belongs to its word: Indian and Thai vowels.
 pub(crate) fn is_vowel_sign(c: char) -> bool {
     matches!(c as u32, 0x0900..=0x0e7f) && unicode_normalization::char::is_combining_mark(c)
 }
@@ -28,11 +29,11 @@ pub(crate) fn is_vowel_sign(c: char) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Script {
     Romanised,
-    /// Said in place of the word: a whole run is one name.
+    /// The script's name, said once for a whole run of words.
     Named(&'static str),
 }
 
-/// `None` is Latin, and also digits, marks and symbols.
+/// `None` for Latin letters, digits, marks and symbols.
 fn script_of(c: char) -> Option<Script> {
     Some(match c as u32 {
         0x0370..=0x03ff | 0x1f00..=0x1fff | 0x0400..=0x052f => Script::Romanised,
@@ -110,7 +111,7 @@ fn letter(c: char) -> &'static str {
     }
 }
 
-/// Hangul syllables are composed by arithmetic (Unicode, chapter 3.12): 21 × 28 per initial.
+/// Composes Hangul syllables by arithmetic (Unicode, chapter 3.12): 21 × 28 per initial.
 fn hangul(c: char, out: &mut String) {
     const INITIALS: [&str; 19] = [
         "g", "kk", "n", "d", "tt", "r", "m", "b", "pp", "s", "ss", "", "j", "jj", "ch", "k", "t",
@@ -130,7 +131,7 @@ fn hangul(c: char, out: &mut String) {
     out.push_str(FINALS[index % 28]);
 }
 
-/// Kana are laid out in Unicode in the order of this table; katakana 0x60 behind hiragana.
+/// Unicode has kana in the order of this table; katakana are 0x60 after hiragana.
 fn kana(c: char, out: &mut String) {
     const FROM_SMALL_A: [&str; 86] = [
         "a", "a", "i", "i", "u", "u", "e", "e", "o", "o", "ka", "ga", "ki", "gi", "ku", "gu", "ke",

@@ -1,6 +1,6 @@
 //! Text → sentences, one at a time, while the text may still be arriving.
-//! Looks only as far ahead as the next decision needs, and never decides on what is not there yet:
-//! how the text was cut on its way cannot be heard.
+//! Looks only as far ahead as the next decision needs, and decides nothing from text that has not arrived. So the
+//! result does not depend on how the text was cut on its way.
 
 mod ahead;
 mod lines;
@@ -12,14 +12,14 @@ use std::ops::Range;
 pub(crate) use self::ahead::NeedMore;
 use self::ahead::{Ahead, Known};
 
-/// A sentence without any boundary is cut here, in bytes: about half a minute of speech. It bounds
-/// the work for one unit, whatever the text (the part-of-speech tagger takes 0.4 ms a word).
+/// A sentence without any boundary is cut at this many bytes, about half a minute of speech. This limits the work for
+/// one unit of any text (the part-of-speech tagger takes 0.4 ms per word).
 pub(crate) const SENTENCE_BYTES_MAX: usize = 480;
 
-/// A stretch of the text that is read in one go.
+/// A part of the text that is read in one go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// Bytes of the text given; whitespace around it may be included.
+    /// The bytes of the text, possibly with whitespace around it.
     pub(crate) range: Range<usize>,
     pub(crate) end: End,
 }
@@ -27,11 +27,11 @@ pub(crate) struct Segment {
 /// Why a segment ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum End {
-    /// It was too long; cut between words.
+    /// It was too long, and was cut between words.
     Word,
-    /// It was too long; cut behind a comma or a dash.
+    /// It was too long, and was cut after a comma or a dash.
     Comma,
-    /// It was too long; cut behind a semicolon or a colon.
+    /// It was too long, and was cut after a semicolon or a colon.
     Clause,
     Sentence,
     /// A list item, a table row, a short line.
@@ -40,8 +40,8 @@ pub(crate) enum End {
     Paragraph,
 }
 
-/// The next segment of `text` at or behind byte `at`; `None` when only whitespace is left.
-/// `ended` says that no more text will come.
+/// Returns the next segment of `text` at or after byte `at`; `None` if only whitespace is left. `ended` means that no
+/// more text will come.
 pub(crate) fn next_segment(
     text: &str,
     at: usize,
@@ -71,8 +71,7 @@ pub(crate) fn next_segment(
     Ok(Some(long::cut(text, start, i)))
 }
 
-/// Whitespace and marks of a line that say nothing, such as a rule or an empty bullet, are left to
-/// the normaliser; here only what separates is skipped.
+/// Skips separators only. Marks without a meaning, such as a rule or an empty bullet, are left to the normaliser.
 fn skip_whitespace(ahead: Ahead<'_>, mut at: usize) -> Known<Option<usize>> {
     while let Some(c) = ahead.char_at(at)? {
         if !c.is_whitespace() {

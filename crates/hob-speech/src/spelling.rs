@@ -1,9 +1,9 @@
-//! Letters by their names: acronyms, initials and whatever has no other reading.
+//! Letters by their names: for acronyms, initials, and words without another reading.
 //! Phonemes and not words, because a dictionary would read "A" as the article.
 
 use crate::phonemes::Accent;
 
-/// How a letter is called; `None` for what is not a Latin letter.
+/// The name of a letter; `None` if it is not a Latin letter.
 pub(crate) fn letter_name(letter: char, accent: Accent) -> Option<&'static str> {
     let american = accent == Accent::American;
     let pick = |us, gb| if american { us } else { gb };
@@ -38,8 +38,8 @@ pub(crate) fn letter_name(letter: char, accent: Accent) -> Option<&'static str> 
     })
 }
 
-/// An acronym: every letter with a light stress, the last with the main one. A final lower-case
-/// `s` is a plural or a possessive, not a letter.
+/// Spells an acronym: light stress on every letter, main stress on the last. A final lower-case `s` is a plural or a
+/// possessive, not a letter.
 pub(crate) fn spell(acronym: &str, accent: Accent) -> String {
     let (letters, ending) = match acronym.strip_suffix("'s").or(acronym.strip_suffix('s')) {
         Some(letters) if letters.chars().any(|c| c.is_ascii_uppercase()) => (letters, true),
@@ -54,7 +54,7 @@ pub(crate) fn spell(acronym: &str, accent: Accent) -> String {
     if ending { plural(out, accent) } else { out }
 }
 
-/// misaki puts the mark right before the vowel.
+/// misaki puts the mark directly before the vowel.
 fn push_stressed(out: &mut String, name: &str, stress: char) {
     let vowel = name.find(is_vowel).unwrap_or(0);
     out.push_str(&name[..vowel]);
@@ -66,7 +66,7 @@ pub(crate) fn is_vowel(symbol: char) -> bool {
     "AIOQWYaiuæɑɒɔəɛɜɪʊʌᵻ".contains(symbol)
 }
 
-/// The sound of a plural or possessive `s` behind `stem`.
+/// Adds the sound of a plural or possessive `s` to `stem`.
 pub(crate) fn plural(stem: String, accent: Accent) -> String {
     let ending = match stem.chars().last() {
         Some('p' | 't' | 'k' | 'f' | 'θ') => "s",

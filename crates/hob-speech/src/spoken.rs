@@ -1,21 +1,21 @@
-//! What the engine is given: one unit of text as phonemes, with the way back to the user's words.
-//! Owned data without lifetimes: it outlives the text that it was read from.
+//! The engine's input: one unit of text as phonemes, with the positions of the user's words.
+//! Owned data without lifetimes, because it outlives the text that it was read from.
 
 use std::ops::Range;
 
-/// A sentence, or as much of one as the model takes at once.
+/// A sentence, or the part of one that the model accepts at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpokenUnit {
-    /// In misaki's alphabet, with its punctuation; 1 to 510 characters, each one of the model's
-    /// 114 symbols, so that every character is one token.
+    /// In misaki's alphabet, with its punctuation: 1 to 510 characters. Each is one of the model's 114 symbols, so
+    /// each character is one token.
     pub phonemes: String,
     /// In the order they are heard.
     pub words: Vec<SpokenWord>,
-    /// Silence to leave behind the unit, in ms.
+    /// Silence after the unit, in ms.
     pub pause_after_ms: u32,
 }
 
-/// Where a word of the user's text went.
+/// The position of one word of the user's text in the unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpokenWord {
     /// Bytes of the user's text, counted from the beginning of the request.

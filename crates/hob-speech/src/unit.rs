@@ -1,5 +1,5 @@
-//! Sentences in symbols → units that the model takes: long ones split at the best inner boundary,
-//! very short ones joined, each with its pause.
+//! Sentences in symbols → units that the model accepts.
+//! Splits long sentences at the best inner boundary, joins very short ones, and gives each its pause.
 
 use std::ops::Range;
 
@@ -8,31 +8,31 @@ use crate::phonemes::Sounds;
 use crate::segment::End;
 use crate::spoken::{SpokenUnit, SpokenWord};
 
-/// Longer sentences fade towards their end and make the listener wait, so they are split at an
-/// inner clause boundary, if there is one.
+/// Longer sentences lose quality towards their end and delay the sound, so they are split at an inner clause
+/// boundary, if there is one.
 const CLAUSE_PHONEMES_MAX: usize = 250;
 
-/// What has no clause boundary is split between words from here on.
+/// A sentence without a clause boundary is split between words from this length on.
 const WORDS_PHONEMES_MAX: usize = 420;
 
-/// Fewer symbols than this come out as noise when they stand alone.
+/// Fewer symbols than this sound like noise when they stand alone.
 pub(crate) const UNIT_PHONEMES_MIN: usize = 10;
 
-/// Where a split part should not be shorter than this.
+/// A part of a split sentence should not be shorter than this.
 const PART_PHONEMES_MIN: usize = 40;
 
-/// A first sentence longer than this gives its first clause away early, if it has one: the front
-/// runs on the whole unit before the first sound, and its time grows with the unit.
+/// If the first sentence is longer than this, its first clause becomes a unit of its own. The front runs on the whole
+/// unit before the first sound, so its time grows with the unit.
 const FIRST_PHONEMES_MAX: usize = 120;
 
-/// Whether a listener still waits for the first sound.
+/// Whether a listener is still waiting for the first sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     First,
     Later,
 }
 
-/// Cuts a sentence into units; the last one gets the pause of the sentence's own end.
+/// Cuts a sentence into units. The last unit gets the pause of the sentence's end.
 pub(crate) fn units(sounds: Sounds, end: End, turn: Turn) -> Vec<SpokenUnit> {
     let mut units = Vec::new();
     let mut rest = 0..sounds.symbols.len();
@@ -69,7 +69,7 @@ pub(crate) fn length(unit: &SpokenUnit) -> usize {
     unit.phonemes.chars().count()
 }
 
-/// Whether a unit this long can take `more` symbols and a space.
+/// Whether a unit of this length has room for `more` symbols and a space.
 pub(crate) fn has_room(unit: &SpokenUnit, more: usize) -> bool {
     length(unit) + 1 + more <= UNIT_PHONEMES_MAX
 }
@@ -93,8 +93,8 @@ struct Split {
     pause_ms: u32,
 }
 
-/// Behind the first clause of a long sentence: never less than [`PART_PHONEMES_MIN`], which is a
-/// phrase with a melody of its own and not a few words.
+/// The position after the first clause of a long sentence. The clause has at least [`PART_PHONEMES_MIN`] symbols,
+/// which is a phrase with its own melody rather than a few words.
 fn first_clause(symbols: &[char]) -> Option<Split> {
     if symbols.len() <= FIRST_PHONEMES_MAX {
         return None;
@@ -104,7 +104,7 @@ fn first_clause(symbols: &[char]) -> Option<Split> {
     Some(Split { at: at + 1, pause_ms: clause_pause_ms(symbols[at - 1]) })
 }
 
-/// Where to cut `range`, if it is too long: the parts come out about equally long.
+/// Where to cut `range` if it is too long. The parts get about equal lengths.
 fn split(symbols: &[char], range: Range<usize>) -> Option<Split> {
     let length = range.len();
     if length <= CLAUSE_PHONEMES_MAX {
@@ -114,7 +114,7 @@ fn split(symbols: &[char], range: Range<usize>) -> Option<Split> {
     let window = range.start + PART_PHONEMES_MIN
         ..(range.start + WORDS_PHONEMES_MAX).min(range.end - PART_PHONEMES_MIN);
     let boundary = |rank: fn(char) -> Option<usize>| {
-        // A weaker mark must be that much nearer to the middle to be preferred.
+        // A weaker mark is preferred only if it is much nearer to the middle.
         let cost = |at: usize| Some(at.abs_diff(ideal) + rank(symbols[at - 1])?);
         window
             .clone()
@@ -151,8 +151,8 @@ fn clause_pause_ms(mark: char) -> u32 {
     }
 }
 
-/// The symbols of `range` without the spaces at its edges, and the words that begin in it. A word
-/// that was cut through belongs to both parts.
+/// The symbols of `range` without spaces at its edges, and the words that begin in it. A word that was cut belongs to
+/// both parts.
 fn part(sounds: &Sounds, range: Range<usize>, pause_after_ms: u32) -> SpokenUnit {
     let inside = &sounds.symbols[range.clone()];
     let lead = inside.iter().take_while(|c| **c == ' ').count();

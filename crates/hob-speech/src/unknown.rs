@@ -1,5 +1,5 @@
 //! Words that no dictionary has: other scripts, accents, stretched letters, names, inventions.
-//! Every one gets sounds: espeak-ng's where it is installed, else those of the letter rules.
+//! Every word gets sounds: from espeak-ng if it is installed, otherwise from the letter rules.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::phonemes::Accent;
 use crate::scripts::romanised;
 use crate::spelling::{plural, spell};
 
-/// Remembered words; beyond it the memory is emptied, which costs a few milliseconds a word again.
+/// Maximum number of cached words. A full cache is emptied, and each word then costs a few milliseconds again.
 const REMEMBERED_MAX: usize = 4096;
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl UnknownWords {
     pub(crate) fn new(accent: Accent, espeak: Option<&Path>) -> UnknownWords {
         if espeak.is_none() {
             tracing::warn!(
-                "espeak-ng is not installed: words that no dictionary has are read by \
+                "espeak-ng is not installed: words missing from the dictionary are read by \
                  letter-to-sound rules"
             );
         }
@@ -37,7 +37,7 @@ impl UnknownWords {
         UnknownWords { accent, espeak, remembered: HashMap::new() }
     }
 
-    /// Sounds of `word`; `lookup` is the dictionary, for what the word turns out to be.
+    /// Returns the sounds of `word`. `lookup` is the dictionary for the forms that the word is reduced to.
     pub(crate) fn sounds(&mut self, word: &str, lookup: impl Fn(&str) -> Option<String>) -> String {
         if let Some(sounds) = self.remembered.get(word) {
             return sounds.clone();
@@ -89,17 +89,17 @@ impl UnknownWords {
                 let sounds = to_misaki(&ipa, self.accent);
                 sounds.chars().any(|c| !is_silent(c)).then_some(sounds)
             }
-            // Said when it was given up, and not again for every word.
+            // The failure was logged when espeak-ng was given up, and is not logged again for every word.
             Err(EspeakError::GivenUp) => None,
             Err(error) => {
-                tracing::warn!(%error, "a word is read by letter-to-sound rules");
+                tracing::warn!(%error, "espeak-ng failed: a word is read by letter-to-sound rules");
                 None
             }
         }
     }
 }
 
-/// "Noooo" → "No", "yesss" → "yes"; `None` when no letter stands three times in a row.
+/// "Noooo" → "No", "yesss" → "yes"; `None` if no letter occurs three times in a row.
 fn unstretched(word: &str) -> Option<String> {
     let letters: Vec<char> = word.chars().collect();
     let stretched = letters.windows(3).any(|w| w[0] == w[1] && w[1] == w[2]);
@@ -110,7 +110,7 @@ fn unstretched(word: &str) -> Option<String> {
     })
 }
 
-/// Latin letters without their marks: what an English reader makes of them.
+/// Latin letters without their accents, as an English reader says them.
 fn without_accents(word: &str) -> String {
     let mut out = String::with_capacity(word.len());
     for c in word.nfkd().filter(|c| !is_combining_mark(*c)) {

@@ -1,5 +1,5 @@
-//! AAC-LC in ADTS frames, behind the feature `aac`: the only file that knows the feature.
-//! Not fdk-aac, whose licence forbids some uses; patents are why it can be left out at all.
+//! AAC-LC in ADTS frames, behind the feature `aac`. No other file of this crate depends on the feature.
+//! Not fdk-aac, whose licence forbids some uses. The feature exists because of AAC's patents.
 
 use super::{Codec, EncodeError};
 
@@ -29,14 +29,14 @@ mod adts {
         pub(super) fn new(sample_rate_hz: u32) -> Result<Self, EncodeError> {
             let options = EncodeOptions::adts()
                 .with_bitrate_bps(bitrate_bps(sample_rate_hz))
-                // Spends the bits a frame has left: 3 dB less noise on speech, 1 % of real time.
+                // Uses the bits that a frame has left: 3 dB less noise on speech, for 1 % of real time.
                 .with_band_refine(true);
             let syom = syom::Encoder::new(sample_rate_hz, 1, &options).map_err(failed)?;
             Ok(Self { syom, samples_taken: 0 })
         }
     }
 
-    /// Four bits a sample (96 kbit/s at 24 kHz); AAC allows six. One voice needs no more than the cap.
+    /// Four bits per sample (96 kbit/s at 24 kHz); AAC allows six. The limit is enough for one voice.
     fn bitrate_bps(sample_rate_hz: u32) -> u32 {
         (4 * sample_rate_hz).min(128_000)
     }
@@ -58,7 +58,7 @@ mod adts {
             Ok(())
         }
 
-        /// The last block is filled with silence, and one more frame carries its second half.
+        /// Fills the last block with silence. One more frame carries its second half.
         fn finish(mut self: Box<Self>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
             if self.samples_taken == 0 {
                 return Ok(());

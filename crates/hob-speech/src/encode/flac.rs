@@ -1,5 +1,5 @@
-//! FLAC: a frame leaves as soon as its block is full; the last, shorter block at the end.
-//! A stream's header says "unknown"; a known length is held back, for the header states its MD5.
+//! FLAC: returns a frame as soon as its block is full, and the last, shorter block at the end.
+//! A stream's header says "unknown". With a known length, frames are held back, because the header contains the MD5.
 
 use flacenc::bitsink::ByteSink;
 use flacenc::component::{BitRepr, Stream, StreamInfo};
@@ -11,7 +11,7 @@ use super::frames::Frames;
 use super::pcm::to_s16;
 use super::{AudioFormat, Codec, EncodeError, Length};
 
-/// 24 ms at 24 kHz. For speech, longer blocks are hardly smaller (2 % at best), only later.
+/// 24 ms at 24 kHz. For speech, longer blocks are at most 2 % smaller, and later.
 const BLOCK_SAMPLES: usize = 576;
 const BITS_PER_SAMPLE: usize = 16;
 const CHANNELS: usize = 1;
@@ -19,7 +19,7 @@ const CHANNELS: usize = 1;
 pub(super) struct Flac {
     blocks: Frames,
     writer: FrameWriter,
-    /// `Some` when the length is known: frames wait here for the header that describes them.
+    /// `Some` if the length is known: frames wait here for the header that describes them.
     held: Option<Vec<u8>>,
 }
 
@@ -61,7 +61,7 @@ impl Codec for Flac {
     }
 }
 
-/// Encodes blocks and keeps what the exact header will need.
+/// Encodes blocks and collects what the exact header needs.
 struct FrameWriter {
     config: Verified<config::Encoder>,
     info: StreamInfo,
@@ -75,7 +75,7 @@ impl FrameWriter {
         let config = config::Encoder::default().into_verified().map_err(|(_, e)| failed(e))?;
         let rate = sample_rate_hz as usize;
         let mut info = StreamInfo::new(rate, CHANNELS, BITS_PER_SAMPLE).map_err(failed)?;
-        // Equal sizes say "fixed block size"; the last block is allowed to be shorter.
+        // Equal sizes mean "fixed block size". The last block may be shorter.
         info.set_block_sizes(BLOCK_SAMPLES, BLOCK_SAMPLES).map_err(failed)?;
         let block = FrameBuf::with_size(CHANNELS, BLOCK_SAMPLES).map_err(failed)?;
         let seen = Context::new(BITS_PER_SAMPLE, CHANNELS);
@@ -96,7 +96,7 @@ impl FrameWriter {
         Ok(())
     }
 
-    /// Zero means "unknown" for frame sizes, the number of samples and the MD5 alike.
+    /// Zero means "unknown" for frame sizes, number of samples and MD5.
     fn unknown_header(&self) -> Result<Vec<u8>, EncodeError> {
         let mut info = self.info.clone();
         info.set_frame_sizes(0, 0).map_err(failed)?;

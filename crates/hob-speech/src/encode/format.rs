@@ -1,5 +1,5 @@
-//! The names of the six formats: what a client writes, what a response header says.
-//! No default: which format an absent field means is the wire's business.
+//! The names of the six formats, in requests and in response headers.
+//! No default: `hob-wire` decides which format an absent field means.
 
 use std::fmt;
 
@@ -16,11 +16,11 @@ pub enum AudioFormat {
     Aac,
 }
 
-/// A format name that hob does not know.
+/// A format name that hob does not support.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no audio format is called '{given}'; hob writes mp3, wav, pcm, opus, flac and aac")]
+#[error("'{given}' is not an audio format (expected mp3, wav, pcm, opus, flac or aac)")]
 pub struct UnknownFormat {
-    /// The first characters of what was written: an error must not repeat a whole request.
+    /// The first characters of the name. An error must not repeat a whole request.
     pub given: String,
 }
 
@@ -61,7 +61,7 @@ impl AudioFormat {
         }
     }
 
-    /// The rates an [`Encoder`](super::Encoder) takes for this format. Nothing is resampled.
+    /// The sample rates that an [`Encoder`](super::Encoder) accepts for this format. Nothing is resampled.
     pub fn sample_rates_hz(self) -> &'static [u32] {
         match self {
             Self::Opus => OPUS_RATES_HZ,

@@ -1,7 +1,7 @@
-//! Frames of one size, cut from pieces of any size.
-//! This is why where a response is cut does not show in its bytes.
+//! Cuts frames of one size from pieces of any size.
+//! Because of this, the bytes do not depend on where a response is cut.
 
-/// Holds what does not fill a frame yet: always less than one frame.
+/// Holds samples that do not fill a frame yet: always less than one frame.
 #[derive(Debug)]
 pub(super) struct Frames {
     held: Vec<f32>,
@@ -30,7 +30,7 @@ impl Frames {
         Ok(())
     }
 
-    /// The samples that fill no frame.
+    /// Returns the samples that fill no frame.
     pub(super) fn take_rest(&mut self) -> Vec<f32> {
         std::mem::take(&mut self.held)
     }

@@ -1,5 +1,5 @@
-//! MP3: constant bitrate, every frame complete in itself, no bit reservoir and no Info frame.
-//! Not LAME: its first frame needs 800 samples instead of 576, and a foreign build.
+//! MP3: constant bitrate, independent frames, no bit reservoir and no Info frame.
+//! Not LAME: its first frame needs 800 samples instead of 576, and it needs a C build.
 
 use rusty_mp3::header::FrameHeader;
 use rusty_mp3::{Mp3Encode, encoder_header};
@@ -7,7 +7,7 @@ use rusty_mp3::{Mp3Encode, encoder_header};
 use super::frames::Frames;
 use super::{AudioFormat, Codec, EncodeError};
 
-/// Samples by which a decoder's output lags the input: 528 of analysis and 529 of synthesis.
+/// Samples by which a decoder's output lags the input: 528 for analysis and 529 for synthesis.
 const DELAY_SAMPLES: usize = 1_057;
 
 pub(super) struct Mp3 {
@@ -41,8 +41,8 @@ impl Mp3 {
     }
 }
 
-/// Without a reservoir a hard frame cannot borrow from an easy one, so all get bits to spare.
-/// Below 16 kHz (MPEG-2.5) encoders and decoders commonly stop at 64 kbit/s.
+/// Without a reservoir a difficult frame cannot use bits of an easy one, so every frame gets spare bits. Below 16 kHz
+/// (MPEG-2.5) encoders and decoders commonly stop at 64 kbit/s.
 fn bitrate_kbps(sample_rate_hz: u32) -> u32 {
     match sample_rate_hz {
         ..=12_000 => 64,
@@ -51,8 +51,7 @@ fn bitrate_kbps(sample_rate_hz: u32) -> u32 {
     }
 }
 
-/// MPEG-1 (32 kHz and above) has two granules of 576 samples in a frame, its lower-rate
-/// extensions one.
+/// MPEG-1 (32 kHz and above) has two granules of 576 samples per frame. Its lower-rate extensions have one.
 fn samples_per_frame(sample_rate_hz: u32) -> usize {
     if sample_rate_hz < 32_000 { 576 } else { 1_152 }
 }
@@ -67,7 +66,7 @@ impl Codec for Mp3 {
         self.push(samples, out)
     }
 
-    /// Silence pushes the last samples through the delay and fills the frame they end in.
+    /// Silence pushes the last samples through the delay and fills their frame.
     fn finish(mut self: Box<Self>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         if self.samples_taken == 0 {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Opus in Ogg (RFC 7845): 20 ms packets, small pages, a last page that ends on the sample.
-//! No resampling: Opus codes speech rates itself, only the container counts at 48 kHz.
+//! Opus in Ogg (RFC 7845): 20 ms packets, small pages, and a last page that ends at the exact sample.
+//! No resampling: Opus encodes speech rates itself. Only the container counts at 48 kHz.
 
 use ogg::{PacketWriteEndInfo, PacketWriter};
 use opus_pure::{Application, MAX_PACKET_BYTES, OpusEncoder};
@@ -9,14 +9,14 @@ use super::{AudioFormat, Codec, EncodeError};
 
 const GRANULES_PER_SECOND: u32 = 48_000;
 const PACKETS_PER_SECOND: u32 = 50;
-/// CELT at this rate is transparent for one voice; less would save little and cost more time,
-/// because speech then goes through the hybrid coder.
+/// CELT at this rate is transparent for one voice. A lower rate would save little and take more time, because speech
+/// would use the hybrid coder.
 const BITRATE_BPS: i32 = 64_000;
-/// One page per packet while the listener has nothing yet (the first 200 ms) …
+/// One page per packet until the listener has 200 ms of sound …
 const SINGLE_PACKET_PAGES: u64 = 10;
-/// … then 60 ms per page, which keeps Ogg's share of the bytes near six percent.
+/// … then 60 ms per page, so that Ogg takes about six percent of the bytes.
 const PACKETS_PER_PAGE: u64 = 3;
-/// There is one logical stream per response, so its serial number needs no randomness.
+/// Each response has one logical stream, so its serial number does not have to be random.
 const SERIAL: u32 = 0x686f_6221;
 
 pub(super) struct OggOpus {
@@ -56,8 +56,8 @@ impl Codec for OggOpus {
         Ok(())
     }
 
-    /// Silence pushes the last samples through the encoder's delay, so there is always one more
-    /// packet to carry the end. The granule of the last page says where the sound stops.
+    /// Silence pushes the last samples through the encoder's delay, so one more packet always carries the end. The
+    /// granule of the last page says where the sound stops.
     fn finish(mut self: Box<Self>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let end = (self.pages.pre_skip() + self.samples_taken) * self.granules_per_sample();
         let mut tail = self.frames.take_rest();
@@ -76,7 +76,7 @@ impl Codec for OggOpus {
     }
 }
 
-/// Packets, and the pages they are put on.
+/// Packets and their pages.
 struct Pages {
     encoder: OpusEncoder,
     ogg: PacketWriter<'static, Vec<u8>>,
@@ -88,12 +88,12 @@ impl Pages {
         Self { encoder, ogg: PacketWriter::new(Vec::new()), packets: 0 }
     }
 
-    /// The encoder's delay, in samples of its own rate.
+    /// The encoder's delay, in samples at the encoder's own rate.
     fn pre_skip(&self) -> u64 {
         self.encoder.lookahead() as u64
     }
 
-    /// Each of the two header packets has a page to itself.
+    /// Each of the two header packets has its own page.
     fn write_header(&mut self, packet: &[u8]) -> Result<(), EncodeError> {
         self.put(packet.to_vec(), PacketWriteEndInfo::EndPage, 0)
     }

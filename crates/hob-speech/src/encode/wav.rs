@@ -26,7 +26,7 @@ impl Wav {
     }
 }
 
-/// The RIFF size counts the header too and must stay below the value that means "unknown".
+/// The RIFF size includes the header, and must stay below the value that means "unknown".
 fn exact_sizes(samples: u64) -> Result<(u32, u32), EncodeError> {
     let samples_max = (UNKNOWN_SIZE - 1 - RIFF_HEADER_BYTES) / BYTES_PER_SAMPLE;
     match u32::try_from(samples) {

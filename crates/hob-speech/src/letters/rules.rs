@@ -1,11 +1,11 @@
-//! The table of English letter-to-sound rules: which letters, between what, sound how.
-//! Order matters: within a letter, the first rule that fits is taken, and the last always fits.
+//! The table of English letter-to-sound rules: letters, context, sounds.
+//! Order matters: for each letter the first matching rule is used, and the last rule always matches.
 
-/// `letters` sound as `sounds` when `left` stands before and `right` behind them.
+/// `letters` sound as `sounds` if `left` stands before them and `right` after them.
 ///
-/// In the contexts, `#` is one or more vowels, `:` any number of consonants (also none), `^` one
-/// consonant, `.` a voiced consonant, `+` one of e, i, y, `%` an ending (e, ed, er, es, ing, ely),
-/// `_` the edge of the word; anything else is itself. `left` is matched from its end backwards.
+/// In the contexts, `#` is one or more vowels, `:` any number of consonants (also none), `^` one consonant, `.` a
+/// voiced consonant, `+` one of e, i, y, `%` an ending (e, ed, er, es, ing, ely), `_` the edge of the word. Any other
+/// character stands for itself. `left` is matched from its end backwards.
 pub(super) struct Rule {
     pub(super) left: &'static str,
     pub(super) letters: &'static str,

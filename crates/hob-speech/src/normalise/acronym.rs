@@ -4,7 +4,7 @@
 use super::View;
 use crate::reading::Reading;
 
-/// Said as words, and written as words that sound like them.
+/// Acronyms said as words, with a spelling that sounds like them.
 const WORDS: &[(&str, &str)] = &[
     ("AIDS", "aids"),
     ("ASCII", "asky"),
@@ -59,7 +59,7 @@ const WORDS: &[(&str, &str)] = &[
     ("ZIP", "zip"),
 ];
 
-/// Words in capitals that are no acronyms even in a sentence that is not shouted.
+/// Words in capitals that are no acronyms, even in a sentence that is not in capitals.
 const EMPHASISED: &[&str] = &[
     "A", "I", "AM", "AN", "AND", "ARE", "AS", "AT", "BE", "BUT", "BY", "CAN", "DO", "FOR", "GO",
     "HE", "IF", "IN", "IS", "ME", "MY", "NO", "NOT", "NOW", "OF", "OH", "ON", "ONE", "OR", "OUR",
@@ -75,7 +75,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     dotted(view, out).or_else(|| capitals(view, out))
 }
 
-/// "U.S.", "e.g." has gone to the abbreviations: single letters with a stop behind each.
+/// Single letters with a full stop after each: "U.S.". The abbreviations have already taken "e.g.".
 fn dotted(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
     let letters: Vec<&str> = word.text.split('.').collect();
@@ -87,7 +87,7 @@ fn dotted(view: View<'_>, out: &mut Reading) -> Option<usize> {
         return None;
     }
     out.spell(word.span(), &letters.concat().to_uppercase());
-    // The stop behind the last letter belongs to it, and at the end of a sentence also to that.
+    // The stop after the last letter belongs to the acronym. At the end of a sentence it also ends the sentence.
     Some(1 + usize::from(view.mark_ahead(1) == Some('.') && view.goes_on(2)))
 }
 
@@ -117,7 +117,7 @@ pub(super) fn as_word(acronym: &str) -> Option<&'static str> {
     WORDS.iter().find(|(written, _)| *written == acronym).map(|(_, said)| *said)
 }
 
-/// Five or six capitals with vowels among them are more often a shout or a name than letters.
+/// Five or six capitals with vowels are more often a shout or a name than an acronym.
 fn looks_like_word(letters: &str) -> bool {
     let vowels = letters.chars().filter(|c| matches!(c, 'A' | 'E' | 'I' | 'O' | 'U' | 'Y')).count();
     vowels >= 2

@@ -9,7 +9,7 @@ use super::symbol::name;
 use super::word::say_letters_and_digits;
 use crate::reading::Reading;
 
-/// Endings that make "word.ending" a site or a file rather than two sentences without a blank.
+/// With these endings, "word.ending" is a website or a file, not two sentences without a space.
 const ENDINGS: &[&str] = &[
     "com", "org", "net", "io", "dev", "ai", "co", "edu", "gov", "info", "app", "uk", "de", "fr",
     "it", "es", "eu", "us", "ca", "au", "nl", "ch", "at", "jp", "cn", "in", "me", "tv", "xyz",
@@ -31,7 +31,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     done.then_some(1)
 }
 
-/// "v2.10", "2.10.1", and "2.10" behind the word "version".
+/// "v2.10", "2.10.1", and "2.10" after the word "version".
 fn version(view: View<'_>, word: &Word, out: &mut Reading) -> bool {
     let number = word.text.strip_prefix(['v', 'V']).unwrap_or(&word.text);
     let called = view.before().is_some_and(|before| {
@@ -49,7 +49,7 @@ fn version(view: View<'_>, word: &Word, out: &mut Reading) -> bool {
     true
 }
 
-/// "192.168.0.1", with a port.
+/// "192.168.0.1", possibly with a port.
 fn ip(word: &Word, out: &mut Reading) -> bool {
     let (host, port) = word.text.split_once(':').map_or((&*word.text, None), |(h, p)| (h, Some(p)));
     let parts: Vec<&str> = host.split('.').collect();
@@ -129,7 +129,7 @@ fn path(word: &Word, out: &mut Reading) -> bool {
     true
 }
 
-/// Names with the symbols between them: "dot", "slash", "at".
+/// Names with the words for the symbols between them: "dot", "slash", "at".
 fn parts(word: &Word, start: usize, out: &mut Reading) {
     let end = word.text.trim_end_matches('/').len();
     let mut from = start;

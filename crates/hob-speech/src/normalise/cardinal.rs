@@ -1,5 +1,5 @@
-//! Whole numbers in words: how many, which one, which year, or digit by digit.
-//! Digits in, words out; what kind of number a text means is decided by the callers.
+//! Whole numbers in words: counts, ordinals, years, or digit by digit.
+//! Digits in, words out. The callers decide what kind of number a text means.
 
 const ONES: [&str; 20] = [
     "zero",
@@ -27,7 +27,7 @@ const TENS: [&str; 10] =
     ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
 const SCALES: [&str; 6] = ["", " thousand", " million", " billion", " trillion", " quadrillion"];
 
-/// The digits that [`SCALES`] can name; longer numbers are read digit by digit.
+/// The most digits that [`SCALES`] can name. Longer numbers are read digit by digit.
 const NAMED_DIGITS_MAX: usize = 18;
 
 /// "1204" → "one thousand two hundred four", in British "… two hundred and four".

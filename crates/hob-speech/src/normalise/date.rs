@@ -25,7 +25,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     digits_only(view, out).or_else(|| month_first(view, out)).or_else(|| day_first(view, out))
 }
 
-/// The month that a word names, whole or shortened to three letters or more.
+/// The month that a word names, in full or shortened to at least three letters.
 pub(super) fn month(word: &str) -> Option<&'static str> {
     let is_name = word.len() >= 3 && word.starts_with(|c: char| c.is_ascii_uppercase());
     let lower = word.to_ascii_lowercase();
@@ -59,7 +59,7 @@ fn digits_only(view: View<'_>, out: &mut Reading) -> Option<usize> {
     Some(1)
 }
 
-/// Numbers that cannot be a month and a day may be a day and a month.
+/// If the numbers cannot be a month and a day, they may be a day and a month.
 fn month_and_day<'a>(month: &'a str, day: &'a str) -> Option<(&'static str, &'a str)> {
     let in_order = |month: &str, day: &str| {
         let day: usize = day.parse().ok().filter(|day| (1..=31).contains(day))?;
@@ -97,7 +97,7 @@ fn month_first(view: View<'_>, out: &mut Reading) -> Option<usize> {
     }
 }
 
-/// "3 March", "3rd March 2027"; in American also with "the … of".
+/// "3 March", "3rd March 2027"; American English also says "the … of".
 fn day_first(view: View<'_>, out: &mut Reading) -> Option<usize> {
     let word = view.word()?;
     let day = day_number(&word.text)?;

@@ -1,5 +1,5 @@
-//! A sentence as words and punctuation, before anything is read: the words without the marks
-//! around them, each character with its bytes.
+//! Splits a sentence into words and punctuation before anything is read.
+//! Words come without the marks around them, and each character keeps its bytes in the user's text.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use crate::markdown::{Seen, Visible};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Item {
     Word(Word),
-    /// Punctuation behind a word, in the model's symbols.
+    /// Punctuation after a word, in the model's symbols.
     Mark(char),
-    /// A bracket or a quotation that opens.
+    /// An opening bracket or quotation mark.
     Open(char),
-    /// The user wrote its sounds down.
+    /// The user wrote the phonemes.
     Pronounced {
         word: String,
         span: Range<usize>,
@@ -21,13 +21,13 @@ pub(super) enum Item {
     },
 }
 
-/// What stands between blanks, without the punctuation around it.
+/// Text between spaces, without the punctuation around it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) text: String,
-    /// For each character of `text`: its byte in `text`, and the user's bytes.
+    /// For each character of `text`: its byte in `text`, and its bytes in the user's text.
     chars: Vec<(usize, Range<usize>)>,
-    /// A blank stands before it, not another word or a mark.
+    /// A space precedes it, not another word or a mark.
     pub(super) spaced: bool,
 }
 
@@ -36,7 +36,7 @@ impl Word {
         self.span_of(0..self.text.len())
     }
 
-    /// The user's bytes of these bytes of `text`.
+    /// The user's bytes for these bytes of `text`.
     pub(super) fn span_of(&self, range: Range<usize>) -> Range<usize> {
         let first = self.chars.partition_point(|(at, _)| *at < range.start);
         let last = self.chars.partition_point(|(at, _)| *at < range.end);
@@ -67,7 +67,7 @@ impl<'a> View<'a> {
         self.ahead(0)
     }
 
-    /// The word `distance` items on, if that item is one.
+    /// The item at `distance` from here, if it is a word.
     pub(super) fn ahead(self, distance: usize) -> Option<&'a Word> {
         self.items.get(self.at + distance)?.word()
     }
@@ -83,12 +83,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The word right before, without punctuation in between.
+    /// The word directly before, without punctuation in between.
     pub(super) fn before(self) -> Option<&'a Word> {
         self.items.get(self.at.checked_sub(1)?)?.word()
     }
 
-    /// Whether any word follows behind the next `distance` items.
+    /// Whether any word follows after the next `distance` items.
     pub(super) fn goes_on(self, distance: usize) -> bool {
         self.items[(self.at + distance).min(self.items.len())..]
             .iter()
@@ -96,7 +96,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Cuts the visible characters at blanks and punctuation.
+/// Cuts the visible characters at spaces and punctuation.
 pub(super) fn items(visible: &Visible) -> Vec<Item> {
     let mut items = Vec::new();
     for chunk in visible.chars.split(|seen| seen.c == ' ') {
@@ -108,7 +108,7 @@ pub(super) fn items(visible: &Visible) -> Vec<Item> {
     items
 }
 
-/// A stretch without blanks, whose word the user may have given sounds.
+/// Text without spaces, whose word may have phonemes from the user.
 fn pronounced(visible: &Visible, chunk: &[Seen], items: &mut Vec<Item>) {
     let given =
         |seen: &Seen| visible.pronounced.iter().find(|(span, _)| span.contains(&seen.start));
@@ -130,7 +130,7 @@ fn pronounced(visible: &Visible, chunk: &[Seen], items: &mut Vec<Item>) {
     pronounced(visible, &chunk[from + length..], items);
 }
 
-/// One stretch without blanks: opening marks, words parted by inner marks, closing marks.
+/// Cuts text without spaces into opening marks, words separated by inner marks, and closing marks.
 fn cut(chunk: &[Seen], items: &mut Vec<Item>) {
     let text: String = chunk.iter().map(|seen| seen.c).collect();
     let address = text.contains("://") || text.starts_with("www.") || is_mail(&text);
@@ -167,13 +167,13 @@ fn is_mail(text: &str) -> bool {
     text.split_once('@').is_some_and(|(user, host)| !user.is_empty() && host.contains('.'))
 }
 
-/// Whether only punctuation stands before or behind this place.
+/// Whether only punctuation stands before or after this position.
 fn is_edge(chunk: &[Seen], at: usize) -> bool {
     let says = |seen: &Seen| seen.c.is_alphanumeric() || seen.c == '/';
     !chunk[..at].iter().any(says) || !chunk[at..].iter().any(says)
 }
 
-/// How many characters at `at` are a mark and not part of a word.
+/// How many characters at `at` are punctuation and not part of a word.
 fn mark_length(chunk: &[Seen], at: usize) -> usize {
     let c = chunk[at].c;
     let before = at.checked_sub(1).map(|i| chunk[i].c);
@@ -205,7 +205,7 @@ fn is_digit(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_ascii_digit())
 }
 
-/// A range may go on with a currency: "$5–$10".
+/// A range may continue with a currency: "$5–$10".
 fn is_number_start(c: Option<char>) -> bool {
     is_digit(c) || c.is_some_and(|c| matches!(c, '$' | '€' | '£'))
 }
@@ -214,17 +214,17 @@ fn is_letter(c: Option<char>) -> bool {
     c.is_some_and(char::is_alphanumeric)
 }
 
-/// Symbols that are read, so that a full stop before them is inside.
+/// Symbols that are read aloud, so a full stop before them is inside the word.
 fn is_sign(c: char) -> bool {
     matches!(c, '%' | '$' | '€' | '£' | '°' | '/' | '@' | '#' | '+' | '&')
 }
 
-/// "--verbose", a command's option.
+/// "--verbose", an option of a command.
 fn is_option(chunk: &[Seen], at: usize, before: Option<char>) -> bool {
     before.is_none() && chunk.get(at + 2).is_some_and(|seen| seen.c.is_ascii_alphabetic())
 }
 
-/// "10 a.m.–5 p.m.", "Mon.–Fri.", "London–Paris": a dash between two ends of a range.
+/// "10 a.m.–5 p.m.", "Mon.–Fri.", "London–Paris": a dash between the two ends of a range.
 fn joins_ends(chunk: &[Seen], at: usize) -> bool {
     let begins = |seen: &Seen| seen.c.is_uppercase() || seen.c.is_ascii_digit();
     let first = chunk.iter().find(|seen| seen.c.is_alphanumeric());
@@ -249,7 +249,7 @@ fn is_clipped(chunk: &[Seen], at: usize) -> bool {
     opens || minutes
 }
 
-/// The mark as the model writes it, if it is heard.
+/// The mark in the model's symbols, if it is heard.
 fn mark(chunk: &[Seen], at: usize) -> Option<Item> {
     let c = chunk[at].c;
     let opens = !chunk[..at].iter().any(|seen| seen.c.is_alphanumeric());

@@ -1,17 +1,17 @@
 //! Money: "$1,204.50", "£3m", "€1.5bn", "¥500", "5€", "$5 million", "$9.99/month".
-//! The sign is written in front and said behind, and the cents are said apart.
+//! The sign is written before the number and said after it. Cents are said separately.
 
 use super::View;
 use super::numeral::Numeral;
 use super::unit::unit_name;
 use crate::reading::Reading;
 
-/// What one, and what many of a currency and of its hundredth are called.
+/// Singular and plural names of a currency and of its hundredth.
 struct Currency {
     symbols: &'static [&'static str],
     one: &'static str,
     many: &'static str,
-    /// Currencies without a hundredth have none.
+    /// `None` for currencies without a hundredth.
     cent: Option<(&'static str, &'static str)>,
 }
 
@@ -57,11 +57,11 @@ struct Sum<'a> {
     /// The upper end of "$5–10".
     upto: Option<Numeral>,
     scale: Option<&'static str>,
-    /// Behind a slash: "$5/month".
+    /// The unit after a slash: "$5/month".
     per: Option<&'a str>,
 }
 
-/// "$5" and what may stand behind it.
+/// "$5" and its possible suffix.
 fn before(text: &str) -> Option<Sum<'_>> {
     let unsigned = text.strip_prefix(['-', '−']).unwrap_or(text);
     let (currency, symbol) = leading_symbol(unsigned)?;
@@ -81,7 +81,7 @@ fn behind(text: &str) -> Option<Sum<'_>> {
     sum.with_suffix(&text[length + symbol.len()..])
 }
 
-/// "€5,50": two digits behind a comma are not a group of thousands.
+/// "€5,50": two digits after a comma are not a group of thousands.
 fn decimal_comma(suffix: &str) -> Option<&str> {
     let digits = suffix.strip_prefix(',')?;
     let length = digits.bytes().take_while(u8::is_ascii_digit).count();
@@ -144,7 +144,7 @@ impl<'a> Sum<'a> {
     }
 }
 
-/// "1", "05" → "one dollar and five cents"; a part that is nothing is not said.
+/// "1", "05" → "one dollar and five cents". A part that is zero is not said.
 fn coins(
     currency: &Currency,
     number: &Numeral,

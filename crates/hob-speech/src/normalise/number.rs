@@ -7,7 +7,7 @@ use super::date::month;
 use super::numeral::Numeral;
 use crate::reading::Reading;
 
-/// Longer numbers are left to the readers of words, who say them in pieces.
+/// Longer numbers are left to the readers of words, which say them in pieces.
 const DIGITS_MAX: usize = 40;
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
@@ -49,7 +49,7 @@ fn decade_form(text: &str, british: bool) -> Option<String> {
     (is_decade && digits.len() % 2 == 0).then(|| decade(number, british))
 }
 
-/// "1990s", or "90s" behind "the": not a number of seconds.
+/// "1990s", or "90s" after "the", which is not a number of seconds.
 pub(super) fn is_decade(view: View<'_>) -> bool {
     let Some(digits) = view.word().and_then(|word| word.text.strip_suffix('s')) else {
         return false;
@@ -59,7 +59,7 @@ pub(super) fn is_decade(view: View<'_>) -> bool {
     decade_form(&format!("{digits}s"), view.british).is_some() && (digits.len() == 4 || dated)
 }
 
-/// "1/2", "3/4", "2½"; "24/7" is not one.
+/// "1/2", "3/4", "2½", but not "24/7".
 fn fraction(text: &str, british: bool) -> Option<String> {
     if let Some((whole, part)) = vulgar(text) {
         return Some(match whole {
@@ -154,7 +154,7 @@ fn range(text: &str, view: View<'_>) -> Option<String> {
     if second.negative || (dash == '-' && (from.len() > 4 || to.len() > 4)) {
         return None;
     }
-    // "2020–24" is two years although the second is short.
+    // "2020–24" is two years, although the second is short.
     let years = is_year(&first, from) && (is_year(&second, to) || to.len() == 2);
     let said = |number: &Numeral| match number.small() {
         Some(value) if years => year(value, view.british),
@@ -167,8 +167,8 @@ fn is_year(number: &Numeral, text: &str) -> bool {
     text.len() == 4 && number.small().is_some_and(|value| (1100..2100).contains(&value))
 }
 
-/// "10k", "5M", "1.5bn"; "3x" and "5G" are left to others, and "221B" is a number and a letter unless
-/// it counts something ("7B parameters").
+/// "10k", "5M", "1.5bn". "3x" and "5G" are left to other readers. "221B" is a number and a letter, unless it counts
+/// something ("7B parameters").
 fn scaled(text: &str, view: View<'_>) -> Option<String> {
     let (number, length) = Numeral::leading(text)?;
     let scale = match &text[length..] {
@@ -183,7 +183,7 @@ fn scaled(text: &str, view: View<'_>) -> Option<String> {
     Some(format!("{} {scale}", number.said(view.british)))
 }
 
-/// Whether the next word names what there are many of: in small letters, and more than one.
+/// Whether the next word is what the number counts: a plural in lower case.
 fn counts(view: View<'_>) -> bool {
     let next = view.text_ahead(1).unwrap_or_default();
     let is_small = next.chars().all(char::is_lowercase);
@@ -229,13 +229,13 @@ fn plain(text: &str, view: View<'_>) -> Option<String> {
     Some(number.said(view.british))
 }
 
-/// Words behind which a number of four digits is a year.
+/// A number of four digits after these words is a year.
 const BEFORE_YEARS: &[&str] = &[
     "in", "since", "by", "from", "until", "till", "during", "after", "before", "around", "circa",
     "year", "early", "late", "mid", "spring", "summer", "autumn", "fall", "winter", "of",
 ];
 
-/// From 1900 on a year, unless things are counted; before that only behind a word that dates.
+/// From 1900 on, a number is a year, unless it counts something. Before 1900 only after a word that indicates a date.
 fn reads_as_year(number: &Numeral, view: View<'_>) -> bool {
     let before = view.before().map(|word| word.text.to_lowercase()).unwrap_or_default();
     let dated = BEFORE_YEARS.contains(&before.as_str())
@@ -309,7 +309,7 @@ fn is_telephone(text: &str) -> bool {
     digits && matches!(lengths[..], [3, 4] | [3, 3, 4] | [1, 3, 3, 4])
 }
 
-/// "2.10" in a version: parts are numbers, not decimals.
+/// "2.10" in a version: the parts are numbers, not decimals.
 pub(super) fn dotted(text: &str, british: bool) -> Option<String> {
     let parts: Vec<&str> = text.split('.').collect();
     let number = |part: &&str| {
@@ -319,7 +319,7 @@ pub(super) fn dotted(text: &str, british: bool) -> Option<String> {
         return None;
     }
     if parts.len() > 2 && parts[0].len() <= 3 && parts[1..].iter().all(|part| part.len() == 3) {
-        // "1.000.000" is a million where thousands are grouped by stops.
+        // "1.000.000" is a million where full stops group the thousands.
         return Some(cardinal(&parts.concat(), british));
     }
     let words: Vec<String> = parts

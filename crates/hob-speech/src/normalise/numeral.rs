@@ -1,5 +1,5 @@
-//! A number as it is written: sign, grouped digits, decimals.
-//! Only taken apart here, and never as a float: no digit that was written is lost.
+//! Splits a number as it is written: sign, grouped digits, decimals.
+//! Never converts it to a float, so no written digit is lost.
 
 use super::cardinal::{by_digit, cardinal};
 
@@ -9,7 +9,7 @@ pub(super) struct Numeral {
     /// Digits without the group separators; empty in ".5".
     pub(super) whole: String,
     pub(super) fraction: Option<String>,
-    /// It was written with separators, so it is a count and not a year or a code.
+    /// It was written with separators, so it is a count, not a year or a code.
     pub(super) grouped: bool,
 }
 
@@ -33,7 +33,7 @@ impl Numeral {
         Some((numeral, sign.len() + length))
     }
 
-    /// All of `text` as one number.
+    /// Parses all of `text` as one number.
     pub(super) fn parse(text: &str) -> Option<Numeral> {
         Numeral::leading(text)
             .filter(|(_, length)| *length == text.len())
@@ -58,7 +58,7 @@ impl Numeral {
         words
     }
 
-    /// Neither sign nor fraction nor separators.
+    /// Has neither sign nor fraction nor separators.
     pub(super) fn is_plain(&self) -> bool {
         !self.negative && self.fraction.is_none() && !self.grouped
     }
@@ -67,13 +67,13 @@ impl Numeral {
         self.whole == "1" && self.fraction.is_none()
     }
 
-    /// The value of a plain number that is small enough for a year, a day or an hour.
+    /// The value of a plain number that is small enough to be a year, a day or an hour.
     pub(super) fn small(&self) -> Option<u64> {
         if self.is_plain() && self.whole.len() <= 6 { self.whole.parse().ok() } else { None }
     }
 }
 
-/// Digits, whether they were grouped by commas in threes, and the length as written.
+/// The digits, whether commas grouped them in threes, and the length as written.
 fn whole(text: &str) -> (String, bool, usize) {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let mut length = digits(text);

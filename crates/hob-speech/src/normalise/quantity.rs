@@ -1,5 +1,5 @@
 //! A number with its unit: "5km", "5 km", "-3 °C", "50%", "10–20 kg", "3 GB/s".
-//! One unit and many sound different, and the unit may stand in the next word.
+//! Singular and plural sound different, and the unit may be in the next word.
 
 use super::View;
 use super::number::is_decade;
@@ -23,7 +23,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     Some(1)
 }
 
-/// "~5 km", "<3 ms": what stands before the number, in words.
+/// "~5 km", "<3 ms": the text before the number, in words.
 fn prefix(text: &str) -> (&'static str, &str) {
     const PREFIXES: [(char, &str); 7] = [
         ('~', "about "),

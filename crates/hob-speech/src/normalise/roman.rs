@@ -1,11 +1,11 @@
-//! Roman numerals behind names and headings: "Henry VIII", "Chapter IV", "World War II".
-//! Needs the word before it: alone, "I" and "MIX" are words.
+//! Roman numerals after names and headings: "Henry VIII", "Chapter IV", "World War II".
+//! They need the word before: alone, "I" and "MIX" are words.
 
 use super::View;
 use super::cardinal::{in_words, ordinal};
 use crate::reading::Reading;
 
-/// Words that are numbered and not named: "Part II" is "part two", "Louis II" is "the second".
+/// Words that are numbered, not named: "Part II" is "part two", but "Louis II" is "the second".
 const COUNTED: &[&str] = &[
     "act", "appendix", "article", "book", "chapter", "class", "episode", "figure", "grade",
     "level", "mark", "match", "section", "part", "phase", "psalm", "scene", "season", "stage",
@@ -23,7 +23,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
         && before.chars().skip(1).any(char::is_lowercase)
         && word.text.len() > 1
         && number < 40;
-    // "I" alone is the pronoun, and "V" or "X" an initial, unless a counted word stands before.
+    // "I" alone is the pronoun, and "V" or "X" an initial, unless a counted word precedes it.
     match (counted, named) {
         (true, _) if word.text != "I" || !view.goes_on(1) => {
             out.say(word.span(), &in_words(number, view.british));
@@ -36,7 +36,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     Some(1)
 }
 
-/// The value of a well-formed numeral: one that is written the way it would be written.
+/// The value of a numeral in its standard form.
 fn value(text: &str) -> Option<u64> {
     if text.is_empty() || text.len() > 8 {
         return None;
@@ -47,7 +47,7 @@ fn value(text: &str) -> Option<u64> {
         let is_subtracted = digits.get(index + 1).is_some_and(|next| *next > digit);
         total = if is_subtracted { total + 2_000 - digit } else { total + digit };
     }
-    // Each subtraction was lifted by 2,000 so that the sum never went below nothing.
+    // Each subtraction added 2,000, so that the sum was never negative.
     let total = total % 2_000;
     (written(total) == text).then_some(total)
 }

@@ -22,7 +22,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
         out.say(word.span(), name);
         return Some(1);
     }
-    // A row of the same symbol is decoration; a few different ones are said one by one.
+    // A row of the same symbol is decoration; different symbols are said one by one.
     let symbols: Vec<(usize, char)> = word.text.char_indices().collect();
     if symbols.len() > 3 {
         return Some(1);
@@ -33,7 +33,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     Some(1)
 }
 
-/// How a symbol is called between words.
+/// The name of a symbol between words.
 pub(super) fn name(symbol: char) -> Option<&'static str> {
     Some(match symbol {
         '&' => "and",

@@ -1,4 +1,4 @@
-//! What is written and what is said, row by row.
+//! Written text and spoken text, row by row.
 
 use super::*;
 

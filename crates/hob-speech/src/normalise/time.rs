@@ -1,5 +1,5 @@
-//! Times of day: "9:15", "17:45", "7 pm", "10:00–11:30", "9:05:30"; and ratios like "16:9".
-//! Which of the two it is, only the figures and their neighbours tell.
+//! Times of day: "9:15", "17:45", "7 pm", "10:00–11:30", "9:05:30"; and ratios such as "16:9".
+//! Only the digits and the words around them show which of the two it is.
 
 use super::View;
 use super::cardinal::{cardinal, in_words};
@@ -28,7 +28,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     Some(used + stop_of_half(view, used, !half.is_empty()))
 }
 
-/// The full stop of "p.m." in the middle of a sentence belongs to it.
+/// In the middle of a sentence, the full stop of "p.m." belongs to "p.m.".
 fn stop_of_half(view: View<'_>, used: usize, has_half: bool) -> usize {
     let written = view.text_ahead(used - 1).unwrap_or_default();
     let dotted = has_half && written.to_ascii_lowercase().ends_with(".m");
@@ -59,7 +59,7 @@ fn half_behind(view: View<'_>) -> Option<&'static str> {
     half(&next.text).filter(|_| begins && next.spaced)
 }
 
-/// Hours alone only count with an a.m. or a p.m.
+/// Hours without minutes count only with "a.m." or "p.m.".
 fn one_time(text: &str, has_half: bool) -> Option<String> {
     let parts: Vec<&str> = text.split(':').collect();
     let number = |text: &str, digits: std::ops::RangeInclusive<usize>, below: u64| {

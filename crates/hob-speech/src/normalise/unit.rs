@@ -1,5 +1,5 @@
-//! Units of measurement: symbol → what one of it and many of it are called.
-//! Case matters (mW and MW), and British English spells some of them its own way.
+//! Units of measurement: symbol → singular and plural name.
+//! Case matters (mW and MW), and British English spells some units differently.
 
 /// "km" → "kilometers"; with a rate "km/h" → "kilometers per hour". `one` asks for the singular.
 pub(super) fn unit_name(symbol: &str, one: bool, british: bool) -> Option<String> {
@@ -12,7 +12,7 @@ pub(super) fn unit_name(symbol: &str, one: bool, british: bool) -> Option<String
     Some(in_spelling(&format!("{over} per {under}"), british).trim_start().to_owned())
 }
 
-/// A unit that is safe to recognise with a blank before it: "in" and "a" are also words.
+/// A unit that can safely be recognised after a space. "in" and "a" cannot: they are also words.
 pub(super) fn stands_apart(symbol: &str) -> bool {
     !matches!(
         symbol,
@@ -68,7 +68,7 @@ fn per_word(word: &str) -> Option<&'static str> {
         .find(|known| *known == word)
 }
 
-/// "meter" and "liter" are "metre" and "litre" in British.
+/// "meter" and "liter" are "metre" and "litre" in British English.
 fn in_spelling(name: &str, british: bool) -> String {
     if british { name.replace("meter", "metre").replace("liter", "litre") } else { name.to_owned() }
 }

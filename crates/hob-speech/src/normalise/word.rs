@@ -1,5 +1,5 @@
-//! Every other word: abbreviations, contractions, compounds, mixtures of letters and digits.
-//! The last kind: it always says something when there is a letter or a digit.
+//! All other words: abbreviations, contractions, compounds, mixtures of letters and digits.
+//! The last reader: it always says something if there is a letter or a digit.
 
 use std::ops::Range;
 
@@ -13,10 +13,10 @@ use crate::abbreviations::{Ending, abbreviation};
 use crate::reading::Reading;
 use crate::scripts::same_script;
 
-/// Longer runs of letters are said in pieces of this many, each with its own bytes.
+/// Longer runs of letters are said in pieces of this many letters, each with its own bytes.
 const LETTERS_MAX: usize = 40;
 
-/// A character that is repeated on and on is said so many times.
+/// A character that is repeated many times is said this many times.
 const REPEATED_MAX: usize = 8;
 
 pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
@@ -33,7 +33,7 @@ pub(super) fn read(view: View<'_>, out: &mut Reading) -> Option<usize> {
     Some(1)
 }
 
-/// "Dr." and "etc."; with its full stop, unless that also ends the sentence.
+/// "Dr." and "etc.", with the full stop, unless it also ends the sentence.
 fn short_form(view: View<'_>, word: &Word, out: &mut Reading) -> Option<usize> {
     let found = abbreviation(&word.text)?;
     let stop = view.mark_ahead(1) == Some('.');
@@ -67,12 +67,12 @@ fn short_form(view: View<'_>, word: &Word, out: &mut Reading) -> Option<usize> {
     Some(1 + usize::from(stop && goes_on))
 }
 
-/// British titles have no stop.
+/// British titles have no full stop.
 fn is_title(word: &str) -> bool {
     matches!(word, "Mr" | "Mrs" | "Ms" | "Dr" | "Prof" | "vs" | "Jr" | "Sr" | "Ltd" | "Inc" | "etc")
 }
 
-/// Latin letters, apostrophes inside, hyphens between: what the dictionary takes.
+/// Latin letters, apostrophes inside, hyphens between: what the dictionary accepts.
 fn is_spoken_as_it_is(text: &str) -> bool {
     let parts = text.split('-').count();
     text.chars().count() <= LETTERS_MAX
@@ -95,7 +95,7 @@ fn is_latin(c: char) -> bool {
     c.is_alphabetic() && same_script(c, 'a')
 }
 
-/// What a run of characters is.
+/// The class of a run of characters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Run {
     Letters,
@@ -115,7 +115,7 @@ fn run_of(c: char) -> Run {
     }
 }
 
-/// Letters, digits and symbols one after the other.
+/// Reads letters, digits and symbols one after the other.
 fn pieces(word: &Word, shouted: bool, out: &mut Reading) {
     for range in runs(&word.text) {
         let text = &word.text[range.clone()];
@@ -149,7 +149,7 @@ fn runs(text: &str) -> Vec<Range<usize>> {
     runs
 }
 
-/// A symbol inside a word is said; the ones that only join are not.
+/// Says a symbol inside a word, unless it only joins two parts.
 fn symbols(word: &Word, range: Range<usize>, out: &mut Reading) {
     let text = &word.text;
     for (at, symbol) in text[range.clone()].char_indices() {
@@ -177,7 +177,7 @@ fn symbols(word: &Word, range: Range<usize>, out: &mut Reading) {
     }
 }
 
-/// A run of letters and digits without anything between: "gpt", "4", "x86", "H2O", "B2B".
+/// A run of letters and digits without separators: "gpt", "4", "x86", "H2O", "B2B".
 pub(super) fn say_letters_and_digits(word: &Word, range: Range<usize>, out: &mut Reading) {
     for run in runs(&word.text[range.clone()]) {
         let run = range.start + run.start..range.start + run.end;
@@ -200,7 +200,7 @@ fn digits(word: &Word, range: Range<usize>, text: &str, out: &mut Reading) {
         return out.say(word.span_of(range), &by_digit(&repeated));
     }
     let code = text.len() > 4 || (text.len() > 1 && text.starts_with('0'));
-    // In pieces, so that a number of any length stays within its own bytes.
+    // In pieces, so that a number of any length keeps to its own bytes.
     for start in (0..text.len()).step_by(LETTERS_MAX) {
         let end = (start + LETTERS_MAX).min(text.len());
         let part = &text[start..end];
@@ -233,14 +233,14 @@ fn is_spelled(text: &str) -> bool {
         && (single || (capitals && acronym::as_word(text).is_none()) || !text.chars().any(vowel))
 }
 
-/// A run beyond any word: in pieces of letters, so that units can be cut between them. A letter that
-/// is repeated on and on is said a few times.
+/// A run longer than any word: read in pieces of letters, so that units can be cut between them. A letter that is
+/// repeated many times is said a few times.
 fn long(word: &Word, range: Range<usize>, text: &str, out: &mut Reading) {
     if let Some(repeated) = repeated(text) {
         return out.say(word.span_of(range), &repeated);
     }
     let letters: Vec<char> = text.chars().collect();
-    // The bytes of the pieces are those of the same share of the written run.
+    // Each piece gets the bytes of the same part of the written run.
     let written: Vec<usize> = word.text[range.clone()].char_indices().map(|(at, _)| at).collect();
     for start in (0..letters.len()).step_by(LETTERS_MAX) {
         let end = (start + LETTERS_MAX).min(letters.len());
@@ -251,7 +251,7 @@ fn long(word: &Word, range: Range<usize>, text: &str, out: &mut Reading) {
     }
 }
 
-/// A few of a character that is repeated all the way.
+/// A few copies of a character, if the text is only this character.
 fn repeated(text: &str) -> Option<String> {
     let first = text.chars().next()?;
     text.chars().all(|c| c == first).then(|| text.chars().take(REPEATED_MAX).collect())

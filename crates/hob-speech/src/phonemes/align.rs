@@ -1,9 +1,9 @@
-//! Finding misaki's tokens again in the text that it was given.
-//! It joins and splits as it likes, but the tokens with their whitespace spell the text.
+//! Finds misaki's tokens in the text that it received.
+//! misaki joins and splits words freely, but its tokens and their whitespace together spell the text.
 
 use std::ops::Range;
 
-/// Bytes of `text` for each token; `None` when they do not spell it, so that the caller reads the
+/// Returns the bytes of `text` for each token, or `None` if the tokens do not spell it. Then the caller reads the
 /// words one by one instead of guessing.
 pub(super) fn token_ranges<'a>(
     text: &str,

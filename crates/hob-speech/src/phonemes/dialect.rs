@@ -1,5 +1,5 @@
-//! One accent of English, loaded: from a normalised sentence to symbols, no word left out.
-//! Loading takes misaki a tenth of a second, so it is done once and not per request.
+//! One loaded accent of English: turns a normalised sentence into symbols, without dropping a word.
+//! misaki takes a tenth of a second to load, so this happens once and not per request.
 
 use std::fmt;
 use std::ops::Range;
@@ -32,7 +32,7 @@ impl fmt::Debug for Dialect {
     }
 }
 
-/// A stretch of the sentence with its sounds: a token of misaki's, or a word read alone.
+/// A part of the sentence with its sounds: a token of misaki, or a word read alone.
 struct Piece {
     range: Range<usize>,
     phonemes: String,
@@ -54,7 +54,7 @@ impl Dialect {
         self.assemble(reading, pieces)
     }
 
-    /// The whole sentence at once. `None` when misaki fails or its tokens do not spell the text.
+    /// Reads the whole sentence at once. `None` if misaki fails or its tokens do not spell the text.
     fn sentence(&mut self, text: &str) -> Option<Vec<Piece>> {
         let tokens = self.tokens(text)?;
         let ranges = token_ranges(text, tokens.iter().map(|t| (&*t.text, &*t.whitespace)))?;
@@ -66,7 +66,7 @@ impl Dialect {
         Some(pieces.collect())
     }
 
-    /// The words alone and the punctuation between them as it stands.
+    /// Reads each word alone, and keeps the punctuation between them.
     fn word_by_word(&mut self, reading: &Reading) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut end = 0;
@@ -85,7 +85,7 @@ impl Dialect {
         pieces
     }
 
-    /// A panic in the dictionary code costs its sentence the part-of-speech reading, not the voice.
+    /// After a panic in the dictionary code, the sentence is read without parts of speech. The voice keeps working.
     fn tokens(&self, text: &str) -> Option<Vec<MToken>> {
         let result = catch_unwind(AssertUnwindSafe(|| self.misaki.g2p(text)));
         Some(result.ok()?.ok()?.1)
@@ -102,7 +102,7 @@ impl Dialect {
         }
     }
 
-    /// A word alone: known, or not.
+    /// Reads a word alone, known or unknown.
     fn word(&mut self, word: &str) -> String {
         let known = self.known(word);
         known.unwrap_or_else(|| self.word_unknown(word))
@@ -115,7 +115,7 @@ impl Dialect {
         (is_heard && !phonemes.contains(UNKNOWN)).then_some(phonemes)
     }
 
-    /// A compound is taken apart first: its parts may be known although it is not.
+    /// Splits a compound first: its parts may be known when the whole is not.
     fn word_unknown(&mut self, word: &str) -> String {
         let parts: Vec<&str> =
             word.split(['-', '.', '/', '_', ' ']).filter(|part| !part.is_empty()).collect();
@@ -182,7 +182,7 @@ fn between(reading: &Reading, range: Range<usize>) -> Piece {
 }
 
 impl Sounds {
-    /// Only what the model knows, and never two spaces in a row.
+    /// Appends only symbols that the model knows, and never two spaces in a row.
     fn push(&mut self, phonemes: &str) {
         for symbol in phonemes.chars() {
             if symbol.is_whitespace() {
@@ -209,7 +209,7 @@ impl Sounds {
         }
     }
 
-    /// Notes that the symbols from `start` on are this word's.
+    /// Notes that the symbols from `start` on belong to this word.
     fn credit(&mut self, word: &ReadWord, start: usize, goes_on: bool) {
         let end = self.symbols.len();
         match self.words.last_mut() {

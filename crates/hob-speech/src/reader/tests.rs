@@ -1,4 +1,4 @@
-//! Reading unit by unit: lazily, completely, and the same wherever the text is cut.
+//! Reads unit by unit: lazily, completely, and with the same result wherever the text is cut.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,7 @@ use crate::alphabet::{UNIT_PHONEMES_MAX, is_phoneme};
 use crate::phonemes::PhonemizerOptions;
 
 thread_local! {
-    /// One for the tests of a thread: the dictionaries take a while to load.
+    /// One phonemizer for the tests of a thread, because the dictionaries take a while to load.
     static PHONEMIZER: RefCell<Phonemizer> =
         RefCell::new(Phonemizer::new(PhonemizerOptions::default()));
 }
@@ -28,13 +28,13 @@ fn units_of(text: &str) -> Vec<SpokenUnit> {
     units
 }
 
-/// Units when the text comes in pieces that end at these bytes, asked for after every piece.
+/// The units of a text that arrives in pieces ending at these bytes. Units are requested after every piece.
 fn units_of_pieces(text: &str, cuts: &[usize]) -> Vec<SpokenUnit> {
     let mut reader = Reader::new(Language::AmericanEnglish);
     let mut units = Vec::new();
     let mut from = 0;
     for &to in cuts.iter().chain([&text.len()]) {
-        // An empty piece would say that the writer pauses.
+        // An empty piece would mean that the writer pauses.
         if from < to {
             reader.push(&text[from..to]);
         }
@@ -211,7 +211,7 @@ fn extremes_are_read_and_bounded() {
     }
 }
 
-/// What every unit must be, whatever the text.
+/// What is true for every unit of every text.
 fn is_sound(unit: &SpokenUnit) -> bool {
     let length = unit.phonemes.chars().count();
     let ordered = unit.words.windows(2).all(|pair| {
@@ -250,7 +250,7 @@ fn any_text() -> impl Strategy<Value = String> {
         .prop_map(|parts| parts.into_iter().map(|(part, gap)| part + gap).collect())
 }
 
-/// Plain prose without markup, whose every word must be heard.
+/// Plain prose without markup. Every word must be heard.
 fn prose() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         6 => "[a-z]{1,12}",

@@ -1,7 +1,7 @@
-//! Looking ahead in text that may still be arriving: there, over, or not known yet.
-//! "Not known yet" is a value of its own, so that no decision depends on where the text was cut.
+//! Looks ahead in text that may still be arriving: present, at the end, or not known yet.
+//! "Not known yet" is a value of its own, so no decision depends on where the text was cut.
 
-/// The decision depends on text that has not come.
+/// The decision depends on text that has not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NeedMore;
 
@@ -23,7 +23,7 @@ impl Ahead<'_> {
         }
     }
 
-    /// The first place at or behind `at` whose character does not fit; at most `bytes_max` on.
+    /// Returns the first position at or after `at` whose character does not match; at most `bytes_max` further.
     pub(super) fn skip(
         self,
         mut at: usize,

@@ -1,16 +1,16 @@
-//! Whether a line break is heard: an empty line, a list, a heading, a table, a verse; or whether it
-//! only wraps a long line.
+//! Decides whether a line break is heard or only wraps a long line.
+//! Breaks at empty lines, lists, headings, tables and verses are heard.
 
 use super::End;
 use super::ahead::{Ahead, Known};
 
-/// How far blanks are followed in search of the next line's first character.
+/// How far to skip spaces in search of the next line's first character.
 const BLANKS_MAX: usize = 256;
 
-/// Below this many characters a line was not wrapped for its length.
+/// A line with fewer characters was not wrapped because of its length.
 const WRAPPED_CHARS_MIN: usize = 40;
 
-/// What the line break at byte `at`, in a sentence that began at `start`, ends.
+/// What the line break at byte `at` ends, in a sentence that began at `start`.
 pub(super) fn line_ends(ahead: Ahead<'_>, start: usize, at: usize) -> Known<Option<(usize, End)>> {
     let width = ahead.char_at(at)?.map_or(1, char::len_utf8);
     let next = ahead.skip(at + width, BLANKS_MAX, |c| c.is_whitespace() && !is_break(c))?;
@@ -49,8 +49,8 @@ fn is_table_row(line: &str) -> bool {
     line.trim().starts_with('|')
 }
 
-/// Whether the line that begins with `first` at byte `at` is a list item, a heading, a quotation,
-/// a table row, a rule or a code fence.
+/// Whether the line that begins with `first` at byte `at` is a list item, heading, quotation, table row, rule or code
+/// fence.
 fn starts_block(ahead: Ahead<'_>, at: usize, first: char) -> Known<bool> {
     let behind = |at: usize| ahead.char_at(at);
     Ok(match first {

@@ -1,12 +1,12 @@
-//! Cutting what has no boundary: behind a semicolon, else behind a comma, else between words, else
-//! anywhere between characters.
+//! Cuts text that has no sentence boundary:
+//! after a semicolon, else after a comma, else between words, else anywhere between characters.
 
 use super::{End, Segment};
 
 /// A part should not be shorter than this many bytes: a cut right at the beginning is useless.
 const PART_BYTES_MIN: usize = 120;
 
-/// Cuts `text[start..end]`, which goes on behind `end`, at its last good place.
+/// Cuts `text[start..end]`, which continues after `end`, at its last good position.
 pub(super) fn cut(text: &str, start: usize, end: usize) -> Segment {
     let window = &text[start..end];
     let places: [(End, &[char]); 3] = [
@@ -22,7 +22,7 @@ pub(super) fn cut(text: &str, start: usize, end: usize) -> Segment {
     Segment { range: start..end, end: End::Word }
 }
 
-/// Behind the last of `marks` that has whitespace behind it and enough before it.
+/// The position after the last of `marks` that has whitespace after it and enough text before it.
 fn last_behind(window: &str, marks: &[char]) -> Option<usize> {
     window
         .rmatch_indices(marks)

@@ -1,23 +1,24 @@
-//! Whether a stop ends a sentence: not in "Dr. Smith", "3.5", "J. R.", "e.g.", "wait... what",
-//! "“Really?” she asked", "1. First"; and it does in "etc. But", "U.S. The".
+//! Decides whether a full stop ends a sentence.
+//! Not in "Dr. Smith", "3.5", "J. R.", "e.g.", "wait... what", "“Really?” she asked", "1. First"; but in "etc. But",
+//! "U.S. The".
 
 use super::End;
 use super::ahead::{Ahead, Known};
 use super::lines::line_ends;
 use crate::abbreviations::{Ending, abbreviation};
 
-/// How many bytes of closing marks and further stops are followed behind a stop.
+/// How many bytes of closing marks and further stops to follow after a stop.
 const CLOSERS_MAX: usize = 64;
 
-/// How many bytes of blanks are followed to see what comes next.
+/// How many bytes of spaces to follow to see what comes next.
 const BLANKS_MAX: usize = 64;
 
-/// Stops of other scripts, which need no space behind them.
+/// Full stops of other scripts, which need no space after them.
 pub(super) fn is_full_stop(c: char) -> bool {
     matches!(c, '。' | '！' | '？' | '．' | '।' | '॥' | '؟' | '۔' | '։' | '።')
 }
 
-/// Behind further stops and the quotes and brackets that close after them.
+/// The position after further stops and after the quotes and brackets that close there.
 pub(super) fn behind_closers(ahead: Ahead<'_>, at: usize) -> Known<usize> {
     ahead.skip(at, CLOSERS_MAX, |c| {
         matches!(c, '.' | '!' | '?' | '…') || is_full_stop(c) || is_closer(c)
@@ -63,7 +64,7 @@ pub(super) fn stop_ends(ahead: Ahead<'_>, start: usize, at: usize) -> Known<Opti
     Ok(ends.then_some((behind, End::Sentence)))
 }
 
-/// Behind a note mark such as "[12]" that stands right behind the stop.
+/// The position after a note mark such as "[12]" directly after the stop.
 fn behind_note(ahead: Ahead<'_>, at: usize) -> Known<usize> {
     if ahead.char_at(at)? != Some('[') {
         return Ok(at);
@@ -73,18 +74,18 @@ fn behind_note(ahead: Ahead<'_>, at: usize) -> Known<usize> {
     Ok(if is_note { digits + 1 } else { at })
 }
 
-/// Scripts without spaces go on right behind the stop.
+/// Scripts without spaces continue directly after the stop.
 fn glued_sentence(follows: char) -> bool {
     matches!(follows as u32, 0x3040..=0x30ff | 0x3400..=0x9fff | 0xac00..=0xd7a3)
 }
 
-/// A single full stop with whitespace behind it.
+/// A single full stop followed by whitespace.
 struct Stop {
     start: usize,
     at: usize,
-    /// A quote or a bracket closes behind it.
+    /// A quotation or bracket closes after it.
     closed: bool,
-    /// The first character of what follows, and where it stands.
+    /// The first character after it, and its position.
     first: char,
     next: usize,
 }
@@ -116,12 +117,12 @@ fn full_stop_ends(ahead: Ahead<'_>, stop: Stop) -> Known<bool> {
     Ok(!stop.first.is_lowercase() || (!stop.closed && is_plain_word(word)))
 }
 
-/// "chapter XII": a number in letters behind "ch." or "vol.".
+/// "chapter XII": a number in letters after "ch." or "vol.".
 fn is_roman(first: char, said: &str) -> bool {
     matches!(first, 'I' | 'V' | 'X') && matches!(said, "chapter" | "volume" | "section")
 }
 
-/// A letter alone is an initial ("J. Smith"), unless it ends a phrase ("vitamin C. The …").
+/// A single letter is an initial ("J. Smith"), unless it ends a phrase ("vitamin C. The …").
 fn initial_ends(ahead: Ahead<'_>, before: &str, word: &str, stop: &Stop) -> Known<bool> {
     let phrase = before[..before.len() - word.len()].trim_end();
     let behind_name = word_before(phrase).chars().next().is_none_or(char::is_uppercase);
@@ -137,7 +138,7 @@ fn initial_ends(ahead: Ahead<'_>, before: &str, word: &str, stop: &Stop) -> Know
     starts_sentence(ahead, stop)
 }
 
-/// The word right before the stop, without opening marks.
+/// The word directly before the stop, without opening marks.
 fn word_before(before: &str) -> &str {
     let word = before.rsplit(char::is_whitespace).next().unwrap_or(before);
     word.trim_start_matches(|c: char| !c.is_alphanumeric())
@@ -157,8 +158,8 @@ fn is_plain_word(word: &str) -> bool {
         && word.contains(['a', 'e', 'i', 'o', 'u', 'y'])
 }
 
-/// Whether what follows begins a sentence rather than going on with a name: it starts with one of
-/// the words that sentences start with.
+/// Whether a sentence starts here rather than a name that continues: the text starts with one of the words that
+/// sentences start with.
 fn starts_sentence(ahead: Ahead<'_>, stop: &Stop) -> Known<bool> {
     if !stop.first.is_uppercase() {
         return Ok(

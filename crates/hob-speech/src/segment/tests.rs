@@ -1,4 +1,4 @@
-//! Where sentences end, and where they do not.
+//! Where sentences end, and where they do not end.
 
 use super::*;
 

@@ -8,7 +8,7 @@ use hob_speech::encode::AudioFormat;
 
 pub(crate) struct Decoded {
     pub(crate) samples: Vec<i16>,
-    /// What ffmpeg found wrong with the bytes: empty for a proper file.
+    /// The problems that ffmpeg reports for the bytes; empty for a correct file.
     pub(crate) complaints: String,
 }
 
@@ -53,7 +53,7 @@ fn run(input: &[&str], output: &[&str], bytes: &[u8]) -> Output {
         .expect("these tests decode with ffmpeg: install the package 'ffmpeg'");
     let mut stdin = ffmpeg.stdin.take().unwrap();
     std::thread::scope(|scope| {
-        // ffmpeg may stop reading early; what it then decoded is what the test looks at.
+        // ffmpeg may stop reading early. The test then checks what it decoded so far.
         scope.spawn(move || stdin.write_all(bytes).ok());
         ffmpeg.wait_with_output().unwrap()
     })

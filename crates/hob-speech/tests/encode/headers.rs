@@ -1,5 +1,5 @@
-//! What the headers say: "unknown" in a stream, the exact truth when the length is known.
-//! Read field by field, by offset, from the formats' own documents.
+//! The headers: "unknown" in a stream, exact values if the length is known.
+//! The test reads each field by its offset, from the documents of the formats.
 
 use hob_speech::encode::{AudioFormat, Encoder, Length};
 
@@ -83,7 +83,7 @@ fn flac_of_known_length_states_its_frames_samples_and_md5() {
     assert_eq!(stream_info(&flac), expect);
 }
 
-/// Frames begin with a sync code and, here, count 0, 1, 2, 3: enough to find them in this file.
+/// Frames begin with a sync code and, here, with the count 0, 1, 2, 3. This is enough to find them in this file.
 fn flac_frame_sizes(flac: &[u8]) -> Vec<u32> {
     let mut edges: Vec<usize> = Vec::new();
     for at in 42..flac.len() - 5 {
@@ -97,7 +97,7 @@ fn flac_frame_sizes(flac: &[u8]) -> Vec<u32> {
     edges.windows(2).map(|edge| (edge[1] - edge[0]) as u32).collect()
 }
 
-/// A header that will say nothing but the truth needs the end first.
+/// An exact header needs the end of the sound first.
 #[test]
 fn only_flac_of_known_length_waits_for_the_end() {
     for format in built() {
@@ -141,7 +141,7 @@ fn ogg_pages_start_small_and_end_on_the_sample() {
     let single = (1..=10).map(|packet| (0, packet * 960, 1));
     let threes = (1..=3).map(|page| (0, (10 + page * 3) * 960, 3));
     let headers = [(2, 0, 1), (0, 0, 1)];
-    // 18 full packets; the other 361 samples and the delay of 156 need two more.
+    // 18 full packets. The other 361 samples and the delay of 156 need two more.
     let last = (4, 312 + 2 * 9_001, 1);
     let expect: Vec<_> = headers.into_iter().chain(single).chain(threes).chain([last]).collect();
     assert_eq!(ogg_pages(&opus), expect);

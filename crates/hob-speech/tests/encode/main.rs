@@ -1,5 +1,5 @@
-//! The six encoders, heard through a decoder that is not ours: ffmpeg, run as a program.
-//! Nothing here is timed: how early the first sound is, is counted in samples.
+//! The six encoders, checked with an independent decoder: the program ffmpeg.
+//! The tests measure no time. They count how many samples are needed for the first sound.
 
 #![expect(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
 
 pub(crate) const RATE_HZ: u32 = 24_000;
 
-/// Encodes `samples` as the server would: piece by piece, everything kept in order.
+/// Encodes `samples` as the server does: in pieces, with all bytes kept in order.
 pub(crate) fn encode(
     format: AudioFormat,
     length: Length,
@@ -42,13 +42,13 @@ pub(crate) fn encode_at(
     Ok(file)
 }
 
-/// The formats this build can write.
+/// The formats that this build can write.
 pub(crate) fn built() -> Vec<AudioFormat> {
     let aac = cfg!(feature = "aac");
     AudioFormat::ALL.into_iter().filter(|format| aac || *format != AudioFormat::Aac).collect()
 }
 
-/// Signed 16 bit, rounded to nearest and saturated: said again here, apart from the code.
+/// Signed 16 bit, rounded to nearest and saturated. Written again here, independent of the code under test.
 pub(crate) fn quantized(samples: &[f32]) -> Vec<i16> {
     let level = |sample: &f32| (f64::from(*sample) * 32_768.0).round().clamp(-32_768.0, 32_767.0);
     samples.iter().map(|sample| level(sample) as i16).collect()

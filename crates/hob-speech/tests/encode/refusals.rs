@@ -1,5 +1,5 @@
-//! Everything an encoder refuses, and in which words.
-//! `Codec` is made where the codecs are: no public call can hand them what they refuse.
+//! Everything that an encoder rejects, with the text of the error.
+//! `Codec` errors are made in the codecs' own files. No public call can cause one.
 
 use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length, UnknownFormat};
 
@@ -24,7 +24,7 @@ fn a_rate_the_format_cannot_carry() {
             sample_rate_hz: 44_100,
             accepted,
         },
-        "opus cannot carry 44100 Hz; it takes 8000, 12000, 16000, 24000, 48000",
+        "opus does not support 44100 Hz (expected 8000, 12000, 16000, 24000, 48000)",
     );
     for format in AudioFormat::ALL {
         assert!(start(format, 0, Length::Unknown).is_err(), "{format}");
@@ -37,7 +37,7 @@ fn a_wav_that_its_own_header_could_not_describe() {
     check(
         start(AudioFormat::Wav, RATE_HZ, Length::Samples(samples_max + 1)),
         EncodeError::TooLongForWav { samples: samples_max + 1, samples_max },
-        "a wav file holds at most 2147483629 samples and this one has 2147483630; ask for flac, or for a stream",
+        "2147483630 samples do not fit into a wav file (at most 2147483629): use flac, or a stream",
     );
     assert_eq!(start(AudioFormat::Wav, RATE_HZ, Length::Samples(samples_max)), Ok(Vec::new()));
 }
@@ -64,13 +64,13 @@ fn more_or_fewer_samples_than_the_headers_promised() {
         check(
             encoder.encode(&[0.0; 11]),
             EncodeError::WrongLength { promised: 10, given: 11 },
-            "the headers promise 10 samples and 11 were given",
+            "the header announced 10 samples, but the encoder got 11",
         );
         let short = Encoder::new(format, RATE_HZ, Length::Samples(10)).unwrap();
         check(
             short.finish(),
             EncodeError::WrongLength { promised: 10, given: 0 },
-            "the headers promise 10 samples and 0 were given",
+            "the header announced 10 samples, but the encoder got 0",
         );
     }
 }
@@ -81,7 +81,7 @@ fn a_format_that_is_not_built_says_how_to_get_it() {
     check(
         start(AudioFormat::Aac, RATE_HZ, Length::Unknown),
         EncodeError::NotBuilt { format: AudioFormat::Aac, feature: "aac" },
-        "aac is not built into this hob: build it with `--features aac`, or ask for mp3 or opus",
+        "aac is not built into this hob: build it with `--features aac`, or use mp3 or opus",
     );
 }
 
@@ -94,7 +94,7 @@ fn a_format_nobody_knows() {
     assert_eq!(
         long.to_string(),
         format!(
-            "no audio format is called '{}'; hob writes mp3, wav, pcm, opus, flac and aac",
+            "'{}' is not an audio format (expected mp3, wav, pcm, opus, flac or aac)",
             "x".repeat(32)
         )
     );

@@ -1,9 +1,9 @@
-//! Sounds to encode, and how much of them is left after decoding.
-//! Synthetic and exact, so that a wrong level or a missing sample has nowhere to hide.
+//! Test sounds, and how well they survive encoding and decoding.
+//! They are synthetic and exact, so a wrong level or a missing sample is always visible.
 
 use std::f64::consts::TAU;
 
-/// Like a voice to a codec: harmonics of a gliding pitch under two formants, syllables, pauses.
+/// To a codec it is like a voice: harmonics of a gliding pitch under two formants, syllables, pauses.
 pub(crate) fn voice(rate_hz: u32, samples: usize) -> Vec<f32> {
     let rate = f64::from(rate_hz);
     let mut phase = 0.0;
@@ -44,7 +44,7 @@ pub(crate) fn sweep(rate_hz: u32, samples: usize) -> Vec<f32> {
         .collect()
 }
 
-/// Signal over error in decibels, without any help from gain or alignment.
+/// The ratio of signal to error in decibels, without correction of gain or alignment.
 pub(crate) fn snr_db(original: &[i16], decoded: &[i16]) -> f64 {
     let power = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>();
     let signal = power(&mut original.iter().map(|&v| v.into()));
@@ -52,7 +52,7 @@ pub(crate) fn snr_db(original: &[i16], decoded: &[i16]) -> f64 {
     10.0 * (signal / power(&mut { errors }).max(1.0)).log10()
 }
 
-/// The worst piece of 20 ms.
+/// The worst signal-to-error ratio of all 20 ms pieces.
 pub(crate) fn worst_snr_db(rate_hz: u32, original: &[i16], decoded: &[i16]) -> f64 {
     let piece = (rate_hz / 50) as usize;
     let pieces = original.chunks_exact(piece).zip(decoded.chunks_exact(piece));

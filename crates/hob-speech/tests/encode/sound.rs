@@ -1,12 +1,12 @@
-//! What is heard: every sample, at its place, at its level, and how soon the first one.
-//! The figures here are the ones that `docs/reference/formats.md` gives.
+//! What is heard: every sample, at its position and level, and how soon the first one comes.
+//! `docs/reference/formats.md` states these figures.
 
 use hob_speech::encode::{AudioFormat, Encoder, Length};
 
 use crate::signal::{snr_db, sweep, voice, worst_snr_db};
 use crate::{RATE_HZ, built, encode, encode_at, ffmpeg, quantized};
 
-/// Silence before the first sample, in samples: what the codec itself is late by.
+/// Silence before the first sample, in samples: the delay of the codec.
 fn delay(format: AudioFormat) -> usize {
     match format {
         AudioFormat::Mp3 => 1_057,
@@ -15,8 +15,8 @@ fn delay(format: AudioFormat) -> usize {
     }
 }
 
-/// Samples a decoder returns for `samples` of input: whole frames where the format has no way to
-/// say where the sound ends.
+/// Samples that a decoder returns for `samples` of input: whole frames, if the format cannot say where the sound
+/// ends.
 fn decoded_len(format: AudioFormat, rate_hz: u32, samples: usize) -> usize {
     let mp3_frame = if rate_hz < 32_000 { 576 } else { 1_152 };
     match format {
@@ -26,7 +26,7 @@ fn decoded_len(format: AudioFormat, rate_hz: u32, samples: usize) -> usize {
     }
 }
 
-/// What ffmpeg makes of the file, whole, back at the original's rate and without the delay.
+/// The file decoded by ffmpeg, at the original's rate and without the delay.
 fn decode_whole(format: AudioFormat, rate_hz: u32, original: &[f32]) -> Vec<i16> {
     let file = encode_at(rate_hz, format, Length::Unknown, &[original]).unwrap();
     let decoded = decode_at(format, rate_hz, &file);
@@ -35,8 +35,8 @@ fn decode_whole(format: AudioFormat, rate_hz: u32, original: &[f32]) -> Vec<i16>
     decoded[delay(format)..delay(format) + original.len()].to_vec()
 }
 
-/// Opus always decodes at 48 kHz. Taking every second sample there, where nothing lies above
-/// 12 kHz, spares the count from a resampler's own edges.
+/// Opus always decodes at 48 kHz. Nothing lies above 12 kHz, so the test takes every second sample, which avoids the
+/// edges of a resampler.
 fn decode_at(format: AudioFormat, rate_hz: u32, file: &[u8]) -> Vec<i16> {
     let decoder_hz = if format == AudioFormat::Opus { 48_000 } else { rate_hz };
     let decoded = ffmpeg::decode(format, decoder_hz, file);
@@ -71,8 +71,7 @@ fn check_voice(format: AudioFormat, snr_db_min: f64) {
     assert!(snr >= snr_db_min, "{format}: {snr:.1} dB");
 }
 
-/// A click, a gap or a repetition would leave at least one piece of 20 ms with hardly any signal
-/// over its error.
+/// After a click, a gap or a repetition, at least one piece of 20 ms would have almost no signal over its error.
 #[test]
 fn a_sweep_in_small_pieces_has_no_gap_anywhere() {
     let original = sweep(RATE_HZ, 48_000);
@@ -127,8 +126,7 @@ fn what_is_too_loud_is_clipped_and_does_not_wrap() {
     assert_eq!(ffmpeg::decode(AudioFormat::Pcm, RATE_HZ, &file).samples, expect);
 }
 
-/// Samples that go in until the first bytes after the header come out, and those bytes alone are
-/// already sound to a decoder.
+/// Samples of input until the first bytes after the header come out. A decoder can already play those bytes.
 #[test]
 fn the_first_sound_needs_few_samples() {
     let expect = |format| match format {
@@ -145,7 +143,7 @@ fn the_first_sound_needs_few_samples() {
     }
 }
 
-/// ffmpeg trusts an mp3 frame only when it sees another header behind it.
+/// ffmpeg accepts an mp3 frame only if another header follows.
 fn followed(format: AudioFormat, prefix: &[u8]) -> Vec<u8> {
     prefix.repeat(if format == AudioFormat::Mp3 { 2 } else { 1 })
 }
@@ -163,7 +161,7 @@ fn until_first_sound(format: AudioFormat) -> (usize, Vec<u8>) {
     panic!("{format}: two seconds went in and nothing came out");
 }
 
-/// The longest a format keeps sound to itself once it has begun: 60 ms, an Ogg page.
+/// The longest sound that a format holds back after its start: 60 ms, one Ogg page.
 #[test]
 fn sound_keeps_coming_in_small_steps() {
     for format in built() {

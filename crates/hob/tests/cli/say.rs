@@ -130,7 +130,7 @@ fn what_cannot_work_is_refused_before_anything_runs() {
     let rows: [(&[&str], i32, &str); 5] = [
         (&["say", "-o", "a.wav", "hi"], 3, "hob pull"),
         (&["say", "--voices"], 3, "hob pull"),
-        (&["say", "-o", "a.doc", "hi"], 2, "no audio format is called 'doc'"),
+        (&["say", "-o", "a.doc", "hi"], 2, "'doc' is not an audio format"),
         (&["say", "-o", ".", "hi"], 2, "is a folder"),
         (&["say", "--play", "hi"], 6, "no program to play sound with is installed"),
     ];
