@@ -1,5 +1,5 @@
-//! A spoken answer's tape: when bytes came, when the first sample that can be heard, and how long it lasts.
-//! WAV and PCM are read sample by sample; of MP3 only the frames, whose times are those of whole frames.
+//! The recording of a spoken answer: when bytes arrived, when the first audible sample arrived, and how long it lasts.
+//! WAV and PCM are read sample by sample. MP3 is decoded frame by frame until the first sound, after the timed part.
 
 mod mp3;
 
@@ -62,7 +62,7 @@ pub struct Sound {
     pub ttfb_ms: f64,
     /// The first byte of sound, a header excluded.
     pub first_ms: f64,
-    /// The first sample above −50 dBFS; of MP3 the first whole frame.
+    /// The first sample above −50 dBFS. For MP3 this is the end of the first frame with such a sample.
     pub ttfa_ms: f64,
     pub last_ms: f64,
     pub audio_s: f64,
@@ -253,9 +253,10 @@ impl Heard {
             return Err(SoundFault::Empty);
         }
         let mpeg = mp3::read(body).ok_or(SoundFault::NotThis { expected: "MP3" })?;
-        let mp3::Mpeg { begin, first_end, rate_hz, seconds } = mpeg;
+        let mp3::Mpeg { begin, audible_end, rate_hz, seconds } = mpeg;
+        let audible = audible_end.ok_or(SoundFault::Silence)?;
         let bytes_per_s = (body.len() - begin) as f64 / seconds;
-        Ok(Heard { begin, audible: first_end, rate_hz, bytes_per_s })
+        Ok(Heard { begin, audible, rate_hz, bytes_per_s })
     }
 
     fn played_s(&self, bytes: usize) -> f64 {
@@ -329,14 +330,30 @@ mod tests {
         assert!((got.underrun_ms - 200.0).abs() < 1.0, "{}", got.underrun_ms);
     }
 
+    /// Half a second of a tone or of silence, in frames that are complete in themselves.
+    fn half_second_of_mp3(level: f32) -> Vec<u8> {
+        let header = rusty_mp3::encoder_header(24_000, 1, 64).expect("a header");
+        let mut encoder = rusty_mp3::Mp3Encode::new();
+        let frame = |number: usize| {
+            let samples: Vec<f32> =
+                (0..576).map(|at| level * ((number * 576 + at) as f32 * 0.1).sin()).collect();
+            encoder.encode_frame(&header, &[&samples], None).expect("a frame")
+        };
+        (0..20).map(frame).collect::<Vec<_>>().concat()
+    }
+
     #[test]
-    fn frames_of_mp3() {
-        let mut frame = [0; 192];
-        frame[..4].copy_from_slice(&[0xFF, 0xF3, 0x84, 0xC4]);
-        let got =
-            heard(&[frame.repeat(50), frame.repeat(50)], SoundFormat::Mp3, 100).expect("sound");
-        assert!((got.audio_s - 2.4).abs() < 1e-9, "{}", got.audio_s);
+    fn mp3_is_heard_from_its_first_tone_on() {
+        let (silence, tone) = (half_second_of_mp3(0.0), half_second_of_mp3(0.3));
+        let got = heard(&[tone.clone(), tone.clone()], SoundFormat::Mp3, 100).expect("sound");
+        assert!((got.audio_s - 0.96).abs() < 1e-9, "{}", got.audio_s);
         assert_eq!((got.rate_hz, got.ttfa_ms), (24_000, 200.0));
+        let late = [silence.clone(), silence.clone(), silence.clone(), tone];
+        let got = heard(&late, SoundFormat::Mp3, 500).expect("sound");
+        assert_eq!((got.first_ms, got.ttfa_ms, got.last_ms), (200.0, 1700.0, 1700.0));
+        assert!(got.spread() < 0.1, "silence at first is not streaming: {}", got.spread());
+        let silent = heard(&[silence.clone(), silence], SoundFormat::Mp3, 100);
+        assert_eq!(silent.map(|sound| sound.audio_s), Err(SoundFault::Silence));
     }
 
     #[test]

@@ -1,7 +1,10 @@
-//! Sound that a script asks for: how long a text lasts, when each piece is due, and its bytes.
-//! A tone of known length, so that whoever measures can be held to it.
+//! The sound of a script: how long a text lasts, when each piece is due, and its bytes.
+//! It is a tone of known length, so that a test knows what a client should measure.
 
+use std::sync::LazyLock;
 use std::time::Duration;
+
+use rusty_mp3::{Mp3Encode, encoder_header};
 
 use super::script::{AudioComes, Script};
 
@@ -9,8 +12,10 @@ use super::script::{AudioComes, Script};
 pub(super) const RATE_HZ: u32 = 24_000;
 /// A frame of MPEG-2 layer III at 24 kHz and 64 kbit/s holds 24 ms.
 const MP3_FRAME_MS: f64 = 24.0;
-const MP3_FRAME_BYTES: usize = 192;
-const MP3_FRAME_HEAD: [u8; 4] = [0xFF, 0xF3, 0x84, 0xC4];
+const MP3_FRAME_SAMPLES: usize = 576;
+const MP3_KBIT_S: u32 = 64;
+/// A frame of silence and a frame of the tone. Each is complete in itself, so frames can be sent in any order.
+static MP3_FRAMES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| [mp3_frame(0), mp3_frame(AMPLITUDE)]);
 /// About −10 dBFS.
 const AMPLITUDE: i16 = 10_000;
 /// Half a period of the tone, in samples: 400 Hz.
@@ -93,12 +98,28 @@ pub(super) fn bytes(format: Format, piece: &Piece, script: &Script) -> Vec<u8> {
         Format::Wav => [wav_header(), samples(piece, script)].concat(),
         Format::Mp3 => {
             let frames = |ms: f64| (ms / MP3_FRAME_MS).round() as usize;
-            let count = frames(piece.until_ms) - frames(piece.from_ms);
-            let mut frame = [0; MP3_FRAME_BYTES];
-            frame[..4].copy_from_slice(&MP3_FRAME_HEAD);
-            frame.repeat(count)
+            let [silence, tone] = &*MP3_FRAMES;
+            let silent = frames(script.audio_silence_ms);
+            let frame = |place: usize| if place < silent { silence } else { tone };
+            (frames(piece.from_ms)..frames(piece.until_ms))
+                .flat_map(|place| frame(place).iter().copied())
+                .collect()
         }
     }
+}
+
+/// The third frame of an encoder: its first frames hold the silence of the encoder's own delay.
+fn mp3_frame(amplitude: i16) -> Vec<u8> {
+    let level = f32::from(amplitude) / f32::from(i16::MAX);
+    let sign = |place: usize| if (place / HALF_PERIOD).is_multiple_of(2) { level } else { -level };
+    let mut encoder = Mp3Encode::new();
+    let frames = (0..3).filter_map(|number| {
+        let samples: Vec<f32> =
+            (0..MP3_FRAME_SAMPLES).map(|at| sign(number * MP3_FRAME_SAMPLES + at)).collect();
+        let header = encoder_header(RATE_HZ, 1, MP3_KBIT_S).ok()?;
+        encoder.encode_frame(&header, &[&samples], None).ok()
+    });
+    frames.last().unwrap_or_default()
 }
 
 fn samples(piece: &Piece, script: &Script) -> Vec<u8> {
@@ -152,9 +173,6 @@ mod tests {
         assert_eq!(pcm.len(), (length_ms * 48.0) as usize);
         assert_eq!(joined(Format::Wav).len(), pcm.len() + 44);
         assert!(pcm[..4800].iter().all(|byte| *byte == 0) && pcm[4800] != 0);
-        assert_eq!(
-            joined(Format::Mp3).len() / MP3_FRAME_BYTES,
-            (length_ms / 24.0).round() as usize
-        );
+        assert_eq!(joined(Format::Mp3).len() / 192, (length_ms / 24.0).round() as usize);
     }
 }

@@ -1,55 +1,82 @@
-//! Frames of MPEG layer III: where the first that can be heard ends, and how long all of them last.
-//! Every frame's head is read, so that a variable bit rate is no matter; nothing is decoded.
+//! Reads MPEG layer III: how long all frames last, and where the first frame ends whose samples can be heard.
+//! It reads the header of each frame, so the bit rate may vary. It decodes frames only up to the first audible one.
 
-/// Of a tag before the first frame, whose length is said in it.
+use rusty_mp3::Mp3Decode;
+use rusty_mp3::header::FrameHeader;
+
+use super::AUDIBLE;
+
+/// The head of a tag before the first frame. The head holds the length of the tag.
 const TAG_HEAD_BYTES: usize = 10;
-/// Two frames that follow each other are none by accident.
+const HEADER_BYTES: usize = 4;
+/// A checksum that stands between header and side information.
+const CRC_BYTES: usize = 2;
+/// Frames that must follow each other before their headers count as found.
 const FRAMES_SURE: usize = 2;
+/// `AUDIBLE` for samples between −1 and 1.
+const AUDIBLE_LEVEL: f32 = AUDIBLE as f32 / 32_768.0;
 
-/// What is known of a file without decoding it.
+/// A file whose frames were read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Mpeg {
-    /// The first frame of sound.
+    /// Where the first frame of sound begins.
     pub(super) begin: usize,
-    pub(super) first_end: usize,
+    /// The end of the first frame that can be heard. Absent where all frames are silence.
+    pub(super) audible_end: Option<usize>,
     pub(super) rate_hz: u32,
     pub(super) seconds: f64,
 }
 
-/// None of what holds no frame.
+/// Returns nothing where the bytes hold no frame, or none that can be decoded.
 pub(super) fn read(body: &[u8]) -> Option<Mpeg> {
-    let mut at = first_frame(body, tag_bytes(body))?;
-    let first = Frame::of(&body[at..])?;
-    // A description of the file in a frame of its own, which is not played.
-    if is_description(&body[at..], first) {
-        at = first_frame(body, at + first.bytes())?;
+    let mut begin = first_frame(body, tag_bytes(body))?;
+    let first = header(&body[begin..])?;
+    // A frame that describes the file, and is not played.
+    if is_description(&body[begin..], &first) {
+        begin = first_frame(body, begin + first.frame_size())?;
     }
-    let (begin, first) = (at, Frame::of(&body[at..])?);
-    let mut seconds = 0.0;
-    while let Some(frame) = body.get(at..).and_then(Frame::of) {
-        seconds += f64::from(frame.samples) / f64::from(frame.rate_hz);
-        at += frame.bytes();
+    let rate_hz = header(&body[begin..])?.sample_rate;
+    let (mut decoder, mut is_decoded) = (Mp3Decode::new(), false);
+    let (mut at, mut seconds, mut audible_end) = (begin, 0.0, None);
+    while let Some(frame) = body.get(at..).and_then(header) {
+        seconds += frame.version.samples_per_frame() as f64 / f64::from(frame.sample_rate);
+        let bytes = &body[at..body.len().min(at + frame.frame_size())];
+        at += frame.frame_size();
+        if audible_end.is_none()
+            && let Some(samples) = decoded(&mut decoder, &frame, bytes)
+        {
+            is_decoded = true;
+            audible_end = samples.iter().any(|sample| sample.abs() > AUDIBLE_LEVEL).then_some(at);
+        }
     }
-    Some(Mpeg { begin, first_end: begin + first.bytes(), rate_hz: first.rate_hz, seconds })
+    is_decoded.then_some(Mpeg { begin, audible_end, rate_hz, seconds })
+}
+
+/// Returns nothing where the frame is cut off or damaged: a player skips it.
+fn decoded(decoder: &mut Mp3Decode, frame: &FrameHeader, bytes: &[u8]) -> Option<Vec<f32>> {
+    let side = HEADER_BYTES + if frame.crc_protected { CRC_BYTES } else { 0 };
+    let main = side + frame.side_info_len();
+    let is_whole = bytes.len() == frame.frame_size() && main <= bytes.len();
+    is_whole.then(|| decoder.decode_frame(frame, &bytes[side..main], &bytes[main..]).ok())?
 }
 
 fn tag_bytes(body: &[u8]) -> usize {
     let Some(head) = body.get(..TAG_HEAD_BYTES).filter(|head| head.starts_with(b"ID3")) else {
         return 0;
     };
-    // Seven bits of each byte, so that nothing in it looks like a frame.
+    // The length uses seven bits of each byte, so that it never looks like a frame.
     let length = head[6..].iter().fold(0, |length, byte| length << 7 | usize::from(byte & 0x7F));
     TAG_HEAD_BYTES + length
 }
 
-/// From `start` on, where a frame is followed by a frame or by the end.
+/// The first frame from `start` on that another frame or the end follows.
 fn first_frame(body: &[u8], start: usize) -> Option<usize> {
     (start..body.len()).find(|at| {
         let mut place = *at;
         (0..FRAMES_SURE).all(|number| match body.get(place..) {
             Some([]) => number > 0,
-            Some(rest) => Frame::of(rest).is_some_and(|frame| {
-                place += frame.bytes();
+            Some(rest) => header(rest).is_some_and(|frame| {
+                place += frame.frame_size();
                 true
             }),
             None => false,
@@ -57,42 +84,14 @@ fn first_frame(body: &[u8], start: usize) -> Option<usize> {
     })
 }
 
-fn is_description(bytes: &[u8], frame: Frame) -> bool {
-    let inside = &bytes[..frame.bytes().min(bytes.len())];
+fn is_description(bytes: &[u8], frame: &FrameHeader) -> bool {
+    let inside = &bytes[..frame.frame_size().min(bytes.len())];
     [&b"Xing"[..], b"Info"].iter().any(|word| memchr::memmem::find(inside, word).is_some())
 }
 
-/// The head of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Frame {
-    rate_hz: u32,
-    bit_rate: u32,
-    samples: u32,
-    is_padded: bool,
-}
-
-impl Frame {
-    fn of(bytes: &[u8]) -> Option<Frame> {
-        const FIRST: [u32; 15] = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
-        const SECOND: [u32; 15] = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
-        let head = bytes.get(..4).filter(|head| head[0] == 0xFF && head[1] & 0xE0 == 0xE0)?;
-        let (version, rates) = (head[1] >> 3 & 3, head[2]);
-        let is_third_layer = head[1] >> 1 & 3 == 1;
-        let base_hz = [44_100, 48_000, 32_000].get(usize::from(rates >> 2 & 3))?;
-        let (rate_hz, samples, table) = match version {
-            3 => (*base_hz, 1152, FIRST),
-            2 => (base_hz / 2, 576, SECOND),
-            0 => (base_hz / 4, 576, SECOND),
-            _ => return None,
-        };
-        let bit_rate = table.get(usize::from(rates >> 4)).filter(|kbit| **kbit > 0)? * 1000;
-        let is_padded = rates & 2 != 0;
-        is_third_layer.then_some(Frame { rate_hz, bit_rate, samples, is_padded })
-    }
-
-    fn bytes(self) -> usize {
-        (self.samples / 8 * self.bit_rate / self.rate_hz) as usize + usize::from(self.is_padded)
-    }
+fn header(bytes: &[u8]) -> Option<FrameHeader> {
+    let bytes = bytes.first_chunk::<HEADER_BYTES>()?;
+    FrameHeader::parse(*bytes).ok()
 }
 
 #[cfg(test)]
@@ -117,7 +116,7 @@ mod tests {
     #[test]
     fn frames_are_counted_whatever_their_bit_rate() {
         let got = read(&[quick(), slow(), quick(), slow()].concat()).expect("frames");
-        assert_eq!((got.begin, got.first_end, got.rate_hz), (0, 192, 24_000));
+        assert_eq!((got.begin, got.audible_end, got.rate_hz), (0, None, 24_000));
         assert!((got.seconds - 0.096).abs() < 1e-9, "{}", got.seconds);
     }
 
@@ -137,10 +136,41 @@ mod tests {
         // A tag in UTF-16, whose mark looks like the beginning of a frame.
         let tag = [&b"ID3\x03\0\0\0\0\0\x06"[..], b"\x01\xFF\xFEabc"].concat();
         let got = read(&[tag.clone(), description, quick(), quick()].concat()).expect("frames");
-        assert_eq!((got.begin, got.first_end), (tag.len() + 192, tag.len() + 384));
+        assert_eq!(got.begin, tag.len() + 192);
         assert!((got.seconds - 0.048).abs() < 1e-9);
         for none in [&b"hello"[..], b"\xFF\xF3\x84\xC4 and then something else", b"ID3", &tag] {
             assert_eq!(read(none), None);
         }
+    }
+
+    /// Frames of 24 ms, complete in themselves: silence, then a tone.
+    fn encoded(silent: usize, loud: usize) -> Vec<u8> {
+        let header = rusty_mp3::encoder_header(24_000, 1, 64).expect("a header");
+        let mut encoder = rusty_mp3::Mp3Encode::new();
+        let tone = |at: usize| 0.3 * (at as f32 * 0.1).sin();
+        let frames = (0..silent + loud).map(|frame| {
+            let level = |at: usize| if frame < silent { 0.0 } else { tone(frame * 576 + at) };
+            let samples: Vec<f32> = (0..576).map(level).collect();
+            encoder.encode_frame(&header, &[&samples], None).expect("a frame")
+        });
+        frames.collect::<Vec<_>>().concat()
+    }
+
+    #[test]
+    fn silence_at_the_beginning_is_not_heard() {
+        let got = read(&encoded(40, 10)).expect("frames");
+        // A decoder is up to two frames late.
+        let heard = got.audible_end.expect("a tone") / 192;
+        assert!((41..=43).contains(&heard), "frame {heard}");
+        assert!(read(&encoded(0, 10)).and_then(|got| got.audible_end).expect("a tone") <= 3 * 192);
+        assert_eq!(read(&encoded(40, 0)).expect("frames").audible_end, None);
+    }
+
+    #[test]
+    fn damaged_frames_are_skipped() {
+        let mut bytes = encoded(10, 10);
+        bytes[5 * 192 + 4..6 * 192].fill(0xFF);
+        let got = read(&bytes).expect("frames");
+        assert!((got.seconds - 0.48).abs() < 1e-9 && got.audible_end.is_some(), "{got:?}");
     }
 }
