@@ -4,11 +4,8 @@
 mod aiperf;
 mod format;
 mod guidellm;
-mod inferencex;
 mod llama_bench;
 mod llama_benchy;
-mod llmfit;
-mod localscore;
 mod published;
 #[cfg(test)]
 mod tests;

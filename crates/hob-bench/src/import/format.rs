@@ -6,10 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    ImportError, Imported, aiperf, guidellm, inferencex, llama_bench, llama_benchy, llmfit,
-    localscore, published, vllm,
-};
+use super::{ImportError, Imported, aiperf, guidellm, llama_bench, llama_benchy, published, vllm};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -18,22 +15,16 @@ pub enum Format {
     GuideLlm,
     AiPerf,
     LlamaBenchy,
-    LocalScore,
-    Llmfit,
-    InferenceX,
     Published,
 }
 
 impl Format {
-    pub const ALL: [Format; 9] = [
+    pub const ALL: [Format; 6] = [
         Format::LlamaBench,
         Format::Vllm,
         Format::GuideLlm,
         Format::AiPerf,
         Format::LlamaBenchy,
-        Format::LocalScore,
-        Format::Llmfit,
-        Format::InferenceX,
         Format::Published,
     ];
 
@@ -44,9 +35,6 @@ impl Format {
             Format::GuideLlm => "guidellm",
             Format::AiPerf => "aiperf",
             Format::LlamaBenchy => "llama-benchy",
-            Format::LocalScore => "localscore",
-            Format::Llmfit => "llmfit",
-            Format::InferenceX => "inferencex",
             Format::Published => "published",
         }
     }
@@ -65,9 +53,6 @@ impl Format {
             Format::AiPerf if is_summary(text) => aiperf::summary::read(&whole(text)?),
             Format::AiPerf => aiperf::read(rows(text)?),
             Format::LlamaBenchy => llama_benchy::read(whole(text)?),
-            Format::LocalScore => localscore::read(whole(text)?),
-            Format::Llmfit => llmfit::read(whole(text)?),
-            Format::InferenceX => inferencex::read(rows(text)?),
             Format::Published => published::read(text),
         }
     }
@@ -141,9 +126,6 @@ fn is_of(format: Format, row: &Value) -> bool {
         Format::LlamaBenchy => {
             has("/benchmarks/0/tg_throughput") || has("/benchmarks/0/tg_req_throughput")
         }
-        Format::LocalScore => has("/results/0/prompt_tps"),
-        Format::Llmfit => has("/results/0/avgTps"),
-        Format::InferenceX => has("/isl") && has("/osl") && has("/conc"),
         Format::Published => false,
     }
 }

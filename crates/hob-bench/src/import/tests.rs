@@ -6,16 +6,13 @@ use super::*;
 use crate::record::{AttemptResult, Cache, CountSource, Kind, Loop, Status};
 use crate::terms::Metric;
 
-const ORIGINALS: [(Format, &str, &str); 10] = [
+const ORIGINALS: [(Format, &str, &str); 7] = [
     (Format::LlamaBench, "llama_bench.json", include_str!("tests/llama_bench.json")),
     (Format::Vllm, "vllm.json", include_str!("tests/vllm.json")),
     (Format::Vllm, "vllm_summary.json", include_str!("tests/vllm_summary.json")),
     (Format::GuideLlm, "guidellm.json", include_str!("tests/guidellm.json")),
     (Format::AiPerf, "aiperf.jsonl", include_str!("tests/aiperf.jsonl")),
     (Format::LlamaBenchy, "llama_benchy.json", include_str!("tests/llama_benchy.json")),
-    (Format::LocalScore, "localscore.json", include_str!("tests/localscore.json")),
-    (Format::Llmfit, "llmfit.json", include_str!("tests/llmfit.json")),
-    (Format::InferenceX, "inferencex.json", include_str!("tests/inferencex.json")),
     (Format::Published, "runs.yaml", PUBLISHED),
 ];
 
@@ -235,49 +232,6 @@ fn llama_benchy_keeps_users_apart() {
 }
 
 #[test]
-fn averages_stay_averages() {
-    check(
-        "localscore.json",
-        0,
-        &[(Metric::PrefillTokS, 1264.5), (Metric::DecodeTokS, 53.9), (Metric::TtftMs, 828.4)],
-    );
-    let record = &imported("localscore.json")[0].record;
-    let speed = record.metrics.get(Metric::DecodeTokS).expect("a speed");
-    assert_eq!((speed.n, speed.p50, speed.mean), (None, None, Some(53.9)));
-    assert_eq!(record.host.accelerators[0].vram_gb, Some(8.0));
-    assert_eq!(record.resources.vram_mb.and_then(|vram| vram.peak), Some(2400.0));
-
-    check(
-        "llmfit.json",
-        0,
-        &[(Metric::GenTokS, 36.0), (Metric::E2eMs, 3600.0), (Metric::CompletionTokens, 128.0)],
-    );
-    let card = &imported("llmfit.json")[0].record.host.accelerators[0];
-    assert_eq!((card.count, card.vram_gb), (2, Some(8.0)), "the memory told is that of both");
-}
-
-#[test]
-fn inferencex_is_in_seconds_and_counts_cards() {
-    let expected = [
-        (Metric::TtftMs, 400.0),
-        (Metric::TpotMs, 20.0),
-        (Metric::E2eMs, 20_900.0),
-        (Metric::DecodeTokS, 50.0),
-        (Metric::ThroughputTokS, 3200.0),
-    ];
-    check("inferencex.json", 0, &expected);
-    let record = &imported("inferencex.json")[0].record;
-    assert_eq!(record.metrics.get(Metric::TtftMs).and_then(|figures| figures.p99), Some(1200.0));
-    assert!(
-        record
-            .source
-            .lossy
-            .iter()
-            .any(|lost| lost.contains("std_intvty") && lost.contains("tput_per_gpu"))
-    );
-}
-
-#[test]
 fn everything_published_is_a_record_or_a_sentence_in_one() {
     let all = imported("runs.yaml");
     let find = |kind: Kind, model: &'static str| {
@@ -339,8 +293,8 @@ fn bad_originals_are_refused_in_one_sentence() {
         (cut, None, "a.json: neither JSON"),
         (
             "{}",
-            Some(Format::Llmfit),
-            "a.json: not what llmfit writes: missing field `schemaVersion`",
+            Some(Format::LlamaBenchy),
+            "a.json: not what llama-benchy writes: missing field `benchmarks`",
         ),
         ("[]", Some(Format::LlamaBench), "a.json: llama-bench wrote no result into it"),
         (

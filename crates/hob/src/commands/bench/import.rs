@@ -19,8 +19,8 @@ pub(crate) struct ImportArgs {
     /// Results, as their programs wrote them
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Which program wrote them: auto, llama-bench, vllm, guidellm, aiperf, llama-benchy, localscore,
-    /// llmfit, inferencex, published
+    /// Which program wrote them: auto, llama-bench, vllm, guidellm, aiperf, llama-benchy,
+    /// published
     #[arg(long, default_value = "auto", value_parser = format)]
     format: AnyFormat,
     /// The folder to keep the records in
