@@ -1,10 +1,10 @@
-// One answer of a chat model: asks, reads the stream, and keeps what came and when.
+// One answer of a chat model: sends the request, reads the stream, and keeps its text and times.
 // Every time is on `performance.now()`; nothing here draws.
 
 import { ApiError, requestChat } from "./api.js";
 import { SseReader } from "./sse.js";
 
-// Thinking included. A model that repeats itself for ever would otherwise fill the tab's memory.
+// Including thinking. The limit stops a model that repeats itself forever.
 const ANSWER_MAX_CHARACTERS = 500_000;
 
 export class Answer {
@@ -13,7 +13,7 @@ export class Answer {
   text = "";
   thinking = "";
   error = null;
-  /** Why the model ended: `stop`, `length`, … */
+  /** The finish reason: `stop`, `length`, … */
   finish = null;
   usage = null;
   timings = null;
@@ -21,7 +21,7 @@ export class Answer {
   firstTokenAt = null;
   thinkingFrom = null;
   thinkingUntil = null;
-  /** Changes whenever something came. */
+  /** Changes with each received piece. */
   version = 0;
 
   #abort = new AbortController();
@@ -34,7 +34,7 @@ export class Answer {
     return this.text.length + this.thinking.length;
   }
 
-  /** Settles when the answer has ended, however it did. Never throws. */
+  /** Settles when the answer has finished, stopped or failed. Never throws. */
   async run(request) {
     try {
       const streamed = { ...request, stream: true, stream_options: { include_usage: true } };
@@ -55,9 +55,9 @@ export class Answer {
   async #receive(reader) {
     const events = new SseReader();
     for (;;) {
-      const { done, value } = await reader.read().catch(brokenOff);
+      const { done, value } = await reader.read().catch(throwCutOff);
       if (!this.active) return;
-      if (done) return brokenOff();
+      if (done) return throwCutOff();
       for (const event of events.push(value)) {
         if (event === "[DONE]") return;
         this.#take(parse(event));
@@ -75,7 +75,7 @@ export class Answer {
     this.#think(choice.delta?.reasoning_content);
     this.#say(choice.delta?.content);
     if (this.characters > ANSWER_MAX_CHARACTERS) {
-      throw new Error(`The answer grew beyond ${ANSWER_MAX_CHARACTERS.toLocaleString("en")} characters, so the page ended it.`);
+      throw new Error(`The answer is longer than ${ANSWER_MAX_CHARACTERS.toLocaleString("en")} characters, so the page stopped it.`);
     }
   }
 
@@ -113,12 +113,12 @@ export class Answer {
     if (!this.active) return;
     this.error = error;
     this.#end("failed");
-    this.#abort.abort(); // what failed in our hands may still be running at the server
+    this.#abort.abort(); // the server may still be generating
   }
 }
 
-function brokenOff() {
-  throw new ApiError("The answer broke off: the connection ended before the answer did.");
+function throwCutOff() {
+  throw new ApiError("The answer was cut off: the connection closed before the end.");
 }
 
 function parse(event) {

@@ -1,4 +1,4 @@
-// The field for the API key: hidden until a server wants one, the same for both tabs.
+// The field for the API key. It is hidden until the server asks for a key, and shared by all tabs.
 
 import { rememberApiKey } from "./api.js";
 

@@ -1,7 +1,7 @@
-// hob's HTTP address as the page uses it: models, voices, readiness, speech, chat, what fits, and what it is doing.
+// hob's HTTP API as the page uses it: models, voices, readiness, speech, chat, fit, and current activity.
 // Addresses are relative to the page, so it also works behind a proxy's path.
 
-/** What the server, or the way to it, had to say. */
+/** An error that the server reported, or a failure to reach it. */
 export class ApiError extends Error {
   constructor(message, { status = 0, retryAfterS = null } = {}) {
     super(message);
@@ -11,7 +11,7 @@ export class ApiError extends Error {
   }
 }
 
-// For this tab only: a key in permanent storage would outlive the reason it was typed.
+// For this tab only: permanent storage would keep a key longer than the user needs it.
 const KEY_ITEM = "hob.apiKey";
 
 export function rememberApiKey(key) {
@@ -31,9 +31,9 @@ export async function listModels() {
   return data.map(({ id, name = id, hob = {} }) => ({ id, name, kind: hob.kind, state: hob.state, capabilities: hob.capabilities ?? [] }));
 }
 
-/** What runs, what ended lately, what the last hour took; gives up after `patienceMs`. */
-export async function whatRuns(patienceMs) {
-  const response = await send("api/hob/now", { cache: "no-store", signal: AbortSignal.timeout(patienceMs) });
+/** Requests that run, requests that ended, and times of the last hour. Fails after `timeoutMs`. */
+export async function listActivity(timeoutMs) {
+  const response = await send("api/hob/now", { cache: "no-store", signal: AbortSignal.timeout(timeoutMs) });
   return response.json();
 }
 
@@ -43,13 +43,13 @@ export async function fitModels() {
   return (await response.json()).models;
 }
 
-/** @returns {Promise<{name: string}[]>} the one that hob runs on first */
+/** @returns {Promise<{name: string}[]>} hob's own machine first */
 export async function fitMachines() {
   const response = await send("api/fit/machines", { cache: "no-store" });
   return (await response.json()).machines;
 }
 
-/** Where a model would live and how fast it would be; see the reference of the API. */
+/** In which memory a model would be, and how fast it would be. See the API reference. */
 export async function fit(query, signal) {
   const response = await send(`api/fit?${query}`, { cache: "no-store", signal });
   return response.json();
@@ -60,7 +60,7 @@ export async function readiness() {
   const response = await reach(new URL("ready", document.baseURI), { cache: "no-store" });
   const body = await response.json().catch(() => ({}));
   return {
-    // Whatever else stands in between and answers for hob: its status code says enough.
+    // A proxy may answer in hob's place, without hob's body. Then the status code decides.
     status: body.status ?? (response.ok ? "ready" : "down"),
     readyInS: body.ready_in_s ?? null,
     message: body.error?.message ?? "",
@@ -68,7 +68,7 @@ export async function readiness() {
 }
 
 /**
- * The answer, once the server has begun to speak; refusals are thrown.
+ * The answer, once the server has started to speak. Throws an ApiError if it refuses.
  * `tts-1` is OpenAI's name for "the default voice model" in every hob.
  */
 export function requestSpeech({ text, voice, speed, format, stream = true, signal }) {
@@ -76,7 +76,7 @@ export function requestSpeech({ text, voice, speed, format, stream = true, signa
   return post("v1/audio/speech", body, signal);
 }
 
-/** The answer's stream, once the server has taken the request; refusals are thrown. */
+/** The stream of the answer, once the server has accepted the request. Throws an ApiError if it refuses. */
 export function requestChat(body, signal) {
   return post("v1/chat/completions", body, signal);
 }

@@ -1,5 +1,5 @@
-// The menu of chat models, and whether the chosen one is in memory.
-// Asks `/v1/models` often while a model is loading, seldom otherwise, and never while nobody looks.
+// The menu of chat models, and whether the chosen model is in memory.
+// Polls `/v1/models` every second while a model loads, otherwise every 30 s, and never while the tab is hidden.
 
 import { listModels } from "./api.js";
 import { setText } from "./dom.js";
@@ -10,14 +10,14 @@ const AWAY_MS = 4_000;
 const SETTLED_MS = 30_000;
 
 export class ChatModels {
-  /** Someone can be asked to read answers aloud. */
+  /** Whether a voice model can read answers aloud. */
   speaks = false;
 
   #models = [];
   #parts;
   #onChange;
   #timer = 0;
-  #looking = false;
+  #isShown = false;
 
   /** @param {{select: HTMLSelectElement, state: HTMLElement, stateText: HTMLElement}} parts */
   constructor(parts, onChange) {
@@ -27,29 +27,29 @@ export class ChatModels {
       remember({ chatModel: parts.select.value });
       this.#show();
     });
-    document.addEventListener("visibilitychange", () => this.look());
+    document.addEventListener("visibilitychange", () => this.refresh());
   }
 
-  /** The chosen one; none while none are known. */
+  /** The chosen model, or null while no models are known. */
   get chosen() {
     return this.#models.find(({ id }) => id === this.#parts.select.value) ?? null;
   }
 
-  /** The chat is on the screen, or no longer. */
+  /** Whether the tab is shown. */
   set watched(watched) {
-    this.#looking = watched;
-    this.look();
+    this.#isShown = watched;
+    this.refresh();
   }
 
-  async look() {
+  async refresh() {
     clearTimeout(this.#timer);
-    if (!this.#looking || document.hidden) return;
-    const nextMs = await this.#refresh();
+    if (!this.#isShown || document.hidden) return;
+    const nextMs = await this.#update();
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.look(), nextMs);
+    this.#timer = setTimeout(() => this.refresh(), nextMs);
   }
 
-  async #refresh() {
+  async #update() {
     try {
       const all = await listModels();
       this.speaks = all.some(({ kind }) => kind === "speech");
@@ -57,12 +57,12 @@ export class ChatModels {
       this.#show();
       return this.chosen?.state === "loading" ? LOADING_MS : SETTLED_MS;
     } catch (error) {
-      this.#say("away", error.message);
+      this.#setState("away", error.message);
       return AWAY_MS;
     }
   }
 
-  /** An open menu is left alone unless there is something new in it. */
+  /** Changes the menu only if the models changed, because a change closes an open menu. */
   #fill(models) {
     const { select } = this.#parts;
     const wanted = this.chosen?.id ?? recall().chatModel;
@@ -76,25 +76,25 @@ export class ChatModels {
 
   #show() {
     const { chosen } = this;
-    if (chosen) this.#say(STATES[chosen.state]?.dot ?? "unknown", `${chosen.name} ${STATES[chosen.state]?.text ?? "is there"}`);
-    else this.#say("down", "No chat model yet");
+    if (chosen) this.#setState(STATES[chosen.state]?.dot ?? "unknown", `${chosen.name} ${STATES[chosen.state]?.text ?? "is available"}`);
+    else this.#setState("down", "No chat model yet");
     this.#onChange();
   }
 
-  #say(dot, text) {
+  #setState(dot, text) {
     this.#parts.state.dataset.state = dot;
     setText(this.#parts.stateText, text);
   }
 }
 
-/** A model without a template only continues texts. */
+/** A model without a chat template only completes texts. */
 function chats({ kind, capabilities }) {
   return kind === "chat" && capabilities.includes("chat");
 }
 
 const STATES = {
-  warm: { dot: "ready", text: "is warm" },
-  cold: { dot: "cold", text: "is asleep; the first message wakes it" },
-  loading: { dot: "loading", text: "is warming up" },
-  down: { dot: "down", text: "does not start" },
+  warm: { dot: "ready", text: "is loaded" },
+  cold: { dot: "cold", text: "is not loaded; the first message loads it" },
+  loading: { dot: "loading", text: "is loading" },
+  down: { dot: "down", text: "failed to start" },
 };

@@ -1,5 +1,5 @@
 // The Chat tab: one conversation, one answer at a time, each turn drawn by its own view.
-// Nothing but the chosen model is remembered: texts may be private.
+// The page remembers only the chosen model, because texts may be private.
 
 import { Answer } from "./answer.js";
 import { askForKey } from "./api-key.js";
@@ -7,14 +7,14 @@ import { ChatModels } from "./chat-models.js";
 import { startComposer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { setText } from "./dom.js";
-import { beginSpeech, sounding } from "./sounding.js";
+import { beginSpeech, currentSpeech } from "./current-speech.js";
 import { chosenVoice } from "./speak-tab.js";
 import { TurnView } from "./turn-view.js";
 
-// As far from the end, a reader still follows it.
+// A reader this near to the end follows the answer.
 const AT_END_PX = 80;
-// The chat has no waveform to fill.
-const NO_PICTURE = { add() {} };
+// The chat shows no waveform.
+const NO_WAVEFORM = { add() {} };
 
 const element = (id) => document.getElementById(id);
 const page = Object.fromEntries(
@@ -32,7 +32,7 @@ export function currentAnswer() {
   return conversation.turns.at(-1)?.answer ?? null;
 }
 
-/** The tab was chosen, or another one was. */
+/** Called when this tab is shown or hidden. */
 export function showChat(shown) {
   models.watched = shown;
   if (shown) scrollToEnd();
@@ -42,7 +42,7 @@ function answering() {
   return currentAnswer()?.active ?? false;
 }
 
-/** @returns {boolean} whether the question was taken */
+/** @returns {boolean} whether the question was sent */
 function ask(question) {
   if (answering() || !models.chosen) return false;
   const turn = { question, answer: new Answer() };
@@ -53,7 +53,7 @@ function ask(question) {
   return true;
 }
 
-/** The last question once more; the answer that it had is gone. */
+/** Sends the last question again, and replaces its answer. */
 function askAgain(view) {
   if (answering() || view !== views.at(-1) || !models.chosen) return;
   view.turn.answer = new Answer();
@@ -75,19 +75,19 @@ function discard(view) {
   view.close();
 }
 
-/** Draws until the answer has ended, then says how it ended. */
+/** Draws until the answer has ended, then shows how it ended. */
 async function follow(view) {
   const { answer } = view;
   requestAnimationFrame(() => drawWhileActive(view));
-  say("Waiting for the first token.");
+  setStatus("Waiting for the first token.");
   const ending = answer.run(request());
-  models.look();
+  models.refresh();
   await ending;
   drawFollowing(view);
   if (conversation.turns.at(-1)?.answer !== answer) return;
-  say(endTexts[answer.state]);
+  setStatus(endTexts[answer.state]);
   render();
-  models.look();
+  models.refresh();
   if (answer.error?.status === 401) askForKey();
 }
 
@@ -103,11 +103,11 @@ function request() {
 function drawWhileActive(view) {
   if (!view.answer.active) return;
   drawFollowing(view);
-  say(nowTexts[view.answer.state]);
+  setStatus(stateTexts[view.answer.state]);
   requestAnimationFrame(() => drawWhileActive(view));
 }
 
-/** Whoever reads further up is not pulled down. */
+/** Does not scroll while the reader is further up. */
 function drawFollowing(view) {
   const { scrollHeight } = document.documentElement;
   const atEnd = scrollY + innerHeight >= scrollHeight - AT_END_PX;
@@ -119,12 +119,12 @@ function scrollToEnd() {
   if (!page["chat-panel"].hidden) scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
 }
 
-const nowTexts = { asking: "Waiting for the first token.", thinking: "Thinking.", answering: "Answering." };
-const endTexts = { finished: "", stopped: "Stopped.", failed: "Not complete." };
+const stateTexts = { asking: "Waiting for the first token.", thinking: "Thinking.", answering: "Answering." };
+const endTexts = { finished: "", stopped: "Stopped.", failed: "Incomplete." };
 
 async function speak(view) {
   if (view.speech?.active) return view.speech.stop();
-  const started = beginSpeech(NO_PICTURE);
+  const started = beginSpeech(NO_WAVEFORM);
   view.speech = started;
   view.drawSpeech(started);
   await started.run({ text: view.answer.text, ...chosenVoice() });
@@ -138,7 +138,7 @@ function startNew() {
   for (const view of views.splice(0)) discard(view);
   conversation.clear();
   droppedTurns = 0;
-  say("");
+  setStatus("");
   render();
   page.question.focus();
 }
@@ -152,7 +152,7 @@ function render() {
   page["new-chat"].disabled = views.length === 0;
   page.greeting.hidden = views.length > 0;
   page.dropped.hidden = droppedTurns === 0;
-  setText(page.dropped, `The conversation grew long: its first ${droppedTurns === 1 ? "turn is" : `${droppedTurns} turns are`} forgotten.`);
+  setText(page.dropped, `The conversation is long, so the page removed ${droppedTurns === 1 ? "the first turn" : `the first ${droppedTurns} turns`}.`);
 }
 
 function showModel() {
@@ -162,14 +162,14 @@ function showModel() {
   render();
 }
 
-/** Only changes are announced, so this may be called every frame. */
-function say(text) {
+/** Screen readers announce changes only, so this may be called every frame. */
+function setStatus(text) {
   setText(page["chat-status"], text);
 }
 
 function onKey(event) {
   if (page["chat-panel"].hidden || event.key !== "Escape" || event.isComposing) return;
-  const active = [currentAnswer(), sounding()].find((one) => one?.active);
+  const active = [currentAnswer(), currentSpeech()].find((one) => one?.active);
   if (!active) return;
   event.preventDefault();
   active.stop();
@@ -178,7 +178,7 @@ function onKey(event) {
 startComposer(page.ask, page.question, ask);
 page.send.addEventListener("click", (event) => {
   if (!answering()) return;
-  event.preventDefault(); // else the click would also send what is being written
+  event.preventDefault(); // otherwise the click would also send the text in the field
   currentAnswer().stop();
 });
 page["new-chat"].addEventListener("click", startNew);

@@ -2,7 +2,7 @@
 
 const SHOWN_MS = 1_500;
 
-/** The button says for a moment whether it worked. */
+/** The button shows for a moment whether the copy worked. */
 export async function copyText(button, text) {
   const name = button.textContent;
   button.disabled = true;

@@ -1,6 +1,6 @@
-// Where a message is written: Enter sends, Shift+Enter makes a line, and the field grows with the text.
+// The message field: Enter sends, Shift+Enter starts a new line, and the field grows with the text.
 
-/** `onSend` gets the text, and says whether it took it. */
+/** `onSend` gets the text, and returns whether it was sent. */
 export function startComposer(form, field, onSend) {
   const fit = () => {
     field.style.height = "auto";

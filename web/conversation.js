@@ -1,5 +1,5 @@
-// What was said: questions and their answers, in memory only, because texts may be private.
-// Bounded: the oldest turns go first, from the page and from what the model is sent.
+// Questions and their answers, in memory only, because texts may be private.
+// The size is limited: the oldest turns are removed first, from the page and from the request.
 
 export const TURNS_MAX = 100;
 const CHARACTERS_MAX = 2_000_000;
@@ -8,7 +8,7 @@ export class Conversation {
   /** @type {{question: string, answer: import("./answer.js").Answer}[]} */
   turns = [];
 
-  /** @returns {object[]} the turns that had to go */
+  /** @returns {object[]} the removed turns */
   add(turn) {
     this.turns.push(turn);
     const dropped = [];
@@ -21,8 +21,8 @@ export class Conversation {
   }
 
   /**
-   * What the model is sent to answer the last question. A question that was never answered is left out:
-   * most templates want question and answer in turns.
+   * The messages for the last question. Questions without an answer are left out, because most templates
+   * expect question and answer in turns.
    */
   messages(system) {
     const past = this.turns.slice(0, -1).filter(({ answer }) => answer.text !== "");

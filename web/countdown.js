@@ -1,6 +1,6 @@
-// hob says when it will have time; waiting for it silently would look like a hang.
+// Counts down until hob's `Retry-After`. Waiting without a sign would look like a hang.
 
-/** @returns {() => void} ends the counting */
+/** @returns {() => void} stops the countdown */
 export function countDown(element, seconds) {
   const until = performance.now() + seconds * 1000;
   let timer = 0;

@@ -1,4 +1,4 @@
-// Elements made from data, never from markup: what a model writes stays text.
+// Makes elements from data, never from markup, so that a model's answer stays text.
 
 /** @param {Record<string, unknown>} properties of the element, such as `className` or `onclick` */
 export function make(tag, properties = {}, children = []) {
@@ -7,7 +7,7 @@ export function make(tag, properties = {}, children = []) {
   return element;
 }
 
-/** Only changes reach the page, so this may be called every frame. */
+/** Changes the page only if the text differs, so this may be called every frame. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -1,15 +1,15 @@
-// Saves what was heard, or asks hob for the same text in another format.
+// Saves the recording, or requests the same text from hob in another format.
 
 import { requestSpeech } from "./api.js";
 import { wavBlob } from "./wav.js";
 
-// Long enough for any browser to have taken the file over.
+// Every browser has read the file by then.
 const KEPT_MS = 60_000;
 
-/** @param {{request: object, recording: ArrayBufferView[]|null, recordedAs: string, complete: boolean}} heard */
-export async function download(heard, format) {
-  const name = heard.complete ? "hob" : "hob-incomplete";
-  save(await fileOf(heard, format), `${name}.${format}`);
+/** @param {{request: object, recording: ArrayBufferView[]|null, recordedAs: string, complete: boolean}} recorded */
+export async function download(recorded, format) {
+  const name = recorded.complete ? "hob" : "hob-incomplete";
+  save(await fileOf(recorded, format), `${name}.${format}`);
 }
 
 async function fileOf({ request, recording, recordedAs }, format) {

@@ -1,4 +1,4 @@
-// What follows from a plan: warnings with what can be done, other ways to run it, and what to tell each engine.
+// What follows from a plan: warnings with their remedy, other ways to run the model, and flags for each engine.
 
 import { copyText } from "./clipboard.js";
 import { make, setText } from "./dom.js";
@@ -27,7 +27,7 @@ export class FlagsRow {
 
   constructor() {
     this.#copy.onclick = () => copyText(this.#copy, this.#code.textContent);
-    // What is wider than the page is scrolled to, with keys too.
+    // The text scrolls sideways, with keys too.
     const shown = make("pre", { tabIndex: 0 }, [this.#code]);
     this.element.append(make("div", { className: "fit-flags-head" }, [this.#engine, this.#copy]), shown);
   }
@@ -35,7 +35,7 @@ export class FlagsRow {
   draw({ engine, text }) {
     setText(this.#engine, engine);
     setText(this.#code, text);
-    this.#copy.setAttribute("aria-label", `Copy what ${engine} is told`);
+    this.#copy.setAttribute("aria-label", `Copy the flags for ${engine}`);
   }
 }
 
@@ -55,7 +55,7 @@ export class WayRow {
   }
 }
 
-/** The same model run otherwise, as a view that can be gone to where this hob has the model in that quant. */
+/** An alternative for the same model. It is a link where this hob has the model in that quant. */
 export class InsteadRow {
   element = make("li", { className: "fit-instead" });
   #toward = make("b");
@@ -72,7 +72,7 @@ export class InsteadRow {
     setText(this.#toward, TOWARD[toward] ?? toward);
     setText(this.#what, `${quant}, ${kvText(kv)}`);
     setText(this.#said, `: ${said.join(", ")}.`);
-    // Without an address it is no link.
+    // Without an address, it is text and not a link.
     if (address) this.#what.href = address;
     else this.#what.removeAttribute("href");
   }

@@ -1,5 +1,5 @@
-// How speed falls as the context grows: a line with its range, and the wished context as a point on it.
-// Drawn as wide as it is shown, so that letters keep their size; the same figures stand in a table beside it.
+// Speed by context: a line with its range, and the chosen context as a point on it.
+// The drawing is as wide as its place, so that letters keep their size. A table below has the same figures.
 
 import { pace, range, shortTokens, tokens } from "./fit-text.js";
 
@@ -100,9 +100,9 @@ function said(wished, { x, y, width }) {
 function wordsOf(points, { context: { max } }) {
   const [first, last] = [points[0], points.at(-1)];
   const { wished } = points;
-  const falls = points.length > 1 ? `From ${pace(first.tok_s)} tokens a second at ${tokens(first.context)} tokens of context to ${pace(last.tok_s)} at ${tokens(last.context)}. ` : "";
+  const falls = points.length > 1 ? `From ${pace(first.tok_s)} tokens per second at ${tokens(first.context)} tokens of context to ${pace(last.tok_s)} at ${tokens(last.context)}. ` : "";
   const ends = max === null ? "" : ` It fits up to ${tokens(max)}.`;
-  return `${falls}At ${tokens(wished.context)}: ${pace(wished.tok_s)} tokens a second, ${range(wished)}.${ends}`;
+  return `${falls}At ${tokens(wished.context)}: ${pace(wished.tok_s)} tokens per second, ${range(wished)}.${ends}`;
 }
 
 function path(name, d) {

@@ -1,33 +1,33 @@
-// What is asked of the Fit tab: in the address, so that a view can be shared, and on the slider in steps that fit a model.
+// The choice of the Fit tab: in the address, so that a view can be shared, and on the slider in steps that suit a model.
 
-/** Names in the address, and what the server calls them. */
+/** Names in the address, and the query parameters of the server. */
 const FIELDS = { model: "model", quant: "quant", machine: "machine", context: "context_tokens", kv: "kv" };
 const TAB = "#fit";
 const SHORTEST = 512;
-// The engine allots a cache in steps of so many tokens.
+// The engine allocates a cache in steps of this many tokens.
 const STEP = 256;
 
-/** @returns {Record<string, string>} what an address of this tab says; empty for one that says nothing */
+/** @returns {Record<string, string>} the choice in an address of this tab; empty where it names nothing */
 export function choiceOf(hash) {
   const [tab, query = ""] = hash.split("?");
   if (tab !== TAB) return {};
-  const said = new URLSearchParams(query);
-  return Object.fromEntries(Object.keys(FIELDS).flatMap((name) => (said.get(name) ? [[name, said.get(name)]] : [])));
+  const params = new URLSearchParams(query);
+  return Object.fromEntries(Object.keys(FIELDS).flatMap((name) => (params.get(name) ? [[name, params.get(name)]] : [])));
 }
 
 export function addressOf(choice) {
-  const said = Object.entries(choice).filter(([name, value]) => name in FIELDS && value);
-  // A slash may stand in a fragment, and reads better than its code.
-  return `${TAB}?${new URLSearchParams(said)}`.replaceAll("%2F", "/");
+  const chosen = Object.entries(choice).filter(([name, value]) => name in FIELDS && value);
+  // A fragment may contain a slash, which is easier to read than its code.
+  return `${TAB}?${new URLSearchParams(chosen)}`.replaceAll("%2F", "/");
 }
 
-/** As the server is asked. */
+/** The query for the server. */
 export function queryOf(choice) {
-  const said = Object.entries(FIELDS).filter(([name]) => choice[name]);
-  return new URLSearchParams(said.map(([name, field]) => [field, choice[name]]));
+  const chosen = Object.entries(FIELDS).filter(([name]) => choice[name]);
+  return new URLSearchParams(chosen.map(([name, field]) => [field, choice[name]]));
 }
 
-/** Two steps for each doubling, and the length that the model was trained with last. */
+/** Two steps for each doubling, and the training context as the last step. */
 export function contextSteps(trained) {
   const steps = [];
   for (let half = 0; ; half += 1) {
@@ -37,7 +37,7 @@ export function contextSteps(trained) {
   }
 }
 
-/** The step that is nearest by its ratio. */
+/** The step with the nearest ratio. */
 export function nearestStep(steps, tokens) {
   const off = (step) => Math.abs(Math.log(step / tokens));
   return steps.reduce((best, step, index) => (off(step) < off(steps[best]) ? index : best), 0);

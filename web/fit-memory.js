@@ -1,16 +1,16 @@
-// What a plan takes of each memory: a bar as long as what is free, its terms one after the other, and a table of them.
+// The memory that a plan needs, by pool: a bar as long as the free memory, with a part for each term, and a table of them.
 
 import { make, setText } from "./dom.js";
 import { basisText, gigabytes } from "./fit-text.js";
 
-// Each has a colour of its own, in fit.css; a name that is new here shares the last.
+// Each kind has its own colour in fit.css. Unknown kinds share the last colour.
 const KINDS = ["weights", "repacked weights", "KV cache", "recurrent state", "computation", "process and vocabulary"];
 
-/** One memory; drawn again for each answer, so that what is selected or focused stays. */
+/** One memory pool. It is redrawn for each answer, so that selection and focus stay. */
 export class PoolRow {
   element = make("section", { className: "pool" });
   #name = make("h3");
-  #said = make("p", { className: "pool-said" });
+  #summary = make("p", { className: "pool-said" });
   #bar = make("div", { className: "pool-bar" });
   #margin = make("i", { className: "pool-margin" });
   #end = make("i", { className: "pool-end" });
@@ -18,9 +18,9 @@ export class PoolRow {
 
   constructor() {
     this.#bar.setAttribute("role", "img");
-    const heads = ["Part", "Size", "How it is known"].map((text) => make("th", { scope: "col", textContent: text }));
+    const heads = ["Part", "Size", "Source"].map((text) => make("th", { scope: "col", textContent: text }));
     const table = make("table", {}, [make("thead", {}, [make("tr", {}, heads)]), this.#terms]);
-    this.element.append(make("div", { className: "pool-head" }, [this.#name, this.#said]), this.#bar, table);
+    this.element.append(make("div", { className: "pool-head" }, [this.#name, this.#summary]), this.#bar, table);
     this.caption = make("caption", { className: "unseen" });
     table.prepend(this.caption);
   }
@@ -28,14 +28,14 @@ export class PoolRow {
   /** @param {{pool: object, terms: object[]}} entry */
   draw({ pool, terms }) {
     const { name, free, margin, lacks, fits } = pool;
-    // What does not fit goes beyond the end of what is free.
+    // A part that does not fit extends beyond the free memory.
     const whole = Math.max(free + lacks, 1);
-    const said = saidOf(pool);
+    const summary = summaryOf(pool);
     setText(this.#name, pool.pool === name ? name : `${name} (${pool.pool})`);
-    setText(this.#said, said);
-    setText(this.caption, `What is needed of ${name}`);
+    setText(this.#summary, summary);
+    setText(this.caption, `Memory needed in ${name}`);
     this.element.dataset.fits = String(fits);
-    this.#bar.setAttribute("aria-label", `${name}: ${said}`);
+    this.#bar.setAttribute("aria-label", `${name}: ${summary}`);
     this.#bar.replaceChildren(...terms.map((term) => partOf(term, pool, whole)), this.#margin, this.#end);
     place(this.#margin, { left: Math.max(0, free - margin), width: Math.min(margin, free) }, whole);
     place(this.#end, { left: free, width: whole - free }, whole);
@@ -44,11 +44,11 @@ export class PoolRow {
   }
 }
 
-function saidOf({ need, reclaimable, free, margin, lacks, fits }) {
-  const back = reclaimable > 0 ? `, of which ${gigabytes(reclaimable)} can be given back` : "";
-  const kept = margin > 0 ? `, and ${gigabytes(margin)} left alone` : "";
+function summaryOf({ need, reclaimable, free, margin, lacks, fits }) {
+  const back = reclaimable > 0 ? `, of which ${gigabytes(reclaimable)} can be reclaimed` : "";
+  const kept = margin > 0 ? `, and ${gigabytes(margin)} kept in reserve` : "";
   const all = `${gigabytes(need)} of ${gigabytes(free)} free${back}${kept}`;
-  return fits ? all : `${all}: lacks ${gigabytes(lacks)}`;
+  return fits ? all : `${all}: ${gigabytes(lacks)} missing`;
 }
 
 function kindOf(name) {
@@ -56,11 +56,11 @@ function kindOf(name) {
   return String(at < 0 ? KINDS.length - 1 : at);
 }
 
-/** Pages of a mapped file that are given back are none that memory fills with. */
+/** Reclaimable pages of a mapped file do not count as used memory. */
 function partOf({ name, bytes }, { reclaimable }, whole) {
   const part = make("b");
   part.dataset.kind = kindOf(name);
-  // Styles in markup are forbidden by the page's policy; those of the object model are not.
+  // The page's policy forbids styles in markup. It allows styles that a script sets.
   const stays = name === "weights" ? Math.max(0, bytes - reclaimable) : bytes;
   part.style.width = `${(100 * stays) / whole}%`;
   return part;

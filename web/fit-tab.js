@@ -1,5 +1,5 @@
 // The Fit tab: choose a model and a machine, drag the context, see memory fill and speed fall.
-// Every figure is the server's; what is chosen is in the address, so that the view can be shared.
+// The server computes every figure. The choice is in the address, so that the view can be shared.
 
 import { askForKey } from "./api-key.js";
 import { fit, fitMachines, fitModels } from "./api.js";
@@ -11,10 +11,10 @@ import { PoolRow } from "./fit-memory.js";
 import { UNKNOWN, basisText, kvText, pace, range, tokens, wait } from "./fit-text.js";
 import { Rows } from "./rows.js";
 
-// As long as a slider rests before it is asked about.
+// Time for which the slider must rest before a request.
 const PAUSE_MS = 120;
 const CONTEXT_TOKENS = 8_192;
-// Of a model whose header says nothing yet.
+// For a model whose header was not read yet.
 const TRAINED_TOKENS = 131_072;
 
 const page = Object.fromEntries(
@@ -34,17 +34,17 @@ let models = [];
 let steps = contextSteps(TRAINED_TOKENS);
 let shown = false;
 let answered = null;
-let asked = {}; // what was chosen when the server was asked last
-let asking = null; // the latest question's; an older one is given up
+let requested = {}; // the choice of the last request
+let request = null; // the latest request; older ones are cancelled
 let timer = 0;
 
-/** The tab was chosen, or another one was. */
+/** Called when this tab is shown or hidden. */
 export function showFit(isShown) {
   shown = isShown;
   if (shown) begin();
 }
 
-/** What may be chosen is asked for once, and again if that failed. */
+/** Loads the choices once, and again after a failure. */
 async function begin() {
   if (models.length > 0) return takeChoice();
   try {
@@ -52,7 +52,7 @@ async function begin() {
     fill(page.machine, machines.map(({ name }) => new Option(name, name)));
     const group = (label, of) => Object.assign(make("optgroup", { label }, of.map(({ name }) => new Option(name, name))));
     const [here, elsewhere] = [known.filter(({ installed }) => installed), known.filter(({ installed }) => !installed)];
-    fill(page.model, [...(here.length > 0 ? [group("Here", here)] : []), group("Known", elsewhere)]);
+    fill(page.model, [...(here.length > 0 ? [group("Installed", here)] : []), group("Not installed", elsewhere)]);
     models = known;
     takeChoice();
   } catch (error) {
@@ -69,22 +69,22 @@ function chosenModel() {
   return models.find(({ name }) => name === page.model.value);
 }
 
-/** What the address says; of what it does not, what is chosen already. */
+/** Takes the choice from the address, and keeps the rest. */
 function takeChoice() {
   if (!shown || models.length === 0) return;
-  const written = choiceOf(location.hash);
-  // Another model need not come in the same quants.
-  const kept = written.model && written.model !== asked.model ? { ...asked, quant: undefined } : asked;
-  const said = { ...kept, ...written };
-  choose(page.model, said.model);
-  showQuants(said.quant);
-  choose(page.machine, said.machine);
-  choose(page.kv, said.kv ?? "");
-  showContext(Number.parseInt(said.context, 10) || CONTEXT_TOKENS);
-  ask();
+  const inAddress = choiceOf(location.hash);
+  // Another model may have other quants.
+  const kept = inAddress.model && inAddress.model !== requested.model ? { ...requested, quant: undefined } : requested;
+  const chosen = { ...kept, ...inAddress };
+  choose(page.model, chosen.model);
+  showQuants(chosen.quant);
+  choose(page.machine, chosen.machine);
+  choose(page.kv, chosen.kv ?? "");
+  showContext(Number.parseInt(chosen.context, 10) || CONTEXT_TOKENS);
+  sendRequest();
 }
 
-/** A name that the lists do not have stays: the server says what is wrong with it. */
+/** Keeps a name that is not in the list: the server reports what is wrong with it. */
 function choose(select, value) {
   if (value === undefined) return;
   if (![...select.options].some((option) => option.value === value)) select.add(new Option(value, value));
@@ -101,17 +101,17 @@ function showQuants(wanted) {
 function showContext(wanted) {
   page.context.max = steps.length - 1;
   page.context.value = nearestStep(steps, wanted);
-  sayContext();
+  showContextText();
 }
 
 function contextTokens() {
   return steps[Number(page.context.value)] ?? CONTEXT_TOKENS;
 }
 
-function sayContext() {
-  const said = `${tokens(contextTokens())} tokens`;
-  setText(page["context-text"], said);
-  page.context.setAttribute("aria-valuetext", said);
+function showContextText() {
+  const text = `${tokens(contextTokens())} tokens`;
+  setText(page["context-text"], text);
+  page.context.setAttribute("aria-valuetext", text);
 }
 
 function choice() {
@@ -119,27 +119,27 @@ function choice() {
   return { model: model.value, quant: quant.value, machine: machine.value, context: String(contextTokens()), kv: kv.value };
 }
 
-/** Now, and with what is chosen now; whoever was asked before is not listened to any more. */
-async function ask() {
+/** Requests the current choice now, and cancels the request before. */
+async function sendRequest() {
   clearTimeout(timer);
-  asking?.abort();
-  // The address is another tab's by now.
+  request?.abort();
+  // The address belongs to another tab now.
   if (!shown) return;
-  asking = new AbortController();
-  const { signal } = asking;
-  asked = choice();
-  history.replaceState(history.state, "", addressOf(asked));
+  request = new AbortController();
+  const { signal } = request;
+  requested = choice();
+  history.replaceState(history.state, "", addressOf(requested));
   try {
-    const answer = await fit(queryOf(asked), signal);
+    const answer = await fit(queryOf(requested), signal);
     if (!signal.aborted) show(answer);
   } catch (error) {
     if (!signal.aborted) showTrouble(error);
   }
 }
 
-function askSoon() {
+function requestSoon() {
   clearTimeout(timer);
-  timer = setTimeout(ask, PAUSE_MS);
+  timer = setTimeout(sendRequest, PAUSE_MS);
 }
 
 function show(answer) {
@@ -149,11 +149,11 @@ function show(answer) {
   page.trouble.hidden = true;
   delete page.answer.dataset.stale;
   page.answer.hidden = false;
-  say(answer.fits ? "ready" : "down", `${answer.model.name} ${answer.fits ? "fits" : "does not fit"}`);
+  setState(answer.fits ? "ready" : "down", `${answer.model.name} ${answer.fits ? "fits" : "does not fit"}`);
   setText(page.verdict, answer.verdict);
   page.verdict.dataset.fits = String(answer.fits);
   const longest = answer.longest.map((one) => `${kvText(one)}: ${one.max === null ? "none" : tokens(one.max)}`);
-  setText(page.longest, `Longest context that fits, by type of the cache. ${longest.join(" · ")}`);
+  setText(page.longest, `Longest context that fits, by KV cache type: ${longest.join(" · ")}`);
   lists.pools.show(plan.memory.pools.map((pool) => ({ pool, terms: plan.memory.terms.filter((term) => term.pool === pool.pool) })));
   showSpeed(plan);
   showList("warnings", plan.warnings);
@@ -163,21 +163,21 @@ function show(answer) {
   page.constants.replaceChildren(...answer.constants.map(constantRow));
 }
 
-/** None of a quant that its file is not in. */
+/** Null where the model has no file in that quant. */
 function addressOfOther({ quant, kv_k, kv_v }) {
   if (!chosenModel()?.quants.includes(quant)) return null;
-  return addressOf({ ...asked, quant, kv: kvText({ kv_k, kv_v }) });
+  return addressOf({ ...requested, quant, kv: kvText({ kv_k, kv_v }) });
 }
 
-/** A model that was asked for by another of its names is found in the menu. */
+/** Selects the model in the menu if the address has another of its names. */
 function settle({ name, quant }) {
   if (chosenModel() || !models.some((model) => model.name === name)) return;
   const wanted = contextTokens();
   page.model.value = name;
   showQuants(quant);
   showContext(wanted);
-  asked = choice();
-  history.replaceState(history.state, "", addressOf(asked));
+  requested = choice();
+  history.replaceState(history.state, "", addressOf(requested));
 }
 
 function showList(name, entries) {
@@ -190,11 +190,11 @@ function showSpeed({ decode, decode_wished: wished, prefill: [prompt], context }
   page.speeds.hidden = !known;
   page["chart-none"].hidden = known;
   setText(page.pace, known ? `${pace(wished.tok_s)} tokens/s` : UNKNOWN);
-  setText(page["pace-range"], known ? `it may be ${range(wished)}` : "");
+  setText(page["pace-range"], known ? `likely ${range(wished)}` : "");
   setText(page.first, wait(prompt.first_token_ms));
-  setText(page.prompt, `of a prompt of ${tokens(prompt.context)}`);
+  setText(page.prompt, `for a prompt of ${tokens(prompt.context)} tokens`);
   setText(page.most, context.max === null ? "none" : tokens(context.max));
-  setText(page.limit, context.limited_by === "trained" ? "as it was trained with" : `then ${context.limited_by} is full`);
+  setText(page.limit, context.limited_by === "trained" ? "the training context" : `${context.limited_by} is full beyond it`);
   setText(page.sure, wished.confidence ?? UNKNOWN);
   setText(page.basis, known ? basisText(wished.basis) : "");
   page.decode.replaceChildren(...decode.map(speedRow));
@@ -202,7 +202,7 @@ function showSpeed({ decode, decode_wished: wished, prefill: [prompt], context }
   drawSpeed();
 }
 
-/** Again when the page becomes wider or narrower. */
+/** Also called when the width of the page changes. */
 function drawSpeed() {
   if (answered === null || page.speeds.hidden || !shown) return;
   drawChart(page.chart, { plan: answered.plans[0], trained: answered.model.trained_context });
@@ -230,18 +230,18 @@ function row(head, ...cells) {
   return make("tr", {}, [make("th", { scope: "row", textContent: head }), ...cells.map((textContent) => make("td", { textContent }))]);
 }
 
-/** What is on the screen stays there, and is of another question. */
+/** Keeps the last answer on the screen, and marks it as stale. */
 function showTrouble(error) {
   const isKey = error.status === 401;
-  say(isKey ? "unknown" : "away", isKey ? "A key is wanted" : "No answer");
+  setState(isKey ? "unknown" : "away", isKey ? "API key needed" : "No answer");
   const missing = error.status === 404 && models.length === 0;
-  setText(page.trouble, missing ? "This hob does not say what fits." : error.message);
+  setText(page.trouble, missing ? "This hob has no fit API." : error.message);
   page.trouble.hidden = false;
   page.answer.dataset.stale = "";
   if (isKey) askForKey();
 }
 
-function say(dot, text) {
+function setState(dot, text) {
   page.state.dataset.state = dot;
   setText(page["state-text"], text);
 }
@@ -250,12 +250,12 @@ page.model.addEventListener("change", () => {
   const [wanted, quant] = [contextTokens(), page.quant.value];
   showQuants(chosenModel()?.quants.includes(quant) ? quant : undefined);
   showContext(wanted);
-  ask();
+  sendRequest();
 });
-for (const select of [page.quant, page.machine, page.kv]) select.addEventListener("change", ask);
+for (const select of [page.quant, page.machine, page.kv]) select.addEventListener("change", sendRequest);
 page.context.addEventListener("input", () => {
-  sayContext();
-  askSoon();
+  showContextText();
+  requestSoon();
 });
 addEventListener("hashchange", () => {
   if (Object.keys(choiceOf(location.hash)).length > 0) takeChoice();

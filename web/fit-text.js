@@ -1,13 +1,13 @@
-// Figures of the Fit tab in words. What nobody knows is a dash, never a nought.
+// Figures of the Fit tab as text. An unknown figure is a dash and never 0.
 
 export const UNKNOWN = "–";
 
-/** Of 10^9 bytes, with a digit more where it says something. */
+/** In 10^9 bytes, with two decimals below 10. */
 export function gigabytes(bytes) {
   return bytes < 1e8 ? `${Math.max(1, Math.round(bytes / 1e6))} MB` : `${(bytes / 1e9).toFixed(bytes < 1e10 ? 2 : 1)} GB`;
 }
 
-/** Tokens a second, as many digits as say something. */
+/** Tokens per second, with more decimals for smaller values. */
 export function pace(tokS) {
   if (tokS === null) return UNKNOWN;
   return tokS.toFixed(tokS >= 10 ? 0 : tokS >= 1 ? 1 : 2);
@@ -38,12 +38,12 @@ export function wait(ms) {
 const BASES = {
   measured: "measured",
   calibrated: "calibrated here",
-  said: "as its maker says",
-  prior: "as such devices do",
+  said: "from the data sheet",
+  prior: "typical for such devices",
   assumed: "assumed",
 };
 
-/** How a figure was learnt. */
+/** The source of a figure. */
 export function basisText(basis) {
   return basis === null ? UNKNOWN : BASES[basis] ?? basis;
 }

@@ -5,8 +5,7 @@ import { copyText } from "./clipboard.js";
 import { make } from "./dom.js";
 import { inlineNodes } from "./markdown-inline.js";
 
-// A block is settled when this many whole lines of others follow: two make a table, and the last line of
-// all may still become anything.
+// A block is settled when this many complete lines follow it: two lines make a table, and the last line may still change.
 const LOOKAHEAD_LINES = 2;
 // Deeper lists and quotes are shown as text; recursion has an end whatever the model repeats.
 const DEPTH_MAX = 8;
@@ -28,7 +27,7 @@ export function markdownNodes(text, depth = 0) {
   return blocksOf(text.split("\n"), depth).map((block) => block.draw());
 }
 
-/** Shows a text that grows: what can no longer change is left alone, and only the end is drawn again. */
+/** Shows a text that grows. It redraws only the end: settled blocks stay as they are. */
 export class MarkdownView {
   #element;
   #text = "";

@@ -1,9 +1,9 @@
-// Says whether the voice model is in memory: asks `/ready`, often while it is not, seldom after.
-// Asks nothing while nobody looks at the page.
+// Shows whether the voice model is in memory. Polls `/ready` every second until the model is ready, then every 30 s.
+// Does not poll while the page is hidden.
 
 import { readiness } from "./api.js";
 
-const WARMING_MS = 1_000;
+const LOADING_MS = 1_000;
 const AWAY_MS = 4_000;
 const READY_MS = 30_000;
 
@@ -16,26 +16,26 @@ export function watchModel(element, textElement, onReady) {
     element.dataset.state = state;
     if (textElement.textContent !== text) textElement.textContent = text;
     clearTimeout(timer);
-    timer = setTimeout(look, nextMs);
+    timer = setTimeout(poll, nextMs);
   };
 
-  const look = async () => {
+  const poll = async () => {
     if (document.hidden) return;
     try {
       const { status, readyInS, message } = await readiness();
-      show(status, texts[status]?.(readyInS, message) ?? status, status === "ready" ? READY_MS : WARMING_MS);
+      show(status, texts[status]?.(readyInS, message) ?? status, status === "ready" ? READY_MS : LOADING_MS);
     } catch {
       show("away", "hob does not answer", AWAY_MS);
     }
   };
 
-  document.addEventListener("visibilitychange", look);
-  return look();
+  document.addEventListener("visibilitychange", poll);
+  return poll();
 }
 
 const texts = {
-  ready: () => "Voice is warm",
-  loading: (seconds) => (seconds === null ? "Voice is warming up" : `Voice is warming up, about ${Math.ceil(seconds)} s`),
-  cold: () => "Voice is asleep; the first text wakes it",
-  down: (_, message) => message || "Voice does not start",
+  ready: () => "Voice model is loaded",
+  loading: (seconds) => (seconds === null ? "Voice model is loading" : `Voice model is loading, about ${Math.ceil(seconds)} s`),
+  cold: () => "Voice model is not loaded; the first text loads it",
+  down: (_, message) => message || "Voice model failed to start",
 };

@@ -1,4 +1,4 @@
-// One request as a row: its name, how far it has come, who was asked in vain, and its numbers.
+// One request as a row: its name, its stage, the targets that failed, and its figures.
 
 import { make, setText } from "./dom.js";
 import { failureText, msText, secondsText, soundText, tokensText } from "./now-text.js";
@@ -13,7 +13,7 @@ const STAGES = {
 const OUTCOMES = {
   complete: () => "answered",
   failed: (error) => (error ? `failed: ${error.replaceAll("_", " ")}` : "failed"),
-  abandoned: () => "client left",
+  abandoned: () => "client disconnected",
 };
 
 export class JobRow {
@@ -21,13 +21,13 @@ export class JobRow {
   #name = make("strong", { className: "job-name" });
   #stage = make("span", { className: "job-stage" });
   #took = make("span", { className: "job-took" });
-  #way = make("p", { className: "job-way" });
+  #route = make("p", { className: "job-way" });
   #figures = make("p", { className: "job-figures" });
-  #drawnWay = "";
+  #drawnRoute = "";
 
   constructor() {
     const steps = make("span", { className: "steps", ariaHidden: "true" }, [make("i"), make("i"), make("i")]);
-    this.element.append(make("p", { className: "job-head" }, [steps, this.#name, " ", this.#stage, this.#took]), this.#way, this.#figures);
+    this.element.append(make("p", { className: "job-head" }, [steps, this.#name, " ", this.#stage, this.#took]), this.#route, this.#figures);
   }
 
   draw(job) {
@@ -38,21 +38,21 @@ export class JobRow {
     setText(this.#stage, STAGES[job.stage]?.(job) ?? job.stage);
     setText(this.#took, job.outcome && job.total_ms < 1_000 ? msText(job.total_ms) : secondsText(job.total_ms));
     setText(this.#figures, figures(job));
-    this.#drawWay(job);
+    this.#drawRoute(job);
   }
 
-  /** Only where there is more to say than the name does. */
-  #drawWay({ alias, target, failed }) {
-    const way = JSON.stringify([alias, target, failed]);
-    if (way === this.#drawnWay) return;
-    this.#drawnWay = way;
+  /** The route is shown only if it differs from the name. */
+  #drawRoute({ alias, target, failed }) {
+    const route = JSON.stringify([alias, target, failed]);
+    if (route === this.#drawnRoute) return;
+    this.#drawnRoute = route;
     const steps = failed.flatMap((attempt) => [
       make("s", { textContent: attempt.target }),
       ` ${failureText(attempt.reason)} after ${msText(attempt.ms)}, then `,
     ]);
-    const last = target ?? "nobody yet";
-    this.#way.replaceChildren(...steps, make("b", { textContent: last }));
-    this.#way.hidden = failed.length === 0 && (target === null || target === alias);
+    const last = target ?? "no target yet";
+    this.#route.replaceChildren(...steps, make("b", { textContent: last }));
+    this.#route.hidden = failed.length === 0 && (target === null || target === alias);
   }
 }
 
@@ -66,8 +66,8 @@ function figures(job) {
     job.audio_ms > 0 && soundText(job.audio_ms),
     job.tokens_per_s > 0 && `${job.tokens_per_s.toFixed(job.tokens_per_s < 10 ? 1 : 0)} tokens/s`,
     !job.warm && "cold start",
-    job.overhead_ms > 0 && `hob itself ${msText(job.overhead_ms)}`,
-    job.thought_anyway && "thought although it should not",
+    job.overhead_ms > 0 && `hob overhead ${msText(job.overhead_ms)}`,
+    job.thought_anyway && "thought although thinking is off",
     job.counted_here && "tokens counted by hob",
     job.key,
   ].filter(Boolean).join(" · ");

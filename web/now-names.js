@@ -1,4 +1,4 @@
-// One name of the last hour as a row of the table: medians, 95th percentiles, and of how many.
+// One name of the last hour as a row of the table: medians, 95th percentiles, and the number of measurements.
 
 import { make, setText } from "./dom.js";
 import { msText } from "./now-text.js";
@@ -27,7 +27,7 @@ export class NameRow {
   }
 }
 
-/** A number, and below it what qualifies it. */
+/** A number with notes below it. */
 class Cell {
   element = make("td");
   #value = make("span", { className: "value" });

@@ -1,5 +1,5 @@
-// The Now tab: what runs, how long answers took, what is in memory, how other servers are.
-// Everything on it comes from one answer of the server; nothing is kept but rows that stay the same rows.
+// The Now tab: running requests, times of the last hour, models in memory, and other servers.
+// All of it comes from one response of the server. Rows of the same entry stay the same elements.
 
 import { askForKey } from "./api-key.js";
 import { setText } from "./dom.js";
@@ -23,16 +23,16 @@ const lists = {
 };
 
 const watch = new NowWatch({ onNews: show, onTrouble: showTrouble });
-let seenAt = null;
+let receivedAt = null;
 let wantsKey = false;
 
-/** The tab was chosen, or another one was. */
+/** Called when this tab is shown or hidden. */
 export function showNow(shown) {
   watch.watched = shown;
 }
 
 function show(now) {
-  seenAt = new Date();
+  receivedAt = new Date();
   wantsKey = false;
   trouble.hidden = true;
   delete board.dataset.stale;
@@ -42,41 +42,41 @@ function show(now) {
   }
   showCounts(now);
   element("names-table").hidden = element("names-note").hidden = now.aliases.length === 0;
-  const asleep = now.models.filter(({ state }) => state === "cold").map(({ name }) => name);
-  element("asleep").hidden = asleep.length === 0;
-  setText(element("asleep"), `Asleep: ${asleep.join(", ")}.`);
+  const notLoaded = now.models.filter(({ state }) => state === "cold").map(({ name }) => name);
+  element("asleep").hidden = notLoaded.length === 0;
+  setText(element("asleep"), `Not loaded: ${notLoaded.join(", ")}.`);
 }
 
 function parts({ requests, recent, aliases, models, upstreams }) {
-  const awake = models.filter(({ state }) => state !== "cold");
-  return { running: requests, names: aliases, memory: awake, servers: upstreams, lately: recent };
+  const loaded = models.filter(({ state }) => state !== "cold");
+  return { running: requests, names: aliases, memory: loaded, servers: upstreams, lately: recent };
 }
 
 function showCounts({ requests, queue }) {
   const { in_flight: running, waiting } = queue;
-  setText(element("running-count"), running === 0 ? "" : `${running}, of which ${waiting} not begun`);
+  setText(element("running-count"), running === 0 ? "" : `${running}, of which ${waiting} waiting`);
   const beyond = running - requests.length;
   element("running-more").hidden = beyond <= 0;
   setText(element("running-more"), `And ${beyond} more.`);
-  say(running === 0 ? "ready" : "loading", running === 0 ? "Nothing to do" : `${running} ${running === 1 ? "request" : "requests"} running`);
+  setState(running === 0 ? "ready" : "loading", running === 0 ? "Idle" : `${running} ${running === 1 ? "request" : "requests"} running`);
 }
 
-/** What is on the screen stays there, and says how old it is. */
+/** Keeps the last data on the screen, and shows how old it is. */
 function showTrouble(error) {
   const isKey = error.status === 401;
-  say(isKey ? "unknown" : "away", isKey ? "A key is wanted" : "hob does not answer");
-  const age = seenAt ? ` What stands below is from ${seenAt.toLocaleTimeString("en-GB")}.` : "";
+  setState(isKey ? "unknown" : "away", isKey ? "API key needed" : "hob does not answer");
+  const age = receivedAt ? ` The data below is from ${receivedAt.toLocaleTimeString("en-GB")}.` : "";
   setText(trouble, `${error.message}${age}`);
   trouble.hidden = false;
   board.dataset.stale = "";
-  // Once: whoever is typing somewhere is not pulled back every few seconds.
+  // Only once, so that the page does not take the focus every few seconds.
   if (isKey && !wantsKey) askForKey();
   wantsKey = isKey;
 }
 
-function say(dot, text) {
+function setState(dot, text) {
   state.dataset.state = dot;
   setText(element("now-state-text"), text);
 }
 
-element("key").addEventListener("change", () => watch.look());
+element("key").addEventListener("change", () => watch.poll());

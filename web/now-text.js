@@ -1,30 +1,30 @@
-// Numbers and failures of the Now tab in words. Widths hold still: digits are tabular, and units stay put.
+// Numbers and failures of the Now tab as text.
 
-/** What a target did instead of answering; the words follow its name. */
+/** Why a target did not answer. The words follow its name. */
 const FAILURES = {
   unreachable: "could not be reached",
-  connect_timeout: "took no connection",
-  first_token_timeout: "said nothing in time",
-  idle_timeout: "fell silent",
+  connect_timeout: "accepted no connection in time",
+  first_token_timeout: "sent no first token in time",
+  idle_timeout: "stopped sending",
   total_timeout: "took too long",
   overloaded: "was overloaded",
-  rate_limited: "takes no more for now",
+  rate_limited: "limits its request rate",
   failed: "failed",
   key_refused: "refused the key",
   no_credit: "has no credit left",
   no_such_model: "does not have the model",
-  too_long: "holds no prompt of that length",
+  too_long: "has too short a context",
   unknown_parameter: "does not know a parameter",
   refused: "refused",
   reported: "reported an error",
-  cut_off: "broke off",
-  empty_answer: "answered with nothing",
-  nonsense: "answered nonsense",
-  queue_full: "was full",
+  cut_off: "cut the answer off",
+  empty_answer: "sent an empty answer",
+  nonsense: "sent an invalid answer",
+  queue_full: "had a full queue",
   model_loading: "was still loading",
-  worker_lost: "lost its engine",
-  engine_failed: "had an engine that failed",
-  out_of_memory: "had no memory for it",
+  worker_lost: "lost its worker process",
+  engine_failed: "had an engine error",
+  out_of_memory: "had too little memory",
 };
 
 export function failureText(reason) {
@@ -38,7 +38,7 @@ export function msText(ms) {
   return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : ms < 60_000 ? 1 : 0)} s`;
 }
 
-/** Of something that may go on: tenths of seconds, then minutes. */
+/** The duration of a running request: tenths of seconds, then minutes. */
 export function secondsText(ms) {
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
   const seconds = Math.floor(ms / 1_000);
@@ -53,7 +53,7 @@ export function tokensText(tokens) {
   return `${tokens.toLocaleString("en")} ${tokens === 1 ? "token" : "tokens"}`;
 }
 
-/** Powers of 1,000, as `hob ps` has them. */
+/** In powers of 1,000, as in `hob ps`. */
 export function bytesText(bytes) {
   return bytes < 1e9 ? `${Math.ceil(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
 }

@@ -1,9 +1,9 @@
-// Models in memory and other servers: a dot, a name, a state in words, and a line of numbers.
+// Rows of models and servers: a dot, a name, a state in words, and a line of figures.
 
 import { make, setText } from "./dom.js";
 import { bytesText, msText } from "./now-text.js";
 
-class ThingRow {
+class StateRow {
   element = make("li", { className: "thing" });
   #name = make("strong");
   #state = make("span", { className: "thing-state" });
@@ -13,7 +13,7 @@ class ThingRow {
     this.element.append(make("p", { className: "thing-head model" }, [this.#name, " ", this.#state]), this.#figures);
   }
 
-  say({ dot, name, state, figures }) {
+  show({ dot, name, state, figures }) {
     this.element.firstChild.dataset.state = dot;
     setText(this.#name, name);
     setText(this.#state, state);
@@ -22,77 +22,77 @@ class ThingRow {
 }
 
 const MODELS = {
-  warm: { dot: "ready", say: () => "warm" },
+  warm: { dot: "ready", say: () => "loaded" },
   loading: { dot: "loading", say: ({ ready_in_s: s }) => (s === null ? "loading" : `loading, about ${Math.ceil(s)} s`) },
-  down: { dot: "down", say: () => "does not start" },
+  down: { dot: "down", say: () => "failed to start" },
 };
 
-export class ModelRow extends ThingRow {
+export class ModelRow extends StateRow {
   draw(model) {
-    const { dot = "unknown", say = () => model.state } = MODELS[model.state] ?? {};
-    this.say({
+    const { dot = "unknown", say: text = () => model.state } = MODELS[model.state] ?? {};
+    this.show({
       dot,
       name: model.name,
-      state: say(model),
+      state: text(model),
       figures: [
         model.kind,
         model.resident_bytes !== null && bytesText(model.resident_bytes),
         model.vram_bytes > 0 && `${bytesText(model.vram_bytes)} on the graphics card`,
         model.context_length && `${model.context_length.toLocaleString("en")} tokens of context`,
         model.state === "warm" && untilText(model),
-        model.in_flight > 0 && `${model.in_flight} at work`,
+        model.in_flight > 0 && `${model.in_flight} in flight`,
       ],
     });
   }
 }
 
-/** To the minute: seconds that count down say no more. */
+/** Rounded to minutes, because more precision has no use here. */
 function untilText({ expires_at: at, in_flight: busy }) {
   if (busy > 0) return null;
-  if (at === null) return "stays";
+  if (at === null) return "stays loaded";
   const minutes = Math.round((Date.parse(at) - Date.now()) / 60_000);
-  return minutes < 1 ? "leaves within a minute" : `leaves in ${minutes} min`;
+  return minutes < 1 ? "unloads within a minute" : `unloads in ${minutes} min`;
 }
 
 const SERVERS = {
   up: { dot: "ready", say: ({ reason }) => (reason ? `answers; ${reason}` : "answers") },
   down: { dot: "down", say: ({ reason }) => reason ?? "does not answer" },
-  not_asked: { dot: "unknown", say: () => "not asked yet" },
+  not_asked: { dot: "unknown", say: () => "not checked yet" },
 };
 
-export class ServerRow extends ThingRow {
+export class ServerRow extends StateRow {
   draw(server) {
-    const { dot = "unknown", say = () => server.state } = SERVERS[server.state] ?? {};
-    this.say({
-      dot: dot === "ready" && server.troubled.some(isLeftAlone) ? "loading" : dot,
+    const { dot = "unknown", say: text = () => server.state } = SERVERS[server.state] ?? {};
+    this.show({
+      dot: dot === "ready" && server.troubled.some(isPaused) ? "loading" : dot,
       name: server.name,
-      state: say(server),
+      state: text(server),
       figures: [
         server.kind,
         server.url,
         `${server.models.length} ${server.models.length === 1 ? "model" : "models"}`,
-        server.took_ms !== undefined && `lists them in ${msText(server.took_ms)}`,
-        placesText(server),
+        server.took_ms !== undefined && `lists models in ${msText(server.took_ms)}`,
+        slotsText(server),
         ...server.troubled.map(troubleText),
       ],
     });
   }
 }
 
-function placesText({ in_flight: busy, waiting, slots }) {
-  const places = slots === undefined ? busy > 0 && `${busy} at work` : `${busy} of ${slots} places taken`;
-  return [places, waiting > 0 && `${waiting} waiting`].filter(Boolean).join(", ");
+function slotsText({ in_flight: busy, waiting, slots }) {
+  const slotsInUse = slots === undefined ? busy > 0 && `${busy} in flight` : `${busy} of ${slots} slots in use`;
+  return [slotsInUse, waiting > 0 && `${waiting} waiting`].filter(Boolean).join(", ");
 }
 
-function isLeftAlone({ status }) {
+function isPaused({ status }) {
   return status === "open" || status === "half_open";
 }
 
 function troubleText({ name, status, open_for_s: left, last_failure: last, state_reason: reason, thinks_anyway: thinks }) {
   const how = {
-    open: () => `${name} is not asked for ${Math.ceil(left)} s`,
-    half_open: () => `${name} is being tried again`,
+    open: () => `${name} is paused for ${Math.ceil(left)} s`,
+    half_open: () => `${name} is being tested`,
   }[status]?.() ?? name;
-  const why = [last?.message, reason, thinks && "thinks although it should not"].filter(Boolean);
+  const why = [last?.message, reason, thinks && "thinks although thinking is off"].filter(Boolean);
   return why.length > 0 ? `${how} (${why.join("; ")})` : how;
 }

@@ -1,56 +1,56 @@
-// Asks what runs: every second while somebody looks, ever more seldom while nobody answers, else never.
+// Polls the activity every second while the tab is shown. After failures it polls less often, and while hidden never.
 
-import { whatRuns } from "./api.js";
+import { listActivity } from "./api.js";
 
 const EVERY_MS = 1_000;
 const AWAY_MS = [2_000, 4_000, 8_000, 16_000, 30_000];
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 export class NowWatch {
-  #tell;
-  #looking = false;
-  #asking = false;
+  #callbacks;
+  #isShown = false;
+  #isPolling = false;
   #failures = 0;
   #timer = 0;
 
-  /** @param {{onNews: (now: object) => void, onTrouble: (error: Error) => void}} tell */
-  constructor(tell) {
-    this.#tell = tell;
-    document.addEventListener("visibilitychange", () => this.look());
+  /** @param {{onNews: (now: object) => void, onTrouble: (error: Error) => void}} callbacks */
+  constructor(callbacks) {
+    this.#callbacks = callbacks;
+    document.addEventListener("visibilitychange", () => this.poll());
   }
 
-  /** The tab is on the screen, or no longer. */
+  /** Whether the tab is shown. */
   set watched(watched) {
-    this.#looking = watched;
-    this.look();
+    this.#isShown = watched;
+    this.poll();
   }
 
-  /** At once, and then again and again. One question at a time: the next waits for its answer. */
-  async look() {
+  /** Polls now and then repeatedly. The next request waits for the answer to the one before. */
+  async poll() {
     clearTimeout(this.#timer);
-    if (this.#asking || !this.#wanted) return;
-    this.#asking = true;
-    await this.#ask();
-    this.#asking = false;
-    if (this.#wanted) this.#timer = setTimeout(() => this.look(), this.#pauseMs);
+    if (this.#isPolling || !this.#isNeeded) return;
+    this.#isPolling = true;
+    await this.#request();
+    this.#isPolling = false;
+    if (this.#isNeeded) this.#timer = setTimeout(() => this.poll(), this.#nextMs);
   }
 
-  async #ask() {
+  async #request() {
     try {
-      const now = await whatRuns(PATIENCE_MS);
+      const now = await listActivity(TIMEOUT_MS);
       this.#failures = 0;
-      this.#tell.onNews(now);
+      this.#callbacks.onNews(now);
     } catch (error) {
       this.#failures += 1;
-      this.#tell.onTrouble(error);
+      this.#callbacks.onTrouble(error);
     }
   }
 
-  get #wanted() {
-    return this.#looking && !document.hidden;
+  get #isNeeded() {
+    return this.#isShown && !document.hidden;
   }
 
-  get #pauseMs() {
+  get #nextMs() {
     return this.#failures === 0 ? EVERY_MS : AWAY_MS[Math.min(this.#failures, AWAY_MS.length) - 1];
   }
 }

@@ -1,4 +1,4 @@
-// Rows made from data, by a key: one that stays is the same element, so focus and selections stay too.
+// Makes rows from data, by a key. A row with the same key stays the same element, so focus and selection stay too.
 
 /** A row is an object with an `element` and `draw(entry)`. */
 export class Rows {
@@ -26,7 +26,7 @@ export class Rows {
     this.#order([...kept.values()]);
   }
 
-  /** An element that is moved loses what is selected in it, so only those that must are. */
+  /** A moved element loses its selection, so only rows in the wrong place are moved. */
   #order(rows) {
     rows.forEach(({ element }, index) => {
       const there = this.#list.children[index] ?? null;

@@ -1,5 +1,5 @@
-// Voice, speed and download format, remembered by this browser. The text is not: it may be private.
-// Storage may be forbidden; the page then simply forgets.
+// This browser remembers voice, speed and download format. It never stores the text, which may be private.
+// Without permission for storage, the settings hold for this page only.
 
 const ITEM = "hob.page";
 
@@ -21,6 +21,6 @@ export function remember(change) {
   try {
     localStorage.setItem(ITEM, JSON.stringify({ ...recall(), ...change }));
   } catch {
-    // Nothing is lost but a convenience.
+    // Storage is not allowed: the settings hold for this page only.
   }
 }

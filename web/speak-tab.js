@@ -1,5 +1,5 @@
-// The Speak tab: wires the form to one Speech at a time and draws what that Speech knows.
-// State lives in `heard` and in the Speech; everything on the screen is derived from them.
+// The Speak tab: wires the form to one Speech at a time and draws its state.
+// All state is in `recorded` and in the Speech. The screen is derived from them.
 
 import { askForKey } from "./api-key.js";
 import { listVoices } from "./api.js";
@@ -7,13 +7,13 @@ import { countDown } from "./countdown.js";
 import { download } from "./download.js";
 import { watchModel } from "./model-state.js";
 import { SPEEDS, recall, remember } from "./settings.js";
-import { beginSpeech, sounding } from "./sounding.js";
+import { beginSpeech, currentSpeech } from "./current-speech.js";
 import { fillVoices } from "./voices.js";
 import { Waveform } from "./waveform.js";
 
-// Only a first guess at the picture's scale; the sound itself corrects it.
+// A first guess for the scale of the waveform. The sound corrects it.
 const CHARACTERS_PER_SECOND = 15;
-// A clock that has not started by then is worth a word.
+// After this time, the page reports an audio clock that has not started.
 const HELD_BACK_MS = 1_500;
 
 const element = (id) => document.getElementById(id);
@@ -24,11 +24,11 @@ const page = Object.fromEntries(
 );
 const waveform = new Waveform(page.waveform);
 
-let speech = null; // this tab's: the one that sounds, or sounded last
-let heard = null; // what "play again" and "download" are about
+let speech = null; // the speech of this tab that plays, or played last
+let recorded = null; // for "play again" and "download"
 let endCountdown = () => {};
 
-/** What the reader chose here; answers of the chat are read with it, too. */
+/** The chosen voice and speed. The Chat tab reads answers aloud with them, too. */
 export function chosenVoice() {
   return { voice: page.voice.value, speed: SPEEDS[page.speed.valueAsNumber] };
 }
@@ -41,34 +41,34 @@ function begin() {
 
 async function speak() {
   const text = page.text.value;
-  if (text.trim() === "") return showError(new Error("There is nothing to say yet: write something first."));
+  if (text.trim() === "") return showError(new Error("There is no text to speak. Write something first."));
   const started = begin();
   const request = { text, ...chosenVoice() };
-  heard = null;
+  recorded = null;
   waveform.begin(text.length / CHARACTERS_PER_SECOND / request.speed);
-  say("Asking for the first sound.");
+  setStatus("Waiting for the first sound.");
   await follow(started, started.run(request));
   if (speech !== started) return;
-  heard = started.recording && { request, recording: started.recording, recordedAs: started.format, complete: started.complete };
+  recorded = started.recording && { request, recording: started.recording, recordedAs: started.format, complete: started.complete };
   render();
 }
 
 async function playAgain() {
-  const { recording, recordedAs } = heard;
+  const { recording, recordedAs } = recorded;
   const started = begin();
-  if (started.format !== recordedAs) return showError(new Error("The sound was kept for another player. Speak again."));
+  if (started.format !== recordedAs) return showError(new Error("This recording is for another player. Speak the text again."));
   waveform.begin(0);
   await follow(started, started.replay(recording));
 }
 
-/** Draws until the speech has ended, then says how it ended. */
+/** Draws until the speech has ended, then shows how it ended. */
 async function follow(started, ending) {
   requestAnimationFrame(() => draw(started));
   render();
   await ending;
   if (speech !== started) return;
   if (started.error) showError(started.error);
-  say(endText(started));
+  setStatus(endText(started));
   render();
 }
 
@@ -76,15 +76,15 @@ function endText(ended) {
   if (ended.error && ended.scheduledSeconds === 0) return "Nothing was spoken.";
   const seconds = clockText(ended.playedSeconds);
   if (ended.state === "finished") return `Finished, ${seconds}.`;
-  return ended.state === "stopped" ? `Stopped at ${seconds}.` : `Not complete, ended at ${seconds}.`;
+  return ended.state === "stopped" ? `Stopped at ${seconds}.` : `Incomplete, ended at ${seconds}.`;
 }
 
 function draw(started) {
   if (speech !== started) return;
   if (started.player === "mse") waveform.reach(started.scheduledSeconds);
   if (started.responseEndedAt !== null || !started.active) waveform.complete();
-  if (started.error && page.error.hidden) showError(started.error); // at once, not after what is buffered
-  if (started.active) say(nowText(started));
+  if (started.error && page.error.hidden) showError(started.error); // now, and not after the buffered sound
+  if (started.active) setStatus(nowText(started));
   render();
   waveform.draw(started.state === "finished" ? Infinity : started.playedSeconds);
   if (started.active || !waveform.settled) requestAnimationFrame(() => draw(started));
@@ -92,9 +92,9 @@ function draw(started) {
 
 function nowText(active) {
   if (active.heldBack && performance.now() - active.clickedAt > HELD_BACK_MS) {
-    return "The sound is here, but the browser does not play it. Is there a sound device, and is this page allowed to use it?";
+    return "The sound has arrived, but the browser does not play it. Check the sound device and this page's permission to use it.";
   }
-  if (active.firstScheduledAt === null) return active.state === "asking" ? "Asking for the first sound." : "Receiving.";
+  if (active.firstScheduledAt === null) return active.state === "asking" ? "Waiting for the first sound." : "Receiving.";
   return active.responseEndedAt === null ? "Speaking, and still receiving." : "Speaking.";
 }
 
@@ -103,16 +103,16 @@ function render() {
   page["speak-button"].dataset.action = active ? "stop" : "speak";
   page["speak-text"].textContent = active ? "Stop" : "Speak";
   page["speak-key"].textContent = active ? "Esc" : "Ctrl ↵";
-  page.again.disabled = active || heard === null;
-  page.download.disabled = active || heard === null;
-  page.download.textContent = heard && !heard.complete ? "Download the part" : "Download";
+  page.again.disabled = active || recorded === null;
+  page.download.disabled = active || recorded === null;
+  page.download.textContent = recorded && !recorded.complete ? "Download the part" : "Download";
   if (speech) renderFigures();
 }
 
 function renderFigures() {
   const { ttfaMs, bufferedSeconds, underruns, playedSeconds } = speech;
   const length = waveform.expectedSeconds;
-  // A replay asks nobody, so it keeps the figure of the speech that it repeats.
+  // A replay makes no request, so it keeps the figure of the speech that it repeats.
   if (!speech.replayed) page.ttfa.textContent = ttfaMs === null ? "–" : `${Math.round(ttfaMs)} ms`;
   page.ahead.textContent = `${bufferedSeconds.toFixed(1)} s`;
   page.gaps.textContent = String(underruns);
@@ -127,8 +127,8 @@ function clockText(seconds) {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }
 
-/** Only changes are announced, so this may be called every frame. */
-function say(text) {
+/** Screen readers announce changes only, so this may be called every frame. */
+function setStatus(text) {
   if (page.status.textContent !== text) page.status.textContent = text;
 }
 
@@ -146,7 +146,6 @@ function showError(error) {
   if (error.retryAfterS) endCountdown = countDown(page.retry, error.retryAfterS);
 }
 
-
 async function loadVoices() {
   try {
     fillVoices(page.voice, await listVoices(), recall().voice);
@@ -158,7 +157,7 @@ async function loadVoices() {
 async function save() {
   page.download.disabled = true;
   try {
-    await download(heard, page.format.value);
+    await download(recorded, page.format.value);
     clearError();
   } catch (error) {
     showError(error);
@@ -190,9 +189,9 @@ function onKey(event) {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
     speak();
-  } else if (event.key === "Escape" && sounding()?.active) {
+  } else if (event.key === "Escape" && currentSpeech()?.active) {
     event.preventDefault();
-    sounding().stop();
+    currentSpeech().stop();
   }
 }
 

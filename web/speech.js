@@ -1,18 +1,18 @@
-// One spoken answer: asks, feeds player, waveform and recording, and keeps the times that the page shows.
+// One spoken answer: requests it, feeds player, waveform and recording, and keeps the times that the page shows.
 // Every time is on `performance.now()`; this object is also what the browser tests read.
 
 import { requestSpeech } from "./api.js";
 import { SAMPLE_RATE_HZ, SampleReader } from "./pcm.js";
 
-// For "play again" and "download": about two hours. A longer answer plays on and is not kept.
+// For "play again" and "download": about two hours. A longer answer plays to its end, and its recording is dropped.
 const RECORDED_MAX_BYTES = 2 * 3600 * SAMPLE_RATE_HZ * 2;
 
 export class Speech {
   /** asking → speaking → finished | stopped | failed */
   state = "asking";
-  /** Every byte of the answer has come. */
+  /** Every byte of the answer has arrived. */
   complete = false;
-  /** Sounds from the recording: nobody was asked. */
+  /** Plays the recording, without a request. */
   replayed = false;
   error = null;
   clickedAt;
@@ -31,7 +31,7 @@ export class Speech {
     this.clickedAt = clickedAt;
   }
 
-  /** Of PCM; an MP3's length is only known to its player. */
+  /** For PCM only. The length of an MP3 is known to its player. */
   get receivedSeconds() { return this.#receivedSamples / SAMPLE_RATE_HZ; }
   get player() { return this.#player.kind; }
   get format() { return this.#player.format; }
@@ -47,17 +47,17 @@ export class Speech {
     return this.state === "asking" || this.state === "speaking";
   }
 
-  /** Click to first audible sample, the figure this page is about. */
+  /** From the click to the first audible sample. */
   get ttfaMs() {
     return this.firstAudibleAt === null ? null : this.firstAudibleAt - this.clickedAt;
   }
 
-  /** What came, or null when it grew beyond what a page should keep. */
+  /** The received pieces, or null when they grew beyond what a page should keep. */
   get recording() {
     return this.#recording.length > 0 ? this.#recording : null;
   }
 
-  /** Settles when the last sample was heard, or the speech stopped or failed. Never throws. */
+  /** Settles when the last sample was played, or the speech stopped or failed. Never throws. */
   async run(request) {
     try {
       const response = await requestSpeech({ ...request, format: this.format, signal: this.#abort.signal });
@@ -117,7 +117,7 @@ export class Speech {
   #fail(error) {
     this.responseEndedAt = performance.now();
     if (this.state === "stopped") return;
-    // A broken stream after the start: say so, and let what came be heard.
+    // The stream broke after the start: report it, and play what has arrived.
     const cut = this.state === "speaking" && error instanceof TypeError;
     this.error = cut ? new Error("The speech was cut off: the connection broke before the end.") : error;
     this.#abort.abort();
@@ -126,8 +126,8 @@ export class Speech {
   async #playOut() {
     if (this.active) this.#player.finish();
     await this.#player.ended.catch((error) => (this.error ??= error));
-    // A whole answer with nothing in it would otherwise look like a very short success.
-    if (this.active && this.scheduledSeconds === 0) this.error ??= new Error("The answer held no sound.");
+    // A complete but empty answer would otherwise look like a very short success.
+    if (this.active && this.scheduledSeconds === 0) this.error ??= new Error("The answer contains no sound.");
     if (this.active) this.state = this.error ? "failed" : "finished";
   }
 }

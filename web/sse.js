@@ -1,7 +1,7 @@
-// Server-sent events, cut anywhere by the network: in a line, between CR and LF, inside a letter.
-// Only what hob sends is kept: the data. Names, ids and comments are skipped.
+// Reads server-sent events. The network may cut them anywhere: in a line, between CR and LF, inside a character.
+// It keeps only the data. Names, ids and comments are skipped.
 
-// One event of a chat is a few hundred bytes; what is this long is not one.
+// An event of a chat has a few hundred bytes. A longer one is an error.
 const EVENT_MAX_CHARACTERS = 1 << 20;
 
 export class SseReader {

@@ -1,13 +1,13 @@
-// Tabs whose addresses are `#speak`, `#chat`, `#fit` and `#now`: links that work, arrow keys as ARIA describes them.
+// Tabs with the addresses `#speak`, `#chat`, `#fit` and `#now`. They work as links, and with arrow keys as ARIA describes.
 
-/** `onShow` runs with the tab's name each time another one is shown. */
+/** Calls `onShow` with the name of the tab each time another tab is shown. */
 export function startTabs(onShow) {
   const tabs = [...document.querySelectorAll("[role=tab]")];
   const nameOf = (tab) => tab.hash.slice(1);
   let shown = null;
 
   const show = () => {
-    // What stands behind a question mark is the tab's own.
+    // The part after a question mark belongs to the tab.
     const [named] = location.hash.split("?");
     const chosen = tabs.find((tab) => tab.hash === named) ?? tabs[0];
     if (chosen === shown) return;

@@ -1,7 +1,7 @@
-// Where an answer's time went, in one line. The first token is timed by this page's own clock, network included;
-// the rest is what the server measured. What nobody measured is not shown.
+// Timings of an answer in one line. This page measures the first token, network included. The server measures the rest.
+// Unknown values are left out.
 
-// Shorter waits are not worth a word.
+// Shorter waits are not shown.
 const WORTH_SAYING_MS = 50;
 
 export function timingText({ askedAt, firstTokenAt, usage, timings }) {
@@ -16,7 +16,7 @@ export function timingText({ askedAt, firstTokenAt, usage, timings }) {
   ].filter(Boolean).join(" · ");
 }
 
-/** The line over folded thinking; it counts seconds while the model thinks, and tokens when they are known. */
+/** The title of folded thinking: seconds while the model thinks, and tokens once they are known. */
 export function thinkingText({ state, thinkingFrom, thinkingUntil, usage }, now) {
   const tokens = usage?.completion_tokens_details?.reasoning_tokens;
   return [
@@ -28,7 +28,7 @@ export function thinkingText({ state, thinkingFrom, thinkingUntil, usage }, now)
 
 function promptText(usage, timings) {
   const cached = usage?.prompt_tokens_details?.cached_tokens ?? timings?.cache_n;
-  // Of the timings, `prompt_n` is only what was computed.
+  // `prompt_n` of the timings leaves out cached tokens.
   const all = usage?.prompt_tokens ?? (timings && timings.prompt_n + (timings.cache_n ?? 0));
   if (all === undefined || all === null) return null;
   return `prompt ${all.toLocaleString("en")}${cached > 0 ? ` (${cached.toLocaleString("en")} cached)` : ""}`;

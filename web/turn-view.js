@@ -1,4 +1,4 @@
-// One question and its answer on the page. Draws what the Answer knows; decides nothing.
+// One question and its answer on the page. It only draws the state of the Answer.
 
 import { copyText } from "./clipboard.js";
 import { countDown } from "./countdown.js";
@@ -26,7 +26,7 @@ export class TurnView {
     return this.turn.answer;
   }
 
-  /** Cheap where nothing changed, so it may be called every frame. */
+  /** Cheap without a change, so it may be called every frame. */
   draw() {
     const { version, state } = this.answer;
     if (this.answer.thinkingFrom !== null) this.#drawThinking();
@@ -44,7 +44,7 @@ export class TurnView {
     this.#parts.speechError.hidden = !speech.error;
   }
 
-  /** Before it leaves the page. */
+  /** Call this before the turn is removed. */
   close() {
     this.#endCountdown();
     this.element.remove();
@@ -71,7 +71,7 @@ export class TurnView {
         part("after", "div", { className: "after", hidden: true }, [
           part("timings", "p", {
             className: "timings",
-            title: "First token: by this page's clock, from sending to the first piece of the answer. The rest was measured by the server.",
+            title: "This page measures the first token, from sending to the first piece of the answer. The server measures the rest.",
           }),
           make("div", { className: "answer-actions" }, [
             button("speak", "Speak", () => actions.speak(this)),
@@ -88,7 +88,7 @@ export class TurnView {
     this.#prose = new MarkdownView(this.#parts.prose);
   }
 
-  /** The thought itself costs nothing until somebody unfolds it. */
+  /** The text of the thinking is drawn only while it is unfolded. */
   #drawThinking() {
     const { thinking, summary, thought } = this.#parts;
     thinking.hidden = false;
@@ -126,16 +126,16 @@ export class TurnView {
   }
 }
 
-/** How an answer ended when it did not simply end. */
+/** A note on an answer that did not end normally. */
 function noteText({ state, finish, text, thinking }) {
   if (state === "stopped") return text === "" ? "Stopped before the answer began." : "Stopped.";
   if (state !== "finished") return "";
-  if (finish === "length") return text === "" ? "All tokens went into thinking; none were left for the answer." : "Cut off: the limit of tokens, or the end of the context, was reached.";
+  if (finish === "length") return text === "" ? "All tokens went into thinking; none were left for the answer." : "Cut off: the token limit or the end of the context was reached.";
   if (text !== "") return "";
-  return thinking === "" ? "The model answered with nothing." : "The model thought, and answered with nothing.";
+  return thinking === "" ? "The model's answer is empty." : "The model only thought, and its answer is empty.";
 }
 
-/** Who says what, for those who hear the page. */
+/** Names the speaker for screen readers. */
 function unseen(textContent) {
   return make("h3", { className: "unseen", textContent });
 }

@@ -25,7 +25,7 @@ export function chatFaultTests(setting) {
   test("without a chat model the page says so", LIMIT, () => noModel(setting));
 }
 
-const BROKEN = "The answer broke off: the connection ended before the answer did.";
+const BROKEN = "The answer was cut off: the connection closed before the end.";
 
 async function stopAborts(setting) {
   const { page, complaints } = await openChat(setting);
@@ -118,7 +118,7 @@ async function noted(setting) {
   assert.match((await lastTurn(page)).note, /^All tokens went into thinking/);
   await ask(page, "[short][say]One two");
   await untilAnswer(page, "finished");
-  assert.match((await lastTurn(page)).note, /^Cut off: the limit of tokens/);
+  assert.match((await lastTurn(page)).note, /^Cut off: the token limit/);
   await page.close();
 }
 
@@ -149,7 +149,7 @@ async function endless(setting) {
     await answer.run({});
     return { state: answer.state, message: answer.error.message, aborted };
   });
-  assert.deepEqual(seen, { state: "failed", message: "The answer grew beyond 500,000 characters, so the page ended it.", aborted: true });
+  assert.deepEqual(seen, { state: "failed", message: "The answer is longer than 500,000 characters, so the page stopped it.", aborted: true });
   await page.close();
 }
 

@@ -65,21 +65,21 @@ async function tabs(setting) {
   }));
   await page.focus("#tab-speak");
   await page.keyboard.press("ArrowRight");
-  await untilText(page, "#does", /chats/);
-  assert.deepEqual(await shown(), { hash: "#chat", title: "hob chats", selected: "true", panels: ["chat-panel"] });
+  await untilText(page, "#does", /^chat$/);
+  assert.deepEqual(await shown(), { hash: "#chat", title: "hob chat", selected: "true", panels: ["chat-panel"] });
   await page.keyboard.press("ArrowRight");
-  await untilText(page, "#does", /measures/);
-  assert.deepEqual(await shown(), { hash: "#fit", title: "hob measures", selected: "true", panels: ["fit-panel"] });
+  await untilText(page, "#does", /^fit$/);
+  assert.deepEqual(await shown(), { hash: "#fit", title: "hob fit", selected: "true", panels: ["fit-panel"] });
   await page.keyboard.press("ArrowRight");
-  await untilText(page, "#does", /works/);
-  assert.deepEqual(await shown(), { hash: "#now", title: "hob works", selected: "true", panels: ["now-panel"] });
+  await untilText(page, "#does", /^activity$/);
+  assert.deepEqual(await shown(), { hash: "#now", title: "hob activity", selected: "true", panels: ["now-panel"] });
   await page.keyboard.press("ArrowRight");
-  await untilText(page, "#does", /speaks/);
-  assert.deepEqual(await shown(), { hash: "#speak", title: "hob speaks", selected: "true", panels: ["speak-panel"] });
+  await untilText(page, "#does", /^speech$/);
+  assert.deepEqual(await shown(), { hash: "#speak", title: "hob speech", selected: "true", panels: ["speak-panel"] });
   await page.goBack();
-  await untilText(page, "#does", /works/);
+  await untilText(page, "#does", /^activity$/);
   await page.click("#tab-speak");
-  await untilText(page, "#does", /speaks/);
+  await untilText(page, "#does", /^speech$/);
   assert.deepEqual(complaints, []);
   await page.close();
 }
@@ -108,7 +108,7 @@ async function streams(setting) {
     stream: true,
     stream_options: { include_usage: true },
   });
-  assert.match(await textOf(page, "#chat-state"), /^small is warm$/);
+  assert.match(await textOf(page, "#chat-state"), /^small is loaded$/);
   assert.deepEqual(complaints, []);
   await page.close();
 }
@@ -170,7 +170,7 @@ async function effort(setting) {
   assert.equal(await textOf(page, "#effort-field"), "");
   await page.select("#chat-model", "thinker");
   await page.waitForSelector("#effort-field:not([hidden])");
-  await untilText(page, "#chat-state", /^thinker is asleep/);
+  await untilText(page, "#chat-state", /^thinker is not loaded/);
   await page.select("#effort", "none");
   await askAndWait(page, "Quick.");
   const { model, reasoning_effort } = setting.mock.chats.at(-1);

@@ -1,5 +1,5 @@
 // What goes wrong between page and server, as a person meets it: a reason, never silence.
-// Only the mock can be asked to fail, so these need it.
+// Only the mock can fail on demand, so these tests need it.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -40,7 +40,7 @@ async function stopAborts(setting) {
   await page.close();
 }
 
-/** Once the page has what came before, a second of it. */
+/** Breaks the stream once the page has received a second of sound. */
 async function breaks(setting, fault) {
   const { page } = await openPage(setting, setting.url);
   const { events } = setting.mock;
@@ -63,15 +63,15 @@ async function showsCut(page) {
   await untilText(page, "#error-text", /cut off/);
   const seen = await metrics(page);
   assert.equal(seen.complete, false);
-  assert.ok(seen.playedSeconds > 0.5, "what came is heard");
-  await untilText(page, "#status", /^Not complete/);
+  assert.ok(seen.playedSeconds > 0.5, "the received sound is played");
+  await untilText(page, "#status", /^Incomplete/);
   await page.close();
 }
 
 async function noSound(setting) {
   const { page } = await openPage(setting, setting.url);
   await clickSpeak(page, "[empty]");
-  await untilText(page, "#error-text", /held no sound/);
+  await untilText(page, "#error-text", /contains no sound/);
   await page.close();
 }
 

@@ -50,7 +50,7 @@ function hashOf(page) {
 
 async function first(setting) {
   const { page, complaints } = await openFit(setting, "#fit");
-  assert.equal(await page.title(), "hob measures");
+  assert.equal(await page.title(), "hob fit");
   assert.deepEqual(await valuesOf(page), ["mine", "Q8_0", "this machine", ""]);
   assert.equal(await textOf(page, "#fit-context-text"), "8,192 tokens");
   assert.equal(await textOf(page, "#fit-verdict"), "mine Q8_0 fits, with 8,192 tokens.");
@@ -106,7 +106,7 @@ async function dragged(setting) {
 async function tooLong(setting) {
   const { page } = await openFit(setting, `${QWEN}&context=131072`);
   assert.equal(await page.$eval("#fit-verdict", (one) => one.dataset.fits), "false");
-  assert.equal(await textOf(page, "#fit-pools .pool-said"), "18.1 GB of 7.20 GB free, and 1.00 GB left alone: lacks 11.9 GB");
+  assert.equal(await textOf(page, "#fit-pools .pool-said"), "18.1 GB of 7.20 GB free, and 1.00 GB kept in reserve: 11.9 GB missing");
   assert.equal(await page.$eval(".pool-end", (end) => end.checkVisibility()), true);
   assert.deepEqual([await textOf(page, "#fit-most"), await textOf(page, "#fit-limit")], ["11,776", "then GPU 0 is full"]);
   assert.match(await textOf(page, "#fit-longest"), /f16: 11,776 · q8_0: 22,528 · q8_0\/q4_0: 29,440/);
@@ -137,9 +137,9 @@ async function unknown(setting) {
   const { page } = await openFit(setting, "#fit");
   for (const id of ["pace", "first", "sure"]) assert.equal(await textOf(page, `#fit-${id}`), "–", id);
   for (const id of ["pace-range", "basis"]) assert.equal(await textOf(page, `#fit-${id}`), "", id);
-  assert.match(await textOf(page, "#fit-chart-none"), /Nobody has measured/);
+  assert.match(await textOf(page, "#fit-chart-none"), /bandwidth of this memory is not known/);
   assert.equal(await page.$eval("#fit-chart", (chart) => chart.checkVisibility()), false);
-  assert.match(await textOf(page, "#fit-warnings"), /^Nobody knows how fast this memory is.* What helps: hob fit calibrate\.$/);
+  assert.match(await textOf(page, "#fit-warnings"), /^The memory bandwidth is not known.* What helps: hob fit calibrate\.$/);
   await page.close();
 }
 

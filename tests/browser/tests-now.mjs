@@ -43,7 +43,7 @@ function rowsOf(page, list) {
   return page.$$eval(`#${list} > *`, (rows) => rows.map((row) => row.innerText.replace(/\s+/g, " ").trim()));
 }
 
-/** Notes when the page asks what runs, and whether somebody answered. */
+/** Records when the page polls, and whether it got an answer. */
 function noteQuestions(page) {
   return page.evaluate(() => {
     const { fetch } = window;
@@ -75,9 +75,9 @@ function pausesMs(questions) {
 
 async function idle(setting) {
   const { page, complaints } = await openNow(setting, EMPTY);
-  assert.equal(await page.title(), "hob works");
-  assert.match(await textOf(page, "#now-state"), /Nothing to do/);
-  for (const [id, said] of [["running", /Nobody is waiting/], ["names", /within the hour/], ["memory", /No model is in memory/], ["servers", /hob\.toml/], ["lately", /Nothing has ended/]]) {
+  assert.equal(await page.title(), "hob activity");
+  assert.match(await textOf(page, "#now-state"), /Idle/);
+  for (const [id, said] of [["running", /No request is running/], ["names", /in the last hour/], ["memory", /No model is in memory/], ["servers", /hob\.toml/], ["lately", /No request has ended/]]) {
     assert.match(await textOf(page, `#${id}-none`), said);
   }
   assert.equal(await textOf(page, "#names-table"), "");
@@ -89,19 +89,19 @@ async function busy(setting) {
   const { page, complaints } = await openNow(setting, BUSY);
   assert.deepEqual(await rowsOf(page, "running"), [
     "fast answering 1.2 s gpu/qwen3 chat · first token 180 ms · 42 tokens · laptop",
-    "fast asking 1.2 s spare/qwen3-30b-a3b-instruct was overloaded after 31 ms, then cloud/qwen3 said nothing in time after 4.00 s, then gpu/qwen3 chat",
+    "fast asking 1.2 s spare/qwen3-30b-a3b-instruct was overloaded after 31 ms, then cloud/qwen3 sent no first token in time after 4.00 s, then gpu/qwen3 chat",
     "narrator answering 1.2 s kokoro speech · first sound 180 ms · 2.3 s of sound",
     "smol loading its model, about 3 s 0.4 s chat · cold start",
-    "fast waiting 1:15 min spare/qwen3-30b-a3b-instruct was overloaded after 31 ms, then nobody yet chat",
+    "fast waiting 1:15 min spare/qwen3-30b-a3b-instruct was overloaded after 31 ms, then no target yet chat",
   ]);
   const struck = await page.$$eval("#running s", (all) => all.map((one) => one.textContent));
   assert.deepEqual(struck, ["spare/qwen3-30b-a3b-instruct", "cloud/qwen3", "spare/qwen3-30b-a3b-instruct"]);
   assert.deepEqual(await rowsOf(page, "lately"), [
-    "fast answered 2.4 s gpu/qwen3 chat · first token 180 ms · 42 tokens · 63 tokens/s · hob itself 0.6 ms",
+    "fast answered 2.4 s gpu/qwen3 chat · first token 180 ms · 42 tokens · 63 tokens/s · hob overhead 0.6 ms",
     "smol failed: queue full 0.3 ms chat",
-    "fast client left 1.2 s spare/qwen3-30b-a3b-instruct was overloaded after 31 ms, then gpu/qwen3 chat · first token 180 ms · 42 tokens · 63 tokens/s · hob itself 0.6 ms · thought although it should not",
+    "fast client disconnected 1.2 s spare/qwen3-30b-a3b-instruct was overloaded after 31 ms, then gpu/qwen3 chat · first token 180 ms · 42 tokens · 63 tokens/s · hob overhead 0.6 ms · thought although thinking is off",
   ]);
-  assert.equal(await textOf(page, "#running-count"), "7, of which 3 not begun");
+  assert.equal(await textOf(page, "#running-count"), "7, of which 3 waiting");
   assert.equal(await textOf(page, "#running-more"), "And 2 more.");
   assert.equal(await textOf(page, "#now-state"), "7 requests running");
   assert.deepEqual(complaints, []);
@@ -120,14 +120,14 @@ async function hour(setting) {
 async function things(setting) {
   const { page } = await openNow(setting, BUSY);
   assert.deepEqual(await rowsOf(page, "memory"), [
-    "kokoro warm speech · 326 MB · 1 at work",
-    "qwen3-8b warm chat · 6.2 GB · 5.1 GB on the graphics card · 16,384 tokens of context · leaves in 4 min",
-    "smol loading, about 3 s chat · 8,192 tokens of context · 1 at work",
+    "kokoro loaded speech · 326 MB · 1 in flight",
+    "qwen3-8b loaded chat · 6.2 GB · 5.1 GB on the graphics card · 16,384 tokens of context · unloads in 4 min",
+    "smol loading, about 3 s chat · 8,192 tokens of context · 1 in flight",
   ]);
-  assert.equal(await textOf(page, "#asleep"), "Asleep: sleeper.");
+  assert.equal(await textOf(page, "#asleep"), "Not loaded: sleeper.");
   assert.deepEqual(await rowsOf(page, "servers"), [
-    "gpu answers llama-server · http://gpu:8081 · 1 model · lists them in 12 ms · 2 of 4 places taken, 1 waiting",
-    "spare answers ollama · http://spare:11434 · 2 models · lists them in 40 ms · spare/qwen3 is not asked for 5 s (spare/qwen3: overloaded)",
+    "gpu answers llama-server · http://gpu:8081 · 1 model · lists models in 12 ms · 2 of 4 slots in use, 1 waiting",
+    "spare answers ollama · http://spare:11434 · 2 models · lists models in 40 ms · spare/qwen3 is paused for 5 s (spare/qwen3: overloaded)",
     "attic connection refused openai · http://attic:9000 · 0 models",
   ]);
   await page.close();
@@ -172,7 +172,7 @@ async function away(setting) {
   const { mock } = setting;
   await noteQuestions(page);
   mock.now = null;
-  await untilText(page, "#now-trouble", /hob does not answer\. Is it still running\? What stands below is from \d\d:\d\d:\d\d\./);
+  await untilText(page, "#now-trouble", /hob does not answer\. Is it still running\? The data below is from \d\d:\d\d:\d\d\./);
   assert.equal(await page.$eval("#now-trouble", (one) => one.role ?? one.getAttribute("role")), "alert");
   assert.equal((await rowsOf(page, "running")).length, 5, "what was known stays");
   assert.ok((await asked(page, 5_000)).length >= 1);

@@ -12,8 +12,8 @@ import { clickSpeak, metrics, textOf, untilSounding, untilState, untilText, writ
 
 const TEXT = "Morning. The bread is rising, the cat is out, and there is nothing to do before eight.";
 const STATES = [
-  [{ status: "cold", ready_in_s: null }, /asleep/],
-  [{ status: "loading", ready_in_s: 1.4 }, /warming up, about 2 s/],
+  [{ status: "cold", ready_in_s: null }, /not loaded/],
+  [{ status: "loading", ready_in_s: 1.4 }, /loading, about 2 s/],
   [{ status: "down", ready_in_s: null, error: { message: "the model does not start: no memory" } }, /no memory/],
 ];
 const folder = process.env.SCREENSHOTS ?? (await mkdtemp(path.join(os.tmpdir(), "hob-page-")));
@@ -46,7 +46,7 @@ async function modelState(setting) {
     await untilText(page, "#model", shown);
     setting.mock.states.shift();
   }
-  await untilText(page, "#model", /Voice is warm$/);
+  await untilText(page, "#model", /Voice model is loaded$/);
   await page.close();
 }
 
@@ -100,7 +100,7 @@ async function emptyText(setting) {
   const { page } = await openPage(setting, setting.url);
   const asked = setting.mock?.requests.length;
   await clickSpeak(page, "  ");
-  await untilText(page, "#error-text", /nothing to say/);
+  await untilText(page, "#error-text", /no text to speak/);
   assert.equal(setting.mock?.requests.length, asked);
   await page.close();
 }
