@@ -34,13 +34,13 @@ const OPENINGS: [&str; 5] = [
 /// Signs that still stand, by room. The numbers only go down.
 const PENDING: [(&str, usize); 14] = [
     ("CHANGELOG.md", 0),
-    ("crates/hob", 273),
+    ("crates/hob", 225),
     ("crates/hob-bench", 354),
     ("crates/hob-core", 238),
     ("crates/hob-engines", 1),
     ("crates/hob-machine", 2),
     ("crates/hob-models", 123),
-    ("crates/hob-server", 139),
+    ("crates/hob-server", 131),
     ("crates/hob-upstream", 90),
     ("crates/hob-wire", 123),
     ("docs", 79),

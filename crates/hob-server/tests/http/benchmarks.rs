@@ -34,7 +34,7 @@ async fn pages_are_served_below_a_folder_of_their_own() {
         "{policy}"
     );
     assert_eq!(server.get("/benchmarks/model/a.html").await.text(), "<p>one");
-    // Relative links would lead elsewhere without the slash.
+    // Without the slash, relative links would point to another folder.
     let bare = server.get("/benchmarks").await;
     assert_eq!((bare.status(), bare.header("location")), (308, Some("/benchmarks/")));
     for path in ["/benchmarks/none.html", "/benchmarks/..%2Findex.html", "/benchmarks/model/"] {

@@ -1,4 +1,5 @@
-//! Bodies of many requests at once: their memory is limited, slow ones give way, and a key's turn comes before its body.
+//! Bodies of many requests at once: memory is limited, slow bodies give way, and limits of a key are checked before
+//! the body.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::keys::{PHONE, named, post_as, with_keys};
 const CHAT: &str = "/v1/chat/completions";
 const MIB: usize = 1 << 20;
 
-/// A request's head, for a body that may never come.
+/// The head of a request. The test may never send the body.
 fn head(path: &str, headers: &str, length: usize) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\n\r\n")
 }

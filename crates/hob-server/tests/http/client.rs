@@ -1,4 +1,4 @@
-//! A client that sees what a library would hide: each chunk, and whether the end was an end.
+//! A client that shows what a library would hide: each chunk, and whether the body ended normally.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Nothing here takes a second; a test that waits this long has found a hang.
+/// Every step takes less than a second. A test that waits this long has found a hang.
 const HANG: Duration = Duration::from_secs(20);
 
 pub(crate) struct Client(BufReader<TcpStream>);
@@ -73,12 +73,12 @@ impl Client {
         no_hang(self.read_head()).await
     }
 
-    /// The next chunk's bytes; `None` at a clean end; an error when there is no clean end.
+    /// The next chunk; `None` at a normal end; an error if the connection ended early.
     pub(crate) async fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
         no_hang(self.read_chunk()).await
     }
 
-    /// All chunks, of a body that ends cleanly.
+    /// All chunks of a body that ends normally.
     pub(crate) async fn chunks(&mut self) -> Vec<u8> {
         let mut all = Vec::new();
         while let Some(chunk) = self.chunk().await.expect("a chunk or a clean end") {
@@ -87,7 +87,7 @@ impl Client {
         all
     }
 
-    /// Whatever comes until the server closes.
+    /// All bytes until the server closes the connection.
     pub(crate) async fn rest(&mut self) -> io::Result<Vec<u8>> {
         let mut rest = Vec::new();
         no_hang(self.0.read_to_end(&mut rest)).await.map(|_| rest)
@@ -107,14 +107,14 @@ impl Client {
         Answer { head, body }
     }
 
-    /// The head, of an answer to `HEAD`: a length is told, and no body comes.
+    /// The head of an answer to `HEAD`: it states a length, and no body follows.
     pub(crate) async fn bodiless(mut self) -> Head {
         let head = self.head().await;
         assert_eq!(self.rest().await.expect("a clean end"), b"");
         head
     }
 
-    /// However long it takes: for tests that turn the clock.
+    /// Without a time limit: for tests that control the clock.
     pub(crate) async fn read_head(&mut self) -> Head {
         let status = self.line().await.expect("a status line");
         let status = status.split(' ').nth(1).and_then(|code| code.parse().ok());

@@ -1,4 +1,4 @@
-//! Texts continued and texts embedded, and that none of them is logged.
+//! Completions and embeddings. Their texts are never logged.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! `/api/fit` from outside, with a desk that knows two models and one machine.
-//! Whatever it is asked, it says of the smaller one; what it was asked is looked at too.
+//! `/api/fit` from outside, with a `FitDesk` that knows two models and one machine.
+//! It always answers about the smaller model. The tests also check the questions that it received.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +19,7 @@ use crate::server::Server;
 
 const GB: u64 = 1_000_000_000;
 
-/// `qwen` is in every table, `mine` on this disk.
+/// `qwen` is a known model, `mine` is a local file.
 #[derive(Debug, Default)]
 struct Desk(Mutex<Vec<FitRequest>>);
 

@@ -1,4 +1,4 @@
-//! Names, origins and keys, as a browser and a client send them.
+//! Host names, origins and keys, as browsers and clients send them.
 
 use hob_server::ServerOptions;
 

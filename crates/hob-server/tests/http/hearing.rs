@@ -1,5 +1,5 @@
-//! Transcripts: what is asked of the model, what the client gets in each format, and how streams end.
-//! The formats themselves are `hob-wire`'s and are tested there, byte for byte.
+//! Transcripts: the request to the model, the client's answer in each format, and how streams end.
+//! `hob-wire` has the formats themselves and tests them byte for byte.
 
 use std::sync::Arc;
 use std::time::Duration;

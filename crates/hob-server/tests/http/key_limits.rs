@@ -1,4 +1,4 @@
-//! What a key may do at once, in a minute and in a day; and that nobody else is held up by it.
+//! A key's limits: at once, per minute and per day. They never delay other keys.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
@@ -35,7 +35,7 @@ fn options(limit: impl FnOnce(&mut KeyOptions)) -> ServerOptions {
     with_keys([named("laptop", LAPTOP), phone])
 }
 
-/// A refusal for a while: its code, whether to come again, and after how long.
+/// A temporary rejection: its code, whether to retry, and when.
 fn check_limit(answer: &Answer, code: &str, should_retry: &str, message: &str) -> u64 {
     let error = &answer.json()["error"];
     assert_eq!((answer.status(), &error["code"]), (429, &json!(code)), "{answer:?}");
@@ -136,7 +136,7 @@ async fn a_place_is_held_until_the_answer_is_over_or_its_client_has_left() {
     pen.send(Err(chat_lost())).await.expect("a reader");
     client.chunks().await;
 
-    // One that is not streamed holds its place while it is made.
+    // An answer that is not streamed counts until it is complete.
     let pen = model.stage();
     let mut client = server.client().await;
     client.send(post_as(PHONE, CHAT, HI)).await;
@@ -165,7 +165,7 @@ fn budget(tokens: u64) -> impl FnOnce(&mut KeyOptions) {
     move |phone| phone.tokens_per_day = NonZeroU64::new(tokens)
 }
 
-/// Refused until midnight UTC, which may be near.
+/// Rejected until midnight UTC, which may be soon.
 fn check_spent(answer: &Answer, tokens: u64) {
     let said = format!("this key's {tokens} tokens of today are spent; the next day begins at");
     let wait_s = check_limit(answer, "budget_exceeded", "false", &said);
@@ -174,7 +174,7 @@ fn check_spent(answer: &Answer, tokens: u64) {
 
 #[tokio::test]
 async fn the_days_tokens_are_spent_by_prompts_answers_and_characters() {
-    // 12 of the prompt and 3 of the answer.
+    // 12 tokens of the prompt and 3 of the answer.
     let server = serve_chat_with(scripted([hello(), hello()]), options(budget(16))).await;
     for _ in 0..2 {
         assert_eq!(server.ask(post_as(PHONE, CHAT, HI)).await.status(), 200, "one is left");
@@ -222,7 +222,7 @@ async fn answers_at_once_do_not_spend_the_same_tokens() {
     let (_first, _one) = begun(&server, &model, post_as(PHONE, CHAT, &limited)).await;
     let (_second, _other) = begun(&server, &model, post_as(PHONE, CHAT, &limited)).await;
     let asked = model.asked(2).await;
-    // "Hi" is taken for one token.
+    // "Hi" counts as one token.
     assert_eq!((asked[0].tokens_max, asked[1].tokens_max), (Some(150), Some(48)));
     for _ in 0..10 {
         assert_eq!(server.ask(post_as(PHONE, CHAT, HI)).await.status(), 429);

@@ -1,4 +1,4 @@
-//! Several keys: whose request it is, what each key's holder sees, and which models it may use.
+//! Several keys: the owner of a request, what each key's holder sees, and which models it may use.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) const PHONE: &str = "hob-phone-91c3e0";
 
 const HI: &str = r#"{"messages":[{"role":"user","content":"Hi"}]}"#;
 
-/// The only key is this one, and may do everything.
+/// This is the only key, and it may do everything.
 pub(crate) fn with_key(key: &str) -> ServerOptions {
     with_keys([named("default", key)])
 }
@@ -67,7 +67,7 @@ async fn server_of(
     server_with(model, Some(held), with_keys([named("laptop", LAPTOP), phone])).await
 }
 
-/// The names in a list, wherever it keeps them.
+/// The names in a list, in any of its formats.
 fn names(answer: &Answer) -> Vec<String> {
     let json = answer.json();
     let list = json.get("data").or(json.get("models")).and_then(Value::as_array).expect("a list");
@@ -233,7 +233,7 @@ async fn keys_are_nowhere_to_be_read() {
         }
     }
     requests.push(post("/v1/chat/completions", HI));
-    // The beginning of the SHA-256 of the first.
+    // The beginning of the SHA-256 of the first key.
     let digest = "bef57928";
     for request in requests {
         let answer = server.ask(request).await;

@@ -1,5 +1,5 @@
-//! What is written down of requests, however they end.
-//! Numbers and names: the test looks for a word of the conversation in the file itself.
+//! The ledger's rows for requests, with every kind of end.
+//! Rows have numbers and names only: the test searches the file for a word of the conversation.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ async fn server(folder: &Path) -> (Server, Arc<StagedChat>) {
     (serve_chat_with(Arc::clone(&model), options).await, model)
 }
 
-/// All of them, once there are so many; the first first.
+/// All rows, oldest first, when there are at least `count`.
 pub(crate) async fn rows(folder: &Path, count: usize) -> Vec<RequestRecord> {
     let all = || read(&folder.join("ledger.sqlite3"), Period::default()).expect("rows");
     no_hang(async {
@@ -63,7 +63,7 @@ async fn every_end_has_its_row() {
     no_hang(pen.closed()).await;
     assert_eq!(rows(folder.path(), 3).await[2].outcome, Outcome::Abandoned);
 
-    // Two places, and a third request.
+    // Two slots, and a third request.
     let held = [model.stage(), model.stage()];
     let mut clients = [server.client().await, server.client().await];
     for client in &mut clients {
@@ -77,7 +77,7 @@ async fn every_end_has_its_row() {
     assert_eq!((busy.alias.as_str(), busy.target.as_str()), ("assistant", "smol"));
     assert_eq!((busy.is_streamed, busy.first_ms), (false, None));
 
-    // What no model was asked is no row, nor what a benchmark asked.
+    // Requests without a model and requests of `hob bench` have no row.
     let bench = "Content-Type: application/json\r\nUser-Agent: hob-bench/1\r\n";
     assert_eq!(server.ask(post_with("/v1/chat/completions", bench, HI)).await.status(), 503);
     assert_eq!(server.ask(chat("{}")).await.status(), 400);

@@ -1,4 +1,4 @@
-//! What can be asked without being spoken to: lists, health, readiness, metrics, the page.
+//! Requests that use no model: lists, health, readiness, metrics, the page.
 
 use hob_core::ModelState;
 use serde_json::json;
@@ -122,7 +122,7 @@ async fn metrics_say_what_happened() {
     ] {
         assert!(metrics.text().lines().any(|known| known == line), "{line}\n{}", metrics.text());
     }
-    // Twelve characters are 0.8 s, or as much more as the first answer was longer than expected.
+    // Twelve characters are 0.8 s, or longer if the first answer was longer than expected.
     let backlog = r#"hob_speech_backlog_seconds{model="kokoro"} "#;
     let backlog_s = metrics.text().lines().find_map(|line| line.strip_prefix(backlog));
     let backlog_s: f64 = backlog_s.and_then(|s| s.parse().ok()).expect("a number");

@@ -1,4 +1,4 @@
-//! What the server logs while a test runs.
+//! Captures the server's log while a test runs.
 
 use std::sync::{Arc, Mutex, Once};
 
@@ -9,10 +9,10 @@ use tracing_subscriber::fmt::MakeWriter;
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// Everything, from all levels, until the guard is dropped.
+    /// Captures all events of all levels until the guard is dropped.
     pub(crate) fn listen(&self) -> DefaultGuard {
-        // Whether anybody wants an event is remembered for the whole process, and may be asked by
-        // a test that does not listen; with somebody who wants all, no event is given up.
+        // The process caches whether any subscriber wants an event, and a test without a subscriber may ask first.
+        // With one subscriber that wants everything, no event is disabled.
         static WANT_ALL: Once = Once::new();
         WANT_ALL.call_once(|| {
             let listener = tracing_subscriber::registry();

@@ -1,5 +1,5 @@
-//! The server from outside: sockets on loopback, and a model whose every event the test gives.
-//! No sleeps: what must happen is awaited, and what must not is made impossible first.
+//! The server from outside: sockets on loopback, and a model whose every event the test chooses.
+//! Tests wait for events. What a background task writes, such as the ledger's rows, they poll.
 
 mod benchmarks;
 mod bodies;

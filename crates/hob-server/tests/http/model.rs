@@ -1,5 +1,5 @@
-//! A speech model whose every event is given by the test, while the request waits for it.
-//! It refuses voices as a real one does, and remembers what it was asked.
+//! A speech model whose every event the test chooses, while the request waits for it.
+//! It rejects unknown voices like a real model, and stores the requests that it received.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -76,7 +76,7 @@ impl StagedSpeech {
         mouth
     }
 
-    /// The next request is refused.
+    /// The next request is rejected with this error.
     pub(crate) fn stage_refusal(&self, error: ModelError) {
         locked(&self.staged).push_back(Err(error));
     }
@@ -149,7 +149,7 @@ impl SpeechModel for StagedSpeech {
     }
 }
 
-/// So many samples of this value.
+/// `samples` samples with this value.
 pub(crate) fn sound(value: f32, samples: usize) -> Event {
     Ok(SpeechEvent::Audio(vec![value; samples]))
 }

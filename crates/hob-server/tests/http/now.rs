@@ -1,5 +1,5 @@
-//! What is running, from outside: a request's stages, its end, and who may see it.
-//! The staged models wait until the test lets them go on, so each stage stands still to be looked at.
+//! Requests in flight, from outside: their stages, their end, and who may see them.
+//! The staged models wait for the test, so each stage stands still while the test reads it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn now_as(server: &Server, key: &str) -> Value {
     server.ask(get_as(key, "/api/hob/now")).await.json()
 }
 
-/// Once so many have ended.
+/// The answer of `/api/hob/now`, when `count` requests have ended.
 async fn ended(server: &Server, count: usize) -> Value {
     no_hang(async {
         loop {
@@ -64,7 +64,7 @@ async fn a_request_is_seen_at_each_stage_and_afterwards() {
     assert_eq!(seen["queue"], json!({"in_flight": 1, "waiting": 1, "targets": [target]}));
     assert!(one.get("outcome").is_none(), "{one}");
 
-    // As a gateway in between would have it.
+    // The trace of a gateway in between.
     trace.asking("gpu/q", true);
     let error = ModelError::upstream("gpu/q", Fault::CutOff);
     trace.failed("gpu/q", &error, Duration::from_millis(20));

@@ -1,5 +1,4 @@
-//! Ollama's routes as its clients use them: lines, whole answers, lists, wishes about memory, and
-//! every way to be told no.
+//! Ollama's routes as its clients use them: lines, whole answers, lists, memory requests, and all errors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +59,7 @@ async fn held() -> (Server, Arc<StagedLifecycle>, mpsc::Sender<Loaded>) {
     (server_with(model, held, ServerOptions::default()).await, lifecycle, ends)
 }
 
-/// The lines of an answer, without what the clock decides.
+/// The lines of an answer, without the values that depend on the clock.
 fn lines(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.header("content-type"), Some("application/x-ndjson"), "{answer:?}");
     answer.text().lines().map(|line| timeless(serde_json::from_str(line).expect("JSON"))).collect()
@@ -345,7 +344,7 @@ async fn who_is_there_is_told_to_people_and_programs() {
     let version = server.get("/api/version").await.json();
     let version = version["version"].as_str().expect("a text").split('.');
     let version: Vec<u32> = version.map(|part| part.parse().expect("a number")).collect();
-    // VS Code refuses an Ollama before 0.6.4.
+    // VS Code rejects an Ollama before 0.6.4.
     assert!(version >= vec![0, 6, 4], "{version:?}");
 }
 

@@ -1,5 +1,5 @@
-//! Pictures in messages, on both routes: they reach a model that sees, and no other one answers as if it
-//! had seen them.
+//! Images in messages, on both APIs: a model with vision gets them.
+//! A model without vision never answers as if it had seen them.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::lifecycle::server_with;
 
 const URL: &str = "data:image/gif;base64,R0lG";
 
-/// What each route is asked.
+/// The request for each route.
 const ROUTES: [(&str, &str); 3] = [
     ("/api/chat", r#"{"messages":[{"role":"user","content":"What is it?","images":["R0lG"]}]}"#),
     ("/api/generate", r#"{"prompt":"What is it?","images":["R0lG"]}"#),

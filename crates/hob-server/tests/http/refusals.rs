@@ -1,4 +1,4 @@
-//! What every refusal says, to people and to a client's retry logic.
+//! The content of every error, for people and for a client's retry logic.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The end: running answers are finished, new ones are not begun, and nobody holds the server up.
+//! Shutdown: running answers are finished, new ones are rejected, and no client can delay it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +87,7 @@ async fn connections_beyond_the_limit_wait_for_a_place() {
     first.head().await;
     let mut second = server.client().await;
     second.send(get("/health")).await;
-    // Only the end of the first can let the second in.
+    // Only the end of the first answer lets the second one in.
     let mut answer = Box::pin(second.answer());
     assert!(futures::poll!(&mut answer).is_pending());
     drop((first, mouth));

@@ -1,5 +1,5 @@
-//! `hob chat`, `hob ps`, `hob load` and `hob unload`: against a server with scripted models, from
-//! pipes and at a terminal; and what they say when nobody is there.
+//! `hob chat`, `hob ps`, `hob load` and `hob unload`, against a server with scripted models.
+//! Input comes from pipes and from a terminal; other tests run without a server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 use crate::terminal::Terminal;
 use crate::{User, names, stderr, stdout};
 
-/// In memory when it was loaded.
+/// Is in memory after it was loaded.
 #[derive(Default)]
 struct Memory(AtomicBool);
 
@@ -209,7 +209,7 @@ fn the_hob_that_runs_here_answers_without_being_named() {
     assert_eq!(stdout(&user.hob(&["chat", "hi"]).assert().success()), "1\n");
     assert_eq!(stdout(&user.hob(&["chat", "-m", "scripted", "hi"]).assert().success()), "2\n");
     assert_eq!(model.asked().len(), 2);
-    // What is not there is looked for here.
+    // A model that this machine does not have is searched for here.
     for model in ["smollm2", "./none.gguf"] {
         let said = stderr(&user.hob(&["chat", "-m", model, "hi"]).assert().code(3));
         assert!(!said.contains(&address.to_string()), "{said}");
@@ -267,7 +267,7 @@ fn a_conversation_at_a_terminal() {
     talk.wait_for("Hi\r\n");
     talk.wait_for("41 tokens, 100 tokens/s");
     talk.wait_for("> ");
-    // The arrow brings the last line back.
+    // The arrow key recalls the previous line.
     talk.press("\u{1b}[A\r");
     talk.wait_for("two\r\n");
     talk.wait_for("> ");
@@ -287,7 +287,7 @@ fn a_conversation_at_a_terminal() {
     assert_eq!(names(&user.path("home")), Vec::<String>::new(), "no history is kept");
 }
 
-/// Says a little, and then nothing more for ever.
+/// Says a few words, and then nothing more.
 struct Endless(ChatCard);
 
 impl ChatModel for Endless {
@@ -321,7 +321,7 @@ fn ctrl_c_stops_an_answer_and_not_the_conversation() {
     talk.interrupt();
     talk.wait_for("stopped");
     talk.wait_for("> ");
-    // At the prompt it is a key, and says how to leave.
+    // At the prompt, Ctrl-C is an ordinary key, and hob says how to leave.
     talk.press("\u{3}");
     talk.wait_for("/exit leaves");
     talk.wait_for("> ");

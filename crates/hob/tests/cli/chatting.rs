@@ -1,5 +1,5 @@
-//! The real small chat model behind a real server: what a conversation is told, what is kept in the
-//! cache, and what becomes of eight answers whose worker is killed.
+//! The real small chat model behind a real server:
+//! the content of a conversation, the prompt cache, and eight answers whose worker is killed.
 
 use std::io::{BufRead, BufReader, Read};
 use std::thread;
@@ -104,7 +104,8 @@ fn eight_answers_whose_worker_is_killed_end_with_an_error_and_the_next_request_w
                 scope.spawn(move || last_line(served, &story))
             })
             .collect();
-        // Four run by then, and four wait for a slot. None ends by itself, however late the last one comes.
+        // Four answers run by then, and four wait for a slot. No answer ends by itself, so it does not matter how
+        // late the last one starts.
         let until = Instant::now() + Duration::from_secs(300);
         while served.metric("hob_chat_in_flight{") != Some(8.0) {
             assert!(Instant::now() < until, "not all eight are in flight");
@@ -117,7 +118,7 @@ fn eight_answers_whose_worker_is_killed_end_with_an_error_and_the_next_request_w
             assert!(!last.contains("choices"), "{last}");
         }
     });
-    // On a busy machine the restart takes longer than a request waits, and the client has to try again.
+    // On a busy machine the restart takes longer than a request waits, so the client must try again.
     let next = question(json!([{"role": "user", "content": "Are you there?"}]));
     let until = Instant::now() + Duration::from_secs(300);
     let answer = loop {
@@ -134,7 +135,7 @@ fn eight_answers_whose_worker_is_killed_end_with_an_error_and_the_next_request_w
     end(served);
 }
 
-/// The last line of a streamed answer, or the error instead of one.
+/// The last line of a streamed answer, or the error if there is no answer.
 fn last_line(served: &Served, text: &str) -> String {
     let body = json!({
         "model": "smollm2", "stream": true, "max_tokens": 3000, "temperature": 0, "ignore_eos": true,

@@ -1,4 +1,4 @@
-//! `hob config`, where files are found, and how what is wrong in them is said.
+//! `hob config`: where files are found, and how errors in them are reported.
 
 use crate::{User, stderr, stdout};
 
@@ -33,7 +33,7 @@ fn the_working_folder_s_file_is_read_before_the_user_s_and_the_named_one_before_
     let port = |extra: &[&str]| {
         let args = [&["config", "print"], extra].concat();
         let mut command = user.hob(&args);
-        // Nothing listens here: the address is printed only.
+        // No server listens here: the address is only printed.
         command.env("XDG_CONFIG_HOME", user.path("xdg")).env_remove("HOB_LISTEN");
         let text = stdout(&command.assert());
         let line = text.lines().find(|line| line.starts_with("listen")).expect("a line");

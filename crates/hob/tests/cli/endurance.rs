@@ -1,5 +1,5 @@
-//! The real model under what clients do: several at once, leaving, and a worker that dies.
-//! And its sound in every format, as another program decodes it.
+//! The real speech model with several clients at once, clients that disconnect, and a worker that crashes.
+//! Also its sound in every format, as decoded by another program.
 
 use std::io::Read;
 use std::process::Command;
@@ -13,7 +13,7 @@ const SEA: &str =
     "The salt breeze came across from the sea. Then it began to rain, and we went home.";
 const TRAIN: &str = "Trains to the north leave every hour from platform nine, but not on Sundays.";
 
-/// The cosine between two sounds; 1 is the same, 0 is another.
+/// The cosine of the angle between two sounds: 1 for equal sounds, 0 for unrelated ones.
 fn likeness(a: &[i16], b: &[i16]) -> f64 {
     let dot = |x: &[i16], y: &[i16]| -> f64 {
         x.iter().zip(y).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
@@ -33,8 +33,8 @@ fn two_clients_at_once_hear_their_own_text_to_the_last_sample() {
         [sea.join().expect("the first"), train.join().expect("the second")]
     });
     for at in 0..2 {
-        // Windows are cut where the listener's lead allows, so samples differ a little; what is said
-        // and when does not.
+        // Windows are cut according to the listener's lead, so samples differ a little. The words and their times do
+        // not.
         assert_eq!(together[at].len(), alone[at].len());
         let (own, other) =
             (likeness(&together[at], &alone[at]), likeness(&together[at], &alone[1 - at]));
@@ -76,7 +76,7 @@ fn five_hundred_clients_who_leave_are_not_worked_for() {
     let leave = |clients: std::ops::Range<u64>| {
         for client in clients {
             let socket = served.begin(SEA);
-            // Anywhere between before the phonemes and after the second window.
+            // At any time from before the phonemes until after the second window.
             thread::sleep(Duration::from_millis(client * 7919 % 400));
             drop(socket);
         }
@@ -106,7 +106,7 @@ fn another_program_decodes_every_format_to_the_same_length() {
     let mut served = Served::start(&user, &home);
     served.note("kokoro is ready");
     let samples = served.samples(TRAIN, "af_heart").len();
-    // Frames that an encoder cannot say it padded: none, where the container can say it.
+    // Padding samples that the container cannot declare; 0 if it can declare them.
     for (format, padding) in
         [("wav", 0), ("flac", 0), ("opus", 0), ("mp3", 1152 * 3), ("aac", 1024 * 3)]
     {

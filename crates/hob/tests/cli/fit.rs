@@ -1,10 +1,10 @@
-//! `hob fit`: an answer from a header, from known dimensions, for this machine and for another, and what is refused.
+//! `hob fit`: predictions from a header and from known dimensions, for this and another machine; and rejected input.
 
 use hob_models::gguf::sample::Sample;
 
 use crate::{User, stderr, stdout};
 
-/// Small enough for any machine, on one whose figures are known.
+/// Small enough for any machine. Its figures are known for this one.
 const ON: [&str; 2] = ["--machine", "rtx-4070-laptop"];
 
 fn fit(user: &User, args: &[&str]) -> assert_cmd::assert::Assert {
@@ -111,7 +111,7 @@ fn names_are_taken_as_people_write_them_and_each_memory_is_one_row() {
         let found = all.clone().find(|one| one["name"] == name && one["device"] == "CPU");
         found.and_then(|one| one["value"].as_f64()).expect("a figure")
     };
-    // What sees is in memory, and not read for a word.
+    // The vision weights are in memory, but are not read for a text token.
     let us = weights["us"].as_f64().expect("a time");
     let read_gb = us / 1e6 * constant("bandwidth") * constant("reach") / 1e9;
     assert!((2.4..2.6).contains(&read_gb), "{read_gb}");

@@ -1,5 +1,6 @@
-//! Aliases, other servers and keys, as their owner meets them: the rehearsal of every fault, hob before
-//! hob in each protocol it speaks, and a configuration that changes while requests run.
+//! Aliases, other servers and keys, as a user configures them.
+//! Includes the self-test of all faults, one hob behind another in each protocol, and a configuration that changes
+//! while requests run.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use crate::served::Served;
 use crate::{User, stderr, stdout};
 
-/// Nobody listens there: the port is one that needs more rights than tests have.
+/// No server listens there: the port needs more rights than tests have.
 const NOBODY: &str = "http://127.0.0.1:1";
 
 type Home = [(&'static str, OsString); 1];
@@ -22,7 +23,7 @@ fn home(user: &User) -> Home {
     [("HOB_HOME", user.path("home").join("hob").into())]
 }
 
-/// A server without models, with this configuration.
+/// Starts a server without models, with this configuration.
 fn serve(config: &str) -> (User, Served) {
     let user = User::new();
     user.write("hob.toml", config);
@@ -31,7 +32,7 @@ fn serve(config: &str) -> (User, Served) {
     (user, served)
 }
 
-/// A hob that answers every name with a fixed text.
+/// A hob that answers every model name with a fixed text.
 fn behind() -> (User, Served) {
     serve("[dev]\nconformance = true\n")
 }
@@ -168,7 +169,7 @@ fn rows(user: &User, home: &Home, count: usize) -> Vec<Value> {
 
 #[test]
 fn lists_come_from_memory_whoever_is_down() {
-    // Takes connections, and says nothing.
+    // Accepts connections and sends nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", silent.local_addr().expect("an address"));
     let dead: String =
@@ -182,7 +183,7 @@ fn lists_come_from_memory_whoever_is_down() {
     };
     let (models, _) = listed();
     assert_eq!((models.status, &models.body["data"][0]["id"]), (200, &json!("fast")));
-    // Who is asked and silent is waited for for three seconds, each time.
+    // hob waits three seconds for a silent server, each time.
     let took = (0..3).map(|_| listed().1).min();
     assert!(took < Some(Duration::from_millis(500)), "{took:?}");
     let answer = post(&here, "v1/chat/completions", None, &hello("fast"));
@@ -241,13 +242,13 @@ fn keys_open_what_they_are_for_and_nothing_else() {
     }
     let limited = ask(Some("laptop-key"), "fast");
     assert_eq!(limited.status, 429);
-    // Two a minute: a minute, less what has gone by since the first.
+    // The limit is two per minute: one minute, minus the time since the first request.
     let wait_s: u32 = limited.header("retry-after").expect("a time").parse().expect("seconds");
     let elapsed_s = u32::try_from(begun.elapsed().as_secs()).expect("a short time");
     assert!(wait_s <= 61 && wait_s + elapsed_s >= 59, "{wait_s} s after {elapsed_s} s");
 }
 
-/// Of `laptop-key`.
+/// The SHA-256 of `laptop-key`.
 const LAPTOP_SHA256: &str = "9b7b36061a684541007d2c543574a1db801bc8f41f85ac5fdc0155fe72a9ec38";
 
 #[test]
@@ -326,7 +327,7 @@ fn a_key_that_a_server_repeats_is_told_to_nobody() {
     }
 }
 
-/// Everybody who comes is told the same.
+/// Gives every client the same answer.
 fn answers_with(whole: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

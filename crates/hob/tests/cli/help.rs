@@ -1,4 +1,4 @@
-//! Help that a stranger can follow, and what is refused before anything runs.
+//! Help texts that a new user understands, and input that is rejected before anything runs.
 
 use crate::{User, stderr, stdout};
 

@@ -1,5 +1,5 @@
-//! `hob ledger`: what is left of requests when the server that answered them is gone.
-//! The server has real models and a home of its own, so nobody else writes there.
+//! `hob ledger`: the ledger's rows after the server has ended.
+//! The server has real models and its own home, so no other program writes there.
 
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::served::Served;
 use crate::{User, stderr, stdout};
 
-/// The test home's models, and nothing else of it.
+/// A home with the models of the test home and nothing else.
 fn user_of_the_models() -> (User, [(&'static str, OsString); 1]) {
     let (user, [(name, models)]) = User::with_models();
     let home = user.path("hob");
@@ -26,7 +26,7 @@ fn ledger(user: &User, home: &[(&'static str, OsString); 1], args: &[&str]) -> S
     stdout(&command.envs(home.iter().cloned()).assert().success())
 }
 
-/// Rows are written behind the answers' backs.
+/// Rows are written after the answers, in the background.
 fn rows(user: &User, home: &[(&'static str, OsString); 1], count: usize) -> Vec<Value> {
     let until = Instant::now() + Duration::from_secs(10);
     loop {

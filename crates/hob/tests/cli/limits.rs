@@ -1,5 +1,5 @@
-//! What a client or a file may cost a server: memory, open files and keys, each within its limit.
-//! The server answers with fixed texts and runs as a process of its own, so that its memory can be read.
+//! How much memory, how many files and which keys a client can make a server use, each within its limit.
+//! The server answers with fixed texts, and runs as its own process, so that the test can read its memory.
 
 use std::fs;
 use std::io::Write;
@@ -35,7 +35,7 @@ fn status(served: &Served, path: &str) -> u16 {
     agent.get(format!("{}{path}", served.url)).call().expect("an answer").status().as_u16()
 }
 
-/// The most memory that the server has had, in bytes.
+/// The peak memory of the server, in bytes.
 #[cfg(target_os = "linux")]
 fn peak_bytes(served: &Served) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", served.child.id()));
@@ -69,7 +69,7 @@ fn a_body_of_small_objects_takes_no_more_memory_than_its_text() {
     assert!(grown < 64 * MIB, "{grown} bytes for four bodies of 4 MiB");
 }
 
-/// Sends most of a body of 31 MiB, as far as the server reads it.
+/// Sends most of a body of 31 MiB, until the server stops reading it.
 fn send_most(address: String) -> JoinHandle<TcpStream> {
     thread::spawn(move || {
         let mut socket = TcpStream::connect(&address).expect("connects");
@@ -81,7 +81,7 @@ fn send_most(address: String) -> JoinHandle<TcpStream> {
         socket.write_all(head.as_bytes()).expect("a head");
         let piece = vec![b' '; MIB];
         for _ in 0..30 {
-            // The server may let it wait, or may have refused it.
+            // The server may delay or reject it.
             if socket.write_all(&piece).is_err() {
                 break;
             }

@@ -1,5 +1,5 @@
-//! The program as its users meet it: arguments, files and environment in; text and an exit code out.
-//! Most needs no models: where something must speak, a scripted one does, behind a real server.
+//! The program as users see it: arguments, files and environment in; text and an exit code out.
+//! Most tests need no models. Where a model must speak, a scripted model does, behind a real server.
 
 mod bench;
 mod chat;
@@ -32,7 +32,7 @@ use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use tempfile::TempDir;
 
-/// A user of a fresh machine: an own home, nothing configured, no models.
+/// A user of a new machine: with a home, without configuration, without models.
 pub(crate) struct User {
     folder: TempDir,
 }
@@ -50,7 +50,7 @@ impl User {
         self.folder.path().join(name)
     }
 
-    /// In the working folder.
+    /// Writes a file in the working folder.
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path("work").join(name);
         std::fs::write(&path, text).expect("a file");
@@ -63,8 +63,8 @@ impl User {
         command
     }
 
-    /// A command in a clean environment. Unless its `hob.toml` names an address, it looks for a running
-    /// hob where no program can listen: the default port may belong to the developer's own hob.
+    /// A command in a clean environment. Unless its `hob.toml` has an address, it looks for a running hob at an
+    /// address where no program can listen, because a developer's own hob may use the default port.
     pub(crate) fn process(&self, args: &[&str]) -> std::process::Command {
         let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("hob"));
         command
@@ -72,7 +72,7 @@ impl User {
             .current_dir(self.path("work"))
             .env_clear()
             .env("HOME", self.path("home"))
-            // No test leaves this machine.
+            // Tests never use the network outside this machine.
             .env("HF_ENDPOINT", "http://127.0.0.1:1")
             .env("HOB_OLLAMA_REGISTRY", "http://127.0.0.1:1")
             .env("PATH", self.path("programs"));

@@ -1,5 +1,6 @@
-//! Two real chat models and a voice, in a memory that holds one of them: who leaves for whom, who is told
-//! when to come back, and that nobody who answers is ever sent away.
+//! Two real chat models and a voice, in memory that holds only one of them.
+//! Checks which model is unloaded, which request gets `Retry-After`, and that a model that is answering is never
+//! unloaded.
 
 use std::io::{BufRead, BufReader};
 use std::thread;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use crate::User;
 use crate::served::Served;
 
-/// Each takes about 270 MB, and the voice 343.
+/// Each chat model takes about 270 MB, and the voice 343.
 const CONFIG: &str = "\
 [memory]
 max = \"450MB\"
@@ -55,7 +56,7 @@ fn answered(served: &Served, model: &str) {
     assert!(answer["choices"][0]["message"]["content"].is_string(), "{answer}");
 }
 
-/// The lines of an answer that goes on until they are dropped.
+/// The lines of an answer that continues until the iterator is dropped.
 fn story(served: &Served, model: &str) -> impl Iterator<Item = String> + use<> {
     let body = json!({
         "model": model, "stream": true, "max_tokens": 3000, "temperature": 0,
@@ -97,7 +98,7 @@ fn models_that_do_not_fit_together_take_turns_and_none_is_cut_off() {
     assert!(telling.next().is_some(), "the story goes on");
     assert_eq!(warm(&served), ["second"]);
 
-    // It is loaded as soon as it can be, though nobody asks again.
+    // The model is loaded as soon as possible, even without another request.
     drop(telling);
     let patience = Instant::now() + Duration::from_secs(60);
     while warm(&served) != ["smollm2"] {

@@ -1,5 +1,5 @@
-//! `hob pull` of models that are not hob's own: from a hub on loopback and from files; and what a server that runs
-//! makes of them.
+//! `hob pull` of other models, from a hub on loopback and from files,
+//! and how a running server serves them.
 
 use std::path::PathBuf;
 use std::thread;
@@ -12,7 +12,7 @@ use crate::hub::{Hub, TOKEN};
 use crate::served::Served;
 use crate::{User, stderr, stdout};
 
-/// Below `work` of the user.
+/// A very small GGUF file.
 fn tiny() -> Vec<u8> {
     Sample::llama().u32("general.file_type", 15).bytes()
 }
@@ -41,7 +41,7 @@ fn a_model_of_the_hub_is_planned_fetched_listed_and_removed_by_its_name() {
     assert_eq!(done[0]["bytes"], tiny().len());
     let said = stderr(&pull(&user, &hub, &["qwen3:latest"]).success());
     assert!(said.contains("qwen3:8b is here already"), "{said}");
-    // What is here needs no network.
+    // A model that is stored already needs no network.
     let said = stderr(&user.hob(&["pull", "qwen3:8b"]).assert().success());
     assert!(
         said.contains("is here already") && said.contains("no source can be reached"),
@@ -113,7 +113,7 @@ fn what_cannot_be_had_says_what_to_do_and_ends_with_the_code_of_its_kind() {
     assert!(unreachable.contains("'llama3.1' is found nowhere"), "{unreachable}");
 }
 
-/// The weights of the real small model, which is stored in the test home.
+/// The weights of the real small model, from the test home.
 fn weights(home: &[(&'static str, std::ffi::OsString); 1]) -> PathBuf {
     let form = std::path::Path::new(&home[0].1).join("models/smollm2/1.0-t1/model.gguf");
     assert!(form.is_file(), "{}", form.display());
@@ -146,7 +146,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 fn answered(served: &Served, model: &str) {
     let messages = json!([{"role": "user", "content": "Say hello to Anna."}]);
     let body = json!({"model": model, "temperature": 0, "max_tokens": 4, "messages": messages});
-    // On a busy machine a load takes longer than a request waits, and the client has to try again.
+    // On a busy machine a load takes longer than a request waits, so the client must try again.
     until(model, || {
         served
             .chat(&body)
@@ -164,7 +164,7 @@ fn pulled_models_are_served_side_by_side_switched_by_name_and_followed_while_hob
         let args = ["pull", file, "--as", name];
         user.hob(&args).envs(home.iter().cloned()).assert().success();
     };
-    // Room for two of three.
+    // There is room for two of the three models.
     user.write(
         "hob.toml",
         "[memory]\nmax = \"640MB\"\n[chat]\nparallel = 1\ncontext_tokens = 2048\n",

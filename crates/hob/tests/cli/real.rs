@@ -1,4 +1,4 @@
-//! With the real model that `make test` fetches: the whole way from a command to sound, and its end.
+//! With the real model that `make test` fetches: from a command to sound, and the end of the processes.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -42,7 +42,7 @@ fn a_text_is_spoken_while_it_is_still_being_written() {
         .expect("hob");
     let mut text = child.stdin.take().expect("a pipe");
     let mut sound = child.stdout.take().expect("a pipe");
-    // A line is said without the next one, and a sentence without the rest of its line.
+    // hob says a line without waiting for the next one, and a sentence without waiting for the rest of its line.
     for piece in ["The first line is here.\n", "And this is a sentence. Then "] {
         text.write_all(piece.as_bytes()).expect("sent");
         let mut first = [0; 4800];
@@ -117,7 +117,8 @@ fn a_second_hob_is_told_that_the_first_is_one() {
     assert_eq!(served.child.wait().expect("an end").code(), Some(0));
 }
 
-/// What was predicted before it was loaded is what admission counts with: too little would be a crash.
+/// Admission reserves the memory that was predicted before the load. A prediction that is too low would cause a
+/// crash.
 #[test]
 fn a_model_takes_no_more_memory_than_was_predicted() {
     let (context_tokens, kv, parallel) = (1_024, "q8_0", 2);

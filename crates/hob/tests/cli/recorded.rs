@@ -1,19 +1,19 @@
-//! Requests as well-known clients send them, to the real small model: all their tools fit and are taken.
-//! Open WebUI's was recorded; Home Assistant's is made here, with as many tools and entities.
+//! Requests of well-known clients, sent to the real small model: all their tools fit and are accepted.
+//! Open WebUI's request was recorded. Home Assistant's is generated, with as many tools and entities.
 
 use serde_json::{Value, json};
 
 use crate::User;
 use crate::served::Served;
 
-/// What Open WebUI 0.12.4 sends as installed once a tool has answered: 36 tools, 25 kB. The descriptions were
-/// replaced by others of the same length.
+/// The request of Open WebUI 0.12.4 after a tool has answered: 36 tools, 25 kB. The descriptions were replaced by
+/// others of the same length.
 const OPEN_WEBUI: &str = include_str!("testdata/open-webui-tools.json");
 
-/// Of the prompt with these tools, as SmolLM2 counts them; the context was cut to 4,096.
+/// Tokens of the prompt with these tools, as SmolLM2 counts them. The context used to be cut to 4,096.
 const PROMPT_TOKENS_MIN: u64 = 5_500;
 
-/// With an alias of the local model.
+/// A server with an alias of the local model.
 fn ready(user: &User, home: &[(&'static str, std::ffi::OsString); 1]) -> Served {
     user.write("hob.toml", "[alias.fast]\nto = [\"smollm2\"]\n");
     let mut served = Served::start(user, home);
@@ -85,7 +85,7 @@ fn ollama_show(served: &Served, model: &str) -> Value {
     serde_json::from_str(&shown).expect("JSON")
 }
 
-/// Home Assistant's intents have names like these, and such parameters.
+/// Home Assistant's intents have similar names and parameters.
 fn intent(number: usize) -> Value {
     let text = |description: &str| json!({"type": "string", "description": description});
     let list = json!({"type": "array", "items": {"type": "string", "enum": ["light", "switch", "cover", "fan"]}});

@@ -1,5 +1,5 @@
-//! `hob say`: through a server with a scripted model, into files, pipes and a fake player; and
-//! what it says when there is nothing to speak with.
+//! `hob say` through a server with a scripted model, into files, pipes and a fake player.
+//! Other tests run it without a model or a player.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ fn sound() -> Result<SpeechEvent, ModelError> {
     Ok(SpeechEvent::Audio(vec![0.25; SAMPLES / 2]))
 }
 
-/// A server whose model plays these scripts; it ends with the runtime.
+/// A server whose model plays these scripts. It stops with the runtime.
 fn server(scripts: Vec<Script<SpeechEvent>>, key: Option<&str>) -> (Runtime, SocketAddr) {
     let runtime = Runtime::new().expect("a runtime");
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
@@ -94,7 +94,7 @@ fn a_failure_on_the_way_leaves_no_file() {
     let lost = ModelError::WorkerLost { engine: "speech", detail: "killed".to_owned() };
     let (_server, address) = server(vec![Ok(vec![sound(), Err(lost)])], None);
     let args = ["say", "--server", &address.to_string(), "-o", "a.wav", "Hello."];
-    // The connection is reset; whether before or behind the first samples is the kernel's choice.
+    // The connection is reset. The kernel decides whether this happens before or after the first samples.
     let said = stderr(&user.hob(&args).assert().code(5));
     assert!(said.contains(&address.to_string()) || said.contains("broke off"), "{said}");
     assert_eq!(names(&user.path("work")), Vec::<String>::new());
@@ -156,7 +156,7 @@ fn a_text_that_is_not_utf8_is_refused_with_its_place() {
 fn an_interrupted_file_is_gone() {
     let user = User::new();
     let (_server, address) = server(vec![spoken()], None);
-    // The text never ends, so the file is open and nothing is spoken yet.
+    // The text never ends, so the file is open and nothing has been spoken yet.
     let mut child = user
         .process(&["say", "--server", &address.to_string(), "-o", "a.wav"])
         .stdin(Stdio::piped())

@@ -1,4 +1,4 @@
-//! `hob serve`, as far as it goes without a model: what it refuses, and what it says.
+//! `hob serve` without a model: what it rejects and what it prints.
 
 use std::net::TcpListener;
 

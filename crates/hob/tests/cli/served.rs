@@ -1,4 +1,4 @@
-//! A server with the real model that `make test` fetches, and what a client may do to it.
+//! A server with the real model that `make test` fetches, and the actions of its clients.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use crate::User;
 
 impl User {
-    /// A user of the test home, whose model is stored already.
+    /// A user of the test home, where the model is stored already.
     pub(crate) fn with_models() -> (User, [(&'static str, OsString); 1]) {
         #[expect(clippy::disallowed_methods, reason = "tests have no settings to read it for them")]
         let home = std::env::var_os("HOB_TEST_HOME");
@@ -17,17 +17,17 @@ impl User {
     }
 }
 
-/// A server as somebody in a terminal runs it.
+/// A server, started as in a terminal.
 pub(crate) struct Served {
     pub(crate) child: Child,
     pub(crate) url: String,
     notes: std::io::Lines<BufReader<ChildStderr>>,
 }
 
-/// A test that fails leaves no server behind.
+/// Stops the server, also if the test fails.
 impl Drop for Served {
     fn drop(&mut self) {
-        // It may have ended already, which is what is wanted.
+        // An error means that it has ended already.
         let _ended = self.child.kill();
         let _waited = self.child.wait();
     }
@@ -46,7 +46,7 @@ impl Served {
         Served::running(user, home, &["serve", "--listen", address])
     }
 
-    /// A `hob serve` that was typed like this.
+    /// Starts `hob serve` with these arguments.
     pub(crate) fn running(
         user: &User,
         home: &[(&'static str, OsString); 1],
@@ -67,14 +67,14 @@ impl Served {
         Served { child, url: url.to_owned(), notes }
     }
 
-    /// The next note with this in it.
+    /// The next line of stderr that contains `part`.
     pub(crate) fn note(&mut self, part: &str) -> String {
         let note = self.notes.by_ref().map_while(Result::ok).find(|note| note.contains(part));
         assert!(note.is_some(), "hob never said {part:?}");
         note.unwrap_or_default()
     }
 
-    /// The next note, until it has ended.
+    /// The next line of stderr; `None` when the server has ended.
     pub(crate) fn next_note(&mut self) -> Option<String> {
         self.notes.next()?.ok()
     }
@@ -84,7 +84,7 @@ impl Served {
         assert!(sent.expect("kill").success());
     }
 
-    /// The worker process of an engine, if it runs now.
+    /// The worker process of an engine, if it is running.
     pub(crate) fn worker(&self, engine: &str) -> Option<String> {
         let id = self.child.id().to_string();
         let list = Command::new("ps").args(["-o", "pid=,args=", "--ppid", &id]).output();
@@ -99,14 +99,14 @@ impl Served {
         assert!(killed.expect("kill").success());
     }
 
-    /// An answer of the chat model, whole.
+    /// A whole answer of the chat model.
     pub(crate) fn chat(&self, body: &serde_json::Value) -> io::Result<serde_json::Value> {
         let answer = ureq::post(format!("{}v1/chat/completions", self.url)).send_json(body);
         let mut answer = answer.map_err(ureq::Error::into_io)?;
         answer.body_mut().read_json().map_err(ureq::Error::into_io)
     }
 
-    /// Asks for a text's samples, and gives the connection back with the answer's head read.
+    /// Requests a text's samples, and returns the response after its headers.
     pub(crate) fn ask(&self, text: &str, voice: &str) -> io::Result<ureq::Body> {
         let body = serde_json::json!({
             "model": "kokoro", "input": text, "voice": voice, "response_format": "pcm",
@@ -123,7 +123,7 @@ impl Served {
         bytes.as_chunks::<2>().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect()
     }
 
-    /// Sends a request; the caller leaves by dropping the socket.
+    /// Sends a request. The caller disconnects by dropping the socket.
     pub(crate) fn begin(&self, text: &str) -> TcpStream {
         let address = self.url.trim_start_matches("http://").trim_end_matches('/');
         let body = serde_json::json!({"input": text, "response_format": "pcm"}).to_string();
@@ -138,7 +138,7 @@ impl Served {
         socket
     }
 
-    /// The value of a metric, whatever its labels.
+    /// The value of a metric, with any labels.
     pub(crate) fn metric(&self, name: &str) -> Option<f64> {
         let mut page = ureq::get(format!("{}metrics", self.url)).call().expect("metrics");
         let page = page.body_mut().read_to_string().expect("text");

@@ -1,5 +1,5 @@
-//! The service unit and the container file that come with hob: what they type starts a hob that answers.
-//! Images cannot be pulled in a test, so of the container file its command and its packages are looked at.
+//! The service unit and the container file that come with hob start a hob that answers.
+//! A test cannot pull images, so it checks only the command and the packages of the container file.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,13 +12,13 @@ fn shipped(name: &str) -> String {
     std::fs::read_to_string(path).expect(name)
 }
 
-/// The values of a key of a unit.
+/// The values of a key in a unit.
 fn values<'a>(unit: &'a str, key: &str) -> Vec<&'a str> {
     let line = |line: &'a str| line.strip_prefix(key)?.strip_prefix('=');
     unit.lines().filter_map(line).collect()
 }
 
-/// The status of `/health` of a hob that was started so.
+/// The status of `/health` from a hob that this command starts.
 fn health(command: &mut std::process::Command) -> u16 {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("hob");
     let mut line = String::new();
@@ -72,7 +72,7 @@ fn the_container_serves_with_a_key_and_not_without() {
     assert_eq!(health(&mut command), 200);
 }
 
-/// What the build of the image installs is what `scripts/bootstrap` asks for to build.
+/// The image build installs the packages that `scripts/bootstrap` requires for a build.
 #[test]
 fn the_container_has_what_the_build_needs() {
     let script = std::fs::read_to_string(
@@ -86,7 +86,7 @@ fn the_container_has_what_the_build_needs() {
         Some(quoted) => quoted.split('"').next().unwrap_or_default(),
         None => names.split(' ').next().unwrap_or_default(),
     });
-    // The image of Rust comes with these.
+    // The image of Rust includes these.
     for package in
         debian.flat_map(|names| names.split(' ')).filter(|p| !["gcc", "libc6-dev"].contains(p))
     {

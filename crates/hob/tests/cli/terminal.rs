@@ -1,5 +1,5 @@
-//! A terminal with somebody at it: what hob is started in, typed into and read from.
-//! Real as far as the program can tell; nobody sees it.
+//! A pseudo-terminal in which hob runs: the test types into it and reads from it.
+//! For the program it is a real terminal.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -12,9 +12,9 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 pub(crate) struct Terminal {
     pub(crate) child: Child,
     screen: File,
-    /// Everything that was shown.
+    /// All output so far.
     shown: Vec<u8>,
-    /// How much of it was waited for.
+    /// The number of bytes in `shown` that were matched.
     seen: usize,
 }
 
@@ -28,12 +28,12 @@ impl Terminal {
         let line = || OpenOptions::new().read(true).write(true).open(name).expect("the other end");
         command.env("TERM", "xterm").stdin(line()).stdout(line()).stderr(line());
         let child = command.spawn().expect("hob");
-        // The command holds the other end open, and its end must be seen.
+        // The command holds the other end open. Without this the test would not see it close.
         drop(command);
         Terminal { child, screen: File::from(screen), shown: Vec::new(), seen: 0 }
     }
 
-    /// Waits until this is shown, behind what was waited for before.
+    /// Waits until this text appears after the text of the previous wait.
     pub(crate) fn wait_for(&mut self, text: &str) {
         loop {
             let new = String::from_utf8_lossy(&self.shown[self.seen..]).into_owned();
@@ -59,7 +59,7 @@ impl Terminal {
         assert!(sent.expect("kill").success());
     }
 
-    /// Waits for hob to end; all that it showed.
+    /// Waits until hob has ended, and returns all its output.
     pub(crate) fn end(mut self) -> (ExitStatus, String) {
         let mut rest = [0; 1024];
         while let Ok(count @ 1..) = self.screen.read(&mut rest) {

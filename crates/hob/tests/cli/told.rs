@@ -1,5 +1,5 @@
-//! What the gateway tells of what happened: in the log, in headers, in the ledger, and of how servers are.
-//! Other servers are stubs that answer as a test says.
+//! What the gateway reports: in the log, in headers, in the ledger, and about the state of servers.
+//! The other servers are stubs whose answers the test chooses.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use crate::served::Served;
 use crate::{User, stdout};
 
-/// Nobody listens there.
+/// No server listens there.
 const NOBODY: &str = "http://127.0.0.1:1";
-/// For what happens in the background.
+/// The limit for things that happen in the background.
 const SOON: Duration = Duration::from_secs(60);
 
-/// A server that answers each request as its function says, until it is stopped.
+/// A server that answers each request with its function, until it is stopped.
 struct Stub {
     url: String,
     stop: Arc<Mutex<bool>>,
@@ -47,18 +47,18 @@ impl Stub {
         Stub { url, stop }
     }
 
-    /// From now on nobody listens there.
+    /// Closes the port: from now on no server listens there.
     fn stop(&self) {
         *self.stop.lock().expect("a flag") = true;
         let address = self.url.trim_start_matches("http://");
-        // The listener is dropped when it has seen this.
+        // The listener is dropped after this connection.
         while let Ok(woken) = TcpStream::connect(address) {
             drop(woken);
         }
     }
 }
 
-/// The path of a request, once its body was read.
+/// The path of a request, after its body was read.
 fn asked(stream: &TcpStream) -> Option<String> {
     let mut request = BufReader::new(stream.try_clone().ok()?);
     let (mut line, mut path, mut length) = (String::new(), None, 0);
@@ -77,7 +77,7 @@ fn asked(stream: &TcpStream) -> Option<String> {
 fn answer(stream: &mut TcpStream, status: &str, content_type: &str, body: &str) {
     let head =
         format!("HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
-    // A client that has left hears nothing.
+    // An error means that the client has disconnected.
     let _left = stream.write_all((head + body).as_bytes());
 }
 
@@ -98,7 +98,7 @@ fn home(user: &User) -> [(&'static str, OsString); 1] {
     [("HOB_HOME", user.path("home").join("hob").into())]
 }
 
-/// A hob with this configuration, which logs every request.
+/// A hob with this configuration that logs every request.
 fn serve(config: &str) -> (User, Served) {
     let user = User::new();
     user.write("hob.toml", config);
@@ -270,7 +270,7 @@ fn a_server_that_requests_find_dead_is_called_dead_at_once() {
     assert_eq!(ask(&here.url, "fast", false).headers["x-hob-target"], "good/y");
     let upstreams = printed(&user, &["upstreams", "--json", "--server", &here.url]);
     assert_eq!((&upstreams[0]["name"], &upstreams[0]["state"]), (&json!("dies"), &json!("down")));
-    // Its rest is over after two seconds, and it is as dead as before.
+    // The cooldown ends after two seconds, and the server is still dead.
     let rested = Instant::now();
     while route()["targets"][0]["status"] == "open" {
         assert!(rested.elapsed() < SOON, "it rests for ever");
