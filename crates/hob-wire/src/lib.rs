@@ -1,5 +1,5 @@
-//! The outside world's JSON: what OpenAI's clients send becomes types, and answers become what they read.
-//! The only room that says "OpenAI" and "Ollama". No sockets and no status codes: those are `hob-server`'s.
+//! The JSON of OpenAI's, Ollama's, Anthropic's and hob's own APIs: request bodies become types, and types become answers.
+//! No sockets. It reads the status codes of other servers; `hob-server` chooses those of hob's own answers.
 
 mod answers;
 mod census;

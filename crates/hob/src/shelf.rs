@@ -1,5 +1,5 @@
-//! The models as this hob's commands see them: what can be had, what is here, fetching, deleting.
-//! The only file of the binary that speaks with `hob-models`; everything there blocks.
+//! The models as hob's commands see them: known, stored, downloaded, deleted.
+//! All functions block, because `hob-models` has no async runtime.
 
 mod order;
 

@@ -1,5 +1,5 @@
-//! What happens to a model once, when it is stored: its files are transformed by `hob-models`, and of
-//! voices the engine then measures what it needs. Here, because no other room knows both.
+//! What happens once, when a model is stored: `hob-models` transforms its files, and the engine measures each voice.
+//! This file is in the binary, because `hob-models` runs no engine.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The only place that knows every room: settings become workers, a registry and a server.
-//! No decisions of its own: what is built follows from the settings alone.
+//! Builds a server from the settings: workers, a registry, and the parts of the other crates.
+//! Decides nothing itself: the settings determine what is built.
 
 mod chat;
 mod context;

@@ -1,5 +1,5 @@
-//! Bytes of a file whose length is known: nothing is read, skipped or allocated beyond it.
-//! The only place where a header's numbers become allocations.
+//! Reads a file of known length: nothing is read, skipped or allocated beyond its end.
+//! Limits how many bytes of a header stay in memory.
 
 use std::io::{BufReader, Read, Seek, SeekFrom};
 

@@ -1,5 +1,5 @@
-//! What hob takes from its environment, read once.
-//! `NO_COLOR` and the terminal's width are read by the crates that draw; nothing else reads any.
+//! Reads the environment of hob, once.
+//! Other crates read `NO_COLOR` and the terminal's width, and pass a few variables on to child processes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

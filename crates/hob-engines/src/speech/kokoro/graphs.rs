@@ -1,5 +1,5 @@
 //! The two stored graphs as functions: tokens to contours, a window of contours to samples.
-//! The only file that says `rten`.
+//! The only file whose code uses `rten`.
 
 use std::path::Path;
 use std::sync::Arc;
