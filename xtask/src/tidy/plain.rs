@@ -40,7 +40,7 @@ const PENDING: [(&str, usize); 14] = [
     ("crates/hob-engines", 1),
     ("crates/hob-machine", 2),
     ("crates/hob-models", 123),
-    ("crates/hob-server", 131),
+    ("crates/hob-server", 120),
     ("crates/hob-upstream", 90),
     ("crates/hob-wire", 123),
     ("docs", 79),

@@ -1,5 +1,5 @@
-//! A chat model whose every event is given by the test, and a server that has it beside a voice.
-//! What a test does not have to give piece by piece comes from `hob-core`'s scripted model instead.
+//! A chat model whose every event the test chooses, and a server with this model and a voice.
+//! Tests that do not need single events use the scripted model of `hob-core`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -47,15 +47,14 @@ impl StagedChat {
         StagedChat { state, ..self }
     }
 
-    /// The next request gets what is sent into the returned end; one that finds nothing staged
-    /// waits for ever.
+    /// The next request gets what is sent into the returned end. A request without a staged answer waits forever.
     pub(crate) fn stage(&self) -> Pen {
         let (pen, paper) = mpsc::channel(1);
         self.staged.lock().expect("no test panics here").push_back(paper);
         pen
     }
 
-    /// Resolves when so many requests have come.
+    /// Resolves when `count` requests have arrived.
     pub(crate) async fn asked(&self, count: usize) -> Vec<ChatRequest> {
         let mut asked = self.asked.subscribe();
         let asked = no_hang(asked.wait_for(|asked| asked.len() >= count)).await;
@@ -83,14 +82,14 @@ impl ChatModel for StagedChat {
         .boxed()
     }
 
-    /// Computes a text of seven tokens, and then takes for ever.
+    /// Computes a text of seven tokens, and then never ends.
     fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
         request.trace.note(|way| way.embedded_tokens += 7);
         std::future::pending().boxed()
     }
 }
 
-/// A model that chats, calls and thinks.
+/// A model with chat, tool calls and thinking.
 pub(crate) fn card() -> ChatCard {
     ChatCard {
         context_tokens: 8192,
@@ -105,7 +104,7 @@ pub(crate) fn text(piece: &str) -> Event {
     Ok(ChatEvent::Text(piece.to_owned()))
 }
 
-/// The end of an answer of so many tokens to a prompt of 12, of which 4 were known.
+/// The end of an answer with this many tokens. The prompt had 12 tokens, 4 of them from the cache.
 pub(crate) fn done(completion_tokens: u32) -> Event {
     Ok(ChatEvent::Done(Completion {
         finish: FinishReason::Stop,
@@ -119,12 +118,12 @@ pub(crate) fn done(completion_tokens: u32) -> Event {
     }))
 }
 
-/// Says that it lives after every silence of 10 ms.
+/// Sends a comment after every 10 ms without an event.
 pub(crate) fn talkative() -> ServerOptions {
     ServerOptions { keep_alive_every: Duration::from_millis(10), ..ServerOptions::default() }
 }
 
-/// An answer to `request` of which the client has the head: its first text is "Hel".
+/// An answer to `request` whose head the client has read. Its first text is "Hel".
 pub(crate) async fn begun(server: &Server, model: &StagedChat, request: Vec<u8>) -> (Pen, Client) {
     let pen = model.stage();
     let mut client = server.client().await;
@@ -138,7 +137,7 @@ pub(crate) fn chat_lost() -> ModelError {
     ModelError::WorkerLost { engine: "chat", detail: "killed by signal 9".to_owned() }
 }
 
-/// A scripted model that gives each of these answers in turn.
+/// A scripted model that gives these answers in order.
 pub(crate) fn scripted(
     answers: impl IntoIterator<Item = Result<Vec<Event>, ModelError>>,
 ) -> Arc<ScriptedChat> {

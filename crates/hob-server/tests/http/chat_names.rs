@@ -1,4 +1,4 @@
-//! Which name leads to which model, and what lists and metrics say of those that chat.
+//! Which name selects which model, and what lists and metrics say about chat models.
 
 use std::sync::Arc;
 

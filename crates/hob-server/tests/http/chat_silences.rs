@@ -1,4 +1,4 @@
-//! Chat while nothing is said: comments, limits on the wait, and clients that do not wait any longer.
+//! Chat while the model sends nothing: comments, time limits, and clients that disconnect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,14 +41,14 @@ async fn a_model_that_makes_no_token_is_not_waited_for_forever() {
         "param": null,
         "code": "timeout",
     });
-    // Nothing is staged, so the model does not even take the request.
+    // No answer is staged, so the model does not even accept the request.
     let answer = server.ask(chat(STREAM)).await;
     assert_eq!((answer.status(), &answer.json()["error"]), (504, &expected));
     let pen = model.stage();
     let answer = server.ask(chat(STREAM)).await;
     assert_eq!((answer.status(), &answer.json()["error"]), (504, &expected));
     no_hang(pen.closed()).await;
-    // Comments between tokens do not begin the wait anew.
+    // Comments between tokens do not restart the time limit.
     let (pen, mut client) = begun(&server, &model, chat(STREAM)).await;
     let mut body = String::new();
     while !body.contains("error") {
@@ -96,7 +96,7 @@ async fn nobody_in_flight(server: &Server) {
 async fn a_client_that_left_is_not_answered() {
     let model = Arc::new(StagedChat::new());
     let server = serve_chat(Arc::clone(&model)).await;
-    // Before the first token, in the middle of a stream, and while the answer is collected.
+    // Before the first token, during a stream, and while a whole answer is collected.
     let pen = model.stage();
     let mut client = server.client().await;
     client.send(chat(STREAM)).await;

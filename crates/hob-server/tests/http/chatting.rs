@@ -1,5 +1,5 @@
-//! Chat answers: what comes when, in which headers, and how they end.
-//! Their JSON is `hob-wire`'s and is tested there, byte for byte.
+//! Chat answers: the order of events, the headers, and how answers end.
+//! `hob-wire` has their JSON and tests it byte for byte.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) fn chat(json: &str) -> Vec<u8> {
     post("/v1/chat/completions", json)
 }
 
-/// A request with these fields too.
+/// The request with additional fields.
 fn hi_with(fields: &str) -> Vec<u8> {
     chat(&HI.replacen('{', &format!("{{{fields},"), 1))
 }

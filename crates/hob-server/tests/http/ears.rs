@@ -1,5 +1,5 @@
-//! A transcription model whose every event is given by the test, a server that has it, and forms to ask it
-//! with. What a test does not have to give piece by piece comes from `hob-core`'s scripted model.
+//! A transcription model whose every event the test chooses, a server with this model, and forms to send to it.
+//! Tests that do not need single events use the scripted model of `hob-core`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -21,11 +21,11 @@ use crate::server::{Server, registry_with_voice};
 
 pub(crate) type Event = Result<TranscriptEvent, ModelError>;
 
-/// Gives what is sent into its other end.
+/// Returns the events that are sent into the other end.
 pub(crate) struct StagedEars(Mutex<VecDeque<mpsc::Receiver<Event>>>);
 
 impl StagedEars {
-    /// For one request.
+    /// A model for one request.
     pub(crate) fn new() -> (Arc<StagedEars>, mpsc::Sender<Event>) {
         let (mouth, ears) = mpsc::channel(1);
         (Arc::new(StagedEars(Mutex::new([ears].into()))), mouth)
@@ -92,7 +92,7 @@ pub(crate) async fn serve_with(
     Server::start_registry(registry, options, speech, admission).await
 }
 
-/// One part of a form: its name, what it calls its file, and its bytes.
+/// One part of a form: its name, its file name, and its bytes.
 pub(crate) type Part<'a> = (&'a str, Option<&'a str>, &'a [u8]);
 
 pub(crate) const FILE: Part<'static> = ("file", Some("a.wav"), b"RIFF....");

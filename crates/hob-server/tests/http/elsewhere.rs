@@ -1,5 +1,6 @@
-//! Names that lead elsewhere: found when nobody here has them, and written down as whoever answers.
-//! What is behind them is `hob-upstream`'s; here it is a switchboard that tells the trace what it would.
+//! Names of models on other servers: hob resolves them when no local model has the name, and records which server
+//! answered.
+//! `hob-upstream` is replaced by a resolver that writes the same events into the trace.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use crate::ledger::rows;
 use crate::model::StagedSpeech;
 use crate::server::{Server, registry_with_voice};
 
-/// Another server that has failed, and the one that answers in its place.
+/// A server that failed, and the server that answers instead.
 struct Far(Vec<Voice>);
 
 impl Far {
@@ -85,7 +86,7 @@ impl TranscriptModel for Far {
     }
 }
 
-/// Knows every name of the server `gpu`.
+/// Resolves every name of the server `gpu`.
 #[derive(Debug)]
 struct Gpu;
 

@@ -1,5 +1,5 @@
-//! Models in and out of memory, over HTTP: what is told of them, and what a wish does.
-//! The lifecycle here does what the test says, when it says so.
+//! Loading and unloading models over HTTP: the state that lists show, and the effect of requests.
+//! The test controls the lifecycle.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::keys::with_key;
 use crate::model::{StagedSpeech, worker_lost};
 use crate::server::{Server, registry_with_voice};
 
-/// What a lifecycle was told to do.
+/// A call to the lifecycle.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Told {
     Load,
@@ -29,7 +29,7 @@ pub(crate) enum Told {
 
 pub(crate) type Loaded = Result<(), ModelError>;
 
-/// Its loads end when the test says how.
+/// The test decides when and how a load ends.
 pub(crate) struct StagedLifecycle {
     state: Mutex<ModelState>,
     memory_use: Mutex<MemoryUse>,
@@ -99,8 +99,8 @@ impl ModelLifecycle for StagedLifecycle {
     }
 }
 
-/// A server with the chat models `smol`, which is here, and `cloud`, which is elsewhere, beside the
-/// speech model `kokoro`.
+/// A server with the chat models `smol`, which is local, and `cloud`, which is on another server, and the speech
+/// model `kokoro`.
 pub(crate) async fn server_with(
     smol: Arc<dyn ChatModel>,
     lifecycle: Option<Arc<dyn ModelLifecycle>>,
@@ -179,7 +179,7 @@ async fn a_loading_is_told_line_by_line() {
     let head = client.head().await;
     assert_eq!((head.status, head.header("content-type")), (200, Some("application/x-ndjson")));
     let loading = "{\"state\":\"loading\",\"ready_in_s\":1.5}\n";
-    // The second line comes because time passed, and not because anything happened.
+    // The second line comes because time passed, not because something happened.
     for _ in 0..2 {
         assert_eq!(client.chunk().await.expect("a line"), Some(loading.as_bytes().to_vec()));
     }

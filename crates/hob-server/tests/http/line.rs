@@ -1,5 +1,5 @@
-//! Many voices at once, with an engine of known pace and a clock that the test runtime turns: who
-//! is told to come back, and when a place really is free.
+//! Many speech requests at once, with an engine of known speed and the test runtime's clock.
+//! Compares `Retry-After` with the time when a slot is really free.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,11 +23,11 @@ const RATE_HZ: u32 = 8_000;
 const WINDOW_S: f64 = 0.5;
 const PLACES: usize = 16;
 
-/// Speaks `WINDOW_S` at a time, for whoever waited longest, and has several texts in hand at once.
+/// Speaks `WINDOW_S` at a time for the text that waited longest, and works on several texts at once.
 struct Paced {
     voices: Vec<Voice>,
     chars_per_second: f64,
-    /// Seconds of work for a second of sound.
+    /// Seconds of work per second of sound.
     rtf: f64,
     line: Arc<Semaphore>,
     engine: Arc<Semaphore>,
@@ -46,7 +46,7 @@ impl Paced {
     }
 }
 
-/// A text that is being spoken, with its place among those in hand.
+/// A text in progress, with its permit.
 struct Spoken {
     left_s: f64,
     rtf: f64,
@@ -112,17 +112,17 @@ fn body(chars: usize) -> String {
     format!(r#"{{"model":"kokoro","input":"{input}","response_format":"pcm","stream":false}}"#)
 }
 
-/// The head of an answer that comes in one piece, when all of it is spoken.
+/// The head of an answer that is sent whole, after all of it was spoken.
 async fn ask(server: &Server, chars: usize) -> Head {
     let mut client = server.client().await;
     client.speak(&body(chars)).await;
     client.read_head().await
 }
 
-/// A line of 16, seen at several moments: what the 17th is told, and when a place was free.
+/// A queue of 16, checked at several times: the `Retry-After` of request 17, and the time when a slot was free.
 async fn check(rtf: f64, at_once: usize, chars_per_second: f64) {
     let server = Arc::new(server(Paced::new(rtf, at_once, chars_per_second)).await);
-    // What it did before teaches it the pace of this machine and of its voice.
+    // Earlier answers teach the server the speed of this machine and of its voice.
     for _ in 0..10 {
         assert_eq!(ask(&server, 450).await.status, 200);
     }
@@ -145,7 +145,7 @@ async fn check(rtf: f64, at_once: usize, chars_per_second: f64) {
         assert_eq!(refused.status, 503, "no place is free yet");
         let retry_after_s = refused.header("retry-after").and_then(|wait| wait.parse().ok());
         told.push((begun.elapsed().as_secs_f64(), retry_after_s.expect("seconds")));
-        // A tenth of what the first text takes alone, unless an answer comes before.
+        // A tenth of the time that the first text takes alone, unless an answer comes earlier.
         let step = Duration::from_secs_f64(rtf * 300.0 / chars_per_second / 9.7);
         tokio::select! {
             answer = answers.join_next() => free_at = answer.map(|answer| answer.expect("no panic").1),
@@ -156,7 +156,7 @@ async fn check(rtf: f64, at_once: usize, chars_per_second: f64) {
     assert!(told.len() >= 5, "{told:?}");
     for (at, retry_after_s) in told {
         let really_s: f64 = free_at - at;
-        // It is told in whole seconds, and known window by window.
+        // `Retry-After` is in whole seconds, and progress is known per window.
         if really_s < 3.0 {
             continue;
         }

@@ -1,5 +1,5 @@
-//! Every way to be refused: status, envelope, and what a client's retry logic reads.
-//! None of them reaches the model with a place taken, and none says 200.
+//! Every way to reject a request: status, envelope, and the fields for a client's retry logic.
+//! A rejected request never uses a slot of the model, and never gets status 200.
 
 use std::time::Duration;
 
@@ -127,7 +127,7 @@ async fn models_that_refuse_or_fail_before_the_first_sound() {
         let message = error.to_string();
         server.model.stage_refusal(error.clone());
         check_refusal(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, &message);
-        // The same failure in the place of the first sound is no different for the client.
+        // For the client, the same failure instead of the first sound looks the same.
         server.model.stage_all([Err(error)]);
         check_refusal(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, &message);
     }
@@ -178,7 +178,7 @@ async fn when_the_places_are_taken_the_next_hears_how_long() {
     while server.model.asked().len() < held.len() {
         tokio::task::yield_now().await;
     }
-    // 300 characters are 20 s of sound, and half a second of work each; the two share the model.
+    // Each text of 300 characters is 20 s of sound, with half a second of work per second. The two share the model.
     let expected = (503, "server_error", None, Some("queue_full"), Some("true"), Some("20"));
     check_refusal(
         &server.post_speech(&body).await,
@@ -257,7 +257,7 @@ async fn a_hundred_megabytes_are_refused_before_they_are_read() {
     let server = Server::start().await;
     let body = format!(r#"{{"input":"{}"}}"#, "a".repeat(100 << 20));
     check_refusal(&server.post_speech(&body).await, TOO_LARGE, TOO_LARGE_MESSAGE);
-    // Announced, and never sent.
+    // The body is announced and never sent.
     let announced = "Host: localhost\r\nContent-Length: 99999999999\r\n";
     let announced = request("POST", "/v1/audio/speech", announced);
     check_refusal(&server.ask(announced).await, TOO_LARGE, TOO_LARGE_MESSAGE);
@@ -322,7 +322,7 @@ async fn whoever_holds_connections_open_and_asks_nothing_keeps_nobody_out() {
     let mut idle = Vec::new();
     for _ in 0..100 {
         let mut client = server.client().await;
-        // Half of them begin to say something, slowly.
+        // Half of the clients slowly send a part of a request.
         if idle.len() % 2 == 0 {
             client.send("GET /health HTTP/1.1\r\nHost: loc").await;
         }

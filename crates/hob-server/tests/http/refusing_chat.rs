@@ -1,5 +1,5 @@
-//! Every way in which chat is refused: status, envelope, and what a client's retry logic reads.
-//! Nothing is sent before it is known that there is an answer.
+//! Every way to reject a chat request: status, envelope, and the fields for a client's retry logic.
+//! The server sends nothing before it knows that there is an answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,7 +92,7 @@ async fn models_that_refuse_or_fail_before_the_first_token() {
 async fn a_prompt_that_is_too_long_is_named_as_its_route_names_it() {
     let too_long = ModelError::TooLong { needed: 9000, available: 8192 };
     let message = too_long.to_string();
-    // LiteLLM, LangChain and CrewAI shorten a conversation when they read these words.
+    // LiteLLM, LangChain and CrewAI look for these words, and then shorten the conversation.
     assert!(message.starts_with("this model's maximum context length is 8192 tokens"), "{message}");
     let server = serve_chat(scripted([Err(too_long)])).await;
     let answer = server.ask(post("/v1/completions", r#"{"prompt":"Hi"}"#)).await;
@@ -161,7 +161,7 @@ async fn when_the_places_are_taken_the_next_hears_how_long() {
         model.asked(count).await;
         held.push((pen, client));
     }
-    // The first of the two is 50 tokens, at a tenth of a second each.
+    // The first of the two has 50 tokens, at a tenth of a second each.
     let expected = (503, None, Some("queue_full"), Some("true"), Some("5"));
     check(&server.ask(chat(HI)).await, expected, "the model is busy; try again in 5 s");
     let (pen, mut client) = held.pop().expect("a held place");

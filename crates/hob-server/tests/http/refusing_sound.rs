@@ -1,5 +1,5 @@
-//! Transcriptions that are refused: forms that are none, files that are too many or too large, names that
-//! lead elsewhere. What a field may hold is `hob-wire`'s and is tested there.
+//! Rejected transcriptions: invalid forms, too many or too large files, names of other models.
+//! `hob-wire` checks the values of fields and has the tests for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn nobody() -> Arc<hob_core::scripted::ScriptedTranscript> {
     scripted([])
 }
 
-/// Files of at most 100 bytes.
+/// A server that accepts files of at most 100 bytes.
 async fn small() -> Server {
     serve_with(nobody(), ServerOptions { file_bytes_max: 100, ..Default::default() }).await
 }

@@ -1,4 +1,4 @@
-//! A running server with one staged model, on a port of its own.
+//! A running server with one staged model, on its own port.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Server {
         let (stop, stopped) = oneshot::channel::<()>();
         let mut running = JoinSet::new();
         running.spawn(serve(listener, registry, options, async move {
-            // An error means that the test is over, which is a reason to stop too.
+            // An error means that the test has ended, so the server stops too.
             stopped.await.unwrap_or_default();
         }));
         Server { address, model, admission, stop: Some(stop), running }
@@ -74,7 +74,7 @@ impl Server {
         self.ask(post("/v1/audio/speech", json)).await
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a new connection.
     pub(crate) async fn ask(&self, request: impl AsRef<[u8]>) -> Answer {
         let mut client = self.client().await;
         client.send(request).await;

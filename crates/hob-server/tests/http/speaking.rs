@@ -1,4 +1,4 @@
-//! Answers: their bytes, their headers, when they come, and how they end.
+//! Speech answers: bytes, headers, the time of each part, and how they end.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +19,7 @@ async fn sound_leaves_as_it_comes_and_nothing_before_it() {
     let mouth = server.model.stage();
     let mut client = server.client().await;
     client.speak(PCM).await;
-    // A window of nothing and a timing are no sound yet: 200 must wait for the next one.
+    // An empty window and a timing are not sound: 200 must wait for the next event.
     mouth.send(sound(0.0, 0)).await.expect("a listener");
     mouth.send(Ok(SpeechEvent::Words(Vec::new()))).await.expect("a listener");
     mouth.send(sound(0.5, 2400)).await.expect("a listener");
@@ -181,7 +181,7 @@ async fn a_failure_after_the_start_is_no_clean_end() {
     assert_eq!(server.admission.in_flight(), 0);
 }
 
-/// Proxies speak HTTP/1.0 by default, where the end of the connection is the end of the answer.
+/// Proxies use HTTP/1.0 by default. There the end of the connection is the end of the answer.
 #[tokio::test]
 async fn a_failure_is_seen_over_http_1_0_too() {
     let server = Server::start().await;
@@ -209,7 +209,7 @@ async fn samples_that_are_no_numbers_fail_the_answer() {
 #[tokio::test]
 async fn a_client_that_left_is_not_spoken_to() {
     let server = Server::start().await;
-    // Before the first sound, in the middle, and while it reads nothing.
+    // Before the first sound, in the middle, and while the client reads nothing.
     let mouth = server.model.stage();
     let mut client = server.client().await;
     client.speak(PCM).await;
@@ -247,7 +247,7 @@ async fn five_hundred_clients_that_leave_leave_nothing_behind() {
         }
         let mouth = server.model.stage();
         client.send(request).await;
-        // How far the answer comes: asked for, begun, under way, or with a window unread.
+        // The state when the client leaves: requested, begun, under way, or with an unread window.
         if turn % 5 > 1 {
             mouth.send(sound(0.1, 100)).await.expect("a listener");
             client.head().await;
@@ -283,7 +283,7 @@ async fn a_reader_that_takes_nothing_holds_the_model_back_and_is_let_go() {
     while no_hang(mouth.send(sound(0.1, 240_000))).await.is_ok() {
         windows += 1;
     }
-    // Sockets hold some megabytes; a server that kept what is not read would take all of these.
+    // Sockets hold a few megabytes. A server that buffers unread sound would take all windows.
     assert!(windows < 200, "{windows} windows of 480 kB were taken");
     assert_eq!(server.admission.in_flight(), 0);
 }
@@ -295,7 +295,7 @@ async fn the_model_gets_what_was_asked() {
         (r#"{"input":"Hi"}"#, "af_heart", 1.0),
         (r#"{"input":"Hi","model":"narrator","voice":"bm_fable","speed":1.5}"#, "bm_fable", 1.5),
         (r#"{"input":"Hi","model":"tts-1-hd","voice":{"id":"fable"}}"#, "bm_fable", 1.0),
-        // As clients of Kokoro-FastAPI and of the repository call it.
+        // Names that clients use for Kokoro-FastAPI and for the repository.
         (r#"{"input":"Hi","model":"kokoro_v1"}"#, "af_heart", 1.0),
         (r#"{"input":"Hi","model":"hexgrad/Kokoro-82M"}"#, "af_heart", 1.0),
         (
