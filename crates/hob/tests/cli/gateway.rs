@@ -183,7 +183,7 @@ fn lists_come_from_memory_whoever_is_down() {
     };
     let (models, _) = listed();
     assert_eq!((models.status, &models.body["data"][0]["id"]), (200, &json!("fast")));
-    // hob waits three seconds for a silent server, each time.
+    // A request that waited for the silent servers would take three seconds each time.
     let took = (0..3).map(|_| listed().1).min();
     assert!(took < Some(Duration::from_millis(500)), "{took:?}");
     let answer = post(&here, "v1/chat/completions", None, &hello("fast"));
