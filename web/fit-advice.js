@@ -48,7 +48,7 @@ export class WayRow {
   }
 
   draw(plan) {
-    const { placement, fits, context, decode_wished: rate } = plan;
+    const { placement, fits, context, decode_requested: rate } = plan;
     const longest = context.max === null ? "none" : tokens(context.max);
     const said = [placeText(placement), kvText(plan), longest, fits ? pace(rate.tok_s) : "does not fit"];
     said.forEach((text, index) => setText(this.#cells[index], text));

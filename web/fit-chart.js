@@ -32,7 +32,7 @@ export function drawChart(svg, { plan, trained }) {
 }
 
 /** By context; the wished one is among them. */
-function pointsOf({ decode, decode_wished: wished }) {
+function pointsOf({ decode, decode_requested: wished }) {
   const others = decode.filter(({ tok_s, context }) => tok_s !== null && context !== wished.context);
   const points = [...others, wished].sort((one, other) => one.context - other.context);
   return Object.assign(points, { wished });

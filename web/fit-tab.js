@@ -185,7 +185,7 @@ function showList(name, entries) {
   page[`${name}-box`].hidden = entries.length === 0;
 }
 
-function showSpeed({ decode, decode_wished: wished, prefill: [prompt], context }) {
+function showSpeed({ decode, decode_requested: wished, prefill: [prompt], context }) {
   const known = wished.tok_s !== null;
   page.speeds.hidden = !known;
   page["chart-none"].hidden = known;

@@ -52,7 +52,7 @@ export function fitFor(query) {
     },
     context: { wished, max, limited_by: max === trained ? "trained" : pool },
     decode: CONTEXTS.filter((context) => context <= Math.max(max ?? 0, wished)).map(rate),
-    decode_wished: rate(wished),
+    decode_requested: rate(wished),
     prefill: [{ ...rate(wished), first_token_ms: onCard ? wished / 2 : null }],
     warnings: onCard ? [] : [{ code: "unknown_speed", text: "the memory bandwidth is not known, so hob cannot predict a speed", action: "hob fit calibrate" }],
   };

@@ -18,18 +18,18 @@ mod validate;
 mod warnings;
 
 pub use alternatives::{Alternative, Toward, alternatives};
-pub use calibrate::{Implausible, Timed, fitted};
+pub use calibrate::{Implausible, TimedRun, fitted};
 pub use engines::{
-    Cache, Engine, Format, Habits, HostReads, Mismatch, Scratch, Splits, Staging, Tower,
+    Cache, Engine, EngineProfile, Format, HostReads, Mismatch, Scratch, Splits, Staging, Tower,
     UNFUSED_RECURRENT_US,
 };
 pub use explain::{EXPLANATIONS, Explanation, explain};
 pub use flags::{Flags, flags};
 pub use layout::{Layout, Placement, Pool, Site, pool};
-pub use memory::{Term, terms};
+pub use memory::{MemoryTerm, terms};
 pub use priors::{constants, of_gpu};
-pub use setup::{Expected, Setup, Told};
-pub use speed::{Course, Rate};
+pub use setup::{Expected, OffloadFlags, Setup};
+pub use speed::{Rate, SpeedEstimate};
 pub use validate::{error_pct, from_one, left_out, mean, told_by};
 pub use warnings::{Warning, warnings};
 
@@ -83,7 +83,7 @@ pub enum Location {
 
 /// What is wanted of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wish {
+pub struct FitOptions {
     /// Of each conversation.
     pub context_tokens: Option<u32>,
     pub kv: Option<KvTypes>,
@@ -113,14 +113,14 @@ pub struct Plan {
     pub layout: Layout,
     pub kv: KvTypes,
     pub context_tokens: u32,
-    pub memory: Vec<Term>,
+    pub memory: Vec<MemoryTerm>,
     pub uses: Vec<Use>,
     pub longest: Longest,
     /// At each of [`CONTEXTS`] that the model was trained with and that there is room for; none where nobody knows
     /// how fast memory is.
     pub decode: Vec<Rate>,
     /// At the context that is wished for.
-    pub decode_wished: Option<Rate>,
+    pub decode_requested: Option<Rate>,
     /// Of a prompt as long as the context.
     pub prefill: Option<Rate>,
 }
@@ -191,7 +191,7 @@ impl Plan {
     }
 
     fn tok_s(&self) -> f64 {
-        self.decode_wished.as_ref().map_or(0.0, |rate| rate.tok_s)
+        self.decode_requested.as_ref().map_or(0.0, |rate| rate.tok_s)
     }
 }
 
@@ -204,15 +204,19 @@ impl Assessment {
 
 /// # Errors
 /// No engine here reads the format, or none would take the wished types of the cache.
-pub fn assess(machine: &Machine, model: &Model, wish: &Wish) -> Result<Assessment, FitError> {
+pub fn assess(
+    machine: &Machine,
+    model: &Model,
+    options: &FitOptions,
+) -> Result<Assessment, FitError> {
     if model.shape.layers.is_empty() {
         return Err(FitError::NoLayers);
     }
     let mut plans = Vec::new();
     let mut refused = None;
-    for engine in wish.engine.map_or_else(|| model.format.engines(), |engine| vec![engine]) {
-        let house = House { machine, model, wish, engine, habits: engine.habits() };
-        match house.plans() {
+    for engine in options.engine.map_or_else(|| model.format.engines(), |engine| vec![engine]) {
+        let planner = Planner { machine, model, options, engine, profile: engine.profile() };
+        match planner.plans() {
             Ok(of_engine) => plans.extend(of_engine),
             Err(error) => refused = refused.or(Some(error)),
         }
@@ -231,8 +235,8 @@ pub fn assess(machine: &Machine, model: &Model, wish: &Wish) -> Result<Assessmen
         let ((fits, pace), (fits_other, pace_other)) = (rank(one), rank(other));
         fits.cmp(&fits_other).then(pace.total_cmp(&pace_other))
     });
-    let longest = longest_by_pair(machine, model, wish, &plans[0]);
-    let mut warned = warnings(machine, model, wish, &plans[0]);
+    let longest = longest_by_pair(machine, model, options, &plans[0]);
+    let mut warned = warnings(machine, model, options, &plans[0]);
     warned.extend(warnings::unmeasured_processor(machine, &plans));
     Ok(Assessment { plans, longest, warnings: warned, alternatives: Vec::new() })
 }
@@ -240,32 +244,32 @@ pub fn assess(machine: &Machine, model: &Model, wish: &Wish) -> Result<Assessmen
 fn longest_by_pair(
     machine: &Machine,
     model: &Model,
-    wish: &Wish,
+    options: &FitOptions,
     plan: &Plan,
 ) -> Vec<(KvTypes, Longest)> {
     let Plan { engine, layout, .. } = plan;
-    let house = House { machine, model, wish, engine: *engine, habits: engine.habits() };
+    let planner = Planner { machine, model, options, engine: *engine, profile: engine.profile() };
     let pairs = KV_PAIRS.into_iter();
-    pairs.filter_map(|kv| Some((kv, house.longest(layout, kv).ok()?))).collect()
+    pairs.filter_map(|kv| Some((kv, planner.longest(layout, kv).ok()?))).collect()
 }
 
 /// A model, a machine and an engine that is to bring them together.
-pub(crate) struct House<'a> {
+pub(crate) struct Planner<'a> {
     machine: &'a Machine,
     model: &'a Model,
-    wish: &'a Wish,
+    options: &'a FitOptions,
     engine: Engine,
-    habits: Habits,
+    profile: EngineProfile,
 }
 
-impl House<'_> {
+impl Planner<'_> {
     /// One of each placement that is possible, whether or not it fits.
     fn plans(&self) -> Result<Vec<Plan>, FitError> {
         let mut plans: Vec<Plan> = Vec::new();
         let mut refused = None;
-        let pairs = self.wish.kv.map_or_else(|| KV_PAIRS.to_vec(), |kv| vec![kv]);
+        let pairs = self.options.kv.map_or_else(|| KV_PAIRS.to_vec(), |kv| vec![kv]);
         for kv in pairs {
-            if self.habits.cache == Cache::Alike && kv.keys != kv.values {
+            if self.profile.cache == Cache::Alike && kv.keys != kv.values {
                 let KvTypes { keys, values } = kv;
                 refused = refused.or(Some(Unsuitable::NotTheSame { keys, values }.into()));
                 continue;
@@ -308,15 +312,15 @@ impl House<'_> {
         let context_tokens = self.context_tokens();
         let memory = self.terms(&layout, kv, context_tokens)?;
         let longest = self.longest(&layout, kv)?;
-        let course = self.course(&layout, kv);
+        let estimate = self.estimate(&layout, kv);
         let reached = longest.context_tokens.unwrap_or(0).max(context_tokens);
         let told = CONTEXTS.into_iter().filter(|context| *context <= reached);
         Ok(Plan {
             engine: self.engine,
             placement: layout.placement(self.machine),
-            decode: told.filter_map(|context| course.decode(context)).collect(),
-            decode_wished: course.decode(context_tokens),
-            prefill: course.prefill(context_tokens),
+            decode: told.filter_map(|context| estimate.decode(context)).collect(),
+            decode_requested: estimate.decode(context_tokens),
+            prefill: estimate.prefill(context_tokens),
             uses: self.uses(&memory),
             kv,
             context_tokens,
@@ -326,14 +330,20 @@ impl House<'_> {
         })
     }
 
-    fn course<'c>(&'c self, layout: &'c Layout, kv: KvTypes) -> Course<'c> {
-        Course { model: self.model, machine: self.machine, layout, kv, habits: &self.habits }
+    fn estimate<'c>(&'c self, layout: &'c Layout, kv: KvTypes) -> SpeedEstimate<'c> {
+        SpeedEstimate {
+            model: self.model,
+            machine: self.machine,
+            layout,
+            kv,
+            profile: &self.profile,
+        }
     }
 
     /// As long as is wished for, and no longer than it was trained with.
     fn context_tokens(&self) -> u32 {
         let trained = self.model.shape.trained_context_tokens.max(1);
-        self.wish.context_tokens.unwrap_or(CONTEXT_TOKENS).min(trained)
+        self.options.context_tokens.unwrap_or(CONTEXT_TOKENS).min(trained)
     }
 
     fn terms(
@@ -341,23 +351,23 @@ impl House<'_> {
         layout: &Layout,
         kv: KvTypes,
         context_tokens: u32,
-    ) -> Result<Vec<Term>, Unsuitable> {
-        let sequences = self.wish.sequences.max(1);
+    ) -> Result<Vec<MemoryTerm>, Unsuitable> {
+        let sequences = self.options.sequences.max(1);
         let plan = ContextPlan {
             context_tokens: context_tokens.saturating_mul(sequences),
             sequences,
             sharing: Sharing::Parts,
-            windows: self.habits.windows,
+            windows: self.profile.windows,
             kv,
             attention: Attention::Flash,
-            step_tokens: self.habits.step_tokens,
+            step_tokens: self.profile.step_tokens,
             outputs_max: sequences,
         };
-        terms(self.model, self.machine, layout, &plan, &self.habits)
+        terms(self.model, self.machine, layout, &plan, &self.profile)
     }
 
-    fn uses(&self, terms: &[Term]) -> Vec<Use> {
-        uses(self.machine, &self.habits, terms)
+    fn uses(&self, terms: &[MemoryTerm]) -> Vec<Use> {
+        uses(self.machine, &self.profile, terms)
     }
 
     fn fits(&self, layout: &Layout, kv: KvTypes, context_tokens: u32) -> Result<bool, Unsuitable> {
@@ -390,16 +400,16 @@ impl House<'_> {
 }
 
 /// What the terms make of each memory.
-fn uses(machine: &Machine, habits: &Habits, terms: &[Term]) -> Vec<Use> {
+fn uses(machine: &Machine, profile: &EngineProfile, terms: &[MemoryTerm]) -> Vec<Use> {
     let mut pools: Vec<Pool> = terms.iter().map(|term| term.pool).collect();
     pools.sort_unstable();
     pools.dedup();
     let used = |pool| {
-        let sum = |of: &dyn Fn(&Term) -> bool| {
+        let sum = |of: &dyn Fn(&MemoryTerm) -> bool| {
             let here = terms.iter().filter(|term| term.pool == pool && of(term));
             here.fold(0, |sum: u64, term| sum.saturating_add(term.bytes))
         };
-        let (free_bytes, margin_bytes) = room(machine, habits, pool, terms);
+        let (free_bytes, margin_bytes) = room(machine, profile, pool, terms);
         let reclaimable_bytes = sum(&|term| term.name == REPACKED);
         Use { pool, needed_bytes: sum(&|_| true), reclaimable_bytes, free_bytes, margin_bytes }
     };
@@ -407,11 +417,16 @@ fn uses(machine: &Machine, habits: &Habits, terms: &[Term]) -> Vec<Use> {
 }
 
 /// What is free, and what of it is left alone.
-fn room(machine: &Machine, habits: &Habits, pool: Pool, terms: &[Term]) -> (u64, u64) {
+fn room(
+    machine: &Machine,
+    profile: &EngineProfile,
+    pool: Pool,
+    terms: &[MemoryTerm],
+) -> (u64, u64) {
     let gpu = |number: usize| machine.gpus.get(number).map(|gpu| gpu.memory);
     match pool {
         Pool::Vram(number) => match gpu(number) {
-            Some(GpuMemory::Own { free_bytes, .. }) => (free_bytes, habits.margin_bytes),
+            Some(GpuMemory::Own { free_bytes, .. }) => (free_bytes, profile.margin_bytes),
             _ => (0, 0),
         },
         Pool::Ram => {

@@ -161,9 +161,9 @@ pub struct Device {
 pub struct Constants {
     pub basis: Basis,
     /// Share of the bandwidth at which weights are read (η).
-    pub reach: f64,
+    pub bandwidth_efficiency: f64,
     /// The same of the KV cache (η_kv). Of a processor, which computes with each head by itself, it may be more than all.
-    pub kv_reach: f64,
+    pub kv_bandwidth_efficiency: f64,
     /// Fixed cost of a layer, µs (τ).
     pub layer_us: f64,
     /// What a recurrent layer costs beside that, µs.

@@ -23,7 +23,7 @@ pub struct Stamp {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub struct MachineFacts {
     pub machine: Machine,
     pub cpu: Learnt,
     /// Source of the number of cores and threads, which a quota may limit.
@@ -55,12 +55,12 @@ impl Learnt {
     }
 }
 
-impl Known {
+impl MachineFacts {
     /// Uses one source for every fact.
-    pub(crate) fn all_from(machine: Machine, learnt: &Learnt) -> Known {
+    pub(crate) fn all_from(machine: Machine, learnt: &Learnt) -> MachineFacts {
         let gpus = vec![learnt.clone(); machine.gpus.len()];
         let gpu_stamps = vec![None; machine.gpus.len()];
-        Known {
+        MachineFacts {
             machine,
             cpu: learnt.clone(),
             cores: learnt.clone(),
@@ -86,7 +86,7 @@ impl Known {
     }
 
     pub fn rows(&self) -> Vec<Row> {
-        let Known { machine, cpu, cores, memory, .. } = self;
+        let MachineFacts { machine, cpu, cores, memory, .. } = self;
         let total = machine.memory.total_bytes;
         let available = machine.memory.available_bytes;
         let ram = format!("{}, {} available", gb(total), gb(available));
@@ -179,8 +179,9 @@ fn constants(name: &str, device: &Device, stamp: Option<&Stamp>) -> Vec<Row> {
 }
 
 fn reached(constants: &Constants) -> String {
-    let Constants { reach, kv_reach, layer_us, steadiness, .. } = constants;
-    let (weights, cache) = (100.0 * reach, 100.0 * kv_reach);
+    let Constants { bandwidth_efficiency, kv_bandwidth_efficiency, layer_us, steadiness, .. } =
+        constants;
+    let (weights, cache) = (100.0 * bandwidth_efficiency, 100.0 * kv_bandwidth_efficiency);
     let parts = format!(
         "{weights:.0} % of it for weights, {cache:.0} % for the cache, {layer_us:.0} µs a layer"
     );
@@ -217,7 +218,7 @@ mod tests {
     #[test]
     fn what_nobody_knows_is_no_zero() {
         let learnt = Learnt::new(Basis::Measured, "by hand");
-        let known = Known::all_from(Machine::default(), &learnt);
+        let known = MachineFacts::all_from(Machine::default(), &learnt);
         for row in known.rows() {
             assert!(row.value.is_none() || row.name == "graphics", "{row:?}");
         }

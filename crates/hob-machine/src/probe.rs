@@ -6,7 +6,7 @@ use hob_core::machine::{Basis, Cpu, Device, Gpu, GpuMemory, Machine, Memory};
 use crate::cgroup;
 use crate::cpu::{self, CpuInfo, cpu_info};
 use crate::files::{read, said};
-use crate::known::{Known, Learnt};
+use crate::known::{Learnt, MachineFacts};
 use crate::memory::ram;
 use crate::{apple, drm, nvidia};
 
@@ -31,7 +31,7 @@ pub fn quota_cpus() -> Option<f64> {
 }
 
 /// Probes the machine now. Runs the drivers' programs, which takes a moment on machines with graphics cards.
-pub fn probe() -> Known {
+pub fn probe() -> MachineFacts {
     let memory = ram();
     let total_bytes = memory.map_or(0, |ram| ram.total_bytes);
     let (info, mut gpus, source) = match apple::chip() {
@@ -58,7 +58,7 @@ pub fn probe() -> Known {
         memory: memory.map_or_else(Memory::default, Memory::from),
         gpus,
     };
-    let mut known = Known::all_from(machine, &Learnt::new(Basis::Measured, source));
+    let mut known = MachineFacts::all_from(machine, &Learnt::new(Basis::Measured, source));
     known.gpus = learnt;
     if let Some(cpus) = quota {
         known.cores.source = format!("{source}, within a quota of {cpus:.1}");

@@ -13,7 +13,7 @@ use hob_core::nearest;
 use serde::{Deserialize, Serialize};
 
 use crate::cpu;
-use crate::known::{Known, Learnt};
+use crate::known::{Learnt, MachineFacts};
 use parts::{ConstantsPart, CpuPart, GpuPart, MemoryPart, bytes, constants_part, gb};
 
 pub const SCHEMA: &str = "machine/1";
@@ -91,7 +91,7 @@ pub fn names() -> Vec<&'static str> {
 ///
 /// # Errors
 /// There is no built-in profile of that name.
-pub fn builtin(name: &str) -> Result<Known, ProfileError> {
+pub fn builtin(name: &str) -> Result<MachineFacts, ProfileError> {
     let text = BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
     let unknown = || ProfileError::Unknown { name: name.to_owned(), known: names() };
     parsed(text.ok_or_else(unknown)?, name)?.known(name)
@@ -106,7 +106,7 @@ pub fn quant(name: &str) -> Option<&'static str> {
 ///
 /// # Errors
 /// The name is neither, or a value in the file is impossible.
-pub fn named(name: &str) -> Result<Known, ProfileError> {
+pub fn named(name: &str) -> Result<MachineFacts, ProfileError> {
     let path = Path::new(name);
     if path.is_file() {
         return read(path)?.known(name);
@@ -155,7 +155,7 @@ fn with_nearest(message: &str) -> String {
 
 impl MachineFile {
     /// Makes a profile from a probed machine.
-    pub fn of(known: &Known) -> MachineFile {
+    pub fn of(known: &MachineFacts) -> MachineFile {
         let machine = &known.machine;
         MachineFile {
             schema: SCHEMA.to_owned(),
@@ -188,7 +188,7 @@ impl MachineFile {
     ///
     /// # Errors
     /// A value is impossible.
-    pub fn known(&self, name: &str) -> Result<Known, ProfileError> {
+    pub fn known(&self, name: &str) -> Result<MachineFacts, ProfileError> {
         let source = match &self.source {
             Some(source) => format!("profile {name}: {source}"),
             None => format!("profile {name}"),
@@ -198,7 +198,8 @@ impl MachineFile {
         let stamp = |part: &Option<ConstantsPart>| part.as_ref().and_then(ConstantsPart::stamp);
         let cpu_stamp = stamp(&self.cpu.constants);
         let gpu_stamps = self.gpus.iter().map(|gpu| stamp(&gpu.constants)).collect();
-        let mut known = Known { cpu_stamp, gpu_stamps, ..Known::all_from(machine, &learnt) };
+        let mut known =
+            MachineFacts { cpu_stamp, gpu_stamps, ..MachineFacts::all_from(machine, &learnt) };
         share_bandwidth(&mut known.machine);
         Ok(known)
     }

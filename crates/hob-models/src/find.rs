@@ -4,13 +4,13 @@
 mod choice;
 mod error;
 mod facts;
+mod file_source;
 mod gguf;
 mod hub;
 mod located;
 mod ollama;
 mod registry;
 mod remote;
-mod shelf;
 mod tensors;
 mod typed;
 
@@ -30,9 +30,9 @@ use crate::store::Store;
 use crate::{Catalog, Sha256};
 
 pub use error::FindError;
+use file_source::FileSource;
 pub use located::Located;
 use remote::Remote;
-use shelf::Shelf;
 pub use typed::{ShapeError, typed};
 
 /// What most people run: weights of a known shape are taken as stored like that, unless a quant is asked for.
@@ -236,21 +236,21 @@ impl Search<'_> {
 
     fn path(&self, path: &Path) -> Result<Described, FindError> {
         if path.is_dir() {
-            return choice::one(self, &Shelf::Folder(path.to_owned()), &name_of(path));
+            return choice::one(self, &FileSource::Folder(path.to_owned()), &name_of(path));
         }
         let folder = path.parent().unwrap_or(Path::new(""));
-        let shelf = Shelf::Folder(folder.to_owned());
+        let source_files = FileSource::Folder(folder.to_owned());
         let Some(file) = path.file_name().and_then(|name| name.to_str()) else {
             return Err(FindError::NoSuchPath { path: path.to_owned() });
         };
-        self.file(&shelf, file)
+        self.file(&source_files, file)
     }
 
     /// By its ending; what has none that is known is taken for GGUF, whose first bytes tell.
-    fn file(&self, shelf: &Shelf<'_>, file: &str) -> Result<Described, FindError> {
+    fn file(&self, source_files: &FileSource<'_>, file: &str) -> Result<Described, FindError> {
         match file.ends_with(".safetensors") {
-            true => tensors::of_file(self, shelf, file),
-            false => gguf::of_file(self, shelf, file),
+            true => tensors::of_file(self, source_files, file),
+            false => gguf::of_file(self, source_files, file),
         }
     }
 
@@ -264,7 +264,7 @@ impl Search<'_> {
         else {
             return Err(FindError::NoModel { at: asked.to_owned(), there: Vec::new() });
         };
-        self.file(&Shelf::Web { remote: self.remote, base: base.to_owned() }, file)
+        self.file(&FileSource::Web { remote: self.remote, base: base.to_owned() }, file)
     }
 
     fn installed(&self, asked: &str) -> Result<Option<Described>, FindError> {

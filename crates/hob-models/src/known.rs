@@ -19,7 +19,7 @@ pub use table::KNOWN;
 
 /// A model whose dimensions are known.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct KnownModel {
     /// As its publisher names it.
     pub name: &'static str,
     /// Names that it is asked for by, and the context that each was made for, tokens.
@@ -56,7 +56,7 @@ pub struct UnknownModel {
     pub near: Vec<String>,
 }
 
-impl Known {
+impl KnownModel {
     /// With the context that a tag was made for.
     fn tagged(&self, tag: &str) -> Option<u32> {
         let is_this = |known: &&(&str, u32)| known.0.eq_ignore_ascii_case(tag);
@@ -78,7 +78,7 @@ impl Known {
     /// As it would be in this quant, with eyes and ears.
     ///
     /// # Errors
-    /// See [`Known::header`].
+    /// See [`KnownModel::header`].
     pub fn model(&self, mixture: Mixture, context_tokens: u32) -> Result<Model, GgufError> {
         let mut shape = self.header(mixture, context_tokens)?.shape()?;
         shape.weights.0.extend(self.tower());
@@ -136,7 +136,7 @@ fn bare(name: &str) -> &str {
 ///
 /// # Errors
 /// [`UnknownModel`] with the nearest names.
-pub fn find(name: &str) -> Result<(Known, u32), UnknownModel> {
+pub fn find(name: &str) -> Result<(KnownModel, u32), UnknownModel> {
     let tagged = |tag: &str| KNOWN.into_iter().find_map(|known| Some((known, known.tagged(tag)?)));
     let of_catalog = || tagged(names::named(name)?.named.name);
     let found = tagged(name.trim()).or_else(of_catalog);

@@ -10,7 +10,7 @@ mod request;
 mod verdict;
 
 use hob_core::KvTypes;
-use hob_core::fit::{Alternative, Assessment, Limit, Longest, Model, Site, Use, Wish};
+use hob_core::fit::{Alternative, Assessment, FitOptions, Limit, Longest, Model, Site, Use};
 use hob_core::machine::Machine;
 use serde::Serialize;
 
@@ -62,9 +62,14 @@ struct AlternativeShape {
 }
 
 impl FitAnswer {
-    pub fn of(machine: &Machine, model: &Model, assessment: &Assessment, wish: &Wish) -> FitAnswer {
+    pub fn of(
+        machine: &Machine,
+        model: &Model,
+        assessment: &Assessment,
+        options: &FitOptions,
+    ) -> FitAnswer {
         let Assessment { plans, longest, alternatives, warnings } = assessment;
-        let shape = |plan| PlanShape::of(machine, model, plan, wish);
+        let shape = |plan| PlanShape::of(machine, model, plan, options);
         let first = plans.first().map(|plan| shape(plan).warned(warnings));
         let sites = plans.first().map(|plan| plan.layout.sites()).unwrap_or_default();
         FitAnswer {
@@ -115,7 +120,7 @@ fn alternative(one: &Alternative) -> AlternativeShape {
         kv_k: plan.kv.keys.name(),
         kv_v: plan.kv.values.name(),
         placement: placement(plan.placement),
-        tok_s: plan.decode_wished.as_ref().map(|rate| rate::shortly(rate.tok_s)),
+        tok_s: plan.decode_requested.as_ref().map(|rate| rate::shortly(rate.tok_s)),
         max: plan.longest.context_tokens,
         bytes: plan.uses.iter().map(Use::kept_bytes).sum(),
     }

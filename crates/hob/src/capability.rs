@@ -1,10 +1,10 @@
 //! Estimates how capable a known model is, from its size and age, and suggests one that fits a card.
 //! Both `hob fit` and the page of a running hob use it.
 
-use hob_core::fit::{Assessment, Model, Placement, Plan, Warning, Wish, assess};
+use hob_core::fit::{Assessment, FitOptions, Model, Placement, Plan, Warning, assess};
 use hob_core::machine::Machine;
 use hob_models::Mixture;
-use hob_models::known::{KNOWN, Known, Purpose};
+use hob_models::known::{KNOWN, KnownModel, Purpose};
 
 /// Since then models of a size have become as good as twice their size each year, as far as a rule can say that.
 const FIRST_YEAR: f64 = 2023.0;
@@ -12,17 +12,21 @@ const FIRST_YEAR: f64 = 2023.0;
 const TUNED_FOR_CODE: f64 = 1.5;
 
 /// Names, in the warning about a divided model, the most capable one that fits the card whole.
-pub(crate) fn suggest_smaller_model(machine: &Machine, wish: &Wish, assessed: &mut Assessment) {
+pub(crate) fn suggest_smaller_model(
+    machine: &Machine,
+    options: &FitOptions,
+    assessed: &mut Assessment,
+) {
     let is_split = |warning: &&mut Warning| warning.code == "split";
     let Some(split) = assessed.warnings.iter_mut().find(is_split) else { return };
-    if let Some(name) = whole_on_a_card(machine, wish) {
+    if let Some(name) = whole_on_a_card(machine, options) {
         split.action = format!("{name} lies on the card alone, and is faster");
     }
 }
 
 /// Estimates how good the answers of a model are, in billions of dense parameters of 2023: a mixture of experts counts as the
 /// geometric mean of all its parameters and of those that a token passes through.
-pub(crate) fn capability(known: &Known, model: &Model, purpose: Option<Purpose>) -> f64 {
+pub(crate) fn capability(known: &KnownModel, model: &Model, purpose: Option<Purpose>) -> f64 {
     let groups = || model.shape.weights.0.iter();
     let all: f64 = groups().map(|group| group.elements as f64).sum();
     let share = model.shape.experts_share();
@@ -35,11 +39,11 @@ pub(crate) fn capability(known: &Known, model: &Model, purpose: Option<Purpose>)
 }
 
 /// Finds the most capable model that fits on a card as a whole.
-fn whole_on_a_card(machine: &Machine, wish: &Wish) -> Option<&'static str> {
+fn whole_on_a_card(machine: &Machine, options: &FitOptions) -> Option<&'static str> {
     let is_on_card = |plan: &Plan| plan.fits() && plan.placement == Placement::Vram;
-    let fits = |known: &Known| {
+    let fits = |known: &KnownModel| {
         let model = known.model(Mixture::named("Q4_K_M").ok()?, known.tags.first()?.1).ok()?;
-        let assessed = assess(machine, &model, wish).ok()?;
+        let assessed = assess(machine, &model, options).ok()?;
         assessed.plans.iter().any(is_on_card).then(|| capability(known, &model, None))
     };
     let fitting = KNOWN.iter().filter_map(|known| Some((known.tags.first()?.0, fits(known)?)));
@@ -53,7 +57,7 @@ mod tests {
     #[test]
     fn a_model_that_fits_the_card_is_named() {
         let known = hob_machine::profile::builtin("rtx-4070-laptop").expect("it is part of hob");
-        let named = whole_on_a_card(&known.machine, &Wish::default()).expect("a model");
+        let named = whole_on_a_card(&known.machine, &FitOptions::default()).expect("a model");
         assert!(["qwen3.5:9b", "qwen3:8b", "gemma4:e4b"].contains(&named), "{named}");
     }
 }

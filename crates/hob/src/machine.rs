@@ -6,7 +6,7 @@ use std::time::Instant;
 use clap::Args;
 use hob_engines::timing::engine_version;
 use hob_machine::bandwidth::{self, Measured};
-use hob_machine::{Kept, Known, PoolWish, apply, probe, profile};
+use hob_machine::{MachineFacts, MachineStore, PoolWish, apply, probe, profile};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, Outcome};
@@ -28,7 +28,7 @@ impl MachineArgs {
     ///
     /// # Errors
     /// The profile is none, or has no such pool.
-    pub(crate) fn known(&self, app: &App<'_>) -> Outcome<Known> {
+    pub(crate) fn known(&self, app: &App<'_>) -> Outcome<MachineFacts> {
         let mut known = match &self.machine {
             Some(name) => profile::named(name).map_err(|error| {
                 Failure::usage(error).hint("`hob fit machine --save FILE` writes one")
@@ -44,7 +44,7 @@ impl MachineArgs {
     ///
     /// # Errors
     /// See [`MachineArgs::known`].
-    pub(crate) fn measured(&self, app: &App<'_>) -> Outcome<Known> {
+    pub(crate) fn measured(&self, app: &App<'_>) -> Outcome<MachineFacts> {
         let mut known = self.known(app)?;
         if self.machine.is_none() && known.machine.cpu.device.bandwidth.is_none() {
             match measure(&mut known, app.printer) {
@@ -57,21 +57,21 @@ impl MachineArgs {
 }
 
 /// This machine, with what is kept of it.
-pub(crate) fn here(app: &App<'_>) -> Known {
+pub(crate) fn here(app: &App<'_>) -> MachineFacts {
     let mut known = probe();
     kept(app).merge_into(&mut known, &engine_version());
     known
 }
 
-pub(crate) fn kept(app: &App<'_>) -> Kept {
-    Kept::in_home(&app.settings.home)
+pub(crate) fn kept(app: &App<'_>) -> MachineStore {
+    MachineStore::in_home(&app.settings.home)
 }
 
 /// Of this machine's memory; takes a second or two.
 ///
 /// # Errors
 /// There is too little memory free.
-pub(crate) fn measure(known: &mut Known, printer: &Printer) -> Outcome<Measured> {
+pub(crate) fn measure(known: &mut MachineFacts, printer: &Printer) -> Outcome<Measured> {
     let spinner = printer.spinner("measuring how fast memory is");
     let started = Instant::now();
     let measured = bandwidth::measure(known.machine.cpu.threads as usize);
@@ -86,7 +86,7 @@ pub(crate) fn measure(known: &mut Known, printer: &Printer) -> Outcome<Measured>
 }
 
 /// For the next time. What cannot be kept was measured nevertheless.
-pub(crate) fn keep(known: &Known, app: &App<'_>) {
+pub(crate) fn keep(known: &MachineFacts, app: &App<'_>) {
     if let Err(error) = kept(app).keep(known) {
         app.printer.note(error);
     }

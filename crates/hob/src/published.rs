@@ -7,7 +7,7 @@ mod runs;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use hob_core::fit::{Site, Timed, error_pct, fitted, mean, told_by};
+use hob_core::fit::{Site, TimedRun, error_pct, fitted, mean, told_by};
 use hob_core::machine::{Basis, Constants, Gpu, GpuMemory, Machine};
 
 use decode::rows_of;
@@ -41,7 +41,7 @@ pub(crate) fn apply(machine: &mut Machine) -> Vec<Used> {
         let mut rows = rows_of(|name| bare(name) == bare(&gpu.name));
         rows.retain(|row| is_same(row.gpu(), gpu));
         let of_rows = rows.iter();
-        let mut timed: Vec<Timed<'_>> = of_rows.clone().map(Row::timed).collect();
+        let mut timed: Vec<TimedRun<'_>> = of_rows.clone().map(Row::timed).collect();
         let mut sources: BTreeSet<&str> = of_rows.map(|row| row.source).collect();
         let of_runs = RUNS.iter().filter(|run| run.is_of(gpu, cpu)).filter_map(Published::timed);
         let before = timed.len();

@@ -23,7 +23,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::finding::finder;
 use crate::settings::{DEFAULT_CHAT, DEFAULT_SPEECH, speech_threads};
 
-pub(crate) use order::{Order, Wish};
+pub(crate) use order::{Order, OrderOptions};
 
 const MB: u64 = 1_000_000;
 

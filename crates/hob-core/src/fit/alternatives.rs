@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Assessment, KV_PAIRS, Model, Plan, Wish, assess};
+use super::{Assessment, FitOptions, KV_PAIRS, Model, Plan, assess};
 use crate::footprint::KvTypes;
 use crate::machine::Machine;
 
@@ -65,18 +65,18 @@ impl Toward {
     }
 }
 
-/// At most one of each; none of what does not fit. `variants` are the same model in other quants. Of the wish, the types
+/// At most one of each; none of what does not fit. `variants` are the same model in other quants. Of the options, the types
 /// of the cache are left open.
 pub fn alternatives(
     machine: &Machine,
     model: &Model,
     variants: &[Model],
-    wish: &Wish,
+    options: &FitOptions,
     assessed: &Assessment,
 ) -> Vec<Alternative> {
     let plans = |model, kv: KvTypes| {
-        let wish = Wish { kv: Some(kv), ..wish.clone() };
-        let plans = assess(machine, model, &wish).map_or_else(|_| Vec::new(), |all| all.plans);
+        let options = FitOptions { kv: Some(kv), ..options.clone() };
+        let plans = assess(machine, model, &options).map_or_else(|_| Vec::new(), |all| all.plans);
         plans.into_iter().filter(Plan::fits).map(move |plan| Candidate { model, plan })
     };
     let in_pairs = |model| KV_PAIRS.into_iter().flat_map(|kv| plans(model, kv)).collect::<Vec<_>>();
@@ -89,7 +89,7 @@ pub fn alternatives(
     let chosen = [
         (Toward::Faster, faster(&all, now.as_ref())),
         (Toward::Longer, longer(&all, now.as_ref())),
-        (Toward::Better, better(&all, now.as_ref(), wish)),
+        (Toward::Better, better(&all, now.as_ref(), options)),
     ];
     let said = |(toward, chosen): (Toward, Option<&Candidate<'_>>)| {
         let Candidate { model, plan } = chosen?;
@@ -133,10 +133,10 @@ fn longer<'c, 'm>(
 fn better<'c, 'm>(
     all: &'c [Candidate<'m>],
     now: Option<&Candidate<'m>>,
-    wish: &Wish,
+    options: &FitOptions,
 ) -> Option<&'c Candidate<'m>> {
     let usual = now.map_or(0.0, |now| now.plan.tok_s().min(READING_TOK_S));
-    let floor = wish.tok_s_min.unwrap_or(usual);
+    let floor = options.tok_s_min.unwrap_or(usual);
     let suits = all.iter().filter(|one| one.plan.tok_s() >= floor);
     let best = suits.max_by(|one, other| {
         let paces = one.plan.tok_s().total_cmp(&other.plan.tok_s());

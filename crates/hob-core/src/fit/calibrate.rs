@@ -6,14 +6,14 @@ use std::ops::RangeInclusive;
 
 use super::layout::Site;
 use super::priors;
-use super::speed::{Course, Known};
+use super::speed::{SiteFacts, SpeedEstimate};
 use crate::machine::{Basis, Constants};
 use crate::statistics::Sample;
 
 /// What was timed: a model that lies on one device alone, behind a context.
 #[derive(Clone, Copy, Debug)]
-pub struct Timed<'a> {
-    pub course: Course<'a>,
+pub struct TimedRun<'a> {
+    pub estimate: SpeedEstimate<'a>,
     pub context_tokens: u32,
     /// Of one stream.
     pub tok_s: f64,
@@ -26,9 +26,9 @@ pub enum Implausible {
     Nothing,
     #[error(
         "{:.0} % of the bandwidth would be reached, and 20 to 105 % can be: the bandwidth is wrong, or the machine was \
-         busy", .reach * 100.0
+         busy", .bandwidth_efficiency * 100.0
     )]
-    Reach { reach: f64 },
+    Reach { bandwidth_efficiency: f64 },
 }
 
 const REACH: RangeInclusive<f64> = 0.2..=1.05;
@@ -52,31 +52,37 @@ const SWEEPS: usize = 200;
 ///
 /// # Errors
 /// There are none, or what comes out cannot be.
-pub fn fitted(rows: &[Timed<'_>]) -> Result<Constants, Implausible> {
+pub fn fitted(rows: &[TimedRun<'_>]) -> Result<Constants, Implausible> {
     let parts: Vec<Parts> = rows.iter().filter_map(Parts::of).collect();
     let first = rows.first().ok_or(Implausible::Nothing)?;
-    let site = first.course.layout.sites().first().copied();
+    let site = first.estimate.layout.sites().first().copied();
     let site = site.filter(|_| !parts.is_empty()).ok_or(Implausible::Nothing)?;
     let usual = usual(first, site);
     let mut strays = if site == Site::Cpu { STRAYS_CPU } else { STRAYS };
     if !usual.kernels.is_empty() {
         strays[0] = KERNELS_STRAY;
     }
-    let scale = [1.0 / usual.reach, 1.0 / usual.kv_reach, usual.layer_us, usual.recurrent_us];
+    let scale = [
+        1.0 / usual.bandwidth_efficiency,
+        1.0 / usual.kv_bandwidth_efficiency,
+        usual.layer_us,
+        usual.recurrent_us,
+    ];
     let times = robust(&parts, &scale, &strays);
-    let reach = usual.reach / times[0];
+    let bandwidth_efficiency = usual.bandwidth_efficiency / times[0];
     // What kernels reached is so, and more than all of it was read by one of them already.
-    let reach = if usual.kernels.is_empty() { reach } else { reach.min(1.0) };
-    if !REACH.contains(&reach) {
-        return Err(Implausible::Reach { reach });
+    let bandwidth_efficiency =
+        if usual.kernels.is_empty() { bandwidth_efficiency } else { bandwidth_efficiency.min(1.0) };
+    if !REACH.contains(&bandwidth_efficiency) {
+        return Err(Implausible::Reach { bandwidth_efficiency });
     }
     let mut kernels = usual.kernels.clone();
     kernels.iter_mut().for_each(|kernel| kernel.bytes_s /= times[0]);
     Ok(Constants {
         basis: Basis::Calibrated,
-        reach,
+        bandwidth_efficiency,
         kernels,
-        kv_reach: usual.kv_reach / times[1],
+        kv_bandwidth_efficiency: usual.kv_bandwidth_efficiency / times[1],
         layer_us: usual.layer_us * times[2],
         recurrent_us: usual.recurrent_us * times[3],
         ..usual
@@ -84,17 +90,17 @@ pub fn fitted(rows: &[Timed<'_>]) -> Result<Constants, Implausible> {
 }
 
 /// Of its kind, whatever was calibrated before; but where kernels were timed alone, what they reached.
-fn usual(row: &Timed<'_>, site: Site) -> Constants {
-    let told = priors::constants(row.course.machine, site);
-    let mut machine = row.course.machine.clone();
+fn usual(row: &TimedRun<'_>, site: Site) -> Constants {
+    let told = priors::constants(row.estimate.machine, site);
+    let mut machine = row.estimate.machine.clone();
     machine.cpu.device.constants = None;
     machine.gpus.iter_mut().for_each(|gpu| gpu.device.constants = None);
     let usual = priors::constants(&machine, site);
     if told.kernels.is_empty() {
         return usual;
     }
-    let Constants { reach, prefill_flops, kernels, steadiness, .. } = told;
-    Constants { reach, prefill_flops, kernels, steadiness, ..usual }
+    let Constants { bandwidth_efficiency, prefill_flops, kernels, steadiness, .. } = told;
+    Constants { bandwidth_efficiency, prefill_flops, kernels, steadiness, ..usual }
 }
 
 /// A row: how much of each constant its time has, as 1/η s, 1/η_kv s, µs and µs, the time that is left for them, and all of
@@ -106,23 +112,24 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(row: &Timed<'_>) -> Option<Parts> {
-        let course = &row.course;
-        let known = course.known()?;
-        let [one @ Known { site, bandwidth, constants, .. }] = &known[..] else { return None };
-        let layers = course.sum(*site, |_| 1.0);
+    fn of(row: &TimedRun<'_>) -> Option<Parts> {
+        let estimate = &row.estimate;
+        let known = estimate.known()?;
+        let [one @ SiteFacts { site, bandwidth, constants, .. }] = &known[..] else { return None };
+        let layers = estimate.sum(*site, |_| 1.0);
         // Where kernels were timed alone, what weights take is nearly known; else their bytes are.
         let read_s = match constants.kernels.is_empty() {
-            true => course.read_bytes(*site) / bandwidth,
+            true => estimate.read_bytes(*site) / bandwidth,
             false => {
-                course.weights_s(one) * constants.reach + course.state_bytes(*site) / bandwidth
+                estimate.weights_s(one) * constants.bandwidth_efficiency
+                    + estimate.state_bytes(*site) / bandwidth
             }
         };
-        let kv_us = course.kv_bytes(*site, row.context_tokens) / bandwidth * 1e6;
-        let of = [read_s * 1e6, kv_us, layers, course.recurrent_layers(*site)];
+        let kv_us = estimate.kv_bytes(*site, row.context_tokens) / bandwidth * 1e6;
+        let of = [read_s * 1e6, kv_us, layers, estimate.recurrent_layers(*site)];
         let all_us = 1e6 / row.tok_s;
-        let experts_us = course.expert_layers(*site) * constants.experts_us;
-        let engine_us = course.habits.token_us + course.unfused_us(*site);
+        let experts_us = estimate.expert_layers(*site) * constants.experts_us;
+        let engine_us = estimate.profile.token_us + estimate.unfused_us(*site);
         let us = all_us - experts_us - constants.token_us - engine_us;
         (us > 0.0 && us.is_finite()).then_some(Parts { of, us, all_us })
     }

@@ -1,4 +1,4 @@
-//! Which engines take which format, on what, and how each of them keeps house with memory.
+//! Which engines take which format, on what, and how each of them uses memory.
 //! Device rules after the engines' documentation; memory after what they allot.
 
 use crate::footprint::Windows;
@@ -58,9 +58,9 @@ enum Needs {
     NvidiaOr(u32, u32, &'static [Vendor]),
 }
 
-/// How an engine keeps house.
+/// How an engine keeps planner.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Habits {
+pub struct EngineProfile {
     /// On a card, beside everything that is counted: contexts, kernels, handles.
     pub runtime_bytes: u64,
     /// What it leaves free on a card.
@@ -265,9 +265,9 @@ impl Engine {
         Err(Mismatch::Device { engine: self, format, needs: said, has })
     }
 
-    pub fn habits(self) -> Habits {
+    pub fn profile(self) -> EngineProfile {
         // llama.cpp leaves 1 GiB of a device free; Ollama reserves 457 MiB for itself.
-        let ggml = Habits {
+        let ggml = EngineProfile {
             runtime_bytes: 400 * MIB,
             margin_bytes: GIB,
             staging: Staging::InPlace,
@@ -282,16 +282,16 @@ impl Engine {
             recurrent_us: 0.0,
         };
         match self {
-            Engine::Hob => Habits { windows: Windows::Whole, cache: Cache::Alike, ..ggml },
+            Engine::Hob => EngineProfile { windows: Windows::Whole, cache: Cache::Alike, ..ggml },
             Engine::LlamaCpp => ggml,
-            Engine::Ollama => Habits {
+            Engine::Ollama => EngineProfile {
                 runtime_bytes: 457 * MIB,
                 margin_bytes: 512 * MIB,
                 cache: Cache::Alike,
                 ..ggml
             },
             // Until it was fused, a layer of the cache was unpacked into 16 bits before it was read.
-            Engine::TabbyApi => Habits {
+            Engine::TabbyApi => EngineProfile {
                 runtime_bytes: 342 * MIB,
                 margin_bytes: 0,
                 staging: Staging::InF16,
@@ -306,7 +306,7 @@ impl Engine {
                 // ExLlamaV3 starts Triton's kernels from Python, one after the other.
                 recurrent_us: UNFUSED_RECURRENT_US,
             },
-            Engine::Vllm => Habits {
+            Engine::Vllm => EngineProfile {
                 runtime_bytes: 500 * MIB,
                 margin_bytes: GIB,
                 host_reads: HostReads::OverLink,
@@ -318,7 +318,7 @@ impl Engine {
             },
             Engine::MlxLm | Engine::Transformers => {
                 let scratch = Scratch::FeedForwardInF16;
-                Habits { scratch, splits: Splits::Never, token_us: PYTHON_US, ..ggml }
+                EngineProfile { scratch, splits: Splits::Never, token_us: PYTHON_US, ..ggml }
             }
         }
     }

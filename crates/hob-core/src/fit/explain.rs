@@ -54,7 +54,10 @@ pub const EXPLANATIONS: [Explanation; 24] = [
         "bandwidth",
         "What memory delivers at best, GB/s. Decoding reads all active weights for each token, so that it bounds everything.",
     ),
-    said("reach", "The share of the bandwidth at which weights are really read (η)."),
+    said(
+        "bandwidth efficiency",
+        "The share of the bandwidth at which weights are really read (η).",
+    ),
     said(
         "layer cost",
         "Time that a layer takes whatever it reads (τ): launching its operations. Recurrent layers launch many more.",

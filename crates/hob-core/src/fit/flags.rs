@@ -21,7 +21,7 @@ pub fn flags(machine: &Machine, model: &Model, plan: &Plan, sequences: u32) -> V
     let told = Wording { machine, model, plan, sequences: sequences.max(1) };
     let text = |engine: Engine| match engine {
         // It has one type for both.
-        _ if engine.habits().cache == Cache::Alike && plan.kv.keys != plan.kv.values => None,
+        _ if engine.profile().cache == Cache::Alike && plan.kv.keys != plan.kv.values => None,
         Engine::Hob => Some(told.hob()),
         Engine::LlamaCpp => Some(told.llama_cpp()),
         Engine::Ollama => Some(told.ollama()),

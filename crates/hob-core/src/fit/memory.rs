@@ -2,7 +2,7 @@
 //! Each site's part of the model is a model of its own to [`crate::footprint`]; added is what only cards take.
 
 use super::Model;
-use super::engines::{Habits, Scratch, Staging, Tower};
+use super::engines::{EngineProfile, Scratch, Staging, Tower};
 use super::layout::{Layout, Pool, Site, pool};
 use crate::footprint::{ContextPlan, Footprint, Unsuitable, overhead_bytes};
 use crate::machine::{Basis, Cpu, Machine};
@@ -15,7 +15,7 @@ const FEED_FORWARD_ROWS: u64 = 3;
 
 /// One part of what is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Term {
+pub struct MemoryTerm {
     pub name: &'static str,
     pub site: Site,
     pub pool: Pool,
@@ -33,8 +33,8 @@ pub fn terms(
     machine: &Machine,
     layout: &Layout,
     plan: &ContextPlan,
-    habits: &Habits,
-) -> Result<Vec<Term>, Unsuitable> {
+    profile: &EngineProfile,
+) -> Result<Vec<MemoryTerm>, Unsuitable> {
     let mut terms = Vec::new();
     let mut sites = layout.sites();
     if !sites.contains(&Site::Cpu) {
@@ -44,14 +44,14 @@ pub fn terms(
         let part = layout.part(&model.shape, site);
         let footprint = Footprint::of(&part, plan, repack(site, layout, &machine.cpu))?;
         let vocab_size = model.shape.vocab_size;
-        let footprint = as_engine_has_it(footprint, &part, plan, habits, (site, vocab_size));
+        let footprint = as_engine_has_it(footprint, &part, plan, profile, (site, vocab_size));
         let pool = pool(machine, site);
         let named = footprint.terms().into_iter().zip(EXPLAINED);
         terms.extend(named.filter(|((_, bytes), _)| *bytes > 0).map(
             |((name, bytes), (formula, basis))| {
                 // What follows from the model is as sure as what is known of it.
                 let basis = basis.unwrap_or(model.basis);
-                Term { name, site, pool, bytes, formula, basis }
+                MemoryTerm { name, site, pool, bytes, formula, basis }
             },
         ));
     }
@@ -72,27 +72,27 @@ fn as_engine_has_it(
     mut footprint: Footprint,
     part: &ModelShape,
     plan: &ContextPlan,
-    habits: &Habits,
+    profile: &EngineProfile,
     (site, vocab_size): (Site, u32),
 ) -> Footprint {
-    if habits.tower == Tower::LeftOut {
+    if profile.tower == Tower::LeftOut {
         let tower = part.weights.sum(|group| group.part == Part::Tower);
         footprint.weights_bytes = footprint.weights_bytes.saturating_sub(tower);
     }
     footprint.overhead_bytes = match site {
         // Words stay with the process, wherever they are scored.
         Site::Cpu => overhead_bytes(vocab_size, plan.sequences),
-        Site::Gpu(_) => habits.runtime_bytes,
+        Site::Gpu(_) => profile.runtime_bytes,
     };
     if part.layers.is_empty() && part.vocab_size == 0 {
         // Who computes nothing hands rows of the embedding over.
         let rows = u64::from(plan.step_tokens) * u64::from(part.embedding_length);
         footprint.compute_bytes = rows * 2 * F16_BYTES;
-    } else if habits.scratch == Scratch::FeedForwardInF16 {
-        let elements = u64::from(habits.step_tokens) * u64::from(part.feed_forward_length);
+    } else if profile.scratch == Scratch::FeedForwardInF16 {
+        let elements = u64::from(profile.step_tokens) * u64::from(part.feed_forward_length);
         footprint.compute_bytes = FEED_FORWARD_ROWS.saturating_mul(elements) * F16_BYTES;
     }
-    if habits.staging == Staging::InF16 {
+    if profile.staging == Staging::InF16 {
         let staged = staged_bytes(part, plan);
         footprint.compute_bytes = footprint.compute_bytes.saturating_add(staged);
     }

@@ -3,12 +3,12 @@
 
 use super::engines::Splits;
 use super::setup::own_cards;
-use super::{FitError, House, Layout, Site};
+use super::{FitError, Layout, Planner, Site};
 use crate::footprint::KvTypes;
 use crate::machine::GpuMemory;
 use crate::weights::Part;
 
-impl House<'_> {
+impl Planner<'_> {
     /// # Errors
     /// The engine reads the format on nothing that is here, or does not take these types.
     pub(super) fn layouts(&self, kv: KvTypes) -> Result<Vec<Layout>, FitError> {
@@ -42,7 +42,7 @@ impl House<'_> {
         if fits || !can_split {
             return Ok(layouts);
         }
-        let splits = self.habits.splits;
+        let splits = self.profile.splits;
         if splits != Splits::Never {
             layouts.extend(self.experts_in_ram(number, kv)?);
         }

@@ -4,7 +4,7 @@
 
 use super::engines::HostReads;
 use super::layout::Site;
-use super::speed::{Course, Known, Rate, Sureness, rate};
+use super::speed::{Certainty, Rate, SiteFacts, SpeedEstimate, rate};
 use crate::machine::Basis;
 use crate::weights::{Part, WeightGroup};
 
@@ -12,22 +12,22 @@ use crate::weights::{Part, WeightGroup};
 /// (`GGML_OP_OFFLOAD_MIN_BATCH` of llama.cpp).
 const OFFLOADED_TOKENS_MIN: u32 = 32;
 
-impl Course<'_> {
+impl SpeedEstimate<'_> {
     /// Of a prompt of `tokens`, none of which was known; none where nobody knows what a device can do.
     pub fn prefill(&self, tokens: u32) -> Option<Rate> {
-        let step = self.habits.step_tokens.min(tokens).max(1);
+        let step = self.profile.step_tokens.min(tokens).max(1);
         let known = self.known()?;
         let card = known.iter().find(|known| known.site != Site::Cpu);
         // What a card takes over is not computed by cores.
-        let is_own = |known: &Known, step: u32| {
+        let is_own = |known: &SiteFacts, step: u32| {
             known.site != Site::Cpu || card.is_none() || step < OFFLOADED_TOKENS_MIN
         };
-        let mut sureness = Sureness::of(Basis::Prior);
+        let mut certainty = Certainty::of(Basis::Prior);
         let mut terms = Vec::new();
         for (step, times) in [(step, tokens / step), (tokens % step, 1)] {
             let times = f64::from(times);
             for known in known.iter().filter(|known| step > 0 && is_own(known, step)) {
-                sureness.meet(known);
+                certainty.meet(known);
                 let us = times * self.step_s(known, step)? * 1e6;
                 add(&mut terms, format!("steps, {}", known.site), us);
             }
@@ -41,11 +41,11 @@ impl Course<'_> {
             let us = self.attention_flop(known.site, tokens) / flops(known)? * 1e6;
             add(&mut terms, format!("attention, {}", known.site), us);
         }
-        rate(tokens, tokens, terms, sureness)
+        rate(tokens, tokens, terms, certainty)
     }
 
     /// The weights of one step: multiplied for each of its tokens, or read once, whichever takes longer.
-    fn step_s(&self, known: &Known, step: u32) -> Option<f64> {
+    fn step_s(&self, known: &SiteFacts, step: u32) -> Option<f64> {
         let share = self.touched_share(step);
         let groups = || self.model.shape.weights.0.iter().filter(|g| self.reader(g) == known.site);
         let flops = flops(known)?;
@@ -53,12 +53,13 @@ impl Course<'_> {
         let touched: f64 =
             groups().map(|group| self.model.shape.weights.read_bytes(group, share)).sum();
         Some(
-            (of_token_s * f64::from(step)).max(touched / (known.bandwidth * known.constants.reach)),
+            (of_token_s * f64::from(step))
+                .max(touched / (known.bandwidth * known.constants.bandwidth_efficiency)),
         )
     }
 
     /// For one token of many: cores differ by type and by how long rows are. What nobody timed is as slow as the slowest.
-    fn computed_s(&self, known: &Known, group: &WeightGroup, flops: f64) -> f64 {
+    fn computed_s(&self, known: &SiteFacts, group: &WeightGroup, flops: f64) -> f64 {
         let active = self.active(group);
         let timed = known.constants.kernels.iter().filter_map(|kernel| kernel.flop_s);
         let slowest = timed.min_by(f64::total_cmp).filter(|_| known.site == Site::Cpu);
@@ -109,7 +110,7 @@ impl Course<'_> {
     }
 
     /// Weights that lie in the system's memory, brought to the card for a step, and computed with there, s.
-    fn copied(&self, card: &Known, step: u32) -> Option<(String, f64)> {
+    fn copied(&self, card: &SiteFacts, step: u32) -> Option<(String, f64)> {
         let Site::Gpu(number) = card.site else { return None };
         let link = self.machine.gpus.get(number)?.link.as_ref()?;
         let share = self.touched_share(step);
@@ -123,7 +124,7 @@ impl Course<'_> {
         let active: f64 = groups().map(|group| self.active(group)).sum();
         let flops = card.constants.prefill_flops?;
         // Who reads over the link anyway has counted its operations already.
-        let is_counted = self.habits.host_reads == HostReads::OverLink;
+        let is_counted = self.profile.host_reads == HostReads::OverLink;
         let computed_s = if is_counted { 0.0 } else { 2.0 * active * f64::from(step) / flops };
         let seconds = (bytes / link.bytes_s).max(computed_s);
         (bytes > 0.0).then(|| (format!("weights over {}", link.name), seconds))
@@ -131,7 +132,7 @@ impl Course<'_> {
 }
 
 /// Operations a second, of what is not timed by type.
-fn flops(known: &Known) -> Option<f64> {
+fn flops(known: &SiteFacts) -> Option<f64> {
     known.constants.prefill_flops.filter(|flops| *flops > 0.0)
 }
 

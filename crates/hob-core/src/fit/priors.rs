@@ -7,10 +7,10 @@ use super::layout::Site;
 
 /// What is usual of a class of devices; see [`Constants`].
 #[derive(Clone, Copy)]
-struct Usual {
+struct DevicePrior {
     basis: Basis,
-    reach: f64,
-    kv_reach: f64,
+    bandwidth_efficiency: f64,
+    kv_bandwidth_efficiency: f64,
     layer_us: f64,
     recurrent_us: f64,
     experts_us: f64,
@@ -26,11 +26,11 @@ struct Usual {
 // of `bench/published/sources.csv`, which have the rows themselves.
 
 /// Turing and later: 13 cards, 0.67 to 0.85 of their bandwidth from 7B on.
-const CUDA: Usual = Usual {
+const CUDA: DevicePrior = DevicePrior {
     basis: Basis::Prior,
-    reach: 0.83,
+    bandwidth_efficiency: 0.83,
     // The one curve over contexts that is published reaches so much, and nothing here says otherwise.
-    kv_reach: 0.63,
+    kv_bandwidth_efficiency: 0.63,
     layer_us: 43.0,
     recurrent_us: 26.0,
     experts_us: 45.0,
@@ -39,8 +39,8 @@ const CUDA: Usual = Usual {
     spread: (0.25, 0.25),
 };
 /// A GTX 1050 Ti and a P40: no tensor cores, and kernels that wait.
-const CUDA_PASCAL: Usual = Usual {
-    reach: 0.36,
+const CUDA_PASCAL: DevicePrior = DevicePrior {
+    bandwidth_efficiency: 0.36,
     layer_us: 30.0,
     recurrent_us: 60.0,
     experts_us: 60.0,
@@ -49,13 +49,19 @@ const CUDA_PASCAL: Usual = Usual {
     ..CUDA
 };
 /// An A100 and an H100, in builds of 2023: memory is so fast that starting kernels takes longer than reading.
-const CUDA_HBM: Usual =
-    Usual { reach: 0.80, layer_us: 148.0, flop_per_byte: 40.0, spread: (0.30, 0.50), ..CUDA };
+const CUDA_HBM: DevicePrior = DevicePrior {
+    bandwidth_efficiency: 0.80,
+    layer_us: 148.0,
+    flop_per_byte: 40.0,
+    spread: (0.30, 0.50),
+    ..CUDA
+};
 /// No row of a GB10 was used: what AMD's processors reach of the same kind of memory.
-const CUDA_UNIFIED: Usual = Usual { reach: 0.82, spread: (0.30, 0.30), ..CUDA };
+const CUDA_UNIFIED: DevicePrior =
+    DevicePrior { bandwidth_efficiency: 0.82, spread: (0.30, 0.30), ..CUDA };
 /// Two cards of AMD.
-const ROCM: Usual = Usual {
-    reach: 0.47,
+const ROCM: DevicePrior = DevicePrior {
+    bandwidth_efficiency: 0.47,
     layer_us: 38.0,
     recurrent_us: 40.0,
     experts_us: 87.0,
@@ -64,10 +70,11 @@ const ROCM: Usual = Usual {
     ..CUDA
 };
 /// Five cards of NVIDIA and two of AMD.
-const VULKAN: Usual = Usual { reach: 0.80, spread: (0.30, 0.50), ..ROCM };
+const VULKAN: DevicePrior =
+    DevicePrior { bandwidth_efficiency: 0.80, spread: (0.30, 0.50), ..ROCM };
 /// AMD's processors with graphics since RDNA 3.
-const VULKAN_UNIFIED: Usual = Usual {
-    reach: 0.87,
+const VULKAN_UNIFIED: DevicePrior = DevicePrior {
+    bandwidth_efficiency: 0.87,
     layer_us: 30.0,
     experts_us: 20.0,
     // 7B at 512 tokens: 1,338 tokens/s on a Radeon 8060S.
@@ -75,12 +82,12 @@ const VULKAN_UNIFIED: Usual = Usual {
     spread: (0.25, 0.25),
     ..VULKAN
 };
-const ROCM_UNIFIED: Usual = Usual { reach: 0.80, ..VULKAN_UNIFIED };
+const ROCM_UNIFIED: DevicePrior = DevicePrior { bandwidth_efficiency: 0.80, ..VULKAN_UNIFIED };
 /// The graphics of older processors: 0.56 of the memory on a Vega 8 (nine runs). Its recurrent layers were computed by the
 /// processor in the builds that were measured.
-const VULKAN_VEGA: Usual = Usual {
-    reach: 0.58,
-    kv_reach: 0.55,
+const VULKAN_VEGA: DevicePrior = DevicePrior {
+    bandwidth_efficiency: 0.58,
+    kv_bandwidth_efficiency: 0.55,
     layer_us: 150.0,
     recurrent_us: 3_000.0,
     experts_us: 0.0,
@@ -89,8 +96,8 @@ const VULKAN_VEGA: Usual = Usual {
     ..VULKAN_UNIFIED
 };
 /// Apple's chips, but for the large ones.
-const METAL: Usual = Usual {
-    reach: 0.86,
+const METAL: DevicePrior = DevicePrior {
+    bandwidth_efficiency: 0.86,
     layer_us: 100.0,
     recurrent_us: 37.0,
     experts_us: 40.0,
@@ -100,14 +107,14 @@ const METAL: Usual = Usual {
     ..CUDA
 };
 /// Max and Ultra since M3.
-const METAL_LARGE: Usual = Usual { spread: (0.25, 0.40), ..METAL };
+const METAL_LARGE: DevicePrior = DevicePrior { spread: (0.25, 0.40), ..METAL };
 /// Max and Ultra of M1 and M2: their memory is ahead of their cores.
-const METAL_LARGE_OLD: Usual = Usual { layer_us: 220.0, spread: (0.45, 0.40), ..METAL };
+const METAL_LARGE_OLD: DevicePrior = DevicePrior { layer_us: 220.0, spread: (0.45, 0.40), ..METAL };
 /// Nobody's rows: a little below CUDA.
-const OTHER_CARD: Usual = Usual {
+const OTHER_CARD: DevicePrior = DevicePrior {
     basis: Basis::Assumed,
-    reach: 0.60,
-    kv_reach: 0.50,
+    bandwidth_efficiency: 0.60,
+    kv_bandwidth_efficiency: 0.50,
     layer_us: 40.0,
     recurrent_us: 100.0,
     experts_us: 80.0,
@@ -116,10 +123,10 @@ const OTHER_CARD: Usual = Usual {
 };
 /// Of two channels at 80 GB/s, about 33 GB/s were reached by the half of a split model and by 9B in Q8_0. Some fifteen
 /// operations of a layer wait for all threads: 90 µs on two cores of a shared machine.
-const CPU: Usual = Usual {
+const CPU: DevicePrior = DevicePrior {
     basis: Basis::Prior,
-    reach: 0.45,
-    kv_reach: 0.30,
+    bandwidth_efficiency: 0.45,
+    kv_bandwidth_efficiency: 0.30,
     layer_us: 90.0,
     recurrent_us: 60.0,
     experts_us: 0.0,
@@ -133,14 +140,22 @@ const CORE_FLOPS: f64 = 60e9;
 /// Of such cards as have tensor cores.
 const TURING: (u32, u32) = (7, 5);
 
-impl Usual {
+impl DevicePrior {
     fn constants(self, prefill_flops: Option<f64>) -> Constants {
-        let Usual { basis, reach, kv_reach, layer_us, recurrent_us, experts_us, .. } = self;
+        let DevicePrior {
+            basis,
+            bandwidth_efficiency,
+            kv_bandwidth_efficiency,
+            layer_us,
+            recurrent_us,
+            experts_us,
+            ..
+        } = self;
         let (token_us, kernels, steadiness) = (0.0, Vec::new(), 1.0);
         Constants {
             basis,
-            reach,
-            kv_reach,
+            bandwidth_efficiency,
+            kv_bandwidth_efficiency,
             layer_us,
             recurrent_us,
             experts_us,
@@ -151,7 +166,7 @@ impl Usual {
         }
     }
 
-    fn of_gpu(gpu: &Gpu) -> Usual {
+    fn of_gpu(gpu: &Gpu) -> DevicePrior {
         let is_unified = matches!(gpu.memory, GpuMemory::Unified { .. });
         match (gpu.api, is_unified, gpu.vendor) {
             (Api::Cuda, true, _) => CUDA_UNIFIED,
@@ -162,25 +177,25 @@ impl Usual {
             (Api::Rocm, true, Vendor::Amd) => ROCM_UNIFIED,
             (Api::Vulkan, false, Vendor::Amd | Vendor::Nvidia) => VULKAN,
             (Api::Rocm, false, Vendor::Amd) => ROCM,
-            (_, true, _) => Usual { flop_per_byte: 20.0, ..OTHER_CARD },
+            (_, true, _) => DevicePrior { flop_per_byte: 20.0, ..OTHER_CARD },
             (_, false, _) => OTHER_CARD,
         }
     }
 }
 
 /// Where nobody knows a card's capability, it is taken as recent.
-fn of_cuda(capability: Option<(u32, u32)>) -> Usual {
+fn of_cuda(capability: Option<(u32, u32)>) -> DevicePrior {
     match capability {
         Some(has) if has < (7, 0) => CUDA_PASCAL,
         Some((8, 0) | (9, 0) | (10, _)) => CUDA_HBM,
         // An RTX 3090 reads 4,030 tokens/s of 8B: 69.
-        Some(has) if has >= TURING && has < (8, 9) => Usual { flop_per_byte: 75.0, ..CUDA },
+        Some(has) if has >= TURING && has < (8, 9) => DevicePrior { flop_per_byte: 75.0, ..CUDA },
         _ => CUDA,
     }
 }
 
 /// `Apple M2 Ultra`: the second generation, large.
-fn of_apple(name: &str) -> Usual {
+fn of_apple(name: &str) -> DevicePrior {
     let generation = name.split_whitespace().find_map(|word| word.strip_prefix('M')?.parse().ok());
     let generation: u32 = generation.unwrap_or(u32::MAX);
     let is_large = ["Max", "Ultra"].iter().any(|size| name.ends_with(size));
@@ -190,7 +205,7 @@ fn of_apple(name: &str) -> Usual {
         false => METAL,
     };
     // Since then, each core has units of its own for matrices.
-    if generation >= 5 { Usual { flop_per_byte: 70.0, ..usual } } else { usual }
+    if generation >= 5 { DevicePrior { flop_per_byte: 70.0, ..usual } } else { usual }
 }
 
 /// Calibrated ones first, else those of its kind.
@@ -213,14 +228,15 @@ fn of_cpu(cpu: &Cpu) -> Constants {
     let cores = f64::from(cpu.cores.max(1));
     let bandwidth = cpu.device.bandwidth.as_ref().map(|fact| fact.value);
     // Heads of a group find in the cores' caches what the first of them has read, so that this may be more than all.
-    let kv_reach = bandwidth.map_or(CPU.kv_reach, |bytes_s| cores * CORE_KV_BYTES_S / bytes_s);
-    let usual = || Usual { kv_reach, ..CPU }.constants(Some(of_core * cores));
+    let kv_bandwidth_efficiency =
+        bandwidth.map_or(CPU.kv_bandwidth_efficiency, |bytes_s| cores * CORE_KV_BYTES_S / bytes_s);
+    let usual = || DevicePrior { kv_bandwidth_efficiency, ..CPU }.constants(Some(of_core * cores));
     cpu.device.constants.clone().unwrap_or_else(usual)
 }
 
 /// Of a card as such.
 pub fn of_gpu(gpu: &Gpu) -> Constants {
-    let usual = Usual::of_gpu(gpu);
+    let usual = DevicePrior::of_gpu(gpu);
     let bandwidth = gpu.device.bandwidth.as_ref().map(|fact| fact.value);
     let prefill_flops = bandwidth.map(|bytes_s| bytes_s * usual.flop_per_byte);
     gpu.device.constants.clone().unwrap_or_else(|| usual.constants(prefill_flops))
@@ -231,7 +247,9 @@ pub fn of_gpu(gpu: &Gpu) -> Constants {
 pub(super) fn spread(machine: &Machine, site: Site, basis: Basis) -> (f64, f64) {
     let of_class = match site {
         Site::Cpu => CPU.spread,
-        Site::Gpu(number) => machine.gpus.get(number).map_or(OTHER_CARD, Usual::of_gpu).spread,
+        Site::Gpu(number) => {
+            machine.gpus.get(number).map_or(OTHER_CARD, DevicePrior::of_gpu).spread
+        }
     };
     match basis {
         Basis::Measured | Basis::Calibrated => (0.10, 0.10),

@@ -2,9 +2,9 @@
 //! layout. A hob asks this before it loads a model.
 
 use super::layout::{Layout, Pool, Site};
-use super::memory::{Term, terms};
-use super::speed::{Course, Rate};
-use super::{Engine, FitError, Model, Use, Wish, assess, uses};
+use super::memory::{MemoryTerm, terms};
+use super::speed::{Rate, SpeedEstimate};
+use super::{Engine, FitError, FitOptions, Model, Use, assess, uses};
 use crate::footprint::{ContextPlan, Unsuitable, longest_context};
 use crate::machine::{GpuMemory, Machine};
 use crate::weights::Part;
@@ -19,7 +19,7 @@ pub struct Setup {
 
 /// What somebody wants it to be told; none: as is best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct OffloadFlags {
     /// Of all layers and the output, so many are on cards.
     pub gpu_layers: Option<u32>,
     /// The experts of so many layers are in the system's memory.
@@ -29,7 +29,7 @@ pub struct Told {
 /// What comes of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
-    pub memory: Vec<Term>,
+    pub memory: Vec<MemoryTerm>,
     pub uses: Vec<Use>,
     /// Of one stream behind a full context; none where nobody knows how fast memory is.
     pub decode: Option<Rate>,
@@ -60,7 +60,7 @@ impl Setup {
         machine: &Machine,
         model: &Model,
         plan: ContextPlan,
-        told: Told,
+        told: OffloadFlags,
     ) -> Result<Setup, FitError> {
         let engine = Engine::Hob;
         let shape = &model.shape;
@@ -93,14 +93,14 @@ impl Setup {
             (None, None) => {
                 let sequences = plan.sequences.max(1);
                 let context_tokens = Some(plan.context_tokens / sequences);
-                let wish = Wish {
+                let options = FitOptions {
                     context_tokens,
                     kv: Some(plan.kv),
                     sequences,
                     engine: Some(engine),
-                    ..Wish::default()
+                    ..FitOptions::default()
                 };
-                let plans = assess(machine, model, &wish)?.plans;
+                let plans = assess(machine, model, &options)?.plans;
                 plans.into_iter().next().ok_or(FitError::NoLayers)?.layout
             }
         };
@@ -108,10 +108,10 @@ impl Setup {
     }
 
     /// As the engine is told. Of a model that lies on cards whole, nothing: a file may have layers that nobody counts.
-    pub fn told(&self) -> Told {
+    pub fn told(&self) -> OffloadFlags {
         let Layout { homes, output, experts_in_ram } = &self.layout;
         let is_whole = homes.iter().chain([output]).all(|home| *home != Site::Cpu);
-        Told {
+        OffloadFlags {
             gpu_layers: (!is_whole).then(|| self.layout.gpu_layers()),
             cpu_moe_layers: (*experts_in_ram > 0).then_some(*experts_in_ram),
         }
@@ -121,11 +121,11 @@ impl Setup {
     /// The engine would not take these KV types with this model.
     pub fn expected(&self, machine: &Machine, model: &Model) -> Result<Expected, Unsuitable> {
         let Setup { engine, layout, plan } = self;
-        let habits = engine.habits();
-        let memory = terms(model, machine, layout, plan, &habits)?;
-        let course = Course { model, machine, layout, kv: plan.kv, habits: &habits };
-        let decode = course.decode(plan.context_tokens / plan.sequences.max(1));
-        Ok(Expected { uses: uses(machine, &habits, &memory), memory, decode })
+        let profile = engine.profile();
+        let memory = terms(model, machine, layout, plan, &profile)?;
+        let estimate = SpeedEstimate { model, machine, layout, kv: plan.kv, profile: &profile };
+        let decode = estimate.decode(plan.context_tokens / plan.sequences.max(1));
+        Ok(Expected { uses: uses(machine, &profile, &memory), memory, decode })
     }
 
     /// With as long a context as there is room for; none if there is not even room for one step of the engine.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::Model;
-use super::engines::{Habits, HostReads, Staging};
+use super::engines::{EngineProfile, HostReads, Staging};
 use super::layout::{Layout, Site};
 use super::priors::{constants, spread};
 use crate::footprint::KvTypes;
@@ -47,16 +47,16 @@ pub struct Rate {
 
 /// What is computed, by whom, and with which cache.
 #[derive(Clone, Copy, Debug)]
-pub struct Course<'a> {
+pub struct SpeedEstimate<'a> {
     pub model: &'a Model,
     pub machine: &'a Machine,
     pub layout: &'a Layout,
     pub kv: KvTypes,
-    pub habits: &'a Habits,
+    pub profile: &'a EngineProfile,
 }
 
 /// A site with what is known of it.
-pub(super) struct Known {
+pub(super) struct SiteFacts {
     pub(super) site: Site,
     /// Of the memory that it reads, bytes/s.
     pub(super) bandwidth: f64,
@@ -68,18 +68,18 @@ pub(super) struct Known {
 
 /// How much a speed is worth that several devices have a part in: as much as the least sure of them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sureness {
+pub(super) struct Certainty {
     basis: Basis,
     steadiness: f64,
     spread: (f64, f64),
 }
 
-impl Sureness {
-    pub(super) fn of(basis: Basis) -> Sureness {
-        Sureness { basis, steadiness: 1.0, spread: (0.0, 0.0) }
+impl Certainty {
+    pub(super) fn of(basis: Basis) -> Certainty {
+        Certainty { basis, steadiness: 1.0, spread: (0.0, 0.0) }
     }
 
-    pub(super) fn meet(&mut self, known: &Known) {
+    pub(super) fn meet(&mut self, known: &SiteFacts) {
         self.basis = self.basis.max(known.basis);
         self.steadiness = self.steadiness.min(known.constants.steadiness);
         let ((below, above), (known_below, known_above)) = (self.spread, known.spread);
@@ -87,19 +87,21 @@ impl Sureness {
     }
 }
 
-impl Course<'_> {
+impl SpeedEstimate<'_> {
     /// Behind `context_tokens`; none where nobody knows how fast memory is.
     pub fn decode(&self, context_tokens: u32) -> Option<Rate> {
         let mut terms = Vec::new();
-        let mut sureness = Sureness::of(Basis::Measured);
+        let mut certainty = Certainty::of(Basis::Measured);
         for known in self.known()? {
-            sureness.meet(&known);
-            let Known { site, bandwidth, constants, .. } = &known;
+            certainty.meet(&known);
+            let SiteFacts { site, bandwidth, constants, .. } = &known;
             let weights_s = self.weights_s(&known);
-            let state_s = self.state_bytes(*site) / (bandwidth * constants.reach);
+            let state_s = self.state_bytes(*site) / (bandwidth * constants.bandwidth_efficiency);
             let read_s = self.sum(*site, |layer| self.kv_read_bytes(layer, context_tokens))
-                / (bandwidth * constants.reach.max(constants.kv_reach));
-            let kv_s = self.kv_bytes(*site, context_tokens) / (bandwidth * constants.kv_reach);
+                / (bandwidth
+                    * constants.bandwidth_efficiency.max(constants.kv_bandwidth_efficiency));
+            let kv_s = self.kv_bytes(*site, context_tokens)
+                / (bandwidth * constants.kv_bandwidth_efficiency);
             let kv_s = kv_s.max(read_s);
             let layers_us = self.sum(*site, |layer| layer_us(layer, constants))
                 + self.expert_layers(*site) * constants.experts_us
@@ -110,13 +112,13 @@ impl Course<'_> {
             terms.push((format!("layers, {site}"), layers_us));
             terms.push((format!("token, {site}"), constants.token_us));
         }
-        terms.push(("engine".to_owned(), self.habits.token_us));
+        terms.push(("engine".to_owned(), self.profile.token_us));
         terms.push(("hand-over".to_owned(), f64::from(self.layout.crossings()) * CROSSING_US));
-        rate(context_tokens, 1, terms, sureness)
+        rate(context_tokens, 1, terms, certainty)
     }
 
     /// None where of one of them too little is known.
-    pub(super) fn known(&self) -> Option<Vec<Known>> {
+    pub(super) fn known(&self) -> Option<Vec<SiteFacts>> {
         let known = |site: Site| {
             let device = match site {
                 Site::Cpu => &self.machine.cpu.device,
@@ -128,7 +130,7 @@ impl Course<'_> {
             // A data sheet's bandwidth is no less sure than what was fitted with it.
             let sure = if constants.basis == Basis::Published { Basis::Published } else { basis };
             let spread = spread(self.machine, site, sure);
-            Some(Known { site, bandwidth: fact.value, constants, basis: sure, spread })
+            Some(SiteFacts { site, bandwidth: fact.value, constants, basis: sure, spread })
         };
         self.layout.sites().into_iter().map(known).collect()
     }
@@ -151,7 +153,7 @@ impl Course<'_> {
     pub(super) fn unfused_us(&self, site: Site) -> f64 {
         match site {
             Site::Cpu => 0.0,
-            Site::Gpu(_) => self.habits.recurrent_us * self.recurrent_layers(site),
+            Site::Gpu(_) => self.profile.recurrent_us * self.recurrent_layers(site),
         }
     }
 
@@ -161,18 +163,18 @@ impl Course<'_> {
     }
 
     /// For one token.
-    pub(super) fn weights_s(&self, known: &Known) -> f64 {
+    pub(super) fn weights_s(&self, known: &SiteFacts) -> f64 {
         let share = self.model.shape.experts_share();
         let groups = self.model.shape.weights.0.iter();
         let seconds = |group: &WeightGroup| {
             let bytes = self.model.shape.weights.read_bytes(group, share);
-            let read_s = bytes / (known.bandwidth * known.constants.reach);
-            let eaten_s = self.eaten(known, group).map_or(0.0, |rate| {
+            let read_s = bytes / (known.bandwidth * known.constants.bandwidth_efficiency);
+            let kernel_s = self.kernel_rate(known, group).map_or(0.0, |rate| {
                 let read_share = self.model.shape.weights.read_share(group, share);
                 bytes / rate + self.narrow_s(group) * read_share
             });
             let over_link_s = self.over_link(group).map_or(0.0, |link| bytes / link);
-            read_s.max(eaten_s).max(over_link_s)
+            read_s.max(kernel_s).max(over_link_s)
         };
         groups.filter(|group| self.reader(group) == known.site).map(seconds).sum()
     }
@@ -204,7 +206,7 @@ impl Course<'_> {
             Part::TokenEmbedding => self.layout.output,
             _ => self.layout.site(group),
         };
-        match (home, self.habits.host_reads) {
+        match (home, self.profile.host_reads) {
             (Site::Cpu, HostReads::OverLink) => self.layout.output,
             _ => home,
         }
@@ -220,12 +222,16 @@ impl Course<'_> {
     }
 
     /// What the cores' kernels can take of this type, bytes/s.
-    fn eaten(&self, known: &Known, group: &WeightGroup) -> Option<f64> {
+    fn kernel_rate(&self, known: &SiteFacts, group: &WeightGroup) -> Option<f64> {
         Some(self.kernel(known, group)?.bytes_s * f64::from(self.machine.cpu.cores.max(1)))
     }
 
     /// What a core reaches with this type, where that was timed.
-    pub(super) fn kernel<'k>(&self, known: &'k Known, group: &WeightGroup) -> Option<&'k Kernel> {
+    pub(super) fn kernel<'k>(
+        &self,
+        known: &'k SiteFacts,
+        group: &WeightGroup,
+    ) -> Option<&'k Kernel> {
         let mut kernels = known.constants.kernels.iter().filter(|_| known.site == Site::Cpu);
         kernels.find(|kernel| kernel.quant == group.quant.0)
     }
@@ -242,7 +248,7 @@ impl Course<'_> {
     fn kv_read_bytes(&self, layer: &LayerShape, context_tokens: u32) -> f64 {
         let Some(kv) = layer.kv else { return 0.0 };
         let stored = self.kv.bytes(kv) as f64;
-        let is_staged = self.habits.staging == Staging::InF16 && self.kv != KvTypes::default();
+        let is_staged = self.profile.staging == Staging::InF16 && self.kv != KvTypes::default();
         // Written once and read once in 16 bits, beside what is read as it is stored.
         let copied = if is_staged { 2.0 * kv.elements() as f64 * F16_BYTES } else { 0.0 };
         (stored + copied) * seen_tokens(layer, context_tokens)
@@ -276,12 +282,12 @@ pub(super) fn rate(
     context_tokens: u32,
     tokens: u32,
     mut terms: Vec<(String, f64)>,
-    sureness: Sureness,
+    certainty: Certainty,
 ) -> Option<Rate> {
     terms.retain(|(_, us)| *us > 0.0);
     let us: f64 = terms.iter().map(|(_, us)| us).sum();
     let tok_s = f64::from(tokens) * 1e6 / us;
-    let Sureness { basis, steadiness, spread: (below, above) } = sureness;
+    let Certainty { basis, steadiness, spread: (below, above) } = certainty;
     tok_s.is_finite().then_some(Rate {
         context_tokens,
         tok_s,

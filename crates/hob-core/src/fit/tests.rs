@@ -103,12 +103,16 @@ fn model(shape: ModelShape) -> Model {
     }
 }
 
-fn wish(context_tokens: u32) -> Wish {
-    Wish { context_tokens: Some(context_tokens), engine: Some(Engine::LlamaCpp), ..Wish::default() }
+fn options(context_tokens: u32) -> FitOptions {
+    FitOptions {
+        context_tokens: Some(context_tokens),
+        engine: Some(Engine::LlamaCpp),
+        ..FitOptions::default()
+    }
 }
 
-fn placements(machine: &Machine, model: &Model, wish: &Wish) -> Vec<(Placement, bool)> {
-    let assessed = assess(machine, model, wish).expect("an answer");
+fn placements(machine: &Machine, model: &Model, options: &FitOptions) -> Vec<(Placement, bool)> {
+    let assessed = assess(machine, model, options).expect("an answer");
     assessed.plans.iter().map(|plan| (plan.placement, plan.fits())).collect()
 }
 
@@ -123,10 +127,10 @@ fn a_model_lives_where_it_fits_and_is_fastest() {
         ("a card that is full", with_card(64, 0.5), dense(), Ram),
     ];
     for (name, machine, model, expected) in rows {
-        let found = placements(&machine, &model, &wish(4_096));
+        let found = placements(&machine, &model, &options(4_096));
         assert_eq!(found.first(), Some(&(expected, true)), "{name}: {found:?}");
     }
-    let found = placements(&bare(4), &dense(), &wish(4_096));
+    let found = placements(&bare(4), &dense(), &options(4_096));
     assert_eq!(found, [(Ram, false)]);
 }
 
@@ -136,7 +140,7 @@ fn one_memory_is_counted_once() {
     gpu.memory = GpuMemory::Unified { limit_bytes: 8 * GB };
     gpu.link = None;
     let machine = Machine { gpus: vec![gpu], ..bare(12) };
-    let assessed = assess(&machine, &dense(), &wish(4_096)).expect("an answer");
+    let assessed = assess(&machine, &dense(), &options(4_096)).expect("an answer");
     let plan = assessed.best().expect("it fits");
     assert_eq!((plan.placement, plan.uses.len()), (Placement::Unified, 1));
     assert_eq!((plan.uses[0].pool, plan.uses[0].free_bytes), (Pool::Ram, 8 * GB));
@@ -147,13 +151,14 @@ fn a_token_takes_what_it_reads() {
     let machine = with_card(64, 8.0);
     let model = dense();
     let layout = Layout::whole(&model.shape, Site::Gpu(0));
-    let habits = Engine::LlamaCpp.habits();
+    let profile = Engine::LlamaCpp.profile();
     let kv = KvTypes::default();
-    let course = Course { model: &model, machine: &machine, layout: &layout, kv, habits: &habits };
+    let estimate =
+        SpeedEstimate { model: &model, machine: &machine, layout: &layout, kv, profile: &profile };
     // 4.2 GB at 83 % of 250 GB/s, ten layers of 43 µs; 80 KB a token at 63 %.
     let expected_ms = |context: f64| 4.2 / 207.5 * 1e3 + 0.43 + context * 81_920.0 / 157.5e9 * 1e3;
     for context in [512, 16_384] {
-        let rate = course.decode(context).expect("known");
+        let rate = estimate.decode(context).expect("known");
         let ms = 1e3 / rate.tok_s;
         assert!((ms / expected_ms(context.into()) - 1.0).abs() < 1e-6, "{context}: {ms}");
         assert!(rate.low < rate.tok_s && rate.tok_s < rate.high);
@@ -166,14 +171,16 @@ fn staged_keys_are_read_three_times() {
     let machine = with_card(64, 8.0);
     let model = dense();
     let layout = Layout::whole(&model.shape, Site::Gpu(0));
-    let habits = Engine::TabbyApi.habits();
+    let profile = Engine::TabbyApi.profile();
     let kv = KvTypes::both(KvType::Q8_0);
-    let course = Course { model: &model, machine: &machine, layout: &layout, kv, habits: &habits };
+    let estimate =
+        SpeedEstimate { model: &model, machine: &machine, layout: &layout, kv, profile: &profile };
     let us =
         |rate: &Rate| rate.terms.iter().find(|(name, _)| name.contains("KV")).map(|(_, us)| *us);
-    let staged = us(&course.decode(4_096).expect("known")).expect("a cache");
-    let in_place = Habits { staging: Staging::InPlace, ..habits };
-    let in_place = us(&Course { habits: &in_place, ..course }.decode(4_096).expect("known"));
+    let staged = us(&estimate.decode(4_096).expect("known")).expect("a cache");
+    let in_place = EngineProfile { staging: Staging::InPlace, ..profile };
+    let in_place =
+        us(&SpeedEstimate { profile: &in_place, ..estimate }.decode(4_096).expect("known"));
     let ratio = staged / in_place.expect("a cache");
     assert!((ratio - (1.0625 + 4.0) / 1.0625).abs() < 1e-9, "{ratio}");
 }
@@ -186,18 +193,18 @@ fn a_longer_context_never_needs_less_and_is_never_faster() {
                 Layout::split(&model.shape, 0, if machine.gpus.is_empty() { 0 } else { 5 });
             let mut before = (0, f64::INFINITY);
             for context in [256, 4_096, 40_000, 131_072] {
-                let wish = wish(context);
-                let habits = Engine::LlamaCpp.habits();
-                let house = House {
+                let options = options(context);
+                let profile = Engine::LlamaCpp.profile();
+                let planner = Planner {
                     machine: &machine,
                     model: &model,
-                    wish: &wish,
+                    options: &options,
                     engine: Engine::LlamaCpp,
-                    habits,
+                    profile,
                 };
-                let plan = house.plan(layout.clone(), KvTypes::default()).expect("a plan");
+                let plan = planner.plan(layout.clone(), KvTypes::default()).expect("a plan");
                 let needed = plan.uses.iter().map(|used| used.needed_bytes).sum::<u64>();
-                let tok_s = plan.decode_wished.expect("known").tok_s;
+                let tok_s = plan.decode_requested.expect("known").tok_s;
                 assert!(needed > before.0 && tok_s < before.1, "{context}");
                 before = (needed, tok_s);
             }
@@ -207,17 +214,22 @@ fn a_longer_context_never_needs_less_and_is_never_faster() {
 
 #[test]
 fn the_longest_context_fits_and_the_next_does_not() {
-    let (machine, model, wish) = (with_card(64, 6.5), dense(), wish(4_096));
-    let assessed = assess(&machine, &model, &wish).expect("an answer");
+    let (machine, model, options) = (with_card(64, 6.5), dense(), options(4_096));
+    let assessed = assess(&machine, &model, &options).expect("an answer");
     let plan = assessed.best().expect("it fits");
-    let habits = Engine::LlamaCpp.habits();
-    let house =
-        House { machine: &machine, model: &model, wish: &wish, engine: Engine::LlamaCpp, habits };
+    let profile = Engine::LlamaCpp.profile();
+    let planner = Planner {
+        machine: &machine,
+        model: &model,
+        options: &options,
+        engine: Engine::LlamaCpp,
+        profile,
+    };
     for (kv, longest) in &assessed.longest {
         let tokens = longest.context_tokens.expect("some");
         assert_eq!(longest.limit, Limit::Memory(Pool::Vram(0)));
-        assert!(house.fits(&plan.layout, *kv, tokens).expect("suits"));
-        assert!(!house.fits(&plan.layout, *kv, tokens + 256).expect("suits"));
+        assert!(planner.fits(&plan.layout, *kv, tokens).expect("suits"));
+        assert!(!planner.fits(&plan.layout, *kv, tokens + 256).expect("suits"));
     }
     let tokens: Vec<_> =
         assessed.longest.iter().map(|(_, longest)| longest.context_tokens).collect();
@@ -228,28 +240,28 @@ fn the_longest_context_fits_and_the_next_does_not() {
 fn formats_and_engines_that_do_not_go_together_are_named() {
     let exl3 = Model { format: Format::Exl3, ..dense() };
     let rows = [
-        (bare(64), wish(4_096), "llama.cpp does not read EXL3; tabbyAPI would"),
+        (bare(64), options(4_096), "llama.cpp does not read EXL3; tabbyAPI would"),
         (
             bare(64),
-            Wish::default(),
+            FitOptions::default(),
             "tabbyAPI runs EXL3 on NVIDIA cards from compute capability 7.5, and this machine has no card",
         ),
     ];
-    for (machine, wish, expected) in rows {
-        let error = assess(&machine, &exl3, &wish).expect_err("no engine");
+    for (machine, options, expected) in rows {
+        let error = assess(&machine, &exl3, &options).expect_err("no engine");
         assert_eq!(error.to_string(), expected);
     }
     let amd = Gpu { vendor: Vendor::Amd, api: Api::Rocm, compute_capability: None, ..card(16.0) };
     let awq = Model { format: Format::Awq, ..dense() };
-    let error = assess(&Machine { gpus: vec![amd], ..bare(64) }, &awq, &Wish::default());
+    let error = assess(&Machine { gpus: vec![amd], ..bare(64) }, &awq, &FitOptions::default());
     assert!(error.expect_err("no card of AMD").to_string().contains("this machine has a card"));
-    assert!(assess(&with_card(64, 16.0), &awq, &Wish::default()).is_ok());
+    assert!(assess(&with_card(64, 16.0), &awq, &FitOptions::default()).is_ok());
 }
 
 #[test]
 fn what_would_surprise_is_said() {
-    let codes = |machine: &Machine, model: &Model, wish: &Wish| {
-        let assessed = assess(machine, model, wish).expect("an answer");
+    let codes = |machine: &Machine, model: &Model, options: &FitOptions| {
+        let assessed = assess(machine, model, options).expect("an answer");
         assessed.warnings.iter().map(|warning| warning.code).collect::<Vec<_>>()
     };
     let mut recurrent = dense();
@@ -257,22 +269,22 @@ fn what_would_surprise_is_said() {
     let vulkan = Gpu { api: Api::Vulkan, vendor: Vendor::Amd, ..card(8.0) };
     let vulkan = Machine { gpus: vec![vulkan], ..bare(64) };
     let unknown = Machine { cpu: Cpu::default(), ..bare(64) };
-    let ollama = Wish { engine: Some(Engine::Ollama), ..wish(8_192) };
-    let floor = Wish { tok_s_min: Some(1e4), ..wish(4_096) };
+    let ollama = FitOptions { engine: Some(Engine::Ollama), ..options(8_192) };
+    let floor = FitOptions { tok_s_min: Some(1e4), ..options(4_096) };
     let intel = Gpu { api: Api::Vulkan, vendor: Vendor::Intel, ..card(8.0) };
     let intel = Machine { gpus: vec![intel], ..bare(64) };
-    let rows: [(&Machine, &Model, &Wish, &[&str]); 8] = [
-        (&with_card(64, 8.0), &dense(), &wish(4_096), &[]),
-        (&with_card(64, 8.0), &dense(), &wish(500_000), &["longer_than_trained", "split"]),
+    let rows: [(&Machine, &Model, &FitOptions, &[&str]); 8] = [
+        (&with_card(64, 8.0), &dense(), &options(4_096), &[]),
+        (&with_card(64, 8.0), &dense(), &options(500_000), &["longer_than_trained", "split"]),
         (&with_card(64, 8.0), &dense(), &ollama, &["context_cut"]),
-        (&with_card(64, 4.0), &dense(), &wish(4_096), &["split"]),
-        (&vulkan, &recurrent, &wish(4_096), &["missing_kernels"]),
-        (&intel, &dense(), &wish(4_096), &["guessed_speed"]),
-        (&unknown, &dense(), &wish(4_096), &["unknown_speed"]),
+        (&with_card(64, 4.0), &dense(), &options(4_096), &["split"]),
+        (&vulkan, &recurrent, &options(4_096), &["missing_kernels"]),
+        (&intel, &dense(), &options(4_096), &["guessed_speed"]),
+        (&unknown, &dense(), &options(4_096), &["unknown_speed"]),
         (&with_card(64, 8.0), &dense(), &floor, &["too_slow"]),
     ];
-    for (machine, model, wish, expected) in rows {
-        assert_eq!(codes(machine, model, wish), expected);
+    for (machine, model, options, expected) in rows {
+        assert_eq!(codes(machine, model, options), expected);
     }
 }
 
@@ -280,17 +292,18 @@ fn what_would_surprise_is_said() {
 fn a_prompt_is_bound_by_arithmetic_and_copies() {
     let machine = with_card(64, 8.0);
     let model = dense();
-    let habits = Engine::LlamaCpp.habits();
+    let profile = Engine::LlamaCpp.profile();
     let kv = KvTypes::default();
     let on_card = Layout::whole(&model.shape, Site::Gpu(0));
-    let course = Course { model: &model, machine: &machine, layout: &on_card, kv, habits: &habits };
-    let rate = course.prefill(2_048).expect("known");
+    let estimate =
+        SpeedEstimate { model: &model, machine: &machine, layout: &on_card, kv, profile: &profile };
+    let rate = estimate.prefill(2_048).expect("known");
     // Four steps of 512 tokens, 2 operations a weight, at 110 × 250e9.
     let elements = 10.0 * 400e6 * 16.0 / 9.0;
     let steps_us = 4.0 * 2.0 * elements * 512.0 / (110.0 * 250e9) * 1e6;
     assert!((rate.terms[0].1 / steps_us - 1.0).abs() < 1e-3, "{:?} and {steps_us}", rate.terms);
     let split = Layout::split(&model.shape, 0, 5);
-    let slower = Course { layout: &split, ..course }.prefill(2_048).expect("known");
+    let slower = SpeedEstimate { layout: &split, ..estimate }.prefill(2_048).expect("known");
     assert!(slower.tok_s < rate.tok_s);
     assert!(
         slower.terms.iter().any(|(name, _)| name.contains("PCIe 4.0 x8")),
@@ -301,11 +314,11 @@ fn a_prompt_is_bound_by_arithmetic_and_copies() {
 
 #[test]
 fn narrow_rows_take_cores_longer_than_their_bytes() {
-    let seconds = |repack, rows_per_gb: u64, reach| {
+    let seconds = |repack, rows_per_gb: u64, bandwidth_efficiency| {
         let constants = Constants {
             basis: Basis::Calibrated,
-            reach,
-            kv_reach: 0.4,
+            bandwidth_efficiency,
+            kv_bandwidth_efficiency: 0.4,
             layer_us: 0.0,
             recurrent_us: 0.0,
             experts_us: 0.0,
@@ -322,9 +335,10 @@ fn narrow_rows_take_cores_longer_than_their_bytes() {
             group.rows = group.bytes / 1_000_000 * rows_per_gb / 1_000;
         }
         let layout = Layout::whole(&model.shape, Site::Cpu);
-        let habits = Engine::Hob.habits();
+        let profile = Engine::Hob.profile();
         let (kv, machine, model) = (KvTypes::default(), &machine, &model);
-        let rate = Course { model, machine, layout: &layout, kv, habits: &habits }.decode(1);
+        let rate =
+            SpeedEstimate { model, machine, layout: &layout, kv, profile: &profile }.decode(1);
         rate.expect("known").tok_s.recip()
     };
     // 4.2 GB in rows of 4,096, as kernels are timed: 1.78e9 numbers are 434,000 rows a GB.
@@ -344,8 +358,8 @@ fn narrow_rows_take_cores_longer_than_their_bytes() {
 fn constants_are_found_again_and_one_row_moves_the_bandwidth() {
     let truth = Constants {
         basis: Basis::Calibrated,
-        reach: 0.55,
-        kv_reach: 0.4,
+        bandwidth_efficiency: 0.55,
+        kv_bandwidth_efficiency: 0.4,
         layer_us: 20.0,
         recurrent_us: 100.0,
         experts_us: 0.0,
@@ -361,42 +375,42 @@ fn constants_are_found_again_and_one_row_moves_the_bandwidth() {
     small.shape.weights.0.iter_mut().for_each(|group| group.bytes /= 20);
     let models = [dense(), small];
     let layouts = models.each_ref().map(|model| Layout::whole(&model.shape, Site::Gpu(0)));
-    let habits = Engine::LlamaCpp.habits();
-    let course = |machine, index: usize| Course {
+    let profile = Engine::LlamaCpp.profile();
+    let estimate = |machine, index: usize| SpeedEstimate {
         model: &models[index],
         machine,
         layout: &layouts[index],
         kv: KvTypes::default(),
-        habits: &habits,
+        profile: &profile,
     };
-    let timed = |index: usize, context_tokens: u32| Timed {
-        course: course(&unknown, index),
+    let timed = |index: usize, context_tokens: u32| TimedRun {
+        estimate: estimate(&unknown, index),
         context_tokens,
-        tok_s: course(&known, index).decode(context_tokens).expect("known").tok_s,
+        tok_s: estimate(&known, index).decode(context_tokens).expect("known").tok_s,
     };
     let rows = [timed(0, 512), timed(0, 65_536), timed(1, 512), timed(1, 65_536)];
     let found = fitted(&rows).expect("plausible");
     let near = |got: f64, expected: f64, share: f64| (got / expected - 1.0).abs() < share;
-    assert!(near(found.reach, truth.reach, 0.04), "{found:?}");
-    assert!(near(found.kv_reach, truth.kv_reach, 0.1), "{found:?}");
+    assert!(near(found.bandwidth_efficiency, truth.bandwidth_efficiency, 0.04), "{found:?}");
+    assert!(near(found.kv_bandwidth_efficiency, truth.kv_bandwidth_efficiency, 0.1), "{found:?}");
     // Layers are a small part of each of these rows, so that they move a little.
     assert!(found.layer_us > truth.layer_us && found.layer_us < 40.0, "{found:?}");
     let one = fitted(&rows[..1]).expect("plausible");
-    assert!(near(one.reach, truth.reach, 0.02), "{one:?}");
+    assert!(near(one.bandwidth_efficiency, truth.bandwidth_efficiency, 0.02), "{one:?}");
     // Of two that contradict each other neither is left out.
-    let slowed = Timed { tok_s: 0.8 * rows[1].tok_s, ..rows[1] };
+    let slowed = TimedRun { tok_s: 0.8 * rows[1].tok_s, ..rows[1] };
     let between = fitted(&[rows[0], slowed]).expect("plausible");
     for row in [rows[0], slowed] {
         let told = told_by(&row, &between).expect("known").tok_s;
         assert!(near(told, row.tok_s, 0.2), "{told} and {}", row.tok_s);
     }
-    let slow = Timed { tok_s: 2.0, ..rows[0] };
+    let slow = TimedRun { tok_s: 2.0, ..rows[0] };
     assert!(matches!(fitted(&[slow]), Err(Implausible::Reach { .. })));
     assert_eq!(fitted(&[]), Err(Implausible::Nothing));
 }
 
 /// What four conversations of 4,096 tokens make of it.
-fn set_up(machine: &Machine, model: &Model, told: Told) -> Setup {
+fn set_up(machine: &Machine, model: &Model, told: OffloadFlags) -> Setup {
     let plan = ContextPlan { sequences: 4, outputs_max: 4, ..ContextPlan::single(4 * 4_096) };
     let plan = ContextPlan { sharing: Sharing::Parts, ..plan };
     Setup::new(machine, model, plan, told).expect("a setup")
@@ -408,34 +422,34 @@ fn a_model_that_is_set_up_takes_and_does_what_was_answered() {
         [(with_card(64, 8.0), dense()), (with_card(64, 4.0), experts()), (bare(64), dense())];
     for (machine, model) in rows {
         let kv = Some(KvTypes::default());
-        let wish = Wish { engine: Some(Engine::Hob), sequences: 4, kv, ..wish(4_096) };
-        let assessed = assess(&machine, &model, &wish).expect("an answer");
+        let options = FitOptions { engine: Some(Engine::Hob), sequences: 4, kv, ..options(4_096) };
+        let assessed = assess(&machine, &model, &options).expect("an answer");
         let best = assessed.best().expect("it fits");
-        let setup = set_up(&machine, &model, Told::default());
+        let setup = set_up(&machine, &model, OffloadFlags::default());
         let expected = setup.expected(&machine, &model).expect("it suits");
         assert_eq!((&setup.layout, &expected.uses), (&best.layout, &best.uses));
-        assert_eq!(expected.decode, best.decode_wished);
+        assert_eq!(expected.decode, best.decode_requested);
         assert!(expected.fits());
     }
 }
 
 #[test]
 fn what_an_engine_is_told_is_what_is_counted() {
-    let layers = |gpu_layers| Told { gpu_layers: Some(gpu_layers), cpu_moe_layers: None };
+    let layers = |gpu_layers| OffloadFlags { gpu_layers: Some(gpu_layers), cpu_moe_layers: None };
     let machine = with_card(64, 8.0);
     for (count, on_card) in [(0, 0), (1, 200_000_000), (2, 600_000_000), (99, 4_200_000_000)] {
         let setup = set_up(&machine, &dense(), layers(count));
         assert_eq!(setup.layout.gpu_layers(), count.min(11));
         let expected = setup.expected(&machine, &dense()).expect("it suits");
-        let weights = |term: &&Term| term.name == "weights" && term.pool == Pool::Vram(0);
+        let weights = |term: &&MemoryTerm| term.name == "weights" && term.pool == Pool::Vram(0);
         let found = expected.memory.iter().find(weights).map_or(0, |term| term.bytes);
         assert_eq!(found, on_card, "{count}");
     }
-    let offloaded = Told { gpu_layers: None, cpu_moe_layers: Some(3) };
+    let offloaded = OffloadFlags { gpu_layers: None, cpu_moe_layers: Some(3) };
     let setup = set_up(&machine, &experts(), offloaded);
     assert_eq!(setup.layout.placement(&machine), Placement::ExpertsOffloaded { layers: 3 });
-    assert_eq!(setup.told(), Told { gpu_layers: None, cpu_moe_layers: Some(3) });
-    let too_many = Told { gpu_layers: Some(99), cpu_moe_layers: Some(99) };
+    assert_eq!(setup.told(), OffloadFlags { gpu_layers: None, cpu_moe_layers: Some(3) });
+    let too_many = OffloadFlags { gpu_layers: Some(99), cpu_moe_layers: Some(99) };
     assert_eq!(set_up(&machine, &experts(), too_many).layout.experts_in_ram, 10);
     assert_eq!(set_up(&machine, &dense(), too_many).layout.experts_in_ram, 0, "it has none");
     let nowhere = set_up(&bare(64), &dense(), layers(99));
@@ -445,7 +459,8 @@ fn what_an_engine_is_told_is_what_is_counted() {
 #[test]
 fn a_context_is_as_long_as_the_fullest_memory_allows() {
     for machine in [with_card(64, 7.0), bare(6)] {
-        let setup = set_up(&machine, &dense(), Told { gpu_layers: Some(99), cpu_moe_layers: None });
+        let setup =
+            set_up(&machine, &dense(), OffloadFlags { gpu_layers: Some(99), cpu_moe_layers: None });
         let wished = Setup { plan: ContextPlan { context_tokens: 80_000, ..setup.plan }, ..setup };
         assert!(!wished.expected(&machine, &dense()).expect("it suits").fits());
         let short = wished.shortened(&machine, &dense()).expect("it suits").expect("there is room");
@@ -457,7 +472,7 @@ fn a_context_is_as_long_as_the_fullest_memory_allows() {
         assert!((1_024..80_000).contains(&short.plan.context_tokens), "{:?}", short.plan);
         assert!(fits(short.clone()) && !fits(of(short.plan.context_tokens + 1_024)));
     }
-    let full = set_up(&bare(3), &dense(), Told::default());
+    let full = set_up(&bare(3), &dense(), OffloadFlags::default());
     assert_eq!(full.shortened(&bare(3), &dense()), Ok(None));
 }
 
@@ -465,7 +480,7 @@ fn a_context_is_as_long_as_the_fullest_memory_allows() {
 fn each_engine_is_told_where_the_model_is() {
     let said = |location: Location| {
         let model = Model { location, ..dense() };
-        let assessed = assess(&bare(64), &model, &wish(4_096)).expect("an answer");
+        let assessed = assess(&bare(64), &model, &options(4_096)).expect("an answer");
         let told = flags(&bare(64), &model, &assessed.plans[0], 1);
         told.into_iter().map(|flags| flags.text).collect::<Vec<_>>().join("\n")
     };
@@ -527,9 +542,9 @@ fn stored(quant: &str, times: u64) -> Model {
 fn alternatives_are_faster_longer_or_better_and_fit() {
     let variants = [stored("Q8_0", 8), stored("Q4_K_M", 4), stored("Q2_K", 2)];
     let asked = |machine: &Machine, context, tok_s_min| {
-        let (model, wish) = (stored("Q6_K", 6), Wish { tok_s_min, ..wish(context) });
-        let assessed = assess(machine, &model, &wish).expect("an answer");
-        let said = alternatives(machine, &model, &variants, &wish, &assessed);
+        let (model, options) = (stored("Q6_K", 6), FitOptions { tok_s_min, ..options(context) });
+        let assessed = assess(machine, &model, &options).expect("an answer");
+        let said = alternatives(machine, &model, &variants, &options, &assessed);
         let named = said.iter().map(|Alternative { toward, quant, plan }| {
             format!("{} {quant} {} {}", toward.name(), plan.kv.keys, plan.placement)
         });
@@ -551,7 +566,7 @@ fn alternatives_are_faster_longer_or_better_and_fit() {
 fn several_cards_share_the_layers_by_what_is_free() {
     let machine = Machine { gpus: vec![card(6.0), card(3.0)], ..bare(64) };
     let homes = |gpu_layers| {
-        let setup = set_up(&machine, &dense(), Told { gpu_layers, cpu_moe_layers: None });
+        let setup = set_up(&machine, &dense(), OffloadFlags { gpu_layers, cpu_moe_layers: None });
         let on = |site| setup.layout.homes.iter().filter(|home| **home == site).count();
         let shares = [Site::Cpu, Site::Gpu(0), Site::Gpu(1)].map(on);
         (shares, setup.layout.output, setup.told().gpu_layers)

@@ -1,13 +1,13 @@
 //! How well one model of speed tells what was measured: each row from constants that were fitted to other rows.
 //! Rows of one device only; who has several devices asks for each.
 
-use super::calibrate::{Timed, fitted};
+use super::calibrate::{TimedRun, fitted};
 use super::layout::Site;
-use super::speed::{Course, Rate};
+use super::speed::{Rate, SpeedEstimate};
 use crate::machine::{Constants, Machine};
 
 /// Of each row, from all the others.
-pub fn left_out(rows: &[Timed<'_>]) -> Vec<Option<Rate>> {
+pub fn left_out(rows: &[TimedRun<'_>]) -> Vec<Option<Rate>> {
     let predicted = |index: usize| {
         let mut others = rows.to_vec();
         let row = others.remove(index);
@@ -17,7 +17,7 @@ pub fn left_out(rows: &[Timed<'_>]) -> Vec<Option<Rate>> {
 }
 
 /// How far off all other rows are in the mean when one of them is all that is known, in percent; one figure for each.
-pub fn from_one(rows: &[Timed<'_>]) -> Vec<Option<f64>> {
+pub fn from_one(rows: &[TimedRun<'_>]) -> Vec<Option<f64>> {
     let error = |index: usize| {
         let constants = fitted(&rows[index..=index]).ok()?;
         let others = rows.iter().enumerate().filter(|(other, _)| *other != index);
@@ -30,9 +30,10 @@ pub fn from_one(rows: &[Timed<'_>]) -> Vec<Option<f64>> {
 }
 
 /// With these constants on the device that computes most of it; whoever else takes part is as usual.
-pub fn told_by(row: &Timed<'_>, constants: &Constants) -> Option<Rate> {
-    let machine = with_constants(row.course.machine, row.course.layout.output, constants);
-    let mut rate = Course { machine: &machine, ..row.course }.decode(row.context_tokens)?;
+pub fn told_by(row: &TimedRun<'_>, constants: &Constants) -> Option<Rate> {
+    let machine = with_constants(row.estimate.machine, row.estimate.layout.output, constants);
+    let mut rate =
+        SpeedEstimate { machine: &machine, ..row.estimate }.decode(row.context_tokens)?;
     rate.context_tokens = row.context_tokens;
     Some(rate)
 }

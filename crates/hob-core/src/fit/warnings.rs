@@ -2,7 +2,7 @@
 //! A warning is about this model on this machine, or it is not said.
 
 use super::layout::{Placement, Pool, Site};
-use super::{Engine, Model, Plan, Wish};
+use super::{Engine, FitOptions, Model, Plan};
 use crate::footprint::KvType;
 use crate::machine::{Api, Basis, Machine};
 use crate::shape::Recurrence;
@@ -24,10 +24,15 @@ pub struct Warning {
 }
 
 /// Of one plan.
-pub fn warnings(machine: &Machine, model: &Model, wish: &Wish, plan: &Plan) -> Vec<Warning> {
+pub fn warnings(
+    machine: &Machine,
+    model: &Model,
+    options: &FitOptions,
+    plan: &Plan,
+) -> Vec<Warning> {
     let all = [
-        too_slow(wish, plan),
-        longer_than_trained(model, wish),
+        too_slow(options, plan),
+        longer_than_trained(model, options),
         silently_cut(plan),
         spill(machine, plan),
         split(plan),
@@ -45,16 +50,16 @@ fn warning(code: &'static str, text: String, action: &str) -> Option<Warning> {
     Some(Warning { code, text, action: action.to_owned() })
 }
 
-fn too_slow(wish: &Wish, plan: &Plan) -> Option<Warning> {
-    let (floor, rate) = (wish.tok_s_min?, plan.decode_wished.as_ref()?);
+fn too_slow(options: &FitOptions, plan: &Plan) -> Option<Warning> {
+    let (floor, rate) = (options.tok_s_min?, plan.decode_requested.as_ref()?);
     let text = format!("{:.1} tokens a second, and {floor} were wanted", rate.tok_s);
     (rate.tok_s < floor)
         .then(|| warning("too_slow", text, "a smaller model, or a smaller quant"))?
 }
 
-fn longer_than_trained(model: &Model, wish: &Wish) -> Option<Warning> {
+fn longer_than_trained(model: &Model, options: &FitOptions) -> Option<Warning> {
     let trained = model.shape.trained_context_tokens;
-    let wished = wish.context_tokens.filter(|wished| *wished > trained)?;
+    let wished = options.context_tokens.filter(|wished| *wished > trained)?;
     let text =
         format!("{wished} tokens of context were wished for, and it was trained with {trained}");
     warning("longer_than_trained", text, "a model that was trained with more")
@@ -116,10 +121,10 @@ fn missing_kernels(machine: &Machine, model: &Model, plan: &Plan) -> Option<Warn
 /// A processor that is said to be faster than the graphics which share its memory, by figures of other processors.
 pub(super) fn unmeasured_processor(machine: &Machine, plans: &[Plan]) -> Option<Warning> {
     let plan = plans.first()?;
-    let rate = plan.decode_wished.as_ref().filter(|_| plan.placement == Placement::Ram)?;
+    let rate = plan.decode_requested.as_ref().filter(|_| plan.placement == Placement::Ram)?;
     let shared =
         plans.iter().find(|other| other.fits() && other.placement == Placement::Unified)?;
-    let other = shared.decode_wished.as_ref()?;
+    let other = shared.decode_requested.as_ref()?;
     let is_doubtful = machine.cpu.device.constants.is_none() && other.tok_s < rate.tok_s;
     let text = format!(
         "{:.1} tokens a second on the processor rest on figures of other processors; on the graphics beside it {:.1} are \
@@ -155,11 +160,12 @@ fn tower(model: &Model) -> Option<Warning> {
 
 fn unknown_speed(plan: &Plan) -> Option<Warning> {
     let text = "nobody knows how fast this memory is, so that no speed can be said".to_owned();
-    plan.decode_wished.is_none().then(|| warning("unknown_speed", text, "hob fit calibrate"))?
+    plan.decode_requested.is_none().then(|| warning("unknown_speed", text, "hob fit calibrate"))?
 }
 
 fn guessed_speed(plan: &Plan) -> Option<Warning> {
-    let is_guessed = plan.decode_wished.as_ref().is_some_and(|rate| rate.basis == Basis::Assumed);
+    let is_guessed =
+        plan.decode_requested.as_ref().is_some_and(|rate| rate.basis == Basis::Assumed);
     let text = "no device of this kind was ever measured: the speed is a guess, from half to one and a half".to_owned();
     is_guessed.then(|| warning("guessed_speed", text, "hob fit calibrate"))?
 }

@@ -121,8 +121,8 @@ pub(crate) struct ConstantsPart {
     pub(crate) engine_version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     date: Option<String>,
-    reach: f64,
-    kv_reach: f64,
+    bandwidth_efficiency: f64,
+    kv_bandwidth_efficiency: f64,
     layer_us: f64,
     #[serde(default)]
     recurrent_us: f64,
@@ -186,8 +186,8 @@ pub(super) fn constants_part(device: &Device, stamp: Option<&Stamp>) -> Option<C
         basis: constants.basis.into(),
         engine_version: stamp.map(|stamp| stamp.engine_version.clone()),
         date: stamp.map(|stamp| stamp.date.clone()),
-        reach: constants.reach,
-        kv_reach: constants.kv_reach,
+        bandwidth_efficiency: constants.bandwidth_efficiency,
+        kv_bandwidth_efficiency: constants.kv_bandwidth_efficiency,
         layer_us: constants.layer_us,
         recurrent_us: constants.recurrent_us,
         experts_us: constants.experts_us,
@@ -214,8 +214,8 @@ impl BandwidthPart {
     }
 }
 
-/// Upper bound of `kv_reach`: 64 cores that compute attention with a slow memory.
-const KV_REACH_MAX: f64 = 20.0;
+/// Upper bound of `kv_bandwidth_efficiency`: 64 cores that compute attention with a slow memory.
+const KV_EFFICIENCY_MAX: f64 = 20.0;
 
 impl ConstantsPart {
     /// Returns `None` if the profile does not state the engine version.
@@ -227,8 +227,8 @@ impl ConstantsPart {
     pub(super) fn constants(&self, name: &str) -> Result<Constants, ProfileError> {
         let absurd = |field, value| ProfileError::Absurd { name: name.to_owned(), field, value };
         let shares = [
-            ("reach", self.reach, 2.0),
-            ("kv_reach", self.kv_reach, KV_REACH_MAX),
+            ("bandwidth_efficiency", self.bandwidth_efficiency, 2.0),
+            ("kv_bandwidth_efficiency", self.kv_bandwidth_efficiency, KV_EFFICIENCY_MAX),
             ("steadiness", self.steadiness, 1.0),
         ];
         for (field, share, most) in shares {
@@ -266,8 +266,8 @@ impl ConstantsPart {
         let flops = self.prefill_gflop_s;
         Ok(Constants {
             basis: self.basis.into(),
-            reach: self.reach,
-            kv_reach: self.kv_reach,
+            bandwidth_efficiency: self.bandwidth_efficiency,
+            kv_bandwidth_efficiency: self.kv_bandwidth_efficiency,
             layer_us: self.layer_us,
             recurrent_us: self.recurrent_us,
             experts_us: self.experts_us,

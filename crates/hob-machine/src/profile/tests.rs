@@ -31,8 +31,8 @@ fn what_is_written_is_read_again() {
         let mut known = builtin(name).expect(name);
         known.machine.cpu.device.constants = Some(Constants {
             basis: Basis::Calibrated,
-            reach: 0.61,
-            kv_reach: 0.3,
+            bandwidth_efficiency: 0.61,
+            kv_bandwidth_efficiency: 0.3,
             layer_us: 12.5,
             recurrent_us: 60.0,
             experts_us: 0.0,
@@ -119,9 +119,15 @@ fn what_is_wrong_is_said_with_its_place() {
         (
             SMALL.replace(
                 "[memory]",
-                &format!("{}[memory]", constants.replace("reach = 0.5\nkv", "reach = 7.0\nkv")),
+                &format!(
+                    "{}[memory]",
+                    constants.replace(
+                        "bandwidth_efficiency = 0.5\nkv",
+                        "bandwidth_efficiency = 7.0\nkv"
+                    )
+                ),
             ),
-            "reach is 7",
+            "bandwidth_efficiency is 7",
         ),
         ("\0\0".to_owned(), "no machine's profile"),
         (String::new(), "no machine's profile"),

@@ -1,8 +1,8 @@
 //! Which of the files that lie together is the model.
 //! Nothing is guessed: where several could be meant, they are named.
 
+use super::file_source::{FileSource, unreadable};
 use super::gguf::TOWER;
-use super::shelf::{Shelf, unreadable};
 use super::{Described, FindError, Search, gguf, tensors};
 use crate::gguf::PartName;
 
@@ -19,10 +19,10 @@ pub(super) struct Entry {
 /// The one model of a folder.
 pub(super) fn one(
     search: &Search<'_>,
-    shelf: &Shelf<'_>,
+    source_files: &FileSource<'_>,
     name: &str,
 ) -> Result<Described, FindError> {
-    let Shelf::Folder(folder) = shelf else { return Err(none(name, &[])) };
+    let FileSource::Folder(folder) = source_files else { return Err(none(name, &[])) };
     let at = folder.display().to_string();
     let entries = entries(folder).map_err(|error| unreadable(at.clone(), &error))?;
     let models = models(&entries);
@@ -30,11 +30,11 @@ pub(super) fn one(
     let wished = search.quant.and_then(|mixture| of_quant(&models, mixture.name()));
     match (models.as_slice(), has_tensors) {
         ([], false) => Err(none(&at, &entries)),
-        ([], true) => tensors::of_folder(search, shelf, name, &entries),
+        ([], true) => tensors::of_folder(search, source_files, name, &entries),
         ([_, ..], true) => Err(FindError::Mixed { at, there: heads(&entries) }),
-        ([only], false) => with_tower(&entries, gguf::of_file(search, shelf, only)?),
+        ([only], false) => with_tower(&entries, gguf::of_file(search, source_files, only)?),
         (several, false) => match wished {
-            Some(file) => with_tower(&entries, gguf::of_file(search, shelf, file)?),
+            Some(file) => with_tower(&entries, gguf::of_file(search, source_files, file)?),
             None => Err(FindError::Several { at, there: several.to_vec() }),
         },
     }

@@ -5,7 +5,7 @@ use hob_core::fit::{Location, Model};
 use hob_core::machine::Basis;
 use hob_core::weights::{Part, Quant, WeightGroup};
 
-use super::shelf::Shelf;
+use super::file_source::FileSource;
 use super::{Aim, Described, FindError, FoundFile, Search};
 use crate::gguf::error::shown;
 use crate::gguf::{Gguf, GgufError, PartName};
@@ -16,32 +16,36 @@ pub(super) const TOWER: &str = "mmproj";
 
 pub(super) fn of_file(
     search: &Search<'_>,
-    shelf: &Shelf<'_>,
+    source_files: &FileSource<'_>,
     file: &str,
 ) -> Result<Described, FindError> {
     let (gguf, files) = match PartName::parse(file) {
-        Some(part) => joined(shelf, &part)?,
+        Some(part) => joined(source_files, &part)?,
         None => {
-            let missing = || FindError::Missing { address: shelf.at(file) };
-            let gguf = shelf.gguf(file)?.ok_or_else(missing)?;
-            let files = vec![shelf.found(file, &gguf)];
+            let missing = || FindError::Missing { address: source_files.at(file) };
+            let gguf = source_files.gguf(file)?.ok_or_else(missing)?;
+            let files = vec![source_files.found(file, &gguf)];
             (gguf, files)
         }
     };
     let stem = file.strip_suffix(".gguf").unwrap_or(file);
     let name = PartName::parse(file).map_or(stem.to_owned(), |part| part.stem().to_owned());
-    Ok(Described { files, ..described(search, name, shelf.at(file), gguf)? })
+    Ok(Described { files, ..described(search, name, source_files.at(file), gguf)? })
 }
 
-fn joined(shelf: &Shelf<'_>, part: &PartName) -> Result<(Gguf, Vec<FoundFile>), FindError> {
+fn joined(
+    source_files: &FileSource<'_>,
+    part: &PartName,
+) -> Result<(Gguf, Vec<FoundFile>), FindError> {
     let (mut parts, mut files) = (Vec::new(), Vec::new());
     for name in part.all() {
-        let missing = || FindError::MissingPart { missing: shelf.at(&name), count: part.count };
-        let gguf = shelf.gguf(&name)?.ok_or_else(missing)?;
-        files.push(shelf.found(&name, &gguf));
+        let missing =
+            || FindError::MissingPart { missing: source_files.at(&name), count: part.count };
+        let gguf = source_files.gguf(&name)?.ok_or_else(missing)?;
+        files.push(source_files.found(&name, &gguf));
         parts.push(gguf);
     }
-    let at = || shelf.at(part.stem());
+    let at = || source_files.at(part.stem());
     let whole = Gguf::joined(parts).map_err(|error| FindError::Gguf { at: at(), error })?;
     Ok((whole, files))
 }

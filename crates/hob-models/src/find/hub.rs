@@ -5,7 +5,7 @@ use hob_core::fit::Location;
 use serde::Deserialize;
 
 use super::choice::{self, Entry};
-use super::shelf::Shelf;
+use super::file_source::FileSource;
 use super::{Aim, Described, FindError, Search, USUAL_QUANT, tensors};
 use crate::catalog::names::Asked;
 use crate::recipe::Mixture;
@@ -100,13 +100,13 @@ pub(super) fn find(search: &Search<'_>, repo: &Repo) -> Result<Described, FindEr
 fn read(search: &Search<'_>, repo: &Repo) -> Result<Described, FindError> {
     let hub = search.finder.hub.trim_end_matches('/');
     let base = format!("{hub}/{}/resolve/{}", repo.name, repo.revision);
-    let shelf = |folder: &str| Shelf::Web {
+    let source_files = |folder: &str| FileSource::Web {
         remote: search.remote,
         base: if folder.is_empty() { base.clone() } else { format!("{base}/{folder}") },
     };
     let file = |path: &str| {
         let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
-        search.file(&shelf(folder), file)
+        search.file(&source_files(folder), file)
     };
     if let Some(path) = &repo.file {
         return file(path);
@@ -114,7 +114,7 @@ fn read(search: &Search<'_>, repo: &Repo) -> Result<Described, FindError> {
     let entries = listed(search, hub, repo)?;
     let models = choice::models(&entries);
     if models.is_empty() {
-        return from_tensors(search, repo, &shelf(""), &entries);
+        return from_tensors(search, repo, &source_files(""), &entries);
     }
     let path = chosen(search, repo, &models)?;
     choice::with_tower(&entries, file(path)?)
@@ -146,7 +146,7 @@ fn chosen<'m>(
 fn from_tensors(
     search: &Search<'_>,
     repo: &Repo,
-    shelf: &Shelf<'_>,
+    source_files: &FileSource<'_>,
     entries: &[Entry],
 ) -> Result<Described, FindError> {
     if !entries.iter().any(|entry| entry.path.ends_with(".safetensors")) {
@@ -155,7 +155,7 @@ fn from_tensors(
     let name = repo.name.rsplit('/').next().unwrap_or(&repo.name);
     let said = repo.quant.as_deref().map(Mixture::named).transpose()?;
     let quant = said.or(search.quant);
-    tensors::of_folder(&search.wishing(quant), shelf, name, entries)
+    tensors::of_folder(&search.wishing(quant), source_files, name, entries)
 }
 
 fn listed(search: &Search<'_>, hub: &str, repo: &Repo) -> Result<Vec<Entry>, FindError> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::shelf::Shelf;
+use super::file_source::FileSource;
 use super::{Aim, Described, FindError, FoundFile, Search, gguf};
 use crate::Sha256;
 use crate::gguf::Gguf;
@@ -39,17 +39,18 @@ pub(super) fn find(
     asked: &str,
 ) -> Result<Option<Described>, FindError> {
     let Some(path) = manifest_path(asked) else { return Ok(None) };
-    let shelf = Shelf::Folder(folder.to_owned());
-    let Some(json) = shelf.text(&path, MANIFEST_BYTES_MAX)? else { return Ok(None) };
-    let wrong = |detail| FindError::NoManifest { at: shelf.at(&path), detail };
+    let source_files = FileSource::Folder(folder.to_owned());
+    let Some(json) = source_files.text(&path, MANIFEST_BYTES_MAX)? else { return Ok(None) };
+    let wrong = |detail| FindError::NoManifest { at: source_files.at(&path), detail };
     let manifest = read(&json).map_err(wrong)?;
     let model = manifest.layer("model").ok_or_else(|| {
         wrong("it names no model on this machine; models that run in a cloud have none".to_owned())
     })?;
     let blob = model.blob().map_err(wrong)?;
-    let gguf = shelf.gguf(&blob)?;
-    let gguf = gguf.ok_or_else(|| FindError::MissingPart { missing: shelf.at(&blob), count: 1 })?;
-    let file = FoundFile { sha256: model.sha256().ok(), ..shelf.found(&blob, &gguf) };
+    let gguf = source_files.gguf(&blob)?;
+    let gguf =
+        gguf.ok_or_else(|| FindError::MissingPart { missing: source_files.at(&blob), count: 1 })?;
+    let file = FoundFile { sha256: model.sha256().ok(), ..source_files.found(&blob, &gguf) };
     let own = own_name(&gguf);
     // What only Ollama loads is no file for hob, and may be had elsewhere.
     if own.is_some() && search.aim == Aim::Files {
@@ -59,7 +60,7 @@ pub(super) fn find(
         Some((from, to)) => gguf.renamed(from, to),
         None => gguf,
     };
-    let mut described = gguf::described(search, asked.to_owned(), shelf.at(&blob), gguf)?;
+    let mut described = gguf::described(search, asked.to_owned(), source_files.at(&blob), gguf)?;
     if let Some((from, to)) = own {
         let note = format!("the file calls its architecture '{from}', and only Ollama loads that");
         described.notes.push(format!("{note}; a file of '{to}' runs in hob too"));

@@ -1,8 +1,8 @@
 //! Ollama's registry: a tag's manifest at `/v2/OWNER/NAME/manifests/TAG` names its layers by their SHA-256, and one of
 //! them, at `/v2/OWNER/NAME/blobs/DIGEST`, is a GGUF file.
 
+use super::file_source::FileSource;
 use super::ollama::{self, MANIFEST_BYTES_MAX, Tagged, own_name};
-use super::shelf::Shelf;
 use super::{Described, FindError, FoundFile, Search, gguf};
 
 /// None: this is no tag, or no registry is to be asked.
@@ -27,17 +27,17 @@ fn read(
     let model = manifest.layer("model");
     let model = model.ok_or_else(|| wrong("it names no model that can be fetched".to_owned()))?;
     let digest = model.sha256().map_err(wrong)?;
-    let shelf = Shelf::Web { remote: search.remote, base: format!("{base}/blobs") };
+    let source_files = FileSource::Web { remote: search.remote, base: format!("{base}/blobs") };
     let blob = format!("sha256:{digest}");
-    let missing = || FindError::Missing { address: shelf.at(&blob) };
-    let gguf = shelf.gguf(&blob)?.ok_or_else(missing)?;
+    let missing = || FindError::Missing { address: source_files.at(&blob) };
+    let gguf = source_files.gguf(&blob)?.ok_or_else(missing)?;
     if let Some((from, to)) = own_name(&gguf) {
         let detail = format!(
             "its file calls the architecture '{from}', which only Ollama loads; look on the hub for a file of '{to}'"
         );
         return Err(FindError::NoManifest { at, detail });
     }
-    let file = FoundFile { sha256: Some(digest), ..shelf.found(&blob, &gguf) };
-    let described = gguf::described(search, asked.to_owned(), shelf.at(&blob), gguf)?;
+    let file = FoundFile { sha256: Some(digest), ..source_files.found(&blob, &gguf) };
+    let described = gguf::described(search, asked.to_owned(), source_files.at(&blob), gguf)?;
     Ok(Described { files: vec![file], ..described })
 }

@@ -5,7 +5,7 @@ use hob_core::fit::{Location, Model};
 use hob_core::machine::Basis;
 
 use super::choice::Entry;
-use super::shelf::Shelf;
+use super::file_source::FileSource;
 use super::{Described, FindError, Search};
 use crate::safetensors::{self, Config, files_of_index};
 
@@ -20,30 +20,30 @@ const SECOND_COPY: &str = "consolidated";
 
 pub(super) fn of_file(
     search: &Search<'_>,
-    shelf: &Shelf<'_>,
+    source_files: &FileSource<'_>,
     file: &str,
 ) -> Result<Described, FindError> {
     let is_part = file.contains("-of-");
-    let files = if is_part { indexed(shelf)? } else { None };
+    let files = if is_part { indexed(source_files)? } else { None };
     let files = files.unwrap_or_else(|| vec![file.to_owned()]);
     let name = file.trim_end_matches(".safetensors");
-    described(search, shelf, name, &files)
+    described(search, source_files, name, &files)
 }
 
 /// Of a folder or a repository.
 pub(super) fn of_folder(
     search: &Search<'_>,
-    shelf: &Shelf<'_>,
+    source_files: &FileSource<'_>,
     name: &str,
     entries: &[Entry],
 ) -> Result<Described, FindError> {
     let has = |file: &str| entries.iter().any(|entry| entry.path == file);
     if !has(CONFIG) {
-        return Err(FindError::NoConfig { at: shelf.at(CONFIG) });
+        return Err(FindError::NoConfig { at: source_files.at(CONFIG) });
     }
-    let indexed = if has(INDEX) { indexed(shelf)? } else { None };
+    let indexed = if has(INDEX) { indexed(source_files)? } else { None };
     let files = indexed.unwrap_or_else(|| beside(entries));
-    described(search, shelf, name, &files)
+    described(search, source_files, name, &files)
 }
 
 /// All that lie there themselves.
@@ -55,25 +55,25 @@ fn beside(entries: &[Entry]) -> Vec<String> {
     if first.is_empty() { second } else { first }
 }
 
-fn indexed(shelf: &Shelf<'_>) -> Result<Option<Vec<String>>, FindError> {
-    let Some(json) = shelf.text(INDEX, INDEX_BYTES_MAX)? else { return Ok(None) };
-    let wrong = |error| FindError::Safetensors { at: shelf.at(INDEX), error };
+fn indexed(source_files: &FileSource<'_>) -> Result<Option<Vec<String>>, FindError> {
+    let Some(json) = source_files.text(INDEX, INDEX_BYTES_MAX)? else { return Ok(None) };
+    let wrong = |error| FindError::Safetensors { at: source_files.at(INDEX), error };
     files_of_index(&json).map(Some).map_err(wrong)
 }
 
 fn described(
     search: &Search<'_>,
-    shelf: &Shelf<'_>,
+    source_files: &FileSource<'_>,
     name: &str,
     files: &[String],
 ) -> Result<Described, FindError> {
-    let at = shelf.at(CONFIG);
+    let at = source_files.at(CONFIG);
     let wrong = |error| FindError::Config { at: at.clone(), error };
-    let json = shelf.text(CONFIG, CONFIG_BYTES_MAX)?;
+    let json = source_files.text(CONFIG, CONFIG_BYTES_MAX)?;
     let json = json.ok_or_else(|| FindError::NoConfig { at: at.clone() })?;
     let config = Config::parse(&json).map_err(wrong)?;
     let source = match files {
-        [only] => shelf.at(only),
+        [only] => source_files.at(only),
         _ => at.clone(),
     };
     if let Some(model) = made(search, name, &config).map_err(|error| wrong(error.into()))? {
@@ -81,7 +81,7 @@ fn described(
         let notes = vec![note];
         return Ok(Described { notes, ..Described::of(model, source) });
     }
-    let (tensors, notes) = tensors(shelf, files)?;
+    let (tensors, notes) = tensors(source_files, files)?;
     let model = safetensors::model(name.to_owned(), &config, &tensors).map_err(wrong)?;
     // What lies beside a configuration is not named as GGUF names it, so that no other quant is made up of it.
     Ok(Described { notes, ..Described::of(model, source) })
@@ -108,19 +108,21 @@ fn made(
 }
 
 fn tensors(
-    shelf: &Shelf<'_>,
+    source_files: &FileSource<'_>,
     files: &[String],
 ) -> Result<(Vec<safetensors::Tensor>, Vec<String>), FindError> {
     let (mut tensors, mut notes) = (Vec::new(), Vec::new());
     for file in files {
         let missing = || match files {
-            [_] => FindError::Missing { address: shelf.at(file) },
-            _ => FindError::MissingPart { missing: shelf.at(file), count: files.len() as u32 },
+            [_] => FindError::Missing { address: source_files.at(file) },
+            _ => {
+                FindError::MissingPart { missing: source_files.at(file), count: files.len() as u32 }
+            }
         };
-        let (header, file_bytes) = shelf.tensors(file)?.ok_or_else(missing)?;
+        let (header, file_bytes) = source_files.tensors(file)?.ok_or_else(missing)?;
         let lacks = file_bytes.map_or(0, |bytes| header.needed_bytes.saturating_sub(bytes));
         if lacks > 0 {
-            let at = shelf.at(file);
+            let at = source_files.at(file);
             notes.push(format!("{at} is cut short: {lacks} bytes are missing, so fetch it again"));
         }
         tensors.extend(header.tensors);

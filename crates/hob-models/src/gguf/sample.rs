@@ -3,7 +3,7 @@
 
 /// A file in the making. Each call adds to its end, a key of the same name replaces the first.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub struct SampleGguf {
     version: u32,
     metadata: Vec<(String, Vec<u8>)>,
     tensors: Vec<(String, Vec<u64>, u32, u64)>,
@@ -12,19 +12,19 @@ pub struct Sample {
 
 const ALIGNMENT_BYTES: u64 = 32;
 
-impl Sample {
+impl SampleGguf {
     /// Version 3 without anything in it.
-    pub fn empty() -> Sample {
-        Sample { version: 3, metadata: Vec::new(), tensors: Vec::new(), data_bytes: 0 }
+    pub fn empty() -> SampleGguf {
+        SampleGguf { version: 3, metadata: Vec::new(), tensors: Vec::new(), data_bytes: 0 }
     }
 
     /// A llama of one layer and 259 tokens, untrained: all weights are 0, all tokens equally likely.
-    pub fn llama() -> Sample {
+    pub fn llama() -> SampleGguf {
         let bytes = (0..=255).map(|byte| format!("<0x{byte:02X}>"));
         let tokens: Vec<String> =
             ["<unk>", "<s>", "</s>"].map(str::to_owned).into_iter().chain(bytes).collect();
         let kinds: Vec<i32> = [2, 3, 3].into_iter().chain([6; 256]).collect();
-        Sample::empty()
+        SampleGguf::empty()
             .text("general.architecture", "llama")
             .u32("general.file_type", 0)
             .u32("llama.block_count", 1)
@@ -43,7 +43,7 @@ impl Sample {
             .llama_tensors()
     }
 
-    fn llama_tensors(self) -> Sample {
+    fn llama_tensors(self) -> SampleGguf {
         self.tensor("token_embd.weight", &[32, 259])
             .tensor("output_norm.weight", &[32])
             .tensor("blk.0.attn_norm.weight", &[32])
@@ -58,59 +58,59 @@ impl Sample {
     }
 
     #[must_use]
-    pub fn version(mut self, version: u32) -> Sample {
+    pub fn version(mut self, version: u32) -> SampleGguf {
         self.version = version;
         self
     }
 
     #[must_use]
-    pub fn u32(self, key: &str, value: u32) -> Sample {
+    pub fn u32(self, key: &str, value: u32) -> SampleGguf {
         self.raw(key, 4, &value.to_le_bytes())
     }
 
     #[must_use]
-    pub fn f32(self, key: &str, value: f32) -> Sample {
+    pub fn f32(self, key: &str, value: f32) -> SampleGguf {
         self.raw(key, 6, &value.to_le_bytes())
     }
 
     #[must_use]
-    pub fn flag(self, key: &str, value: bool) -> Sample {
+    pub fn flag(self, key: &str, value: bool) -> SampleGguf {
         self.raw(key, 7, &[value.into()])
     }
 
     #[must_use]
-    pub fn text(self, key: &str, value: &str) -> Sample {
+    pub fn text(self, key: &str, value: &str) -> SampleGguf {
         let bytes = counted(value);
         self.raw(key, 8, &bytes)
     }
 
     #[must_use]
-    pub fn texts(self, key: &str, values: &[String]) -> Sample {
+    pub fn texts(self, key: &str, values: &[String]) -> SampleGguf {
         let elements = values.iter().flat_map(|value| counted(value)).collect();
         self.array(key, 8, values.len(), elements)
     }
 
     #[must_use]
-    pub fn i32s(self, key: &str, values: &[i32]) -> Sample {
+    pub fn i32s(self, key: &str, values: &[i32]) -> SampleGguf {
         let elements = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.array(key, 5, values.len(), elements)
     }
 
     #[must_use]
-    pub fn f32s(self, key: &str, values: &[f32]) -> Sample {
+    pub fn f32s(self, key: &str, values: &[f32]) -> SampleGguf {
         let elements = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.array(key, 6, values.len(), elements)
     }
 
     #[must_use]
-    pub fn flags(self, key: &str, values: &[bool]) -> Sample {
+    pub fn flags(self, key: &str, values: &[bool]) -> SampleGguf {
         let elements = values.iter().map(|value| u8::from(*value)).collect();
         self.array(key, 7, values.len(), elements)
     }
 
     /// Any value: the number of its type, and its bytes as they stand in the file.
     #[must_use]
-    pub fn raw(mut self, key: &str, kind: u32, bytes: &[u8]) -> Sample {
+    pub fn raw(mut self, key: &str, kind: u32, bytes: &[u8]) -> SampleGguf {
         let value = [&kind.to_le_bytes(), bytes].concat();
         match self.metadata.iter_mut().find(|(known, _)| known == key) {
             Some((_, old)) => *old = value,
@@ -120,13 +120,13 @@ impl Sample {
     }
 
     #[must_use]
-    pub fn without(mut self, key: &str) -> Sample {
+    pub fn without(mut self, key: &str) -> SampleGguf {
         self.metadata.retain(|(known, _)| known != key);
         self
     }
 
     #[must_use]
-    pub fn without_tensors(mut self) -> Sample {
+    pub fn without_tensors(mut self) -> SampleGguf {
         self.tensors.clear();
         self.data_bytes = 0;
         self
@@ -134,7 +134,7 @@ impl Sample {
 
     /// F32, in its place after the one before.
     #[must_use]
-    pub fn tensor(self, name: &str, dims: &[u64]) -> Sample {
+    pub fn tensor(self, name: &str, dims: &[u64]) -> SampleGguf {
         let bytes = 4 * dims.iter().product::<u64>();
         let offset = self.data_bytes.next_multiple_of(ALIGNMENT_BYTES);
         self.raw_tensor(name, dims, 0, (offset, bytes))
@@ -149,7 +149,7 @@ impl Sample {
         dims: &[u64],
         kind: u32,
         (offset, bytes): (u64, u64),
-    ) -> Sample {
+    ) -> SampleGguf {
         self.tensors.push((name.to_owned(), dims.to_vec(), kind, offset));
         self.data_bytes = self.data_bytes.next_multiple_of(ALIGNMENT_BYTES) + bytes;
         self
@@ -179,7 +179,7 @@ impl Sample {
         file
     }
 
-    fn array(self, key: &str, kind: u32, length: usize, elements: Vec<u8>) -> Sample {
+    fn array(self, key: &str, kind: u32, length: usize, elements: Vec<u8>) -> SampleGguf {
         let head = [&kind.to_le_bytes()[..], &(length as u64).to_le_bytes()].concat();
         self.raw(key, 9, &[head, elements].concat())
     }

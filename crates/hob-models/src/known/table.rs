@@ -2,11 +2,11 @@
 //! Dimensions are in `dimensions.rs`; release dates are those of the publishers.
 
 use super::Purpose::{Chat, Code, Long, Voice};
-use super::{Known, Purpose, dimensions};
+use super::{KnownModel, Purpose, dimensions};
 use crate::recipe::Dimensions;
 
 /// All of them, the smallest first.
-pub const KNOWN: [Known; 50] = [
+pub const KNOWN: [KnownModel; 50] = [
     known(
         "SmolLM2-135M-Instruct",
         202_411,
@@ -328,16 +328,16 @@ const fn known(
     tags: &'static [(&'static str, u32)],
     dimensions: fn() -> Dimensions,
     good_for: &'static [Purpose],
-) -> Known {
-    Known { name, tags, dimensions, released, native_quant: None, tower_elements: 0, good_for }
+) -> KnownModel {
+    KnownModel { name, tags, dimensions, released, native_quant: None, tower_elements: 0, good_for }
 }
 
-impl Known {
-    const fn native(self, quant: &'static str) -> Known {
-        Known { native_quant: Some(quant), ..self }
+impl KnownModel {
+    const fn native(self, quant: &'static str) -> KnownModel {
+        KnownModel { native_quant: Some(quant), ..self }
     }
 
-    const fn with_tower(self, elements: u64) -> Known {
-        Known { tower_elements: elements, ..self }
+    const fn with_tower(self, elements: u64) -> KnownModel {
+        KnownModel { tower_elements: elements, ..self }
     }
 }

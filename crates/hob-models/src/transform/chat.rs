@@ -42,7 +42,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::gguf::sample::Sample;
+    use crate::gguf::sample::SampleGguf;
 
     fn apply(file: &[u8], out: &Path) -> Result<(), TransformError> {
         let folder = tempfile::tempdir().expect("a folder");
@@ -55,16 +55,16 @@ mod tests {
     #[test]
     fn a_file_that_the_engine_would_load_is_stored_as_it_is() {
         let out = tempfile::tempdir().expect("a folder");
-        let file = Sample::llama().bytes();
+        let file = SampleGguf::llama().bytes();
         assert_eq!(apply(&file, out.path()), Ok(()));
         assert_eq!(std::fs::read(out.path().join(MODEL_FILE)).expect("stored"), file);
     }
 
     #[test]
     fn any_other_is_refused_and_nothing_is_stored() {
-        let mut cut_short = Sample::llama().bytes();
+        let mut cut_short = SampleGguf::llama().bytes();
         cut_short.pop();
-        let unknown = Sample::llama().text("general.architecture", "lama").bytes();
+        let unknown = SampleGguf::llama().text("general.architecture", "lama").bytes();
         let cases = [
             (cut_short, "1 are missing"),
             (unknown, "the nearest are llama"),

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use hob_models::Gguf;
 use hob_models::find::typed;
-use hob_models::gguf::sample::Sample;
+use hob_models::gguf::sample::SampleGguf;
 use hob_models::safetensors::{Header, files_of_index};
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn bytes(length: usize) -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn any_beginning_is_answered(cut in any::<prop::sample::Index>(), total in any::<u64>()) {
-        let sound = Sample::llama().bytes();
+        let sound = SampleGguf::llama().bytes();
         let beginning = &sound[..cut.index(sound.len())];
         if let Ok(gguf) = Gguf::header(Cursor::new(beginning), total) {
             let _any = gguf.shape();

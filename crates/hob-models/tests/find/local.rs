@@ -3,7 +3,7 @@
 use hob_core::fit::Format;
 use hob_core::machine::Basis;
 use hob_core::weights::Part;
-use hob_models::gguf::sample::Sample;
+use hob_models::gguf::sample::SampleGguf;
 
 use crate::made::{
     CONFIG, ROWS, find, finder, parts, quant, refused, safetensors, with_store, write,
@@ -12,7 +12,7 @@ use crate::made::{
 #[test]
 fn a_file_is_its_header() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = write(folder.path(), "tiny-F32.gguf", &Sample::llama().bytes());
+    let path = write(folder.path(), "tiny-F32.gguf", &SampleGguf::llama().bytes());
     let found = find(&finder(), path.to_str().expect("a path"));
     assert_eq!((&*found.model.name, found.model.format), ("tiny-F32", Format::Gguf));
     assert_eq!((&*found.model.quant, found.model.basis), ("F32", Basis::Measured));
@@ -24,7 +24,7 @@ fn a_file_is_its_header() {
 #[test]
 fn a_file_that_is_cut_is_described_with_a_note() {
     let folder = tempfile::tempdir().expect("a folder");
-    let bytes = Sample::llama().bytes();
+    let bytes = SampleGguf::llama().bytes();
     let path = write(folder.path(), "a.gguf", &bytes[..bytes.len() - 100]);
     let found = find(&finder(), path.to_str().expect("a path"));
     assert!(found.notes[0].contains("100 bytes are missing"), "{:?}", found.notes);
@@ -33,7 +33,7 @@ fn a_file_that_is_cut_is_described_with_a_note() {
 #[test]
 fn another_quant_is_made_up() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = write(folder.path(), "a.gguf", &Sample::llama().bytes());
+    let path = write(folder.path(), "a.gguf", &SampleGguf::llama().bytes());
     let path = path.to_str().expect("a path");
     let whole = find(&finder(), path);
     let found = finder().find(path, quant("Q8_0")).expect("made up");
@@ -66,7 +66,7 @@ fn a_folder_with_several_models_names_them() {
     assert!(refused(&finder(), path).contains("has no model that hob can read"));
     write(folder.path(), "notes.txt", b"");
     assert!(refused(&finder(), path).contains("only notes.txt"));
-    let sample = Sample::llama().bytes();
+    let sample = SampleGguf::llama().bytes();
     write(folder.path(), "mmproj-F16.gguf", &[0; 1_000]);
     write(folder.path(), "a-F32.gguf", &sample);
     let found = find(&finder(), path);
@@ -152,7 +152,7 @@ fn ollamas_models_are_found_by_their_names() {
     let finder = with_store(root.path());
     let (model, tower) = ("a".repeat(64), "b".repeat(64));
     let folder = root.path().join("ollama");
-    write(&folder, &format!("blobs/sha256-{model}"), &Sample::llama().bytes());
+    write(&folder, &format!("blobs/sha256-{model}"), &SampleGguf::llama().bytes());
     let layer = |kind: &str, digits: &str, bytes: u64| {
         format!(
             r#"{{"mediaType": "application/vnd.ollama.image.{kind}", "digest": "sha256:{digits}", "size": {bytes}}}"#
@@ -167,7 +167,7 @@ fn ollamas_models_are_found_by_their_names() {
     let own = "c".repeat(64);
     let sample = ["block_count", "context_length", "embedding_length"]
         .iter()
-        .fold(Sample::llama().text("general.architecture", "gptoss"), |sample, key| {
+        .fold(SampleGguf::llama().text("general.architecture", "gptoss"), |sample, key| {
             sample.u32(&format!("gptoss.{key}"), 8)
         });
     write(&folder, &format!("blobs/sha256-{own}"), &sample.bytes());
@@ -206,9 +206,9 @@ fn what_is_not_there_is_said_in_one_sentence() {
     let path = |name: &str, bytes: &[u8]| {
         write(folder.path(), name, bytes).to_str().expect("a path").to_owned()
     };
-    let eyes = Sample::llama().text("general.architecture", "clip").bytes();
-    let other = Sample::llama().text("general.architecture", "lama").bytes();
-    let strange = Sample::llama().raw_tensor("odd.weight", &[32], 99, (0, 0)).bytes();
+    let eyes = SampleGguf::llama().text("general.architecture", "clip").bytes();
+    let other = SampleGguf::llama().text("general.architecture", "lama").bytes();
+    let strange = SampleGguf::llama().raw_tensor("odd.weight", &[32], 99, (0, 0)).bytes();
     let rows = [
         ("./nothing".to_owned(), "./nothing: there is no such file"),
         ("nothing.gguf".to_owned(), "there is no such file"),
@@ -233,7 +233,7 @@ fn what_is_not_there_is_said_in_one_sentence() {
 fn of_twenty_gigabytes_only_the_header_is_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let rows = 1_250_000;
-    let sample = Sample::llama();
+    let sample = SampleGguf::llama();
     let last = hob_models::Gguf::read(std::io::Cursor::new(sample.bytes())).expect("a file");
     let last = last.tensors().last().expect("a tensor").clone();
     let offset = (last.offset + last.bytes).next_multiple_of(32);

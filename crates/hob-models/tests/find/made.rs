@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hob_models::gguf::sample::Sample;
+use hob_models::gguf::sample::SampleGguf;
 use hob_models::{Finder, Found, Limits, Mixture, Store};
 
 /// That looks nowhere but where it is told.
@@ -42,8 +42,8 @@ pub(crate) fn write(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
 
 /// In two files.
 pub(crate) fn parts() -> [Vec<u8>; 2] {
-    let first = Sample::llama().u32("split.count", 2).u32("split.tensors.count", 12);
-    let second = Sample::empty().u32("split.count", 2).tensor("output.weight", &[32, 259]);
+    let first = SampleGguf::llama().u32("split.count", 2).u32("split.tensors.count", 12);
+    let second = SampleGguf::empty().u32("split.count", 2).tensor("output.weight", &[32, 259]);
     [first.bytes(), second.bytes()]
 }
 

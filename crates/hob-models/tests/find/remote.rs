@@ -1,6 +1,6 @@
 //! Headers over HTTP: how much is fetched of a file, and what servers may do to it.
 
-use hob_models::gguf::sample::Sample;
+use hob_models::gguf::sample::SampleGguf;
 
 use crate::made::{CONFIG, ROWS, find, finder, parts, refused, safetensors};
 use crate::server::{Manner, Server};
@@ -10,7 +10,7 @@ const MIB: usize = 1 << 20;
 /// A header of about so many bytes, and as much data as follows it.
 fn with_header(bytes: usize) -> Vec<u8> {
     let tokens = vec!["x".repeat(92); bytes / 100];
-    Sample::llama()
+    SampleGguf::llama()
         .texts("tokenizer.ggml.tokens", &tokens)
         .tensor("more.weight", &[MIB as u64])
         .bytes()

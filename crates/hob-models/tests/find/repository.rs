@@ -3,7 +3,7 @@
 use hob_core::fit::Format;
 use hob_core::weights::Part;
 use hob_models::Finder;
-use hob_models::gguf::sample::Sample;
+use hob_models::gguf::sample::SampleGguf;
 
 use crate::made::{CONFIG, ROWS, find, finder, quant, refused, safetensors};
 use crate::server::{Manner, Server};
@@ -30,7 +30,7 @@ fn of(server: &Server) -> Finder {
 #[test]
 fn the_quant_that_is_asked_for_is_read_and_no_other() {
     let server = Server::start();
-    let model = Sample::llama().u32("general.file_type", 15).bytes();
+    let model = SampleGguf::llama().u32("general.file_type", 15).bytes();
     let eyes = vec![0; 5_000];
     let files: [(&str, &[u8]); 4] = [
         ("m-Q4_K_M.gguf", &model),
@@ -63,7 +63,7 @@ fn the_quant_that_is_asked_for_is_read_and_no_other() {
 #[test]
 fn a_quant_that_nobody_made_is_made_up() {
     let server = Server::start();
-    let model = Sample::llama().u32("general.file_type", 7).bytes();
+    let model = SampleGguf::llama().u32("general.file_type", 7).bytes();
     tree(&server, "o/m", &[("m-Q8_0.gguf", &model)]);
     let finder = of(&server);
     assert_eq!(find(&finder, "o/m").model.quant, "Q8_0");
@@ -105,17 +105,17 @@ fn a_revision_is_another_set_of_files() {
     let server = Server::start();
     let files = r#"[{"type": "file", "path": "m.gguf", "size": 1}]"#;
     server.put("/api/models/o/m/tree/4.0bpw?recursive=true", files.as_bytes(), Manner::Whole);
-    server.put("/o/m/resolve/4.0bpw/m.gguf", &Sample::llama().bytes(), Manner::Ranges);
+    server.put("/o/m/resolve/4.0bpw/m.gguf", &SampleGguf::llama().bytes(), Manner::Ranges);
     assert!(find(&of(&server), "o/m@4.0bpw").source.ends_with("/resolve/4.0bpw/m.gguf"));
 }
 
 #[test]
 fn long_lists_go_on() {
     let server = Server::start();
-    tree(&server, "o/m", &[("m.gguf", &Sample::llama().bytes())]);
+    tree(&server, "o/m", &[("m.gguf", &SampleGguf::llama().bytes())]);
     let next = format!("Link: <{}{}>; rel=\"next\"\r\n", server.address, list("o/m"));
     server.put_with(&list("o/long"), b"[]", Manner::Whole, &next);
-    server.put("/o/long/resolve/main/m.gguf", &Sample::llama().bytes(), Manner::Ranges);
+    server.put("/o/long/resolve/main/m.gguf", &SampleGguf::llama().bytes(), Manner::Ranges);
     assert_eq!(find(&of(&server), "o/long").requests, 3);
     // One that never ends does, and one that leads elsewhere is not followed.
     let round = format!("Link: <{}{}>; rel=\"next\"\r\n", server.address, list("o/round"));
@@ -152,7 +152,7 @@ fn repositories_that_say_no_are_told_from_those_that_are_not_there() {
 fn the_token_is_told_to_the_hub_alone() {
     let hub = Server::start();
     let other = Server::start();
-    let model = Sample::llama().bytes();
+    let model = SampleGguf::llama().bytes();
     tree(&hub, "o/m", &[("m.gguf", &model)]);
     let elsewhere = other.put("/m.gguf", &model, Manner::Ranges);
     let moved = format!("Location: {elsewhere}\r\n");

@@ -6,7 +6,7 @@ use std::io::Cursor;
 use hob_core::footprint::{ContextPlan, Footprint};
 use hob_core::weights::Repack;
 use hob_models::Gguf;
-use hob_models::gguf::sample::Sample;
+use hob_models::gguf::sample::SampleGguf;
 use proptest::prelude::*;
 
 /// Everything that is ever asked of a file.
@@ -18,8 +18,8 @@ fn ask_everything(bytes: &[u8]) -> bool {
     Footprint::of(&shape, &ContextPlan::single(4_096), Repack::None).is_ok()
 }
 
-fn varied() -> Sample {
-    Sample::llama()
+fn varied() -> SampleGguf {
+    SampleGguf::llama()
         .text("tokenizer.chat_template", "{{ messages }}")
         .i32s("llama.attention.head_count_kv", &[1])
         .flags("llama.attention.sliding_window_pattern", &[true])
@@ -92,7 +92,7 @@ proptest! {
         value in prop_oneof![0..4_u32, any::<u32>()],
     ) {
         let key = key.replace("llama.", &format!("{architecture}."));
-        let sample = Sample::llama().text("general.architecture", architecture);
+        let sample = SampleGguf::llama().text("general.architecture", architecture);
         let required = ["block_count", "context_length", "embedding_length"];
         let sample = required.iter().fold(sample, |sample, name| {
             sample.u32(&format!("{architecture}.{name}"), 32)

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use hob_models::gguf::sample::Sample;
+use hob_models::gguf::sample::SampleGguf;
 use hob_models::{Gguf, GgufError};
 
 /// As far as the header goes.
@@ -13,7 +13,7 @@ fn beginning(bytes: &[u8]) -> &[u8] {
 
 #[test]
 fn a_header_tells_the_same_without_its_data() {
-    let bytes = Sample::llama().bytes();
+    let bytes = SampleGguf::llama().bytes();
     let whole = Gguf::read(Cursor::new(&bytes)).expect("a sound file");
     let header = Gguf::header(Cursor::new(beginning(&bytes)), bytes.len() as u64).expect("enough");
     assert_eq!((header.shape(), header.missing_bytes()), (whole.shape(), 0));
@@ -22,7 +22,7 @@ fn a_header_tells_the_same_without_its_data() {
 
 #[test]
 fn what_is_missing_of_the_data_is_counted() {
-    let bytes = Sample::llama().bytes();
+    let bytes = SampleGguf::llama().bytes();
     let cut = &bytes[..bytes.len() - 1_000];
     let header = Gguf::header(Cursor::new(cut), cut.len() as u64).expect("the header is there");
     assert_eq!(header.missing_bytes(), 1_000);
@@ -32,15 +32,15 @@ fn what_is_missing_of_the_data_is_counted() {
 
 #[test]
 fn a_beginning_that_is_too_short_is_refused() {
-    let bytes = Sample::llama().bytes();
+    let bytes = SampleGguf::llama().bytes();
     let error = Gguf::header(Cursor::new(&bytes[..300]), bytes.len() as u64).expect_err("cut");
     assert!(matches!(error, GgufError::Unreadable { .. }), "{error}");
 }
 
 fn parts() -> [Gguf; 2] {
-    let read = |sample: Sample| Gguf::read(Cursor::new(sample.bytes())).expect("a sound part");
-    let first = Sample::llama().u32("split.count", 2).u32("split.tensors.count", 12);
-    let second = Sample::empty().u32("split.count", 2).tensor("output.weight", &[32, 259]);
+    let read = |sample: SampleGguf| Gguf::read(Cursor::new(sample.bytes())).expect("a sound part");
+    let first = SampleGguf::llama().u32("split.count", 2).u32("split.tensors.count", 12);
+    let second = SampleGguf::empty().u32("split.count", 2).tensor("output.weight", &[32, 259]);
     [read(first), read(second)]
 }
 

@@ -5,17 +5,17 @@ use std::io::Cursor;
 use hob_core::ChatCard;
 use hob_core::chat::Sampling;
 use hob_models::Gguf;
-use hob_models::gguf::sample::Sample;
+use hob_models::gguf::sample::SampleGguf;
 use hob_models::gguf::{FillIn, Scalar, Value, card};
 
-pub(crate) fn read(sample: &Sample) -> Gguf {
+pub(crate) fn read(sample: &SampleGguf) -> Gguf {
     Gguf::read(Cursor::new(sample.bytes())).expect("a header")
 }
 
 #[test]
 fn every_type_of_value_is_read() {
     let check = |kind: u32, bytes: &[u8], expected| {
-        let gguf = read(&Sample::empty().raw("key", kind, bytes));
+        let gguf = read(&SampleGguf::empty().raw("key", kind, bytes));
         assert_eq!(gguf.value("key"), Some(&Value::Scalar(expected)), "type {kind}");
     };
     check(0, &[200], Scalar::Unsigned(200));
@@ -35,7 +35,7 @@ fn every_type_of_value_is_read() {
 fn texts_and_short_lists_of_numbers_are_kept_and_other_lists_counted() {
     let tokens = ["a", "b", "c"].map(str::to_owned);
     let gguf = read(
-        &Sample::empty()
+        &SampleGguf::empty()
             .version(2)
             .text("text", "Grüße")
             .flags("flags", &[true, false])
@@ -55,7 +55,8 @@ fn texts_and_short_lists_of_numbers_are_kept_and_other_lists_counted() {
 
 #[test]
 fn tensors_have_their_bytes() {
-    let gguf = read(&Sample::empty().tensor("a", &[3, 5]).raw_tensor("b", &[64, 2], 2, (64, 72)));
+    let gguf =
+        read(&SampleGguf::empty().tensor("a", &[3, 5]).raw_tensor("b", &[64, 2], 2, (64, 72)));
     let found: Vec<_> = gguf.tensors().iter().map(|t| (&*t.name, t.kind.name, t.bytes)).collect();
     assert_eq!(found, [("a", "F32", 60), ("b", "Q4_0", 72)]);
     assert_eq!(gguf.parameters(), 15 + 128);
@@ -63,7 +64,7 @@ fn tensors_have_their_bytes() {
 
 #[test]
 fn a_smaller_alignment_moves_the_data() {
-    let packed = Sample::empty()
+    let packed = SampleGguf::empty()
         .u32("general.alignment", 8)
         .raw_tensor("a", &[2], 0, (0, 8))
         .raw_tensor("b", &[2], 0, (8, 8));
@@ -72,19 +73,19 @@ fn a_smaller_alignment_moves_the_data() {
 
 #[test]
 fn the_quantization_is_what_the_file_says_or_else_the_commonest_type() {
-    let check = |sample: &Sample, expected| assert_eq!(read(sample).quantization(), expected);
-    check(&Sample::llama().u32("general.file_type", 15), "Q4_K_M");
-    check(&Sample::llama().u32("general.file_type", 1_024 + 7), "Q8_0");
-    check(&Sample::llama().without("general.file_type"), "F32");
-    check(&Sample::llama().u32("general.file_type", 999), "F32");
-    check(&Sample::empty(), "unknown");
+    let check = |sample: &SampleGguf, expected| assert_eq!(read(sample).quantization(), expected);
+    check(&SampleGguf::llama().u32("general.file_type", 15), "Q4_K_M");
+    check(&SampleGguf::llama().u32("general.file_type", 1_024 + 7), "Q8_0");
+    check(&SampleGguf::llama().without("general.file_type"), "F32");
+    check(&SampleGguf::llama().u32("general.file_type", 999), "F32");
+    check(&SampleGguf::empty(), "unknown");
 }
 
 #[test]
 fn special_tokens_and_recommended_sampling_are_read() {
     let id = |name: &str| format!("tokenizer.ggml.{name}_token_id");
     let gguf = read(
-        &Sample::llama()
+        &SampleGguf::llama()
             .u32(&id("eot"), 7)
             .u32(&id("eom"), 2)
             .flag("tokenizer.ggml.add_bos_token", true)
@@ -100,7 +101,7 @@ fn special_tokens_and_recommended_sampling_are_read() {
     assert_eq!(gguf.fill_in(), Some(FillIn { prefix: 10, suffix: 11, middle: 12 }));
     let expected = Sampling { temperature: Some(0.5), top_k: Some(20), ..Sampling::default() };
     assert_eq!(gguf.sampling(), expected, "a top_p of 7 is none");
-    let bare = read(&Sample::llama());
+    let bare = read(&SampleGguf::llama());
     assert_eq!((bare.adds_bos(), bare.fill_in()), (None, None));
 }
 
@@ -108,7 +109,7 @@ fn special_tokens_and_recommended_sampling_are_read() {
 fn a_card_tells_what_clients_want_to_know() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("model.gguf");
-    let bytes = Sample::llama().bytes();
+    let bytes = SampleGguf::llama().bytes();
     std::fs::write(&path, &bytes).expect("a file");
     let found = card(&path, Some(100)).expect("a card");
     assert!(found.modified_unix_s > 1_700_000_000);
@@ -130,7 +131,7 @@ fn a_card_tells_what_clients_want_to_know() {
 #[test]
 fn a_model_with_a_template_takes_tools_and_may_think() {
     let check = |template: &str, expected| {
-        let gguf = read(&Sample::llama().text("tokenizer.chat_template", template));
+        let gguf = read(&SampleGguf::llama().text("tokenizer.chat_template", template));
         let card = gguf.card(None).expect("a card");
         let has_template = card.template.is_some();
         assert_eq!((has_template, card.calls_tools, card.thinks), expected, "{template}");

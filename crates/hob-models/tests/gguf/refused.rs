@@ -2,18 +2,18 @@
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
-use hob_models::gguf::sample::Sample;
+use hob_models::gguf::sample::SampleGguf;
 use hob_models::{Gguf, GgufError};
 
 const MB_4: u64 = 4 << 20;
 
 #[track_caller]
-fn refused(sample: &Sample, expected: GgufError) {
+fn refused(sample: &SampleGguf, expected: GgufError) {
     assert_eq!(Gguf::read(Cursor::new(sample.bytes())), Err(expected));
 }
 
 #[track_caller]
-fn no_model(sample: &Sample, expected: GgufError) {
+fn no_model(sample: &SampleGguf, expected: GgufError) {
     let gguf = Gguf::read(Cursor::new(sample.bytes())).expect("a header");
     assert_eq!(gguf.shape(), Err(expected));
 }
@@ -89,7 +89,7 @@ fn files_of_other_kinds() {
 
 #[test]
 fn a_file_that_is_cut_short_says_how_much_is_missing() {
-    let whole = Sample::empty().tensor("a", &[100]).bytes();
+    let whole = SampleGguf::empty().tensor("a", &[100]).bytes();
     let needed_bytes = whole.len() as u64;
     let error = Gguf::read(Cursor::new(&whole[..whole.len() - 30])).expect_err("cut short");
     assert_eq!(error, GgufError::CutShort { needed_bytes, file_bytes: needed_bytes - 30 });
@@ -102,7 +102,7 @@ fn a_file_that_is_cut_short_says_how_much_is_missing() {
 
 #[test]
 fn a_file_that_is_cut_short_anywhere_is_refused() {
-    let sample = Sample::empty()
+    let sample = SampleGguf::empty()
         .text("general.architecture", "llama")
         .texts("tokenizer.ggml.tokens", &["a".to_owned(), "b".to_owned()])
         .i32s("numbers", &[1, 2, 3])
@@ -124,7 +124,7 @@ fn counts_beyond_all_measure() {
     assert_eq!(endless(&header(3, 0, u64::MAX)), too_many("keys", u64::MAX, 1 << 16));
     for kind in [8_u32, 4] {
         let list = [&kind.to_le_bytes()[..], &(1_u64 << 40).to_le_bytes()].concat();
-        let file = Sample::empty().raw("list", 9, &list).bytes();
+        let file = SampleGguf::empty().raw("list", 9, &list).bytes();
         assert_eq!(endless(&file), too_many("elements of one array", 1 << 40, 1 << 24));
     }
 }
@@ -135,12 +135,12 @@ fn lengths_beyond_all_measure() {
     let mut key = header(3, 0, 1);
     key.extend(u64::MAX.to_le_bytes());
     assert_eq!(endless(&key), Err(too_long("a key", u64::MAX, 65_535)));
-    let text = Sample::empty().raw("text", 8, &(MB_4 + 1).to_le_bytes()).bytes();
+    let text = SampleGguf::empty().raw("text", 8, &(MB_4 + 1).to_le_bytes()).bytes();
     assert_eq!(endless(&text), Err(too_long("a text", MB_4 + 1, MB_4)));
     let name = "a".repeat(64);
-    refused(&Sample::empty().tensor(&name, &[1]), too_long("the name of a tensor", 64, 63));
+    refused(&SampleGguf::empty().tensor(&name, &[1]), too_long("the name of a tensor", 64, 63));
     let list = [&12_u32.to_le_bytes()[..], &(1_u64 << 24).to_le_bytes()].concat();
-    let list = Sample::empty().raw("list", 9, &list).bytes();
+    let list = SampleGguf::empty().raw("list", 9, &list).bytes();
     let error = endless(&list).expect_err("128 MB of numbers");
     assert!(matches!(error, GgufError::TooLong { what: "everything", .. }), "{error}");
 }
@@ -149,7 +149,7 @@ fn lengths_beyond_all_measure() {
 fn texts_that_together_are_too_long() {
     let text = "a".repeat(MB_4 as usize);
     let keys = ["a", "b", "c", "d"];
-    let sample = keys.iter().fold(Sample::empty(), |sample, key| sample.text(key, &text));
+    let sample = keys.iter().fold(SampleGguf::empty(), |sample, key| sample.text(key, &text));
     let bytes = 4 * MB_4 + 4;
     let what = "the metadata";
     refused(&sample, GgufError::TooLong { what, bytes, bytes_max: 16 << 20 });
@@ -158,23 +158,23 @@ fn texts_that_together_are_too_long() {
 #[test]
 fn names_and_values() {
     let bytes = [&1_u64.to_le_bytes()[..], &[0xff]].concat();
-    refused(&Sample::empty().raw("text", 8, &bytes), GgufError::NotText { what: "a text" });
+    refused(&SampleGguf::empty().raw("text", 8, &bytes), GgufError::NotText { what: "a text" });
     refused(
-        &Sample::empty().raw("a\u{1b}[1mb", 13, &[]),
+        &SampleGguf::empty().raw("a\u{1b}[1mb", 13, &[]),
         GgufError::UnknownValueType { key: "a\\u{1b}[1mb".into(), id: 13 },
     );
     let nested = [&9_u32.to_le_bytes()[..], &1_u64.to_le_bytes()].concat();
     refused(
-        &Sample::empty().raw(&"k".repeat(70), 9, &nested),
+        &SampleGguf::empty().raw(&"k".repeat(70), 9, &nested),
         GgufError::UnknownValueType { key: format!("{}…", "k".repeat(64)), id: 9 },
     );
-    let mut twice = Sample::empty().u32("key", 1).u32("kez", 2).bytes();
+    let mut twice = SampleGguf::empty().u32("key", 1).u32("kez", 2).bytes();
     let second = twice.windows(3).position(|bytes| bytes == b"kez").expect("there");
     twice[second + 2] = b'y';
     let duplicate = GgufError::Duplicate { what: "key", name: "key".into() };
     assert_eq!(Gguf::read(Cursor::new(twice)), Err(duplicate));
     for alignment in [0, 3] {
-        let sample = Sample::empty().u32("general.alignment", alignment);
+        let sample = SampleGguf::empty().u32("general.alignment", alignment);
         refused(&sample, wrong("general.alignment", "must be a power of two"));
     }
 }
@@ -182,7 +182,7 @@ fn names_and_values() {
 #[test]
 fn tensors() {
     let named = || "a".to_owned();
-    let raw = |dims: &[u64], kind| Sample::empty().raw_tensor("a", dims, kind, (0, 64));
+    let raw = |dims: &[u64], kind| SampleGguf::empty().raw_tensor("a", dims, kind, (0, 64));
     for id in [4, 31, 43, u32::MAX] {
         refused(&raw(&[32], id), GgufError::UnknownTensorType { name: named(), id });
     }
@@ -193,11 +193,11 @@ fn tensors() {
     for dims in [&[1 << 40, 1 << 40][..], &[1 << 62], &[u64::MAX]] {
         refused(&raw(dims, 28), GgufError::Overflow { name: named() });
     }
-    let twice = Sample::empty().tensor("a", &[8]).tensor("a", &[8]);
+    let twice = SampleGguf::empty().tensor("a", &[8]).tensor("a", &[8]);
     refused(&twice, GgufError::Duplicate { what: "tensor", name: named() });
-    let overlapping = Sample::empty().tensor("b", &[8]).raw_tensor("a", &[8], 0, (0, 32));
+    let overlapping = SampleGguf::empty().tensor("b", &[8]).raw_tensor("a", &[8], 0, (0, 32));
     refused(&overlapping, GgufError::Offset { name: named(), offset: 0, expected: 32 });
-    let many = Sample::empty().raw_tensor("b", &[1 << 60], 28, (0, 0));
+    let many = SampleGguf::empty().raw_tensor("b", &[1 << 60], 28, (0, 0));
     let many = many.raw_tensor("a", &[1 << 60], 28, (1 << 63, 0));
     refused(&many, GgufError::Overflow { name: named() });
 }
@@ -205,28 +205,31 @@ fn tensors() {
 #[test]
 fn models_that_the_engine_does_not_take() {
     let missing = |key: &str| GgufError::MissingKey { key: key.into() };
-    no_model(&Sample::empty(), missing("general.architecture"));
+    no_model(&SampleGguf::empty(), missing("general.architecture"));
     let near = ["llama", "llada", "llama4"].map(str::to_owned).to_vec();
     let unknown = GgufError::UnknownArchitecture { name: "lllama".into(), near };
     let sentence = "hob's engine does not know the architecture 'lllama'; the nearest are llama, ";
     assert!(unknown.to_string().starts_with(sentence), "{unknown}");
-    no_model(&Sample::llama().text("general.architecture", "lllama"), unknown);
+    no_model(&SampleGguf::llama().text("general.architecture", "lllama"), unknown);
     let eyes = GgufError::UnknownArchitecture { name: "clip".into(), near: vec!["clef".into()] };
-    no_model(&Sample::llama().text("general.architecture", "clip"), eyes);
-    no_model(&Sample::llama().u32("split.count", 3), GgufError::Split { count: 3 });
-    no_model(&Sample::llama().without_tensors(), GgufError::NoWeights);
+    no_model(&SampleGguf::llama().text("general.architecture", "clip"), eyes);
+    no_model(&SampleGguf::llama().u32("split.count", 3), GgufError::Split { count: 3 });
+    no_model(&SampleGguf::llama().without_tensors(), GgufError::NoWeights);
     for name in ["block_count", "embedding_length", "context_length"] {
         let key = format!("llama.{name}");
-        no_model(&Sample::llama().without(&key), missing(&key));
-        no_model(&Sample::llama().u32(&key, 0), wrong(&key, "must not be 0"));
+        no_model(&SampleGguf::llama().without(&key), missing(&key));
+        no_model(&SampleGguf::llama().u32(&key, 0), wrong(&key, "must not be 0"));
     }
-    no_model(&Sample::llama().without("tokenizer.ggml.tokens"), missing("tokenizer.ggml.tokens"));
+    no_model(
+        &SampleGguf::llama().without("tokenizer.ggml.tokens"),
+        missing("tokenizer.ggml.tokens"),
+    );
 }
 
 #[test]
 fn numbers_that_the_engine_would_die_of() {
     let check = |key: &str, value: u32, reason: &str| {
-        no_model(&Sample::llama().u32(key, value), wrong(key, reason));
+        no_model(&SampleGguf::llama().u32(key, value), wrong(key, reason));
     };
     check("llama.block_count", 513, "must be a whole number up to 512");
     check("llama.nextn_predict_layers", 1, "must be a whole number up to 0");
@@ -234,15 +237,15 @@ fn numbers_that_the_engine_would_die_of() {
     check("llama.expert_used_count", 2, "must be a whole number up to 0");
     check("llama.attention.head_count", 1 << 20, "must be a whole number up to 16384");
     check("llama.context_length", u32::MAX, "must be a whole number up to 1073741824");
-    let list = Sample::llama().u32("llama.block_count", 3);
+    let list = SampleGguf::llama().u32("llama.block_count", 3);
     let list = list.i32s("llama.attention.head_count_kv", &[1, 0]);
     let reason = "must have a number for each of 3 layers";
     no_model(&list, wrong("llama.attention.head_count_kv", reason));
-    let negative = Sample::llama().i32s("llama.attention.head_count_kv", &[-1]);
+    let negative = SampleGguf::llama().i32s("llama.attention.head_count_kv", &[-1]);
     let reason = "must be a whole number up to 16384";
     no_model(&negative, wrong("llama.attention.head_count_kv", reason));
-    let text = Sample::llama().text("llama.embedding_length", "32");
+    let text = SampleGguf::llama().text("llama.embedding_length", "32");
     no_model(&text, wrong("llama.embedding_length", "must be one whole number"));
-    let tokens = Sample::llama().u32("tokenizer.ggml.tokens", 5);
+    let tokens = SampleGguf::llama().u32("tokenizer.ggml.tokens", 5);
     no_model(&tokens, wrong("tokenizer.ggml.tokens", "must be a list of texts"));
 }

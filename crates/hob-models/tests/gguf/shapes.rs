@@ -5,13 +5,13 @@ use hob_core::ModelShape;
 use hob_core::footprint::{ContextPlan, Footprint, KvType, KvTypes, Unsuitable, longest_context};
 use hob_core::shape::{KvShape, LayerShape};
 use hob_core::weights::Repack;
-use hob_models::gguf::sample::Sample;
+use hob_models::gguf::sample::SampleGguf;
 
 use crate::read::read;
 
 /// A header with these keys below its architecture.
-fn header(architecture: &str, keys: &[(&str, u32)]) -> Sample {
-    let bare = Sample::empty()
+fn header(architecture: &str, keys: &[(&str, u32)]) -> SampleGguf {
+    let bare = SampleGguf::empty()
         .text("general.architecture", architecture)
         .u32(&format!("{architecture}.context_length"), 32_768)
         .u32(&format!("{architecture}.vocab_size"), 150_000)
@@ -35,7 +35,7 @@ fn attention(
     ]
 }
 
-fn shape(sample: &Sample) -> ModelShape {
+fn shape(sample: &SampleGguf) -> ModelShape {
     read(sample).shape().expect("a model")
 }
 
@@ -52,7 +52,7 @@ fn takes(shape: &ModelShape, f16: u64, q8_0: u64, q4_0: u64) {
 fn the_whole_shape_of_a_small_llama() {
     let kv = KvShape { heads: 1, key_length: 16, value_length: 16 };
     let layer = LayerShape { heads: 2, kv: Some(kv), ..LayerShape::default() };
-    let got = shape(&Sample::llama());
+    let got = shape(&SampleGguf::llama());
     assert_eq!(
         got.weights.bytes(),
         4 * (32 * 259 + 3 * 32 + 2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 64)
@@ -192,7 +192,7 @@ fn gemma_3_27b_takes_what_was_published() {
 
 #[test]
 fn weights_that_kernels_want_in_another_order_count_twice() {
-    let more = Sample::llama().without_tensors().raw_tensor(
+    let more = SampleGguf::llama().without_tensors().raw_tensor(
         "token_embd.weight",
         &[256, 8],
         12,

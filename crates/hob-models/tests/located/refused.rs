@@ -1,6 +1,6 @@
 //! What cannot be had is one sentence that says what to do, before any weights travel.
 
-use hob_models::gguf::sample::Sample;
+use hob_models::gguf::sample::SampleGguf;
 
 use crate::stage::{Stage, model};
 
@@ -32,8 +32,8 @@ fn a_file_that_would_not_load_is_refused_by_its_header() {
     let stage = Stage::new();
     let mut cut = model();
     cut.truncate(cut.len() - 1_000);
-    let unknown = Sample::llama().text("general.architecture", "mamba9").bytes();
-    let tower = Sample::llama().text("general.architecture", "clip").bytes();
+    let unknown = SampleGguf::llama().text("general.architecture", "mamba9").bytes();
+    let tower = SampleGguf::llama().text("general.architecture", "clip").bytes();
     let files: [(&str, &[u8]); 4] = [
         ("cut.gguf", &cut),
         ("unknown.gguf", &unknown),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use hob_models::gguf::sample::Sample;
+use hob_models::gguf::sample::SampleGguf;
 use hob_models::{
     ChatTransform, Fetcher, FindError, Finder, Limits, Located, Progress, PullError, PullOptions,
     Pulled, Puller, Store, Watch,
@@ -96,7 +96,7 @@ impl Stage {
 
 /// As large as a few chunks, so that it can be cut in the middle.
 pub(crate) fn model() -> Vec<u8> {
-    Sample::llama()
+    SampleGguf::llama()
         .u32("general.file_type", 15)
         .text("general.license", "apache-2.0")
         .tensor("blk.0.padding.weight", &[32, 4_096])
@@ -105,16 +105,16 @@ pub(crate) fn model() -> Vec<u8> {
 
 /// Another model, or another quant of the same.
 pub(crate) fn other() -> Vec<u8> {
-    Sample::llama().u32("general.file_type", 7).bytes()
+    SampleGguf::llama().u32("general.file_type", 7).bytes()
 }
 
 /// In two files.
 pub(crate) fn parts() -> [Vec<u8>; 2] {
-    let first = Sample::llama()
+    let first = SampleGguf::llama()
         .u32("general.file_type", 15)
         .u32("split.count", 2)
         .u32("split.tensors.count", 12);
-    let second = Sample::empty().u32("split.count", 2).tensor("output.weight", &[32, 259]);
+    let second = SampleGguf::empty().u32("split.count", 2).tensor("output.weight", &[32, 259]);
     [first.bytes(), second.bytes()]
 }
 

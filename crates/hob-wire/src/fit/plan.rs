@@ -2,7 +2,8 @@
 //! What an engine has to be told is text in the engine's own words.
 
 use hob_core::fit::{
-    CONTEXTS, Flags, Model, Placement, Plan, Pool, Rate, Term, Use, Warning, Wish, flags, warnings,
+    CONTEXTS, FitOptions, Flags, MemoryTerm, Model, Placement, Plan, Pool, Rate, Use, Warning,
+    flags, warnings,
 };
 use hob_core::machine::Machine;
 use serde::Serialize;
@@ -24,7 +25,7 @@ pub(super) struct PlanShape {
     context: ContextShape,
     /// At the contexts that are usual, as far as it was trained or was asked for.
     decode: Vec<RateShape>,
-    decode_wished: RateShape,
+    decode_requested: RateShape,
     prefill: Vec<PromptShape>,
     warnings: Vec<WarningShape>,
 }
@@ -94,10 +95,15 @@ struct WarningShape {
 }
 
 impl PlanShape {
-    pub(super) fn of(machine: &Machine, model: &Model, plan: &Plan, wish: &Wish) -> PlanShape {
+    pub(super) fn of(
+        machine: &Machine,
+        model: &Model,
+        plan: &Plan,
+        options: &FitOptions,
+    ) -> PlanShape {
         let (wished, max) = (plan.context_tokens, plan.longest.context_tokens);
-        let told = flags(machine, model, plan, wish.sequences);
-        let warned = warnings(machine, model, wish, plan);
+        let told = flags(machine, model, plan, options.sequences);
+        let warned = warnings(machine, model, options, plan);
         PlanShape {
             quant: model.quant.clone(),
             format: model.format.name(),
@@ -110,7 +116,7 @@ impl PlanShape {
             memory: memory(machine, plan),
             context: ContextShape { wished, max, limited_by: limited_by(plan.longest.limit) },
             decode: decode(plan),
-            decode_wished: RateShape::of(wished, plan.decode_wished.as_ref()),
+            decode_requested: RateShape::of(wished, plan.decode_requested.as_ref()),
             prefill: vec![PromptShape::of(wished, plan.prefill.as_ref())],
             warnings: warned.into_iter().map(warning).collect(),
         }
@@ -162,7 +168,7 @@ fn memory(machine: &Machine, plan: &Plan) -> MemoryShape {
     }
 }
 
-fn term(Term { name, pool, bytes, formula, basis, .. }: &Term) -> TermShape {
+fn term(MemoryTerm { name, pool, bytes, formula, basis, .. }: &MemoryTerm) -> TermShape {
     TermShape { name, pool: pool.to_string(), bytes: *bytes, formula, basis: basis.name() }
 }
 

@@ -2,7 +2,7 @@
 //! Every refusal names the field and what it takes.
 
 use hob_core::KvTypes;
-use hob_core::fit::{Engine, Wish};
+use hob_core::fit::{Engine, FitOptions};
 use serde_json::{Map, Value};
 
 use crate::WireError;
@@ -26,7 +26,7 @@ pub struct FitRequest {
     pub quant: Option<String>,
     /// None: the one that this hob runs on.
     pub machine: Option<String>,
-    pub wish: Wish,
+    pub options: FitOptions,
     /// Fields without effect.
     pub ignored: Vec<String>,
 }
@@ -58,7 +58,7 @@ fn meant(name: &str, value: &str) -> Value {
 fn request(mut fields: Fields) -> Result<FitRequest, WireError> {
     let model = fields.name("model")?.filter(|name| !name.trim().is_empty());
     let sequences = count(&mut fields, "parallel", 1..=SEQUENCES_MAX)?;
-    let wish = Wish {
+    let options = FitOptions {
         context_tokens: count(&mut fields, "context_tokens", 1..=CONTEXT_TOKENS_MAX)?,
         kv: kv(&mut fields)?,
         sequences: sequences.unwrap_or(1),
@@ -69,7 +69,7 @@ fn request(mut fields: Fields) -> Result<FitRequest, WireError> {
         model: model.ok_or(WireError::Missing { field: "model" })?,
         quant: fields.name("quant")?,
         machine: fields.name("machine")?,
-        wish,
+        options,
         ignored: fields.into_unknown(),
     })
 }

@@ -9,7 +9,7 @@ mod shown;
 mod validate;
 
 use clap::{Args, Subcommand, ValueEnum};
-use hob_core::fit::{Assessment, Engine, FitError, Model, Wish, alternatives, assess};
+use hob_core::fit::{Assessment, Engine, FitError, FitOptions, Model, alternatives, assess};
 use hob_core::footprint::{KvType, KvTypes};
 use hob_core::machine::Machine;
 use hob_models::Mixture;
@@ -40,7 +40,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "QUANT", value_parser = mixture)]
     quant: Option<Mixture>,
     #[command(flatten)]
-    wish: WishArgs,
+    options: FitOptionArgs,
     #[command(flatten)]
     machine: MachineArgs,
     /// Rank the models that hob knows for this machine, instead of one
@@ -61,7 +61,7 @@ pub(crate) struct FitArgs {
 
 /// How it is to be run.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct WishArgs {
+pub(crate) struct FitOptionArgs {
     /// Tokens of each conversation, as 32768 or 32k; without it 8192, or as many as it was trained with
     #[arg(long, value_name = "TOKENS", value_parser = tokens)]
     context: Option<u32>,
@@ -139,9 +139,9 @@ fn engine(name: &str) -> Result<Engine, String> {
     Engine::named(name.trim()).ok_or_else(|| format!("there are {known}"))
 }
 
-impl WishArgs {
-    pub(crate) fn wish(&self) -> Wish {
-        Wish {
+impl FitOptionArgs {
+    pub(crate) fn options(&self) -> FitOptions {
+        FitOptions {
             context_tokens: self.context,
             kv: self.kv,
             sequences: self.parallel,
@@ -174,20 +174,20 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outco
     let app = App::open(globals, Overrides::default(), printer)?;
     let (machine, used) = published_machine(args, &app)?;
     let (model, variants) = model(args, &app, printer)?;
-    let wish = args.wish.wish();
-    let mut assessed = assess(&machine, &model, &wish).map_err(failure)?;
-    assessed.alternatives = alternatives(&machine, &model, &variants, &wish, &assessed);
-    suggest_smaller_model(&machine, &wish, &mut assessed);
-    let answer = sourced(FitAnswer::of(&machine, &model, &assessed, &wish), &used);
+    let options = args.options.options();
+    let mut assessed = assess(&machine, &model, &options).map_err(failure)?;
+    assessed.alternatives = alternatives(&machine, &model, &variants, &options, &assessed);
+    suggest_smaller_model(&machine, &options, &mut assessed);
+    let answer = sourced(FitAnswer::of(&machine, &model, &assessed, &options), &used);
     let answer = match args.json {
         true => answer.to_json(),
         false => {
-            let beside = shown::assessment(&machine, &model, &wish, &assessed);
+            let beside = shown::assessment(&machine, &model, &options, &assessed);
             format!("{}\n\n{beside}", answer.verdict)
         }
     };
     printer.data(answer)?;
-    Ok(if args.require && !holds(&wish, &assessed) { Exit::Regressed } else { Exit::Done })
+    Ok(if args.require && !holds(&options, &assessed) { Exit::Regressed } else { Exit::Done })
 }
 
 /// With what others published of the same devices; whose figures these are is said.
@@ -203,11 +203,11 @@ fn sourced(answer: FitAnswer, used: &[Used]) -> FitAnswer {
 }
 
 /// With as long a context and as fast as is wished for.
-fn holds(wish: &Wish, assessed: &Assessment) -> bool {
+fn holds(options: &FitOptions, assessed: &Assessment) -> bool {
     assessed.best().is_some_and(|plan| {
-        let tok_s = plan.decode_wished.as_ref().map_or(0.0, |rate| rate.tok_s);
-        let is_long = wish.context_tokens.is_none_or(|wished| plan.context_tokens >= wished);
-        is_long && wish.tok_s_min.is_none_or(|least| tok_s >= least)
+        let tok_s = plan.decode_requested.as_ref().map_or(0.0, |rate| rate.tok_s);
+        let is_long = options.context_tokens.is_none_or(|wished| plan.context_tokens >= wished);
+        is_long && options.tok_s_min.is_none_or(|least| tok_s >= least)
     })
 }
 
@@ -215,11 +215,11 @@ fn recommended(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outcome<
     let app = App::open(globals, Overrides::default(), printer)?;
     let (machine, used) = published_machine(args, &app)?;
     let purpose = args.purpose.map(PurposeName::purpose);
-    let wish = args.wish.wish();
-    let ranked = recommend::ranked(&machine, &wish, purpose);
+    let options = args.options.options();
+    let ranked = recommend::ranked(&machine, &options, purpose);
     printer.data(match args.json {
-        true => recommend::json(&ranked, &machine, &wish, |answer| sourced(answer, &used))?,
-        false => recommend::shown(&ranked, recommend::Need::of(purpose, &wish)),
+        true => recommend::json(&ranked, &machine, &options, |answer| sourced(answer, &used))?,
+        false => recommend::shown(&ranked, recommend::Need::of(purpose, &options)),
     })?;
     Ok(Exit::Done)
 }

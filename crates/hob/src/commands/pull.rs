@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use hob_core::fit::{Model, Plan, Use, Wish as FitWish, assess};
+use hob_core::fit::{FitOptions, Model, Plan, Use, assess};
 use hob_core::machine::Machine;
 use hob_models::known;
 use hob_models::{Mixture, Progress, Pulled, SourceKind, Task};
@@ -20,7 +20,7 @@ use crate::globals::Globals;
 use crate::machine;
 use crate::printer::Printer;
 use crate::settings::Overrides;
-use crate::shelf::{Order, Shelf, Wish};
+use crate::shelf::{Order, OrderOptions, Shelf};
 use crate::signals::{StopSignals, interrupted};
 use told::{Planned, arrived, json};
 
@@ -102,9 +102,15 @@ pub(crate) fn run(args: &PullArgs, globals: &Globals, printer: &Printer) -> Outc
 }
 
 impl PullArgs {
-    fn wish(&self, asked: &str) -> Wish {
+    fn wish(&self, asked: &str) -> OrderOptions {
         let (from, only, name) = (self.from.clone(), self.source, self.name.clone());
-        Wish { asked: asked.to_owned(), name, from, only, cancel: Arc::new(AtomicBool::new(false)) }
+        OrderOptions {
+            asked: asked.to_owned(),
+            name,
+            from,
+            only,
+            cancel: Arc::new(AtomicBool::new(false)),
+        }
     }
 }
 
@@ -117,7 +123,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// Finds the files and reads their headers, on a thread of its own.
-    async fn order(&self, wish: &Wish, signals: &mut StopSignals) -> Outcome<Order> {
+    async fn order(&self, wish: &OrderOptions, signals: &mut StopSignals) -> Outcome<Order> {
         let (shelf, wish) = (self.shelf.clone(), wish.clone());
         let looking = self.printer.spinner(format_args!("looking for {}", wish.asked));
         let found = tokio::task::spawn_blocking(move || shelf.order(&wish));
@@ -151,7 +157,12 @@ impl Work<'_> {
 
     /// Fetching blocks, so it has a thread of its own, and is told to stop by a flag that it looks at
     /// between two chunks.
-    async fn pull(&self, wish: Wish, order: Order, signals: &mut StopSignals) -> Outcome<Planned> {
+    async fn pull(
+        &self,
+        wish: OrderOptions,
+        order: Order,
+        signals: &mut StopSignals,
+    ) -> Outcome<Planned> {
         let lack = self.lack(&order);
         lack.iter().for_each(|lack| self.printer.note(lack));
         let (name, cancel) = (order.entry.name.clone(), Arc::clone(&wish.cancel));
@@ -193,7 +204,7 @@ fn lack_of_room(name: &str, model: Option<&Model>, machine: &Machine) -> Option<
         known.model(Mixture::named(FETCHED_QUANT).ok()?, context_tokens).ok()
     };
     let model = model.cloned().or_else(known)?;
-    let assessed = assess(machine, &model, &FitWish::default()).ok()?;
+    let assessed = assess(machine, &model, &FitOptions::default()).ok()?;
     let lacking = assessed.plans.first().and_then(Plan::shortage).map(Use::lacking_bytes)?;
     let megabytes = lacking.div_ceil(1_000_000);
     Some(format!(

@@ -1,7 +1,7 @@
 //! Decode speeds of `bench/published/decode.csv`: a model that lies whole on one device, one stream.
 //! Each row names its source; how rows were chosen, the folder's README says.
 
-use hob_core::fit::{Course, Engine, Habits, Layout, Model, Site, Timed};
+use hob_core::fit::{Engine, EngineProfile, Layout, Model, Site, SpeedEstimate, TimedRun};
 use hob_core::footprint::KvTypes;
 use hob_core::machine::{Api, Basis, Device, Fact, Gpu, GpuMemory, Machine, Memory, Vendor};
 use hob_models::Mixture;
@@ -25,7 +25,7 @@ pub(crate) struct Row {
     /// Its short name; [`address`] has where it is.
     pub(crate) source: &'static str,
     layout: Layout,
-    habits: Habits,
+    profile: EngineProfile,
 }
 
 impl Row {
@@ -40,10 +40,10 @@ impl Row {
         place.is_some_and(|place| place % 3 == 2)
     }
 
-    pub(crate) fn timed(&self) -> Timed<'_> {
-        let Row { machine, model, layout, habits, .. } = self;
-        let course = Course { model, machine, layout, kv: KvTypes::default(), habits };
-        Timed { course, context_tokens: self.context_tokens, tok_s: self.tok_s }
+    pub(crate) fn timed(&self) -> TimedRun<'_> {
+        let Row { machine, model, layout, profile, .. } = self;
+        let estimate = SpeedEstimate { model, machine, layout, kv: KvTypes::default(), profile };
+        TimedRun { estimate, context_tokens: self.context_tokens, tok_s: self.tok_s }
     }
 }
 
@@ -78,8 +78,8 @@ fn row(line: &'static str) -> Option<Row> {
     let machine = machine(device, api)?;
     let layout = Layout::whole(&model.shape, Site::Gpu(0));
     let (context_tokens, tok_s) = (context.parse().ok()?, tok_s.parse().ok()?);
-    let habits = Engine::LlamaCpp.habits();
-    Some(Row { machine, model, context_tokens, tok_s, source, layout, habits })
+    let profile = Engine::LlamaCpp.profile();
+    Some(Row { machine, model, context_tokens, tok_s, source, layout, profile })
 }
 
 fn machine(device: &'static str, api: &str) -> Option<Machine> {

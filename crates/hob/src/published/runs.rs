@@ -5,7 +5,8 @@ use hob_bench::import::{Format as ImportFormat, PUBLISHED, import};
 use hob_bench::record::{Kind, Record};
 use hob_bench::terms::Metric;
 use hob_core::fit::{
-    Course, Engine, Habits, Layout, Model, Placement, Timed, UNFUSED_RECURRENT_US, Wish, assess,
+    Engine, EngineProfile, FitOptions, Layout, Model, Placement, SpeedEstimate, TimedRun,
+    UNFUSED_RECURRENT_US, assess,
 };
 use hob_core::footprint::{KvType, KvTypes};
 use hob_core::machine::Machine;
@@ -35,7 +36,7 @@ pub(crate) struct Published {
     model: Model,
     layout: Layout,
     kv: KvTypes,
-    habits: Habits,
+    profile: EngineProfile,
 }
 
 /// What is told from what.
@@ -84,12 +85,12 @@ impl Published {
     }
 
     /// None without any figure.
-    pub(crate) fn timed(&self) -> Option<Timed<'_>> {
-        let Published { machine, model, layout, kv, habits, context_tokens, .. } = self;
-        let course = Course { model, machine, layout, kv: *kv, habits };
+    pub(crate) fn timed(&self) -> Option<TimedRun<'_>> {
+        let Published { machine, model, layout, kv, profile, context_tokens, .. } = self;
+        let estimate = SpeedEstimate { model, machine, layout, kv: *kv, profile };
         let [low, high] = self.measured.bounds();
         let tok_s = low.zip(high).map(|(low, high)| f64::midpoint(low, high)).or(low).or(high)?;
-        Some(Timed { course, context_tokens: *context_tokens, tok_s })
+        Some(TimedRun { estimate, context_tokens: *context_tokens, tok_s })
     }
 
     /// Another run of the same configuration. Versions of an engine are not told apart.
@@ -98,7 +99,7 @@ impl Published {
             row.what.splitn(3, ", ").take(2).map(str::to_owned).collect()
         };
         let key = |row: &Published| (row.machine.name.clone(), row.context_tokens, row.part);
-        let is_alike = self.habits == other.habits && self.kv == other.kv;
+        let is_alike = self.profile == other.profile && self.kv == other.kv;
         is_alike && key(self) == key(other) && model_and_quant(self) == model_and_quant(other)
     }
 
@@ -191,14 +192,14 @@ fn row(record: &Record, measured: Measured) -> Result<Published, String> {
     let target = record.workload.prompt_tokens.as_ref().and_then(|tokens| tokens.target);
     let context_tokens = target.and_then(|tokens| tokens.try_into().ok()).unwrap_or(CONTEXT_TOKENS);
     let kv = kv(engine);
-    let wish = Wish {
+    let options = FitOptions {
         context_tokens: Some(context_tokens),
         kv: Some(kv),
         sequences: 1,
         engine: Some(engine),
         tok_s_min: None,
     };
-    let assessed = assess(&machine, &model, &wish).map_err(|error| error.to_string())?;
+    let assessed = assess(&machine, &model, &options).map_err(|error| error.to_string())?;
     let wanted = placement(record);
     let is_on_card = !record.host.accelerators.is_empty() || record.engine.backend.is_some();
     let plan = assessed.plans.iter().find(|plan| match wanted {
@@ -214,11 +215,11 @@ fn row(record: &Record, measured: Measured) -> Result<Published, String> {
     let layout = plan.layout.clone();
     let recurrent_us = match engine {
         Engine::Ollama if has_own_engine(record) => UNFUSED_RECURRENT_US,
-        _ => engine.habits().recurrent_us,
+        _ => engine.profile().recurrent_us,
     };
-    let habits = Habits { recurrent_us, ..engine.habits() };
+    let profile = EngineProfile { recurrent_us, ..engine.profile() };
     let what = what(record);
-    Ok(Published { machine, what, part, context_tokens, measured, model, layout, kv, habits })
+    Ok(Published { machine, what, part, context_tokens, measured, model, layout, kv, profile })
 }
 
 fn what(record: &Record) -> String {

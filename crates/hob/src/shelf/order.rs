@@ -19,7 +19,7 @@ use crate::storing::transform_for;
 
 /// What is to be fetched, as it was typed.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct OrderOptions {
     /// A name, a repository, an Ollama tag, an address, a path.
     pub(crate) asked: String,
     /// The name that it is stored under, if not the usual one.
@@ -48,15 +48,17 @@ impl Shelf {
     ///
     /// # Errors
     /// It is found nowhere, is not for this hob, or is the owner's to give.
-    pub(crate) fn order(&self, wish: &Wish) -> Outcome<Order> {
-        let name = canonical(&wish.asked);
-        if let (Ok(entry), None) = (self.catalog.find(&name), &wish.name) {
+    pub(crate) fn order(&self, options: &OrderOptions) -> Outcome<Order> {
+        let name = canonical(&options.asked);
+        if let (Ok(entry), None) = (self.catalog.find(&name), &options.name) {
             let (entry, notes) = (entry.clone(), Vec::new());
             return Ok(Order { entry, model: None, notes, is_offline: false });
         }
-        let (asked, stored_as) = match &wish.from {
-            Some(path) => (path.display().to_string(), Some(wish.name.as_ref().unwrap_or(&name))),
-            None => (wish.asked.clone(), wish.name.as_ref()),
+        let (asked, stored_as) = match &options.from {
+            Some(path) => {
+                (path.display().to_string(), Some(options.name.as_ref().unwrap_or(&name)))
+            }
+            None => (options.asked.clone(), options.name.as_ref()),
         };
         match self.finder.locate(&asked, stored_as.map(String::as_str)) {
             Ok(Located { entry, model, notes }) => {
@@ -64,7 +66,7 @@ impl Shelf {
                 Ok(Order { entry, model: Some(model), notes, is_offline: false })
             }
             Err(error) if error.is_of_network() => {
-                self.here(&self.store.meant(&wish.asked)).ok_or_else(|| not_found(error))
+                self.here(&self.store.meant(&options.asked)).ok_or_else(|| not_found(error))
             }
             Err(error) => Err(not_found(error)),
         }
@@ -126,19 +128,19 @@ impl Shelf {
     pub(crate) fn pull(
         &self,
         order: &Order,
-        wish: &Wish,
+        options: &OrderOptions,
         tell: &mut dyn FnMut(Progress),
     ) -> Outcome<Pulled> {
         let entry = &order.entry;
-        let mut watch = Watch::new(tell, &wish.cancel);
+        let mut watch = Watch::new(tell, &options.cancel);
         if order.is_offline {
             let model = self.store.find(&entry.name)?;
             self.store.verify(&model, &mut watch)?;
             return Ok(Pulled { model, arrival: Arrival::WasHere });
         }
         // What was located has its path in its only source.
-        let from = wish.from.clone().filter(|_| order.model.is_none());
-        let options = PullOptions { from, only: wish.only.into_iter().collect() };
+        let from = options.from.clone().filter(|_| order.model.is_none());
+        let options = PullOptions { from, only: options.only.into_iter().collect() };
         let (hub, token) = (self.finder.hub.clone(), self.finder.token.clone());
         let fetcher = Fetcher { hub, token, ..Fetcher::default() };
         let puller = Puller { store: &self.store, fetcher: &fetcher, options: &options };

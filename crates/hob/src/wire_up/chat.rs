@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_core::budget::Bytes;
-use hob_core::fit::{Expected, Pool, Setup, Told};
+use hob_core::fit::{Expected, OffloadFlags, Pool, Setup};
 use hob_core::{
     Admission, ChatCard, ChatModel, ChatTarget, Clocked, KeepAlive, LoadTimes, ModelLifecycle,
 };
@@ -48,7 +48,7 @@ pub(crate) struct ChatFile {
     setup: Setup,
     pub(crate) expected: Expected,
     /// As its owner says where there is no card that hob sees: the engine may see one.
-    told: Told,
+    told: OffloadFlags,
 }
 
 impl Chat {

@@ -1,7 +1,7 @@
 //! How long a context a chat model gets, and for how many answers at once, before it is loaded.
 //! A context that is configured is kept as it is; otherwise the memory decides.
 
-use hob_core::fit::{Expected, FitError, Model, Pool, Setup, Told};
+use hob_core::fit::{Expected, FitError, Model, OffloadFlags, Pool, Setup};
 use hob_core::footprint::{Attention, Sharing, Windows};
 use hob_core::machine::Machine;
 use hob_core::{ContextPlan, KvTypes};
@@ -18,8 +18,8 @@ const CONTEXT_TOKENS_ENOUGH: u32 = 16_384;
 /// For as long a context the layers of a model are dealt between cards and the system's memory.
 const CONTEXT_TOKENS_LAID_OUT: u32 = 4_096;
 
-pub(super) fn told(settings: &ChatSettings) -> Told {
-    Told {
+pub(super) fn told(settings: &ChatSettings) -> OffloadFlags {
+    OffloadFlags {
         gpu_layers: settings.gpu_layers.map(u32::from),
         cpu_moe_layers: settings.cpu_moe_layers.map(u32::from),
     }

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use hob_core::fit::{Location, Model, Site, alternatives, assess};
 use hob_core::nearest;
 use hob_engines::timing::engine_version;
-use hob_machine::{Kept, Known as Place, Stamp, probe, profile};
+use hob_machine::{MachineFacts, MachineStore, Stamp, probe, profile};
 use hob_models::find::USUAL_QUANT;
 use hob_models::gguf::GgufError;
-use hob_models::known::{self, KNOWN, Known};
+use hob_models::known::{self, KNOWN, KnownModel};
 use hob_models::recipe::variants;
 use hob_models::{Gguf, Mixture};
 use hob_server::{FitDesk, Unanswerable};
@@ -37,8 +37,8 @@ pub(crate) struct Desk {
     configured: BTreeMap<String, ModelChoice>,
     max_bytes: Option<u64>,
     /// What was measured here.
-    kept: Kept,
-    seen: Mutex<Option<(Instant, Place)>>,
+    kept: MachineStore,
+    seen: Mutex<Option<(Instant, MachineFacts)>>,
 }
 
 impl Desk {
@@ -141,7 +141,7 @@ impl Desk {
         Ok((model, known.variants(mixture, context_tokens)))
     }
 
-    fn machine(&self, name: Option<&str>) -> Result<Place, Unanswerable> {
+    fn machine(&self, name: Option<&str>) -> Result<MachineFacts, Unanswerable> {
         match name {
             None | Some(HERE) => Ok(self.here()),
             Some(name) => profile::builtin(name).map_err(|_| {
@@ -152,21 +152,21 @@ impl Desk {
     }
 
     /// With what is free now, or was a moment ago.
-    fn here(&self) -> Place {
+    fn here(&self) -> MachineFacts {
         // Who panicked while looking left nothing half seen behind.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match &*seen {
-            Some((at, place)) if at.elapsed() < SEEN => place.clone(),
+            Some((at, facts)) if at.elapsed() < SEEN => facts.clone(),
             _ => seen.insert((Instant::now(), self.look())).1.clone(),
         }
     }
 
-    fn look(&self) -> Place {
-        let mut place = probe();
-        self.kept.merge_into(&mut place, &engine_version());
-        let available = &mut place.machine.memory.available_bytes;
+    fn look(&self) -> MachineFacts {
+        let mut facts = probe();
+        self.kept.merge_into(&mut facts, &engine_version());
+        let available = &mut facts.machine.memory.available_bytes;
         *available = self.max_bytes.map_or(*available, |max| max.min(*available));
-        place
+        facts
     }
 }
 
@@ -186,31 +186,31 @@ impl FitDesk for Desk {
     }
 
     fn assess(&self, request: &FitRequest) -> Result<FitAnswer, Unanswerable> {
-        let mut place = self.machine(request.machine.as_deref())?;
-        let used = published::apply(&mut place.machine);
-        let machine = &place.machine;
+        let mut facts = self.machine(request.machine.as_deref())?;
+        let used = published::apply(&mut facts.machine);
+        let machine = &facts.machine;
         let (model, others) = self.model(request)?;
-        let wish = &request.wish;
-        let mut assessed = assess(machine, &model, wish)
+        let options = &request.options;
+        let mut assessed = assess(machine, &model, options)
             .map_err(|error| Unanswerable::Impossible { model: model.name.clone(), error })?;
-        assessed.alternatives = alternatives(machine, &model, &others, wish, &assessed);
-        suggest_smaller_model(machine, wish, &mut assessed);
-        let answer = FitAnswer::of(machine, &model, &assessed, wish);
+        assessed.alternatives = alternatives(machine, &model, &others, options, &assessed);
+        suggest_smaller_model(machine, options, &mut assessed);
+        let answer = FitAnswer::of(machine, &model, &assessed, options);
         let answer = used.iter().fold(answer, |answer, used| answer.sourced(used.site, &used.text));
-        Ok(stamps(&place).fold(answer, |answer, (site, stamp)| {
+        Ok(stamps(&facts).fold(answer, |answer, (site, stamp)| {
             answer.stamped(site, &stamp.engine_version, &stamp.date)
         }))
     }
 }
 
 /// Who was calibrated.
-fn stamps(place: &Place) -> impl Iterator<Item = (Site, &Stamp)> {
-    let cards = (0..).map(Site::Gpu).zip(&place.gpu_stamps);
-    let all = [(Site::Cpu, &place.cpu_stamp)].into_iter().chain(cards);
+fn stamps(facts: &MachineFacts) -> impl Iterator<Item = (Site, &Stamp)> {
+    let cards = (0..).map(Site::Gpu).zip(&facts.gpu_stamps);
+    let all = [(Site::Cpu, &facts.cpu_stamp)].into_iter().chain(cards);
     all.filter_map(|(site, stamp)| Some((site, stamp.as_ref()?)))
 }
 
-fn of_known(known: &Known) -> FitModel {
+fn of_known(known: &KnownModel) -> FitModel {
     FitModel {
         name: known.name.to_owned(),
         installed: false,
@@ -231,7 +231,7 @@ fn unreadable(model: &str, error: &GgufError) -> Unanswerable {
 #[cfg(test)]
 mod tests {
     use hob_core::KvTypes;
-    use hob_core::fit::{Engine, Format, Wish, flags};
+    use hob_core::fit::{Engine, FitOptions, Format, flags};
 
     use super::*;
 
@@ -240,7 +240,7 @@ mod tests {
             model: model.to_owned(),
             quant: None,
             machine: None,
-            wish: Wish::default(),
+            options: FitOptions::default(),
             ignored: Vec::new(),
         }
     }
@@ -253,7 +253,7 @@ mod tests {
             std::fs::write(&path, bytes).expect("a file");
         }
         let configured = BTreeMap::from([("mine".to_owned(), ModelChoice::File(path))]);
-        let (shelf, kept) = (Shelf::in_home(folder.path()), Kept::in_home(folder.path()));
+        let (shelf, kept) = (Shelf::in_home(folder.path()), MachineStore::in_home(folder.path()));
         (folder, Desk { shelf, configured, max_bytes: None, kept, seen: Mutex::default() })
     }
 
@@ -298,12 +298,12 @@ mod tests {
 
     #[test]
     fn the_configuration_that_is_shown_names_the_file_that_is_here() {
-        let (folder, desk) = desk(Some(&hob_models::gguf::sample::Sample::llama().bytes()));
+        let (folder, desk) = desk(Some(&hob_models::gguf::sample::SampleGguf::llama().bytes()));
         let (model, _) = desk.model(&asked("mine")).expect("a model");
         let path = folder.path().join("mine.gguf").display().to_string();
         assert_eq!(model.location, Location::File(path.clone()));
-        let wish = Wish { kv: Some(KvTypes::default()), ..Wish::default() };
-        let assessed = assess(&desk.here().machine, &model, &wish).expect("an answer");
+        let options = FitOptions { kv: Some(KvTypes::default()), ..FitOptions::default() };
+        let assessed = assess(&desk.here().machine, &model, &options).expect("an answer");
         let flags = flags(&desk.here().machine, &model, &assessed.plans[0], 1);
         let hob = flags.iter().find(|flags| flags.engine == Engine::Hob).expect("hob's own");
         let table: toml::Table = hob.text.parse().expect("TOML");

@@ -188,7 +188,7 @@ fn aside<T>(ask: impl FnOnce() -> T) -> T {
 }
 
 fn of_cards(machine: &Machine) -> Bytes {
-    let margin_bytes = Engine::Hob.habits().margin_bytes;
+    let margin_bytes = Engine::Hob.profile().margin_bytes;
     let own = |(number, gpu): (usize, &Gpu)| match gpu.memory {
         GpuMemory::Own { free_bytes, .. } => {
             Some((Pool::Vram(number), free_bytes.saturating_sub(margin_bytes)))

@@ -1,6 +1,6 @@
 //! `hob fit`: predictions from a header and from known dimensions, for this and another machine; and rejected input.
 
-use hob_models::gguf::sample::Sample;
+use hob_models::gguf::sample::SampleGguf;
 
 use crate::{User, stderr, stdout};
 
@@ -14,7 +14,7 @@ fn fit(user: &User, args: &[&str]) -> assert_cmd::assert::Assert {
 #[test]
 fn a_file_is_asked_about_by_its_header_alone() {
     let user = User::new();
-    std::fs::write(user.path("work/model.gguf"), Sample::llama().bytes()).expect("a file");
+    std::fs::write(user.path("work/model.gguf"), SampleGguf::llama().bytes()).expect("a file");
     let json = stdout(&fit(&user, &[&["model.gguf", "--json"], &ON[..]].concat()).success());
     let answer: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(answer["fits"], true);
@@ -113,7 +113,7 @@ fn names_are_taken_as_people_write_them_and_each_memory_is_one_row() {
     };
     // The vision weights are in memory, but are not read for a text token.
     let us = weights["us"].as_f64().expect("a time");
-    let read_gb = us / 1e6 * constant("bandwidth") * constant("reach") / 1e9;
+    let read_gb = us / 1e6 * constant("bandwidth") * constant("bandwidth efficiency") / 1e9;
     assert!((2.4..2.6).contains(&read_gb), "{read_gb}");
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hob_models::gguf::sample::Sample;
+use hob_models::gguf::sample::SampleGguf;
 use serde_json::{Value, json};
 
 use crate::hub::{Hub, TOKEN};
@@ -14,7 +14,7 @@ use crate::{User, stderr, stdout};
 
 /// A very small GGUF file.
 fn tiny() -> Vec<u8> {
-    Sample::llama().u32("general.file_type", 15).bytes()
+    SampleGguf::llama().u32("general.file_type", 15).bytes()
 }
 
 fn pull(user: &User, hub: &Hub, args: &[&str]) -> assert_cmd::assert::Assert {

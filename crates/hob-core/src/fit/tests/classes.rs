@@ -7,10 +7,11 @@ fn a_layer_of_experts_costs_time_beside_its_bytes() {
     let machine = with_card(64, 8.0);
     let model = experts();
     let layout = Layout::whole(&model.shape, Site::Gpu(0));
-    let habits = Engine::LlamaCpp.habits();
+    let profile = Engine::LlamaCpp.profile();
     let kv = KvTypes::default();
-    let course = Course { model: &model, machine: &machine, layout: &layout, kv, habits: &habits };
-    let rate = course.decode(512).expect("known");
+    let estimate =
+        SpeedEstimate { model: &model, machine: &machine, layout: &layout, kv, profile: &profile };
+    let rate = estimate.decode(512).expect("known");
     let layers = rate.terms.iter().find(|(name, _)| name == "layers, GPU 0").map(|(_, us)| *us);
     // Ten layers of 43 µs, and 45 µs for the experts of each.
     assert!((layers.expect("a term") - 10.0 * (43.0 + 45.0)).abs() < 1e-6, "{rate:?}");
@@ -29,11 +30,16 @@ fn a_class_of_device_has_its_own_prior_and_range() {
         let machine = Machine { gpus: vec![gpu], ..bare(64) };
         let model = dense();
         let layout = Layout::whole(&model.shape, Site::Gpu(0));
-        let habits = Engine::LlamaCpp.habits();
+        let profile = Engine::LlamaCpp.profile();
         let kv = KvTypes::default();
-        let course =
-            Course { model: &model, machine: &machine, layout: &layout, kv, habits: &habits };
-        let rate = course.decode(512).expect("known");
+        let estimate = SpeedEstimate {
+            model: &model,
+            machine: &machine,
+            layout: &layout,
+            kv,
+            profile: &profile,
+        };
+        let rate = estimate.decode(512).expect("known");
         (rate.tok_s, rate.high / rate.tok_s, rate.basis)
     };
     let cuda = told("RTX 4090", Api::Cuda, Vendor::Nvidia, Some((8, 9)), false);
@@ -57,10 +63,12 @@ fn a_pair_that_does_not_suit_leaves_the_others() {
     for layer in &mut latent.shape.layers {
         layer.kv = Some(KvShape { heads: 1, key_length: 576, value_length: 0 });
     }
-    let assessed = assess(&bare(64), &latent, &wish(4_096)).expect("an answer");
+    let assessed = assess(&bare(64), &latent, &options(4_096)).expect("an answer");
     assert_eq!(assessed.best().map(|plan| plan.kv), Some(KvTypes::default()));
-    let asked =
-        Wish { kv: Some(KvTypes { keys: KvType::Q8_0, values: KvType::Q4_0 }), ..wish(4_096) };
+    let asked = FitOptions {
+        kv: Some(KvTypes { keys: KvType::Q8_0, values: KvType::Q4_0 }),
+        ..options(4_096)
+    };
     let error = assess(&bare(64), &latent, &asked).expect_err("these were asked for");
     assert!(error.to_string().contains("q8_0"), "{error}");
 }
@@ -71,13 +79,13 @@ fn a_processor_that_nobody_timed_is_doubted_beside_its_graphics() {
     let mut gpu = Gpu { vendor: Vendor::Amd, api: Api::Vulkan, link: None, ..card(0.0) };
     gpu.memory = GpuMemory::Unified { limit_bytes: 60 * GB };
     gpu.device.constants = Some(Constants {
-        reach: 0.2,
+        bandwidth_efficiency: 0.2,
         ..of_gpu(&Gpu { name: "Radeon Vega 8".to_owned(), ..gpu.clone() })
     });
     gpu.device.bandwidth = fact(100e9);
     let mut machine = Machine { gpus: vec![gpu], ..bare(64) };
     let codes = |machine: &Machine| {
-        let assessed = assess(machine, &dense(), &wish(4_096)).expect("an answer");
+        let assessed = assess(machine, &dense(), &options(4_096)).expect("an answer");
         assert_eq!(assessed.plans[0].placement, Placement::Ram);
         assessed.warnings.iter().map(|warning| warning.code).collect::<Vec<_>>()
     };

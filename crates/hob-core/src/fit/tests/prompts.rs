@@ -11,8 +11,8 @@ fn read_s(model: &Model, kernel: Kernel, tokens: u32) -> f64 {
     machine.cpu.device.constants =
         Some(Constants { kernels, prefill_flops: Some(800e9), steadiness: 0.8, ..usual });
     let layout = Layout::whole(&model.shape, Site::Cpu);
-    let (kv, habits, machine) = (KvTypes::default(), &Engine::Hob.habits(), &machine);
-    let rate = Course { model, machine, layout: &layout, kv, habits }.prefill(tokens);
+    let (kv, profile, machine) = (KvTypes::default(), &Engine::Hob.profile(), &machine);
+    let rate = SpeedEstimate { model, machine, layout: &layout, kv, profile }.prefill(tokens);
     let rate = rate.expect("known");
     // Others take a fifth away, and a prior's quarter is off it too.
     assert!((rate.low / rate.tok_s - 0.75 * 0.8).abs() < 1e-9, "{rate:?}");
@@ -61,10 +61,11 @@ fn what_a_short_last_step_needs_is_not_what_a_full_one_does() {
     let model = dense();
     let machine = with_card(64, 8.0);
     let split = Layout::split(&model.shape, 0, 5);
-    let (kv, habits) = (KvTypes::default(), Engine::LlamaCpp.habits());
-    let course = Course { model: &model, machine: &machine, layout: &split, kv, habits: &habits };
-    let step = habits.step_tokens;
-    let terms = |tokens| course.prefill(tokens).expect("known").terms;
+    let (kv, profile) = (KvTypes::default(), Engine::LlamaCpp.profile());
+    let estimate =
+        SpeedEstimate { model: &model, machine: &machine, layout: &split, kv, profile: &profile };
+    let step = profile.step_tokens;
+    let terms = |tokens| estimate.prefill(tokens).expect("known").terms;
     let of_cores = |tokens| terms(tokens).iter().any(|(name, _)| name == "steps, CPU");
     // Fewer than 32 are not brought to the card: cores compute them.
     assert_eq!([step, step + 31, step + 32].map(of_cores), [false, true, false]);

@@ -191,7 +191,7 @@ mod tests {
     use futures::FutureExt;
     use futures::future::BoxFuture;
     use hob_core::chat::{FinishReason, KeepAlive, Timings, Usage};
-    use hob_core::fit::{Site, Term};
+    use hob_core::fit::{MemoryTerm, Site};
     use hob_core::machine::Basis;
     use hob_core::scripted::ScriptedChat;
     use hob_core::{MemoryUse, ModelError, ModelState};
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn memory_is_said_term_by_term() {
-        let term = |name, site, pool, megabytes: u64| Term {
+        let term = |name, site, pool, megabytes: u64| MemoryTerm {
             name,
             site,
             pool,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use hob_core::fit::{Implausible, Model};
 use hob_engines::timing::{Timed, engine_version};
-use hob_machine::{Known, Row, Stamp};
+use hob_machine::{MachineFacts, Row, Stamp};
 use hob_models::Gguf;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -98,7 +98,7 @@ fn refused(error: &Implausible) -> Outcome<Exit> {
     Err(Failure::new(Exit::Engine, error).hint("run it again when the machine is quiet"))
 }
 
-async fn timed(args: &CalibrateArgs, app: &App<'_>) -> Outcome<(Known, Figures)> {
+async fn timed(args: &CalibrateArgs, app: &App<'_>) -> Outcome<(MachineFacts, Figures)> {
     let begun = Instant::now();
     let until = begun + CALIBRATION_TIME;
     let mut known = here(app);
@@ -152,7 +152,7 @@ fn installed(app: &App<'_>, count: usize) -> Vec<Installed> {
     models
 }
 
-fn shown(known: &Known, checked: &[Checked]) -> String {
+fn shown(known: &MachineFacts, checked: &[Checked]) -> String {
     let is_timed = |row: &Row| row.name.starts_with("processor ") || row.name.contains("bandwidth");
     let facts = facts(known.rows().into_iter().filter(is_timed));
     if checked.is_empty() {
@@ -173,7 +173,12 @@ fn shown(known: &Known, checked: &[Checked]) -> String {
     format!("{facts}\n\n{table}")
 }
 
-fn json(known: &Known, checked: &[Checked], is_kept: bool, doubts: &[String]) -> Outcome<String> {
+fn json(
+    known: &MachineFacts,
+    checked: &[Checked],
+    is_kept: bool,
+    doubts: &[String],
+) -> Outcome<String> {
     #[derive(Serialize)]
     struct Calibrated<'a> {
         kept: bool,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hob_machine::profile::{self, MachineFile};
-use hob_machine::{Known, Row};
+use hob_machine::{MachineFacts, Row};
 use serde::Serialize;
 
 use crate::app::App;
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &FitMachineArgs, globals: &Globals, printer: &Printer) -
     Ok(Exit::Done)
 }
 
-fn known(args: &FitMachineArgs, app: &App<'_>) -> Outcome<Known> {
+fn known(args: &FitMachineArgs, app: &App<'_>) -> Outcome<MachineFacts> {
     if !args.measure {
         return args.machine.measured(app);
     }
@@ -111,7 +111,7 @@ fn list(args: &FitMachineArgs, printer: &Printer) -> Outcome<()> {
     printer.data(table)
 }
 
-fn shown(known: &Known) -> String {
+fn shown(known: &MachineFacts) -> String {
     format!("{}\n{}", known.machine.name, facts(known.rows()))
 }
 
@@ -125,7 +125,7 @@ pub(super) fn facts(rows: impl IntoIterator<Item = Row>) -> String {
     table.trim_fmt()
 }
 
-fn json(known: &Known) -> Outcome<String> {
+fn json(known: &MachineFacts) -> Outcome<String> {
     let facts = known.rows().into_iter().map(|Row { name, value, basis, source }| FactJson {
         name,
         value,
@@ -141,7 +141,7 @@ fn text(value: &impl Serialize) -> Outcome<String> {
 }
 
 /// Never over another file: it may be one that somebody edited.
-fn save(known: &Known, path: &Path) -> Outcome<()> {
+fn save(known: &MachineFacts, path: &Path) -> Outcome<()> {
     let toml = MachineFile::of(known).to_toml();
     let toml = toml.map_err(|error| Failure::new(Exit::Internal, error))?;
     let file = fs_err::OpenOptions::new().write(true).create_new(true).open(path);

@@ -2,11 +2,11 @@
 //! comes first, then capability, then speed; the rule is printed above the table.
 
 use hob_core::fit::{
-    Assessment, Course, Model, Placement, Plan, Rate, Use, Wish, alternatives, assess,
+    Assessment, FitOptions, Model, Placement, Plan, Rate, SpeedEstimate, Use, alternatives, assess,
 };
 use hob_core::machine::{Basis, Machine};
 use hob_models::Mixture;
-use hob_models::known::{KNOWN, Known, Purpose};
+use hob_models::known::{KNOWN, KnownModel, Purpose};
 use hob_models::recipe::GOOD_QUANTS;
 use hob_wire::FitAnswer;
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub(super) struct Need {
 impl Need {
     /// People read up to 10 tokens a second, and speech has to keep ahead of its listener. Whatever is wished for goes
     /// before.
-    pub(super) fn of(purpose: Option<Purpose>, wish: &Wish) -> Need {
+    pub(super) fn of(purpose: Option<Purpose>, options: &FitOptions) -> Need {
         let (purpose, tok_s_min, context_tokens) = match purpose {
             None => ("anything", 10.0, 8_192),
             Some(Purpose::Chat) => ("chat", 10.0, 8_192),
@@ -38,8 +38,8 @@ impl Need {
         };
         Need {
             purpose,
-            tok_s_min: wish.tok_s_min.unwrap_or(tok_s_min),
-            context_tokens: wish.context_tokens.unwrap_or(context_tokens),
+            tok_s_min: options.tok_s_min.unwrap_or(tok_s_min),
+            context_tokens: options.context_tokens.unwrap_or(context_tokens),
         }
     }
 
@@ -52,7 +52,7 @@ impl Need {
 /// One model in the quant that suits best.
 #[derive(Debug)]
 pub(super) struct Ranked {
-    pub(super) known: Known,
+    pub(super) known: KnownModel,
     pub(super) model: Model,
     pub(super) assessed: Assessment,
     /// With a quarter of the context filled; none where nobody knows how fast it is.
@@ -91,12 +91,17 @@ impl Ranked {
 }
 
 /// Only what fits; where somebody says how fast it has to be, only what is.
-pub(super) fn ranked(machine: &Machine, wish: &Wish, purpose: Option<Purpose>) -> Vec<Ranked> {
-    let suits = |known: &Known| purpose.is_none_or(|purpose| known.good_for.contains(&purpose));
-    let need = Need::of(purpose, wish);
-    let best = |known| best_quant(machine, wish, known, (need, purpose));
+pub(super) fn ranked(
+    machine: &Machine,
+    options: &FitOptions,
+    purpose: Option<Purpose>,
+) -> Vec<Ranked> {
+    let suits =
+        |known: &KnownModel| purpose.is_none_or(|purpose| known.good_for.contains(&purpose));
+    let need = Need::of(purpose, options);
+    let best = |known| best_quant(machine, options, known, (need, purpose));
     let mut ranked: Vec<Ranked> = KNOWN.into_iter().filter(suits).filter_map(best).collect();
-    ranked.retain(|ranked| wish.tok_s_min.is_none() || ranked.is_fast());
+    ranked.retain(|ranked| options.tok_s_min.is_none() || ranked.is_fast());
     ranked.sort_by(|one, other| {
         let by_need = other.suits().cmp(&one.suits());
         let by_capability = match one.suits() {
@@ -112,14 +117,14 @@ pub(super) fn ranked(machine: &Machine, wish: &Wish, purpose: Option<Purpose>) -
 /// trained in a quant is offered in that one.
 fn best_quant(
     machine: &Machine,
-    wish: &Wish,
-    known: Known,
+    options: &FitOptions,
+    known: KnownModel,
     (need, purpose): (Need, Option<Purpose>),
 ) -> Option<Ranked> {
-    let wish = Wish { context_tokens: Some(need.context_tokens), ..wish.clone() };
+    let options = FitOptions { context_tokens: Some(need.context_tokens), ..options.clone() };
     let in_quant = |quant: &str| {
         let model = known.model(Mixture::named(quant).ok()?, known.tags.first()?.1).ok()?;
-        let assessed = assess(machine, &model, &wish).ok()?;
+        let assessed = assess(machine, &model, &options).ok()?;
         let rate = with_a_quarter(machine, &model, assessed.best()?, need);
         let capability = capability(&known, &model, purpose);
         Some(Ranked { known, model, assessed, rate, need, capability })
@@ -133,9 +138,10 @@ fn best_quant(
 }
 
 fn with_a_quarter(machine: &Machine, model: &Model, plan: &Plan, need: Need) -> Option<Rate> {
-    let habits = plan.engine.habits();
-    let course = Course { model, machine, layout: &plan.layout, kv: plan.kv, habits: &habits };
-    course.decode(need.filled_tokens().min(plan.context_tokens))
+    let profile = plan.engine.profile();
+    let estimate =
+        SpeedEstimate { model, machine, layout: &plan.layout, kv: plan.kv, profile: &profile };
+    estimate.decode(need.filled_tokens().min(plan.context_tokens))
 }
 
 /// How the table came about.
@@ -177,7 +183,7 @@ pub(super) fn shown(ranked: &[Ranked], need: Need) -> String {
 pub(super) fn json(
     ranked: &[Ranked],
     machine: &Machine,
-    wish: &Wish,
+    options: &FitOptions,
     sourced: impl Fn(FitAnswer) -> FitAnswer,
 ) -> Outcome<String> {
     #[derive(Serialize)]
@@ -194,11 +200,11 @@ pub(super) fn json(
     let recommended = ranked.iter().filter_map(|ranked| {
         let Ranked { known, model, assessed, need, capability, .. } = ranked;
         let (name, context_tokens) = known.tags.first()?;
-        let wish = Wish { context_tokens: Some(need.context_tokens), ..wish.clone() };
+        let options = FitOptions { context_tokens: Some(need.context_tokens), ..options.clone() };
         let variants = known.variants(Mixture::named(&model.quant).ok()?, *context_tokens);
-        let alternatives = alternatives(machine, model, &variants, &wish, assessed);
+        let alternatives = alternatives(machine, model, &variants, &options, assessed);
         let assessed = Assessment { alternatives, ..assessed.clone() };
-        let answer = sourced(FitAnswer::of(machine, model, &assessed, &wish));
+        let answer = sourced(FitAnswer::of(machine, model, &assessed, &options));
         let (need, capability) = (*need, *capability);
         let (suits, tok_s) = (ranked.suits(), ranked.rate.as_ref().map(|rate| rate.tok_s));
         Some(Recommended { name, why: why(ranked), need, suits, capability, tok_s, answer })
@@ -234,7 +240,7 @@ mod tests {
         let known = hob_machine::profile::builtin(machine).expect("it is part of hob");
         let mut machine = known.machine;
         crate::published::apply(&mut machine);
-        ranked(&machine, &Wish::default(), purpose)
+        ranked(&machine, &FitOptions::default(), purpose)
     }
 
     fn place(ranked: &[Ranked], tag: &str) -> usize {

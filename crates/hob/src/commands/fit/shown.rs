@@ -2,7 +2,7 @@
 //! What is not known is a question mark, and never a zero.
 
 use hob_core::fit::{
-    Alternative, Assessment, Limit, Longest, Model, Plan, Pool, Rate, Site, Use, Wish, flags,
+    Alternative, Assessment, FitOptions, Limit, Longest, Model, Plan, Pool, Rate, Site, Use, flags,
 };
 use hob_core::footprint::KvTypes;
 use hob_core::machine::{Basis, Machine};
@@ -14,7 +14,7 @@ const GB: f64 = 1e9;
 pub(super) fn assessment(
     machine: &Machine,
     model: &Model,
-    wish: &Wish,
+    options: &FitOptions,
     assessed: &Assessment,
 ) -> String {
     let Some(plan) = assessed.plans.first() else { return String::new() };
@@ -26,7 +26,7 @@ pub(super) fn assessment(
         parts.push(alternatives(assessed));
     }
     if plan.fits() {
-        let told = flags(machine, model, plan, wish.sequences).into_iter();
+        let told = flags(machine, model, plan, options.sequences).into_iter();
         parts.extend(told.map(|flags| format!("{}:\n{}", flags.engine, indented(&flags.text))));
     }
     let warned = assessed.warnings.iter();
@@ -115,7 +115,7 @@ fn speed(plan: &Plan) -> String {
 
 /// At the usual contexts and at the one that is wished for, by their length.
 fn told(plan: &Plan) -> Vec<&Rate> {
-    let mut rates: Vec<&Rate> = plan.decode.iter().chain(&plan.decode_wished).collect();
+    let mut rates: Vec<&Rate> = plan.decode.iter().chain(&plan.decode_requested).collect();
     rates.sort_by_key(|rate| rate.context_tokens);
     rates.dedup_by_key(|rate| rate.context_tokens);
     rates
@@ -144,7 +144,7 @@ fn placements(assessed: &Assessment) -> String {
         rows.add_row([
             plan.placement.to_string(),
             pair(plan.kv),
-            plan.decode_wished.as_ref().map_or("?".to_owned(), rate),
+            plan.decode_requested.as_ref().map_or("?".to_owned(), rate),
             longest(plan.longest),
             plan.shortage().map_or("yes".to_owned(), lacking),
         ]);
@@ -160,7 +160,7 @@ fn alternatives(assessed: &Assessment) -> String {
             quant.clone(),
             pair(plan.kv),
             plan.placement.to_string(),
-            plan.decode_wished.as_ref().map_or("?".to_owned(), rate),
+            plan.decode_requested.as_ref().map_or("?".to_owned(), rate),
             longest(plan.longest),
         ]);
     }

@@ -5,7 +5,7 @@ mod ceilings;
 mod classes;
 
 use clap::Args;
-use hob_core::fit::{Rate, Timed, error_pct, fitted, from_one, left_out, mean, told_by};
+use hob_core::fit::{Rate, TimedRun, error_pct, fitted, from_one, left_out, mean, told_by};
 use hob_core::machine::Basis;
 use serde::Serialize;
 
@@ -106,7 +106,7 @@ fn report() -> Outcome<Report> {
 fn of_machine(here: &[&Published], report: &mut Report) {
     let (fitting, others): (Vec<&Published>, Vec<&Published>) =
         here.iter().partition(|row| row.part == Part::Decode && row.is_exact());
-    let timed: Vec<Timed<'_>> = fitting.iter().filter_map(|row| row.timed()).collect();
+    let timed: Vec<TimedRun<'_>> = fitting.iter().filter_map(|row| row.timed()).collect();
     let told = left_out(&timed);
     let constants = fitted(&timed).ok();
     let by_all = |row: &&Published| told_by(&row.timed()?, constants.as_ref()?);
@@ -124,7 +124,7 @@ fn of_machine(here: &[&Published], report: &mut Report) {
 
 fn line(row: &Published, told: Option<&Rate>) -> Line {
     let predicted = told.map(|rate| rate.tok_s);
-    let prior = row.timed().and_then(|timed| timed.course.decode(timed.context_tokens));
+    let prior = row.timed().and_then(|timed| timed.estimate.decode(timed.context_tokens));
     Line {
         machine: row.machine.name.clone(),
         what: row.what.clone(),

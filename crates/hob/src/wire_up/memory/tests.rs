@@ -94,17 +94,17 @@ fn of_a_card_so_much_may_be_taken_that_its_engine_has_its_margin() {
     assert_eq!(usable.memory.available_bytes, 5 * MB);
 }
 
-struct House {
+struct Planner {
     memory: Arc<Memory>,
     machine: Arc<AtomicU64>,
 }
 
-impl House {
-    fn new(megabytes: u64, max: Option<u64>) -> House {
+impl Planner {
+    fn new(megabytes: u64, max: Option<u64>) -> Planner {
         let machine = Arc::new(AtomicU64::new(megabytes * MB));
         let seen = Arc::clone(&machine);
         let available = Box::new(move || ram(seen.load(Ordering::SeqCst)));
-        House { memory: Memory::with(max.map(|max| max * MB), available), machine }
+        Planner { memory: Memory::with(max.map(|max| max * MB), available), machine }
     }
 
     /// It was estimated at 10 MB more than it takes.
@@ -126,23 +126,23 @@ async fn loaded(seat: &Seat, model: &Model) {
 
 #[tokio::test]
 async fn another_model_takes_the_place_of_one_that_is_idle() {
-    let house = House::new(300, None);
-    let ((a, in_a), (b, in_b)) = (house.model("a", 200), house.model("b", 150));
+    let planner = Planner::new(300, None);
+    let ((a, in_a), (b, in_b)) = (planner.model("a", 200), planner.model("b", 150));
     loaded(&a, &in_a).await;
     assert_eq!(b.look(), Ok(()));
     loaded(&b, &in_b).await;
     assert!(!in_a.is_loaded() && in_b.is_loaded());
-    assert_eq!(house.machine.load(Ordering::SeqCst), 150 * MB);
+    assert_eq!(planner.machine.load(Ordering::SeqCst), 150 * MB);
 }
 
 #[tokio::test]
 async fn a_limit_holds_beside_a_large_machine() {
-    let house = House::new(64_000, Some(300));
-    let ((a, in_a), (b, in_b)) = (house.model("a", 200), house.model("b", 150));
+    let planner = Planner::new(64_000, Some(300));
+    let ((a, in_a), (b, in_b)) = (planner.model("a", 200), planner.model("b", 150));
     loaded(&a, &in_a).await;
     loaded(&b, &in_b).await;
     assert!(!in_a.is_loaded());
-    let (c, _) = house.model("c", 300);
+    let (c, _) = planner.model("c", 300);
     let too_large = ModelError::OutOfMemory { needed_bytes: 310 * MB, available_bytes: 300 * MB };
     assert_eq!(c.look(), Err(too_large));
     assert!(matches!(c.queue().ask().await, MemoryDecision::Never(ModelError::OutOfMemory { .. })));
@@ -151,8 +151,8 @@ async fn a_limit_holds_beside_a_large_machine() {
 
 #[tokio::test]
 async fn who_answers_is_waited_for_and_said() {
-    let house = House::new(300, None);
-    let ((a, in_a), (b, in_b)) = (house.model("a", 200), house.model("b", 150));
+    let planner = Planner::new(300, None);
+    let ((a, in_a), (b, in_b)) = (planner.model("a", 200), planner.model("b", 150));
     loaded(&a, &in_a).await;
     in_a.in_flight.store(1, Ordering::SeqCst);
     let mut waiting = b.queue();
@@ -168,8 +168,8 @@ async fn who_answers_is_waited_for_and_said() {
 
 #[tokio::test]
 async fn a_model_that_somebody_comes_to_at_the_last_moment_stays() {
-    let house = House::new(300, None);
-    let ((a, in_a), (b, _)) = (house.model("a", 200), house.model("b", 150));
+    let planner = Planner::new(300, None);
+    let ((a, in_a), (b, _)) = (planner.model("a", 200), planner.model("b", 150));
     loaded(&a, &in_a).await;
     in_a.is_contended.store(true, Ordering::SeqCst);
     let mut waiting = b.queue();
@@ -181,8 +181,8 @@ async fn a_model_that_somebody_comes_to_at_the_last_moment_stays() {
 
 #[tokio::test]
 async fn two_loads_do_not_count_the_same_memory() {
-    let house = House::new(300, None);
-    let ((a, in_a), (b, _)) = (house.model("a", 200), house.model("b", 200));
+    let planner = Planner::new(300, None);
+    let ((a, in_a), (b, _)) = (planner.model("a", 200), planner.model("b", 200));
     let MemoryDecision::Granted(place) = a.queue().ask().await else { panic!("there is room") };
     let mut waiting = b.queue();
     assert!(matches!(waiting.ask().await, MemoryDecision::Soon), "while a is on its way");
@@ -194,9 +194,9 @@ async fn two_loads_do_not_count_the_same_memory() {
 
 #[tokio::test]
 async fn who_has_waited_for_longest_goes_first() {
-    let house = House::new(300, None);
+    let planner = Planner::new(300, None);
     let ((a, in_a), (b, _), (c, _)) =
-        (house.model("a", 200), house.model("b", 200), house.model("c", 200));
+        (planner.model("a", 200), planner.model("b", 200), planner.model("c", 200));
     loaded(&a, &in_a).await;
     let (mut first, mut second) = (b.queue(), c.queue());
     assert!(matches!(second.ask().await, MemoryDecision::Later(_)), "b was here before");
@@ -207,8 +207,8 @@ async fn who_has_waited_for_longest_goes_first() {
 
 #[tokio::test]
 async fn a_busy_model_has_its_turn_and_then_makes_room() {
-    let house = House::new(300, None);
-    let ((a, in_a), (b, _)) = (house.model("a", 200), house.model("b", 200));
+    let planner = Planner::new(300, None);
+    let ((a, in_a), (b, _)) = (planner.model("a", 200), planner.model("b", 200));
     loaded(&a, &in_a).await;
     in_a.in_flight.store(1, Ordering::SeqCst);
     let mut waiting = b.queue();
@@ -221,14 +221,14 @@ async fn a_busy_model_has_its_turn_and_then_makes_room() {
 
 #[tokio::test]
 async fn a_pinned_model_stays_and_waiting_does_not_help() {
-    let house = House::new(300, None);
-    let (b, _) = house.model("b", 150);
+    let planner = Planner::new(300, None);
+    let (b, _) = planner.model("b", 150);
     let model = Arc::new(Model {
         bytes: 200 * MB,
-        machine: Arc::clone(&house.machine),
+        machine: Arc::clone(&planner.machine),
         ..Model::default()
     });
-    let pinned = house.memory.seat("a", Need { estimated: ram(200 * MB), is_pinned: true });
+    let pinned = planner.memory.seat("a", Need { estimated: ram(200 * MB), is_pinned: true });
     pinned.taken_by(&(Arc::clone(&model) as Arc<dyn ModelLifecycle>));
     loaded(&pinned, &model).await;
     let MemoryDecision::Never(ModelError::NoRoom { shortage, retry_after: None }) =
@@ -241,8 +241,8 @@ async fn a_pinned_model_stays_and_waiting_does_not_help() {
 
 #[tokio::test]
 async fn what_was_measured_counts_more_than_what_was_estimated() {
-    let house = House::new(405, None);
-    let ((a, in_a), (b, in_b)) = (house.model("a", 200), house.model("b", 205));
+    let planner = Planner::new(405, None);
+    let ((a, in_a), (b, in_b)) = (planner.model("a", 200), planner.model("b", 205));
     loaded(&b, &in_b).await;
     loaded(&a, &in_a).await;
     assert!(!in_b.is_loaded(), "200 MB were free, and the estimate for a is 210");
@@ -255,9 +255,9 @@ async fn what_was_measured_counts_more_than_what_was_estimated() {
 /// were answered, and how often a model was loaded.
 async fn served(requests_each: u32) -> (String, usize) {
     const ROUNDS_MAX: u32 = 10_000;
-    let house = House::new(300, None);
+    let planner = Planner::new(300, None);
     let mut models = ["a", "b", "c"].map(|name| {
-        let (seat, model) = house.model(name, 200);
+        let (seat, model) = planner.model(name, 200);
         (name, seat, model, requests_each, None::<Box<dyn MemoryRequest>>)
     });
     let (mut order, mut loads) = (String::new(), 0);

@@ -2,12 +2,12 @@
 //! Kernels say what cores and memory reach; models, what layers and caches cost beside that.
 
 use hob_core::fit::{
-    self, Course, Engine, Habits, Implausible, Layout, Model, Site, constants, fitted,
+    self, Engine, EngineProfile, Implausible, Layout, Model, Site, SpeedEstimate, constants, fitted,
 };
 use hob_core::footprint::KvTypes;
 use hob_core::machine::{Basis, Constants, Fact, Kernel, Machine};
 use hob_engines::timing::Timed;
-use hob_machine::Known;
+use hob_machine::MachineFacts;
 use hob_machine::bandwidth::Measured;
 use serde::Serialize;
 
@@ -51,7 +51,10 @@ impl Figures {
     ///
     /// # Errors
     /// Nothing sensible comes out of it.
-    pub(super) fn fitted(&self, known: &Known) -> Result<(Known, Vec<Checked>), Implausible> {
+    pub(super) fn fitted(
+        &self,
+        known: &MachineFacts,
+    ) -> Result<(MachineFacts, Vec<Checked>), Implausible> {
         let mut known = known.clone();
         if self.fastest() <= 0.0 {
             return Err(Implausible::Nothing);
@@ -61,18 +64,18 @@ impl Figures {
         before.cpu.device.constants = None;
         let mut machine = known.machine.clone();
         machine.cpu.device.constants = Some(self.of_kernels(&before));
-        let habits = Engine::Hob.habits();
+        let profile = Engine::Hob.profile();
         let rows = self.rows();
         let layouts: Vec<Layout> =
             rows.iter().map(|row| Layout::whole(&row.model.shape, Site::Cpu)).collect();
         let both = || rows.iter().zip(&layouts);
         if !rows.is_empty() {
-            let timed = both().map(|(row, layout)| row.timed(&machine, layout, &habits));
+            let timed = both().map(|(row, layout)| row.timed(&machine, layout, &profile));
             let constants = fitted(&timed.collect::<Vec<_>>())?;
             machine.cpu.device.constants = Some(constants);
         }
         let checked = both().filter_map(|(row, layout)| {
-            let rate = |machine| row.course(machine, layout, &habits).decode(row.context_tokens);
+            let rate = |machine| row.estimate(machine, layout, &profile).decode(row.context_tokens);
             Some(Checked {
                 model: row.model.name.clone(),
                 context_tokens: row.context_tokens,
@@ -153,7 +156,7 @@ impl Figures {
     }
 
     /// A kernel only reads, and may have been left alone when the copies were not.
-    fn raise_bandwidth(&self, known: &mut Known) {
+    fn raise_bandwidth(&self, known: &mut MachineFacts) {
         let fastest = self.fastest();
         let of_memory = known.machine.cpu.device.bandwidth.as_ref().map_or(0.0, |fact| fact.value);
         if fastest > of_memory {
@@ -179,7 +182,7 @@ impl Figures {
         Constants {
             // Layers and the cache are as usual, as long as no model was timed.
             basis: Basis::Prior,
-            reach: (fastest / bandwidth).min(1.0),
+            bandwidth_efficiency: (fastest / bandwidth).min(1.0),
             // Of the type that is timed first, which is the most usual.
             prefill_flops: self.prompt(|_| true).or(usual.prefill_flops),
             kernels: self.on(self.threads).filter_map(of_core).collect(),
@@ -223,23 +226,23 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    fn course<'c>(
+    fn estimate<'c>(
         &'c self,
         machine: &'c Machine,
         layout: &'c Layout,
-        habits: &'c Habits,
-    ) -> Course<'c> {
-        Course { model: self.model, machine, layout, kv: KvTypes::default(), habits }
+        profile: &'c EngineProfile,
+    ) -> SpeedEstimate<'c> {
+        SpeedEstimate { model: self.model, machine, layout, kv: KvTypes::default(), profile }
     }
 
     fn timed<'c>(
         &'c self,
         machine: &'c Machine,
         layout: &'c Layout,
-        habits: &'c Habits,
-    ) -> fit::Timed<'c> {
+        profile: &'c EngineProfile,
+    ) -> fit::TimedRun<'c> {
         let Row { context_tokens, tok_s, .. } = *self;
-        fit::Timed { course: self.course(machine, layout, habits), context_tokens, tok_s }
+        fit::TimedRun { estimate: self.estimate(machine, layout, profile), context_tokens, tok_s }
     }
 }
 

@@ -2,7 +2,7 @@
 //! A page is 256 tokens: what the engines allot at a time.
 
 use hob_bench::record::{Kind, Record};
-use hob_core::fit::{Limit, Wish, assess};
+use hob_core::fit::{FitOptions, Limit, assess};
 use hob_core::footprint::{KvType, KvTypes};
 use serde::Serialize;
 
@@ -43,8 +43,8 @@ fn ceiling(record: &Record, measured: u64) -> Result<Ceiling, String> {
     let engine = record.engine.name.as_deref().and_then(engine);
     let model = model(record, engine)?;
     let kv = bits(record).ok_or("the types of its cache were not published")?;
-    let wish = Wish { kv: Some(kv), engine, sequences: 1, ..Wish::default() };
-    let assessed = assess(&machine, &model, &wish).map_err(|error| error.to_string())?;
+    let options = FitOptions { kv: Some(kv), engine, sequences: 1, ..FitOptions::default() };
+    let assessed = assess(&machine, &model, &options).map_err(|error| error.to_string())?;
     let plan = assessed.best().ok_or("it would not fit")?;
     let predicted = plan.longest.context_tokens.filter(|_| plan.longest.limit != Limit::Trained);
     let pages = |tokens: u32| (i64::from(tokens) - measured as i64) / PAGE_TOKENS;

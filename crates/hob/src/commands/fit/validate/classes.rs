@@ -49,7 +49,7 @@ pub(super) fn classes() -> Result<Vec<Class>, String> {
 
 fn told(row: &Row) -> Option<Told> {
     let timed = row.timed();
-    let rate = timed.course.decode(timed.context_tokens)?;
+    let rate = timed.estimate.decode(timed.context_tokens)?;
     let gpu = row.gpu();
     let api = match gpu.api {
         Api::Cuda => "CUDA",

@@ -55,8 +55,8 @@ fn truth() -> Machine {
         Some(Fact { value: 90e9, basis: Basis::Measured, source: "a copy".to_owned() });
     machine.cpu.device.constants = Some(Constants {
         basis: Basis::Calibrated,
-        reach: 0.6,
-        kv_reach: 0.6,
+        bandwidth_efficiency: 0.6,
+        kv_bandwidth_efficiency: 0.6,
         layer_us: 60.0,
         recurrent_us: 0.0,
         experts_us: 0.0,
@@ -69,19 +69,24 @@ fn truth() -> Machine {
 }
 
 fn rates(machine: &Machine, model: &Model, slowed: f64) -> Vec<Timed> {
-    let habits = Engine::Hob.habits();
+    let profile = Engine::Hob.profile();
     let layout = Layout::whole(&model.shape, Site::Cpu);
-    let course =
-        Course { model, machine, layout: &layout, kv: KvTypes::default(), habits: &habits };
+    let estimate = SpeedEstimate {
+        model,
+        machine,
+        layout: &layout,
+        kv: KvTypes::default(),
+        profile: &profile,
+    };
     let of = |context_tokens| {
-        let tok_s = course.decode(context_tokens).expect("a rate").tok_s;
+        let tok_s = estimate.decode(context_tokens).expect("a rate").tok_s;
         let median_tok_s = slowed * tok_s;
         Timed::Decode { context_tokens, threads: THREADS, tok_s, median_tok_s }
     };
     vec![of(64), of(4_096)]
 }
 
-fn known_machine() -> Known {
+fn known_machine() -> MachineFacts {
     let mut known = profile::builtin("ddr5-desktop").expect("a profile");
     known.set_bandwidth(memory(90e9, 85e9).fact());
     known
@@ -135,7 +140,7 @@ fn kernels_alone_say_what_is_reached_and_no_more() {
     assert!(checked.is_empty());
     let device = known.machine.cpu.device;
     let constants = device.constants.expect("constants");
-    assert_eq!((constants.basis, constants.reach), (Basis::Prior, 0.6));
+    assert_eq!((constants.basis, constants.bandwidth_efficiency), (Basis::Prior, 0.6));
     let slow = Figures::new(memory(40e9, 39e9), Vec::new(), THREADS);
     assert_eq!(slow.fitted(&known_machine()).expect_err("nothing"), Implausible::Nothing);
 }
@@ -147,7 +152,10 @@ fn memory_is_as_fast_as_the_fastest_kernel_at_least() {
     slow.set_bandwidth(memory(40e9, 39e9).fact());
     let (known, _) = figures.fitted(&slow).expect("plausible");
     assert_eq!(known.machine.cpu.device.bandwidth.map(|fact| fact.value), Some(54e9));
-    assert_eq!(known.machine.cpu.device.constants.map(|constants| constants.reach), Some(1.0));
+    assert_eq!(
+        known.machine.cpu.device.constants.map(|constants| constants.bandwidth_efficiency),
+        Some(1.0)
+    );
 }
 
 #[test]

@@ -15,25 +15,25 @@ const GGUF_FIRST_BYTES: u64 = 1 << 20;
 /// Headers of safetensors have no vocabulary; a model of many files has many of them.
 const TENSORS_FIRST_BYTES: u64 = 256 << 10;
 
-pub(super) enum Shelf<'r> {
+pub(super) enum FileSource<'r> {
     Folder(PathBuf),
     Web { remote: &'r Remote, base: String },
 }
 
-impl Shelf<'_> {
+impl FileSource<'_> {
     /// For people.
     pub(super) fn at(&self, file: &str) -> String {
         match self {
-            Shelf::Folder(folder) => folder.join(file).display().to_string(),
-            Shelf::Web { base, .. } => format!("{base}/{file}"),
+            FileSource::Folder(folder) => folder.join(file).display().to_string(),
+            FileSource::Web { base, .. } => format!("{base}/{file}"),
         }
     }
 
     /// A file as it was found here, with the length that was told.
     pub(super) fn found(&self, file: &str, gguf: &Gguf) -> FoundFile {
         let place = match self {
-            Shelf::Folder(folder) => FilePlace::Path(folder.join(file)),
-            Shelf::Web { .. } => FilePlace::Address(self.at(file)),
+            FileSource::Folder(folder) => FilePlace::Path(folder.join(file)),
+            FileSource::Web { .. } => FilePlace::Address(self.at(file)),
         };
         let missing_bytes = gguf.missing_bytes();
         FoundFile { place, bytes: gguf.file_bytes(), missing_bytes, sha256: None }
@@ -42,7 +42,7 @@ impl Shelf<'_> {
     /// A whole file, which is short; none where there is no such file.
     pub(super) fn text(&self, file: &str, bytes_max: u64) -> Result<Option<Vec<u8>>, FindError> {
         match self {
-            Shelf::Folder(folder) => {
+            FileSource::Folder(folder) => {
                 let Some(found) = there(File::open(folder.join(file)), || self.at(file))? else {
                     return Ok(None);
                 };
@@ -54,7 +54,7 @@ impl Shelf<'_> {
                 }
                 Ok(Some(text))
             }
-            Shelf::Web { remote, .. } => match remote.text(&self.at(file), bytes_max) {
+            FileSource::Web { remote, .. } => match remote.text(&self.at(file), bytes_max) {
                 Err(FindError::Missing { .. }) => Ok(None),
                 answer => answer.map(|(text, _)| Some(text)),
             },
@@ -65,14 +65,14 @@ impl Shelf<'_> {
     pub(super) fn gguf(&self, file: &str) -> Result<Option<Gguf>, FindError> {
         let wrong = |error: GgufError| FindError::Gguf { at: self.at(file), error };
         match self {
-            Shelf::Folder(folder) => {
+            FileSource::Folder(folder) => {
                 let Some(found) = there(File::open(folder.join(file)), || self.at(file))? else {
                     return Ok(None);
                 };
                 let bytes = found.metadata().map_err(|error| unreadable(self.at(file), &error))?;
                 Gguf::header(found, bytes.len()).map(Some).map_err(wrong)
             }
-            Shelf::Web { remote, .. } => {
+            FileSource::Web { remote, .. } => {
                 let Some(found) = missing(remote.open(&self.at(file), GGUF_FIRST_BYTES))? else {
                     return Ok(None);
                 };
@@ -87,7 +87,7 @@ impl Shelf<'_> {
     pub(super) fn tensors(&self, file: &str) -> Result<Option<(Header, Option<u64>)>, FindError> {
         let wrong = |error: SafetensorsError| FindError::Safetensors { at: self.at(file), error };
         match self {
-            Shelf::Folder(folder) => {
+            FileSource::Folder(folder) => {
                 let Some(found) = there(File::open(folder.join(file)), || self.at(file))? else {
                     return Ok(None);
                 };
@@ -95,7 +95,7 @@ impl Shelf<'_> {
                 let header = Header::read(io::BufReader::new(found)).map_err(wrong)?;
                 Ok(Some((header, bytes)))
             }
-            Shelf::Web { remote, .. } => {
+            FileSource::Web { remote, .. } => {
                 let Some(found) = missing(remote.open(&self.at(file), TENSORS_FIRST_BYTES))? else {
                     return Ok(None);
                 };

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use hob_core::machine::{Basis, Gpu};
 
-use crate::known::{Known, Stamp};
+use crate::known::{MachineFacts, Stamp};
 use crate::profile::{self, MachineFile, ProfileError, share_bandwidth};
 
 const FILE: &str = "machine.toml";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct MachineStore {
     path: PathBuf,
 }
 
@@ -24,9 +24,9 @@ pub enum KeptError {
     Io(#[from] std::io::Error),
 }
 
-impl Kept {
-    pub fn in_home(home: &Path) -> Kept {
-        Kept { path: home.join(FILE) }
+impl MachineStore {
+    pub fn in_home(home: &Path) -> MachineStore {
+        MachineStore { path: home.join(FILE) }
     }
 
     pub fn path(&self) -> &Path {
@@ -35,7 +35,7 @@ impl Kept {
 
     /// Adds the stored results to the probed machine. A file that cannot be read gives a note and stays unchanged,
     /// because it only affects the accuracy of predictions.
-    pub fn merge_into(&self, known: &mut Known, engine_version: &str) {
+    pub fn merge_into(&self, known: &mut MachineFacts, engine_version: &str) {
         if self.path.is_file() {
             match profile::read(&self.path).and_then(|file| file.known(&self.shown())) {
                 Ok(kept) => self.merge(known, &kept, engine_version),
@@ -45,7 +45,7 @@ impl Kept {
         share_bandwidth(&mut known.machine);
     }
 
-    fn merge(&self, known: &mut Known, kept: &Known, engine_version: &str) {
+    fn merge(&self, known: &mut MachineFacts, kept: &MachineFacts, engine_version: &str) {
         let (own, theirs) = (&known.machine.cpu, &kept.machine.cpu);
         if (&own.name, own.cores) != (&theirs.name, theirs.cores) {
             let of = theirs.name.as_deref().unwrap_or("another processor");
@@ -71,7 +71,13 @@ impl Kept {
     }
 
     /// Adds the stored results of a card to the first card with the same name and driver.
-    fn merge_card(&self, known: &mut Known, kept: &Gpu, stamp: Option<&Stamp>, engine: &str) {
+    fn merge_card(
+        &self,
+        known: &mut MachineFacts,
+        kept: &Gpu,
+        stamp: Option<&Stamp>,
+        engine: &str,
+    ) {
         let is_same = |gpu: &Gpu| gpu.name == kept.name && gpu.driver == kept.driver;
         let Some(number) = known.machine.gpus.iter().position(is_same) else { return };
         let gpu = &mut known.machine.gpus[number];
@@ -103,7 +109,7 @@ impl Kept {
     ///
     /// # Errors
     /// The folder is not writable.
-    pub fn keep(&self, known: &Known) -> Result<(), KeptError> {
+    pub fn keep(&self, known: &MachineFacts) -> Result<(), KeptError> {
         let text = MachineFile::of(known).to_toml()?;
         let folder = self.path.parent().unwrap_or(Path::new("."));
         fs_err::create_dir_all(folder)?;
@@ -129,8 +135,8 @@ mod tests {
     fn constants() -> Constants {
         Constants {
             basis: Basis::Calibrated,
-            reach: 0.6,
-            kv_reach: 0.3,
+            bandwidth_efficiency: 0.6,
+            kv_bandwidth_efficiency: 0.3,
             layer_us: 10.0,
             recurrent_us: 0.0,
             experts_us: 0.0,
@@ -141,11 +147,11 @@ mod tests {
         }
     }
 
-    fn here() -> Known {
+    fn here() -> MachineFacts {
         profile::builtin("rtx-4070-laptop").expect("a profile")
     }
 
-    fn calibrated() -> Known {
+    fn calibrated() -> MachineFacts {
         let mut known = here();
         let stamp = Stamp { engine_version: ENGINE.to_owned(), date: "2026-07-31".to_owned() };
         known.machine.cpu.device.bandwidth =
@@ -157,9 +163,9 @@ mod tests {
         known
     }
 
-    fn kept() -> (tempfile::TempDir, Kept) {
+    fn kept() -> (tempfile::TempDir, MachineStore) {
         let folder = tempfile::tempdir().expect("a folder");
-        let kept = Kept::in_home(&folder.path().join("new"));
+        let kept = MachineStore::in_home(&folder.path().join("new"));
         kept.keep(&calibrated()).expect("kept");
         (folder, kept)
     }
@@ -203,7 +209,7 @@ mod tests {
         kept.merge_into(&mut known, ENGINE);
         assert_eq!((known.machine, known.notes.len()), (here().machine, 1));
         let mut fresh = here();
-        Kept::in_home(Path::new("/nowhere")).merge_into(&mut fresh, ENGINE);
+        MachineStore::in_home(Path::new("/nowhere")).merge_into(&mut fresh, ENGINE);
         assert_eq!(fresh.notes, [""; 0]);
     }
 }
