@@ -1,6 +1,7 @@
-//! Where a model will live on a machine, and how fast it will be there: every answer with its terms and their basis.
-//! Pure: what is free, what devices can do and what is in the file are told. The order of the steps is the decision
-//! guide: formats that an engine here reads, placements from one card to none, then the cache, then the context.
+//! Where a model would live on a machine, and how fast it would be there. Every answer carries its terms and their
+//! basis.
+//! Pure: the caller passes free memory, device speeds and the model's header. Steps: format, placement, KV cache,
+//! context.
 
 mod alternatives;
 mod calibrate;
@@ -39,62 +40,63 @@ use crate::footprint::{
 };
 use crate::machine::{Basis, Gpu, GpuMemory, Machine};
 
-/// Contexts that speeds are told of.
+/// Contexts at which speeds are reported, tokens.
 pub const CONTEXTS: [u32; 5] = [512, 4_096, 16_384, 65_536, 131_072];
-/// Where nobody says how long a context has to be.
+/// Context that is assessed when the caller names none, tokens.
 const CONTEXT_TOKENS: u32 = 8_192;
-/// Pairs of keys and values that are tried, the most exact first.
+/// Types of keys and values that are tried, the most exact first.
 pub const KV_PAIRS: [KvTypes; 3] = [
     KvTypes { keys: KvType::F16, values: KvType::F16 },
     KvTypes { keys: KvType::Q8_0, values: KvType::Q8_0 },
     KvTypes { keys: KvType::Q8_0, values: KvType::Q4_0 },
 ];
-/// Of the system's memory, what is left to everybody else.
+/// System memory that is left to other programs, bytes.
 const RAM_MARGIN_BYTES: u64 = 256 << 20;
 
-/// A model as it lies in its files, or as it would.
+/// A model as it is stored, or as it would be stored in another quant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     pub name: String,
     pub format: Format,
-    /// As people call the mixture: `Q4_K_M`, `EXL3 4.0bpw`.
+    /// Name of the quant, such as `Q4_K_M` or `EXL3 4.0bpw`.
     pub quant: String,
     pub shape: ModelShape,
-    /// Measured of a header; assumed where weights were made up from a shape and the rules of a quant.
+    /// `Measured` if a header was read, `Assumed` if the weights were made up from dimensions and the rules of a
+    /// quant.
     pub basis: Basis,
     pub location: Location,
 }
 
-/// Where an engine gets a model from.
+/// Where an engine gets the model from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Location {
-    /// Nobody said.
+    /// The caller did not say.
     #[default]
     Unknown,
-    /// A file, or the folder of a model that has several.
+    /// Path of a file, or of a folder if the model has several files.
     File(String),
-    /// The same, of a model that hob knows by its name.
+    /// Path of a model that hob has stored under a name.
     Installed(String),
     /// `owner/name` on the hub.
     Hub(String),
-    /// Not here: `hob pull` fetches it by this name, from `owner/name` on the hub.
+    /// Not stored here. `hob pull NAME` fetches it from `owner/name` on the hub.
     Catalog { name: String, repo: String },
 }
 
-/// What is wanted of it.
+/// How the model is to be run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FitOptions {
-    /// Of each conversation.
+    /// Tokens of each conversation. Default: [`CONTEXT_TOKENS`], or as many as the model was trained with.
     pub context_tokens: Option<u32>,
     pub kv: Option<KvTypes>,
-    /// Conversations at once; 0 is 1.
+    /// Conversations at the same time; 0 counts as 1.
     pub sequences: u32,
     pub engine: Option<Engine>,
-    /// Below that it is of no use, tokens a second.
+    /// The least useful speed, tokens per second.
     pub tok_s_min: Option<f64>,
 }
 
-/// Why nothing can be said.
+/// Why a model cannot be assessed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FitError {
     #[error(transparent)]
@@ -105,7 +107,7 @@ pub enum FitError {
     NoLayers,
 }
 
-/// One way to run it.
+/// One way to run a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub engine: Engine,
@@ -116,31 +118,31 @@ pub struct Plan {
     pub memory: Vec<MemoryTerm>,
     pub uses: Vec<Use>,
     pub longest: Longest,
-    /// At each of [`CONTEXTS`] that the model was trained with and that there is room for; none where nobody knows
-    /// how fast memory is.
+    /// Speed at each of [`CONTEXTS`] that the model was trained with and that fits. Empty if the memory bandwidth is
+    /// unknown.
     pub decode: Vec<Rate>,
-    /// At the context that is wished for.
+    /// Speed at the requested context.
     pub decode_requested: Option<Rate>,
-    /// Of a prompt as long as the context.
+    /// Speed of reading a prompt as long as the requested context.
     pub prefill: Option<Rate>,
 }
 
-/// What a plan takes of one memory, beside what is there.
+/// What a plan needs of one memory pool, and what is free there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
     pub pool: Pool,
     pub needed_bytes: u64,
-    /// Of these, pages of a mapped file that nobody reads once there is a second copy: the system takes them back.
+    /// Part of `needed_bytes` that the system can take back: pages of a mapped file that has a repacked copy.
     pub reclaimable_bytes: u64,
     pub free_bytes: u64,
-    /// Left free for the system and for others.
+    /// Memory that stays free for the system and other programs.
     pub margin_bytes: u64,
 }
 
-/// The longest context, and what ends it.
+/// The longest context, and what limits it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Longest {
-    /// None: not even one step of the engine has room.
+    /// `None` if not even one step of the engine fits.
     pub context_tokens: Option<u32>,
     pub limit: Limit,
 }
@@ -151,16 +153,16 @@ pub enum Limit {
     Memory(Pool),
 }
 
-/// Everything that can be said of a model on a machine.
+/// The answer for one model on one machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assessment {
-    /// One of each placement: those that fit first, and of these the fastest.
+    /// One plan of each placement. Those that fit come first, the fastest of them at the top.
     pub plans: Vec<Plan>,
-    /// Of the first plan's placement, with each pair of types.
+    /// The longest context of the first plan's placement, for each pair of KV types.
     pub longest: Vec<(KvTypes, Longest)>,
-    /// Of the first plan.
+    /// Warnings about the first plan.
     pub warnings: Vec<Warning>,
-    /// Empty until somebody asks for [`alternatives`].
+    /// Filled by [`alternatives`]; empty before.
     pub alternatives: Vec<Alternative>,
 }
 
@@ -169,12 +171,12 @@ impl Use {
         self.lacking_bytes() == 0
     }
 
-    /// Without what the system takes back.
+    /// Needed bytes without those that the system can take back.
     pub fn kept_bytes(&self) -> u64 {
         self.needed_bytes.saturating_sub(self.reclaimable_bytes)
     }
 
-    /// 0 if it fits.
+    /// Missing bytes; 0 if the plan fits.
     pub fn lacking_bytes(&self) -> u64 {
         self.kept_bytes().saturating_add(self.margin_bytes).saturating_sub(self.free_bytes)
     }
@@ -185,7 +187,7 @@ impl Plan {
         self.uses.iter().all(Use::fits)
     }
 
-    /// In which it lacks most.
+    /// The pool that lacks the most memory.
     pub fn shortage(&self) -> Option<&Use> {
         self.uses.iter().filter(|used| !used.fits()).max_by_key(|used| used.lacking_bytes())
     }
@@ -196,14 +198,16 @@ impl Plan {
 }
 
 impl Assessment {
-    /// None: it does not fit in any way.
+    /// The first plan that fits, or `None` if no plan does.
     pub fn best(&self) -> Option<&Plan> {
         self.plans.first().filter(|plan| plan.fits())
     }
 }
 
+/// Finds the plans for a model on a machine.
+///
 /// # Errors
-/// No engine here reads the format, or none would take the wished types of the cache.
+/// No engine reads the format on this machine, or no engine accepts the requested KV types.
 pub fn assess(
     machine: &Machine,
     model: &Model,
@@ -220,7 +224,7 @@ pub fn assess(
             Ok(of_engine) => plans.extend(of_engine),
             Err(error) => refused = refused.or(Some(error)),
         }
-        // The first engine that can do it speaks for those that share its code.
+        // The first engine that can run the model also stands for the engines that share its code.
         if !plans.is_empty() {
             break;
         }
@@ -253,7 +257,7 @@ fn longest_by_pair(
     pairs.filter_map(|kv| Some((kv, planner.longest(layout, kv).ok()?))).collect()
 }
 
-/// A model, a machine and an engine that is to bring them together.
+/// Makes plans for one model, one machine and one engine.
 pub(crate) struct Planner<'a> {
     machine: &'a Machine,
     model: &'a Model,
@@ -263,7 +267,7 @@ pub(crate) struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// One of each placement that is possible, whether or not it fits.
+    /// One plan of each possible placement, whether it fits or not.
     fn plans(&self) -> Result<Vec<Plan>, FitError> {
         let mut plans: Vec<Plan> = Vec::new();
         let mut refused = None;
@@ -289,7 +293,7 @@ impl Planner<'_> {
                         continue;
                     }
                 };
-                // A cache that is stored more exactly is better, as long as it fits.
+                // The most exact cache that fits is kept.
                 let is_same = |other: &&mut Plan| {
                     std::mem::discriminant(&other.placement)
                         == std::mem::discriminant(&plan.placement)
@@ -340,7 +344,7 @@ impl Planner<'_> {
         }
     }
 
-    /// As long as is wished for, and no longer than it was trained with.
+    /// The requested context, at most what the model was trained with.
     fn context_tokens(&self) -> u32 {
         let trained = self.model.shape.trained_context_tokens.max(1);
         self.options.context_tokens.unwrap_or(CONTEXT_TOKENS).min(trained)
@@ -380,7 +384,7 @@ impl Planner<'_> {
         if self.fits(layout, kv, trained)? {
             return Ok(Longest { context_tokens: Some(trained), limit: Limit::Trained });
         }
-        // `largest` steps fit, `beyond` do not.
+        // A context of `largest` steps fits, a context of `beyond` steps does not.
         let (mut largest, mut beyond) = (0, trained.div_ceil(STEP_TOKENS));
         while beyond - largest > 1 {
             let middle = largest + (beyond - largest) / 2;
@@ -399,7 +403,7 @@ impl Planner<'_> {
     }
 }
 
-/// What the terms make of each memory.
+/// Sums the memory terms of each pool.
 fn uses(machine: &Machine, profile: &EngineProfile, terms: &[MemoryTerm]) -> Vec<Use> {
     let mut pools: Vec<Pool> = terms.iter().map(|term| term.pool).collect();
     pools.sort_unstable();
@@ -416,7 +420,7 @@ fn uses(machine: &Machine, profile: &EngineProfile, terms: &[MemoryTerm]) -> Vec
     pools.into_iter().map(used).collect()
 }
 
-/// What is free, and what of it is left alone.
+/// Free bytes of a pool, and the margin that stays free.
 fn room(
     machine: &Machine,
     profile: &EngineProfile,

@@ -1,5 +1,5 @@
-//! How much memory a language model takes: weights, what attention keeps, what one step computes.
-//! Arithmetic after llama.cpp b11434. What is free on this machine is asked elsewhere.
+//! Memory that a language model needs: weights, KV cache, and the buffers of one step.
+//! The arithmetic follows llama.cpp b11434. Free memory is determined elsewhere.
 
 mod compute;
 mod kv;
@@ -9,49 +9,48 @@ use crate::weights::Repack;
 
 pub use kv::{KvType, KvTypes, UnknownKvType, Unsuitable};
 
-/// The engine allots cells of the KV cache in steps of this many tokens.
+/// The engine allocates the KV cache in steps of this many tokens.
 pub(crate) const STEP_TOKENS: u32 = 256;
-/// The name of that term, which takes the place of mapped pages.
+/// Name of the term that replaces mapped pages.
 pub(crate) const REPACKED: &str = "repacked weights";
-/// The program, its libraries, its threads and what its allocator keeps. Of two models with 49,152 and 262,144 tokens 70
-/// and 214 MB were left when all that is counted was taken off: about 37 MB, and 700 bytes for each token. A program that was
-/// built without optimisation is larger.
+/// Program, libraries, threads and allocator. Models with 49,152 and 262,144 tokens left 70 and 214 MB after
+/// everything counted was subtracted: about 37 MB, and 700 bytes per token. Unoptimised builds are larger.
 const PROCESS_BYTES: u64 = if cfg!(debug_assertions) { 56 << 20 } else { 40 << 20 };
-/// A token's text, its score, and its places in the tables of the vocabulary.
+/// Text and score of a token, and its entries in the vocabulary's tables.
 const VOCABULARY_BYTES_PER_TOKEN: u64 = 720;
 const LOGIT_BYTES: u64 = 4;
 
-/// How the engine is going to be set up.
+/// The engine's context settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextPlan {
-    /// Of all sequences together.
+    /// Tokens of all sequences together.
     pub context_tokens: u32,
     pub sequences: u32,
     pub sharing: Sharing,
     pub windows: Windows,
     pub kv: KvTypes,
     pub attention: Attention,
-    /// Tokens that are computed in one step (`n_ubatch`).
+    /// Tokens of one step (`n_ubatch`).
     pub step_tokens: u32,
-    /// Tokens of one step whose logits are wanted (`n_outputs_max`).
+    /// Tokens of one step whose logits are computed (`n_outputs_max`).
     pub outputs_max: u32,
 }
 
-/// How sequences divide the context among themselves.
+/// How sequences share the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Each takes what it needs of one pool (`kv_unified`).
+    /// Each takes what it needs from one pool (`kv_unified`).
     Pool,
-    /// Each has an equal part of its own.
+    /// Each has an equal part.
     Parts,
 }
 
-/// What layers keep that look only so far back.
+/// What sliding-window layers keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Windows {
-    /// As much as they look back, and the step that is being added.
+    /// The window and the current step.
     Rolling,
-    /// Everything, so that a conversation can be gone back on to any point (`swa_full`).
+    /// The whole context, so that a conversation can be continued from any point (`swa_full`).
     Whole,
 }
 
@@ -62,28 +61,28 @@ pub enum Attention {
     Plain,
 }
 
-/// What a loaded model takes, term by term.
+/// Memory of a loaded model, term by term.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// Mapped from the file.
     pub weights_bytes: u64,
-    /// Second copies for a processor's kernels; an upper bound.
+    /// Repacked copies for CPU kernels; an upper bound.
     pub repacked_bytes: u64,
-    /// Grows with the context, but for layers that look only so far back.
+    /// Grows with the context, except in sliding-window layers.
     pub kv_bytes: u64,
-    /// Of recurrent layers.
+    /// State of recurrent layers.
     pub state_bytes: u64,
-    /// Scratch space of one step. Against nine allocations of the engine, 0 to 2 % too large.
+    /// Buffers of one step. Compared with nine allocations of the engine: 0 to 2 % too large.
     pub compute_bytes: u64,
-    /// The process, the vocabulary and the logits: an estimate, rounded up.
+    /// Process, vocabulary and logits: an estimate, rounded up.
     pub overhead_bytes: u64,
 }
 
 impl Footprint {
-    /// `repack` says which weights are kept a second time.
+    /// `repack` decides which weights are kept a second time.
     ///
     /// # Errors
-    /// The engine would not take these KV types with this model.
+    /// The engine does not accept these KV types for this model.
     pub fn of(
         shape: &ModelShape,
         plan: &ContextPlan,
@@ -104,7 +103,7 @@ impl Footprint {
         self.terms().iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
     }
 
-    /// By name, for people.
+    /// Terms with their names for people.
     pub fn terms(&self) -> [(&'static str, u64); 6] {
         [
             ("weights", self.weights_bytes),
@@ -118,7 +117,7 @@ impl Footprint {
 }
 
 impl ContextPlan {
-    /// One conversation at a time, as exact as the weights.
+    /// One conversation at a time, with KV types as exact as the weights.
     pub fn single(context_tokens: u32) -> ContextPlan {
         ContextPlan {
             context_tokens,
@@ -132,7 +131,7 @@ impl ContextPlan {
         }
     }
 
-    /// Cells of one stream of the cache, and how many streams there are.
+    /// Cells of one stream of the cache, and the number of streams.
     fn cells(&self) -> (u32, u32) {
         match self.sharing {
             Sharing::Pool => (padded(self.context_tokens), 1),
@@ -143,8 +142,7 @@ impl ContextPlan {
         }
     }
 
-    /// Cells of one stream in a layer that looks only so far back: the window of every sequence in
-    /// the pool, and the step that is being added.
+    /// Cells of one stream in a sliding-window layer: the window of every sequence in the pool, and the current step.
     fn window_cells(&self, window_tokens: u32) -> u32 {
         if self.windows == Windows::Whole {
             return self.cells().0;
@@ -157,17 +155,17 @@ impl ContextPlan {
     }
 }
 
-/// Of the process that knows all words, and has the scores of each sequence.
+/// Memory of the process that holds the vocabulary and the scores of each sequence.
 pub(crate) fn overhead_bytes(vocab_size: u32, sequences: u32) -> u64 {
     let per_token = VOCABULARY_BYTES_PER_TOKEN + LOGIT_BYTES * u64::from(sequences);
     PROCESS_BYTES.saturating_add(product(&[vocab_size.into(), per_token]))
 }
 
-/// The largest context that `fits`: the plan's, or as many of the engine's steps as there is room for; none if there is
-/// not even room for one.
+/// The largest context that `fits`: that of the plan, or as many steps of the engine as fit. `None` if not even one
+/// fits.
 ///
 /// # Errors
-/// Whatever `fits` says.
+/// Errors of `fits`.
 pub fn longest_context<E>(
     plan: &ContextPlan,
     fits: impl Fn(&ContextPlan) -> Result<bool, E>,
@@ -180,7 +178,7 @@ pub fn longest_context<E>(
         let context_tokens = steps.saturating_mul(step).min(plan.context_tokens);
         ContextPlan { context_tokens, ..*plan }
     };
-    // Bisection, as what a step computes depends on the context too. `largest` fits, `beyond` is over.
+    // Bisection, because the buffers depend on the context too. `largest` fits, `beyond` does not.
     let (mut largest, mut beyond) = (0, plan.context_tokens.div_ceil(step) + 1);
     while beyond - largest > 1 {
         let middle = largest + (beyond - largest) / 2;
@@ -193,7 +191,7 @@ fn padded(tokens: u32) -> u32 {
     tokens.max(1).checked_next_multiple_of(STEP_TOKENS).unwrap_or(u32::MAX)
 }
 
-/// A header may say anything: what is too large stays too large instead of wrapping around.
+/// Saturates: a header may contain any number.
 fn product(factors: &[u64]) -> u64 {
     factors.iter().fold(1, |product, factor| product.saturating_mul(*factor))
 }

@@ -1,37 +1,37 @@
-//! A machine, as far as it matters to models: who computes, out of which memory, and over what they meet.
-//! Nothing here asks the system. Whoever probes, measures or reads a profile fills it, and says how it was learnt.
+//! A machine as far as it matters to models: devices, their memory, and the links between them.
+//! Nothing here queries the system. Every fact says how it was learnt.
 
 use crate::weights::Repack;
 
-/// A fact and how it was learnt.
+/// A value and how it was learnt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact<T> {
     pub value: T,
     pub basis: Basis,
-    /// Who says so: `/proc/meminfo`, `NVML`, `12 passes over 1 GiB`.
+    /// Source of the value: `/proc/meminfo`, `NVML`, `12 passes over 1 GiB`.
     pub source: String,
 }
 
-/// From the surest to the least sure.
+/// How a figure was learnt, from the most to the least certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Basis {
-    /// Counted in the file or the system, or timed here.
+    /// Read from the file or the system, or timed here.
     Measured,
-    /// Fitted to what was timed here.
+    /// Fitted to timings made here.
     Calibrated,
-    /// Fitted to what others published of this very device.
+    /// Fitted to published runs of this very device.
     Published,
-    /// Said by a person or a profile.
+    /// Stated by a person or a profile.
     Said,
-    /// Fitted to what others published of such devices.
+    /// Fitted to published runs of the device's class.
     Prior,
-    /// Nobody knows; what is usual was taken.
+    /// Unknown; a usual value is used.
     Assumed,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machine {
-    /// As people call it.
+    /// Name for people.
     pub name: String,
     pub os: Option<String>,
     pub cpu: Cpu,
@@ -40,7 +40,7 @@ pub struct Machine {
     pub gpus: Vec<Gpu>,
 }
 
-/// Of the system, within the limits that are set for this program.
+/// System memory, within the limits that are set for this program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Memory {
     pub total_bytes: u64,
@@ -50,10 +50,10 @@ pub struct Memory {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cpu {
     pub name: Option<String>,
-    /// Without their second threads, within the quota.
+    /// Physical cores within the CPU quota.
     pub cores: u32,
     pub threads: u32,
-    /// Vector units by name: `avx2`, `avx512_vnni`, `amx_int8`, `neon`.
+    /// Vector extensions by name: `avx2`, `avx512_vnni`, `amx_int8`, `neon`.
     pub features: Vec<String>,
     pub repack: Repack,
     pub device: Device,
@@ -66,9 +66,9 @@ pub struct Gpu {
     pub api: Api,
     pub memory: GpuMemory,
     pub driver: Option<String>,
-    /// Of NVIDIA: 8.9 is (8, 9).
+    /// NVIDIA's compute capability: 8.9 is (8, 9).
     pub compute_capability: Option<(u32, u32)>,
-    /// To the system's memory; none where that is its own.
+    /// Link to system memory; `None` if the memory is shared.
     pub link: Option<Link>,
     pub device: Device,
 }
@@ -118,7 +118,7 @@ impl Api {
     }
 }
 
-/// Through what it computes.
+/// The interface through which a card computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Api {
     Cuda,
@@ -133,7 +133,7 @@ pub enum GpuMemory {
         total_bytes: u64,
         free_bytes: u64,
     },
-    /// Part of the system's memory, of which it may have so much.
+    /// Part of system memory, of which the card may use this much.
     Unified {
         limit_bytes: u64,
     },
@@ -147,46 +147,46 @@ pub struct Link {
     pub basis: Basis,
 }
 
-/// How fast somebody computes.
+/// Speed of a device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Device {
-    /// Of its memory, at best, bytes a second.
+    /// Peak bandwidth of its memory, bytes/s.
     pub bandwidth: Option<Fact<f64>>,
-    /// What it makes of that; none: what is usual for its kind.
+    /// Constants of the speed formula; `None` for the prior of its class.
     pub constants: Option<Constants>,
 }
 
-/// What a device makes of its figures, fitted to what was measured of it or of its like.
+/// Constants of the speed formula, fitted to runs of the device or of its class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constants {
     pub basis: Basis,
     /// Share of the bandwidth at which weights are read (η).
     pub bandwidth_efficiency: f64,
-    /// The same of the KV cache (η_kv). Of a processor, which computes with each head by itself, it may be more than all.
+    /// The same for the KV cache (η_kv). On a CPU it may exceed 1, because each head computes alone.
     pub kv_bandwidth_efficiency: f64,
     /// Fixed cost of a layer, µs (τ).
     pub layer_us: f64,
-    /// What a recurrent layer costs beside that, µs.
+    /// Extra time of a recurrent layer, µs.
     pub recurrent_us: f64,
-    /// What a layer of experts costs beside that, µs: the router, sorting, and kernels that wait for both.
+    /// Extra time of a layer with experts, µs: router, sorting, and kernels that wait for both.
     pub experts_us: f64,
     /// Fixed cost of a token, µs (t0).
     pub token_us: f64,
-    /// Operations a second in prefill; none: nobody knows.
+    /// Operations per second in prefill; `None` if unknown.
     pub prefill_flops: Option<f64>,
-    /// Of one core; none: as fast as memory gives weights, and as everything is computed.
+    /// Kernel timings of one core. Without them, only memory limits the weights.
     pub kernels: Vec<Kernel>,
-    /// Share of its undisturbed pace at which the token in the middle was made when models were timed, more than 0 and up
-    /// to 1: how much others take away, and so how far below what is told it may be. 1 where nobody looked.
+    /// Pace of the median token, as a share of the undisturbed pace, when models were timed: above 0 and up to 1.
+    /// It lowers the lower end of ranges. 1 if not measured.
     pub steadiness: f64,
 }
 
-/// What one core reaches with weights of a type.
+/// Rates of one core with weights of one quant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Kernel {
     pub quant: &'static str,
-    /// That it multiplies with one vector, bytes a second.
+    /// Bytes per second when multiplying with one vector.
     pub bytes_s: f64,
-    /// With a prompt's, operations a second; none: nobody knows.
+    /// Operations per second with a prompt's vectors; `None` if unknown.
     pub flop_s: Option<f64>,
 }

@@ -1,5 +1,5 @@
-//! What may be said of measurements, and of how many it takes to say it.
-//! A percentile of too few is a wish, so there is none.
+//! Summary figures of measurements, and how many measurements each figure needs.
+//! With too few measurements there is no percentile.
 
 mod binomial;
 mod chance;
@@ -13,21 +13,21 @@ pub use order::{Budget, Percentile, budget, wilson95};
 pub use ratio::{Finding, PAIRS_MIN, Ratio};
 pub use sides::RUNS_MIN;
 
-/// Two groups of values: how many it takes to see them, how far apart their medians are, and how much of that is empty.
-/// Of 1,000 samples of 16 values from one uniform, normal or exponential distribution, fewer than 10 pass.
+/// Least number of values in which two groups can be told apart.
+/// Of 1,000 samples of 16 values from one uniform, normal or exponential distribution, fewer than 10 pass the test.
 const MODES_COUNT_MIN: usize = 16;
 const MODES_RATIO_MIN: f64 = 1.3;
 const MODES_GAP_MIN: f64 = 0.75;
 
-/// Measurements of one thing, in any unit.
+/// Measurements of one quantity, in any unit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// Sorted, and all of them numbers.
+    /// Sorted, without NaN.
     values: Vec<f64>,
 }
 
 impl Sample {
-    /// What is no number counts for nothing.
+    /// Drops values that are not numbers.
     pub fn new(values: impl IntoIterator<Item = f64>) -> Sample {
         let mut values: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
         values.sort_by(f64::total_cmp);
@@ -38,18 +38,18 @@ impl Sample {
         self.values.len()
     }
 
-    /// Half of the values are at most this. None of none.
+    /// Half of the values are at most this. `None` without values.
     pub fn p50(&self) -> Option<f64> {
         self.nearest_rank(0.50)
     }
 
-    /// None of fewer than 20: one in twenty is then nobody.
+    /// `None` with fewer than 20 values: one in twenty is then less than one value.
     pub fn p95(&self) -> Option<f64> {
         self.nearest_rank(0.95).filter(|_| self.count() >= 20)
     }
 
-    /// Whether the values lie in two groups far apart, each a fifth of them at least. Then the median is typical of
-    /// neither. None of fewer than 16: chance groups those.
+    /// Whether the values form two distant groups, each with at least a fifth of them. The median is then typical of
+    /// neither group. `false` with fewer than 16 values.
     pub fn is_bimodal(&self) -> bool {
         let (values, share) = (&self.values, self.count().div_ceil(5));
         let median = |group: &[f64]| group[group.len() / 2];
@@ -62,7 +62,7 @@ impl Sample {
         values.len() >= MODES_COUNT_MIN && (share..=values.len() - share).any(parts)
     }
 
-    /// The least value that so large a part of all is at most: no value that was not measured.
+    /// The smallest measured value that at least this part of all values does not exceed.
     fn nearest_rank(&self, part: f64) -> Option<f64> {
         let rank = (part * self.count() as f64).ceil() as usize;
         self.values.get(rank.saturating_sub(1)).copied()

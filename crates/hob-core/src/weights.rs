@@ -1,48 +1,48 @@
-//! What a model's weights are made of: how many bytes each part has, how they are stored, and who needs them when.
-//! Whoever reads headers fills it; what of it a machine reads for one token is told here.
+//! The weights of a model: how many bytes each part has, how it is stored, and when it is read.
+//! Header readers fill this in.
 
-/// Weights that are alike: of one layer, with one task, stored in one way.
+/// Weights of one layer with one purpose and one quant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WeightGroup {
-    /// None: of no layer.
+    /// `None` if they belong to no layer.
     pub layer: Option<u32>,
     pub part: Part,
     pub quant: Quant,
     pub elements: u64,
     pub bytes: u64,
-    /// Of these, such as lie in rows that kernels can take eight at a time.
+    /// Bytes in rows that kernels can take eight at a time.
     pub in_eights_bytes: u64,
-    /// Each is multiplied with a vector as a whole; 0 where nobody knows.
+    /// Rows, each multiplied with a whole vector; 0 if unknown.
     pub rows: u64,
 }
 
-/// What weights do.
+/// The purpose of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// Looked up; where there is no [`Part::Output`], multiplied too.
+    /// Looked up by token. Also multiplied if there is no [`Part::Output`].
     TokenEmbedding,
     /// Tables of single layers, of which a token needs one row.
     LayerEmbedding,
-    /// Makes scores of words.
+    /// Computes the scores of all tokens.
     Output,
-    /// Of a layer: every token passes through it.
+    /// Used by every token in its layer.
     Dense,
-    /// Of a layer: a token passes through some of them.
+    /// Used by some tokens in its layer.
     Experts,
-    /// Eyes and ears: in memory, and not asked for a word.
+    /// Vision or audio encoder: in memory, and not read to decode.
     Tower,
-    /// Predicts further words: in memory, and not asked for the next one.
+    /// Predicts further tokens: in memory, and not read to decode.
     Predictor,
 }
 
-/// How numbers are stored, as formats name it: `Q4_K`, `F16`, `AWQ`.
+/// Name of the number format: `Q4_K`, `F16`, `AWQ`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Quant(pub &'static str);
 
-/// Which kernels a processor has, as far as they want weights in an order of their own.
+/// Which repacking kernels a CPU has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Repack {
-    /// Of no type: a graphics card, or a processor without vector units.
+    /// None: a graphics card, or a CPU without vector units.
     #[default]
     None,
     Avx2,
@@ -69,7 +69,7 @@ impl Repack {
 pub struct Weights(pub Vec<WeightGroup>);
 
 impl Weights {
-    /// Of which no more is known than how many there are.
+    /// Weights of which only the size is known.
     pub fn of_bytes(bytes: u64) -> Weights {
         let (part, quant) = (Part::Dense, Quant("unknown"));
         let group = WeightGroup {
@@ -93,21 +93,20 @@ impl Weights {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// Of those that a processor keeps a second time, in the order that its kernels like. What is looked up stays as
-    /// it is.
+    /// Bytes that a CPU keeps a second time, repacked for its kernels. Tables that are looked up are not repacked.
     pub fn repacked_bytes(&self, repack: Repack) -> u64 {
         let is_table = |part| matches!(part, Part::TokenEmbedding | Part::LayerEmbedding);
         let repacked = self.0.iter().filter(|g| repack.takes(g.quant) && !is_table(g.part));
         repacked.fold(0, |sum, group| sum.saturating_add(group.in_eights_bytes))
     }
 
-    /// The embedding makes the scores too.
+    /// Whether the embedding also computes the scores.
     pub fn is_tied(&self) -> bool {
         !self.0.iter().any(|group| group.part == Part::Output)
     }
 
-    /// How many of a group's bytes are read to decode one token; `experts_share` is how much of the experts it
-    /// passes through.
+    /// Bytes of a group that are read to decode one token. `experts_share` is the share of the experts that a token
+    /// uses.
     pub fn read_bytes(&self, group: &WeightGroup, experts_share: f64) -> f64 {
         group.bytes as f64 * self.read_share(group, experts_share)
     }

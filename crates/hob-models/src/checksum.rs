@@ -1,5 +1,5 @@
-//! SHA-256 as a type: pinned in the catalog, written into manifests, taken of files.
-//! A checksum that is not 64 hexadecimal digits cannot be made.
+//! A SHA-256 digest: pinned in the catalog, written into manifests, computed from files.
+//! The type cannot hold anything but 64 hex digits.
 
 use std::fmt;
 use std::fs::File;
@@ -13,7 +13,7 @@ use sha2::Digest;
 use crate::DiskError;
 use crate::progress::{Cancelled, Watch};
 
-/// Read at a time when a file is summed: large enough to be quick, small enough to stop soon.
+/// Bytes read at a time: enough to be fast, and few enough to stop soon.
 const CHUNK_BYTES: usize = 256 * 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -25,12 +25,12 @@ pub struct Sha256([u8; 32]);
 pub struct NotAChecksum(pub String);
 
 impl Sha256 {
-    /// The checksum of these bytes.
+    /// Digest of these bytes.
     pub fn of(bytes: &[u8]) -> Sha256 {
         Sha256(sha2::Sha256::digest(bytes).into())
     }
 
-    /// The checksum of a file, reporting every chunk.
+    /// Digest of a file. Reports progress after every chunk.
     ///
     /// # Errors
     /// The file cannot be read, or the watch was cancelled.

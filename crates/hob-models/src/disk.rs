@@ -1,10 +1,10 @@
-//! What the disk can refuse, said so that the reader knows what to do; and how much room there is.
-//! Which of the files of a model it was is said by the path; whose model it was, by the caller.
+//! Disk errors with advice, and free space.
+//! The path says which file failed; the caller says which model.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The disk said no.
+/// The disk refused an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiskError {
     #[error(
@@ -38,7 +38,7 @@ impl DiskError {
         }
     }
 
-    /// For `map_err`: this path was worked on.
+    /// For `map_err`: names the path that failed.
     pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> DiskError {
         move |error| DiskError::new(path, &error)
     }
@@ -48,16 +48,16 @@ fn megabytes(bytes: u64) -> String {
     format!("{} MB", bytes.div_ceil(1_000_000))
 }
 
-/// Makes the folder and those above it.
+/// Creates a folder and its parents.
 pub(crate) fn make_folder(path: &Path) -> Result<(), DiskError> {
     std::fs::create_dir_all(path).map_err(|error| match error.kind() {
-        // A file of that name: `create_dir_all` says "exists", which would help nobody.
+        // A file has this name. `create_dir_all` would only say "exists".
         io::ErrorKind::AlreadyExists => DiskError::NotAFolder { path: path.to_path_buf() },
         _ => DiskError::new(path, &error),
     })
 }
 
-/// Removes a file or a folder with all that is in it; nothing to remove is fine.
+/// Removes a file, or a folder with its content. A missing path is not an error.
 pub(crate) fn clear(path: &Path) -> Result<(), DiskError> {
     let removed = match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => std::fs::remove_dir_all(path),
@@ -70,13 +70,15 @@ pub(crate) fn clear(path: &Path) -> Result<(), DiskError> {
     }
 }
 
-/// Waits until the file or folder is on the disk, so that a rename after it cannot overtake it.
+/// Waits until a file or folder is on the disk, so that a later rename cannot overtake it.
 pub(crate) fn settle(path: &Path) -> Result<(), DiskError> {
     std::fs::File::open(path).and_then(|file| file.sync_all()).map_err(DiskError::at(path))
 }
 
+/// Checks that `needed_bytes` are free where an existing folder is.
+///
 /// # Errors
-/// [`DiskError::TooSmall`] when `needed_bytes` do not fit where this (existing) folder is.
+/// [`DiskError::TooSmall`] with both numbers.
 pub(crate) fn room_for(folder: &Path, needed_bytes: u64) -> Result<(), DiskError> {
     let found = rustix::fs::statvfs(folder)
         .map_err(|error| DiskError::new(folder, &io::Error::from(error)))?;
@@ -87,8 +89,7 @@ pub(crate) fn room_for(folder: &Path, needed_bytes: u64) -> Result<(), DiskError
     Ok(())
 }
 
-/// Bytes of all files below, a file with several names counted once. What vanishes while it is
-/// being counted counts as nothing.
+/// Bytes of all files below the roots. Hard links count once; files that vanish meanwhile count as 0.
 pub(crate) fn used_bytes<'a>(roots: impl IntoIterator<Item = &'a Path>) -> u64 {
     use std::os::unix::fs::MetadataExt;
 

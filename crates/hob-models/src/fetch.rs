@@ -1,5 +1,5 @@
-//! Getting the files of a part from one source, verified, onto the desk of a model.
-//! One file per kind of source; which source is asked when is decided in `pull`.
+//! Fetches the files of a part from one source and verifies them.
+//! One file per kind of source; `pull` decides the order of sources.
 
 mod archive;
 mod desk;
@@ -23,15 +23,14 @@ pub(crate) use desk::Desk;
 use packages::Arrived;
 pub use python::PythonClient;
 
-/// Where sources are reached, and how long they may be silent. The defaults are for people; tests
-/// and settings put their own in.
+/// Where sources are reached, and time limits. The defaults suit users; tests and settings set their own.
 #[derive(Clone)]
 pub struct Fetcher {
-    /// The address that repositories of Hugging Face are below.
+    /// Base address of Hugging Face's repositories.
     pub hub: String,
-    /// For private and gated repositories; sent to the hub and to no other host.
+    /// Token for private and gated repositories. Sent to the hub and to no other host.
     pub token: Option<String>,
-    /// Asked in order; the first that is installed is used, the next kind if it fails.
+    /// Python clients, tried in order.
     pub python: Vec<PythonClient>,
     pub npm: PathBuf,
     pub limits: Limits,
@@ -39,11 +38,11 @@ pub struct Fetcher {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// For a connection to be made.
+    /// Limit for making a connection.
     pub connect: Duration,
-    /// Without one more byte, after which a source counts as dead.
+    /// A source counts as dead after this time without a byte.
     pub silence: Duration,
-    /// How often in one file a connection that broke is made again.
+    /// Maximum number of reconnections per file.
     pub reconnects_max: u32,
 }
 
@@ -57,7 +56,7 @@ impl Default for Limits {
     }
 }
 
-/// Without the token.
+/// Leaves the token out.
 impl fmt::Debug for Fetcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Fetcher { hub, python, npm, limits, .. } = self;
@@ -79,7 +78,7 @@ impl Default for Fetcher {
     }
 }
 
-/// Why one source did not deliver.
+/// Why a source did not deliver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     #[error("{} is not installed", programs.join(" or "))]
@@ -127,14 +126,14 @@ fn to_do(status: u16) -> &'static str {
 }
 
 impl FetchError {
-    /// Whether another source may do better: not where the disk or the person said no.
+    /// Whether another source may succeed. `false` for disk errors and for a cancelled pull.
     pub(crate) fn is_the_sources(&self) -> bool {
         !matches!(self, FetchError::Disk(_) | FetchError::Cancelled(_))
     }
 }
 
 impl Fetcher {
-    /// Brings the files of `source` that are not on the desk yet, each verified.
+    /// Fetches and verifies the files of `source` that are still missing.
     pub(crate) fn fetch(
         &self,
         source: &Source,
@@ -153,7 +152,7 @@ impl Fetcher {
         }
     }
 
-    /// The package as an earlier pull left it, or from the program that has such packages.
+    /// The package from an earlier pull, or else from its package manager.
     fn bring(
         &self,
         origin: &Origin,
@@ -170,7 +169,7 @@ impl Fetcher {
         }
     }
 
-    /// The same, from a file or folder of the user's.
+    /// The same, from a file or folder that the user gave.
     pub(crate) fn take(
         &self,
         from: &Path,

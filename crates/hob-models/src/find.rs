@@ -1,5 +1,5 @@
-//! A model by whatever somebody calls it: a file, a folder, an address, a name. Only headers are read or fetched.
-//! One file per kind of place; the order in which places are asked is decided here.
+//! Finds a model by any name: a file, a folder, an address, or a name. Reads or fetches only headers.
+//! One file per kind of place; this file decides the order of places.
 
 mod choice;
 mod error;
@@ -35,52 +35,52 @@ pub use located::Located;
 use remote::Remote;
 pub use typed::{ShapeError, typed};
 
-/// What most people run: weights of a known shape are taken as stored like that, unless a quant is asked for.
+/// The quant that is assumed for known dimensions unless the user names one.
 pub use crate::catalog::names::USUAL_QUANT;
 
-/// Of the registry that Ollama's tags are fetched from.
+/// Registry of Ollama's tags.
 pub const OLLAMA_REGISTRY: &str = "https://registry.ollama.ai";
 const SUGGESTIONS_MAX: usize = 3;
 
-/// Where models are looked for.
+/// Where models are searched.
 #[derive(Clone)]
 pub struct Finder {
-    /// The address that repositories of Hugging Face are below.
+    /// Base address of Hugging Face's repositories.
     pub hub: String,
-    /// For private and gated ones; told to the hub and to nobody else.
+    /// Token for private and gated repositories. Sent to the hub and to no other host.
     pub token: Option<String>,
-    /// The address of Ollama's registry; none: it is not asked.
+    /// Address of Ollama's registry; `None` to skip it.
     pub registry: Option<String>,
-    /// The folder of Ollama's models.
+    /// Ollama's model folder.
     pub ollama: Option<PathBuf>,
     pub store: Option<Store>,
     pub limits: Limits,
 }
 
-/// A model, where it was found, and what that cost.
+/// A model, where it was found, and what the search cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     pub model: Model,
-    /// The same in other quants; none of what is not known well enough to make them up.
+    /// The same in other quants. Empty if too little is known to compute them.
     pub variants: Vec<Model>,
-    /// For people: the file, the address, or the table that it is from.
+    /// For people: the file, the address, or the table.
     pub source: String,
-    /// What somebody should know who takes the answer for exact.
+    /// Limits of the answer's accuracy.
     pub notes: Vec<String>,
     pub requests: u32,
-    /// Of answers' bodies.
+    /// Bytes of response bodies.
     pub fetched_bytes: u64,
 }
 
-/// A model as one kind of place has it.
+/// A model as one kind of place describes it.
 struct Described {
     model: Model,
     variants: Vec<Model>,
     source: String,
     notes: Vec<String>,
-    /// What would be fetched, in order; none of a model whose weights are made up.
+    /// Files to fetch, in order. Empty if the weights were computed from dimensions.
     files: Vec<FoundFile>,
-    /// As its header says it.
+    /// Licence from the header.
     licence: Option<String>,
 }
 
@@ -88,11 +88,11 @@ struct Described {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FoundFile {
     place: FilePlace,
-    /// [`u64::MAX`] where the server does not say.
+    /// [`u64::MAX`] if the server does not state it.
     bytes: u64,
-    /// Of what its header promises.
+    /// Bytes that the header promises and the file lacks.
     missing_bytes: u64,
-    /// As its place says.
+    /// Checksum that the place states.
     sha256: Option<Sha256>,
 }
 
@@ -102,12 +102,12 @@ enum FilePlace {
     Address(String),
 }
 
-/// What a search is for.
+/// Purpose of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Aim {
-    /// To say what the model takes: dimensions are enough.
+    /// To assess the model: dimensions are enough.
     Answer,
-    /// To fetch it: its files must be somewhere.
+    /// To fetch the model: its files must exist.
     Files,
 }
 
@@ -120,7 +120,7 @@ struct Search<'f> {
     aim: Aim,
 }
 
-/// Without the token, which is nobody's to read.
+/// Leaves the token out.
 impl fmt::Debug for Finder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Finder { hub, registry, ollama, store, limits, .. } = self;
@@ -131,10 +131,10 @@ impl fmt::Debug for Finder {
 }
 
 impl Finder {
-    /// Of this quant, if one is asked for: of several files that one, else the weights as it would store them.
+    /// Describes a model, in this quant if one is given: a file of that quant, or else computed weights.
     ///
     /// # Errors
-    /// One sentence on why nothing can be said.
+    /// One sentence that says why the model cannot be described.
     pub fn find(&self, asked: &str, quant: Option<Mixture>) -> Result<Found, FindError> {
         let remote = Remote::new(self);
         let search = Search { finder: self, remote: &remote, quant, aim: Aim::Answer };
@@ -150,7 +150,7 @@ impl Described {
         Described { model, variants, source, notes, files, licence: None }
     }
 
-    /// Where its weights are; what would be stored otherwise is not there.
+    /// Sets the location of the weights. Computed weights have none.
     fn at(self, location: Location) -> Described {
         if self.model.basis == Basis::Assumed {
             return self;
@@ -158,12 +158,12 @@ impl Described {
         Described { model: Model { location, ..self.model }, ..self }
     }
 
-    /// Not here, and `hob pull` fetches it from there.
+    /// Not stored here; `hob pull` fetches it.
     fn fetched_from(self, named: &Named) -> Described {
         Described { model: Model { location: named.location(), ..self.model }, ..self }
     }
 
-    /// Of what lies at a path: the file that was chosen there, or the folder where it takes several.
+    /// The chosen file of a path, or the folder if the format needs several files.
     fn file(&self, path: &Path) -> String {
         match self.model.format {
             Format::Gguf => self.source.clone(),
@@ -208,7 +208,7 @@ impl Search<'_> {
         self.elsewhere(asked)
     }
 
-    /// On the hub, and where that has no such model in Ollama's registry.
+    /// Searches the hub, and then Ollama's registry.
     fn elsewhere(&self, asked: &str) -> Result<Described, FindError> {
         let named = names::named(asked);
         let repo =
@@ -246,7 +246,7 @@ impl Search<'_> {
         self.file(&source_files, file)
     }
 
-    /// By its ending; what has none that is known is taken for GGUF, whose first bytes tell.
+    /// By extension. A file without a known one counts as GGUF, which its first bytes confirm.
     fn file(&self, source_files: &FileSource<'_>, file: &str) -> Result<Described, FindError> {
         match file.ends_with(".safetensors") {
             true => tensors::of_file(self, source_files, file),
@@ -274,7 +274,7 @@ impl Search<'_> {
         let mut found = self.path(&path)?;
         let is_other_quant = found.model.basis == Basis::Assumed;
         if is_other_quant && names::named(asked).is_some() {
-            // A name of the catalog can be had in that quant, too.
+            // A catalog name is also available in that quant.
             return Ok(None);
         }
         found.model.name = store.meant(asked);
@@ -303,7 +303,7 @@ impl Search<'_> {
         }))
     }
 
-    /// A registry that says nothing of a name is worth a word where no name is near.
+    /// The registry's error is shown only if no name is similar.
     fn unknown(&self, asked: &str, registry: Option<FindError>) -> FindError {
         let stored = self.finder.store.as_ref().and_then(|store| store.names().ok());
         let stored = stored.unwrap_or_default();
@@ -313,7 +313,7 @@ impl Search<'_> {
         let pinned = catalog.entries().iter().filter(|_| self.aim == Aim::Files);
         let here = stored.iter().map(String::as_str).chain(pinned.map(|entry| &*entry.name));
         let names: BTreeSet<&str> = here.chain(tags).chain(named).collect();
-        // A model that is here and does not chat is no answer.
+        // A stored model that does not chat is not a suggestion.
         let names = names.into_iter().filter(|name| *name != asked);
         let near = nearest(asked, names, SUGGESTIONS_MAX);
         match registry
@@ -325,7 +325,7 @@ impl Search<'_> {
     }
 }
 
-/// `owner/name/file.gguf` is none: that is how files of repositories are asked for.
+/// `owner/name/file.gguf` is not a path: it names a file of a repository.
 fn looks_like_a_path(asked: &str) -> bool {
     let begins = ["/", "./", "../", "~", "\\"].iter().any(|begin| asked.starts_with(begin));
     let is_file = asked.ends_with(".gguf") || asked.ends_with(".safetensors");

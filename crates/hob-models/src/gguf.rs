@@ -1,5 +1,5 @@
-//! GGUF, the file format of llama.cpp: what its header says, read without touching the weights.
-//! A reader of our own, because headers come from strangers: everything is bounded and checked.
+//! Reads headers of GGUF, the file format of llama.cpp, without the weights.
+//! hob has its own reader because headers come from strangers: every number is bounded and checked.
 
 mod architecture;
 mod card;
@@ -30,12 +30,12 @@ pub use value::{Scalar, Value};
 /// Real files have under 100 keys and under 4,000 tensors.
 const KEYS_MAX: u64 = 1 << 16;
 const TENSORS_MAX: u64 = 1 << 16;
-/// The format's own bound.
+/// The format's own limit.
 const KEY_BYTES_MAX: u64 = 65_535;
-/// Of tensor data, where the header does not say.
+/// Alignment of tensor data, if the header states none.
 const ALIGNMENT_BYTES: u64 = 32;
 
-/// The header of a file. Of one that was opened or read, the data is all there.
+/// The header of a file. After [`Gguf::open`] or [`Gguf::read`] the file also has all its data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gguf {
     version: u32,
@@ -43,15 +43,15 @@ pub struct Gguf {
     tensors: Vec<Tensor>,
     header_bytes: u64,
     file_bytes: u64,
-    /// Where the header says that the data ends.
+    /// End of the data according to the header.
     needed_bytes: u64,
 }
 
 impl Gguf {
-    /// All of a model: of one of several parts, which lie together, all parts.
+    /// Opens a model. For one of several parts, reads all parts in the same folder.
     ///
     /// # Errors
-    /// What is wrong with the file, for whoever it belongs to.
+    /// What is wrong with the file, for people.
     pub fn open(path: &Path) -> Result<Gguf, GgufError> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let Some(part) = PartName::parse(name) else { return Gguf::open_one(path) };
@@ -63,10 +63,10 @@ impl Gguf {
         Gguf::read(File::open(path).map_err(|error| GgufError::unreadable(&error))?)
     }
 
-    /// Reads the header of a whole file, which begins where `file` begins.
+    /// Reads the header of a complete file, from the start of `file`.
     ///
     /// # Errors
-    /// What is wrong with the file, for whoever it belongs to.
+    /// What is wrong with the file, for people.
     pub fn read(file: impl Read + Seek) -> Result<Gguf, GgufError> {
         let gguf = Gguf::of(Source::new(file)?)?;
         let (needed_bytes, file_bytes) = (gguf.needed_bytes, gguf.file_bytes);
@@ -76,11 +76,11 @@ impl Gguf {
         Ok(gguf)
     }
 
-    /// The header of a file of so many bytes, of which `file` may be no more than the beginning: enough to tell what a
-    /// model takes, not to load it. How much of its data is missing is no error here.
+    /// Reads the header of a file with this many bytes, of which `file` may be only the beginning. That is enough to
+    /// assess a model, but not to load it. Missing data is not an error here.
     ///
     /// # Errors
-    /// What is wrong with the header, for whoever it belongs to.
+    /// What is wrong with the header, for people.
     pub fn header(file: impl Read + Seek, file_bytes: u64) -> Result<Gguf, GgufError> {
         Gguf::of(Source::beginning(file, file_bytes)?)
     }
@@ -97,7 +97,7 @@ impl Gguf {
         Ok(Gguf { needed_bytes: gguf.data_end()?, ..gguf })
     }
 
-    /// A header that was read from no file.
+    /// A header that does not come from a file.
     pub(crate) fn made(metadata: BTreeMap<String, Value>, tensors: Vec<Tensor>) -> Gguf {
         Gguf { version: 3, metadata, tensors, header_bytes: 0, file_bytes: 0, needed_bytes: 0 }
     }
@@ -107,7 +107,7 @@ impl Gguf {
         Gguf { tensors, file_bytes, needed_bytes: file_bytes, ..self }
     }
 
-    /// Of an architecture that goes by another name elsewhere, under the name that the engine knows.
+    /// Renames an architecture to the engine's name for it.
     pub(crate) fn renamed(mut self, from: &str, to: &str) -> Gguf {
         let below = |key: &str| Some(key.strip_prefix(from)?.strip_prefix('.')?.to_owned());
         let keys = std::mem::take(&mut self.metadata).into_iter();

@@ -1,5 +1,5 @@
-//! Dimensions of models that people run, so that they can be asked about before anything is fetched.
-//! From their published configurations; a file's own header always wins over this table.
+//! Dimensions of popular models, so that `hob fit` can assess them without fetching anything.
+//! They come from the published configurations. A file's own header wins over this table.
 
 mod dimensions;
 mod table;
@@ -17,35 +17,35 @@ use crate::recipe::{Dimensions, Mixture, other_quants};
 
 pub use table::KNOWN;
 
-/// A model whose dimensions are known.
+/// A model with known dimensions.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownModel {
-    /// As its publisher names it.
+    /// The publisher's name.
     pub name: &'static str,
-    /// Names that it is asked for by, and the context that each was made for, tokens.
+    /// Other names, each with the context that the tag was made for, tokens.
     pub tags: &'static [(&'static str, u32)],
     pub dimensions: fn() -> Dimensions,
-    /// Year and month, as 202504.
+    /// Year and month, such as 202504.
     pub released: u32,
-    /// The quant that its publisher trained it in; nothing is gained by storing it with more bits.
+    /// The quant in which the publisher trained it. More bits would not improve it.
     pub native_quant: Option<&'static str>,
-    /// Of eyes and ears, which files keep in 16 bits: so many numbers.
+    /// Elements of the vision or audio tower, which files store in 16 bits.
     pub tower_elements: u64,
     pub good_for: &'static [Purpose],
 }
 
-/// What somebody wants a model for.
+/// What a model is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
     Chat,
     Code,
-    /// Short answers at once.
+    /// Short answers with a fast start.
     Voice,
     /// Long contexts.
     Long,
 }
 
-/// Nothing of that name is known.
+/// No known model has that name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("hob knows no dimensions of '{name}'{}", match near.is_empty() {
     true => String::new(),
@@ -57,7 +57,7 @@ pub struct UnknownModel {
 }
 
 impl KnownModel {
-    /// With the context that a tag was made for.
+    /// The context of a tag.
     fn tagged(&self, tag: &str) -> Option<u32> {
         let is_this = |known: &&(&str, u32)| known.0.eq_ignore_ascii_case(tag);
         let found = self.tags.iter().find(is_this).map(|(_, context)| *context);
@@ -66,16 +66,16 @@ impl KnownModel {
         found.or_else(own)
     }
 
-    /// As a header would say it, with weights as `mixture` stores them.
+    /// The header that a file would have, with weights as `mixture` stores them.
     ///
     /// # Errors
-    /// The table is wrong; a test would have said so.
+    /// The table is wrong; a test checks it.
     pub fn header(&self, mixture: Mixture, context_tokens: u32) -> Result<Gguf, GgufError> {
         let context = u64::from(context_tokens);
         (self.dimensions)().with("context_length", context).header(mixture)
     }
 
-    /// As it would be in this quant, with eyes and ears.
+    /// The model in this quant, with its tower.
     ///
     /// # Errors
     /// See [`KnownModel::header`].
@@ -92,7 +92,7 @@ impl KnownModel {
         })
     }
 
-    /// Where `hob pull` has such a file from.
+    /// Where `hob pull` fetches such a file.
     fn location(&self, mixture: Mixture) -> Location {
         let tag = self.tags.first().map_or("", |(tag, _)| *tag);
         match names::named(tag).filter(|_| mixture.format() == Format::Gguf) {
@@ -101,13 +101,13 @@ impl KnownModel {
         }
     }
 
-    /// The same in other quants.
+    /// The same model in other quants.
     pub fn variants(&self, mixture: Mixture, context_tokens: u32) -> Vec<Model> {
         let stored = |quant| self.model(Mixture::named(quant).ok()?, context_tokens).ok();
         other_quants(mixture.name()).filter_map(stored).collect()
     }
 
-    /// Of eyes and ears, in 16 bits.
+    /// The vision or audio tower, in 16 bits.
     pub fn tower(&self) -> Option<WeightGroup> {
         let elements = self.tower_elements;
         (elements > 0).then_some(WeightGroup {
@@ -122,7 +122,7 @@ impl KnownModel {
     }
 }
 
-/// A publisher's name without the words that say how it was tuned: `Qwen2.5-14B-Instruct` is `Qwen2.5-14B`.
+/// The name without words for tuning: `Qwen2.5-14B-Instruct` becomes `Qwen2.5-14B`.
 fn bare(name: &str) -> &str {
     const TUNED: [&str; 5] = ["-gguf", "-instruct", "-it", "-chat", "-2507"];
     TUNED.iter().fold(name, |name, word| {
@@ -132,7 +132,7 @@ fn bare(name: &str) -> &str {
     })
 }
 
-/// By any of its names, with the context that it was made for.
+/// Finds a model by any of its names, with the context of that name.
 ///
 /// # Errors
 /// [`UnknownModel`] with the nearest names.

@@ -1,6 +1,7 @@
-//! What is done to Kokoro's published graph when it is stored: cut in two, the front multiplied in
-//! floats, the vocoder rewritten for hob's engine, made to carry statistics from window to window
-//! and to compute no more than a window needs. Never done at request time.
+//! Transforms Kokoro's published graph when it is stored, never during a request. It splits the graph in two,
+//! computes
+//! the front in floats, and rewrites the vocoder for hob's engine. The vocoder then carries statistics from window to
+//! window, and computes no more than a window needs.
 
 mod carry;
 mod crop;
@@ -11,18 +12,18 @@ use crate::onnx::graph::{Dim, value};
 use crate::onnx::proto::{DATA_FLOAT, DATA_INT64, ValueInfoProto};
 use crate::onnx::{Graph, GraphError};
 
-/// Counts up whenever the stored form changes, so that a newer hob makes it anew.
+/// Increases with every change of the stored form, so that a newer hob makes it again.
 pub const TRANSFORM_VERSION: u32 = 3;
 
-/// Where the published graph is cut: the text's features, stretched to one column per frame.
+/// Where the graph is split: the text's features, stretched to one column per frame.
 const FEATURES: &str = "/encoder/MatMul_1_output_0";
 /// Pitch in Hz, two values per frame.
 const PITCH: &str = "/encoder/Reshape_output_0";
 /// Loudness, two values per frame.
 const ENERGY: &str = "/encoder/Reshape_1_output_0";
-/// Frames per token, as floats that are whole numbers.
+/// Frames per token, whole numbers stored as floats.
 const DURATIONS: &str = "/encoder/Clip_output_0";
-/// The phases of the nine harmonics, two values per frame, running on from the first frame.
+/// Phases of the nine harmonics, two values per frame, continuous from the first frame.
 const PHASES: &str = "/decoder/decoder/generator/m_source/l_sin_gen/Mul_4_output_0";
 
 /// The stored form of the published graph.

@@ -1,4 +1,4 @@
-//! Models: which ones hob knows, where their files come from, how they are checked, stored and found.
+//! Models: the catalog, sources, checksums, storage and header readers.
 //! Nothing here runs a model, reads the environment or writes to the terminal.
 
 pub mod catalog;

@@ -1,19 +1,19 @@
-//! What a long task tells while it runs, and how it is told to stop.
-//! Synchronous on purpose: a pull is one thread of file work; who wants async runs it beside.
+//! Progress reports of a long task, and its cancellation.
+//! Synchronous: a pull is one thread of file work.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Something to show to the person who waits.
+/// An event to show to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Another process pulls the same model; this one goes on when that one is done.
+    /// Another process pulls the same model; this pull continues afterwards.
     Waiting,
-    /// A source of this part is being asked.
+    /// A source of this part is being tried.
     Trying { part: String, source: String },
-    /// `done_bytes` of the task on this part; never falls within one task of one source.
+    /// `done_bytes` of the task on this part. Never decreases within one task of one source.
     Bytes { part: String, task: Task, done_bytes: u64, total_bytes: Option<u64> },
-    /// The source could not deliver; the next one is asked.
+    /// The source failed; the next one is tried.
     SourceFailed { part: String, source: String, reason: String },
 }
 
@@ -36,12 +36,12 @@ impl fmt::Display for Task {
     }
 }
 
-/// The flag was raised. What was fetched so far stays, and the next pull goes on from there.
+/// The task was cancelled. Fetched bytes stay, and the next pull continues from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted; what was fetched so far is kept")]
 pub struct Cancelled;
 
-/// The thread between a task and whoever waits for it: reports go up, the wish to stop comes down.
+/// Passes progress reports up and cancellation down.
 pub struct Watch<'a> {
     tell: &'a mut dyn FnMut(Progress),
     cancel: &'a AtomicBool,
@@ -71,15 +71,15 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// To be asked before every piece of work that takes longer than a blink.
+    /// To be called before every longer step.
     ///
     /// # Errors
-    /// The flag is up.
+    /// The task was cancelled.
     pub fn check(&self) -> Result<(), Cancelled> {
         if self.cancel.load(Ordering::Relaxed) { Err(Cancelled) } else { Ok(()) }
     }
 
-    /// Begins a task of which `total_bytes` are to be done.
+    /// Begins a task with `total_bytes` to do.
     pub fn begin(&mut self, task: Task, total_bytes: Option<u64>) {
         self.task = task;
         self.before_bytes = 0;
@@ -88,8 +88,7 @@ impl<'a> Watch<'a> {
         self.tell_bytes(0);
     }
 
-    /// `done_bytes` of the current item are done. What is counted may shrink (a connection that
-    /// begins again, a client that tidies up); what is told does not.
+    /// Reports `done_bytes` of the current item. The count may shrink after a reconnection; the report does not.
     pub fn at(&mut self, done_bytes: u64) {
         let done_bytes = self.before_bytes.saturating_add(done_bytes);
         let done_bytes = self.total_bytes.map_or(done_bytes, |total| done_bytes.min(total));
@@ -108,7 +107,7 @@ impl<'a> Watch<'a> {
         });
     }
 
-    /// The current item, of `item_bytes`, is complete; the next one counts from there.
+    /// Reports that the current item, of `item_bytes`, is complete.
     pub fn item_done(&mut self, item_bytes: u64) {
         self.before_bytes = self.before_bytes.saturating_add(item_bytes);
         self.at(0);

@@ -1,5 +1,5 @@
-//! From a name in the catalog to a model in the store: whatever is here already is used, the rest is
-//! fetched from the first source that can, verified, transformed once, and placed in one step.
+//! Pulls a catalog entry into the store: reuses what is here, fetches the rest from the first source that works,
+//! verifies it, transforms it once, and places it with one rename.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use crate::progress::{Cancelled, Watch};
 use crate::store::{Lock, NewModel, Parcel, PartSource, Store, StoreError, StoredModel};
 use crate::transform::{RawFiles, Transform, TransformError};
 
-/// Raw files, the packages they travel in, and the stored form are on the disk at the same time.
+/// Raw files, packages and the stored form exist on the disk at the same time.
 const ROOM_FACTOR: u64 = 3;
-/// Beside a model whose raw files are its stored form, for what else is written.
+/// Space for other files, if the raw files are the stored form.
 const ROOM_BESIDE_BYTES: u64 = 64 << 20;
 
-/// Everything a pull needs that is the same for every model.
+/// Everything that pulls of all models share.
 #[derive(Clone, Copy, Debug)]
 pub struct Puller<'a> {
     pub store: &'a Store,
@@ -26,18 +26,18 @@ pub struct Puller<'a> {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PullOptions {
-    /// A folder of the user's, instead of all sources; or a file, before those of its part.
+    /// A folder of the user that replaces all sources, or a file that is tried before the sources of its part.
     pub from: Option<PathBuf>,
-    /// Only sources of these kinds are asked; none means all.
+    /// Kinds of sources to use; empty for all.
     pub only: Vec<SourceKind>,
 }
 
 /// How the model came to be here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It was, whole and in its current form; nothing was done.
+    /// It was complete and in its current form already.
     WasHere,
-    /// Its raw files were; the stored form was made anew without asking any source.
+    /// Its raw files were here; only the stored form was made again.
     Transformed,
     Fetched,
 }
@@ -60,7 +60,7 @@ pub enum PullError {
     Cancelled(#[from] Cancelled),
 }
 
-/// One source, and why it did not deliver.
+/// A source, and why it failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFailure {
     pub source: String,
@@ -76,7 +76,7 @@ fn listed(failures: &[SourceFailure]) -> String {
 }
 
 impl PullError {
-    /// What the person can do about it, where there is something.
+    /// What the user can do, if anything.
     pub fn hint(&self) -> Option<String> {
         match self {
             PullError::NoSource { name, .. } => Some(format!(
@@ -103,7 +103,7 @@ impl From<DiskError> for PullError {
     }
 }
 
-/// A part whose raw files are all here.
+/// A part with all its raw files.
 struct Gathered<'e> {
     part: &'e str,
     source: &'e Source,
@@ -111,7 +111,7 @@ struct Gathered<'e> {
     fetched: bool,
 }
 
-/// A source to be asked, or a place of the user's that may hold the files of that source.
+/// A source to try, or a place of the user that may have that source's files.
 struct Way<'e> {
     source: &'e Source,
     from: Option<&'e Path>,
@@ -154,8 +154,7 @@ impl Puller<'_> {
         Ok(Pulled { model, arrival: if fetched { Arrival::Fetched } else { Arrival::Transformed } })
     }
 
-    /// Reads all of it: `hob pull` is what people are told to do about damage, so it must not be
-    /// content with lengths.
+    /// Reads all files: users run `hob pull` after damage, so lengths are not enough.
     fn current(
         &self,
         entry: &Entry,
@@ -207,7 +206,7 @@ impl Puller<'_> {
             if way.from.is_none() || !matches!(error, FetchError::NotThere { .. }) {
                 watch.source_failed(&label, &error);
             }
-            // What the user gave is there and wrong: fetching something else would hide that.
+            // The user's file is wrong. Fetching another one would hide that.
             let stop = way.from.is_some() && matches!(error, FetchError::Checksum { .. });
             failures.push(SourceFailure { source: label, error });
             if stop {
@@ -261,7 +260,7 @@ impl Puller<'_> {
     }
 }
 
-/// What a pull takes of the disk at most.
+/// Maximum space on the disk during a pull.
 pub fn room_bytes(entry: &Entry) -> u64 {
     let mut sources = entry.parts.iter().flat_map(|part| &part.sources);
     let is_stored_as_it_comes =
@@ -272,7 +271,7 @@ pub fn room_bytes(entry: &Entry) -> u64 {
     }
 }
 
-/// The part, if an earlier pull brought all of it, whichever source that was from.
+/// The part, if an earlier pull fetched all of it from any source.
 fn held<'e>(
     part: &'e Part,
     desk: &Desk,

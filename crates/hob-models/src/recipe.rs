@@ -1,6 +1,6 @@
-//! The tensors that a model of given dimensions has, in the types that a quant would give them: for shapes that somebody
-//! types, for published configurations, and for quants that nobody has made yet. Norms and biases are left out: under
-//! 0.1 % of a model.
+//! Computes the tensors of a model from its dimensions, in the types that a quant would give them. Used for typed
+//! dimensions, published configurations, and quants without a file.
+//! Norms and biases are left out: under 0.1 % of a model.
 
 mod layers;
 mod mixture;
@@ -13,12 +13,12 @@ use crate::gguf::{Gguf, GgufError, Scalar, Tensor, Value};
 
 pub use mixture::{Mixture, UnknownMixture};
 
-/// Dimensions as a GGUF header names them, without a file.
+/// Dimensions with the keys of a GGUF header, without a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dimensions {
     architecture: String,
     keys: Vec<(String, Value)>,
-    /// The embedding makes the scores too.
+    /// Whether the embedding also computes the scores.
     is_tied: bool,
 }
 
@@ -27,14 +27,14 @@ impl Dimensions {
         Dimensions { architecture: architecture.to_owned(), keys: Vec::new(), is_tied: false }
     }
 
-    /// A key without the architecture before it: `block_count`, `attention.head_count`.
+    /// Sets a key without the architecture's prefix: `block_count`, `attention.head_count`.
     #[must_use]
     pub fn with(mut self, key: &str, value: u64) -> Dimensions {
         self.set(key, Value::Scalar(Scalar::Unsigned(value)));
         self
     }
 
-    /// One number for each layer.
+    /// Sets one number for each layer.
     #[must_use]
     pub fn with_each(mut self, key: &str, values: &[u64]) -> Dimensions {
         let scalars = values.iter().map(|value| Scalar::Unsigned(*value)).collect();
@@ -53,10 +53,10 @@ impl Dimensions {
         self.keys.push((key.to_owned(), value));
     }
 
-    /// As a header whose weights are stored as `mixture` says.
+    /// A header whose weights are stored as `mixture` says.
     ///
     /// # Errors
-    /// A number that is needed is missing or absurd, or nobody knows this architecture's layers.
+    /// A necessary number is missing or impossible, or the architecture's layers are unknown.
     pub fn header(&self, mixture: Mixture) -> Result<Gguf, GgufError> {
         let bare = self.bare();
         let tensors = layers::tensors(&bare, self.is_tied)?;
@@ -64,7 +64,7 @@ impl Dimensions {
         Ok(bare.with_tensors(stored))
     }
 
-    /// The keys, without any weights.
+    /// The keys, without tensors.
     pub(crate) fn bare(&self) -> Gguf {
         let prefix = &self.architecture;
         let architecture = Value::Text(prefix.clone());
@@ -77,7 +77,7 @@ impl Dimensions {
         self.keys.iter().any(|(known, _)| known == key)
     }
 
-    /// Of the weights alone.
+    /// The weights alone.
     ///
     /// # Errors
     /// See [`Dimensions::header`].
@@ -86,18 +86,18 @@ impl Dimensions {
     }
 }
 
-/// What is asked about where nobody says in which quant: from the most bits to the fewest that are still good.
+/// Quants to try if none is given, from the most bits to the fewest that are still good.
 pub const GOOD_QUANTS: [&str; 4] = ["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"];
 
-/// For machines that hold nothing better.
+/// Quants for machines that hold nothing better.
 const POOR_QUANTS: [&str; 2] = ["Q3_K_M", "Q2_K"];
 
-/// What a model that is in `quant` may be asked about beside it.
+/// Other quants to compare with `quant`.
 pub(crate) fn other_quants(quant: &str) -> impl Iterator<Item = &'static str> {
     GOOD_QUANTS.into_iter().chain(POOR_QUANTS).filter(move |other| *other != quant)
 }
 
-/// The model of a header as other quants would store it.
+/// The model of a header, as other quants would store it.
 pub fn variants(gguf: &Gguf, name: &str) -> Vec<Model> {
     let stored = |quant| {
         let remade = remade(gguf.clone(), Mixture::named(quant).ok()?).ok()?;
@@ -106,10 +106,10 @@ pub fn variants(gguf: &Gguf, name: &str) -> Vec<Model> {
     other_quants(gguf.quantization()).filter_map(stored).collect()
 }
 
-/// A header with its weights stored in another way. Vectors, which are never quantized, stay as they are.
+/// A header with its weights in another quant. Vectors are never quantized and stay.
 ///
 /// # Errors
-/// A tensor cannot be stored like that.
+/// A tensor cannot be stored in that quant.
 pub fn remade(gguf: Gguf, mixture: Mixture) -> Result<Gguf, GgufError> {
     let is_matrix = |tensor: &&Tensor| tensor.dims.len() > 1;
     let matrices = gguf.tensors().iter().filter(is_matrix);

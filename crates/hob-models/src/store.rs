@@ -43,7 +43,7 @@ pub(crate) use place::{NewModel, Parcel};
 
 const SUGGESTIONS_MAX: usize = 3;
 
-/// The folder with all models. Opening it touches nothing: what is not there is made when needed.
+/// The folder with all models. Opening it changes nothing; folders are created when needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
     root: PathBuf,
@@ -67,13 +67,13 @@ fn or_stored(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!(" (stored is {})", near.join(", ")) }
 }
 
-/// A model that is here, whole by the sizes of its files; [`Store::verify`] reads them all.
+/// A stored model whose files have the right sizes. [`Store::verify`] reads them all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredModel {
     pub manifest: Manifest,
-    /// Where the files of the manifest are.
+    /// Folder of the manifest's files.
     pub folder: PathBuf,
-    /// What removing the model would free: stored form, raw files and leftovers.
+    /// Bytes that removing the model would free: stored form, raw files and leftovers.
     pub disk_bytes: u64,
 }
 
@@ -86,13 +86,12 @@ impl StoredModel {
         &self.manifest.licences
     }
 
-    /// The file of a chat model; none where this is no chat model.
+    /// The file of a chat model; `None` for other models.
     pub fn chat_file(&self) -> Option<PathBuf> {
         self.chat_entry().map(|file| self.folder.join(&file.path))
     }
 
-    /// What clients are told of a chat model, for a context of at most `tokens_asked`; none where
-    /// this is no chat model.
+    /// What clients learn about a chat model, for a context of at most `tokens_asked`. `None` for other models.
     pub fn chat_card(&self, tokens_asked: Option<u32>) -> Option<Result<ChatCard, GgufError>> {
         let digest = self.chat_entry().map(|file| file.sha256.to_string());
         let card = gguf::card(&self.chat_file()?, tokens_asked);
@@ -126,8 +125,7 @@ impl Store {
         &self.root
     }
 
-    /// The models that are here and whole, by name. A damaged one is not among them; [`Self::names`]
-    /// with [`Self::find`] tells.
+    /// Models that are here and complete, by name. Damaged ones are left out; use [`Self::names`] and [`Self::find`].
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -136,7 +134,7 @@ impl Store {
         Ok(names.iter().filter_map(|name| self.find(name).ok()).collect())
     }
 
-    /// Names of all models that were ever stored completely and not removed, whole or not, sorted.
+    /// Names of all models that were stored completely and not removed, damaged ones included, sorted.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -149,8 +147,8 @@ impl Store {
         Ok(names)
     }
 
-    /// The stored name that is meant by any of a model's names: itself, the catalog's, or of a repository without
-    /// a quant the only one that is here. What is not here is returned as the catalog names it.
+    /// The stored name for any of a model's names. A repository without a quant means its only stored quant.
+    /// A model that is not here gets its catalog name.
     pub fn meant(&self, asked: &str) -> String {
         let is_here = |name: &str| folders::is_plain(name) && self.model(name).exists();
         let canonical = names::canonical(asked);
@@ -166,8 +164,10 @@ impl Store {
         }
     }
 
+    /// Finds a stored model.
+    ///
     /// # Errors
-    /// [`StoreError::Missing`], or [`StoreError::Damaged`] when a file is gone or cut short.
+    /// [`StoreError::Missing`], or [`StoreError::Damaged`] if a file is gone or too short.
     pub fn find(&self, name: &str) -> Result<StoredModel, StoreError> {
         let Some(folder) = self.form(name)? else {
             return Err(self.missing(name));
@@ -179,7 +179,7 @@ impl Store {
         Ok(StoredModel { manifest, folder, disk_bytes })
     }
 
-    /// Whether the disk has room for a pull of this model, before it begins.
+    /// Checks that the disk has space for a pull of this model.
     ///
     /// # Errors
     /// [`DiskError::TooSmall`] with both numbers.
@@ -190,7 +190,7 @@ impl Store {
         Ok(folder.map_or(Ok(()), |folder| disk::room_for(folder, needed_bytes))?)
     }
 
-    /// Of each stored model the folder of its form, which is another after each change.
+    /// The folder of each model's stored form. It changes with every new form.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -221,11 +221,10 @@ impl Store {
         Ok(())
     }
 
-    /// Removes the stored form, the raw files and whatever an interrupted pull left.
+    /// Removes the stored form, the raw files and leftovers of interrupted pulls.
     ///
     /// # Errors
-    /// [`StoreError::Missing`] when there is nothing of that name; [`StoreError::InUse`] while a
-    /// pull of it runs.
+    /// [`StoreError::Missing`] if no model has that name; [`StoreError::InUse`] during a pull.
     pub fn remove(&self, name: &str) -> Result<Removed, StoreError> {
         let places = [self.model(name), self.downloads(name)];
         if !folders::is_plain(name) || !places.iter().any(|place| place.exists()) {
@@ -237,8 +236,7 @@ impl Store {
         Ok(Removed { freed_bytes })
     }
 
-    /// The folder of the stored form. There is one; were there two (a crash between the rename of a
-    /// new one and the removal of the old one), the one made by the newer transformation is meant.
+    /// The folder of the stored form. After a crash there may be two; then the newer transformation wins.
     fn form(&self, name: &str) -> Result<Option<PathBuf>, StoreError> {
         if !folders::is_plain(name) {
             return Ok(None);
@@ -276,13 +274,12 @@ impl Store {
     }
 }
 
-/// The whole of a chat model, or the first of its parts, by which the engine finds the others.
+/// Whether it is the file of a chat model, or the first of its parts, by which the engine finds the others.
 fn is_first_file(path: &str) -> bool {
     path == MODEL_FILE || PartName::parse(path).is_some_and(|part| part.number == 1)
 }
 
-/// The folders in a folder, sorted; those that begin with a dot are under construction. No folder
-/// at all is an empty one.
+/// Subfolders, sorted, without those under construction, whose names begin with a dot. A missing folder is empty.
 fn visible_folders(folder: &Path) -> Result<Vec<String>, DiskError> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,

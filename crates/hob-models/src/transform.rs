@@ -1,5 +1,5 @@
-//! The seam between the files as published and the files as stored: applied once, when a model is
-//! stored, never at request time. What is done to which model stands with that model.
+//! Turns published files into the stored form, once, when a model is stored.
+//! The transformation of each model is in the model's own file.
 
 mod chat;
 mod kokoro;
@@ -15,13 +15,13 @@ pub use kokoro::KokoroTransform;
 
 /// Turns raw files into the stored form.
 pub trait Transform: Sync {
-    /// Counts up whenever the stored form changes; a stored model of another version is made anew.
+    /// Increases with every change of the stored form. A stored model of another version is made again.
     fn version(&self) -> u32;
 
-    /// Writes the stored form into `out`, an empty folder. What it leaves there is what is stored.
+    /// Writes the stored form into `out`, an empty folder.
     ///
     /// # Errors
-    /// A raw file is missing or is not what it should be, or the disk refused.
+    /// A raw file is missing or invalid, or a disk error.
     fn apply(
         &self,
         raw: &RawFiles,
@@ -42,7 +42,7 @@ pub enum TransformError {
     Cancelled(#[from] Cancelled),
 }
 
-/// The files as they were published, each verified.
+/// The published files, each verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawFiles {
     folder: PathBuf,
@@ -60,8 +60,10 @@ impl RawFiles {
         self.paths.iter().map(String::as_str)
     }
 
+    /// Path of a file.
+    ///
     /// # Errors
-    /// There is no such file.
+    /// The file does not exist.
     pub fn path(&self, file: &str) -> Result<PathBuf, TransformError> {
         if self.paths().any(|path| path == file) {
             Ok(self.folder.join(file))
@@ -70,18 +72,19 @@ impl RawFiles {
         }
     }
 
+    /// Content of a file.
+    ///
     /// # Errors
-    /// There is no such file, or it cannot be read.
+    /// The file does not exist or cannot be read.
     pub fn read(&self, file: &str) -> Result<Vec<u8>, TransformError> {
         let path = self.path(file)?;
         Ok(std::fs::read(&path).map_err(DiskError::at(&path))?)
     }
 
-    /// Places the file as it is, by another name of the same bytes where the file system can, so
-    /// that it takes no room twice.
+    /// Places a file unchanged, as a hard link where possible, so that it takes no space twice.
     ///
     /// # Errors
-    /// There is no such file, or the disk refused.
+    /// The file does not exist, or a disk error.
     pub fn place(&self, file: &str, to: &Path) -> Result<(), TransformError> {
         let from = self.path(file)?;
         let linked = std::fs::hard_link(&from, to);

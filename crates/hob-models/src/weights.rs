@@ -1,5 +1,5 @@
-//! Tensors into groups of weights: what a tensor does is told by its name, as the formats' own loaders tell it.
-//! Nothing here reads a file.
+//! Groups tensors into weights with one purpose, which is recognised by name as the formats' loaders do.
+//! Reads no files.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ pub(crate) struct Stored<'t> {
     pub(crate) quant: Quant,
     pub(crate) elements: u64,
     pub(crate) bytes: u64,
-    /// How many rows, each of which is whole.
+    /// Number of rows, which are never divided.
     pub(crate) rows: u64,
 }
 
-/// Kernels take so many rows at a time.
+/// Rows that kernels process together.
 const ROWS_TOGETHER: u64 = 8;
 
-/// Alike ones are put together: of one layer, with one task, stored in one way.
+/// Joins tensors of one layer with one purpose and one type.
 pub(crate) fn grouped<'t>(
     tensors: impl Iterator<Item = Stored<'t>>,
     task: impl Fn(&str) -> (Option<u32>, Part),
@@ -47,7 +47,7 @@ pub(crate) fn grouped<'t>(
     Weights(groups.into_values().collect())
 }
 
-/// What a tensor of a GGUF file does; `layers` are those that decode, and what comes behind them only predicts further.
+/// Purpose of a GGUF tensor. `layers` decode; later layers only predict further tokens.
 pub(crate) fn gguf_task(name: &str, layers: u32) -> (Option<u32>, Part) {
     let numbered = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
     if let Some((number, rest)) = numbered

@@ -1,5 +1,5 @@
-//! `/api/fit` and `hob fit --json`: where a model would live on a machine, how fast it would be, and why.
-//! What nobody knows is null, never 0; every figure says how it was learnt.
+//! JSON of `/api/fit` and `hob fit --json`: where a model would live on a machine, how fast it would be, and why.
+//! Unknown figures are null, never 0. Every figure states its basis.
 
 mod constants;
 mod lists;
@@ -22,24 +22,24 @@ use crate::error::json;
 pub use self::lists::{FitModel, fit_machines, fit_models};
 pub use self::request::{FitRequest, parse_fit, parse_fit_query};
 
-/// Everything that is said of a model on a machine.
+/// The answer for one model on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FitAnswer {
-    /// For people, in a sentence.
+    /// One sentence for people.
     pub verdict: String,
     pub fits: bool,
     machine: MachineShape,
     model: ModelInfo,
-    /// The best first; one of each placement.
+    /// One plan of each placement, the best first.
     plans: Vec<PlanShape>,
-    /// The longest context of the first plan's placement, with each pair of types.
+    /// Longest context of the first plan's placement, for each pair of KV types.
     longest: Vec<LongestShape>,
-    /// What would be faster, longer or better, at most one of each.
+    /// What would be faster, longer or more exact: at most one of each.
     alternatives: Vec<AlternativeShape>,
     constants: Vec<ConstantShape>,
 }
 
-/// Of keys and values in these types.
+/// Longest context with these KV types.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct LongestShape {
     kv_k: &'static str,
@@ -48,7 +48,7 @@ struct LongestShape {
     limited_by: String,
 }
 
-/// The same model in another quant, or with another cache.
+/// The same model in another quant, or with another KV cache.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct AlternativeShape {
     toward: &'static str,
@@ -84,14 +84,14 @@ impl FitAnswer {
         }
     }
 
-    /// What a site was calibrated with, and when.
+    /// Adds engine version and date of a site's calibration.
     #[must_use]
     pub fn stamped(mut self, site: Site, engine_version: &str, date: &str) -> FitAnswer {
         constants::stamp(&mut self.constants, site, engine_version, date);
         self
     }
 
-    /// Who published what a site's figures are fitted to.
+    /// Adds the source of a site's published figures.
     #[must_use]
     pub fn sourced(mut self, site: Site, source: &str) -> FitAnswer {
         constants::source(&mut self.constants, site, source);
@@ -126,7 +126,7 @@ fn alternative(one: &Alternative) -> AlternativeShape {
     }
 }
 
-/// `trained`, or the memory that is full.
+/// `trained`, or the pool that is full.
 fn limited_by(limit: Limit) -> String {
     match limit {
         Limit::Trained => "trained".to_owned(),

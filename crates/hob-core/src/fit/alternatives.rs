@@ -1,5 +1,5 @@
-//! What would be faster, would hold a longer context or would answer better than what was asked about: the same model in
-//! other quants, and with other types of the cache.
+//! The same model in other quants or with other KV types, where that would be faster, longer or more exact.
+//! A variant is named only if it fits.
 
 use std::cmp::Reverse;
 
@@ -7,17 +7,17 @@ use super::{Assessment, FitOptions, KV_PAIRS, Model, Plan, assess};
 use crate::footprint::KvTypes;
 use crate::machine::Machine;
 
-/// Less is not felt.
+/// A variant counts as faster from this factor on.
 const FASTER: f64 = 1.1;
 const LONGER: f64 = 1.1;
-/// Nobody reads faster: what answers better must not be slower than that, or than what was asked about.
+/// Reading speed, tokens per second. A more exact variant must be at least as fast as this, or as the assessed plan.
 const READING_TOK_S: f64 = 10.0;
-/// Below so many bits a weight answers suffer, and a model is said to be had so only where it fits no other way.
+/// Bits per weight below which answers suffer. Such a variant is named only if no other fits.
 const GOOD_BITS: f64 = 4.2;
-/// Speeds that lie as close as that are the same, and the better quant is taken.
+/// Speeds within this factor count as equal; then the more exact quant wins.
 const AS_FAST: f64 = 0.97;
 
-/// In what it is more than what was asked about.
+/// What the alternative improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Toward {
     Faster,
@@ -32,14 +32,14 @@ pub struct Alternative {
     pub plan: Plan,
 }
 
-/// One way to run one variant.
+/// One variant with one of its plans.
 struct Candidate<'a> {
     model: &'a Model,
     plan: Plan,
 }
 
 impl Candidate<'_> {
-    /// Of all weights: variants of one model differ in nothing but how exactly these are stored.
+    /// Bytes of all weights. Variants of one model differ only in how exactly weights are stored.
     fn bytes(&self) -> u64 {
         self.model.shape.weights.bytes()
     }
@@ -48,7 +48,7 @@ impl Candidate<'_> {
         self.plan.longest.context_tokens.unwrap_or(0)
     }
 
-    /// The most exact weights first, then the most exact cache.
+    /// Sort key: the most exact weights first, then the most exact cache.
     fn exactness(&self) -> (u64, Reverse<usize>) {
         let kv = KV_PAIRS.iter().position(|pair| *pair == self.plan.kv);
         (self.bytes(), Reverse(kv.unwrap_or(KV_PAIRS.len())))
@@ -65,8 +65,8 @@ impl Toward {
     }
 }
 
-/// At most one of each; none of what does not fit. `variants` are the same model in other quants. Of the options, the types
-/// of the cache are left open.
+/// Finds at most one alternative of each kind, and only ones that fit.
+/// `variants` are the same model in other quants. The KV types of `options` are ignored.
 pub fn alternatives(
     machine: &Machine,
     model: &Model,
@@ -103,7 +103,7 @@ fn is_good(model: &Model) -> bool {
     8.0 * model.shape.weights.bytes() as f64 >= GOOD_BITS * elements as f64
 }
 
-/// Of those that are as fast as the fastest the most exact.
+/// The most exact candidate among those about as fast as the fastest.
 fn fastest<'c, 'm>(
     all: impl Iterator<Item = &'c Candidate<'m>> + Clone,
 ) -> Option<&'c Candidate<'m>> {
@@ -129,7 +129,7 @@ fn longer<'c, 'm>(
     fastest(as_long).filter(|_| f64::from(longest) > floor)
 }
 
-/// Fast enough, as somebody said or as people read.
+/// A more exact variant that is fast enough: as requested, or as people read.
 fn better<'c, 'm>(
     all: &'c [Candidate<'m>],
     now: Option<&Candidate<'m>>,

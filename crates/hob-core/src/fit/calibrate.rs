@@ -1,6 +1,5 @@
-//! Constants of a device, fitted to what was timed on it: each row's time as a sum of its parts, and every constant
-//! pulled towards what is usual of such devices. One row moves the share of the bandwidth, several move the rest; a row
-//! that none of the others believes counts less.
+//! Fits the constants of a device to runs that were timed on it. The time of each run is a sum of parts.
+//! Each constant is pulled towards its prior, so that one run is enough. Outliers count less.
 
 use std::ops::RangeInclusive;
 
@@ -10,16 +9,16 @@ use super::speed::{SiteFacts, SpeedEstimate};
 use crate::machine::{Basis, Constants};
 use crate::statistics::Sample;
 
-/// What was timed: a model that lies on one device alone, behind a context.
+/// A timed run: a model on one device, with a context of this many tokens.
 #[derive(Clone, Copy, Debug)]
 pub struct TimedRun<'a> {
     pub estimate: SpeedEstimate<'a>,
     pub context_tokens: u32,
-    /// Of one stream.
+    /// Tokens per second of one stream.
     pub tok_s: f64,
 }
 
-/// Nothing sensible comes out of it.
+/// Why a fit was rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Implausible {
     #[error("nothing was timed on one device alone whose bandwidth is known")]
@@ -32,26 +31,26 @@ pub enum Implausible {
 }
 
 const REACH: RangeInclusive<f64> = 0.2..=1.05;
-/// Reading weights, reading the cache, a layer, and a recurrent layer: how far each strays from what is usual.
-/// Recurrent layers stray most: builds that lack a fused kernel take five times as long as those that have it.
+/// Expected relative deviation of each constant from its prior: weights, cache, layer, recurrent layer.
+/// Recurrent layers deviate most: builds without a fused kernel take five times as long.
 const STRAYS: [f64; PARTS] = [0.5, 0.2, 0.5, 5.0];
-/// Cores differ more in how they attend than cards do, and in what they wait for each other.
+/// CPU cores differ more than cards in attention and in synchronisation.
 const STRAYS_CPU: [f64; PARTS] = [0.5, 0.5, 0.8, 1.0];
-/// Kernels that were timed alone, and minutes of a shared machine lie between them and a model: all of them as much.
+/// The same if kernels were timed alone. Minutes of a shared machine lie between them and a model.
 const KERNELS_STRAY: f64 = 0.15;
 const PARTS: usize = 4;
-/// How far a row strays from its own truth.
+/// Expected relative error of one run.
 const ROW_STRAYS: f64 = 0.05;
-/// A row that is off by more counts less: it may be of a machine that was busy.
+/// Residuals up to this size do not lower a run's weight. Larger ones may come from a busy machine.
 const TRUSTED: f64 = 0.03;
 const JUDGES_MIN: usize = 3;
 const ROUNDS: usize = 20;
 const SWEEPS: usize = 200;
 
-/// Of the device that all of them lie on. Rows of other layouts are left out.
+/// Fits the constants of the one device on which all runs took place. Runs with other layouts are left out.
 ///
 /// # Errors
-/// There are none, or what comes out cannot be.
+/// No run can be used, or the bandwidth efficiency is outside 20 to 105 %.
 pub fn fitted(rows: &[TimedRun<'_>]) -> Result<Constants, Implausible> {
     let parts: Vec<Parts> = rows.iter().filter_map(Parts::of).collect();
     let first = rows.first().ok_or(Implausible::Nothing)?;
@@ -70,7 +69,7 @@ pub fn fitted(rows: &[TimedRun<'_>]) -> Result<Constants, Implausible> {
     ];
     let times = robust(&parts, &scale, &strays);
     let bandwidth_efficiency = usual.bandwidth_efficiency / times[0];
-    // What kernels reached is so, and more than all of it was read by one of them already.
+    // Kernel rates were measured, and one of them has read at the full bandwidth.
     let bandwidth_efficiency =
         if usual.kernels.is_empty() { bandwidth_efficiency } else { bandwidth_efficiency.min(1.0) };
     if !REACH.contains(&bandwidth_efficiency) {
@@ -89,7 +88,7 @@ pub fn fitted(rows: &[TimedRun<'_>]) -> Result<Constants, Implausible> {
     })
 }
 
-/// Of its kind, whatever was calibrated before; but where kernels were timed alone, what they reached.
+/// The prior of the device, without an earlier calibration. Timed kernels are kept.
 fn usual(row: &TimedRun<'_>, site: Site) -> Constants {
     let told = priors::constants(row.estimate.machine, site);
     let mut machine = row.estimate.machine.clone();
@@ -103,8 +102,8 @@ fn usual(row: &TimedRun<'_>, site: Site) -> Constants {
     Constants { bandwidth_efficiency, prefill_flops, kernels, steadiness, ..usual }
 }
 
-/// A row: how much of each constant its time has, as 1/η s, 1/η_kv s, µs and µs, the time that is left for them, and all of
-/// it.
+/// How much of each constant a run's time contains (1/η s, 1/η_kv s, µs, µs), the time left for them, and its whole
+/// time.
 struct Parts {
     of: [f64; PARTS],
     us: f64,
@@ -117,7 +116,7 @@ impl Parts {
         let known = estimate.known()?;
         let [one @ SiteFacts { site, bandwidth, constants, .. }] = &known[..] else { return None };
         let layers = estimate.sum(*site, |_| 1.0);
-        // Where kernels were timed alone, what weights take is nearly known; else their bytes are.
+        // With timed kernels the time of the weights is nearly known; otherwise their bytes are.
         let read_s = match constants.kernels.is_empty() {
             true => estimate.read_bytes(*site) / bandwidth,
             false => {
@@ -139,23 +138,23 @@ impl Parts {
     }
 }
 
-/// How many times as large as usual each constant is.
+/// Fits the factor by which each constant differs from its prior, with less weight for outliers.
 fn robust(rows: &[Parts], scale: &[f64; PARTS], strays: &[f64; PARTS]) -> [f64; PARTS] {
     let mut times = [1.0; PARTS];
     let mut trust = vec![1.0; rows.len()];
-    // Of fewer nobody can say which of them is wrong.
+    // With fewer runs an outlier cannot be recognised.
     let rounds = if rows.len() < JUDGES_MIN { 1 } else { ROUNDS };
     for _ in 0..rounds {
         times = solved(rows, scale, strays, &trust);
         let off = |row: &Parts| ((row.predicted_us(scale, &times) - row.us) / row.all_us).abs();
-        // Where all are off, it is not one row that is wrong.
+        // If all residuals are large, no single run is the outlier.
         let usual = Sample::new(rows.iter().map(off)).median().unwrap_or(0.0).max(TRUSTED);
         trust = rows.iter().map(|row| 1.0 / (off(row) / usual).max(1.0)).collect();
     }
     times
 }
 
-/// The least sum of squares, none below zero; found one constant after the other, over and over.
+/// Least squares with factors of at least 0, by coordinate descent.
 fn solved(
     rows: &[Parts],
     scale: &[f64; PARTS],

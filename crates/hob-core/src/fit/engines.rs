@@ -1,5 +1,5 @@
-//! Which engines take which format, on what, and how each of them uses memory.
-//! Device rules after the engines' documentation; memory after what they allot.
+//! Which engine reads which format on which device, and how each engine uses memory.
+//! Device rules follow the engines' documentation; memory follows their allocations.
 
 use crate::footprint::Windows;
 use crate::machine::{Gpu, Vendor};
@@ -7,7 +7,7 @@ use crate::machine::{Gpu, Vendor};
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// What a scheduler in Python takes for each token.
+/// Time of a scheduler in Python for each token, µs.
 const PYTHON_US: f64 = 600.0;
 /// Extra time of a recurrent layer, µs, in an engine that computes its state in several kernels and not in one.
 ///
@@ -16,11 +16,11 @@ const PYTHON_US: f64 = 600.0;
 /// model that has no recurrent layers, is subtracted. Source: <https://github.com/ollama/ollama/pull/16031>.
 pub const UNFUSED_RECURRENT_US: f64 = 100.0;
 
-/// How weights are stored, as far as it decides who can read them.
+/// How weights are stored, as far as it decides which engine can read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Format {
     Gguf,
-    /// Safetensors in 16 bits, as they were trained.
+    /// Safetensors in 16 bits, as trained.
     Plain,
     Awq,
     Gptq,
@@ -46,36 +46,36 @@ pub enum Engine {
     Transformers,
 }
 
-/// What an engine asks of a card.
+/// What an engine needs from a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
-    /// Runs on processors as well as on any card.
+    /// Runs on CPUs and on any card.
     Nothing,
     Vendors(&'static [Vendor]),
     /// An NVIDIA card of at least this compute capability.
     Nvidia(u32, u32),
-    /// Either of these.
+    /// An NVIDIA card of at least this compute capability, or a card of one of these vendors.
     NvidiaOr(u32, u32, &'static [Vendor]),
 }
 
-/// How an engine keeps planner.
+/// How an engine uses memory and time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EngineProfile {
-    /// On a card, beside everything that is counted: contexts, kernels, handles.
+    /// Memory on a card besides what is counted: context, kernels, handles.
     pub runtime_bytes: u64,
-    /// What it leaves free on a card.
+    /// Memory that it leaves free on a card.
     pub margin_bytes: u64,
     pub staging: Staging,
     pub host_reads: HostReads,
     pub windows: Windows,
     pub cache: Cache,
-    /// Tokens that it reads of a prompt at once.
+    /// Tokens of a prompt that it reads in one step.
     pub step_tokens: u32,
     pub scratch: Scratch,
-    /// Whether layers may be in one memory and experts in another.
+    /// Which parts of a model may be in different memories.
     pub splits: Splits,
     pub tower: Tower,
-    /// Its own work for each token, µs.
+    /// Its own time for each token, µs.
     pub token_us: f64,
     /// Extra time of each recurrent layer on a card, µs; 0 where one kernel computes it.
     pub recurrent_us: f64,
@@ -90,36 +90,36 @@ pub enum Staging {
     InF16,
 }
 
-/// Whether keys and values may have types of their own.
+/// Whether keys and values may have different types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
     Alike,
     Apart,
 }
 
-/// How weights that lie in the system's memory are computed with.
+/// How weights in system memory take part in the computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostReads {
-    /// By the processor, where they lie.
+    /// The CPU computes with them.
     InPlace,
-    /// By the card, which reads them over its link.
+    /// The card reads them over its link.
     OverLink,
 }
 
-/// What one step computes in.
+/// Buffers of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scratch {
     /// See [`crate::footprint`].
     Ggml,
-    /// Gate, up and their product of a chunk, in 16 bits.
+    /// Gate, up and their product for one chunk, in 16 bits.
     FeedForwardInF16,
 }
 
-/// What becomes of eyes and ears.
+/// Whether a vision or audio tower is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tower {
     Loaded,
-    /// Unless somebody asks for them.
+    /// Only if the user asks for it.
     LeftOut,
 }
 
@@ -130,7 +130,7 @@ pub enum Splits {
     Anywhere,
 }
 
-/// That a format and an engine, or an engine and a machine, do not go together.
+/// A format and an engine, or an engine and a machine, that do not go together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
     #[error("{engine} does not read {format}; {} would", listed(.instead))]
@@ -172,7 +172,7 @@ impl Format {
         }
     }
 
-    /// The first of them is taken where nobody says otherwise.
+    /// Engines that read this format. The first one is the default.
     pub fn engines(self) -> Vec<Engine> {
         Engine::ALL.into_iter().filter(|engine| engine.needs(self).is_some()).collect()
     }
@@ -205,7 +205,7 @@ impl Engine {
         Engine::ALL.into_iter().find(|engine| engine.name().eq_ignore_ascii_case(name))
     }
 
-    /// None: it does not read that format.
+    /// `None` if the engine does not read the format.
     fn needs(self, format: Format) -> Option<Needs> {
         use Needs::{Nothing, Nvidia, NvidiaOr, Vendors};
         use Vendor::{Amd, Apple, Intel};
@@ -228,16 +228,16 @@ impl Engine {
         })
     }
 
-    /// Whether a card will do; none asks for the processor alone.
+    /// Checks whether the engine runs this format on a card, or on the CPU if `gpu` is `None`.
     ///
     /// # Errors
-    /// The engine does not read the format, or not with this.
+    /// The engine does not read the format, or not on this device.
     pub fn runs(self, format: Format, gpu: Option<&Gpu>) -> Result<(), Mismatch> {
         let Some(needs) = self.needs(format) else {
             return Err(Mismatch::Format { engine: self, format, instead: format.engines() });
         };
         let is_newer = |gpu: &Gpu, major, minor| {
-            // Of a card whose capability nobody knows, it is taken as recent.
+            // A card of unknown capability counts as recent.
             gpu.vendor == Vendor::Nvidia
                 && gpu.compute_capability.is_none_or(|has| has >= (major, minor))
         };
@@ -290,7 +290,7 @@ impl Engine {
                 cache: Cache::Alike,
                 ..ggml
             },
-            // Until it was fused, a layer of the cache was unpacked into 16 bits before it was read.
+            // Before it was fused, this engine unpacked a layer of the cache into 16 bits before reading it.
             Engine::TabbyApi => EngineProfile {
                 runtime_bytes: 342 * MIB,
                 margin_bytes: 0,

@@ -1,7 +1,7 @@
-//! The words of an answer, for people: what each means and where it comes from.
-//! They are the names that answers use, and nothing is said here that the arithmetic does not do.
+//! Explains each term of an answer: what it means and where its figure comes from.
+//! The names are those of the answers.
 
-/// A word and what is meant by it.
+/// A term and its explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Explanation {
     pub term: &'static str,
@@ -102,7 +102,7 @@ const fn said(term: &'static str, text: &'static str) -> Explanation {
     Explanation { term, text }
 }
 
-/// Other names of a term.
+/// Other names of terms.
 const ALSO: [(&str, &str); 9] = [
     ("kv", "KV cache"),
     ("state", "recurrent state"),
@@ -115,7 +115,7 @@ const ALSO: [(&str, &str); 9] = [
     ("experts", "experts offloaded"),
 ];
 
-/// Whatever the case.
+/// Finds an explanation by name, in any case.
 pub fn explain(term: &str) -> Option<Explanation> {
     let is = |name: &str| name.eq_ignore_ascii_case(term.trim());
     let also = ALSO.into_iter().find(|(name, _)| is(name)).map(|(_, term)| term);

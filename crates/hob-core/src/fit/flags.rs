@@ -1,12 +1,12 @@
-//! How each engine is told of a plan, in its own words.
-//! What an engine cannot be told is left out, and an engine that does not read the format is too.
+//! The command line or configuration that makes an engine run a plan.
+//! Settings that an engine lacks are left out, and so are engines that do not read the format.
 
 use super::layout::{Placement, Site};
 use super::{Cache, Engine, Location, Model, Plan};
 use crate::footprint::{KvType, KvTypes};
 use crate::machine::{GpuMemory, Machine};
 
-/// What a name of the catalog means where it says no quant.
+/// The quant of a catalog name that states none.
 const USUAL_QUANT: &str = "Q4_K_M";
 
 /// A command, or lines of a configuration.
@@ -16,11 +16,11 @@ pub struct Flags {
     pub text: String,
 }
 
-/// Of every engine that reads the format; where nobody said where the model is, a file is named as files are.
+/// Flags of every engine that reads the format. Without a location, the file is named in the usual way.
 pub fn flags(machine: &Machine, model: &Model, plan: &Plan, sequences: u32) -> Vec<Flags> {
     let told = Wording { machine, model, plan, sequences: sequences.max(1) };
     let text = |engine: Engine| match engine {
-        // It has one type for both.
+        // This engine has one type for keys and values.
         _ if engine.profile().cache == Cache::Alike && plan.kv.keys != plan.kv.values => None,
         Engine::Hob => Some(told.hob()),
         Engine::LlamaCpp => Some(told.llama_cpp()),
@@ -55,12 +55,12 @@ impl Wording<'_> {
         }
     }
 
-    /// As the hub's programs name a model in one of several quants.
+    /// The name that hub tools use for a model in one of several quants.
     fn tagged(&self, repo: &str) -> String {
         format!("{repo}:{}", self.model.quant)
     }
 
-    /// The name that `hob pull` takes, of a model that is not here.
+    /// The name that `hob pull` takes, if the model is not stored here.
     fn fetched_name(&self) -> Option<String> {
         let quant = &self.model.quant;
         match &self.model.location {
@@ -163,7 +163,7 @@ impl Wording<'_> {
         words.join(" ")
     }
 
-    /// Of the card: what is needed against all that it has.
+    /// Share of the card's memory that the plan needs.
     fn share(&self) -> Option<f64> {
         let used = self.plan.uses.iter().find(|used| used.pool != super::Pool::Ram)?;
         let super::Pool::Vram(number) = used.pool else { return None };

@@ -1,5 +1,5 @@
-//! Who holds what: each layer has a home, and a home is a processor or a graphics card.
-//! An operation runs where its weight lies, so that this decides about memory and about time.
+//! Which device holds which layer. An operation runs where its weights are stored,
+//! so the layout decides both memory and time.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use crate::machine::{GpuMemory, Machine};
 use crate::shape::ModelShape;
 use crate::weights::{Part, WeightGroup, Weights};
 
-/// Who computes.
+/// A device that computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Site {
     Cpu,
-    /// By its number in the machine.
+    /// Index into [`Machine::gpus`].
     Gpu(usize),
 }
 
-/// What holds it: several sites may share one.
+/// A memory pool. Several sites may share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pool {
     Ram,
@@ -24,24 +24,24 @@ pub enum Pool {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Of each layer, first to last.
+    /// Site of each layer, first to last.
     pub homes: Vec<Site>,
     pub output: Site,
-    /// Of the layers with experts, the first so many keep them in the system's memory.
+    /// Number of layers, from the first, whose experts stay in system memory.
     pub experts_in_ram: u32,
 }
 
-/// What kind of layout it is.
+/// Kind of layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Placement {
     Vram,
     Unified,
     Ram,
-    /// The experts of so many layers are in the system's memory, everything else on the card.
+    /// The experts of this many layers stay in system memory; everything else is on the card.
     ExpertsOffloaded {
         layers: u32,
     },
-    /// So many layers are on cards.
+    /// This many layers are on cards.
     Split {
         gpu_layers: u32,
     },
@@ -52,7 +52,7 @@ impl Layout {
         Layout { homes: vec![site; shape.layers.len()], output: site, experts_in_ram: 0 }
     }
 
-    /// The last `gpu_layers` of all, and the output, which is offloaded first.
+    /// Puts the last `gpu_layers` layers on a card. The output is offloaded first.
     pub fn split(shape: &ModelShape, gpu: usize, gpu_layers: u32) -> Layout {
         let layers = shape.layers.len();
         let on_cpu = layers.saturating_sub(gpu_layers as usize);
@@ -64,13 +64,13 @@ impl Layout {
         }
     }
 
-    /// As engines are told: of all layers and the output, which counts as one more and goes to the card first.
+    /// As engines count: the output is one more layer and goes to the card first.
     pub fn told(shape: &ModelShape, gpu: usize, gpu_layers: u32) -> Layout {
         let output = if gpu_layers == 0 { Site::Cpu } else { Site::Gpu(gpu) };
         Layout { output, ..Layout::split(shape, gpu, gpu_layers.saturating_sub(1)) }
     }
 
-    /// The same on several cards, one after the other, by what is free on each; the last has the output.
+    /// The same over several cards, in proportion to free memory. The last card has the output.
     pub fn spread(shape: &ModelShape, cards: &[(usize, u64)], gpu_layers: u32) -> Layout {
         let Some((last, _)) = cards.last() else { return Layout::whole(shape, Site::Cpu) };
         let mut layout = Layout::told(shape, *last, gpu_layers);
@@ -89,14 +89,14 @@ impl Layout {
         layout
     }
 
-    /// See [`Layout::told`].
+    /// Number of offloaded layers, as [`Layout::told`] counts them.
     pub fn gpu_layers(&self) -> u32 {
         let is_on_card = |site: &&Site| matches!(site, Site::Gpu(_));
         let count = self.homes.iter().chain([&self.output]).filter(is_on_card).count();
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// Where a group of weights lies.
+    /// The site where a group of weights is stored.
     pub fn site(&self, group: &WeightGroup) -> Site {
         let home = |layer: Option<u32>| {
             let home = layer.and_then(|layer| self.homes.get(layer as usize));
@@ -115,7 +115,7 @@ impl Layout {
         layer < self.experts_in_ram
     }
 
-    /// Everybody who has a layer, or the output.
+    /// Every site that has a layer or the output.
     pub fn sites(&self) -> Vec<Site> {
         let mut sites: Vec<Site> = self.homes.iter().copied().chain([self.output]).collect();
         if self.experts_in_ram > 0 {
@@ -126,7 +126,7 @@ impl Layout {
         sites
     }
 
-    /// What of a model one of them has: its layers, its weights, and the words if it scores them.
+    /// The part of the model at one site: its layers, its weights, and the vocabulary if it computes the scores.
     pub fn part(&self, shape: &ModelShape, site: Site) -> ModelShape {
         let homes = shape.layers.iter().zip(&self.homes);
         let weights = shape.weights.0.iter().filter(|group| self.site(group) == site).copied();
@@ -138,7 +138,7 @@ impl Layout {
         }
     }
 
-    /// An embedding that makes the scores too is looked up in the system's memory and multiplied on the card.
+    /// An embedding that also computes the scores is stored twice: in system memory for the lookup, and on the card.
     fn second_embedding(&self, shape: &ModelShape, site: Site) -> Option<WeightGroup> {
         let is_second = site != Site::Cpu && site == self.output && shape.weights.is_tied();
         let mut groups = shape.weights.0.iter();
@@ -146,7 +146,7 @@ impl Layout {
         embedding.filter(|_| is_second).map(|group| WeightGroup { part: Part::Output, ..*group })
     }
 
-    /// How often the work goes from one to another for one token.
+    /// How often the work moves between sites for one token.
     pub fn crossings(&self) -> u32 {
         let changes = self.homes.windows(2).filter(|pair| pair[0] != pair[1]).count();
         u32::try_from(changes).unwrap_or(u32::MAX).saturating_add(2 * self.experts_in_ram)
@@ -169,7 +169,7 @@ impl Layout {
     }
 }
 
-/// What holds what a site computes with.
+/// The memory pool of a site.
 pub fn pool(machine: &Machine, site: Site) -> Pool {
     match site {
         Site::Cpu => Pool::Ram,

@@ -1,5 +1,5 @@
-//! What a layout takes of each memory, term by term, with the formula of each.
-//! Each site's part of the model is a model of its own to [`crate::footprint`]; added is what only cards take.
+//! Memory that a layout needs in each pool, term by term, with the formula of each.
+//! [`crate::footprint`] computes each site's part of the model; this file adds what only cards need.
 
 use super::Model;
 use super::engines::{EngineProfile, Scratch, Staging, Tower};
@@ -13,7 +13,7 @@ const F16_BYTES: u64 = 2;
 /// Gate, up, and their product.
 const FEED_FORWARD_ROWS: u64 = 3;
 
-/// One part of what is needed.
+/// One part of the memory that a plan needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryTerm {
     pub name: &'static str,
@@ -24,10 +24,10 @@ pub struct MemoryTerm {
     pub basis: Basis,
 }
 
-/// Every term of a layout; none is zero.
+/// All terms of a layout that are not zero.
 ///
 /// # Errors
-/// The engine would not take these KV types with this model.
+/// The engine does not accept these KV types for this model.
 pub fn terms(
     model: &Model,
     machine: &Machine,
@@ -49,7 +49,7 @@ pub fn terms(
         let named = footprint.terms().into_iter().zip(EXPLAINED);
         terms.extend(named.filter(|((_, bytes), _)| *bytes > 0).map(
             |((name, bytes), (formula, basis))| {
-                // What follows from the model is as sure as what is known of it.
+                // A figure that follows from the model is as certain as the model's dimensions.
                 let basis = basis.unwrap_or(model.basis);
                 MemoryTerm { name, site, pool, bytes, formula, basis }
             },
@@ -58,7 +58,7 @@ pub fn terms(
     Ok(terms)
 }
 
-/// In the order of [`Footprint::terms`]; without a basis where it follows from the model.
+/// In the order of [`Footprint::terms`]. Without a basis, the figure follows from the model.
 const EXPLAINED: [(&str, Option<Basis>); 6] = [
     ("Σ elements / block × bytes, of every tensor that lies here", None),
     ("a second copy, in the order that this processor's kernels like", None),
@@ -80,12 +80,12 @@ fn as_engine_has_it(
         footprint.weights_bytes = footprint.weights_bytes.saturating_sub(tower);
     }
     footprint.overhead_bytes = match site {
-        // Words stay with the process, wherever they are scored.
+        // The vocabulary stays in the process, wherever the scores are computed.
         Site::Cpu => overhead_bytes(vocab_size, plan.sequences),
         Site::Gpu(_) => profile.runtime_bytes,
     };
     if part.layers.is_empty() && part.vocab_size == 0 {
-        // Who computes nothing hands rows of the embedding over.
+        // A site without layers only passes on rows of the embedding.
         let rows = u64::from(plan.step_tokens) * u64::from(part.embedding_length);
         footprint.compute_bytes = rows * 2 * F16_BYTES;
     } else if profile.scratch == Scratch::FeedForwardInF16 {
@@ -99,7 +99,7 @@ fn as_engine_has_it(
     footprint
 }
 
-/// Of the widest layer, unpacked whole.
+/// The widest layer, unpacked as a whole.
 fn staged_bytes(part: &ModelShape, plan: &ContextPlan) -> u64 {
     let is_quantized = plan.kv != crate::KvTypes::default();
     let widest = part.layers.iter().filter_map(|layer| layer.kv).map(|kv| kv.elements()).max();
@@ -107,7 +107,7 @@ fn staged_bytes(part: &ModelShape, plan: &ContextPlan) -> u64 {
     row.saturating_mul(u64::from(plan.context_tokens))
 }
 
-/// Processors make a second copy of what they multiply with.
+/// A CPU keeps a second copy of the weights that it multiplies with.
 fn repack(site: Site, layout: &Layout, cpu: &Cpu) -> Repack {
     let computes = layout.sites().contains(&Site::Cpu);
     if site == Site::Cpu && computes { cpu.repack } else { Repack::None }

@@ -1,5 +1,5 @@
-//! Which placements are possible: one card, all cards, the experts in the system's memory, some layers there, no card.
-//! Of those that divide a model, the one that leaves as much as possible on the card.
+//! The possible placements: one card, all cards, experts in system memory, some layers in system memory, no card.
+//! Of the placements that divide a model, the one that leaves most on the card.
 
 use super::engines::Splits;
 use super::setup::own_cards;
@@ -9,8 +9,10 @@ use crate::machine::GpuMemory;
 use crate::weights::Part;
 
 impl Planner<'_> {
+    /// Layouts to consider for one pair of KV types.
+    ///
     /// # Errors
-    /// The engine reads the format on nothing that is here, or does not take these types.
+    /// No device here runs the format, or the engine does not accept these types.
     pub(super) fn layouts(&self, kv: KvTypes) -> Result<Vec<Layout>, FitError> {
         let shape = &self.model.shape;
         let mut layouts = Vec::new();
@@ -32,7 +34,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whole, and in part where it does not fit whole.
+    /// The whole model on a card, and parts of it if the whole does not fit.
     fn on_card(&self, number: usize, kv: KvTypes) -> Result<Vec<Layout>, FitError> {
         let whole = Layout::whole(&self.model.shape, Site::Gpu(number));
         let is_own = |gpu: &crate::machine::Gpu| matches!(gpu.memory, GpuMemory::Own { .. });
@@ -52,7 +54,7 @@ impl Planner<'_> {
         Ok(layouts)
     }
 
-    /// As few layers' experts as need be; none where even without any it does not fit, or there are none.
+    /// Moves the experts of as few layers as necessary. `None` without experts, or if even that does not fit.
     fn experts_in_ram(&self, number: usize, kv: KvTypes) -> Result<Option<Layout>, FitError> {
         let shape = &self.model.shape;
         let layers = u32::try_from(shape.layers.len()).unwrap_or(u32::MAX);
@@ -65,7 +67,7 @@ impl Planner<'_> {
         if !fits(layers)? {
             return Ok(None);
         }
-        // `few` do not suffice, `enough` do.
+        // Moving `few` layers is not enough, moving `enough` is.
         let (mut few, mut enough) = (0, layers);
         while enough - few > 1 {
             let middle = few + (enough - few) / 2;
@@ -74,12 +76,12 @@ impl Planner<'_> {
         Ok(Some(layout(enough)))
     }
 
-    /// As many layers as the card holds.
+    /// As many layers as fit on the card.
     fn some_layers(&self, number: usize, kv: KvTypes) -> Result<Option<Layout>, FitError> {
         let shape = &self.model.shape;
         let layers = u32::try_from(shape.layers.len()).unwrap_or(u32::MAX);
         let layout = |count| Layout::split(shape, number, count);
-        // `many` fit, `beyond` do not.
+        // `many` layers fit, `beyond` do not.
         let (mut many, mut beyond) = (0, layers);
         while beyond - many > 1 {
             let middle = many + (beyond - many) / 2;
@@ -88,14 +90,14 @@ impl Planner<'_> {
         Ok((many > 0).then(|| layout(many)))
     }
 
-    /// Whether the cards hold their part, whatever the system's memory says.
+    /// Whether the cards hold their part. System memory is checked elsewhere.
     fn card_fits(&self, layout: &Layout, kv: KvTypes) -> Result<bool, FitError> {
         let terms = self.terms(layout, kv, self.context_tokens())?;
         let mut uses = self.uses(&terms).into_iter();
         Ok(uses.all(|used| used.pool == super::Pool::Ram || used.fits()))
     }
 
-    /// Layers one after the other, by what is free on each; the last has the output too.
+    /// Layers in order over all cards, in proportion to free memory. The last card has the output.
     fn across_cards(&self) -> Option<Layout> {
         let mut cards = own_cards(self.machine);
         cards.retain(|(number, _)| self.runs_on(self.machine.gpus.get(*number)).is_ok());

@@ -1,6 +1,6 @@
-//! How fast a layout reads a prompt: step by step, each bound by operations or by reading the weights once.
-//! Of cards not validated: there is one published figure (131,072 tokens in 87 s), and the prior is fitted to it.
-//! Processors differ by a factor of four between types, so that each is timed by `hob fit calibrate`.
+//! Speed of reading a prompt. Each step is bound by its operations, or by reading the weights once.
+//! Not validated for cards: there is one published figure (131,072 tokens in 87 s), and the prior is fitted to it.
+//! CPU rates differ by a factor of four between quants, so `hob fit calibrate` times each.
 
 use super::engines::HostReads;
 use super::layout::Site;
@@ -8,17 +8,17 @@ use super::speed::{Certainty, Rate, SiteFacts, SpeedEstimate, rate};
 use crate::machine::Basis;
 use crate::weights::{Part, WeightGroup};
 
-/// Steps from this size on are computed on the card, with the host's weights copied to it
+/// From this batch size on the card computes, and host weights are copied to it
 /// (`GGML_OP_OFFLOAD_MIN_BATCH` of llama.cpp).
 const OFFLOADED_TOKENS_MIN: u32 = 32;
 
 impl SpeedEstimate<'_> {
-    /// Of a prompt of `tokens`, none of which was known; none where nobody knows what a device can do.
+    /// Reads a prompt of `tokens` new tokens. `None` if the device's operations per second are unknown.
     pub fn prefill(&self, tokens: u32) -> Option<Rate> {
         let step = self.profile.step_tokens.min(tokens).max(1);
         let known = self.known()?;
         let card = known.iter().find(|known| known.site != Site::Cpu);
-        // What a card takes over is not computed by cores.
+        // CPU cores compute nothing that the card takes over.
         let is_own = |known: &SiteFacts, step: u32| {
             known.site != Site::Cpu || card.is_none() || step < OFFLOADED_TOKENS_MIN
         };
@@ -44,7 +44,7 @@ impl SpeedEstimate<'_> {
         rate(tokens, tokens, terms, certainty)
     }
 
-    /// The weights of one step: multiplied for each of its tokens, or read once, whichever takes longer.
+    /// One step: operations for all tokens, or reading the weights once, whichever takes longer.
     fn step_s(&self, known: &SiteFacts, step: u32) -> Option<f64> {
         let share = self.touched_share(step);
         let groups = || self.model.shape.weights.0.iter().filter(|g| self.reader(g) == known.site);
@@ -58,7 +58,8 @@ impl SpeedEstimate<'_> {
         )
     }
 
-    /// For one token of many: cores differ by type and by how long rows are. What nobody timed is as slow as the slowest.
+    /// Time for one token of a batch. Cores differ by quant and row length; a quant without timing counts as the
+    /// slowest.
     fn computed_s(&self, known: &SiteFacts, group: &WeightGroup, flops: f64) -> f64 {
         let active = self.active(group);
         let timed = known.constants.kernels.iter().filter_map(|kernel| kernel.flop_s);
@@ -70,7 +71,8 @@ impl SpeedEstimate<'_> {
         let cores = f64::from(self.machine.cpu.cores.max(1));
         let narrow_s = self.narrow_s(group) * active / group.elements as f64;
         let computed_s = match (group.part, kernel) {
-            // Each token by itself: those of a step go to different experts (`MUL_MAT_ID` of ggml's cores).
+            // Tokens of a step go to different experts, so each is computed alone (`MUL_MAT_ID` on ggml's CPU
+            // backend).
             (Part::Experts, Some(kernel)) => {
                 group.bytes as f64 * active / group.elements as f64 / (kernel.bytes_s * cores)
             }
@@ -82,7 +84,7 @@ impl SpeedEstimate<'_> {
         computed_s + narrow_s
     }
 
-    /// Numbers that one token is multiplied with. Scores are made of the last one only.
+    /// Parameters that one token is multiplied with. Scores are computed for the last token only.
     fn active(&self, group: &WeightGroup) -> f64 {
         match group.part {
             Part::Dense => group.elements as f64,
@@ -91,13 +93,14 @@ impl SpeedEstimate<'_> {
         }
     }
 
-    /// How much of the experts a step of so many tokens passes through: `1 - (1 - k/E)^tokens`.
+    /// Share of the experts that a step uses: `1 - (1 - k/E)^tokens`.
     fn touched_share(&self, step: u32) -> f64 {
         let untouched = 1.0 - self.model.shape.experts_share();
         1.0 - untouched.powi(i32::try_from(step).unwrap_or(i32::MAX))
     }
 
-    /// Each token with each before it: two multiplications of a query's and a value's length a head.
+    /// Each token with each earlier token: two multiplications per element of a query's and a value's length, per
+    /// head.
     fn attention_flop(&self, site: Site, tokens: u32) -> f64 {
         let tokens = f64::from(tokens);
         self.sum(site, |layer| {
@@ -109,7 +112,7 @@ impl SpeedEstimate<'_> {
         })
     }
 
-    /// Weights that lie in the system's memory, brought to the card for a step, and computed with there, s.
+    /// Seconds to copy host weights to the card for a step and compute with them.
     fn copied(&self, card: &SiteFacts, step: u32) -> Option<(String, f64)> {
         let Site::Gpu(number) = card.site else { return None };
         let link = self.machine.gpus.get(number)?.link.as_ref()?;
@@ -123,7 +126,7 @@ impl SpeedEstimate<'_> {
             groups().map(|group| self.model.shape.weights.read_bytes(group, share)).sum();
         let active: f64 = groups().map(|group| self.active(group)).sum();
         let flops = card.constants.prefill_flops?;
-        // Who reads over the link anyway has counted its operations already.
+        // An engine that always reads over the link has counted these operations already.
         let is_counted = self.profile.host_reads == HostReads::OverLink;
         let computed_s = if is_counted { 0.0 } else { 2.0 * active * f64::from(step) / flops };
         let seconds = (bytes / link.bytes_s).max(computed_s);
@@ -131,7 +134,7 @@ impl SpeedEstimate<'_> {
     }
 }
 
-/// Operations a second, of what is not timed by type.
+/// Operations per second of work that is not timed by quant.
 fn flops(known: &SiteFacts) -> Option<f64> {
     known.constants.prefill_flops.filter(|flops| *flops > 0.0)
 }

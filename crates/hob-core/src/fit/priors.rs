@@ -1,11 +1,11 @@
-//! What devices of a kind make of their bandwidth, where nobody has calibrated this one.
-//! A prior of a kind that was published is told apart from a guess about one that was not.
+//! Prior constants by class of device, for devices without a calibration.
+//! A class with published runs (`Prior`) is kept apart from a guess (`Assumed`).
 
 use crate::machine::{Api, Basis, Constants, Cpu, Gpu, GpuMemory, Machine, Vendor};
 
 use super::layout::Site;
 
-/// What is usual of a class of devices; see [`Constants`].
+/// Prior of one class of devices; see [`Constants`].
 #[derive(Clone, Copy)]
 struct DevicePrior {
     basis: Basis,
@@ -14,22 +14,22 @@ struct DevicePrior {
     layer_us: f64,
     recurrent_us: f64,
     experts_us: f64,
-    /// Operations a second in prefill, for each byte a second of memory.
+    /// Operations per second in prefill for each byte per second of memory bandwidth.
     flop_per_byte: f64,
-    /// How far below and above what is told a device of this class may be, as shares. Nine tenths and more of the
-    /// published rows lie within; a class of one or two devices has more.
+    /// How far below and above the estimate a device of this class may be, as shares. At least nine tenths of the
+    /// published rows are within; classes with one or two devices have more.
     spread: (f64, f64),
 }
 
-// Fitted to the rows of `bench/published/decode.csv`, but for every third device, which is held back. Sources:
-// https://github.com/ggml-org/llama.cpp/discussions/4167 (Apple), /15013 (CUDA), /10879 (Vulkan), /15021 (ROCm), and those
-// of `bench/published/sources.csv`, which have the rows themselves.
+// Fitted to the rows of `bench/published/decode.csv`, without every third device, which is held back. Sources:
+// https://github.com/ggml-org/llama.cpp/discussions/4167 (Apple), /15013 (CUDA), /10879 (Vulkan), /15021 (ROCm), and
+// those in `bench/published/sources.csv`.
 
-/// Turing and later: 13 cards, 0.67 to 0.85 of their bandwidth from 7B on.
+/// Turing and later: 13 cards, which reach 0.67 to 0.85 of their bandwidth from 7B on.
 const CUDA: DevicePrior = DevicePrior {
     basis: Basis::Prior,
     bandwidth_efficiency: 0.83,
-    // The one curve over contexts that is published reaches so much, and nothing here says otherwise.
+    // From the only published curve over contexts.
     kv_bandwidth_efficiency: 0.63,
     layer_us: 43.0,
     recurrent_us: 26.0,
@@ -38,7 +38,7 @@ const CUDA: DevicePrior = DevicePrior {
     flop_per_byte: 110.0,
     spread: (0.25, 0.25),
 };
-/// A GTX 1050 Ti and a P40: no tensor cores, and kernels that wait.
+/// A GTX 1050 Ti and a P40: no tensor cores, and slow kernels.
 const CUDA_PASCAL: DevicePrior = DevicePrior {
     bandwidth_efficiency: 0.36,
     layer_us: 30.0,
@@ -48,7 +48,7 @@ const CUDA_PASCAL: DevicePrior = DevicePrior {
     spread: (0.35, 0.60),
     ..CUDA
 };
-/// An A100 and an H100, in builds of 2023: memory is so fast that starting kernels takes longer than reading.
+/// An A100 and an H100, in builds of 2023. Their memory is so fast that starting kernels takes longer than reading.
 const CUDA_HBM: DevicePrior = DevicePrior {
     bandwidth_efficiency: 0.80,
     layer_us: 148.0,
@@ -56,10 +56,10 @@ const CUDA_HBM: DevicePrior = DevicePrior {
     spread: (0.30, 0.50),
     ..CUDA
 };
-/// No row of a GB10 was used: what AMD's processors reach of the same kind of memory.
+/// Not fitted to a GB10: the efficiency of AMD's processors with the same kind of memory.
 const CUDA_UNIFIED: DevicePrior =
     DevicePrior { bandwidth_efficiency: 0.82, spread: (0.30, 0.30), ..CUDA };
-/// Two cards of AMD.
+/// Fitted to two AMD cards.
 const ROCM: DevicePrior = DevicePrior {
     bandwidth_efficiency: 0.47,
     layer_us: 38.0,
@@ -69,10 +69,10 @@ const ROCM: DevicePrior = DevicePrior {
     spread: (0.30, 0.40),
     ..CUDA
 };
-/// Five cards of NVIDIA and two of AMD.
+/// Fitted to five NVIDIA and two AMD cards.
 const VULKAN: DevicePrior =
     DevicePrior { bandwidth_efficiency: 0.80, spread: (0.30, 0.50), ..ROCM };
-/// AMD's processors with graphics since RDNA 3.
+/// AMD processors with graphics since RDNA 3.
 const VULKAN_UNIFIED: DevicePrior = DevicePrior {
     bandwidth_efficiency: 0.87,
     layer_us: 30.0,
@@ -83,8 +83,9 @@ const VULKAN_UNIFIED: DevicePrior = DevicePrior {
     ..VULKAN
 };
 const ROCM_UNIFIED: DevicePrior = DevicePrior { bandwidth_efficiency: 0.80, ..VULKAN_UNIFIED };
-/// The graphics of older processors: 0.56 of the memory on a Vega 8 (nine runs). Its recurrent layers were computed by the
-/// processor in the builds that were measured.
+/// Graphics of older AMD processors: a Vega 8 reaches 0.56 (nine runs). The builds that were measured computed
+/// recurrent
+/// layers on the CPU.
 const VULKAN_VEGA: DevicePrior = DevicePrior {
     bandwidth_efficiency: 0.58,
     kv_bandwidth_efficiency: 0.55,
@@ -95,7 +96,7 @@ const VULKAN_VEGA: DevicePrior = DevicePrior {
     spread: (0.30, 0.25),
     ..VULKAN_UNIFIED
 };
-/// Apple's chips, but for the large ones.
+/// Apple chips, except Max and Ultra.
 const METAL: DevicePrior = DevicePrior {
     bandwidth_efficiency: 0.86,
     layer_us: 100.0,
@@ -108,9 +109,9 @@ const METAL: DevicePrior = DevicePrior {
 };
 /// Max and Ultra since M3.
 const METAL_LARGE: DevicePrior = DevicePrior { spread: (0.25, 0.40), ..METAL };
-/// Max and Ultra of M1 and M2: their memory is ahead of their cores.
+/// Max and Ultra of M1 and M2, whose memory is faster than their cores can use.
 const METAL_LARGE_OLD: DevicePrior = DevicePrior { layer_us: 220.0, spread: (0.45, 0.40), ..METAL };
-/// Nobody's rows: a little below CUDA.
+/// Classes without published runs: a little below CUDA.
 const OTHER_CARD: DevicePrior = DevicePrior {
     basis: Basis::Assumed,
     bandwidth_efficiency: 0.60,
@@ -121,8 +122,9 @@ const OTHER_CARD: DevicePrior = DevicePrior {
     flop_per_byte: 50.0,
     spread: (0.50, 0.50),
 };
-/// Of two channels at 80 GB/s, about 33 GB/s were reached by the half of a split model and by 9B in Q8_0. Some fifteen
-/// operations of a layer wait for all threads: 90 µs on two cores of a shared machine.
+/// With two channels at 80 GB/s, half of a split model and a 9B in Q8_0 reached about 33 GB/s. Some fifteen
+/// operations
+/// per layer wait for all threads: 90 µs on two cores of a shared machine.
 const CPU: DevicePrior = DevicePrior {
     basis: Basis::Prior,
     bandwidth_efficiency: 0.45,
@@ -133,11 +135,11 @@ const CPU: DevicePrior = DevicePrior {
     flop_per_byte: 0.0,
     spread: (0.25, 0.25),
 };
-/// What one core works through of a cache in attention: an element of 2 bytes in 0.23 ns, with units of 256 bits.
+/// KV cache bytes per second that one core attends to: an element of 2 bytes in 0.23 ns, with 256-bit vectors.
 const CORE_KV_BYTES_S: f64 = 8.7e9;
-/// Of one core with vector units of 256 bits; twice that with 512, and a fifth without.
+/// Operations per second of one core with 256-bit vectors; twice that with 512 bits, a fifth without vectors.
 const CORE_FLOPS: f64 = 60e9;
-/// Of such cards as have tensor cores.
+/// The first compute capability with tensor cores.
 const TURING: (u32, u32) = (7, 5);
 
 impl DevicePrior {
@@ -183,7 +185,7 @@ impl DevicePrior {
     }
 }
 
-/// Where nobody knows a card's capability, it is taken as recent.
+/// A card of unknown capability counts as recent.
 fn of_cuda(capability: Option<(u32, u32)>) -> DevicePrior {
     match capability {
         Some(has) if has < (7, 0) => CUDA_PASCAL,
@@ -194,7 +196,7 @@ fn of_cuda(capability: Option<(u32, u32)>) -> DevicePrior {
     }
 }
 
-/// `Apple M2 Ultra`: the second generation, large.
+/// Reads generation and size from a name such as `Apple M2 Ultra`.
 fn of_apple(name: &str) -> DevicePrior {
     let generation = name.split_whitespace().find_map(|word| word.strip_prefix('M')?.parse().ok());
     let generation: u32 = generation.unwrap_or(u32::MAX);
@@ -204,11 +206,11 @@ fn of_apple(name: &str) -> DevicePrior {
         true => METAL_LARGE,
         false => METAL,
     };
-    // Since then, each core has units of its own for matrices.
+    // Since M5 each core has matrix units.
     if generation >= 5 { DevicePrior { flop_per_byte: 70.0, ..usual } } else { usual }
 }
 
-/// Calibrated ones first, else those of its kind.
+/// Calibrated constants, or else the prior of the device's class.
 pub fn constants(machine: &Machine, site: Site) -> Constants {
     match site {
         Site::Cpu => of_cpu(&machine.cpu),
@@ -227,14 +229,14 @@ fn of_cpu(cpu: &Cpu) -> Constants {
     };
     let cores = f64::from(cpu.cores.max(1));
     let bandwidth = cpu.device.bandwidth.as_ref().map(|fact| fact.value);
-    // Heads of a group find in the cores' caches what the first of them has read, so that this may be more than all.
+    // Query heads of a group find the keys of the first one in the core's cache, so this may exceed 1.
     let kv_bandwidth_efficiency =
         bandwidth.map_or(CPU.kv_bandwidth_efficiency, |bytes_s| cores * CORE_KV_BYTES_S / bytes_s);
     let usual = || DevicePrior { kv_bandwidth_efficiency, ..CPU }.constants(Some(of_core * cores));
     cpu.device.constants.clone().unwrap_or_else(usual)
 }
 
-/// Of a card as such.
+/// Constants of a card, outside a machine.
 pub fn of_gpu(gpu: &Gpu) -> Constants {
     let usual = DevicePrior::of_gpu(gpu);
     let bandwidth = gpu.device.bandwidth.as_ref().map(|fact| fact.value);
@@ -242,8 +244,9 @@ pub fn of_gpu(gpu: &Gpu) -> Constants {
     gpu.device.constants.clone().unwrap_or_else(|| usual.constants(prefill_flops))
 }
 
-/// How far off a speed may be, by what is known of the device: shares below and above. One shape on one card was
-/// published at 52 and at 39 tokens a second, so that less than 14 % is not to be had of a card as such.
+/// How far a speed may be below and above its estimate, as shares. One model architecture on one card was published
+/// at
+/// 52 and at 39 tokens/s, so a card's estimate cannot be better than 14 %.
 pub(super) fn spread(machine: &Machine, site: Site, basis: Basis) -> (f64, f64) {
     let of_class = match site {
         Site::Cpu => CPU.spread,

@@ -1,5 +1,5 @@
-//! What a model will take, and how fast it will be, the way somebody sets its engine up: the terms of an answer, of one
-//! layout. A hob asks this before it loads a model.
+//! Memory and speed of one given engine configuration, in the terms of an assessment.
+//! hob computes this before it loads a model.
 
 use super::layout::{Layout, Pool, Site};
 use super::memory::{MemoryTerm, terms};
@@ -9,7 +9,7 @@ use crate::footprint::{ContextPlan, Unsuitable, longest_context};
 use crate::machine::{GpuMemory, Machine};
 use crate::weights::Part;
 
-/// How an engine is told to run a model.
+/// A configuration in which an engine runs a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     pub engine: Engine,
@@ -17,31 +17,31 @@ pub struct Setup {
     pub plan: ContextPlan,
 }
 
-/// What somebody wants it to be told; none: as is best.
+/// Offload settings that the user chose. `None` leaves the choice to hob.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OffloadFlags {
-    /// Of all layers and the output, so many are on cards.
+    /// Layers on cards, where the output counts as one.
     pub gpu_layers: Option<u32>,
-    /// The experts of so many layers are in the system's memory.
+    /// Layers whose experts stay in system memory.
     pub cpu_moe_layers: Option<u32>,
 }
 
-/// What comes of it.
+/// Memory and speed of a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
     pub memory: Vec<MemoryTerm>,
     pub uses: Vec<Use>,
-    /// Of one stream behind a full context; none where nobody knows how fast memory is.
+    /// Speed of one stream with a full context. `None` if the memory bandwidth is unknown.
     pub decode: Option<Rate>,
 }
 
 impl Expected {
-    /// Of one memory; 0 where it lies in others.
+    /// Bytes in one pool; 0 if the model uses other pools.
     pub fn kept_bytes(&self, pool: Pool) -> u64 {
         self.uses.iter().find(|used| used.pool == pool).map_or(0, Use::kept_bytes)
     }
 
-    /// How much of the system's memory is left free is for whoever limits it to say; of a card's, for its engine.
+    /// Ignores the system's margin, which the memory limit sets, and keeps the engine's margin on cards.
     pub fn fits(&self) -> bool {
         self.uses.iter().all(|used| match used.pool {
             Pool::Ram => used.kept_bytes() <= used.free_bytes,
@@ -51,11 +51,10 @@ impl Expected {
 }
 
 impl Setup {
-    /// Laid out as the best answer is, unless somebody says how many layers go to cards, or of how many the experts do
-    /// not.
+    /// Takes the layout of the best plan, unless the user chose the offloaded layers.
     ///
     /// # Errors
-    /// The engine would not take these KV types with this model, or the model has no layers.
+    /// The engine does not accept these KV types for this model, or the model has no layers.
     pub fn new(
         machine: &Machine,
         model: &Model,
@@ -71,7 +70,7 @@ impl Setup {
             told.cpu_moe_layers.filter(|_| has_experts).map(|count| count.min(layers));
         let layout = match (told.gpu_layers, cpu_moe_layers) {
             _ if machine.gpus.is_empty() => Layout::whole(shape, Site::Cpu),
-            // The engine uses all cards, each for as much as is free there.
+            // The engine uses all cards, in proportion to free memory.
             (count, experts) if cards.len() > 1 => {
                 let spread = |count| Layout {
                     experts_in_ram: experts.unwrap_or(0),
@@ -107,7 +106,8 @@ impl Setup {
         Ok(Setup { engine, layout, plan })
     }
 
-    /// As the engine is told. Of a model that lies on cards whole, nothing: a file may have layers that nobody counts.
+    /// The settings to pass to the engine. Empty if the model is on cards as a whole: a file may have uncounted
+    /// layers.
     pub fn told(&self) -> OffloadFlags {
         let Layout { homes, output, experts_in_ram } = &self.layout;
         let is_whole = homes.iter().chain([output]).all(|home| *home != Site::Cpu);
@@ -117,8 +117,9 @@ impl Setup {
         }
     }
 
+    ///
     /// # Errors
-    /// The engine would not take these KV types with this model.
+    /// The engine does not accept these KV types for this model.
     pub fn expected(&self, machine: &Machine, model: &Model) -> Result<Expected, Unsuitable> {
         let Setup { engine, layout, plan } = self;
         let profile = engine.profile();
@@ -128,7 +129,7 @@ impl Setup {
         Ok(Expected { uses: uses(machine, &profile, &memory), memory, decode })
     }
 
-    /// With as long a context as there is room for; none if there is not even room for one step of the engine.
+    /// The same with the longest context that fits, or `None` if not even one step of the engine fits.
     ///
     /// # Errors
     /// See [`Setup::expected`].
@@ -139,7 +140,7 @@ impl Setup {
     }
 }
 
-/// By number, with what is free on each.
+/// Cards with memory of their own: index and free bytes.
 pub(super) fn own_cards(machine: &Machine) -> Vec<(usize, u64)> {
     let own = |(number, memory)| match memory {
         GpuMemory::Own { free_bytes, .. } => Some((number, free_bytes)),

@@ -1,5 +1,5 @@
-//! How fast a layout decodes and reads prompts. One token reads the weights that it passes through and what attention
-//! keeps of everything before it; each layer and each token cost something beside that.
+//! Speed of decoding: each token reads the active weights and the cache of earlier tokens. Layers and tokens add
+//! fixed times.
 //!
 //! `t(n) = Σ_sites [(W + 2·S)/(η·B) + A·KV(n)/(η_kv·B) + Σ_layers τ + t0]`, s; W, S and KV in bytes, B in bytes/s.
 
@@ -15,37 +15,40 @@ use crate::shape::{LayerShape, Recurrence};
 use crate::weights::{Part, WeightGroup};
 
 const F16_BYTES: f64 = 2.0;
-/// A score's exponential, and a call. Behind 440 to 2,012 tokens SmolLM2-135M (9 heads of 64) and Gemma-3-270M (4 of 256)
-/// took 60 and 146 ns of a core for a head and position: 0.23 ns for each element, with so many more.
+/// Cost of one score besides its elements: an exponential and a call. After 440 to 2,012 tokens, SmolLM2-135M (9
+/// heads
+/// of 64) and Gemma-3-270M (4 of 256) took 60 and 146 ns per head and position: 0.23 ns per element, with this many
+/// more.
 const VISIT_ELEMENTS: f64 = 128.0;
-/// Numbers in a row of what kernels are timed with.
+/// Row length of the matrices that kernels are timed with.
 const TIMED_WIDTH: u64 = 4096;
-/// What a core takes for a row beside its numbers: a call, and the sum of what the vector units hold. Gemma-3-270M has 387,000
-/// rows of 640 to 2,048, and took 4 ms on two cores more than its bytes do in rows of [`TIMED_WIDTH`], which is 20 ns for each;
-/// SmolLM2-135M, in rows of 576 and 1,536, has no more than 15 left.
+/// Time of a core for one row besides its elements: a call, and the sum over the vector registers. Gemma-3-270M has
+/// 387,000 rows of 640 to 2,048 and took 4 ms longer on two cores than its bytes take in rows of [`TIMED_WIDTH`]: 20
+/// ns
+/// per row. SmolLM2-135M, with rows of 576 and 1,536, leaves at most 15.
 const ROW_S: f64 = 15e-9;
-/// Kernels that want weights in an order of their own take so many rows at once.
+/// Rows that kernels with repacked weights compute together.
 const ROWS_TOGETHER: f64 = 8.0;
-/// Handing a token's vector from one to another and waiting for it, µs.
+/// Time to pass a token's vector from one site to another, µs.
 const CROSSING_US: f64 = 30.0;
-/// Share of a link that reading over it row by row reaches, against moving large pieces.
+/// Efficiency of reading over a link row by row, compared with large copies.
 const LINK_READ_REACH: f64 = 0.5;
 
-/// A speed and how sure it is.
+/// A speed with its range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
-    /// Of what it was asked of.
+    /// The context at which it holds.
     pub context_tokens: u32,
-    /// Of one stream, tokens a second.
+    /// Tokens per second of one stream.
     pub tok_s: f64,
     pub low: f64,
     pub high: f64,
     pub basis: Basis,
-    /// What the time goes to, µs: of one token in decoding, of all in prefill.
+    /// Parts of the time, µs: of one token when decoding, of the whole prompt in prefill.
     pub terms: Vec<(String, f64)>,
 }
 
-/// What is computed, by whom, and with which cache.
+/// What determines a speed: model, machine, layout, KV types and engine.
 #[derive(Clone, Copy, Debug)]
 pub struct SpeedEstimate<'a> {
     pub model: &'a Model,
@@ -55,18 +58,18 @@ pub struct SpeedEstimate<'a> {
     pub profile: &'a EngineProfile,
 }
 
-/// A site with what is known of it.
+/// A site with its bandwidth and constants.
 pub(super) struct SiteFacts {
     pub(super) site: Site,
-    /// Of the memory that it reads, bytes/s.
+    /// Bandwidth of its memory, bytes/s.
     pub(super) bandwidth: f64,
     pub(super) constants: Constants,
     pub(super) basis: Basis,
-    /// How far below and above it may be, shares.
+    /// How far below and above the estimate it may be, as shares.
     spread: (f64, f64),
 }
 
-/// How much a speed is worth that several devices have a part in: as much as the least sure of them.
+/// Certainty of a speed to which several devices contribute: that of the least certain one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Certainty {
     basis: Basis,
@@ -88,7 +91,7 @@ impl Certainty {
 }
 
 impl SpeedEstimate<'_> {
-    /// Behind `context_tokens`; none where nobody knows how fast memory is.
+    /// Speed after `context_tokens`. `None` if the memory bandwidth is unknown.
     pub fn decode(&self, context_tokens: u32) -> Option<Rate> {
         let mut terms = Vec::new();
         let mut certainty = Certainty::of(Basis::Measured);
@@ -117,7 +120,7 @@ impl SpeedEstimate<'_> {
         rate(context_tokens, 1, terms, certainty)
     }
 
-    /// None where of one of them too little is known.
+    /// `None` if a site's bandwidth is unknown.
     pub(super) fn known(&self) -> Option<Vec<SiteFacts>> {
         let known = |site: Site| {
             let device = match site {
@@ -127,7 +130,7 @@ impl SpeedEstimate<'_> {
             let fact = device.bandwidth.as_ref().filter(|fact| fact.value > 0.0)?;
             let constants = constants(self.machine, site);
             let basis = constants.basis.max(fact.basis);
-            // A data sheet's bandwidth is no less sure than what was fitted with it.
+            // Constants that were fitted with a data sheet's bandwidth stay as certain as they are.
             let sure = if constants.basis == Basis::Published { Basis::Published } else { basis };
             let spread = spread(self.machine, site, sure);
             Some(SiteFacts { site, bandwidth: fact.value, constants, basis: sure, spread })
@@ -135,13 +138,13 @@ impl SpeedEstimate<'_> {
         self.layout.sites().into_iter().map(known).collect()
     }
 
-    /// Of the layers that a site has.
+    /// Sums a figure over the layers of a site.
     pub(super) fn sum(&self, site: Site, of: impl Fn(&LayerShape) -> f64) -> f64 {
         let layers = self.model.shape.layers.iter().zip(&self.layout.homes);
         layers.filter(|(_, home)| **home == site).map(|(layer, _)| of(layer)).sum()
     }
 
-    /// How many layers' experts a site computes with.
+    /// Number of layers whose experts a site computes.
     pub(super) fn expert_layers(&self, site: Site) -> f64 {
         let groups = self.model.shape.weights.0.iter();
         let experts = groups.filter(|g| g.part == Part::Experts && self.reader(g) == site);
@@ -149,7 +152,7 @@ impl SpeedEstimate<'_> {
         layers.len() as f64
     }
 
-    /// What the engine takes for recurrent layers in addition to what the device takes, µs.
+    /// Extra time of the engine for recurrent layers, µs.
     pub(super) fn unfused_us(&self, site: Site) -> f64 {
         match site {
             Site::Cpu => 0.0,
@@ -157,12 +160,12 @@ impl SpeedEstimate<'_> {
         }
     }
 
-    /// Layers that carry a matrix on, which cost more than others.
+    /// Number of recurrent layers with a matrix state.
     pub(super) fn recurrent_layers(&self, site: Site) -> f64 {
         self.sum(site, |layer| f64::from(u8::from(is_costly(layer))))
     }
 
-    /// For one token.
+    /// Seconds to read a site's weights for one token.
     pub(super) fn weights_s(&self, known: &SiteFacts) -> f64 {
         let share = self.model.shape.experts_share();
         let groups = self.model.shape.weights.0.iter();
@@ -179,7 +182,7 @@ impl SpeedEstimate<'_> {
         groups.filter(|group| self.reader(group) == known.site).map(seconds).sum()
     }
 
-    /// Of a site's weights and states, for one token.
+    /// Bytes of weights and states that a site reads for one token.
     pub(super) fn read_bytes(&self, site: Site) -> f64 {
         let share = self.model.shape.experts_share();
         let groups = self.model.shape.weights.0.iter().filter(|g| self.reader(g) == site);
@@ -187,12 +190,12 @@ impl SpeedEstimate<'_> {
         read.sum::<f64>() + self.state_bytes(site)
     }
 
-    /// Read and written.
+    /// State bytes, read and written.
     pub(super) fn state_bytes(&self, site: Site) -> f64 {
         2.0 * self.sum(site, |layer| layer.state_bytes as f64)
     }
 
-    /// What attention reads for one token; of a processor, what its cores work through.
+    /// Bytes that attention reads for one token. On a CPU: the bytes that its cores work through.
     pub(super) fn kv_bytes(&self, site: Site, context_tokens: u32) -> f64 {
         self.sum(site, |layer| match site {
             Site::Cpu => kv_worked_bytes(layer, context_tokens),
@@ -200,7 +203,7 @@ impl SpeedEstimate<'_> {
         })
     }
 
-    /// Who multiplies with it. An embedding that is the output too is multiplied where the output is.
+    /// The site that multiplies with a group. An embedding that also computes the scores belongs to the output.
     pub(super) fn reader(&self, group: &WeightGroup) -> Site {
         let home = match group.part {
             Part::TokenEmbedding => self.layout.output,
@@ -212,7 +215,7 @@ impl SpeedEstimate<'_> {
         }
     }
 
-    /// Bytes/s, of weights that lie elsewhere than they are computed with.
+    /// Bytes per second for weights that are stored elsewhere than they are computed with.
     fn over_link(&self, group: &WeightGroup) -> Option<f64> {
         let lies_in_ram =
             group.part != Part::TokenEmbedding && self.layout.site(group) == Site::Cpu;
@@ -221,12 +224,12 @@ impl SpeedEstimate<'_> {
         Some(link.bytes_s * LINK_READ_REACH)
     }
 
-    /// What the cores' kernels can take of this type, bytes/s.
+    /// Rate at which the CPU's kernels process this quant, bytes/s.
     fn kernel_rate(&self, known: &SiteFacts, group: &WeightGroup) -> Option<f64> {
         Some(self.kernel(known, group)?.bytes_s * f64::from(self.machine.cpu.cores.max(1)))
     }
 
-    /// What a core reaches with this type, where that was timed.
+    /// Timing of one core with this quant, if there is one.
     pub(super) fn kernel<'k>(
         &self,
         known: &'k SiteFacts,
@@ -236,7 +239,7 @@ impl SpeedEstimate<'_> {
         kernels.find(|kernel| kernel.quant == group.quant.0)
     }
 
-    /// What cores take for rows beside what these take that kernels were timed with, for each vector.
+    /// Extra seconds for rows shorter than those that kernels were timed with, per vector.
     pub(super) fn narrow_s(&self, group: &WeightGroup) -> f64 {
         let cpu = &self.machine.cpu;
         let more = group.rows.saturating_sub(group.elements / TIMED_WIDTH) as f64;
@@ -244,22 +247,22 @@ impl SpeedEstimate<'_> {
         more / at_once * ROW_S / f64::from(cpu.cores.max(1))
     }
 
-    /// What attention reads of one layer for one token, with what is unpacked on the way.
+    /// Bytes that attention reads of one layer for one token, with unpacked copies.
     fn kv_read_bytes(&self, layer: &LayerShape, context_tokens: u32) -> f64 {
         let Some(kv) = layer.kv else { return 0.0 };
         let stored = self.kv.bytes(kv) as f64;
         let is_staged = self.profile.staging == Staging::InF16 && self.kv != KvTypes::default();
-        // Written once and read once in 16 bits, beside what is read as it is stored.
+        // Written and read once in 16 bits, in addition to the stored form.
         let copied = if is_staged { 2.0 * kv.elements() as f64 * F16_BYTES } else { 0.0 };
         (stored + copied) * seen_tokens(layer, context_tokens)
     }
 }
 
-/// Cores compute, and do not wait for memory: each head goes through the keys and values of its group by itself, whatever
-/// type they have, and takes as long for a position as for [`VISIT_ELEMENTS`] beside.
+/// CPU cores are bound by computing, not by memory. Each head reads the keys and values of its group alone, whatever
+/// their type, and needs [`VISIT_ELEMENTS`] more per position.
 fn kv_worked_bytes(layer: &LayerShape, context_tokens: u32) -> f64 {
     let Some(kv) = layer.kv else { return 0.0 };
-    // Latent attention keeps no values apart: they are in its keys.
+    // Latent attention stores no values: they are part of its keys.
     let values = if kv.value_length == 0 { kv.key_length } else { kv.value_length };
     let elements = f64::from(kv.key_length) + f64::from(values) + VISIT_ELEMENTS;
     f64::from(layer.heads) * elements * F16_BYTES * seen_tokens(layer, context_tokens)
@@ -277,7 +280,7 @@ fn is_costly(layer: &LayerShape) -> bool {
     layer.recurrence == Some(Recurrence::Matrix)
 }
 
-/// None of what takes no time at all.
+/// `None` if the terms sum to no time.
 pub(super) fn rate(
     context_tokens: u32,
     tokens: u32,

@@ -1,12 +1,12 @@
-//! How well one model of speed tells what was measured: each row from constants that were fitted to other rows.
-//! Rows of one device only; who has several devices asks for each.
+//! Prediction errors on measured runs: each run is predicted from constants that were fitted to other runs.
+//! All runs must be of one device.
 
 use super::calibrate::{TimedRun, fitted};
 use super::layout::Site;
 use super::speed::{Rate, SpeedEstimate};
 use crate::machine::{Constants, Machine};
 
-/// Of each row, from all the others.
+/// Predicts each run from all the others.
 pub fn left_out(rows: &[TimedRun<'_>]) -> Vec<Option<Rate>> {
     let predicted = |index: usize| {
         let mut others = rows.to_vec();
@@ -16,7 +16,7 @@ pub fn left_out(rows: &[TimedRun<'_>]) -> Vec<Option<Rate>> {
     (0..rows.len()).map(predicted).collect()
 }
 
-/// How far off all other rows are in the mean when one of them is all that is known, in percent; one figure for each.
+/// For each run: the mean error, in percent, of all others if only that run is known.
 pub fn from_one(rows: &[TimedRun<'_>]) -> Vec<Option<f64>> {
     let error = |index: usize| {
         let constants = fitted(&rows[index..=index]).ok()?;
@@ -29,7 +29,7 @@ pub fn from_one(rows: &[TimedRun<'_>]) -> Vec<Option<f64>> {
     (0..rows.len()).map(error).collect()
 }
 
-/// With these constants on the device that computes most of it; whoever else takes part is as usual.
+/// Speed with these constants on the device that holds the output. Other devices keep theirs.
 pub fn told_by(row: &TimedRun<'_>, constants: &Constants) -> Option<Rate> {
     let machine = with_constants(row.estimate.machine, row.estimate.layout.output, constants);
     let mut rate =
@@ -50,12 +50,12 @@ fn with_constants(machine: &Machine, site: Site, constants: &Constants) -> Machi
     machine
 }
 
-/// Of a prediction against what was measured, in percent: above zero is too fast.
+/// Prediction error in percent; above 0 is too fast.
 pub fn error_pct(predicted: f64, measured: f64) -> f64 {
     (predicted / measured - 1.0) * 100.0
 }
 
-/// None of nothing.
+/// `None` without values.
 pub fn mean(errors: impl Iterator<Item = f64>) -> Option<f64> {
     let errors: Vec<f64> = errors.collect();
     (!errors.is_empty()).then(|| errors.iter().sum::<f64>() / errors.len() as f64)

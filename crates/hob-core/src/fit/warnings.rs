@@ -1,5 +1,5 @@
-//! What would surprise somebody who follows a plan: each with what can be done about it.
-//! A warning is about this model on this machine, or it is not said.
+//! Warnings about a plan, each with an action.
+//! A warning names this model on this machine; general advice belongs to the docs.
 
 use super::layout::{Placement, Pool, Site};
 use super::{Engine, FitOptions, Model, Plan};
@@ -8,22 +8,22 @@ use crate::machine::{Api, Basis, Machine};
 use crate::shape::Recurrence;
 use crate::weights::Part;
 
-/// Of Ollama, where nobody says otherwise.
+/// Default context of Ollama, tokens.
 const OLLAMA_CONTEXT_TOKENS: u32 = 4_096;
-/// Less than that is left: whatever else is opened may push weights out.
+/// With less free memory than this share, other programs may push weights out.
 const TIGHT_SHARE: f64 = 0.03;
-/// Quantized below so many bits a weight, models are noticeably worse.
+/// Bits per weight below which answers are noticeably worse.
 const BITS_MIN: f64 = 4.0;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// For programs: it stays the same.
+    /// For programs; stable.
     pub code: &'static str,
     pub text: String,
     pub action: String,
 }
 
-/// Of one plan.
+/// Warnings about one plan.
 pub fn warnings(
     machine: &Machine,
     model: &Model,
@@ -65,7 +65,7 @@ fn longer_than_trained(model: &Model, options: &FitOptions) -> Option<Warning> {
     warning("longer_than_trained", text, "a model that was trained with more")
 }
 
-/// Ollama cuts a prompt that is longer than its context, and tells nobody.
+/// Ollama cuts a prompt that exceeds its context, without a message.
 fn silently_cut(plan: &Plan) -> Option<Warning> {
     let is_cut = plan.engine == Engine::Ollama && plan.context_tokens > OLLAMA_CONTEXT_TOKENS;
     let text = format!(
@@ -74,7 +74,7 @@ fn silently_cut(plan: &Plan) -> Option<Warning> {
     is_cut.then(|| warning("context_cut", text, "set num_ctx as printed"))?
 }
 
-/// A driver that moves what does not fit into the system's memory makes everything many times slower.
+/// Some drivers move data that does not fit into system memory, which makes everything many times slower.
 fn spill(machine: &Machine, plan: &Plan) -> Option<Warning> {
     let is_tight = |used: &&super::Use| {
         let taken = used.needed_bytes.saturating_add(used.margin_bytes);
@@ -83,7 +83,7 @@ fn spill(machine: &Machine, plan: &Plan) -> Option<Warning> {
             && used.fits()
             && (left as f64) < used.free_bytes as f64 * TIGHT_SHARE
     };
-    // Who divides a model fills the card on purpose.
+    // A divided model fills the card on purpose.
     let used = plan.uses.iter().filter(|_| plan.placement == Placement::Vram).find(is_tight)?;
     let spills = machine.os.as_deref() == Some("windows");
     let what = if spills { "the driver moves it into RAM without a word" } else { "loading fails" };
@@ -118,7 +118,7 @@ fn missing_kernels(machine: &Machine, model: &Model, plan: &Plan) -> Option<Warn
     })?
 }
 
-/// A processor that is said to be faster than the graphics which share its memory, by figures of other processors.
+/// The CPU looks faster than the graphics that share its memory, but only by figures of other CPUs.
 pub(super) fn unmeasured_processor(machine: &Machine, plans: &[Plan]) -> Option<Warning> {
     let plan = plans.first()?;
     let rate = plan.decode_requested.as_ref().filter(|_| plan.placement == Placement::Ram)?;

@@ -1,5 +1,5 @@
-//! Scratch space of one step. The engine reuses it from operation to operation, so its size is that
-//! of the moment when most is alive: the logits, a feed-forward, or the scores of plain attention.
+//! Buffers of one step. The engine reuses them between operations, so the size is that of the largest moment:
+//! the logits, a feed-forward, or the scores of plain attention.
 
 use super::{Attention, ContextPlan, product};
 use crate::ModelShape;
@@ -9,7 +9,7 @@ const F32_BYTES: u64 = 4;
 const F16_BYTES: u64 = 2;
 /// Token ids, positions and cell numbers of a step.
 const INPUT_BYTES: u64 = 64 << 10;
-/// Vectors of the embedding's length that are alive beside the logits, and beside a feed-forward.
+/// Vectors of embedding length that exist together with the logits, and with a feed-forward.
 /// Counted in allocations of llama.cpp b11434 for SmolLM2-135M and Gemma-3-270M.
 const ROWS_BESIDE_LOGITS: u64 = 6;
 const ROWS_BESIDE_FEED_FORWARD: u64 = 5;
@@ -35,13 +35,13 @@ fn logits(shape: &ModelShape, plan: &ContextPlan, tokens: u64) -> u64 {
 }
 
 fn feed_forward(shape: &ModelShape, tokens: u64) -> u64 {
-    // Each expert that is used makes a row of its own before they are added up.
+    // Each used expert has its own row before the rows are summed.
     let beside = ROWS_BESIDE_FEED_FORWARD + u64::from(shape.experts_used);
     let wide = rows(FEED_FORWARD_ROWS, shape.feed_forward_length, tokens);
     wide.saturating_add(rows(beside, shape.embedding_length, tokens))
 }
 
-/// Queries and results; without flash attention also a score for every head, token and cell.
+/// Queries and results. Without flash attention also one score per head, token and cell.
 fn attention(shape: &ModelShape, plan: &ContextPlan, tokens: u64) -> u64 {
     let of_layer = |layer: &LayerShape| {
         let Some(kv) = layer.kv else { return 0 };
@@ -58,7 +58,7 @@ fn attention(shape: &ModelShape, plan: &ContextPlan, tokens: u64) -> u64 {
     widest.saturating_add(rows(ROWS_BESIDE_LOGITS, shape.embedding_length, tokens))
 }
 
-/// Who sees whom: one for all layers that see everything, one for all that see a window.
+/// Attention masks: one for all full layers, one for all sliding-window layers.
 fn masks(shape: &ModelShape, plan: &ContextPlan, tokens: u64) -> u64 {
     let element_bytes = match plan.attention {
         Attention::Flash => F16_BYTES,

@@ -1,5 +1,5 @@
-//! What attention keeps: the types in which it can be kept, and how many bytes that makes.
-//! Keys and values are counted apart: their lengths and types may differ.
+//! Types in which keys and values can be stored, and their sizes.
+//! Keys and values are counted separately: their lengths and types may differ.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::{Attention, ContextPlan, product};
 use crate::ModelShape;
 
-/// How the numbers of the KV cache are stored.
+/// Number format of the KV cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum KvType {
     #[default]
@@ -16,21 +16,21 @@ pub enum KvType {
     Q4_0,
 }
 
-/// A name that is none of a KV type.
+/// A name that is not a KV type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{name}' is no type of a KV cache; known are f16, q8_0 and q4_0")]
 pub struct UnknownKvType {
     pub name: String,
 }
 
-/// Of keys and of values.
+/// Types of keys and values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KvTypes {
     pub keys: KvType,
     pub values: KvType,
 }
 
-/// Why the engine does not take these KV types with this model.
+/// Why the engine does not accept these KV types for a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsuitable {
     #[error("values of type {values} need flash attention; f16 does not")]
@@ -47,7 +47,7 @@ pub enum Unsuitable {
 impl KvType {
     pub const ALL: [KvType; 3] = [KvType::F16, KvType::Q8_0, KvType::Q4_0];
 
-    /// As people and the engine write it.
+    /// The name that people and the engine use.
     pub fn name(self) -> &'static str {
         match self {
             KvType::F16 => "f16",
@@ -56,7 +56,7 @@ impl KvType {
         }
     }
 
-    /// Elements that are stored together, and the bytes they take: an f16 scale, and 8 or 4 bits each.
+    /// Elements that are stored together, and their bytes: an f16 scale, and 8 or 4 bits per element.
     pub fn block(self) -> (u32, u32) {
         match self {
             KvType::F16 => (1, 2),
@@ -99,7 +99,7 @@ impl KvTypes {
         KvTypes { keys: kv, values: kv }
     }
 
-    /// Of one token, in the layers where that is kept as long as the sequence lives.
+    /// Bytes of one token in the layers that keep the whole sequence.
     pub fn bytes_per_token(self, shape: &ModelShape) -> u64 {
         let growing = shape.kept().filter(|(_, window)| window.is_none());
         growing.fold(0, |sum, (kv, _)| sum.saturating_add(self.bytes(kv)))
@@ -119,7 +119,7 @@ impl KvTypes {
         })
     }
 
-    /// Of one token in one layer.
+    /// Bytes of one token in one layer.
     pub fn bytes(self, kv: crate::shape::KvShape) -> u64 {
         let elements = |length: u32| product(&[kv.heads.into(), length.into()]);
         let keys = self.keys.bytes(elements(kv.key_length));
@@ -127,7 +127,7 @@ impl KvTypes {
     }
 }
 
-/// Of all cells, as they are allotted when the model is loaded.
+/// Bytes of all cells that are allocated when the model is loaded.
 pub(super) fn bytes(shape: &ModelShape, plan: &ContextPlan) -> u64 {
     let (full_cells, streams) = plan.cells();
     let of_layer = |(kv, window): (_, Option<u32>)| {

@@ -1,12 +1,13 @@
-//! How likely so many of so many are: what every interval of ranks and shares here is made of.
-//! Summed in logarithms, because half to the power of thousands is no number.
+//! Cumulative binomial probabilities, from which the intervals of ranks and shares are made.
+//! Summed in logarithms, because powers of thousands underflow.
 
-/// The chance of at most `k` of `n`, each with the chance `p`.
+/// Probability of at most `k` successes in `n` trials with probability `p` each.
 pub(super) fn cdf(k: usize, n: usize, p: f64) -> f64 {
     if k >= n { 1.0 } else { cumulative(n, p).nth(k).unwrap_or(1.0) }
 }
 
-/// The chances of at most 0, 1, 2 and so on, in one pass: of tens of thousands each alone takes minutes.
+/// Probabilities of at most 0, 1, 2 … successes in one pass. One call per value would take minutes for tens of
+/// thousands.
 pub(super) fn cumulative(n: usize, p: f64) -> impl Iterator<Item = f64> {
     let (yes, no) = (p.ln(), (1.0 - p).ln());
     let (mut ways, mut sum) = (0.0, 0.0_f64);
@@ -25,7 +26,7 @@ mod tests {
 
     #[test]
     fn chances_by_hand() {
-        // Of 6 tosses none: 1/64; at most one: 7/64. Of 7 none: 1/128.
+        // Six tosses without a head: 1/64; with at most one: 7/64. Seven without a head: 1/128.
         let rows =
             [(0, 6, 0.5, 1.0 / 64.0), (1, 6, 0.5, 7.0 / 64.0), (6, 6, 0.5, 1.0), (0, 2, 0.1, 0.81)];
         for (k, n, p, expected) in rows {

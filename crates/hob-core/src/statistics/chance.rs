@@ -1,5 +1,5 @@
-//! Chance that repeats: a seed gives the same numbers on every machine.
-//! SplitMix64, because it is ten lines, and nothing here has secrets.
+//! Reproducible random numbers: a seed gives the same numbers on every machine.
+//! SplitMix64, because it is ten lines long. Not for secrets.
 
 #[derive(Clone, Debug)]
 pub struct Chance {
@@ -19,12 +19,12 @@ impl Chance {
         bits ^ (bits >> 31)
     }
 
-    /// From 0, below 1.
+    /// A number from 0 to below 1.
     pub fn part(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Below `count`, which is not 0. Lists here are so short that the modulus favours nobody noticeably.
+    /// A number below `count`, which must not be 0. Lists are so short that the bias of the modulus does not matter.
     pub fn below(&mut self, count: usize) -> usize {
         (self.bits() % count.max(1) as u64) as usize
     }

@@ -1,14 +1,14 @@
-//! Intervals from ranks: between which measured values a median or a percentile lies, whatever the shape.
-//! Where there are too few for an upper end there is none, and nothing is said.
+//! Intervals from ranks for medians and percentiles. They hold for any distribution.
+//! With too few values for an upper end there is no interval.
 
 use super::{Sample, binomial};
 
-/// Two-sided, for 95 %.
+/// Probability in each tail of a 95 % interval.
 const TAIL: f64 = 0.025;
-/// A budget is passed or missed when chance explains it less often than this.
+/// A budget is decided if chance explains the result less often than this.
 const BUDGET_CHANCE: f64 = 0.01;
 
-/// A percentile that may be shown, with what it may be.
+/// A percentile and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Percentile {
     pub value: f64,
@@ -16,7 +16,7 @@ pub struct Percentile {
     pub high: f64,
 }
 
-/// Whether so many late ones still keep a promise about a percentile.
+/// Whether the number of late values still meets a budget for a percentile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
     Kept,
@@ -25,7 +25,7 @@ pub enum Budget {
 }
 
 impl Sample {
-    /// The values between which the median lies with 95 %. None of fewer than 6.
+    /// The 95 % interval of the median. `None` with fewer than 6 values.
     pub fn median_interval(&self) -> Option<[f64; 2]> {
         let n = self.count();
         let k = binomial::cumulative(n, 0.5).take(n / 2).take_while(|below| *below <= TAIL).count();
@@ -35,11 +35,11 @@ impl Sample {
         Some([self.values[k - 1], self.values[n - k]])
     }
 
-    /// None where there are too few for an interval with two ends: 72 for 0.95, 368 for 0.99.
+    /// `None` with too few values for a two-sided interval: 72 for 0.95, 368 for 0.99.
     pub fn percentile(&self, part: f64) -> Option<Percentile> {
         let n = self.count();
         let (mut low, mut high) = (0, None);
-        // That a rank is above the percentile is the chance of fewer than so many below it.
+        // A rank is above the percentile with the probability that fewer values lie below it.
         for (rank, below) in (1..=n).zip(binomial::cumulative(n, part)) {
             if below <= TAIL {
                 low = rank;
@@ -66,7 +66,7 @@ impl Sample {
         (!self.values.is_empty()).then(|| sum / self.count() as f64)
     }
 
-    /// The mean of the two in the middle where there is no single one: a figure of runs is their centre.
+    /// With an even number of values: the mean of the two in the middle.
     pub fn median(&self) -> Option<f64> {
         let n = self.count();
         let (low, high) = (self.values.get(n.checked_sub(1)? / 2)?, self.values.get(n / 2)?);
@@ -81,7 +81,8 @@ impl Sample {
     }
 }
 
-/// `late` of `n` were over the limit of this percentile (0.95: one in twenty may be).
+/// Compares a budget with `late` of `n` values over the limit of this percentile. For 0.95, one in twenty may be
+/// late.
 pub fn budget(late: usize, n: usize, part: f64) -> Budget {
     let allowed = 1.0 - part;
     let at_least = if late == 0 { 1.0 } else { 1.0 - binomial::cdf(late - 1, n, allowed) };
@@ -94,7 +95,7 @@ pub fn budget(late: usize, n: usize, part: f64) -> Budget {
     }
 }
 
-/// Between which shares the true one lies with 95 % (Wilson). The whole range of nothing.
+/// The 95 % interval of a share (Wilson). The whole range if `n` is 0.
 pub fn wilson95(hits: usize, n: usize) -> [f64; 2] {
     const Z: f64 = 1.959_963_984_540_054;
     if n == 0 {
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn shares_by_hand() {
-        // Of 10 hits in 10: 10 / (10 + z²).
+        // Ten hits of ten: 10 / (10 + z²).
         let [low, high] = wilson95(10, 10);
         assert!((low - 0.722_467).abs() < 1e-5 && high > 0.999_999);
         assert_eq!(wilson95(0, 0), [0.0, 1.0]);

@@ -1,37 +1,37 @@
-//! Two things compared in pairs that were measured side by side: how many times more, and how sure that is.
-//! Logarithms, so that twice as much and half as much weigh the same; and a seeded bootstrap.
+//! The ratio of two quantities that were measured in pairs, side by side, with its interval.
+//! Uses logarithms, so that twice and half weigh the same, and a seeded bootstrap.
 
 use super::chance::Chance;
 use super::student;
 
 const RESAMPLES: usize = 10_000;
-/// Fewer pairs decide nothing.
+/// With fewer pairs there is no finding.
 pub const PAIRS_MIN: usize = 8;
 
-/// The second against the first.
+/// The second quantity divided by the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
     pub times: f64,
-    /// With 95 %.
+    /// Lower end of the 95 % interval.
     pub low: f64,
     pub high: f64,
-    /// So many ratios it is made of.
+    /// Number of ratios.
     pub pairs: usize,
 }
 
-/// What may be said of it.
+/// What the interval says about a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// Less than before, and by more than the threshold.
+    /// Less than before, by more than the threshold.
     Less,
     More,
-    /// Whatever the difference, it is within the threshold.
+    /// Any difference is within the threshold.
     Same,
     Inconclusive,
 }
 
 impl Ratio {
-    /// None without pairs. What is not above zero has no logarithm, and its pair counts for nothing.
+    /// `None` without pairs. Pairs with a value of 0 or less have no logarithm and are left out.
     pub fn of_pairs(pairs: &[(f64, f64)], seed: u64) -> Option<Ratio> {
         let logs: Vec<f64> = pairs
             .iter()
@@ -49,14 +49,15 @@ impl Ratio {
         means.sort_by(f64::total_cmp);
         let tail = RESAMPLES / 40;
         let mean = logs.iter().sum::<f64>() / n as f64;
-        // Of eight pairs a plain bootstrap says "different" of one in nine that are the same.
+        // With eight pairs a plain bootstrap finds a difference in one of nine equal pairs of servers.
         let wide = student::bootstrap_widening(n);
         let end = |rank: usize| (mean + (means[rank] - mean) * wide).exp();
         let (low, high) = (end(tail), end(RESAMPLES - 1 - tail));
         Some(Ratio { times: mean.exp(), low, high, pairs: n })
     }
 
-    /// `threshold` is the least difference that matters, such as 0.02. Of fewer than [`PAIRS_MIN`] nothing is said.
+    /// `threshold` is the least difference that matters, such as 0.02. With fewer than [`PAIRS_MIN`] pairs:
+    /// undecided.
     pub fn finding(&self, threshold: f64) -> Finding {
         match self.pairs {
             pairs if pairs < PAIRS_MIN => Finding::Inconclusive,
@@ -64,7 +65,7 @@ impl Ratio {
         }
     }
 
-    /// The same of any ratio whose interval holds, however it was come by.
+    /// The same for any ratio with a valid interval, however it was computed.
     pub fn beyond(&self, threshold: f64) -> Finding {
         let limit = threshold.ln_1p();
         let (times, low, high) = (self.times.ln(), self.low.ln(), self.high.ln());
@@ -101,7 +102,7 @@ mod tests {
             (1.0, 0.01, 12, Finding::Same),
             (1.05, 0.01, 7, Finding::Inconclusive),
             (1.0, 0.6, 8, Finding::Inconclusive),
-            // Certain, and too small to matter.
+            // Certain, but too small to matter.
             (1.01, 0.001, 12, Finding::Same),
         ];
         for (times, spread, n, expected) in rows {
@@ -129,7 +130,7 @@ mod tests {
             let ratio = Ratio::of_pairs(&pairs(1.0, 0.06, 8, seed), seed).expect("pairs");
             outside += u32::from(ratio.low > 1.0 || ratio.high < 1.0);
         }
-        // Of a true 20 in 400, within four standard deviations.
+        // Expected: 20 of 400, within four standard deviations.
         assert!((3..=37).contains(&outside), "{outside} of {trials}");
     }
 

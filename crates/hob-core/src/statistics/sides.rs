@@ -1,20 +1,21 @@
-//! Two things compared that were measured apart: each value of one against each of the other.
-//! The interval comes from ranks (Mann and Whitney, Hodges and Lehmann), so it holds whatever the shape, and no chance is drawn.
+//! The ratio of two quantities that were measured separately: each value of one against each of the other.
+//! The interval comes from ranks (Mann and Whitney, Hodges and Lehmann), so it holds for any distribution.
 
 use super::Ratio;
 
-/// Fewer values on a side have no interval here, as a median has none.
+/// With fewer values on a side there is no interval.
 pub const RUNS_MIN: usize = 6;
-/// More of a side are thinned to their quantiles: every pair is looked at.
+/// Larger sides are thinned to this many quantiles, because every pair is computed.
 const RUNS_MAX: usize = 200;
-/// Pairs up to which chances are counted out; the normal distribution serves beyond.
+/// Up to this many pairs the probabilities are exact; above, the normal distribution is used.
 const EXACT_PAIRS_MAX: usize = 2_500;
-/// Two-sided, for 95 %.
+/// Probability in each tail of a 95 % interval.
 const TAIL: f64 = 0.025;
 const Z: f64 = 1.959_963_984_540_054;
 
 impl Ratio {
-    /// The second against the first. None of fewer than [`RUNS_MIN`] on either side, nor of what is not above zero.
+    /// The second divided by the first. `None` with fewer than [`RUNS_MIN`] values on a side, or with values of 0 or
+    /// less.
     pub fn of_sides(first: &[f64], second: &[f64]) -> Option<Ratio> {
         let (first, second) = (logs(first)?, logs(second)?);
         let mut apart: Vec<f64> =
@@ -27,7 +28,7 @@ impl Ratio {
         Some(Ratio { times: middle.exp(), low: low.exp(), high: high.exp(), pairs })
     }
 
-    /// Which of the sorted differences of `n` and `m` values, from either end, begins the interval.
+    /// The rank, from either end of the sorted differences of `n` and `m` values, at which the interval begins.
     pub fn rank_from_end(n: usize, m: usize) -> Option<usize> {
         (n.min(m) >= RUNS_MIN).then(|| rank(n.min(RUNS_MAX), m.min(RUNS_MAX)))
     }
@@ -60,9 +61,9 @@ fn rank(n: usize, m: usize) -> usize {
     within.count().max(1)
 }
 
-/// That of all pairs 0, 1, 2 and so on have the second below the first, where both are alike.
+/// Probabilities that 0, 1, 2 … pairs have the second value below the first, if both sides are alike.
 fn chances(n: usize, m: usize) -> Vec<f64> {
-    // Of i and j values, by the count: whose value is the greatest decides what is added.
+    // Counts for i and j values: the side with the greatest value decides what is added.
     let mut before: Vec<Vec<f64>> = vec![vec![1.0]; m + 1];
     for i in 1..=n {
         let mut row: Vec<Vec<f64>> = vec![vec![1.0]];
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn ranks_by_the_table() {
-        // Mann and Whitney's critical values for 5 %, two-sided, and one more.
+        // Critical values of Mann and Whitney for 5 %, two-sided, plus one.
         for (n, m, critical) in [(6, 6, 5), (6, 10, 11), (8, 8, 13), (10, 10, 23), (20, 20, 127)] {
             assert_eq!(Ratio::rank_from_end(n, m), Some(critical + 1), "{n} and {m}");
             assert_eq!(Ratio::rank_from_end(m, n), Some(critical + 1), "{m} and {n}");

@@ -1,10 +1,10 @@
-//! How much wider an interval of few is than one of many: Student's quantile, and what a bootstrap leaves out.
-//! For two-sided 95 % only; nothing else is asked for.
+//! How much wider an interval of few values must be: Student's quantile, and the bias of a bootstrap.
+//! Only for two-sided 95 %.
 
-/// Of the normal distribution.
+/// Quantile of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// Cornish and Fisher's series: within 1 in 1,000 from seven degrees on.
+/// Series of Cornish and Fisher: within 1 in 1,000 from seven degrees of freedom on.
 fn quantile(degrees: usize) -> f64 {
     let nu = degrees as f64;
     let (z3, z5, z7) = (Z.powi(3), Z.powi(5), Z.powi(7));
@@ -14,7 +14,7 @@ fn quantile(degrees: usize) -> f64 {
     Z + first / nu + second / nu.powi(2) + third / nu.powi(3)
 }
 
-/// A bootstrap divides by n where n - 1 is right, and takes few for many. One value has no width to widen.
+/// A bootstrap divides by n where n − 1 is right. One value has no width.
 pub(super) fn bootstrap_widening(n: usize) -> f64 {
     match n.checked_sub(1) {
         None | Some(0) => 1.0,

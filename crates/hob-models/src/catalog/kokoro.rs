@@ -1,11 +1,11 @@
 //! Kokoro-82M v1.0 in 8-bit ONNX, its vocabulary and its 54 voices.
-//! The checksums were taken of the files themselves, and compared with those that others publish.
+//! The checksums were computed from the files and compared with published ones.
 
 use super::{
     Entry, Licence, Origin, Part, Piece, Purpose, Source, SourceFile, package, piece, pin,
 };
 
-/// Of the graph, whose published form is 8-bit and in four wheels.
+/// Length of the graph, which is published in 8 bits and in four wheels.
 const GRAPH_BYTES: u64 = 92_361_271;
 /// 510 rows of 256 little-endian 32-bit floats.
 const VOICE_BYTES: u64 = 510 * 256 * 4;
@@ -22,9 +22,10 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// The graph. The repository `onnx-community/Kokoro-82M-v1.0-ONNX` has an 8-bit graph too
-/// (92,361,116 bytes, SHA-256 fbae9257…), but it is another export, with other names of inputs and
-/// outputs, and the transformation has not been compared with it tensor by tensor: not a source.
+/// The graph. The repository `onnx-community/Kokoro-82M-v1.0-ONNX` also has an 8-bit graph (92,361,116 bytes, SHA-256
+/// fbae9257…). It is another export with other input and output names, and the transformation has not been compared
+/// with
+/// it tensor by tensor. It is therefore not a source.
 fn graph() -> Part {
     let pin = pin(GRAPH_BYTES, "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb");
     let wheels = [
@@ -52,8 +53,8 @@ fn graph() -> Part {
     }
 }
 
-/// The symbols of the phonemes, under the key `vocab`. The first two sources are the model's own
-/// `config.json`; the third has the same 114 symbols in a file of its own.
+/// The phoneme symbols, under the key `vocab`. The first two sources are the model's own `config.json`.
+/// The third has the same 114 symbols in a file of its own.
 fn vocabulary() -> Part {
     let config = |at: &str| {
         let sha256 = "5abb01e2403b072bf03d04fde160443e209d7a0dad49a423be15196b9b43c17f";

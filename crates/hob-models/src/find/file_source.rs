@@ -1,5 +1,5 @@
-//! Files that lie together: in a folder, or below an address.
-//! Whoever reads headers need not know which.
+//! Files of one folder or below one address, behind one interface.
+//! Header readers do not know which of the two it is.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,9 +10,9 @@ use super::{FilePlace, FindError, FoundFile};
 use crate::gguf::{Gguf, GgufError};
 use crate::safetensors::{Header, SafetensorsError};
 
-/// Most headers of GGUF files, but for the largest vocabularies.
+/// Enough for the header of most GGUF files, except those with the largest vocabularies.
 const GGUF_FIRST_BYTES: u64 = 1 << 20;
-/// Headers of safetensors have no vocabulary; a model of many files has many of them.
+/// Safetensors headers have no vocabulary, and a model may have many files.
 const TENSORS_FIRST_BYTES: u64 = 256 << 10;
 
 pub(super) enum FileSource<'r> {
@@ -21,7 +21,7 @@ pub(super) enum FileSource<'r> {
 }
 
 impl FileSource<'_> {
-    /// For people.
+    /// Path or address of a file, for people.
     pub(super) fn at(&self, file: &str) -> String {
         match self {
             FileSource::Folder(folder) => folder.join(file).display().to_string(),
@@ -29,7 +29,7 @@ impl FileSource<'_> {
         }
     }
 
-    /// A file as it was found here, with the length that was told.
+    /// Place and length of a file whose header was read.
     pub(super) fn found(&self, file: &str, gguf: &Gguf) -> FoundFile {
         let place = match self {
             FileSource::Folder(folder) => FilePlace::Path(folder.join(file)),
@@ -39,7 +39,7 @@ impl FileSource<'_> {
         FoundFile { place, bytes: gguf.file_bytes(), missing_bytes, sha256: None }
     }
 
-    /// A whole file, which is short; none where there is no such file.
+    /// A whole short file. `None` if it does not exist.
     pub(super) fn text(&self, file: &str, bytes_max: u64) -> Result<Option<Vec<u8>>, FindError> {
         match self {
             FileSource::Folder(folder) => {
@@ -61,7 +61,7 @@ impl FileSource<'_> {
         }
     }
 
-    /// None where there is no such file.
+    /// Header of a GGUF file. `None` if it does not exist.
     pub(super) fn gguf(&self, file: &str) -> Result<Option<Gguf>, FindError> {
         let wrong = |error: GgufError| FindError::Gguf { at: self.at(file), error };
         match self {
@@ -76,14 +76,14 @@ impl FileSource<'_> {
                 let Some(found) = missing(remote.open(&self.at(file), GGUF_FIRST_BYTES))? else {
                     return Ok(None);
                 };
-                // What the server does not say is taken as enough.
+                // A file of unknown length counts as long enough.
                 let bytes = found.file_bytes().unwrap_or(u64::MAX);
                 Gguf::header(found, bytes).map(Some).map_err(wrong)
             }
         }
     }
 
-    /// With how many bytes the file has, where that is known; none where there is no such file.
+    /// Header of a safetensors file, and its length if known. `None` if it does not exist.
     pub(super) fn tensors(&self, file: &str) -> Result<Option<(Header, Option<u64>)>, FindError> {
         let wrong = |error: SafetensorsError| FindError::Safetensors { at: self.at(file), error };
         match self {

@@ -1,5 +1,5 @@
-//! A model in a GGUF file, or in several that are parts of one.
-//! Files that are cut are described all the same, with a note: their headers tell enough.
+//! Describes a model in one GGUF file or in several parts.
+//! A truncated file is described too, with a note: its header is enough.
 
 use hob_core::fit::{Location, Model};
 use hob_core::machine::Basis;
@@ -11,7 +11,7 @@ use crate::gguf::error::shown;
 use crate::gguf::{Gguf, GgufError, PartName};
 use crate::recipe;
 
-/// Parts of models that see and hear, which lie in files of their own.
+/// Name of the files that hold a vision or audio tower.
 pub(super) const TOWER: &str = "mmproj";
 
 pub(super) fn of_file(
@@ -50,7 +50,7 @@ fn joined(
     Ok((whole, files))
 }
 
-/// What a header says, with weights of the quant that was asked for.
+/// Describes a header, with weights of the requested quant.
 pub(super) fn described(
     search: &Search<'_>,
     name: String,
@@ -90,7 +90,7 @@ pub(super) fn described(
     Ok(Described { variants, notes, licence, ..Described::of(model, at) })
 }
 
-/// Of an architecture that nobody knows, the size at least is known.
+/// For an unknown architecture, at least the size is reported.
 fn without_shape(at: &str, error: GgufError, gguf: &Gguf) -> FindError {
     let at = at.to_owned();
     if !matches!(error, GgufError::UnknownArchitecture { .. }) {
@@ -101,10 +101,10 @@ fn without_shape(at: &str, error: GgufError, gguf: &Gguf) -> FindError {
 }
 
 impl Described {
-    /// With eyes or ears, which lie in a file of so many bytes.
+    /// Adds a vision or audio tower, which is a file of this many bytes.
     pub(super) fn with_tower(mut self, file: &str, bytes: u64) -> Described {
         let (part, quant) = (Part::Tower, Quant("F16"));
-        // How many numbers they are, nobody asked their header.
+        // The tower's header was not read, so its elements are unknown.
         let (elements, in_eights_bytes, rows) = (0, 0, 0);
         let tower =
             WeightGroup { layer: None, part, quant, elements, bytes, in_eights_bytes, rows };

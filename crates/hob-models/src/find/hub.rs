@@ -1,5 +1,5 @@
-//! Repositories of Hugging Face: `owner/name`, `owner/name:QUANT`, `owner/name/file.gguf`, and `owner/name@REVISION`.
-//! Their files are listed once; the model's headers are then read where they are.
+//! Repositories of Hugging Face: `owner/name`, `owner/name:QUANT`, `owner/name/file.gguf` and `owner/name@REVISION`.
+//! Lists the files once and then reads headers over HTTP.
 
 use hob_core::fit::Location;
 use serde::Deserialize;
@@ -10,23 +10,23 @@ use super::{Aim, Described, FindError, Search, USUAL_QUANT, tensors};
 use crate::catalog::names::Asked;
 use crate::recipe::Mixture;
 
-/// Of one page of a list, which names at most a thousand files.
+/// Maximum length of one page of a list, which names at most a thousand files.
 const PAGE_BYTES_MAX: u64 = 8 << 20;
 const PAGES_MAX: usize = 10;
 
-/// What is asked of which repository.
+/// A repository, and which file or quant of it is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Repo {
     /// `owner/name`.
     name: String,
-    /// A branch: some publishers keep one for each quant.
+    /// Branch or commit. Some publishers have a branch for each quant.
     revision: String,
     file: Option<String>,
     quant: Option<String>,
 }
 
 const REVISION: &str = "main";
-/// Where a repository lacks the usual one, and no quant is asked for.
+/// Quants to try if the repository lacks the usual one and the user named none.
 const LESS_USUAL_QUANTS: [&str; 4] = ["MXFP4", "Q4_K_S", "Q4_0", "Q8_0"];
 
 #[derive(Deserialize)]
@@ -39,7 +39,7 @@ struct Listed {
 }
 
 impl Repo {
-    /// None: no name of a repository.
+    /// `None` if the text is not the name of a repository.
     pub(super) fn parse(asked: &str) -> Option<Repo> {
         let prefixes = ["hf:", "hf.co/", "huggingface.co/"];
         let bare = prefixes.iter().find_map(|prefix| asked.strip_prefix(prefix)).unwrap_or(asked);
@@ -57,14 +57,14 @@ impl Repo {
         Some(Repo { name, revision, file, quant })
     }
 
-    /// That the catalog has for a short name.
+    /// The catalog's repository for a short name.
     pub(super) fn of(asked: Asked) -> Repo {
         let quant = asked.quant.map(|mixture| mixture.name().to_owned());
         let (name, revision) = (asked.named.repo.to_owned(), REVISION.to_owned());
         Repo { name, revision, file: None, quant }
     }
 
-    /// As a name that this model in this quant can be stored under.
+    /// The name under which this model is stored in this quant.
     pub(super) fn stored_name(&self, quant_found: &str) -> String {
         let quant = self.quant.as_deref().unwrap_or(quant_found);
         match &*self.revision {
@@ -78,7 +78,7 @@ impl Repo {
         self.file.is_some()
     }
 
-    /// Of the page of one; addresses of files are none.
+    /// Parses the address of a repository's page. Addresses of files give `None`.
     pub(super) fn of_address(address: &str, hub: &str) -> Option<Repo> {
         let hubs = [hub.trim_end_matches('/'), "https://huggingface.co", "https://hf.co"];
         let path = hubs.iter().find_map(|hub| address.strip_prefix(*hub)?.strip_prefix('/'))?;
@@ -87,7 +87,7 @@ impl Repo {
     }
 }
 
-/// A name that cannot lead elsewhere.
+/// Whether a word is safe as a part of a path.
 fn is_plain(word: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
     !word.is_empty() && !word.starts_with('.') && word.chars().all(allowed)
@@ -120,7 +120,7 @@ fn read(search: &Search<'_>, repo: &Repo) -> Result<Described, FindError> {
     choice::with_tower(&entries, file(path)?)
 }
 
-/// Of several quants the one that is asked for, else the usual one.
+/// The file of the requested quant, or of the usual one.
 fn chosen<'m>(
     search: &Search<'_>,
     repo: &Repo,
@@ -132,9 +132,9 @@ fn chosen<'m>(
     let others = LESS_USUAL_QUANTS.iter().filter(|_| said.is_none());
     let found = choice::of_quant(models, &quant)
         .or_else(|| others.filter_map(|quant| choice::of_quant(models, quant)).next());
-    // Where there is but one file, it is meant by whoever named no quant.
+    // The only file is meant if the user named no quant.
     let only = models.first().filter(|_| models.len() == 1 && said.is_none());
-    // And a quant that hob can make up needs no file of it.
+    // A quant that hob can compute from the dimensions needs no file.
     let can_make_up = search.aim == Aim::Answer && search.quant.is_some();
     let any = models.first().filter(|_| repo.quant.is_none() && can_make_up);
     found.or(only).or(any).ok_or_else(|| {
@@ -174,13 +174,13 @@ fn listed(search: &Search<'_>, hub: &str, repo: &Repo) -> Result<Vec<Entry>, Fin
         let files = listed.into_iter().filter(|entry| entry.kind == "file");
         let plain = files.filter(|entry| entry.path.split('/').all(is_plain));
         entries.extend(plain.map(|entry| Entry { path: entry.path, bytes: entry.size }));
-        // A list goes on where it began, or nowhere.
+        // Follows a next page only on the same hub.
         next = further.filter(|next| next.starts_with(&format!("{hub}/")));
     }
     Ok(entries)
 }
 
-/// Names the page that people know, not the address that programs ask.
+/// Names the repository's page instead of the address of the API.
 fn of_page(error: FindError, page: &str) -> FindError {
     let address = page.to_owned();
     match error {

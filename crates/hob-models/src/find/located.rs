@@ -1,5 +1,5 @@
-//! From whatever a model is called to an entry that can be pulled: which files, how long, with which checksums, and
-//! the name that it is stored under. Headers are read here, before any weights travel.
+//! Turns any name of a model into a catalog entry that can be pulled: files, lengths, checksums, and the stored name.
+//! Reads headers before any weights are transferred.
 
 use hob_core::fit::{Format, Model};
 
@@ -14,21 +14,21 @@ use crate::catalog::{
 use crate::store::is_plain;
 use crate::transform::MODEL_FILE;
 
-/// Where the licence is not said.
+/// Licence of a model that states none.
 const UNKNOWN_LICENCE: &str = "LicenseRef-unknown";
-/// Digits of a checksum that tell two versions of a model apart.
+/// Digits of the checksum that identify a version.
 const VERSION_DIGITS: usize = 16;
 
 /// A model that can be pulled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Located {
     pub entry: Entry,
-    /// As its header describes it.
+    /// The model as its header describes it.
     pub model: Model,
     pub notes: Vec<String>,
 }
 
-/// Where a file of a repository is.
+/// Place of a file in a repository.
 struct OfRepo {
     repo: String,
     revision: String,
@@ -36,7 +36,7 @@ struct OfRepo {
 }
 
 impl OfRepo {
-    /// `https://hub/OWNER/NAME/resolve/REVISION/PATH`, without what is before the owner.
+    /// Parses `OWNER/NAME/resolve/REVISION/PATH`.
     fn parse(below_hub: &str) -> Option<OfRepo> {
         let (repo, rest) = below_hub.split_once("/resolve/")?;
         let (revision, path) = rest.split_once('/')?;
@@ -47,11 +47,10 @@ impl OfRepo {
 }
 
 impl Finder {
-    /// Finds a model's files, reads their headers, and asks what they must be. It is stored as `name`, if one is
-    /// given.
+    /// Finds a model's files, reads their headers, and pins their checksums. Stores it as `name`, if one is given.
     ///
     /// # Errors
-    /// One sentence on why it cannot be had.
+    /// One sentence that says why it cannot be pulled.
     pub fn locate(&self, asked: &str, name: Option<&str>) -> Result<Located, FindError> {
         let asked = asked.trim();
         let remote = Remote::new(self);
@@ -78,7 +77,7 @@ impl Finder {
     }
 }
 
-/// That it is a model which the engine would load, as far as headers tell.
+/// Checks, from headers, that the engine would load the model.
 fn check(found: &Described) -> Result<(), FindError> {
     let at = || found.source.clone();
     if found.model.format != Format::Gguf || found.files.is_empty() {
@@ -95,7 +94,7 @@ fn check(found: &Described) -> Result<(), FindError> {
     Ok(())
 }
 
-/// What the hub says of each file wins over what was read on the way.
+/// The hub's statement about a file wins over what was read before.
 fn source(files: &[FoundFile], remote: &Remote) -> Result<Source, FindError> {
     let mut origin = None;
     let mut sources = Vec::new();
@@ -132,7 +131,7 @@ fn pinned(file: &FoundFile, remote: &Remote) -> Result<Pinned, FindError> {
     let pin = Pin { bytes: facts.bytes.unwrap_or(pin.bytes), sha256: facts.sha256.or(pin.sha256) };
     Ok(match remote.is_of_hub(&facts.address).and_then(OfRepo::parse) {
         Some(OfRepo { repo, revision, path }) => {
-            // A branch may move while its file travels; a commit does not.
+            // A branch may move during the download; a commit does not.
             let revision = facts.commit.unwrap_or(revision);
             Pinned { origin: Origin::Hub { repo, revision }, at: path, pin }
         }
@@ -140,7 +139,7 @@ fn pinned(file: &FoundFile, remote: &Remote) -> Result<Pinned, FindError> {
     })
 }
 
-/// Of several parts under names by which the engine finds the others.
+/// Stored file name. Parts have names by which the engine finds the others.
 fn stored_file(index: usize, count: usize) -> String {
     match count {
         0 | 1 => MODEL_FILE.to_owned(),
@@ -151,7 +150,7 @@ fn stored_file(index: usize, count: usize) -> String {
     }
 }
 
-/// Another where any file is another.
+/// A version that changes with any file.
 fn version(source: &Source) -> String {
     let said: Vec<String> = source.files.iter().map(|file| format!("{:?}", file.pin)).collect();
     Sha256::of(said.join("\n").as_bytes()).to_string()[..VERSION_DIGITS].to_owned()
@@ -185,7 +184,7 @@ fn stored_name(asked: &str, found: &Described, remote: &Remote) -> String {
     }
 }
 
-/// A file's name may have anything in it.
+/// Replaces characters that are not allowed in stored names.
 fn plain(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:@".contains(c);
     let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();

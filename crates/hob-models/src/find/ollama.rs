@@ -1,5 +1,5 @@
-//! The folder that Ollama keeps its models in: `manifests/HOST/OWNER/NAME/TAG` lists `blobs/sha256-…`.
-//! One blob is a GGUF file, another may be what sees.
+//! Ollama's model folder: `manifests/HOST/OWNER/NAME/TAG` lists `blobs/sha256-…`.
+//! One blob is a GGUF file; another may be a vision tower.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ const HOST: &str = "registry.ollama.ai";
 const OWNER: &str = "library";
 const TAG: &str = "latest";
 pub(super) const MANIFEST_BYTES_MAX: u64 = 1 << 20;
-/// Architectures that Ollama's own engine names otherwise than llama.cpp does.
+/// Architectures to which Ollama's own engine gives other names than llama.cpp.
 const OWN_NAMES: [(&str, &str); 2] = [("gptoss", "gpt-oss"), ("qwen25vl", "qwen2vl")];
 
 #[derive(Debug, Deserialize)]
@@ -32,7 +32,7 @@ pub(super) struct Layer {
     size: u64,
 }
 
-/// None: it has no such model.
+/// `None` if the folder has no such model.
 pub(super) fn find(
     search: &Search<'_>,
     folder: &Path,
@@ -52,7 +52,7 @@ pub(super) fn find(
         gguf.ok_or_else(|| FindError::MissingPart { missing: source_files.at(&blob), count: 1 })?;
     let file = FoundFile { sha256: model.sha256().ok(), ..source_files.found(&blob, &gguf) };
     let own = own_name(&gguf);
-    // What only Ollama loads is no file for hob, and may be had elsewhere.
+    // A file that only Ollama loads is not usable; another place may have the model.
     if own.is_some() && search.aim == Aim::Files {
         return Ok(None);
     }
@@ -77,13 +77,13 @@ pub(super) fn own_name(gguf: &Gguf) -> Option<(&'static str, &'static str)> {
     OWN_NAMES.into_iter().find(|(own, _)| *own == architecture)
 }
 
-/// None: no name that Ollama would take.
+/// `None` if the text is not a name of Ollama.
 fn manifest_path(asked: &str) -> Option<String> {
     let Tagged { host, owner, name, tag } = Tagged::parse(asked)?;
     Some(format!("manifests/{host}/{owner}/{name}/{tag}"))
 }
 
-/// A name as Ollama takes it apart.
+/// The parts of an Ollama name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tagged<'a> {
     pub(super) host: &'a str,
@@ -93,7 +93,7 @@ pub(super) struct Tagged<'a> {
 }
 
 impl Tagged<'_> {
-    /// Of the registry that is meant where no other host is named.
+    /// Whether it belongs to the registry that is used without a host name.
     pub(super) fn is_of_registry(&self) -> bool {
         self.host == HOST
     }
@@ -133,7 +133,7 @@ impl Manifest {
 }
 
 impl Layer {
-    /// Below the folder. A digest is digits and cannot lead elsewhere.
+    /// Path below the folder. A digest contains only hex digits, so the path is safe.
     fn blob(&self) -> Result<String, String> {
         Ok(format!("blobs/sha256-{}", self.sha256()?))
     }

@@ -1,11 +1,11 @@
-//! Ollama's registry: a tag's manifest at `/v2/OWNER/NAME/manifests/TAG` names its layers by their SHA-256, and one of
-//! them, at `/v2/OWNER/NAME/blobs/DIGEST`, is a GGUF file.
+//! Ollama's registry: the manifest at `/v2/OWNER/NAME/manifests/TAG` lists layers by SHA-256.
+//! One of the layers, at `/v2/OWNER/NAME/blobs/DIGEST`, is a GGUF file.
 
 use super::file_source::FileSource;
 use super::ollama::{self, MANIFEST_BYTES_MAX, Tagged, own_name};
 use super::{Described, FindError, FoundFile, Search, gguf};
 
-/// None: this is no tag, or no registry is to be asked.
+/// `None` if the text is not a tag, or if no registry is configured.
 pub(super) fn find(search: &Search<'_>, asked: &str) -> Option<Result<Described, FindError>> {
     let registry = search.finder.registry.as_deref()?.trim_end_matches('/');
     let tagged = Tagged::parse(asked).filter(Tagged::is_of_registry)?;

@@ -1,6 +1,6 @@
-//! The beginnings of files over HTTP: one request for a first piece, and if the header goes on, one for the rest,
-//! which is read as far as the header goes and then dropped. A server that ignores the wished range is read like that
-//! from the start.
+//! Reads the beginning of a file over HTTP: one request for a first range, and one for the rest if the header is
+//! longer.
+//! The second response is dropped after the header. A server that ignores ranges is read from the start.
 
 use std::cell::Cell;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -12,19 +12,19 @@ use ureq::{Agent, Body, BodyReader};
 
 use super::{FindError, Finder};
 
-/// No header is longer.
+/// Upper bound of a header.
 const HEADER_BYTES_MAX: u64 = 100_000_008;
 const CHUNK_BYTES: usize = 64 << 10;
-/// Requests for one file: a server that sends its beginning in crumbs is given up on.
+/// Maximum number of requests per file, in case a server sends very short ranges.
 const ASKS_MAX: u32 = 4;
-/// From the request to the first line of the answer.
+/// Limit from the request to the first line of the response.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// For all redirections and all bytes of one request.
+/// Limit of one request with all its redirections.
 const REQUEST_MAX: Duration = Duration::from_secs(300);
 
 const MANIFEST_TYPE: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
-/// What is asked for.
+/// What to request.
 #[derive(Clone, Copy, Debug)]
 enum Wanted {
     All,
@@ -33,7 +33,7 @@ enum Wanted {
     Manifest,
 }
 
-/// One search's connections, and what they cost.
+/// The connections of one search, and their cost.
 pub(super) struct Remote {
     pub(super) agent: Agent,
     hub: String,
@@ -61,12 +61,12 @@ impl Remote {
         }
     }
 
-    /// Requests, and bytes of answers' bodies.
+    /// Number of requests, and bytes of response bodies.
     pub(super) fn spent(&self) -> (u32, u64) {
         (self.requests.get(), self.fetched_bytes.get())
     }
 
-    /// A whole answer, which is short. With where the list goes on, if it does.
+    /// A whole short response, and the address of the next page, if there is one.
     pub(super) fn text(
         &self,
         address: &str,
@@ -75,7 +75,7 @@ impl Remote {
         self.whole(address, bytes_max, Wanted::All)
     }
 
-    /// A manifest of a registry of images.
+    /// A manifest of a container registry.
     pub(super) fn manifest(&self, address: &str, bytes_max: u64) -> Result<Vec<u8>, FindError> {
         Ok(self.whole(address, bytes_max, Wanted::Manifest)?.0)
     }
@@ -98,7 +98,7 @@ impl Remote {
         Ok((text, next))
     }
 
-    /// The beginning of a file, of which `first_bytes` are asked for at once.
+    /// The beginning of a file. Requests `first_bytes` at once.
     pub(super) fn open(
         &self,
         address: &str,
@@ -125,7 +125,7 @@ impl Remote {
             Wanted::Range(first, last) => request.header(RANGE, format!("bytes={first}-{last}")),
             Wanted::Manifest => request.header(ACCEPT, MANIFEST_TYPE),
         };
-        // Every redirection drops it: the stores that the hub refers to need none.
+        // A redirection drops the token; the hub's storage needs none.
         if let Some(token) = self.token_for(address) {
             request = request.header(AUTHORIZATION, format!("Bearer {token}"));
         }
@@ -144,7 +144,7 @@ impl Remote {
         &self.hub
     }
 
-    /// Whether the address is one of the hub's.
+    /// The path below the hub, if the address belongs to it.
     pub(super) fn is_of_hub<'a>(&self, address: &'a str) -> Option<&'a str> {
         address.strip_prefix(&self.hub)
     }
@@ -158,7 +158,7 @@ impl Remote {
     }
 }
 
-/// The hub says in a header what its status leaves open.
+/// The hub names the reason in a header.
 pub(super) fn refused(address: &str, response: &Response<Body>) -> FindError {
     let code = response.headers().get("X-Error-Code").and_then(|code| code.to_str().ok());
     let address = address.to_owned();
@@ -182,25 +182,25 @@ fn next_page(response: &Response<Body>) -> Option<String> {
     Some(next.split_once('<')?.1.split_once('>')?.0.to_owned())
 }
 
-/// A file whose beginning is here, as far as somebody has read.
+/// A file of which the beginning is buffered.
 pub(super) struct RemoteFile<'r> {
     remote: &'r Remote,
     address: String,
     bytes: Vec<u8>,
     position: u64,
     file_bytes: Option<u64>,
-    /// The answer that brings what follows `bytes`.
+    /// The response that continues after `bytes`.
     body: Option<BodyReader<'static>>,
     asks: u32,
 }
 
 impl RemoteFile<'_> {
-    /// None: the server did not say.
+    /// `None` if the server did not state the length.
     pub(super) fn file_bytes(&self) -> Option<u64> {
         self.file_bytes
     }
 
-    /// Asks for what follows, up to the byte `last`.
+    /// Requests what follows, up to the byte `last`.
     fn ask(&mut self, last: u64) -> Result<(), FindError> {
         self.asks += 1;
         let have = self.bytes.len() as u64;
@@ -215,7 +215,7 @@ impl RemoteFile<'_> {
             }
             self.file_bytes = self.file_bytes.or(whole);
         } else {
-            // Everything from the start: what is here already comes again.
+            // The server sends the whole file again.
             self.file_bytes = self.file_bytes.or(number(CONTENT_LENGTH));
             self.bytes.clear();
         }
@@ -227,7 +227,7 @@ impl RemoteFile<'_> {
         unreachable(&self.address, "it sent another part of the file than was asked for")
     }
 
-    /// Brings bytes up to `end`, or as many as there are.
+    /// Reads up to `end`, or to the end of the file.
     fn reach(&mut self, end: u64) -> Result<(), FindError> {
         let end = end.min(self.file_bytes.unwrap_or(u64::MAX)).min(HEADER_BYTES_MAX);
         while (self.bytes.len() as u64) < end {
@@ -240,7 +240,7 @@ impl RemoteFile<'_> {
         Ok(())
     }
 
-    /// Reads of the answer that is open, until `end` or its own.
+    /// Reads the open response up to `end`, or to its own end.
     fn advance(&mut self, end: u64) -> Result<(), FindError> {
         let Some(body) = &mut self.body else { return Ok(()) };
         let mut chunk = vec![0; CHUNK_BYTES];
@@ -257,7 +257,7 @@ impl RemoteFile<'_> {
     }
 }
 
-/// `bytes 0-9/100`: where it begins, and how many bytes the file has.
+/// Parses `bytes 0-9/100`: first byte, and length of the file.
 fn content_range(said: &str) -> Option<(u64, Option<u64>)> {
     let (range, whole) = said.strip_prefix("bytes ")?.split_once('/')?;
     let start = range.split_once('-')?.0.parse().ok()?;

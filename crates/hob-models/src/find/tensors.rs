@@ -1,5 +1,5 @@
-//! A model in safetensors: its configuration, and the headers of all files that its tensors lie in.
-//! A file that is cut is described all the same, with a note.
+//! Describes a model in safetensors: its configuration and the headers of all its files.
+//! A truncated file is described too, with a note.
 
 use hob_core::fit::{Location, Model};
 use hob_core::machine::Basis;
@@ -11,11 +11,11 @@ use crate::safetensors::{self, Config, files_of_index};
 
 const CONFIG: &str = "config.json";
 const INDEX: &str = "model.safetensors.index.json";
-/// Real ones have kilobytes.
+/// Real configurations have kilobytes.
 const CONFIG_BYTES_MAX: u64 = 4 << 20;
-/// One line for each tensor; models of many experts have megabytes.
+/// The index has one line per tensor; models with many experts have megabytes.
 const INDEX_BYTES_MAX: u64 = 32 << 20;
-/// The same weights a second time, as one publisher's own program wants them.
+/// A second copy of the weights, for the publisher's own program.
 const SECOND_COPY: &str = "consolidated";
 
 pub(super) fn of_file(
@@ -30,7 +30,7 @@ pub(super) fn of_file(
     described(search, source_files, name, &files)
 }
 
-/// Of a folder or a repository.
+/// Describes a folder or a repository.
 pub(super) fn of_folder(
     search: &Search<'_>,
     source_files: &FileSource<'_>,
@@ -46,7 +46,7 @@ pub(super) fn of_folder(
     described(search, source_files, name, &files)
 }
 
-/// All that lie there themselves.
+/// Safetensors files at the top level.
 fn beside(entries: &[Entry]) -> Vec<String> {
     let is_beside = |path: &str| path.ends_with(".safetensors") && !path.contains('/');
     let all = entries.iter().filter(|entry| is_beside(&entry.path)).map(|entry| &entry.path);
@@ -83,11 +83,11 @@ fn described(
     }
     let (tensors, notes) = tensors(source_files, files)?;
     let model = safetensors::model(name.to_owned(), &config, &tensors).map_err(wrong)?;
-    // What lies beside a configuration is not named as GGUF names it, so that no other quant is made up of it.
+    // Tensor names differ from those of GGUF, so no other quant is computed.
     Ok(Described { notes, ..Described::of(model, source) })
 }
 
-/// With made-up weights, where a quant is asked for.
+/// Computes the weights if a quant is requested.
 fn made(
     search: &Search<'_>,
     name: &str,

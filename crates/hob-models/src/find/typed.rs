@@ -1,5 +1,5 @@
-//! A shape that somebody types: `block_count=32,head_count_kv=8,…`, with the keys of GGUF headers.
-//! Weights are made up, as a quant would store them.
+//! Parses dimensions that the user types: `block_count=32,head_count_kv=8,…`, with the keys of GGUF headers.
+//! The weights are computed as a quant would store them.
 
 use hob_core::fit::{Location, Model};
 use hob_core::machine::Basis;
@@ -10,7 +10,7 @@ use crate::recipe::{self, Dimensions, Mixture};
 
 const TYPED: &str = "the typed shape";
 
-/// What is wrong with it.
+/// What is wrong with typed dimensions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
     #[error("'{word}' is no key=number")]
@@ -64,10 +64,10 @@ const OPTIONAL: [&str; 27] = [
     "wkv.head_size",
 ];
 
-/// The model of a typed shape, in this quant or the usual one; and the same in the other good ones.
+/// A model of typed dimensions in this quant, or in the usual one, and the same in other good quants.
 ///
 /// # Errors
-/// A key is unknown, missing or given twice, or a number absurd.
+/// A key is unknown, missing or given twice, or a number is out of range.
 pub fn typed(shape: &str, quant: Option<Mixture>) -> Result<(Model, Vec<Model>), ShapeError> {
     let mixture = match quant {
         Some(mixture) => mixture,

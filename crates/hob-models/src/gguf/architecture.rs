@@ -1,5 +1,5 @@
-//! The architectures that hob's engine (llama.cpp b11434) knows, and what it knows of them that headers
-//! leave out. Parts of models (`clip`, the eyes of others) are no models and not listed.
+//! Architectures of llama.cpp b11434, and facts about them that headers leave out.
+//! Parts of models, such as the vision tower `clip`, are not listed.
 
 use hob_core::nearest;
 
@@ -8,6 +8,8 @@ use super::error::shown;
 
 const SUGGESTIONS_MAX: usize = 3;
 
+/// Finds an architecture.
+///
 /// # Errors
 /// [`GgufError::UnknownArchitecture`] with the nearest names.
 pub(super) fn known(name: &str) -> Result<&'static str, GgufError> {
@@ -18,12 +20,12 @@ pub(super) fn known(name: &str) -> Result<&'static str, GgufError> {
     })
 }
 
-/// Nothing is kept per token, in any layer.
+/// Whether no layer keeps keys and values.
 pub(super) fn is_recurrent(name: &str) -> bool {
     ["mamba", "mamba2", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7"].contains(&name)
 }
 
-/// Where no key lists the recurrent layers, those between every so many layers with attention.
+/// Interval of layers with attention, if no key lists the recurrent layers.
 pub(super) fn attention_interval(name: &str) -> Option<u64> {
     match name {
         "qwen3next" | "qwen35" | "qwen35moe" | "qwen4exp" => Some(4),
@@ -32,19 +34,19 @@ pub(super) fn attention_interval(name: &str) -> Option<u64> {
     }
 }
 
-/// Layers from this one on use the keys and values of earlier ones.
+/// From this layer on, layers use the keys and values of earlier ones.
 pub(super) fn layers_with_kv(name: &str) -> Option<u64> {
     (name == "gemma3n").then_some(20)
 }
 
-/// Which layers look only a window back, where no key lists them.
+/// Sliding windows of an architecture, for headers that do not list them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Windows {
-    /// One layer of so many sees everything; 0: none does.
+    /// One of this many layers has full attention; 0: none has.
     pub(super) period: u64,
-    /// Which one of them.
+    /// Position of the full layer in its period.
     pub(super) full: Full,
-    /// Where the header does not say how long a window is; none: then there are no windows.
+    /// Window length if the header states none; `None`: then there are no windows.
     pub(super) tokens: Option<u32>,
 }
 
@@ -54,13 +56,13 @@ pub(super) enum Full {
     Last,
 }
 
-/// None: the engine lets all layers see everything.
+/// `None` if all layers have full attention.
 pub(super) fn windows(name: &str, layers: usize) -> Option<Windows> {
     let (period, full, tokens) = match name {
         "gemma2" => (2, Full::Last, Some(4_096)),
         "gpt-oss" => (2, Full::Last, None),
         "afmoe" | "cohere2" | "mellum" | "muse-glimmer" | "olmo2" => (4, Full::Last, None),
-        // The large one of two models.
+        // Only the larger of two models has windows.
         "exaone4" if layers == 64 => (4, Full::Last, Some(4_096)),
         "exaone-moe" => (4, Full::Last, Some(128)),
         "llama4" => (4, Full::Last, Some(8_192)),

@@ -1,5 +1,5 @@
-//! What clients are told of a chat model before it is loaded.
-//! From the header alone: whoever lists models must not have to load them.
+//! What clients learn about a chat model before it is loaded.
+//! Reads the header only, so that listing models loads none.
 
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -8,8 +8,7 @@ use hob_core::ChatCard;
 
 use super::{Gguf, GgufError};
 
-/// The card of a file, for a context of at most `tokens_asked`. Its digest stays unknown, as knowing
-/// it would mean reading all of it.
+/// Card of a file, for a context of at most `tokens_asked`. Without a digest, which would need the whole file.
 ///
 /// # Errors
 /// The file cannot be read, or the engine would not load it.
@@ -22,7 +21,7 @@ pub fn card(path: &Path, tokens_asked: Option<u32>) -> Result<ChatCard, GgufErro
 }
 
 impl Gguf {
-    /// Without what only the file system knows.
+    /// The same without facts of the file system.
     ///
     /// # Errors
     /// The engine would not load it.
@@ -40,7 +39,7 @@ impl Gguf {
             digest: None,
             modified_unix_s: 0,
             template: template.map(str::to_owned),
-            // The engine writes tools out in a system message where the template knows none.
+            // If the template has no tools, the engine writes them into a system message.
             calls_tools: template.is_some(),
             thinks: template.is_some_and(speaks_of_thinking),
             fills_in: self.fill_in().is_some(),
@@ -49,7 +48,7 @@ impl Gguf {
     }
 }
 
-/// Reasoning models' templates leave earlier thoughts out, or have a switch for them.
+/// Templates of reasoning models remove earlier thoughts, or have a switch for them.
 fn speaks_of_thinking(template: &str) -> bool {
     ["<think>", "thinking", "reasoning"].iter().any(|word| template.contains(word))
 }

@@ -1,11 +1,11 @@
-//! What can be wrong with a GGUF file, one sentence each, with the numbers.
-//! Names out of the file are shortened and escaped: a stranger wrote them.
+//! Faults of a GGUF file, one sentence each, with the numbers.
+//! Names from the file are shortened and escaped, because they come from strangers.
 
 use std::io;
 
 use super::Tensor;
 
-/// A name that is shown is at most this long.
+/// Maximum length of a name in a message.
 const SHOWN_CHARS_MAX: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum GgufError {
     BigEndian,
     #[error("the file is GGUF version {version}, and hob reads 2 and 3; newer conversions exist")]
     UnknownVersion { version: u32 },
-    /// Where the header itself ends too early, more may be missing than can be said.
+    /// If the header itself is truncated, the missing bytes are unknown.
     #[error(
         "cut short: the header says {needed_bytes} bytes and the file has {file_bytes}; {} are \
          missing, so fetch it again", needed_bytes - file_bytes
@@ -88,7 +88,7 @@ impl GgufError {
     }
 }
 
-/// A name out of the file, fit for a terminal and a log.
+/// A name from the file, made safe for terminals and logs.
 pub(crate) fn shown(name: &str) -> String {
     let mut shown: String =
         name.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect();

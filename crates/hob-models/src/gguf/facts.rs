@@ -1,5 +1,5 @@
-//! What the header says of a model beside its shape: template, quantization, special tokens, and how
-//! its publisher would sample.
+//! Facts in the header besides dimensions: template, quantization, special tokens.
+//! Also the sampling that the publisher recommends.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use hob_core::chat::Sampling;
 use super::Gguf;
 use super::value::Scalar;
 
-/// The marks of a text that is to be filled in between two others.
+/// Tokens that mark a text to be filled in between two others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FillIn {
     pub prefix: u32,
@@ -16,7 +16,7 @@ pub struct FillIn {
     pub middle: u32,
 }
 
-/// Set in `general.file_type` by who guessed it.
+/// Set in `general.file_type` if the converter guessed the type.
 const GUESSED: u64 = 1_024;
 
 impl Gguf {
@@ -29,13 +29,13 @@ impl Gguf {
         self.text("tokenizer.chat_template").filter(|template| !template.trim().is_empty())
     }
 
-    /// `Q4_K_M`, `F16`, …: what the file says, else the type that most of its numbers have.
+    /// Name of the quant, such as `Q4_K_M`: as the file states, or the type of most elements.
     pub fn quantization(&self) -> &'static str {
         let said = self.number("general.file_type").map(|id| id & !GUESSED).and_then(mixture);
         said.unwrap_or_else(|| self.commonest_type())
     }
 
-    /// Numbers in all tensors.
+    /// Elements of all tensors.
     pub fn parameters(&self) -> u64 {
         self.tensors().iter().fold(0, |sum, tensor| sum.saturating_add(tensor.elements()))
     }
@@ -44,7 +44,7 @@ impl Gguf {
         self.token("bos")
     }
 
-    /// Tokens that end an answer: of the text, of the turn, of the message.
+    /// Tokens that end an answer: end of text, of turn, of message.
     pub fn end_tokens(&self) -> Vec<u32> {
         let mut tokens = Vec::new();
         for token in ["eos", "eot", "eom"].into_iter().filter_map(|name| self.token(name)) {
@@ -55,7 +55,7 @@ impl Gguf {
         tokens
     }
 
-    /// Whether every prompt begins with the token of the beginning; none: the header does not say.
+    /// Whether prompts begin with the BOS token; `None` if the header does not state it.
     pub fn adds_bos(&self) -> Option<bool> {
         self.scalar("tokenizer.ggml.add_bos_token")?.flag()
     }
@@ -68,7 +68,7 @@ impl Gguf {
         })
     }
 
-    /// What the publisher recommends; what is out of range counts as not said.
+    /// The publisher's recommendation, without values that are out of range.
     pub fn sampling(&self) -> Sampling {
         let key = |name: &str| self.scalar(&format!("general.sampling.{name}"));
         let within = |name, max: f64| {
@@ -100,7 +100,7 @@ impl Gguf {
     }
 }
 
-/// The mixtures of tensor types that llama.cpp makes, by their numbers in `general.file_type`.
+/// Quants of llama.cpp, by their number in `general.file_type`.
 fn mixture(id: u64) -> Option<&'static str> {
     Some(match id {
         0 => "F32",

@@ -1,5 +1,5 @@
-//! The keys of one architecture, with limits: what the engine would only assert, and die of, is
-//! refused here.
+//! The keys of one architecture, with limits.
+//! Rejects numbers on which the engine would abort its process.
 
 use super::value::Value;
 use super::{Gguf, GgufError, Scalar};
@@ -12,7 +12,7 @@ pub(crate) struct Keys<'g> {
 }
 
 impl Keys<'_> {
-    /// From 1 to `max`.
+    /// A required number from 1 to `max`.
     pub(crate) fn required(&self, name: &str, max: u32) -> Result<u32, GgufError> {
         match self.optional(name, max)? {
             Some(0) => Err(GgufError::wrong(&self.key(name), "must not be 0")),
@@ -30,7 +30,7 @@ impl Keys<'_> {
         }
     }
 
-    /// One number for all layers, or one for each.
+    /// One number for all layers, or one for each layer.
     pub(crate) fn per_layer(
         &self,
         name: &str,

@@ -1,5 +1,5 @@
-//! Models that lie in several files, named by `llama-gguf-split`: `NAME-00001-of-00003.gguf`.
-//! The first part has the metadata, all parts have tensors; each part's data is checked by itself.
+//! Models in several files, named by `llama-gguf-split`: `NAME-00001-of-00003.gguf`.
+//! The first part has the metadata, all parts have tensors. The data of each part is checked separately.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::{Gguf, GgufError};
 const PARTS_MAX: u32 = 1_000;
 const DIGITS: usize = 5;
 
-/// A file name that says which part of how many it is.
+/// A file name with the number of its part and of all parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartName {
     stem: String,
@@ -18,7 +18,7 @@ pub struct PartName {
 }
 
 impl PartName {
-    /// None: it says no such thing, or something absurd.
+    /// `None` if the name has no such numbers, or impossible ones.
     pub fn parse(file_name: &str) -> Option<PartName> {
         let rest = file_name.strip_suffix(".gguf")?;
         let (rest, count) = rest.rsplit_once("-of-")?;
@@ -28,12 +28,12 @@ impl PartName {
         is_sane.then(|| PartName { stem: stem.to_owned(), number, count })
     }
 
-    /// What all parts' names begin with.
+    /// The common beginning of all parts' names.
     pub fn stem(&self) -> &str {
         &self.stem
     }
 
-    /// Of all parts, in order.
+    /// Names of all parts, in order.
     pub fn all(&self) -> impl Iterator<Item = String> + '_ {
         let PartName { stem, count, .. } = self;
         (1..=*count).map(move |number| format!("{stem}-{number:05}-of-{count:05}.gguf"))
@@ -46,10 +46,10 @@ fn digits(text: &str) -> Option<u32> {
 }
 
 impl Gguf {
-    /// One header of all parts, in order: metadata of the first, tensors of all. It can be asked about, and not loaded.
+    /// Joins the headers of all parts: metadata of the first, tensors of all. For assessing, not for loading.
     ///
     /// # Errors
-    /// A tensor is in two parts, or the parts have more or fewer than the first one says.
+    /// A tensor is in two parts, or the number of parts differs from what the first one states.
     pub fn joined(parts: Vec<Gguf>) -> Result<Gguf, GgufError> {
         let mut parts = parts.into_iter();
         let mut whole = parts.next().ok_or(GgufError::NoWeights)?;

@@ -1,7 +1,7 @@
-//! Small GGUF files, made in memory: for tests of whatever reads or refuses them.
-//! Can also make files that are wrong, which is what most tests want.
+//! Makes small GGUF files in memory for tests.
+//! Can also make invalid files, which most tests need.
 
-/// A file in the making. Each call adds to its end, a key of the same name replaces the first.
+/// A file being made. Each call adds to its end; a key of the same name replaces the first.
 #[derive(Clone, Debug)]
 pub struct SampleGguf {
     version: u32,
@@ -13,12 +13,12 @@ pub struct SampleGguf {
 const ALIGNMENT_BYTES: u64 = 32;
 
 impl SampleGguf {
-    /// Version 3 without anything in it.
+    /// Version 3 without keys and tensors.
     pub fn empty() -> SampleGguf {
         SampleGguf { version: 3, metadata: Vec::new(), tensors: Vec::new(), data_bytes: 0 }
     }
 
-    /// A llama of one layer and 259 tokens, untrained: all weights are 0, all tokens equally likely.
+    /// A llama with one layer and 259 tokens. All weights are 0, so all tokens are equally likely.
     pub fn llama() -> SampleGguf {
         let bytes = (0..=255).map(|byte| format!("<0x{byte:02X}>"));
         let tokens: Vec<String> =
@@ -108,7 +108,7 @@ impl SampleGguf {
         self.array(key, 7, values.len(), elements)
     }
 
-    /// Any value: the number of its type, and its bytes as they stand in the file.
+    /// Any value: the number of its type, and its bytes in the file.
     #[must_use]
     pub fn raw(mut self, key: &str, kind: u32, bytes: &[u8]) -> SampleGguf {
         let value = [&kind.to_le_bytes(), bytes].concat();
@@ -132,7 +132,7 @@ impl SampleGguf {
         self
     }
 
-    /// F32, in its place after the one before.
+    /// An F32 tensor, placed after the previous one.
     #[must_use]
     pub fn tensor(self, name: &str, dims: &[u64]) -> SampleGguf {
         let bytes = 4 * dims.iter().product::<u64>();
@@ -140,8 +140,7 @@ impl SampleGguf {
         self.raw_tensor(name, dims, 0, (offset, bytes))
     }
 
-    /// Any tensor: the number of its type, where the header says that it begins, and how many bytes
-    /// of data come with it.
+    /// Any tensor: the number of its type, its offset in the header, and the length of its data.
     #[must_use]
     pub fn raw_tensor(
         mut self,
@@ -155,7 +154,7 @@ impl SampleGguf {
         self
     }
 
-    /// The file; its data is all zeros.
+    /// The bytes of the file. Its data is all zeros.
     pub fn bytes(&self) -> Vec<u8> {
         let mut file = b"GGUF".to_vec();
         file.extend(self.version.to_le_bytes());

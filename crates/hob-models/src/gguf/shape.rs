@@ -1,5 +1,5 @@
-//! From metadata to the shape that decides about memory, layer by layer, as llama.cpp b11434 derives it.
-//! Where a fact is missing that only makes memory smaller, it is taken as not so.
+//! Derives the model's dimensions from its metadata, layer by layer, as llama.cpp b11434 does.
+//! A missing key that would only reduce memory counts as absent.
 
 use hob_core::ModelShape;
 use hob_core::fit::{Format, Location, Model};
@@ -12,26 +12,28 @@ use super::value::Value;
 use super::{Gguf, GgufError, architecture};
 use crate::weights::{Stored, gguf_task, grouped};
 
-/// The engine's limits; it ends its process when one is passed.
+/// The engine's limits; beyond them it ends its process.
 const LAYERS_MAX: u32 = 512;
 const EXPERTS_MAX: u32 = 1_024;
-/// Far above all models, far below where sums of products would stop to mean anything.
+/// Far above all models, and far below the point where products overflow.
 const HEADS_MAX: u32 = 1 << 14;
 const LENGTH_MAX: u32 = 1 << 20;
 const VOCABULARY_MAX: u32 = 1 << 24;
 const CONTEXT_MAX: u32 = 1 << 30;
 
 impl Gguf {
+    /// Derives the dimensions.
+    ///
     /// # Errors
-    /// The engine does not know the architecture or has only a part of the model, or a number that
-    /// it needs is missing or absurd.
+    /// The engine does not know the architecture, the file is only a part of a model, or a number is missing or
+    /// impossible.
     pub fn shape(&self) -> Result<ModelShape, GgufError> {
         self.architecture()?;
         self.check_whole()?;
         self.shape_around(|layers| self.weights(layers))
     }
 
-    /// With weights of elsewhere, told how many layers decode.
+    /// The same with other weights and a given number of decoding layers.
     pub(crate) fn shape_around(
         &self,
         weights: impl FnOnce(u32) -> Weights,
@@ -39,7 +41,7 @@ impl Gguf {
         let architecture = self.architecture()?;
         let keys = Keys { gguf: self, architecture };
         let blocks = keys.required("block_count", LAYERS_MAX)?;
-        // Layers that predict further tokens have no part in decoding.
+        // Layers that predict further tokens do not decode.
         let further = keys.optional("nextn_predict_layers", blocks - 1)?.unwrap_or(0);
         let embedding_length = keys.required("embedding_length", LENGTH_MAX)?;
         let experts = keys.optional("expert_count", EXPERTS_MAX)?.unwrap_or(0);
@@ -58,7 +60,7 @@ impl Gguf {
         })
     }
 
-    /// As `hob fit` asks about it.
+    /// The model for an assessment.
     ///
     /// # Errors
     /// See [`Gguf::shape`].
@@ -73,13 +75,13 @@ impl Gguf {
         })
     }
 
-    /// A number below the architecture's name; 0 where it is not said.
+    /// A number below the architecture's name; 0 if absent.
     pub(crate) fn architecture_number(&self, name: &str) -> Result<u64, GgufError> {
         let keys = Keys { gguf: self, architecture: self.architecture()? };
         Ok(keys.optional(name, LENGTH_MAX)?.unwrap_or(0).into())
     }
 
-    /// Of each layer, whether it keeps a state instead of something for every token.
+    /// For each layer, whether it is recurrent.
     pub(crate) fn recurrent_layers(&self) -> Result<Vec<bool>, GgufError> {
         let keys = Keys { gguf: self, architecture: self.architecture()? };
         let count = keys.required("block_count", LAYERS_MAX)? as usize;
@@ -89,8 +91,10 @@ impl Gguf {
         recurrent(&keys, &kv_heads.unwrap_or(heads))
     }
 
+    /// Name of the architecture.
+    ///
     /// # Errors
-    /// The header does not say, or the engine does not know it.
+    /// The header does not state it, or the engine does not know it.
     pub fn architecture(&self) -> Result<&'static str, GgufError> {
         const KEY: &str = "general.architecture";
         architecture::known(self.text(KEY).ok_or_else(|| GgufError::missing(KEY))?)
@@ -135,7 +139,7 @@ fn widest(keys: &Keys<'_>, name: &str, blocks: u32, max: u32) -> Result<u32, Ggu
     Ok(lengths.and_then(|lengths| lengths.into_iter().max()).unwrap_or(0))
 }
 
-/// Of a dense layer, or of the experts that a token passes through together.
+/// Length of a dense layer, or of the experts that a token uses together.
 fn feed_forward_length(keys: &Keys<'_>, blocks: u32, experts_used: u32) -> Result<u32, GgufError> {
     let dense = widest(keys, "feed_forward_length", blocks, LENGTH_MAX)?;
     let expert = widest(keys, "expert_feed_forward_length", blocks, LENGTH_MAX)?;
@@ -146,7 +150,7 @@ fn feed_forward_length(keys: &Keys<'_>, blocks: u32, experts_used: u32) -> Resul
     Ok(dense.max(together.saturating_add(shared)))
 }
 
-/// What is needed to say what one layer keeps.
+/// What determines the KV cache of a layer.
 struct Layers {
     heads: Vec<u32>,
     kv_heads: Vec<u32>,
@@ -154,7 +158,7 @@ struct Layers {
     windowed: (u32, u32),
     window_tokens: Vec<Option<u32>>,
     recurrent: Vec<bool>,
-    /// Recurrent layers have attention beside it.
+    /// Whether recurrent layers also have attention.
     both: bool,
     state_bytes: u64,
     recurrence: Recurrence,
@@ -203,7 +207,7 @@ impl Layers {
     }
 }
 
-/// Of a head's key and value. Where both are computed from one compressed row, only that is kept.
+/// Key and value length of a head. If both come from one compressed row, only that row is stored.
 fn lengths(keys: &Keys<'_>, embedding_length: u32, heads: u32) -> Result<(u32, u32), GgufError> {
     let equal = embedding_length.checked_div(heads).unwrap_or(0);
     let length = |name| keys.optional(name, LENGTH_MAX);
@@ -220,7 +224,7 @@ fn windowed_lengths(keys: &Keys<'_>, full: (u32, u32)) -> Result<(u32, u32), Ggu
     Ok((key.unwrap_or(full.0), value.unwrap_or(full.1)))
 }
 
-/// The window of each layer; none: it sees everything.
+/// The sliding window of each layer; `None` for full attention.
 fn window_tokens(
     keys: &Keys<'_>,
     layers: usize,
@@ -248,7 +252,7 @@ fn window_tokens(
     Ok(slides.into_iter().zip(recurrent).map(window).collect())
 }
 
-/// Which layers keep a state instead of something for every token.
+/// For each layer, whether it is recurrent.
 fn recurrent(keys: &Keys<'_>, kv_heads: &[u32]) -> Result<Vec<bool>, GgufError> {
     let architecture = keys.architecture;
     if architecture::is_recurrent(architecture) || architecture == "falcon-h1" {
@@ -270,7 +274,7 @@ fn recurrence(keys: &Keys<'_>) -> Result<Recurrence, GgufError> {
     Ok(if is_short { Recurrence::ShortConvolution } else { Recurrence::Matrix })
 }
 
-/// Of one recurrent layer, for one sequence: what it keeps of its last inputs, and its memory. F32.
+/// State bytes of one recurrent layer for one sequence: last inputs and memory, in F32.
 fn state_bytes(
     keys: &Keys<'_>,
     embedding_length: u32,

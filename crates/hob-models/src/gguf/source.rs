@@ -5,9 +5,9 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use super::GgufError;
 
-/// Ten times the largest that was seen: 6.5 MB, at a vocabulary of 262,144 tokens.
+/// Ten times the largest known header: 6.5 MB with a vocabulary of 262,144 tokens.
 const HEADER_BYTES_MAX: u64 = 64 << 20;
-/// Of texts and numbers that are kept; what is only skipped does not count.
+/// Limit for texts and numbers that are kept; skipped ones do not count.
 const KEPT_BYTES_MAX: u64 = 16 << 20;
 
 pub(super) struct Source<R> {
@@ -24,7 +24,7 @@ impl<R: Read + Seek> Source<R> {
         Source::beginning(file, file_bytes)
     }
 
-    /// Of a file of which only the beginning can be read.
+    /// Reads a file of which only the beginning is available.
     pub(super) fn beginning(mut file: R, file_bytes: u64) -> Result<Source<R>, GgufError> {
         file.seek(SeekFrom::Start(0)).map_err(|error| GgufError::unreadable(&error))?;
         let file = BufReader::new(file);
@@ -79,7 +79,7 @@ impl<R: Read + Seek> Source<R> {
         self.file.seek_relative(bytes as i64).map_err(|error| GgufError::unreadable(&error))
     }
 
-    /// Counts what is going to stay in memory.
+    /// Counts bytes that stay in memory.
     pub(super) fn keep(&mut self, bytes: u64) -> Result<(), GgufError> {
         self.kept_bytes = self.kept_bytes.saturating_add(bytes);
         if self.kept_bytes > KEPT_BYTES_MAX {

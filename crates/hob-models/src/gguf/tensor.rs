@@ -1,5 +1,5 @@
-//! The tensors of a file: names, dimensions, types, and where their bytes are.
-//! The table of types is ggml's, as of llama.cpp b11434; types that it removed are unknown here too.
+//! The tensors of a file: names, dimensions, types, and offsets.
+//! The table of types follows ggml in llama.cpp b11434. Types that ggml removed are unknown here too.
 
 use std::io::{Read, Seek};
 
@@ -14,10 +14,10 @@ const DIMENSIONS_MAX: u32 = 4;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
     pub name: String,
-    /// The length of a row first.
+    /// The length of a row comes first.
     pub dims: Vec<u64>,
     pub kind: TensorType,
-    /// From where the data begins.
+    /// Offset from the start of the data.
     pub offset: u64,
     pub bytes: u64,
 }
@@ -27,7 +27,7 @@ impl Tensor {
         self.dims.iter().product()
     }
 
-    /// One that lies in no file yet.
+    /// A tensor that is not in a file.
     pub(crate) fn made(
         name: String,
         dims: Vec<u64>,
@@ -37,7 +37,7 @@ impl Tensor {
         Ok(Tensor { name, dims, kind, offset: 0, bytes })
     }
 
-    /// The same in a format that is no type of GGUF's, at so many bits a weight.
+    /// The same in a format without a GGUF type, with this many bits per weight.
     pub(crate) fn of_bits(
         name: String,
         dims: Vec<u64>,
@@ -51,7 +51,7 @@ impl Tensor {
     }
 }
 
-/// How a tensor's numbers are stored: so many at a time, in so many bytes.
+/// A number format: elements and bytes of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TensorType {
     pub id: u32,
@@ -95,7 +95,7 @@ fn dims(source: &mut Source<impl Read + Seek>, name: &str) -> Result<Vec<u64>, G
     (0..dimensions).map(|_| source.u64()).collect()
 }
 
-/// Every dimension at least 1, rows made of whole blocks, and a size that a machine can count.
+/// Checks that all dimensions are at least 1, that rows have whole blocks, and that the size fits 64 bits.
 fn bytes(name: &str, dims: &[u64], kind: TensorType) -> Result<u64, GgufError> {
     let row = dims.first().copied().unwrap_or(1);
     if dims.contains(&0) || !row.is_multiple_of(kind.block_elements) {

@@ -1,5 +1,5 @@
-//! The values of the metadata. Short arrays of numbers are kept, as some keys have one per layer;
-//! long ones and arrays of texts (the vocabulary) are counted and skipped.
+//! Metadata values. Short arrays of numbers are kept, because some keys have one number per layer.
+//! Long arrays and arrays of texts, such as the vocabulary, are counted and skipped.
 
 use std::io::{Read, Seek};
 
@@ -20,9 +20,9 @@ const ARRAY: u32 = 9;
 pub enum Value {
     Scalar(Scalar),
     Text(String),
-    /// An array of numbers that is short enough to be one of layers.
+    /// An array of numbers short enough for one per layer.
     Scalars(Vec<Scalar>),
-    /// Any other array: only its length is known.
+    /// Any other array, of which only the length is kept.
     Array {
         elements: u64,
     },
@@ -37,7 +37,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// A whole number that is not negative; `true` is 1.
+    /// A whole number of at least 0; `true` is 1.
     pub fn whole(self) -> Option<u64> {
         match self {
             Scalar::Unsigned(number) => Some(number),
@@ -83,7 +83,7 @@ fn array(source: &mut Source<impl Read + Seek>, key: &str) -> Result<Value, Gguf
         }
         return Ok(Value::Array { elements });
     }
-    // Arrays of arrays, which neither files nor the engine have, are an unknown type here.
+    // Arrays of arrays exist in no file and are rejected.
     let width = width(id).ok_or_else(|| unknown(key, id))?;
     if elements > KEPT_ELEMENTS_MAX {
         source.skip(elements * width)?;

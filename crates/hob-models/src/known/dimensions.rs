@@ -1,11 +1,11 @@
-//! The lengths of each model that is known, key by key as a GGUF header names them.
-//! Layers that are all alike are said once.
+//! Dimensions of each known model, with the keys of GGUF headers.
+//! A model whose layers are alike is one `Dense`.
 
 pub(super) mod gemma;
 
 use crate::recipe::Dimensions;
 
-/// Lengths of a model whose layers are all alike.
+/// Dimensions of a model whose layers are alike.
 struct Dense {
     architecture: &'static str,
     layers: u64,
@@ -31,7 +31,7 @@ impl Dense {
     }
 }
 
-/// Three layers of four keep a state, the fourth attends.
+/// Three of four layers are recurrent; the fourth has attention.
 fn hybrid(of: Dense, inner: u64, steps: u64) -> Dimensions {
     of.dimensions()
         .with("rope.dimension_count", 64)
@@ -176,7 +176,7 @@ pub(super) fn qwen3_8b() -> Dimensions {
     QWEN3_8B.dimensions()
 }
 
-/// The same with eyes.
+/// The same with a vision tower.
 pub(super) fn qwen3_vl_8b() -> Dimensions {
     Dense { architecture: "qwen3vl", ..QWEN3_8B }.dimensions()
 }
@@ -482,7 +482,7 @@ pub(super) fn phi4_mini() -> Dimensions {
     of.dimensions().tied()
 }
 
-/// Every second layer sees 128 tokens back.
+/// Every second layer has a window of 128 tokens.
 fn gpt_oss(layers: u64, experts: u64) -> Dimensions {
     let of = Dense {
         architecture: "gpt-oss",

@@ -1,11 +1,11 @@
-//! The models that people run, and the names that they ask for them by.
-//! Dimensions are in `dimensions.rs`; release dates are those of the publishers.
+//! Popular models and their names.
+//! Dimensions are in `dimensions.rs`. Release dates are those of the publishers.
 
 use super::Purpose::{Chat, Code, Long, Voice};
 use super::{KnownModel, Purpose, dimensions};
 use crate::recipe::Dimensions;
 
-/// All of them, the smallest first.
+/// All known models, the smallest first.
 pub const KNOWN: [KnownModel; 50] = [
     known(
         "SmolLM2-135M-Instruct",

@@ -1,5 +1,5 @@
-//! Lets the vocoder's instance normalisations take their statistics from what was heard before.
-//! Without it each window is normalised by itself, which sounds different from the whole sentence.
+//! Lets the vocoder's instance normalisations use statistics of earlier windows.
+//! Otherwise each window would be normalised alone, which sounds different from the whole sentence.
 
 use crate::onnx::graph::{Dim, node, value};
 use crate::onnx::proto::{DATA_FLOAT, NodeProto};
@@ -12,7 +12,7 @@ const NORMS: usize = 54;
 /// One instance normalisation as the export wrote it: `mean(x)`, `x − mean`, its square, `mean`
 /// of that; gamma and beta follow and stay as they are.
 struct Norm {
-    /// Where `mean(x)` is.
+    /// Node that computes `mean(x)`.
     mean_at: usize,
     mean: String,
     variance: String,
@@ -72,7 +72,7 @@ fn split(packed: &str, parts: &[String]) -> NodeProto {
     node("Split", &[packed, "carry/sizes"], &parts).with_int("axis", 1)
 }
 
-/// Puts the blended values where the window's own were read.
+/// Replaces the window's own statistics by the blended ones.
 fn blend(graph: &mut Graph, norm: &Norm) -> Result<(), GraphError> {
     let named = |what: &str| format!("{}/{what}", norm.mean);
     let (window_variance, window_mean) = (named("window_variance"), named("window_mean"));

@@ -1,5 +1,5 @@
-//! Lets each stage of the vocoder compute only what the next one reads around a window.
-//! A window's context is seen by all convolutions together, but the last and dearest see little of it.
+//! Lets each stage of the vocoder compute only what the next stage reads around a window.
+//! All convolutions together need a wide context, but the last and most expensive ones need little of it.
 
 use crate::onnx::graph::{Dim, node, value};
 use crate::onnx::proto::DATA_INT64;

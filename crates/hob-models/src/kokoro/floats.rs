@@ -1,5 +1,5 @@
-//! Lets a graph multiply in floats what it multiplied in integers. The weights stay 8-bit: the
-//! engine turns them into floats once, when it loads the graph.
+//! Replaces integer multiplications of a graph by float ones. The weights stay 8-bit:
+//! the engine converts them once, when it loads the graph.
 
 use crate::onnx::graph::node;
 use crate::onnx::proto::NodeProto;
@@ -120,7 +120,7 @@ fn inputs<const N: usize>(node: &NodeProto) -> Result<[&str; N], GraphError> {
     })
 }
 
-/// Where the one node is that reads `value`.
+/// The only node that reads `value`.
 fn reader(graph: &Graph, value: &str) -> Result<usize, GraphError> {
     match graph.consumers(value)[..] {
         [at] => Ok(at),
@@ -132,7 +132,7 @@ fn reader(graph: &Graph, value: &str) -> Result<usize, GraphError> {
     }
 }
 
-/// What a node with two inputs reads besides `value`.
+/// The other input of a node that reads `value`.
 fn other_input<'a>(node: &'a NodeProto, value: &str) -> Result<&'a str, GraphError> {
     let [left, right] = inputs(node)?;
     Ok(if left == value { right } else { left })

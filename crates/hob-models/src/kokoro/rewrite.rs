@@ -1,12 +1,12 @@
-//! The published graph in operators that `rten` computes as ONNX Runtime does.
-//! Each rewrite is exact on paper; `hob-engines` compares the result tensor by tensor.
+//! Rewrites the published graph into operators that `rten` computes as ONNX Runtime does.
+//! Each rewrite is mathematically exact; `hob-engines` compares the results tensor by tensor.
 
 use std::f64::consts::PI;
 
 use crate::onnx::graph::node;
 use crate::onnx::{Graph, GraphError};
 
-/// Keeps a phase of exactly 0/0 from becoming NaN, far below what is heard.
+/// Keeps a phase of exactly 0/0 from becoming NaN; inaudible.
 const TINY: f32 = 1e-12;
 
 /// `FusedMatMul` with a transposed left side becomes `Transpose` and `MatMul`.
@@ -46,7 +46,7 @@ pub(super) fn pad_before_integer_convolutions(graph: &mut Graph) -> Result<(), G
     Ok(())
 }
 
-/// The pads of an integer convolution over time, which has none afterwards.
+/// The padding of an integer convolution over time, which is removed from it.
 fn take_pads(graph: &mut Graph, at: usize) -> Option<[i64; 2]> {
     let node = &mut graph.nodes_mut()[at];
     if node.op_type != "ConvInteger" {
@@ -109,7 +109,7 @@ fn hop_length(graph: &Graph, name: &str) -> Result<i64, GraphError> {
         .ok_or_else(|| GraphError::NoSuchValue(name.to_owned()))
 }
 
-/// Rows of `window × cos` for each bin, then of `window × −sin`; and their biases.
+/// Rows of `window × cos` for each bin, then of `window × −sin`, and their biases.
 fn windowed_basis(window: &[f32]) -> (Vec<f32>, Vec<f32>) {
     let length = window.len();
     let bins = length / 2 + 1;

@@ -1,5 +1,5 @@
-//! A graph that can be searched, cut and rewritten by the names of its values.
-//! Every edit keeps the order of nodes topological, because engines rely on it.
+//! A graph that can be searched, split and rewritten by the names of its values.
+//! Every edit keeps nodes in topological order, because engines rely on it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ pub struct Graph {
     outputs: Vec<ValueInfoProto>,
 }
 
-/// The bytes are no model that hob can edit, or not the model that the edit was written for.
+/// The bytes are not a model that hob can edit, or not the model that the edit was written for.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum GraphError {
     #[error("the file is not an ONNX model: {0}")]
@@ -36,6 +36,8 @@ pub enum GraphError {
 }
 
 impl Graph {
+    /// Decodes a model.
+    ///
     /// # Errors
     /// Not an ONNX model, or one with functions, sparse or external weights.
     pub fn decode(bytes: &[u8]) -> Result<Graph, GraphError> {
@@ -52,7 +54,7 @@ impl Graph {
         })
     }
 
-    /// The model's bytes. The same graph gives the same bytes.
+    /// Encodes the model. The same graph gives the same bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut weights: Vec<TensorProto> = self.weights.values().cloned().collect();
         weights.sort_by(|a, b| a.name.cmp(&b.name));
@@ -82,7 +84,7 @@ impl Graph {
         &mut self.nodes
     }
 
-    /// Where the node is that computes `value`.
+    /// Index of the node that computes `value`.
     ///
     /// # Errors
     /// No node computes it.
@@ -93,24 +95,24 @@ impl Graph {
             .ok_or_else(|| GraphError::NoSuchValue(value.to_owned()))
     }
 
-    /// Where the nodes are that read `value`, in order.
+    /// Indices of the nodes that read `value`, in order.
     pub fn consumers(&self, value: &str) -> Vec<usize> {
         (0..self.nodes.len())
             .filter(|&at| self.nodes[at].input.iter().any(|input| input == value))
             .collect()
     }
 
-    /// Puts `nodes` in front of the node at `at`.
+    /// Inserts `nodes` before the node at `at`.
     pub fn insert(&mut self, at: usize, nodes: impl IntoIterator<Item = NodeProto>) {
         self.nodes.splice(at..at, nodes);
     }
 
-    /// Puts `nodes` where the node at `at` was.
+    /// Replaces the node at `at` by `nodes`.
     pub fn replace(&mut self, at: usize, nodes: impl IntoIterator<Item = NodeProto>) {
         self.nodes.splice(at..=at, nodes);
     }
 
-    /// Puts a node behind all others.
+    /// Appends a node.
     pub fn push(&mut self, node: NodeProto) {
         self.nodes.push(node);
     }
@@ -123,7 +125,7 @@ impl Graph {
         self.outputs.push(output);
     }
 
-    /// Lets every reader of `from` read `to` instead.
+    /// Makes every reader of `from` read `to`.
     pub fn redirect(&mut self, from: &str, to: &str) {
         for input in self.nodes.iter_mut().flat_map(|node| &mut node.input) {
             if input == from {
@@ -132,7 +134,7 @@ impl Graph {
         }
     }
 
-    /// Gives a value another name, where it is made and where it is read.
+    /// Renames a value where it is computed and where it is read.
     pub fn rename(&mut self, from: &str, to: &str) {
         let outputs = self.nodes.iter_mut().flat_map(|node| &mut node.output);
         for output in outputs.filter(|output| *output == from) {
@@ -166,10 +168,10 @@ impl Graph {
         self.weights.get(name)
     }
 
-    /// The values of a float weight.
+    /// The elements of a float weight.
     ///
     /// # Errors
-    /// There is no weight of this name, or it holds something else.
+    /// No weight has this name, or it has another type.
     pub fn floats(&self, name: &str) -> Result<Vec<f32>, GraphError> {
         let tensor = self.weight(name).filter(|tensor| tensor.data_type == DATA_FLOAT);
         let tensor = tensor.ok_or_else(|| GraphError::NoSuchValue(name.to_owned()))?;
@@ -180,10 +182,10 @@ impl Graph {
         Ok(words.iter().map(|word| f32::from_le_bytes(*word)).collect())
     }
 
-    /// The part that leads from `inputs` to `outputs`: whatever else it needs must be weights.
+    /// The part of the graph from `inputs` to `outputs`. Everything else that it reads must be a weight.
     ///
     /// # Errors
-    /// An output does not exist, or depends on an input of the whole graph that is not given.
+    /// An output does not exist, or depends on an input that is not given.
     pub fn extract(
         &self,
         inputs: &[ValueInfoProto],
@@ -286,7 +288,7 @@ impl NodeProto {
     }
 }
 
-/// Declares an input or output: its name, element type and shape, where a text is a free length.
+/// Declares an input or output with its element type and shape. A text is a free length.
 pub fn value(name: &str, elem_type: i32, shape: &[Dim]) -> ValueInfoProto {
     let dim = shape.iter().map(|dim| dim.to_proto()).collect();
     let tensor = TensorTypeProto { elem_type, shape: Some(TensorShapeProto { dim }) };

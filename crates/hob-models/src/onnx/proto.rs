@@ -1,6 +1,5 @@
-//! The messages of `onnx.proto` that inference models use, with their field numbers.
-//! Training, sparse tensors and functions are absent: a model that has them loses them, so
-//! [`crate::onnx::Graph::decode`] refuses it.
+//! Messages of `onnx.proto` that inference models use, with their field numbers.
+//! Training, sparse tensors and functions are left out. [`crate::onnx::Graph::decode`] rejects models that have them.
 
 use prost::Message;
 
@@ -14,7 +13,7 @@ pub struct ModelProto {
     pub graph: Option<GraphProto>,
     #[prost(message, repeated, tag = "8")]
     pub opset_import: Vec<OperatorSetIdProto>,
-    /// Present only so that a model with local functions can be refused.
+    /// Read only to reject models with local functions.
     #[prost(bytes = "vec", repeated, tag = "25")]
     pub functions: Vec<Vec<u8>>,
 }
@@ -39,14 +38,14 @@ pub struct GraphProto {
     pub input: Vec<ValueInfoProto>,
     #[prost(message, repeated, tag = "12")]
     pub output: Vec<ValueInfoProto>,
-    /// Present only so that a model with sparse weights can be refused.
+    /// Read only to reject models with sparse weights.
     #[prost(bytes = "vec", repeated, tag = "15")]
     pub sparse_initializer: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
 pub struct NodeProto {
-    /// An empty name stands for an input that is left out.
+    /// An empty name stands for an omitted input.
     #[prost(string, repeated, tag = "1")]
     pub input: Vec<String>,
     #[prost(string, repeated, tag = "2")]
@@ -93,7 +92,7 @@ pub const ATTRIBUTE_INTS: i32 = 7;
 pub struct TensorProto {
     #[prost(int64, repeated, packed = "false", tag = "1")]
     pub dims: Vec<i64>,
-    /// One of the `DATA_*` constants, or another that is carried along.
+    /// One of the `DATA_*` constants, or another type that is passed on.
     #[prost(int32, tag = "2")]
     pub data_type: i32,
     #[prost(float, repeated, tag = "4")]
@@ -110,7 +109,7 @@ pub struct TensorProto {
     pub double_data: Vec<f64>,
     #[prost(uint64, repeated, tag = "11")]
     pub uint64_data: Vec<u64>,
-    /// Present only so that a model whose weights lie in other files can be refused.
+    /// Read only to reject models with weights in other files.
     #[prost(bytes = "vec", repeated, tag = "13")]
     pub external_data: Vec<Vec<u8>>,
 }

@@ -1,5 +1,5 @@
-//! Which tensors a layer has, by its kind, with their dimensions; the length of a row first.
-//! After the models' own loaders in llama.cpp b11434, checked against published numbers of parameters.
+//! The tensors of a layer by its kind, with their dimensions, row length first.
+//! Follows the loaders in llama.cpp b11434; checked against published numbers of parameters.
 
 use crate::gguf::keys::Keys;
 use crate::gguf::{Gguf, GgufError};
@@ -9,7 +9,7 @@ const LENGTH_MAX: u32 = 1 << 20;
 const COUNT_MAX: u32 = 1 << 14;
 const VOCABULARY_MAX: u32 = 1 << 24;
 
-/// A matrix, or as many of them as there are experts.
+/// One matrix, or one for each expert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Matrix {
     pub(super) name: String,
@@ -20,7 +20,7 @@ fn matrix(name: String, row: u64, rows: u64) -> Matrix {
     Matrix { name, dims: vec![row, rows] }
 }
 
-/// What all layers have in common.
+/// Dimensions that all layers share.
 struct Widths {
     embedding: u64,
     heads: Vec<u64>,
@@ -32,21 +32,23 @@ struct Widths {
     expert_feed_forward: u64,
     shared_feed_forward: u64,
     dense_layers: u64,
-    /// The query is twice as long, for a gate.
+    /// The query has twice the length, for a gate.
     has_query_gate: bool,
-    /// Of layers that look only a window back, where their heads are of another length; else none slides.
+    /// Per layer: whether it slides and has heads of another length. Otherwise all `false`.
     slides: Vec<bool>,
     sliding_key: u64,
-    /// Layers that see everything use their keys as values.
+    /// Full layers use their keys as values.
     full_values_are_keys: bool,
-    /// Experts stand beside the dense feed-forward, not in its place.
+    /// Experts are added to the dense feed-forward, and do not replace it.
     beside_dense: bool,
-    /// Of each layer's own embedding of a token; 0 where there is none.
+    /// Length of each layer's own token embedding; 0 without one.
     layer_input: u64,
 }
 
+/// All matrices of a model.
+///
 /// # Errors
-/// A number that is needed is missing or absurd.
+/// A necessary number is missing or impossible.
 pub(super) fn tensors(gguf: &Gguf, is_tied: bool) -> Result<Vec<Matrix>, GgufError> {
     let keys = Keys { gguf, architecture: gguf.architecture()? };
     let layers = keys.required("block_count", LAYERS_MAX)?;
@@ -177,7 +179,7 @@ fn compressed(
     Ok(tensors)
 }
 
-/// A short convolution, a gated delta net, or Mamba.
+/// Short convolution, gated delta net, or Mamba.
 fn recurrence(
     keys: &Keys<'_>,
     widths: &Widths,

@@ -1,5 +1,6 @@
-//! Which type each tensor gets when a model is quantized: the mixtures that llama.cpp's quantizer makes, and formats
-//! that store all matrices alike. Sizes come within 1 % of published files, of some within 4 %.
+//! The type of each tensor in a quantized model: the mixtures of llama.cpp's quantizer, and formats with one type for
+//! all
+//! matrices. Sizes are within 1 % of most published files, and within 4 % of all.
 
 use hob_core::fit::Format;
 use hob_core::nearest;
@@ -7,12 +8,12 @@ use hob_core::nearest;
 use super::layers::Matrix;
 use crate::gguf::{Gguf, GgufError, Tensor, TensorType};
 
-/// How a model's numbers are to be stored.
+/// How the weights of a model are stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mixture {
-    /// Types of GGUF: this one for most, others where llama.cpp's quantizer gives more bits.
+    /// GGUF types: this one for most tensors, others where llama.cpp's quantizer spends more bits.
     Ggml { name: &'static str, most: &'static str },
-    /// All matrices of layers at so many bits a weight, the output at so many, the embedding in 16.
+    /// Bits per weight of layer matrices and of the output. The embedding has 16 bits.
     Bits { name: &'static str, layers: f64, output: f64 },
 }
 
@@ -70,10 +71,10 @@ impl Mixture {
         KNOWN.iter().map(|mixture| mixture.name()).collect()
     }
 
-    /// As people write them: whatever the case, `EXL3 4.00bpw`, `4bpw`, `AWQ 4-bit`, `Q4`.
+    /// Finds a mixture in any case and common spelling: `EXL3 4.00bpw`, `4bpw`, `AWQ 4-bit`, `Q4`.
     ///
     /// # Errors
-    /// [`UnknownMixture`] with those that there are.
+    /// [`UnknownMixture`] with the known names.
     pub fn named(name: &str) -> Result<Mixture, UnknownMixture> {
         let exactly = |name: &str| {
             KNOWN.into_iter().find(|known| known.name().eq_ignore_ascii_case(name.trim()))
@@ -91,7 +92,7 @@ impl Mixture {
         }
     }
 
-    /// Who can read what is stored like that.
+    /// The file format, which decides which engines can read it.
     pub fn format(&self) -> Format {
         match self {
             Mixture::Ggml { .. } => Format::Gguf,
@@ -106,7 +107,7 @@ impl Mixture {
         }
     }
 
-    /// As the headers of such files are told.
+    /// The label that headers of such files get.
     pub fn label(&self) -> &'static str {
         match self.name() {
             "AWQ" => "AWQ 4-bit g128",
@@ -123,7 +124,7 @@ impl Mixture {
         }
     }
 
-    /// With their types and bytes.
+    /// Tensors with their types and bytes.
     pub(super) fn stored(
         self,
         gguf: &Gguf,
@@ -156,16 +157,16 @@ impl Mixture {
     }
 }
 
-/// What of a model decides which type a tensor gets.
+/// Facts about a model that decide a tensor's type.
 struct Place {
     layers: u64,
     experts: u64,
     is_tied: bool,
-    /// Queries for each key (`n_gqa`).
+    /// Query heads per key head (`n_gqa`).
     heads_share: u64,
 }
 
-/// How many times as long as its keys a layer's queries are.
+/// How many times longer a layer's queries are than its keys.
 fn heads_share(tensors: &[Matrix]) -> u64 {
     let rows = |part: &str| {
         let named = tensors.iter().filter(|tensor| tensor.name.ends_with(part));
@@ -183,9 +184,9 @@ impl Place {
         let is_scored = tensor == "output" || (tensor == "token_embd" && self.is_tied);
         let wished = match tensor {
             _ if is_float => most,
-            // Small, and they decide: routers, convolutions and time steps stay exact.
+            // Routers, convolutions and time steps are small and sensitive, so they stay exact.
             "ffn_gate_inp" | "ssm_conv1d" | "conv" => "F32",
-            // Of the models that were trained in it, only the experts are.
+            // In models that were trained in MXFP4, only the experts are stored in it.
             _ if quant == "MXFP4" && !tensor.ends_with("_exps") => "Q8_0",
             _ if is_scored || tensor == "per_layer_token_embd" => {
                 if matches!(most, "Q8_0" | "MXFP4") { "Q8_0" } else { "Q6_K" }
@@ -197,7 +198,7 @@ impl Place {
         found.or_else(|| TensorType::named(fallen_back(wished, row))).unwrap_or(TensorType::F16)
     }
 
-    /// Where llama.cpp's quantizer gives a tensor more bits than most (`llama_tensor_get_type`, without an importance matrix).
+    /// Where llama.cpp's quantizer spends more bits (`llama_tensor_get_type`, without an importance matrix).
     fn raised(&self, quant: &str, tensor: &str, layer: u64) -> Option<&'static str> {
         let is_down = tensor.starts_with("ffn_down");
         let eighth = self.layers / 8;
@@ -217,7 +218,7 @@ impl Place {
             ("Q4_K_M", "attn_qkv") => "Q5_K",
             ("Q4_K_S", "attn_v") if layer < 4 => "Q5_K",
             ("IQ4_XS" | "IQ4_NL", "attn_v") if self.heads_share >= 4 => "Q5_K",
-            // The largest of Llama's generation: eight queries share a key, so that its values are small and matter.
+            // The largest Llama: eight queries share a key, so its values are small and sensitive.
             ("Q3_K_M" | "Q3_K_S" | "Q4_K_M" | "Q4_K_S", "attn_v") if self.layers == 80 => "Q5_K",
             ("Q4_K_S" | "IQ4_XS" | "IQ4_NL", _) if is_down && layer < eighth => "Q5_K",
             ("Q3_K_M", "attn_v") => {
@@ -242,14 +243,15 @@ impl Place {
         })
     }
 
-    /// `use_more_bits` of llama.cpp's quantizer: the first and last eighths, and every third between them.
+    /// `use_more_bits` of llama.cpp's quantizer: the first and last eighth of the layers, and every third one
+    /// between.
     fn is_hurt_most(&self, layer: u64) -> bool {
         let eighth = self.layers / 8;
         layer < eighth || layer >= 7 * self.layers / 8 || (layer - eighth) % 3 == 2
     }
 }
 
-/// As [`KNOWN`] would write it.
+/// The spelling of [`KNOWN`].
 fn as_listed(name: &str) -> String {
     let name = name.trim().to_ascii_lowercase();
     let words: Vec<&str> =
@@ -272,7 +274,7 @@ fn as_listed(name: &str) -> String {
     }
 }
 
-/// Rows that are no multiple of 256 do not go into the large blocks, and some not into small ones.
+/// Rows that are not multiples of 256 do not fit large blocks, and some do not fit small ones.
 fn fallen_back(wished: &'static str, row: u64) -> &'static str {
     if !row.is_multiple_of(32) {
         return "F16";

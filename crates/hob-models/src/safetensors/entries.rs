@@ -1,5 +1,5 @@
-//! The JSON of a header, taken in as it is read: what is no tensor is skipped, and what is too much ends it.
-//! A header of 100 MB of small values would take gigabytes as a tree of them.
+//! Parses the header's JSON as a stream: skips what is not a tensor, and stops at limits.
+//! A tree of a 100 MB header with small values would take gigabytes.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,13 +9,13 @@ use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::gguf::error::shown;
 
-/// Of one file. Models of many experts have tens of thousands.
+/// Limit of one file. Models with many experts have tens of thousands.
 const TENSORS_MAX: usize = 1 << 18;
 const DIMENSIONS_MAX: usize = 8;
-/// What is written of the file itself stands among the tensors.
+/// Key of the file's own metadata, beside the tensors.
 const METADATA: &str = "__metadata__";
 
-/// What is said of one tensor.
+/// The header's entry for one tensor.
 #[derive(Deserialize)]
 pub(super) struct Said {
     pub(super) dtype: Option<String>,

@@ -1,5 +1,5 @@
-//! `model.safetensors.index.json`: which files a model's tensors lie in.
-//! Only the names of files are taken of it; what is in them, their own headers say.
+//! Reads `model.safetensors.index.json`, which lists the files of a model's tensors.
+//! Uses only the names of files; their own headers list the tensors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,10 @@ struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
-/// Sorted; each is a plain name beside the index.
+/// The file names, sorted. Each is a plain name in the index's folder.
 ///
 /// # Errors
-/// It is no such index, or names files elsewhere.
+/// It is not such an index, or it names files elsewhere.
 pub fn files_of_index(json: &[u8]) -> Result<Vec<String>, SafetensorsError> {
     let not_json = |detail| SafetensorsError::NotJson { detail };
     let index: Index = serde_json::from_slice(json).map_err(|error| not_json(error.to_string()))?;
@@ -37,7 +37,7 @@ pub fn files_of_index(json: &[u8]) -> Result<Vec<String>, SafetensorsError> {
     Ok(files.into_iter().collect())
 }
 
-/// A name that cannot lead out of its folder, nor out of an address.
+/// Whether a name stays in its folder, and in an address.
 fn is_plain(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     name.ends_with(".safetensors") && !name.starts_with('.') && name.chars().all(allowed)

@@ -1,5 +1,5 @@
-//! A model of tensors and a configuration: layers of what the configuration says, weights of what is in the files.
-//! Bytes are always the files' own; how many numbers they hold is told where the format tells it.
+//! Builds a model from a configuration (layers) and tensors (weights).
+//! Bytes are those of the files; the number of elements is given where the format states it.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,13 @@ use super::{Config, ConfigError, Quantization, Tensor};
 use crate::gguf::GgufError;
 use crate::weights::{Stored, grouped};
 
-/// Numbers of a square of EXL3's trellis, whose sides are 16.
+/// Elements of a tile of EXL3's trellis, 16 by 16.
 const TRELLIS_NUMBERS: u64 = 256;
 
+/// Builds the model.
+///
 /// # Errors
-/// Numbers are missing or absurd, or there are no tensors.
+/// Numbers are missing or impossible, or there are no tensors.
 pub(crate) fn model(
     name: String,
     config: &Config,
@@ -27,7 +29,7 @@ pub(crate) fn model(
     }
     let quantization = config.quantization.as_ref();
     let format = quantization.map_or(Format::Plain, |stored| stored.format);
-    // Where it is tied and plain, loaders leave a second copy in the file.
+    // Some files keep a second copy of a tied embedding.
     let is_left = |part| config.is_tied && format == Format::Plain && part == Part::Output;
     let shape = config.dimensions.bare().shape_around(|layers| {
         let loaded = tensors.iter().filter(|tensor| !is_left(task(&tensor.name, layers).1));
@@ -50,14 +52,14 @@ fn stored<'t>(tensor: &'t Tensor, quantization: Option<&Quantization>) -> Stored
     Stored {
         name: &tensor.name,
         quant: Quant(quant),
-        // 0 is what nobody knows.
+        // 0 if unknown.
         elements: elements.unwrap_or(0),
         bytes: tensor.bytes,
         rows: tensor.dims.first().copied().unwrap_or(1),
     }
 }
 
-/// How many weights are in a packed tensor, of which scales are a part but hold none; none: it is not packed.
+/// Weights in a packed tensor. 0 for scales, which belong to one; `None` if the tensor is not packed.
 fn packed(tensor: &Tensor, stored: &Quantization) -> Option<(Format, Option<u64>)> {
     let word = tensor.name.rsplit('.').next().unwrap_or_default();
     let by_bits = || {
@@ -79,7 +81,7 @@ fn packed(tensor: &Tensor, stored: &Quantization) -> Option<(Format, Option<u64>
     Some((stored.format, elements))
 }
 
-/// What weights are unpacked with.
+/// Tensors with which weights are unpacked.
 fn is_beside(word: &str) -> bool {
     const WORDS: [&str; 11] =
         ["qzeros", "scales", "biases", "g_idx", "suh", "svh", "su", "sv", "mcg", "mul1", "absmax"];
@@ -95,7 +97,7 @@ fn dtype(name: &str) -> &'static str {
     KNOWN.into_iter().find(|known| *known == name).unwrap_or("unknown")
 }
 
-/// The type of most bytes.
+/// The type with the most bytes.
 fn commonest(tensors: &[Tensor]) -> &'static str {
     let mut bytes = BTreeMap::<&str, u64>::new();
     for tensor in tensors {

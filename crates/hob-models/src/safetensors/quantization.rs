@@ -1,5 +1,5 @@
-//! How the tensors beside a `config.json` are stored: its `quantization_config`, or MLX's `quantization`.
-//! Who can read them follows from the format; what people call them, from bits and groups.
+//! How tensors are stored: `quantization_config` of a `config.json`, or MLX's `quantization`.
+//! The format decides which engines can read it; the label names bits and groups.
 
 use hob_core::fit::Format;
 use serde_json::{Map, Value};
@@ -8,20 +8,20 @@ use super::ConfigError;
 use super::config::number;
 use crate::gguf::error::shown;
 
-/// None of it where tensors are plain numbers.
+/// How quantized tensors are stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantization {
     pub format: Format,
-    /// As people call it: `AWQ 4-bit g128`, `EXL3 4.0bpw`.
+    /// Name for people: `AWQ 4-bit g128`, `EXL3 4.0bpw`.
     pub label: String,
-    /// Of a weight, where all have as many.
+    /// Bits per weight, if all weights have the same.
     pub bits: Option<f64>,
 }
 
 const METHODS: &str =
     "awq, gptq, exl2, exl3, fp8, compressed-tensors, mxfp4, modelopt, bitsandbytes and MLX's";
 
-/// None: plain numbers.
+/// `None` for tensors of plain numbers.
 pub(super) fn of(config: &Map<String, Value>) -> Result<Option<Quantization>, ConfigError> {
     let object = |key: &str| config.get(key).and_then(Value::as_object);
     if let Some(mlx) = object("quantization") {
@@ -47,7 +47,7 @@ fn stored(said: &Map<String, Value>) -> Result<Quantization, ConfigError> {
         "modelopt" if text("quant_algo").contains("FP8") => named(Format::Fp8, "FP8", Some(8.0)),
         "modelopt" => named(Format::Nvfp4, "NVFP4", Some(4.0)),
         "bitsandbytes" => bits_and_bytes(said),
-        // MLX writes its own key a second time, without naming a method.
+        // MLX repeats its own key here, without naming a method.
         "" if number(said, &["bits"]).is_some() => grouped(Format::Mlx, "MLX", said),
         method => {
             let (method, known) = (shown(method), METHODS);
@@ -69,7 +69,7 @@ fn grouped(format: Format, name: &str, said: &Map<String, Value>) -> Quantizatio
     Quantization { format, label, bits: bits.map(|bits| bits as f64) }
 }
 
-/// So many bits in the mean, which need not be whole.
+/// Mean bits per weight, which need not be whole.
 fn mean(format: Format, name: &str, said: &Map<String, Value>) -> Quantization {
     let bits = said.get("bits").and_then(Value::as_f64).filter(|bits| (0.5..=32.0).contains(bits));
     let label = bits.map_or_else(|| name.to_owned(), |bits| format!("{name} {bits:.1}bpw"));

@@ -1,9 +1,9 @@
-//! What a tensor of a Hugging Face model does, told by its name.
-//! Names differ from family to family; the words in them hardly do.
+//! The purpose of a tensor in a Hugging Face model, by its name.
+//! Names differ between families, but the words in them hardly do.
 
 use hob_core::weights::Part;
 
-/// The layer that it is of, and what it does; `layers` are those that decode.
+/// Layer and purpose of a tensor. `layers` is the number of decoding layers.
 pub(super) fn task(name: &str, layers: u32) -> (Option<u32>, Part) {
     let words: Vec<&str> = name.split('.').collect();
     if words.iter().any(|word| is_tower(word)) {
@@ -22,7 +22,7 @@ pub(super) fn task(name: &str, layers: u32) -> (Option<u32>, Part) {
     }
 }
 
-/// Eyes and ears, and what joins them to the model.
+/// Vision and audio towers, and their connection to the model.
 fn is_tower(word: &str) -> bool {
     let begins = ["vision", "visual", "audio", "img_", "image_", "multi_modal", "multimodal"];
     let others =

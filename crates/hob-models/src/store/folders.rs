@@ -1,7 +1,7 @@
-//! Names of models as names of folders: reversible, and unable to lead out of the store.
-//! Letters, digits, dash, underscore and dot stay; every other byte becomes `%` and two hexadecimal digits.
+//! Encodes names of models as names of folders: reversible, and safe against paths that leave the store.
+//! Letters, digits, dash, underscore and dot stay; every other byte becomes `%` and two hex digits.
 
-/// Of a folder's name, most file systems take 255 bytes.
+/// Most file systems allow 255 bytes per name.
 const FOLDER_BYTES_MAX: usize = 240;
 
 /// Whether a model can be stored under this name.
@@ -23,7 +23,7 @@ pub(super) fn folder(name: &str) -> String {
     folder
 }
 
-/// None: no model lies in a folder of that name.
+/// `None` if no model can have a folder of that name.
 pub(super) fn name(folder: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = folder.as_bytes();

@@ -1,5 +1,5 @@
-//! One change of a model at a time, across processes: an advisory lock on a file that stays.
-//! The system lets go of it when the process ends, however it ends, so it can never be left behind.
+//! Allows one change of a model at a time, across processes, with an advisory file lock.
+//! The system releases the lock when the process ends, so it cannot stay behind.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::DiskError;
 use crate::disk::make_folder;
 use crate::progress::Watch;
 
-/// How often a waiting pull looks whether the other one is done, and whether it shall stop.
+/// Interval at which a waiting pull checks the lock and its cancellation.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -20,14 +20,14 @@ pub(crate) struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing is not enough: a child that another thread is just starting has the file open too,
-        // until it becomes its program. Failing is no harm, as the file is closed next.
+        // Closing alone is not enough: a child process that is just starting may have the file open too.
+        // An error does no harm, because the file is closed next.
         let _unlocked = self.file.unlock();
     }
 }
 
 impl Lock {
-    /// Waits for its turn, however long that takes: whoever holds the lock makes progress or fails.
+    /// Waits without a limit: the holder makes progress or fails.
     pub(crate) fn hold(
         store: &Store,
         name: &str,

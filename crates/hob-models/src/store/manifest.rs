@@ -1,5 +1,5 @@
-//! `model.json`: what a stored model is, where it came from and what its files must be.
-//! Written last, and only into a folder that has not got its final name yet.
+//! `model.json`: what a stored model is, where it came from, and its files.
+//! Written last, while the folder has a temporary name.
 
 use std::path::{Path, PathBuf};
 
@@ -9,9 +9,9 @@ use crate::catalog::{Entry, Licence};
 use crate::{DiskError, Sha256};
 
 const FILE: &str = "model.json";
-/// Counts up when the manifest's own shape changes.
+/// Increases when the manifest's format changes.
 const FORMAT: u32 = 1;
-/// A manifest is a few kilobytes; what is larger is not one.
+/// A manifest has a few kilobytes. Larger files are rejected.
 const BYTES_MAX: u64 = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Manifest {
     pub title: String,
     pub version: String,
     pub licences: Vec<Licence>,
-    /// The source that each part came from, as people read it.
+    /// The source of each part, for people.
     pub sources: Vec<PartSource>,
     pub transform_version: u32,
     /// Sorted by path.
@@ -45,7 +45,7 @@ pub struct StoredFile {
 }
 
 impl Manifest {
-    /// Where it lies in a model's folder.
+    /// Path of the manifest in a model's folder.
     pub fn file(folder: &Path) -> PathBuf {
         folder.join(FILE)
     }
@@ -68,7 +68,7 @@ impl Manifest {
         }
     }
 
-    /// Of the stored files together.
+    /// Bytes of all stored files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
@@ -80,8 +80,10 @@ impl Manifest {
         std::fs::write(&path, text).map_err(DiskError::at(&path))
     }
 
+    /// Reads a manifest.
+    ///
     /// # Errors
-    /// For people: what is wrong with it.
+    /// What is wrong with it, for people.
     pub(super) fn read(folder: &Path) -> Result<Manifest, String> {
         let path = Manifest::file(folder);
         let bytes = std::fs::metadata(&path).map_err(|error| format!("{FILE}: {error}"))?.len();
@@ -98,7 +100,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// A cheap check that is made every time a model is found: every file is there, of its length.
+    /// A cheap check for every lookup: all files exist with the right lengths.
     pub(super) fn check_sizes(&self, folder: &Path) -> Result<(), String> {
         self.files.iter().try_for_each(|file| match std::fs::metadata(folder.join(&file.path)) {
             Ok(found) if found.len() == file.bytes => Ok(()),

@@ -1,5 +1,5 @@
-//! Placing a new stored form: built under a name that no search takes for a model, written to the
-//! disk, then renamed. A crash at any moment leaves the old form, or the new one, or none.
+//! Places a new stored form: built under a hidden name, written to the disk, then renamed.
+//! A crash at any moment leaves the old form, the new one, or none.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,17 @@ use crate::catalog::Entry;
 use crate::disk::{self, DiskError, clear, make_folder, settle};
 use crate::progress::{Task, Watch};
 
-/// Begins the name of everything that is not a model yet or no longer.
+/// First character of names that are not complete models.
 const HIDDEN: char = '.';
 
-/// A stored form under construction. The caller holds the model's lock, and dropping the parcel
-/// unplaced removes it.
+/// A stored form under construction. The caller holds the model's lock. Dropping it before placing removes it.
 #[derive(Debug)]
 pub(crate) struct Parcel {
     folder: tempfile::TempDir,
     parent: PathBuf,
 }
 
-/// What is known of the form that a parcel becomes.
+/// What is known about the new form.
 #[derive(Debug)]
 pub(crate) struct NewModel<'a> {
     pub(crate) entry: &'a Entry,
@@ -32,8 +31,8 @@ pub(crate) struct NewModel<'a> {
 }
 
 impl Parcel {
-    /// An empty folder in the file system of the final place, so that it can be renamed. Clears
-    /// what interrupted pulls left there.
+    /// An empty folder on the file system of the final place, so that a rename works. Removes leftovers of
+    /// interrupted pulls.
     pub(crate) fn new(store: &Store, name: &str) -> Result<Parcel, DiskError> {
         let parent = store.model(name);
         make_folder(&parent)?;
@@ -49,7 +48,7 @@ impl Parcel {
         self.folder.path()
     }
 
-    /// Gives it its manifest and its final name; older forms go.
+    /// Writes the manifest, gives the folder its final name, and removes older forms.
     pub(crate) fn place(self, new: NewModel<'_>, watch: &mut Watch<'_>) -> Result<(), StoreError> {
         let form = form_name(&new.entry.version, new.transform_version);
         let files = sum_files(self.folder.path(), watch)?;
@@ -66,7 +65,7 @@ impl Parcel {
         Ok(())
     }
 
-    /// A form of the same name is damaged or unwanted, else nobody would build another.
+    /// An existing form of the same name is damaged or unwanted.
     fn set_aside(&self, target: &Path) -> Result<(), DiskError> {
         if !target.exists() {
             return Ok(());
@@ -81,7 +80,7 @@ fn form_name(version: &str, transform_version: u32) -> String {
     format!("{version}-t{transform_version}")
 }
 
-/// The transformation that made a form, by the name of its folder.
+/// The transformation version in the name of a form's folder.
 pub(super) fn transform_version(form: &str) -> Option<u32> {
     form.rsplit_once("-t").and_then(|(_, version)| version.parse().ok())
 }
@@ -110,7 +109,7 @@ fn children(folder: &Path) -> Result<Vec<String>, DiskError> {
     names.collect::<std::io::Result<_>>().map_err(DiskError::at(folder))
 }
 
-/// Every file below, by its path from there, sorted.
+/// All files below a folder, by relative path, sorted.
 fn files_below(folder: &Path) -> Result<Vec<(String, PathBuf)>, DiskError> {
     let mut files = Vec::new();
     let mut waiting = vec![String::new()];
@@ -140,7 +139,7 @@ fn sum_files(folder: &Path, watch: &mut Watch<'_>) -> Result<Vec<StoredFile>, St
     Ok(files)
 }
 
-/// Files first, then each folder once.
+/// Flushes the files, then each folder once.
 fn settle_all(folder: &Path) -> Result<(), DiskError> {
     let mut folders = BTreeSet::from([folder.to_path_buf()]);
     for (_, file) in files_below(folder)? {

@@ -1,5 +1,5 @@
-//! A chat model's stored form: `model.gguf` as it was published, or its parts `model-00001-of-00003.gguf` and so on.
-//! Nothing is changed in it, but a file whose header cannot be read never becomes a stored model.
+//! Stored form of a chat model: `model.gguf` as published, or its parts `model-00001-of-00003.gguf` …
+//! Nothing is changed, but a file whose header cannot be read is never stored.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use super::{RawFiles, Transform, TransformError};
 use crate::gguf::Gguf;
 use crate::progress::{Task, Watch};
 
-/// Counts up whenever the stored form changes.
+/// Increases with every change of the stored form.
 const TRANSFORM_VERSION: u32 = 1;
 
-/// The file among the raw files, and in the stored form.
+/// Name of the file among the raw files and in the stored form.
 pub const MODEL_FILE: &str = "model.gguf";
 
-/// What is done to a chat model when it is stored.
+/// The transformation of a chat model.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChatTransform;
 

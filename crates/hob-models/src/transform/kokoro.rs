@@ -1,5 +1,6 @@
-//! Kokoro's stored form: `front.onnx` and `vocoder.onnx` cut from the published graph, `vocab.json`
-//! with the symbols alone, `voices/NAME.bin` and, to compare with, `published/model.onnx` as they were.
+//! Kokoro's stored form: `front.onnx` and `vocoder.onnx` split from the published graph, `vocab.json` with the
+//! symbols
+//! only, and unchanged `voices/NAME.bin` and `published/model.onnx`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::{DiskError, kokoro};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KokoroTransform;
 
-/// Kokoro's own configuration has many more keys; only this one is stored.
+/// Kokoro's configuration has many more keys; only this one is stored.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Vocabulary {
     vocab: BTreeMap<char, u16>,

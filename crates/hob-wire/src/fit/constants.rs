@@ -1,5 +1,5 @@
-//! The figures that speeds are made of: what of each device is known, and how.
-//! A bandwidth that nobody knows stands there as null, because it is why there are no speeds.
+//! The constants behind the speeds: what is known about each device, and its basis.
+//! An unknown bandwidth is listed as null, because it is the reason for missing speeds.
 
 use hob_core::fit::{self, Site};
 use hob_core::machine::{Basis, Constants, Device, Machine};
@@ -15,18 +15,18 @@ pub(super) struct ConstantShape {
     value: Option<f64>,
     unit: &'static str,
     basis: Option<&'static str>,
-    /// Who says so, where somebody does.
+    /// Source of the value, if known.
     source: Option<String>,
     pub(super) engine_version: Option<String>,
     pub(super) date: Option<String>,
 }
 
-/// Of those who compute.
+/// Constants of the sites that compute.
 pub(super) fn constants(machine: &Machine, sites: &[Site]) -> Vec<ConstantShape> {
     sites.iter().flat_map(|site| of_site(machine, *site)).collect()
 }
 
-/// Bandwidths are measured without an engine.
+/// Bandwidths are measured without an engine and get no stamp.
 pub(super) fn stamp(rows: &mut [ConstantShape], site: Site, engine_version: &str, date: &str) {
     let device = site.to_string();
     let is_fitted = |row: &&mut ConstantShape| {
@@ -38,7 +38,7 @@ pub(super) fn stamp(rows: &mut [ConstantShape], site: Site, engine_version: &str
     }
 }
 
-/// Who published what a site's figures are fitted to.
+/// Adds the source of a site's published figures.
 pub(super) fn source(rows: &mut [ConstantShape], site: Site, source: &str) {
     let device = site.to_string();
     let is_fitted = |row: &&mut ConstantShape| {

@@ -1,21 +1,21 @@
-//! What may be chosen: machines by their names, and models with the quants that they are known in.
-//! The first machine is the one that this hob runs on.
+//! Machines and models that can be assessed, models with their quants.
+//! The first machine is the one that hob runs on.
 
 use serde::Serialize;
 
 use crate::error::json;
 
-/// A model that can be asked about.
+/// A model that can be assessed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FitModel {
     pub name: String,
-    /// Its files are here: what is said of it is of the file.
+    /// Its files are stored here, and the answer describes them.
     pub installed: bool,
-    /// The one that is meant where none is named.
+    /// The default quant.
     pub quant: String,
     /// The most bits first.
     pub quants: Vec<String>,
-    /// Tokens that it was trained with.
+    /// Context length that it was trained with, tokens.
     pub trained_context: Option<u32>,
 }
 

@@ -1,5 +1,5 @@
-//! Who is asked about: the machine with what is known of it, and the model with what its header says.
-//! Bytes are bytes; a bandwidth that nobody knows is null.
+//! The machine with what is known of it, and the model with what its header states.
+//! Sizes are in bytes; an unknown bandwidth is null.
 
 use hob_core::fit::Model;
 use hob_core::machine::{Device, Gpu, GpuMemory, Link, Machine};
@@ -34,11 +34,11 @@ struct GpuShape {
     name: String,
     vendor: &'static str,
     api: &'static str,
-    /// Part of the system's memory.
+    /// Shares system memory.
     unified: bool,
-    /// Null where that is the system's.
+    /// Null for shared memory.
     total: Option<u64>,
-    /// Of unified memory: as much as it may have.
+    /// For shared memory: as much as the card may use.
     free: u64,
     driver: Option<String>,
     link: Option<LinkShape>,
@@ -66,10 +66,10 @@ pub(super) struct ModelInfo {
     quant: String,
     architecture: String,
     layers: usize,
-    /// 0 for models without.
+    /// 0 for dense models.
     experts: u32,
     experts_used: u32,
-    /// Of all weights.
+    /// Bytes of all weights.
     bytes: u64,
     trained_context: u32,
     basis: &'static str,

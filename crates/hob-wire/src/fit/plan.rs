@@ -1,5 +1,5 @@
-//! One way to run a model: what it takes of each memory, how long a context may be, how fast it is.
-//! What an engine has to be told is text in the engine's own words.
+//! One way to run a model: memory in each pool, context, speed, and warnings.
+//! Flags are commands or configuration of each engine.
 
 use hob_core::fit::{
     CONTEXTS, FitOptions, Flags, MemoryTerm, Model, Placement, Plan, Pool, Rate, Use, Warning,
@@ -23,7 +23,7 @@ pub(super) struct PlanShape {
     fits: bool,
     memory: MemoryShape,
     context: ContextShape,
-    /// At the contexts that are usual, as far as it was trained or was asked for.
+    /// Speeds at the usual contexts, up to the trained or requested one.
     decode: Vec<RateShape>,
     decode_requested: RateShape,
     prefill: Vec<PromptShape>,
@@ -34,7 +34,7 @@ pub(super) struct PlanShape {
 pub(super) struct PlacementShape {
     /// `vram`, `unified`, `ram`, `experts_in_ram` or `split`.
     kind: &'static str,
-    /// Whose experts are in the system's memory, or that are on cards.
+    /// Layers on cards, or layers whose experts are in system memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     layers: Option<u32>,
     text: String,
@@ -46,7 +46,7 @@ struct FlagsShape {
     text: String,
 }
 
-/// The sums are over all memories; whether it fits is decided in each.
+/// Sums over all pools. Whether the plan fits is decided for each pool.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct MemoryShape {
     terms: Vec<TermShape>,
@@ -68,10 +68,10 @@ struct TermShape {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct PoolShape {
     pool: String,
-    /// As people call it.
+    /// Name for people.
     name: String,
     need: u64,
-    /// Of that, what the system takes back when it is short: it does not count against what is free.
+    /// Part of `need` that the system can take back, and that does not count against `free`.
     reclaimable: u64,
     free: u64,
     margin: u64,
@@ -82,7 +82,7 @@ struct PoolShape {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct ContextShape {
     wished: u32,
-    /// Null: not even the shortest has room.
+    /// Null if not even the shortest context fits.
     max: Option<u32>,
     limited_by: String,
 }
@@ -122,13 +122,13 @@ impl PlanShape {
         }
     }
 
-    /// With what is to be said of it beside the other plans.
+    /// Adds warnings that depend on the other plans.
     pub(super) fn warned(self, warnings: &[Warning]) -> PlanShape {
         PlanShape { warnings: warnings.iter().cloned().map(warning).collect(), ..self }
     }
 }
 
-/// A context whose speed nobody knows has a row as well.
+/// A context with unknown speed has a row too.
 fn decode(plan: &Plan) -> Vec<RateShape> {
     let reached = plan.longest.context_tokens.unwrap_or(0).max(plan.context_tokens);
     let rate = |context: u32| -> Option<&Rate> {
@@ -186,7 +186,7 @@ fn pool(machine: &Machine, used: &Use) -> PoolShape {
     }
 }
 
-/// As people call it.
+/// Name of a pool for people.
 pub(super) fn pool_name(machine: &Machine, pool: Pool) -> String {
     let gpu = match pool {
         Pool::Ram => None,

@@ -1,10 +1,10 @@
-//! A speed as it is written: with its range, what its time goes to, and how sure it is.
-//! Of a speed that nobody knows, only the context is there.
+//! A speed with its range, the parts of its time, and its certainty.
+//! With an unknown speed, only the context is filled.
 
 use hob_core::fit::Rate;
 use serde::Serialize;
 
-/// Digits that anybody could check.
+/// Significant digits.
 const DIGITS: i32 = 4;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -19,12 +19,12 @@ pub(super) struct RateShape {
     confidence: Option<&'static str>,
 }
 
-/// Of a prompt as long as the context.
+/// Speed of reading a prompt as long as the context.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct PromptShape {
     #[serde(flatten)]
     rate: RateShape,
-    /// Until all of it is read.
+    /// Time until the whole prompt is read.
     first_token_ms: Option<f64>,
 }
 
@@ -56,7 +56,7 @@ impl PromptShape {
     }
 }
 
-/// By how far below it may be: a calibrated speed of a machine that others disturb is no sure one.
+/// By how far the speed may be below the estimate. Calibration on a busy machine lowers it.
 fn confidence(rate: &Rate) -> &'static str {
     match 1.0 - rate.low / rate.tok_s {
         below if below < 0.15 => "high",
@@ -65,7 +65,7 @@ fn confidence(rate: &Rate) -> &'static str {
     }
 }
 
-/// However small it is, it does not become 0.
+/// Rounds to significant digits, so that small values do not become 0.
 pub(super) fn shortly(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

@@ -1,5 +1,5 @@
-//! What is asked: a model, and what is wanted of it. As a body, or in an address so that it can be shared.
-//! Every refusal names the field and what it takes.
+//! Requests of `/api/fit`: a model and options, as a JSON body or as a query that can be shared.
+//! Errors name the field and what it accepts.
 
 use hob_core::KvTypes;
 use hob_core::fit::{Engine, FitOptions};
@@ -9,40 +9,40 @@ use crate::WireError;
 use crate::chat::count;
 use crate::fields::Fields;
 
-/// Longer than any model was trained with.
+/// Longer than any trained context.
 const CONTEXT_TOKENS_MAX: i64 = 1 << 26;
 const SEQUENCES_MAX: i64 = 1024;
-/// Faster than anything that decodes.
+/// Faster than any decoding.
 const TOK_S_MAX: f64 = 1e6;
 
-/// In an address everything is text; these are numbers all the same.
+/// Query values are texts; these become numbers.
 const NUMBERS: [&str; 3] = ["context_tokens", "parallel", "tok_s_min"];
 
-/// Nothing of it is checked against what there is yet.
+/// A parsed request. Names are not checked yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitRequest {
     pub model: String,
-    /// None: the model's first.
+    /// `None`: the model's default quant.
     pub quant: Option<String>,
-    /// None: the one that this hob runs on.
+    /// `None`: the machine that hob runs on.
     pub machine: Option<String>,
     pub options: FitOptions,
     /// Fields without effect.
     pub ignored: Vec<String>,
 }
 
-/// Of a body.
+/// Parses a JSON body.
 ///
 /// # Errors
-/// [`WireError`], naming the field and what it takes.
+/// [`WireError`], naming the field and what it accepts.
 pub fn parse_fit(body: &[u8]) -> Result<FitRequest, WireError> {
     request(Fields::parse(body)?)
 }
 
-/// Of an address: names and values, as they are meant. A value that is empty was left out.
+/// Parses a query of names and values. Empty values count as absent.
 ///
 /// # Errors
-/// As [`parse_fit`].
+/// See [`parse_fit`].
 pub fn parse_fit_query(pairs: &[(String, String)]) -> Result<FitRequest, WireError> {
     let given = pairs.iter().filter(|(_, value)| !value.trim().is_empty());
     let fields: Map<String, Value> =
@@ -74,7 +74,7 @@ fn request(mut fields: Fields) -> Result<FitRequest, WireError> {
     })
 }
 
-/// `q8_0`, or of keys and values apart: `q8_0/q4_0`.
+/// `q8_0`, or different types for keys and values: `q8_0/q4_0`.
 fn kv(fields: &mut Fields) -> Result<Option<KvTypes>, WireError> {
     const FIELD: &str = "kv";
     let Some(text) = fields.name(FIELD)? else { return Ok(None) };

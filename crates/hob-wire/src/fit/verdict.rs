@@ -1,5 +1,5 @@
-//! The answer in one sentence: where it lives, with which context, how fast, and how much longer it could be.
-//! Of what does not fit: which memory lacks how much, and which context would fit.
+//! The answer in one sentence: placement, context, speed, and the longest context.
+//! If the model does not fit: which pool lacks how much, and which context would fit.
 
 use hob_core::KvTypes;
 use hob_core::fit::{Assessment, Limit, Longest, Model, Placement, Plan, Rate, Use};
@@ -72,9 +72,9 @@ fn lacking(machine: &Machine, plan: &Plan) -> String {
     )
 }
 
-/// As many digits as say something.
+/// Keeps as many digits as are meaningful.
 fn figure(tok_s: f64) -> String {
-    // Rounded as whoever reads the figures themselves rounds them.
+    // Rounded in the same way as the figures.
     let tok_s = shortly(tok_s);
     match tok_s {
         10.0.. => format!("{}", tok_s.round()),

@@ -1,5 +1,5 @@
-//! The lengths of Google's Gemma models, generation by generation.
-//! Numbers of parameters that they come to are checked against those that llama.cpp prints for the published files.
+//! Dimensions of Google's Gemma models, by generation.
+//! Parameter counts are checked against those that llama.cpp prints for the published files.
 
 use super::{Dense, with_experts};
 use crate::recipe::Dimensions;
@@ -33,7 +33,7 @@ const V4_E4B: Dense = Dense {
     feed_forward: 10_240,
     heads: 8,
     kv_heads: 2,
-    // Of layers that see everything; the others have half of it.
+    // Head size of full layers; sliding layers have half of it.
     head: 512,
     vocabulary: 262_144,
 };
@@ -42,7 +42,7 @@ fn windowed(of: &Dense, window_tokens: u64) -> Dimensions {
     of.dimensions().with("attention.sliding_window", window_tokens).tied()
 }
 
-/// The last layer of each `period` sees everything, the others as far as their window.
+/// The last layer of each `period` has full attention; the others have a window.
 fn v4(of: &Dense, period: u64, window_tokens: u64) -> Dimensions {
     let slides: Vec<u64> =
         (1..=of.layers).map(|layer| u64::from(!layer.is_multiple_of(period))).collect();
@@ -52,7 +52,7 @@ fn v4(of: &Dense, period: u64, window_tokens: u64) -> Dimensions {
         .with("attention.value_length_swa", 256)
 }
 
-/// Of sliding layers and of the sixth ones, which see everything.
+/// KV heads of sliding layers, and of every sixth layer, which has full attention.
 fn kv_heads(layers: u64, sliding: u64, full: u64) -> Vec<u64> {
     (1..=layers).map(|layer| if layer.is_multiple_of(6) { full } else { sliding }).collect()
 }
@@ -141,7 +141,7 @@ pub(in crate::known) fn v3_27b() -> Dimensions {
     windowed(&of, 1_024)
 }
 
-/// Layers that use the keys of earlier ones have a feed-forward of twice the width.
+/// Layers that use the keys of earlier layers have a feed-forward of twice the width.
 pub(in crate::known) fn v4_e2b() -> Dimensions {
     const OWN_KEYS: u64 = 15;
     let of = Dense { layers: 35, embedding: 1_536, feed_forward: 6_144, kv_heads: 1, ..V4_E4B };

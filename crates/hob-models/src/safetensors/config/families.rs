@@ -1,5 +1,5 @@
-//! The architecture of GGUF that a `model_type` is, as llama.cpp's converter names it.
-//! And what configurations of that type leave out, because it is usual.
+//! GGUF architecture of each `model_type`, as llama.cpp's converter names it,
+//! and defaults that configurations of that type leave out.
 
 use hob_core::nearest;
 use serde_json::{Map, Value};
@@ -22,7 +22,7 @@ const GEMMA3: &[(&str, u64)] = &[
     ("vocab_size", 262_208),
 ];
 
-/// The configuration of the language model says its type, or else the whole one does.
+/// The language model's own configuration states the type, or else the whole configuration.
 pub(super) fn family(
     text: &Map<String, Value>,
     whole: &Map<String, Value>,

@@ -1,5 +1,5 @@
-//! What single layers are: of windows, of a state, or compressed; lists and patterns of a `config.json` as GGUF says
-//! them. A kind that is not known counts as a layer that sees everything: the most that one can take.
+//! Translates per-layer lists and patterns of a `config.json` to GGUF keys: windows, states, compressed attention.
+//! A layer of unknown kind counts as one with full attention, which needs the most memory.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ enum Kind {
     Full,
     Window,
     State,
-    /// Nothing is kept: there is no attention.
+    /// No attention, so nothing is stored.
     None,
 }
 
@@ -26,7 +26,7 @@ pub(super) fn add(
     compressed(dimensions, text)
 }
 
-/// Layer by layer, where the configuration says it like that.
+/// Kinds by layer, if the configuration lists them.
 fn kinds(text: &Map<String, Value>) -> Option<Vec<Kind>> {
     let layers = number(text, &["num_hidden_layers"])?;
     if let Some(pattern) = text.get("hybrid_override_pattern").and_then(Value::as_str) {
@@ -40,7 +40,7 @@ fn kinds(text: &Map<String, Value>) -> Option<Vec<Kind>> {
         true => Kind::Full,
         false => Kind::State,
     };
-    // More than that is refused later.
+    // Longer lists are rejected later.
     Some((0..layers.min(1_024)).map(kind).collect())
 }
 
@@ -71,7 +71,7 @@ fn windows(
 ) -> Dimensions {
     let is_off = text.get("use_sliding_window").and_then(Value::as_bool) == Some(false);
     let tokens = number(text, &["sliding_window", "attention_chunk_size"]);
-    // Where all layers are listed and none has a window, the length of windows means nothing.
+    // If the listed layers have no window, the window length has no meaning.
     let is_unused = kinds.is_some_and(|kinds| !kinds.contains(&Kind::Window));
     let Some(tokens) = tokens.filter(|_| !is_off && !is_unused) else { return dimensions };
     let dimensions = dimensions.with("attention.sliding_window", tokens);
@@ -109,7 +109,7 @@ fn states(
     }
 }
 
-/// Layers that see everything may have heads of other lengths and numbers, and others have none at all.
+/// Full layers may have heads of other lengths and numbers.
 fn wide_attention(
     mut dimensions: Dimensions,
     text: &Map<String, Value>,
@@ -140,7 +140,7 @@ fn wide_attention(
     dimensions.with_each("attention.head_count_kv", &each)
 }
 
-/// Multi-head latent attention: one row a token, which keys and values are computed from.
+/// Multi-head latent attention: keys and values are computed from one stored row per token.
 fn compressed(
     dimensions: Dimensions,
     text: &Map<String, Value>,
