@@ -1,5 +1,5 @@
-//! Safetensors, the file format of Hugging Face: what its header says, read without touching the weights.
-//! A length and JSON; both come from strangers, so both are bounded and checked.
+//! Reads headers of safetensors, the file format of Hugging Face, without the weights.
+//! A header is a length and JSON from strangers, so both are bounded and checked.
 
 mod config;
 mod entries;
@@ -17,10 +17,10 @@ pub use index::files_of_index;
 pub(crate) use model::model;
 pub use quantization::Quantization;
 
-/// The format's own bound.
+/// The format's own limit.
 const HEADER_BYTES_MAX: u64 = 100_000_000;
 
-/// One tensor, as the header says.
+/// One tensor in the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
     pub name: String,
@@ -33,7 +33,7 @@ pub struct Tensor {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     pub tensors: Vec<Tensor>,
-    /// Where the header says that the file ends.
+    /// End of the file according to the header.
     pub needed_bytes: u64,
 }
 
@@ -52,10 +52,10 @@ pub enum SafetensorsError {
 }
 
 impl Header {
-    /// From the beginning of a file; nothing behind the header is read.
+    /// Reads the header from the beginning of a file, and nothing after it.
     ///
     /// # Errors
-    /// What is wrong with the header, for whoever it belongs to.
+    /// What is wrong with the header, for people.
     pub fn read(mut file: impl Read) -> Result<Header, SafetensorsError> {
         let mut length = [0; 8];
         file.read_exact(&mut length).map_err(unreadable)?;
@@ -63,7 +63,7 @@ impl Header {
         if bytes > HEADER_BYTES_MAX {
             return Err(SafetensorsError::TooLong { bytes, bytes_max: HEADER_BYTES_MAX });
         }
-        // Grows with what is there, not with what is promised.
+        // Grows with the bytes that arrive, not with the length that the header states.
         let mut json = Vec::new();
         let read = file.take(bytes).read_to_end(&mut json).map_err(unreadable)?;
         if (read as u64) < bytes {
@@ -79,7 +79,7 @@ fn unreadable(error: io::Error) -> SafetensorsError {
     SafetensorsError::Unreadable { detail: error.to_string() }
 }
 
-/// And where the last of them ends.
+/// All tensors, and the end of the last one.
 fn tensors(json: &[u8]) -> Result<(Vec<Tensor>, u64), SafetensorsError> {
     let entries: entries::Entries = serde_json::from_slice(json)
         .map_err(|error| SafetensorsError::NotJson { detail: error.to_string() })?;
@@ -104,7 +104,7 @@ fn tensor(name: String, said: entries::Said) -> Result<(Tensor, u64), Safetensor
 }
 
 impl Tensor {
-    /// None: more than a machine can count.
+    /// `None` if the product overflows.
     pub fn numbers(&self) -> Option<u64> {
         self.dims.iter().try_fold(1_u64, |product, dim| product.checked_mul(*dim))
     }

@@ -1,5 +1,5 @@
-//! `/api/fit`: where a model would live on a machine and how fast it would be, for whoever asks over HTTP.
-//! What there is to ask about is behind [`FitDesk`]; who may ask about it is decided here.
+//! `/api/fit`: where a model would live on a machine, and how fast it would be.
+//! [`FitDesk`] knows machines and models; this file checks what the caller may see.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,23 +24,24 @@ use crate::headers::{JSON, answer_headers, insert_ignored};
 use crate::keys::Caller;
 use crate::router::App;
 
-/// Machines and models by their names. May take its time, read headers and ask the system: it is not asked on a
-/// thread that answers others.
+/// Machines and models by name. Methods may read headers and query the system, so they run on a blocking thread.
 pub trait FitDesk: fmt::Debug + Send + Sync {
-    /// The one that this runs on first.
+    /// The machine that hob runs on comes first.
     fn machines(&self) -> Vec<String>;
 
     fn models(&self) -> Vec<FitModel>;
 
-    /// It is in a table that everybody has; of any other name, a key decides who may ask about it.
+    /// Whether the model is in the public table. For other names the caller's key decides.
     fn is_published(&self, model: &str) -> bool;
 
+    /// Assesses a model on a machine.
+    ///
     /// # Errors
-    /// Nothing is called that, or nothing can be said of it.
+    /// A name is unknown, or the model cannot be assessed.
     fn assess(&self, request: &FitRequest) -> Result<FitAnswer, Unanswerable>;
 }
 
-/// Why nothing can be said of a model on a machine.
+/// Why a model cannot be assessed on a machine.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unanswerable {
     #[error("there is no {field} '{name}' here{}", nearest(.near))]
@@ -57,7 +58,7 @@ fn nearest(near: &[String]) -> String {
 
 type Desk = Extension<Arc<dyn FitDesk>>;
 
-/// None where nobody can say anything.
+/// Empty without a desk.
 pub(crate) fn routes(app: &Arc<App>, desk: Option<&Arc<dyn FitDesk>>) -> Router<Arc<App>> {
     let Some(desk) = desk else { return Router::new() };
     Router::new()
@@ -68,7 +69,7 @@ pub(crate) fn routes(app: &Arc<App>, desk: Option<&Arc<dyn FitDesk>>) -> Router<
         .route_layer(from_fn_with_state(Arc::clone(app), check_key))
 }
 
-/// `GET /api/fit`: so that it can be shared.
+/// `GET /api/fit`, so that a URL can be shared.
 async fn by_address(
     State(app): State<Arc<App>>,
     desk: Desk,
@@ -98,7 +99,7 @@ async fn answer(
     caller: &Caller,
     request: FitRequest,
 ) -> Result<Response, ApiError> {
-    // Whether there is a model of a name is said only to those who may use it.
+    // A caller learns only about models that it may use.
     if !desk.is_published(&request.model) {
         caller.check(app, &request.model)?;
     }
@@ -114,7 +115,7 @@ async fn machines(Extension(desk): Desk) -> Result<Response, ApiError> {
     Ok(json(fit_machines(&names)))
 }
 
-/// `GET /api/fit/models`: of those that are here, such as this caller may use.
+/// `GET /api/fit/models`: known models, and the stored ones that this caller may use.
 async fn models(Extension(desk): Desk, caller: Caller) -> Result<Response, ApiError> {
     let mut models = blocking(move || desk.models()).await?;
     models.retain(|model| !model.installed || caller.allows(&model.name));
@@ -122,7 +123,7 @@ async fn models(Extension(desk): Desk, caller: Caller) -> Result<Response, ApiEr
 }
 
 /// # Errors
-/// It panicked: nobody is told with what.
+/// The task panicked; the message stays internal.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -1,5 +1,5 @@
-//! What others measured and published, and what of it says something of the machine that is asked about.
-//! Of a device that was published, speeds are fitted to its own runs instead of to those of its class.
+//! Published measurements, and which of them describe a given machine.
+//! A device with published runs gets constants fitted to its own runs instead of its class.
 
 mod decode;
 mod runs;
@@ -16,20 +16,20 @@ pub(crate) use runs::{
     Measured, Part, Published, engine, machine, model, published, published_records,
 };
 
-/// Fewer say nothing of a device.
+/// Fewer rows are not enough for a fit.
 const ROWS_MIN: usize = 3;
-/// A device whose bandwidth is further off is another one than its name says.
+/// A device whose bandwidth differs more is a different device.
 const BANDWIDTH_OFF_MAX: f64 = 0.1;
 
-/// What a device's speeds were fitted to.
+/// The published runs behind a device's constants.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Used {
     pub(crate) site: Site,
-    /// For people: how many runs, whose, and how well they are told.
+    /// For people: how many runs, from which sources, and how well they are predicted.
     pub(crate) text: String,
 }
 
-/// Gives each card of the machine that nobody calibrated what others published of the same one.
+/// Fits each uncalibrated card of the machine to published runs of the same card.
 pub(crate) fn apply(machine: &mut Machine) -> Vec<Used> {
     let mut used = Vec::new();
     for number in 0..machine.gpus.len() {
@@ -71,7 +71,7 @@ pub(crate) fn apply(machine: &mut Machine) -> Vec<Used> {
     used
 }
 
-/// Drivers say less or more of the maker.
+/// Drivers differ in how they name the maker.
 fn bare(name: &str) -> String {
     let makers = ["NVIDIA ", "GeForce ", "AMD ", "Tesla "];
     makers.iter().fold(name.to_owned(), |name, word| name.replace(word, ""))
@@ -85,7 +85,7 @@ fn is_same(published: &Gpu, here: &Gpu) -> bool {
         && bandwidth(published).zip(bandwidth(here)).is_some_and(is_near)
 }
 
-/// The runs of `runs.yaml` that lie whole on one device; read once, as the page asks often.
+/// Runs of `runs.yaml` on one device; parsed once, because the page asks often.
 static RUNS: LazyLock<Vec<Published>> = LazyLock::new(|| {
     let records = published_records().unwrap_or_default();
     let (mut runs, _) = published(&records);
@@ -94,7 +94,7 @@ static RUNS: LazyLock<Vec<Published>> = LazyLock::new(|| {
 });
 
 impl Published {
-    /// Of the same card, or of the processor that the graphics belong to.
+    /// Whether the run is of the same card, or of graphics that belong to the same processor.
     fn is_of(&self, gpu: &Gpu, cpu: Option<&str>) -> bool {
         let own = self.machine.gpus.first();
         let shares = matches!(gpu.memory, GpuMemory::Unified { .. })

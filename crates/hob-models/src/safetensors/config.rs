@@ -1,5 +1,5 @@
-//! `config.json` of Hugging Face: the dimensions of a model, in the words of GGUF headers, which the shape is made of.
-//! What it says twice, or inside `text_config`, is taken from where the language model says it.
+//! Reads dimensions from a Hugging Face `config.json` and gives them GGUF names.
+//! Values in `text_config`, the language model's part, win over those outside.
 
 mod families;
 mod layers;
@@ -11,13 +11,13 @@ use super::quantization;
 use crate::gguf::GgufError;
 use crate::recipe::Dimensions;
 
-/// What of a configuration decides how much memory a model takes.
+/// The parts of a configuration that decide how much memory a model needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     pub dimensions: Dimensions,
-    /// None: plain numbers.
+    /// `None` for plain numbers.
     pub quantization: Option<Quantization>,
-    /// The embedding makes the scores too.
+    /// Whether the embedding also computes the scores.
     pub is_tied: bool,
 }
 
@@ -34,12 +34,12 @@ pub enum ConfigError {
     UnknownType { name: String, near: Vec<String> },
     #[error("hob does not know the quantization '{method}'; known are {known}")]
     UnknownQuantization { method: String, known: &'static str },
-    /// Named as GGUF names it.
+    /// Names the GGUF key.
     #[error(transparent)]
     Dimensions(#[from] GgufError),
 }
 
-/// A key of GGUF, and those of configurations that say the same.
+/// A GGUF key, and the configuration keys with the same meaning.
 type Same = (&'static str, &'static [&'static str]);
 
 const REQUIRED: [Same; 5] = [
@@ -66,7 +66,7 @@ const OPTIONAL: [Same; 10] = [
 const COUNTS: [&str; 4] =
     ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"];
 
-/// Where there are experts.
+/// Keys of models with experts.
 const OF_EXPERTS: [Same; 4] = [
     (
         "expert_used_count",
@@ -78,8 +78,10 @@ const OF_EXPERTS: [Same; 4] = [
 ];
 
 impl Config {
+    /// Parses a configuration.
+    ///
     /// # Errors
-    /// It is no configuration, or one of a model or a quantization that hob does not know.
+    /// It is not a configuration, or its model or quantization is unknown.
     pub fn parse(json: &[u8]) -> Result<Config, ConfigError> {
         let whole: Map<String, Value> = serde_json::from_slice(json)
             .map_err(|error| ConfigError::NotJson { detail: error.to_string() })?;
@@ -126,7 +128,7 @@ fn dimensions(
     layers::add(dimensions, text)
 }
 
-/// Of the first of these keys that has one. What is no whole number counts as not said.
+/// The first of these keys with a whole number.
 pub(super) fn number(map: &Map<String, Value>, names: &[&str]) -> Option<u64> {
     names.iter().find_map(|name| map.get(*name)?.as_u64())
 }

@@ -1,5 +1,5 @@
-//! `hob fit`: where a model will live on a machine, and how fast it will be there. The answer goes to stdout.
-//! What is free and what is in the file is gathered here; what comes of it, `hob_core::fit` says.
+//! `hob fit`: where a model would live on a machine, and how fast it would be. The answer goes to stdout.
+//! This file collects the inputs; `hob_core::fit` computes the answer.
 
 mod calibrate;
 mod explained;
@@ -59,7 +59,7 @@ pub(crate) struct FitArgs {
     verb: Option<FitVerb>,
 }
 
-/// How it is to be run.
+/// How the model is to be run.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FitOptionArgs {
     /// Tokens of each conversation, as 32768 or 32k; without it 8192, or as many as it was trained with
@@ -110,7 +110,7 @@ fn mixture(name: &str) -> Result<Mixture, String> {
     Mixture::named(name).map_err(|error| error.to_string())
 }
 
-/// A thousand is 1,024 here, as whoever trains a model counts them.
+/// A `k` is 1,024 tokens, as in model names.
 fn tokens(text: &str) -> Result<u32, String> {
     let (number, of_unit) = match text.strip_suffix(['k', 'K']) {
         Some(number) => (number, 1024),
@@ -120,7 +120,7 @@ fn tokens(text: &str) -> Result<u32, String> {
     tokens.filter(|tokens| *tokens > 0).ok_or_else(|| "a number such as 32768 or 32k".to_owned())
 }
 
-/// Of words; neither none nor endless.
+/// A finite speed above 0.
 fn pace(text: &str) -> Result<f64, String> {
     let pace = text.trim().parse::<f64>().ok().filter(|pace| pace.is_finite() && *pace > 0.0);
     pace.ok_or_else(|| {
@@ -190,7 +190,7 @@ pub(crate) fn run(args: &FitArgs, globals: &Globals, printer: &Printer) -> Outco
     Ok(if args.require && !holds(&options, &assessed) { Exit::Regressed } else { Exit::Done })
 }
 
-/// With what others published of the same devices; whose figures these are is said.
+/// Uses published runs of the same devices, and names their sources.
 fn published_machine(args: &FitArgs, app: &App<'_>) -> Outcome<(Machine, Vec<Used>)> {
     let mut machine = args.machine.measured(app)?.machine;
     let used = published::apply(&mut machine);
@@ -202,7 +202,7 @@ fn sourced(answer: FitAnswer, used: &[Used]) -> FitAnswer {
     used.iter().fold(answer, |answer, used| answer.sourced(used.site, &used.text))
 }
 
-/// With as long a context and as fast as is wished for.
+/// Whether the best plan has the requested context and speed.
 fn holds(options: &FitOptions, assessed: &Assessment) -> bool {
     assessed.best().is_some_and(|plan| {
         let tok_s = plan.decode_requested.as_ref().map_or(0.0, |rate| rate.tok_s);
@@ -228,7 +228,7 @@ fn failure(error: FitError) -> Failure {
     Failure::usage(error)
 }
 
-/// By whatever it is called, or by a shape that was typed; and the same in other quants.
+/// The model by name or typed dimensions, and the same in other quants.
 fn model(args: &FitArgs, app: &App<'_>, printer: &Printer) -> Outcome<(Model, Vec<Model>)> {
     if let Some(shape) = &args.shape {
         return typed(shape, args.quant).map_err(Failure::usage);

@@ -1,7 +1,7 @@
 //! `hob pull`: finds models by whatever they are called and fetches them, with a bar, and stops cleanly in the middle.
 //! How it is fetched and verified is `hob-models`'; here it gets a face.
 
-mod told;
+mod planned;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use crate::printer::Printer;
 use crate::settings::Overrides;
 use crate::shelf::{Order, OrderOptions, Shelf};
 use crate::signals::{StopSignals, interrupted};
-use told::{Planned, arrived, json};
+use planned::{Planned, arrived, json};
 
-/// As the models of hob's catalog are stored, or near enough to ask for room.
+/// Quant that is assumed for the catalog's models when free memory is checked.
 const FETCHED_QUANT: &str = "Q4_1";
 
 pub(crate) const BAR: &str = "{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
@@ -114,7 +114,7 @@ impl PullArgs {
     }
 }
 
-/// What every pull needs.
+/// What all pulls share.
 struct Work<'a> {
     shelf: &'a Shelf,
     machine: &'a Machine,
@@ -122,7 +122,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Finds the files and reads their headers, on a thread of its own.
+    /// Finds the files and reads their headers, on a blocking thread.
     async fn order(&self, wish: &OrderOptions, signals: &mut StopSignals) -> Outcome<Order> {
         let (shelf, wish) = (self.shelf.clone(), wish.clone());
         let looking = self.printer.spinner(format_args!("looking for {}", wish.asked));
@@ -141,7 +141,7 @@ impl Work<'_> {
         lack_of_room(&order.entry.name, order.model.as_ref(), self.machine)
     }
 
-    /// Instead of a pull.
+    /// Prints the plan instead of pulling.
     fn planned(&self, order: &Order, args: &PullArgs) -> Outcome<Planned> {
         let disk = self.shelf.check_room(order).err();
         let lack = self.lack(order);
@@ -155,8 +155,7 @@ impl Work<'_> {
         Ok(Planned::of(order, is_here.then_some("was_here"), warnings))
     }
 
-    /// Fetching blocks, so it has a thread of its own, and is told to stop by a flag that it looks at
-    /// between two chunks.
+    /// Fetching blocks, so it has its own thread. A flag stops it between two chunks.
     async fn pull(
         &self,
         wish: OrderOptions,
@@ -175,20 +174,20 @@ impl Work<'_> {
             result = &mut work => result,
             () = signals.next() => {
                 cancel.store(true, Ordering::Relaxed);
-                // It stops at its next look, and leaves what it has for the next attempt.
+                // It stops at its next check, and keeps its bytes for the next attempt.
                 drop(work.await);
                 let hint = format!("hob pull {name}: the next one goes on where this stopped");
                 return Err(interrupted().hint(hint));
             }
         };
         let pulled = result.map_err(|error| Failure::new(Exit::Internal, error))??;
-        self.printer.note(told(&name, &pulled));
+        self.printer.note(summary(&name, &pulled));
         Ok(Planned::of(&order, Some(arrived(pulled.arrival)), lack.into_iter().collect())
             .stored(&pulled))
     }
 }
 
-fn told(name: &str, pulled: &Pulled) -> String {
+fn summary(name: &str, pulled: &Pulled) -> String {
     let how = match arrived(pulled.arrival) {
         "was_here" => "is here already",
         "transformed" => "was made anew from its files",
@@ -197,7 +196,7 @@ fn told(name: &str, pulled: &Pulled) -> String {
     format!("{name} {how}: {}", pulled.model.folder.display())
 }
 
-/// Said before it is fetched, and no reason not to. None of what fits, and of models whose dimensions nobody knows.
+/// A warning before the download. `None` if the model fits, or if its dimensions are unknown.
 fn lack_of_room(name: &str, model: Option<&Model>, machine: &Machine) -> Option<String> {
     let known = || {
         let (known, context_tokens) = known::find(name).ok()?;
@@ -212,8 +211,7 @@ fn lack_of_room(name: &str, model: Option<&Model>, machine: &Machine) -> Option<
     ))
 }
 
-/// A bar that is one task of one part after the other; on a stderr that is no terminal, a line for
-/// each of them instead.
+/// A bar for one task after the other. Without a terminal, one line for each task.
 struct PullProgress {
     bar: ProgressBar,
     printer: Printer,
@@ -256,7 +254,7 @@ impl PullProgress {
         }
     }
 
-    /// Above the bar, which is drawn again below.
+    /// Prints above the bar, which is drawn again below.
     fn say(&self, text: &str) {
         self.bar.suspend(|| self.printer.note(text));
     }

@@ -1,5 +1,5 @@
-//! Decode speeds of `bench/published/decode.csv`: a model that lies whole on one device, one stream.
-//! Each row names its source; how rows were chosen, the folder's README says.
+//! Decode speeds of `bench/published/decode.csv`: one stream, with the whole model on one device.
+//! Each row names its source; the folder's README says how rows were chosen.
 
 use hob_core::fit::{Engine, EngineProfile, Layout, Model, Site, SpeedEstimate, TimedRun};
 use hob_core::footprint::KvTypes;
@@ -11,18 +11,18 @@ const DEVICES: &str = include_str!("../../../../bench/published/devices.csv");
 const ROWS: &str = include_str!("../../../../bench/published/decode.csv");
 const SOURCES: &str = include_str!("../../../../bench/published/sources.csv");
 
-/// More than any published model needs, so that all of them lie whole on the device.
+/// More than any published model needs, so that all of them fit.
 const PLENTY_BYTES: u64 = 1 << 42;
 
-/// One measurement: a model that lies whole on one device, one stream.
+/// One measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// Of that device alone.
+    /// A machine with only that device.
     pub(crate) machine: Machine,
     pub(crate) model: Model,
     pub(crate) context_tokens: u32,
     pub(crate) tok_s: f64,
-    /// Its short name; [`address`] has where it is.
+    /// Short name of the source; [`sources`] has its address.
     pub(crate) source: &'static str,
     layout: Layout,
     profile: EngineProfile,
@@ -47,21 +47,21 @@ impl Row {
     }
 }
 
-/// All of them, in the order of the devices.
+/// All rows, in the order of the devices.
 ///
 /// # Errors
-/// The line that makes no sense; a test would have said so.
+/// The first invalid line; a test checks that there is none.
 pub(crate) fn rows() -> Result<Vec<Row>, String> {
     lines(ROWS).map(|line| row(line).ok_or_else(|| format!("'{line}' is no measurement"))).collect()
 }
 
-/// Of the devices whose name suits.
+/// Rows of devices with a suitable name.
 pub(crate) fn rows_of(suits: impl Fn(&str) -> bool) -> Vec<Row> {
     let is_it = |line: &&'static str| line.split(',').next().is_some_and(&suits);
     lines(ROWS).filter(is_it).filter_map(row).collect()
 }
 
-/// Short names of sources, and where they are found.
+/// Short names of sources, with their addresses.
 pub(crate) fn sources() -> impl Iterator<Item = (&'static str, &'static str)> {
     lines(SOURCES).filter_map(|line| line.split_once(','))
 }

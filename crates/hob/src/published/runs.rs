@@ -1,5 +1,5 @@
-//! Published runs as rows that can be predicted: a machine whose profile is known, a model whose dimensions are, an
-//! engine, a placement, a context. A run that lacks one of these is named with what it lacks.
+//! Published runs that can be predicted: with a known machine profile, model, engine, placement and context.
+//! A run that lacks one of these is reported with what it lacks.
 
 use hob_bench::import::{Format as ImportFormat, PUBLISHED, import};
 use hob_bench::record::{Kind, Record};
@@ -16,13 +16,13 @@ use hob_models::known;
 
 use crate::failure::{Exit, Failure, Outcome};
 
-/// Where a publisher does not say.
+/// Context of a run that states none, tokens.
 const CONTEXT_TOKENS: u32 = 1_024;
 
 /// The first version of Ollama that runs llama.cpp's server.
 const OLLAMA_WITH_LLAMA_CPP: [u32; 2] = [0, 30];
 
-/// A model whose published size is further off is another one than its name says.
+/// A model whose published size differs more is a different model.
 const SIZE_OFF_MAX: f64 = 0.25;
 
 /// One run that can be predicted.
@@ -39,18 +39,18 @@ pub(crate) struct Published {
     profile: EngineProfile,
 }
 
-/// What is told from what.
+/// Which rows predict which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// On one device, at one short context.
+    /// On one device, with a short context.
     Decode,
-    /// On one device, as the context grows.
+    /// On one device, with a growing context.
     Curve,
-    /// On several, or in the system's memory.
+    /// On several devices, or in system memory.
     Divided,
 }
 
-/// Tokens a second.
+/// Tokens per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Measured {
     At(f64),
@@ -79,12 +79,12 @@ impl Measured {
 }
 
 impl Published {
-    /// One figure, and no range.
+    /// Whether the run has one figure and not a range.
     pub(crate) fn is_exact(&self) -> bool {
         matches!(self.measured, Measured::At(_))
     }
 
-    /// None without any figure.
+    /// `None` without a figure.
     pub(crate) fn timed(&self) -> Option<TimedRun<'_>> {
         let Published { machine, model, layout, kv, profile, context_tokens, .. } = self;
         let estimate = SpeedEstimate { model, machine, layout, kv: *kv, profile };
@@ -103,7 +103,7 @@ impl Published {
         is_alike && key(self) == key(other) && model_and_quant(self) == model_and_quant(other)
     }
 
-    /// The same run, told of twice.
+    /// The same run, published twice.
     fn is_again(&self, other: &Published) -> bool {
         let key = |row: &Published| {
             let weights = row.model.shape.weights.bytes();
@@ -119,7 +119,7 @@ pub(crate) fn published_records() -> Outcome<Vec<Record>> {
     Ok(imported.into_iter().map(|one| one.record).collect())
 }
 
-/// And of what cannot be predicted, why.
+/// Also returns what cannot be predicted, and why.
 pub(crate) fn published(records: &[Record]) -> (Vec<Published>, Vec<String>) {
     let (mut rows, mut left_out): (Vec<Published>, Vec<String>) = (Vec::new(), Vec::new());
     let speeds = records.iter().filter_map(|record| Some((record, measured(record)?)));
@@ -166,7 +166,7 @@ fn has_own_engine(record: &Record) -> bool {
     numbers.take(2).lt(OLLAMA_WITH_LLAMA_CPP)
 }
 
-/// None of a run that says nothing of decoding words.
+/// `None` for a run without a decode speed.
 fn measured(record: &Record) -> Option<Measured> {
     if !matches!(record.kind, Kind::Llm | Kind::CtxSweep) {
         return None;
@@ -231,7 +231,7 @@ fn what(record: &Record) -> String {
         .to_owned()
 }
 
-/// The profile whose chips are all named where it was published.
+/// The profile of which all chips are named in the publication.
 pub(crate) fn machine(record: &Record) -> Result<Machine, String> {
     let card = record.host.accelerators.first().map(|card| card.name.as_str());
     let hardware = record.host.cpu.model.as_deref().or(card).unwrap_or_default();
@@ -244,7 +244,7 @@ pub(crate) fn machine(record: &Record) -> Result<Machine, String> {
     Ok(known.machine)
 }
 
-/// How many digits of a profile's chips are named, if all of its chips are: `4070` says more than `ddr5`.
+/// Number of digits in a profile's chip names, if the publication names all of them: `4070` beats `ddr5`.
 fn digits_named(profile: &str, said: &str) -> Option<usize> {
     let digits = |word: &str| word.chars().filter(char::is_ascii_digit).count();
     let chips: Vec<&str> = profile.split('-').filter(|word| digits(word) > 0).collect();
@@ -257,7 +257,7 @@ pub(crate) fn engine(name: &str) -> Option<Engine> {
     Engine::named(first.trim())
 }
 
-/// Where nobody says it, an engine's usual quant.
+/// Without a stated quant, the engine's usual one.
 pub(crate) fn model(record: &Record, engine: Option<Engine>) -> Result<Model, String> {
     let (known, context) = known::find(&record.model.name).map_err(|error| error.to_string())?;
     let said = record.model.quant.as_deref().unwrap_or(match engine {
@@ -275,7 +275,7 @@ pub(crate) fn model(record: &Record, engine: Option<Engine>) -> Result<Model, St
     }
 }
 
-/// As the publisher of the one that quantizes it set it up.
+/// KV types of the publications: quantized for tabbyAPI, f16 for others.
 fn kv(engine: Engine) -> KvTypes {
     match engine {
         Engine::TabbyApi => KvTypes { keys: KvType::Q8_0, values: KvType::Q4_0 },
@@ -283,7 +283,7 @@ fn kv(engine: Engine) -> KvTypes {
     }
 }
 
-/// Where it ran, if that was published.
+/// The published placement, if there is one.
 fn placement(record: &Record) -> Option<fn(Placement) -> bool> {
     let said = record.source.lossy.iter().find_map(|said| said.strip_prefix("placement: "))?;
     match said {

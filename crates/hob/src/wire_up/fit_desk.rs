@@ -24,19 +24,19 @@ use crate::published;
 use crate::settings::ModelChoice;
 use crate::shelf::Shelf;
 
-/// As it is called where nobody gave it a name.
+/// Name of the machine that hob runs on.
 const HERE: &str = "this machine";
-/// What is free is as old as that at most: drivers take a moment to answer, and sliders ask often.
+/// Maximum age of free memory: drivers are slow to answer, and sliders ask often.
 const SEEN: Duration = Duration::from_secs(5);
 
-/// See the file's head.
+/// Machines and models that `/api/fit` can assess.
 #[derive(Debug)]
 pub(crate) struct Desk {
     shelf: Shelf,
-    /// By the names that this hob serves them under.
+    /// By the names under which this hob serves them.
     configured: BTreeMap<String, ModelChoice>,
     max_bytes: Option<u64>,
-    /// What was measured here.
+    /// Measurements of this machine.
     kept: MachineStore,
     seen: Mutex<Option<(Instant, MachineFacts)>>,
 }
@@ -55,7 +55,7 @@ impl Desk {
         }
     }
 
-    /// Those whose files are here.
+    /// Models with stored files.
     fn installed(&self) -> BTreeMap<String, ModelChoice> {
         let pulled = self.shelf.chat_names().into_iter();
         let pulled = pulled.map(|name| (name.clone(), ModelChoice::Named(name)));
@@ -89,7 +89,7 @@ impl Desk {
         Some(FitModel { name, installed: true, quant, quants, trained_context: trained })
     }
 
-    /// And the same in other quants.
+    /// The model, and the same in other quants.
     fn model(&self, request: &FitRequest) -> Result<(Model, Vec<Model>), Unanswerable> {
         match self.installed().get(&request.model) {
             Some(choice) => self.of_file(request, choice),
@@ -97,7 +97,7 @@ impl Desk {
         }
     }
 
-    /// A file is in one quant only.
+    /// A file has one quant.
     fn of_file(
         &self,
         request: &FitRequest,
@@ -112,7 +112,7 @@ impl Desk {
             return Err(unknown("quant", asked, vec![quant.to_owned()]));
         }
         let mut model = header.model(name).map_err(|error| unreadable(name, &error))?;
-        // What the flags name must be there when they are tried.
+        // Flags must name a file that exists.
         model.location = match choice {
             ModelChoice::File(path) => Location::File(path.display().to_string()),
             ModelChoice::Named(name) => {
@@ -127,7 +127,7 @@ impl Desk {
         Ok((model, variants(&header, name)))
     }
 
-    /// Weights are made up from the dimensions and the rules of the quant.
+    /// Computes the weights from dimensions and the rules of the quant.
     fn of_table(&self, request: &FitRequest) -> Result<(Model, Vec<Model>), Unanswerable> {
         let (known, context_tokens) = known::find(&request.model).map_err(|not| {
             let installed = self.installed();
@@ -151,9 +151,9 @@ impl Desk {
         }
     }
 
-    /// With what is free now, or was a moment ago.
+    /// This machine, with free memory of now or of a moment ago.
     fn here(&self) -> MachineFacts {
-        // Who panicked while looking left nothing half seen behind.
+        // A panic while reading leaves no partial value behind.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match &*seen {
             Some((at, facts)) if at.elapsed() < SEEN => facts.clone(),
@@ -203,7 +203,7 @@ impl FitDesk for Desk {
     }
 }
 
-/// Who was calibrated.
+/// Calibrations by site.
 fn stamps(facts: &MachineFacts) -> impl Iterator<Item = (Site, &Stamp)> {
     let cards = (0..).map(Site::Gpu).zip(&facts.gpu_stamps);
     let all = [(Site::Cpu, &facts.cpu_stamp)].into_iter().chain(cards);
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// A hob whose home is empty but for one file.
+    /// A desk whose home has at most one file.
     fn desk(file: Option<&[u8]>) -> (tempfile::TempDir, Desk) {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("mine.gguf");

@@ -1,5 +1,5 @@
-//! `hob fit calibrate`: what this machine's cores and memory really reach with the embedded engine, in half a minute.
-//! Times memory, then kernels, then installed models; keeps what comes out, unless the machine was too busy for it.
+//! `hob fit calibrate`: times the embedded engine on this machine, in half a minute.
+//! Times memory, then kernels, then stored models. Keeps the result unless the machine was too busy.
 
 mod fitting;
 
@@ -49,13 +49,13 @@ kept in machine.toml of hob's home, for this processor and this version of the e
 const TYPES: usize = 22;
 const TYPES_QUICK: usize = 6;
 const MODELS: usize = 2;
-/// The rest is the models'.
+/// The remaining time is for models.
 const KERNELS_TIME: Duration = Duration::from_secs(16);
 const CONTEXT_TOKENS: u32 = 1_536;
-/// Larger ones take longer to read than there is time.
+/// Larger models take too long to read.
 const MODEL_BYTES_MAX: u64 = 6_000_000_000;
 
-/// A model that is here, and what was timed of it.
+/// A stored model, and its timings.
 struct Installed {
     path: PathBuf,
     model: Model,
@@ -131,7 +131,7 @@ fn count_of_types(kernels: &[Timed]) -> usize {
     kernels.iter().filter_map(name).collect::<BTreeSet<_>>().len()
 }
 
-/// The smallest and the largest that there is time for.
+/// The smallest and the largest model that fit into the time.
 fn installed(app: &App<'_>, count: usize) -> Vec<Installed> {
     let shelf = Shelf::open(app);
     let entries = shelf.entries().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `hob fit explain`: what the words of an answer mean.
-//! Without a word, all of them.
+//! `hob fit explain`: explains the terms of an answer.
+//! Without a term it explains all.
 
 use clap::Args;
 use hob_core::fit::{EXPLANATIONS, Explanation, explain};

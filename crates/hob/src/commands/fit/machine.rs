@@ -1,5 +1,5 @@
-//! `hob fit machine`: what this machine is, or one of a profile, and how each fact was learnt.
-//! The facts go to stdout, what is doubtful of them to stderr.
+//! `hob fit machine`: shows this machine, or one of a profile, with the source of each fact.
+//! Facts go to stdout, doubts to stderr.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ Examples:
   hob fit machine --save box.toml       then, anywhere: hob fit MODEL --machine box.toml
   hob fit machine --machine rtx-4070-laptop --pool gpu0=6GiB";
 
-/// Of a value, and of where it is from.
+/// Longest value and longest source in the table.
 const LONG_CHARS: u16 = 36;
 
 /// A fact for programs.
@@ -140,7 +140,7 @@ fn text(value: &impl Serialize) -> Outcome<String> {
     serde_json::to_string_pretty(value).map_err(|error| Failure::new(Exit::Internal, error))
 }
 
-/// Never over another file: it may be one that somebody edited.
+/// Never overwrites a file, which the user may have edited.
 fn save(known: &MachineFacts, path: &Path) -> Outcome<()> {
     let toml = MachineFile::of(known).to_toml();
     let toml = toml.map_err(|error| Failure::new(Exit::Internal, error))?;

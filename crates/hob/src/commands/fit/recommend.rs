@@ -1,5 +1,5 @@
-//! `hob fit --recommend`: the models that hob knows, ranked for what they are wanted for. Fast enough and with room enough
-//! comes first, then capability, then speed; the rule is printed above the table.
+//! `hob fit --recommend`: ranks the known models for a purpose. Models that are fast and long enough come first,
+//! then capability counts, then speed. The rule is printed above the table.
 
 use hob_core::fit::{
     Assessment, FitOptions, Model, Placement, Plan, Rate, SpeedEstimate, Use, alternatives, assess,
@@ -17,7 +17,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::table;
 
 const SHOWN_MAX: usize = 12;
-/// What a purpose asks for.
+/// What a purpose needs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Need {
     purpose: &'static str,
@@ -26,8 +26,8 @@ pub(super) struct Need {
 }
 
 impl Need {
-    /// People read up to 10 tokens a second, and speech has to keep ahead of its listener. Whatever is wished for goes
-    /// before.
+    /// People read up to 10 tokens per second, and speech must stay ahead of its listener. The user's own options
+    /// win.
     pub(super) fn of(purpose: Option<Purpose>, options: &FitOptions) -> Need {
         let (purpose, tok_s_min, context_tokens) = match purpose {
             None => ("anything", 10.0, 8_192),
@@ -43,19 +43,19 @@ impl Need {
         }
     }
 
-    /// A context is rarely full: speeds are told with so many tokens in it.
+    /// A context is rarely full, so speeds are given with this many tokens in it.
     fn filled_tokens(self) -> u32 {
         (self.context_tokens / 4).max(1)
     }
 }
 
-/// One model in the quant that suits best.
+/// One model in its best quant.
 #[derive(Debug)]
 pub(super) struct Ranked {
     pub(super) known: KnownModel,
     pub(super) model: Model,
     pub(super) assessed: Assessment,
-    /// With a quarter of the context filled; none where nobody knows how fast it is.
+    /// Speed with a quarter of the context filled; `None` if unknown.
     pub(super) rate: Option<Rate>,
     need: Need,
     capability: f64,
@@ -66,7 +66,7 @@ impl Ranked {
         self.assessed.best()
     }
 
-    /// In one memory, beside whoever computes.
+    /// Whether one device computes the whole model.
     fn is_whole(&self) -> bool {
         let placement = self.plan().map(|plan| plan.placement);
         matches!(placement, Some(Placement::Vram | Placement::Unified | Placement::Ram))
@@ -76,7 +76,7 @@ impl Ranked {
         self.rate.as_ref().map_or(0.0, |rate| rate.tok_s)
     }
 
-    /// Where nobody knows the speed, nothing speaks against it.
+    /// An unknown speed counts as fast enough.
     fn is_fast(&self) -> bool {
         self.rate.as_ref().is_none_or(|rate| rate.tok_s >= self.need.tok_s_min)
     }
@@ -90,7 +90,7 @@ impl Ranked {
     }
 }
 
-/// Only what fits; where somebody says how fast it has to be, only what is.
+/// Models that fit, and that are as fast as requested.
 pub(super) fn ranked(
     machine: &Machine,
     options: &FitOptions,
@@ -113,8 +113,9 @@ pub(super) fn ranked(
     ranked
 }
 
-/// The most bits that suit without dividing the model; else the most that suit; else the fewest. A model that was
-/// trained in a quant is offered in that one.
+/// The quant with the most bits that meets the need without dividing the model; else with the most bits that meets
+/// it;
+/// else with the fewest. A model that was trained in a quant is offered in that one.
 fn best_quant(
     machine: &Machine,
     options: &FitOptions,
@@ -144,7 +145,7 @@ fn with_a_quarter(machine: &Machine, model: &Model, plan: &Plan, need: Need) -> 
     estimate.decode(need.filled_tokens().min(plan.context_tokens))
 }
 
-/// How the table came about.
+/// The rule behind the table.
 pub(super) fn rule(need: Need) -> String {
     let Need { purpose, tok_s_min, context_tokens } = need;
     format!(
@@ -179,7 +180,7 @@ pub(super) fn shown(ranked: &[Ranked], need: Need) -> String {
     format!("{}\n\n{}", rule(need), rows.trim_fmt())
 }
 
-/// The best first: what `hob fit --json` says of each, beside what it is called and why it stands there.
+/// The ranking as JSON: the answer of `hob fit --json` for each model, with its name and rank.
 pub(super) fn json(
     ranked: &[Ranked],
     machine: &Machine,

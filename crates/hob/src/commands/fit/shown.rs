@@ -1,5 +1,5 @@
-//! What stands under a verdict: memory, speed by context, what else would be possible, and what to beware of.
-//! What is not known is a question mark, and never a zero.
+//! The text below a verdict: memory, speed by context, alternatives, and warnings.
+//! An unknown figure is a question mark, never zero.
 
 use hob_core::fit::{
     Alternative, Assessment, FitOptions, Limit, Longest, Model, Plan, Pool, Rate, Site, Use, flags,
@@ -68,7 +68,7 @@ fn memory(plan: &Plan) -> String {
     format!("{}\n{}", rows.trim_fmt(), sums.join("\n"))
 }
 
-/// What several devices keep in one memory is one row; it is as sure as the least sure of them.
+/// One row per term and pool, summed over devices, with the least certain basis.
 fn by_name(plan: &Plan, pool: Pool) -> Vec<(&'static str, u64, Basis)> {
     let mut rows: Vec<(&'static str, u64, Basis)> = Vec::new();
     for term in plan.memory.iter().filter(|term| term.pool == pool) {
@@ -113,7 +113,7 @@ fn speed(plan: &Plan) -> String {
     format!("{}\n{read}", rows.trim_fmt())
 }
 
-/// At the usual contexts and at the one that is wished for, by their length.
+/// Speeds at the usual contexts and at the requested one, by context.
 fn told(plan: &Plan) -> Vec<&Rate> {
     let mut rates: Vec<&Rate> = plan.decode.iter().chain(&plan.decode_requested).collect();
     rates.sort_by_key(|rate| rate.context_tokens);
@@ -121,7 +121,7 @@ fn told(plan: &Plan) -> Vec<&Rate> {
     rates
 }
 
-/// What takes most of a token's time.
+/// The largest part of a token's time.
 fn largest(rate: &Rate) -> String {
     let all: f64 = rate.terms.iter().map(|(_, us)| us).sum();
     let most = rate.terms.iter().max_by(|(_, one), (_, other)| one.total_cmp(other));

@@ -1,5 +1,5 @@
-//! `hob fit validate`: what the one model of speed says of everything that was published, beside what was measured.
-//! Constants come from other rows only, so that no row is told by itself. The table goes to stdout.
+//! `hob fit validate`: predicts every published run, and prints the errors to stdout.
+//! Constants come from other rows only, so no row predicts itself.
 
 mod ceilings;
 mod classes;
@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::{Printer, narrow, table};
 use crate::published::{Measured, Part, Published, published, published_records};
 
-/// Wider columns are broken into lines.
+/// Wider columns wrap.
 const MACHINE_CHARS: u16 = 17;
 const RUN_CHARS: u16 = 27;
 
@@ -27,33 +27,33 @@ pub(crate) struct ValidateArgs {
     json: bool,
 }
 
-/// One published run and what is said of it.
+/// One published run and its prediction.
 #[derive(Clone, Debug, Serialize)]
 struct Line {
     machine: String,
     what: String,
     part: &'static str,
     context_tokens: u32,
-    /// Tokens a second, or from so many to so many.
+    /// Tokens per second: one figure, or a range.
     measured: [Option<f64>; 2],
-    /// From what is usual of such devices.
+    /// Prediction with the prior of the device's class.
     prior: Option<f64>,
-    /// From constants that were fitted to the other rows of that machine.
+    /// Prediction with constants fitted to the other rows of the machine.
     predicted: Option<f64>,
-    /// Of that, against what was measured; 0 within a range.
+    /// Error of that prediction; 0 within a range.
     error_pct: Option<f64>,
 }
 
-/// How far off a machine's rows are.
+/// Errors of a machine's rows.
 #[derive(Clone, Debug, Serialize)]
 struct Summary {
     machine: String,
     part: &'static str,
     rows: usize,
-    /// In the mean, and the largest: each row from the others.
+    /// Mean and largest error, each row predicted from the others.
     left_out_pct: Option<f64>,
     worst_pct: Option<f64>,
-    /// In the mean over all choices of one row that everything else is told from.
+    /// Mean error over all choices of the one row that predicts all others.
     one_row_pct: Option<f64>,
 }
 
@@ -62,9 +62,9 @@ struct Report {
     lines: Vec<Line>,
     ceilings: Vec<Ceiling>,
     summaries: Vec<Summary>,
-    /// How far the priors are off, by class of device.
+    /// Errors of the priors, by class of device.
     classes: Vec<Class>,
-    /// Published runs of which nothing is said, and why.
+    /// Published runs that cannot be predicted, and why.
     left_out: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ fn report() -> Outcome<Report> {
     Ok(report)
 }
 
-/// Rows on one device are told from each other; whatever else is measured there, from all of these.
+/// Rows on one device are predicted from each other; other rows of the machine from all of these.
 fn of_machine(here: &[&Published], report: &mut Report) {
     let (fitting, others): (Vec<&Published>, Vec<&Published>) =
         here.iter().partition(|row| row.part == Part::Decode && row.is_exact());

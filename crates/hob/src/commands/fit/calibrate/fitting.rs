@@ -1,5 +1,5 @@
-//! From what was timed to constants, and whether to believe them. Pure: nothing is timed here.
-//! Kernels say what cores and memory reach; models, what layers and caches cost beside that.
+//! Turns timings into constants, and decides whether to believe them. Pure: times nothing.
+//! Kernels show the rates of cores and memory; models show the extra time of layers and caches.
 
 use hob_core::fit::{
     self, Engine, EngineProfile, Implausible, Layout, Model, Site, SpeedEstimate, constants, fitted,
@@ -11,16 +11,16 @@ use hob_machine::MachineFacts;
 use hob_machine::bandwidth::Measured;
 use serde::Serialize;
 
-/// Noise only takes away: where the middle is so far below the best, others were at work.
+/// Noise only slows down. If the median is below this share of the best, other programs were active.
 const MEDIAN_SHARE_MIN: f64 = 0.7;
-/// As fast as the fastest, more or less: then it waits for memory, and not for its cores.
+/// From this share of the fastest kernel on, memory is the limit, not the cores.
 const AT_THE_WALL: f64 = 0.9;
-/// Kernels that were disturbed, of all.
+/// Largest share of kernels that may be disturbed.
 const DISTURBED_SHARE_MAX: f64 = 0.34;
-/// Of a rate. So near, a calibration is good, whatever is usual of such machines.
+/// Relative error at which a calibration counts as good.
 const ERROR_GOOD: f64 = 0.1;
 
-/// All that was timed.
+/// All timings.
 pub(super) struct Figures {
     memory: Measured,
     kernels: Vec<Timed>,
@@ -28,7 +28,7 @@ pub(super) struct Figures {
     models: Vec<(Model, Vec<Timed>)>,
 }
 
-/// A model's rate as it was timed, and as it would be told: now, and without this calibration.
+/// A model's timed speed, and its prediction with and without this calibration.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Checked {
     pub(super) model: String,
@@ -47,10 +47,10 @@ impl Figures {
         self.models.push((model, timed));
     }
 
-    /// The machine with what was fitted to it.
+    /// The machine with fitted constants, and how well they predict each model.
     ///
     /// # Errors
-    /// Nothing sensible comes out of it.
+    /// The constants are impossible.
     pub(super) fn fitted(
         &self,
         known: &MachineFacts,
@@ -89,7 +89,7 @@ impl Figures {
         Ok((known, checked))
     }
 
-    /// Why it should not be kept; empty where it should.
+    /// Reasons not to keep the result; empty if there are none.
     pub(super) fn doubts(&self, checked: &[Checked]) -> Vec<String> {
         let mut doubts = Vec::new();
         if self.memory.is_noisy() {
@@ -122,7 +122,7 @@ impl Figures {
         doubts
     }
 
-    /// How many kernels, and of how many. All cores are never slower than one, unless others have some of them.
+    /// Number of disturbed kernels, and of all. All cores are never slower than one, unless other programs use some.
     fn disturbed(&self) -> (u32, u32) {
         let (mut disturbed, mut count) = (0, 0);
         for (name, all) in self.on(self.threads) {
@@ -136,12 +136,12 @@ impl Figures {
         (disturbed, count)
     }
 
-    /// Of one kernel on one thread.
+    /// Rate of one kernel on one thread.
     fn alone(&self, name: &str) -> Option<f64> {
         self.on(1).find(|(quant, _)| *quant == name).map(|(_, rate)| rate)
     }
 
-    /// Of one kernel on all threads, bytes a second.
+    /// Highest rate of a kernel on all threads, bytes/s.
     fn fastest(&self) -> f64 {
         self.on(self.threads).map(|(_, bytes_s)| bytes_s).fold(0.0, f64::max)
     }
@@ -155,7 +155,7 @@ impl Figures {
         })
     }
 
-    /// A kernel only reads, and may have been left alone when the copies were not.
+    /// A kernel may have reached a higher bandwidth than the copies, which were disturbed.
     fn raise_bandwidth(&self, known: &mut MachineFacts) {
         let fastest = self.fastest();
         let of_memory = known.machine.cpu.device.bandwidth.as_ref().map_or(0.0, |fact| fact.value);
@@ -165,7 +165,7 @@ impl Figures {
         }
     }
 
-    /// What is usual, with what kernels reach.
+    /// The prior, with the kernels' rates.
     fn of_kernels(&self, machine: &Machine) -> Constants {
         let usual = constants(machine, Site::Cpu);
         let bandwidth = machine.cpu.device.bandwidth.as_ref().map_or(f64::INFINITY, |f| f.value);
@@ -174,16 +174,16 @@ impl Figures {
         let of_core = |(name, all): (&str, f64)| {
             let name = hob_machine::profile::quant(name)?;
             let is_waiting = all >= AT_THE_WALL * fastest;
-            // Cores that wait for memory could eat more than they get.
+            // Cores that wait for memory could process more.
             let alone = self.alone(name).filter(|_| is_waiting).unwrap_or(0.0);
             let flop_s = self.prompt(|quant| quant == name).map(|flop_s| flop_s / cores);
             Some(Kernel { quant: name, bytes_s: alone.max(all / cores), flop_s })
         };
         Constants {
-            // Layers and the cache are as usual, as long as no model was timed.
+            // Without a timed model, layers and cache keep the prior.
             basis: Basis::Prior,
             bandwidth_efficiency: (fastest / bandwidth).min(1.0),
-            // Of the type that is timed first, which is the most usual.
+            // Of the quant that is timed first, which is the most common one.
             prefill_flops: self.prompt(|_| true).or(usual.prefill_flops),
             kernels: self.on(self.threads).filter_map(of_core).collect(),
             steadiness: self.steadiness(),
@@ -191,7 +191,7 @@ impl Figures {
         }
     }
 
-    /// Operations a second with a prompt's vectors, on all threads.
+    /// Operations per second with a prompt's vectors, on all threads.
     fn prompt(&self, is_wanted: impl Fn(&str) -> bool) -> Option<f64> {
         self.kernels.iter().find_map(|timed| match timed {
             Timed::Prompt { quant, flop_s, .. } if is_wanted(quant) => Some(*flop_s),
@@ -199,7 +199,7 @@ impl Figures {
         })
     }
 
-    /// Of the model that was disturbed most.
+    /// Steadiness of the most disturbed model.
     fn steadiness(&self) -> f64 {
         let runs = self.models.iter().flat_map(|(_, timed)| timed).filter_map(share);
         runs.fold(1.0, f64::min)
@@ -218,7 +218,7 @@ impl Figures {
     }
 }
 
-/// One rate of a model.
+/// One speed of a model.
 struct Row<'a> {
     model: &'a Model,
     context_tokens: u32,
@@ -246,7 +246,7 @@ impl Row<'_> {
     }
 }
 
-/// Of the best that the middle reached.
+/// The median as a share of the best.
 fn share(timed: &Timed) -> Option<f64> {
     match timed {
         Timed::Kernel { bytes_s, median_bytes_s, .. } => Some(median_bytes_s / bytes_s),

@@ -1,5 +1,5 @@
-//! Longest contexts that others found, beside what the arithmetic says of memory.
-//! A page is 256 tokens: what the engines allot at a time.
+//! Published longest contexts, compared with the computed ones.
+//! A page is 256 tokens, which engines allocate at a time.
 
 use hob_bench::record::{Kind, Record};
 use hob_core::fit::{FitOptions, Limit, assess};
@@ -19,11 +19,11 @@ pub(super) struct Ceiling {
     pub(super) pages_off: Option<i64>,
 }
 
-/// And of what cannot be predicted, why.
+/// Also returns what cannot be predicted, and why.
 pub(super) fn ceilings(records: &[Record]) -> (Vec<Ceiling>, Vec<String>) {
     let (mut told, mut untold) = (Vec::new(), Vec::new());
     for record in records.iter().filter(|record| record.kind == Kind::MaxContext) {
-        // Only who tried until it failed knows the end.
+        // Only a search that ended with a failure found the maximum.
         let found = record.max_context.as_ref();
         let Some(measured) =
             found.and_then(|found| found.lo_ok.filter(|_| found.hi_fail.is_some()))
@@ -57,7 +57,7 @@ fn ceiling(record: &Record, measured: u64) -> Result<Ceiling, String> {
     })
 }
 
-/// `K,V bits 8,4`.
+/// Parses `K,V bits 8,4`.
 fn bits(record: &Record) -> Option<KvTypes> {
     let said = record.source.lossy.iter().find_map(|said| said.split("K,V bits ").nth(1))?;
     let (keys, rest) = said.split_once(',')?;

@@ -1,5 +1,5 @@
-//! What the priors say of devices that others measured, and of those that no prior was fitted to.
-//! The rows are `bench/published/decode.csv`; the classes are those that the priors tell apart.
+//! Errors of the priors on published devices, for fitted and held-back devices.
+//! Rows come from `bench/published/decode.csv`; classes are those of the priors.
 
 use hob_core::fit::error_pct;
 use hob_core::machine::{Api, GpuMemory};
@@ -9,20 +9,20 @@ use serde::Serialize;
 use crate::printer::table;
 use crate::published::{Row, rows, sources};
 
-/// Rows that are told by the same prior, or all that are held back.
+/// Rows with one prior, or all held-back rows.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Class {
     pub(super) name: String,
     pub(super) devices: usize,
     pub(super) rows: usize,
-    /// Of the middle row, and of the one that nineteen of twenty are nearer than.
+    /// Median error, and the error that 95 % of the rows do not exceed.
     pub(super) median_pct: f64,
     pub(super) p95_pct: Option<f64>,
-    /// Share of the rows whose measured speed lies within the range that is told.
+    /// Share of rows whose measured speed is within the predicted range.
     pub(super) within_pct: f64,
 }
 
-/// One row and what its prior says.
+/// One row and its prior's prediction.
 struct Told {
     class: String,
     device: String,
@@ -31,10 +31,10 @@ struct Told {
     is_within: bool,
 }
 
-/// By class, then all that were fitted and all that were held back.
+/// Errors by class, then of all fitted rows and of all held-back rows.
 ///
 /// # Errors
-/// A row makes no sense.
+/// A row is invalid.
 pub(super) fn classes() -> Result<Vec<Class>, String> {
     let told: Vec<Told> = rows()?.iter().filter_map(told).collect();
     let mut names: Vec<&str> = told.iter().map(|one| one.class.as_str()).collect();

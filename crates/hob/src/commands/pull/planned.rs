@@ -1,5 +1,5 @@
-//! What a pull did, or would do, as JSON for scripts.
-//! The same facts as the notes on stderr, in one object for each model.
+//! JSON of what a pull did, or would do.
+//! The same facts as on stderr, as one object per model.
 
 use hob_models::{Arrival, Pulled, Sha256};
 use serde::Serialize;
@@ -11,12 +11,12 @@ use crate::shelf::Order;
 #[derive(Debug, Serialize)]
 pub(super) struct Planned {
     name: String,
-    /// `was_here`, `transformed` or `fetched`; none: nothing was fetched yet.
+    /// `was_here`, `transformed` or `fetched`; `None` before the pull.
     arrival: Option<&'static str>,
     bytes: u64,
     source: String,
     licence: String,
-    /// What does not fit, in memory or on the disk.
+    /// What does not fit into memory or on the disk.
     warnings: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<PlannedFile>,
@@ -28,7 +28,7 @@ pub(super) struct Planned {
 struct PlannedFile {
     at: String,
     bytes: u64,
-    /// None where the server tells none.
+    /// `None` if the server states none.
     sha256: Option<Sha256>,
 }
 
@@ -58,7 +58,7 @@ impl Planned {
         }
     }
 
-    /// What is stored wins over what was asked of sources.
+    /// Stored facts win over those of sources.
     pub(super) fn stored(self, pulled: &Pulled) -> Planned {
         let manifest = &pulled.model.manifest;
         let sources: Vec<&str> = manifest.sources.iter().map(|part| &*part.source).collect();
