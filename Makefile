@@ -47,10 +47,9 @@ build: ## build the release binary; FEATURES=cuda, vulkan or metal for graphics 
 
 .PHONY: test
 test: models ## set up and run every test
-	cargo test --locked --workspace --no-fail-fast
+	cargo xtask test
 	cargo test --locked -p hob-speech --no-default-features --test encode
-	$(MAKE) --no-print-directory test-page
-	$(MAKE) --no-print-directory test-clients
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-page test-clients
 
 # The one debug build that all tests and checks share. Another selection of packages would enable other features of the
 # dependencies, and cargo would compile the whole workspace again for each selection.

@@ -1,7 +1,8 @@
-//! Chores about the tree itself: `cargo xtask tidy` checks it, `cargo xtask docs` writes the pages
-//! that are generated. Nothing here is part of the product, and no crate may depend on it.
+//! Chores about the tree itself: `cargo xtask tidy` checks it, `cargo xtask docs` writes the generated pages,
+//! `cargo xtask test` runs the tests. Nothing here is part of the product, and no crate may depend on it.
 
 mod docs;
+mod test;
 mod tidy;
 mod tree;
 
@@ -16,8 +17,14 @@ use docs::Mode;
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Chores about the tree itself")]
 enum Chore {
-    /// Check what no compiler checks: arrows between crates, sizes, headers, links, names.
+    /// Check what no compiler checks: arrows between crates, import circles, sizes, headers, links, names, words.
     Tidy,
+    /// Build and run the tests of all crates, several test programs at the same time.
+    Test {
+        /// Test programs at the same time.
+        #[arg(long, default_value_t = 2)]
+        jobs: usize,
+    },
     /// Write docs/reference/{cli,config}.md from the types that they describe.
     Docs {
         /// Write nothing; fail when a page is not what would be written.
@@ -32,6 +39,10 @@ enum Chore {
 fn main() -> Result<ExitCode> {
     let complaints = match Chore::parse() {
         Chore::Tidy => tidy::complaints(&tree::Tree::read()?),
+        Chore::Test { jobs } => {
+            test::run(jobs)?;
+            Vec::new()
+        }
         Chore::Docs { check: false, hob } => docs::pages(Mode::Write, hob.as_deref())?,
         Chore::Docs { check: true, hob } => docs::pages(Mode::Check, hob.as_deref())?,
     };

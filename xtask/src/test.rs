@@ -1,0 +1,196 @@
+//! `cargo xtask test`: runs the test programs of all crates, several at the same time.
+//! `cargo test` runs them one after the other, and many of ours mostly wait.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+use crate::tree::root;
+
+/// Test programs that take longest, so that they start first and the end is not one of them alone.
+const FIRST: [&str; 3] = ["cli", "hob_engines", "hob_bench"];
+
+/// A program that `cargo test` built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Program {
+    name: String,
+    path: PathBuf,
+    /// Where cargo would start it: its crate's folder.
+    folder: PathBuf,
+}
+
+/// What cargo prints for each thing it builds; anything else has no `executable`.
+#[derive(Debug, Deserialize)]
+struct Built {
+    manifest_path: Option<PathBuf>,
+    executable: Option<PathBuf>,
+    target: Option<Target>,
+    profile: Option<Profile>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Target {
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+/// Builds and runs every test program, `jobs` at the same time, then the tests in doc comments.
+///
+/// # Errors
+/// Something does not build, or a test program fails; the others are run all the same.
+pub(crate) fn run(jobs: usize) -> Result<()> {
+    let programs = programs()?;
+    ensure!(!programs.is_empty(), "cargo built no test program");
+    let total = programs.len();
+    let queue = Mutex::new(in_order(programs));
+    let failed = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.clamp(1, total) {
+            scope.spawn(|| work(&queue, &failed));
+        }
+    });
+    let mut failed = failed.into_inner().unwrap_or_default();
+    if !cargo(&["test", "--locked", "--workspace", "--doc", "--quiet"])?.success() {
+        failed.push("the tests in doc comments".to_owned());
+    }
+    if !failed.is_empty() {
+        bail!("{} of {total} test programs failed: {}", failed.len(), failed.join(", "));
+    }
+    Ok(())
+}
+
+/// Runs programs until none is left.
+fn work(queue: &Mutex<Vec<Program>>, failed: &Mutex<Vec<String>>) {
+    let next = || queue.lock().ok().and_then(|mut queue| queue.pop());
+    while let Some(program) = next() {
+        let begun = Instant::now();
+        let outcome = output(&program);
+        if !report(&program, &outcome, begun.elapsed())
+            && let Ok(mut failed) = failed.lock()
+        {
+            failed.push(program.name);
+        }
+    }
+}
+
+/// Both streams of a program in one text, in the order in which it wrote them.
+fn output(program: &Program) -> Result<(ExitStatus, Vec<u8>)> {
+    let (mut reader, writer) = std::io::pipe()?;
+    let mut child = Command::new(&program.path)
+        .current_dir(&program.folder)
+        .env("CARGO_MANIFEST_DIR", &program.folder)
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        .spawn()
+        .with_context(|| format!("{} cannot be started", program.path.display()))?;
+    let mut text = Vec::new();
+    std::io::Read::read_to_end(&mut reader, &mut text)?;
+    Ok((child.wait()?, text))
+}
+
+/// Prints a program's output as a whole; says whether it passed.
+fn report(program: &Program, outcome: &Result<(ExitStatus, Vec<u8>)>, took: Duration) -> bool {
+    let mut stderr = std::io::stderr().lock();
+    let (passed, text) = match outcome {
+        Ok((status, text)) => (status.success(), text.clone()),
+        Err(error) => (false, format!("{error:#}\n").into_bytes()),
+    };
+    let verdict = if passed { "passed" } else { "FAILED" };
+    let head = format!("\n==> {} {verdict} in {:.0} s\n", program.name, took.as_secs_f64());
+    // When stderr is closed, the exit code still tells the outcome.
+    let _unreadable = stderr.write_all(head.as_bytes()).and_then(|()| stderr.write_all(&text));
+    passed
+}
+
+/// Builds all test programs and lists them.
+fn programs() -> Result<Vec<Program>> {
+    let args =
+        ["test", "--locked", "--workspace", "--no-run", "--message-format=json-render-diagnostics"];
+    let mut cargo = Command::new("cargo")
+        .args(args)
+        .current_dir(root())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cargo cannot be started")?;
+    let stdout = cargo.stdout.take().context("cargo has no output")?;
+    let mut programs = Vec::new();
+    for line in BufReader::new(stdout).lines() {
+        programs.extend(program(&line?));
+    }
+    ensure!(cargo.wait()?.success(), "the tests do not build");
+    Ok(programs)
+}
+
+fn program(line: &str) -> Option<Program> {
+    let built: Built = serde_json::from_str(line).ok()?;
+    let folder = built.manifest_path?.parent().map(Path::to_path_buf)?;
+    let is_test = built.profile?.test;
+    let (name, path) = (built.target?.name, built.executable?);
+    is_test.then_some(Program { name, path, folder })
+}
+
+/// The longest last, because programs are taken from the end.
+fn in_order(mut programs: Vec<Program>) -> Vec<Program> {
+    let rank = |program: &Program| {
+        FIRST.iter().position(|name| *name == program.name).unwrap_or(FIRST.len())
+    };
+    programs.sort_by_key(|program| std::cmp::Reverse(rank(program)));
+    programs
+}
+
+fn cargo(args: &[&str]) -> Result<ExitStatus> {
+    Ok(Command::new("cargo").args(args).current_dir(root()).status()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Program {
+        Program { name: name.to_owned(), path: "/bin/sh".into(), folder: "/".into() }
+    }
+
+    #[test]
+    fn only_test_programs_are_run() {
+        let line = |executable: &str, test: bool| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/a/x/Cargo.toml","target":{{"name":"x"}},"profile":{{"test":{test}}},"executable":{executable}}}"#
+            )
+        };
+        let expected =
+            Program { name: "x".to_owned(), path: "/t/x-1".into(), folder: "/a/x".into() };
+        assert_eq!(program(&line(r#""/t/x-1""#, true)), Some(expected));
+        assert_eq!(program(&line(r#""/t/x-1""#, false)), None);
+        assert_eq!(program(&line("null", true)), None);
+        assert_eq!(program(r#"{"reason":"build-finished","success":true}"#), None);
+    }
+
+    #[test]
+    fn the_longest_programs_start_first() {
+        let order = in_order(vec![named("xtask"), named("cli"), named("hob_engines")]);
+        let names: Vec<&str> = order.iter().rev().map(|program| program.name.as_str()).collect();
+        assert_eq!(names, ["cli", "hob_engines", "xtask"]);
+    }
+
+    #[test]
+    fn a_program_that_fails_is_named() {
+        let queue = Mutex::new(vec![named("fails")]);
+        let failed = Mutex::new(Vec::new());
+        // A shell without input ends well; one that cannot be started does not.
+        work(&queue, &failed);
+        assert!(failed.lock().expect("a lock").is_empty());
+        let gone = Program { path: "/nowhere/x".into(), ..named("gone") };
+        work(&Mutex::new(vec![gone]), &failed);
+        assert_eq!(*failed.lock().expect("a lock"), ["gone"]);
+    }
+}
