@@ -3,6 +3,7 @@
 
 mod arrows;
 mod circles;
+mod claims;
 mod headers;
 mod links;
 mod lints;
@@ -20,6 +21,7 @@ pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
         arrows::strangers(&tree.crates),
         arrows::unused(&tree.crates),
         circles::complaints(&tree.files),
+        claims::broken(&tree.files),
         headers::openings(&tree.files),
         links::dead(&tree.files),
         lints::inherited(&tree.files),

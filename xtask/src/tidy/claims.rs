@@ -1,0 +1,144 @@
+//! Checks claims of docs/ARCHITECTURE.md of the form "only this file does that" by searching the code.
+//! A claim that no search checks becomes false without anyone noticing.
+
+use crate::tree::File;
+
+/// One claim: `what` may stand in `allowed` only, among the files whose paths begin with `scope`.
+struct Claim {
+    says: &'static str,
+    scope: &'static [&'static str],
+    patterns: &'static [&'static str],
+    /// Beginnings of paths.
+    allowed: &'static [&'static str],
+}
+
+/// Patterns are cut in two so that this file does not contain them.
+const CLAIMS: [Claim; 7] = [
+    Claim {
+        says: "only these files read the environment",
+        scope: &["crates/"],
+        patterns: &[
+            concat!("env::", "var("),
+            concat!("env::", "var_os("),
+            concat!("env::", "vars"),
+        ],
+        allowed: &[
+            "crates/hob/src/settings/environment.rs",
+            "crates/hob-engines/src/supervisor/process.rs",
+            "crates/hob-speech/src/espeak.rs",
+        ],
+    },
+    Claim {
+        says: "the nouns do no I/O and read no clock",
+        scope: &["crates/hob-core/src/"],
+        patterns: &[
+            "std::fs",
+            "std::net",
+            "std::io",
+            "std::thread",
+            "Instant::now",
+            "SystemTime::now",
+        ],
+        allowed: &[],
+    },
+    Claim {
+        says: "it opens no socket",
+        scope: &["crates/hob-wire/src/", "crates/hob-speech/src/"],
+        patterns: &["std::net::", "tokio::net", "TcpStream"],
+        allowed: &[],
+    },
+    Claim {
+        says: "only the graph runner knows rten",
+        scope: &["crates/"],
+        patterns: &["rten::"],
+        allowed: &["crates/hob-engines/src/speech/kokoro/"],
+    },
+    Claim {
+        says: "only these files hold unsafe code",
+        scope: &["crates/"],
+        patterns: &[concat!("unsafe", " {"), concat!("unsafe", " fn"), concat!("unsafe", " impl")],
+        allowed: &["crates/hob-engines/src/memory.rs", "crates/hob-engines/src/timing/"],
+    },
+    Claim {
+        says: "it writes nothing to the terminal",
+        scope: &["crates/hob-models/src/", "crates/hob-core/src/", "crates/hob-wire/src/"],
+        patterns: &["println!(", "io::stdout", "io::stderr"],
+        allowed: &[],
+    },
+    Claim {
+        says: "the results page fetches nothing",
+        scope: &["crates/hob-bench/src/site/"],
+        patterns: &["XMLHttpRequest", "fetch("],
+        allowed: &[],
+    },
+];
+
+pub(crate) fn broken(files: &[File]) -> Vec<String> {
+    CLAIMS.iter().flat_map(|claim| against(claim, files)).collect()
+}
+
+fn against(claim: &Claim, files: &[File]) -> Vec<String> {
+    let begins = |path: &str, starts: &[&str]| starts.iter().any(|start| path.starts_with(start));
+    let is_meant = |file: &&File| {
+        begins(&file.path, claim.scope)
+            && !begins(&file.path, claim.allowed)
+            && is_product(&file.path)
+    };
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(is_meant) {
+        for (line, number) in product_code(&file.text).zip(1..) {
+            let code = line.split("//").next().unwrap_or(line);
+            if let Some(pattern) = claim.patterns.iter().find(|pattern| has(code, pattern)) {
+                complaints.push(format!("{}:{number}: `{pattern}`, but {}", file.path, claim.says));
+            }
+        }
+    }
+    complaints
+}
+
+/// Source of the product: tests may do what the product may not.
+fn is_product(path: &str) -> bool {
+    let is_source = path.ends_with(".rs") || path.ends_with(".js");
+    let is_test = path.split('/').any(|part| matches!(part, "tests" | "tests.rs" | "examples"));
+    is_source && !is_test
+}
+
+/// The lines before the unit tests at the end of a file.
+fn product_code(text: &str) -> impl Iterator<Item = &str> {
+    text.split("#[cfg(test)]\nmod ").next().unwrap_or(text).lines()
+}
+
+/// Not inside a longer word: `prefetch(` is no `fetch(`.
+fn has(code: &str, pattern: &str) -> bool {
+    let inner = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(pattern).any(|(at, _)| !code[..at].ends_with(inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_claim_fails_on_an_example() {
+        for claim in &CLAIMS {
+            for pattern in claim.patterns {
+                let path = format!("{}attic/x.rs", claim.scope[0]);
+                let complaints = against(claim, &[File::new(&path, &format!("let x = {pattern}"))]);
+                assert_eq!(complaints.len(), 1, "{} {pattern}", claim.says);
+            }
+        }
+    }
+
+    #[test]
+    fn comments_tests_and_allowed_files_are_left_alone() {
+        let claim = &CLAIMS[1];
+        let check = |path: &str, text: &str, found: usize| {
+            assert_eq!(against(claim, &[File::new(path, text)]).len(), found, "{path}: {text}");
+        };
+        check("crates/hob-core/src/a.rs", "use std::fs;", 1);
+        check("crates/hob-core/src/a.rs", "// use std::fs;", 0);
+        check("crates/hob-core/src/a.rs", "#[cfg(test)]\nmod tests {\nuse std::fs;\n}", 0);
+        check("crates/hob-core/src/a/tests.rs", "use std::fs;", 0);
+        check("crates/hob-wire/src/a.rs", "use std::fs;", 0);
+    }
+}
