@@ -67,7 +67,7 @@ pub fn ask(
         _ => return Err(unanswered()),
     }
     let (mut answer, mut unread) = (Answer::expected(), BytesMut::new());
-    unread.extend_from_slice(&exchange.tape.bytes);
+    unread.extend_from_slice(&exchange.recording.bytes);
     let mut body = Vec::new();
     answer.take(&mut unread, |bytes| body.extend_from_slice(bytes)).map_err(|_| unanswered())?;
     Ok(Asked { status: answer.status, body })

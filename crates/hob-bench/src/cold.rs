@@ -14,7 +14,7 @@ use asking::Asking;
 
 use crate::calibrate::{Calibration, Pace};
 use crate::record::{Connection, CountSource, Doubt, Kind, Loop, Model, Record, Workload};
-use crate::runs::{Account, BenchError, Block, Reply, Runs, Subject};
+use crate::runs::{Account, BenchError, Benchmark, Block, Reply, Runs};
 use crate::server::Started;
 use crate::terms::Metric;
 use crate::workbench::Workbench;
@@ -24,9 +24,9 @@ const COLD_SHARE_MAX: f64 = 0.05;
 const WARM_SHARE_MIN: f64 = 0.95;
 const TPOT_MS_ASSUMED: f64 = 20.0;
 
-/// What is wanted to be measured.
+/// The states to start from, and what is asked then.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct StartOptions {
     pub states: Vec<State>,
     pub of: Of,
     /// Requests behind the first of each start, for how fast it is once it is warm.
@@ -83,45 +83,48 @@ impl State {
 ///
 /// # Errors
 /// A server has to be started for it and was there already, it does not start, or a record cannot be kept.
-pub fn measure(bench: &mut Workbench<'_>, wish: &Wish) -> Result<Vec<Record>, BenchError> {
-    if let Of::Speech(Spoken { model: Some(name), .. }) = &wish.of {
+pub(crate) fn measure(
+    bench: &mut Workbench<'_>,
+    options: &StartOptions,
+) -> Result<Vec<Record>, BenchError> {
+    if let Of::Speech(Spoken { model: Some(name), .. }) = &options.of {
         bench.context.model = Model { name: name.clone(), ..Model::default() };
     }
-    if let (Weights::Unknown, Some(started)) = (wish.weights, &mut bench.started) {
+    if let (Weights::Unknown, Some(started)) = (options.weights, &mut bench.started) {
         started.weights = None;
     }
     let mut records = Vec::new();
-    for state in &wish.states {
+    for state in &options.states {
         if bench.is_stopped() {
             break;
         }
-        records.extend(one(bench, wish, state)?);
+        records.extend(one(bench, options, state)?);
     }
     Ok(records)
 }
 
 fn one(
     bench: &mut Workbench<'_>,
-    wish: &Wish,
+    options: &StartOptions,
     state: &State,
 ) -> Result<Option<Record>, BenchError> {
     let begun = Timestamp::now();
     let asker = bench.asker();
-    let mut asking = Asking::new(asker.clone(), &wish.of);
+    let mut asking = Asking::new(asker.clone(), &options.of);
     // Finds out how it wants to be asked, before that is measured.
     let _greeted = asking.ask()?;
-    let Workbench { started, care, stop, tell, .. } = bench;
+    let Workbench { started, stop_rule, stop, tell, .. } = bench;
     let place = match state {
         State::ModelSwap { with } => {
-            Place::Beside(Box::new(Asking::of_model(&asker, with, &wish.of)))
+            Place::Beside(Box::new(Asking::of_model(&asker, with, &options.of)))
         }
         _ => Place::Start(started.as_mut().ok_or(BenchError::NotStarted { what: "a cold start" })?),
     };
-    let mut cold = Cold::new(asking, place, state, wish.warm, stop);
-    let runs = care.run_unwarmed(&mut cold, stop, &mut |step| tell(state.name(), step))?;
+    let mut cold = Cold::new(asking, place, state, options.warm, stop);
+    let runs = stop_rule.run_unwarmed(&mut cold, stop, &mut |step| tell(state.name(), step))?;
     let (said, leading) = (cold.said(), cold.leading().to_vec());
     let account = account(state, &runs, begun, said, &leading);
-    bench.close_with(account, |record| {
+    bench.close(account, |record| {
         record.resources.cold_first_ms = record.metrics.figure(Metric::ColdFirstMs);
         let load_ms = record.metrics.figure(Metric::LoadMs);
         record.resources.load_s = load_ms.map(|ms| ms / 1e3).or(record.resources.load_s);
@@ -221,7 +224,7 @@ fn prepared(state: &State, weights: Option<&PathBuf>) -> Result<Option<f64>, Ben
     prepared.map_err(BenchError::Weights)
 }
 
-impl Subject for Cold<'_, '_> {
+impl Benchmark for Cold<'_, '_> {
     fn block(&mut self, _calibration: Option<&Calibration>) -> Result<Block, BenchError> {
         let mut block = self.begin()?;
         if block.replies.iter().any(Reply::has_failed) {

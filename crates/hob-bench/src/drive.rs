@@ -1,9 +1,9 @@
-//! Requests sent when they are due, and answers put on tape: nothing else happens here.
+//! Requests sent when they are due, and answers put on recording: nothing else happens here.
 //! A blocking thread for each connection, so that a stamp is taken by whoever the kernel wakes, right after the read, unless the kernel has one.
 
 mod arrivals;
 mod endpoint;
-mod tape;
+mod recording;
 mod tls;
 mod user;
 
@@ -17,7 +17,7 @@ use bytes::Bytes;
 
 pub use arrivals::Arrivals;
 pub use endpoint::{Endpoint, EndpointError};
-pub use tape::Tape;
+pub use recording::Recording;
 use user::{User, Worked};
 
 /// A thread for each, which measures well up to here and no farther: `docs/reference/performance.md`.
@@ -67,7 +67,7 @@ pub struct Exchange {
     pub connect: Option<Duration>,
     /// Right before its last bytes were written.
     pub sent: Duration,
-    pub tape: Tape,
+    pub recording: Recording,
     pub end: End,
 }
 

@@ -2,8 +2,8 @@
 //! A cell that has a valid record is done; there is no other state, so that nothing can be lost or in doubt.
 
 mod cells;
+mod experiment;
 mod key;
-mod measure;
 mod queue;
 mod written;
 

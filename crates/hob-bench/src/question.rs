@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use hob_core::statistics::Chance;
 
+use crate::chat::{Form, Measure, Prompt};
 use crate::drive::{Arrivals, Exchange};
-use crate::llm::{Form, Measure, Prompt};
 use crate::runs::{BenchError, Reply};
 use crate::target::Api;
 use crate::timeline::{Fault, Figures, Timeline, figures, timeline};

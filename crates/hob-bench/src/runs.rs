@@ -2,7 +2,7 @@
 //! A run is the unit of every statistic here; what was asked, and by which protocol, is forgotten by now.
 
 mod account;
-mod sure;
+mod stop_rule;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,8 +10,8 @@ use std::time::Duration;
 use hob_core::statistics::Sample;
 
 pub use account::{Account, Context, Summary};
-pub(crate) use sure::WARMUP_BLOCKS_MAX;
-pub use sure::{Care, Step, Subject};
+pub(crate) use stop_rule::WARMUP_BLOCKS_MAX;
+pub use stop_rule::{Benchmark, Step, StopRule};
 
 use crate::calibrate::Calibration;
 use crate::drive::{DriveError, Driven, Exchange};

@@ -1,5 +1,5 @@
-//! Speech as it is asked for and heard: texts, requests, a voice, and what a cell of them comes to.
-//! Whoever measures how fast it is made, and whoever measures when it comes, asks in the same way.
+//! A speech model on a server: texts, formats, voices, and what its sound amounts to.
+//! Every kind of measurement of speech asks in the same way.
 
 mod account;
 mod cell;
@@ -12,13 +12,14 @@ use bytes::Bytes;
 
 pub use account::Seen;
 pub use cell::Cell;
-pub(crate) use cell::{Evidence, Spoken};
+use cell::Evidence;
 pub use request::Asking;
 pub(crate) use request::Form;
 pub use text::{Sentences, TEXTS, Text, VERSION};
 pub use verdict::Finding;
 
 use crate::drive::{Arrivals, Driven};
+use crate::record::Kind;
 use crate::runs::BenchError;
 use crate::timeline::{Fault, PCM_RATE_HZ, Sound, SoundFault, SoundFormat, sound};
 use crate::workbench::Asker;
@@ -28,12 +29,22 @@ const ANSWER_BYTES_PER_CHAR: usize = 4800;
 /// Statuses of a server that understood and does not offer what was asked for.
 const NOT_OFFERED: [u16; 4] = [400, 415, 422, 501];
 
-/// What is to be asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+/// What a speech model is asked to say.
+#[derive(Clone, Debug)]
+pub struct Speech {
+    pub texts: Vec<Text>,
     pub formats: Formats,
-    /// None: the first that the server lists.
+    /// Empty: the first that the server lists.
     pub voices: Vec<String>,
+    pub streaming: Vec<Streaming>,
+}
+
+/// Whether the server is asked to send sound while it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streaming {
+    /// In the way in which the server takes that request.
+    Requested,
+    Declined,
 }
 
 /// Kinds of file, in the order in which they are measured.
@@ -46,9 +57,9 @@ pub enum Formats {
     First(Vec<SoundFormat>),
 }
 
-/// A server that speaks: which formats it offers, how it wants to be asked for them, and by which voice.
-#[derive(Debug)]
-pub struct Speaker<'a> {
+/// A speech model on one server: its formats, how it wants to be asked for each, and its voices.
+#[expect(missing_debug_implementations, reason = "one of its parts is a closure")]
+pub struct SpeechSession<'a, 's> {
     asker: Asker<'a>,
     pub offers: Vec<Offer>,
     pub voices: Vec<String>,
@@ -56,6 +67,12 @@ pub struct Speaker<'a> {
     pcm_rate_hz: u32,
     /// The very first sentence that was asked for here, whole.
     pub first_ms: f64,
+    texts: Vec<Text>,
+    streaming: Vec<Streaming>,
+    /// Receives when the sound of each cell arrived.
+    pub(crate) seen: Option<&'s mut Seen<'s>>,
+    /// Of the latest run of each cell since its last record.
+    evidence: Vec<(Cell, Evidence)>,
 }
 
 /// A format, and how sound in it is asked for as it is made.
@@ -65,23 +82,55 @@ pub struct Offer {
     pub asking: Asking,
 }
 
-impl<'a> Speaker<'a> {
+impl<'a> SpeechSession<'a, '_> {
     /// Asks for a word or two in each format.
     ///
     /// # Errors
     /// It does not speak, not in a format that was chosen, or nobody knows by which voice.
-    pub fn prepare(asker: Asker<'a>, choice: &Choice) -> Result<Speaker<'a>, BenchError> {
-        let mut voices = choice.voices.clone();
+    pub(crate) fn prepare(asker: Asker<'a>, speech: &Speech) -> Result<Self, BenchError> {
+        let mut voices = speech.voices.clone();
         if voices.is_empty() {
             voices.extend(voice::first_voice(&asker.target));
         }
         if voices.is_empty() {
             return Err(BenchError::NoVoice { server: asker.target.endpoint.authority() });
         }
-        let (offers, pcm_rate_hz) = (Vec::new(), PCM_RATE_HZ);
-        let mut speaker = Speaker { asker, offers, voices, pcm_rate_hz, first_ms: 0.0 };
-        speaker.find_offers(&choice.formats)?;
-        Ok(speaker)
+        let mut session = SpeechSession {
+            asker,
+            offers: Vec::new(),
+            voices,
+            pcm_rate_hz: PCM_RATE_HZ,
+            first_ms: 0.0,
+            texts: speech.texts.clone(),
+            streaming: speech.streaming.clone(),
+            seen: None,
+            evidence: Vec::new(),
+        };
+        session.find_offers(&speech.formats)?;
+        Ok(session)
+    }
+
+    /// Every text in every voice and format; all texts of one format before the next, because they are compared.
+    pub(crate) fn cells(&self, kind: Kind, users: &[usize], rounds: usize) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for voice in &self.voices {
+            for offer in &self.offers {
+                for asking in self.streaming.iter().filter_map(|streaming| streaming.of(*offer)) {
+                    for users in users {
+                        cells.extend(self.texts.iter().map(|text| Cell {
+                            kind,
+                            text: *text,
+                            format: offer.format,
+                            voice: voice.clone(),
+                            asking,
+                            users: *users,
+                            rounds,
+                        }));
+                    }
+                }
+            }
+        }
+        cells
     }
 
     fn find_offers(&mut self, wished: &Formats) -> Result<(), BenchError> {
@@ -155,6 +204,16 @@ impl<'a> Speaker<'a> {
     fn drive(&self, jobs: Vec<Bytes>, users: usize, text: Text) -> Result<Driven, BenchError> {
         let room = text.chars() * ANSWER_BYTES_PER_CHAR;
         self.asker.drive(jobs, Arrivals::Closed { users }, room)
+    }
+}
+
+impl Streaming {
+    /// None where the server takes no such request, and the same would be asked twice.
+    fn of(self, offer: Offer) -> Option<Asking> {
+        match self {
+            Streaming::Requested => Some(offer.asking),
+            Streaming::Declined => Some(Asking::Whole).filter(|_| offer.asking != Asking::AsIs),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a tape says: when the head came, when each chunk came and of which kind, and what the server counted.
+//! What a recording says: when the head came, when each chunk came and of which kind, and what the server counted.
 //! Decoded when all answers are over. A chunk's time is that of the read which brought its last byte.
 
 mod figures;
@@ -92,7 +92,7 @@ pub struct Timeline {
     pub connect: Option<Duration>,
 }
 
-/// Reads the tape of a chat or a completion.
+/// Reads the recording of a chat or a completion.
 pub fn timeline(exchange: &Exchange, protocol: Protocol) -> Timeline {
     let mut reading = Reading::of(protocol);
     let mut answer = Answer::expected();
@@ -102,7 +102,7 @@ pub fn timeline(exchange: &Exchange, protocol: Protocol) -> Timeline {
         connect: exchange.connect,
         ..Timeline::default()
     };
-    for (at, bytes) in exchange.tape.pieces() {
+    for (at, bytes) in exchange.recording.pieces() {
         unread.extend_from_slice(bytes);
         let at = at.saturating_sub(exchange.sent);
         let mut body = Vec::new();

@@ -1,4 +1,4 @@
-//! What every kind of measurement is done with: a server, the care that is taken, and where results go.
+//! What every kind of measurement is done with: a server, the stop_rule that is taken, and where results go.
 //! A cell is kept as soon as it is done, so that nothing is lost with the process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::drive::{Arrivals, Drive, Driven, Patience};
 use crate::host::noise;
 use crate::record::{Host, Kind, RawSample, Record, RecordError, Workload};
-use crate::runs::{Account, BenchError, Care, Context, Runs, Step, Subject, Summary};
+use crate::runs::{Account, BenchError, Benchmark, Context, Runs, Step, StopRule, Summary};
 use crate::server::Started;
 use crate::target::Target;
 
@@ -19,7 +19,7 @@ pub struct Workbench<'a> {
     /// None of a server that was there already.
     pub started: Option<Started>,
     pub context: Context,
-    pub care: Care,
+    pub stop_rule: StopRule,
     pub patience: Patience,
     pub stop: &'a AtomicBool,
     /// Told of each step, with the name of its cell.
@@ -83,13 +83,13 @@ impl<'a> Workbench<'a> {
     ///
     /// # Errors
     /// It could not begin, or the server did not come back.
-    pub fn run(&mut self, name: &str, subject: &mut impl Subject) -> Result<Runs, BenchError> {
-        let Workbench { care, stop, tell, started, .. } = self;
+    pub fn run(&mut self, name: &str, subject: &mut impl Benchmark) -> Result<Runs, BenchError> {
+        let Workbench { stop_rule, stop, tell, started, .. } = self;
         let mut restart = || match started {
             Some(started) => started.again(stop).map(|()| true).map_err(BenchError::from),
             None => Ok(false),
         };
-        care.run(subject, stop, &mut restart, &mut |step| tell(name, step))
+        stop_rule.run(subject, stop, &mut restart, &mut |step| tell(name, step))
     }
 
     /// Keeps a record of a server that failed before there was a run, so that the failure is known later. An error of
@@ -112,22 +112,15 @@ impl<'a> Workbench<'a> {
         Ok(Some(record))
     }
 
-    /// Makes a record of a cell, and hands it over. None of a cell that was stopped before its first run.
+    /// Makes a record of a cell, lets `finish` complete it, and keeps it. A cell that was stopped before its first run
+    /// leaves no record.
     ///
     /// # Errors
     /// It cannot be kept.
-    pub fn close(&mut self, account: Account<'_>) -> Result<Option<Record>, BenchError> {
-        self.close_with(account, |_| ())
-    }
-
-    /// The same, with what only this kind can say.
-    ///
-    /// # Errors
-    /// It cannot be kept.
-    pub fn close_with(
+    pub fn close(
         &mut self,
         account: Account<'_>,
-        add: impl FnOnce(&mut Record),
+        finish: impl FnOnce(&mut Record),
     ) -> Result<Option<Record>, BenchError> {
         if account.runs.blocks.is_empty() {
             return Ok(None);
@@ -138,7 +131,7 @@ impl<'a> Workbench<'a> {
         if let Some(started) = &mut self.started {
             record.resources = started.resources();
         }
-        add(&mut record);
+        finish(&mut record);
         (self.keep)(&record, &samples)?;
         Ok(Some(record))
     }

@@ -5,16 +5,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use hob_bench::ask::ask;
-use hob_bench::drive::Patience;
+use hob_bench::drive::{Arrivals, Patience};
+use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
 use hob_bench::mock::scripted::{Script, Scripted};
 use hob_bench::record::{Kind, Record, Status, StreamVerdict};
-use hob_bench::runs::{BenchError, Care, Context};
-use hob_bench::speech::{Choice, Finding, Formats, Text};
+use hob_bench::runs::{BenchError, Context, StopRule};
+use hob_bench::speech::{Finding, Formats, Speech, Streaming, Text};
 use hob_bench::target::Target;
 use hob_bench::terms::Metric;
 use hob_bench::timeline::{Arrived, Fault, SoundFault, SoundFormat};
 use hob_bench::workbench::Workbench;
-use hob_bench::{stream, tts};
 use sha2::{Digest as _, Sha256};
 
 fn mock(pairs: &str) -> Scripted {
@@ -32,7 +32,7 @@ fn measured(
         target: Target::find(&mock.url(), None, None, None).expect("a server"),
         started: None,
         context: Context { seed: 7, ..Context::default() },
-        care: Care { runs_min: 2, runs_max: 2, ..Care::default() },
+        stop_rule: StopRule { runs_min: 2, runs_max: 2, ..StopRule::default() },
         patience: Patience { silence: Duration::from_secs(5), ..Patience::default() },
         stop: &stop,
         tell: &mut |_, _| (),
@@ -50,18 +50,30 @@ fn texts(names: &[&str]) -> Vec<Text> {
     names.iter().map(|name| Text::named(name).expect("a text")).collect()
 }
 
-fn only(format: SoundFormat) -> Choice {
-    Choice { formats: Formats::All(vec![format]), voices: Vec::new() }
+fn only(format: SoundFormat) -> Formats {
+    Formats::All(vec![format])
 }
 
-fn any() -> Choice {
-    let formats = vec![SoundFormat::Wav, SoundFormat::Pcm, SoundFormat::Mp3];
-    Choice { formats: Formats::Offered(formats), voices: Vec::new() }
+fn any() -> Formats {
+    Formats::Offered(vec![SoundFormat::Wav, SoundFormat::Pcm, SoundFormat::Mp3])
 }
 
-fn spoken(mock: &Scripted, names: &[&str], choice: Choice) -> Result<Vec<Record>, BenchError> {
-    let wish = tts::Wish { texts: texts(names), choice, users: vec![1], rounds: 1 };
-    measured(mock, |bench| tts::measure(bench, &wish))
+fn experiment(names: &[&str], formats: Formats, axis: Axis) -> Experiment {
+    let (voices, streaming) = (Vec::new(), vec![Streaming::Requested]);
+    let speech = Speech { texts: texts(names), formats, voices, streaming };
+    Experiment {
+        workload: Workload::Speech(speech),
+        axis,
+        block: BlockSize { rounds: 1, span_s: 0.0 },
+    }
+}
+
+fn load(users: &[usize]) -> Axis {
+    Axis::Load(users.iter().map(|users| Arrivals::Closed { users: *users }).collect())
+}
+
+fn spoken(mock: &Scripted, names: &[&str], formats: Formats) -> Result<Vec<Record>, BenchError> {
+    measured(mock, |bench| experiment(names, formats, load(&[1])).measure(bench))
 }
 
 #[test]
@@ -120,26 +132,23 @@ fn every_format_that_is_offered_is_measured() {
 #[test]
 fn several_users_make_more_sound_and_no_tier() {
     let mock = mock("ttft_ms=100,audio_rtf=0");
-    let wish = tts::Wish {
-        texts: texts(&["short"]),
-        choice: only(SoundFormat::Wav),
-        users: vec![1, 4],
-        rounds: 1,
-    };
-    let records = measured(&mock, |bench| tts::measure(bench, &wish)).expect("cells");
+    let both = experiment(&["short"], only(SoundFormat::Wav), load(&[1, 4]));
+    let records = measured(&mock, |bench| both.measure(bench)).expect("cells");
     let figure = |place: usize| records[place].metrics.figure(Metric::RealTimeX).expect("a figure");
     assert_eq!(records[1].workload.concurrency, Some(4));
     assert!(figure(1) > 1.5 * figure(0), "{} and {}", figure(1), figure(0));
 }
 
 /// A sentence and three, as MP3: so few bytes that no read is cut in two.
-fn watched(pairs: &str, asked: Vec<stream::Asked>) -> (Vec<Record>, Vec<Vec<Arrived>>) {
+fn watched(pairs: &str, streaming: Vec<Streaming>) -> (Vec<Record>, Vec<Vec<Arrived>>) {
     let mock = mock(&format!("ttft_ms=200,audio_rtf=0.2,audio_ms_per_char=40,{pairs}"));
-    let choice = only(SoundFormat::Mp3);
-    let wish = stream::Wish { texts: texts(&["medium", "long"]), choice, asked, rounds: 1 };
+    let mut all = experiment(&["medium", "long"], only(SoundFormat::Mp3), Axis::Delivery);
+    if let Workload::Speech(speech) = &mut all.workload {
+        speech.streaming = streaming;
+    }
     let mut seen = Vec::new();
     let records = measured(&mock, |bench| {
-        stream::watch(bench, &wish, &mut |_, arrivals| seen.push(arrivals.to_vec()))
+        all.measure_and_show(bench, &mut |_, arrivals| seen.push(arrivals.to_vec()))
     });
     (records.expect("cells"), seen)
 }
@@ -150,14 +159,14 @@ fn verdicts(records: &[Record]) -> Vec<Option<StreamVerdict>> {
 
 #[test]
 fn who_holds_everything_back_fakes_it() {
-    let (records, _) = watched("audio=hold_all", vec![stream::Asked::Streamed]);
+    let (records, _) = watched("audio=hold_all", vec![Streaming::Requested]);
     assert_eq!(verdicts(&records), [Some(StreamVerdict::Fake); 2]);
     assert!(matches!(Finding::of(&records), Finding::Fake { .. }));
 }
 
 #[test]
 fn who_makes_sentence_by_sentence_is_told_from_who_fakes_it() {
-    let (records, _) = watched("audio=per_sentence", vec![stream::Asked::Streamed]);
+    let (records, _) = watched("audio=per_sentence", vec![Streaming::Requested]);
     let expected = [Some(StreamVerdict::Fake), Some(StreamVerdict::Streaming)];
     assert_eq!(verdicts(&records), expected);
     assert!(matches!(Finding::of(&records), Finding::BySentence { .. }));
@@ -165,7 +174,7 @@ fn who_makes_sentence_by_sentence_is_told_from_who_fakes_it() {
 
 #[test]
 fn who_streams_is_seen_to_do_so_and_who_was_asked_for_a_file_is_not_blamed() {
-    let both = vec![stream::Asked::Streamed, stream::Asked::Whole];
+    let both = vec![Streaming::Requested, Streaming::Declined];
     let (records, seen) = watched("audio=streamed", both);
     let streaming = Some(StreamVerdict::Streaming);
     assert_eq!(verdicts(&records), [streaming, streaming, None, None]);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 
 use super::endpoint::Line;
-use super::tape::Tape;
+use super::recording::Recording;
 use super::{Drive, End, Exchange, is_pause};
 use crate::answer::Answer;
 use crate::head;
@@ -80,7 +80,7 @@ impl<'a> User<'a> {
 
     fn exchange(&mut self, job: usize, start: Instant, due: Option<Duration>) -> Exchange {
         let room = self.drive.answer_bytes;
-        let mut tape = Tape::with_room(room, room / BYTES_PER_READ);
+        let mut recording = Recording::with_room(room, room / BYTES_PER_READ);
         if let Some(due) = due {
             self.wait(start + due);
         }
@@ -88,16 +88,22 @@ impl<'a> User<'a> {
         let connect = self.connect.take();
         // Who decides when to ask does so when there is a connection.
         let sched = due.unwrap_or_else(|| start.elapsed());
-        let mut exchange =
-            Exchange { job, sched, connect, sent: sched, tape: Tape::default(), end: End::Whole };
+        let mut exchange = Exchange {
+            job,
+            sched,
+            connect,
+            sent: sched,
+            recording: Recording::default(),
+            end: End::Whole,
+        };
         exchange.end = match reached {
-            Ok(()) => self.ask(job, start, &mut exchange.sent, &mut tape),
+            Ok(()) => self.ask(job, start, &mut exchange.sent, &mut recording),
             Err(error) => End::Unreachable { cause: error.to_string() },
         };
-        if exchange.end != End::Whole || hangs_up(&tape) {
+        if exchange.end != End::Whole || hangs_up(&recording) {
             self.line = None;
         }
-        exchange.tape = tape;
+        exchange.recording = recording;
         exchange
     }
 
@@ -111,7 +117,13 @@ impl<'a> User<'a> {
         }
     }
 
-    fn ask(&mut self, job: usize, start: Instant, sent: &mut Duration, tape: &mut Tape) -> End {
+    fn ask(
+        &mut self,
+        job: usize,
+        start: Instant,
+        sent: &mut Duration,
+        recording: &mut Recording,
+    ) -> End {
         let Some(line) = &mut self.line else { return End::CutOff };
         let job = &self.drive.jobs[job];
         let (ahead, last) = job.split_at(job.len().saturating_sub(LAST_BYTES));
@@ -139,7 +151,7 @@ impl<'a> User<'a> {
                 Ok(0) => return End::CutOff,
                 Ok(bytes) => {
                     heard = at;
-                    tape.push(at, &self.buffer[..bytes]);
+                    recording.push(at, &self.buffer[..bytes]);
                     unread.extend_from_slice(&self.buffer[..bytes]);
                     if answer.take(&mut unread, |_| ()).is_err() {
                         return End::Unreadable;
@@ -171,9 +183,9 @@ fn thread_cpu() -> Duration {
 }
 
 /// The server says that this connection has had its last answer.
-fn hangs_up(tape: &Tape) -> bool {
-    let Some(bytes) = head::length(&tape.bytes) else { return true };
-    let head = &tape.bytes[..bytes];
+fn hangs_up(recording: &Recording) -> bool {
+    let Some(bytes) = head::length(&recording.bytes) else { return true };
+    let head = &recording.bytes[..bytes];
     let says = |word: &[u8]| {
         head::field(head, "connection").is_some_and(|value| value.eq_ignore_ascii_case(word))
     };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_saphyr::{budget, options};
 
 use super::cells::{Cell, cells};
-use crate::llm::Shape;
+use crate::chat::Shape;
 use crate::record::{CREATOR, DRIVER, POWER_CAP};
 use crate::speech::Text;
 use crate::timeline::SoundFormat;

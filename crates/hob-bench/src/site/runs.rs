@@ -117,7 +117,7 @@ fn run<'a>(record: &'a Record, material: &'a Material, cells: &Cells<'_>) -> Run
             .slowdown
             .as_ref()
             .and_then(|slowdown| slowdown.scaling)
-            .map(crate::degrade::said),
+            .map(crate::experiment::scaling_verdict),
         cell,
         before: before.flatten(),
         compared_by: ComparedBy::of(record, material.samples.get(&record.id)),

@@ -4,53 +4,16 @@
 use hob_core::statistics::Sample;
 use jiff::Timestamp;
 
-use super::cell::{Evidence, Spoken};
+use super::cell::Evidence;
 use super::verdict::{Came, verdict};
-use super::{Asking, Cell, Sentences, Speaker, TEXTS, Text, VERSION};
+use super::{Asking, Cell, Sentences, TEXTS, Text, VERSION};
 use crate::record::{Connection, Loop, Record, StreamVerdict, Tts, Workload};
-use crate::runs::{Account, BenchError, Reply, Runs};
+use crate::runs::{Account, Reply, Runs};
 use crate::terms::Metric;
 use crate::timeline::Arrived;
-use crate::workbench::Workbench;
 
 /// Told of a cell once it is kept: its record, and when the sound of its last run came.
 pub type Seen<'a> = dyn FnMut(&Record, &[Arrived]) + 'a;
-
-impl Speaker<'_> {
-    /// Measures all of them, one after the other; each is kept once it is done.
-    ///
-    /// # Errors
-    /// It could not begin, or a record cannot be kept.
-    pub fn measure(
-        &self,
-        bench: &mut Workbench<'_>,
-        cells: &[Cell],
-        seen: &mut Seen<'_>,
-    ) -> Result<Vec<Record>, BenchError> {
-        let mut records: Vec<Record> = Vec::new();
-        for (number, cell) in cells.iter().enumerate() {
-            if bench.is_stopped() {
-                break;
-            }
-            let name = format!("{}/{} {}", number + 1, cells.len(), cell.name());
-            let started = Timestamp::now();
-            let mut spoken = Spoken::new(self, cell);
-            let runs = bench.run(&name, &mut spoken)?;
-            let evidence = spoken.evidence;
-            let tts = cell.section(&runs, evidence.as_ref(), &records);
-            // Of a server that was there already, nobody knows what it was asked before.
-            let first_ms = bench.started.is_some().then_some(self.first_ms);
-            let record = bench.close_with(cell.account(&runs, started), |record| {
-                record.tts = Some(tts);
-                record.resources.cold_first_ms = first_ms;
-            })?;
-            let arrivals = evidence.map(|evidence| evidence.arrivals).unwrap_or_default();
-            record.iter().for_each(|record| seen(record, &arrivals));
-            records.extend(record);
-        }
-        Ok(records)
-    }
-}
 
 impl Cell {
     pub(crate) fn account<'r>(&self, runs: &'r Runs, started: Timestamp) -> Account<'r> {

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Asking, Speaker, Text};
+use super::{Asking, SpeechSession, Text};
 use crate::calibrate::{Calibration, Pace};
 use crate::drive::{Driven, Exchange};
-use crate::record::{Kind, sha256_hex};
-use crate::runs::{BenchError, Block, Reply, Subject};
+use crate::record::{Kind, Record, sha256_hex};
+use crate::runs::{Account, BenchError, Block, Reply, Runs};
+use crate::session::Session;
 use crate::terms::Metric;
 use crate::timeline::{Arrived, Fault, Sound, SoundFault, SoundFormat, sound, stalls};
+use jiff::Timestamp;
 
 /// Of a server that sends everything in one piece.
 const GAP_MS_ASSUMED: f64 = 20.0;
@@ -59,15 +61,6 @@ impl Cell {
     }
 }
 
-/// A cell of a speaker, asked again and again.
-#[derive(Debug)]
-pub(crate) struct Spoken<'s, 'a> {
-    speaker: &'s Speaker<'a>,
-    cell: &'s Cell,
-    /// None until something was heard.
-    pub(crate) evidence: Option<Evidence>,
-}
-
 /// Of the first request of the last run.
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence {
@@ -77,48 +70,72 @@ pub(crate) struct Evidence {
     pub(super) arrivals: Vec<Arrived>,
 }
 
-impl Subject for Spoken<'_, '_> {
-    fn block(&mut self, _calibration: Option<&Calibration>) -> Result<Block, BenchError> {
-        let Cell { text, format, voice, asking, users, rounds, .. } = self.cell;
-        let form = self.speaker.form(voice, *format, *asking);
+impl Session for SpeechSession<'_, '_> {
+    type Cell = Cell;
+
+    fn name(&self, cell: &Cell) -> String {
+        cell.name()
+    }
+
+    fn block(
+        &mut self,
+        cell: &Cell,
+        _calibration: Option<&Calibration>,
+    ) -> Result<Block, BenchError> {
+        let Cell { text, format, voice, asking, users, rounds, .. } = cell;
+        let form = self.form(voice, *format, *asking);
         let jobs: Vec<Bytes> =
             (0..users * rounds).map(|number| form.bytes(text.words, number)).collect();
-        let driven = self.speaker.drive(jobs, *users, *text)?;
-        Ok(self.decoded(&driven))
+        let driven = self.drive(jobs, *users, *text)?;
+        let (block, evidence) = decoded(&driven, cell, self.pcm_rate_hz);
+        self.evidence.retain(|(other, _)| other != cell);
+        self.evidence.extend(evidence.map(|evidence| (cell.clone(), evidence)));
+        Ok(block)
     }
 
-    fn leading(&self) -> &[Metric] {
-        self.cell.leading()
+    fn leading(&self, cell: &Cell) -> &'static [Metric] {
+        cell.leading()
     }
 
-    fn pace(&self, warm: &Block) -> Option<Pace> {
-        self.cell.pace(warm)
+    fn pace(&self, cell: &Cell, warm: &Block) -> Option<Pace> {
+        cell.pace(warm)
+    }
+
+    fn account<'r>(&mut self, cell: &Cell, runs: &'r Runs, started: Timestamp) -> Account<'r> {
+        cell.account(runs, started)
+    }
+
+    fn fill_in(&self, cell: &Cell, runs: &Runs, record: &mut Record, earlier: &[Record]) {
+        let evidence = self.evidence.iter().find(|(other, _)| other == cell);
+        record.tts = Some(cell.section(runs, evidence.map(|(_, evidence)| evidence), earlier));
+    }
+
+    fn kept(&mut self, cell: &Cell, record: &Record) {
+        let place = self.evidence.iter().position(|(other, _)| other == cell);
+        let evidence = place.map(|place| self.evidence.swap_remove(place).1);
+        let arrivals = evidence.map(|evidence| evidence.arrivals).unwrap_or_default();
+        if let Some(seen) = &mut self.seen {
+            seen(record, &arrivals);
+        }
     }
 }
 
-impl<'s, 'a> Spoken<'s, 'a> {
-    pub(crate) fn new(speaker: &'s Speaker<'a>, cell: &'s Cell) -> Spoken<'s, 'a> {
-        Spoken { speaker, cell, evidence: None }
-    }
-
-    fn decoded(&mut self, driven: &Driven) -> Block {
-        let (mut replies, mut ends, mut audio_s) = (Vec::new(), Vec::new(), 0.0);
-        self.evidence = None;
-        for exchange in &driven.exchanges {
-            let heard = sound(exchange, self.cell.format, self.speaker.pcm_rate_hz);
-            if let Ok(sound) = &heard {
-                audio_s += sound.audio_s;
-                ends.push(exchange.sent + Duration::from_secs_f64(sound.last_ms / 1e3));
-                self.evidence.get_or_insert_with(|| Evidence::of(sound));
-            }
-            replies.push(reply(exchange, heard, self.cell.text.chars()));
+/// The figures of a run, and the sound of its first request.
+fn decoded(driven: &Driven, cell: &Cell, pcm_rate_hz: u32) -> (Block, Option<Evidence>) {
+    let (mut replies, mut ends, mut audio_s, mut evidence) = (Vec::new(), Vec::new(), 0.0, None);
+    for exchange in &driven.exchanges {
+        let heard = sound(exchange, cell.format, pcm_rate_hz);
+        if let Ok(sound) = &heard {
+            audio_s += sound.audio_s;
+            ends.push(exchange.sent + Duration::from_secs_f64(sound.last_ms / 1e3));
+            evidence.get_or_insert_with(|| Evidence::of(sound));
         }
-        let begun = driven.exchanges.iter().map(|exchange| exchange.sent).min();
-        let span_s = begun.zip(ends.into_iter().max()).map(|(from, to)| (to - from).as_secs_f64());
-        let together =
-            span_s.filter(|span_s| *span_s > 0.0).map(|s| (Metric::RealTimeX, audio_s / s));
-        Block { together: together.into_iter().collect(), ..Block::of(driven, replies) }
+        replies.push(reply(exchange, heard, cell.text.chars()));
     }
+    let begun = driven.exchanges.iter().map(|exchange| exchange.sent).min();
+    let span_s = begun.zip(ends.into_iter().max()).map(|(from, to)| (to - from).as_secs_f64());
+    let together = span_s.filter(|span_s| *span_s > 0.0).map(|s| (Metric::RealTimeX, audio_s / s));
+    (Block { together: together.into_iter().collect(), ..Block::of(driven, replies) }, evidence)
 }
 
 impl Evidence {

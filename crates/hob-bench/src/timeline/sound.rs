@@ -108,7 +108,7 @@ impl Sound {
     }
 }
 
-/// Reads the tape of a spoken answer. `pcm_rate_hz` is what raw samples are believed to be.
+/// Reads the recording of a spoken answer. `pcm_rate_hz` is what raw samples are believed to be.
 ///
 /// # Errors
 /// There is no sound that could be timed.
@@ -120,7 +120,7 @@ pub fn sound(
     let (mut answer, mut unread) = (Answer::expected(), BytesMut::new());
     let (mut body, mut arrivals) = (Vec::new(), Vec::new());
     let mut head = None;
-    for (at, bytes) in exchange.tape.pieces() {
+    for (at, bytes) in exchange.recording.pieces() {
         unread.extend_from_slice(bytes);
         let at = at.saturating_sub(exchange.sent);
         let before = body.len();
@@ -271,12 +271,12 @@ fn millis(time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::Tape;
+    use crate::drive::Recording;
 
     /// Half a second of sound for each piece, 100 ms apart, the first after 200 ms.
     fn heard(pieces: &[Vec<u8>], format: SoundFormat, step_ms: u64) -> Result<Sound, SoundFault> {
-        let mut tape = Tape::default();
-        tape.push(
+        let mut recording = Recording::default();
+        recording.push(
             Duration::from_millis(150),
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
         );
@@ -287,11 +287,11 @@ mod tests {
             if number + 1 == pieces.len() as u64 {
                 bytes.extend_from_slice(b"0\r\n\r\n");
             }
-            tape.push(Duration::from_millis(200 + step_ms * number), &bytes);
+            recording.push(Duration::from_millis(200 + step_ms * number), &bytes);
         }
         let zero = Duration::ZERO;
         let exchange =
-            Exchange { job: 0, sched: zero, connect: None, sent: zero, tape, end: End::Whole };
+            Exchange { job: 0, sched: zero, connect: None, sent: zero, recording, end: End::Whole };
         sound(&exchange, format, PCM_RATE_HZ)
     }
 
@@ -367,12 +367,12 @@ mod tests {
         for (piece, format, expected) in rows {
             let pieces = if piece.is_empty() { vec![] } else { vec![piece] };
             let got = if pieces.is_empty() {
-                let mut tape = Tape::default();
-                tape.push(Duration::ZERO, b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+                let mut recording = Recording::default();
+                recording.push(Duration::ZERO, b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
                 let zero = Duration::ZERO;
                 let end = End::Whole;
                 sound(
-                    &Exchange { job: 0, sched: zero, connect: None, sent: zero, tape, end },
+                    &Exchange { job: 0, sched: zero, connect: None, sent: zero, recording, end },
                     format,
                     PCM_RATE_HZ,
                 )

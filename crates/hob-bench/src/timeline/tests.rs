@@ -1,17 +1,17 @@
-//! What a tape says, piece by piece, and what each way to fail is called.
+//! What a recording says, piece by piece, and what each way to fail is called.
 //! One read for each piece, so that a chunk's time shows which one it is.
 
 use super::*;
-use crate::drive::Tape;
+use crate::drive::Recording;
 
 /// One read for each piece, 10 ms apart; the request was sent after 5 ms.
 fn read(pieces: &[&str], end: End, protocol: Protocol) -> Timeline {
-    let mut tape = Tape::default();
+    let mut recording = Recording::default();
     for (number, piece) in (1..).zip(pieces) {
-        tape.push(Duration::from_millis(5 + 10 * number), piece.as_bytes());
+        recording.push(Duration::from_millis(5 + 10 * number), piece.as_bytes());
     }
     let (sched, sent) = (Duration::from_millis(4), Duration::from_millis(5));
-    timeline(&Exchange { job: 0, sched, connect: None, sent, tape, end }, protocol)
+    timeline(&Exchange { job: 0, sched, connect: None, sent, recording, end }, protocol)
 }
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";

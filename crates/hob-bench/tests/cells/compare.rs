@@ -1,8 +1,8 @@
 //! Two servers whose pace is known, measured and then compared from what was kept: the samples give the record's figures.
 
-use crate::stage::{measured, mock, wish};
+use crate::stage::{experiment, measured, mock};
+use hob_bench::chat::Prompts;
 use hob_bench::compare::{Basis, Kept, Pairing, Verdict, Wish as Threshold, compare};
-use hob_bench::llm::Prompts;
 use hob_bench::record::Shelf;
 use hob_bench::terms::Metric;
 
@@ -12,7 +12,7 @@ const REQUESTS: usize = 4;
 
 /// Some runs of a server with this pace, kept in a folder.
 fn keep(shelf: &Shelf, script: &str) -> String {
-    let kept = measured(&mock(script), None, &wish(Prompts::Cold), RUNS).expect("cells");
+    let kept = measured(&mock(script), None, &experiment(Prompts::Cold), RUNS).expect("cells");
     let (mut record, samples) = kept.into_iter().next().expect("a cell");
     // A busy machine may make the client late, which is not what is tested.
     record.invalid_reasons.clear();

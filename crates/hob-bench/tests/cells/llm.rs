@@ -1,8 +1,9 @@
 //! Whole cells against a server whose answers are known: what is found out of it, what is measured, what is doubted.
 
-use crate::stage::{kept, measured, mock, wish};
+use crate::stage::{experiment, kept, measured, mock};
+use hob_bench::chat::{Prompts, ThinkingSwitch};
 use hob_bench::drive::Arrivals;
-use hob_bench::llm::{Prompts, ThinkingSwitch, Wish, measure};
+use hob_bench::experiment::{Axis, Experiment};
 use hob_bench::record::{Cache, CountSource, Doubt, Kind, Reasoning, Status};
 use hob_bench::runs::BenchError;
 use hob_bench::target::{Api, Target, TargetError};
@@ -12,7 +13,7 @@ use hob_bench::timeline::Fault;
 #[test]
 fn cold_prompts_are_proven_to_be_cold() {
     for api in [Api::OpenAi, Api::Hob] {
-        let got = measured(&mock(""), Some(api), &wish(Prompts::Cold), 2).expect("cells");
+        let got = measured(&mock(""), Some(api), &experiment(Prompts::Cold), 2).expect("cells");
         let [(record, samples)] = &got[..] else { panic!("one cell") };
         assert_eq!(record.workload.reasoning, None);
         assert_eq!((record.status, samples.len()), (Status::Ok, 8));
@@ -31,10 +32,11 @@ fn cold_prompts_are_proven_to_be_cold() {
 
 #[test]
 fn cached_prompts_are_proven_to_be_cached_and_never_mixed() {
-    let got = measured(&mock(""), None, &wish(Prompts::Cached), 2).expect("cells");
+    let got = measured(&mock(""), None, &experiment(Prompts::Cached), 2).expect("cells");
     let workload = &got[0].0.workload;
     assert_eq!((workload.cache, workload.cache_verified), (Some(Cache::Cached), Some(true)));
-    let silent = measured(&mock("cache=false"), None, &wish(Prompts::Cached), 2).expect("cells");
+    let silent =
+        measured(&mock("cache=false"), None, &experiment(Prompts::Cached), 2).expect("cells");
     let record = &silent[0].0;
     assert_eq!(record.workload.cache_verified, Some(false));
     assert!(record.confidence.reasons.contains(&Doubt::CacheUnverified));
@@ -43,7 +45,7 @@ fn cached_prompts_are_proven_to_be_cached_and_never_mixed() {
 #[test]
 fn thinking_is_measured_with_and_without_and_off_is_proven() {
     let thinking = mock("reasoning_tokens=6,switch=enable_thinking");
-    let got = measured(&thinking, None, &wish(Prompts::Cold), 2).expect("cells");
+    let got = measured(&thinking, None, &experiment(Prompts::Cold), 2).expect("cells");
     let reasoned: Vec<_> = got
         .iter()
         .map(|(record, _)| {
@@ -56,7 +58,7 @@ fn thinking_is_measured_with_and_without_and_off_is_proven() {
     assert_eq!(reasoned, [on, off]);
 
     let stubborn = mock("reasoning_tokens=6,switch=none");
-    let got = measured(&stubborn, None, &wish(Prompts::Cold), 2).expect("cells");
+    let got = measured(&stubborn, None, &experiment(Prompts::Cold), 2).expect("cells");
     let record = &got[0].0;
     assert_eq!((got.len(), record.workload.reasoning), (1, Some(Reasoning::CannotDisable)));
     assert!(record.invalid_reasons.contains(&"thinking cannot be turned off".to_owned()));
@@ -64,7 +66,7 @@ fn thinking_is_measured_with_and_without_and_off_is_proven() {
 
 #[test]
 fn an_ollama_server_is_measured_in_its_own_words() {
-    let got = measured(&mock(""), Some(Api::Ollama), &wish(Prompts::Cold), 2).expect("cells");
+    let got = measured(&mock(""), Some(Api::Ollama), &experiment(Prompts::Cold), 2).expect("cells");
     let record = &got[0].0;
     assert_eq!(record.count_source, Some(CountSource::Usage));
     assert_eq!(record.metrics.figure(Metric::CompletionTokens), Some(16.0));
@@ -74,26 +76,28 @@ fn an_ollama_server_is_measured_in_its_own_words() {
 
 #[test]
 fn a_server_that_lies_or_fails_makes_no_figure_silently() {
-    let double = measured(&mock("usage=double"), None, &wish(Prompts::Cold), 2).expect("cells");
+    let double =
+        measured(&mock("usage=double"), None, &experiment(Prompts::Cold), 2).expect("cells");
     let record = &double[0].0;
     assert_eq!(record.metrics.figure(Metric::CompletionTokens), Some(16.0));
     let reason = "the server's count of tokens cannot be true of";
     assert!(record.invalid_reasons.iter().any(|said| said.starts_with(reason)), "{record:?}");
-    let silent = measured(&mock("usage=nothing"), None, &wish(Prompts::Cold), 2).expect("cells");
+    let silent =
+        measured(&mock("usage=nothing"), None, &experiment(Prompts::Cold), 2).expect("cells");
     assert!(silent[0].0.confidence.reasons.contains(&Doubt::CountsNotUsage));
     for (pairs, status) in [("status=401", 401), ("status=429", 429), ("status=500", 500)] {
-        let refused = measured(&mock(pairs), None, &wish(Prompts::Cold), 2).err();
+        let refused = measured(&mock(pairs), None, &experiment(Prompts::Cold), 2).err();
         let is_named = matches!(&refused, Some(BenchError::Fault(Fault::Refused { status: said, .. })) if *said == status);
         assert!(is_named, "{refused:?}");
     }
-    let cut = measured(&mock("drop_at=9"), None, &wish(Prompts::Cold), 2);
+    let cut = measured(&mock("drop_at=9"), None, &experiment(Prompts::Cold), 2);
     assert!(matches!(cut, Err(BenchError::Fault(Fault::CutOff { chunks: 9 }))), "{cut:?}");
 }
 
 #[test]
 fn a_server_that_fails_before_the_first_run_leaves_a_record_of_that() {
     let got = kept(&mock("status=500"), 1, |bench| {
-        let error = measure(bench, &wish(Prompts::Cold)).expect_err("it refuses");
+        let error = experiment(Prompts::Cold).measure(bench).expect_err("it refuses");
         Ok(bench.keep_failure(Kind::Llm, &error)?.into_iter().collect())
     });
     let got = got.expect("records");
@@ -109,8 +113,8 @@ fn a_server_that_fails_before_the_first_run_leaves_a_record_of_that() {
 #[test]
 fn requests_at_a_rate_count_from_when_they_were_due() {
     let rate = Arrivals::Constant { per_second: 40.0, connections: 16 };
-    let wish = Wish { arrivals: vec![rate], ..wish(Prompts::Cold) };
-    let got = measured(&mock(""), None, &wish, 2).expect("cells");
+    let at_rate = Experiment { axis: Axis::Load(vec![rate]), ..experiment(Prompts::Cold) };
+    let got = measured(&mock(""), None, &at_rate, 2).expect("cells");
     let (record, samples) = &got[0];
     // Two runs of half a second.
     assert_eq!((record.workload.rate, samples.len()), (Some(40.0), 40));
@@ -121,8 +125,8 @@ fn requests_at_a_rate_count_from_when_they_were_due() {
 #[test]
 fn what_waited_for_this_client_is_no_measurement_of_the_server() {
     let one = Arrivals::Constant { per_second: 40.0, connections: 1 };
-    let wish = Wish { arrivals: vec![one], ..wish(Prompts::Cold) };
-    let got = measured(&mock("ttft_ms=100"), None, &wish, 1).expect("cells");
+    let at_rate = Experiment { axis: Axis::Load(vec![one]), ..experiment(Prompts::Cold) };
+    let got = measured(&mock("ttft_ms=100"), None, &at_rate, 1).expect("cells");
     let why = got[0].0.invalid_reasons.join("; ");
     assert!(why.contains("after they were due"), "{why}");
 }
@@ -130,10 +134,10 @@ fn what_waited_for_this_client_is_no_measurement_of_the_server() {
 #[test]
 fn a_prompt_that_was_cut_is_not_the_one_that_was_sent() {
     let cut = mock("context_tokens=60,truncates=true");
-    let got = measured(&cut, None, &wish(Prompts::Cold), 1).expect("cells");
+    let got = measured(&cut, None, &experiment(Prompts::Cold), 1).expect("cells");
     let why = got[0].0.invalid_reasons.join("; ");
     assert!(why.contains("of a prompt of about 64 tokens the server counted"), "{why}");
-    let whole = measured(&mock(""), None, &wish(Prompts::Cold), 1).expect("cells");
+    let whole = measured(&mock(""), None, &experiment(Prompts::Cold), 1).expect("cells");
     let why = whole[0].0.invalid_reasons.join("; ");
     assert!(!why.contains("it was cut"), "{why}");
 }

@@ -2,27 +2,32 @@
 //! What is not one is not, and gains what is served together.
 
 use crate::stage::{kept, mock};
-use hob_bench::crowd::{Question, Wish};
-use hob_bench::degrade::said;
-use hob_bench::llm::{SHAPES, Shape, ThinkingWish};
+use hob_bench::chat::{Chat, Prompts, SHAPES, Shape, ThinkingChoice};
+use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload, gain, scaling_verdict};
 use hob_bench::record::{Kind, Record, Status};
-use hob_bench::speech::{Choice, Formats, Text};
+use hob_bench::speech::{Formats, Speech, Streaming, Text};
 use hob_bench::terms::Metric;
 use hob_bench::timeline::SoundFormat;
-use hob_bench::{batch, degrade};
 
-fn wish(users: &[usize]) -> Wish {
-    let shape = Shape { max_tokens: 24, ..SHAPES[0] };
-    let question = Question::Words { shape, thinking: ThinkingWish::On };
-    Wish { question, users: users.to_vec(), rounds: 2 }
+fn asked(axis: Axis) -> Experiment {
+    let shapes = vec![Shape { max_tokens: 24, ..SHAPES[0] }];
+    let chat = Chat { shapes, thinking: ThinkingChoice::On, prompts: Prompts::Cold };
+    Experiment { workload: Workload::Chat(chat), axis, block: BlockSize { rounds: 2, span_s: 0.0 } }
 }
 
 /// A sentence of the mock: a second of sound in 20 pieces.
-fn spoken(users: &[usize]) -> Wish {
-    let formats = Formats::First(vec![SoundFormat::Pcm, SoundFormat::Wav]);
-    let choice = Choice { formats, voices: Vec::new() };
-    let text = Text::named("medium").expect("a text");
-    Wish { question: Question::Sound { text, choice }, users: users.to_vec(), rounds: 1 }
+fn spoken(axis: Axis) -> Experiment {
+    let speech = Speech {
+        texts: vec![Text::named("medium").expect("a text")],
+        formats: Formats::First(vec![SoundFormat::Pcm, SoundFormat::Wav]),
+        voices: Vec::new(),
+        streaming: vec![Streaming::Requested],
+    };
+    Experiment {
+        workload: Workload::Speech(speech),
+        axis,
+        block: BlockSize { rounds: 1, span_s: 0.0 },
+    }
 }
 
 fn figure(record: &Record, metric: Metric) -> f64 {
@@ -32,7 +37,8 @@ fn figure(record: &Record, metric: Metric) -> f64 {
 #[test]
 fn users_of_one_place_wait_for_each_other() {
     let one_place = mock("ttft_ms=40,itl_ms=8,slots=1");
-    let got = kept(&one_place, 3, |bench| degrade::measure(bench, &wish(&[1, 3]))).expect("cells");
+    let got = kept(&one_place, 3, |bench| asked(Axis::Concurrency(vec![1, 3])).measure(bench))
+        .expect("cells");
     let [one, three] = &got.records[..] else { panic!("two records") };
     // Blocks of the one and of the other, in turns: as many of each.
     assert_eq!(got.requests(), [3 * 2, 3 * 6]);
@@ -47,49 +53,49 @@ fn users_of_one_place_wait_for_each_other() {
     assert!(many.ttft_x.is_some_and(|times| times > 3.0), "{many:?}");
     assert!(many.tpot_x.is_some_and(|times| times < 1.5), "{many:?}");
     let scaling = many.scaling.expect("a figure");
-    assert_eq!(said(scaling), "queueing, not throughput", "{scaling}");
+    assert_eq!(scaling_verdict(scaling), "queueing, not throughput", "{scaling}");
     assert!(many.ci95.zip(many.ttft_x).is_some_and(|([low, high], x)| low <= x && x <= high));
 }
 
 #[test]
 fn users_with_a_place_each_are_served_together() {
     let roomy = mock("ttft_ms=40,itl_ms=8");
-    let got = kept(&roomy, 3, |bench| degrade::measure(bench, &wish(&[2, 4]))).expect("cells");
+    let got = kept(&roomy, 3, |bench| asked(Axis::Concurrency(vec![2, 4])).measure(bench))
+        .expect("cells");
     let users: Vec<_> = got.records.iter().map(|record| record.workload.concurrency).collect();
     assert_eq!(users, [Some(1), Some(2), Some(1), Some(4)]);
     for record in [&got.records[1], &got.records[3]] {
         let scaling =
             record.slowdown.as_ref().and_then(|degrade| degrade.scaling).expect("a figure");
-        assert_eq!(said(scaling), "throughput", "{scaling}");
+        assert_eq!(scaling_verdict(scaling), "throughput", "{scaling}");
     }
 }
 
 #[test]
 fn a_batch_gains_what_is_served_together() {
     let roomy = mock("ttft_ms=40,itl_ms=8");
-    let got = kept(&roomy, 2, |bench| batch::measure(bench, &wish(&[4, 1]))).expect("cells");
+    let got =
+        kept(&roomy, 2, |bench| asked(Axis::Batch(vec![4, 1])).measure(bench)).expect("cells");
     let [one, four] = &got.records[..] else { panic!("two records, the fewest first") };
     assert_eq!((one.kind, one.workload.concurrency), (Kind::Batch, Some(1)));
     assert_eq!((four.workload.concurrency, got.requests()[1]), (Some(4), 2 * 8));
-    let gain = batch::gain(one, four).expect("a gain");
-    assert!(gain > 2.0, "{gain}");
+    let times = gain(one, four).expect("a gain");
+    assert!(times > 2.0, "{times}");
     assert!(figure(four, Metric::TtfbMs) > 0.0 && four.resources.rss_peak_mb.is_none());
 
     let queue = mock("ttft_ms=40,itl_ms=8,slots=1");
-    let got = kept(&queue, 2, |bench| batch::measure(bench, &wish(&[1, 4]))).expect("cells");
-    let gain = batch::gain(&got.records[0], &got.records[1]).expect("a gain");
-    assert!(gain < 2.0, "{gain}");
-    assert_eq!(
-        batch::gain(&got.records[0], &Record { metrics: Default::default(), ..one.clone() }),
-        None
-    );
+    let got =
+        kept(&queue, 2, |bench| asked(Axis::Batch(vec![1, 4])).measure(bench)).expect("cells");
+    let times = gain(&got.records[0], &got.records[1]).expect("a gain");
+    assert!(times < 2.0, "{times}");
+    assert_eq!(gain(&got.records[0], &Record { metrics: Default::default(), ..one.clone() }), None);
 }
 
 #[test]
 fn many_listen_as_many_chat() {
     let one_place = mock("ttft_ms=40,itl_ms=8,slots=1");
-    let got =
-        kept(&one_place, 2, |bench| degrade::measure(bench, &spoken(&[1, 3]))).expect("cells");
+    let got = kept(&one_place, 2, |bench| spoken(Axis::Concurrency(vec![1, 3])).measure(bench))
+        .expect("cells");
     let [one, three] = &got.records[..] else { panic!("two records, in one kind of file") };
     let sound = three.tts.clone().expect("a section");
     assert_eq!(sound.format.as_deref(), Some("pcm"));
@@ -97,10 +103,11 @@ fn many_listen_as_many_chat() {
     let many = three.slowdown.clone().expect("a section");
     assert_eq!((many.versus, many.ttft_x), (Some(one.id), None));
     assert!(many.ttfa_x.is_some_and(|times| times > 2.0), "{many:?}");
-    assert_eq!(many.scaling.map(said), Some("queueing, not throughput"), "{many:?}");
+    assert_eq!(many.scaling.map(scaling_verdict), Some("queueing, not throughput"), "{many:?}");
 
     let roomy = mock("ttft_ms=40,itl_ms=8");
-    let got = kept(&roomy, 2, |bench| batch::measure(bench, &spoken(&[1, 4]))).expect("cells");
-    let gain = batch::gain(&got.records[0], &got.records[1]).expect("a gain");
-    assert!(gain > 2.0, "{gain}");
+    let got =
+        kept(&roomy, 2, |bench| spoken(Axis::Batch(vec![1, 4])).measure(bench)).expect("cells");
+    let times = gain(&got.records[0], &got.records[1]).expect("a gain");
+    assert!(times > 2.0, "{times}");
 }

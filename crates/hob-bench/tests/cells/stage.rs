@@ -5,11 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use hob_bench::chat::{Chat, Prompts, SHAPES, Shape, ThinkingChoice};
 use hob_bench::drive::{Arrivals, Patience};
-use hob_bench::llm::{Prompts, SHAPES, Shape, ThinkingWish, Wish, measure};
+use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
 use hob_bench::mock::scripted::{Script, Scripted};
 use hob_bench::record::{RawSample, Record};
-use hob_bench::runs::{BenchError, Care, Context, Step};
+use hob_bench::runs::{BenchError, Context, Step, StopRule};
 use hob_bench::target::{Api, Target};
 use hob_bench::workbench::Workbench;
 
@@ -29,14 +30,13 @@ pub(crate) struct Kept {
 }
 
 /// Prompts of two users, who ask twice each in a run.
-pub(crate) fn wish(prompts: Prompts) -> Wish {
-    Wish {
-        shapes: vec![Shape { max_tokens: 16, ..SHAPES[0] }],
-        arrivals: vec![Arrivals::Closed { users: 2 }],
-        thinking: ThinkingWish::Auto,
-        prompts,
-        rounds: 2,
-        span_s: 0.5,
+pub(crate) fn experiment(prompts: Prompts) -> Experiment {
+    let shapes = vec![Shape { max_tokens: 16, ..SHAPES[0] }];
+    let chat = Chat { shapes, thinking: ThinkingChoice::Auto, prompts };
+    Experiment {
+        workload: Workload::Chat(chat),
+        axis: Axis::Load(vec![Arrivals::Closed { users: 2 }]),
+        block: BlockSize { rounds: 2, span_s: 0.5 },
     }
 }
 
@@ -44,11 +44,11 @@ pub(crate) fn wish(prompts: Prompts) -> Wish {
 pub(crate) fn measured(
     mock: &Scripted,
     api: Option<Api>,
-    wish: &Wish,
+    experiment: &Experiment,
     runs: usize,
 ) -> Result<Vec<(Record, Vec<RawSample>)>, BenchError> {
     let target = Target::find(&mock.url(), api, None, None).expect("a server");
-    let Kept { records, samples, .. } = kept_of(target, runs, |bench| measure(bench, wish))?;
+    let Kept { records, samples, .. } = kept_of(target, runs, |bench| experiment.measure(bench))?;
     Ok(records.into_iter().zip(samples).collect())
 }
 
@@ -78,7 +78,7 @@ fn kept_of(
         target,
         started: None,
         context: Context { seed: 7, ..Context::default() },
-        care: Care { runs_min: runs, runs_max: runs, ..Care::default() },
+        stop_rule: StopRule { runs_min: runs, runs_max: runs, ..StopRule::default() },
         patience: Patience { silence: Duration::from_secs(5), ..Patience::default() },
         stop: &stop,
         tell: &mut |_, step| {

@@ -2,23 +2,25 @@
 //! It ends where the server says so, or where it refuses.
 
 use crate::stage::{Kept, kept, mock};
-use hob_bench::llm::ThinkingWish;
+use hob_bench::chat::{Chat, Prompts, ThinkingChoice};
+use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
 use hob_bench::record::{Cache, Kind, Record, Status};
-use hob_bench::sweep::{Room, Wish, measure};
+use hob_bench::sweep::{ContextOptions, Room};
 use hob_bench::terms::Metric;
 
-fn wish(lengths: &[u32]) -> Wish {
-    Wish {
-        lengths: lengths.to_vec(),
-        answer: 12,
-        cached: 2,
-        thinking: ThinkingWish::On,
-        room: Room::OfEach,
+fn experiment(lengths: &[u32]) -> Experiment {
+    let options =
+        ContextOptions { lengths: lengths.to_vec(), answer: 12, cached: 2, room: Room::OfEach };
+    let chat = Chat { shapes: Vec::new(), thinking: ThinkingChoice::On, prompts: Prompts::Cold };
+    Experiment {
+        workload: Workload::Chat(chat),
+        axis: Axis::Context(options),
+        block: BlockSize { rounds: 1, span_s: 0.0 },
     }
 }
 
 fn swept(pairs: &str, lengths: &[u32]) -> Kept {
-    kept(&mock(pairs), 2, |bench| measure(bench, &wish(lengths))).expect("cells")
+    kept(&mock(pairs), 2, |bench| experiment(lengths).measure(bench)).expect("cells")
 }
 
 fn shapes(records: &[Record]) -> Vec<(&str, Option<Cache>, Option<bool>)> {
@@ -70,7 +72,7 @@ fn a_length_that_is_refused_ends_the_sweep_with_a_record() {
     let got = kept(&server, 2, |bench| {
         // The list tells of no model of this name, so that nobody knows its limit before.
         bench.target.model = "mock~context_tokens=1000".to_owned();
-        measure(bench, &wish(&[512, 4096, 16_384]))
+        experiment(&[512, 4096, 16_384]).measure(bench)
     });
     let got = got.expect("cells");
     let ended = got.records.last().expect("a record");

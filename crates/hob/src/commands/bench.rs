@@ -1,31 +1,31 @@
 //! `hob bench`: what was measured, by hob or by somebody else. One file per verb.
 //! Records are files; whoever has the folder has everything that is known.
 
-mod aim;
-mod batch;
-mod campaign;
-mod ceiling;
 mod cold;
 mod compare;
-mod compared;
-mod crowd;
-mod degrade;
-mod duel;
+mod comparison_table;
+mod concurrency;
 mod gate;
-mod harden;
 mod import;
 mod llm;
+mod max_context;
+mod measuring;
 mod plan;
 mod queue;
+mod rerun;
+mod server;
 mod show;
 mod stream;
 mod sweep;
+mod tables;
 mod tts;
+mod two_servers;
+mod workload;
 
 use clap::{Args, Subcommand};
 use hob_bench::plan::PlanKind;
 
-use campaign::CampaignArgs;
+use measuring::MeasuringVerb;
 
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
@@ -45,21 +45,21 @@ pub(crate) struct BenchArgs {
     verb: Verb,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Verb {
     Llm(Box<llm::LlmArgs>),
     Tts(Box<tts::TtsArgs>),
     Stream(Box<stream::StreamArgs>),
     #[command(alias = "ceiling")]
-    MaxContext(Box<ceiling::CeilingArgs>),
+    MaxContext(Box<max_context::MaxContextArgs>),
     Cold(Box<cold::ColdArgs>),
     Sweep(Box<sweep::SweepArgs>),
     #[command(alias = "degrade")]
-    Concurrency(Box<degrade::DegradeArgs>),
-    Batch(Box<batch::BatchArgs>),
+    Concurrency(Box<concurrency::ConcurrencyArgs>),
+    Batch(Box<concurrency::BatchArgs>),
     Plan(plan::PlanArgs),
     #[command(alias = "harden")]
-    Rerun(harden::HardenArgs),
+    Rerun(rerun::RerunArgs),
     Import(import::ImportArgs),
     Show(show::ShowArgs),
     Compare(Box<compare::CompareArgs>),
@@ -86,42 +86,54 @@ Examples:
   hob site build --out site            all runs, as a page";
 
 pub(crate) fn run(args: &BenchArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
-    if let Some((kind, campaign)) = args.verb.kind()
-        && let Some(file) = &campaign.plan
+    let mut verb = args.verb.clone();
+    if let Some(kind) = verb.kind()
+        && let Some(measuring) = verb.measuring()
     {
-        return plan::part(file, kind, campaign, (globals, printer));
+        let args = measuring.measuring();
+        return match args.plan.clone() {
+            Some(file) => plan::part(&file, kind, args, (globals, printer)),
+            None => measuring::run(measuring, None, (globals, printer)),
+        };
     }
     match &args.verb {
-        Verb::Llm(args) => llm::run(args, globals, printer),
-        Verb::Tts(args) => tts::run(args, globals, printer),
-        Verb::Stream(args) => stream::run(args, globals, printer),
-        Verb::MaxContext(args) => ceiling::run(args, globals, printer),
-        Verb::Cold(args) => cold::run(args, globals, printer),
-        Verb::Sweep(args) => sweep::run(args, globals, printer),
-        Verb::Concurrency(args) => degrade::run(args, globals, printer),
-        Verb::Batch(args) => batch::run(args, globals, printer),
         Verb::Plan(args) => plan::run(args, globals, printer),
-        Verb::Rerun(args) => harden::run(args, globals, printer),
+        Verb::Rerun(args) => rerun::run(args, globals, printer),
         Verb::Import(args) => import::run(args, printer),
         Verb::Show(args) => show::run(args, printer),
         Verb::Compare(args) => compare::run(args, globals, printer),
         Verb::Gate(args) => gate::run(args, printer),
-        Verb::Schema => schema(printer),
+        _ => schema(printer),
     }
 }
 
 impl Verb {
-    /// Of those that measure, and that a plan may name.
-    fn kind(&self) -> Option<(PlanKind, &CampaignArgs)> {
+    /// Of a verb that measures.
+    fn measuring(&mut self) -> Option<&mut dyn MeasuringVerb> {
         Some(match self {
-            Verb::Llm(args) => (PlanKind::Llm, &args.campaign),
-            Verb::Sweep(args) => (PlanKind::Sweep, &args.campaign),
-            Verb::MaxContext(args) => (PlanKind::MaxContext, &args.campaign),
-            Verb::Concurrency(args) => (PlanKind::Concurrency, &args.campaign),
-            Verb::Batch(args) => (PlanKind::Batch, &args.campaign),
-            Verb::Tts(args) => (PlanKind::Tts, &args.campaign),
-            Verb::Stream(args) => (PlanKind::Stream, &args.campaign),
-            Verb::Cold(args) => (PlanKind::Cold, &args.campaign),
+            Verb::Llm(args) => &mut **args,
+            Verb::Tts(args) => &mut **args,
+            Verb::Stream(args) => &mut **args,
+            Verb::MaxContext(args) => &mut **args,
+            Verb::Cold(args) => &mut **args,
+            Verb::Sweep(args) => &mut **args,
+            Verb::Concurrency(args) => &mut **args,
+            Verb::Batch(args) => &mut **args,
+            _ => return None,
+        })
+    }
+
+    /// What a plan calls it.
+    fn kind(&self) -> Option<PlanKind> {
+        Some(match self {
+            Verb::Llm(_) => PlanKind::Llm,
+            Verb::Tts(_) => PlanKind::Tts,
+            Verb::Stream(_) => PlanKind::Stream,
+            Verb::MaxContext(_) => PlanKind::MaxContext,
+            Verb::Cold(_) => PlanKind::Cold,
+            Verb::Sweep(_) => PlanKind::Sweep,
+            Verb::Concurrency(_) => PlanKind::Concurrency,
+            Verb::Batch(_) => PlanKind::Batch,
             _ => return None,
         })
     }

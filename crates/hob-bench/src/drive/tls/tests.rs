@@ -154,7 +154,7 @@ fn what_came_together_has_one_stamp_however_many_records_it_is() {
     server.over.join().expect("a server").expect("as it was asked");
     let got = timeline(&exchanges[0], Protocol::OpenAi);
     assert_eq!((got.fault, got.chunks.len()), (None, 400));
-    let reads = exchanges[0].tape.reads.len();
+    let reads = exchanges[0].recording.reads.len();
     assert!(reads < 40, "{reads} reads for 500 records");
 }
 

@@ -8,8 +8,8 @@ use hob_bench::compare::{Wish, compare};
 use hob_bench::record::Shelf;
 
 use super::RECORDS;
-use super::compared::{json, pick, shown};
-use super::duel::{self, DuelArgs};
+use super::comparison_table::{json, pick, shown};
+use super::two_servers::{self, TwoServersArgs};
 use crate::app::App;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
@@ -17,7 +17,7 @@ use crate::printer::Printer;
 use crate::settings::Overrides;
 
 /// Compare two runs or two servers, figure by figure: faster, slower, the same, or not to be told
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct CompareArgs {
     /// What is compared with: a record's file, its id, the end of its id, or a folder of records of one thing; or a
@@ -37,7 +37,7 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
-    pub(super) duel: DuelArgs,
+    pub(super) two_servers: TwoServersArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &CompareArgs, globals: &Globals, printer: &Printer) -> O
     let is_server =
         |said: &str| said.contains("://") || app.written.config.upstream.contains_key(said);
     match (is_server(&args.base), is_server(&args.new)) {
-        (true, true) => return duel::run(args, globals, printer),
+        (true, true) => return two_servers::run(args, globals, printer),
         (false, false) => {}
         _ => {
             return Err(Failure::usage(

@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use super::RECORDS;
 use super::compare::threshold;
-use super::compared::{json, pick, shown};
+use super::comparison_table::{json, pick, shown};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 
 /// Fail if something became slower and that is proven
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 // As clap would write it, the base swallows what is judged.
 #[command(after_help = AFTER_HELP, override_usage = "hob bench gate [OPTIONS] <NEW>... --against <BASE>...")]
 pub(crate) struct GateArgs {

@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 
 /// Keep results of other programs, always as unverified
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ImportArgs {
     /// Results, as their programs wrote them

@@ -13,16 +13,16 @@ use hob_bench::record::{Record, Shelf};
 use hob_bench::terms::Metric;
 
 use super::RECORDS;
-use super::campaign::{CampaignArgs, Done, badge, stoppable};
-use super::crowd::{first_ms, together};
+use super::measuring::{Done, MeasuringArgs, stoppable};
 use super::queue::{Turn, line_up};
+use super::tables::{badge, first_ms, together};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
 use crate::printer::{Printer, table};
 use walk::{Walk, Walked};
 
 /// Measure everything that plans in YAML name, and go on where it was cut off
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct PlanArgs {
     /// Plans, one after the other
@@ -87,12 +87,12 @@ pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> Outc
 pub(crate) fn part(
     file: &Path,
     kind: PlanKind,
-    args: &CampaignArgs,
+    args: &MeasuringArgs,
     (globals, printer): (&Globals, &Printer),
 ) -> Outcome<Exit> {
     let mut plan = Plan::read(file).map_err(unreadable)?;
     plan.matrix.kind.retain(|named| *named == kind);
-    if let Some(name) = &args.aim.target {
+    if let Some(name) = &args.server.target {
         plan.targets.retain(|target| target.name == *name);
     }
     if cells(&plan).is_empty() {
@@ -119,7 +119,7 @@ fn carry_out(
         }
         Ok((walked, stop.load(Ordering::Relaxed)))
     })?;
-    printer.note(walked.told());
+    printer.note(walked.summary());
     let done = Done { records: walked.records, was_stopped };
     done.show(as_json, printer, shown)?;
     done.exit(|record| !record.invalid_reasons.is_empty())

@@ -12,7 +12,7 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::{Printer, table};
 
 /// Show one run: what ran where, its figures, and why to doubt them
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct ShowArgs {
     /// A record's file, or its id, or the end of its id
     #[arg(value_name = "ID|FILE")]

@@ -1,26 +1,22 @@
-//! `hob bench sweep`: what becomes of a server as the context grows. Progress goes to stderr, the table to stdout.
-//! Prompts that are new and prompts that are known stand in rows of their own.
+//! `hob bench sweep`: speed over the length of the prompt.
+//! New and cached prompts are separate rows: reading a prompt and finding it are two figures.
 
 use clap::Args;
-use hob_bench::llm::room;
-use hob_bench::record::{Cache, Kind, Record};
-use hob_bench::sweep::{AGAIN_MIN, Room, Wish, measure};
-use hob_bench::terms::Metric;
-use hob_bench::workbench::Workbench;
+use hob_bench::chat::{Chat, Prompts, room};
+use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
+use hob_bench::sweep::{AGAIN_MIN, ContextOptions, Room};
 
-use super::campaign::{self, CampaignArgs, badge, off_by};
-use super::llm::ThinkingName;
-use crate::failure::{Exit, Failure, Outcome};
-use crate::globals::Globals;
-use crate::printer::{Printer, table};
+use super::measuring::{MeasuringArgs, MeasuringVerb};
+use super::workload::ThinkingName;
+use crate::failure::{Failure, Outcome};
 
-/// What becomes of a server as the context grows: how fast it reads a new prompt and finds a known one, and how fast
-/// it writes behind each
-#[derive(Debug, Args)]
+/// Speed over the length of the prompt: how fast a server reads a new prompt, finds a cached one, and writes behind
+/// each
+#[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SweepArgs {
     #[command(flatten)]
-    pub(super) campaign: CampaignArgs,
+    measuring: MeasuringArgs,
     /// Tokens of the prompt
     #[arg(
         long,
@@ -29,10 +25,10 @@ pub(crate) struct SweepArgs {
         default_value = "512,4096,16384,65536,131072"
     )]
     context_tokens: Vec<u32>,
-    /// Tokens that are written behind it
+    /// Tokens of the answer
     #[arg(long, value_name = "N", default_value_t = 512)]
     answer: u32,
-    /// Requests whose prompt is known, behind each whose prompt is new
+    /// Requests with a cached prompt, after each with a new one
     #[arg(long, value_name = "N", default_value_t = AGAIN_MIN)]
     again: usize,
     /// With thinking, without, or both where the model thinks
@@ -42,85 +38,48 @@ pub(crate) struct SweepArgs {
 
 const AFTER_HELP: &str = "\
 Examples:
-  hob bench sweep                      of the model that hob serve would load
+  hob bench sweep                      the model that hob serve would load
   hob bench sweep --target http://127.0.0.1:8080 --context-tokens 4096,32768 --runs-max 6
   hob bench sweep --target http://127.0.0.1:11434 --model qwen3:8b --answer 128
   hob bench sweep --target http://127.0.0.1:8080 --launch 'llama-server -m model.gguf -c {ctx} --port 8080'
 
-A server that is started for this is started anew for each length, with room for it where {ctx} stands in its command
-line, unless --context says how much: its memory is then that of this length. Lengths that the server says it cannot
-hold are left out; one that it refuses ends the sweep, with a record that says why.";
+A server that is started here is restarted for each length. Where its command line has {ctx}, and --context does not
+say how much, it gets room for this length, so its memory is that of this length. Lengths beyond the limit that the
+server reports are left out. A length that it refuses ends the sweep with a record that says why.";
 
-pub(crate) fn run(args: &SweepArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
-    let shortest = args.context_tokens.iter().min().copied().filter(|tokens| *tokens > 0);
-    let shortest = shortest.ok_or_else(|| Failure::usage("a context has tokens"))?;
-    if args.answer < 2 {
-        return Err(Failure::usage("an answer of fewer than 2 tokens has no pace"));
+impl MeasuringVerb for SweepArgs {
+    fn measuring(&mut self) -> &mut MeasuringArgs {
+        &mut self.measuring
     }
-    if args.again < AGAIN_MIN {
-        return Err(Failure::usage(format!("--again is {AGAIN_MIN} at least")));
-    }
-    let grown = args.campaign.with_room(room(shortest, args.answer).into());
-    let wish = Wish {
-        lengths: args.context_tokens.clone(),
-        answer: args.answer,
-        cached: args.again,
-        thinking: args.thinking.wish(),
-        room: if grown.is_some() { Room::OfEach } else { Room::AsStarted },
-    };
-    let work = move |bench: &mut Workbench<'_>| measure(bench, &wish);
-    let campaign = grown.as_ref().unwrap_or(&args.campaign);
-    campaign::run(campaign, (globals, printer), Kind::CtxSweep, work, shown)
-}
 
-impl SweepArgs {
-    /// The length of this record alone.
-    pub(super) fn only(&mut self, record: &Record) {
-        let target = record.workload.prompt_tokens.and_then(|tokens| tokens.target);
-        let length = target.and_then(|tokens| u32::try_from(tokens).ok());
-        self.context_tokens = length.map_or(self.context_tokens.clone(), |length| vec![length]);
+    fn experiment(&self) -> Outcome<Experiment> {
+        if self.context_tokens.contains(&0) || self.context_tokens.is_empty() {
+            return Err(Failure::usage("--context-tokens is 0; a prompt has at least 1 token"));
+        }
+        if self.answer < 2 {
+            let sentence = format!("--answer {}; a pace needs at least 2 tokens", self.answer);
+            return Err(Failure::usage(sentence));
+        }
+        if self.again < AGAIN_MIN {
+            return Err(Failure::usage(format!("--again {}; at least {AGAIN_MIN}", self.again)));
+        }
+        let room =
+            if self.measuring.server.context.is_none() { Room::OfEach } else { Room::AsStarted };
+        let thinking = self.thinking.into();
+        let chat = Chat { shapes: Vec::new(), thinking, prompts: Prompts::Cold };
+        let (lengths, answer) = (self.context_tokens.clone(), self.answer);
+        Ok(Experiment {
+            workload: Workload::Chat(chat),
+            axis: Axis::Context(ContextOptions { lengths, answer, cached: self.again, room }),
+            block: BlockSize { rounds: 1, span_s: 0.0 },
+        })
     }
-}
 
-fn shown(records: &[Record]) -> String {
-    let mut table = table([
-        "context",
-        "prompt",
-        "first token",
-        "prefill tok/s",
-        "prompt / first token",
-        "gen tok/s",
-        "memory",
-        "errors",
-        "client off by",
-        "",
-    ]);
-    for record in records {
-        table.add_row(row(record));
+    /// Room for the shortest length, unless --context says how much.
+    fn starts_with(&self, experiment: &Experiment) -> Option<u64> {
+        let Axis::Context(options) = &experiment.axis else { return None };
+        let shortest = options.lengths.iter().min()?;
+        let typed = self.measuring.server.context;
+        Some(typed.unwrap_or_else(|| room(*shortest, options.answer).into()))
     }
-    table.trim_fmt()
-}
-
-fn row(record: &Record) -> [String; 10] {
-    let figure = |metric| record.metrics.figure(metric);
-    let rate = |metric| figure(metric).map_or("–".to_owned(), |rate| format!("{rate:.1}"));
-    let tokens = record.workload.prompt_tokens.and_then(|tokens| tokens.target);
-    let cache = match record.workload.cache {
-        Some(Cache::Cold) => "new",
-        Some(Cache::Cached) => "known",
-        Some(Cache::Mixed) | None => "mixed",
-    };
-    let memory = record.resources.memory_mb();
-    [
-        tokens.map_or(String::new(), |tokens| tokens.to_string()),
-        cache.to_owned(),
-        figure(Metric::TtftMs).map_or("–".to_owned(), |ms| format!("{ms:.1} ms")),
-        rate(Metric::PrefillTokS),
-        rate(Metric::PromptTtftTokS),
-        rate(Metric::DecodeTokS),
-        memory.map_or("–".to_owned(), |mb| format!("{mb:.0} MB")),
-        record.metrics.errors.unwrap_or_default().to_string(),
-        off_by(record),
-        badge(record).to_owned(),
-    ]
 }

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use hob_bench::drive::Patience;
 use hob_bench::plan::{Cell, CellKey, Facts, OnFail, Plan, PlanApi, PlanTarget, cells};
 use hob_bench::record::{Record, Shelf};
-use hob_bench::runs::{BenchError, Care, Context};
+use hob_bench::runs::{BenchError, Context, StopRule};
 use hob_bench::workbench::Workbench;
 
-use super::super::aim::{AimArgs, ApiName, Purpose, READY, READY_S, Reached, failure};
-use super::super::campaign::{context, keep, told};
+use super::super::measuring::{context, keep, progress};
+use super::super::server::{ApiName, Purpose, READY, READY_S, Reached, ServerArgs, failure};
 use crate::failure::Outcome;
 use crate::globals::Globals;
 use crate::printer::Printer;
@@ -46,7 +46,7 @@ pub(super) struct Walked {
 }
 
 impl Walked {
-    pub(super) fn told(&self) -> String {
+    pub(super) fn summary(&self) -> String {
         let Walked { cells, before, now, failed, .. } = self;
         let left = cells - before - now - failed;
         format!("{cells} cells: {now} measured, {before} done before, {failed} failed, {left} left")
@@ -143,14 +143,14 @@ impl<'a> Walk<'a> {
     }
 
     fn measure(&mut self, cell: &Cell, name: &str) -> Outcome<Fate> {
-        let aim = aim(self.plan, cell);
-        let argv = argv(&aim, cell);
+        let server = server(self.plan, cell);
+        let argv = argv(&server, cell);
         let reached = match self.reached.take() {
-            Some((words, reached)) if words == words_of(&aim, cell) => Ok(reached),
+            Some((words, reached)) if words == words_of(&server, cell) => Ok(reached),
             // The one before must be gone before the next is started.
             _other => {
                 let purpose = if cell.kind.is_spoken() { Purpose::Speech } else { Purpose::Chat };
-                aim.settle_for(purpose, self.globals, self.printer)?.reach(self.stop)
+                server.settle(purpose, self.globals, self.printer)?.reach(self.stop)
             }
         };
         let Reached { target, started, facts } = match reached {
@@ -163,19 +163,19 @@ impl<'a> Walk<'a> {
         let context = self.context(cell, facts.clone(), argv);
         let key = CellKey::new(cell, &Facts::of(&context));
         if self.known.contains(&key.to_string()) {
-            self.reached = Some((words_of(&aim, cell), Reached { target, started, facts }));
+            self.reached = Some((words_of(&server, cell), Reached { target, started, facts }));
             return Ok(Fate::DoneBefore);
         }
-        let (out, printer, care, mut records) =
-            (self.out, self.printer, care(self.plan), Vec::new());
+        let (out, printer, stop_rule, mut records) =
+            (self.out, self.printer, stop_rule(self.plan), Vec::new());
         let mut bench = Workbench {
             target: target.clone(),
             started,
             context: context.clone(),
-            care,
+            stop_rule,
             patience: Patience::default(),
             stop: self.stop,
-            tell: &mut |_, step| printer.faint(told(name, step, care)),
+            tell: &mut |_, step| printer.faint(progress(name, step, stop_rule)),
             keep: &mut |record, samples| {
                 let mut record = Record { labels: cell.labels.clone(), ..record.clone() };
                 record.check_setup(&hob_machine::power_caps_w());
@@ -184,9 +184,10 @@ impl<'a> Walk<'a> {
                 Ok(())
             },
         };
-        let measured = cell.measure(&mut bench);
+        let has_weights = bench.started.as_ref().is_some_and(|started| started.weights.is_some());
+        let measured = cell.experiment(has_weights).measure(&mut bench);
         let started = bench.started.take();
-        self.reached = Some((words_of(&aim, cell), Reached { target, started, facts }));
+        self.reached = Some((words_of(&server, cell), Reached { target, started, facts }));
         if let Err(error) = measured {
             return self.failed(cell, name, (&context, &error), records);
         }
@@ -235,8 +236,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn care(plan: &Plan) -> Care {
-    Care {
+fn stop_rule(plan: &Plan) -> StopRule {
+    StopRule {
         runs_min: plan.runs.min,
         runs_max: plan.runs.max,
         half_width_pct: plan.runs.half_width_pct,
@@ -246,12 +247,12 @@ fn care(plan: &Plan) -> Care {
 }
 
 /// Whom a cell asks, as it would be typed.
-fn aim(plan: &Plan, cell: &Cell) -> AimArgs {
+fn server(plan: &Plan, cell: &Cell) -> ServerArgs {
     let usual = PlanTarget::default();
     // A plan that was read has the targets of its cells.
     let target = plan.targets.iter().find(|target| target.name == cell.target).unwrap_or(&usual);
     let filled = |text: &String| PlanTarget::filled(text, cell);
-    AimArgs {
+    ServerArgs {
         target: target.url.as_ref().map(filled),
         model: target.model.as_ref().map(filled).or_else(|| usual_model(target, cell)),
         api: match target.api {
@@ -282,14 +283,14 @@ fn usual_model(target: &PlanTarget, cell: &Cell) -> Option<String> {
 }
 
 /// What a server is reached by: who speaks is another model than who chats, of the same address.
-fn words_of(aim: &AimArgs, cell: &Cell) -> Vec<String> {
+fn words_of(server: &ServerArgs, cell: &Cell) -> Vec<String> {
     let spoken = cell.kind.is_spoken().then(|| "spoken".to_owned());
-    aim.words().into_iter().chain(spoken).collect()
+    server.words().into_iter().chain(spoken).collect()
 }
 
-fn argv(aim: &AimArgs, cell: &Cell) -> Vec<String> {
+fn argv(server: &ServerArgs, cell: &Cell) -> Vec<String> {
     let first = ["hob", "bench"].map(str::to_owned);
-    first.into_iter().chain(cell.words()).chain(aim.words()).collect()
+    first.into_iter().chain(cell.words()).chain(server.words()).collect()
 }
 
 #[cfg(test)]
@@ -313,8 +314,8 @@ mod tests {
                  matrix: {{kind: [llm], model: [\"{model}\"], quant: [{quant}]}}\n"
             );
             let plan = Plan::parse("p", &plan).expect("a plan");
-            let aim = aim(&plan, &cells(&plan)[0]);
-            assert_eq!(aim.model.as_deref(), Some(expected), "{target} {model} {quant}");
+            let server = server(&plan, &cells(&plan)[0]);
+            assert_eq!(server.model.as_deref(), Some(expected), "{target} {model} {quant}");
         }
     }
 }

@@ -17,7 +17,7 @@ const WARM_SHARE: f64 = 0.03;
 
 /// How often a cell is run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Care {
+pub struct StopRule {
     pub runs_min: usize,
     pub runs_max: usize,
     /// A cell is sure when half of its interval is narrower than this.
@@ -28,10 +28,10 @@ pub struct Care {
     pub starts: u32,
 }
 
-impl Default for Care {
-    fn default() -> Care {
+impl Default for StopRule {
+    fn default() -> StopRule {
         let budget = Duration::from_secs(900);
-        Care { runs_min: 6, runs_max: 10, half_width_pct: 2.5, budget, starts: 2 }
+        StopRule { runs_min: 6, runs_max: 10, half_width_pct: 2.5, budget, starts: 2 }
     }
 }
 
@@ -64,7 +64,7 @@ pub enum Step<'a> {
 }
 
 /// What is run again and again.
-pub trait Subject {
+pub trait Benchmark {
     /// Asks once.
     ///
     /// # Errors
@@ -86,19 +86,19 @@ pub trait Subject {
     }
 }
 
-impl Care {
+impl StopRule {
     /// Runs a cell, and tells of each step. `restart` starts the server anew, where that is possible.
     ///
     /// # Errors
     /// It could not begin. A server that fails is a run with faults.
     pub fn run(
         &self,
-        subject: &mut impl Subject,
+        subject: &mut impl Benchmark,
         stop: &AtomicBool,
         restart: &mut dyn FnMut() -> Result<bool, BenchError>,
         tell: &mut dyn FnMut(Step<'_>),
     ) -> Result<Runs, BenchError> {
-        let mut course = Course::new(self, subject, stop, tell);
+        let mut course = Measurement::new(self, subject, stop, tell);
         if let Some(warm) = course.warm_up()?.filter(|warm| !warm.has_failed()) {
             course.calibrate(&warm);
         }
@@ -134,11 +134,11 @@ impl Care {
     /// It could not begin.
     pub fn run_unwarmed(
         &self,
-        subject: &mut impl Subject,
+        subject: &mut impl Benchmark,
         stop: &AtomicBool,
         tell: &mut dyn FnMut(Step<'_>),
     ) -> Result<Runs, BenchError> {
-        let mut course = Course::new(self, subject, stop, tell);
+        let mut course = Measurement::new(self, subject, stop, tell);
         while course.goes_on() {
             let block = match course.subject.block(None) {
                 Ok(block) => block,
@@ -172,8 +172,8 @@ impl Care {
 }
 
 /// A cell on its way: what came of it so far, and whether that is enough.
-struct Course<'c, 't, S> {
-    care: &'c Care,
+struct Measurement<'c, 't, S> {
+    stop_rule: &'c StopRule,
     subject: &'c mut S,
     stop: &'c AtomicBool,
     tell: &'c mut (dyn FnMut(Step<'_>) + 't),
@@ -181,14 +181,14 @@ struct Course<'c, 't, S> {
     begun: Instant,
 }
 
-impl<'c, 't, S: Subject> Course<'c, 't, S> {
+impl<'c, 't, S: Benchmark> Measurement<'c, 't, S> {
     fn new(
-        care: &'c Care,
+        stop_rule: &'c StopRule,
         subject: &'c mut S,
         stop: &'c AtomicBool,
         tell: &'c mut (dyn FnMut(Step<'_>) + 't),
-    ) -> Course<'c, 't, S> {
-        Course { care, subject, stop, tell, runs: Runs::default(), begun: Instant::now() }
+    ) -> Measurement<'c, 't, S> {
+        Measurement { stop_rule, subject, stop, tell, runs: Runs::default(), begun: Instant::now() }
     }
 
     fn is_stopped(&self) -> bool {
@@ -196,7 +196,7 @@ impl<'c, 't, S: Subject> Course<'c, 't, S> {
     }
 
     fn goes_on(&self) -> bool {
-        self.runs.blocks.len() < self.care.runs_max && !self.is_stopped()
+        self.runs.blocks.len() < self.stop_rule.runs_max && !self.is_stopped()
     }
 
     /// The last block of it.
@@ -231,10 +231,10 @@ impl<'c, 't, S: Subject> Course<'c, 't, S> {
         self.runs.blocks.push(block);
         let (run, taken) = (self.runs.blocks.len(), self.begun.elapsed());
         let half_width_pct = self.runs.half_width_pct(self.subject.leading());
-        (self.tell)(Step::Ran { run, half_width_pct, left: self.care.left(run, taken) });
-        let is_sure = run >= self.care.runs_min
-            && half_width_pct.is_some_and(|pct| pct < self.care.half_width_pct);
-        if has_failed || is_sure || taken > self.care.budget {
+        (self.tell)(Step::Ran { run, half_width_pct, left: self.stop_rule.left(run, taken) });
+        let is_sure = run >= self.stop_rule.runs_min
+            && half_width_pct.is_some_and(|pct| pct < self.stop_rule.half_width_pct);
+        if has_failed || is_sure || taken > self.stop_rule.budget {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
@@ -279,7 +279,7 @@ mod tests {
     /// Each reply takes a little longer, so that nothing is sure before the last run.
     struct Slower(f64);
 
-    impl Subject for Slower {
+    impl Benchmark for Slower {
         fn block(&mut self, _: Option<&Calibration>) -> Result<Block, BenchError> {
             self.0 *= 1.5;
             let figures = [(Metric::TtftMs, self.0)].into();
@@ -296,8 +296,8 @@ mod tests {
     }
 
     fn run(restart: &mut dyn FnMut() -> Result<bool, BenchError>) -> Result<Runs, BenchError> {
-        let care = Care { runs_min: 6, runs_max: 6, ..Care::default() };
-        care.run(&mut Slower(1.0), &AtomicBool::new(false), restart, &mut |_| ())
+        let stop_rule = StopRule { runs_min: 6, runs_max: 6, ..StopRule::default() };
+        stop_rule.run(&mut Slower(1.0), &AtomicBool::new(false), restart, &mut |_| ())
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Which server is measured: an address, the name of one in `hob.toml`, or one that is started for it.
-//! A key goes to whom it belongs to: hob's own to a hob, a server's to that server; none is kept.
+//! The server that is measured: an address, the name of one in `hob.toml`, or one that is started for the measurement.
+//! hob's own key goes to a hob only, and a server's key to that server only. Records keep no key.
 
 mod place;
 
@@ -10,9 +10,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use hob_bench::ceiling::PLACE;
 use hob_bench::drive::{Endpoint, EndpointError};
 use hob_bench::launch::{Launch, LaunchError};
+use hob_bench::max_context::PLACE;
 use hob_bench::record::CPU_BACKEND;
 use hob_bench::runs::BenchError;
 use hob_bench::server::{Facts, Started};
@@ -34,7 +34,7 @@ pub(crate) const READY: &str = "/v1/models";
 pub(crate) const READY_S: u64 = 300;
 
 #[derive(Clone, Debug, Args)]
-pub(crate) struct AimArgs {
+pub(crate) struct ServerArgs {
     /// The server: its address, or the name of an [upstream.NAME] of hob.toml; without it, a hob is
     /// started and ended again
     #[arg(long, value_name = "NAME|URL", help_heading = "Target")]
@@ -82,7 +82,7 @@ pub(crate) enum Purpose {
 
 /// Where to, in the words of the library; nobody has been asked yet.
 #[derive(Debug)]
-pub(crate) struct Aim {
+pub(crate) struct ServerPlan {
     purpose: Purpose,
     url: String,
     api: Option<Api>,
@@ -118,10 +118,10 @@ pub(crate) struct Reached {
     pub(crate) facts: Facts,
 }
 
-impl AimArgs {
+impl ServerArgs {
     /// A server that is there, with all else as usual.
-    pub(crate) fn of(target: &str, model: Option<&String>) -> AimArgs {
-        AimArgs {
+    pub(crate) fn of(target: &str, model: Option<&String>) -> ServerArgs {
+        ServerArgs {
             target: Some(target.to_owned()),
             model: model.cloned(),
             api: ApiName::Auto,
@@ -134,47 +134,16 @@ impl AimArgs {
         }
     }
 
-    /// Starts a server with room for so much. None where it was said already.
-    pub(crate) fn with_room(&self, tokens: u64) -> Option<AimArgs> {
-        let context = Some(tokens);
-        self.context.is_none().then(|| AimArgs { context, ..self.clone() })
-    }
-
-    /// The first context of several that it will be started with.
+    /// Decides what is measured; no server is asked yet.
     ///
     /// # Errors
-    /// It would be started with the same each time.
-    pub(crate) fn beginning_with(&mut self, context: u64) -> Outcome<()> {
-        let place = format!("{{{PLACE}}}");
-        let is_started = self.target.is_none() || self.launch.is_some();
-        if self.launch.as_ref().is_some_and(|command| !command.contains(&place)) {
-            return Err(Failure::usage(format!("--launch says nowhere {place}, the context"))
-                .hint("such as --launch 'llama-server -m model.gguf -c {ctx} --parallel 1'"));
-        }
-        self.context = is_started.then_some(context);
-        Ok(())
-    }
-
-    /// Whether the file of the weights was named, and not found out.
-    pub(crate) fn names_weights(&self) -> bool {
-        self.model_file.is_some()
-    }
-
-    /// Whether it is a hob that is started for this.
-    pub(crate) fn is_own(&self) -> bool {
-        self.target.is_none()
-    }
-
-    pub(crate) fn settle(&self, globals: &Globals, printer: &Printer) -> Outcome<Aim> {
-        self.settle_for(Purpose::Chat, globals, printer)
-    }
-
-    pub(crate) fn settle_for(
+    /// The options do not fit together, or name no server.
+    pub(crate) fn settle(
         &self,
         purpose: Purpose,
         globals: &Globals,
         printer: &Printer,
-    ) -> Outcome<Aim> {
+    ) -> Outcome<ServerPlan> {
         let app = App::open(globals, Overrides::default(), printer)?;
         let Some(target) = &self.target else { return self.own(purpose, app, globals) };
         let Place { url, api, key } = self.place(target, &app.written, &app.environment)?;
@@ -190,7 +159,7 @@ impl AimArgs {
         let (places, argv) = (self.places(), self.launch.iter().cloned().collect());
         // Whoever is there already does not say.
         let backend = None;
-        Ok(Aim {
+        Ok(ServerPlan {
             purpose,
             url,
             api,
@@ -216,7 +185,7 @@ impl AimArgs {
     }
 
     /// This very program, on a port that is free, with the model that is asked for.
-    fn own(&self, purpose: Purpose, app: App<'_>, globals: &Globals) -> Outcome<Aim> {
+    fn own(&self, purpose: Purpose, app: App<'_>, globals: &Globals) -> Outcome<ServerPlan> {
         let failed = |error| Failure::io("no server can be started here", &error);
         let program = std::env::current_exe().map_err(failed)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
@@ -238,7 +207,7 @@ impl AimArgs {
         let url = format!("http://127.0.0.1:{port}");
         let mut launch = self.launch(command, &url).map_err(Failure::usage)?;
         launch.ready = own.ready.unwrap_or(launch.ready);
-        Ok(Aim {
+        Ok(ServerPlan {
             purpose,
             url,
             api: Some(Api::Hob),
@@ -285,7 +254,7 @@ impl AimArgs {
     }
 }
 
-impl AimArgs {
+impl ServerArgs {
     /// As it would be typed; what is usual is left out.
     pub(crate) fn words(&self) -> Vec<String> {
         let api = match self.api {
@@ -309,7 +278,7 @@ impl AimArgs {
     }
 }
 
-impl Aim {
+impl ServerPlan {
     /// Starts it where that is wanted, and asks who is there.
     pub(crate) fn reach(self, stop: &AtomicBool) -> Result<Reached, BenchError> {
         drop(self.port);

@@ -25,9 +25,9 @@ use crate::runs::{Account, BenchError, Block, Reply, Runs, Step};
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
-/// What is wanted to be found.
+/// Which contexts are tried, and what a context has to be good for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wish {
+pub struct MaxContextOptions {
     pub span: Span,
     pub what: What,
     /// What a token of context takes, where it is known beforehand; else it is learnt.
@@ -47,28 +47,31 @@ pub enum What {
 ///
 /// # Errors
 /// The server cannot be started anew, or not be asked at all, or the record cannot be kept.
-pub fn measure(bench: &mut Workbench<'_>, wish: &Wish) -> Result<Vec<Record>, BenchError> {
+pub(crate) fn measure(
+    bench: &mut Workbench<'_>,
+    options: &MaxContextOptions,
+) -> Result<Vec<Record>, BenchError> {
     let begun = Timestamp::now();
-    let mut found = Found::new(wish);
+    let mut found = Found::new(options);
     found.search(bench)?;
     let account = found.account(begun);
-    let record = bench.close_with(account, |record| found.say(record))?;
+    let record = bench.close(account, |record| found.say(record))?;
     Ok(record.into_iter().collect())
 }
 
 /// A search, and what it has found so far.
 #[derive(Debug)]
 struct Found<'w> {
-    wish: &'w Wish,
+    options: &'w MaxContextOptions,
     search: Search,
     tested: Vec<Tested>,
     runs: Runs,
 }
 
 impl<'w> Found<'w> {
-    fn new(wish: &'w Wish) -> Found<'w> {
-        let search = Search::new(wish.span, wish.bytes_per_token);
-        Found { wish, search, tested: Vec::new(), runs: Runs::default() }
+    fn new(options: &'w MaxContextOptions) -> Found<'w> {
+        let search = Search::new(options.span, options.bytes_per_token);
+        Found { options, search, tested: Vec::new(), runs: Runs::default() }
     }
 
     fn search(&mut self, bench: &mut Workbench<'_>) -> Result<(), BenchError> {
@@ -76,9 +79,9 @@ impl<'w> Found<'w> {
         let Some(started) = &mut bench.started else {
             return Err(BenchError::NotStarted { what: "a search for the longest context" });
         };
-        let is_fresh = started.places.get(PLACE) == Some(&self.wish.span.lo.to_string());
+        let is_fresh = started.places.get(PLACE) == Some(&self.options.span.lo.to_string());
         let mut trial =
-            Trial { started, questions, what: self.wish.what, is_fresh, waited: Duration::ZERO };
+            Trial { started, questions, what: self.options.what, is_fresh, waited: Duration::ZERO };
         while let Some(ctx) = self.search.next() {
             let tested = trial.attempt(ctx, &self.search)?;
             if tested.was_stopped {
@@ -138,7 +141,8 @@ impl<'w> Found<'w> {
         let replies = || self.runs.answered();
         let counted = replies().all(|reply| reply.count_source == Some(CountSource::Usage));
         let prompt = replies().filter_map(|reply| reply.tokens?.prompt).max().map(u64::from);
-        let filled = (self.wish.what == What::Usable).then_some(()).and(self.search.longest_ok());
+        let filled =
+            (self.options.what == What::Usable).then_some(()).and(self.search.longest_ok());
         let doubts = [
             (replies().next().is_some() && !counted, Doubt::CountsNotUsage),
             (self.proof().is_none(), Doubt::NoProvenance),
@@ -190,16 +194,16 @@ impl<'w> Found<'w> {
 
     /// What only a search for a ceiling has to say.
     fn say(&self, record: &mut Record) {
-        let Found { wish, search, tested, .. } = self;
+        let Found { options, search, tested, .. } = self;
         let (longest, fail) = (search.longest_ok(), search.shortest_fail());
         let started = search.tried().iter().filter(|tried| has_started(tried.result));
         record.engine.params.ctx = longest;
         record.max_context = Some(MaxContext {
             lo_ok: longest,
             hi_fail: fail,
-            granule: Some(wish.span.granule),
+            granule: Some(options.span.granule),
             load: started.map(|tried| tried.ctx).max(),
-            usable: longest.filter(|_| wish.what == What::Usable),
+            usable: longest.filter(|_| options.what == What::Usable),
             confirmed: Some(search.confirmed()),
             limited_by: search.limited_by(),
             proven_by: self.proof().filter(|_| longest.is_some()),

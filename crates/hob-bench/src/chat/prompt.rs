@@ -97,7 +97,7 @@ impl Prompt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::shape::SHAPES;
+    use crate::chat::shape::SHAPES;
 
     #[test]
     fn tokens_per_word_by_hand() {

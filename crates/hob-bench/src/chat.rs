@@ -1,5 +1,5 @@
-//! How fast a server writes: shapes of prompts, by one user and by several, with thinking and without.
-//! First it is found out how this server wants to be asked; then each cell is warmed up, and run until it is sure.
+//! A chat model on a server: shapes of prompts, new or cached, with thinking and without.
+//! A session first finds out how the server wants to be asked, and then sends the prompts of each cell.
 
 mod cell;
 mod probe;
@@ -17,11 +17,11 @@ pub(crate) use request::Form;
 pub use shape::{SHAPES, Shape, VERSION};
 
 use crate::drive::{Arrivals, Driven};
-use crate::record::Record;
 use crate::runs::BenchError;
+use crate::session::BlockSize;
 use crate::target::Api;
 use crate::timeline::Fault;
-use crate::workbench::{Asker, Workbench};
+use crate::workbench::Asker;
 
 const ANSWER_BYTES_PER_TOKEN: usize = 320;
 /// What a prompt may be longer than it should, and where the probes before it have room.
@@ -35,22 +35,17 @@ pub fn room(length: u32, answer: u32) -> u32 {
     length.saturating_add(answer).saturating_add(spare).max(ROOM_TOKENS_MIN)
 }
 
-/// What is wanted to be measured.
+/// What a chat model is asked.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct Chat {
     pub shapes: Vec<Shape>,
-    pub arrivals: Vec<Arrivals>,
-    pub thinking: ThinkingWish,
+    pub thinking: ThinkingChoice,
     pub prompts: Prompts,
-    /// Requests of each user in a run.
-    pub rounds: usize,
-    /// A run at a rate lasts about so long, and has eight requests at least.
-    pub span_s: f64,
 }
 
 /// Whether cells are asked with thinking, without, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ThinkingWish {
+pub enum ThinkingChoice {
     /// Both of a model that thinks, else once.
     Auto,
     On,
@@ -64,6 +59,8 @@ pub enum Prompts {
     Cold,
     /// All are the same.
     Cached,
+    /// The new prompt before, so many times.
+    Again(usize),
 }
 
 /// One row of what is measured.
@@ -86,29 +83,12 @@ pub enum Thinking {
     CannotDisable,
 }
 
-/// Measures every cell that is wished for; each is kept once it is done.
-///
-/// # Errors
-/// The server does not answer as a chat model does, or a record cannot be kept.
-pub fn measure(bench: &mut Workbench<'_>, wish: &Wish) -> Result<Vec<Record>, BenchError> {
-    let mut lab = Lab::roomy(bench.asker(), wish)?;
-    let cells = lab.cells();
-    let mut records = Vec::new();
-    for (number, cell) in cells.iter().enumerate() {
-        if bench.is_stopped() {
-            break;
-        }
-        let name = format!("{}/{} {}", number + 1, cells.len(), cell.name());
-        records.extend(lab.measure(*cell, &name, bench)?);
-    }
-    Ok(records)
-}
-
-/// A server that can be measured: how it is asked is known.
+/// A chat model on one server, once it is known how that server wants to be asked.
 #[derive(Debug)]
-pub struct Lab<'a> {
+pub struct ChatSession<'a> {
     asker: Asker<'a>,
-    wish: Wish,
+    chat: Chat,
+    block: BlockSize,
     measure: Measure,
     /// By the number of tools in a request: tokens that may be known of a prompt whose words never were said.
     templates: BTreeMap<u32, u32>,
@@ -119,18 +99,27 @@ pub struct Lab<'a> {
     made: u64,
     /// Room that a server makes for each request, where it has to be told.
     context_tokens: Option<u32>,
+    /// The latest new prompt.
+    latest: Option<Prompt>,
+    /// Prompts of each cell since its last account.
+    asked: Vec<(Cell, Vec<String>)>,
 }
 
-impl<'a> Lab<'a> {
+impl<'a> ChatSession<'a> {
     /// Asks a few small things.
     ///
     /// # Errors
     /// The server does not answer as a chat model does.
-    pub fn prepare(asker: Asker<'a>, wish: &Wish) -> Result<Lab<'a>, BenchError> {
+    pub(crate) fn prepare(
+        asker: Asker<'a>,
+        chat: &Chat,
+        block: BlockSize,
+    ) -> Result<ChatSession<'a>, BenchError> {
         let ignores_eos = asker.target.api != Api::Ollama;
-        let mut lab = Lab {
+        let mut session = ChatSession {
             asker,
-            wish: wish.clone(),
+            chat: chat.clone(),
+            block,
             measure: Measure::guessed(),
             templates: BTreeMap::new(),
             ignores_eos,
@@ -138,36 +127,39 @@ impl<'a> Lab<'a> {
             switch: None,
             made: 0,
             context_tokens: None,
+            latest: None,
+            asked: Vec::new(),
         };
-        let mut probe = lab.probe(None)?;
+        let mut probe = session.probe(None)?;
         if matches!(probe.fault, Some(Fault::Refused { status: 400 | 422, .. })) {
-            lab.ignores_eos = false;
-            probe = lab.probe(None)?;
+            session.ignores_eos = false;
+            probe = session.probe(None)?;
         }
         if let Some(fault) = probe.fault {
             return Err(BenchError::Fault(fault));
         }
-        lab.thinks = thoughts(&probe) > 0;
-        lab.measure = lab.count_words()?;
-        lab.templates = lab.measure_templates()?;
-        if lab.thinks && wish.thinking != ThinkingWish::On {
-            lab.switch = lab.find_switch()?;
+        session.thinks = thoughts(&probe) > 0;
+        session.measure = session.count_words()?;
+        session.templates = session.measure_templates()?;
+        if session.thinks && chat.thinking != ThinkingChoice::On {
+            session.switch = session.find_switch()?;
         }
-        Ok(lab)
+        Ok(session)
     }
 
-    /// What is to be measured, in order.
-    pub fn cells(&self) -> Vec<Cell> {
-        let thinkings = self.thinkings();
+    /// Every shape with all arrivals, and every way of thinking.
+    pub(crate) fn cells(&self, arrivals: &[Arrivals]) -> Vec<Cell> {
+        let (thinkings, prompts) = (self.thinkings(), self.chat.prompts);
         let mut cells = Vec::new();
-        for shape in &self.wish.shapes {
-            for arrivals in &self.wish.arrivals {
-                cells.extend(thinkings.iter().map(|thinking| Cell {
+        for shape in &self.chat.shapes {
+            for arrivals in arrivals {
+                let cell = |thinking: &Thinking| Cell {
                     shape: *shape,
                     arrivals: *arrivals,
                     thinking: *thinking,
-                    prompts: self.wish.prompts,
-                }));
+                    prompts,
+                };
+                cells.extend(thinkings.iter().map(cell));
             }
         }
         cells
@@ -176,25 +168,29 @@ impl<'a> Lab<'a> {
     pub(crate) fn thinkings(&self) -> Vec<Thinking> {
         let as_is = Thinking::AsIs { thinks: self.thinks };
         let off = self.switch.map_or(Thinking::CannotDisable, Thinking::Off);
-        match (self.wish.thinking, self.thinks) {
-            (_, false) | (ThinkingWish::On, true) => vec![as_is],
-            (ThinkingWish::Off, true) => vec![off],
+        match (self.chat.thinking, self.thinks) {
+            (_, false) | (ThinkingChoice::On, true) => vec![as_is],
+            (ThinkingChoice::Off, true) => vec![off],
             // Where nothing turns it off, off would be the same again.
-            (ThinkingWish::Auto, true) if self.switch.is_none() => vec![off],
-            (ThinkingWish::Auto, true) => vec![as_is, off],
+            (ThinkingChoice::Auto, true) if self.switch.is_none() => vec![off],
+            (ThinkingChoice::Auto, true) => vec![as_is, off],
         }
     }
 
-    /// The same with room for the longest of the shapes, so that a server which makes room by request cuts none of them and does not
-    /// load its model anew for each.
+    /// The same with room for the longest of the shapes, so that a server which makes room by request cuts none of them and
+    /// does not load its model again for each.
     ///
     /// # Errors
-    /// See [`Lab::prepare`].
-    pub(crate) fn roomy(asker: Asker<'a>, wish: &Wish) -> Result<Lab<'a>, BenchError> {
-        let mut lab = Lab::prepare(asker, wish)?;
-        let rooms = wish.shapes.iter().map(|shape| room(shape.prompt_tokens, shape.max_tokens));
-        lab.context_tokens = rooms.max();
-        Ok(lab)
+    /// See [`ChatSession::prepare`].
+    pub(crate) fn with_room(
+        asker: Asker<'a>,
+        chat: &Chat,
+        block: BlockSize,
+    ) -> Result<ChatSession<'a>, BenchError> {
+        let mut session = ChatSession::prepare(asker, chat, block)?;
+        let rooms = chat.shapes.iter().map(|shape| room(shape.prompt_tokens, shape.max_tokens));
+        session.context_tokens = rooms.max();
+        Ok(session)
     }
 
     /// From now on each request is for so much.

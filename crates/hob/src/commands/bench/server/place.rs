@@ -4,7 +4,7 @@
 use hob_bench::target::Api;
 use hob_upstream::UpstreamKind;
 
-use super::{AimArgs, ApiName};
+use super::{ApiName, ServerArgs};
 use crate::config::{UpstreamSection, Written};
 use crate::failure::{Failure, Outcome};
 use crate::settings::gateway::{quoted, secret};
@@ -24,7 +24,7 @@ pub(super) enum Key {
     Own,
 }
 
-impl AimArgs {
+impl ServerArgs {
     pub(super) fn place(
         &self,
         target: &str,
@@ -115,7 +115,7 @@ mod tests {
         environment.secrets.insert("ROUTER".to_owned(), secret("router's"));
         environment.secrets.insert("OTHER".to_owned(), secret("other's"));
         let key_env = key_env.map(str::to_owned);
-        let args = AimArgs {
+        let args = ServerArgs {
             target: Some(target.to_owned()),
             model: None,
             api,

@@ -4,16 +4,13 @@
 use hob_core::statistics::Sample;
 use jiff::Timestamp;
 
-use super::cell::Asked;
-use super::{Cell, Lab, Prompts, Shape, Thinking, VERSION};
+use super::{Cell, ChatSession, Prompts, Shape, Thinking, VERSION};
 use crate::drive::Arrivals;
 use crate::record::{
-    Arrival, Cache, Connection, CountSource, Doubt, Kind, Loop, PromptTokens, Reasoning, Record,
-    Workload, sha256_hex,
+    Arrival, Cache, Connection, CountSource, Doubt, Kind, Loop, PromptTokens, Reasoning, Workload,
 };
-use crate::runs::{Account, BenchError, Reply, Runs};
+use crate::runs::{Account, Reply, Runs};
 use crate::terms::Metric;
-use crate::workbench::Workbench;
 
 /// A prompt of which the server counted less was cut, and an answer that has less ended early.
 const WHOLE_SHARE: f64 = 0.9;
@@ -22,21 +19,7 @@ const CACHED_SHARE: f64 = 0.9;
 /// Of a prompt that counts as cold, whatever its template is: one part of so many.
 const TEMPLATE_PART: u32 = 4;
 
-impl Lab<'_> {
-    /// Measures one cell, and keeps it. None where it was stopped before its first run.
-    pub(crate) fn measure(
-        &mut self,
-        cell: Cell,
-        name: &str,
-        bench: &mut Workbench<'_>,
-    ) -> Result<Option<Record>, BenchError> {
-        let started = Timestamp::now();
-        let mut asked = Asked { lab: self, cell, prompts: Vec::new() };
-        let runs = bench.run(name, &mut asked)?;
-        let prompts_sha256 = sha256_hex(asked.prompts.join("\n").as_bytes());
-        bench.close(self.account(cell, &runs, started, prompts_sha256))
-    }
-
+impl ChatSession<'_> {
     /// What is to be said of the runs of a cell.
     pub(crate) fn account<'r>(
         &self,
@@ -86,7 +69,7 @@ impl Lab<'_> {
         let template = self.templates.get(&cell.shape.tools).copied().unwrap_or_default();
         let wished = match cell.prompts {
             Prompts::Cold => Cache::Cold,
-            Prompts::Cached => Cache::Cached,
+            Prompts::Cached | Prompts::Again(_) => Cache::Cached,
         };
         let Some(counts) = counts.filter(|counts| !counts.is_empty()) else {
             return (wished, false);
@@ -134,7 +117,7 @@ fn invalid(cell: Cell, runs: &Runs, cache: Cache) -> Vec<String> {
 /// servers count nothing; and a question is as long as it is.
 fn cut(cell: Cell, runs: &Runs) -> Option<String> {
     let Shape { prompt_tokens, question, .. } = cell.shape;
-    if cell.prompts == Prompts::Cached || question.is_some() {
+    if cell.prompts != Prompts::Cold || question.is_some() {
         return None;
     }
     let counted = runs.pooled(Metric::PromptTokens).median()?;

@@ -3,44 +3,64 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use super::prompt::Prompt;
 use super::request::Form;
-use super::{Cell, Lab, Prompts, Thinking};
+use super::{Cell, ChatSession, Prompts, Thinking};
+use bytes::Bytes;
+use jiff::Timestamp;
+
 use crate::calibrate::{Calibration, Pace};
 use crate::drive::{Arrivals, Driven, Exchange};
-use crate::runs::{BenchError, Block, Reply, Subject};
+use crate::record::sha256_hex;
+use crate::runs::{Account, BenchError, Block, Reply, Runs, WARMUP_BLOCKS_MAX};
+use crate::session::Session;
 use crate::terms::Metric;
 use crate::timeline::{Figures, Flag, Timeline, figures, timeline};
 
 const OPEN_REQUESTS_MIN: usize = 8;
+/// Longer prompts warm up once: each takes minutes, and the first of them reads all weights.
+const WARM_TOKENS_MAX: u32 = 8192;
 /// Of a server that writes nothing behind the first token.
 const TPOT_MS_ASSUMED: f64 = 20.0;
 
-/// A cell of a lab, asked again and again.
-#[derive(Debug)]
-pub(crate) struct Asked<'l, 'a> {
-    pub(crate) lab: &'l mut Lab<'a>,
-    pub(crate) cell: Cell,
-    /// Of the prompts of all blocks, warm-up and all.
-    pub(crate) prompts: Vec<String>,
-}
+impl Session for ChatSession<'_> {
+    type Cell = Cell;
 
-impl Subject for Asked<'_, '_> {
-    fn block(&mut self, calibration: Option<&Calibration>) -> Result<Block, BenchError> {
-        let cell = self.cell;
-        let prompts = self.lab.next_prompts(cell);
-        self.prompts.extend(prompts.iter().map(Prompt::text));
-        self.lab.ask(cell, &prompts, calibration)
+    fn name(&self, cell: &Cell) -> String {
+        cell.name()
     }
 
-    fn leading(&self) -> &[Metric] {
-        self.cell.leading()
+    fn block(
+        &mut self,
+        cell: &Cell,
+        calibration: Option<&Calibration>,
+    ) -> Result<Block, BenchError> {
+        let prompts = self.next_prompts(*cell);
+        let texts = prompts.iter().map(Prompt::text);
+        match self.asked.iter_mut().find(|(other, _)| other == cell) {
+            Some((_, asked)) => asked.extend(texts),
+            None => self.asked.push((*cell, texts.collect())),
+        }
+        self.ask(*cell, &prompts, calibration)
     }
 
-    fn pace(&self, warm: &Block) -> Option<Pace> {
-        self.cell.pace(warm)
+    fn leading(&self, cell: &Cell) -> &'static [Metric] {
+        cell.leading()
+    }
+
+    fn pace(&self, cell: &Cell, warm: &Block) -> Option<Pace> {
+        cell.pace(warm)
+    }
+
+    fn account<'r>(&mut self, cell: &Cell, runs: &'r Runs, started: Timestamp) -> Account<'r> {
+        let place = self.asked.iter().position(|(other, _)| other == cell);
+        let asked = place.map(|place| self.asked.swap_remove(place).1).unwrap_or_default();
+        let prompts_sha256 = sha256_hex(asked.join("\n").as_bytes());
+        ChatSession::account(self, *cell, runs, started, prompts_sha256)
+    }
+
+    fn warmups_max(&self, cell: &Cell) -> usize {
+        if cell.shape.prompt_tokens > WARM_TOKENS_MAX { 1 } else { WARMUP_BLOCKS_MAX }
     }
 }
 
@@ -84,7 +104,7 @@ impl Cell {
     }
 }
 
-impl Lab<'_> {
+impl ChatSession<'_> {
     /// Of one run.
     pub(crate) fn next_prompts(&mut self, cell: Cell) -> Vec<Prompt> {
         (0..self.requests(cell)).map(|_| self.next_prompt(cell)).collect()
@@ -105,10 +125,13 @@ impl Lab<'_> {
     }
 
     fn requests(&self, cell: Cell) -> usize {
+        if let Prompts::Again(times) = cell.prompts {
+            return times;
+        }
         match cell.arrivals {
-            Arrivals::Closed { users } => users * self.wish.rounds,
+            Arrivals::Closed { users } => users * self.block.rounds,
             Arrivals::Constant { per_second, .. } | Arrivals::Poisson { per_second, .. } => {
-                ((per_second * self.wish.span_s).ceil() as usize).max(OPEN_REQUESTS_MIN)
+                ((per_second * self.block.span_s).ceil() as usize).max(OPEN_REQUESTS_MIN)
             }
         }
     }
@@ -123,7 +146,12 @@ impl Lab<'_> {
 
     fn next_prompt(&mut self, cell: Cell) -> Prompt {
         match cell.prompts {
-            Prompts::Cold => self.prompt(cell.shape),
+            Prompts::Cold => {
+                let prompt = self.prompt(cell.shape);
+                self.latest = Some(prompt.clone());
+                prompt
+            }
+            Prompts::Again(_) => self.latest.clone().unwrap_or_else(|| self.prompt(cell.shape)),
             Prompts::Cached => Prompt::new(cell.shape, self.measure, self.asker.seed, 0),
         }
     }
@@ -142,9 +170,21 @@ impl Lab<'_> {
             .collect();
         let together = rates(&answers, cell);
         let error_ms = calibration.and_then(|calibration| calibration.ttft_err_ms.median());
-        let replies = answers.into_iter().map(|answer| answer.reply(cell, error_ms)).collect();
+        let mut replies: Vec<Reply> =
+            answers.into_iter().map(|answer| answer.reply(cell, error_ms)).collect();
+        if cell.shape.is_of_sweep() {
+            replies.iter_mut().for_each(add_prompt_rate);
+        }
         Block { together, ..Block::of(&driven, replies) }
     }
+}
+
+/// Adds what is often published as the speed of reading, under its own name.
+fn add_prompt_rate(reply: &mut Reply) {
+    let of = |metric| reply.figures.get(&metric).copied();
+    let pair = of(Metric::PromptTokens).zip(of(Metric::TtftMs).filter(|ms| *ms > 0.0));
+    let rate = pair.map(|(tokens, ms)| tokens / ms * 1e3);
+    reply.figures.extend(rate.map(|rate| (Metric::PromptTtftTokS, rate)));
 }
 
 /// One answer, decoded.

@@ -9,7 +9,7 @@ use hob_core::statistics::Chance;
 use super::prompt::{Measure, Prompt};
 use super::request::Form;
 use super::shape::{SHAPES, Shape};
-use super::{Lab, ThinkingSwitch};
+use super::{ChatSession, ThinkingSwitch};
 use crate::drive::Arrivals;
 use crate::runs::BenchError;
 use crate::timeline::{ChunkKind, Fault, Timeline, timeline};
@@ -23,7 +23,7 @@ const MANY_WORDS: u32 = 240;
 /// A prompt may be so many times as long as what was counted.
 const LONGER_TIMES: u32 = 8;
 
-impl Lab<'_> {
+impl ChatSession<'_> {
     pub(super) fn probe(&mut self, switch: Option<ThinkingSwitch>) -> Result<Timeline, BenchError> {
         let shape = Shape { max_tokens: PROBE_TOKENS, ..SHAPES[4] };
         let prompt = self.prompt(shape);
@@ -86,7 +86,7 @@ impl Lab<'_> {
     /// Of each form that will be asked. What a server claims to know of a prompt that is new is of its template, or
     /// else its counts prove nothing, and nothing may be known.
     pub(super) fn measure_templates(&self) -> Result<BTreeMap<u32, u32>, BenchError> {
-        let forms: BTreeSet<u32> = self.wish.shapes.iter().map(|shape| shape.tools).collect();
+        let forms: BTreeSet<u32> = self.chat.shapes.iter().map(|shape| shape.tools).collect();
         let mut templates = BTreeMap::new();
         for tools in forms {
             let answer = self.ask_words(FEW_WORDS, tools, u64::MAX - u64::from(tools))?;

@@ -1,5 +1,5 @@
-//! `hob bench harden`: runs a soft figure again, until nothing speaks against it, or says what does that no run can mend.
-//! What comes of it is a record of its own that supersedes the first; nothing that was kept is changed.
+//! `hob bench rerun`: measures an unverified figure again until it is verified, or names the doubts that no run removes.
+//! The result is a record of its own that supersedes the first one; no record is changed.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +11,8 @@ use hob_bench::host::noise;
 use hob_bench::record::{Doubt, Label, Record, Shelf, SourceType};
 use uuid::Uuid;
 
-use super::campaign::{Hardening, are_of_one_cell, stoppable};
-use super::{RECORDS, Verb, batch, ceiling, cold, degrade, llm, stream, sweep, tts};
+use super::RECORDS;
+use super::measuring::{self, Rerun, are_of_one_cell, stoppable};
 use crate::build;
 use crate::cli;
 use crate::failure::{Exit, Failure, Outcome};
@@ -25,8 +25,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const PSI_PCT_MAX: f64 = 10.0;
 
 /// Measure an unverified figure again until it is verified, or say why it cannot be
-#[derive(Debug, Args)]
-pub(crate) struct HardenArgs {
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RerunArgs {
     /// A record's file, or its id, or the end of its id
     #[arg(value_name = "ID|FILE")]
     which: String,
@@ -47,41 +47,42 @@ pub(crate) struct HardenArgs {
     records: PathBuf,
 }
 
-pub(crate) fn run(args: &HardenArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
-    let (_, mut soft) = Shelf::new(&args.records).pick(&args.which).map_err(Failure::usage)?;
-    if soft.confidence.label == Label::Verified {
-        printer.data(format_args!("{} is verified already", soft.short_id()))?;
+pub(crate) fn run(args: &RerunArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
+    let (_, mut unverified) =
+        Shelf::new(&args.records).pick(&args.which).map_err(Failure::usage)?;
+    if unverified.confidence.label == Label::Verified {
+        printer.data(format_args!("{} is verified already", unverified.short_id()))?;
         return Ok(Exit::Done);
     }
     // Why the last attempt was no measurement.
     let mut spoilt: Vec<String> = Vec::new();
     for number in 1..=args.attempts {
-        let hopeless = hopeless(&soft, args);
+        let hopeless = hopeless(&unverified, args);
         if !hopeless.is_empty() {
-            return Err(given_up(&soft, &hopeless));
+            return Err(given_up(&unverified, &hopeless));
         }
         wait_for_quiet(args.wait_s, printer)?;
-        printer.note(format_args!("attempt {number} of {}: {}", args.attempts, typed(&soft)));
-        let again = again(&soft, args, globals, printer)?;
+        printer.note(format_args!("attempt {number} of {}: {}", args.attempts, typed(&unverified)));
+        let again = again(&unverified, args, globals, printer)?;
         if !again.is_valid() {
             spoilt = again.invalid_reasons;
             continue;
         }
         spoilt = Vec::new();
         if again.confidence.label == Label::Verified {
-            let (new, old) = (again.short_id(), soft.short_id());
+            let (new, old) = (again.short_id(), unverified.short_id());
             printer.data(format_args!("{new} is verified and supersedes {old}"))?;
             return Ok(Exit::Done);
         }
-        soft = again;
+        unverified = again;
     }
-    let doubts = soft.confidence.reasons.iter().map(|doubt| doubt.meaning());
+    let doubts = unverified.confidence.reasons.iter().map(|doubt| doubt.meaning());
     let reasons: Vec<&str> = spoilt.iter().map(String::as_str).chain(doubts).collect();
-    Err(given_up(&soft, &reasons))
+    Err(given_up(&unverified, &reasons))
 }
 
-fn given_up(soft: &Record, reasons: &[&str]) -> Failure {
-    let sentence = format!("{} stays unverified: {}", soft.short_id(), reasons.join("; "));
+fn given_up(unverified: &Record, reasons: &[&str]) -> Failure {
+    let sentence = format!("{} stays unverified: {}", unverified.short_id(), reasons.join("; "));
     Failure::new(Exit::Server, sentence)
 }
 
@@ -90,15 +91,15 @@ fn typed(record: &Record) -> String {
 }
 
 /// What no further run can mend, with what would.
-fn hopeless(soft: &Record, args: &HardenArgs) -> Vec<&'static str> {
-    if soft.source.r#type == SourceType::Import {
+fn hopeless(unverified: &Record, args: &RerunArgs) -> Vec<&'static str> {
+    if unverified.source.r#type == SourceType::Import {
         return vec!["it was measured by another program, so there is nothing to run again"];
     }
-    if soft.harness.as_ref().is_none_or(|harness| harness.argv.is_empty()) {
+    if unverified.harness.as_ref().is_none_or(|harness| harness.argv.is_empty()) {
         return vec!["it does not say how it was run"];
     }
-    let is_started = args.launch.is_some() || !soft.engine.argv.is_empty();
-    let has_weights = args.model_file.is_some() || soft.model.sha256.is_some();
+    let is_started = args.launch.is_some() || !unverified.engine.argv.is_empty();
+    let has_weights = args.model_file.is_some() || unverified.model.sha256.is_some();
     // What the record was made by does not matter, but what would make the next.
     let is_built = build::commit().is_some();
     let rows = [
@@ -116,7 +117,7 @@ fn hopeless(soft: &Record, args: &HardenArgs) -> Vec<&'static str> {
         ),
         (
             Doubt::NoProvenance,
-            soft.engine.name.is_none() || soft.engine.version.is_none(),
+            unverified.engine.name.is_none() || unverified.engine.version.is_none(),
             "the server does not say what it is and of which version",
         ),
         (
@@ -130,30 +131,37 @@ fn hopeless(soft: &Record, args: &HardenArgs) -> Vec<&'static str> {
         (Doubt::OnBattery, true, "the machine runs on its battery"),
         (Doubt::NoiseUnknown, true, "this system does not say how busy it is (/proc/pressure/cpu)"),
     ];
-    let holds = |doubt: &Doubt| soft.confidence.reasons.contains(doubt);
+    let holds = |doubt: &Doubt| unverified.confidence.reasons.contains(doubt);
     rows.into_iter().filter(|(doubt, is_so, _)| *is_so && holds(doubt)).map(|row| row.2).collect()
 }
 
 /// The same cell, with more care.
 fn again(
-    soft: &Record,
-    args: &HardenArgs,
+    unverified: &Record,
+    args: &RerunArgs,
     globals: &Globals,
     printer: &Printer,
 ) -> Outcome<Record> {
-    let words = soft.harness.iter().flat_map(|harness| harness.argv.iter());
+    let words = unverified.harness.iter().flat_map(|harness| harness.argv.iter());
     let bench = cli::bench_verb(words).map_err(|error| {
         Failure::usage(error).hint("the record was made by a hob that took other words")
     })?;
-    let hardening = Hardening {
-        soft: soft.clone(),
+    let rerun = Rerun {
+        unverified: unverified.clone(),
         launch: args.launch.clone(),
         model_file: args.model_file.clone(),
         records: args.records.clone(),
     };
     let begun = Uuid::now_v7();
     // Whether what came of it will do is for the record to say.
-    let ended = run_again(bench.into_verb(), &hardening, globals, printer);
+    let mut verb = bench.into_verb();
+    let ended = match verb.measuring() {
+        Some(verb) => measuring::run(verb, Some(&rerun), (globals, printer)),
+        None => {
+            let typed = typed(unverified);
+            Err(Failure::usage(format!("its command measures nothing: {typed}")))
+        }
+    };
     if let Err(failure) = &ended
         && failure.exit == Exit::Interrupted
     {
@@ -162,67 +170,13 @@ fn again(
     let found = Shelf::new(&args.records).read().map_err(Failure::usage)?;
     let records = found.records.into_iter().map(|(_, record)| record);
     // Others may have kept records of the same cell while this one waited for its turn.
-    let is_ours = |record: &Record| !record.is_valid() || record.supersedes == Some(soft.id);
-    let again = records.filter(|record| record.id > begun && are_of_one_cell(soft, record));
+    let is_ours = |record: &Record| !record.is_valid() || record.supersedes == Some(unverified.id);
+    let again = records.filter(|record| record.id > begun && are_of_one_cell(unverified, record));
     let newest = again.filter(is_ours).max_by_key(|record| record.id);
     match (newest, ended) {
         (Some(record), _) => Ok(record),
         (None, Err(failure)) => Err(failure),
         (None, Ok(_)) => Err(Failure::new(Exit::Server, "nothing came of it")),
-    }
-}
-
-/// As it was typed, as far as it can be the same cell alone.
-fn run_again(
-    verb: Verb,
-    hardening: &Hardening,
-    globals: &Globals,
-    printer: &Printer,
-) -> Outcome<Exit> {
-    let soft = &hardening.soft;
-    match verb {
-        Verb::Llm(mut args) => {
-            args.only(soft)?;
-            args.campaign.harden(hardening);
-            llm::run(&args, globals, printer)
-        }
-        Verb::Sweep(mut args) => {
-            args.only(soft);
-            args.campaign.harden(hardening);
-            sweep::run(&args, globals, printer)
-        }
-        Verb::Concurrency(mut args) => {
-            args.only(soft);
-            args.campaign.harden(hardening);
-            degrade::run(&args, globals, printer)
-        }
-        Verb::Batch(mut args) => {
-            args.only(soft);
-            args.campaign.harden(hardening);
-            batch::run(&args, globals, printer)
-        }
-        Verb::Tts(mut args) => {
-            args.only(soft);
-            args.campaign.harden(hardening);
-            tts::run(&args, globals, printer)
-        }
-        Verb::Stream(mut args) => {
-            args.only(soft);
-            args.campaign.harden(hardening);
-            stream::run(&args, globals, printer)
-        }
-        Verb::Cold(mut args) => {
-            args.only(soft);
-            args.campaign.harden(hardening);
-            cold::run(&args, globals, printer)
-        }
-        Verb::MaxContext(mut args) => {
-            args.campaign.harden(hardening);
-            ceiling::run(&args, globals, printer)
-        }
-        _ => {
-            Err(Failure::usage(format!("what was typed for it measures nothing: {}", typed(soft))))
-        }
     }
 }
 

@@ -2,20 +2,20 @@
 //! What each was measured to do is kept as a record, as that of any other measurement.
 
 use clap::Args;
+use hob_bench::chat::{Chat, Prompts, Shape};
 use hob_bench::compare::{Kept, Wish as Threshold, compare};
-use hob_bench::drive::{Arrivals, CONNECTIONS_MAX, Patience};
-use hob_bench::llm::{Prompts, Shape, Wish};
+use hob_bench::drive::{Arrivals, Patience};
+use hob_bench::experiment::{OtherServer, side_by_side};
 use hob_bench::record::Shelf;
-use hob_bench::rivals::{Rival, measure};
-use hob_bench::runs::Care;
+use hob_bench::runs::StopRule;
 use hob_bench::workbench::Workbench;
 
-use super::aim::{AimArgs, Reached, failure};
-use super::campaign::{context, keep, new_seed, stoppable, told, typed};
 use super::compare::CompareArgs;
-use super::compared::{json, pick, shown};
-use super::llm::{ThinkingName, shape};
+use super::comparison_table::{json, pick, shown};
+use super::measuring::{context, keep, new_seed, progress, stoppable, typed};
 use super::queue::Turn;
+use super::server::{Purpose, Reached, ServerArgs, failure};
+use super::workload::{ThinkingName, block, shape, users};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
 use crate::printer::Printer;
@@ -27,7 +27,7 @@ const PAIRS_MAX: usize = 16;
 
 /// How two servers are asked.
 #[derive(Clone, Debug, Args)]
-pub(super) struct DuelArgs {
+pub(super) struct TwoServersArgs {
     /// Of two servers: shape of prompt and answer
     #[arg(long, value_name = "NAME", value_parser = shape, default_value = "short_short", help_heading = "Two servers")]
     shape: Shape,
@@ -49,59 +49,61 @@ pub(super) struct DuelArgs {
 }
 
 pub(super) fn run(args: &CompareArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
-    let duel = &args.duel;
-    if duel.pairs_min < PAIRS_MIN {
+    let options = &args.two_servers;
+    if options.pairs_min < PAIRS_MIN {
         return Err(Failure::usage(format!("fewer than {PAIRS_MIN} pairs decide nothing")));
     }
-    if !(1..=CONNECTIONS_MAX).contains(&duel.users) {
-        return Err(Failure::usage(format!("from 1 to {CONNECTIONS_MAX} users are possible")));
-    }
-    let wish = Wish {
-        shapes: vec![duel.shape],
-        arrivals: vec![Arrivals::Closed { users: duel.users }],
-        thinking: duel.thinking.wish(),
+    users(&[options.users])?;
+    let chat = Chat {
+        shapes: vec![options.shape],
+        thinking: options.thinking.into(),
         prompts: Prompts::Cold,
-        rounds: 2,
-        span_s: 0.0,
     };
-    let model_b = duel.model_b.as_ref().or(duel.model.as_ref());
-    let a = AimArgs::of(&args.base, duel.model.as_ref()).settle(globals, printer)?;
-    let b = AimArgs::of(&args.new, model_b).settle(globals, printer)?;
-    let care = Care {
-        runs_min: duel.pairs_min,
-        runs_max: duel.pairs_min.max(PAIRS_MAX),
-        ..Care::default()
+    let asked = (chat, Arrivals::Closed { users: options.users }, block(2, 0)?);
+    let model_b = options.model_b.as_ref().or(options.model.as_ref());
+    let a = ServerArgs::of(&args.base, options.model.as_ref()).settle(
+        Purpose::Chat,
+        globals,
+        printer,
+    )?;
+    let b = ServerArgs::of(&args.new, model_b).settle(Purpose::Chat, globals, printer)?;
+    let stop_rule = StopRule {
+        runs_min: options.pairs_min,
+        runs_max: options.pairs_min.max(PAIRS_MAX),
+        ..StopRule::default()
     };
     let (records, to) = (args.records.clone(), *printer);
-    let pairs = stoppable(move |stop| {
+    let measured = stoppable(move |stop| {
         let _turn = Turn::Awaited.take(&records, "hob bench compare", (stop, &to))?;
         let Reached { target, facts, .. } = a.reach(stop).map_err(failure)?;
         let other = b.reach(stop).map_err(failure)?;
         let seed = Some(new_seed());
-        let rival = Rival { target: other.target, context: context(other.facts, typed(), seed) };
+        let other =
+            OtherServer { target: other.target, context: context(other.facts, typed(), seed) };
         let mut bench = Workbench {
             target,
             started: None,
             context: context(facts, typed(), seed),
-            care,
+            stop_rule,
             patience: Patience::default(),
             stop,
-            tell: &mut |name, step| to.faint(told(name, step, care)),
+            tell: &mut |name, step| to.faint(progress(name, step, stop_rule)),
             keep: &mut |record, samples| keep(&records, record, samples, &to),
         };
-        measure(&mut bench, &rival, &wish).map_err(failure)
+        let (chat, arrivals, block) = &asked;
+        side_by_side(&mut bench, &other, (chat, *arrivals, *block)).map_err(failure)
     })?;
-    let Some((base, new)) = pairs.into_iter().next() else { return Err(interrupted()) };
+    let [base, new, ..] = &measured[..] else { return Err(interrupted()) };
     let shelf = Shelf::new(&args.records);
     let kept = |record: &hob_bench::record::Record| -> Outcome<Vec<Kept>> {
         pick(&shelf, &[record.id.to_string()])
     };
-    let comparison = compare(&kept(&base)?, &kept(&new)?, &Threshold::of(args.threshold));
+    let comparison = compare(&kept(base)?, &kept(new)?, &Threshold::of(args.threshold));
     match args.json {
         true => json(&comparison, printer)?,
         false => printer.data(shown(&comparison))?,
     }
-    let wrong = [&base, &new].into_iter().find_map(|record| record.invalid_reasons.first());
+    let wrong = [base, new].into_iter().find_map(|record| record.invalid_reasons.first());
     match wrong {
         Some(reason) => {
             Err(Failure::new(Exit::Server, format!("this is no measurement: {reason}")))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// One answer as it arrived. Its room is made before the request is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tape {
+pub struct Recording {
     pub(crate) bytes: Vec<u8>,
     pub(crate) reads: Vec<Mark>,
 }
@@ -18,9 +18,9 @@ pub(crate) struct Mark {
     pub(crate) end: usize,
 }
 
-impl Tape {
-    pub(super) fn with_room(bytes: usize, reads: usize) -> Tape {
-        Tape { bytes: Vec::with_capacity(bytes), reads: Vec::with_capacity(reads) }
+impl Recording {
+    pub(super) fn with_room(bytes: usize, reads: usize) -> Recording {
+        Recording { bytes: Vec::with_capacity(bytes), reads: Vec::with_capacity(reads) }
     }
 
     pub(crate) fn push(&mut self, at: Duration, bytes: &[u8]) {
@@ -41,9 +41,9 @@ mod tests {
 
     #[test]
     fn pieces_are_what_was_pushed() {
-        let mut tape = Tape::with_room(8, 2);
+        let mut recording = Recording::with_room(8, 2);
         let rows = [(Duration::from_millis(1), &b"abc"[..]), (Duration::from_millis(3), b"d")];
-        rows.iter().for_each(|(at, bytes)| tape.push(*at, bytes));
-        assert_eq!(tape.pieces().collect::<Vec<_>>(), rows);
+        rows.iter().for_each(|(at, bytes)| recording.push(*at, bytes));
+        assert_eq!(recording.pieces().collect::<Vec<_>>(), rows);
     }
 }

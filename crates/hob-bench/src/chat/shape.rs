@@ -46,7 +46,19 @@ pub const SHAPES: [Shape; 7] = [
     },
 ];
 
+/// The name of prompts of any length, as a sweep asks them.
+const SWEEP: &str = "ctx";
+
 impl Shape {
+    /// A prompt of so many tokens, with an answer of so many.
+    pub(crate) fn of_sweep(prompt_tokens: u32, max_tokens: u32) -> Shape {
+        Shape { name: SWEEP, prompt_tokens, max_tokens, tools: 0, question: None }
+    }
+
+    pub(crate) fn is_of_sweep(&self) -> bool {
+        self.name == SWEEP
+    }
+
     pub fn named(name: &str) -> Option<Shape> {
         SHAPES.into_iter().find(|shape| shape.name == name)
     }

@@ -1,24 +1,27 @@
-//! What all kinds of measurement share: whom they ask, how often, and where records go. Ctrl-C ends them well.
-//! What is done is on the disk before the next begins, so that nothing is lost with the process.
+//! What all measuring verbs share: options, the experiment itself, and where records go. Ctrl-C keeps what is done.
+//! A record is on the disk before the next cell begins, so that nothing is lost with the process.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
 use hob_bench::drive::Patience;
+use hob_bench::experiment::{Experiment, Workload};
 use hob_bench::host::host;
-use hob_bench::record::{Kind, Label, RawSample, Record, RecordError, Shelf, Status};
-use hob_bench::runs::{BenchError, Care, Context, Step};
+use hob_bench::record::{Kind, RawSample, Record, RecordError, Shelf, Status};
+use hob_bench::runs::{Context, Step, StopRule};
 use hob_bench::server::Facts;
+use hob_bench::terms::Metric;
 use hob_bench::workbench::Workbench;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
 use super::RECORDS;
-use super::aim::{Aim, AimArgs, Reached, failure};
 use super::queue::Turn;
+use super::server::{Purpose, Reached, ServerArgs, failure};
+use super::tables;
 use crate::app::block_on;
 use crate::build;
 use crate::failure::{Exit, Failure, Outcome};
@@ -26,32 +29,32 @@ use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::signals::{StopSignals, interrupted};
 
-/// Of a figure that has to become sure.
-const HARD_RUNS_MAX: usize = 120;
+/// The most runs of a cell that is measured until it is verified.
+const RERUN_RUNS_MAX: usize = 120;
 
 #[derive(Clone, Debug, Args)]
-pub(crate) struct CampaignArgs {
+pub(crate) struct MeasuringArgs {
     #[command(flatten)]
-    pub(crate) aim: AimArgs,
+    pub(crate) server: ServerArgs,
     /// The fewest runs of a cell; an interval needs six
     #[arg(long, value_name = "N", default_value_t = 6)]
-    runs_min: usize,
+    pub(super) runs_min: usize,
     /// The most runs of a cell
     #[arg(long, value_name = "N", default_value_t = 10)]
     runs_max: usize,
     /// A cell that takes longer ends with the runs that it has
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     budget_s: u64,
-    /// A server that says nothing for so long has failed
+    /// A server that sends nothing for so long has failed
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     silence_s: u64,
-    /// For the same prompts again; otherwise they are new each time, so that no cache knows them
+    /// The seed of the prompts, to repeat them; otherwise they are new each time, so that no cache has them
     #[arg(long)]
     seed: Option<u64>,
     /// Where records are kept
     #[arg(long, value_name = "FOLDER", default_value = RECORDS)]
     pub(crate) out: PathBuf,
-    /// Instead of what is said here: the cells of this kind that a plan names, of this --target if one is said
+    /// Measure the cells of this kind that a plan names instead, of this --target where it is given
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
     /// Fail instead of waiting for another measurement to end
@@ -60,46 +63,66 @@ pub(crate) struct CampaignArgs {
     /// Print the records as JSON, one a line
     #[arg(long)]
     pub(crate) json: bool,
-    /// What a record of the same cell corrects.
+    /// The record that a record of the same cell corrects.
     #[arg(skip)]
     corrects: Option<Box<Record>>,
-    /// What would measure the same again, where that is not what was typed.
+    /// The command line that records keep, where it is not what was typed.
     #[arg(skip)]
     argv: Option<Vec<String>>,
 }
 
-/// What is done otherwise when a soft figure is run again.
+/// How a record is measured again until it is verified.
 #[derive(Clone, Debug)]
-pub(crate) struct Hardening {
-    pub(crate) soft: Record,
+pub(crate) struct Rerun {
+    pub(crate) unverified: Record,
     pub(crate) launch: Option<String>,
     pub(crate) model_file: Option<PathBuf>,
     pub(crate) records: PathBuf,
 }
 
-/// Measures, keeps what came of it, and shows it as a table or as JSON.
-pub(crate) fn run(
-    args: &CampaignArgs,
-    (globals, printer): (&Globals, &Printer),
-    kind: Kind,
-    work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + Send + 'static,
-    shown: fn(&[Record]) -> String,
-) -> Outcome<Exit> {
-    let aim = args.aim.settle(globals, printer)?;
-    run_at(args, aim, (printer, kind), work, shown)
+/// A verb that measures.
+pub(crate) trait MeasuringVerb {
+    fn measuring(&mut self) -> &mut MeasuringArgs;
+
+    /// What its options ask for.
+    ///
+    /// # Errors
+    /// They do not fit together.
+    fn experiment(&self) -> Outcome<Experiment>;
+
+    /// The context that a server is started with, if the experiment starts it with several.
+    fn starts_with(&self, _: &Experiment) -> Option<u64> {
+        None
+    }
 }
 
-/// The same at an aim that is settled.
-pub(crate) fn run_at(
-    args: &CampaignArgs,
-    aim: Aim,
-    (printer, kind): (&Printer, Kind),
-    work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + Send + 'static,
-    shown: fn(&[Record]) -> String,
+/// Measures what a verb asks for, and shows it as a table or as JSON.
+pub(crate) fn run(
+    verb: &mut dyn MeasuringVerb,
+    rerun: Option<&Rerun>,
+    (globals, printer): (&Globals, &Printer),
 ) -> Outcome<Exit> {
-    let done = measured(args, aim, (printer, kind), work)?;
-    done.show(args.json, printer, shown)?;
-    done.exit(|record| done.is_spoilt_by(record))
+    let mut experiment = verb.experiment()?;
+    if let Some(rerun) = rerun {
+        experiment.narrow_to(&rerun.unverified);
+        verb.measuring().measure_again(rerun);
+    }
+    if let Some(context) = verb.starts_with(&experiment) {
+        verb.measuring().server.context = Some(context);
+    }
+    let (args, kind) = (verb.measuring().clone(), experiment.kind());
+    let (done, timelines) = measured(&args, experiment, (globals, printer))?;
+    done.show(args.json, printer, |records| match timelines.is_empty() {
+        true => tables::shown(kind, records),
+        false => format!("{}\n\n{}", tables::shown(kind, records), timelines.join("\n")),
+    })?;
+    let is_measured = |record: &Record| record.metrics.figure(Metric::TtfaMs).is_some();
+    let has_any = done.records.iter().any(is_measured);
+    done.exit(|record| match kind {
+        // Whatever the verdict on streaming is, it is a result.
+        Kind::Stream => !has_any,
+        _ => done.is_spoilt_by(record),
+    })
 }
 
 /// What a campaign came to.
@@ -109,46 +132,62 @@ pub(crate) struct Done {
     pub(crate) was_stopped: bool,
 }
 
-/// Measures at an aim that is settled, and keeps what came of it.
-pub(crate) fn measured(
-    args: &CampaignArgs,
-    aim: Aim,
-    (printer, kind): (&Printer, Kind),
-    work: impl FnOnce(&mut Workbench<'_>) -> Result<Vec<Record>, BenchError> + Send + 'static,
-) -> Outcome<Done> {
-    let care = args.care()?;
+/// The records, and of `stream` a line for each cell that shows when its sound arrived.
+fn measured(
+    args: &MeasuringArgs,
+    experiment: Experiment,
+    (globals, printer): (&Globals, &Printer),
+) -> Outcome<(Done, Vec<String>)> {
+    let server = args.server.settle(purpose(&experiment), globals, printer)?;
+    let stop_rule = args.stop_rule()?;
     Shelf::new(&args.out).prepare().map_err(|error| failure(error.into()))?;
-    let (printer_there, out, seed) = (*printer, args.out.clone(), args.seed);
+    let (args, printer_there) = (args.clone(), *printer);
     let patience = Patience { silence: Duration::from_secs(args.silence_s), ..Patience::default() };
-    let corrects = args.corrects.clone();
     let argv = args.argv.clone().unwrap_or_else(typed);
     let (turn, name) = (Turn::of(args.no_wait), argv[..argv.len().min(3)].join(" "));
-    stoppable(move |stop| {
-        let _turn = turn.take(&out, &name, (stop, &printer_there))?;
-        let Reached { target, started, facts } = aim.reach(stop).map_err(failure)?;
-        let context = context(facts, argv, seed);
+    let timelines = Arc::new(Mutex::new(Vec::new()));
+    let drawing = Arc::clone(&timelines);
+    let done = stoppable(move |stop| {
+        let _turn = turn.take(&args.out, &name, (stop, &printer_there))?;
+        let Reached { target, started, facts } = server.reach(stop).map_err(failure)?;
         let mut bench = Workbench {
             target,
             started,
-            context,
-            care,
+            context: context(facts, argv, args.seed),
+            stop_rule,
             patience,
             stop,
-            tell: &mut |name, step| printer_there.faint(told(name, step, care)),
+            tell: &mut |name, step| printer_there.faint(progress(name, step, stop_rule)),
             keep: &mut |record, samples| {
-                let corrected = corrects.as_ref().filter(|soft| are_of_one_cell(soft, record));
+                let corrected = args.corrects.as_ref().filter(|old| are_of_one_cell(old, record));
                 let record =
-                    corrected.map_or_else(|| record.clone(), |soft| correction(soft, record));
-                keep(&out, &record, samples, &printer_there)
+                    corrected.map_or_else(|| record.clone(), |old| correction(old, record));
+                keep(&args.out, &record, samples, &printer_there)
             },
         };
-        let worked = work(&mut bench);
+        let is_stream = experiment.kind() == Kind::Stream;
+        let worked = experiment.measure_and_show(&mut bench, &mut |record, arrivals| {
+            if is_stream {
+                let line = tables::timeline(record, arrivals);
+                drawing.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            }
+        });
         if let Err(error) = &worked {
-            bench.keep_failure(kind, error).map_err(|error| failure(error.into()))?;
+            let kept = bench.keep_failure(experiment.kind(), error);
+            kept.map_err(|error| failure(error.into()))?;
         }
         let records = worked.map_err(failure)?;
         Ok(Done { records, was_stopped: stop.load(Ordering::Relaxed) })
-    })
+    })?;
+    let timelines = timelines.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok((done, timelines))
+}
+
+fn purpose(experiment: &Experiment) -> Purpose {
+    match &experiment.workload {
+        Workload::Chat(_) => Purpose::Chat,
+        Workload::Speech(_) => Purpose::Speech,
+    }
 }
 
 impl Done {
@@ -192,17 +231,12 @@ impl Done {
 }
 
 /// What was measured again. What came to nothing corrects nothing. Of the variant the server need not know what a plan said.
-fn correction(soft: &Record, again: &Record) -> Record {
+fn correction(old: &Record, again: &Record) -> Record {
     let mut again = again.clone();
-    again.supersedes = again.is_valid().then_some(soft.id);
-    again.model.quant = again.model.quant.or(soft.model.quant.clone());
-    again.engine.backend = again.engine.backend.or(soft.engine.backend.clone());
+    again.supersedes = again.is_valid().then_some(old.id);
+    again.model.quant = again.model.quant.or(old.model.quant.clone());
+    again.engine.backend = again.engine.backend.or(old.engine.backend.clone());
     again
-}
-
-/// As many as a record has; as was typed, where it does not say.
-pub(super) fn users_of(record: &Record, typed: &[usize]) -> Vec<usize> {
-    record.workload.concurrency.map_or_else(|| typed.to_vec(), |users| vec![users as usize])
 }
 
 /// Whether one of them could be the other, measured again.
@@ -218,13 +252,13 @@ pub(super) fn are_of_one_cell(one: &Record, other: &Record) -> bool {
     cell(one) == cell(other) && one.workload.rate == other.workload.rate
 }
 
-impl CampaignArgs {
-    /// With more care, and new prompts.
-    pub(crate) fn harden(&mut self, hardening: &Hardening) {
-        let Hardening { soft, launch, model_file, records } = hardening.clone();
-        let usual = Care::default();
+impl MeasuringArgs {
+    /// With more runs, and new prompts.
+    fn measure_again(&mut self, rerun: &Rerun) {
+        let Rerun { unverified, launch, model_file, records } = rerun.clone();
+        let usual = StopRule::default();
         self.runs_min = self.runs_min.max(usual.runs_min);
-        self.runs_max = self.runs_max.max(HARD_RUNS_MAX);
+        self.runs_max = self.runs_max.max(RERUN_RUNS_MAX);
         let runs_max = self.runs_max.to_string();
         let file = model_file.as_deref().map(|file| file.display().to_string());
         let said = [
@@ -232,32 +266,26 @@ impl CampaignArgs {
             ("--launch", launch.as_ref()),
             ("--model-file", file.as_ref()),
         ];
-        let words = soft.harness.as_ref().map(|harness| harness.argv.clone());
+        let words = unverified.harness.as_ref().map(|harness| harness.argv.clone());
         self.argv = words.map(|words| {
             let said = said.into_iter().filter_map(|(option, value)| Some((option, value?)));
             said.fold(words, |words, (option, value)| with_option(words, option, value))
         });
-        (self.seed, self.out, self.corrects) = (None, records, Some(Box::new(soft)));
+        (self.seed, self.out, self.corrects) = (None, records, Some(Box::new(unverified)));
         self.no_wait = false;
-        self.aim.launch = launch.or(self.aim.launch.take());
-        self.aim.model_file = model_file.or(self.aim.model_file.take());
+        self.server.launch = launch.or(self.server.launch.take());
+        self.server.model_file = model_file.or(self.server.model_file.take());
     }
 
-    /// See [`AimArgs::with_room`].
-    pub(crate) fn with_room(&self, tokens: u64) -> Option<CampaignArgs> {
-        Some(CampaignArgs { aim: self.aim.with_room(tokens)?, ..self.clone() })
-    }
-
-    fn care(&self) -> Outcome<Care> {
-        if self.runs_min == 0 || self.runs_max < self.runs_min {
-            return Err(Failure::usage("there has to be a run, and --runs-max is the larger one"));
+    fn stop_rule(&self) -> Outcome<StopRule> {
+        let MeasuringArgs { runs_min, runs_max, .. } = *self;
+        if runs_min == 0 || runs_max < runs_min {
+            return Err(Failure::usage(format!(
+                "--runs-min {runs_min}, --runs-max {runs_max}; at least 1 run, and the maximum not below the minimum"
+            )));
         }
-        Ok(Care {
-            runs_min: self.runs_min,
-            runs_max: self.runs_max,
-            budget: Duration::from_secs(self.budget_s),
-            ..Care::default()
-        })
+        let budget = Duration::from_secs(self.budget_s);
+        Ok(StopRule { runs_min, runs_max, budget, ..StopRule::default() })
     }
 }
 
@@ -333,7 +361,7 @@ pub(crate) fn keep(
     Ok(())
 }
 
-pub(crate) fn told(name: &str, step: Step<'_>, care: Care) -> String {
+pub(crate) fn progress(name: &str, step: Step<'_>, stop_rule: StopRule) -> String {
     match step {
         Step::Warmed { block } => format!("{name}: warming up, {block}"),
         Step::LeftOut { why } => format!("{name}: {why}"),
@@ -356,7 +384,10 @@ pub(crate) fn told(name: &str, step: Step<'_>, care: Care) -> String {
             let wide = half_width_pct.map_or(String::new(), |pct| format!(", ±{pct:.1} %"));
             let left = left.map_or(0, |left| left.as_secs());
             let left = if left == 0 { String::new() } else { format!(", about {left} s left") };
-            format!("{name}: run {run} of {} to {}{wide}{left}", care.runs_min, care.runs_max)
+            format!(
+                "{name}: run {run} of {} to {}{wide}{left}",
+                stop_rule.runs_min, stop_rule.runs_max
+            )
         }
     }
 }
@@ -376,32 +407,18 @@ fn refusal(record: &Record, all: usize) -> String {
     }
 }
 
-pub(crate) fn badge(record: &Record) -> &'static str {
-    match (record.invalid_reasons.is_empty(), record.confidence.label) {
-        (false, _) => "no measurement",
-        (true, Label::Verified) => "verified",
-        (true, Label::Unverified) => "unverified",
-    }
-}
-
-/// How far off the client was by itself, as it stands beside every figure.
-pub(crate) fn off_by(record: &Record) -> String {
-    let selftest = record.harness.as_ref().and_then(|harness| harness.selftest.as_ref());
-    selftest.map_or("–".to_owned(), |test| format!("{:.2} ms", test.ttft_err_ms.p50))
-}
-
-/// Why each is soft, or nothing at all; what is said of all is said once.
+/// Why each is unverified, or nothing at all; what is said of all is said once.
 fn doubts(records: &[Record], printer: &Printer) {
     let mut said: Vec<String> = Vec::new();
     for record in records {
-        let soft = record
+        let unverified = record
             .confidence
             .reasons
             .iter()
             .map(|doubt| format!("unverified: {}", doubt.meaning()));
         let invalid =
             record.invalid_reasons.iter().map(|reason| format!("no measurement: {reason}"));
-        for line in invalid.chain(soft) {
+        for line in invalid.chain(unverified) {
             if !said.contains(&line) {
                 printer.note(&line);
                 said.push(line);
@@ -415,7 +432,6 @@ mod tests {
     use hob_bench::record::{Harness, Source};
     use uuid::Uuid;
 
-    use super::super::Verb;
     use super::*;
     use crate::cli;
 
@@ -437,39 +453,39 @@ mod tests {
 
     #[test]
     fn what_came_to_nothing_corrects_nothing() {
-        let soft = {
-            let mut soft = Record::new(Uuid::from_u128(1), Kind::Llm, Source::default());
-            soft.model.quant = Some("Q4_K_M".to_owned());
-            soft
+        let old = {
+            let mut old = Record::new(Uuid::from_u128(1), Kind::Llm, Source::default());
+            old.model.quant = Some("Q4_K_M".to_owned());
+            old
         };
         let again = Record::new(Uuid::from_u128(2), Kind::Llm, Source::default());
-        let corrected = correction(&soft, &again);
-        assert_eq!(corrected.supersedes, Some(soft.id));
-        assert_eq!(corrected.model.quant, soft.model.quant, "as the plan said");
+        let corrected = correction(&old, &again);
+        assert_eq!(corrected.supersedes, Some(old.id));
+        assert_eq!(corrected.model.quant, old.model.quant, "as the plan said");
         let aborted = Record { status: Status::Aborted, ..again.clone() };
         let refused = Record { invalid_reasons: vec!["it was cut".to_owned()], ..again };
         for spoilt in [aborted, refused] {
-            assert_eq!(correction(&soft, &spoilt).supersedes, None, "{spoilt:?}");
+            assert_eq!(correction(&old, &spoilt).supersedes, None, "{spoilt:?}");
         }
     }
 
     #[test]
-    fn what_was_hardened_can_be_hardened_again() {
+    fn a_rerun_can_be_run_again() {
         let typed = words("hob bench llm --target http://127.0.0.1:1 --shape quick_word --users 1");
         let harness = Harness { argv: typed, ..Harness::default() };
         let source = Source::default();
-        let mut soft = Record::new(Uuid::nil(), Kind::Llm, source);
-        soft.harness = Some(harness);
-        let hardening = Hardening {
-            soft,
+        let mut unverified = Record::new(Uuid::nil(), Kind::Llm, source);
+        unverified.harness = Some(harness);
+        let rerun = Rerun {
+            unverified,
             launch: Some("server --port 1".to_owned()),
             model_file: None,
             records: PathBuf::from("records"),
         };
-        let verb = cli::bench_verb(words("hob bench llm").iter()).expect("a verb").into_verb();
-        let Verb::Llm(mut args) = verb else { panic!("another verb: {verb:?}") };
-        args.campaign.harden(&hardening);
-        let argv = args.campaign.argv.expect("words");
+        let mut verb = cli::bench_verb(words("hob bench llm").iter()).expect("a verb").into_verb();
+        let args = verb.measuring().expect("it measures").measuring();
+        args.measure_again(&rerun);
+        let argv = args.argv.clone().expect("words");
         let (options, launch) = argv.split_at(argv.len() - 1);
         assert_eq!(
             (options.join(" ").as_str(), launch),

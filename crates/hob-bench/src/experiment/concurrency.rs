@@ -1,0 +1,132 @@
+//! Latency per user under concurrent load, and what all users get together.
+//! Blocks of many users are compared with the blocks of one user beside them, never with another campaign.
+
+use hob_core::statistics::Ratio;
+use jiff::Timestamp;
+
+use crate::record::{Kind, Record, Slowdown};
+use crate::runs::{BenchError, Runs};
+use crate::session::{Session, keep, run_in_turns};
+use crate::terms::Metric;
+use crate::workbench::Workbench;
+
+/// Below this share of what one user gets alone, users wait for each other.
+const SCALING_MIN: f64 = 0.6;
+
+/// Whether users are served together or one after the other.
+pub fn scaling_verdict(scaling: f64) -> &'static str {
+    if scaling < SCALING_MIN { "queueing, not throughput" } else { "throughput" }
+}
+
+/// What `together` gives a second against what `alone` gives: tokens, or seconds of sound. None where either is unknown.
+pub fn gain(alone: &Record, together: &Record) -> Option<f64> {
+    let rate = |record: &Record, metric| record.metrics.figure(metric).filter(|rate| *rate > 0.0);
+    let times = |metric| Some(rate(together, metric)? / rate(alone, metric)?);
+    times(Metric::ThroughputTokS).or_else(|| times(Metric::RealTimeX))
+}
+
+/// Measures a cell of one user in turns with a cell of several, and keeps both records.
+pub(super) fn against_one_user<S: Session>(
+    bench: &mut Workbench<'_>,
+    session: &mut S,
+    (pair, users): (&[S::Cell; 2], usize),
+    records: &mut Vec<Record>,
+) -> Result<(), BenchError> {
+    if bench.is_stopped() {
+        return Ok(());
+    }
+    let (name, started) = (session.name(&pair[1]), Timestamp::now());
+    let runs = run_in_turns(bench, &name, session, pair)?;
+    let before = records.len();
+    let alone = Slowdown { n: 1, ..Slowdown::default() };
+    keep(bench, session, (&pair[0], &runs[0], started), records, |record| {
+        record.kind = Kind::Concurrency;
+        record.slowdown = Some(alone);
+    })?;
+    let versus = records.get(before).map(|record| record.id);
+    let many = Slowdown { versus, ..slowdown(&runs[0], &runs[1], users, bench.context.seed) };
+    keep(bench, session, (&pair[1], &runs[1], started), records, |record| {
+        record.kind = Kind::Concurrency;
+        record.slowdown = Some(many);
+    })
+}
+
+/// How many times as long each user waits, pair by pair.
+fn slowdown(one: &Runs, many: &Runs, users: usize, seed: u64) -> Slowdown {
+    let pairs = |metric| -> Vec<(f64, f64)> {
+        let blocks = one.blocks.iter().zip(&many.blocks);
+        blocks.filter_map(|(one, many)| one.figure(metric).zip(many.figure(metric))).collect()
+    };
+    let ratio = |metric| Ratio::of_pairs(&pairs(metric), seed);
+    let (ttft, tpot, ttfa) = (ratio(Metric::TtftMs), ratio(Metric::TpotMs), ratio(Metric::TtfaMs));
+    let times = |ratio: Option<Ratio>| ratio.map(|ratio| ratio.times);
+    let together = [Metric::ThroughputTokS, Metric::RealTimeX, Metric::RequestsS];
+    let together = together.into_iter().find_map(ratio);
+    Slowdown {
+        n: u32::try_from(users).unwrap_or(u32::MAX),
+        versus: None,
+        ttft_x: times(ttft),
+        tpot_x: times(tpot),
+        ttfa_x: times(ttfa),
+        scaling: times(together).map(|times| times / users as f64),
+        ci95: ttft.or(tpot).or(ttfa).map(|ratio| [ratio.low, ratio.high]),
+    }
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::Block;
+
+    /// A run with these figures.
+    fn block(ttft_ms: f64, tpot_ms: f64, tok_s: f64) -> Block {
+        let figures =
+            [(Metric::TtftMs, ttft_ms), (Metric::TpotMs, tpot_ms), (Metric::ThroughputTokS, tok_s)];
+        Block { together: figures.into(), ..Block::default() }
+    }
+
+    fn runs(blocks: Vec<Block>) -> Runs {
+        Runs { blocks, ..Runs::default() }
+    }
+
+    #[test]
+    fn a_drift_that_hits_both_changes_nothing() {
+        // Each pair is slower than the one before, and three users wait three times as long in each.
+        let drift = [1.0, 1.5, 2.0, 4.0];
+        let both = (
+            runs(drift.map(|slow| block(100.0 * slow, 20.0 * slow, 50.0 / slow)).into()),
+            runs(drift.map(|slow| block(300.0 * slow, 20.0 * slow, 60.0 / slow)).into()),
+        );
+        let got = slowdown(&both.0, &both.1, 3, 7);
+        let near = |got: Option<f64>, expected: f64| {
+            assert!(
+                got.is_some_and(|got| (got - expected).abs() < 1e-9),
+                "{got:?} and not {expected}"
+            );
+        };
+        assert_eq!(got.n, 3);
+        near(got.ttft_x, 3.0);
+        near(got.tpot_x, 1.0);
+        near(got.scaling, 0.4);
+        near(got.ci95.map(|[low, _]| low), 3.0);
+        assert_eq!(got.ttfa_x, None);
+    }
+
+    #[test]
+    fn a_pair_without_its_other_half_is_none() {
+        let both = (runs(Vec::new()), runs(vec![block(1.0, 1.0, 1.0)]));
+        assert_eq!(slowdown(&both.0, &both.1, 2, 7), Slowdown { n: 2, ..Slowdown::default() });
+    }
+
+    #[test]
+    fn a_queue_is_called_one() {
+        let rows = [
+            (1.0, "throughput"),
+            (0.6, "throughput"),
+            (0.59, "queueing, not throughput"),
+            (0.33, "queueing, not throughput"),
+        ];
+        for (scaling, expected) in rows {
+            assert_eq!(scaling_verdict(scaling), expected, "{scaling}");
+        }
+    }
+}

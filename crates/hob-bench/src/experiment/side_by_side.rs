@@ -1,0 +1,140 @@
+//! Two servers in turns with the same words, in the order A B B A: whatever the machine does meanwhile, it does to both.
+//! Each cell leads to two records of one campaign, which may be compared block by block.
+
+use hob_core::statistics::Chance;
+use jiff::Timestamp;
+
+use crate::calibrate::{Calibration, Pace};
+use crate::chat::{Cell, Chat, ChatSession, Prompt};
+use crate::drive::Arrivals;
+use crate::record::{Record, sha256_hex};
+use crate::runs::{Account, BenchError, Block, Context, Runs};
+use crate::session::{BlockSize, Session, keep, run_in_turns};
+use crate::target::Target;
+use crate::terms::Metric;
+use crate::workbench::{Asker, Workbench};
+
+/// The server that the workbench's own server is compared with.
+#[derive(Clone, Debug)]
+pub struct OtherServer {
+    pub target: Target,
+    pub context: Context,
+}
+
+/// Measures every cell on the workbench's own server and on `other`. Returns two records of each cell.
+///
+/// # Errors
+/// One of them does not answer as a chat model does, or a record cannot be kept.
+pub fn side_by_side(
+    bench: &mut Workbench<'_>,
+    other: &OtherServer,
+    (chat, arrivals, block): (&Chat, Arrivals, BlockSize),
+) -> Result<Vec<Record>, BenchError> {
+    let asker = Asker { target: other.target.clone(), ..bench.asker() };
+    let sessions = [
+        ChatSession::with_room(bench.asker(), chat, block)?,
+        ChatSession::with_room(asker, chat, block)?,
+    ];
+    let [own, others] = [0, 1].map(|server: usize| sessions[server].cells(&[arrivals]));
+    let mut records = Vec::new();
+    let mut both = TwoServers {
+        sessions,
+        context: other.context.clone(),
+        chance: Chance::seeded(bench.context.seed),
+        asked: Vec::new(),
+        held: Held::Nothing,
+        pairs: 0,
+    };
+    for pair in own.into_iter().zip(others) {
+        if bench.is_stopped() {
+            break;
+        }
+        let cells = [(0, pair.0), (1, pair.1)];
+        let (name, started) = (both.name(&cells[0]), Timestamp::now());
+        (both.asked, both.held, both.pairs) = (Vec::new(), Held::Nothing, 0);
+        let runs = run_in_turns(bench, &name, &mut both, &cells)?;
+        for (cell, runs) in cells.iter().zip(&runs) {
+            keep(bench, &mut both, (cell, runs, started), &mut records, |_| ())?;
+        }
+    }
+    Ok(records)
+}
+
+struct TwoServers<'a> {
+    sessions: [ChatSession<'a>; 2],
+    /// Of the second server.
+    context: Context,
+    chance: Chance,
+    /// Words of all prompts, without the first word of each.
+    asked: Vec<String>,
+    held: Held,
+    pairs: usize,
+}
+
+/// What one half of a pair leaves for the other half.
+enum Held {
+    Nothing,
+    /// The second server was asked first, and answered this.
+    Answers(Block),
+    /// The second server is still to be asked these.
+    Prompts(Vec<Prompt>),
+}
+
+impl Session for TwoServers<'_> {
+    /// Which server, and what it is asked.
+    type Cell = (usize, Cell);
+
+    fn name(&self, (_, cell): &(usize, Cell)) -> String {
+        cell.name()
+    }
+
+    fn block(
+        &mut self,
+        (server, cell): &(usize, Cell),
+        calibration: Option<&Calibration>,
+    ) -> Result<Block, BenchError> {
+        if *server == 1 {
+            return match std::mem::replace(&mut self.held, Held::Nothing) {
+                Held::Answers(block) => Ok(block),
+                Held::Prompts(prompts) => self.sessions[1].ask(*cell, &prompts, calibration),
+                Held::Nothing => Ok(Block::default()),
+            };
+        }
+        let prompts = self.sessions[0].next_prompts(*cell);
+        self.asked.extend(prompts.iter().map(|prompt| prompt.user.clone()));
+        // Both addresses may lead to one server, whose cache would know the prompt: the first word is another.
+        let nonce = |chance: &mut Chance| format!("{:06x}", chance.bits() & 0xFF_FFFF);
+        let others: Vec<Prompt> = prompts
+            .iter()
+            .map(|prompt| Prompt { system: nonce(&mut self.chance), user: prompt.user.clone() })
+            .collect();
+        self.pairs += 1;
+        self.held = match self.pairs % 2 {
+            0 => Held::Answers(self.sessions[1].ask(*cell, &others, calibration)?),
+            _ => Held::Prompts(others),
+        };
+        self.sessions[0].ask(*cell, &prompts, calibration)
+    }
+
+    fn leading(&self, (_, cell): &(usize, Cell)) -> &'static [Metric] {
+        cell.leading()
+    }
+
+    fn pace(&self, (_, cell): &(usize, Cell), warm: &Block) -> Option<Pace> {
+        cell.pace(warm)
+    }
+
+    fn account<'r>(
+        &mut self,
+        (server, cell): &(usize, Cell),
+        runs: &'r Runs,
+        started: Timestamp,
+    ) -> Account<'r> {
+        let prompts_sha256 = sha256_hex(self.asked.join("\n").as_bytes());
+        self.sessions[*server].account(*cell, runs, started, prompts_sha256)
+    }
+
+    fn context(&self, (server, _): &(usize, Cell)) -> Option<&Context> {
+        (*server == 1).then_some(&self.context)
+    }
+}

@@ -1,0 +1,142 @@
+//! A cell of a plan as an experiment, as a typed command, and as what a record says about it in any case.
+//! What a plan does not name is as usual for the verb.
+
+use super::cells::Cell;
+use super::written::{PlanCache, PlanKind, PlanThinking};
+use crate::chat::{self, Chat, Prompts, SHAPES, Shape, ThinkingChoice};
+use crate::cold::{Of, StartOptions, State, Weights};
+use crate::drive::Arrivals;
+use crate::experiment::{Axis, BlockSize, Experiment, Workload};
+use crate::max_context::{MaxContextOptions, Span, What};
+use crate::record::{Kind, Workload as Asked};
+use crate::speech::{Formats, Speech, Streaming, Text};
+use crate::sweep::{AGAIN_MIN, ContextOptions, Room};
+use crate::timeline::SoundFormat;
+
+const ROUNDS: usize = 2;
+const SWEEP_ANSWER: u32 = 512;
+/// Requests behind the first of each start.
+const COLD_WARM: usize = 3;
+const MAX_CONTEXT: MaxContextOptions = MaxContextOptions {
+    span: Span { lo: 4096, hi: 262_144, granule: 256 },
+    what: What::Usable,
+    bytes_per_token: None,
+};
+
+impl Cell {
+    /// What is measured for this cell. Only weights whose file is known can be dropped from memory.
+    pub fn experiment(&self, has_weights: bool) -> Experiment {
+        let users = self.users();
+        let axis = match self.kind {
+            PlanKind::Llm | PlanKind::Tts => Axis::Load(vec![Arrivals::Closed { users }]),
+            PlanKind::Stream => Axis::Delivery,
+            PlanKind::Concurrency => Axis::Concurrency(vec![users]),
+            PlanKind::Batch => Axis::Batch(vec![users]),
+            PlanKind::Sweep => Axis::Context(ContextOptions {
+                lengths: self.context.into_iter().collect(),
+                answer: SWEEP_ANSWER,
+                cached: AGAIN_MIN,
+                room: Room::AsStarted,
+            }),
+            PlanKind::MaxContext => Axis::MaxContext(MAX_CONTEXT),
+            PlanKind::Cold => Axis::Start(start(has_weights)),
+        };
+        let rounds = if self.kind.is_spoken() { 1 } else { ROUNDS };
+        let workload = match self.kind.is_spoken() {
+            true => Workload::Speech(self.speech()),
+            false => Workload::Chat(self.chat()),
+        };
+        Experiment { workload, axis, block: BlockSize { rounds, span_s: 0.0 } }
+    }
+
+    fn chat(&self) -> Chat {
+        let shape = self.shape.as_deref().and_then(Shape::named).unwrap_or(SHAPES[0]);
+        Chat {
+            shapes: vec![shape],
+            thinking: match self.thinking {
+                Some(PlanThinking::Off) => ThinkingChoice::Off,
+                Some(PlanThinking::AsIs) | None => ThinkingChoice::On,
+            },
+            prompts: match self.cache {
+                Some(PlanCache::Cached) => Prompts::Cached,
+                Some(PlanCache::Cold) | None => Prompts::Cold,
+            },
+        }
+    }
+
+    /// A format that was named has to be there; otherwise those of the usual ones that the server offers.
+    fn speech(&self) -> Speech {
+        let is_stream = self.kind == PlanKind::Stream;
+        let (usual, formats, streaming) = match is_stream {
+            true => (
+                ["medium", "two_sentences", "long"],
+                vec![SoundFormat::Pcm, SoundFormat::Mp3],
+                vec![Streaming::Requested, Streaming::Declined],
+            ),
+            false => {
+                (["short", "medium", "long"], SoundFormat::ALL.to_vec(), vec![Streaming::Requested])
+            }
+        };
+        let mut texts: Vec<Text> = self.text.iter().filter_map(|name| Text::named(name)).collect();
+        if texts.is_empty() {
+            texts = usual.into_iter().filter_map(Text::named).collect();
+        }
+        if is_stream {
+            // A sentence is measured before the texts that are compared with it.
+            texts.sort_by_key(|text| text.chars());
+        }
+        let named = self.format.as_deref().and_then(SoundFormat::named);
+        let formats = named.map_or(Formats::Offered(formats), |format| Formats::All(vec![format]));
+        Speech { texts, formats, voices: self.voice.iter().cloned().collect(), streaming }
+    }
+
+    /// The context that a server needs which is started for it; none where any will do.
+    pub fn room(&self) -> Option<u64> {
+        match self.kind {
+            PlanKind::MaxContext => Some(MAX_CONTEXT.span.lo),
+            _ => self.context.map(|tokens| chat::room(tokens, SWEEP_ANSWER).into()),
+        }
+    }
+
+    fn users(&self) -> usize {
+        self.concurrency.map_or(1, |users| users as usize)
+    }
+
+    /// The kind of its records, even where nothing could be measured.
+    pub fn record_kind(&self) -> Kind {
+        self.experiment(false).kind()
+    }
+
+    pub fn workload(&self) -> Asked {
+        Asked { shape: self.shape.clone(), concurrency: self.concurrency, ..Asked::default() }
+    }
+
+    /// As the verb is typed that measures this cell alone, without the target.
+    pub fn words(&self) -> Vec<String> {
+        let thinking = self.thinking.map(|thinking| match thinking {
+            PlanThinking::AsIs => "on".to_owned(),
+            PlanThinking::Off => "off".to_owned(),
+        });
+        let rows = [
+            ("--shape", self.shape.clone()),
+            ("--context-tokens", self.context.map(|tokens| tokens.to_string())),
+            ("--users", self.concurrency.map(|users| users.to_string())),
+            ("--thinking", thinking),
+            ("--text", Some(self.text.join(",")).filter(|texts| !texts.is_empty())),
+            ("--format", self.format.clone()),
+            ("--voice", self.voice.clone()),
+        ];
+        let said = rows.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+        let verb = [self.kind.name().to_owned()];
+        let cached = (self.cache == Some(PlanCache::Cached)).then(|| "--cached".to_owned());
+        verb.into_iter().chain(said.flatten()).chain(cached).collect()
+    }
+}
+
+fn start(has_weights: bool) -> StartOptions {
+    let (states, weights) = match has_weights {
+        true => (vec![State::PageCacheCold, State::PageCacheWarm], Weights::OfTheServer),
+        false => (vec![State::PageCacheWarm], Weights::Unknown),
+    };
+    StartOptions { states, of: Of::Words, warm: COLD_WARM, weights }
+}

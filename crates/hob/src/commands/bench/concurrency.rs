@@ -1,0 +1,121 @@
+//! `hob bench concurrency` and `hob bench batch`: several users at once, as each of them and as all together notice it.
+//! Both verbs send the same requests; only one of them compares each number of users with one user.
+
+use clap::Args;
+use hob_bench::chat::{Chat, Prompts, Shape};
+use hob_bench::experiment::{Axis, Experiment, Workload};
+use hob_bench::speech::{Formats, Streaming, Text};
+use hob_bench::timeline::SoundFormat;
+
+use super::measuring::{MeasuringArgs, MeasuringVerb};
+use super::workload::{ThinkingName, VoiceArgs, block, shape, text, users};
+use crate::failure::{Failure, Outcome};
+
+/// Latency per user under concurrent load: how many times as long each user waits, and whether users are served
+/// together or one after the other
+#[derive(Clone, Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct ConcurrencyArgs {
+    #[command(flatten)]
+    measuring: MeasuringArgs,
+    /// Users at once; one user is measured in turns with each number
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,3,4,8")]
+    users: Vec<usize>,
+    #[command(flatten)]
+    request: RequestArgs,
+}
+
+/// Throughput of several users at once: what all of them get, the gain over one user, and the memory
+#[derive(Clone, Debug, Args)]
+#[command(after_help = AFTER_BATCH_HELP)]
+pub(crate) struct BatchArgs {
+    #[command(flatten)]
+    measuring: MeasuringArgs,
+    /// Users at once
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,4,8")]
+    users: Vec<usize>,
+    #[command(flatten)]
+    request: RequestArgs,
+}
+
+/// What every user asks for.
+#[derive(Clone, Debug, Args)]
+struct RequestArgs {
+    /// Shape of prompt and answer
+    #[arg(long, value_name = "NAME", value_parser = shape, default_value = "short_short")]
+    shape: Shape,
+    /// With thinking, without, or both where the model thinks
+    #[arg(long, value_enum, default_value_t = ThinkingName::On)]
+    thinking: ThinkingName,
+    /// Ask for speech instead of an answer: the text to speak
+    #[arg(long, value_name = "NAME", value_parser = text, num_args = 0..=1,
+        default_missing_value = "medium", conflicts_with_all = ["shape", "thinking"])]
+    speech: Option<Text>,
+    #[command(flatten)]
+    voice: VoiceArgs,
+    /// Requests of each user in a run
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    rounds: usize,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  hob bench concurrency                the model that hob serve would load
+  hob bench concurrency --target http://127.0.0.1:8080 --users 2,3
+  hob bench concurrency --target http://127.0.0.1:11434 --model qwen3:8b --shape long_short --users 4
+  hob bench concurrency --speech --users 3   its voice: the first sound of each user
+
+Times (×) are medians of pairs: a run of many users against the run of one user beside it. Scaling is what all users
+get together, divided by what one user gets times their number; under 0.6 they queue.";
+
+const AFTER_BATCH_HELP: &str = "\
+Examples:
+  hob bench batch                      the model that hob serve would load
+  hob bench batch --target http://127.0.0.1:8080 --users 1,16,32
+  hob bench batch --speech long        its voice: seconds of sound a second
+  hob bench batch --target http://127.0.0.1:8080 --launch 'llama-server -m model.gguf --port 8080 -np 8'
+
+Memory is known of a server that is started here. It is restarted for each number of users, so the memory is that of so
+many. The gain is tokens a second, or seconds of sound a second, divided by those of one user: --users needs the 1.";
+
+impl MeasuringVerb for ConcurrencyArgs {
+    fn measuring(&mut self) -> &mut MeasuringArgs {
+        &mut self.measuring
+    }
+
+    fn experiment(&self) -> Outcome<Experiment> {
+        let users = users(&self.users)?;
+        if users.iter().all(|users| *users < 2) {
+            let failure = Failure::usage("--users needs at least one value above 1");
+            return Err(failure.hint("such as --users 2,4"));
+        }
+        self.request.experiment(Axis::Concurrency(users))
+    }
+}
+
+impl MeasuringVerb for BatchArgs {
+    fn measuring(&mut self) -> &mut MeasuringArgs {
+        &mut self.measuring
+    }
+
+    fn experiment(&self) -> Outcome<Experiment> {
+        self.request.experiment(Axis::Batch(users(&self.users)?))
+    }
+}
+
+impl RequestArgs {
+    fn experiment(&self, axis: Axis) -> Outcome<Experiment> {
+        let workload = match self.speech {
+            Some(text) => {
+                let usual = Formats::First(SoundFormat::ALL.to_vec());
+                Workload::Speech(self.voice.speech(&[text], usual, &[Streaming::Requested]))
+            }
+            None => Workload::Chat(Chat {
+                shapes: vec![self.shape],
+                thinking: self.thinking.into(),
+                prompts: Prompts::Cold,
+            }),
+        };
+        Ok(Experiment { workload, axis, block: block(self.rounds, 0)? })
+    }
+}

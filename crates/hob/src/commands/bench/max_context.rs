@@ -1,0 +1,98 @@
+//! `hob bench max-context`: the longest context that starts, can be filled, and still answers.
+//! Its server is restarted for each context, so it needs a command line with `{ctx}`.
+
+use clap::{Args, ValueEnum};
+use hob_bench::chat::{Chat, Prompts, ThinkingChoice};
+use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
+use hob_bench::max_context::{MaxContextOptions, PLACE, Span, What};
+
+use super::measuring::{MeasuringArgs, MeasuringVerb};
+use crate::failure::{Failure, Outcome};
+
+/// Tokens that are left for a prompt at least.
+const LO_MIN: u64 = 512;
+
+/// The longest context: restarts the server with one context after the other until it is known
+#[derive(Clone, Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct MaxContextArgs {
+    #[command(flatten)]
+    measuring: MeasuringArgs,
+    /// The shortest context that is tried, and the first
+    #[arg(long, value_name = "TOKENS", default_value_t = 4096)]
+    lo: u64,
+    /// The longest that is tried
+    #[arg(long, value_name = "TOKENS", default_value_t = 262_144)]
+    hi: u64,
+    /// The step of the search
+    #[arg(long, value_name = "TOKENS", default_value_t = 256)]
+    granule: u64,
+    /// What a context has to be good for
+    #[arg(long, value_enum, default_value_t = WhatName::Usable)]
+    what: WhatName,
+    /// Bytes that a token of context takes, if known: for the first guess
+    #[arg(long, value_name = "BYTES")]
+    token_bytes: Option<f64>,
+}
+
+const AFTER_HELP: &str = "\
+Each attempt is a start of its own: the server before has ended and its port is closed. A context counts if the server
+reports it, or has counted a prompt that long. The longest has to work twice, and the next granule to fail. Reading a
+long prompt may take longer than --silence-s; raise it then.
+
+Examples:
+  hob bench max-context                the model that hob serve would load
+  hob bench max-context --lo 2048 --hi 32768 --what load
+  hob bench max-context --target http://127.0.0.1:8080 --launch \\
+    'llama-server -m model.gguf --port 8080 --parallel 1 -c {ctx}'
+  hob bench max-context --target http://127.0.0.1:11434 --model qwen3:8b --launch \\
+    'OLLAMA_CONTEXT_LENGTH={ctx} ollama serve'";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WhatName {
+    /// The server starts with it
+    Load,
+    /// It can be filled, and the model still answers
+    Usable,
+}
+
+impl MeasuringVerb for MaxContextArgs {
+    fn measuring(&mut self) -> &mut MeasuringArgs {
+        &mut self.measuring
+    }
+
+    fn experiment(&self) -> Outcome<Experiment> {
+        let MaxContextArgs { lo, hi, granule, token_bytes, .. } = *self;
+        if lo < LO_MIN || hi < lo || granule == 0 || u32::try_from(hi).is_err() {
+            return Err(Failure::usage(format!(
+                "--lo {lo}, --hi {hi}, --granule {granule}; --lo is at least {LO_MIN}, --hi not below it, and --granule above 0"
+            )));
+        }
+        if let Some(bytes) = token_bytes.filter(|bytes| !(bytes.is_finite() && *bytes > 0.0)) {
+            return Err(Failure::usage(format!("--token-bytes {bytes}; a token takes bytes")));
+        }
+        let place = format!("{{{PLACE}}}");
+        let launch = self.measuring.server.launch.as_ref();
+        if launch.is_some_and(|command| !command.contains(&place)) {
+            return Err(Failure::usage(format!("--launch does not contain {place}, the context"))
+                .hint("such as --launch 'llama-server -m model.gguf -c {ctx} --parallel 1'"));
+        }
+        let what = match self.what {
+            WhatName::Load => What::Load,
+            WhatName::Usable => What::Usable,
+        };
+        let span = Span { lo, hi, granule };
+        let chat =
+            Chat { shapes: Vec::new(), thinking: ThinkingChoice::On, prompts: Prompts::Cold };
+        Ok(Experiment {
+            workload: Workload::Chat(chat),
+            axis: Axis::MaxContext(MaxContextOptions { span, what, bytes_per_token: token_bytes }),
+            block: BlockSize { rounds: 1, span_s: 0.0 },
+        })
+    }
+
+    fn starts_with(&self, _: &Experiment) -> Option<u64> {
+        let server = &self.measuring.server;
+        (server.target.is_none() || server.launch.is_some()).then_some(self.lo)
+    }
+}

@@ -1,0 +1,245 @@
+//! Tables of speech: how fast it is made, when it arrives, and what that means for a listener.
+//! Under the table of `stream` stands a line for each cell that shows when its bytes arrived.
+
+use std::collections::BTreeMap;
+
+use hob_bench::record::{Record, StreamVerdict, Tts};
+use hob_bench::speech::Finding;
+use hob_bench::terms::Metric;
+use hob_bench::timeline::{Arrived, SoundFormat};
+use hob_core::statistics::Sample;
+
+use super::{
+    BADGE, CLIENT, Column, ERRORS, NOTHING, USERS, megabytes, ms, number, rows, written_ms,
+};
+
+/// Characters of a timeline, from the request to the last byte.
+const WIDTH: usize = 60;
+const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const EMPTY: char = '·';
+
+const TTS: [Column; 17] = [
+    ("text", |r| r.workload.shape.clone().unwrap_or_default()),
+    ("format", |r| tts_of(r).format.unwrap_or_default()),
+    ("voice", |r| tts_of(r).voice.unwrap_or_default()),
+    USERS,
+    ("first byte", |r| ms(r, Metric::TtfbMs, 0)),
+    ("first sound", |r| ms(r, Metric::TtfaMs, 0)),
+    ("whole", |r| ms(r, Metric::WallMs, 0)),
+    ("sound", |r| {
+        r.metrics.figure(Metric::AudioS).map_or(NOTHING.to_owned(), |s| format!("{s:.1} s"))
+    }),
+    ("bytes", |r| tts_of(r).bytes.map_or(NOTHING.to_owned(), |bytes| bytes.to_string())),
+    ("RTF", |r| number(r, Metric::Rtf, 3)),
+    ("char/s", |r| number(r, Metric::CharsS, 0)),
+    ("× real time", |r| number(r, Metric::RealTimeX, 1)),
+    ("underrun", |r| ms(r, Metric::UnderrunMs, 0)),
+    ("memory", |r| megabytes(engine_mb(r))),
+    ERRORS,
+    CLIENT,
+    BADGE,
+];
+
+const STREAM: [Column; 12] = [
+    ("text", |r| r.workload.shape.clone().unwrap_or_default()),
+    ("format", |r| tts_of(r).format.unwrap_or_default()),
+    ("streaming", |r| asked(&tts_of(r)).to_owned()),
+    ("first sound", |r| written_ms(tts_of(r).ttfa_ms, 0)),
+    ("last", |r| written_ms(tts_of(r).last_ms, 0)),
+    ("pieces", |r| tts_of(r).chunks.map_or(NOTHING.to_owned(), |chunks| chunks.to_string())),
+    ("longest gap", |r| written_ms(r.metrics.get(Metric::IcgMs).and_then(|gaps| gaps.max), 0)),
+    ("spread", |r| tts_of(r).spread.map_or(NOTHING.to_owned(), |spread| format!("{spread:.2}"))),
+    ("verdict", |r| tts_of(r).verdict.map_or(NOTHING, verdict).to_owned()),
+    ERRORS,
+    CLIENT,
+    BADGE,
+];
+
+fn tts_of(record: &Record) -> Tts {
+    record.tts.clone().unwrap_or_default()
+}
+
+pub(super) fn tts(records: &[Record]) -> String {
+    let means =
+        [means(records, |tts| tts.format.as_ref()), means(records, |tts| tts.voice.as_ref())];
+    let lines = means.into_iter().flatten().chain(records.iter().filter_map(tier));
+    lines.fold(rows(&TTS, records), |text, line| format!("{text}\n\n{line}"))
+}
+
+/// The timelines of the cells follow it.
+pub(super) fn stream(records: &[Record]) -> String {
+    format!("{}\n\n{}", rows(&STREAM, records), found(records).join("\n"))
+}
+
+/// When the bytes of a cell arrived, and which cell it is.
+pub(crate) fn timeline(record: &Record, arrivals: &[Arrived]) -> String {
+    format!("{}  {}", drawn(arrivals), called(record))
+}
+
+/// The speech engine alone, where it can be told from the rest of the server.
+fn engine_mb(record: &Record) -> Option<f64> {
+    record.resources.speech_rss_peak_mb.or_else(|| record.resources.memory_mb())
+}
+
+/// A line for each format, or for each voice, where there are several of them.
+fn means(records: &[Record], name: fn(&Tts) -> Option<&String>) -> Vec<String> {
+    let mut groups: BTreeMap<&String, Vec<&Record>> = BTreeMap::new();
+    for record in records {
+        if let Some(name) = record.tts.as_ref().and_then(name) {
+            groups.entry(name).or_default().push(record);
+        }
+    }
+    if groups.len() < 2 {
+        return Vec::new();
+    }
+    let mean = |records: &[&Record], metric| {
+        Sample::new(records.iter().filter_map(|record| record.metrics.figure(metric))).mean()
+    };
+    let line = |(name, records): (&String, Vec<&Record>)| {
+        let of = |metric| mean(&records, metric).unwrap_or_default();
+        format!(
+            "{name}: first sound {:.0} ms, whole {:.0} ms, RTF {:.3}, mean of {} cells",
+            of(Metric::TtfaMs),
+            of(Metric::WallMs),
+            of(Metric::Rtf),
+            records.len()
+        )
+    };
+    groups.into_iter().map(line).collect()
+}
+
+/// Said once for each set of three texts.
+fn tier(record: &Record) -> Option<String> {
+    let tts = record.tts.as_ref()?;
+    let (tier, format, voice) = (tts.tier?, tts.format.as_ref()?, tts.voice.as_ref()?);
+    let meaning = match tier {
+        1 => "real time: under 3 s in the mean of three texts",
+        2 => "moderate: under 7 s in the mean of three texts",
+        _ => "slow: 7 s or more in the mean of three texts",
+    };
+    Some(format!("{format} by {voice}: tier {tier}, {meaning}"))
+}
+
+fn asked(tts: &Tts) -> &'static str {
+    match tts.stream {
+        None => "not said",
+        Some(true) => "asked for",
+        Some(false) => "declined",
+    }
+}
+
+fn verdict(verdict: StreamVerdict) -> &'static str {
+    match verdict {
+        StreamVerdict::TooShort => "too short",
+        StreamVerdict::Fake => "fake",
+        StreamVerdict::Partial => "in part",
+        StreamVerdict::Interrupted => "with gaps",
+        StreamVerdict::Streaming => "streaming",
+    }
+}
+
+fn called(record: &Record) -> String {
+    let tts = record.tts.clone().unwrap_or_default();
+    let parts = [
+        record.workload.shape.clone(),
+        tts.format.clone(),
+        tts.voice.clone(),
+        Some(asked(&tts).to_owned()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Each column is as high as bytes came in its time.
+fn drawn(arrivals: &[Arrived]) -> String {
+    let last_ms = arrivals.last().map_or(0.0, |arrived| arrived.at_ms);
+    let (mut columns, mut before) = ([0; WIDTH], 0);
+    for arrived in arrivals {
+        let column = (arrived.at_ms / last_ms * WIDTH as f64) as usize;
+        columns[column.min(WIDTH - 1)] += arrived.bytes - before;
+        before = arrived.bytes;
+    }
+    let most = columns.into_iter().max().unwrap_or_default();
+    let level = |bytes: usize| match (bytes * LEVELS.len()).div_ceil(most.max(1)) {
+        0 => EMPTY,
+        height => LEVELS[height - 1],
+    };
+    columns.into_iter().map(level).collect()
+}
+
+/// A sentence for each format and voice, and one on the encoder.
+fn found(records: &[Record]) -> Vec<String> {
+    let mut sets: Vec<(String, String, Vec<&Record>)> = Vec::new();
+    for record in records {
+        let Some(tts) = record.tts.as_ref().filter(|tts| tts.stream != Some(false)) else {
+            continue;
+        };
+        let (format, voice) =
+            (tts.format.clone().unwrap_or_default(), tts.voice.clone().unwrap_or_default());
+        match sets.iter_mut().find(|(f, v, _)| (f, v) == (&format, &voice)) {
+            Some((_, _, set)) => set.push(record),
+            None => sets.push((format, voice, vec![record])),
+        }
+    }
+    let findings: Vec<_> = sets
+        .iter()
+        .map(|(format, voice, set)| (format, voice, Finding::of(set.iter().copied())))
+        .collect();
+    let sentence = |(format, voice, finding): &(&String, &String, Finding)| {
+        format!("{format} by {voice}: {finding}")
+    };
+    let of = |format: SoundFormat| findings.iter().find(|(name, _, _)| *name == format.name());
+    let encoder = of(SoundFormat::Pcm).zip(of(SoundFormat::Mp3));
+    let encoder = encoder.and_then(|((_, _, raw), (_, _, packed))| on_encoder(*raw, *packed));
+    findings.iter().map(sentence).chain(encoder.map(str::to_owned)).collect()
+}
+
+/// Nothing where one of them could not be judged.
+fn on_encoder(raw: Finding, packed: Finding) -> Option<&'static str> {
+    match (raw.streams()?, packed.streams()?) {
+        (true, true) => Some("mp3 comes as pcm does: no encoder holds sound back"),
+        (true, false) => Some("pcm streams and mp3 does not: the encoder holds sound back"),
+        (false, false) => Some("pcm comes no earlier than mp3: it is not the encoder's doing"),
+        (false, true) => Some("mp3 streams and pcm does not"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrivals(rows: &[(f64, usize)]) -> Vec<Arrived> {
+        rows.iter().map(|(at_ms, bytes)| Arrived { at_ms: *at_ms, bytes: *bytes }).collect()
+    }
+
+    #[test]
+    fn a_timeline_is_as_high_as_bytes_came() {
+        let (nothing, half) = ("·".repeat(WIDTH), "·".repeat(WIDTH / 2));
+        let all_at_once = "·".repeat(WIDTH - 1) + "█";
+        let rows = [
+            (vec![], nothing),
+            (vec![(100.0, 5000)], all_at_once.clone()),
+            (vec![(100.0, 5000), (100.0, 6000)], all_at_once),
+            (vec![(50.0, 1000), (100.0, 3000)], format!("{half}▄{}█", "·".repeat(WIDTH / 2 - 2))),
+        ];
+        for (rows, expected) in rows {
+            assert_eq!(drawn(&arrivals(&rows)), expected, "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn the_encoder_is_cleared_or_not() {
+        let streams = Finding::Streaming { ttfa_ms: 1.0, last_ms: 9.0 };
+        let fakes = Finding::Fake { ttfa_ms: 9.0, last_ms: 9.0 };
+        let rows = [
+            (streams, streams, Some("mp3 comes as pcm does: no encoder holds sound back")),
+            (streams, fakes, Some("pcm streams and mp3 does not: the encoder holds sound back")),
+            (fakes, fakes, Some("pcm comes no earlier than mp3: it is not the encoder's doing")),
+            (fakes, streams, Some("mp3 streams and pcm does not")),
+            (streams, Finding::TooShort, None),
+            (Finding::Unmeasured, fakes, None),
+        ];
+        for (raw, packed, expected) in rows {
+            assert_eq!(on_encoder(raw, packed), expected, "{raw:?} {packed:?}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Options that several measuring verbs share: what a model is asked, and by how many users.
+//! Each verb has its own defaults.
+
+use clap::{Args, ValueEnum};
+use hob_bench::chat::{SHAPES, Shape, ThinkingChoice};
+use hob_bench::drive::CONNECTIONS_MAX;
+use hob_bench::experiment::BlockSize;
+use hob_bench::speech::{Formats, Speech, Streaming, TEXTS, Text};
+use hob_bench::timeline::SoundFormat;
+
+use crate::failure::{Failure, Outcome};
+
+/// The longest text that hob speaks.
+const TEXT_CHARS_MAX: usize = 100_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ThinkingName {
+    Auto,
+    On,
+    Off,
+}
+
+impl From<ThinkingName> for ThinkingChoice {
+    fn from(name: ThinkingName) -> ThinkingChoice {
+        match name {
+            ThinkingName::Auto => ThinkingChoice::Auto,
+            ThinkingName::On => ThinkingChoice::On,
+            ThinkingName::Off => ThinkingChoice::Off,
+        }
+    }
+}
+
+/// In which format, and by whom.
+#[derive(Clone, Debug, Args)]
+pub(super) struct VoiceArgs {
+    /// Formats: pcm, wav, mp3; without it those that the server offers
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = format)]
+    format: Vec<SoundFormat>,
+    /// Voices; without it the first that the server lists
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    voice: Vec<String>,
+}
+
+impl VoiceArgs {
+    /// These texts, in `usual` formats where none was typed.
+    pub(super) fn speech(&self, texts: &[Text], usual: Formats, streaming: &[Streaming]) -> Speech {
+        Speech {
+            texts: texts.to_vec(),
+            formats: match &self.format[..] {
+                [] => usual,
+                typed => Formats::All(typed.to_vec()),
+            },
+            voices: self.voice.clone(),
+            streaming: streaming.to_vec(),
+        }
+    }
+}
+
+/// The requests of one run.
+///
+/// # Errors
+/// There are none.
+pub(super) fn block(rounds: usize, span_s: u16) -> Outcome<BlockSize> {
+    if rounds == 0 {
+        return Err(Failure::usage("--rounds is 0; each user sends at least 1 request"));
+    }
+    Ok(BlockSize { rounds, span_s: span_s.into() })
+}
+
+/// Checks numbers of users.
+pub(super) fn users(users: &[usize]) -> Outcome<Vec<usize>> {
+    match users.iter().find(|users| !(1..=CONNECTIONS_MAX).contains(*users)) {
+        Some(users) => {
+            Err(Failure::usage(format!("{users} users; from 1 to {CONNECTIONS_MAX} are possible")))
+        }
+        None => Ok(users.to_vec()),
+    }
+}
+
+pub(super) fn shape(name: &str) -> Result<Shape, String> {
+    let known = SHAPES.map(|shape| shape.name).join(", ");
+    Shape::named(name.trim()).ok_or_else(|| format!("known shapes: {known}"))
+}
+
+pub(super) fn text(name: &str) -> Result<Text, String> {
+    let known = TEXTS.map(|text| text.name).join(", ");
+    Text::named(name.trim()).ok_or_else(|| format!("known texts: {known}"))
+}
+
+/// The text is named by its file, because records keep the command line and no text.
+pub(super) fn own_text(file: &str) -> Result<Text, String> {
+    let words = match file {
+        "-" => std::io::read_to_string(std::io::stdin()).map_err(|error| error.to_string())?,
+        file => fs_err::read_to_string(file).map_err(|error| error.to_string())?,
+    };
+    match words.trim() {
+        "" => Err("the text is empty".to_owned()),
+        long if long.chars().count() > TEXT_CHARS_MAX => {
+            let chars = long.chars().count();
+            Err(format!("the text has {chars} characters, and the limit is {TEXT_CHARS_MAX}"))
+        }
+        words => Ok(Text::own(words)),
+    }
+}
+
+fn format(name: &str) -> Result<SoundFormat, String> {
+    let known = SoundFormat::ALL.map(SoundFormat::name).join(", ");
+    SoundFormat::named(name.trim()).ok_or_else(|| format!("known formats: {known}"))
+}
