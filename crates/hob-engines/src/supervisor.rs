@@ -5,6 +5,7 @@ mod actor;
 mod backoff;
 mod keep_alive;
 mod link;
+mod model_worker;
 mod options;
 mod process;
 pub(crate) mod session;
@@ -26,6 +27,7 @@ use crate::worker::protocol::WorkerStats;
 use actor::{Actor, Command};
 pub use backoff::Backoff;
 use keep_alive::KeepAliveCell;
+pub use model_worker::ModelWorker;
 pub use options::SupervisorOptions;
 pub use process::WorkerCommand;
 use session::{NotOpened, OpenStream, Session, StreamReport};
@@ -144,11 +146,6 @@ impl Supervisor {
         self.session().and_then(|session| session.pid)
     }
 
-    /// The worker's description of its model, while the model is loaded.
-    pub(crate) fn about(&self) -> Option<Vec<u8>> {
-        self.session().map(|session| session.about.clone())
-    }
-
     /// The process's resident memory. Known on Linux only.
     pub fn resident_bytes(&self) -> Option<u64> {
         self.pid().and_then(process::resident_bytes)
@@ -169,7 +166,7 @@ impl Supervisor {
         MemoryUse {
             resident_bytes: self.resident_bytes(),
             predicted_bytes: self.predicted_bytes,
-            vram_bytes: 0,
+            vram_bytes: session.as_deref().map_or(0, |session| session.model.vram_bytes),
             in_flight: session.as_deref().map_or(0, Session::in_flight),
             expires_at: expires_in.and_then(|time| SystemTime::now().checked_add(time)),
             load_took: self.status.borrow().load_took,

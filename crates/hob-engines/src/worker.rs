@@ -11,7 +11,7 @@ use std::panic::PanicHookInfo;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use protocol::{Report, hello};
 use serde::Serialize;
@@ -283,10 +283,9 @@ impl Outlet {
     ///
     /// # Errors
     /// The supervisor is gone.
-    pub fn ready(&mut self, started: Instant, about: &impl Serialize) -> io::Result<()> {
-        let load_ms = u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX);
+    pub fn ready(&mut self, vram_bytes: u64, about: &impl Serialize) -> io::Result<()> {
         let about = postcard::to_allocvec(about).map_err(io::Error::other)?;
-        self.report(0, &Report::Ready { load_ms, about })
+        self.report(0, &Report::Ready { vram_bytes, about })
     }
 
     fn write(&mut self, frame: &Frame) -> io::Result<()> {

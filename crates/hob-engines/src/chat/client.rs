@@ -6,17 +6,13 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::chat::{ChatEvent, EmbedRequest, Embeddings};
-use hob_core::{
-    ChatCard, ChatModel, ChatRequest, ChatStream, KeepAlive, MemoryUse, ModelError, ModelLifecycle,
-    ModelState,
-};
+use hob_core::{ChatCard, ChatModel, ChatRequest, ChatStream, ModelError, ModelState};
 use tokio::time::timeout_at;
 
-use super::protocol::{About, ChatOrder, ChatReport};
+use super::protocol::{ChatOrder, ChatReport};
 use super::suspects::{Compiling, Fingerprint, Suspects};
 use crate::supervisor::session::{OpenStream, StreamReport};
-use crate::supervisor::{Supervisor, SupervisorOptions, WorkerCommand};
-use crate::worker::protocol::WorkerStats;
+use crate::supervisor::{ModelWorker, Supervisor, SupervisorOptions, WorkerCommand};
 
 pub(super) const ENGINE: &str = "chat";
 
@@ -49,54 +45,34 @@ impl Default for ChatWorkerOptions {
 }
 
 /// A chat model in a worker process.
+pub type ChatWorker = ModelWorker<ChatClient>;
+
+/// What the requests of a chat model need besides its process.
 #[derive(Debug)]
-pub struct ChatWorker {
+pub struct ChatClient {
     card: ChatCard,
-    supervisor: Supervisor,
     options: ChatWorkerOptions,
     suspects: Suspects,
 }
 
-impl ChatWorker {
+impl ModelWorker<ChatClient> {
     /// Starts the supervisor, but no process. Must be called inside a tokio runtime.
     pub fn start(card: ChatCard, command: WorkerCommand, options: ChatWorkerOptions) -> ChatWorker {
         let supervisor = Supervisor::start(command, options.supervisor.clone());
-        ChatWorker { card, supervisor, options, suspects: Suspects::default() }
-    }
-
-    /// Ends the process permanently, and returns when it has ended.
-    pub async fn shutdown(&self) {
-        self.supervisor.shutdown().await;
-    }
-
-    /// The worker's process, while the model is loaded.
-    pub fn pid(&self) -> Option<u32> {
-        self.supervisor.pid()
-    }
-
-    /// The worker's own statistics, taken between two steps of its engine.
-    ///
-    /// # Errors
-    /// The model is not loaded, or the worker ended before it answered.
-    pub async fn stats(&self) -> Result<WorkerStats, ModelError> {
-        self.supervisor.stats().await
-    }
-
-    /// The worker's description of its model, while the model is loaded.
-    pub fn about(&self) -> Option<About> {
-        postcard::from_bytes(&self.supervisor.about()?).ok()
+        let client = ChatClient { card, options, suspects: Suspects::default() };
+        ModelWorker { supervisor, client }
     }
 
     /// Opens a stream, and returns how long it waited for the model to load.
     async fn open(&self) -> Result<(OpenStream, Duration), ModelError> {
         let started = Instant::now();
-        let until = started + self.options.load_wait_max;
+        let until = started + self.client.options.load_wait_max;
         for load in 0..LOADS_MAX {
             match self.supervisor.open() {
                 Ok((_, stream)) if load == 0 => return Ok((stream, Duration::ZERO)),
                 Ok((_, stream)) => return Ok((stream, started.elapsed())),
                 Err(ModelError::Loading { retry_after })
-                    if retry_after <= self.options.load_wait_max =>
+                    if retry_after <= self.client.options.load_wait_max =>
                 {
                     match timeout_at(until.into(), self.supervisor.load()).await {
                         Ok(loaded) => loaded?,
@@ -116,9 +92,9 @@ impl ChatWorker {
             self.supervisor.keep_alive(keep_alive);
         }
         let fingerprint = Fingerprint::of(&request);
-        fingerprint.map_or(Ok(()), |fingerprint| self.suspects.check(fingerprint))?;
+        fingerprint.map_or(Ok(()), |fingerprint| self.client.suspects.check(fingerprint))?;
         let (mut stream, loading) = self.open().await?;
-        let credit = self.options.unread_events_max;
+        let credit = self.client.options.unread_events_max;
         let trace = request.trace.clone();
         let request = Box::new(request);
         stream.orders().send(&ChatOrder::Chat { request, credit }).await?;
@@ -133,7 +109,7 @@ impl ChatWorker {
         stream: &mut OpenStream,
         fingerprint: Option<Fingerprint>,
     ) -> Result<Vec<String>, ModelError> {
-        let (suspects, session) = (&self.suspects, stream.session());
+        let (suspects, session) = (&self.client.suspects, stream.session());
         let mut compiling = Compiling { suspects, fingerprint, session, is_compiling: false };
         loop {
             match report(stream).await.map_err(|error| compiling.blamed(error))? {
@@ -200,9 +176,9 @@ fn with_loading(mut event: ChatEvent, loading: Duration) -> ChatEvent {
     event
 }
 
-impl ChatModel for ChatWorker {
+impl ChatModel for ModelWorker<ChatClient> {
     fn card(&self) -> &ChatCard {
-        &self.card
+        &self.client.card
     }
 
     fn state(&self) -> ModelState {
@@ -215,37 +191,6 @@ impl ChatModel for ChatWorker {
 
     fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
         self.vectors(request).boxed()
-    }
-}
-
-impl ModelLifecycle for ChatWorker {
-    fn state(&self) -> ModelState {
-        self.supervisor.state()
-    }
-
-    fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
-        self.supervisor.load().boxed()
-    }
-
-    fn unload(&self) -> BoxFuture<'_, ()> {
-        self.supervisor.unload().boxed()
-    }
-
-    fn unload_if_idle(&self) -> BoxFuture<'_, bool> {
-        self.supervisor.unload_if_idle().boxed()
-    }
-
-    fn idle_for(&self) -> Option<Duration> {
-        self.supervisor.idle_for()
-    }
-
-    fn keep_alive(&self, keep_alive: KeepAlive) {
-        self.supervisor.keep_alive(keep_alive);
-    }
-
-    fn memory_use(&self) -> MemoryUse {
-        let vram_bytes = self.about().map_or(0, |about| about.vram_bytes);
-        MemoryUse { vram_bytes, ..self.supervisor.memory_use() }
     }
 }
 

@@ -55,15 +55,6 @@ pub struct Vector {
     pub tokens: u32,
 }
 
-/// What the worker says about its model when it is ready.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
-    pub context_tokens: u32,
-    /// Requests that are computed in one step.
-    pub parallel: u32,
-    pub vram_bytes: u64,
-}
-
 /// Fields that a refusal may name; an error names them by static text.
 const FIELDS: [&str; 8] = [
     "messages",

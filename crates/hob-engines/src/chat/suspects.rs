@@ -140,13 +140,14 @@ fn refusal(fingerprint: Fingerprint) -> ModelError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::supervisor::session::LoadedModel;
 
     #[test]
     fn a_grammar_whose_client_left_is_refused_once_its_worker_has_ended() {
         let output = OutputFormat::Regex("a".to_owned());
         let request = ChatRequest { output, ..ChatRequest::default() };
         let fingerprint = Fingerprint::of(&request).expect("a grammar");
-        let (session, _to_write) = Session::new("chat", Vec::new(), None, 1);
+        let (session, _to_write) = Session::new("chat", LoadedModel::default(), None, 1);
         let suspects = Suspects::default();
         let compiling = |fingerprint, is_compiling| Compiling {
             suspects: &suspects,

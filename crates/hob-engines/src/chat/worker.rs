@@ -22,7 +22,7 @@ use hob_core::chat::EmbedRequest;
 
 use super::decoder::{BatchToken, DecodeFailed, Decoder};
 use super::llama::{Llama, LlamaDecoder, LlamaError, LlamaOptions, vram_bytes_taken};
-use super::protocol::{About, AnyChatOrder, ChatOrder, Refusal, Vector};
+use super::protocol::{AnyChatOrder, ChatOrder, Refusal, Vector};
 use super::scheduler::{Pacing, Scheduler};
 use crate::frame::{Frame, FrameError};
 use crate::worker::protocol::Report;
@@ -128,12 +128,11 @@ fn decode(frame: &Frame) -> Result<Incoming, FrameError> {
 pub fn serve_chat(socket: UnixStream, options: &ServeChatOptions) -> Result<(), ServeChatError> {
     let mut connection = WorkerConnection::start(&socket, decode, options.orphan_limit)?;
     let outlet = &mut connection.outlet;
-    let started = Instant::now();
     let loaded = load(outlet.shared(), &options.llama);
     let llama = Arc::new(outlet.loaded(loaded)?);
     let reading = outlet.loaded(Reading::of(&llama, options).map_err(ServeChatError::from))?;
     let decoder = outlet.loaded(warm_decoder(&llama))?;
-    outlet.ready(started, &about(&decoder))?;
+    outlet.ready(vram_bytes_taken(), &())?;
     serve(&llama, &reading, decoder, connection, options)
 }
 
@@ -162,14 +161,6 @@ fn warm_decoder(llama: &Llama) -> Result<LlamaDecoder<'_>, ServeChatError> {
     decoder.decode(&[token(tokens, true)])?;
     decoder.truncate(0, 0);
     Ok(decoder)
-}
-
-fn about(decoder: &impl Decoder) -> About {
-    About {
-        context_tokens: decoder.context_tokens(),
-        parallel: decoder.parallel() as u32,
-        vram_bytes: vram_bytes_taken(),
-    }
 }
 
 /// Runs the engine on this thread, and next to it the threads that end with it.

@@ -1,19 +1,16 @@
 //! A speech worker as a `SpeechModel`. It refuses invalid requests before they reach the worker.
 //! Dropping the answer cancels it.
 
-use std::time::Duration;
-
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::{
-    KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState, SpeechEvent, SpeechModel,
-    SpeechRequest, SpeechStream, SpeechText, Voice, nearest,
+    ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, SpeechText,
+    Voice, nearest,
 };
 
 use super::exchange::Exchange;
 use super::protocol::{About, Begin};
-use crate::supervisor::{Supervisor, SupervisorOptions, WorkerCommand};
-use crate::worker::protocol::WorkerStats;
+use crate::supervisor::{ModelWorker, Supervisor, SupervisorOptions, WorkerCommand};
 
 const ENGINE: &str = "speech";
 
@@ -40,78 +37,27 @@ impl Default for SpeechWorkerOptions {
 }
 
 /// A speech model in a worker process.
+pub type SpeechWorker = ModelWorker<SpeechClient>;
+
+/// What the requests of a speech model need besides its process.
 #[derive(Debug)]
-pub struct SpeechWorker {
+pub struct SpeechClient {
     voices: Vec<Voice>,
-    supervisor: Supervisor,
     text_chars_max: usize,
     unread_s_max: f32,
 }
 
-impl SpeechWorker {
-    /// Starts the supervisor, and no process yet. Called inside a tokio runtime.
+impl ModelWorker<SpeechClient> {
+    /// Starts the supervisor, but no process. Must be called inside a tokio runtime.
     pub fn start(
         voices: Vec<Voice>,
         command: WorkerCommand,
         options: SpeechWorkerOptions,
     ) -> SpeechWorker {
-        SpeechWorker {
-            voices,
-            supervisor: Supervisor::start(command, options.supervisor),
-            text_chars_max: options.text_chars_max,
-            unread_s_max: options.unread_s_max,
-        }
-    }
-
-    /// Loads the model if it is not loaded.
-    ///
-    /// # Errors
-    /// Why this attempt failed; the supervisor goes on trying, with growing waits.
-    pub async fn load(&self) -> Result<(), ModelError> {
-        self.supervisor.load().await
-    }
-
-    /// Ends the process and the streams that are open; the next request loads again.
-    pub async fn unload(&self) {
-        self.supervisor.unload().await;
-    }
-
-    /// Ends the process if no stream is open in it, and says whether it takes no memory now.
-    pub async fn unload_if_idle(&self) -> bool {
-        self.supervisor.unload_if_idle().await
-    }
-
-    /// Since when no stream is open, while the model is loaded.
-    pub fn idle_for(&self) -> Option<Duration> {
-        self.supervisor.idle_for()
-    }
-
-    /// Ends the process for good, and returns when it is gone.
-    pub async fn shutdown(&self) {
-        self.supervisor.shutdown().await;
-    }
-
-    /// The worker's process, while the model is loaded.
-    pub fn pid(&self) -> Option<u32> {
-        self.supervisor.pid()
-    }
-
-    /// The worker's resident memory, where the system tells (Linux).
-    pub fn resident_bytes(&self) -> Option<u64> {
-        self.supervisor.resident_bytes()
-    }
-
-    /// Streams that are open.
-    pub fn in_flight(&self) -> usize {
-        self.supervisor.in_flight()
-    }
-
-    /// What the worker does now, by its own account, between two windows.
-    ///
-    /// # Errors
-    /// The model is not loaded, or the worker ended before it answered.
-    pub async fn stats(&self) -> Result<WorkerStats, ModelError> {
-        self.supervisor.stats().await
+        let SpeechWorkerOptions { supervisor, text_chars_max, unread_s_max } = options;
+        let supervisor = Supervisor::start(command, supervisor);
+        let client = SpeechClient { voices, text_chars_max, unread_s_max };
+        ModelWorker { supervisor, client }
     }
 
     async fn begin(&self, request: SpeechRequest) -> Result<SpeechStream, ModelError> {
@@ -120,7 +66,7 @@ impl SpeechWorker {
         let is_silent = is_silent(&request.text);
         let text = self.text(request.text)?;
         let (session, stream) = self.supervisor.open()?;
-        let about = postcard::from_bytes(&session.about).ok();
+        let about = postcard::from_bytes(&session.model.about).ok();
         let sample_rate_hz = match about {
             Some(About { sample_rate_hz: rate @ 1.. }) => rate,
             Some(_) | None => {
@@ -136,10 +82,10 @@ impl SpeechWorker {
         let begin = Begin {
             language: voice.language,
             speed: request.speed,
-            credit: (self.unread_s_max * sample_rate_hz as f32) as u32,
+            credit: (self.client.unread_s_max * sample_rate_hz as f32) as u32,
             voice: voice.id.clone(),
         };
-        let mut exchange = Exchange::begin(stream, begin, text, self.text_chars_max);
+        let mut exchange = Exchange::begin(stream, begin, text, self.client.text_chars_max);
         // The writer of a text that still arrives may wait for this stream before it writes.
         if is_whole {
             exchange.started().await?;
@@ -148,8 +94,8 @@ impl SpeechWorker {
     }
 
     fn voice(&self, id: &str) -> Result<&Voice, ModelError> {
-        let Some(voice) = self.voices.iter().find(|voice| voice.id == id) else {
-            let known = self.voices.iter().map(|voice| voice.id.as_str());
+        let Some(voice) = self.client.voices.iter().find(|voice| voice.id == id) else {
+            let known = self.client.voices.iter().map(|voice| voice.id.as_str());
             return Err(ModelError::UnknownVoice {
                 voice: id.to_owned(),
                 near: nearest(id, known, 3),
@@ -172,8 +118,8 @@ impl SpeechWorker {
             return Err(ModelError::EmptyText);
         }
         let chars = text.chars().count();
-        if chars > self.text_chars_max {
-            return Err(ModelError::TextTooLong { chars, chars_max: self.text_chars_max });
+        if chars > self.client.text_chars_max {
+            return Err(ModelError::TextTooLong { chars, chars_max: self.client.text_chars_max });
         }
         Ok(stream::iter([text]).boxed())
     }
@@ -185,39 +131,9 @@ fn is_silent(text: &SpeechText) -> bool {
     matches!(text, SpeechText::Whole(text) if !hob_speech::is_speakable(text))
 }
 
-impl ModelLifecycle for SpeechWorker {
-    fn state(&self) -> ModelState {
-        self.supervisor.state()
-    }
-
-    fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
-        self.supervisor.load().boxed()
-    }
-
-    fn unload(&self) -> BoxFuture<'_, ()> {
-        self.supervisor.unload().boxed()
-    }
-
-    fn unload_if_idle(&self) -> BoxFuture<'_, bool> {
-        self.supervisor.unload_if_idle().boxed()
-    }
-
-    fn idle_for(&self) -> Option<Duration> {
-        self.supervisor.idle_for()
-    }
-
-    fn keep_alive(&self, wish: KeepAlive) {
-        self.supervisor.keep_alive(wish);
-    }
-
-    fn memory_use(&self) -> MemoryUse {
-        self.supervisor.memory_use()
-    }
-}
-
-impl SpeechModel for SpeechWorker {
+impl SpeechModel for ModelWorker<SpeechClient> {
     fn voices(&self) -> &[Voice] {
-        &self.voices
+        &self.client.voices
     }
 
     fn state(&self) -> ModelState {

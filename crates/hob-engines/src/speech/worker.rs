@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hob_core::{Language, Speed};
 use hob_speech::SpokenUnit;
@@ -76,12 +76,11 @@ pub fn serve_speech<S: Synthesiser, U: UnitSource + Send, E: fmt::Display>(
 ) -> Result<(), ServeError> {
     let WorkerConnection { inbox, mut outlet } =
         WorkerConnection::start(&socket, decode, options.orphan_limit)?;
-    let started = Instant::now();
     let scheduler = Scheduler::new(options.pacing);
     let window_s = scheduler.first_window_s();
     let loaded = get_ready(&mut units, load, options.warm_up.as_ref(), window_s);
     let synthesiser = outlet.loaded(loaded)?;
-    outlet.ready(started, &About { sample_rate_hz: synthesiser.sample_rate_hz() })?;
+    outlet.ready(0, &About { sample_rate_hz: synthesiser.sample_rate_hz() })?;
     Engine::new(synthesiser, units, scheduler, outlet).run(&inbox)
 }
 

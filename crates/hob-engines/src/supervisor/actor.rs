@@ -18,7 +18,7 @@ use super::backoff::Waits;
 use super::keep_alive::KeepAliveCell;
 use super::link::{FrameSource, LinkError};
 use super::process::Process;
-use super::session::Session;
+use super::session::{LoadedModel, Session};
 use super::watchdog::Watchdog;
 use super::{Phase, Status, SupervisorOptions, WorkerCommand};
 use crate::frame::{Frame, FrameKind};
@@ -156,10 +156,10 @@ impl Actor {
         let mut source = FrameSource::new(reader);
         let mut watchdog = Watchdog::new();
         match self.until_ready(&mut source, started, &mut watchdog).await {
-            Ok(about) => {
+            Ok(model) => {
                 let streams_max = self.options.streams_max;
                 let (session, to_write) =
-                    Session::new(self.options.engine, about, process.pid(), streams_max);
+                    Session::new(self.options.engine, model, process.pid(), streams_max);
                 let ready_since = self.publish_ready(&session, started);
                 // The memory that the process takes can be measured from now on.
                 drop(place);
@@ -177,13 +177,13 @@ impl Actor {
         }
     }
 
-    /// Reads until the worker reports that it is ready, and returns its description of the model.
+    /// Reads until the worker reports that it is ready, and returns what it reports about the model.
     async fn until_ready(
         &mut self,
         source: &mut FrameSource,
         started: Instant,
         watchdog: &mut Watchdog,
-    ) -> Result<Vec<u8>, EndReason> {
+    ) -> Result<LoadedModel, EndReason> {
         let limit = sleep(self.options.load_limit);
         tokio::pin!(limit);
         let mut has_greeted = false;
@@ -199,7 +199,9 @@ impl Actor {
                     match Report::from_frame(&frame) {
                         Ok(Report::Alive) => {}
                         Ok(Report::Loaded(part)) => self.publish_loaded(started, part),
-                        Ok(Report::Ready { about, .. }) => return Ok(about),
+                        Ok(Report::Ready { vram_bytes, about }) => {
+                            return Ok(LoadedModel { vram_bytes, about });
+                        }
                         Ok(Report::LoadFailed(reason)) => return Err(EndReason::Unfit(reason)),
                         Ok(other) => return Err(unexpected(&format!("{other:?}"))),
                         Err(error) => return Err(unexpected(&error.to_string())),

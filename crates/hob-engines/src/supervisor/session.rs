@@ -26,12 +26,20 @@ const OUTGOING_MAX: usize = 64;
 /// worker ignores credit.
 const UNREAD_MAX: usize = 4096;
 
+/// What a worker reports about its model when it is ready.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LoadedModel {
+    /// Memory on graphics cards.
+    pub(crate) vram_bytes: u64,
+    /// The model's description, encoded by the model's own protocol.
+    pub(crate) about: Vec<u8>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Session {
     /// For errors: "speech".
     engine: &'static str,
-    /// The worker's description of its model, encoded by the model's own protocol.
-    pub(crate) about: Vec<u8>,
+    pub(crate) model: LoadedModel,
     pub(super) pid: Option<u32>,
     streams_max: usize,
     outgoing: mpsc::Sender<Frame>,
@@ -81,14 +89,14 @@ impl Session {
     /// The session, and the frames that [`Session::write_all`] has to write.
     pub(crate) fn new(
         engine: &'static str,
-        about: Vec<u8>,
+        model: LoadedModel,
         pid: Option<u32>,
         streams_max: usize,
     ) -> (Arc<Session>, mpsc::Receiver<Frame>) {
         let (outgoing, to_write) = mpsc::channel(OUTGOING_MAX);
         let session = Session {
             engine,
-            about,
+            model,
             pid,
             streams_max,
             outgoing,

@@ -30,9 +30,10 @@ pub enum Report {
     /// Part of the model that is in memory, 0 to 1.
     Loaded(f32),
     LoadFailed(String),
-    /// Loaded and warm. `about` describes the model, encoded by the model's own protocol.
+    /// Loaded and warm. `vram_bytes` is the memory on graphics cards. `about` describes the model, encoded by
+    /// the model's own protocol.
     Ready {
-        load_ms: u32,
+        vram_bytes: u64,
         about: Vec<u8>,
     },
     /// The process runs. Sent by a thread of its own, also while the engine computes.
@@ -166,7 +167,7 @@ mod tests {
         for report in [
             Report::Loaded(0.5),
             Report::load_failed("no such file"),
-            Report::Ready { load_ms: 812, about: vec![1, 2, 3] },
+            Report::Ready { vram_bytes: 1 << 40, about: vec![1, 2, 3] },
             Report::Alive,
             Report::Stats(WorkerStats { streams: 3, windows: 1 << 40 }),
             Report::Done,

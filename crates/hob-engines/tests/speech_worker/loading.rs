@@ -75,7 +75,7 @@ async fn a_worker_that_is_none_says_why() {
 #[tokio::test]
 async fn a_model_without_a_sample_rate_cannot_speak() {
     for about in [vec![], vec![0]] {
-        let ready = common(&Report::Ready { load_ms: 4, about });
+        let ready = common(&Report::Ready { vram_bytes: 0, about });
         let worker = start_with(sends(&[hello(), ready]), options());
         worker.load().await.expect("it reports that it is ready");
         let refused = worker.speak(request("Hello.", "af_plain")).await.expect_err("no rate");

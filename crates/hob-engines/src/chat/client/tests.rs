@@ -4,7 +4,7 @@
 use hob_core::chat::{OutputFormat, Prompt};
 use hob_core::{ChatCard, ChatModel, ChatRequest, ModelError};
 
-use super::{About, ChatReport, ChatWorker, ChatWorkerOptions};
+use super::{ChatReport, ChatWorker, ChatWorkerOptions};
 use crate::frame::{Frame, FrameKind};
 use crate::supervisor::{Backoff, SupervisorOptions, WorkerCommand};
 use crate::worker::protocol::{Report, hello};
@@ -21,8 +21,7 @@ fn printf(frames: &[Frame]) -> String {
 
 /// Sends the handshake and Ready. Once a request begins to arrive, sends Compiling of stream 1, and dies.
 fn dies() -> String {
-    let about = postcard::to_allocvec(&About::default()).expect("small");
-    let ready = Report::Ready { load_ms: 1, about }.to_frame(0).expect("small");
+    let ready = Report::Ready { vram_bytes: 0, about: Vec::new() }.to_frame(0).expect("small");
     let compiling = Frame::new(FrameKind::Model, 1, &ChatReport::Compiling).expect("small");
     let (begin, end) = (printf(&[hello(), ready]), printf(&[compiling]));
     format!("{begin}head -c 9 <&0 >/dev/null\n{end}kill -ABRT $$\n")

@@ -7,7 +7,7 @@ use super::*;
 type Numbered = Result<StreamReport<u8>, ModelError>;
 
 fn session(streams_max: usize) -> Arc<Session> {
-    Session::new("speech", Vec::new(), None, streams_max).0
+    Session::new("speech", LoadedModel::default(), None, streams_max).0
 }
 
 fn sound(stream: u32) -> Frame {
