@@ -1,5 +1,5 @@
-//! Results of other programs, as records: always soft, with the hash of the original and a list of what was lost.
-//! Nothing is made up: what an original does not say is null, and a figure it defines otherwise gets another name.
+//! Results of other programs as records: always unverified, with the hash of the original and a list of what was lost.
+//! Fields that the original does not have stay null. A figure with another definition gets another name.
 
 mod aiperf;
 mod format;
@@ -9,8 +9,8 @@ mod llama_benchy;
 mod published;
 #[cfg(test)]
 mod tests;
+pub(crate) mod values;
 mod vllm;
-pub(crate) mod words;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -22,44 +22,45 @@ use thiserror::Error;
 use uuid::{Builder, Uuid};
 
 use crate::record::{
-    Confidence, Doubt, Label, RawSample, Record, RecordError, Shelf, Source, SourceType, sha256_hex,
+    Confidence, Doubt, Kind, Label, RawSample, Record, RecordError, Shelf, Source, SourceType,
+    sha256_hex,
 };
 
-/// What others published, transcribed: it comes with the program, so that a page has something to compare with.
+/// Published runs, transcribed. They are part of the program, so that the page can show them for comparison.
 pub const PUBLISHED: &str = include_str!("../../../bench/published/runs.yaml");
 
-/// A thousand requests with all their gaps are a tenth of this.
+/// Maximum size of an original. A thousand requests with all their gaps need a tenth of it.
 pub const ORIGINAL_BYTES_MAX: usize = 256 << 20;
 
 #[derive(Debug, Error)]
 pub enum ImportError {
-    #[error("{file}: {bytes} bytes long; {ORIGINAL_BYTES_MAX} are read at most")]
+    #[error("{file} has {bytes} bytes; the maximum is {ORIGINAL_BYTES_MAX}")]
     TooLong { file: String, bytes: usize },
     #[error("{file}: neither JSON, JSON lines nor YAML: {reason}")]
     Unreadable { file: String, reason: String },
-    #[error("{file}: of no format that is known; --format takes {}", Format::names())]
+    #[error("{file}: unknown format (expected the output of {})", Format::names())]
     Unknown { file: String },
-    #[error("{file}: not what {format} writes: {reason}")]
-    Misfit { file: String, format: Format, reason: String },
-    #[error("{file}: {format} wrote no result into it")]
+    #[error("{file}: not a result of {format}: {reason}")]
+    WrongFormat { file: String, format: Format, reason: String },
+    #[error("{file}: this file of {format} has no results")]
     Empty { file: String, format: Format },
-    #[error("{file}: imported already, as {id}")]
-    Again { file: String, id: Uuid },
+    #[error("{file}: already imported, as {id}")]
+    AlreadyImported { file: String, id: Uuid },
     #[error(transparent)]
     Record(#[from] RecordError),
 }
 
-/// A record that was made of an original, and its raw samples where the original has them.
+/// A record made from an original, with raw samples where the original has them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
     pub record: Record,
     pub samples: Vec<RawSample>,
 }
 
-/// Reads an original; `file` is what it is called in complaints. The format is found out where none is given.
+/// Reads an original. `file` names it in errors. Without a format, the contents decide.
 ///
 /// # Errors
-/// Nothing in it that could be read, with what was expected.
+/// The file cannot be read as any format, or not as the given one.
 pub fn import(
     file: &str,
     bytes: &[u8],
@@ -76,8 +77,8 @@ pub fn import(
         Some(format) => format,
         None => format::recognise(file, text)?,
     };
-    let misfit = |reason| ImportError::Misfit { file: file.to_owned(), format, reason };
-    let mut imported = format.read(text).map_err(misfit)?;
+    let wrong_format = |reason| ImportError::WrongFormat { file: file.to_owned(), format, reason };
+    let mut imported = format.read(text).map_err(wrong_format)?;
     if imported.is_empty() {
         return Err(ImportError::Empty { file: file.to_owned(), format });
     }
@@ -88,41 +89,41 @@ pub fn import(
     Ok(imported)
 }
 
-/// Adds what AIPerf's summary says of the requests that it wrote beside it: model and load.
+/// Adds model and load from AIPerf's summary, which lies in the same folder as the requests.
 ///
 /// # Errors
-/// It is no such summary.
+/// The bytes are not such a summary.
 pub fn complete(file: &str, imported: &mut [Imported], summary: &[u8]) -> Result<(), ImportError> {
-    let misfit = |error: serde_json::Error| ImportError::Misfit {
+    let wrong_format = |error: serde_json::Error| ImportError::WrongFormat {
         file: file.to_owned(),
         format: Format::AiPerf,
         reason: error.to_string(),
     };
-    let summary: aiperf::summary::Summary = serde_json::from_slice(summary).map_err(misfit)?;
+    let summary: aiperf::summary::Summary =
+        serde_json::from_slice(summary).map_err(wrong_format)?;
     for one in imported {
         summary.complete(&mut one.record);
-        words::name_family(&mut one.record.model);
+        values::name_family(&mut one.record.model);
     }
     Ok(())
 }
 
-/// Puts what is not there yet on the shelf: a second import of the same original adds nothing, and one that was cut
-/// off is completed.
+/// Stores the records that are not stored yet. So an import that was cut off can be completed.
 ///
 /// # Errors
-/// All of it is there already, or the disk refuses.
+/// All records are stored already, or a file cannot be written.
 pub fn keep(file: &str, imported: &[Imported], shelf: &Shelf) -> Result<Vec<PathBuf>, ImportError> {
     let found = if shelf.folder().is_dir() { shelf.read()?.records } else { Vec::new() };
     let known: BTreeSet<Uuid> = found.iter().map(|(_, record)| record.id).collect();
     let new: Vec<&Imported> =
         imported.iter().filter(|one| !known.contains(&one.record.id)).collect();
     if let (true, Some(first)) = (new.is_empty(), imported.first()) {
-        return Err(ImportError::Again { file: file.to_owned(), id: first.record.id });
+        return Err(ImportError::AlreadyImported { file: file.to_owned(), id: first.record.id });
     }
     new.iter().map(|one| Ok(shelf.put(&one.record, &one.samples)?)).collect()
 }
 
-/// What holds of every import, whatever program it came from.
+/// Sets what all imports share.
 fn seal(imported: &mut Imported, sha256: &str, index: usize) {
     let record = &mut imported.record;
     record.id = id_of(sha256, index, record.time.started);
@@ -134,21 +135,24 @@ fn seal(imported: &mut Imported, sha256: &str, index: usize) {
         runs: record.confidence.runs,
         ..Confidence::default()
     };
-    words::name_family(&mut record.model);
+    values::name_family(&mut record.model);
 }
 
-/// Made from the original, so that the same original has the same ids wherever it is imported.
+/// Makes the id from the original, so that the same original has the same ids on every machine.
 fn id_of(sha256: &str, index: usize, started: Option<Timestamp>) -> Uuid {
     let digest = Sha256::digest(format!("{sha256} {index}"));
     let mut random = [0; 10];
     random.copy_from_slice(&digest[..10]);
-    // Results of one time stay in the order of their file: ids sort, and the later of two is compared with the earlier.
+    // Ids keep the order of the file for results of the same time: a later run is compared with the one before it.
     let place = u16::try_from(index).unwrap_or(u16::MAX).min(0x0fff);
     random[..2].copy_from_slice(&place.to_be_bytes());
     let millis = started.map_or(0, |time| u64::try_from(time.as_millisecond()).unwrap_or(0));
     Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
 }
 
-fn source(tool: &str, version: Option<String>, lossy: Vec<String>) -> Source {
-    Source { r#type: SourceType::Import, tool: tool.to_owned(), version, sha256: None, lossy }
+/// A record of a program's result. `lossy` lists what the record cannot keep. The id is set later.
+fn record(kind: Kind, tool: &str, version: Option<String>, lossy: Vec<String>) -> Record {
+    let source =
+        Source { r#type: SourceType::Import, tool: tool.to_owned(), version, sha256: None, lossy };
+    Record::new(Uuid::nil(), kind, source)
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::ask::ask;
-use crate::import::words::quant;
+use crate::import::values::quant;
 use crate::launch::{Launch, LaunchError, Running};
 use crate::record::{Engine, Model, Resources, Vram, hex};
 use crate::target::{Api, Target};

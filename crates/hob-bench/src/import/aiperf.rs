@@ -1,5 +1,5 @@
-//! AIPerf's `profile_export.jsonl`: one request a line, each figure with its unit.
-//! Its time to the first token has connecting in it; what came before the profile is warm-up and left out.
+//! Reads AIPerf's `profile_export.jsonl`: one request on each line, each figure with its unit.
+//! Its time to the first token includes the connection. Requests before the profiling phase are warm-up and left out.
 
 pub(super) mod summary;
 
@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::words::{model, spread, us};
-use super::{Imported, source};
+use super::Imported;
+use super::values::{model, spread, us};
 use crate::record::{CountSource, Kind, RawSample, Record, Tokens, Workload};
 use crate::terms::Metric;
 
@@ -39,7 +39,7 @@ struct Figure {
     unit: String,
 }
 
-/// What is read of a line; everything else is named among what was lost.
+/// The figures that are read. All others are listed as lost.
 const READ: [(&str, Metric); 11] = [
     ("time_to_first_token", Metric::TtftMs),
     ("time_to_first_output_token", Metric::TtfatMs),
@@ -59,14 +59,14 @@ pub(super) fn read(lines: Vec<Line>) -> Result<Vec<Imported>, String> {
     let lines: Vec<Line> =
         lines.into_iter().filter(|line| line.metadata.benchmark_phase == "profiling").collect();
     if lines.is_empty() && all > 0 {
-        return Err(format!("none of its {all} requests is of the phase `profiling`"));
+        return Err(format!("its {all} requests have no phase `profiling`"));
     }
     if lines.is_empty() {
         return Ok(Vec::new());
     }
-    let mut lossy = vec!["the first token has connecting in it".to_owned()];
+    let mut lossy = vec!["the time to the first token includes the connection".to_owned()];
     lossy.extend(unread(&lines));
-    let mut record = Record::new(uuid::Uuid::nil(), Kind::Llm, source("aiperf", None, lossy));
+    let mut record = super::record(Kind::Llm, "aiperf", None, lossy);
     let name = lines.iter().find_map(|line| line.metadata.model.as_deref());
     record.model = model(name.unwrap_or("unnamed"));
     let starts = || lines.iter().filter_map(|line| line.metadata.request_start_ns);
@@ -100,7 +100,7 @@ fn unread(lines: &[Line]) -> Option<String> {
     (!lost.is_empty()).then(|| format!("figures: {}", lost.join(", ")))
 }
 
-/// In milliseconds, or as they are where they are no times.
+/// Times in milliseconds, and other values unchanged.
 fn values(line: &Line, name: &str) -> Vec<f64> {
     let Some(figure) = line.metrics.get(name) else { return Vec::new() };
     let scale = scale(&figure.unit);
@@ -109,7 +109,7 @@ fn values(line: &Line, name: &str) -> Vec<f64> {
     list.iter().filter_map(Value::as_f64).map(|value| value * scale).collect()
 }
 
-/// What makes milliseconds of a time, and leaves everything else as it is.
+/// The factor from a unit of time to milliseconds, or 1.
 fn scale(unit: &str) -> f64 {
     match unit {
         "ns" => 1e-6,

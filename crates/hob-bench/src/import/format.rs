@@ -1,5 +1,5 @@
-//! Which program wrote a file: told by the names in it and not by the file's own, which anybody may change.
-//! Each format has a file beside this one.
+//! The formats of other programs. A format is recognised by its fields and not by the name of the file.
+//! Each format has its own file in this folder.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ impl Format {
         Format::ALL.map(Format::name).join(", ")
     }
 
-    /// Each of its results as a record, or why there are none.
+    /// Reads each result as a record, or returns why it cannot.
     pub(super) fn read(self, text: &str) -> Result<Vec<Imported>, String> {
         match self {
             Format::LlamaBench => llama_bench::read(rows(text)?),
@@ -64,7 +64,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// One document.
+/// Reads one JSON document.
 fn whole<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
@@ -78,7 +78,7 @@ fn is_summary(text: &str) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|whole| whole.get("aiperf_version").is_some())
 }
 
-/// A list, one object, or an object a line.
+/// Reads a list, one object, or an object on each line.
 fn rows<T: for<'a> Deserialize<'a>>(text: &str) -> Result<Vec<T>, String> {
     if text.trim_start().starts_with('[') {
         return whole(text);
@@ -88,7 +88,7 @@ fn rows<T: for<'a> Deserialize<'a>>(text: &str) -> Result<Vec<T>, String> {
 }
 
 /// # Errors
-/// It is no text that could be read, or nothing in it is known.
+/// The text cannot be read, or its fields belong to no known format.
 pub(super) fn recognise(file: &str, text: &str) -> Result<Format, ImportError> {
     if text.lines().any(|line| line.starts_with("schema: published-runs/")) {
         return Ok(Format::Published);
@@ -113,7 +113,7 @@ pub(super) fn recognise(file: &str, text: &str) -> Result<Format, ImportError> {
     known.ok_or_else(|| ImportError::Unknown { file: file.to_owned() })
 }
 
-/// By what no other format has.
+/// Checks fields that no other format has.
 fn is_of(format: Format, row: &Value) -> bool {
     let has = |pointer| row.pointer(pointer).is_some();
     match format {

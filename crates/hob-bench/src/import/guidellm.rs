@@ -1,11 +1,11 @@
-//! GuideLLM's report of version 2: every request with the times of its first and last token.
-//! Its `time_per_output_token_ms` has the wait for the first token in it and is left out.
+//! Reads GuideLLM's report of version 2: every request with the times of its first and last token.
+//! Its `time_per_output_token_ms` includes the wait for the first token and is left out.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::words::{Rest, model, not_kept, spread, unix_s, us};
-use super::{Imported, source};
+use super::Imported;
+use super::values::{UnreadFields, model, spread, unix_s, unread_fields, us};
 use crate::record::{CountSource, Kind, Loop, RawSample, Record, Tokens, Workload};
 use crate::terms::Metric;
 
@@ -16,7 +16,7 @@ pub(super) struct Report {
     args: Value,
     benchmarks: Vec<Benchmark>,
     #[serde(flatten)]
-    rest: Rest,
+    rest: UnreadFields,
 }
 
 #[derive(Debug, Deserialize)]
@@ -32,7 +32,7 @@ struct Benchmark {
     end_time: Option<f64>,
     requests: Requests,
     #[serde(flatten)]
-    rest: Rest,
+    rest: UnreadFields,
 }
 
 #[derive(Debug, Deserialize)]
@@ -72,12 +72,12 @@ pub(super) fn read(report: Report) -> Result<Vec<Imported>, String> {
     let version = report.metadata.as_ref().and_then(|metadata| metadata.guidellm_version.clone());
     let name = text(&report.args, "/model").or_else(|| text(&report.args, "/backend_kwargs/model"));
     let one = |benchmark: &Benchmark| {
-        let mut lossy =
-            vec!["time_per_output_token_ms: it has the wait for the first token in it".to_owned()];
-        lossy.extend(not_kept(&report.rest));
-        lossy.extend(not_kept(&benchmark.rest));
-        let mut record =
-            Record::new(uuid::Uuid::nil(), Kind::Llm, source("guidellm", version.clone(), lossy));
+        let mut lossy = vec![
+            "time_per_output_token_ms, which includes the wait for the first token".to_owned(),
+        ];
+        lossy.extend(unread_fields(&report.rest));
+        lossy.extend(unread_fields(&benchmark.rest));
+        let mut record = super::record(Kind::Llm, "guidellm", version.clone(), lossy);
         let named = text(&benchmark.config, "/backend/model").or_else(|| name.clone());
         record.model = model(named.as_deref().unwrap_or("unnamed"));
         record.time.started = benchmark.start_time.and_then(unix_s);

@@ -1,10 +1,10 @@
-//! llama-bench, JSON and JSON lines: repeated runs of one prompt length or one answer length, inside the engine.
-//! It has no first token, samples nothing and tokenises nothing, so its speeds are upper ends.
+//! Reads llama-bench's JSON and JSON lines: repeated runs of one prompt or answer length, inside the engine.
+//! It measures no first token, no sampling and no tokenising, so its speeds are upper bounds.
 
 use serde::Deserialize;
 
-use super::words::{Rest, model, not_kept, spread, time};
-use super::{Imported, source};
+use super::Imported;
+use super::values::{UnreadFields, model, spread, time, unread_fields};
 use crate::record::{
     Accelerator, CountSource, Engine, Host, Kind, Model, Params, PromptTokens, Record, Workload,
 };
@@ -38,10 +38,10 @@ pub(super) struct Row {
     samples_ts: Vec<f64>,
     avg_ts: Option<f64>,
     #[serde(flatten)]
-    rest: Rest,
+    rest: UnreadFields,
 }
 
-/// Versions differ in how they write one.
+/// Versions write it as a boolean or as a number.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged)]
 enum Flag {
@@ -50,7 +50,7 @@ enum Flag {
 }
 
 impl Flag {
-    /// None of -1: the engine decided by itself.
+    /// -1 means that the engine decided.
     fn is_set(self) -> Option<bool> {
         match self {
             Flag::Bool(set) => Some(set),
@@ -67,21 +67,20 @@ pub(super) fn read(rows: Vec<Row>) -> Result<Vec<Imported>, String> {
 
 fn record(row: Row) -> Result<Record, String> {
     let metric = match (row.n_prompt, row.n_gen) {
-        (0, 0) => return Err("a row neither reads nor writes a token".to_owned()),
+        (0, 0) => return Err("a row has neither prompt nor answer tokens".to_owned()),
         (_, 0) => Metric::PrefillTokS,
         (0, _) => Metric::DecodeTokS,
-        // Reading and writing in one figure is neither of both.
+        // One figure for prompt and answer is neither prefill nor decode.
         (_, _) => Metric::GenTokS,
     };
     let mut lossy =
-        vec!["no first token, no sampling, no tokenising: measured inside the engine".to_owned()];
+        vec!["first token, sampling and tokenising: it measures inside the engine".to_owned()];
     if metric == Metric::GenTokS {
         lossy.push("prompt and answer share one figure".to_owned());
     }
-    lossy.extend(not_kept(&row.rest));
+    lossy.extend(unread_fields(&row.rest));
     let version = row.build_number.map(|number| format!("b{number}"));
-    let mut record =
-        Record::new(uuid::Uuid::nil(), kind(&row), source("llama-bench", version.clone(), lossy));
+    let mut record = super::record(kind(&row), "llama-bench", version.clone(), lossy);
     record.time.started = row.test_time.as_deref().and_then(time);
     record.host = host(&row);
     record.model = described(&row);
@@ -89,7 +88,7 @@ fn record(row: Row) -> Result<Record, String> {
     record.count_source = Some(CountSource::Engine);
     record.confidence.runs = u32::try_from(row.samples_ts.len()).ok().filter(|runs| *runs > 0);
     let figures = spread(row.samples_ts.iter().copied());
-    let figures = figures.or_else(|| row.avg_ts.map(|mean| super::words::mean(mean, None)));
+    let figures = figures.or_else(|| row.avg_ts.map(|mean| super::values::mean(mean, None)));
     let mut figures = figures.ok_or("a row has neither samples_ts nor avg_ts")?;
     figures.method = Some("engine".to_owned());
     record.metrics.spreads.insert(metric, figures);
@@ -103,8 +102,8 @@ fn kind(row: &Row) -> Kind {
 
 fn described(row: &Row) -> Model {
     let mut model = model(&row.model_filename);
-    // Such as `qwen3 8B Q4_K - Medium`: only the quant is not better said by the file's name.
-    let quant = row.model_type.as_deref().and_then(super::words::quant);
+    // Such as `qwen3 8B Q4_K - Medium`. Only its quant is used: the file name is better for all else.
+    let quant = row.model_type.as_deref().and_then(super::values::quant);
     model.quant = model.quant.or(quant);
     model.bytes = row.model_size;
     model.params_b = row.model_n_params.map(|params| params / 1e9);
@@ -133,7 +132,7 @@ fn workload(row: &Row) -> Workload {
         (0, answer) => format!("tg{answer}"),
         (prompt, answer) => format!("pp{prompt}+tg{answer}"),
     };
-    // As llama-bench names its tests: reading and writing at one depth are two of them.
+    // These are llama-bench's names. Prefill and decode at one depth are two tests.
     let shape = match row.n_depth {
         0 => work,
         depth => format!("{work} @ d{depth}"),

@@ -1,10 +1,10 @@
-//! llama-benchy: llama-bench's table over HTTP, with the values of each run.
-//! It takes one chunk for one token, and its figures of a whole batch are not those of one request.
+//! Reads llama-benchy: llama-bench's table over HTTP, with the values of each run.
+//! It counts one chunk as one token. Its figures of a batch are not figures of one request.
 
 use serde::Deserialize;
 
-use super::words::{Rest, model, not_kept, spread, time};
-use super::{Imported, source};
+use super::Imported;
+use super::values::{UnreadFields, model, spread, time, unread_fields};
 use crate::record::{Cache, CountSource, Kind, Loop, PromptTokens, Record, Workload};
 use crate::terms::Metric;
 
@@ -16,7 +16,7 @@ pub(super) struct Report {
     prefix_caching_enabled: Option<bool>,
     benchmarks: Vec<Run>,
     #[serde(flatten)]
-    rest: Rest,
+    rest: UnreadFields,
 }
 
 #[derive(Debug, Deserialize)]
@@ -36,7 +36,7 @@ struct Run {
     ttfr: Option<Values>,
     e2e_ttft: Option<Values>,
     #[serde(flatten)]
-    rest: Rest,
+    rest: UnreadFields,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -51,21 +51,20 @@ pub(super) fn read(report: Report) -> Result<Vec<Imported>, String> {
 }
 
 fn record(report: &Report, run: &Run) -> Record {
-    let mut lossy = vec!["one chunk was taken for one token".to_owned()];
+    let mut lossy = vec!["token counts: one chunk counts as one token".to_owned()];
     if run.is_context_prefill_phase {
-        lossy.push("it filled the context that the next run stands on".to_owned());
+        lossy.push("this run filled the context for the next one".to_owned());
     }
-    lossy.extend(not_kept(&report.rest));
-    lossy.extend(not_kept(&run.rest));
+    lossy.extend(unread_fields(&report.rest));
+    lossy.extend(unread_fields(&run.rest));
     let kind = if run.context_size > 0 { Kind::CtxSweep } else { Kind::Llm };
-    let mut record =
-        Record::new(uuid::Uuid::nil(), kind, source("llama-benchy", report.version.clone(), lossy));
+    let mut record = super::record(kind, "llama-benchy", report.version.clone(), lossy);
     record.time.started = report.timestamp.as_deref().and_then(time);
     record.model = model(report.model.as_deref().unwrap_or("unnamed"));
     record.count_source = Some(CountSource::Chunks);
     record.workload = workload(report, run);
     let users = f64::from(run.concurrency.unwrap_or(1));
-    // Older versions have the whole batch only, which for one user is the same.
+    // Older versions have figures of the batch only. For one user they are the same.
     let single = |each: &Option<Values>, all: &Option<Values>| {
         each.clone().or_else(|| all.clone().filter(|_| users <= 1.0))
     };

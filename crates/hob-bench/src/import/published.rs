@@ -1,5 +1,5 @@
-//! Runs that somebody wrote of, transcribed: rows of one metric each, put together where only the metric differs.
-//! What a record has no place for is kept as a sentence, so that nothing published is dropped in silence.
+//! Reads published runs, transcribed as rows of one metric. Rows that differ only in the metric become one record.
+//! A figure without a field in a record is kept as a sentence, so that every published figure stays.
 
 mod places;
 
@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::words::{quant, time};
-use super::{Imported, source};
+use super::Imported;
+use super::values::{quant, time};
 use crate::record::{Accelerator, Host, Kind, Model, PromptTokens, Record, Workload};
 
 const SCHEMA: &str = "published-runs/1";
@@ -18,7 +18,7 @@ const SCHEMA: &str = "published-runs/1";
 #[serde(deny_unknown_fields)]
 struct File {
     schema: String,
-    /// Only there to be merged into rows.
+    /// YAML anchors that rows merge.
     #[serde(default, rename = "templates")]
     _templates: Vec<serde::de::IgnoredAny>,
     records: Vec<Row>,
@@ -57,7 +57,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Imported>, String> {
     let file: File =
         serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())?;
     if file.schema != SCHEMA {
-        return Err(format!("its schema is {}, and {SCHEMA} is read", file.schema));
+        return Err(format!("its schema is {} (expected {SCHEMA})", file.schema));
     }
     let mut groups: Vec<(String, Vec<Row>)> = Vec::new();
     for row in file.records {
@@ -73,7 +73,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Imported>, String> {
         .collect())
 }
 
-/// What rows of one run have in common.
+/// The fields that rows of one run share.
 fn key(row: &Row) -> String {
     let is_attempt = row.metric == "ctx_attempt";
     let differs = |name: &str| name == "statistic" || is_attempt;
@@ -94,15 +94,11 @@ fn record(rows: &[Row]) -> Record {
     lossy.extend(
         row.date.iter().filter(|date| time_of(date).is_none()).map(|date| format!("date: {date}")),
     );
-    let mut record = Record::new(
-        uuid::Uuid::nil(),
-        row.kind,
-        source("published", Some(row.source.clone()), lossy),
-    );
+    let mut record = super::record(row.kind, "published", Some(row.source.clone()), lossy);
     record.time.started = row.date.as_deref().and_then(time_of);
     record.host = host(&row.hardware);
     engine(&mut record, row.engine.as_deref());
-    // Several stacks of one engine are told apart as its versions are.
+    // Several stacks of one engine are kept as its versions.
     if let Some(stack) = row.conditions.get("stack") {
         record.engine.version = Some(format!("stack {}", plain(stack)));
     }
@@ -117,7 +113,7 @@ fn record(rows: &[Row]) -> Record {
     record
 }
 
-/// Of a whole day; a month alone is no time.
+/// The beginning of a day. A month alone gives nothing.
 fn time_of(date: &str) -> Option<jiff::Timestamp> {
     date.parse::<jiff::civil::Date>().ok().and_then(|_| time(&format!("{date}T00:00:00")))
 }
@@ -133,7 +129,7 @@ fn described(row: &Row) -> Model {
     }
 }
 
-/// As it was written: a processor where it says so, else a card or a machine that goes by its chip's name.
+/// A processor if the text names one, otherwise an accelerator with the text as its name.
 fn host(text: &str) -> Host {
     let mut host = Host::default();
     match text.contains("CPU") || text.contains("Ryzen") {
@@ -164,7 +160,7 @@ fn engine(record: &mut Record, text: Option<&str>) {
     record.engine.backend = backend.map(str::to_owned);
 }
 
-/// Conditions that a workload has a place for; the others are kept as words.
+/// The workload from its conditions. Unknown conditions are kept as text.
 fn workload(row: &Row, lossy: &mut Vec<String>) -> Workload {
     let mut workload = Workload::default();
     let count = |value: &Value| value.as_u64().and_then(|count| u32::try_from(count).ok());

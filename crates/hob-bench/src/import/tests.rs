@@ -1,4 +1,4 @@
-//! Each format by a small file of its own: what stands where, what is lost, and what is said of bad ones.
+//! Each format with a small file: the fields that are read, what is lost, and errors.
 
 mod real;
 
@@ -43,7 +43,7 @@ fn a_format_is_known_by_what_is_in_it() {
 }
 
 #[test]
-fn every_import_is_soft_and_names_its_original() {
+fn every_import_is_unverified_and_names_its_original() {
     for (format, name, text) in ORIGINALS {
         let imported = import(name, text.as_bytes(), Some(format)).expect(name);
         for Imported { record, .. } in &imported {
@@ -286,21 +286,21 @@ fn results_of_one_time_keep_the_order_of_their_file() {
 fn bad_originals_are_refused_in_one_sentence() {
     let cut = &ORIGINALS[0].2[..200];
     let rows: [(&str, Option<Format>, &str); 9] = [
-        ("", None, "a.json: of no format that is known"),
-        ("{}", None, "a.json: of no format that is known; --format takes llama-bench, vllm"),
-        ("[1, 2]", None, "a.json: of no format"),
+        ("", None, "a.json: unknown format"),
+        ("{}", None, "a.json: unknown format (expected the output of llama-bench, vllm"),
+        ("[1, 2]", None, "a.json: unknown format"),
         ("hello", None, "a.json: neither JSON, JSON lines nor YAML"),
         (cut, None, "a.json: neither JSON"),
         (
             "{}",
             Some(Format::LlamaBenchy),
-            "a.json: not what llama-benchy writes: missing field `benchmarks`",
+            "a.json: not a result of llama-benchy: missing field `benchmarks`",
         ),
-        ("[]", Some(Format::LlamaBench), "a.json: llama-bench wrote no result into it"),
+        ("[]", Some(Format::LlamaBench), "a.json: this file of llama-bench has no results"),
         (
             "schema: published-runs/2\nrecords: []\n",
             None,
-            "a.json: not what published writes: its schema is published-runs/2",
+            "a.json: not a result of published: its schema is published-runs/2",
         ),
         (
             r#"{"model_id": "m", "ttfts": [1.0], "itls": [[], []]}"#,
@@ -325,7 +325,7 @@ fn an_original_imports_once_and_is_completed_when_it_was_cut_off() {
     let files = keep("a.json", &all, &shelf).expect("kept");
     assert_eq!(files.len(), 2);
     assert!(
-        matches!(keep("a.json", &all, &shelf), Err(ImportError::Again { id, .. }) if id == all[0].record.id)
+        matches!(keep("a.json", &all, &shelf), Err(ImportError::AlreadyImported { id, .. }) if id == all[0].record.id)
     );
     std::fs::remove_file(&files[1]).expect("removed");
     assert_eq!(keep("a.json", &all, &shelf).expect("completed"), files[1..]);

@@ -1,11 +1,11 @@
-//! `vllm bench serve --save-result`: with `--save-detailed` every request, without it averages.
-//! Its `itls` are gaps between chunks; its time per token is computed anew from them.
+//! Reads `vllm bench serve --save-result`: every request with `--save-detailed`, and averages without it.
+//! Its `itls` are gaps between chunks. The time per token is computed from latencies and token counts.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::words::{Rest, mean, model, not_kept, spread, time, us};
-use super::{Imported, source};
+use super::Imported;
+use super::values::{UnreadFields, mean, model, spread, time, unread_fields, us};
 use crate::record::{
     Arrival, CountSource, Kind, Loop, PromptTokens, RawSample, Record, Spread, Tokens, Workload,
 };
@@ -51,11 +51,11 @@ pub(super) struct Results {
     output_lens: Vec<u64>,
     #[serde(default)]
     errors: Vec<String>,
-    /// Never kept, and not named among what was lost: answers have no place in a record.
+    /// Never kept, and not listed as lost: a record holds no answers.
     #[serde(default, rename = "generated_texts")]
     _texts: Vec<serde::de::IgnoredAny>,
     #[serde(flatten)]
-    rest: Rest,
+    rest: UnreadFields,
 }
 
 pub(super) fn read(all: Vec<Results>) -> Result<Vec<Imported>, String> {
@@ -70,20 +70,19 @@ fn one(results: Results) -> Result<Imported, String> {
             results.ttfts.len()
         ));
     }
-    let mut lossy = vec!["the first token may be a chunk that names the role only".to_owned()];
+    let mut lossy = vec!["the first token may be a chunk that only has the role".to_owned()];
     if results.ttfts.is_empty() {
-        lossy.push("single requests: it ran without --save-detailed".to_owned());
+        lossy.push("single requests, because it ran without --save-detailed".to_owned());
     }
     let shape = results.gamma_shape().filter(|_| rate(&results).is_some());
     lossy.extend(shape.map(|shape| format!("arrivals: gamma-distributed, burstiness {shape}")));
-    lossy.extend(not_kept(&results.rest));
-    let mut record =
-        Record::new(uuid::Uuid::nil(), Kind::Llm, source("vllm bench serve", None, lossy));
+    lossy.extend(unread_fields(&results.rest));
+    let mut record = super::record(Kind::Llm, "vllm bench serve", None, lossy);
     record.time.started = results.date.as_deref().and_then(time);
     record.time.ended = record.time.started.zip(results.duration).and_then(|(started, s)| {
         started.checked_add(jiff::SignedDuration::try_from_secs_f64(s).ok()?).ok()
     });
-    // Which protocol the client spoke; only `vllm` says whose server it was.
+    // This is the protocol of the client. Only `vllm` also names the server.
     let backend = results.backend.as_ref().or(results.endpoint_type.as_ref());
     record.engine.name = backend.filter(|backend| *backend == "vllm").cloned();
     record.model = model(&results.model_id);
@@ -95,14 +94,13 @@ fn one(results: Results) -> Result<Imported, String> {
 }
 
 impl Results {
-    /// vLLM draws the times between two requests from a gamma distribution. Of shape 1, its default, they are
-    /// Poisson's; of another shape they are neither that nor even.
+    /// The shape of the gamma distribution between two requests. Shape 1, the default, is a Poisson process.
     fn gamma_shape(&self) -> Option<f64> {
         self.burstiness.filter(|shape| (shape - 1.0).abs() > 1e-9)
     }
 }
 
-/// None of `"inf"`: all at once, which the concurrency bounds.
+/// Requests per second. `"inf"` gives nothing: it sends all at once, up to the concurrency.
 fn rate(results: &Results) -> Option<f64> {
     results.request_rate.as_ref().and_then(Value::as_f64)
 }
@@ -137,13 +135,13 @@ fn workload(results: &Results) -> Workload {
     }
 }
 
-/// Of the average prompt and answer, which is all that two results can be compared by.
+/// The average prompt and answer length. Results without details have nothing else in common.
 fn shape(results: &Results) -> Option<String> {
     let n = results.completed.filter(|n| *n > 0)?;
     Some(format!("{}/{}", results.total_input_tokens? / n, results.total_output_tokens? / n))
 }
 
-/// In seconds there, in microseconds here.
+/// vLLM writes seconds, and a record has microseconds.
 fn samples(results: &Results) -> Vec<RawSample> {
     let first = results.start_times.iter().copied().reduce(f64::min);
     let sample = |(at, ttft): (usize, &f64)| {

@@ -1,5 +1,5 @@
-//! `hob site build`: all records as a folder of static files, which work from disk and without a network.
-//! With the ledger beside them, what real requests waited stands next to what was measured.
+//! `hob site build`: writes all records as a folder of static files, which work from disk and without a network.
+//! With the request log, the page shows how long real requests waited, next to the figures of the bench.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::globals::Globals;
 use crate::printer::Printer;
 use crate::settings::Overrides;
 
-/// Make a page of what was measured
+/// Make a page of benchmark results
 #[derive(Debug, Args)]
 pub(crate) struct SiteArgs {
     #[command(subcommand)]
@@ -26,26 +26,26 @@ enum Verb {
     Build(BuildArgs),
 }
 
-/// Write the page as static files: open index.html, from disk or from any server
+/// Write the page as static files; open index.html from disk or from any server
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 struct BuildArgs {
-    /// The folder of records
+    /// Folder of records
     #[arg(long, default_value = RECORDS, value_name = "DIR")]
     records: PathBuf,
-    /// The folder of plans, whose cells are queued until they are measured
+    /// Folder of plans; the page lists their cells that are not measured yet
     #[arg(long, default_value = PLANS, value_name = "DIR")]
     plans: PathBuf,
-    /// Requests that were really served, to stand beside the bench [default: the one of this machine]
+    /// Request log, for the waits of real requests [default: the one of this machine]
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
-    /// Leave out what the ledger says
+    /// Leave out the request log
     #[arg(long, conflicts_with = "ledger")]
     without_ledger: bool,
-    /// Leave out what others published
+    /// Leave out published results of others
     #[arg(long)]
     without_published: bool,
-    /// The folder to write
+    /// Folder to write
     #[arg(long, default_value = "site", value_name = "DIR")]
     out: PathBuf,
 }
@@ -55,15 +55,18 @@ Examples:
   hob site build --out site && xdg-open site/index.html
   hob site build --records ~/runs --without-ledger
 
-`hob serve` has the same page at /benchmarks, made of bench/records in its working folder, or else in its home.
-A file that is no record is named on the page.";
+`hob serve` has the same page at /benchmarks, from bench/records in its working folder, otherwise in its home.
+The page names each file that is not a valid record.";
 
 pub(crate) fn run(args: &SiteArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     let Verb::Build(args) = &args.verb;
     let app = App::open(globals, Overrides::default(), printer)?;
     let ledger = match (&args.ledger, args.without_ledger) {
         (Some(file), _) if !file.exists() => {
-            return Err(Failure::usage(format!("{}: there is no such ledger", file.display())));
+            return Err(Failure::usage(format!(
+                "{}: the request log does not exist",
+                file.display()
+            )));
         }
         (Some(file), _) => Some(file.clone()),
         (None, true) => None,

@@ -26,7 +26,7 @@ fn what_another_program_measured_is_kept_once_and_shown_as_soft() {
         (kept[0]["record"].as_str().expect("a file"), kept[0]["id"].as_str().expect("an id"));
     assert_eq!(names(&user.path("work/bench/records/2026-11")).len(), 1);
     let again = stderr(&user.hob(&["bench", "import", "out.json"]).assert().code(2));
-    assert!(again.contains(&format!("out.json: imported already, as {id}")), "{again}");
+    assert!(again.contains(&format!("out.json: already imported, as {id}")), "{again}");
 
     for which in [file, id, &id[28..]] {
         let shown = stdout(&user.hob(&["bench", "show", which]).assert().success());
@@ -90,7 +90,7 @@ fn a_page_is_built_of_what_can_be_read() {
     let with = stdout(&user.hob(&["site", "build", "--records", "none"]).assert().success());
     assert!(with.contains(" runs, "), "{with}");
     let ledger = stderr(&user.hob(&["site", "build", "--ledger", "none"]).assert().code(2));
-    assert!(ledger.contains("there is no such ledger"), "{ledger}");
+    assert!(ledger.contains("the request log does not exist"), "{ledger}");
 }
 
 #[test]

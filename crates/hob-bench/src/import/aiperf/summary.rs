@@ -1,13 +1,13 @@
-//! AIPerf's `profile_export_aiperf.json`: how the figures of all requests lie, and what was asked of whom.
-//! Its file of single requests says neither the model nor the number of users, so they are taken from here.
+//! Reads AIPerf's `profile_export_aiperf.json`: the spreads over all requests, and the settings of the run.
+//! The file of single requests has neither the model nor the number of users, so they come from here.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::words::{P95_NEEDS, P99_NEEDS, Rest, model, time};
-use super::super::{Imported, source};
+use super::super::Imported;
+use super::super::values::{P95_NEEDS, P99_NEEDS, UnreadFields, model, time};
 use super::{READ, scale};
 use crate::record::{CountSource, Kind, Loop, Record, Spread, Workload};
 use crate::terms::Metric;
@@ -22,7 +22,7 @@ pub(in super::super) struct Summary {
     #[serde(default)]
     error_summary: Vec<Failures>,
     #[serde(flatten)]
-    rest: Rest,
+    rest: UnreadFields,
 }
 
 #[derive(Debug, Deserialize)]
@@ -44,7 +44,7 @@ struct Figure {
     max: Option<f64>,
 }
 
-/// Figures of the whole run, beside those that single requests have.
+/// Figures of the whole run, in addition to those of single requests.
 const OF_ALL: [(&str, Metric); 4] = [
     ("output_token_throughput_per_user", Metric::DecodeTokS),
     ("output_token_throughput", Metric::ThroughputTokS),
@@ -53,14 +53,11 @@ const OF_ALL: [(&str, Metric); 4] = [
 ];
 
 pub(in super::super) fn read(summary: &Summary) -> Result<Vec<Imported>, String> {
-    let mut lossy = vec!["single requests: profile_export.jsonl has them".to_owned()];
-    lossy.push("the first token has connecting in it".to_owned());
+    let mut lossy = vec!["single requests, which are in profile_export.jsonl".to_owned()];
+    lossy.push("the time to the first token includes the connection".to_owned());
     lossy.extend(unread(&summary.rest));
-    let mut record = Record::new(
-        uuid::Uuid::nil(),
-        Kind::Llm,
-        source("aiperf", summary.aiperf_version.clone(), lossy),
-    );
+    let mut record =
+        super::super::record(Kind::Llm, "aiperf", summary.aiperf_version.clone(), lossy);
     record.time.started = summary.start_time.as_deref().and_then(time);
     record.time.ended = summary.end_time.as_deref().and_then(time);
     let requests = figure(&summary.rest, "request_count").and_then(|figure| figure.avg);
@@ -75,7 +72,7 @@ pub(in super::super) fn read(summary: &Summary) -> Result<Vec<Imported>, String>
     }
     record.metrics.errors = Some(summary.error_summary.iter().map(|failed| failed.count).sum());
     if record.metrics.spreads.is_empty() {
-        return Err("it has no figure that is known".to_owned());
+        return Err("it has no known figure".to_owned());
     }
     summary.complete(&mut record);
     Ok(vec![Imported { record, samples: Vec::new() }])
@@ -118,11 +115,11 @@ impl Figure {
     }
 }
 
-fn figure(rest: &Rest, name: &str) -> Option<Figure> {
+fn figure(rest: &UnreadFields, name: &str) -> Option<Figure> {
     serde_json::from_value(rest.get(name)?.clone()).ok()
 }
 
-fn unread(rest: &Rest) -> Option<String> {
+fn unread(rest: &UnreadFields) -> Option<String> {
     let is_read = |name: &str| {
         name == "request_count" || READ.iter().chain(&OF_ALL).any(|(read, _)| *read == name)
     };

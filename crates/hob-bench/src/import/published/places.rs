@@ -1,5 +1,5 @@
-//! Where a published figure stands in a record, by its metric and unit.
-//! A figure without a place becomes a sentence.
+//! Sets the field of a record for a published figure, by its metric and unit.
+//! A figure without such a field becomes a sentence.
 
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ fn metric(name: &str, unit: &str) -> Option<Metric> {
         ("throughput", "x") => Metric::RealTimeX,
         ("ttfb_mean", _) => Metric::TtfbMs,
         ("ttfa", _) => Metric::TtfaMs,
-        // Nothing of the prompt was known, so this is the wait for the first token.
+        // Nothing was cached, so this is the time to the first token.
         ("ttft" | "cold_prefill", _) => Metric::TtftMs,
         ("rtf", _) => Metric::Rtf,
         ("turn latency", _) => Metric::E2eMs,
@@ -100,7 +100,7 @@ fn voice(record: &mut Record, row: &Row, scale: f64) {
     figure(record, row, Metric::TtfaMs, scale);
 }
 
-/// What a speech run says beside its figures.
+/// The fields of a speech run that are not metrics.
 fn speech(record: &mut Record, row: &Row) {
     if !matches!(row.kind, Kind::Tts | Kind::Stream) {
         return;
@@ -152,7 +152,7 @@ fn megabytes(unit: &str) -> f64 {
     }
 }
 
-/// It was only started, so a failure is one of loading.
+/// The server was only started, so a failure is a failure to load.
 fn attempt(record: &mut Record, row: &Row) {
     let Some(ctx) = row.value.as_ref().and_then(Value::as_u64) else { return };
     let is_ok = row.conditions.get("outcome").and_then(Value::as_str) == Some("ok");
@@ -168,7 +168,7 @@ fn attempt(record: &mut Record, row: &Row) {
     ceiling.load = ceiling.lo_ok;
 }
 
-/// Something that a record has no place for.
+/// Keeps a figure that has no field in a record.
 fn sentence(record: &mut Record, row: &Row) {
     if matches!(row.metric.as_str(), "last_chunk" | "chunks") && record.tts.is_some() {
         return;

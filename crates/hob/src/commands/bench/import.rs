@@ -1,5 +1,5 @@
 //! `hob bench import`: results of other programs as records.
-//! A file that cannot be read stops nothing: the others are imported, and the exit code tells.
+//! A file that cannot be read does not stop the others. The exit code reports it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,21 +12,21 @@ use super::RECORDS;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 
-/// Keep results of other programs, always as unverified
+/// Import results of other programs, always as unverified
 #[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ImportArgs {
-    /// Results, as their programs wrote them
+    /// Result files of other programs
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Which program wrote them: auto, llama-bench, vllm, guidellm, aiperf, llama-benchy,
+    /// Program that wrote the files: auto, llama-bench, vllm, guidellm, aiperf, llama-benchy,
     /// published
     #[arg(long, default_value = "auto", value_parser = format)]
     format: AnyFormat,
-    /// The folder to keep the records in
+    /// Folder for the records
     #[arg(long, default_value = RECORDS, value_name = "DIR")]
     out: PathBuf,
-    /// Say what would be kept, and keep nothing
+    /// Show what would be imported, and write nothing
     #[arg(long)]
     dry_run: bool,
     /// Print JSON
@@ -39,9 +39,9 @@ Examples:
   llama-bench -m model.gguf -o json > out.json && hob bench import out.json
   hob bench import profile_export.jsonl --format aiperf --dry-run
 
-An original is imported once: its hash is kept. Prompts and answers in it are not.";
+A file is imported once: the record keeps its hash. Prompts and answers are not kept.";
 
-/// None: whatever the file says of itself.
+/// The given format, or none where the contents of the file decide.
 #[derive(Clone, Copy, Debug)]
 struct AnyFormat(Option<Format>);
 
@@ -102,7 +102,7 @@ fn one(args: &ImportArgs, file: &Path, shelf: &Shelf) -> Outcome<Vec<Imported>> 
     Ok(imported)
 }
 
-/// AIPerf's requests say nothing of the model and the load; the summary in the same folder does.
+/// AIPerf's file of requests has neither model nor load. The summary in the same folder has both.
 fn summary_beside(file: &Path, imported: &[Imported]) -> Option<Vec<u8>> {
     let is_requests = imported.iter().all(|one| one.record.source.tool == "aiperf")
         && imported.iter().any(|one| !one.samples.is_empty());
@@ -114,8 +114,8 @@ fn refused(error: &ImportError) -> Failure {
     match error {
         ImportError::Record(error) => Failure::new(Exit::Internal, error),
         ImportError::Unknown { .. } => Failure::usage(error),
-        ImportError::Again { .. } => {
-            Failure::usage(error).hint("remove those records to import it anew")
+        ImportError::AlreadyImported { .. } => {
+            Failure::usage(error).hint("delete those records to import the file again")
         }
         error => Failure::usage(error),
     }

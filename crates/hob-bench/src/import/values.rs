@@ -1,5 +1,5 @@
-//! What names and words of other programs mean here: times, quants, families, spreads of values.
-//! Guesses stop at what a name says outright.
+//! Reads values of other programs: times, spreads, and the quant and family in a model's name.
+//! A quant or family is taken only from a name that contains it.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use serde_json::Value;
 use crate::families;
 use crate::record::{Model, Spread};
 
-/// Fields that nobody reads.
-pub(super) type Rest = BTreeMap<String, Value>;
+/// Fields that the reader of a format does not use.
+pub(super) type UnreadFields = BTreeMap<String, Value>;
 
-/// From how many values on a 95th and a 99th percentile have an interval with two ends.
+/// Minimum number of values for which the 95th and 99th percentile have an interval with two ends.
 pub(super) const P95_NEEDS: usize = 72;
 pub(super) const P99_NEEDS: usize = 368;
 
-/// How values lie; none of none. No interval: the unit of one is a run, and these are requests.
+/// The spread of values. It has no interval, because an interval needs runs and these are requests.
 pub(super) fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
     let values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
     let n = values.len();
@@ -43,13 +43,13 @@ fn rank(values: &[f64], percent: usize) -> Option<f64> {
     sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
 }
 
-/// An average, of so many.
+/// An average of `n` values.
 pub(super) fn mean(value: f64, n: Option<u64>) -> Spread {
     Spread { n, mean: Some(value), ..Spread::default() }
 }
 
-/// Says which fields nobody read, if there are any with something in them.
-pub(super) fn not_kept(rest: &Rest) -> Option<String> {
+/// Names the fields with contents that were not read.
+pub(super) fn unread_fields(rest: &UnreadFields) -> Option<String> {
     let empty = |value: &&Value| match value {
         Value::Null => true,
         Value::String(text) => text.is_empty(),
@@ -62,7 +62,7 @@ pub(super) fn not_kept(rest: &Rest) -> Option<String> {
     (!names.is_empty()).then(|| format!("fields: {}", names.join(", ")))
 }
 
-/// As programs write it: with a zone, or, taken for UTC, without one.
+/// A time with a zone, or without one in UTC.
 pub(super) fn time(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if let Ok(time) = text.parse() {
@@ -73,17 +73,17 @@ pub(super) fn time(text: &str) -> Option<Timestamp> {
     civil?.in_tz("UTC").ok().map(|zoned| zoned.timestamp())
 }
 
-/// Seconds since 1970, with their fractions.
+/// Seconds since 1970.
 pub(super) fn unix_s(seconds: f64) -> Option<Timestamp> {
     Timestamp::from_nanosecond((seconds * 1e9) as i128).ok()
 }
 
-/// Microseconds of a time in seconds; none of what lies before the beginning.
+/// A time in seconds as microseconds. Negative times give nothing.
 pub(super) fn us(seconds: f64) -> Option<u64> {
     (seconds.is_finite() && seconds >= 0.0).then(|| (seconds * 1e6).round() as u64)
 }
 
-/// A model by its name, with the quant that stands in it.
+/// A model by its name, with the quant in that name.
 pub(super) fn model(name: &str) -> Model {
     let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
     let is_file = file.ends_with(".gguf");
@@ -96,7 +96,7 @@ pub(super) fn model(name: &str) -> Model {
     }
 }
 
-/// The part of a name that says how its weights are packed.
+/// The quant in a name, such as `Q4_K_M`.
 pub(crate) fn quant(name: &str) -> Option<String> {
     let parts = name.split(['-', '.', ':', ' ', '/', '(', ')']);
     parts.into_iter().map(str::to_uppercase).find(|part| is_quant(part))
@@ -112,7 +112,7 @@ fn is_quant(part: &str) -> bool {
         || (is_bits("Q") || is_bits("IQ")) && (part.contains('_') || part.len() == 2)
 }
 
-/// Fills in what the name says of where a model comes from.
+/// Sets family and release date from the model's name, where they are known.
 pub(super) fn name_family(model: &mut Model) {
     if let Some(family) = families::of(&model.name) {
         model.family.get_or_insert_with(|| family.name.to_owned());
