@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::ModelError;
 use crate::fit::Pool;
 
 /// Of each memory.
@@ -203,13 +202,6 @@ fn names(residents: &[&Resident]) -> Vec<String> {
 
 fn sum<'a>(pool: Pool, residents: impl Iterator<Item = &'a Resident>) -> u64 {
     residents.fold(0, |sum, one| sum.saturating_add(one.bytes_of(pool)))
-}
-
-impl Shortage {
-    /// `retry_after` is none where waiting does not help.
-    pub fn into_error(self, retry_after: Option<Duration>) -> ModelError {
-        ModelError::NoRoom { shortage: self, retry_after }
-    }
 }
 
 /// As the middle of a sentence. Megabytes of 10^6 bytes.

@@ -4,11 +4,11 @@
 mod shown;
 
 use std::fmt;
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
+pub use crate::lifecycle::KeepAlive;
 use crate::{ModelError, ModelState, Trace};
 
 /// A model that answers. The rules of [`crate::SpeechModel`] hold: refusals by the future, failures
@@ -339,15 +339,6 @@ impl Effort {
             Effort::Max => "max",
         }
     }
-}
-
-/// How long a model stays in memory after its last request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum KeepAlive {
-    /// Zero unloads it once nobody uses it.
-    For(Duration),
-    Forever,
 }
 
 #[derive(Clone, Debug, PartialEq)]

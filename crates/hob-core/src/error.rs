@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use crate::attempt::Attempt;
 use crate::budget::Shortage;
-use crate::trace::Attempt;
 use crate::{Fault, Language};
 
 /// The failure of a model, before or during its answer.
@@ -72,6 +72,11 @@ pub enum ModelError {
 }
 
 impl ModelError {
+    /// `retry_after` is `None` where waiting does not help.
+    pub fn no_room(shortage: Shortage, retry_after: Option<Duration>) -> ModelError {
+        ModelError::NoRoom { shortage, retry_after }
+    }
+
     pub fn upstream(target: impl Into<String>, fault: Fault) -> ModelError {
         ModelError::Upstream { target: target.into(), fault }
     }

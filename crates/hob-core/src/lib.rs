@@ -2,6 +2,7 @@
 //! No I/O, no JSON, no async runtime. serde is derived behind the feature `serde` only.
 
 pub mod admission;
+pub mod attempt;
 pub mod budget;
 pub mod chat;
 pub mod error;
@@ -20,6 +21,7 @@ pub mod scripted;
 pub mod shape;
 pub mod speech;
 pub mod statistics;
+pub mod task;
 pub mod trace;
 pub mod transcript;
 pub mod turns;
@@ -35,15 +37,21 @@ pub use error::ModelError;
 pub use fault::{Clock, Fault, one_line};
 pub use footprint::{ContextPlan, Footprint, KvType, KvTypes};
 pub use language::Language;
-pub use lifecycle::{MemoryUse, ModelLifecycle};
+pub use lifecycle::{MemoryUse, ModelLifecycle, ModelState};
 pub use load_times::LoadTimes;
 pub use names::nearest;
-pub use registry::{ChatTarget, Clocked, Registry, SpeechTarget, TranscriptTarget, UnknownModel};
+pub use registry::{
+    AnyModel, Registered, RegisteredModel, Registry, Resolve, Timeouts, UnknownModel,
+    UpstreamResolver,
+};
 pub use reservation::{MemoryBroker, MemoryDecision, MemoryRequest, MemoryReservation};
 pub use shape::ModelShape;
 pub use speech::{
-    Direction, Gender, ModelState, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream,
-    SpeechText, Speed, Voice, WordTiming,
+    Direction, Gender, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, SpeechText, Speed,
+    Voice, WordTiming,
+};
+pub use task::{
+    Chat, Kind, SoundSeconds, Speech, Started, Task, Tokens, Transcription, Work, WorkUnit,
 };
 pub use trace::{Attempt, Trace};
 pub use transcript::{

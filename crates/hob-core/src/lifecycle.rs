@@ -1,13 +1,27 @@
-//! Being in memory: models that can be put there and taken out again.
-//! Upstreams have no lifecycle of ours; whoever has one implements this beside its model trait.
+//! Models that hob loads into memory and unloads, and the state that every model reports.
+//! Models of other servers have no lifecycle here; a model that has one implements this beside its model trait.
 
 use std::time::{Duration, SystemTime};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use crate::chat::KeepAlive;
-use crate::{ModelError, ModelState};
+use crate::ModelError;
+
+/// What a model would do with a request now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ModelState {
+    /// Not in memory: the first request waits for a load.
+    Cold,
+    Loading {
+        ready_in: Duration,
+    },
+    Ready,
+    /// It keeps failing to start; `reason` is for people.
+    Down {
+        reason: String,
+    },
+}
 
 /// A model that hob itself holds in memory.
 pub trait ModelLifecycle: Send + Sync {
@@ -16,40 +30,47 @@ pub trait ModelLifecycle: Send + Sync {
     /// Resolves when the model is in memory.
     fn load(&self) -> BoxFuture<'_, Result<(), ModelError>>;
 
-    /// Ends what it is doing and gives all memory back.
+    /// Ends running answers and frees all memory.
     fn unload(&self) -> BoxFuture<'_, ()>;
 
-    /// Gives all memory back if nobody uses it, and says whether none is taken now. No request is ever
-    /// cut off by it: one that begins meanwhile finds the model as if it had never been loaded. Who
-    /// cannot promise that stays.
+    /// Frees all memory if no request uses the model, and says whether it is unloaded now. This never
+    /// ends a running answer. A model that cannot promise that stays loaded.
     fn unload_if_idle(&self) -> BoxFuture<'_, bool> {
         async { false }.boxed()
     }
 
-    /// Since its last request has ended, or since it was loaded; none: it is in use, or not in memory,
-    /// or does not tell.
+    /// Time since the last request ended, or since the load. `None`: in use, not in memory, or unknown.
     fn idle_for(&self) -> Option<Duration> {
         None
     }
 
-    /// From the last request on; a request's own wish replaces it.
+    /// Sets how long the model stays loaded after its last request. A request may set it again.
     fn keep_alive(&self, wish: KeepAlive);
 
     fn memory_use(&self) -> MemoryUse;
 }
 
-/// What a model takes now.
+/// How long a model stays in memory after its last request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum KeepAlive {
+    /// Zero unloads it when its last request ends.
+    For(Duration),
+    Forever,
+}
+
+/// The memory and the requests of one model, now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemoryUse {
-    /// Of its process, where the system tells.
+    /// Resident bytes of its process, where the system reports them.
     pub resident_bytes: Option<u64>,
-    /// What was expected of it before it was loaded.
+    /// The estimate made before the load.
     pub predicted_bytes: Option<u64>,
-    /// Of those, on graphics cards.
+    /// The part of `resident_bytes` or `predicted_bytes` that is on graphics cards.
     pub vram_bytes: u64,
     /// Requests that it works on or holds in its queue.
     pub in_flight: usize,
-    /// When it will be unloaded if nobody asks for anything; none: never, or not loaded.
+    /// When it will be unloaded if no request comes. `None`: never, or not loaded.
     pub expires_at: Option<SystemTime>,
     /// How long its last load took.
     pub load_took: Option<Duration>,

@@ -1,200 +1,299 @@
-//! The registry: which name leads to which model, and whether there is room.
-//! Filled once at the start; which models there are is decided by whoever fills it.
+//! The registry: which name leads to which model, and how many requests each model accepts.
+//! Filled once for each configuration, and replaced as a whole.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::routing::UpstreamResolver;
-use crate::{Admission, ChatModel, ModelLifecycle, SpeechModel, TranscriptModel, nearest};
+use crate::routing::{ListedModel, RouteView, UpstreamView};
+use crate::task::{Chat, Kind, Speech, Task, Transcription};
+use crate::{Admission, ModelLifecycle, ModelState, nearest};
 
-/// Every model that this hob answers for, by name and by alias.
+/// Every model that this hob serves, by name and by alias.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    speech: BTreeMap<String, Arc<SpeechTarget>>,
-    chat: BTreeMap<String, Arc<ChatTarget>>,
-    transcript: BTreeMap<String, Arc<TranscriptTarget>>,
+    chat: Models<Chat>,
+    speech: Models<Speech>,
+    transcription: Models<Transcription>,
     aliases: BTreeMap<String, String>,
-    /// Further names of models, which no list repeats.
+    /// Further names of models; lists do not show them.
     also_called: BTreeMap<String, String>,
-    /// Answers to every chat model's name that nobody else has.
-    any_chat: Option<Arc<ChatTarget>>,
-    /// Names that lead to other servers.
-    elsewhere: Option<Arc<dyn UpstreamResolver>>,
+    /// Serves every chat model name that is unknown otherwise.
+    any_chat: Option<Arc<RegisteredModel<Chat>>>,
+    upstreams: Option<Arc<dyn UpstreamResolver>>,
 }
 
-/// A speech model and the room it has.
-pub struct SpeechTarget {
+/// The models of one kind, by name.
+pub type Models<T> = BTreeMap<String, Arc<RegisteredModel<T>>>;
+
+/// A model under its name, with its limit of requests.
+pub struct RegisteredModel<T: Task> {
     pub name: String,
-    pub model: Arc<dyn SpeechModel>,
-    /// None for models that live elsewhere.
+    pub model: Arc<T::Model>,
+    /// `None` for models that live elsewhere.
     pub lifecycle: Option<Arc<dyn ModelLifecycle>>,
-    pub admission: Admission,
+    pub admission: Admission<T::Work>,
+    pub timeouts: Timeouts,
 }
 
-/// A chat model and the room it has; its work is counted in tokens.
-pub struct ChatTarget {
-    pub name: String,
-    pub model: Arc<dyn ChatModel>,
-    /// None for models that live elsewhere.
-    pub lifecycle: Option<Arc<dyn ModelLifecycle>>,
-    pub admission: Admission,
-    pub clocks: Clocked,
-}
-
-/// Who notices that a model is silent.
+/// Who ends an answer that has been silent for too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Clocked {
-    /// Whoever asks it.
+pub enum Timeouts {
+    /// The server that asks the model.
     #[default]
-    ByAsker,
-    /// It itself: its times are its own, and longer for some requests.
-    ByItself,
+    ByServer,
+    /// The model itself: an alias has time limits of its own, longer for some requests.
+    ByModel,
 }
 
-/// A transcription model and the room it has; its work is counted in seconds of sound.
-pub struct TranscriptTarget {
-    pub name: String,
-    pub model: Arc<dyn TranscriptModel>,
-    /// None for models that live elsewhere.
-    pub lifecycle: Option<Arc<dyn ModelLifecycle>>,
-    pub admission: Admission,
-}
-
-impl fmt::Debug for TranscriptTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TranscriptTarget")
-            .field("name", &self.name)
-            .field("state", &self.model.state())
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ChatTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChatTarget")
-            .field("name", &self.name)
-            .field("state", &self.model.state())
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for SpeechTarget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SpeechTarget")
-            .field("name", &self.name)
-            .field("state", &self.model.state())
-            .finish_non_exhaustive()
-    }
-}
-
-/// No model has this name; `near` holds those that it may have meant.
+/// No model has this name; `near` holds the nearest names that exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownModel {
     pub name: String,
     pub near: Vec<String>,
 }
 
+impl<T: Task> RegisteredModel<T> {
+    /// A model that lives elsewhere, or that tests use.
+    pub fn new(name: &str, model: Arc<T::Model>, admission: Admission<T::Work>) -> Self {
+        let (name, timeouts) = (name.to_owned(), Timeouts::ByServer);
+        RegisteredModel { name, model, lifecycle: None, admission, timeouts }
+    }
+
+    pub fn state(&self) -> ModelState {
+        T::state(&self.model)
+    }
+}
+
+impl<T: Task> fmt::Debug for RegisteredModel<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RegisteredModel")
+            .field("name", &self.name)
+            .field("kind", &T::KIND)
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What all kinds of registered models have in common, for lists, metrics and views.
+pub trait AnyModel: fmt::Debug + Send + Sync {
+    fn name(&self) -> &str;
+
+    fn kind(&self) -> Kind;
+
+    fn state(&self) -> ModelState;
+
+    fn lifecycle(&self) -> Option<&Arc<dyn ModelLifecycle>>;
+
+    /// For models that count in tokens.
+    fn context_tokens(&self) -> Option<u32>;
+
+    fn in_flight(&self) -> usize;
+
+    /// The limit of [`AnyModel::in_flight`].
+    fn in_flight_max(&self) -> usize;
+
+    /// Work still owed to the requests in flight, in the unit of the kind.
+    fn backlog(&self) -> f64;
+
+    /// Equal for two entries of the same model.
+    fn address(&self) -> *const ();
+}
+
+impl<T: Task> AnyModel for RegisteredModel<T> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> Kind {
+        T::KIND
+    }
+
+    fn state(&self) -> ModelState {
+        T::state(&self.model)
+    }
+
+    fn lifecycle(&self) -> Option<&Arc<dyn ModelLifecycle>> {
+        self.lifecycle.as_ref()
+    }
+
+    fn context_tokens(&self) -> Option<u32> {
+        T::context_tokens(&self.model)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.admission.in_flight()
+    }
+
+    fn in_flight_max(&self) -> usize {
+        self.admission.requests_max()
+    }
+
+    fn backlog(&self) -> f64 {
+        self.admission.backlog()
+    }
+
+    fn address(&self) -> *const () {
+        Arc::as_ptr(&self.model).cast()
+    }
+}
+
+/// Finds models of other servers and aliases of one kind.
+pub trait Resolve<T: Task> {
+    /// `name` is `upstream/model`, or an alias.
+    fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<T>>>;
+}
+
+/// Names that lead to other servers, and what is known of those.
+pub trait UpstreamResolver:
+    Resolve<Chat> + Resolve<Speech> + Resolve<Transcription> + fmt::Debug + Send + Sync
+{
+    /// Models of other servers that lists show, from memory.
+    fn listed(&self) -> Vec<ListedModel>;
+
+    /// The targets of this alias, in the order in which they would be asked now.
+    fn route(&self, alias: &str) -> Option<RouteView>;
+
+    fn upstreams(&self) -> Vec<UpstreamView>;
+}
+
+/// A kind of work whose models the registry holds.
+pub trait Registered: Task {
+    fn models(registry: &Registry) -> &Models<Self>;
+
+    fn models_mut(registry: &mut Registry) -> &mut Models<Self>;
+
+    fn resolve(upstreams: &dyn UpstreamResolver, name: &str) -> Option<Arc<RegisteredModel<Self>>>;
+
+    /// Serves names that are unknown otherwise.
+    fn catch_all(_registry: &Registry) -> Option<&Arc<RegisteredModel<Self>>> {
+        None
+    }
+}
+
+impl Registered for Chat {
+    fn models(registry: &Registry) -> &Models<Chat> {
+        &registry.chat
+    }
+
+    fn models_mut(registry: &mut Registry) -> &mut Models<Chat> {
+        &mut registry.chat
+    }
+
+    fn resolve(upstreams: &dyn UpstreamResolver, name: &str) -> Option<Arc<RegisteredModel<Chat>>> {
+        upstreams.resolve(name)
+    }
+
+    fn catch_all(registry: &Registry) -> Option<&Arc<RegisteredModel<Chat>>> {
+        registry.any_chat.as_ref()
+    }
+}
+
+impl Registered for Speech {
+    fn models(registry: &Registry) -> &Models<Speech> {
+        &registry.speech
+    }
+
+    fn models_mut(registry: &mut Registry) -> &mut Models<Speech> {
+        &mut registry.speech
+    }
+
+    fn resolve(upstreams: &dyn UpstreamResolver, name: &str) -> Option<Arc<RegisteredModel<Self>>> {
+        upstreams.resolve(name)
+    }
+}
+
+impl Registered for Transcription {
+    fn models(registry: &Registry) -> &Models<Transcription> {
+        &registry.transcription
+    }
+
+    fn models_mut(registry: &mut Registry) -> &mut Models<Transcription> {
+        &mut registry.transcription
+    }
+
+    fn resolve(upstreams: &dyn UpstreamResolver, name: &str) -> Option<Arc<RegisteredModel<Self>>> {
+        upstreams.resolve(name)
+    }
+}
+
 impl Registry {
-    pub fn add_speech(&mut self, target: SpeechTarget) {
-        self.share_speech(Arc::new(target));
+    /// A model that several registries share is the same in all of them.
+    pub fn add<T: Registered>(&mut self, model: Arc<RegisteredModel<T>>) {
+        T::models_mut(self).insert(model.name.clone(), model);
     }
 
-    /// The same of one that another registry has too.
-    pub fn share_speech(&mut self, target: Arc<SpeechTarget>) {
-        self.speech.insert(target.name.clone(), target);
+    /// Lets `model` serve every name that no chat model has: for tests of clients.
+    pub fn answer_unknown(&mut self, model: RegisteredModel<Chat>) {
+        self.any_chat = Some(Arc::new(model));
     }
 
-    pub fn add_chat(&mut self, target: ChatTarget) {
-        self.share_chat(Arc::new(target));
-    }
-
-    /// The same of one that another registry has too.
-    pub fn share_chat(&mut self, target: Arc<ChatTarget>) {
-        self.chat.insert(target.name.clone(), target);
-    }
-
-    pub fn add_transcript(&mut self, target: TranscriptTarget) {
-        self.transcript.insert(target.name.clone(), Arc::new(target));
-    }
-
-    /// Lets `target` answer to every name that no chat model has: for tests of clients.
-    pub fn answer_unknown(&mut self, target: ChatTarget) {
-        self.any_chat = Some(Arc::new(target));
-    }
-
-    /// Whether no name of a chat model is unknown.
+    /// Whether every name of a chat model is served.
     pub fn answers_unknown(&self) -> bool {
         self.any_chat.is_some()
     }
 
-    /// Lets names that nobody here has lead to other servers.
-    pub fn lead_elsewhere(&mut self, elsewhere: Arc<dyn UpstreamResolver>) {
-        self.elsewhere = Some(elsewhere);
+    /// Looks up names that are unknown here among other servers.
+    pub fn set_upstreams(&mut self, upstreams: Arc<dyn UpstreamResolver>) {
+        self.upstreams = Some(upstreams);
     }
 
-    /// Other servers, if there are any.
-    pub fn elsewhere(&self) -> Option<&Arc<dyn UpstreamResolver>> {
-        self.elsewhere.as_ref()
+    pub fn upstreams(&self) -> Option<&Arc<dyn UpstreamResolver>> {
+        self.upstreams.as_ref()
     }
 
-    /// Lets `alias` lead where `name` leads.
+    /// Makes `alias` another name of `name`. Lists show both.
     pub fn add_alias(&mut self, alias: impl Into<String>, name: impl Into<String>) {
         self.aliases.insert(alias.into(), name.into());
     }
 
-    /// Lets `other` lead to the chat model `name`, if nothing else is called so. Lists do not show it.
+    /// Makes `other` another name of `name`, unless a model has it. Lists do not show it.
     pub fn also_called(&mut self, other: impl Into<String>, name: impl Into<String>) {
         self.also_called.insert(other.into(), name.into());
     }
 
     /// # Errors
     /// [`UnknownModel`] with the nearest names.
-    pub fn speech(&self, name: &str) -> Result<Arc<SpeechTarget>, UnknownModel> {
-        let meant = self.meant(name);
-        let elsewhere = || self.elsewhere.as_ref()?.find_speech(meant);
-        let known = self.speech.get(meant).cloned().or_else(elsewhere);
-        known.ok_or_else(|| self.unknown(name))
+    pub fn find<T: Registered>(&self, name: &str) -> Result<Arc<RegisteredModel<T>>, UnknownModel> {
+        let models = T::models(self);
+        let meant = self.aliases.get(name).map_or(name, String::as_str);
+        let upstream = || T::resolve(&**self.upstreams.as_ref()?, meant);
+        let also = || models.get(self.also_called.get(meant)?).cloned();
+        let known = models.get(meant).cloned().or_else(upstream).or_else(also);
+        known.or_else(|| T::catch_all(self).cloned()).ok_or_else(|| self.unknown(name))
     }
 
-    /// # Errors
-    /// [`UnknownModel`] with the nearest names.
-    pub fn transcript(&self, name: &str) -> Result<Arc<TranscriptTarget>, UnknownModel> {
-        let meant = self.meant(name);
-        let elsewhere = || self.elsewhere.as_ref()?.find_transcript(meant);
-        let known = self.transcript.get(meant).cloned().or_else(elsewhere);
-        known.ok_or_else(|| self.unknown(name))
+    /// The model of this kind that a name leads to.
+    pub fn find_any(&self, kind: Kind, name: &str) -> Option<Arc<dyn AnyModel>> {
+        match kind {
+            Kind::Chat => self.find::<Chat>(name).ok().map(|model| model as _),
+            Kind::Speech => self.find::<Speech>(name).ok().map(|model| model as _),
+            Kind::Transcription => self.find::<Transcription>(name).ok().map(|model| model as _),
+        }
     }
 
-    /// # Errors
-    /// [`UnknownModel`] with the nearest names.
-    pub fn chat(&self, name: &str) -> Result<Arc<ChatTarget>, UnknownModel> {
-        let meant = self.meant(name);
-        let elsewhere = || self.elsewhere.as_ref()?.find_chat(meant);
-        let also = || self.chat.get(self.also_called.get(meant)?).cloned();
-        let known = self.chat.get(meant).cloned().or_else(elsewhere).or_else(also);
-        known.or_else(|| self.any_chat.clone()).ok_or_else(|| self.unknown(name))
-    }
-
-    /// Whether a model here has this name; those elsewhere are not asked.
+    /// Whether a model here has this name; other servers are not asked.
     pub fn has(&self, name: &str) -> bool {
-        let has_voice = self.speech.contains_key(name) || self.transcript.contains_key(name);
-        has_voice || self.chat.contains_key(name)
+        self.all().any(|model| model.name() == name)
     }
 
-    /// The chat models, by name; aliases are not repeated.
-    pub fn chat_targets(&self) -> impl Iterator<Item = &Arc<ChatTarget>> {
-        self.chat.values()
+    /// The models of one kind, by name; aliases are not repeated.
+    pub fn models<T: Registered>(&self) -> impl Iterator<Item = &Arc<RegisteredModel<T>>> {
+        T::models(self).values()
     }
 
-    /// The speech models, by name; aliases are not repeated.
-    pub fn speech_targets(&self) -> impl Iterator<Item = &Arc<SpeechTarget>> {
-        self.speech.values()
+    /// The models of all kinds: those that speak, then those that chat, then those that transcribe.
+    pub fn all(&self) -> impl Iterator<Item = &dyn AnyModel> {
+        let speech = self.speech.values().map(|model| &**model as &dyn AnyModel);
+        let chat = self.chat.values().map(|model| &**model as &dyn AnyModel);
+        speech.chain(chat).chain(self.transcription.values().map(|model| &**model as _))
     }
 
-    /// The transcription models, by name; aliases are not repeated.
-    pub fn transcript_targets(&self) -> impl Iterator<Item = &Arc<TranscriptTarget>> {
-        self.transcript.values()
+    /// The models of all kinds, to be shared.
+    pub fn all_shared(&self) -> impl Iterator<Item = Arc<dyn AnyModel>> {
+        let speech = self.speech.values().map(|model| Arc::clone(model) as Arc<dyn AnyModel>);
+        let chat = self.chat.values().map(|model| Arc::clone(model) as _);
+        speech.chain(chat).chain(self.transcription.values().map(|model| Arc::clone(model) as _))
     }
 
     /// Aliases and the names they lead to, sorted.
@@ -202,13 +301,9 @@ impl Registry {
         self.aliases.iter().map(|(alias, name)| (alias.as_str(), name.as_str()))
     }
 
-    fn meant<'a>(&'a self, name: &'a str) -> &'a str {
-        self.aliases.get(name).map_or(name, String::as_str)
-    }
-
     fn unknown(&self, name: &str) -> UnknownModel {
-        let named = self.speech.keys().chain(self.chat.keys()).chain(self.transcript.keys());
-        let known = named.chain(self.aliases.keys()).map(String::as_str);
+        let aliases = self.aliases.keys().map(String::as_str);
+        let known = self.all().map(AnyModel::name).chain(aliases);
         UnknownModel { name: name.to_owned(), near: nearest(name, known, 3) }
     }
 }
@@ -216,45 +311,47 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routing::{ListedModel, RouteView, UpstreamView};
     use crate::scripted::{ScriptedChat, ScriptedSpeech, ScriptedTranscript};
+    use crate::{ChatModel, SpeechModel, TranscriptModel};
 
-    fn speaker(name: &str) -> SpeechTarget {
-        let model = Arc::new(ScriptedSpeech::new([]));
-        let admission = Admission::new(1, 0.0);
-        SpeechTarget { name: name.to_owned(), model, lifecycle: None, admission }
+    fn speaks(name: &str) -> Arc<RegisteredModel<Speech>> {
+        let model: Arc<dyn SpeechModel> = Arc::new(ScriptedSpeech::new([]));
+        Arc::new(RegisteredModel::new(name, model, Admission::new(1, 0.0)))
     }
 
-    fn listener(name: &str) -> TranscriptTarget {
-        let model = Arc::new(ScriptedTranscript::new([]));
-        let admission = Admission::new(1, 0.0);
-        TranscriptTarget { name: name.to_owned(), model, lifecycle: None, admission }
+    fn transcribes(name: &str) -> Arc<RegisteredModel<Transcription>> {
+        let model: Arc<dyn TranscriptModel> = Arc::new(ScriptedTranscript::new([]));
+        Arc::new(RegisteredModel::new(name, model, Admission::new(1, 0.0)))
     }
 
-    fn chatter(name: &str) -> ChatTarget {
-        let model = Arc::new(ScriptedChat::new([]));
-        let admission = Admission::new(1, 0.0);
-        let clocks = Clocked::ByAsker;
-        ChatTarget { name: name.to_owned(), model, lifecycle: None, admission, clocks }
+    fn chats(name: &str) -> Arc<RegisteredModel<Chat>> {
+        let model: Arc<dyn ChatModel> = Arc::new(ScriptedChat::new([]));
+        Arc::new(RegisteredModel::new(name, model, Admission::new(1, 0.0)))
     }
 
     /// Has every name of the server `gpu`, for everything.
     #[derive(Debug)]
     struct Gpu;
 
+    impl Resolve<Chat> for Gpu {
+        fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<Chat>>> {
+            name.starts_with("gpu/").then(|| chats(name))
+        }
+    }
+
+    impl Resolve<Speech> for Gpu {
+        fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<Speech>>> {
+            name.starts_with("gpu/").then(|| speaks(name))
+        }
+    }
+
+    impl Resolve<Transcription> for Gpu {
+        fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<Transcription>>> {
+            name.starts_with("gpu/").then(|| transcribes(name))
+        }
+    }
+
     impl UpstreamResolver for Gpu {
-        fn find_chat(&self, name: &str) -> Option<Arc<ChatTarget>> {
-            name.starts_with("gpu/").then(|| Arc::new(chatter(name)))
-        }
-
-        fn find_speech(&self, name: &str) -> Option<Arc<SpeechTarget>> {
-            name.starts_with("gpu/").then(|| Arc::new(speaker(name)))
-        }
-
-        fn find_transcript(&self, name: &str) -> Option<Arc<TranscriptTarget>> {
-            name.starts_with("gpu/").then(|| Arc::new(listener(name)))
-        }
-
         fn listed(&self) -> Vec<ListedModel> {
             Vec::new()
         }
@@ -271,26 +368,26 @@ mod tests {
     #[test]
     fn a_name_leads_here_before_it_leads_elsewhere() {
         let mut registry = Registry::default();
-        registry.add_speech(speaker("kokoro"));
-        registry.add_transcript(listener("whisper"));
-        registry.add_chat(chatter("smol"));
+        registry.add(speaks("kokoro"));
+        registry.add(transcribes("whisper"));
+        registry.add(chats("smol"));
         registry.add_alias("ears", "whisper");
         registry.add_alias("far", "gpu/any");
-        assert!(registry.speech("gpu/tts").is_err(), "nobody is connected");
-        registry.lead_elsewhere(Arc::new(Gpu));
+        assert!(registry.find::<Speech>("gpu/tts").is_err(), "no server is connected");
+        registry.set_upstreams(Arc::new(Gpu));
         for (asked, found) in [("kokoro", "kokoro"), ("gpu/tts", "gpu/tts"), ("far", "gpu/any")] {
-            assert_eq!(registry.speech(asked).expect(asked).name, found);
+            assert_eq!(registry.find::<Speech>(asked).expect(asked).name, found);
         }
         for (asked, found) in [("whisper", "whisper"), ("ears", "whisper"), ("gpu/w", "gpu/w")] {
-            assert_eq!(registry.transcript(asked).expect(asked).name, found);
+            assert_eq!(registry.find::<Transcription>(asked).expect(asked).name, found);
         }
         registry.also_called("smol:135m", "smol");
         registry.also_called("gpu/q", "smol");
         let rows = [("smol", "smol"), ("gpu/q", "gpu/q"), ("smol:135m", "smol")];
         for (asked, found) in rows {
-            assert_eq!(registry.chat(asked).expect(asked).name, found);
+            assert_eq!(registry.find::<Chat>(asked).expect(asked).name, found);
         }
-        let unknown = registry.transcript("wisper").expect_err("nobody");
+        let unknown = registry.find::<Transcription>("wisper").expect_err("no such name");
         assert_eq!(unknown.near, ["whisper"]);
     }
 }

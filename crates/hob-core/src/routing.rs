@@ -1,9 +1,9 @@
-//! Which target is asked, and what follows when it fails: decisions as functions of what is known.
-//! Told the time, and told chance where it needs some; asks nobody itself.
+//! Decisions of the alias route: which target is asked, and what follows when it fails.
+//! Pure functions: time and random numbers are arguments, and no server is asked here.
 
+mod circuit_breaker;
 mod context;
-mod continuing;
-mod health;
+mod continuation;
 mod pick;
 mod retries;
 mod view;
@@ -12,57 +12,55 @@ use std::time::Duration;
 
 use crate::{Clock, Fault, ModelError};
 
+pub use circuit_breaker::{BreakerFailure, BreakerState, CircuitBreaker, FIRST_COOL_DOWN, Probe};
 pub use context::{BYTES_PER_TOKEN, Fit, prompt_bytes, tokens_of};
-pub use continuing::{Joint, Said, Seam, Spoken, is_break};
-pub use health::{Admits, Failure, Health, REST_FIRST, Trial};
+pub use continuation::{AnswerSoFar, Joint, PiecesSoFar, Seam, is_break};
 pub use pick::{Pick, Standing, UnknownPick, order};
 pub use retries::RetryBudget;
-pub use view::{
-    ListedModel, Reachable, RouteView, TargetStatus, TargetView, UpstreamResolver, UpstreamView,
-};
+pub use view::{ListedModel, Reachable, RouteView, TargetStatus, TargetView, UpstreamView};
 
-/// What follows from a failure that came before anything was said to the client.
+/// What to do after a failure that came before the client received anything.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Consequence {
-    pub again: Again,
-    pub next: Next,
-    pub rest: Rest,
+pub struct RetryDecision {
+    pub retry: Retry,
+    pub fall_back: FallBack,
+    pub cool_down: CoolDown,
 }
 
-/// Whether the same target is asked once more.
+/// Whether to ask the same target once more.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Again {
+pub enum Retry {
     No,
     Once {
         after: Duration,
     },
-    /// Without the parameter that it does not know, which is then remembered.
-    Without {
+    /// Without the parameter that the target does not know. The target remembers it.
+    WithoutField {
         field: String,
     },
-    /// Only if nobody else is left.
+    /// Only if no other target is left.
     IfLast {
         after: Duration,
     },
 }
 
-/// Whether another target is asked.
+/// Whether to ask another target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum FallBack {
     Any,
-    /// Only one that holds more tokens.
+    /// Only a target with a larger context.
     LargerContext,
-    /// The failure is the request's own.
-    None,
+    /// The request itself is at fault.
+    No,
 }
 
-/// Whether the target is left alone for a while.
+/// Whether the failed target is left alone for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum CoolDown {
     No,
-    /// One failure of several that make it rest.
+    /// Counts as one of several failures that open the circuit.
     Counts,
-    /// At once, and for so long.
+    /// At once, for this long.
     For(Duration),
 }
 
@@ -79,50 +77,52 @@ const NO_CREDIT: Duration = Duration::from_secs(600);
 const NO_SUCH_MODEL: Duration = Duration::from_secs(60);
 const OUT_OF_MEMORY: Duration = Duration::from_secs(10);
 
-impl Consequence {
-    /// Of a failure before the first content.
-    pub fn of(error: &ModelError) -> Consequence {
+impl RetryDecision {
+    /// For a failure before the first content.
+    pub fn after(error: &ModelError) -> RetryDecision {
         match error {
             ModelError::Upstream { fault, .. } => of_fault(fault),
-            ModelError::Unanswered { last, .. } => Consequence::of(last),
-            ModelError::TooLong { .. } => consequence(Again::No, Next::LargerContext, Rest::No),
+            ModelError::Unanswered { last, .. } => RetryDecision::after(last),
+            ModelError::TooLong { .. } => {
+                decision(Retry::No, FallBack::LargerContext, CoolDown::No)
+            }
             ModelError::Busy { .. }
             | ModelError::Loading { .. }
             | ModelError::Resting { .. }
             | ModelError::NoTemplate
             | ModelError::NoneCapable { .. }
-            | ModelError::NotBuilt { .. } => consequence(Again::No, Next::Any, Rest::No),
-            // Others are done with it before long.
+            | ModelError::NotBuilt { .. } => decision(Retry::No, FallBack::Any, CoolDown::No),
+            // The models that hold the memory become idle soon.
             ModelError::NoRoom { retry_after: Some(_), .. } => {
-                consequence(Again::No, Next::Any, Rest::No)
+                decision(Retry::No, FallBack::Any, CoolDown::No)
             }
             ModelError::OutOfMemory { .. } | ModelError::NoRoom { retry_after: None, .. } => {
-                consequence(Again::No, Next::Any, Rest::For(OUT_OF_MEMORY))
+                decision(Retry::No, FallBack::Any, CoolDown::For(OUT_OF_MEMORY))
             }
             ModelError::WorkerLost { .. } | ModelError::EngineFailed { .. } => {
-                consequence(Again::No, Next::Any, Rest::Counts)
+                decision(Retry::No, FallBack::Any, CoolDown::Counts)
             }
             ModelError::EmptyText
             | ModelError::TextTooLong { .. }
             | ModelError::UnknownVoice { .. }
             | ModelError::LanguageNotSpoken { .. }
             | ModelError::MissingField { .. }
-            | ModelError::InvalidField { .. } => consequence(Again::No, Next::None, Rest::No),
+            | ModelError::InvalidField { .. } => decision(Retry::No, FallBack::No, CoolDown::No),
         }
     }
 }
 
-/// Of two failures of one request, the one to tell its client: the later, unless that only says that a
-/// target was of no use for it.
-pub fn more_telling(earlier: Option<ModelError>, later: ModelError) -> ModelError {
+/// The one of two failures of a request that its client is told: the later, unless it only says that a
+/// target could not take the request.
+pub fn more_informative(earlier: Option<ModelError>, later: ModelError) -> ModelError {
     match earlier {
-        Some(earlier) if telling(&earlier) > telling(&later) => earlier,
+        Some(earlier) if rank(&earlier) > rank(&later) => earlier,
         _ => later,
     }
 }
 
-/// How much a failure says: that a target cannot do it, that it does not hold it, what really went wrong.
-fn telling(error: &ModelError) -> u8 {
+/// How much a failure says: 0, the target lacks an ability; 1, its context is too small; 2, the real fault.
+fn rank(error: &ModelError) -> u8 {
     match error {
         ModelError::NoneCapable { .. } | ModelError::NoTemplate | ModelError::NotBuilt { .. } => 0,
         ModelError::TooLong { .. } | ModelError::Upstream { fault: Fault::TooLong { .. }, .. } => 1,
@@ -130,55 +130,57 @@ fn telling(error: &ModelError) -> u8 {
     }
 }
 
-fn of_fault(fault: &Fault) -> Consequence {
+fn of_fault(fault: &Fault) -> RetryDecision {
     match fault {
         Fault::Unreachable { .. } => {
-            consequence(Again::Once { after: RECONNECT }, Next::Any, Rest::For(UNREACHABLE))
+            decision(Retry::Once { after: RECONNECT }, FallBack::Any, CoolDown::For(UNREACHABLE))
         }
         Fault::Overloaded { retry_after: None, .. } => {
-            consequence(Again::Once { after: OVERLOAD }, Next::Any, Rest::Counts)
+            decision(Retry::Once { after: OVERLOAD }, FallBack::Any, CoolDown::Counts)
         }
         Fault::Overloaded { retry_after: Some(wait), .. } => {
-            consequence(Again::No, Next::Any, Rest::For(*wait))
+            decision(Retry::No, FallBack::Any, CoolDown::For(*wait))
         }
         Fault::Limited { retry_after, .. } => {
             let wait = retry_after.unwrap_or(RATE_LIMIT);
-            let again = if wait <= SHORT { Again::IfLast { after: wait } } else { Again::No };
-            consequence(again, Next::Any, Rest::For(wait))
+            let again = if wait <= SHORT { Retry::IfLast { after: wait } } else { Retry::No };
+            decision(again, FallBack::Any, CoolDown::For(wait))
         }
-        // Whoever ran out of its whole time has none left for others.
+        // No time is left for another target.
         Fault::TimedOut { clock: Clock::Total, .. } => {
-            consequence(Again::No, Next::None, Rest::Counts)
+            decision(Retry::No, FallBack::No, CoolDown::Counts)
         }
         Fault::TimedOut { .. }
         | Fault::Failed { .. }
         | Fault::Reported { .. }
         | Fault::CutOff
         | Fault::Empty
-        | Fault::Nonsense { .. } => consequence(Again::No, Next::Any, Rest::Counts),
-        Fault::KeyRefused { .. } => consequence(Again::No, Next::Any, Rest::For(WRONG_KEY)),
-        Fault::NoCredit { .. } => consequence(Again::No, Next::Any, Rest::For(NO_CREDIT)),
-        Fault::NoSuchModel { .. } => consequence(Again::No, Next::Any, Rest::For(NO_SUCH_MODEL)),
-        Fault::TooLong { .. } => consequence(Again::No, Next::LargerContext, Rest::No),
+        | Fault::Nonsense { .. } => decision(Retry::No, FallBack::Any, CoolDown::Counts),
+        Fault::KeyRefused { .. } => decision(Retry::No, FallBack::Any, CoolDown::For(WRONG_KEY)),
+        Fault::NoCredit { .. } => decision(Retry::No, FallBack::Any, CoolDown::For(NO_CREDIT)),
+        Fault::NoSuchModel { .. } => {
+            decision(Retry::No, FallBack::Any, CoolDown::For(NO_SUCH_MODEL))
+        }
+        Fault::TooLong { .. } => decision(Retry::No, FallBack::LargerContext, CoolDown::No),
         Fault::UnknownParameter { field, .. } => {
-            consequence(Again::Without { field: field.clone() }, Next::Any, Rest::No)
+            decision(Retry::WithoutField { field: field.clone() }, FallBack::Any, CoolDown::No)
         }
         Fault::Refused { .. } | Fault::Circular { .. } => {
-            consequence(Again::No, Next::None, Rest::No)
+            decision(Retry::No, FallBack::No, CoolDown::No)
         }
     }
 }
 
-fn consequence(again: Again, next: Next, rest: Rest) -> Consequence {
-    Consequence { again, next, rest }
+fn decision(retry: Retry, fall_back: FallBack, cool_down: CoolDown) -> RetryDecision {
+    RetryDecision { retry, fall_back, cool_down }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(fault: Fault) -> Consequence {
-        Consequence::of(&ModelError::upstream("a/b", fault))
+    fn of(fault: Fault) -> RetryDecision {
+        RetryDecision::after(&ModelError::upstream("a/b", fault))
     }
 
     fn message() -> String {
@@ -186,75 +188,80 @@ mod tests {
     }
 
     #[test]
-    fn what_helps_depends_on_what_failed() {
+    fn each_fault_has_its_decision() {
         let seconds = Duration::from_secs;
-        let once = |after| Again::Once { after };
+        let once = |after| Retry::Once { after };
         for (fault, again, next, rest) in [
             (
                 Fault::Unreachable { detail: message() },
                 once(RECONNECT),
-                Next::Any,
-                Rest::For(seconds(2)),
+                FallBack::Any,
+                CoolDown::For(seconds(2)),
             ),
             (
                 Fault::Overloaded { message: message(), retry_after: None },
                 once(OVERLOAD),
-                Next::Any,
-                Rest::Counts,
+                FallBack::Any,
+                CoolDown::Counts,
             ),
             (
                 Fault::Overloaded { message: message(), retry_after: Some(seconds(9)) },
-                Again::No,
-                Next::Any,
-                Rest::For(seconds(9)),
+                Retry::No,
+                FallBack::Any,
+                CoolDown::For(seconds(9)),
             ),
             (
                 Fault::Limited { message: message(), retry_after: Some(seconds(30)) },
-                Again::No,
-                Next::Any,
-                Rest::For(seconds(30)),
+                Retry::No,
+                FallBack::Any,
+                CoolDown::For(seconds(30)),
             ),
             (
                 Fault::Limited { message: message(), retry_after: Some(seconds(1)) },
-                Again::IfLast { after: seconds(1) },
-                Next::Any,
-                Rest::For(seconds(1)),
+                Retry::IfLast { after: seconds(1) },
+                FallBack::Any,
+                CoolDown::For(seconds(1)),
             ),
-            (Fault::Failed { message: message() }, Again::No, Next::Any, Rest::Counts),
-            (Fault::CutOff, Again::No, Next::Any, Rest::Counts),
-            (Fault::Empty, Again::No, Next::Any, Rest::Counts),
+            (Fault::Failed { message: message() }, Retry::No, FallBack::Any, CoolDown::Counts),
+            (Fault::CutOff, Retry::No, FallBack::Any, CoolDown::Counts),
+            (Fault::Empty, Retry::No, FallBack::Any, CoolDown::Counts),
             (
                 Fault::KeyRefused { message: message() },
-                Again::No,
-                Next::Any,
-                Rest::For(seconds(60)),
+                Retry::No,
+                FallBack::Any,
+                CoolDown::For(seconds(60)),
             ),
-            (Fault::NoCredit { message: message() }, Again::No, Next::Any, Rest::For(seconds(600))),
+            (
+                Fault::NoCredit { message: message() },
+                Retry::No,
+                FallBack::Any,
+                CoolDown::For(seconds(600)),
+            ),
             (
                 Fault::TooLong { message: message(), needed: None, available: None },
-                Again::No,
-                Next::LargerContext,
-                Rest::No,
+                Retry::No,
+                FallBack::LargerContext,
+                CoolDown::No,
             ),
             (
                 Fault::UnknownParameter { field: "min_p".to_owned(), message: message() },
-                Again::Without { field: "min_p".to_owned() },
-                Next::Any,
-                Rest::No,
+                Retry::WithoutField { field: "min_p".to_owned() },
+                FallBack::Any,
+                CoolDown::No,
             ),
-            (Fault::Refused { message: message() }, Again::No, Next::None, Rest::No),
-            (Fault::Circular { message: message() }, Again::No, Next::None, Rest::No),
+            (Fault::Refused { message: message() }, Retry::No, FallBack::No, CoolDown::No),
+            (Fault::Circular { message: message() }, Retry::No, FallBack::No, CoolDown::No),
         ] {
-            assert_eq!(of(fault.clone()), consequence(again, next, rest), "{fault}");
+            assert_eq!(of(fault.clone()), decision(again, next, rest), "{fault}");
         }
         let spent = Fault::TimedOut { clock: Clock::Total, after: seconds(600) };
-        assert_eq!(of(spent).next, Next::None);
+        assert_eq!(of(spent).fall_back, FallBack::No);
         let silent = Fault::TimedOut { clock: Clock::FirstToken, after: seconds(45) };
-        assert_eq!(of(silent), consequence(Again::No, Next::Any, Rest::Counts));
+        assert_eq!(of(silent), decision(Retry::No, FallBack::Any, CoolDown::Counts));
     }
 
     #[test]
-    fn what_really_went_wrong_is_told_rather_than_who_was_of_no_use() {
+    fn the_real_fault_is_reported_rather_than_a_missing_ability() {
         let silent = Fault::TimedOut { clock: Clock::FirstToken, after: Duration::from_secs(45) };
         let silent = ModelError::upstream("a/b", silent);
         let failed = ModelError::upstream("a/c", Fault::Failed { message: message() });
@@ -276,24 +283,28 @@ mod tests {
             (Some(&long), &failed, &failed),
             (Some(&own), &long, &long),
         ] {
-            assert_eq!(&more_telling(earlier.cloned(), later.clone()), told, "{earlier:?} {later}");
+            assert_eq!(
+                &more_informative(earlier.cloned(), later.clone()),
+                told,
+                "{earlier:?} {later}"
+            );
         }
     }
 
     #[test]
-    fn a_model_of_our_own_that_is_not_ready_leaves_it_to_the_next() {
+    fn a_local_model_that_is_not_ready_leaves_the_request_to_the_next_target() {
         let retry_after = Duration::from_secs(3);
         for error in [ModelError::Busy { retry_after }, ModelError::Loading { retry_after }] {
             assert_eq!(
-                Consequence::of(&error),
-                consequence(Again::No, Next::Any, Rest::No),
+                RetryDecision::after(&error),
+                decision(Retry::No, FallBack::Any, CoolDown::No),
                 "{error}"
             );
         }
         let too_long = ModelError::TooLong { needed: 9, available: 5 };
-        assert_eq!(Consequence::of(&too_long).next, Next::LargerContext);
+        assert_eq!(RetryDecision::after(&too_long).fall_back, FallBack::LargerContext);
         let lost = ModelError::WorkerLost { engine: "chat", detail: message() };
-        assert_eq!(Consequence::of(&lost).rest, Rest::Counts);
-        assert_eq!(Consequence::of(&ModelError::EmptyText).next, Next::None);
+        assert_eq!(RetryDecision::after(&lost).cool_down, CoolDown::Counts);
+        assert_eq!(RetryDecision::after(&ModelError::EmptyText).fall_back, FallBack::No);
     }
 }

@@ -5,12 +5,11 @@ use std::fmt;
 use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, Stream, StreamExt};
 
-use crate::{Language, ModelError, Trace};
+use crate::{Language, ModelError, ModelState, Trace};
 
 /// Sample rates that hob can write; opus takes some of them only.
 pub const SAMPLE_RATES_HZ: &[u32] =
@@ -132,21 +131,6 @@ pub enum Direction {
     Required,
 }
 
-/// What a model would do with a request right now.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ModelState {
-    /// Not in memory; the first request would wait for a load.
-    Cold,
-    Loading {
-        ready_in: Duration,
-    },
-    Ready,
-    /// It keeps failing to start; `reason` is for people.
-    Down {
-        reason: String,
-    },
-}
-
 /// One step of a spoken answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SpeechEvent {
@@ -179,6 +163,11 @@ impl SpeechStream {
         events: impl Stream<Item = Result<SpeechEvent, ModelError>> + Send + 'static,
     ) -> SpeechStream {
         SpeechStream { sample_rate_hz, events: events.boxed() }
+    }
+
+    /// The sample rate in Hz, and the events.
+    pub fn into_parts(self) -> (u32, BoxStream<'static, Result<SpeechEvent, ModelError>>) {
+        (self.sample_rate_hz, self.events)
     }
 }
 

@@ -1,72 +1,55 @@
-//! What became of a request on its way: who was asked, who failed, who answers.
-//! A handle that travels with the request, so that whoever waits for the answer can look meanwhile.
+//! The trace of one request: the targets that were asked, those that failed, and the one that answers.
+//! A handle that travels with the request, so that the server can read it while the request waits.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::ModelError;
+pub use crate::attempt::Attempt;
 
-/// The way of one request. Clones look at the same one.
+/// The trace of one request. Clones share the same data.
 #[derive(Clone, Debug, Default)]
-pub struct Trace(Arc<Mutex<Way>>);
+pub struct Trace(Arc<Mutex<TraceData>>);
 
-/// As far as the request has come.
+/// The trace so far.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Way {
-    /// Those that did not answer, in the order in which they were asked.
+pub struct TraceData {
+    /// Attempts that failed before their answer began, in order.
     pub failed: Vec<Attempt>,
-    /// Answers that broke off after they had begun, and what became of asking for their rest.
+    /// Answers that broke off after they had begun, and failed attempts to continue them.
     pub broken: Vec<Attempt>,
-    /// How many times somebody was asked.
+    /// Attempts so far.
     pub asked: u32,
-    /// Pauses before somebody was asked again, for somebody who rested, or beside somebody who was silent.
+    /// Pauses before a retry, for a cool-down, or before a second target was asked in parallel.
     pub paused: Duration,
-    /// Waited for one of `target`'s places.
+    /// Time spent waiting for a slot of `target`.
     pub queued: Duration,
-    /// Who is being asked, or answers.
+    /// The target that is being asked, or answers.
     pub target: Option<String>,
-    /// Whether its model was in memory when it was asked, as far as that is known.
+    /// Whether the target's model was in memory when it was asked, where that is known.
     pub is_warm: Option<bool>,
-    /// Whether `target`'s first content is there.
+    /// Whether `target`'s first content has come.
     pub has_begun: bool,
     /// From asking `target` to its first content.
     pub target_first: Option<Duration>,
-    /// When that content came: an answer that is read whole reaches its client later.
+    /// When that content came. A client that reads the answer whole gets it later.
     pub first_at: Option<Instant>,
     /// Thinking was switched off, and came all the same.
     pub thought_anyway: bool,
     /// Parameters of the request that the target does not take.
     pub dropped: Vec<String>,
-    /// Tokens of texts that were made vectors so far, also where the request ends before the last.
+    /// Tokens embedded so far, also if the request ends before the last text.
     pub embedded_tokens: u32,
-    /// Tokens were counted by hob, because the target did not say.
+    /// hob counted the tokens, because the target did not report them.
     pub counted_here: bool,
-    /// What was mended in the target's answer.
+    /// Repairs of the target's answer.
     pub repaired: Vec<&'static str>,
-    /// How many servers like this one the request came through: two that point at each other would hand
-    /// it to and fro for ever.
+    /// Servers like this one that the request came through. Limited, because two that point at each other
+    /// would forward it for ever.
     pub hops: u32,
 }
 
-/// One that did not answer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Attempt {
-    pub target: String,
-    /// One word for the failure.
-    pub kind: &'static str,
-    /// For people.
-    pub message: String,
-    pub took: Duration,
-}
-
-impl Attempt {
-    /// `gpu/qwen3=overloaded 12 ms`: without the target's own words.
-    pub fn summary(&self) -> String {
-        format!("{}={} {} ms", self.target, self.kind, self.took.as_millis())
-    }
-}
-
-/// How requests came here is no part of what they ask.
+/// Traces do not count when requests are compared.
 impl PartialEq for Trace {
     fn eq(&self, _: &Trace) -> bool {
         true
@@ -74,76 +57,81 @@ impl PartialEq for Trace {
 }
 
 impl Trace {
-    /// Of a request that came through so many servers like this one.
+    /// For a request that came through so many servers like this one.
     pub fn begin(hops: u32) -> Trace {
-        Trace(Arc::new(Mutex::new(Way { hops, ..Way::default() })))
+        Trace(Arc::new(Mutex::new(TraceData { hops, ..TraceData::default() })))
     }
 
     pub fn asking(&self, target: &str, is_warm: bool) {
-        let mut way = self.way();
-        way.target = Some(target.to_owned());
-        way.is_warm = Some(is_warm);
-        way.asked += 1;
-        way.queued = Duration::ZERO;
-        way.has_begun = false;
-        way.first_at = None;
-        way.dropped.clear();
+        let mut data = self.data();
+        data.target = Some(target.to_owned());
+        data.is_warm = Some(is_warm);
+        data.asked += 1;
+        data.queued = Duration::ZERO;
+        data.has_begun = false;
+        data.first_at = None;
+        data.dropped.clear();
     }
 
     pub fn failed(&self, target: &str, error: &ModelError, took: Duration) {
-        let (kind, message) = (error.kind(), error.to_string());
-        let mut way = self.way();
-        way.target = None;
-        way.failed.push(Attempt { target: target.to_owned(), kind, message, took });
+        let attempt = attempt(target, error, took);
+        let mut data = self.data();
+        data.target = None;
+        data.failed.push(attempt);
     }
 
-    /// An answer broke off, or its rest did not come. Whoever gave it remains who answers.
+    /// An answer broke off, or its continuation failed. `target` still counts as the one that answers.
     pub fn broke(&self, target: &str, error: &ModelError, took: Duration) {
-        let (kind, message) = (error.kind(), error.to_string());
-        self.way().broken.push(Attempt { target: target.to_owned(), kind, message, took });
+        let attempt = attempt(target, error, took);
+        self.data().broken.push(attempt);
     }
 
-    /// The first content of `target` is there, or the first of its answer's rest.
+    /// The first content of `target` came, or the first content of a continuation.
     pub fn answers(&self, target: &str, at: Instant, after: Duration) {
-        let mut way = self.way();
-        way.target = Some(target.to_owned());
-        way.has_begun = true;
-        if way.broken.is_empty() {
-            way.target_first = Some(after);
-            way.first_at = Some(at);
+        let mut data = self.data();
+        data.target = Some(target.to_owned());
+        data.has_begun = true;
+        if data.broken.is_empty() {
+            data.target_first = Some(after);
+            data.first_at = Some(at);
         }
     }
 
-    pub fn note(&self, change: impl FnOnce(&mut Way)) {
-        change(&mut self.way());
+    pub fn note(&self, change: impl FnOnce(&mut TraceData)) {
+        change(&mut self.data());
     }
 
-    /// When the first content of whoever answers came.
+    /// When the first content came.
     pub fn first_at(&self) -> Option<Instant> {
-        self.way().first_at
+        self.data().first_at
     }
 
     pub fn hops(&self) -> u32 {
-        self.way().hops
+        self.data().hops
     }
 
-    pub fn now(&self) -> Way {
-        self.way().clone()
+    pub fn snapshot(&self) -> TraceData {
+        self.data().clone()
     }
 
-    /// A panic cannot leave a list of what happened in a state that matters.
-    fn way(&self) -> MutexGuard<'_, Way> {
+    /// A panic cannot leave these lists half-changed in a way that matters.
+    fn data(&self) -> MutexGuard<'_, TraceData> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Way {
-    /// Time that went to those who did not answer, and to pauses for their sake.
+fn attempt(target: &str, error: &ModelError, took: Duration) -> Attempt {
+    let (kind, message) = (error.kind(), error.to_string());
+    Attempt { target: target.to_owned(), kind, message, took }
+}
+
+impl TraceData {
+    /// Time lost on failed attempts and pauses.
     pub fn lost(&self) -> Duration {
         self.failures() + self.paused
     }
 
-    /// Time that went to those who did not answer.
+    /// Time lost on failed attempts.
     pub fn failures(&self) -> Duration {
         self.failed.iter().map(|attempt| attempt.took).sum()
     }
@@ -155,30 +143,30 @@ mod tests {
     use crate::Fault;
 
     #[test]
-    fn a_trace_tells_every_holder_the_same() {
+    fn all_clones_show_the_same_trace() {
         let (trace, error) = (Trace::default(), ModelError::upstream("gpu/q", Fault::CutOff));
         let held = trace.clone();
         trace.asking("gpu/q", true);
-        assert_eq!(held.now().target.as_deref(), Some("gpu/q"));
+        assert_eq!(held.snapshot().target.as_deref(), Some("gpu/q"));
         trace.failed("gpu/q", &error, Duration::from_millis(20));
         trace.answers("local", Instant::now(), Duration::from_millis(5));
-        let way = held.now();
-        assert_eq!((way.failed.len(), way.failed[0].kind), (1, "cut_off"));
-        assert_eq!(way.failed[0].message, "gpu/q: the answer was cut off");
-        assert_eq!((way.lost(), way.has_begun), (Duration::from_millis(20), true));
-        assert_eq!(way.target.as_deref(), Some("local"));
+        let data = held.snapshot();
+        assert_eq!((data.failed.len(), data.failed[0].kind), (1, "cut_off"));
+        assert_eq!(data.failed[0].message, "gpu/q: the answer was cut off");
+        assert_eq!((data.lost(), data.has_begun), (Duration::from_millis(20), true));
+        assert_eq!(data.target.as_deref(), Some("local"));
     }
 
     #[test]
-    fn what_became_of_an_answer_s_rest_does_not_change_when_it_began() {
+    fn a_continuation_does_not_change_when_the_answer_began() {
         let (trace, error) = (Trace::default(), ModelError::upstream("gpu/q", Fault::CutOff));
         trace.asking("gpu/q", true);
         trace.answers("gpu/q", Instant::now(), Duration::from_millis(5));
         trace.broke("gpu/q", &error, Duration::from_millis(900));
         trace.answers("gpu/q", Instant::now(), Duration::from_millis(80));
-        let way = trace.now();
-        assert_eq!((way.broken[0].kind, way.lost()), ("cut_off", Duration::ZERO));
-        assert_eq!(way.target_first, Some(Duration::from_millis(5)));
-        assert_eq!(way.target.as_deref(), Some("gpu/q"));
+        let data = trace.snapshot();
+        assert_eq!((data.broken[0].kind, data.lost()), ("cut_off", Duration::ZERO));
+        assert_eq!(data.target_first, Some(Duration::from_millis(5)));
+        assert_eq!(data.target.as_deref(), Some("gpu/q"));
     }
 }

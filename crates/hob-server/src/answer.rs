@@ -1,216 +1,319 @@
-//! A spoken answer on its way: samples from the model, bytes to the client, and an account of both.
-//! Nothing is made ahead of the client here: a piece is asked of the model when the last has left.
+//! The path of every answer, whatever its kind: admission, time limits, cut-off, the first content before
+//! the status, and the limit of an answer that is collected. [`AnswerTask`] has what differs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures::StreamExt;
-use hob_core::{ModelError, SpeechEvent, SpeechStream};
-use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
-use tokio::task::spawn_blocking;
-use tokio::time::{Instant, timeout};
-use tokio_util::sync::CancellationToken;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use futures::stream::{self, BoxStream, SelectAll};
+use futures::{StreamExt, TryFutureExt};
+use hob_core::{ModelError, Registered, RegisteredModel, Started, Timeouts};
+use tokio::time::{Instant, timeout_at};
 
-use crate::account::Account;
-use crate::failure::ApiError;
-use crate::ledger::RequestRecord;
-use crate::plan::WHOLE_SOUND_S_MAX;
+use crate::api_error::ApiError;
+use crate::context::{Limits, RequestContext};
+use crate::headers::{
+    ALIAS, OVERHEAD_MS, TARGET, WARM, answer_headers, insert_text, insert_trace, whole_ms,
+};
+use crate::ledger::{Outcome, RequestRecord};
+use crate::metrics::Metrics;
+use crate::tracker::{RequestStart, RequestTracker};
 
-/// Samples that are encoded in one go on an async thread: half a second at 24 kHz, which costs a few
-/// milliseconds in the slowest format. Handing every piece to another thread would cost more, and
-/// between pieces the runtime can turn to somebody else.
-const ENCODED_AT_ONCE: usize = 12_000;
+/// Bytes of text in an answer that is collected before it is sent.
+const WHOLE_BYTES_MAX: usize = 32 << 20;
 
-/// The account of one spoken answer; dropping it writes it down.
-pub(crate) struct SpeechAccount {
-    pub(crate) answer: Account,
-    pub(crate) sample_rate_hz: u32,
-    samples: u64,
+/// What differs between the answers of the kinds.
+pub(crate) trait AnswerTask: Registered {
+    /// In errors about an answer that ended too early.
+    const NAME: &'static str;
+    /// Whether an answer has a last event. One without it was cut off.
+    const HAS_LAST: bool;
+    /// The header with the time to the first content.
+    const FIRST_MS: HeaderName;
+
+    /// Sums over an answer.
+    type Totals: Default + Send;
+
+    /// For the model to begin. Loading and waiting in line included.
+    fn start_time_max(limits: &Limits) -> Duration {
+        limits.token_time_max
+    }
+
+    /// For the model to produce its next event.
+    fn event_time_max(limits: &Limits) -> Duration {
+        limits.token_time_max
+    }
+
+    fn timed_out(time_max: Duration) -> ApiError {
+        ApiError::NoToken { time_max }
+    }
+
+    fn is_last(event: &Self::Event) -> bool;
+
+    /// Bytes that an event takes while it is collected.
+    fn bytes(event: &Self::Event) -> usize;
+
+    /// Adds an event to the sums and to the record. Returns the work that it stands for.
+    fn add(
+        totals: &mut Self::Totals,
+        record: &mut RequestRecord,
+        head: Self::Head,
+        event: &Self::Event,
+    ) -> Self::Work;
+
+    /// The first content came after this time.
+    fn count_first(metrics: &Metrics, model: &str, first: Duration);
+
+    /// Completes the record.
+    fn complete_record(totals: &Self::Totals, record: &mut RequestRecord, has_begun: bool);
+
+    /// Counts an answer that began, or that its client gave up.
+    fn count(metrics: &Metrics, model: &str, outcome: Outcome, totals: &Self::Totals);
 }
 
-impl SpeechAccount {
-    pub(crate) fn new(answer: Account, sample_rate_hz: u32) -> SpeechAccount {
-        SpeechAccount { answer, sample_rate_hz, samples: 0 }
-    }
+type Choice<T> = (u32, Result<<T as hob_core::Task>::Event, ModelError>);
 
-    fn sound_s(&self) -> f64 {
-        self.samples as f64 / f64::from(self.sample_rate_hz)
-    }
+/// An answer whose first event is here. Dropping it stops the work.
+pub(crate) struct Answer<T: AnswerTask> {
+    pub(crate) head: T::Head,
+    pub(crate) tracker: RequestTracker<T>,
+    pub(crate) totals: T::Totals,
+    events: SelectAll<BoxStream<'static, Choice<T>>>,
+    first: Option<(u32, T::Event)>,
+    /// Choices that have not ended.
+    open: u32,
+    /// Start of the wait for the next event. Kept here, so that a wait that is given up and taken up again
+    /// does not start again.
+    waiting_since: Option<Instant>,
+    event_time_max: Option<Duration>,
+    was_warm: bool,
+}
 
-    fn made(&mut self, samples: usize) {
-        self.samples += samples as u64;
-        self.answer.made(samples as f64 / f64::from(self.sample_rate_hz));
-    }
-
-    /// The first of the answer is in hand; later calls change nothing.
-    fn begun(&mut self) {
-        if let Some(ttfa) = self.answer.begun() {
-            self.answer.metrics.first_audio(&self.answer.label, ttfa);
+impl<T: AnswerTask> Answer<T> {
+    /// Admits a request and starts its answer. `requests` has one request for each choice. The others
+    /// start after the first event of the first choice: by then its prompt is computed, and the model can
+    /// use it for them.
+    ///
+    /// # Errors
+    /// The request is refused, or fails before its first event. Nothing was sent to the client by then.
+    pub(crate) async fn start(
+        start: RequestStart,
+        model: &Arc<RegisteredModel<T>>,
+        work: T::Work,
+        mut requests: Vec<T::Request>,
+    ) -> Result<Answer<T>, ApiError> {
+        let mut tracker = RequestTracker::new(start, model);
+        for request in &mut requests {
+            *T::trace_mut(request) = tracker.context.trace.clone();
         }
-    }
-}
-
-impl Drop for SpeechAccount {
-    fn drop(&mut self) {
-        let sound_s = self.sound_s();
-        self.answer.entry.audio_ms = sound_s * 1e3;
-        if self.answer.first().is_none() {
-            // Who heard nothing of a text does not pay for it.
-            self.answer.entry.prompt_tokens = 0;
+        tracker.admit(model, work)?;
+        let (open, was_warm) = (requests.len() as u32, tracker.record.is_warm);
+        let mut requests = requests.into_iter();
+        let Some(first) = requests.next() else { return Err(cut_off::<T>().into()) };
+        let started = start_one(&tracker.context, model, first).await;
+        if T::STARTS_IN_TURN {
+            tracker.started();
         }
-        let Account { metrics, label: model, entry: RequestRecord { outcome, .. }, .. } =
-            &self.answer;
-        metrics.answer(model, *outcome, sound_s);
-    }
-}
-
-/// Samples as the model makes them, at the volume that was asked for.
-pub(crate) struct Sound {
-    pub(crate) events: SpeechStream,
-    pub(crate) account: SpeechAccount,
-    pub(crate) volume: f32,
-    /// For the model to make its next piece.
-    pub(crate) sound_time_max: Duration,
-    pub(crate) cut_off: CancellationToken,
-}
-
-impl Sound {
-    /// The next samples, never none of them; `None` when everything was said.
-    async fn next(&mut self) -> Result<Option<Vec<f32>>, ApiError> {
-        loop {
-            match self.next_event().await? {
-                Some(SpeechEvent::Audio(samples)) if !samples.is_empty() => {
-                    self.account.made(samples.len());
-                    return Ok(Some(self.at_volume(samples)));
-                }
-                // Timings are for other routes.
-                Some(SpeechEvent::Audio(_) | SpeechEvent::Words(_)) => {}
-                // A text of nothing but what is not spoken.
-                None if self.account.samples == 0 => return Err(ModelError::EmptyText.into()),
-                None => return Ok(None),
-            }
-        }
+        let Started { head, events } = started.inspect_err(|error| tracker.failed(error))?;
+        let event_time_max = time_max(model, T::event_time_max(tracker.context.limits()));
+        let mut answer = Answer {
+            head,
+            tracker,
+            totals: T::Totals::default(),
+            events: SelectAll::new(),
+            first: None,
+            open,
+            waiting_since: None,
+            event_time_max,
+            was_warm,
+        };
+        answer.push(0, events);
+        let begun = answer.begin(model, requests).await;
+        begun.inspect_err(|error| answer.tracker.failed(error))?;
+        Ok(answer)
     }
 
-    async fn next_event(&mut self) -> Result<Option<SpeechEvent>, ApiError> {
-        let asked = Instant::now();
-        let time_max = self.sound_time_max;
-        let event = timeout(time_max, self.events.next());
-        let event = self.cut_off.run_until_cancelled(event).await;
-        self.account.answer.waited(asked.elapsed());
-        let event =
-            event.ok_or(ApiError::Stopping)?.map_err(|_| ApiError::ModelStalled { time_max })?;
-        Ok(event.transpose()?)
-    }
-
-    fn at_volume(&self, mut samples: Vec<f32>) -> Vec<f32> {
-        if self.volume != 1.0 {
-            samples.iter_mut().for_each(|sample| *sample *= self.volume);
-        }
-        samples
-    }
-
-    /// The finished file, with exact headers. Encoding it takes a while, so it leaves the async
-    /// threads.
-    pub(crate) async fn into_file(mut self, format: AudioFormat) -> Result<WholeFile, ApiError> {
-        let file = self.collect_and_encode(format).await;
-        match &file {
-            Ok(_) => self.account.answer.complete(),
-            Err(refusal) => self.account.answer.failed(refusal),
-        }
-        Ok(WholeFile { bytes: file?, ttfa: self.account.answer.first().unwrap_or_default() })
-    }
-
-    async fn collect_and_encode(&mut self, format: AudioFormat) -> Result<Vec<u8>, ApiError> {
-        let rate = self.account.sample_rate_hz;
-        let samples_max = WHOLE_SOUND_S_MAX as usize * rate as usize;
-        let mut all = Vec::new();
-        while let Some(samples) = self.next().await? {
-            self.account.begun();
-            all.extend(samples);
-            if all.len() > samples_max {
-                let sound_s = self.account.sound_s() as u64;
-                return Err(ApiError::WholeTooLong { sound_s, sound_s_max: WHOLE_SOUND_S_MAX });
-            }
-        }
-        let encoded = spawn_blocking(move || encode_whole(format, rate, &all)).await;
-        let encoded = encoded.map_err(|error| ModelError::EngineFailed {
-            engine: "encoder",
-            detail: error.to_string(),
-        })?;
-        Ok(encoded?)
-    }
-}
-
-/// An answer that is not streamed.
-pub(crate) struct WholeFile {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) ttfa: Duration,
-}
-
-fn encode_whole(format: AudioFormat, rate: u32, samples: &[f32]) -> Result<Vec<u8>, EncodeError> {
-    let mut encoder = Encoder::new(format, rate, Length::Samples(samples.len() as u64))?;
-    let mut bytes = encoder.encode(samples)?;
-    bytes.extend(encoder.finish()?);
-    Ok(bytes)
-}
-
-/// The bytes of one file, as they come to be.
-pub(crate) struct Encoded {
-    sound: Sound,
-    /// None once the file is finished.
-    encoder: Option<Encoder>,
-    samples: Vec<f32>,
-    taken: usize,
-}
-
-impl Encoded {
-    pub(crate) fn new(sound: Sound, format: AudioFormat) -> Result<Encoded, ApiError> {
-        let encoder = Encoder::new(format, sound.account.sample_rate_hz, Length::Unknown)?;
-        Ok(Encoded { sound, encoder: Some(encoder), samples: Vec::new(), taken: 0 })
-    }
-
-    /// The next bytes, never none of them; `None` when the file is complete.
-    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
-        let bytes = self.make_bytes().await;
-        match &bytes {
-            Ok(Some(_)) => self.sound.account.begun(),
-            Ok(None) => self.sound.account.answer.complete(),
-            Err(refusal) => self.sound.account.answer.failed(refusal),
-        }
-        bytes
-    }
-
-    pub(crate) fn ttfa(&self) -> Duration {
-        self.sound.account.answer.first().unwrap_or_default()
-    }
-
-    /// Twentieths of a second made so far.
-    pub(crate) fn twentieths(&self) -> u64 {
-        (self.sound.account.sound_s() * 20.0).round() as u64
-    }
-
-    async fn make_bytes(&mut self) -> Result<Option<Bytes>, ApiError> {
-        while let Some(encoder) = &mut self.encoder {
-            let bytes = if self.taken < self.samples.len() {
-                let end = self.samples.len().min(self.taken + ENCODED_AT_ONCE);
-                let piece = self.taken..end;
-                self.taken = end;
-                encoder.encode(&self.samples[piece])?
-            } else if let Some(samples) = self.sound.next().await? {
-                (self.samples, self.taken) = (samples, 0);
-                continue;
+    async fn begin(
+        &mut self,
+        model: &Arc<RegisteredModel<T>>,
+        others: impl Iterator<Item = T::Request>,
+    ) -> Result<(), ApiError> {
+        self.first = self.receive().await?;
+        for (choice, request) in (1..).zip(others) {
+            if model.timeouts == Timeouts::ByModel {
+                // Started while the first is read: a server with few slots may have none before it ends.
+                let model = Arc::clone(model);
+                let started = async move { T::start(&model.model, request).await };
+                self.push(choice, started.map_ok(|started| started.events).try_flatten_stream());
             } else {
-                self.finish()?
-            };
-            if !bytes.is_empty() {
-                return Ok(Some(bytes.into()));
+                let started = start_one(&self.tracker.context, model, request).await?;
+                self.push(choice, started.events);
             }
         }
-        Ok(None)
+        Ok(())
     }
 
-    fn finish(&mut self) -> Result<Vec<u8>, EncodeError> {
-        self.encoder.take().map_or(Ok(Vec::new()), Encoder::finish)
+    fn push(
+        &mut self,
+        choice: u32,
+        events: impl stream::Stream<Item = Result<T::Event, ModelError>> + Send + 'static,
+    ) {
+        self.events.push(events.map(move |event| (choice, event)).boxed());
     }
+
+    /// The next event and its choice; `None` at the end. May be dropped while it waits, and called again.
+    pub(crate) async fn next(&mut self) -> Result<Option<(u32, T::Event)>, ApiError> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        let next = self.receive().await;
+        next.inspect_err(|error| self.tracker.failed(error))
+    }
+
+    /// Reads to the end, for an answer that is sent whole.
+    pub(crate) async fn collect(
+        &mut self,
+        mut take: impl FnMut(u32, T::Event),
+    ) -> Result<(), ApiError> {
+        let mut bytes = 0usize;
+        while let Some((choice, event)) = self.next().await? {
+            bytes = bytes.saturating_add(T::bytes(&event));
+            if bytes > WHOLE_BYTES_MAX {
+                let error = ApiError::AnswerTooLarge { bytes_max: WHOLE_BYTES_MAX };
+                self.tracker.failed(&error);
+                return Err(error);
+            }
+            take(choice, event);
+        }
+        Ok(())
+    }
+
+    /// The first content is about to be sent.
+    pub(crate) fn begun(&mut self) {
+        if let Some(first) = self.tracker.begun() {
+            let metrics = &self.tracker.context.services.metrics;
+            T::count_first(metrics, &self.tracker.label, first);
+        }
+    }
+
+    /// The headers of every answer.
+    pub(crate) fn headers(&self, content_type: &'static str) -> HeaderMap {
+        let mut headers = answer_headers(content_type);
+        let tracker = &self.tracker;
+        let trace = tracker.context.trace.snapshot();
+        let target = trace.target.as_ref().unwrap_or(&tracker.record.target);
+        insert_text(&mut headers, ALIAS, &tracker.record.alias);
+        insert_text(&mut headers, TARGET, target);
+        headers.insert(T::FIRST_MS, whole_ms(tracker.first().unwrap_or_default()));
+        let is_warm = if trace.is_warm.unwrap_or(self.was_warm) { "true" } else { "false" };
+        headers.insert(WARM, HeaderValue::from_static(is_warm));
+        insert_trace(&mut headers, &trace);
+        if let Some(overhead) = tracker.overhead(&trace) {
+            let overhead_ms = format!("{:.3}", overhead.as_secs_f64() * 1e3);
+            insert_text(&mut headers, OVERHEAD_MS, &overhead_ms);
+        }
+        headers
+    }
+
+    /// Time spent waiting for a slot of another server.
+    pub(crate) fn queued(&self) -> Duration {
+        self.tracker.context.trace.snapshot().queued
+    }
+
+    async fn receive(&mut self) -> Result<Option<(u32, T::Event)>, ApiError> {
+        if self.open == 0 {
+            return Ok(None);
+        }
+        let since = *self.waiting_since.get_or_insert_with(Instant::now);
+        let next = bounded::<T, _>(
+            &self.tracker.context,
+            (since, self.event_time_max),
+            self.events.next(),
+        );
+        let next = next.await;
+        self.waiting_since = None;
+        self.tracker.waited(since.elapsed());
+        let (choice, event) = match next? {
+            None if T::HAS_LAST => return Err(cut_off::<T>().into()),
+            None => {
+                self.open = 0;
+                return Ok(None);
+            }
+            Some((choice, event)) => (choice, event?),
+        };
+        let work = T::add(&mut self.totals, &mut self.tracker.record, self.head, &event);
+        self.tracker.produced(work);
+        // Speech begins with its first encoded bytes.
+        if T::HAS_LAST {
+            self.begun();
+        }
+        if T::is_last(&event) {
+            self.open -= 1;
+            if self.open == 0 {
+                self.tracker.complete();
+            }
+        }
+        Ok(Some((choice, event)))
+    }
+}
+
+impl<T: AnswerTask> Drop for Answer<T> {
+    fn drop(&mut self) {
+        let tracker = &mut self.tracker;
+        let has_begun = tracker.first().is_some();
+        T::complete_record(&self.totals, &mut tracker.record, has_begun);
+        // An answer that failed before it began is counted among the requests, with its status.
+        let outcome = tracker.record.outcome;
+        if has_begun || outcome != Outcome::Failed {
+            let metrics = &tracker.context.services.metrics;
+            T::count(metrics, &tracker.label, outcome, &self.totals);
+        }
+    }
+}
+
+async fn start_one<T: AnswerTask>(
+    context: &RequestContext,
+    model: &RegisteredModel<T>,
+    request: T::Request,
+) -> Result<Started<T>, ApiError> {
+    let time_max = time_max(model, T::start_time_max(context.limits()));
+    let start = T::start(&model.model, request);
+    Ok(bounded::<T, _>(context, (Instant::now(), time_max), start).await??)
+}
+
+/// The server's limit, unless the model has limits of its own.
+pub(crate) fn time_max<T: Registered>(
+    model: &RegisteredModel<T>,
+    time_max: Duration,
+) -> Option<Duration> {
+    (model.timeouts == Timeouts::ByServer).then_some(time_max)
+}
+
+/// Waits for the model within its time limit, and only as long as the server runs. Every wait for a model
+/// goes through here.
+///
+/// # Errors
+/// The time is over, or the server stops.
+pub(crate) async fn bounded<T: AnswerTask, R>(
+    context: &RequestContext,
+    (since, time_max): (Instant, Option<Duration>),
+    wait: impl Future<Output = R>,
+) -> Result<R, ApiError> {
+    let wait = async {
+        match time_max {
+            None => Ok(wait.await),
+            Some(time_max) => {
+                let timed = timeout_at(since + time_max, wait).await;
+                timed.map_err(|_| T::timed_out(time_max))
+            }
+        }
+    };
+    let wait = context.services.cut_off.run_until_cancelled(wait).await;
+    wait.ok_or(ApiError::Stopping)?
+}
+
+/// The error of an answer without its last event.
+fn cut_off<T: AnswerTask>() -> ModelError {
+    let detail = "the answer ended before it was complete".to_owned();
+    ModelError::EngineFailed { engine: T::NAME, detail }
 }

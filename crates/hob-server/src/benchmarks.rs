@@ -1,12 +1,9 @@
 //! `/benchmarks`: a folder of static files. The binary builds them; this crate does not know what they show.
 //! They need no key, because a browser cannot send one when it follows a link.
 
-use std::fmt;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::State;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
@@ -14,10 +11,10 @@ use axum::http::header::{
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 
-use crate::failure::ApiError;
+use crate::api_error::ApiError;
+use crate::observe::NamePath;
 use crate::page::content_type;
-use crate::requests::NamePath;
-use crate::router::App;
+use crate::pages::Pages;
 
 const INDEX: &str = "index.html";
 
@@ -25,14 +22,8 @@ const INDEX: &str = "index.html";
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Files by their path in a folder.
-pub trait Pages: fmt::Debug + Send + Sync {
-    /// May block and read files: it is called on a thread for blocking work.
-    fn page(&self, path: &str) -> Option<Bytes>;
-}
-
 /// The routes, or no route where there are no pages.
-pub(crate) fn routes(pages: Option<&Arc<dyn Pages>>) -> Router<Arc<App>> {
+pub(crate) fn routes(pages: Option<&Arc<dyn Pages>>) -> Router {
     let Some(pages) = pages else { return Router::new() };
     // Relative links need the slash.
     Router::new()
@@ -42,16 +33,12 @@ pub(crate) fn routes(pages: Option<&Arc<dyn Pages>>) -> Router<Arc<App>> {
         .layer(axum::Extension(Arc::clone(pages)))
 }
 
-async fn index(
-    pages: axum::Extension<Arc<dyn Pages>>,
-    state: State<Arc<App>>,
-) -> Result<Response, ApiError> {
-    page(pages, state, NamePath(INDEX.to_owned())).await
+async fn index(pages: axum::Extension<Arc<dyn Pages>>) -> Result<Response, ApiError> {
+    page(pages, NamePath(INDEX.to_owned())).await
 }
 
 async fn page(
     axum::Extension(pages): axum::Extension<Arc<dyn Pages>>,
-    State(_): State<Arc<App>>,
     NamePath(path): NamePath,
 ) -> Result<Response, ApiError> {
     let wanted = path.clone();

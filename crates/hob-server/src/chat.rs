@@ -1,102 +1,111 @@
-//! `POST /chat/completions`: parse, find the model, let the first event come, and only then say 200.
-//! After that a failure is an event without `choices`, and no `[DONE]` follows it.
+//! `POST /chat/completions`: parse, find the model, wait for the first event, and only then send 200.
+//! A later failure is an event without `choices`, and no `[DONE]` follows it.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use hob_core::chat::Prompt;
-use hob_core::{ChatEvent, ChatRequest, ChatTarget, ModelError};
+use hob_core::{Chat, ChatEvent, ChatRequest, ModelError, RegisteredModel};
 use hob_wire::{
     AnswerChunks, AnswerHead, ChatAnswer, ChatChunks, ChatDelivery, CollectedAnswer, chat_failed,
     parse_chat,
 };
-
 use tokio::time::timeout;
 
-use crate::account::Asked;
-use crate::asking::{Asking, Held, read_asking};
-use crate::body::{Answer, Dialect, stream_body};
-use crate::converse::{Question, Reply, converse, seeded};
-use crate::failure::ApiError;
+use crate::answer::Answer;
+use crate::api_error::ApiError;
+use crate::chat_answer::{ChatStart, seeded};
+use crate::chat_body::{ChatFormat, PendingAnswer, stream_body};
+use crate::context::{Limits, RequestContext};
 use crate::headers::{ALIAS, EVENTS, JSON, QUEUE_MS, answer_headers, insert_ignored, insert_text};
-use crate::keys::Caller;
-use crate::requests::Received;
-use crate::router::App;
+use crate::in_flight::Endpoint;
+use crate::names::Resolved;
+use crate::request_body::{Intake, RequestGuards, read_request};
+use crate::tracker::RequestStart;
 
-/// A comment, which readers of events skip and proxies count as life.
-const KEEP_ALIVE: &str = ": hob\n\n";
+/// A comment, which event parsers skip and proxies count as activity.
+pub(crate) const KEEP_ALIVE: &str = ": hob\n\n";
 
 /// Changes when answers to the same request might.
 const FINGERPRINT: &str = concat!("hob-", env!("CARGO_PKG_VERSION"));
 
-pub(crate) async fn complete(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Response, ApiError> {
-    let Asking { received, caller, held, mut wire } =
-        read_asking(&app, request, parse_chat).await?;
-    wire.model = caller.chat_name(&app, wire.model)?;
-    let target = app.chat_target(wire.model.as_deref())?;
-    check(&target, &wire.request)?;
-    let asked = asked(wire.model.clone(), wire.delivery, received, (caller, held));
-    let head = head(wire.model, &target, received);
-    let ignored = &without_effect(&target, wire.ignored, wire.unknown);
-    let requests = seeded(wire.request, wire.choices);
-    let question = Question { target, requests, asked };
-    match wire.delivery {
+/// A client that wants loading progress gets it after this time.
+const LOADING_AFTER: Duration = Duration::from_secs(1);
+
+pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
+    let Intake { context, guards, body } = read_request(request, parse_chat).await?;
+    let resolved = context.resolve::<Chat>(body.model)?;
+    check(&resolved.model, &body.request)?;
+    let head = head(&resolved, &context);
+    let ignored = &without_effect(&resolved.model, body.ignored, body.unknown);
+    let requests = seeded(body.request, body.choices);
+    let (start, limits) = start(&context, guards, resolved, (requests, body.delivery));
+    match body.delivery {
         ChatDelivery::Whole => {
-            let answer = ChatAnswer::new(head, wire.choices, wire.calls);
-            whole(converse(&app, question).await?, answer, ignored).await
+            let answer = ChatAnswer::new(head, body.choices, body.calls);
+            whole(start.start().await?, answer, ignored).await
         }
         ChatDelivery::Events(usage) => {
-            let chunks = ChatChunks::new(head, wire.choices, wire.calls, usage);
-            let loading = wire.tells_loading.then(|| Arc::clone(&question.target));
-            streamed(app, question, loading, (chunks, ignored)).await
+            let chunks = ChatChunks::new(head, body.choices, body.calls, usage);
+            let loading = body.tells_loading.then(|| Arc::clone(&start.model));
+            streamed(&limits, start, loading, (chunks, ignored)).await
         }
     }
 }
 
-pub(crate) async fn whole(
-    mut reply: Reply,
-    mut answer: impl CollectedAnswer,
-    ignored: &[String],
-) -> Result<Response, ApiError> {
-    reply.collect(|choice, event| answer.add(choice, event)).await?;
-    let mut headers = reply.headers(JSON);
-    insert_ignored(&mut headers, ignored);
-    let queue_ms = answer.queue_ms() + reply.queued().as_secs_f64() * 1e3;
-    headers.insert(QUEUE_MS, HeaderValue::from(queue_ms.round() as u64));
-    Ok((headers, answer.to_json()).into_response())
+/// A request on either of OpenAI's routes, ready to be sent.
+pub(crate) fn start(
+    context: &RequestContext,
+    guards: RequestGuards,
+    resolved: Resolved<Chat>,
+    (requests, delivery): (Vec<ChatRequest>, ChatDelivery),
+) -> (ChatStart, Limits) {
+    let start = RequestStart {
+        context: context.clone(),
+        guards,
+        endpoint: Endpoint::CHAT,
+        name: resolved.name,
+        is_streamed: matches!(delivery, ChatDelivery::Events(_)),
+    };
+    (ChatStart { start, model: resolved.model, requests }, *context.limits())
 }
 
-/// Who wants to hear of a model's loading hears of it when this has passed.
-const LOADING_AFTER: Duration = Duration::from_secs(1);
+pub(crate) async fn whole(
+    mut answer: Answer<Chat>,
+    mut collected: impl CollectedAnswer,
+    ignored: &[String],
+) -> Result<Response, ApiError> {
+    answer.collect(|choice, event| collected.add(choice, event)).await?;
+    let mut headers = answer.headers(JSON);
+    insert_ignored(&mut headers, ignored);
+    let queue_ms = collected.queue_ms() + answer.queued().as_secs_f64() * 1e3;
+    headers.insert(QUEUE_MS, HeaderValue::from(queue_ms.round() as u64));
+    Ok((headers, collected.to_json()).into_response())
+}
 
-/// The status waits for the first event, so that it is true; but not for so long that a proxy between
-/// here and the client gives up.
+/// The status waits for the first event, so that it is true; but not for so long that a proxy gives up.
 pub(crate) async fn streamed(
-    app: Arc<App>,
-    question: Question,
-    loading: Option<Arc<ChatTarget>>,
+    limits: &Limits,
+    start: ChatStart,
+    loading: Option<Arc<RegisteredModel<Chat>>>,
     (chunks, ignored): (impl AnswerChunks + Send + 'static, &[String]),
 ) -> Result<Response, ApiError> {
-    let limits = app.limits;
     let early = if loading.is_some() { LOADING_AFTER } else { limits.early_headers_after };
-    let alias = question.asked.alias.clone();
-    let mut opening = async move { converse(&app, question).await }.boxed();
+    let alias = start.start.name.clone();
+    let mut opening = start.start().boxed();
     let (mut headers, answer) = match timeout(early, &mut opening).await {
-        Ok(reply) => {
-            let reply = reply?;
-            (reply.headers(EVENTS), Answer::Begun(Box::new(reply)))
+        Ok(answer) => {
+            let answer = answer?;
+            (answer.headers(EVENTS), PendingAnswer::Begun(Box::new(answer)))
         }
         Err(_) => {
             let mut headers = answer_headers(EVENTS);
             insert_text(&mut headers, ALIAS, alias.as_deref().unwrap_or_default());
-            (headers, Answer::Awaited(opening, loading))
+            (headers, PendingAnswer::Awaited(opening, loading))
         }
     };
     insert_ignored(&mut headers, ignored);
@@ -104,43 +113,32 @@ pub(crate) async fn streamed(
     Ok((headers, body).into_response())
 }
 
-/// What the account is told of a request on either route.
-pub(crate) fn asked(
-    alias: Option<String>,
-    delivery: ChatDelivery,
-    received: Received,
-    (caller, held): (Caller, Held),
-) -> Asked {
-    let is_streamed = matches!(delivery, ChatDelivery::Events(_));
-    Asked { received, caller, held, route: "chat", alias, is_streamed }
-}
-
-/// What the pieces of an answer say alike. A request that named no model hears which one it was.
-pub(crate) fn head(asked: Option<String>, target: &ChatTarget, received: Received) -> AnswerHead {
+/// What all pieces of an answer repeat.
+pub(crate) fn head(resolved: &Resolved<Chat>, context: &RequestContext) -> AnswerHead {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     AnswerHead {
-        id: format!("{:x}{:04x}", now.as_micros(), received.id),
+        id: format!("{:x}{:04x}", now.as_micros(), context.id),
         created_unix_s: now.as_secs(),
-        model: asked.unwrap_or_else(|| target.name.clone()),
+        model: resolved.shown_name().to_owned(),
         fingerprint: FINGERPRINT,
     }
 }
 
-/// Parameters to be named as ignored: those that hob does not know too, unless the target may know them.
+/// Parameters to report as ignored. An unknown parameter is one of them, unless the model may know it.
 pub(crate) fn without_effect(
-    target: &ChatTarget,
+    model: &RegisteredModel<Chat>,
     mut ignored: Vec<String>,
     unknown: Vec<String>,
 ) -> Vec<String> {
-    if !target.model.card().takes_unknown {
+    if !model.model.card().takes_unknown {
         ignored.extend(unknown);
     }
     ignored
 }
 
-/// What can be known from the card alone, so that no model is loaded to refuse.
-pub(crate) fn check(target: &ChatTarget, request: &ChatRequest) -> Result<(), ApiError> {
-    let card = target.model.card();
+/// Refuses what the model's card rules out, so that no model is loaded to refuse.
+pub(crate) fn check(model: &RegisteredModel<Chat>, request: &ChatRequest) -> Result<(), ApiError> {
+    let card = model.model.card();
     if !card.sees && has_pictures(&request.prompt) {
         let why = "it reads text only, and a message has a picture";
         return Err(ApiError::Unsupported { field: "messages", why });
@@ -164,10 +162,10 @@ fn has_pictures(prompt: &Prompt) -> bool {
     }
 }
 
-/// OpenAI's events, of either route.
+/// OpenAI's events, for both routes.
 struct OpenAi<C>(C);
 
-impl<C: AnswerChunks + Send + 'static> Dialect for OpenAi<C> {
+impl<C: AnswerChunks + Send + 'static> ChatFormat for OpenAi<C> {
     fn event(&mut self, choice: u32, event: ChatEvent) -> String {
         self.0.event(choice, event)
     }
@@ -176,8 +174,8 @@ impl<C: AnswerChunks + Send + 'static> Dialect for OpenAi<C> {
         self.0.end()
     }
 
-    fn failed(&mut self, refusal: &ApiError) -> String {
-        chat_failed(&refusal.body())
+    fn failed(&mut self, error: &ApiError) -> String {
+        chat_failed(&error.body())
     }
 
     fn keep_alive(&self) -> Option<&'static str> {

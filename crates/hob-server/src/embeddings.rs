@@ -1,35 +1,29 @@
 //! `POST /embeddings`: texts in, vectors out, all at once.
-//! The model is one of the chat models: hob has no others that read.
+//! The model is one of the chat models: hob has no others that read text.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
+use hob_core::Chat;
 use hob_wire::parse_embeddings;
 
-use crate::account::Asked;
-use crate::asking::{Asking, read_asking};
-use crate::converse::embed;
-use crate::failure::ApiError;
-use crate::headers::{JSON, TARGET, answer_headers, insert_ignored, insert_text, insert_way};
-use crate::router::App;
+use crate::api_error::ApiError;
+use crate::chat_answer::embed;
+use crate::headers::{JSON, TARGET, answer_headers, insert_ignored, insert_text, insert_trace};
+use crate::in_flight::Endpoint;
+use crate::request_body::{Intake, read_request};
+use crate::tracker::RequestStart;
 
-pub(crate) async fn embeddings(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Response, ApiError> {
-    let Asking { received, caller, held, mut wire } =
-        read_asking(&app, request, parse_embeddings).await?;
-    wire.model = caller.chat_name(&app, wire.model)?;
-    let target = app.chat_target(wire.model.as_deref())?;
-    let alias = wire.model.clone();
-    let asked = Asked { received, caller, held, route: "embeddings", alias, is_streamed: false };
-    let made = embed(&app, &target, wire.request, asked).await;
-    let (made, way) = made.map_err(|refusal| refusal.about("input"))?;
+pub(crate) async fn embeddings(request: Request) -> Result<Response, ApiError> {
+    let Intake { context, guards, body } = read_request(request, parse_embeddings).await?;
+    let resolved = context.resolve::<Chat>(body.model)?;
+    let (endpoint, name) = (Endpoint::EMBEDDINGS, resolved.name.clone());
+    let start = RequestStart { context, guards, endpoint, name, is_streamed: false };
+    let made = embed(start, &resolved.model, body.request).await;
+    let (made, trace) = made.map_err(|error| error.about("input"))?;
     let mut headers = answer_headers(JSON);
-    insert_text(&mut headers, TARGET, way.target.as_ref().unwrap_or(&target.name));
-    insert_way(&mut headers, &way);
-    insert_ignored(&mut headers, &wire.ignored);
-    let model = wire.model.as_deref().unwrap_or(&target.name);
-    Ok((headers, hob_wire::embeddings(model, &made, wire.encoding)).into_response())
+    insert_text(&mut headers, TARGET, trace.target.as_ref().unwrap_or(&resolved.model.name));
+    insert_trace(&mut headers, &trace);
+    insert_ignored(&mut headers, &body.ignored);
+    let vectors = hob_wire::embeddings(resolved.shown_name(), &made, body.encoding);
+    Ok((headers, vectors).into_response())
 }

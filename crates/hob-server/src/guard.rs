@@ -1,17 +1,17 @@
-//! Who may ask: the name a request was sent to, the page it came from, and the key it carries.
+//! Checks the host name that a request was sent to, the page it came from, and its key.
 //! A web page anywhere can make a browser call loopback; it cannot choose these headers.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use crate::failure::ApiError;
-use crate::router::App;
+use crate::api_error::ApiError;
+use crate::context::RequestContext;
 
 /// The names under which this server may be called.
 #[derive(Debug)]
@@ -80,59 +80,25 @@ fn check_size(headers: &HeaderMap) -> Result<(), ApiError> {
     if bytes > bytes_max { Err(ApiError::HeadersTooLarge { bytes_max }) } else { Ok(()) }
 }
 
-/// Every request passes here first.
+/// Checks the names of every request.
 pub(crate) async fn check_names(
-    State(app): State<Arc<App>>,
+    State(guard): State<Arc<Guard>>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     check_size(request.headers())?;
-    app.guard.check(&request)?;
+    guard.check(&request)?;
     Ok(next.run(request).await)
 }
 
-/// Requests that cost something, or tell something, pass here too.
+/// Checks the key of requests that cost something, or reveal something.
 pub(crate) async fn check_key(
-    State(app): State<Arc<App>>,
-    mut request: Request,
+    context: RequestContext,
+    request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let keys = app.live.keys();
-    if keys.are_asked_for() {
-        let presented = presented(request.headers()).ok_or(ApiError::NoKey)?;
-        let holder = keys.holder(presented).ok_or(ApiError::WrongKey)?;
-        request.extensions_mut().insert(Arc::clone(holder));
-    }
+    context.check_key()?;
     Ok(next.run(request).await)
-}
-
-/// Lists that everybody may see pass here: a key is not asked for, and noticed if it is there.
-pub(crate) async fn notice_key(
-    State(app): State<Arc<App>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let keys = app.live.keys();
-    let holder = presented(request.headers()).and_then(|presented| keys.holder(presented));
-    if let Some(holder) = holder.cloned() {
-        request.extensions_mut().insert(holder);
-    }
-    next.run(request).await
-}
-
-/// OpenAI's way to send a key, then Anthropic's, then Azure's. Who sends several means the first.
-fn presented(headers: &HeaderMap) -> Option<&[u8]> {
-    const BARE: [HeaderName; 2] =
-        [HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
-    let bare = || BARE.iter().find_map(|name| headers.get(name));
-    bearer(headers).or_else(|| bare().map(|value| value.as_bytes().trim_ascii()))
-}
-
-fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
-    const SCHEME: &[u8] = b"bearer ";
-    let value = headers.get(AUTHORIZATION)?.as_bytes();
-    let (scheme, key) = value.split_at_checked(SCHEME.len())?;
-    scheme.eq_ignore_ascii_case(SCHEME).then(|| key.trim_ascii())
 }
 
 fn text(value: &HeaderValue) -> String {

@@ -1,11 +1,11 @@
-//! What answers say of themselves in their headers: where they came from and how long that took.
-//! Names only; whoever has a value puts it in.
+//! The headers of answers: which target answered, how many attempts it took, and how long.
+//! Names and insertion only; the values come from the trackers.
 
 use std::time::Duration;
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use hob_core::trace::Way;
+use hob_core::trace::TraceData;
 
 /// The name that was asked for.
 pub(crate) const ALIAS: HeaderName = HeaderName::from_static("x-hob-alias");
@@ -61,24 +61,25 @@ pub(crate) fn insert_ignored(headers: &mut HeaderMap, ignored: &[String]) {
     insert_text(headers, IGNORED, &all);
 }
 
-/// Who was asked besides, and what is to be known of the answer.
-pub(crate) fn insert_way(headers: &mut HeaderMap, way: &Way) {
-    headers.insert(ATTEMPTS, HeaderValue::from(way.asked.max(1)));
-    if !way.failed.is_empty() {
-        let each = way.failed.iter().map(|attempt| format!("{}={}", attempt.target, attempt.kind));
+/// The attempts, and what is special about the answer.
+pub(crate) fn insert_trace(headers: &mut HeaderMap, trace: &TraceData) {
+    headers.insert(ATTEMPTS, HeaderValue::from(trace.asked.max(1)));
+    if !trace.failed.is_empty() {
+        let each =
+            trace.failed.iter().map(|attempt| format!("{}={}", attempt.target, attempt.kind));
         insert_text(headers, FAILED, &each.collect::<Vec<_>>().join(", "));
     }
-    if !way.queued.is_zero() {
-        headers.insert(QUEUE_MS, whole_ms(way.queued));
+    if !trace.queued.is_zero() {
+        headers.insert(QUEUE_MS, whole_ms(trace.queued));
     }
-    if way.thought_anyway {
+    if trace.thought_anyway {
         headers.insert(THINKING, HeaderValue::from_static("ignored"));
     }
-    if way.counted_here {
+    if trace.counted_here {
         headers.insert(USAGE, HeaderValue::from_static("counted"));
     }
-    if !way.dropped.is_empty() {
-        insert_ignored(headers, &way.dropped);
+    if !trace.dropped.is_empty() {
+        insert_ignored(headers, &trace.dropped);
     }
 }
 

@@ -16,9 +16,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use subtle::{Choice, ConditionallySelectable};
 
-pub(crate) use self::caller::Caller;
+pub(crate) use self::caller::{Caller, without_version};
 pub use self::digest::{EmptyKey, KeyDigest, NotADigest};
-pub(crate) use self::holder::{KeyHolder, Turn};
+pub(crate) use self::holder::{KeyHolder, RateLimitGuard};
 pub(crate) use self::refusal::KeyRefusal;
 use crate::ledger::Ledger;
 

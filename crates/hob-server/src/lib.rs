@@ -1,48 +1,51 @@
-//! HTTP: routes, safety, admission, streaming answers, metrics and a graceful stop.
-//! Never an engine and never an upstream: it sees models through the traits of `hob-core` only.
+//! HTTP: routes, safety, admission, streamed answers, metrics and a graceful stop.
+//! It knows no engine and no upstream: it sees models through the traits of `hob-core` only.
 
-mod account;
 mod answer;
-mod asking;
+mod api_error;
 mod benchmarks;
-mod bodies;
-mod body;
+mod body_memory;
 mod chat;
-mod chat_account;
+mod chat_answer;
+mod chat_body;
 mod completions;
-mod converse;
+mod context;
 mod embeddings;
-mod failure;
 mod fit;
+mod fit_desk;
 mod guard;
 mod headers;
-mod hearing;
+mod in_flight;
 mod keys;
 pub mod ledger;
 mod lifecycle;
 mod lists;
-mod live;
 mod metrics;
+mod names;
 mod now;
+mod observe;
 mod ollama;
 mod options;
 mod page;
+mod pages;
 mod places;
-mod plan;
-mod requests;
+mod reloadable_state;
+mod request_body;
 mod router;
 mod routes;
 mod serve;
 mod socket;
 mod speech;
-mod transcribe;
-mod transcript_account;
+mod speech_answer;
+mod speech_plan;
+mod tracker;
+mod transcription;
 mod upload;
 
-pub use benchmarks::Pages;
-pub use fit::{FitDesk, Unanswerable};
+pub use fit_desk::{FitDesk, Unanswerable};
 pub use keys::{EmptyKey, KeyClash, KeyDigest, KeyOptions, NotADigest, check_keys};
-pub use live::ReloadableState;
 pub use options::{Exposed, ServerOptions, check_exposure};
+pub use pages::Pages;
+pub use reloadable_state::ReloadableState;
 pub use router::router;
 pub use serve::serve;

@@ -1,5 +1,5 @@
-//! hob's own routes for being in memory: what is there, put this one there, take it out again.
-//! Models that live elsewhere are somebody else's to load, and are refused.
+//! hob's own routes for models in memory: list them, load one, unload one.
+//! Models of other servers are refused: hob does not load those.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -8,43 +8,45 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures::stream;
-use hob_core::{ChatTarget, KeepAlive, ModelLifecycle, Registry, SpeechTarget, TranscriptTarget};
+use hob_core::{
+    AnyModel, Chat, KeepAlive, Kind, ModelLifecycle, RegisteredModel, Registry, Speech,
+    Transcription,
+};
 use hob_wire::{ResidenceWish, ResidentEntry, loading_line, parse_residence, resident, residents};
 use tokio::time::timeout;
 
-use crate::asking::read_wish;
-use crate::failure::ApiError;
+use crate::api_error::ApiError;
+use crate::context::{Limits, RequestContext};
 use crate::guard::check_key;
 use crate::headers::{JSON, LINES, answer_headers, insert_ignored};
 use crate::keys::Caller;
-use crate::router::{App, Limits};
+use crate::request_body::read_command;
 
-/// Between two lines of a loading that is told.
-const TOLD_EVERY: Duration = Duration::from_millis(250);
+/// Between two progress lines of a load.
+const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
-type Held = Arc<dyn ModelLifecycle>;
+type Lifecycle = Arc<dyn ModelLifecycle>;
 
-pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
+pub(crate) fn routes() -> Router {
     Router::new()
         .route("/api/hob/ps", get(list))
         .route("/api/hob/load", post(load))
-        .route("/api/hob/unload", post(take_out))
-        .route_layer(from_fn_with_state(Arc::clone(app), check_key))
+        .route("/api/hob/unload", post(unload_now))
+        .route_layer(from_fn(check_key))
 }
 
-/// Puts a model into memory, and says how long it is to stay. One that lives elsewhere needs
-/// neither.
+/// Loads a model, and sets how long it stays loaded. A model that lives elsewhere needs neither.
 ///
 /// # Errors
-/// Whatever loading fails with, and its silence.
+/// The load fails, or takes too long.
 pub(crate) async fn load_if_ours(
-    lifecycle: Option<&Held>,
+    lifecycle: Option<&Lifecycle>,
     keep_alive: Option<KeepAlive>,
     limits: &Limits,
 ) -> Result<(), ApiError> {
@@ -57,13 +59,16 @@ pub(crate) async fn load_if_ours(
     Ok(loaded.map_err(|_| ApiError::ResidenceStalled { time_max })??)
 }
 
-/// Takes a model out of memory, now or when nobody uses it any more.
+/// Takes a model out of memory, now or when its requests have ended.
 ///
 /// # Errors
-/// It lives elsewhere, or does not leave.
-pub(crate) async fn unload_when_idle(target: &ChatTarget, limits: &Limits) -> Result<(), ApiError> {
-    let lifecycle = target.lifecycle.as_ref();
-    let lifecycle = lifecycle.ok_or_else(|| ApiError::NotOurs { name: target.name.clone() })?;
+/// It lives elsewhere, or does not leave in time.
+pub(crate) async fn unload_when_idle(
+    model: &RegisteredModel<Chat>,
+    limits: &Limits,
+) -> Result<(), ApiError> {
+    let lifecycle = model.lifecycle.as_ref();
+    let lifecycle = lifecycle.ok_or_else(|| ApiError::NotOurs { name: model.name.clone() })?;
     if lifecycle.memory_use().in_flight > 0 {
         lifecycle.keep_alive(KeepAlive::For(Duration::ZERO));
         return Ok(());
@@ -71,42 +76,36 @@ pub(crate) async fn unload_when_idle(target: &ChatTarget, limits: &Limits) -> Re
     unload(lifecycle, limits).await
 }
 
-async fn unload(lifecycle: &Held, limits: &Limits) -> Result<(), ApiError> {
+async fn unload(lifecycle: &Lifecycle, limits: &Limits) -> Result<(), ApiError> {
     let time_max = limits.token_time_max;
     let gone = timeout(time_max, lifecycle.unload()).await;
     gone.map_err(|_| ApiError::ResidenceStalled { time_max })
 }
 
-/// A model that this hob holds.
+/// A model that this hob loads and unloads.
 #[derive(Clone)]
 struct Resident {
     name: String,
-    kind: &'static str,
+    kind: Kind,
     context_tokens: Option<u32>,
-    lifecycle: Held,
+    lifecycle: Lifecycle,
 }
 
 impl Resident {
-    fn speech(target: &SpeechTarget) -> Option<Resident> {
-        let (name, lifecycle) = (target.name.clone(), target.lifecycle.clone()?);
-        Some(Resident { name, kind: "speech", context_tokens: None, lifecycle })
-    }
-
-    fn transcript(target: &TranscriptTarget) -> Option<Resident> {
-        let (name, lifecycle) = (target.name.clone(), target.lifecycle.clone()?);
-        Some(Resident { name, kind: "transcription", context_tokens: None, lifecycle })
-    }
-
-    fn chat(target: &ChatTarget) -> Option<Resident> {
-        let (name, lifecycle) = (target.name.clone(), target.lifecycle.clone()?);
-        let context_tokens = Some(target.model.card().context_tokens);
-        Some(Resident { name, kind: "chat", context_tokens, lifecycle })
+    /// `None`: the model lives elsewhere.
+    fn new(name: &str, model: &dyn AnyModel) -> Option<Resident> {
+        Some(Resident {
+            name: name.to_owned(),
+            kind: model.kind(),
+            context_tokens: model.context_tokens(),
+            lifecycle: Arc::clone(model.lifecycle()?),
+        })
     }
 
     fn entry(&self) -> ResidentEntry {
         ResidentEntry {
             name: self.name.clone(),
-            kind: self.kind,
+            kind: self.kind.name(),
             state: self.lifecycle.state(),
             memory_use: self.lifecycle.memory_use(),
             context_tokens: self.context_tokens,
@@ -115,69 +114,67 @@ impl Resident {
 }
 
 /// `GET /api/hob/ps`.
-async fn list(State(app): State<Arc<App>>, caller: Caller) -> Response {
-    let entries = entries(&app.registry(), &caller);
+async fn list(context: RequestContext) -> Response {
+    let entries = entries(context.registry(), &context.caller);
     ([(CONTENT_TYPE, JSON)], residents(&entries)).into_response()
 }
 
-/// Those that this caller may use, under the names by which they know them.
+/// The models that this caller may use, under the names by which they know them.
 pub(crate) fn entries(registry: &Registry, caller: &Caller) -> Vec<ResidentEntry> {
-    let speech = registry.speech_targets().filter_map(|target| Resident::speech(target));
-    let chat = registry.chat_targets().filter_map(|target| Resident::chat(target));
-    let heard = registry.transcript_targets().filter_map(|target| Resident::transcript(target));
-    let shown = speech.chain(chat).chain(heard).filter_map(|held| {
-        let name = caller.shown_as(registry, &held.name)?.to_owned();
-        Some(Resident { name, ..held }.entry())
-    });
-    shown.collect()
+    let entry = |model: &dyn AnyModel| {
+        let name = caller.shown_as(registry, model.name())?;
+        Some(Resident::new(name, model)?.entry())
+    };
+    registry.all().filter_map(entry).collect()
 }
 
 /// `POST /api/hob/load`.
-async fn load(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
-    let (wish, held) = read(&app, request).await?;
-    let loading = loading(held.clone(), wish.keep_alive, app.limits);
-    if !wish.is_told {
+async fn load(request: Request) -> Result<Response, ApiError> {
+    let (context, command, held) = read(request).await?;
+    let loading = loading(held.clone(), command.keep_alive, *context.limits());
+    if !command.is_told {
         loading.await?;
-        return Ok(told(&held, &wish));
+        return Ok(loaded(&held, &command));
     }
-    // What fails at once fails with its own status.
+    // A failure at once keeps its own status.
     let mut loading = Box::pin(loading);
     match timeout(Duration::ZERO, &mut loading).await {
         Ok(done) => done?,
-        Err(_) => return Ok(telling(Telling { held, loading }, &wish)),
+        Err(_) => return Ok(with_progress(LoadProgress { held, loading }, &command)),
     }
     let mut headers = answer_headers(LINES);
-    insert_ignored(&mut headers, &wish.ignored);
+    insert_ignored(&mut headers, &command.ignored);
     Ok((headers, resident(&held.entry()) + "\n").into_response())
 }
 
-/// `POST /api/hob/unload`: at once, whoever uses it.
-async fn take_out(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
-    let (wish, held) = read(&app, request).await?;
-    unload(&held.lifecycle, &app.limits).await?;
-    Ok(told(&held, &wish))
+/// `POST /api/hob/unload`: at once, also while requests run.
+async fn unload_now(request: Request) -> Result<Response, ApiError> {
+    let (context, command, held) = read(request).await?;
+    unload(&held.lifecycle, context.limits()).await?;
+    Ok(loaded(&held, &command))
 }
 
-async fn read(app: &App, request: Request) -> Result<(ResidenceWish, Resident), ApiError> {
-    let (caller, wish) = read_wish(app, request, parse_residence).await?;
-    caller.check(app, &wish.model)?;
-    let held = find(app, &wish.model)?;
-    caller.take_request(app)?;
-    Ok((wish, held))
+async fn read(request: Request) -> Result<(RequestContext, ResidenceWish, Resident), ApiError> {
+    let (context, command) = read_command(request, parse_residence).await?;
+    context.caller.check(&command.model)?;
+    let held = find(&context, &command.model)?;
+    context.caller.count_request()?;
+    Ok((context, command, held))
 }
 
 /// A model of any kind.
-fn find(app: &App, name: &str) -> Result<Resident, ApiError> {
-    let heard = || app.transcript_target(Some(name));
-    let found = match (app.chat_target(Some(name)), app.speech_target(Some(name))) {
-        (Ok(target), _) => Resident::chat(&target),
-        (_, Ok(target)) => Resident::speech(&target),
-        (Err(refusal), Err(_)) => Resident::transcript(&*heard().map_err(|_| refusal)?),
+fn find(context: &RequestContext, name: &str) -> Result<Resident, ApiError> {
+    let model: Arc<dyn AnyModel> = match context.find::<Chat>(Some(name)) {
+        Ok(model) => model,
+        Err(error) => match context.find::<Speech>(Some(name)) {
+            Ok(model) => model,
+            Err(_) => context.find::<Transcription>(Some(name)).map_err(|_| error)?,
+        },
     };
-    found.ok_or_else(|| ApiError::NotOurs { name: name.to_owned() })
+    Resident::new(model.name(), &*model).ok_or_else(|| ApiError::NotOurs { name: name.to_owned() })
 }
 
-fn told(held: &Resident, wish: &ResidenceWish) -> Response {
+fn loaded(held: &Resident, wish: &ResidenceWish) -> Response {
     let mut headers = answer_headers(JSON);
     insert_ignored(&mut headers, &wish.ignored);
     (headers, resident(&held.entry())).into_response()
@@ -191,38 +188,38 @@ async fn loading(
     load_if_ours(Some(&held.lifecycle), keep_alive, &limits).await
 }
 
-type Loading = Pin<Box<dyn Future<Output = Result<(), ApiError>> + Send>>;
+type LoadFuture = Pin<Box<dyn Future<Output = Result<(), ApiError>> + Send>>;
 
-/// A loading that goes on while somebody listens.
-struct Telling {
+/// A load that runs while its client reads progress lines.
+struct LoadProgress {
     held: Resident,
-    loading: Loading,
+    loading: LoadFuture,
 }
 
-fn telling(telling: Telling, wish: &ResidenceWish) -> Response {
+fn with_progress(progress: LoadProgress, wish: &ResidenceWish) -> Response {
     let mut headers = answer_headers(LINES);
     insert_ignored(&mut headers, &wish.ignored);
-    let first = stream::iter([Ok::<_, Infallible>(telling.progress())]);
-    let rest = stream::unfold(Some(telling), async |telling| {
-        let mut telling = telling?;
-        let (line, more) = telling.next().await;
-        Some((Ok(line), more.then_some(telling)))
+    let first = stream::iter([Ok::<_, Infallible>(progress.line())]);
+    let rest = stream::unfold(Some(progress), async |progress| {
+        let mut progress = progress?;
+        let (line, more) = progress.next().await;
+        Some((Ok(line), more.then_some(progress)))
     });
     let body = Body::from_stream(futures::StreamExt::chain(first, rest));
     (headers, body).into_response()
 }
 
-impl Telling {
-    fn progress(&self) -> String {
+impl LoadProgress {
+    fn line(&self) -> String {
         loading_line(&self.held.lifecycle.state()) + "\n"
     }
 
     /// The next line, and whether more may follow.
     async fn next(&mut self) -> (String, bool) {
-        match timeout(TOLD_EVERY, &mut self.loading).await {
-            Err(_) => (self.progress(), true),
+        match timeout(PROGRESS_EVERY, &mut self.loading).await {
+            Err(_) => (self.line(), true),
             Ok(Ok(())) => (resident(&self.held.entry()) + "\n", false),
-            Ok(Err(refusal)) => (refusal.body().to_json() + "\n", false),
+            Ok(Err(error)) => (error.body().to_json() + "\n", false),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hob_core::chat::Usage;
 use hob_core::routing::TargetStatus;
-use hob_core::trace::Way;
-use hob_core::{ChatTarget, ModelState, Registry, SpeechTarget, TranscriptTarget};
+use hob_core::trace::TraceData;
+use hob_core::{AnyModel, Kind, ModelState, Registry};
 use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
     with_local_recorder,
@@ -32,12 +32,13 @@ const TRANSCRIPT_ANSWERS: &str = "hob_transcript_answers_total";
 const HEARD: &str = "hob_transcript_audio_ms_total";
 const TRANSCRIPT_IN_FLIGHT: &str = "hob_transcript_in_flight";
 const TRANSCRIPT_IN_FLIGHT_MAX: &str = "hob_transcript_in_flight_max";
+const TRANSCRIPT_BACKLOG: &str = "hob_transcript_backlog_seconds";
 const LEDGER_LOST: &str = "hob_ledger_lost_total";
 const KEY_REFUSED: &str = "hob_key_refused_total";
 const FALLBACKS: &str = "hob_fallbacks_total";
 const RETRIES: &str = "hob_retries_total";
 const REPAIRED: &str = "hob_repaired_total";
-const RESTS: &str = "hob_target_rest_seconds";
+const COOL_DOWN: &str = "hob_target_cool_down_seconds";
 const STATE: &str = "hob_model_state";
 
 /// From a cached prompt to a long one on a small machine, and a cold start.
@@ -73,13 +74,13 @@ impl Metrics {
         with_local_recorder(&self.0, || counter!(KEY_REFUSED, &labels).increment(1));
     }
 
-    /// The first bytes of sound are on their way.
+    /// The first bytes of sound are on their trace.
     pub(crate) fn first_audio(&self, model: &str, ttfa: Duration) {
         let labels = [("model", model.to_owned())];
         with_local_recorder(&self.0, || histogram!(TTFA, &labels).record(ttfa));
     }
 
-    pub(crate) fn answer(&self, model: &str, outcome: Outcome, sound_s: f64) {
+    pub(crate) fn speech_answer(&self, model: &str, outcome: Outcome, sound_s: f64) {
         let model = ("model", model.to_owned());
         let ended = [model.clone(), ("outcome", outcome.name().to_owned())];
         let sound_ms = (sound_s * 1000.0).round() as u64;
@@ -118,9 +119,9 @@ impl Metrics {
         self.tokens(model, "embedded", tokens);
     }
 
-    /// Who was asked besides, what was mended, and who left.
-    pub(crate) fn way(&self, alias: &str, way: &Way) {
-        if way.failed.is_empty() && way.repaired.is_empty() {
+    /// Counts failed attempts, retries and repairs of one request.
+    pub(crate) fn fallbacks(&self, alias: &str, trace: &TraceData) {
+        if trace.failed.is_empty() && trace.repaired.is_empty() {
             return;
         }
         let is_from_outside = alias.ends_with("/*");
@@ -128,10 +129,10 @@ impl Metrics {
             let model = if is_from_outside { alias } else { target };
             model.to_owned()
         };
-        let mut next = way.failed.iter().skip(1).map(|attempt| attempt.target.as_str());
+        let mut next = trace.failed.iter().skip(1).map(|attempt| attempt.target.as_str());
         with_local_recorder(&self.0, || {
-            for attempt in &way.failed {
-                let to = next.next().or(way.target.as_deref());
+            for attempt in &trace.failed {
+                let to = next.next().or(trace.target.as_deref());
                 let again = to == Some(&*attempt.target);
                 let to = to.map_or_else(|| "nobody".to_owned(), name);
                 let from = ("from", name(&attempt.target));
@@ -143,7 +144,7 @@ impl Metrics {
                     counter!(FALLBACKS, &[alias, from, ("to", to), reason]).increment(1);
                 }
             }
-            for what in &way.repaired {
+            for what in &trace.repaired {
                 counter!(REPAIRED, "what" => *what).increment(1);
             }
         });
@@ -158,10 +159,8 @@ impl Metrics {
     pub(crate) fn render(&self, registry: &Registry, ledger: Option<&Ledger>) -> String {
         with_local_recorder(&self.0, || {
             counter!(LEDGER_LOST).absolute(ledger.map_or(0, Ledger::lost));
-            registry.speech_targets().for_each(|target| observe_speech(target));
-            registry.chat_targets().for_each(|target| observe_chat(target));
-            registry.transcript_targets().for_each(|target| observe_transcript(target));
-            observe_rests(registry);
+            registry.all().for_each(observe_model);
+            observe_circuits(registry);
         });
         self.0.handle().render()
     }
@@ -172,41 +171,34 @@ impl Metrics {
     }
 }
 
-fn observe_speech(target: &SpeechTarget) {
-    let model = [("model", target.name.clone())];
-    gauge!(IN_FLIGHT, &model).set(target.admission.in_flight() as f64);
-    gauge!(IN_FLIGHT_MAX, &model).set(target.admission.requests_max() as f64);
-    gauge!(BACKLOG, &model).set(target.admission.backlog_s());
-    observe_state(&target.name, &target.model.state());
+/// The gauges of one kind: requests in flight, their limit, and the work still owed.
+fn gauges(kind: Kind) -> [&'static str; 3] {
+    match kind {
+        Kind::Speech => [IN_FLIGHT, IN_FLIGHT_MAX, BACKLOG],
+        Kind::Chat => [CHAT_IN_FLIGHT, CHAT_IN_FLIGHT_MAX, CHAT_BACKLOG],
+        Kind::Transcription => [TRANSCRIPT_IN_FLIGHT, TRANSCRIPT_IN_FLIGHT_MAX, TRANSCRIPT_BACKLOG],
+    }
 }
 
-fn observe_chat(target: &ChatTarget) {
-    let model = [("model", target.name.clone())];
-    gauge!(CHAT_IN_FLIGHT, &model).set(target.admission.in_flight() as f64);
-    gauge!(CHAT_IN_FLIGHT_MAX, &model).set(target.admission.requests_max() as f64);
-    gauge!(CHAT_BACKLOG, &model).set(target.admission.backlog_s());
-    observe_state(&target.name, &target.model.state());
+fn observe_model(model: &dyn AnyModel) {
+    let labels = [("model", model.name().to_owned())];
+    let [in_flight, in_flight_max, backlog] = gauges(model.kind());
+    gauge!(in_flight, &labels).set(model.in_flight() as f64);
+    gauge!(in_flight_max, &labels).set(model.in_flight_max() as f64);
+    gauge!(backlog, &labels).set(model.backlog());
+    observe_state(model.name(), &model.state());
 }
 
-fn observe_transcript(target: &TranscriptTarget) {
-    let model = [("model", target.name.clone())];
-    gauge!(TRANSCRIPT_IN_FLIGHT, &model).set(target.admission.in_flight() as f64);
-    gauge!(TRANSCRIPT_IN_FLIGHT_MAX, &model).set(target.admission.requests_max() as f64);
-    observe_state(&target.name, &target.model.state());
-}
-
-/// Of the targets that the configuration names.
-fn observe_rests(registry: &Registry) {
-    let Some(elsewhere) = registry.elsewhere() else { return };
-    let chat = registry.chat_targets().map(|target| &target.name);
-    let names = chat.chain(registry.speech_targets().map(|target| &target.name));
-    let names = names.chain(registry.transcript_targets().map(|target| &target.name));
-    for target in names.filter_map(|name| elsewhere.route(name)).flat_map(|route| route.targets) {
+/// The circuits of the targets that the configuration names.
+fn observe_circuits(registry: &Registry) {
+    let Some(upstreams) = registry.upstreams() else { return };
+    let routes = registry.all().filter_map(|model| upstreams.route(model.name()));
+    for target in routes.flat_map(|route| route.targets) {
         let left = match target.status {
             TargetStatus::Open { left } => left,
             TargetStatus::Active | TargetStatus::Standby | TargetStatus::HalfOpen => Duration::ZERO,
         };
-        gauge!(RESTS, "target" => target.name).set(left.as_secs_f64());
+        gauge!(COOL_DOWN, "target" => target.name).set(left.as_secs_f64());
     }
 }
 
@@ -239,11 +231,12 @@ fn describe() {
     describe_counter!(HEARD, Unit::Milliseconds, "Sound heard to its end since the start.");
     describe_gauge!(TRANSCRIPT_IN_FLIGHT, "Transcriptions admitted and not yet answered.");
     describe_gauge!(TRANSCRIPT_IN_FLIGHT_MAX, "Transcriptions that are admitted at once.");
+    describe_gauge!(TRANSCRIPT_BACKLOG, Unit::Seconds, "Sound still owed to those in flight.");
     describe_counter!(LEDGER_LOST, "Rows that the ledger could not keep.");
     describe_counter!(KEY_REFUSED, "Requests with a good key that were refused, by reason.");
     describe_counter!(FALLBACKS, "Requests that went on to another target, and why.");
     describe_counter!(RETRIES, "Requests that asked the same target again, and why.");
     describe_counter!(REPAIRED, "What was wrong with other servers' answers, and mended.");
-    describe_gauge!(RESTS, Unit::Seconds, "Until a target that failed is asked again.");
+    describe_gauge!(COOL_DOWN, Unit::Seconds, "Until a target that failed is asked again.");
     describe_gauge!(STATE, "1 for the state that the model is in.");
 }

@@ -1,117 +1,68 @@
-//! What runs now, what ended lately, and what the last hour took: in memory, and bounded.
-//! A request pays for it with a lock when it begins and one when it ends; a token costs one atomic.
+//! `GET /api/hob/now` and `GET /api/hob/requests/{id}`: running and ended requests, and statistics.
+//! A key that is limited to some names sees only its own requests.
 
-mod hour;
-mod routes;
-mod running;
-mod views;
+use axum::Router;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::middleware::from_fn;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use hob_wire::{NowView, RequestView};
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use crate::api_error::ApiError;
+use crate::context::RequestContext;
+use crate::guard::check_key;
+use crate::headers::JSON;
+use crate::in_flight::queue;
+use crate::observe::{NOW, NamePath};
+use crate::{lifecycle, routes};
 
-use hob_core::trace::Way;
+/// Rows of running requests. More are of no use, and the page asks every second.
+const RUNNING_SHOWN_MAX: usize = 200;
+const ENDED_SHOWN_MAX: usize = 20;
 
-use self::hour::Hour;
-pub(crate) use self::routes::{NOW, routes};
-pub(crate) use self::running::Running;
-use crate::keys::Caller;
-use crate::ledger::RequestRecord;
-
-/// Twice as many as connections are let in. What is beyond runs as well, and is not seen.
-const RUNNING_MAX: usize = 1024;
-
-/// Requests that ended, and can still be asked about.
-const ENDED_MAX: usize = 100;
-
-/// See the file's head. No lock is held while anything is waited for.
-#[derive(Debug, Default)]
-pub(crate) struct Now {
-    running: Mutex<BTreeMap<u64, Arc<Running>>>,
-    /// The latest is the last.
-    ended: Mutex<VecDeque<Arc<Ended>>>,
-    hour: Mutex<Hour>,
+pub(crate) fn routes() -> Router {
+    Router::new()
+        .route(NOW, get(now))
+        .route("/api/hob/requests/{id}", get(request))
+        .route_layer(from_fn(check_key))
 }
 
-/// A request that is done, however it ended.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    running: Arc<Running>,
-    way: Way,
-    entry: RequestRecord,
+async fn now(context: RequestContext) -> Response {
+    let (registry, caller) = (context.registry(), &context.caller);
+    let in_flight = &context.services.in_flight;
+    let running = in_flight.running(caller);
+    let mut requests: Vec<RequestView> = running.iter().map(|one| one.view(registry)).collect();
+    let queue = queue(&requests, registry);
+    requests.truncate(RUNNING_SHOWN_MAX);
+    let ended = in_flight.ended(caller);
+    json(hob_wire::now(&NowView {
+        requests,
+        recent: ended.iter().take(ENDED_SHOWN_MAX).map(|one| one.view()).collect(),
+        aliases: in_flight.last_hour(caller),
+        models: lifecycle::entries(registry, caller),
+        upstreams: routes::upstream_views(registry, caller),
+        queue,
+    }))
 }
 
-impl Now {
-    pub(crate) fn enter(&self, running: &Arc<Running>) {
-        let mut all = locked(&self.running);
-        if all.len() < RUNNING_MAX {
-            all.insert(running.id, Arc::clone(running));
-        }
-    }
-
-    /// Whether a model was asked for this request, lately or now: it has a line of its own in the log.
-    pub(crate) fn has(&self, id: u64) -> bool {
-        locked(&self.ended).iter().rev().any(|ended| ended.running.id == id)
-            || locked(&self.running).contains_key(&id)
-    }
-
-    /// It ended: what it was is in `entry`, which is complete.
-    pub(crate) fn leave(&self, running: &Arc<Running>, way: Way, entry: &RequestRecord) {
-        locked(&self.hour).add(Instant::now(), entry);
-        let ended = Ended { running: Arc::clone(running), way, entry: entry.clone() };
-        let mut all = locked(&self.ended);
-        if all.len() >= ENDED_MAX {
-            all.pop_front();
-        }
-        all.push_back(Arc::new(ended));
-        drop(all);
-        // Only now, so that whoever asks for one request finds it in one of the two.
-        locked(&self.running).remove(&running.id);
-    }
-
-    /// Of this caller; the oldest first.
-    fn running(&self, caller: &Caller) -> Vec<Arc<Running>> {
-        let all = locked(&self.running);
-        all.values().filter(|one| caller.sees(one.key.as_deref())).cloned().collect()
-    }
-
-    /// Of this caller; the latest first.
-    fn ended(&self, caller: &Caller) -> Vec<Arc<Ended>> {
-        let all = locked(&self.ended);
-        let theirs = all.iter().rev().filter(|one| caller.sees(one.running.key.as_deref()));
-        theirs.cloned().collect()
-    }
+/// By its number, with or without the `hob-` that stands before it in headers.
+async fn request(context: RequestContext, NamePath(id): NamePath) -> Result<Response, ApiError> {
+    let number = id.strip_prefix("hob-").unwrap_or(&id).parse::<u64>().ok();
+    let view = number.and_then(|number| find(&context, number));
+    let view = view.ok_or(ApiError::NoSuchRequest { id })?;
+    Ok(json(hob_wire::request(&view)))
 }
 
-/// What is behind these locks is whole between any two statements, so a panic elsewhere is no reason
-/// to stop looking.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Running requests first: one that ends meanwhile is found among the ended ones.
+fn find(context: &RequestContext, id: u64) -> Option<RequestView> {
+    let in_flight = &context.services.in_flight;
+    let running = in_flight.running(&context.caller);
+    if let Some(one) = running.iter().find(|one| one.id == id) {
+        return Some(one.view(context.registry()));
+    }
+    in_flight.ended(&context.caller).iter().find(|one| one.id() == id).map(|one| one.view())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::requests::Received;
-
-    fn running(id: u64) -> Arc<Running> {
-        let received = Received { id, at: Instant::now(), hops: 0, is_bench: false };
-        Arc::new(Running::new(received, "chat", &RequestRecord::default(), Default::default()))
-    }
-
-    #[test]
-    fn neither_those_that_run_nor_those_that_ended_grow_without_end() {
-        let (now, anybody) = (Now::default(), Caller::default());
-        let all: Vec<Arc<Running>> = (0..2000).map(running).collect();
-        for one in &all {
-            now.enter(one);
-        }
-        assert_eq!(now.running(&anybody).len(), RUNNING_MAX);
-        for one in &all {
-            now.leave(one, Way::default(), &RequestRecord::default());
-        }
-        assert!(now.running(&anybody).is_empty());
-        let kept: Vec<u64> = now.ended(&anybody).iter().map(|one| one.running.id).collect();
-        assert_eq!((kept.len(), kept[0], kept[99]), (ENDED_MAX, 1999, 1900));
-    }
+fn json(body: String) -> Response {
+    ([(CONTENT_TYPE, JSON), (CACHE_CONTROL, "no-store")], body).into_response()
 }

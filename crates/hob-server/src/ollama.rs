@@ -1,30 +1,29 @@
-//! Ollama's routes, for clients that speak nothing else. Each is one of hob's own in other words.
-//! Making and moving models is not offered: a model's files are the business of whoever runs hob.
+//! Ollama's routes, for clients that know no others. Each is one of hob's own in another format.
+//! Routes that create or move models are not offered: hob's owner manages model files.
 
 mod answer;
 mod embed;
 mod lists;
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderValue};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
+use hob_core::Chat;
 use hob_wire::{OllamaDelivery, ollama_error, ollama_success, parse_ollama_named};
 
-use crate::asking::read_wish;
-use crate::failure::ApiError;
-use crate::guard::{check_key, notice_key};
+use crate::api_error::ApiError;
+use crate::context::RequestContext;
+use crate::guard::check_key;
 use crate::headers::{JSON, LINES, answer_headers};
 use crate::page;
-use crate::router::App;
+use crate::request_body::read_command;
 
-/// A refusal as Ollama's clients read it: the same status and headers, another envelope.
+/// An error as Ollama's clients read it: the same status and headers, another envelope.
 pub(crate) struct OllamaError(ApiError);
 
 impl<E: Into<ApiError>> From<E> for OllamaError {
@@ -41,14 +40,13 @@ impl IntoResponse for OllamaError {
     }
 }
 
-/// `{"error": …}`, before an answer and at the end of one that broke off.
+/// `{"error": …}`, before an answer, and at the end of one that broke off.
 fn error_text(refusal: &ApiError) -> String {
     ollama_error(&refusal.body().message)
 }
 
-/// All of them, as they stand below the root. What Ollama tells everybody, hob does too; the rest
-/// wants the key, where there is one.
-pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
+/// All routes, below the root. The lists that Ollama gives without a key are open here too.
+pub(crate) fn routes() -> Router {
     let keyed = Router::new()
         .route("/api/show", post(lists::show))
         .route("/api/ps", get(lists::ps))
@@ -62,24 +60,23 @@ pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
         .route("/api/delete", any(not_offered))
         .route("/api/push", any(not_offered))
         .route("/api/blobs/{digest}", any(not_offered))
-        .route_layer(from_fn_with_state(Arc::clone(app), check_key_here));
+        .route_layer(from_fn(check_key_here));
     Router::new()
         .route("/api/tags", get(lists::tags))
-        .route_layer(from_fn_with_state(Arc::clone(app), notice_key))
         .route("/", get(home))
         .route("/api/version", get(lists::version))
         .merge(keyed)
 }
 
 async fn check_key_here(
-    state: State<Arc<App>>,
+    context: RequestContext,
     request: Request,
     next: Next,
 ) -> Result<Response, OllamaError> {
-    Ok(check_key(state, request, next).await?)
+    Ok(check_key(context, request, next).await?)
 }
 
-/// `GET /`: the page for people, and what programs ask for to see who is there.
+/// `GET /`: the page for people, and a short text for programs that look for Ollama.
 async fn home(request: Request) -> Result<Response, OllamaError> {
     let accept = request.headers().get(ACCEPT).map(|value| value.as_bytes().to_ascii_lowercase());
     let accept = String::from_utf8_lossy(accept.as_deref().unwrap_or_default()).into_owned();
@@ -94,11 +91,11 @@ async fn home(request: Request) -> Result<Response, OllamaError> {
     Ok(response)
 }
 
-/// `POST /api/pull`: a model that is here was pulled. hob fetches none because a client asks.
-async fn pull(State(app): State<Arc<App>>, request: Request) -> Result<Response, OllamaError> {
-    let (caller, named) = read_wish(&app, request, parse_ollama_named).await?;
-    caller.check(&app, &named.model)?;
-    app.chat_target(Some(&named.model))?;
+/// `POST /api/pull`: succeeds for a model that is here. hob fetches no model for a client.
+async fn pull(request: Request) -> Result<Response, OllamaError> {
+    let (context, named) = read_command(request, parse_ollama_named).await?;
+    context.caller.check(&named.model)?;
+    context.find::<Chat>(Some(&named.model))?;
     Ok(match named.delivery {
         OllamaDelivery::Lines => (answer_headers(LINES), ollama_success() + "\n").into_response(),
         OllamaDelivery::Whole => json(ollama_success()),

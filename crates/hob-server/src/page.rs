@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
-use crate::failure::ApiError;
+use crate::api_error::ApiError;
 
 /// Scripts and styles from this server only; sound also from memory, where the player builds it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \

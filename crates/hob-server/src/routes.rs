@@ -1,70 +1,61 @@
-//! `GET /api/hob/routes/{name}` and `GET /api/hob/upstreams`: who would answer, and how the others are.
-//! From memory: no server is asked because somebody looks.
-
-use std::sync::Arc;
+//! `GET /api/hob/routes/{name}` and `GET /api/hob/upstreams`: the targets of a name, and the other servers.
+//! From memory: no server is asked for a view.
 
 use axum::Router;
-use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hob_core::routing::{RouteView, TargetStatus, TargetView, UpstreamView};
-use hob_core::{ChatTarget, Registry, UnknownModel};
+use hob_core::{AnyModel, Chat, RegisteredModel, Registry};
 
-use crate::failure::ApiError;
+use crate::api_error::ApiError;
+use crate::context::RequestContext;
 use crate::guard::check_key;
 use crate::headers::JSON;
 use crate::keys::Caller;
-use crate::requests::NamePath;
-use crate::router::App;
+use crate::observe::NamePath;
 
-pub(crate) fn routes(app: &Arc<App>) -> Router<Arc<App>> {
+pub(crate) fn routes() -> Router {
     Router::new()
         .route("/api/hob/routes/{*name}", get(one))
         .route("/api/hob/upstreams", get(all))
-        .route_layer(from_fn_with_state(Arc::clone(app), check_key))
+        .route_layer(from_fn(check_key))
 }
 
-/// A model that is no alias leads to itself.
-async fn one(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    NamePath(name): NamePath,
-) -> Result<Response, ApiError> {
-    caller.check(&app, &name)?;
-    let registry = app.registry();
-    let view = registry.elsewhere().and_then(|elsewhere| elsewhere.route(&name));
-    let view = match (view, registry.chat(&name)) {
+/// A model that is no alias is its own target.
+async fn one(context: RequestContext, NamePath(name): NamePath) -> Result<Response, ApiError> {
+    context.caller.check(&name)?;
+    let registry = context.registry();
+    let view = registry.upstreams().and_then(|upstreams| upstreams.route(&name));
+    let view = match (view, registry.find::<Chat>(&name)) {
         (Some(view), _) => view,
-        (None, Ok(target)) => itself(&name, &target),
-        (None, Err(UnknownModel { name, near })) => {
-            return Err(ApiError::UnknownModel(UnknownModel { name, near }));
-        }
+        (None, Ok(model)) => itself(&name, &model),
+        (None, Err(unknown)) => return Err(ApiError::UnknownModel(unknown)),
     };
     Ok(json(hob_wire::route(&view)))
 }
 
-async fn all(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, ApiError> {
-    caller.check_sees_all(&app, "upstreams, their addresses and their models")?;
-    Ok(json(hob_wire::upstreams(&upstream_views(&app.registry(), &caller))))
+async fn all(context: RequestContext) -> Result<Response, ApiError> {
+    context.caller.check_sees_all("upstreams, their addresses and their models")?;
+    Ok(json(hob_wire::upstreams(&upstream_views(context.registry(), &context.caller))))
 }
 
-/// None for a key that is for some names only.
+/// Empty for a key that is limited to some names.
 pub(crate) fn upstream_views(registry: &Registry, caller: &Caller) -> Vec<UpstreamView> {
     if !caller.sees_all() {
         return Vec::new();
     }
-    registry.elsewhere().map(|elsewhere| elsewhere.upstreams()).unwrap_or_default()
+    registry.upstreams().map(|upstreams| upstreams.upstreams()).unwrap_or_default()
 }
 
-fn itself(name: &str, target: &ChatTarget) -> RouteView {
+fn itself(name: &str, model: &RegisteredModel<Chat>) -> RouteView {
     let view = TargetView {
-        name: target.name.clone(),
+        name: model.name.clone(),
         status: TargetStatus::Active,
-        state: target.model.state(),
-        context_tokens: Some(target.model.card().context_tokens).filter(|tokens| *tokens > 0),
-        in_flight: target.admission.in_flight(),
+        state: model.state(),
+        context_tokens: model.context_tokens().filter(|tokens| *tokens > 0),
+        in_flight: model.in_flight(),
         last_failure: None,
         thinks_anyway: false,
     };

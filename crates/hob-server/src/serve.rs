@@ -18,9 +18,10 @@ use tokio::time::{interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::ServerOptions;
-use crate::live::ReloadableState;
+use crate::context::Services;
 use crate::metrics::Metrics;
 use crate::places::{Place, Places};
+use crate::reloadable_state::ReloadableState;
 use crate::router::router_with;
 use crate::socket::Socket;
 
@@ -49,18 +50,19 @@ struct Service {
 /// The listener has no address, which means that it was not bound.
 pub async fn serve(
     listener: TcpListener,
-    live: impl Into<ReloadableState>,
+    state: impl Into<ReloadableState>,
     options: ServerOptions,
     shutdown: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
     let listen = listener.local_addr()?.ip();
     let metrics = Arc::new(Metrics::new());
     let cut_off = CancellationToken::new();
+    let services = Services::new(&options, Arc::clone(&metrics), cut_off.clone());
     let service = Service {
         header_time_max: options.header_time_max,
         stall_time_max: options.stall_time_max,
         stop: CancellationToken::new(),
-        app: router_with(live.into(), &options, listen, Arc::clone(&metrics), cut_off.clone()),
+        app: router_with(state.into(), &options, listen, services),
     };
     let places = Places::new(options.connections_max);
     let mut connections = JoinSet::new();

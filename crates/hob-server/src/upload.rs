@@ -14,10 +14,10 @@ use hob_wire::{
 use multer::{Constraints, Field, Multipart, SizeLimit};
 use tokio::time::{Instant, timeout_at};
 
-use crate::asking::{Held, ReadLimits, read_json, unless_slow};
-use crate::bodies::Arrival;
-use crate::failure::ApiError;
-use crate::router::{App, Limits};
+use crate::api_error::ApiError;
+use crate::body_memory::Arrival;
+use crate::context::{Limits, RequestContext};
+use crate::request_body::{ReadLimits, RequestGuards, read_json, unless_slow};
 
 /// The field that holds the sound.
 const FILE: &str = "file";
@@ -29,31 +29,32 @@ const UPLOAD_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// What is to be transcribed, in either of the two ways to send it.
 pub(crate) async fn read_transcript(
-    app: &App,
-    headers: &HeaderMap,
-    body: Body,
+    context: &RequestContext,
+    (headers, body): (&HeaderMap, Body),
     task: TranscriptTask,
-    held: &mut Held,
+    guards: &mut RequestGuards,
 ) -> Result<WireTranscript, ApiError> {
+    let limits = context.limits();
     let content_type = headers.get(CONTENT_TYPE);
     let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
     let content_type = content_type.unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if essence == "multipart/form-data" {
         let boundary = multer::parse_boundary(&content_type).map_err(|error| unreadable(&error))?;
-        let arrival = held.reserve(app, headers, form_bytes_max(&app.limits)).await?;
-        let Form { file, fields } =
-            Reading::new(body, boundary, arrival, &app.limits).form().await?;
-        held.arrived(file.as_ref().map_or(0, |file| file.bytes.len()));
+        let arrival = guards.reserve_memory(context, headers, form_bytes_max(limits)).await?;
+        let Form { file, fields } = FormReader::new(body, boundary, arrival, limits).form().await?;
+        guards.arrived(file.as_ref().map_or(0, |file| file.bytes.len()));
         return Ok(parse_transcript_form(task, file, fields)?);
     }
     // In base64, four bytes stand for three.
-    let bytes_max = app.limits.file_bytes_max / 3 * 4 + FIELD_BYTES_MAX;
-    let limits = ReadLimits { bytes_max, time_max: UPLOAD_TIME_MAX };
+    let bytes_max = limits.file_bytes_max / 3 * 4 + FIELD_BYTES_MAX;
+    let read_limits = ReadLimits { bytes_max, time_max: UPLOAD_TIME_MAX };
     let parse = move |body: &[u8]| parse_transcript_json(task, body);
-    read_json(app, (headers, body), held, limits, parse).await.map_err(|refusal| match refusal {
-        ApiError::NotJson { got } => ApiError::NeitherFormNorJson { got },
-        other => other,
+    read_json(context, (headers, body), guards, read_limits, parse).await.map_err(|refusal| {
+        match refusal {
+            ApiError::NotJson { got } => ApiError::NeitherFormNorJson { got },
+            other => other,
+        }
     })
 }
 
@@ -67,7 +68,7 @@ struct Form {
     fields: Vec<FormField>,
 }
 
-struct Reading {
+struct FormReader {
     parts: Multipart<'static>,
     file_bytes_max: usize,
     /// For the next piece of it.
@@ -76,13 +77,13 @@ struct Reading {
     arrival: Option<Arrival>,
 }
 
-impl Reading {
-    fn new(body: Body, boundary: String, arrival: Option<Arrival>, limits: &Limits) -> Reading {
+impl FormReader {
+    fn new(body: Body, boundary: String, arrival: Option<Arrival>, limits: &Limits) -> FormReader {
         let bytes_max = form_bytes_max(limits);
         let limit = SizeLimit::new().whole_stream(bytes_max as u64);
         let constraints = Constraints::new().size_limit(limit);
         let body = body.into_data_stream();
-        Reading {
+        FormReader {
             parts: Multipart::with_constraints(body, boundary, constraints),
             file_bytes_max: limits.file_bytes_max,
             piece_time_max: limits.read_time_max,

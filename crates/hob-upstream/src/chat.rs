@@ -1,5 +1,5 @@
-//! A chat model of another server: one request, one answer, no second thoughts.
-//! Whether it is asked again, and who else is, is the route's affair.
+//! A chat model of another server: one request, one answer.
+//! Retries and fallbacks are the route's task.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use hob_wire::{
 };
 
 use crate::UpstreamKind;
-use crate::answer::{Asked, events};
-use crate::served::Served;
+use crate::chat_answer::{Expected, events};
+use crate::upstream_model::UpstreamModel;
 
-/// Bytes of most languages for each token: only for servers that do not count.
+/// Bytes per token in most languages, for servers that do not count tokens.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// One model of one server, which chats.
+/// One chat model of one server.
 #[derive(Debug)]
 pub(crate) struct UpstreamChat {
-    served: Arc<Served>,
+    served: Arc<UpstreamModel>,
     card: ChatCard,
 }
 
@@ -41,9 +41,9 @@ struct Order {
 }
 
 impl UpstreamChat {
-    pub(crate) fn new(served: Arc<Served>) -> UpstreamChat {
+    pub(crate) fn new(served: Arc<UpstreamModel>) -> UpstreamChat {
         let card = ChatCard {
-            // The server has one, which nobody sees from here.
+            // The server has one, which is not visible from here.
             template: Some(String::new()),
             architecture: served.upstream.options.kind.name().to_owned(),
             calls_tools: true,
@@ -59,7 +59,7 @@ impl UpstreamChat {
     async fn ask(&self, request: ChatRequest) -> Result<ChatStream, ModelError> {
         let upstream = &self.served.upstream;
         let kind = upstream.kind().await;
-        let request = self.thinking_as_it_may(request);
+        let request = self.with_allowed_thinking(request);
         let order = self.order(&request, kind);
         let order = order.map_err(|Unsendable { field }| self.served.incapable(field))?;
         let trace = request.trace.clone();
@@ -69,7 +69,7 @@ impl UpstreamChat {
         let partial_bytes = request.partial.as_ref().map_or(0, String::len);
         let prompt_bytes = prompt_bytes(&request.prompt) + partial_bytes;
         let response = upstream.post(&order.path, order.body, hops).await.map_err(failed)?;
-        let asked = Asked {
+        let asked = Expected {
             served: Arc::clone(&self.served),
             reader: order.reader,
             pieces: order.pieces,
@@ -79,9 +79,9 @@ impl UpstreamChat {
         events(asked, response).map_err(failed)
     }
 
-    /// What is gone on with was thought about before. And some servers refuse a wish about thinking for a
-    /// model that does not think.
-    fn thinking_as_it_may(&self, mut request: ChatRequest) -> ChatRequest {
+    /// A continuation must not think again. And some servers refuse thinking parameters for a model that
+    /// does not think.
+    fn with_allowed_thinking(&self, mut request: ChatRequest) -> ChatRequest {
         if request.partial.is_some() {
             request.thinking = Thinking { effort: Some(Effort::None), tokens_max: None };
         }
@@ -93,7 +93,7 @@ impl UpstreamChat {
     }
 
     fn order(&self, request: &ChatRequest, kind: UpstreamKind) -> Result<Order, Unsendable> {
-        let Served { upstream, model, .. } = &*self.served;
+        let UpstreamModel { upstream, model, .. } = &*self.served;
         match kind {
             UpstreamKind::Anthropic => Ok(Order {
                 path: "messages".to_owned(),
@@ -123,7 +123,7 @@ impl UpstreamChat {
     }
 
     async fn vectors(&self, request: EmbedRequest) -> Result<Embeddings, ModelError> {
-        let Served { upstream, model, .. } = &*self.served;
+        let UpstreamModel { upstream, model, .. } = &*self.served;
         let (kind, hops) = (upstream.kind().await, request.trace.hops());
         let failed = |fault| self.served.failed(fault);
         let num_ctx = upstream.options.num_ctx;
@@ -136,7 +136,7 @@ impl UpstreamChat {
             _ => ("embeddings", openai_embed_request(&request, model)),
         };
         let response = upstream.post(path, body, hops).await.map_err(failed)?;
-        let answer = crate::lists::text(response).await.map_err(failed)?;
+        let answer = crate::client::text(response).await.map_err(failed)?;
         let made = match kind {
             UpstreamKind::Ollama => parse_ollama_vectors(answer.as_bytes(), &request),
             _ => parse_openai_vectors(answer.as_bytes(), &request),
@@ -159,7 +159,7 @@ impl ChatModel for UpstreamChat {
     }
 
     fn continues(&self, request: &ChatRequest) -> bool {
-        let Served { upstream, model, .. } = &*self.served;
+        let UpstreamModel { upstream, model, .. } = &*self.served;
         let kind = upstream.known_kind();
         kind.continues()
             && match kind {
@@ -195,7 +195,7 @@ mod tests {
             num_ctx: None,
         });
         let upstream = Arc::new(upstream.expect("an address"));
-        UpstreamChat::new(Arc::new(Served::new(upstream, model)))
+        UpstreamChat::new(Arc::new(UpstreamModel::new(upstream, model)))
     }
 
     fn broken() -> ChatRequest {
@@ -206,10 +206,10 @@ mod tests {
     }
 
     #[test]
-    fn who_is_said_to_go_on_has_words_for_it_and_nobody_else() {
+    fn only_kinds_that_continue_answers_have_a_request_for_it() {
         for kind in UpstreamKind::ALL {
             let (chat, request) = (chat(kind, "m"), broken());
-            let request = chat.thinking_as_it_may(request);
+            let request = chat.with_allowed_thinking(request);
             assert_eq!(chat.order(&request, kind).is_ok(), kind.continues(), "{kind}");
             assert_eq!(chat.continues(&request), kind.continues(), "{kind}");
         }

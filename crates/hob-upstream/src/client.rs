@@ -1,6 +1,8 @@
 //! One server: its address, its key, its connections and its places.
 //! No redirect is followed and no header of a client goes on: a server is asked what hob wants to know.
 
+mod lists;
+
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -12,9 +14,11 @@ use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, RETRY_AFT
 use tokio::sync::Notify;
 
 use crate::http::{Body, Form, Http, HttpError, Response};
-use crate::lists::ServedList;
 use crate::options::{Clocks, UpstreamKind, UpstreamOptions};
 use crate::slots::Slots;
+
+pub use lists::ServedList;
+pub(crate) use lists::text;
 
 /// Bytes of an error's body that are read: enough for any message.
 const ERROR_BYTES_MAX: usize = 64 << 10;
@@ -203,7 +207,7 @@ impl Upstream {
         ] {
             match self.get(path).await {
                 Ok(answer) => {
-                    if crate::lists::text(answer).await.ok()?.contains(word) {
+                    if lists::text(answer).await.ok()?.contains(word) {
                         return Some(kind);
                     }
                 }
@@ -213,7 +217,7 @@ impl Upstream {
             }
         }
         let has = async |path| self.get(path).await.is_ok();
-        let models = crate::lists::text(self.get("models").await.ok()?).await.ok()?;
+        let models = lists::text(self.get("models").await.ok()?).await.ok()?;
         if models.contains("\"vllm\"") {
             return Some(UpstreamKind::Vllm);
         }

@@ -1,52 +1,92 @@
 //! All servers and aliases of one configuration, and every name that leads to them.
-//! Made anew when the configuration changes; what stayed the same keeps its connections and its memory.
+//! A changed configuration gets a new gateway; unchanged servers keep their connections and statistics.
 
-mod building;
-mod direct;
+mod builder;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use hob_core::routing::{ListedModel, RouteView, TargetStatus, UpstreamResolver, UpstreamView};
+use hob_core::routing::{ListedModel, RouteView, TargetStatus, UpstreamView};
 use hob_core::{
-    Admission, ChatModel, ChatTarget, Clocked, SpeechModel, SpeechTarget, TranscriptModel,
-    TranscriptTarget,
+    Admission, Chat, Kind, RegisteredModel, Registry, Resolve, Speech, Timeouts, Transcription,
+    UpstreamResolver,
 };
 
 use crate::client::{Upstream, UpstreamError};
-use crate::kind::{Kind, Locals, OfKind};
 use crate::options::{AliasOptions, Clocks, GatewayOptions, TargetOptions};
-use crate::route::{Alias, Leg, Route, SpeechRoute, TranscriptRoute};
+use crate::route::{Candidate, Route, RouteTask};
 use crate::target::{Source, Target};
-use building::{Building, split, upstream_target};
-use direct::Direct;
+use builder::{Builder, split, upstream_target};
 
 /// Requests of one alias at once; its targets have limits of their own.
 const REQUESTS_MAX: usize = 1024;
+/// `upstream/model` names of one kind that are remembered. They come from outside, so there is a limit.
+const DIRECT_NAMES_MAX: usize = 1024;
 
-/// Everything that lives elsewhere, and the aliases.
+/// All other servers, and the aliases.
 #[derive(Debug, Default)]
 pub struct Gateway {
     upstreams: BTreeMap<String, Arc<Upstream>>,
-    /// A server may do well at one thing and not at all at another: each kind has its own.
+    /// By kind, because a server may chat well and fail at speech.
     targets: BTreeMap<(Kind, String), Arc<Target>>,
-    chat: BTreeMap<String, Arc<Route>>,
-    speech: BTreeMap<String, Arc<SpeechRoute>>,
-    transcript: BTreeMap<String, Arc<TranscriptRoute>>,
-    /// Aliases with a model of our own, which says what kind of name they are.
-    known: BTreeMap<String, Kind>,
-    direct: Direct,
+    chat: Routes<Chat>,
+    speech: Routes<Speech>,
+    transcription: Routes<Transcription>,
+    /// The kinds of aliases with a local model.
+    kinds: BTreeMap<String, Kind>,
 }
 
-/// A configuration that cannot be followed.
+/// The aliases of one kind, and the models made for their names.
+struct Routes<T: RouteTask> {
+    routes: BTreeMap<String, Arc<Route<T>>>,
+    models: Mutex<BTreeMap<String, Arc<RegisteredModel<T>>>>,
+}
+
+impl<T: RouteTask> Default for Routes<T> {
+    fn default() -> Routes<T> {
+        Routes { routes: BTreeMap::new(), models: Mutex::default() }
+    }
+}
+
+impl<T: RouteTask> fmt::Debug for Routes<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.routes.fmt(f)
+    }
+}
+
+/// A kind of work whose aliases a gateway holds.
+trait Routed: RouteTask {
+    fn routes(gateway: &Gateway) -> &Routes<Self>;
+}
+
+impl Routed for Chat {
+    fn routes(gateway: &Gateway) -> &Routes<Chat> {
+        &gateway.chat
+    }
+}
+
+impl Routed for Speech {
+    fn routes(gateway: &Gateway) -> &Routes<Speech> {
+        &gateway.speech
+    }
+}
+
+impl Routed for Transcription {
+    fn routes(gateway: &Gateway) -> &Routes<Transcription> {
+        &gateway.transcription
+    }
+}
+
+/// A configuration that has an error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GatewayError {
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
-    #[error("alias '{alias}' leads to '{target}', which nobody is called{}", meant(near))]
+    #[error("alias '{alias}' leads to '{target}', which does not exist{}", meant(near))]
     UnknownTarget { alias: String, target: String, near: Vec<String> },
     #[error("alias '{}' leads back to itself: {}", names[0], names.join(" → "))]
     Cycle { names: Vec<String> },
@@ -60,9 +100,9 @@ pub enum GatewayError {
     TooManyInAll { targets_max: usize },
     #[error("alias '{alias}' has no targets")]
     NoTargets { alias: String },
-    #[error("'{name}' is the name of a model here, and cannot be an alias too")]
+    #[error("'{name}' is the name of a local model, and cannot be an alias too")]
     NameTaken { name: String },
-    #[error("alias '{alias}' leads to a {} model and to a {} model, and can only be one", first.name(), second.name())]
+    #[error("alias '{alias}' leads to a {} model and to a {} model (expected one kind)", first.name(), second.name())]
     MixedKinds { alias: String, first: Kind, second: Kind },
 }
 
@@ -75,59 +115,53 @@ fn meant(near: &[String]) -> String {
 }
 
 impl Gateway {
-    /// What `previous` had of the same servers is kept: connections, health, lists.
+    /// Builds a gateway. Servers that `previous` has with the same settings are kept, with their
+    /// connections, circuit breakers and lists.
     ///
     /// # Errors
-    /// [`GatewayError`]; nothing of it is in force then.
+    /// [`GatewayError`]: the configuration has an error, and nothing of it is used.
     pub fn new(
         options: GatewayOptions,
-        locals: impl Into<Locals>,
+        locals: &Registry,
         previous: Option<&Gateway>,
     ) -> Result<Gateway, GatewayError> {
-        let mut building = Building::new(options, locals.into(), previous)?;
-        let (mut known, mut chat) = (BTreeMap::new(), BTreeMap::new());
-        let (mut speech, mut transcript) = (BTreeMap::new(), BTreeMap::new());
-        for name in building.names() {
-            let kind = building.kind(&name)?;
-            known.extend(kind.map(|kind| (name.clone(), kind)));
-            let may_be = |this: Kind| kind.is_none_or(|kind| kind == this);
+        let mut builder = Builder::new(options, locals, previous)?;
+        let mut gateway = Gateway::default();
+        for name in builder.names() {
+            let kind = builder.kind(&name)?;
+            gateway.kinds.extend(kind.map(|kind| (name.clone(), kind)));
+            // An alias of other servers' models only may be of any kind.
+            let may_be = |this| kind.is_none_or(|kind| kind == this);
             if may_be(Kind::Chat) {
-                let (options, legs) = building.legs::<dyn ChatModel>(&name)?;
-                chat.insert(name.clone(), Arc::new(Route::new(options, legs)));
+                gateway.chat.routes.insert(name.clone(), builder.route(&name)?);
             }
             if may_be(Kind::Speech) {
-                let route = SpeechRoute::new(building.alias::<dyn SpeechModel>(&name)?);
-                speech.insert(name.clone(), Arc::new(route));
+                gateway.speech.routes.insert(name.clone(), builder.route(&name)?);
             }
-            if may_be(Kind::Transcript) {
-                let route = TranscriptRoute::new(building.alias::<dyn TranscriptModel>(&name)?);
-                transcript.insert(name.clone(), Arc::new(route));
+            if may_be(Kind::Transcription) {
+                gateway.transcription.routes.insert(name.clone(), builder.route(&name)?);
             }
         }
-        let (upstreams, targets) = building.built();
-        let direct = Direct::default();
-        Ok(Gateway { upstreams, targets, chat, speech, transcript, known, direct })
+        (gateway.upstreams, gateway.targets) = builder.finish();
+        Ok(gateway)
     }
 
-    /// A target for each alias that may chat, for the registry. What an alias of other servers' models only
-    /// is, nobody knows before it is asked: it stands here, and is found as the other kinds too.
-    pub fn aliases(&self) -> Vec<ChatTarget> {
-        self.chat.iter().map(|(name, route)| chat_target(name, Arc::clone(route) as _)).collect()
+    /// Adds the aliases to a registry. An alias whose kind is unknown is listed as a chat model, and found
+    /// as every kind.
+    pub fn add_aliases(&self, registry: &mut Registry) {
+        let is_known = |name: &str| self.kinds.contains_key(name);
+        for (name, route) in &self.chat.routes {
+            registry.add(registered(name, route));
+        }
+        for (name, route) in self.speech.routes.iter().filter(|(name, _)| is_known(name)) {
+            registry.add(registered(name, route));
+        }
+        for (name, route) in self.transcription.routes.iter().filter(|(name, _)| is_known(name)) {
+            registry.add(registered(name, route));
+        }
     }
 
-    /// A target for each alias that surely speaks, for the registry.
-    pub fn speech_aliases(&self) -> Vec<SpeechTarget> {
-        let surely = self.speech.iter().filter(|(name, _)| self.known.contains_key(*name));
-        surely.map(|(name, route)| speech_target(name, Arc::clone(route) as _)).collect()
-    }
-
-    /// A target for each alias that surely listens, for the registry.
-    pub fn transcript_aliases(&self) -> Vec<TranscriptTarget> {
-        let surely = self.transcript.iter().filter(|(name, _)| self.known.contains_key(*name));
-        surely.map(|(name, route)| transcript_target(name, Arc::clone(route) as _)).collect()
-    }
-
-    /// Keeps the servers' lists fresh, for as long as it is polled.
+    /// Refreshes the servers' lists, for as long as it is polled.
     pub async fn watch(&self) -> Infallible {
         let watched: FuturesUnordered<_> =
             self.upstreams.values().map(|upstream| upstream.watch()).collect();
@@ -135,7 +169,7 @@ impl Gateway {
         std::future::pending().await
     }
 
-    /// Looks at every server's list now, all at once.
+    /// Refreshes every server's list now, all in parallel.
     pub async fn look(&self) {
         let looks: FuturesUnordered<_> =
             self.upstreams.values().map(|upstream| upstream.look()).collect();
@@ -145,90 +179,61 @@ impl Gateway {
     pub fn upstream(&self, name: &str) -> Option<&Arc<Upstream>> {
         self.upstreams.get(name)
     }
-}
 
-impl Gateway {
-    /// An alias of one target: `upstream/model`.
-    fn direct_alias<M: OfKind + ?Sized>(&self, name: &str) -> Option<(AliasOptions, Vec<Leg<M>>)> {
+    /// `upstream/model` as an alias of one target.
+    fn direct_route<T: RouteTask>(&self, name: &str) -> Option<Arc<Route<T>>> {
         let (upstream, model) = split(name, &self.upstreams)?;
-        let target = self.targets.get(&(M::KIND, name.to_owned())).cloned();
+        let target = self.targets.get(&(T::KIND, name.to_owned())).cloned();
         let target = target.unwrap_or_else(|| upstream_target(name, upstream, model));
-        let leg = Leg::new(target, &TargetOptions::plain(name), upstream.clocks)?;
-        Some((
-            AliasOptions { clocks: total_of(upstream.clocks), ..AliasOptions::plain(name) },
-            vec![leg],
-        ))
+        let options = TargetOptions::plain(name);
+        let candidate = Candidate::new(target, &options, upstream.clocks, &Registry::default())?;
+        // The other time limits are the target's.
+        let clocks = Clocks { total: upstream.clocks.total, ..Clocks::default() };
+        Some(Route::new(AliasOptions { clocks, ..AliasOptions::plain(name) }, vec![candidate]))
     }
 }
 
-/// The other clocks are the target's anyway.
-fn total_of(clocks: Clocks) -> Clocks {
-    Clocks { total: clocks.total, ..Clocks::default() }
+fn registered<T: RouteTask>(name: &str, route: &Arc<Route<T>>) -> Arc<RegisteredModel<T>> {
+    let (model, admission) = (T::alias_model(Arc::clone(route)), Admission::new(REQUESTS_MAX, 0.0));
+    let timeouts = Timeouts::ByModel;
+    Arc::new(RegisteredModel { timeouts, ..RegisteredModel::new(name, model, admission) })
 }
 
-fn chat_target(name: &str, model: Arc<dyn ChatModel>) -> ChatTarget {
-    let admission = Admission::new(REQUESTS_MAX, 0.0);
-    let clocks = Clocked::ByItself;
-    ChatTarget { name: name.to_owned(), model, lifecycle: None, admission, clocks }
-}
-
-fn speech_target(name: &str, model: Arc<dyn SpeechModel>) -> SpeechTarget {
-    let admission = Admission::new(REQUESTS_MAX, 0.0);
-    SpeechTarget { name: name.to_owned(), model, lifecycle: None, admission }
-}
-
-fn transcript_target(name: &str, model: Arc<dyn TranscriptModel>) -> TranscriptTarget {
-    let admission = Admission::new(REQUESTS_MAX, 0.0);
-    TranscriptTarget { name: name.to_owned(), model, lifecycle: None, admission }
+impl<T: Routed> Resolve<T> for Gateway {
+    fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<T>>> {
+        let Routes { routes, models } = T::routes(self);
+        let mut models = models.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = models.get(name) {
+            return Some(Arc::clone(model));
+        }
+        let route = routes.get(name).cloned().or_else(|| self.direct_route(name))?;
+        let model = registered(name, &route);
+        if models.len() >= DIRECT_NAMES_MAX {
+            models.clear();
+        }
+        models.insert(name.to_owned(), Arc::clone(&model));
+        Some(model)
+    }
 }
 
 impl UpstreamResolver for Gateway {
-    fn find_chat(&self, name: &str) -> Option<Arc<ChatTarget>> {
-        let alias = || self.chat.get(name).map(|route| Arc::clone(route) as _);
-        self.direct.chat(name, || {
-            let made = || self.direct_alias(name).map(|(options, legs)| Route::new(options, legs));
-            alias().or_else(|| Some(Arc::new(made()?) as _)).map(|model| chat_target(name, model))
-        })
-    }
-
-    fn find_speech(&self, name: &str) -> Option<Arc<SpeechTarget>> {
-        let alias = || self.speech.get(name).map(|route| Arc::clone(route) as _);
-        self.direct.speech(name, || {
-            let made = || {
-                let (options, legs) = self.direct_alias(name)?;
-                Some(SpeechRoute::new(Alias::new(options, legs)))
-            };
-            alias().or_else(|| Some(Arc::new(made()?) as _)).map(|model| speech_target(name, model))
-        })
-    }
-
-    fn find_transcript(&self, name: &str) -> Option<Arc<TranscriptTarget>> {
-        let alias = || self.transcript.get(name).map(|route| Arc::clone(route) as _);
-        self.direct.transcript(name, || {
-            let made = || {
-                let (options, legs) = self.direct_alias(name)?;
-                Some(TranscriptRoute::new(Alias::new(options, legs)))
-            };
-            let model = alias().or_else(|| Some(Arc::new(made()?) as _));
-            model.map(|model| transcript_target(name, model))
-        })
-    }
-
     fn listed(&self) -> Vec<ListedModel> {
         let listed = self.upstreams.values().filter(|upstream| upstream.options.is_listed);
         listed.flat_map(|upstream| upstream.listed()).collect()
     }
 
     fn route(&self, alias: &str) -> Option<RouteView> {
-        let speech = || self.speech.get(alias).map(|route| route.view());
-        let transcript = || self.transcript.get(alias).map(|route| route.view());
-        self.chat.get(alias).map(|route| route.view()).or_else(speech).or_else(transcript)
+        fn view<T: RouteTask>(routes: &Routes<T>, alias: &str) -> Option<RouteView> {
+            routes.routes.get(alias).map(|route| route.view(0))
+        }
+        let speech = || view(&self.speech, alias);
+        view(&self.chat, alias).or_else(speech).or_else(|| view(&self.transcription, alias))
     }
 
     fn upstreams(&self) -> Vec<UpstreamView> {
         let view = |upstream: &Arc<Upstream>| {
             let of_it = self.targets.values().filter(|target| match &target.source {
-                Source::Upstream(served) => Arc::ptr_eq(&served.upstream, upstream),
+                Source::Upstream(model) => Arc::ptr_eq(&model.upstream, upstream),
                 Source::Local(_) => false,
             });
             let views = of_it.map(|target| target.view());

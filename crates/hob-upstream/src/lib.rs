@@ -1,29 +1,24 @@
-//! Other people's servers as models: asked over HTTP, measured by their answers, stood in for by others.
-//! An alias is a model too: it asks its targets in turn until one really answers.
+//! Models of other servers, asked over HTTP, and aliases, which fall back from one target to the next.
+//! From above, both are models like any other.
 
-mod answer;
 mod chat;
+mod chat_answer;
 mod client;
 mod gateway;
 mod http;
-mod kind;
-mod lists;
 pub mod options;
 mod route;
 mod secret;
-mod served;
 mod slots;
 mod speech;
 mod target;
-mod transcript;
+mod transcription;
+mod upstream_model;
 
-pub use client::{Upstream, UpstreamError};
+pub use client::{ServedList, Upstream, UpstreamError};
 pub use gateway::{Gateway, GatewayError};
-pub use kind::{Kind, Local, Locals};
-pub use lists::ServedList;
 pub use options::{
-    AliasOptions, Clocks, Commit, GatewayOptions, OnBreak, TargetOptions, UpstreamKind,
-    UpstreamOptions, WhileLoading,
+    AliasOptions, Clocks, FallbackUntil, GatewayOptions, OnInterruption, TargetOptions,
+    UpstreamKind, UpstreamOptions, WhileLoading,
 };
-pub use route::Route;
 pub use secret::Secret;

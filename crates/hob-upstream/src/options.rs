@@ -1,26 +1,26 @@
-//! What a gateway is told: servers, aliases, times. Settled elsewhere, nothing optional that has a default.
-//! The kinds of servers differ in paths, in words for thinking, and in what they say of themselves.
+//! The settings of a gateway: servers, aliases, time limits. Defaults are filled in before they come here.
+//! Kinds of servers differ in paths, in parameters for thinking, and in what their lists contain.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use hob_core::routing::{Pick, REST_FIRST};
+use hob_core::routing::{FIRST_COOL_DOWN, Pick};
 use hob_wire::{Parameters, UpstreamDialect};
 
 use crate::Secret;
 
-/// How long a request waits for a target that rests, if all do.
-pub const PATIENCE: Duration = Duration::from_secs(2);
-/// Attempts of one request, on whichever target.
+/// How long a request waits for a target, if all targets cool down after failures.
+pub const QUEUE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Attempts of one request, over all targets.
 pub const ATTEMPTS_MAX: u32 = 4;
 
-/// Everything that lives elsewhere, and every alias.
+/// All other servers, and all aliases.
 #[derive(Clone, Debug, Default)]
 pub struct GatewayOptions {
     pub upstreams: Vec<UpstreamOptions>,
     pub aliases: Vec<AliasOptions>,
-    /// Of models of our own, where their aliases say nothing.
+    /// For local models, where their aliases set none.
     pub clocks: Clocks,
 }
 
@@ -33,17 +33,17 @@ pub struct UpstreamOptions {
     pub url: String,
     pub key: Option<Secret>,
     pub clocks: Clocks,
-    /// Requests that it works on at once; none: as many as come.
+    /// Requests that it works on at once; `None`: no limit.
     pub slots: Option<usize>,
     /// Requests that wait for a slot.
     pub queue_max: usize,
     /// Its models are listed as `NAME/model`.
     pub is_listed: bool,
-    /// Ollama's context length, the same for all requests: another one would load the model anew.
+    /// Ollama's context length, the same for all requests: a change would reload the model.
     pub num_ctx: Option<u32>,
 }
 
-/// A name, and who answers to it.
+/// An alias and its targets.
 #[derive(Clone, Debug)]
 pub struct AliasOptions {
     pub name: String,
@@ -52,34 +52,34 @@ pub struct AliasOptions {
     /// For all targets, before their own.
     pub parameters: Parameters,
     pub clocks: Clocks,
-    pub commit: Commit,
-    pub on_break: OnBreak,
+    pub fallback_until: FallbackUntil,
+    pub on_interruption: OnInterruption,
     pub while_loading: WhileLoading,
-    /// How long a request waits for a target that rests, if all do.
-    pub patience: Duration,
+    /// How long a request waits for a target, if all targets cool down after failures.
+    pub queue_timeout: Duration,
     /// Attempts of one request.
     pub attempts_max: u32,
-    /// How long a target rests after failures, the first time; then twice as long, and so on.
-    pub rest: Duration,
-    /// When to ask the next target too, if the first has said nothing.
+    /// The first cool-down of a target after failures; each that follows is twice as long.
+    pub cool_down: Duration,
+    /// When to ask the next target in parallel, if the first has sent no content.
     pub hedge_after: Option<Duration>,
 }
 
-/// One that answers for an alias: `upstream/model`, an embedded model, or another alias.
+/// A target of an alias: `upstream/model`, a local model, or another alias.
 #[derive(Clone, Debug)]
 pub struct TargetOptions {
     pub name: String,
     pub parameters: Parameters,
-    /// Tokens that it holds, where somebody knows better than it says.
+    /// Its context length, where the configuration knows better than the server.
     pub context_tokens: Option<u32>,
-    /// What it can do, of `tools`, `images`, `json_schema`, `embeddings`; none: all.
+    /// Its abilities, of `tools`, `images`, `json_schema`, `embeddings`; `None`: all.
     pub capabilities: Option<Vec<String>>,
-    /// Of all the targets of an alias together, if this is one.
+    /// For an alias: of all its targets together.
     pub weight: f64,
 }
 
 impl AliasOptions {
-    /// A name that leads to one target as it is.
+    /// An alias of one target, with all defaults.
     pub fn plain(name: &str) -> AliasOptions {
         AliasOptions {
             name: name.to_owned(),
@@ -87,12 +87,12 @@ impl AliasOptions {
             pick: Pick::Order,
             parameters: Parameters::default(),
             clocks: Clocks::default(),
-            commit: Commit::First,
-            on_break: OnBreak::Error,
+            fallback_until: FallbackUntil::FirstToken,
+            on_interruption: OnInterruption::Error,
             while_loading: WhileLoading::Next,
-            patience: PATIENCE,
+            queue_timeout: QUEUE_TIMEOUT,
             attempts_max: ATTEMPTS_MAX,
-            rest: REST_FIRST,
+            cool_down: FIRST_COOL_DOWN,
             hedge_after: None,
         }
     }
@@ -110,7 +110,7 @@ impl TargetOptions {
     }
 }
 
-/// How long each part of an attempt may take; none: the target's default.
+/// Time limits of an attempt; `None`: the target's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clocks {
     pub connect: Option<Duration>,
@@ -121,7 +121,7 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// These, and where they say nothing, those.
+    /// These limits, and `others` where these have none.
     #[must_use]
     pub fn or(self, others: Clocks) -> Clocks {
         Clocks {
@@ -133,7 +133,7 @@ impl Clocks {
         }
     }
 
-    /// Of a server on this machine or its network, and of one far away.
+    /// The defaults for a server in this network, and for one outside.
     pub(crate) fn defaults(is_local: bool) -> Clocks {
         let seconds = |seconds| Some(Duration::from_secs(seconds));
         Clocks {
@@ -146,40 +146,40 @@ impl Clocks {
     }
 }
 
-/// From when on an answer is the client's, and no other target is asked.
+/// Until when another target can still be asked. Nothing is sent to the client before that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Commit {
-    /// Thinking counts.
+pub enum FallbackUntil {
+    /// The first token, thinking included.
     #[default]
-    First,
-    /// Only what is no thinking counts.
-    Content,
+    FirstToken,
+    /// The first token of the answer itself.
+    FirstContent,
 }
 
-/// What becomes of an answer that breaks off when it is the client's.
+/// What happens when an answer breaks off after its first part was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnBreak {
-    /// The client hears of it.
+pub enum OnInterruption {
+    /// The client gets an error.
     #[default]
     Error,
-    /// The same target is asked for the rest, where it can go on with what it said.
+    /// The same target is asked for the rest, where it can continue an answer.
     Continue,
 }
 
-/// What becomes of a request while the model it needs is being loaded.
+/// What happens to a request while the model that it needs is being loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhileLoading {
-    /// The next target, or word when to come back.
+    /// The next target is asked, or the client gets an error with `Retry-After`.
     #[default]
     Next,
-    /// It waits, if nobody who is warm answers.
+    /// It waits, if no warm target answers.
     Wait,
 }
 
-/// What a server is.
+/// The software of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpstreamKind {
-    /// It is asked what it is, once.
+    /// Unknown: found out with one request.
     #[default]
     Auto,
     OpenAi,
@@ -222,7 +222,7 @@ impl UpstreamKind {
         }
     }
 
-    /// Where it is, when nobody says.
+    /// The usual address.
     pub fn url(self) -> Option<&'static str> {
         match self {
             UpstreamKind::OpenAi => Some("https://api.openai.com/v1"),
@@ -238,8 +238,8 @@ impl UpstreamKind {
         }
     }
 
-    /// Whether a server of this kind goes on with an answer that broke off, when that is handed back to it
-    /// as what the assistant said last. To the others that turn is over, and they begin another one.
+    /// Whether a server of this kind continues an answer that broke off, when it gets the beginning back as
+    /// the last assistant message. The other kinds begin a new answer.
     pub fn continues(self) -> bool {
         match self {
             // Unless it was started with --no-prefill-assistant; not while it thinks.
@@ -250,7 +250,7 @@ impl UpstreamKind {
             // `response_prefix`
             | UpstreamKind::Tabby
             | UpstreamKind::Ollama
-            // As far as the model does; those of OpenAI's do not.
+            // If the model does; OpenAI's models do not.
             | UpstreamKind::OpenRouter
             // Models before 4.6.
             | UpstreamKind::Anthropic => true,
@@ -280,16 +280,16 @@ impl fmt::Display for UpstreamKind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{name}' is no kind of upstream; known are {}", UpstreamKind::ALL.map(UpstreamKind::name).join(", "))]
-pub struct UnknownKind {
+#[error("unknown kind of upstream '{name}' (expected one of {})", UpstreamKind::ALL.map(UpstreamKind::name).join(", "))]
+pub struct UnknownUpstreamKind {
     name: String,
 }
 
 impl FromStr for UpstreamKind {
-    type Err = UnknownKind;
+    type Err = UnknownUpstreamKind;
 
-    fn from_str(name: &str) -> Result<UpstreamKind, UnknownKind> {
+    fn from_str(name: &str) -> Result<UpstreamKind, UnknownUpstreamKind> {
         let known = UpstreamKind::ALL.into_iter().find(|kind| kind.name() == name);
-        known.ok_or_else(|| UnknownKind { name: name.to_owned() })
+        known.ok_or_else(|| UnknownUpstreamKind { name: name.to_owned() })
     }
 }

@@ -1,178 +1,159 @@
-//! An alias as a model: of chat here, and beside it of speech and of transcription. Each says what an
-//! attempt is and when it has really begun; asking one target after the other is the same for all.
+//! An alias as a model, for every kind of work: it asks its candidates until one really answers.
+//! What differs between the kinds is in [`RouteTask`] and in `chat.rs`, `speech.rs` and `transcription.rs`.
 
-mod alias;
-mod asking;
 mod attempt;
-mod candidates;
-mod continuing;
-mod guarded;
-mod leg;
-mod opening;
+mod attempt_log;
+mod candidate;
+mod chat;
+mod continuation;
+mod fallback;
 mod speech;
-mod transcript;
-mod tried;
+mod task;
+mod timed;
+mod transcription;
 
+use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use hob_core::chat::Reading;
-use hob_core::routing::{Consequence, Next, RouteView, more_telling};
-use hob_core::{
-    ChatCard, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings, ModelError, ModelState,
-};
-use tokio::time::{Instant, timeout_at};
+use hob_core::routing::{FallBack, RetryDecision, RouteView, TargetStatus, TargetView, order};
+use hob_core::{ModelError, ModelState, Trace};
+use tokio::time::{Instant, sleep};
 
 use crate::options::AliasOptions;
-use asking::Turn;
-use attempt::ChatQuestion;
-use candidates::beginning;
-use continuing::Continuing;
 
-pub(crate) use alias::Alias;
-pub(crate) use leg::Leg;
-pub(crate) use speech::SpeechRoute;
-pub(crate) use transcript::TranscriptRoute;
+pub(crate) use candidate::Candidate;
+pub(crate) use task::RouteTask;
 
-/// A name that several targets answer to, which chat.
-#[derive(Debug)]
-pub struct Route {
-    alias: Arc<Alias<dyn ChatModel>>,
-    card: ChatCard,
+/// The default limit of a whole request.
+const TOTAL: Duration = Duration::from_secs(600);
+
+/// A name, and the targets that answer for it.
+pub(crate) struct Route<T: RouteTask> {
+    options: AliasOptions,
+    candidates: Vec<Arc<Candidate<T>>>,
+    card: T::Card,
 }
 
-impl Route {
-    pub(crate) fn new(options: AliasOptions, legs: Vec<Leg<dyn ChatModel>>) -> Route {
-        let card = card(&legs);
-        Route { alias: Arc::new(Alias::new(options, legs)), card }
-    }
+/// A route as a model.
+pub(crate) struct AliasModel<T: RouteTask>(pub(crate) Arc<Route<T>>);
 
-    pub fn name(&self) -> &str {
-        self.alias.name()
-    }
-
-    /// Who would answer now, in the order in which they would be asked.
-    pub fn view(&self) -> RouteView {
-        self.alias.view_of(beginning(&ChatRequest::default()))
-    }
-
-    async fn answer(&self, request: ChatRequest) -> Result<ChatStream, ModelError> {
-        let ends = Instant::now() + self.alias.total();
-        let legs = self.alias.ordered(self.candidates(&request)?, beginning(&request));
-        let question = ChatQuestion::new(&self.alias, &request, ends);
-        let asked = self.alias.ask(legs, &question).await;
-        let mut begun = asked.or_else(|error| question.take_empty().ok_or(error))?;
-        Ok(match begun.take_asked() {
-            Some(by) => Continuing::new(Arc::clone(&self.alias), *by, begun, ends).into_stream(),
-            None => begun.into_stream(),
-        })
-    }
-
-    async fn vectors(&self, request: EmbedRequest) -> Result<Embeddings, ModelError> {
-        let ends = Instant::now() + self.alias.total();
-        let legs = self.alias.ordered(self.embedders()?, beginning(&ChatRequest::default()));
-        let legs = self.alias.awake(legs, ends).await?;
-        let mut last = None;
-        for leg in legs {
-            if leg.target.rests_for().is_some() {
-                continue;
-            }
-            let asked = Instant::now();
-            request.trace.asking(&leg.target.name, leg.is_warm());
-            let times = self.alias.times(&Turn::alone(leg), Duration::ZERO, ends);
-            let embed = async {
-                let _slot = leg.target.place().await?;
-                leg.model.embed(request.clone()).await
-            };
-            let made = timeout_at(times.first_by(), embed).await;
-            let silent = || Err(ModelError::upstream(&leg.target.name, times.silent()));
-            match made.unwrap_or_else(|_| silent()) {
-                // What it does with vectors says little of how it chats, so nothing is remembered.
-                Ok(made) => {
-                    let now = Instant::now();
-                    let after = now.duration_since(asked);
-                    request.trace.answers(&leg.target.name, now.into_std(), after);
-                    return Ok(made);
-                }
-                Err(error) => {
-                    request.trace.failed(&leg.target.name, &error, asked.elapsed());
-                    let next = Consequence::of(&error).next;
-                    last = Some(more_telling(last, error));
-                    if next == Next::None {
-                        break;
-                    }
-                }
-            }
-        }
-        Err(self.alias.unanswered(&request.trace, last))
+impl<T: RouteTask> fmt::Debug for Route<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut route = f.debug_struct("Route");
+        route.field("name", &self.options.name).field("candidates", &self.candidates);
+        route.finish_non_exhaustive()
     }
 }
 
-/// What an alias can do is what any of its targets can.
-fn card(legs: &[Leg<dyn ChatModel>]) -> ChatCard {
-    let mut card = ChatCard::default();
-    for leg in legs {
-        let its = leg.model.card();
-        let can =
-            |name: &str| leg.capabilities.as_ref().is_none_or(|can| can.iter().any(|c| c == name));
-        card.context_tokens = card.context_tokens.max(leg.context_tokens().unwrap_or(0));
-        card.trained_context_tokens = card.context_tokens;
-        card.calls_tools |= its.calls_tools && can("tools");
-        card.sees |= its.sees && can("images");
-        card.thinks |= its.thinks;
-        card.fills_in |= its.fills_in;
-        card.takes_unknown |= its.takes_unknown;
-        card.template =
-            card.template.take().or_else(|| its.template.as_ref().map(|_| String::new()));
-        if card.architecture.is_empty() {
-            card.architecture.clone_from(&its.architecture);
-        }
-        if card.file_bytes == 0 && its.file_bytes > 0 {
-            card = of_file(card, its);
-        }
-    }
-    if card.modified_unix_s == 0 {
-        card.modified_unix_s = now_unix_s();
-    }
-    card
-}
-
-/// With what is known of the first target's file here: Ollama's clients list its size and its age.
-fn of_file(card: ChatCard, its: &ChatCard) -> ChatCard {
-    ChatCard {
-        architecture: its.architecture.clone(),
-        parameters: its.parameters,
-        quantization: its.quantization.clone(),
-        file_bytes: its.file_bytes,
-        digest: its.digest.clone(),
-        modified_unix_s: its.modified_unix_s,
-        ..card
-    }
-}
-
-/// An alias of other servers' models is as old as this configuration.
-fn now_unix_s() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
-}
-
-impl ChatModel for Route {
-    fn card(&self) -> &ChatCard {
-        &self.card
+impl<T: RouteTask> Route<T> {
+    pub(crate) fn new(options: AliasOptions, candidates: Vec<Candidate<T>>) -> Arc<Route<T>> {
+        let candidates: Vec<_> = candidates.into_iter().map(Arc::new).collect();
+        let card = T::card(&candidates);
+        Arc::new(Route { options, candidates, card })
     }
 
+    fn total(&self) -> Duration {
+        self.options.clocks.total.unwrap_or(TOTAL)
+    }
+
+    /// When a request that comes now has to be over.
+    fn ends(&self) -> Instant {
+        Instant::now() + self.total()
+    }
+
+    /// The state of the best target.
     fn state(&self) -> ModelState {
-        self.alias.state()
+        let states = || self.candidates.iter().map(|candidate| candidate.target.state());
+        let rank = |state: &ModelState| match state {
+            ModelState::Ready => 0,
+            ModelState::Loading { .. } => 1,
+            ModelState::Cold => 2,
+            ModelState::Down { .. } => 3,
+        };
+        let down = || ModelState::Down { reason: "it has no targets".to_owned() };
+        states().min_by_key(rank).unwrap_or_else(down)
     }
 
-    fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
-        debug_assert!(matches!(request.reading, Reading::Streamed | Reading::Whole));
-        self.answer(request).boxed()
+    /// The candidates in the order in which to ask them. `beginning` is a hash of the conversation's
+    /// beginning: the same conversation goes to the same target, which may have it in its cache.
+    fn ordered(
+        &self,
+        candidates: Vec<Arc<Candidate<T>>>,
+        beginning: u64,
+    ) -> Vec<Arc<Candidate<T>>> {
+        let standings: Vec<_> = candidates.iter().map(|candidate| candidate.standing()).collect();
+        let places = order(self.options.pick, &standings, beginning, fastrand::f64());
+        places.into_iter().map(|place| Arc::clone(&candidates[place])).collect()
     }
 
-    fn embed(&self, request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
-        self.vectors(request).boxed()
+    /// The targets, in the order in which they would be asked now.
+    pub(crate) fn view(&self, beginning: u64) -> RouteView {
+        let candidates = self.ordered(self.candidates.clone(), beginning);
+        let targets = views(&candidates);
+        RouteView { alias: self.options.name.clone(), pick: self.options.pick.name(), targets }
     }
+
+    /// The error when all candidates failed. The request's own fault is passed on as it is.
+    fn all_failed(&self, trace: &Trace, reported: Option<ModelError>) -> ModelError {
+        let alias = self.options.name.clone();
+        let Some(last) = reported else {
+            let retry_after = self.shortest_cool_down().unwrap_or_default();
+            return ModelError::Resting { alias, retry_after };
+        };
+        let is_clients = RetryDecision::after(&last).fall_back == FallBack::No;
+        let is_later = matches!(
+            last,
+            ModelError::Loading { .. } | ModelError::NoRoom { .. } | ModelError::Busy { .. }
+        );
+        if is_clients || is_later {
+            return last;
+        }
+        let (attempts, retry_after) = (trace.snapshot().failed, self.shortest_cool_down());
+        ModelError::Unanswered { alias, attempts, last: Box::new(last), retry_after }
+    }
+
+    /// Until the first target may be asked again. `None`: one may be asked now.
+    fn shortest_cool_down(&self) -> Option<Duration> {
+        self.candidates.iter().map(|candidate| candidate.target.open_for()).min().flatten()
+    }
+
+    /// Waits until one of these targets may be asked, where that is soon.
+    ///
+    /// # Errors
+    /// [`ModelError::Resting`]: all cool down for longer than a request may wait.
+    async fn wait_for_cool_down(
+        &self,
+        candidates: &[Arc<Candidate<T>>],
+        ends: Instant,
+    ) -> Result<(), ModelError> {
+        let left = candidates.iter().map(|candidate| candidate.target.open_for()).min().flatten();
+        match left {
+            None => Ok(()),
+            Some(left) if left <= self.options.queue_timeout && Instant::now() + left < ends => {
+                sleep(left).await;
+                Ok(())
+            }
+            Some(retry_after) => {
+                Err(ModelError::Resting { alias: self.options.name.clone(), retry_after })
+            }
+        }
+    }
+}
+
+/// For people: the first target that may be asked and is not known to be down is the active one.
+/// A target before it that is down, or half open, is tried first.
+fn views<T: RouteTask>(candidates: &[Arc<Candidate<T>>]) -> Vec<TargetView> {
+    let mut has_active = false;
+    let view = |candidate: &Arc<Candidate<T>>| {
+        let mut view = candidate.target.view();
+        view.context_tokens = candidate.context_tokens();
+        if view.status == TargetStatus::Standby && !has_active {
+            let is_down = matches!(view.state, ModelState::Down { .. });
+            has_active = !is_down;
+            view.status = if is_down { TargetStatus::HalfOpen } else { TargetStatus::Active };
+        }
+        view
+    };
+    candidates.iter().map(view).collect()
 }

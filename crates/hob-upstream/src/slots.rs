@@ -1,5 +1,5 @@
-//! Places at a server that works on so many requests at once: who finds none waits, but not too many do.
-//! Who is refused is told when to come back, from how long answers took so far.
+//! The slots of a server that works on a limited number of requests at once, and a bounded queue for them.
+//! A refused request gets a delay that is estimated from the duration of earlier answers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ pub(crate) struct Slots {
     service: Arc<Mutex<Duration>>,
 }
 
-/// A place; dropping it gives it back.
+/// A slot; dropping it frees it.
 #[derive(Debug)]
 pub(crate) struct Slot {
     _permit: Option<OwnedSemaphorePermit>,
@@ -81,7 +81,7 @@ impl Slots {
         acquired.map_err(|_| ModelError::Busy { retry_after: SERVICE_GUESS })
     }
 
-    /// Until those in flight, and so many who wait, are done.
+    /// Time until the requests in flight and so many waiting ones are done.
     fn retry_after(&self, ahead: usize) -> Duration {
         let service = *self.service.lock().unwrap_or_else(PoisonError::into_inner);
         let ahead = (self.in_flight() + ahead) as f64 / self.slots.max(1) as f64;
@@ -89,7 +89,7 @@ impl Slots {
     }
 }
 
-/// One that waits, until it is dropped.
+/// A waiting request, until it is dropped.
 struct Waiting<'a> {
     count: &'a AtomicUsize,
     /// From 1.
@@ -122,27 +122,27 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_finds_no_place_waits_and_who_finds_no_queue_is_refused() {
+    async fn a_request_without_a_slot_waits_and_one_beyond_the_queue_is_refused() {
         let slots = Slots::new(Some(1), 1);
-        let first = slots.take().await.expect("a place");
+        let first = slots.take().await.expect("a slot");
         let mut second = std::pin::pin!(slots.take());
         assert!(futures::poll!(&mut second).is_pending());
         let refused = slots.take().await.expect_err("no queue left");
         assert_eq!(refused, ModelError::Busy { retry_after: SERVICE_GUESS * 2 });
         assert_eq!((slots.in_flight(), slots.load()), (1, 2.0));
         drop(first);
-        let second = second.await.expect("the place that was given back");
+        let second = second.await.expect("the freed slot");
         assert_eq!((slots.in_flight(), slots.waiting()), (1, 0));
         drop(second);
         assert_eq!(slots.in_flight(), 0);
     }
 
     #[tokio::test]
-    async fn without_a_limit_all_find_a_place() {
+    async fn without_a_limit_every_request_gets_a_slot() {
         let slots = Slots::new(None, 0);
         let mut taken = Vec::new();
         for _ in 0..100 {
-            taken.push(slots.take().await.expect("a place"));
+            taken.push(slots.take().await.expect("a slot"));
         }
         assert_eq!(slots.in_flight(), 100);
     }

@@ -1,5 +1,5 @@
-//! A speech model of another server: raw samples are asked for, and handed on as they come.
-//! Whether it is asked again, and who else is, is the route's affair.
+//! A speech model of another server: requests raw samples, and passes them on as they come.
+//! Retries and fallbacks are the route's task.
 
 mod sound;
 
@@ -14,7 +14,7 @@ use hob_core::{
 use hob_wire::{openai_voices, upstream_speech_request};
 
 use crate::UpstreamKind;
-use crate::served::Served;
+use crate::upstream_model::UpstreamModel;
 use sound::spoken;
 
 /// Characters of a text that is collected before it is sent.
@@ -22,9 +22,9 @@ const TEXT_CHARS_MAX: usize = 1_000_000;
 
 static OPENAI_VOICES: LazyLock<Vec<Voice>> = LazyLock::new(openai_voices);
 
-/// One model of one server, which speaks.
+/// One speech model of one server.
 #[derive(Debug)]
-pub(crate) struct UpstreamSpeech(pub(crate) Arc<Served>);
+pub(crate) struct UpstreamSpeech(pub(crate) Arc<UpstreamModel>);
 
 impl UpstreamSpeech {
     async fn ask(&self, request: SpeechRequest) -> Result<SpeechStream, ModelError> {
@@ -45,7 +45,7 @@ impl UpstreamSpeech {
     }
 }
 
-/// The text to its end; most servers take no less.
+/// The whole text: most servers take nothing less.
 pub(crate) async fn whole_text(text: SpeechText) -> Result<String, ModelError> {
     let mut pieces = match text {
         SpeechText::Whole(text) => return Ok(text),
@@ -66,7 +66,7 @@ pub(crate) async fn whole_text(text: SpeechText) -> Result<String, ModelError> {
 }
 
 impl SpeechModel for UpstreamSpeech {
-    /// As another hob listed them when it was looked at; OpenAI's of everybody else.
+    /// The list of another hob, once it was fetched; OpenAI's voices for all other servers.
     fn voices(&self) -> &[Voice] {
         self.0.upstream.voices.get().unwrap_or(&OPENAI_VOICES)
     }

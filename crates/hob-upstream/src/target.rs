@@ -1,4 +1,4 @@
-//! One that may answer: a model of another server, or one of our own. What it did is remembered here,
+//! A target of aliases: a model of another server, or a local model. What is learnt about it is kept here,
 //! once for all aliases that lead to it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,67 +6,65 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hob_core::routing::{
-    Admits, Consequence, Failure, Health, Rest, TargetStatus, TargetView, Trial, tokens_of,
+    BreakerFailure, BreakerState, CircuitBreaker, CoolDown, Probe, RetryDecision, TargetStatus,
+    TargetView, tokens_of,
 };
-use hob_core::{ChatRequest, ModelError, ModelState, Permit};
-
+use hob_core::{AnyModel, ChatRequest, ModelError, ModelState};
 use hob_wire::ServedModel;
 
-use crate::kind::AnyLocal;
-use crate::served::Served;
 use crate::slots::Slot;
+use crate::upstream_model::UpstreamModel;
 
-/// Shorter prompts tell nothing of how fast one is read.
-const TELLING_TOKENS: u32 = 64;
-/// How much one new answer moves what is known.
+/// Shorter prompts do not show how fast a target reads.
+const MEASURED_TOKENS_MIN: u32 = 64;
+/// How much one new answer moves the estimate.
 const READ_WEIGHT: f64 = 0.3;
-/// Tokens of a prompt that a model here reads in a second before any answer taught a better figure: as a model of
-/// 8 billion parameters on a processor of 15 W. Home Assistant's tools and entities are 5,621 tokens.
+/// Prompt tokens per second of a local model before the first measurement: a model of 8 billion parameters
+/// on a processor of 15 W. Home Assistant's tools and entities are 5,621 tokens.
 const LOCAL_READS_PER_S_MIN: f64 = 25.0;
-/// No prompt is waited for longer than this because of a wrong estimate.
+/// A wrong estimate makes a request wait for at most this long.
 const READ_MAX: Duration = Duration::from_secs(200);
 
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) source: Source,
-    health: Mutex<Health>,
+    breaker: Mutex<CircuitBreaker>,
     last_failure: Mutex<Option<(String, Instant)>>,
     thinks_anyway: AtomicBool,
-    /// Tokens of a prompt that it reads in a second, learnt from answers.
+    /// Prompt tokens per second, measured.
     reads_per_s: Mutex<Option<f64>>,
 }
 
-/// Where a target is; what it is asked as is for those who ask it.
 #[derive(Debug)]
 pub(crate) enum Source {
-    Upstream(Arc<Served>),
-    Local(AnyLocal),
+    Upstream(Arc<UpstreamModel>),
+    Local(Arc<dyn AnyModel>),
 }
 
 impl Target {
-    pub(crate) fn new(name: String, source: Source) -> Target {
+    pub(crate) fn new(name: &str, source: Source) -> Target {
         Target {
-            name,
+            name: name.to_owned(),
             source,
-            health: Mutex::default(),
+            breaker: Mutex::default(),
             last_failure: Mutex::default(),
             thinks_anyway: AtomicBool::new(false),
             reads_per_s: Mutex::default(),
         }
     }
 
-    /// It read so many tokens before it said anything.
+    /// It read so many prompt tokens before its first content.
     pub(crate) fn read(&self, tokens: u32, took: Duration) {
         let rate = f64::from(tokens) / took.as_secs_f64().max(1e-3);
         let mut known = self.reads_per_s.lock().unwrap_or_else(PoisonError::into_inner);
-        if tokens >= TELLING_TOKENS {
+        if tokens >= MEASURED_TOKENS_MIN {
             *known = Some(known.map_or(rate, |known| known + READ_WEIGHT * (rate - known)));
         }
     }
 
-    /// How long it reads such a prompt, if that is known; of a model here, at most. Whether that one is alive its
-    /// supervisor knows.
+    /// The expected time to read such a prompt, if that is known. For a local model there is always an
+    /// estimate: its supervisor notices when it hangs.
     pub(crate) fn reading_time(&self, request: &ChatRequest) -> Option<Duration> {
         let known = *self.reads_per_s.lock().unwrap_or_else(PoisonError::into_inner);
         let slowest = matches!(self.source, Source::Local(_)).then_some(LOCAL_READS_PER_S_MIN);
@@ -76,133 +74,120 @@ impl Target {
         Duration::try_from_secs_f64(tokens / rate).ok().map(|time| time.min(READ_MAX))
     }
 
-    /// A place at a model of our own, for so much work; servers elsewhere have their own.
-    pub(crate) fn admit(&self, work: f64) -> Result<Option<Permit>, ModelError> {
-        match &self.source {
-            Source::Local(local) => {
-                let permit = local.admission().admit(work);
-                permit.map(Some).map_err(|busy| ModelError::Busy { retry_after: busy.retry_after })
-            }
-            Source::Upstream(_) => Ok(None),
-        }
-    }
-
     pub(crate) fn state(&self) -> ModelState {
         match &self.source {
-            Source::Upstream(served) => served.upstream.state_of(&served.model),
-            Source::Local(local) => local.state(),
+            Source::Upstream(model) => model.upstream.state_of(&model.model),
+            Source::Local(model) => model.state(),
         }
     }
 
-    /// One second try, if its server has any left.
+    /// Takes one retry from its server's budget, if one is left.
     pub(crate) fn may_retry(&self) -> bool {
         match &self.source {
-            Source::Upstream(served) => {
-                let budget = &served.upstream.budget;
+            Source::Upstream(model) => {
+                let budget = &model.upstream.budget;
                 budget.lock().unwrap_or_else(PoisonError::into_inner).retry(Instant::now())
             }
             Source::Local(_) => true,
         }
     }
 
-    /// What its server says of it.
-    pub(crate) fn said(&self) -> Option<ServedModel> {
+    /// Its entry in the server's list.
+    pub(crate) fn served(&self) -> Option<ServedModel> {
         match &self.source {
-            Source::Upstream(served) => served.upstream.said_of(&served.model),
+            Source::Upstream(model) => model.upstream.said_of(&model.model),
             Source::Local(_) => None,
         }
     }
 
-    /// Tokens that it holds, as far as is known.
+    /// Its context length, where known.
     pub(crate) fn context_tokens(&self) -> Option<u32> {
         let known = match &self.source {
-            Source::Upstream(_) => self.said().and_then(|said| said.context_tokens),
-            Source::Local(local) => local.context_tokens(),
+            Source::Upstream(_) => self.served().and_then(|served| served.context_tokens),
+            Source::Local(model) => model.context_tokens(),
         };
         known.filter(|tokens| *tokens > 0)
     }
 
+    /// Requests in flight, as a share of what it can work on.
     pub(crate) fn load(&self) -> f64 {
         match &self.source {
-            Source::Upstream(served) => served.upstream.slots.load(),
-            Source::Local(local) => {
-                let admission = local.admission();
-                admission.in_flight() as f64 / admission.requests_max().max(1) as f64
-            }
+            Source::Upstream(model) => model.upstream.slots.load(),
+            Source::Local(model) => model.in_flight() as f64 / model.in_flight_max().max(1) as f64,
         }
     }
 
     fn in_flight(&self) -> usize {
         match &self.source {
-            Source::Upstream(served) => served.upstream.slots.in_flight(),
-            Source::Local(local) => local.admission().in_flight(),
+            Source::Upstream(model) => model.upstream.slots.in_flight(),
+            Source::Local(model) => model.in_flight(),
         }
     }
 
-    /// Whether it may be asked; a trial is taken with the answer.
-    pub(crate) fn admits(&self) -> Admits {
-        self.health().admits(Instant::now())
-    }
-
-    /// Its first content is there.
-    pub(crate) fn begun(&self) {
-        self.health().begun();
-    }
-
-    /// A place among those that it answers at once; a model of our own has admission for that.
-    pub(crate) async fn place(&self) -> Result<Option<Slot>, ModelError> {
+    /// Waits for a slot of its server. A local model has admission instead.
+    pub(crate) async fn slot(&self) -> Result<Option<Slot>, ModelError> {
         match &self.source {
-            Source::Upstream(served) => served.upstream.slots.take().await.map(Some),
+            Source::Upstream(model) => model.upstream.slots.take().await.map(Some),
             Source::Local(_) => Ok(None),
         }
     }
 
-    pub(crate) fn failed_lately(&self) -> bool {
-        self.health().failed_lately(Instant::now())
+    /// Whether it may be asked. Takes the probe if its circuit is half open.
+    pub(crate) fn acquire(&self) -> BreakerState {
+        self.breaker().acquire(Instant::now())
     }
 
-    pub(crate) fn answered(&self) {
-        self.health().answered(Instant::now());
+    /// Its first content came.
+    pub(crate) fn begun(&self) {
+        self.breaker().close();
     }
 
-    /// Remembers the failure, and rests if that follows from it.
-    /// `first` is how long it rests the first time.
-    pub(crate) fn failed(&self, error: &ModelError, trial: Option<Trial>, first: Duration) {
-        let rest = Consequence::of(error).rest;
+    pub(crate) fn failed_recently(&self) -> bool {
+        self.breaker().failed_recently(Instant::now())
+    }
+
+    pub(crate) fn succeeded(&self) {
+        self.breaker().succeeded(Instant::now());
+    }
+
+    /// Remembers the failure, and opens the circuit if that follows from it.
+    pub(crate) fn failed(&self, error: &ModelError, probe: Option<Probe>, first: Duration) {
+        let cool_down = RetryDecision::after(error).cool_down;
         let jitter = fastrand::f64().mul_add(2.0, -1.0);
-        self.health().failed(Instant::now(), &Failure { rest, trial, first, jitter });
-        if rest == Rest::No {
+        let failure = BreakerFailure { cool_down, probe, first_cool_down: first, jitter };
+        self.breaker().failed(Instant::now(), &failure);
+        if cool_down == CoolDown::No {
             return;
         }
         let mut last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
         *last = Some((error.summary(), Instant::now()));
     }
 
-    /// The request was given up by who asked: that says nothing of the target.
-    pub(crate) fn given_up(&self, trial: Option<Trial>) {
-        if let Some(trial) = trial {
-            self.health().given_up(trial);
+    /// The client gave up, which says nothing about the target.
+    pub(crate) fn abandoned(&self, probe: Option<Probe>) {
+        if let Some(probe) = probe {
+            self.breaker().abandoned(probe);
         }
     }
 
     pub(crate) fn thought_anyway(&self) {
         if !self.thinks_anyway.swap(true, Ordering::Relaxed) {
             let target = self.name.as_str();
-            tracing::warn!(target, "thinking was switched off, and came all the same");
+            tracing::warn!(target, "the target thinks although thinking was switched off");
         }
     }
 
     pub(crate) fn view(&self) -> TargetView {
         let now = Instant::now();
-        let status = match self.health().looks(now) {
-            Admits::Yes => TargetStatus::Standby,
-            Admits::Trial(_) => TargetStatus::HalfOpen,
-            Admits::RestsUntil(until) => {
+        let status = match self.breaker().state(now) {
+            BreakerState::Closed => TargetStatus::Standby,
+            BreakerState::HalfOpen(_) => TargetStatus::HalfOpen,
+            BreakerState::OpenUntil(until) => {
                 TargetStatus::Open { left: until.saturating_duration_since(now) }
             }
         };
         let last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
-        let last_failure = last.as_ref().map(|(said, at)| (said.clone(), now - *at));
+        let last_failure = last.as_ref().map(|(words, at)| (words.clone(), now - *at));
         TargetView {
             name: self.name.clone(),
             status,
@@ -214,15 +199,16 @@ impl Target {
         }
     }
 
-    /// When it may be asked again; none: now.
-    pub(crate) fn rests_for(&self) -> Option<Duration> {
-        match self.health().looks(Instant::now()) {
-            Admits::RestsUntil(until) => Some(until.saturating_duration_since(Instant::now())),
-            Admits::Yes | Admits::Trial(_) => None,
+    /// Until its circuit is half open. `None`: it may be asked now.
+    pub(crate) fn open_for(&self) -> Option<Duration> {
+        let now = Instant::now();
+        match self.breaker().state(now) {
+            BreakerState::OpenUntil(until) => Some(until.saturating_duration_since(now)),
+            BreakerState::Closed | BreakerState::HalfOpen(_) => None,
         }
     }
 
-    fn health(&self) -> MutexGuard<'_, Health> {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    fn breaker(&self) -> MutexGuard<'_, CircuitBreaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

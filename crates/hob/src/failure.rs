@@ -220,7 +220,7 @@ mod tests {
     fn no_room() -> ModelError {
         let shortage =
             Shortage { pool: Pool::Ram, needed_bytes: 2, available_bytes: 1, held: Vec::new() };
-        shortage.into_error(None)
+        ModelError::no_room(shortage, None)
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::join_all;
-use hob_core::ChatTarget;
+use hob_core::{RegisteredModel, task};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -37,7 +37,7 @@ pub(crate) struct PulledModels<'a> {
 struct Pulled {
     folder: PathBuf,
     /// None: its file cannot be used, which was said once.
-    chat: Option<(Chat, Arc<ChatTarget>)>,
+    chat: Option<(Chat, Arc<RegisteredModel<task::Chat>>)>,
 }
 
 impl fmt::Debug for PulledModels<'_> {
@@ -66,7 +66,7 @@ impl<'a> PulledModels<'a> {
         pulled
     }
 
-    pub(crate) fn targets(&self) -> Vec<Arc<ChatTarget>> {
+    pub(crate) fn targets(&self) -> Vec<Arc<RegisteredModel<task::Chat>>> {
         let models = self.models();
         models.values().filter_map(|one| Some(Arc::clone(&one.chat.as_ref()?.1))).collect()
     }
@@ -128,7 +128,7 @@ impl<'a> PulledModels<'a> {
     }
 
     /// None of models that do something else, and of those that cannot be used.
-    fn chat(&self, name: &str) -> Option<(Chat, Arc<ChatTarget>)> {
+    fn chat(&self, name: &str) -> Option<(Chat, Arc<RegisteredModel<task::Chat>>)> {
         if !self.shelf.chat_names().iter().any(|chat| chat == name) {
             return None;
         }
@@ -136,8 +136,8 @@ impl<'a> PulledModels<'a> {
         let started: Outcome<Chat> = Chat::start_in(&self.memory, name, &settings, self.app);
         match started {
             Ok(chat) => {
-                let target = Arc::new(chat.target(&settings));
-                Some((chat, target))
+                let model = Arc::new(chat.registered(&settings));
+                Some((chat, model))
             }
             Err(failure) => {
                 self.app.printer.note(format_args!("{name} is left out: {failure}"));

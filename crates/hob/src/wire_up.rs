@@ -14,11 +14,10 @@ use std::time::Duration;
 
 use hob_core::budget::Bytes;
 use hob_core::fit::Pool;
-use hob_core::routing::UpstreamResolver;
 use hob_core::scripted::{FixedChat, FixedTranscript};
 use hob_core::{
-    Admission, ChatTarget, Clocked, Language, ModelError, ModelLifecycle, Registry, SpeechModel,
-    SpeechTarget, TranscriptTarget, Voice, nearest,
+    Admission, ChatModel, Language, ModelError, ModelLifecycle, RegisteredModel, Registry,
+    SpeechModel, TranscriptModel, UpstreamResolver, Voice, nearest, task,
 };
 use hob_engines::speech::kokoro::{Kokoro, KokoroOptions};
 use hob_engines::speech::{ServeOptions, SpeechWorker, SpeechWorkerOptions, WarmUp, serve_speech};
@@ -87,51 +86,41 @@ impl Speech {
         Ok(Speech { name: stored.name, worker })
     }
 
-    pub(crate) fn target(&self, settings: &Settings) -> SpeechTarget {
+    /// The model as the registry has it.
+    pub(crate) fn registered(&self, settings: &Settings) -> RegisteredModel<task::Speech> {
         let requests_max = usize::from(settings.server.requests_max.get());
-        SpeechTarget {
-            name: self.name.clone(),
-            model: Arc::clone(&self.worker) as Arc<dyn SpeechModel>,
+        let admission = Admission::new(requests_max, RTF_GUESS);
+        let model = Arc::clone(&self.worker) as Arc<dyn SpeechModel>;
+        RegisteredModel {
             lifecycle: Some(Arc::clone(&self.worker) as Arc<dyn ModelLifecycle>),
-            admission: Admission::new(requests_max, RTF_GUESS),
+            ..RegisteredModel::new(&self.name, model, admission)
         }
     }
 }
 
-/// What the server answers for.
-pub(crate) fn registry(
-    settings: &Settings,
-    speech: Option<&Arc<SpeechTarget>>,
-    chats: &[Arc<ChatTarget>],
-    gateway: &Arc<Gateway>,
-) -> Registry {
+/// The models that the server serves: the local ones, the aliases, and those of other servers.
+pub(crate) fn registry(settings: &Settings, locals: Registry, gateway: &Arc<Gateway>) -> Registry {
     let requests_max = usize::from(settings.server.requests_max.get());
-    let mut registry = Registry::default();
-    if let Some(speech) = speech {
-        registry.share_speech(Arc::clone(speech));
+    let mut registry = locals;
+    let names: Vec<String> =
+        registry.models::<task::Chat>().map(|model| model.name.clone()).collect();
+    for name in names {
+        others(&name).into_iter().for_each(|other| registry.also_called(other, &*name));
     }
-    for chat in chats {
-        registry.share_chat(Arc::clone(chat));
-        others(&chat.name).into_iter().for_each(|other| registry.also_called(other, &*chat.name));
-    }
-    gateway.aliases().into_iter().for_each(|alias| registry.add_chat(alias));
-    gateway.speech_aliases().into_iter().for_each(|alias| registry.add_speech(alias));
-    gateway.transcript_aliases().into_iter().for_each(|alias| registry.add_transcript(alias));
-    registry.lead_elsewhere(Arc::clone(gateway) as Arc<dyn UpstreamResolver>);
+    gateway.add_aliases(&mut registry);
+    registry.set_upstreams(Arc::clone(gateway) as Arc<dyn UpstreamResolver>);
     if settings.dev.conformance {
-        registry.answer_unknown(ChatTarget {
-            name: "conformance".to_owned(),
-            model: Arc::new(FixedChat::default()),
-            lifecycle: None,
-            admission: Admission::new(requests_max, 0.0),
-            clocks: Clocked::ByAsker,
-        });
-        registry.add_transcript(TranscriptTarget {
-            name: "conformance".to_owned(),
-            model: Arc::new(FixedTranscript),
-            lifecycle: None,
-            admission: Admission::new(requests_max, 0.0),
-        });
+        let name = "conformance";
+        let chat: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
+        let transcript: Arc<dyn TranscriptModel> = Arc::new(FixedTranscript);
+        registry.answer_unknown(RegisteredModel::new(
+            name,
+            chat,
+            Admission::new(requests_max, 0.0),
+        ));
+        let admission = Admission::new(requests_max, 0.0);
+        let transcript = RegisteredModel::<task::Transcription>::new(name, transcript, admission);
+        registry.add(Arc::new(transcript));
     }
     registry
 }

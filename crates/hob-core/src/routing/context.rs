@@ -1,17 +1,16 @@
-//! Whether a prompt fits into a target's context, as far as can be said without its tokenizer.
-//! Between two bounds nobody knows; then it is sent, and the target's own count decides.
+//! Whether a prompt fits into a target's context, estimated without the target's tokenizer.
+//! Between the two bounds of the estimate it is sent, and the target's own count decides.
 
 use crate::ChatRequest;
 use crate::chat::{Conversation, Prompt};
 
-/// Tokens for each byte of text, of prompts that are made of long words and of those made of short ones
-/// or of code: what 5 and 95 of 100 stay within.
+/// Tokens per byte of text: the 5th and the 95th percentile over prompts, from long words to code.
 pub const BYTES_PER_TOKEN: (f64, f64) = (0.15, 0.5);
 
-/// Tokens of a picture, whatever its size: servers differ, and most are near this.
+/// Tokens of a picture of any size: servers differ, and most are near this.
 const IMAGE_TOKENS: u64 = 1000;
 
-/// What can be said of a prompt and a context.
+/// Whether a prompt fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
     Yes,
@@ -20,13 +19,13 @@ pub enum Fit {
 }
 
 impl Fit {
-    /// A context that nobody knows may hold anything.
-    pub fn of(request: &ChatRequest, context_tokens: Option<u32>) -> Fit {
+    /// Whether the prompt and an answer of `tokens_max` fit; without a limit, an answer of one token.
+    pub fn of(request: &ChatRequest, tokens_max: Option<u32>, context_tokens: Option<u32>) -> Fit {
         let Some(context) = context_tokens.filter(|tokens| *tokens > 0) else {
             return Fit::Perhaps;
         };
         let (least, most) = tokens_of(request);
-        let wanted = u64::from(request.tokens_max.unwrap_or(1));
+        let wanted = u64::from(tokens_max.unwrap_or(1));
         if least.saturating_add(wanted) > u64::from(context) {
             Fit::No
         } else if most.saturating_add(wanted) <= u64::from(context) {
@@ -103,7 +102,11 @@ mod tests {
             (1000, None, None, Fit::Perhaps),
             (1000, None, Some(0), Fit::Perhaps),
         ] {
-            assert_eq!(Fit::of(&text(bytes, tokens_max), context), fit, "{bytes} {context:?}");
+            assert_eq!(
+                Fit::of(&text(bytes, tokens_max), tokens_max, context),
+                fit,
+                "{bytes} {context:?}"
+            );
         }
     }
 
@@ -112,7 +115,7 @@ mod tests {
         let prompt = Prompt::Tokens(vec![1; 500]);
         let request = ChatRequest { prompt, ..ChatRequest::default() };
         assert_eq!(tokens_of(&request), (500, 500));
-        assert_eq!(Fit::of(&request, Some(501)), Fit::Yes);
-        assert_eq!(Fit::of(&request, Some(500)), Fit::No, "there is no room for an answer");
+        assert_eq!(Fit::of(&request, None, Some(501)), Fit::Yes);
+        assert_eq!(Fit::of(&request, None, Some(500)), Fit::No, "there is no room for an answer");
     }
 }

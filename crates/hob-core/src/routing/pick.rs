@@ -25,7 +25,7 @@ pub struct Standing {
     /// Requests that it works on, for each of its slots.
     pub load: f64,
     /// It failed a moment ago: whoever fails at once looks idle, and is not.
-    pub failed_lately: bool,
+    pub failed_recently: bool,
     pub weight: f64,
 }
 
@@ -55,7 +55,7 @@ pub fn order(pick: Pick, targets: &[Standing], beginning: u64, chance: f64) -> V
 }
 
 fn busy(target: &Standing) -> f64 {
-    target.load + if target.failed_lately { FAILED_LOAD } else { 0.0 }
+    target.load + if target.failed_recently { FAILED_LOAD } else { 0.0 }
 }
 
 fn drawn(targets: &[Standing], chance: f64) -> Option<usize> {
@@ -103,8 +103,8 @@ impl FromStr for Pick {
 mod tests {
     use super::*;
 
-    fn standing(is_warm: bool, load: f64, failed_lately: bool, weight: f64) -> Standing {
-        Standing { is_warm, load, failed_lately, weight }
+    fn standing(is_warm: bool, load: f64, failed_recently: bool, weight: f64) -> Standing {
+        Standing { is_warm, load, failed_recently, weight }
     }
 
     #[test]

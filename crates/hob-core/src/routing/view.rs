@@ -1,31 +1,9 @@
 //! What a gateway shows of itself: who would answer a name, and how the servers behind it are.
 //! Seen by whoever serves requests, without knowing what is behind it.
 
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{ChatTarget, ModelState, SpeechTarget, TranscriptTarget};
-
-/// Names that lead elsewhere.
-pub trait UpstreamResolver: fmt::Debug + Send + Sync {
-    /// Whoever chats as `upstream/model`, or as an alias.
-    fn find_chat(&self, name: &str) -> Option<Arc<ChatTarget>>;
-
-    /// The same of those who speak.
-    fn find_speech(&self, name: &str) -> Option<Arc<SpeechTarget>>;
-
-    /// The same of those who listen.
-    fn find_transcript(&self, name: &str) -> Option<Arc<TranscriptTarget>>;
-
-    /// Models of servers that are to be listed, from memory.
-    fn listed(&self) -> Vec<ListedModel>;
-
-    /// Who would answer this alias now, and why.
-    fn route(&self, alias: &str) -> Option<RouteView>;
-
-    fn upstreams(&self) -> Vec<UpstreamView>;
-}
+use crate::ModelState;
 
 /// A model of another server.
 #[derive(Clone, Debug, PartialEq)]

@@ -56,6 +56,6 @@ impl Status {
     }
 
     pub(super) fn no_room(&self, shortage: Shortage) -> ModelError {
-        shortage.into_error(Some(self.load_times.retry_after()))
+        ModelError::no_room(shortage, Some(self.load_times.retry_after()))
     }
 }

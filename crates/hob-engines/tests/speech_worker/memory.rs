@@ -41,7 +41,7 @@ fn too_large() -> ModelError {
 
 fn no_room() -> ModelError {
     let retry_after = options().supervisor.load_guess + Duration::from_secs(1);
-    shortage().into_error(Some(retry_after))
+    ModelError::no_room(shortage(), Some(retry_after))
 }
 
 impl StagedRoom {

@@ -63,7 +63,7 @@ impl KeyHolder {
 
     /// Lets a model be asked. The request counts only if nothing else stands against it, so that
     /// waiting for a place does not use the requests up.
-    pub(super) fn take_turn(self: &Arc<Self>) -> Result<Turn, KeyRefusal> {
+    pub(super) fn acquire(self: &Arc<Self>) -> Result<RateLimitGuard, KeyRefusal> {
         let mut left = self.left();
         self.check_tokens(&mut left)?;
         self.check_place(&left)?;
@@ -71,7 +71,7 @@ impl KeyHolder {
         self.count_request(&mut left, taken)?;
         left.in_flight += 1;
         drop(left);
-        Ok(Turn { holder: Arc::clone(self), taken, has_begun: false, reserved: 0 })
+        Ok(RateLimitGuard { holder: Arc::clone(self), taken, has_begun: false, reserved: 0 })
     }
 
     /// Lets a request through that asks nothing of a model but to come or to go.
@@ -121,7 +121,7 @@ impl fmt::Debug for KeyHolder {
 /// A place among its holder's answers, from before the request's body is read until the answer is over or
 /// its client has left; dropping it gives the place back, and the request too if no model was asked.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct RateLimitGuard {
     holder: Arc<KeyHolder>,
     taken: Instant,
     has_begun: bool,
@@ -129,7 +129,7 @@ pub(crate) struct Turn {
     reserved: u64,
 }
 
-impl Turn {
+impl RateLimitGuard {
     /// A model is asked: from now on the request counts.
     pub(crate) fn begin(&mut self) {
         self.has_begun = true;
@@ -156,7 +156,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for RateLimitGuard {
     fn drop(&mut self) {
         let mut left = self.holder.left();
         left.in_flight -= 1;
@@ -187,11 +187,11 @@ mod tests {
     fn a_place_is_free_again_when_its_turn_is_over() {
         let at_once = NonZeroU32::new(2).expect("some");
         let holder = holder(|key| key.concurrency = Some(at_once));
-        let turns = [holder.take_turn().expect("the first"), holder.take_turn().expect("the last")];
-        assert_eq!(holder.take_turn().expect_err("none left"), KeyRefusal::TooMany { at_once });
+        let guards = [holder.acquire().expect("the first"), holder.acquire().expect("the last")];
+        assert_eq!(holder.acquire().expect_err("none left"), KeyRefusal::TooMany { at_once });
         assert_eq!(holder.take_request(), Ok(()), "what takes no place needs none");
-        drop(turns);
-        assert!(holder.take_turn().is_ok());
+        drop(guards);
+        assert!(holder.acquire().is_ok());
     }
 
     #[test]
@@ -200,39 +200,40 @@ mod tests {
             key.concurrency = NonZeroU32::new(1);
             key.requests_per_minute = NonZeroU32::new(2);
         });
-        let mut turn = holder.take_turn().expect("the first");
-        turn.begin();
+        let mut guard = holder.acquire().expect("the first");
+        guard.begin();
         for _ in 0..10 {
             assert_eq!(
-                holder.take_turn().expect_err("no place").code(),
+                holder.acquire().expect_err("no place").code(),
                 "concurrency_limit_exceeded"
             );
         }
-        drop(turn);
+        drop(guard);
         for _ in 0..10 {
-            drop(holder.take_turn().expect("a request that asks no model counts for nothing"));
+            drop(holder.acquire().expect("a request that asks no model counts for nothing"));
         }
-        let mut turn = holder.take_turn().expect("the second");
-        turn.begin();
-        drop(turn);
-        assert_eq!(holder.take_turn().expect_err("too fast").code(), "rate_limit_exceeded");
+        let mut guard = holder.acquire().expect("the second");
+        guard.begin();
+        drop(guard);
+        assert_eq!(holder.acquire().expect_err("too fast").code(), "rate_limit_exceeded");
     }
 
     #[test]
     fn tokens_are_spent_when_answers_end() {
         let holder = holder(|key| key.tokens_per_day = NonZeroU64::new(100));
-        let turns = [(); 2].map(|()| holder.take_turn().expect("nothing is spent"));
-        turns[0].spend(&row(60, 39));
-        assert!(holder.take_turn().is_ok(), "one is left");
-        turns[1].spend(&row(60, 40));
-        assert_eq!(holder.take_turn().expect_err("spent").code(), "budget_exceeded");
+        let guards = [(); 2].map(|()| holder.acquire().expect("nothing is spent"));
+        guards[0].spend(&row(60, 39));
+        assert!(holder.acquire().is_ok(), "one is left");
+        guards[1].spend(&row(60, 40));
+        assert_eq!(holder.acquire().expect_err("spent").code(), "budget_exceeded");
     }
 
     #[test]
     fn without_limits_nothing_is_counted() {
         let holder = holder(|_| {});
-        let turns: Vec<Turn> = (0..1000).map(|_| holder.take_turn().expect("a turn")).collect();
-        turns[0].spend(&row(u32::MAX, u32::MAX));
-        assert!(holder.take_turn().is_ok());
+        let guards: Vec<RateLimitGuard> =
+            (0..1000).map(|_| holder.acquire().expect("a guard")).collect();
+        guards[0].spend(&row(u32::MAX, u32::MAX));
+        assert!(holder.acquire().is_ok());
     }
 }

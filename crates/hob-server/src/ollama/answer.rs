@@ -1,111 +1,104 @@
-//! `POST /api/chat` and `/api/generate`: one request in two shapes, or a wish about memory.
-//! What the model is not made for is settled here, because Ollama's clients do not ask before.
+//! `POST /api/chat` and `/api/generate`: an answer, or a request to load or unload a model.
+//! Parameters that the model cannot follow are dropped here: Ollama's clients do not check them first.
 
-use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use hob_core::chat::{Effort, Prompt, Role, Thinking};
-use hob_core::{ChatCard, ChatEvent, ChatRequest};
+use hob_core::{Chat, ChatCard, ChatEvent, ChatRequest};
 use hob_wire::{
     OllamaAnswer, OllamaDelivery, OllamaShape, OllamaWish, ollama_loaded, ollama_unloaded,
     parse_ollama_chat, parse_ollama_generate,
 };
 
 use super::{OllamaError, error_text, json, json_with};
-use crate::account::Asked;
-use crate::asking::{Asking, read_asking};
-use crate::body::{Answer, Dialect, stream_body};
+use crate::answer::Answer;
+use crate::api_error::ApiError;
 use crate::chat::check;
-use crate::converse::{Question, Reply, converse};
-use crate::failure::ApiError;
+use crate::chat_answer::ChatStart;
+use crate::chat_body::{ChatFormat, PendingAnswer, stream_body};
 use crate::headers::{JSON, LINES, insert_ignored};
+use crate::in_flight::Endpoint;
 use crate::lifecycle::{load_if_ours, unload_when_idle};
-use crate::requests::Received;
-use crate::router::App;
+use crate::request_body::{Intake, read_request};
+use crate::tracker::RequestStart;
 
 /// `POST /api/chat`.
-pub(super) async fn chat(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Response, OllamaError> {
-    answer(&app, request, OllamaShape::Chat).await
+pub(super) async fn chat(request: Request) -> Result<Response, OllamaError> {
+    answer(request, OllamaShape::Chat).await
 }
 
 /// `POST /api/generate`.
-pub(super) async fn generate(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Response, OllamaError> {
-    answer(&app, request, OllamaShape::Generate).await
+pub(super) async fn generate(request: Request) -> Result<Response, OllamaError> {
+    answer(request, OllamaShape::Generate).await
 }
 
-async fn answer(app: &App, request: Request, shape: OllamaShape) -> Result<Response, OllamaError> {
+async fn answer(request: Request, shape: OllamaShape) -> Result<Response, OllamaError> {
     let parse = match shape {
         OllamaShape::Chat => parse_ollama_chat,
         OllamaShape::Generate => parse_ollama_generate,
     };
-    let Asking { received, caller, held, wire: mut asked } =
-        read_asking(app, request, parse).await?;
-    let model = caller.chat_name(app, asked.model)?;
-    let target = app.chat_target(model.as_deref())?;
-    let model = model.unwrap_or_else(|| target.name.clone());
-    let request = match asked.wish {
+    let Intake { context, guards, mut body } = read_request(request, parse).await?;
+    let resolved = context.resolve::<Chat>(body.model)?;
+    let name = resolved.shown_name().to_owned();
+    let model = resolved.model;
+    let limits = *context.limits();
+    let request = match body.wish {
         OllamaWish::Answer(request) => *request,
         OllamaWish::Load(keep_alive) => {
-            drop(held);
-            caller.take_request(app)?;
-            load_if_ours(target.lifecycle.as_ref(), keep_alive, &app.limits).await?;
-            return Ok(json(ollama_loaded(shape, &model, SystemTime::now())));
+            drop(guards);
+            context.caller.count_request()?;
+            load_if_ours(model.lifecycle.as_ref(), keep_alive, &limits).await?;
+            return Ok(json(ollama_loaded(shape, &name, SystemTime::now())));
         }
         OllamaWish::Unload => {
-            drop(held);
-            caller.take_request(app)?;
-            unload_when_idle(&target, &app.limits).await?;
-            return Ok(json(ollama_unloaded(shape, &model, SystemTime::now())));
+            drop(guards);
+            context.caller.count_request()?;
+            unload_when_idle(&model, &limits).await?;
+            return Ok(json(ollama_unloaded(shape, &name, SystemTime::now())));
         }
     };
-    // The model's context is not cut to what was asked for: it holds that much, or the header says otherwise.
-    if asked.context_tokens.is_some_and(|wished| wished > target.model.card().context_tokens) {
-        asked.ignored.push("options.num_ctx".to_owned());
+    // A smaller context than the model has is not enforced; a larger one is reported as ignored.
+    if body.context_tokens.is_some_and(|wished| wished > model.model.card().context_tokens) {
+        body.ignored.push("options.num_ctx".to_owned());
     }
-    let request = settle(request, shape, target.model.card(), &mut asked.ignored);
-    check(&target, &request)?;
-    let answer = OllamaAnswer::new(shape, &model, asked.delivery).remembering(&request.prompt);
-    let is_streamed = asked.delivery == OllamaDelivery::Lines;
-    let alias = Some(model.clone());
-    let account = Asked { received, caller, held, route: "chat", alias, is_streamed };
-    let question = Question { target, requests: vec![request], asked: account };
-    let reply = converse(app, question).await?;
-    let lines = Lines { answer, received };
-    match asked.delivery {
-        OllamaDelivery::Lines => Ok(stream(app, reply, lines, &asked.ignored)),
-        OllamaDelivery::Whole => Ok(whole(reply, lines, &asked.ignored).await?),
+    let request = settle(request, shape, model.model.card(), &mut body.ignored);
+    check(&model, &request)?;
+    let lines = Lines {
+        answer: OllamaAnswer::new(shape, &name, body.delivery).remembering(&request.prompt),
+        received_at: context.received_at,
+    };
+    let is_streamed = body.delivery == OllamaDelivery::Lines;
+    let (endpoint, name) = (Endpoint::CHAT, Some(name));
+    let start = RequestStart { context, guards, endpoint, name, is_streamed };
+    let answer = ChatStart { start, model, requests: vec![request] }.start().await?;
+    match body.delivery {
+        OllamaDelivery::Lines => {
+            let mut headers = answer.headers(LINES);
+            insert_ignored(&mut headers, &body.ignored);
+            let answer = PendingAnswer::Begun(Box::new(answer));
+            let body = stream_body(answer, lines, limits.keep_alive_every);
+            Ok((headers, body).into_response())
+        }
+        OllamaDelivery::Whole => Ok(whole(answer, lines, &body.ignored).await?),
     }
-}
-
-fn stream(app: &App, reply: Reply, lines: Lines, ignored: &[String]) -> Response {
-    let mut headers = reply.headers(LINES);
-    insert_ignored(&mut headers, ignored);
-    (headers, stream_body(Answer::Begun(Box::new(reply)), lines, app.limits.keep_alive_every))
-        .into_response()
 }
 
 async fn whole(
-    mut reply: Reply,
+    mut answer: Answer<Chat>,
     mut lines: Lines,
     ignored: &[String],
 ) -> Result<Response, ApiError> {
-    let mut headers = reply.headers(JSON);
+    let mut headers = answer.headers(JSON);
     insert_ignored(&mut headers, ignored);
     let mut body = String::new();
-    reply.collect(|choice, event| body += &lines.event(choice, event)).await?;
+    answer.collect(|choice, event| body += &lines.event(choice, event)).await?;
     Ok(json_with(headers, body))
 }
 
-/// A wish that the model cannot follow, and that changes nothing about the kind of answer, is
-/// named. A model without a template continues what it is given, as it does in Ollama.
+/// Reports thinking as ignored if the model cannot think. A model without a template continues its prompt,
+/// as it does in Ollama.
 fn settle(
     mut request: ChatRequest,
     shape: OllamaShape,
@@ -118,13 +111,13 @@ fn settle(
         request.thinking = Thinking::default();
     }
     if shape == OllamaShape::Generate && card.template.is_none() {
-        request.prompt = untold(request.prompt);
+        request.prompt = single_text(request.prompt);
     }
     request
 }
 
-/// The text of a conversation that holds nothing but one. A picture would be lost in it.
-fn untold(prompt: Prompt) -> Prompt {
+/// The text of a conversation with a single user message. A picture would be lost, so it stays a conversation.
+fn single_text(prompt: Prompt) -> Prompt {
     match prompt {
         Prompt::Chat(mut conversation) => match conversation.messages.pop() {
             Some(only)
@@ -143,22 +136,22 @@ fn untold(prompt: Prompt) -> Prompt {
     }
 }
 
-/// An answer in Ollama's words. Its last event makes its last line, so nothing follows.
+/// An answer in Ollama's format. Its last event makes its last line, so nothing follows.
 struct Lines {
     answer: OllamaAnswer,
-    received: Received,
+    received_at: Instant,
 }
 
-impl Dialect for Lines {
+impl ChatFormat for Lines {
     fn event(&mut self, _choice: u32, event: ChatEvent) -> String {
-        self.answer.take(event, SystemTime::now(), self.received.at.elapsed())
+        self.answer.take(event, SystemTime::now(), self.received_at.elapsed())
     }
 
     fn end(&mut self) -> String {
         String::new()
     }
 
-    fn failed(&mut self, refusal: &ApiError) -> String {
-        error_text(refusal) + "\n"
+    fn failed(&mut self, error: &ApiError) -> String {
+        error_text(error) + "\n"
     }
 }

@@ -1,20 +1,19 @@
-//! What there is, what of it is in memory, and what one model can do. Nothing here waits for a model.
-//! Speech models are not shown: Ollama has no word for them.
+//! Lists of models, of models in memory, and the abilities of one model. Nothing here waits for a model.
+//! Speech models are not listed: Ollama has none.
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::Response;
-use hob_core::{ChatTarget, ModelState};
+use hob_core::{Chat, ModelState, RegisteredModel};
 use hob_wire::{
     OllamaModel, OllamaResident, ollama_ps, ollama_show, ollama_tags, ollama_version,
     parse_ollama_named,
 };
 
 use super::{OllamaError, json};
-use crate::asking::read_wish;
-use crate::keys::Caller;
-use crate::router::App;
+use crate::context::RequestContext;
+use crate::request_body::read_command;
 
 /// `GET /api/version`: the release of Ollama that hob answers as; clients check that it is new enough.
 pub(super) async fn version() -> Response {
@@ -22,46 +21,43 @@ pub(super) async fn version() -> Response {
 }
 
 /// `GET /api/tags`: the chat models, and every alias that leads to one; the default one first.
-pub(super) async fn tags(State(app): State<Arc<App>>, caller: Caller) -> Response {
-    let registry = app.registry();
+pub(super) async fn tags(context: RequestContext) -> Response {
+    let registry = context.registry();
     let aliases = registry.aliases().filter_map(|(alias, _)| {
-        let target = registry.chat(alias).ok()?;
-        Some((alias, target))
+        let model = registry.find::<Chat>(alias).ok()?;
+        Some((alias, model))
     });
-    let targets = registry.chat_targets().map(|target| (target.name.as_str(), target.clone()));
-    let named = targets.chain(aliases).filter(|(name, _)| caller.allows(name));
-    let mut named: Vec<(&str, Arc<ChatTarget>)> = named.collect();
-    let default = app.default_chat_name();
-    named.sort_by_key(|(name, _)| Some(*name) != default.as_deref());
-    json(ollama_tags(named.iter().map(|(name, target)| model(name, target))))
+    let models = registry.models::<Chat>().map(|model| (model.name.as_str(), model.clone()));
+    let named = models.chain(aliases).filter(|(name, _)| context.caller.allows(name));
+    let mut named: Vec<(&str, Arc<RegisteredModel<Chat>>)> = named.collect();
+    let default = context.default_name::<Chat>();
+    named.sort_by_key(|(name, _)| Some(*name) != default);
+    json(ollama_tags(named.iter().map(|(name, model)| entry(name, model))))
 }
 
 /// `POST /api/show`.
-pub(super) async fn show(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Response, OllamaError> {
-    let (caller, named) = read_wish(&app, request, parse_ollama_named).await?;
-    caller.check(&app, &named.model)?;
-    let target = app.chat_target(Some(&named.model))?;
-    Ok(json(ollama_show(target.model.card())))
+pub(super) async fn show(request: Request) -> Result<Response, OllamaError> {
+    let (context, named) = read_command(request, parse_ollama_named).await?;
+    context.caller.check(&named.model)?;
+    let model = context.find::<Chat>(Some(&named.model))?;
+    Ok(json(ollama_show(model.model.card())))
 }
 
 /// `GET /api/ps`: what hob itself holds in memory.
-pub(super) async fn ps(State(app): State<Arc<App>>, caller: Caller) -> Response {
-    let registry = app.registry();
-    let residents = registry.chat_targets().filter_map(|target| {
-        let lifecycle = target.lifecycle.as_ref()?;
-        let name = caller.shown_as(&registry, &target.name)?;
+pub(super) async fn ps(context: RequestContext) -> Response {
+    let registry = context.registry();
+    let residents = registry.models::<Chat>().filter_map(|model| {
+        let lifecycle = model.lifecycle.as_ref()?;
+        let name = context.caller.shown_as(registry, &model.name)?;
         let is_there = lifecycle.state() == ModelState::Ready;
         is_there.then(|| OllamaResident {
-            model: model(name, target),
+            model: entry(name, model),
             memory_use: lifecycle.memory_use(),
         })
     });
     json(ollama_ps(residents))
 }
 
-fn model<'a>(name: &'a str, target: &'a ChatTarget) -> OllamaModel<'a> {
-    OllamaModel { name, card: target.model.card() }
+fn entry<'a>(name: &'a str, model: &'a RegisteredModel<Chat>) -> OllamaModel<'a> {
+    OllamaModel { name, card: model.model.card() }
 }

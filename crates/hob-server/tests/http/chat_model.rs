@@ -11,8 +11,8 @@ use futures::stream::{self, StreamExt};
 use hob_core::chat::{Completion, FinishReason, Timings, Usage};
 use hob_core::scripted::ScriptedChat;
 use hob_core::{
-    Admission, ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, ChatTarget, EmbedRequest,
-    Embeddings, ModelError, ModelState,
+    Admission, Chat, ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest,
+    Embeddings, ModelError, ModelState, RegisteredModel,
 };
 use hob_server::ServerOptions;
 use tokio::sync::{mpsc, watch};
@@ -156,13 +156,7 @@ pub(crate) async fn serve_chat_with(
     let speech = Arc::new(StagedSpeech::new());
     let admission = Admission::new(2, 0.1);
     let mut registry = registry_with_voice(&speech, Admission::new(2, 0.5));
-    registry.add_chat(ChatTarget {
-        name: "smol".to_owned(),
-        model,
-        lifecycle: None,
-        admission: admission.clone(),
-        clocks: hob_core::Clocked::ByAsker,
-    });
+    registry.add(Arc::new(RegisteredModel::<Chat>::new("smol", model, admission.clone())));
     registry.add_alias("assistant", "smol");
     Server::start_registry(registry, options, speech, admission).await
 }

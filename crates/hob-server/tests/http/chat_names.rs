@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_core::{Admission, ChatEvent, ChatTarget, Clocked, Registry};
+use hob_core::{Admission, Chat, ChatEvent, RegisteredModel, Registry};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
@@ -72,13 +72,8 @@ async fn of_several_none_is_the_default_unless_it_is_named() {
     let admission = Admission::new(2, 0.1);
     let mut registry = Registry::default();
     for name in ["cloud", "near"] {
-        registry.add_chat(ChatTarget {
-            name: name.to_owned(),
-            model: scripted([Ok(vec![text("Hello"), done(1)])]),
-            lifecycle: None,
-            admission: admission.clone(),
-            clocks: Clocked::ByAsker,
-        });
+        let model = scripted([Ok(vec![text("Hello"), done(1)])]);
+        registry.add(Arc::new(RegisteredModel::<Chat>::new(name, model, admission.clone())));
     }
     let server =
         Server::start_registry(registry, ServerOptions::default(), speech, admission).await;

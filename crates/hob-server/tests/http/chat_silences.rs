@@ -89,7 +89,7 @@ async fn nobody_in_flight(server: &Server) {
     while server.admission.in_flight() > 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(server.admission.backlog_s(), 0.0);
+    assert_eq!(server.admission.backlog(), 0.0);
 }
 
 #[tokio::test]

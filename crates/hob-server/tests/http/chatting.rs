@@ -93,7 +93,7 @@ async fn a_stream_comes_as_it_is_made() {
         (Some("smol"), Some("false"))
     );
     assert!(head.header("x-hob-ttft-ms").is_some());
-    assert_eq!(server.admission.backlog_s(), 255.0, "of 256 that were guessed, one is made");
+    assert_eq!(server.admission.backlog(), 255.0, "of 256 that were guessed, one is made");
     let mut next = async || {
         let chunk = client.chunk().await.expect("a chunk").expect("no end");
         String::from_utf8(chunk).expect("text")

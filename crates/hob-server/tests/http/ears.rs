@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use hob_core::scripted::ScriptedTranscript;
 use hob_core::{
-    Admission, ModelError, ModelState, Segment, Transcribed, TranscriptEvent, TranscriptModel,
-    TranscriptRequest, TranscriptStream, TranscriptTarget,
+    Admission, ModelError, ModelState, RegisteredModel, Segment, Transcribed, TranscriptEvent,
+    TranscriptModel, TranscriptRequest, TranscriptStream, Transcription,
 };
 use hob_server::ServerOptions;
 use tokio::sync::mpsc;
@@ -82,12 +82,8 @@ pub(crate) async fn serve_with(
     let speech = Arc::new(StagedSpeech::new());
     let admission = Admission::new(1, 1.0);
     let mut registry = registry_with_voice(&speech, Admission::new(2, 0.5));
-    registry.add_transcript(TranscriptTarget {
-        name: "whisper".to_owned(),
-        model,
-        lifecycle: None,
-        admission: admission.clone(),
-    });
+    let whisper = RegisteredModel::<Transcription>::new("whisper", model, admission.clone());
+    registry.add(Arc::new(whisper));
     registry.add_alias("ears", "whisper");
     Server::start_registry(registry, options, speech, admission).await
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use hob_core::routing::{ListedModel, RouteView, UpstreamResolver, UpstreamView};
+use hob_core::routing::{ListedModel, RouteView, UpstreamView};
 use hob_core::{
-    Admission, ChatTarget, Fault, Gender, Language, ModelError, ModelState, Registry, SpeechEvent,
-    SpeechModel, SpeechRequest, SpeechStream, SpeechTarget, Trace, TranscriptModel,
-    TranscriptRequest, TranscriptStream, TranscriptTarget, Voice,
+    Admission, Chat, Fault, Gender, Language, ModelError, ModelState, RegisteredModel, Registry,
+    Resolve, Speech, SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, Trace, TranscriptModel,
+    TranscriptRequest, TranscriptStream, Transcription, UpstreamResolver, Voice,
 };
 use hob_server::ServerOptions;
 use hob_server::ledger::{Ledger, Outcome};
@@ -90,23 +90,27 @@ impl TranscriptModel for Far {
 #[derive(Debug)]
 struct Gpu;
 
-impl UpstreamResolver for Gpu {
-    fn find_chat(&self, _name: &str) -> Option<Arc<ChatTarget>> {
+impl Resolve<Chat> for Gpu {
+    fn resolve(&self, _name: &str) -> Option<Arc<RegisteredModel<Chat>>> {
         None
     }
+}
 
-    fn find_speech(&self, name: &str) -> Option<Arc<SpeechTarget>> {
-        let (model, admission) = (Arc::new(Far::new()), Admission::new(1, 0.0));
-        let target = SpeechTarget { name: name.to_owned(), model, lifecycle: None, admission };
-        name.starts_with("gpu/").then(|| Arc::new(target))
+impl Resolve<Speech> for Gpu {
+    fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<Speech>>> {
+        let model = RegisteredModel::new(name, Arc::new(Far::new()) as _, Admission::new(1, 0.0));
+        name.starts_with("gpu/").then(|| Arc::new(model))
     }
+}
 
-    fn find_transcript(&self, name: &str) -> Option<Arc<TranscriptTarget>> {
-        let (model, admission) = (Arc::new(Far::new()), Admission::new(1, 0.0));
-        let target = TranscriptTarget { name: name.to_owned(), model, lifecycle: None, admission };
-        name.starts_with("gpu/").then(|| Arc::new(target))
+impl Resolve<Transcription> for Gpu {
+    fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<Transcription>>> {
+        let model = RegisteredModel::new(name, Arc::new(Far::new()) as _, Admission::new(1, 0.0));
+        name.starts_with("gpu/").then(|| Arc::new(model))
     }
+}
 
+impl UpstreamResolver for Gpu {
     fn listed(&self) -> Vec<ListedModel> {
         Vec::new()
     }
@@ -124,7 +128,7 @@ async fn serve(options: ServerOptions, change: impl FnOnce(&mut Registry)) -> Se
     let model = Arc::new(StagedSpeech::new());
     let admission = Admission::new(1, 1.0);
     let mut registry = registry_with_voice(&model, admission.clone());
-    registry.lead_elsewhere(Arc::new(Gpu));
+    registry.set_upstreams(Arc::new(Gpu));
     change(&mut registry);
     Server::start_registry(registry, options, model, admission).await
 }

@@ -8,7 +8,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hob_core::scripted::ScriptedChat;
 use hob_core::{
-    Admission, ChatModel, ChatTarget, KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState,
+    Admission, Chat, ChatModel, KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState,
+    RegisteredModel,
 };
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
@@ -108,16 +109,13 @@ pub(crate) async fn server_with(
 ) -> Server {
     let speech = Arc::new(StagedSpeech::new());
     let admission = Admission::new(2, 0.5);
-    let chat = |name: &str, model, lifecycle| ChatTarget {
-        name: name.to_owned(),
-        model,
-        lifecycle,
-        admission: admission.clone(),
-        clocks: hob_core::Clocked::ByAsker,
+    let chat = |name: &str, model, lifecycle| {
+        let model = RegisteredModel::<Chat>::new(name, model, admission.clone());
+        Arc::new(RegisteredModel { lifecycle, ..model })
     };
     let mut registry = registry_with_voice(&speech, Admission::new(2, 0.5));
-    registry.add_chat(chat("smol", smol, lifecycle));
-    registry.add_chat(chat("cloud", Arc::new(ScriptedChat::new([])), None));
+    registry.add(chat("smol", smol, lifecycle));
+    registry.add(chat("cloud", Arc::new(ScriptedChat::new([])), None));
     registry.add_alias("mini", "smol");
     let options = ServerOptions { default_chat: Some("smol".to_owned()), ..options };
     Server::start_registry(registry, options, speech, admission.clone()).await

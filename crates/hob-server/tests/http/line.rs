@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::{FutureExt, stream};
 use hob_core::{
-    Admission, Gender, Language, ModelError, ModelState, Registry, SpeechEvent, SpeechModel,
-    SpeechRequest, SpeechStream, SpeechTarget, SpeechText, Voice,
+    Admission, Gender, Language, ModelError, ModelState, RegisteredModel, Registry, Speech,
+    SpeechEvent, SpeechModel, SpeechRequest, SpeechStream, SpeechText, Voice,
 };
 use hob_server::ServerOptions;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -97,12 +97,8 @@ impl SpeechModel for Paced {
 async fn server(model: Paced) -> Server {
     let admission = Admission::new(PLACES, 0.4);
     let mut registry = Registry::default();
-    registry.add_speech(SpeechTarget {
-        name: "kokoro".to_owned(),
-        model: Arc::new(model),
-        lifecycle: None,
-        admission: admission.clone(),
-    });
+    let model = RegisteredModel::<Speech>::new("kokoro", Arc::new(model), admission.clone());
+    registry.add(Arc::new(model));
     let staged = Arc::new(StagedSpeech::new());
     Server::start_registry(registry, ServerOptions::default(), staged, admission).await
 }

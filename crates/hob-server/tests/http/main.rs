@@ -24,6 +24,7 @@ mod log;
 mod model;
 mod now;
 mod ollama;
+mod one_path;
 mod pictures;
 mod refusals;
 mod refusing;

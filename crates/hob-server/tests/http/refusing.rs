@@ -201,7 +201,7 @@ async fn a_hob_without_models_says_so() {
         Registry::default(),
         ServerOptions::default(),
         model,
-        Admission::new(1, 1.0),
+        Admission::<hob_core::Tokens>::new(1, 1.0),
     )
     .await;
     let message = "this hob has no speech model; get one with `hob pull`";

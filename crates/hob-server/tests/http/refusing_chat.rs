@@ -39,8 +39,9 @@ fn check(answer: &Answer, expected: ChatRow, message: &str) {
 fn no_room(retry_after: Option<Duration>) -> ModelError {
     let (name, tie) = ("other".to_owned(), Tie::Answering);
     let held = vec![Holder { name, bytes: 4_000_000_000, tie }];
-    Shortage { pool: Pool::Ram, needed_bytes: 9_000_000_000, available_bytes: 6_000_000_000, held }
-        .into_error(retry_after)
+    let (needed_bytes, available_bytes) = (9_000_000_000, 6_000_000_000);
+    let shortage = Shortage { pool: Pool::Ram, needed_bytes, available_bytes, held };
+    ModelError::no_room(shortage, retry_after)
 }
 
 #[tokio::test]
@@ -179,7 +180,8 @@ async fn when_the_places_are_taken_the_next_hears_how_long() {
 #[tokio::test]
 async fn a_hob_that_cannot_chat_says_so() {
     let speech = Arc::new(StagedSpeech::new());
-    let (options, admission) = (ServerOptions::default(), Admission::new(1, 1.0));
+    let (options, admission) =
+        (ServerOptions::default(), Admission::<hob_core::Tokens>::new(1, 1.0));
     let server = Server::start_registry(Registry::default(), options, speech, admission).await;
     let expected = (503, None, Some("no_target"), Some("false"), None);
     let message = "this hob has no chat model; get one with `hob pull`";

@@ -108,7 +108,7 @@ async fn a_hob_that_does_not_listen_says_so() {
         Registry::default(),
         ServerOptions::default(),
         Arc::new(StagedSpeech::new()),
-        hob_core::Admission::new(1, 1.0),
+        hob_core::Admission::<hob_core::Tokens>::new(1, 1.0),
     )
     .await;
     assert_eq!(empty.ask(form(&[FILE])).await.status(), 503);

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hob_core::{Admission, Registry, SpeechTarget};
+use hob_core::{Admission, RegisteredModel, Registry, SoundSeconds, Speech, Work};
 use hob_server::{ServerOptions, serve};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -15,20 +15,42 @@ use crate::model::{StagedSpeech, share};
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) model: Arc<StagedSpeech>,
-    pub(crate) admission: Admission,
+    pub(crate) admission: ModelLoad,
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<std::io::Result<()>>,
 }
 
+/// The requests in flight of a model, in whichever unit it counts its work.
+pub(crate) struct ModelLoad {
+    in_flight: Box<dyn Fn() -> usize + Send + Sync>,
+    backlog: Box<dyn Fn() -> f64 + Send + Sync>,
+}
+
+impl ModelLoad {
+    fn of<W: Work>(admission: Admission<W>) -> ModelLoad {
+        let other = admission.clone();
+        ModelLoad {
+            in_flight: Box::new(move || admission.in_flight()),
+            backlog: Box::new(move || other.backlog()),
+        }
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        (self.in_flight)()
+    }
+
+    pub(crate) fn backlog(&self) -> f64 {
+        (self.backlog)()
+    }
+}
+
 /// One model, which speaks: `kokoro`.
-pub(crate) fn registry_with_voice(model: &Arc<StagedSpeech>, admission: Admission) -> Registry {
+pub(crate) fn registry_with_voice(
+    model: &Arc<StagedSpeech>,
+    admission: Admission<SoundSeconds>,
+) -> Registry {
     let mut registry = Registry::default();
-    registry.add_speech(SpeechTarget {
-        name: "kokoro".to_owned(),
-        model: share(model),
-        lifecycle: None,
-        admission,
-    });
+    registry.add(Arc::new(RegisteredModel::<Speech>::new("kokoro", share(model), admission)));
     registry
 }
 
@@ -45,12 +67,13 @@ impl Server {
         Server::start_registry(registry, options, model, admission).await
     }
 
-    pub(crate) async fn start_registry(
+    pub(crate) async fn start_registry<W: Work>(
         registry: Registry,
         options: ServerOptions,
         model: Arc<StagedSpeech>,
-        admission: Admission,
+        admission: Admission<W>,
     ) -> Server {
+        let admission = ModelLoad::of(admission);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel::<()>();

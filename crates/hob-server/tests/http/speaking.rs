@@ -229,7 +229,7 @@ async fn a_client_that_left_is_not_spoken_to() {
     while server.admission.in_flight() > 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(server.admission.backlog_s(), 0.0);
+    assert_eq!(server.admission.backlog(), 0.0);
     let metrics = server.get("/metrics").await;
     let line = r#"hob_speech_answers_total{model="kokoro",outcome="abandoned"} 2"#;
     assert!(metrics.text().contains(line), "{}", metrics.text());
@@ -268,7 +268,7 @@ async fn five_hundred_clients_that_leave_leave_nothing_behind() {
     while server.admission.in_flight() > 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(server.admission.backlog_s(), 0.0);
+    assert_eq!(server.admission.backlog(), 0.0);
 }
 
 #[tokio::test]

@@ -1,302 +1,269 @@
-//! One attempt: a target is asked, and what it says is held back until it is an answer.
-//! Until then nobody outside has heard of it, and whatever fails leaves no trace in the next one.
+//! One attempt: a candidate is asked, and its answer is held back until it has really begun.
+//! Until then the client has received nothing, so another candidate can still be asked.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt, stream};
-use hob_core::chat::{Effort, FinishReason, Reading};
-use hob_core::{ChatEvent, ChatModel, ChatRequest, ChatStream, Fault, ModelError, Permit, Trace};
-use tokio::time::Instant;
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
+use hob_core::routing::Probe;
+use hob_core::{Fault, ModelError, Permit, Started, Trace};
+use tokio::time::{Instant, sleep, timeout_at};
 
-use super::alias::Alias;
-use super::asking::{Question, Turn};
-use super::guarded::{AnswerEvent, End, Guarded};
-use super::leg::Leg;
-use crate::options::{Commit, OnBreak};
-use crate::target::{Source, Target};
+use super::Route;
+use super::candidate::Candidate;
+use super::task::{EventRole, RouteTask};
+use super::timed::{Limits, TimedAnswer};
+use crate::options::{FallbackUntil, WhileLoading};
+use crate::slots::Slot;
 
-/// Tokens to expect of an answer whose limit nobody named.
-const TOKENS_GUESS: u32 = 256;
-/// Bytes that are held back before what came counts as an answer all the same.
+/// Bytes of a streamed answer that are held back at most.
 const HELD_BYTES_MAX: usize = 64 << 10;
-/// Of an answer that is read whole.
+/// Bytes of an answer that is read whole.
 const WHOLE_BYTES_MAX: usize = 32 << 20;
+/// Between two looks at a model that is being loaded.
+const LOADING_LOOK: Duration = Duration::from_millis(100);
 
-/// What was said before the answer was the client's, and the rest.
-pub(super) struct Begun {
-    held: VecDeque<ChatEvent>,
-    rest: Guarded<ChatEvent>,
-    /// Whom to ask for the rest, and how it was asked, should the answer break off.
-    by: Option<Box<AskedOf>>,
-    /// The answer ended normally without any content, and another target may have more to say.
-    is_doubtful: bool,
+/// A request, for one candidate after the other.
+pub(super) struct Ask<'a, T: RouteTask> {
+    pub(super) trace: &'a Trace,
+    /// The request as this candidate is asked it.
+    pub(super) request: &'a (dyn Fn(&Candidate<T>) -> T::Request + Sync),
+    /// When the time of the whole request is over.
+    pub(super) ends: Instant,
+    /// The first empty answer of another server. The client gets it if no candidate has more to say.
+    empty: Mutex<Option<Empty<T>>>,
 }
 
-/// A target, and the request as it was asked.
-pub(super) struct AskedOf {
-    pub(super) leg: Leg<dyn ChatModel>,
-    pub(super) request: ChatRequest,
+/// One attempt's candidate, and what is special about the attempt.
+pub(super) struct Attempt<'a, T: RouteTask> {
+    pub(super) candidate: &'a Arc<Candidate<T>>,
+    /// Candidates that have not been asked yet.
+    pub(super) remaining: usize,
+    /// Whether to wait while the model is being loaded.
+    pub(super) while_loading: WhileLoading,
+    /// For a target whose circuit is half open.
+    pub(super) probe: Option<Probe>,
 }
 
-impl Begun {
-    pub(super) fn take_asked(&mut self) -> Option<Box<AskedOf>> {
-        self.by.take()
-    }
-
-    pub(super) fn into_stream(self) -> ChatStream {
-        stream::iter(self.held.into_iter().map(Ok)).chain(self.rest).boxed()
-    }
-}
-
-/// A chat request, for one target after the other.
-pub(super) struct ChatQuestion<'a> {
-    alias: &'a Alias<dyn ChatModel>,
-    request: &'a ChatRequest,
-    ends: Instant,
-    /// The first empty answer of another server: the client gets it if no target has more to say.
-    empty: Mutex<Option<Empty>>,
+/// An answer that has begun: the events that were held back, and the rest.
+pub(super) struct Begun<T: RouteTask> {
+    pub(super) candidate: Arc<Candidate<T>>,
+    head: T::Head,
+    held: VecDeque<T::Event>,
+    rest: TimedAnswer<T>,
 }
 
 /// An answer without content that ended normally.
-struct Empty {
-    begun: Begun,
-    target: String,
-    /// When it ended, and how long after the target was asked.
+struct Empty<T: RouteTask> {
+    begun: Begun<T>,
     at: Instant,
     took: Duration,
 }
 
-impl Question<dyn ChatModel> for ChatQuestion<'_> {
-    type Begun = Begun;
+/// What the held events are.
+enum Held<E> {
+    Answer(VecDeque<E>),
+    /// An answer without content; another target may have more to say.
+    Empty(VecDeque<E>),
+}
 
-    fn trace(&self) -> &Trace {
-        &self.request.trace
-    }
-
-    fn ends(&self) -> Instant {
-        self.ends
-    }
-
-    fn ask<'a>(
-        &'a self,
-        turn: &'a Turn<'a, dyn ChatModel>,
-    ) -> BoxFuture<'a, Result<Begun, ModelError>> {
-        let mut request = self.request.clone();
-        turn.leg.change(&mut request);
-        async move {
-            let (by, asked) = (self.asked_of(turn.leg, &request), Instant::now());
-            let begun = self.attempt(turn, request).await?;
-            if begun.is_doubtful {
-                return Err(self.puts_aside(begun, &turn.leg.target.name, asked));
-            }
-            Ok(Begun { by, ..begun })
-        }
-        .boxed()
+impl<T: RouteTask> Begun<T> {
+    pub(super) fn into_started(self) -> Started<T> {
+        let events = stream::iter(self.held.into_iter().map(Ok)).chain(self.rest).boxed();
+        Started { head: self.head, events }
     }
 }
 
-impl<'a> ChatQuestion<'a> {
+impl<'a, T: RouteTask> Attempt<'a, T> {
+    /// No other candidate is asked, and no load is waited for.
+    pub(super) fn alone(candidate: &'a Arc<Candidate<T>>) -> Attempt<'a, T> {
+        Attempt { candidate, remaining: 0, while_loading: WhileLoading::Next, probe: None }
+    }
+}
+
+impl<'a, T: RouteTask> Ask<'a, T> {
     pub(super) fn new(
-        alias: &'a Alias<dyn ChatModel>,
-        request: &'a ChatRequest,
+        trace: &'a Trace,
         ends: Instant,
-    ) -> ChatQuestion<'a> {
-        ChatQuestion { alias, request, ends, empty: Mutex::default() }
+        request: &'a (dyn Fn(&Candidate<T>) -> T::Request + Sync),
+    ) -> Ask<'a, T> {
+        Ask { trace, request, ends, empty: Mutex::default() }
     }
 
-    /// The empty answer that a target gave, for a client that gets no other.
-    pub(super) fn take_empty(&self) -> Option<Begun> {
+    /// The empty answer of a target, for a client that gets no other.
+    pub(super) fn take_empty(&self) -> Option<Begun<T>> {
         let kept = self.empty.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Empty { begun, target, at, took } = kept?;
-        self.request.trace.note(|way| {
-            way.failed.retain(|failed| failed.kind != Fault::Empty.kind());
-        });
-        self.request.trace.answers(&target, at.into_std(), took);
+        let Empty { begun, at, took } = kept?;
+        self.trace.note(|data| data.failed.retain(|failed| failed.kind != Fault::Empty.kind()));
+        self.trace.answers(&begun.candidate.target.name, at.into_std(), took);
         Some(begun)
     }
 
-    /// Keeps an empty answer while the next target is asked.
-    fn puts_aside(&self, begun: Begun, target: &str, asked: Instant) -> ModelError {
+    /// Keeps an empty answer while the next candidate is asked.
+    fn keep_empty(&self, begun: Begun<T>, asked: Instant) -> ModelError {
+        let error = ModelError::upstream(&begun.candidate.target.name, Fault::Empty);
         let mut kept = self.empty.lock().unwrap_or_else(PoisonError::into_inner);
         let at = Instant::now();
-        let took = at.duration_since(asked);
-        kept.get_or_insert_with(|| Empty { begun, target: target.to_owned(), at, took });
-        ModelError::upstream(target, Fault::Empty)
+        kept.get_or_insert_with(|| Empty { begun, at, took: at.duration_since(asked) });
+        error
     }
+}
 
-    /// None: nobody will be asked for the rest. An answer that is read whole can be made again.
-    fn asked_of(&self, leg: &Leg<dyn ChatModel>, request: &ChatRequest) -> Option<Box<AskedOf>> {
-        let goes_on = self.alias.options.on_break == OnBreak::Continue;
-        let is_streamed = request.reading == Reading::Streamed;
-        let asked_of = || AskedOf { leg: leg.clone(), request: request.clone() };
-        (goes_on && is_streamed).then(|| Box::new(asked_of()))
-    }
-
+impl<T: RouteTask> Route<T> {
+    /// Asks one candidate, and resolves when its answer has begun.
     pub(super) async fn attempt(
         &self,
-        turn: &Turn<'_, dyn ChatModel>,
-        request: ChatRequest,
-    ) -> Result<Begun, ModelError> {
-        let leg = turn.leg;
-        let target = &leg.target;
-        let tokens = f64::from(request.tokens_max.unwrap_or(TOKENS_GUESS));
-        let permit = target.admit(tokens);
-        let permit = permit
-            .inspect_err(|error| target.failed(error, turn.trial, self.alias.options.rest))?;
-        // A long prompt takes its time, and is not silence.
-        let work = target.reading_time(&request).unwrap_or_default() * 3;
-        let mut times = self.alias.times(turn, work, self.ends);
-        let ask = || leg.model.chat(request.clone());
-        let (events, slot) = self.alias.open((turn, &request.trace), &mut times, ask).await?;
-        let notes = Notes {
-            target: Arc::clone(target),
-            trace: request.trace.clone(),
-            is_thoughtless: request.thinking.effort == Some(Effort::None),
-            asked: times.asked,
-            first: None,
-            permit,
-        };
-        let events = notes.taken_of(events);
-        let guarded = Guarded::new(events, Arc::clone(target), times, request.trace.clone(), slot);
-        let held = Held {
-            commit: self.alias.options.commit,
-            reading: request.reading,
-            may_be_empty: request.partial.is_some()
-                || request.tokens_max.is_some_and(|most| most <= 1)
-                || matches!(target.source, Source::Local(_)),
-            has_stops: !request.stop.is_empty(),
-        };
-        held.read(guarded).await
-    }
-}
-
-/// What is learnt from an answer on its way.
-struct Notes {
-    target: Arc<Target>,
-    trace: Trace,
-    /// Thinking is switched off.
-    is_thoughtless: bool,
-    asked: Instant,
-    /// From asking to the first content, once it is there.
-    first: Option<Duration>,
-    permit: Option<Permit>,
-}
-
-impl Notes {
-    fn taken_of(mut self, events: ChatStream) -> ChatStream {
-        let heard = move |event: &Result<ChatEvent, ModelError>| {
-            if let Ok(event) = event {
-                self.heard(event);
-            }
-        };
-        events.inspect(heard).boxed()
+        attempt: &Attempt<'_, T>,
+        ask: &Ask<'_, T>,
+    ) -> Result<Begun<T>, ModelError> {
+        let candidate = attempt.candidate;
+        let target = &candidate.target;
+        let request = (ask.request)(candidate);
+        let failed =
+            |error: &ModelError| target.failed(error, attempt.probe, self.options.cool_down);
+        let permit = candidate.admit(T::expected_work(&request)).inspect_err(failed)?;
+        let mut limits = self.limits(attempt, T::silent_work(&request, target), ask.ends);
+        let asked = limits.asked;
+        let (started, slot) = self.start(attempt, ask, &mut limits).await.inspect_err(failed)?;
+        let Started { head, events } = started;
+        let events = observed::<T>(events, head, permit, T::observer(&request, target));
+        let timed = TimedAnswer::new(events, Arc::clone(target), limits, ask.trace.clone(), slot);
+        let (held, rest) = self.hold(request, candidate, timed).await?;
+        let begun = |held| Begun { candidate: Arc::clone(candidate), head, held, rest };
+        match held {
+            Held::Answer(held) => Ok(begun(held)),
+            Held::Empty(held) => Err(ask.keep_empty(begun(held), asked)),
+        }
     }
 
-    fn heard(&mut self, event: &ChatEvent) {
-        match event {
-            ChatEvent::Done(completion) => {
-                if let Some(first) = self.first {
-                    let usage = completion.usage;
-                    let read = usage.prompt_tokens - usage.cached_tokens.min(usage.prompt_tokens);
-                    self.target.read(read, first);
+    /// The time limits of an attempt that begins now. `work` is time without content that is no silence.
+    pub(super) fn limits(&self, attempt: &Attempt<'_, T>, work: Duration, ends: Instant) -> Limits {
+        let clocks = attempt.candidate.clocks;
+        Limits {
+            asked: Instant::now(),
+            first_token: clocks.first_token.unwrap_or(Duration::from_secs(60)).max(work),
+            idle: clocks.idle.unwrap_or(Duration::from_secs(30)),
+            total: self.total(),
+            ends,
+            cool_down: self.options.cool_down,
+            probe: attempt.probe,
+        }
+    }
+
+    /// Waits for a slot, starts the answer, and waits while the model is being loaded if that is wanted.
+    async fn start(
+        &self,
+        attempt: &Attempt<'_, T>,
+        ask: &Ask<'_, T>,
+        limits: &mut Limits,
+    ) -> Result<(Started<T>, Option<Slot>), ModelError> {
+        let candidate = attempt.candidate;
+        let target = &candidate.target;
+        let silent = |limits: &Limits| ModelError::upstream(&target.name, limits.silent());
+        // Waiting for a slot is no silence of the target.
+        let waits = Instant::now();
+        let slot = timeout_at(limits.ends, target.slot()).await;
+        ask.trace.note(|data| data.queued = waits.elapsed());
+        let slot = slot.unwrap_or_else(|_| Err(silent(limits)))?;
+        let began = Instant::now();
+        loop {
+            // Each try has its own time for the first content; loading has a limit for all of them.
+            limits.asked = Instant::now();
+            // Nor is waiting in the line of a local model.
+            let has_line = candidate.has_line();
+            let by = if has_line { limits.ends } else { limits.first_by() };
+            let started = timeout_at(by, T::start(&candidate.model, (ask.request)(candidate)));
+            match started.await.unwrap_or_else(|_| Err(silent(limits))) {
+                Err(error) if is_loading(&error) && self.waits_for_loading(attempt, began) => {
+                    sleep(LOADING_LOOK).await;
                 }
-                self.permit.take();
-                return;
+                Ok(started) => {
+                    if has_line {
+                        limits.asked = Instant::now();
+                    }
+                    return Ok((started, slot));
+                }
+                Err(error) => return Err(error),
             }
-            ChatEvent::Reasoning(_) if self.is_thoughtless => {
-                self.is_thoughtless = false;
-                self.target.thought_anyway();
-                self.trace.note(|way| way.thought_anyway = true);
-            }
-            _ => {}
         }
-        if let Some(permit) = &mut self.permit {
-            permit.made(1.0);
-        }
-        self.first.get_or_insert_with(|| self.asked.elapsed());
-    }
-}
-
-impl AnswerEvent for ChatEvent {
-    const END: End = End::Marked;
-
-    fn is_last(&self) -> bool {
-        matches!(self, ChatEvent::Done(_))
     }
 
-    fn is_content(&self) -> bool {
-        !self.is_last()
+    fn waits_for_loading(&self, attempt: &Attempt<'_, T>, since: Instant) -> bool {
+        let load = self.options.clocks.load.unwrap_or(Duration::from_secs(300));
+        attempt.while_loading == WhileLoading::Wait && since.elapsed() < load
     }
-}
 
-/// How much of an answer is held back.
-struct Held {
-    commit: Commit,
-    reading: Reading,
-    /// Next to nothing was asked for, or the rest of what may have been said to its end; or the model is
-    /// hob's own, which ends without content only when it chose to.
-    may_be_empty: bool,
-    /// The first words may be a stop text.
-    has_stops: bool,
-}
-
-impl Held {
-    async fn read(&self, mut rest: Guarded<ChatEvent>) -> Result<Begun, ModelError> {
-        let (mut held, mut bytes, mut has_said) = (VecDeque::new(), 0usize, false);
+    /// Holds events back until they are an answer, or its end if the client reads it whole.
+    async fn hold(
+        &self,
+        request: T::Request,
+        candidate: &Candidate<T>,
+        mut rest: TimedAnswer<T>,
+    ) -> Result<(Held<T::Event>, TimedAnswer<T>), ModelError> {
+        let is_streamed = T::is_streamed(&request);
+        let (mut held, mut bytes, mut has_content) = (VecDeque::new(), 0usize, false);
         while let Some(event) = rest.next().await {
             let event = event?;
-            let finish = match &event {
-                ChatEvent::Done(completion) => Some(completion.finish),
-                _ => None,
-            };
-            let is_content = finish.is_none() && !matches!(event, ChatEvent::Logprobs(_));
-            let is_thought = matches!(event, ChatEvent::Reasoning(_));
-            has_said |= is_content;
-            bytes += bytes_of(&event);
-            held.push_back(event);
-            if let Some(finish) = finish {
-                let is_doubtful = !has_said && self.doubts(finish, &mut rest)?;
-                return Ok(Begun { held, rest, by: None, is_doubtful });
+            let role = T::role(&event);
+            has_content |= matches!(role, EventRole::Thinking | EventRole::Content);
+            bytes += T::bytes(&event);
+            if role == EventRole::Last {
+                let may_be_empty =
+                    has_content || T::may_be_empty(&request, &candidate.target, &event);
+                held.push_back(event);
+                if has_content {
+                    return Ok((Held::Answer(held), rest));
+                }
+                if !may_be_empty && !rest.ended_normally() {
+                    return Err(rest.fail(Fault::Empty));
+                }
+                rest.succeeded_empty();
+                let held = if may_be_empty { Held::Answer(held) } else { Held::Empty(held) };
+                return Ok((held, rest));
             }
-            let is_real = is_content && !(is_thought && self.commit == Commit::Content);
-            if self.reading == Reading::Streamed && (is_real || bytes > HELD_BYTES_MAX) {
-                return Ok(Begun { held, rest, by: None, is_doubtful: false });
+            held.push_back(event);
+            let is_begun = match role {
+                EventRole::Content => true,
+                EventRole::Thinking => self.options.fallback_until == FallbackUntil::FirstToken,
+                EventRole::Other | EventRole::Last => false,
+            };
+            if is_streamed && (is_begun || bytes > HELD_BYTES_MAX) {
+                return Ok((Held::Answer(held), rest));
             }
             if bytes > WHOLE_BYTES_MAX {
                 let detail = format!("the answer has more than {WHOLE_BYTES_MAX} bytes");
-                return Err(rest.nonsense(detail));
+                return Err(rest.fail(Fault::Nonsense { detail }));
             }
         }
-        Err(rest.nonsense("the answer ended twice".to_owned()))
-    }
-
-    /// Whether another target is worth asking after an answer without content.
-    ///
-    /// # Errors
-    /// The server did not say why the answer ended: it was cut off.
-    fn doubts(
-        &self,
-        finish: FinishReason,
-        rest: &mut Guarded<ChatEvent>,
-    ) -> Result<bool, ModelError> {
-        let is_answer = self.may_be_empty || (self.has_stops && finish == FinishReason::Stop);
-        if !is_answer && !rest.ended_normally() {
-            return Err(rest.empty());
-        }
-        rest.answered_empty();
-        Ok(!is_answer)
+        Ok((Held::Answer(held), rest))
     }
 }
 
-fn bytes_of(event: &ChatEvent) -> usize {
-    match event {
-        ChatEvent::Reasoning(text) | ChatEvent::Text(text) => text.len(),
-        ChatEvent::ToolCall { id, name, .. } => id.len() + name.len(),
-        ChatEvent::ToolArguments { piece, .. } => piece.len(),
-        ChatEvent::Logprobs(tokens) => tokens.len() * 64,
-        ChatEvent::Done(_) => 0,
-    }
+/// Whether a model that cannot answer now is on its way into memory.
+pub(super) fn is_loading(error: &ModelError) -> bool {
+    matches!(error, ModelError::Loading { .. } | ModelError::NoRoom { retry_after: Some(_), .. })
+}
+
+/// The events, counted for admission and shown to the kind's observer. The permit ends with the answer.
+fn observed<T: RouteTask>(
+    events: BoxStream<'static, Result<T::Event, ModelError>>,
+    head: T::Head,
+    mut permit: Option<Permit<T::Work>>,
+    mut observer: Option<super::task::Observer<T::Event>>,
+) -> BoxStream<'static, Result<T::Event, ModelError>> {
+    let observe = move |event: &Result<T::Event, ModelError>| {
+        let Ok(event) = event else { return };
+        if let Some(permit) = &mut permit {
+            permit.produced(T::work_of(head, event));
+        }
+        if let Some(observer) = &mut observer {
+            observer(event);
+        }
+        if T::role(event) == EventRole::Last {
+            permit.take();
+        }
+    };
+    events.inspect(observe).boxed()
 }

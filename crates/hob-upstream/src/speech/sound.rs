@@ -13,7 +13,7 @@ use hob_wire::fault_within;
 use hyper::header::CONTENT_TYPE;
 
 use crate::http::Response;
-use crate::served::Served;
+use crate::upstream_model::UpstreamModel;
 use wav::{Coding, Samples, header};
 
 /// Of `pcm`, where nobody says otherwise.
@@ -32,7 +32,7 @@ enum Calls {
 }
 
 struct Speaking {
-    served: Arc<Served>,
+    served: Arc<UpstreamModel>,
     response: Response,
     samples: Samples,
     /// Bytes that came with the header.
@@ -46,7 +46,7 @@ struct Speaking {
 /// # Errors
 /// It is no sound that hob understands.
 pub(super) async fn spoken(
-    served: Arc<Served>,
+    served: Arc<UpstreamModel>,
     response: Response,
 ) -> Result<SpeechStream, ModelError> {
     let (samples, first, response) =
@@ -63,7 +63,7 @@ pub(super) async fn spoken(
 
 /// Reads up to the first sample.
 async fn open(
-    served: &Served,
+    served: &UpstreamModel,
     mut response: Response,
 ) -> Result<(Samples, Bytes, Response), Fault> {
     let nonsense = |detail: String| Fault::Nonsense { detail };

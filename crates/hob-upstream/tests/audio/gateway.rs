@@ -3,23 +3,27 @@
 
 use std::sync::Arc;
 
-use hob_core::routing::{TargetStatus, UpstreamResolver};
+use hob_core::UpstreamResolver;
+use hob_core::routing::TargetStatus;
 use hob_core::scripted::{ScriptedChat, ScriptedTranscript};
-use hob_core::{Admission, ModelError};
-use hob_upstream::{Gateway, GatewayError, GatewayOptions, Kind, Local, Locals, UpstreamKind};
+use hob_core::{
+    Admission, AnyModel, Chat, Kind, ModelError, Registered, RegisteredModel, Registry, Resolve,
+    Speech, Transcription,
+};
+use hob_upstream::{Gateway, GatewayError, GatewayOptions, UpstreamKind};
 
 use crate::stage::{OwnVoice, Play, Stage, alias, request, speak, status, upstream, whole};
 
-fn local<M: ?Sized>(name: &str, model: Arc<M>) -> Local<M> {
-    Local { name: name.to_owned(), model, admission: Admission::new(1, 0.0) }
+fn local<T: Registered>(name: &str, model: Arc<T::Model>) -> Arc<RegisteredModel<T>> {
+    Arc::new(RegisteredModel::new(name, model, Admission::new(1, 0.0)))
 }
 
-fn locals() -> Locals {
-    Locals {
-        chat: vec![local("smol", Arc::new(ScriptedChat::new([])))],
-        speech: vec![local("kokoro", OwnVoice::new(Play::Speak) as _)],
-        transcript: vec![local("whisper", Arc::new(ScriptedTranscript::new([])))],
-    }
+fn locals() -> Registry {
+    let mut registry = Registry::default();
+    registry.add(local::<Chat>("smol", Arc::new(ScriptedChat::new([]))));
+    registry.add(local::<Speech>("kokoro", OwnVoice::new(Play::Speak)));
+    registry.add(local::<Transcription>("whisper", Arc::new(ScriptedTranscript::new([]))));
+    registry
 }
 
 fn gateway(url: &str, aliases: &[(&str, &[&str])]) -> Result<Gateway, GatewayError> {
@@ -28,7 +32,7 @@ fn gateway(url: &str, aliases: &[(&str, &[&str])]) -> Result<Gateway, GatewayErr
         aliases: aliases.iter().map(|(name, targets)| alias(name, targets)).collect(),
         ..GatewayOptions::default()
     };
-    Gateway::new(options, locals(), None)
+    Gateway::new(options, &locals(), None)
 }
 
 const NOWHERE: &str = "http://127.0.0.1:9";
@@ -54,18 +58,19 @@ async fn a_name_is_what_its_models_of_our_own_are() {
         ("nobody", false, false, false),
     ] {
         let found = (
-            gateway.find_chat(name).is_some(),
-            gateway.find_speech(name).is_some(),
-            gateway.find_transcript(name).is_some(),
+            Resolve::<Chat>::resolve(&gateway, name).is_some(),
+            Resolve::<Speech>::resolve(&gateway, name).is_some(),
+            Resolve::<Transcription>::resolve(&gateway, name).is_some(),
         );
         assert_eq!(found, (chats, speaks, listens), "{name}");
     }
-    let names = |names: Vec<String>| names.join(" ");
-    let chat = gateway.aliases().into_iter().map(|target| target.name).collect();
-    let speech = gateway.speech_aliases().into_iter().map(|target| target.name).collect();
-    let transcript = gateway.transcript_aliases().into_iter().map(|target| target.name).collect();
-    assert_eq!(names(chat), "any talk");
-    assert_eq!((names(speech), names(transcript)), ("narrator voice".into(), "ears".into()));
+    let mut aliases = Registry::default();
+    gateway.add_aliases(&mut aliases);
+    let names = |kind: Kind| {
+        let names = aliases.all().filter(|model| model.kind() == kind).map(AnyModel::name);
+        names.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(Kind::ALL.map(names), ["any talk", "narrator voice", "ears"]);
     let view = gateway.route("narrator").expect("a route");
     let targets: Vec<_> = view.targets.iter().map(|target| target.name.as_str()).collect();
     assert_eq!(targets, ["far/tts", "kokoro"]);
@@ -78,7 +83,7 @@ async fn what_cannot_be_followed_is_refused() {
     let error = mixed.expect_err("two kinds");
     let (first, second) = (Kind::Chat, Kind::Speech);
     assert_eq!(error, GatewayError::MixedKinds { alias: "odd".to_owned(), first, second });
-    let said = "alias 'odd' leads to a chat model and to a speech model, and can only be one";
+    let said = "alias 'odd' leads to a chat model and to a speech model (expected one kind)";
     assert_eq!(error.to_string(), said);
     let circle = gateway(NOWHERE, &[("a", &["b"]), ("b", &["a"])]).expect_err("a circle");
     assert!(matches!(circle, GatewayError::Cycle { names } if names == ["a", "b", "a"]));
@@ -111,8 +116,8 @@ async fn another_hob_says_which_voices_it_has() {
         upstreams: vec![upstream("hob", UpstreamKind::Hob, &server.url)],
         ..GatewayOptions::default()
     };
-    let gateway = Gateway::new(options, Vec::new(), None).expect("a gateway");
-    let target = gateway.find_speech("hob/kokoro").expect("a name");
+    let gateway = Gateway::new(options, &Registry::default(), None).expect("a gateway");
+    let target = Resolve::<Speech>::resolve(&gateway, "hob/kokoro").expect("a name");
     assert_eq!(target.model.voices().len(), 13, "OpenAI's, until it has been asked");
     gateway.look().await;
     let asked: Vec<_> = server.asked().into_iter().map(|asked| asked.path).collect();

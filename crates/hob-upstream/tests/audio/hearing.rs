@@ -4,11 +4,11 @@
 use axum::body::Bytes;
 use futures::StreamExt;
 use hob_core::chat::Reading;
-use hob_core::routing::UpstreamResolver;
 use hob_core::{
     Fault, ModelError, Sound, SoundFile, Timestamps, Trace, Transcribed, TranscriptEvent,
     TranscriptRequest, TranscriptTask,
 };
+use hob_core::{Resolve, Transcription};
 use hob_upstream::Gateway;
 
 use crate::stage::{End, Stage, chunked, status, two, whole};
@@ -39,7 +39,7 @@ async fn hear(
     name: &str,
     request: TranscriptRequest,
 ) -> Result<Vec<Result<TranscriptEvent, ModelError>>, ModelError> {
-    let target = gateway.find_transcript(name).expect("a name");
+    let target = Resolve::<Transcription>::resolve(gateway, name).expect("a name");
     Ok(target.model.transcribe(request).await?.collect().await)
 }
 
@@ -148,7 +148,7 @@ async fn what_is_no_transcript_is_a_fault_and_the_next_is_asked() {
         let trace = request.trace.clone();
         let heard = hear(&two(&bad, &next), "any", request).await;
         assert_eq!(heard, Ok(vec![delta("Hi"), done(1.5)]), "{kind}");
-        let way = trace.now();
+        let way = trace.snapshot();
         assert_eq!(way.failed.first().map(|attempt| attempt.kind), Some(kind));
         assert_eq!(way.target.as_deref(), Some("b/m"), "{kind}");
     }

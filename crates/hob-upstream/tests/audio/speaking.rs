@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use hob_core::routing::UpstreamResolver;
-use hob_core::{Admission, Clock, Fault, ModelError, SpeechEvent, SpeechText, Speed};
-use hob_upstream::{Gateway, GatewayOptions, Local, Locals, UpstreamKind};
+use hob_core::{
+    Admission, Clock, Fault, ModelError, RegisteredModel, Registry, Resolve, SoundSeconds, Speech,
+    SpeechEvent, SpeechText, Speed,
+};
+use hob_upstream::{Gateway, GatewayOptions, UpstreamKind};
 
 use crate::stage::{
     End, OwnVoice, Play, Stage, alias, chunked, request, speak, status, two, upstream, whole,
@@ -56,7 +58,7 @@ async fn samples_are_handed_on_as_they_come() {
     assert_eq!((asked.path.as_str(), asked.hops.as_deref()), ("/v1/audio/speech", Some("3")));
     let expected = r#"{"model":"m","input":"Hello there","voice":"nova","response_format":"pcm","speed":1.5,"instructions":"softly"}"#;
     assert_eq!(asked.text(), expected);
-    let way = trace.now();
+    let way = trace.snapshot();
     assert_eq!((way.target.as_deref(), way.has_begun), (Some("a/m"), true));
 }
 
@@ -91,7 +93,7 @@ async fn what_is_no_sound_is_a_fault_and_the_next_is_asked() {
         let trace = asked.trace.clone();
         let spoken = speak(&two(&bad, &next), "any", asked).await.expect(kind);
         assert_eq!(spoken.1, [audio(&[0.5])], "{kind}");
-        let way = trace.now();
+        let way = trace.snapshot();
         assert_eq!(way.failed.iter().map(|f| f.kind).collect::<Vec<_>>(), [kind]);
         assert_eq!((way.target.as_deref(), next.hits()), (Some("b/m"), 1), "{kind}");
     }
@@ -160,6 +162,13 @@ async fn a_text_that_arrives_is_sent_when_it_is_whole() {
     assert!(matches!(refused, ModelError::TextTooLong { chars_max: 1_000_000, .. }), "{refused}");
 }
 
+fn with_voice(model: Arc<dyn hob_core::SpeechModel>) -> Registry {
+    let mut registry = Registry::default();
+    let own = RegisteredModel::<Speech>::new("own", model, Admission::new(1, 0.1));
+    registry.add(Arc::new(own));
+    registry
+}
+
 /// `own` is a voice of our own, `voice` leads to `first`'s server and then to it.
 fn with_own(url: &str, own: &Arc<OwnVoice>) -> Gateway {
     let options = GatewayOptions {
@@ -168,9 +177,7 @@ fn with_own(url: &str, own: &Arc<OwnVoice>) -> Gateway {
         ..GatewayOptions::default()
     };
     let model = Arc::clone(own) as Arc<dyn hob_core::SpeechModel>;
-    let own = Local { name: "own".to_owned(), model, admission: Admission::new(1, 0.1) };
-    let locals = Locals { speech: vec![own], ..Locals::default() };
-    Gateway::new(options, locals, None).expect("a gateway")
+    Gateway::new(options, &with_voice(model), None).expect("a gateway")
 }
 
 #[tokio::test]
@@ -196,13 +203,11 @@ async fn a_server_that_says_nothing_is_given_up() {
     let options =
         GatewayOptions { upstreams: vec![options], aliases: vec![route], ..Default::default() };
     let model = Arc::clone(&own) as Arc<dyn hob_core::SpeechModel>;
-    let local = Local { name: "own".to_owned(), model, admission: Admission::new(1, 0.1) };
-    let locals = Locals { speech: vec![local], ..Locals::default() };
-    let gateway = Gateway::new(options, locals, None).expect("a gateway");
+    let gateway = Gateway::new(options, &with_voice(model), None).expect("a gateway");
     let asked = request("Hi");
     let trace = asked.trace.clone();
     speak(&gateway, "voice", asked).await.expect("our own");
-    assert_eq!(trace.now().failed[0].kind, "first_token_timeout");
+    assert_eq!(trace.snapshot().failed[0].kind, "first_token_timeout");
 }
 
 #[tokio::test(start_paused = true)]
@@ -225,11 +230,29 @@ async fn silences_have_their_clocks() {
     }
 }
 
+/// The line of a local voice counts neither as silence nor towards the first token.
+#[tokio::test(start_paused = true)]
+async fn waiting_in_line_for_a_local_voice_is_no_silence() {
+    let own = OwnVoice::new(Play::InLine(Duration::from_secs(50)));
+    let mut registry = Registry::default();
+    let model = Arc::clone(&own) as Arc<dyn hob_core::SpeechModel>;
+    let admission = Admission::new(2, 0.1);
+    let _ahead = admission.admit(SoundSeconds(60.0)).expect("admitted");
+    registry.add(Arc::new(RegisteredModel::<Speech>::new("own", model, admission)));
+    let mut route = alias("voice", &["own"]);
+    route.clocks.first_token = Some(Duration::from_secs(2));
+    route.clocks.total = Some(Duration::from_secs(600));
+    let options = GatewayOptions { aliases: vec![route], ..Default::default() };
+    let gateway = Gateway::new(options, &registry, None).expect("a gateway");
+    let spoken = speak(&gateway, "voice", request("Hi")).await;
+    assert_eq!(spoken, Ok((24_000, vec![audio(&[0.5])])));
+}
+
 #[tokio::test]
 async fn whoever_leaves_gives_the_place_back() {
     let own = OwnVoice::new(Play::Stall);
     let gateway = with_own("http://127.0.0.1:9", &own);
-    let target = gateway.find_speech("alone").expect("a name");
+    let target = Resolve::<Speech>::resolve(&gateway, "alone").expect("a name");
     let mut stream = target.model.speak(request("Hi")).await.expect("speech");
     assert_eq!(stream.next().await, Some(audio(&[0.5])));
     let busy = target.model.speak(request("Hi")).await.expect_err("one at a time");

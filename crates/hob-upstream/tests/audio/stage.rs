@@ -11,14 +11,12 @@ use axum::extract::{Request, State};
 use axum::http::Response;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use hob_core::routing::UpstreamResolver;
 use hob_core::{
-    Gender, Language, ModelError, ModelState, SpeechEvent, SpeechModel, SpeechRequest,
-    SpeechStream, SpeechText, Speed, Trace, Voice,
+    Gender, Language, ModelError, ModelState, Registry, Resolve, Speech, SpeechEvent, SpeechModel,
+    SpeechRequest, SpeechStream, SpeechText, Speed, Trace, Voice,
 };
 use hob_upstream::{
-    AliasOptions, Clocks, Gateway, GatewayOptions, Locals, TargetOptions, UpstreamKind,
-    UpstreamOptions,
+    AliasOptions, Clocks, Gateway, GatewayOptions, TargetOptions, UpstreamKind, UpstreamOptions,
 };
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -156,7 +154,7 @@ pub(crate) fn two(a: &Stage, b: &Stage) -> Gateway {
         aliases: vec![alias("any", &["a/m", "b/m"])],
         ..GatewayOptions::default()
     };
-    Gateway::new(options, Locals::default(), None).expect("a gateway")
+    Gateway::new(options, &Registry::default(), None).expect("a gateway")
 }
 
 pub(crate) fn request(text: &str) -> SpeechRequest {
@@ -175,7 +173,7 @@ pub(crate) async fn speak(
     name: &str,
     request: SpeechRequest,
 ) -> Result<(u32, Vec<Result<SpeechEvent, ModelError>>), ModelError> {
-    let target = gateway.find_speech(name).expect("a name");
+    let target = Resolve::<Speech>::resolve(gateway, name).expect("a name");
     let stream = target.model.speak(request).await?;
     Ok((stream.sample_rate_hz, stream.collect().await))
 }
@@ -196,6 +194,8 @@ pub(crate) enum Play {
     Keep,
     /// One sound, and then nothing.
     Stall,
+    /// Waits in line for so long, and then speaks.
+    InLine(Duration),
 }
 
 impl OwnVoice {
@@ -226,6 +226,10 @@ impl SpeechModel for OwnVoice {
         async move {
             match play {
                 Play::Speak => Ok(SpeechStream::new(24_000, sound)),
+                Play::InLine(time) => {
+                    tokio::time::sleep(time).await;
+                    Ok(SpeechStream::new(24_000, sound))
+                }
                 Play::Keep => std::future::pending().await,
                 Play::Stall => Ok(SpeechStream::new(24_000, sound.chain(stream::pending()))),
             }

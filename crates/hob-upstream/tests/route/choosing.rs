@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hob_core::chat::{Conversation, Message, Prompt, Role, Tool};
-use hob_core::routing::{Pick, UpstreamResolver};
-use hob_core::{ChatRequest, Fault, ModelError, ModelState};
+use hob_core::routing::Pick;
+use hob_core::{Chat, ChatRequest, Fault, ModelError, ModelState, Resolve};
 use hob_upstream::{AliasOptions, Gateway, GatewayOptions, TargetOptions};
 use hob_wire::Parameters;
 use tokio::time::Instant;
 
-use super::puppet::{Act, Puppet};
+use super::puppet::{Act, Puppet, locals};
 use super::{Stage, seconds, streamed, whole};
 
 const HELLO: &[&str] = &["Hello."];
@@ -37,6 +37,28 @@ async fn a_prompt_goes_where_it_fits() {
     assert!(message.contains("maximum context length is 100000 tokens"), "{message}");
     assert_eq!((target.as_str(), available), ("large", Some(100_000)));
     assert!(needed > Some(700_000) && stage.asked() == [1, 1], "{needed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_longer_than_any_context_is_shortened_as_without_an_alias() {
+    let stage = Stage::with(&[("small", says()), ("large", says())], |options| {
+        options.targets[0].context_tokens = Some(1000);
+        options.targets[1].context_tokens = Some(4000);
+    });
+    let request = |tokens_max| ChatRequest {
+        prompt: Prompt::Text("x".repeat(400)),
+        tokens_max: Some(tokens_max),
+        ..streamed()
+    };
+    let heard = stage.ask(request(2000)).await;
+    assert_eq!((heard.error, heard.target.as_deref()), (None, Some("large")), "it fits there");
+    let heard = stage.ask(request(100_000)).await;
+    assert_eq!((heard.error, heard.target.as_deref()), (None, Some("small")));
+    assert_eq!(
+        stage.puppets[0].last().tokens_max,
+        Some(800),
+        "1000 less at most 200 for the prompt"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,9 +125,8 @@ async fn an_alias_within_another_weighs_what_is_written_beside_it() {
         let targets = vec![target("a", weights[0]), target("inner", weights[1])];
         let outer = alias("outer", Pick::Weighted, targets);
         let options = GatewayOptions { aliases: vec![inner, outer], ..Default::default() };
-        let locals: Vec<_> = puppets.iter().map(|puppet| puppet.local()).collect();
-        let gateway = Gateway::new(options, locals, None).expect("a gateway");
-        let alias = gateway.find_chat("outer").expect("an alias");
+        let gateway = Gateway::new(options, &locals(&puppets), None).expect("a gateway");
+        let alias = Resolve::<Chat>::resolve(&gateway, "outer").expect("an alias");
         let before = [0, 1, 2].map(|place| puppets[place].asked());
         for _ in 0..100 {
             let events = alias.model.chat(streamed()).await.expect("an answer");

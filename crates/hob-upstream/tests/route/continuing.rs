@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hob_core::chat::{FinishReason, OutputFormat, Usage};
 use hob_core::{ChatRequest, Clock, Fault};
-use hob_upstream::{AliasOptions, OnBreak};
+use hob_upstream::{AliasOptions, OnInterruption};
 use tokio::time::Instant;
 
 use super::puppet::Act;
@@ -16,7 +16,7 @@ fn cut(words: &'static [&'static str]) -> Act {
 }
 
 fn continuing(acts: &[(&str, Vec<Act>)]) -> Stage {
-    Stage::with(acts, |options| options.on_break = OnBreak::Continue)
+    Stage::with(acts, |options| options.on_interruption = OnInterruption::Continue)
 }
 
 fn says() -> (&'static str, Vec<Act>) {
@@ -94,12 +94,12 @@ async fn limits_hold_for_the_rest_too() {
     let stage = |change: fn(&mut AliasOptions)| {
         let acts = vec![cut(&["Hel"]), Act::Say(&["lo."])];
         Stage::with(&[("a", acts)], |options| {
-            options.on_break = OnBreak::Continue;
+            options.on_interruption = OnInterruption::Continue;
             change(options);
         })
     };
     let one_attempt = stage(|options| options.attempts_max = 1);
-    let not_wished = stage(|options| options.on_break = OnBreak::Error);
+    let not_wished = stage(|options| options.on_interruption = OnInterruption::Error);
     for (stage, what) in [(one_attempt, "attempts"), (not_wished, "the default")] {
         let heard = stage.ask(streamed()).await;
         assert_eq!((heard.kind(), stage.asked()), ("cut_off", vec![1]), "{what}");
@@ -122,7 +122,7 @@ async fn limits_hold_for_the_rest_too() {
 async fn the_rest_has_no_more_time_than_is_left() {
     let acts = vec![Act::Stall(&["Hel"]), Act::Hang];
     let stage = Stage::with(&[("a", acts)], |options| {
-        options.on_break = OnBreak::Continue;
+        options.on_interruption = OnInterruption::Continue;
         options.clocks.total = Some(seconds(40));
     });
     let started = Instant::now();

@@ -3,7 +3,7 @@
 
 use hob_core::chat::{Effort, FinishReason, Prompt, Thinking};
 use hob_core::{ChatRequest, Clock, EmbedRequest, Fault, ModelError, ModelState};
-use hob_upstream::{Clocks, Commit, WhileLoading};
+use hob_upstream::{Clocks, FallbackUntil, WhileLoading};
 use tokio::time::Instant;
 
 use super::puppet::Act;
@@ -231,7 +231,7 @@ async fn thinking_commits_unless_only_the_answer_is_to() {
     let heard = Stage::new(&acts()).ask(streamed()).await;
     assert_eq!((heard.thought.as_str(), heard.target.as_deref()), ("Hm", Some("a")));
     let acts = [("a", vec![Act::Stall(&[])]), ("b", vec![Act::Think("Hm", HELLO)])];
-    let stage = Stage::with(&acts, |options| options.commit = Commit::Content);
+    let stage = Stage::with(&acts, |options| options.fallback_until = FallbackUntil::FirstContent);
     let heard = stage.ask(streamed()).await;
     assert_eq!((heard.thought.as_str(), heard.text.as_str()), ("Hm", "Hello."));
 }
@@ -244,9 +244,8 @@ async fn thought_that_was_switched_off_is_noticed() {
     let request = ChatRequest { thinking: off, ..streamed() };
     let trace = request.trace.clone();
     stage.ask(request).await;
-    assert!(trace.now().thought_anyway);
-    let route =
-        hob_core::routing::UpstreamResolver::route(&stage.gateway, "fast").expect("an alias");
+    assert!(trace.snapshot().thought_anyway);
+    let route = hob_core::UpstreamResolver::route(&stage.gateway, "fast").expect("an alias");
     assert!(route.targets[0].thinks_anyway);
 }
 
@@ -269,5 +268,5 @@ async fn vectors_fall_back_too() {
     let request = EmbedRequest { inputs, ..EmbedRequest::default() };
     let trace = request.trace.clone();
     let made = stage.model().embed(request).await.expect("vectors");
-    assert_eq!((made.vectors.len(), trace.now().target.as_deref()), (1, Some("b")));
+    assert_eq!((made.vectors.len(), trace.snapshot().target.as_deref()), (1, Some("b")));
 }

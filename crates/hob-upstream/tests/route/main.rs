@@ -12,15 +12,15 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hob_core::chat::{Conversation, FinishReason, Message, Prompt, Reading, Role, Usage};
-use hob_core::{ChatEvent, ChatRequest, ChatTarget, ModelError};
+use hob_core::{Chat, ChatEvent, ChatRequest, ModelError, RegisteredModel, Resolve};
 use hob_upstream::{AliasOptions, Clocks, Gateway, GatewayOptions, TargetOptions};
-use puppet::{Act, Puppet};
+use puppet::{Act, Puppet, locals};
 
 /// Models of our own, as an alias sees them, and the alias `fast` over all of them in this order.
 pub(crate) struct Stage {
     pub(crate) puppets: Vec<Arc<Puppet>>,
     pub(crate) gateway: Gateway,
-    alias: ChatTarget,
+    alias: Arc<RegisteredModel<Chat>>,
 }
 
 impl Stage {
@@ -45,11 +45,10 @@ impl Stage {
             ..AliasOptions::plain("fast")
         };
         change(&mut options);
-        let locals: Vec<_> = puppets.iter().map(|puppet| puppet.local()).collect();
         let options =
             GatewayOptions { aliases: vec![options], clocks, ..GatewayOptions::default() };
-        let gateway = Gateway::new(options, locals, None).expect("a gateway");
-        let alias = gateway.aliases().remove(0);
+        let gateway = Gateway::new(options, &locals(&puppets), None).expect("a gateway");
+        let alias = gateway.resolve("fast").expect("an alias");
         Stage { puppets, gateway, alias }
     }
 
@@ -73,7 +72,7 @@ impl Stage {
                 }
             }
         }
-        let way = trace.now();
+        let way = trace.snapshot();
         heard.target = way.target;
         heard.asked = way.asked;
         heard.paused = way.paused;

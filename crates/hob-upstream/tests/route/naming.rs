@@ -3,15 +3,18 @@
 
 use std::sync::Arc;
 
-use hob_core::routing::{TargetStatus, UpstreamResolver};
+use hob_core::UpstreamResolver;
+use hob_core::routing::TargetStatus;
 use hob_core::scripted::ScriptedChat;
-use hob_core::{Admission, ChatCard, ChatModel, Fault, ModelError};
+use hob_core::{
+    Admission, Chat, ChatCard, ChatModel, Fault, ModelError, RegisteredModel, Registry, Resolve,
+};
 use hob_upstream::{
-    AliasOptions, Clocks, Gateway, GatewayError, GatewayOptions, Local, Secret, TargetOptions,
+    AliasOptions, Clocks, Gateway, GatewayError, GatewayOptions, Secret, TargetOptions,
     UpstreamKind, UpstreamOptions,
 };
 
-use super::puppet::{Act, Puppet};
+use super::puppet::{Act, Puppet, locals};
 use super::{Stage, streamed};
 
 fn alias(name: &str, targets: &[&str]) -> AliasOptions {
@@ -34,10 +37,10 @@ fn upstream(name: &str) -> UpstreamOptions {
 }
 
 fn build(aliases: Vec<AliasOptions>) -> Result<Gateway, GatewayError> {
-    let locals = vec![Puppet::new("smol", vec![Act::Say(&["Hi"])]).local()];
+    let locals = locals(&[Puppet::new("smol", vec![Act::Say(&["Hi"])])]);
     Gateway::new(
         GatewayOptions { upstreams: vec![upstream("gpu")], aliases, ..Default::default() },
-        locals,
+        &locals,
         None,
     )
 }
@@ -82,14 +85,18 @@ fn an_alias_has_the_size_the_age_and_the_abilities_of_its_model_here() {
     };
     let model = Arc::new(ScriptedChat::new([]).with_card(card.clone()));
     let model: Arc<dyn ChatModel> = model;
-    let local = Local { name: "smol".to_owned(), model, admission: Admission::new(1, 0.0) };
+    let mut registry = Registry::default();
+    let local = RegisteredModel::<Chat>::new("smol", model, Admission::new(1, 0.0));
+    registry.add(Arc::new(local));
     let aliases =
         vec![alias("far", &["gpu/x"]), alias("fast", &["gpu/x", "smol"]), alias("own", &["smol"])];
     let options =
         GatewayOptions { upstreams: vec![upstream("gpu")], aliases, ..Default::default() };
-    let gateway = Gateway::new(options, vec![local], None).expect("a gateway");
+    let gateway = Gateway::new(options, &registry, None).expect("a gateway");
+    let mut aliases = Registry::default();
+    gateway.add_aliases(&mut aliases);
     let cards: Vec<ChatCard> =
-        gateway.aliases().iter().map(|target| target.model.card().clone()).collect();
+        aliases.models::<Chat>().map(|alias| alias.model.card().clone()).collect();
     let [far, fast, own] = &cards[..] else { panic!("{} aliases", cards.len()) };
     assert_eq!(own, &card);
     let file = |card: &ChatCard| (card.file_bytes, card.modified_unix_s, card.quantization.clone());
@@ -103,16 +110,16 @@ fn names_that_lead_nowhere_are_refused_with_the_nearest() {
     for (aliases, said) in [
         (
             vec![alias("fast", &["smoll"])],
-            "alias 'fast' leads to 'smoll', which nobody is called; did you mean smol?",
+            "alias 'fast' leads to 'smoll', which does not exist; did you mean smol?",
         ),
         (
             vec![alias("fast", &["gpo/qwen3"])],
-            "alias 'fast' leads to 'gpo/qwen3', which nobody is called; did you mean gpu/qwen3?",
+            "alias 'fast' leads to 'gpo/qwen3', which does not exist; did you mean gpu/qwen3?",
         ),
         (vec![alias("fast", &[])], "alias 'fast' has no targets"),
         (
             vec![alias("smol", &["gpu/x"])],
-            "'smol' is the name of a model here, and cannot be an alias too",
+            "'smol' is the name of a local model, and cannot be an alias too",
         ),
         (
             vec![alias("a", &["b"]), alias("b", &["smol", "a"])],
@@ -140,7 +147,7 @@ fn a_model_is_found_by_its_server_s_name_and_its_own() {
     for (name, found) in
         [("gpu/qwen3", true), ("gpu/team/qwen3", true), ("gpu/", false), ("gpx/qwen3", false)]
     {
-        assert_eq!(gateway.find_chat(name).is_some(), found, "{name}");
+        assert_eq!(Resolve::<Chat>::resolve(&gateway, name).is_some(), found, "{name}");
     }
 }
 
@@ -150,12 +157,12 @@ async fn what_stayed_the_same_is_remembered() {
     let stage = Stage::new(&[("a", vec![Act::Refuse(ModelError::upstream("a", broken))])]);
     stage.ask(streamed()).await;
     let options = || GatewayOptions { aliases: vec![alias("other", &["a"])], ..Default::default() };
-    let locals = || vec![stage.puppets[0].local()];
-    let renewed = Gateway::new(options(), locals(), Some(&stage.gateway)).expect("good");
+    let locals = locals(&stage.puppets);
+    let renewed = Gateway::new(options(), &locals, Some(&stage.gateway)).expect("good");
     let standing = |gateway: &Gateway| {
         UpstreamResolver::route(gateway, "other").expect("an alias").targets[0].status.clone()
     };
     assert!(matches!(standing(&renewed), TargetStatus::Open { .. }));
-    let anew = Gateway::new(options(), locals(), None).expect("good");
+    let anew = Gateway::new(options(), &locals, None).expect("good");
     assert_eq!(standing(&anew), TargetStatus::Active);
 }

@@ -9,11 +9,17 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use hob_core::chat::{Completion, FinishReason, Timings, Usage};
 use hob_core::{
-    Admission, ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest, Embeddings,
-    Fault, ModelError, ModelState,
+    Admission, Chat, ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest,
+    Embeddings, Fault, ModelError, ModelState, RegisteredModel, Registry,
 };
-use hob_upstream::Local;
 use tokio::time::sleep;
+
+/// The local models of a gateway.
+pub(crate) fn locals(puppets: &[Arc<Puppet>]) -> Registry {
+    let mut registry = Registry::default();
+    puppets.iter().for_each(|puppet| registry.add(puppet.local()));
+    registry
+}
 
 /// What a model does with one request.
 #[derive(Clone, Debug)]
@@ -59,12 +65,9 @@ impl Puppet {
         })
     }
 
-    pub(crate) fn local(self: &Arc<Puppet>) -> Local {
-        Local {
-            name: self.name.clone(),
-            model: Arc::clone(self) as Arc<dyn ChatModel>,
-            admission: Admission::new(8, 0.0),
-        }
+    pub(crate) fn local(self: &Arc<Puppet>) -> Arc<RegisteredModel<Chat>> {
+        let model = Arc::clone(self) as Arc<dyn ChatModel>;
+        Arc::new(RegisteredModel::new(&self.name, model, Admission::new(8, 0.0)))
     }
 
     pub(crate) fn asked(&self) -> usize {

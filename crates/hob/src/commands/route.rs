@@ -2,7 +2,7 @@
 //! A running hob knows best; without one the configuration is looked at, and the servers in it are asked.
 
 use clap::Args;
-use hob_core::routing::UpstreamResolver;
+use hob_core::UpstreamResolver;
 
 use crate::app::{App, block_on};
 use crate::commands::ps::server;

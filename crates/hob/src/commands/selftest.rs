@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use hob_bench::mock::Mock;
 use hob_bench::selftest::{self, Verdict};
-use hob_core::routing::UpstreamResolver;
 use hob_core::{Registry, nearest, one_line};
+use hob_core::{Resolve, UpstreamResolver, task};
 use hob_server::{ReloadableState, ServerOptions};
 use hob_upstream::{
-    AliasOptions, Clocks, Gateway, GatewayOptions, OnBreak, TargetOptions, UpstreamKind,
+    AliasOptions, Clocks, Gateway, GatewayOptions, OnInterruption, TargetOptions, UpstreamKind,
     UpstreamOptions, WhileLoading,
 };
 use serde::Serialize;
@@ -111,7 +111,7 @@ async fn rehearse_with(
     let nobody = listener().await?.local_addr().map_err(|e| Failure::io("no port is free", &e))?;
     let options = options(app, alias, &mock.url(), &format!("http://{nobody}"))?;
     let locals = models.map(|models| models.locals(&app.written)).unwrap_or_default();
-    let gateway = Gateway::new(options, locals, None);
+    let gateway = Gateway::new(options, &locals, None);
     let gateway = Arc::new(gateway.map_err(|error| wire_up::placed(&app.written, &error))?);
     if let (Some(alias), Some(models)) = (alias, models) {
         models.make_ready(&targets(&gateway, alias)?, app).await;
@@ -119,8 +119,8 @@ async fn rehearse_with(
     let listener = listener().await?;
     let here = listener.local_addr().map_err(|error| Failure::io("no port is free", &error))?;
     let mut registry = Registry::default();
-    gateway.aliases().into_iter().for_each(|alias| registry.add_chat(alias));
-    registry.lead_elsewhere(Arc::clone(&gateway) as Arc<dyn UpstreamResolver>);
+    gateway.add_aliases(&mut registry);
+    registry.set_upstreams(Arc::clone(&gateway) as Arc<dyn UpstreamResolver>);
     let never = std::future::pending();
     let serving = hob_server::serve(
         listener,
@@ -151,7 +151,7 @@ async fn rehearse_with(
 
 /// Who answers for the alias, those of aliases within it included.
 fn targets(gateway: &Gateway, alias: &str) -> Outcome<Vec<String>> {
-    let chats = gateway.find_chat(alias).is_some();
+    let chats = Resolve::<task::Chat>::resolve(gateway, alias).is_some();
     let route = UpstreamResolver::route(gateway, alias).filter(|_| chats).ok_or_else(|| {
         Failure::usage(format!("alias '{alias}' does not lead to chat models"))
             .hint("only aliases that chat can be rehearsed")
@@ -179,11 +179,11 @@ fn options(
     options.upstreams.push(upstream(MOCK, UpstreamKind::OpenAi, mock));
     options.upstreams.push(upstream(NOBODY, UpstreamKind::OpenAi, nobody));
     for rehearsed in selftest::aliases() {
-        let (server, on_break) = match (rehearsed.is_unreachable, rehearsed.goes_on) {
-            (true, _) => (NOBODY, OnBreak::Error),
+        let (server, on_interruption) = match (rehearsed.is_unreachable, rehearsed.goes_on) {
+            (true, _) => (NOBODY, OnInterruption::Error),
             // The same server, of a kind that goes on; apart, because second tries are few for each.
-            (false, true) => (rehearsed.name.as_str(), OnBreak::Continue),
-            (false, false) => (MOCK, OnBreak::Error),
+            (false, true) => (rehearsed.name.as_str(), OnInterruption::Continue),
+            (false, false) => (MOCK, OnInterruption::Error),
         };
         if rehearsed.goes_on {
             options.upstreams.push(upstream(server, UpstreamKind::LlamaServer, mock));
@@ -196,8 +196,8 @@ fn options(
         options.aliases.push(AliasOptions {
             targets: [faulty].into_iter().chain(behind).collect(),
             clocks: Clocks { total: clocks.total, ..Clocks::default() },
-            patience: Duration::ZERO,
-            on_break,
+            queue_timeout: Duration::ZERO,
+            on_interruption,
             // As many as the user's alias makes, after two for the faulty target.
             attempts_max: own.map_or(plain.attempts_max, |attempts| attempts + 2),
             while_loading: if own.is_some() { WhileLoading::Wait } else { WhileLoading::Next },

@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use clap::Args;
 use futures::future::join_all;
-use hob_core::{ChatTarget, ModelError, ModelLifecycle, SpeechTarget};
+use hob_core::{Kind, ModelError, ModelLifecycle, RegisteredModel, Registry, task};
 use hob_server::{Pages, ReloadableState, ServerOptions};
-use hob_upstream::{Gateway, Locals};
+use hob_upstream::Gateway;
 use tokio::net::TcpListener;
 
 use crate::app::{App, block_on};
@@ -149,7 +149,7 @@ fn benchmarks(app: &App<'_>) -> BenchmarkPages {
 /// What this hob has in its workers; what is not on this disk is left out, and said.
 pub(super) struct Models<'a> {
     speech: Option<Speech>,
-    speech_target: Option<Arc<SpeechTarget>>,
+    registered_speech: Option<Arc<RegisteredModel<task::Speech>>>,
     /// The one of `[chat]` first, if it is here.
     chats: Vec<Held>,
     has_default: bool,
@@ -161,7 +161,7 @@ pub(super) struct Models<'a> {
 struct Held {
     chat: Chat,
     /// One for all configurations, so that those of the last one count in the next.
-    target: Arc<ChatTarget>,
+    registered: Arc<RegisteredModel<task::Chat>>,
     load: LoadAt,
 }
 
@@ -179,8 +179,8 @@ impl Held {
             ModelChoice::Named(_) => present(started, app)?,
         };
         Ok(chat.map(|chat| {
-            let target = Arc::new(chat.target(settings));
-            Held { chat, target, load: settings.load }
+            let registered = Arc::new(chat.registered(settings));
+            Held { chat, registered, load: settings.load }
         }))
     }
 }
@@ -202,9 +202,9 @@ impl<'a> Models<'a> {
             return Err(Failure::new(Exit::ModelMissing, "there is no model to serve")
                 .hint("`hob pull` fetches the default ones"));
         }
-        let target = |speech: &Speech| Arc::new(speech.target(settings));
-        let speech_target = speech.as_ref().map(target);
-        Ok(Models { speech, speech_target, chats, has_default, pulled })
+        let registered = |speech: &Speech| Arc::new(speech.registered(settings));
+        let registered_speech = speech.as_ref().map(registered);
+        Ok(Models { speech, registered_speech, chats, has_default, pulled })
     }
 
     /// Answers where no model is named.
@@ -218,35 +218,27 @@ impl<'a> Models<'a> {
     /// # Errors
     /// Something in it cannot be meant; nothing of it is in force then.
     fn renew(&self, app: &App<'_>, written: &Written, old: &Gateway) -> Outcome<Renewed> {
-        let targets = self.targets(written);
-        let environment = &app.environment;
-        let gateway = wire_up::gateway(written, environment, self.locals(written), Some(old))?;
-        let gateway = Arc::new(gateway);
-        let speech = self.speech_target.as_ref();
-        let registry = wire_up::registry(&app.settings, speech, &targets, &gateway);
+        let (environment, locals) = (&app.environment, self.locals(written));
+        let gateway = Arc::new(wire_up::gateway(written, environment, &locals, Some(old))?);
+        let registry = wire_up::registry(&app.settings, locals, &gateway);
         let of_server = app.settings.server.api_key.read()?;
-        let is_known = |name: &str| registry.chat(name).is_ok() || registry.speech(name).is_ok();
+        let is_known =
+            |name: &str| Kind::ALL.iter().any(|kind| registry.find_any(*kind, name).is_some());
         let keys = wire_up::keys(written, environment, (of_server, app.reach()), is_known)?;
         // A file that lost its keys must not open what it closed.
         exposure(app, !keys.is_empty())?;
         Ok(Renewed { registry, keys, gateway })
     }
 
-    /// All that chat. Where a pulled model is called as an alias is, the alias is meant: its name was chosen here.
-    fn targets(&self, written: &Written) -> Vec<Arc<ChatTarget>> {
+    /// The local models. An alias hides a pulled model of the same name: the alias was chosen here.
+    pub(super) fn locals(&self, written: &Written) -> Registry {
+        let mut registry = Registry::default();
+        self.registered_speech.iter().for_each(|speech| registry.add(Arc::clone(speech)));
         let mut pulled = self.pulled.targets();
-        pulled.retain(|target| !written.config.alias.contains_key(&target.name));
-        let held = self.chats.iter().map(|held| Arc::clone(&held.target));
-        held.chain(pulled).collect()
-    }
-
-    /// As targets of aliases.
-    pub(super) fn locals(&self, written: &Written) -> Locals {
-        Locals {
-            chat: self.targets(written).iter().map(|target| (&**target).into()).collect(),
-            speech: self.speech_target.iter().map(|target| (&**target).into()).collect(),
-            transcript: Vec::new(),
-        }
+        pulled.retain(|model| !written.config.alias.contains_key(&model.name));
+        let held = self.chats.iter().map(|held| Arc::clone(&held.registered));
+        held.chain(pulled).for_each(|model| registry.add(model));
+        registry
     }
 
     /// Puts the chat models of these names into memory, one after the other.

@@ -2,7 +2,7 @@
 //! A running hob knows what their answers were like; without one they are asked for their lists.
 
 use clap::Args;
-use hob_core::routing::UpstreamResolver;
+use hob_core::UpstreamResolver;
 
 use super::route::{status, why};
 use crate::app::{App, block_on};

@@ -4,7 +4,7 @@
 use hob_core::chat::Effort;
 use hob_core::routing::{Pick, UnknownPick};
 use hob_upstream::UpstreamKind;
-use hob_upstream::options::UnknownKind;
+use hob_upstream::options::UnknownUpstreamKind;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct KindName(pub(crate) UpstreamKind);
 
 impl TryFrom<String> for KindName {
-    type Error = UnknownKind;
+    type Error = UnknownUpstreamKind;
 
-    fn try_from(name: String) -> Result<KindName, UnknownKind> {
+    fn try_from(name: String) -> Result<KindName, UnknownUpstreamKind> {
         name.parse().map(KindName)
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use hob_core::KeepAlive;
 use hob_core::chat::Effort;
 use hob_upstream::{
-    AliasOptions, Clocks, Commit, GatewayOptions, OnBreak, Secret as UpstreamSecret, TargetOptions,
-    UpstreamOptions, WhileLoading,
+    AliasOptions, Clocks, FallbackUntil, GatewayOptions, OnInterruption, Secret as UpstreamSecret,
+    TargetOptions, UpstreamOptions, WhileLoading,
 };
 use hob_wire::Parameters;
 
@@ -103,21 +103,21 @@ impl Settling<'_> {
                 load: defaults.load,
                 ..Clocks::default()
             }),
-            commit: match section.commit.unwrap_or_default() {
-                CommitName::First => Commit::First,
-                CommitName::Content => Commit::Content,
+            fallback_until: match section.commit.unwrap_or_default() {
+                CommitName::First => FallbackUntil::FirstToken,
+                CommitName::Content => FallbackUntil::FirstContent,
             },
-            on_break: match section.on_break.unwrap_or_default() {
-                OnBreakName::Error => OnBreak::Error,
-                OnBreakName::Continue => OnBreak::Continue,
+            on_interruption: match section.on_break.unwrap_or_default() {
+                OnBreakName::Error => OnInterruption::Error,
+                OnBreakName::Continue => OnInterruption::Continue,
             },
             while_loading: match section.while_loading.unwrap_or_default() {
                 WhileLoadingName::Next => WhileLoading::Next,
                 WhileLoadingName::Wait => WhileLoading::Wait,
             },
-            patience: time(section.patience).unwrap_or(default.patience),
+            queue_timeout: time(section.patience).unwrap_or(default.queue_timeout),
             attempts_max: section.retries.map_or_else(each_once, |more| u32::from(more) + 1),
-            rest: time(section.cooldown).unwrap_or(default.rest),
+            cool_down: time(section.cooldown).unwrap_or(default.cool_down),
             hedge_after: section.hedge_after_ms.map(|ms| Duration::from_millis(ms.get().into())),
             ..default
         })
@@ -273,7 +273,7 @@ mod tests {
         assert!(router.key.is_some() && !format!("{router:?}").contains("sk-1"));
         let [fast] = &options.aliases[..] else { panic!("one") };
         assert_eq!((fast.pick, fast.attempts_max), (Pick::Weighted, 2));
-        assert_eq!(fast.on_break, OnBreak::Continue);
+        assert_eq!(fast.on_interruption, OnInterruption::Continue);
         assert_eq!(fast.hedge_after, Some(Duration::from_millis(400)));
         assert_eq!(fast.clocks.total, Some(Duration::from_secs(60)));
         assert_eq!(fast.targets[1].context_tokens, Some(16384));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hob_core::budget::Bytes;
 use hob_core::fit::{Expected, OffloadFlags, Pool, Setup};
 use hob_core::{
-    Admission, ChatCard, ChatModel, ChatTarget, Clocked, KeepAlive, LoadTimes, ModelLifecycle,
+    Admission, ChatCard, ChatModel, KeepAlive, LoadTimes, ModelLifecycle, RegisteredModel, task,
 };
 use hob_engines::chat::{
     ChatWorker, ChatWorkerOptions, LlamaOptions, ServeChatOptions, WeightStorage, serve_chat,
@@ -89,13 +89,13 @@ impl Chat {
         Ok(Chat { name: name.to_owned(), worker, token_s })
     }
 
-    pub(crate) fn target(&self, settings: &ChatSettings) -> ChatTarget {
-        ChatTarget {
-            name: self.name.clone(),
-            model: Arc::clone(&self.worker) as Arc<dyn ChatModel>,
+    /// The model as the registry has it.
+    pub(crate) fn registered(&self, settings: &ChatSettings) -> RegisteredModel<task::Chat> {
+        let admission = Admission::new(settings.requests_max.get().into(), self.token_s);
+        let model = Arc::clone(&self.worker) as Arc<dyn ChatModel>;
+        RegisteredModel {
             lifecycle: Some(Arc::clone(&self.worker) as Arc<dyn ModelLifecycle>),
-            admission: Admission::new(settings.requests_max.get().into(), self.token_s),
-            clocks: Clocked::ByAsker,
+            ..RegisteredModel::new(&self.name, model, admission)
         }
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hob_core::scripted::{FixedChat, ScriptedSpeech};
-use hob_core::{Admission, ChatModel, SpeechModel};
+use hob_core::{Admission, ChatModel, RegisteredModel, Registry, SpeechModel, task};
 use hob_server::{KeyDigest, KeyOptions, check_keys};
-use hob_upstream::{Gateway, GatewayError, Local, Locals, UpstreamError};
+use hob_upstream::{Gateway, GatewayError, UpstreamError};
 
 use crate::app::{App, Reach};
 use crate::config::{KeySection, Written};
@@ -22,7 +22,7 @@ use crate::shelf::Shelf;
 pub(crate) fn gateway(
     written: &Written,
     environment: &Environment,
-    locals: impl Into<Locals>,
+    locals: &Registry,
     previous: Option<&Gateway>,
 ) -> Outcome<Gateway> {
     let options = settled(written, environment)?;
@@ -139,33 +139,31 @@ pub(crate) fn placed(written: &Written, error: &GatewayError) -> Failure {
 /// # Errors
 /// As [`gateway`].
 pub(crate) async fn looked_up(app: &App<'_>) -> Outcome<Gateway> {
-    let gateway = gateway(&app.written, &app.environment, stand_ins(app), None)?;
+    let gateway = gateway(&app.written, &app.environment, &stand_ins(app), None)?;
     gateway.look().await;
     Ok(gateway)
 }
 
-/// Models of this hob, as far as their names matter: whether they are on this disk is found when they are
-/// served.
-pub(crate) fn stand_ins(app: &App<'_>) -> Locals {
-    let admission = || Admission::new(1, 0.0);
-    let chat = |name: String| {
-        let model: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
-        Local { name, model, admission: admission() }
-    };
+/// Stand-ins with the names of the local models. Whether a model is on this disk is found when it is served.
+pub(crate) fn stand_ins(app: &App<'_>) -> Registry {
     let own =
         [app.settings.chat.model.name()].into_iter().chain(app.settings.models.keys().cloned());
     let mut names: BTreeSet<String> = own.collect();
     let pulled = Shelf::open(app).chat_names().into_iter();
     names.extend(pulled.filter(|name| !app.written.config.alias.contains_key(name)));
-    let model: Arc<dyn SpeechModel> = Arc::new(ScriptedSpeech::new([]));
-    Locals {
-        chat: names.into_iter().map(chat).collect(),
-        speech: vec![Local { name: DEFAULT_SPEECH.to_owned(), model, admission: admission() }],
-        transcript: Vec::new(),
+    let mut registry = Registry::default();
+    for name in names {
+        let model: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
+        let admission = Admission::new(1, 0.0);
+        registry.add(Arc::new(RegisteredModel::<task::Chat>::new(&name, model, admission)));
     }
+    let model: Arc<dyn SpeechModel> = Arc::new(ScriptedSpeech::new([]));
+    let admission = Admission::new(1, 0.0);
+    registry.add(Arc::new(RegisteredModel::<task::Speech>::new(DEFAULT_SPEECH, model, admission)));
+    registry
 }
 
-/// Whether anybody answers but the models of this disk.
+/// Whether models of other servers are served.
 pub(crate) fn has_others(app: &App<'_>) -> bool {
     let config = &app.written.config;
     !config.alias.is_empty() || !config.upstream.is_empty() || app.settings.dev.conformance

@@ -132,7 +132,7 @@ impl Facts {
     fn check(&self) -> Result<(), ModelError> {
         match self.answer() {
             Answer::Room | Answer::Evict(_) | Answer::Wait { .. } => Ok(()),
-            Answer::Refused(shortage) => Err(shortage.into_error(None)),
+            Answer::Refused(shortage) => Err(ModelError::no_room(shortage, None)),
             Answer::TooLarge { needed_bytes, available_bytes } => {
                 Err(ModelError::OutOfMemory { needed_bytes, available_bytes })
             }

@@ -15,7 +15,8 @@ use hob_core::chat::{
 };
 use hob_core::scripted::{Script, ScriptedChat};
 use hob_core::{
-    Admission, ChatTarget, KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState, Registry,
+    Admission, KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState, RegisteredModel,
+    Registry, task,
 };
 use hob_server::{KeyDigest, KeyOptions, ServerOptions, serve};
 use tokio::net::TcpListener;
@@ -56,13 +57,9 @@ fn server(model: Arc<dyn ChatModel>, key: Option<&str>) -> (Runtime, SocketAddr)
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
     let address = listener.local_addr().expect("an address");
     let mut registry = Registry::default();
-    registry.add_chat(ChatTarget {
-        name: "scripted".to_owned(),
-        model,
-        lifecycle: Some(Arc::new(Memory::default())),
-        admission: Admission::new(4, 0.5),
-        clocks: hob_core::Clocked::ByAsker,
-    });
+    let model = RegisteredModel::<task::Chat>::new("scripted", model, Admission::new(4, 0.5));
+    let lifecycle = Some(Arc::new(Memory::default()) as Arc<dyn ModelLifecycle>);
+    registry.add(Arc::new(RegisteredModel { lifecycle, ..model }));
     let key = key.map(|key| KeyOptions::new("default", KeyDigest::of(key).expect("a key")));
     let options = ServerOptions { keys: key.into_iter().collect(), ..ServerOptions::default() };
     runtime.handle().clone().spawn(serve(listener, registry, options, std::future::pending()));

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
 use hob_core::scripted::{Script, ScriptedSpeech};
-use hob_core::{Admission, ModelError, Registry, SpeechEvent, SpeechTarget};
+use hob_core::{Admission, ModelError, RegisteredModel, Registry, SpeechEvent, task};
 use hob_server::{KeyDigest, KeyOptions, ServerOptions, serve};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -27,12 +27,10 @@ fn server(scripts: Vec<Script<SpeechEvent>>, key: Option<&str>) -> (Runtime, Soc
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
     let address = listener.local_addr().expect("an address");
     let mut registry = Registry::default();
-    registry.add_speech(SpeechTarget {
-        name: "scripted".to_owned(),
-        model: std::sync::Arc::new(ScriptedSpeech::new(scripts)),
-        lifecycle: None,
-        admission: Admission::new(4, 0.5),
-    });
+    let model = std::sync::Arc::new(ScriptedSpeech::new(scripts));
+    let admission = Admission::new(4, 0.5);
+    let model = RegisteredModel::<task::Speech>::new("scripted", model, admission);
+    registry.add(std::sync::Arc::new(model));
     let key = key.map(|key| KeyOptions::new("default", KeyDigest::of(key).expect("a key")));
     let options = ServerOptions { keys: key.into_iter().collect(), ..ServerOptions::default() };
     runtime.handle().clone().spawn(serve(listener, registry, options, std::future::pending()));

@@ -1,9 +1,9 @@
 //! `hob config check`: everything that would stop `hob serve` or make it leave something out, all at once.
 //! Tables are settled one by one, so that one that is wrong hides no other.
 
-use hob_core::routing::UpstreamResolver;
+use hob_core::{Resolve, task};
 use hob_models::Gguf;
-use hob_upstream::{Gateway, GatewayError, GatewayOptions, Locals, TargetOptions, UpstreamError};
+use hob_upstream::{Gateway, GatewayError, GatewayOptions, TargetOptions, UpstreamError};
 
 use crate::app::App;
 use crate::config::{AliasSection, ConfigFile, Named, TargetEntry, UpstreamSection, Written};
@@ -132,8 +132,8 @@ fn followed(
 ) -> Gateway {
     let targets = options.aliases.iter().map(|alias| alias.targets.len() + 1).sum::<usize>();
     for _ in 0..=targets + options.upstreams.len() {
-        let locals: Locals = wire_up::stand_ins(app);
-        let error = match Gateway::new(options.clone(), locals, None) {
+        let locals = wire_up::stand_ins(app);
+        let error = match Gateway::new(options.clone(), &locals, None) {
             Ok(gateway) => return gateway,
             Err(error) => error,
         };
@@ -193,11 +193,11 @@ fn mend(options: &mut GatewayOptions, error: &GatewayError) -> bool {
 fn keys(app: &App<'_>, gateway: &Gateway) -> Vec<Failure> {
     let (written, environment) = (&app.written, &app.environment);
     let locals = wire_up::stand_ins(app);
-    let known: Vec<String> = locals.names().map(str::to_owned).collect();
+    let known: Vec<String> = locals.all().map(|model| model.name().to_owned()).collect();
     let is_known = |name: &str| {
         known.iter().any(|known| known == name)
             || written.config.alias.contains_key(name)
-            || gateway.find_chat(name).is_some()
+            || Resolve::<task::Chat>::resolve(gateway, name).is_some()
     };
     let (of_server, mut problems) = match app.settings.server.api_key.read() {
         Ok(of_server) => (of_server, Vec::new()),

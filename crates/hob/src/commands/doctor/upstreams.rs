@@ -1,8 +1,9 @@
 //! The other servers: whether they answer, have what aliases name, and do what they were told.
 //! What their answers were like, only a running hob knows; its word is asked for where there is one.
 
+use hob_core::UpstreamResolver;
 use hob_core::nearest;
-use hob_core::routing::{Reachable, UpstreamResolver, UpstreamView};
+use hob_core::routing::{Reachable, UpstreamView};
 
 use super::Check;
 use crate::app::App;

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 use hob_core::Registry;
-use hob_core::routing::UpstreamResolver;
+use hob_core::UpstreamResolver;
 use hob_server::{ReloadableState, ServerOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -49,7 +49,7 @@ fn over(servers: &[Silent]) -> Gateway {
     text += "[alias.fast]\nto = [\"openai/m\", \"ollama/m\", \"auto/m\"]\n";
     let config = toml::from_str(&text).expect("a good file");
     let written = Written { config, path: None, text, seen: None };
-    gateway(&written, &Environment::default(), Vec::new(), None).expect("a gateway")
+    gateway(&written, &Environment::default(), &Registry::default(), None).expect("a gateway")
 }
 
 async fn get(address: SocketAddr, path: &str) -> String {
@@ -66,8 +66,8 @@ async fn lists_are_told_from_memory_whoever_is_down() {
     let servers = [Silent::new(), Silent::new(), Silent::new()];
     let gateway = Arc::new(over(&servers));
     let mut registry = Registry::default();
-    gateway.aliases().into_iter().for_each(|alias| registry.add_chat(alias));
-    registry.lead_elsewhere(Arc::clone(&gateway) as Arc<dyn UpstreamResolver>);
+    gateway.add_aliases(&mut registry);
+    registry.set_upstreams(Arc::clone(&gateway) as Arc<dyn UpstreamResolver>);
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let here = listener.local_addr().expect("an address");
     let never = std::future::pending();

@@ -1,0 +1,318 @@
+//! A circuit breaker for each target, fed by the answers to requests, never by a server's model list.
+//! After failures the circuit opens; then one probe tries the target, and an answer closes the circuit.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::CoolDown;
+
+/// Consecutive failures that open the circuit.
+const CONSECUTIVE_MAX: u32 = 3;
+/// Half of at least this many answers failing opens it too…
+const SAMPLE: usize = 6;
+/// … within this time.
+const WINDOW: Duration = Duration::from_secs(30);
+/// The default of the first cool-down; each that follows is twice as long.
+pub const FIRST_COOL_DOWN: Duration = Duration::from_secs(5);
+const COOL_DOWN_MAX: Duration = Duration::from_secs(120);
+/// The longest cool-down that a server may name: quotas last a day.
+const NAMED_MAX: Duration = Duration::from_secs(24 * 3600);
+/// After this time a probe without an outcome is replaced by another.
+const PROBE_MAX: Duration = Duration::from_secs(30);
+/// A failure this recent counts as load: a target that fails at once looks idle.
+const RECENT: Duration = Duration::from_secs(10);
+
+/// The state of one target's circuit, from its recent answers.
+#[derive(Clone, Debug, Default)]
+pub struct CircuitBreaker {
+    /// Time of each answer, and whether it succeeded.
+    recent: VecDeque<(Instant, bool)>,
+    consecutive_failures: u32,
+    open_until: Option<Instant>,
+    /// Consecutive cool-downs; each is twice as long as the last.
+    cool_downs: u32,
+    /// The running probe, and its start.
+    probe: Option<(Probe, Instant)>,
+    probes: u64,
+    last_failure: Option<Instant>,
+}
+
+/// One attempt's right to try a target whose circuit is half open. Other attempts do not decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe(u64);
+
+/// A failure, with all that decides about the cool-down.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BreakerFailure {
+    pub cool_down: CoolDown,
+    /// The attempt's probe, if it was one.
+    pub probe: Option<Probe>,
+    /// Length of the first cool-down.
+    pub first_cool_down: Duration,
+    /// Random, from -1 to 1, so that targets do not come back at the same moment.
+    pub jitter: f64,
+}
+
+/// Whether a target may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BreakerState {
+    Closed,
+    /// One request may ask; its answer decides.
+    HalfOpen(Probe),
+    OpenUntil(Instant),
+}
+
+impl CircuitBreaker {
+    /// Whether a request may be sent now. Takes the probe if the circuit is half open.
+    pub fn acquire(&mut self, now: Instant) -> BreakerState {
+        let state = self.state(now);
+        if let BreakerState::HalfOpen(probe) = state {
+            self.probes += 1;
+            self.probe = Some((probe, now));
+        }
+        state
+    }
+
+    /// The state, without taking a probe.
+    pub fn state(&self, now: Instant) -> BreakerState {
+        match (self.open_until, self.probe) {
+            (None, _) => BreakerState::Closed,
+            (Some(until), _) if now < until => BreakerState::OpenUntil(until),
+            (Some(_), Some((_, since))) if now < since + PROBE_MAX => {
+                BreakerState::OpenUntil(since + PROBE_MAX)
+            }
+            (Some(_), _) => BreakerState::HalfOpen(Probe(self.probes)),
+        }
+    }
+
+    /// An answer was complete.
+    pub fn succeeded(&mut self, now: Instant) {
+        self.remember(now, true);
+        self.consecutive_failures = 0;
+        self.close();
+        self.cool_downs = 0;
+    }
+
+    /// An answer began, which closes the circuit.
+    pub fn close(&mut self) {
+        self.open_until = None;
+        self.probe = None;
+    }
+
+    pub fn failed(&mut self, now: Instant, failure: &BreakerFailure) {
+        let BreakerFailure { cool_down, probe, first_cool_down, jitter } = *failure;
+        let was_probe = self.end_probe(probe);
+        match cool_down {
+            CoolDown::No => {}
+            CoolDown::For(time) => {
+                self.last_failure = Some(now);
+                self.remember(now, false);
+                self.open(now, time);
+            }
+            // One outage ends many answers at once. Those after the first say nothing new.
+            CoolDown::Counts if self.open_until.is_some_and(|until| now < until) => {
+                self.last_failure = Some(now);
+            }
+            CoolDown::Counts => {
+                self.last_failure = Some(now);
+                self.remember(now, false);
+                self.consecutive_failures += 1;
+                let is_consecutive = self.consecutive_failures >= CONSECUTIVE_MAX;
+                if was_probe || is_consecutive || self.is_half_failing() {
+                    let time = first_cool_down.saturating_mul(1 << self.cool_downs.min(5));
+                    self.cool_downs += 1;
+                    let jitter = 1.0 + 0.2 * jitter.clamp(-1.0, 1.0);
+                    self.open(now, time.min(COOL_DOWN_MAX).mul_f64(jitter));
+                }
+            }
+        }
+    }
+
+    /// The client gave up during a probe, which says nothing about the target.
+    pub fn abandoned(&mut self, probe: Probe) {
+        self.end_probe(Some(probe));
+    }
+
+    /// Ends the running probe if it is this one, and says whether it was.
+    fn end_probe(&mut self, probe: Option<Probe>) -> bool {
+        let running = self.probe.map(|(probe, _)| probe);
+        let is_it = probe.is_some() && probe == running;
+        if is_it {
+            self.probe = None;
+        }
+        is_it
+    }
+
+    pub fn failed_recently(&self, now: Instant) -> bool {
+        self.last_failure.is_some_and(|at| now.saturating_duration_since(at) < RECENT)
+    }
+
+    fn open(&mut self, now: Instant, time: Duration) {
+        let until = now + time.min(NAMED_MAX);
+        self.open_until = Some(self.open_until.map_or(until, |known| known.max(until)));
+        self.recent.clear();
+        self.consecutive_failures = 0;
+    }
+
+    fn remember(&mut self, now: Instant, succeeded: bool) {
+        const KEPT_MAX: usize = 256;
+        self.recent.push_back((now, succeeded));
+        while self.recent.len() > KEPT_MAX
+            || self
+                .recent
+                .front()
+                .is_some_and(|(at, _)| now.saturating_duration_since(*at) > WINDOW)
+        {
+            self.recent.pop_front();
+        }
+    }
+
+    fn is_half_failing(&self) -> bool {
+        let failed = self.recent.iter().filter(|(_, succeeded)| !succeeded).count();
+        self.recent.len() >= SAMPLE && failed * 2 >= self.recent.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn failure(cool_down: CoolDown) -> BreakerFailure {
+        BreakerFailure { cool_down, probe: None, first_cool_down: FIRST_COOL_DOWN, jitter: 0.0 }
+    }
+
+    fn taken(breaker: &mut CircuitBreaker, now: Instant) -> Probe {
+        match breaker.acquire(now) {
+            BreakerState::HalfOpen(probe) => probe,
+            other => panic!("no probe, but {other:?}"),
+        }
+    }
+
+    #[test]
+    fn three_failures_in_a_row_open_the_circuit_and_one_answer_closes_it() {
+        let (mut breaker, start) = (CircuitBreaker::default(), Instant::now());
+        for _ in 0..2 {
+            breaker.failed(start, &failure(CoolDown::Counts));
+            assert_eq!(breaker.acquire(start), BreakerState::Closed);
+        }
+        breaker.failed(start, &failure(CoolDown::Counts));
+        assert_eq!(breaker.acquire(start), BreakerState::OpenUntil(start + seconds(5)));
+        let later = start + seconds(5);
+        taken(&mut breaker, later);
+        assert!(matches!(breaker.acquire(later), BreakerState::OpenUntil(_)), "and only one");
+        breaker.succeeded(later);
+        assert_eq!(breaker.acquire(later), BreakerState::Closed);
+    }
+
+    #[test]
+    fn a_failed_probe_doubles_the_cool_down_up_to_two_minutes() {
+        let (mut breaker, mut now) = (CircuitBreaker::default(), Instant::now());
+        (0..3).for_each(|_| breaker.failed(now, &failure(CoolDown::Counts)));
+        for rest_s in [5, 10, 20, 40, 80, 120, 120] {
+            assert_eq!(breaker.state(now), BreakerState::OpenUntil(now + seconds(rest_s)));
+            now += seconds(rest_s);
+            let probe = taken(&mut breaker, now);
+            breaker
+                .failed(now, &BreakerFailure { probe: Some(probe), ..failure(CoolDown::Counts) });
+        }
+    }
+
+    #[test]
+    fn half_of_six_failing_opens_it_too() {
+        let (mut breaker, now) = (CircuitBreaker::default(), Instant::now());
+        for _ in 0..3 {
+            breaker.succeeded(now);
+            breaker.failed(now, &failure(CoolDown::Counts));
+        }
+        assert!(matches!(breaker.state(now), BreakerState::OpenUntil(_)));
+    }
+
+    #[test]
+    fn one_outage_that_ends_many_answers_is_one_failure() {
+        let (mut breaker, now) = (CircuitBreaker::default(), Instant::now());
+        (0..18).for_each(|_| breaker.failed(now, &failure(CoolDown::Counts)));
+        assert_eq!(breaker.state(now), BreakerState::OpenUntil(now + FIRST_COOL_DOWN));
+    }
+
+    #[test]
+    fn an_answer_that_began_closes_the_circuit() {
+        let (mut breaker, now) = (CircuitBreaker::default(), Instant::now());
+        (0..3).for_each(|_| breaker.failed(now, &failure(CoolDown::Counts)));
+        let later = now + FIRST_COOL_DOWN;
+        taken(&mut breaker, later);
+        breaker.close();
+        assert_eq!(breaker.acquire(later), BreakerState::Closed);
+    }
+
+    #[test]
+    fn old_failures_are_forgotten() {
+        let (mut breaker, start) = (CircuitBreaker::default(), Instant::now());
+        for round in 0..6 {
+            let now = start + seconds(40 * round);
+            breaker.succeeded(now);
+            breaker.failed(now, &failure(CoolDown::Counts));
+            assert_eq!(breaker.state(now), BreakerState::Closed, "round {round}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_names_an_age_is_back_within_a_day() {
+        let (mut breaker, start) = (CircuitBreaker::default(), Instant::now());
+        breaker.failed(start, &failure(CoolDown::For(Duration::MAX)));
+        assert_eq!(breaker.state(start), BreakerState::OpenUntil(start + NAMED_MAX));
+    }
+
+    #[test]
+    fn a_named_time_is_kept_and_an_abandoned_probe_can_be_taken_again() {
+        let (mut breaker, start) = (CircuitBreaker::default(), Instant::now());
+        breaker.failed(start, &failure(CoolDown::For(seconds(30))));
+        assert_eq!(breaker.state(start), BreakerState::OpenUntil(start + seconds(30)));
+        let later = start + seconds(30);
+        let probe = taken(&mut breaker, later);
+        breaker.abandoned(probe);
+        let lost = taken(&mut breaker, later);
+        let found = taken(&mut breaker, later + PROBE_MAX);
+        assert!(lost != found, "a lost probe does not lock it");
+    }
+
+    #[test]
+    fn only_the_attempt_that_took_a_probe_ends_it() {
+        let (mut breaker, start) = (CircuitBreaker::default(), Instant::now());
+        (0..3).for_each(|_| breaker.failed(start, &failure(CoolDown::Counts)));
+        let later = start + FIRST_COOL_DOWN;
+        let first = taken(&mut breaker, later);
+        // Answers that began before the rest fail now.
+        breaker.failed(later, &failure(CoolDown::No));
+        breaker.failed(later, &failure(CoolDown::Counts));
+        assert_eq!(breaker.state(later), BreakerState::OpenUntil(later + PROBE_MAX), "it goes on");
+        let second_at = later + PROBE_MAX;
+        let second = taken(&mut breaker, second_at);
+        breaker.abandoned(first);
+        assert_eq!(breaker.state(second_at), BreakerState::OpenUntil(second_at + PROBE_MAX));
+        breaker.failed(
+            second_at,
+            &BreakerFailure { probe: Some(second), ..failure(CoolDown::Counts) },
+        );
+        assert_eq!(
+            breaker.state(second_at),
+            BreakerState::OpenUntil(second_at + seconds(10)),
+            "doubled"
+        );
+    }
+
+    #[test]
+    fn the_request_s_own_fault_does_not_count() {
+        let (mut breaker, now) = (CircuitBreaker::default(), Instant::now());
+        (0..9).for_each(|_| breaker.failed(now, &failure(CoolDown::No)));
+        assert_eq!(
+            (breaker.acquire(now), breaker.failed_recently(now)),
+            (BreakerState::Closed, false)
+        );
+        breaker.failed(now, &failure(CoolDown::Counts));
+        assert!(breaker.failed_recently(now) && !breaker.failed_recently(now + RECENT));
+    }
+}

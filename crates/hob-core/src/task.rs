@@ -1,0 +1,247 @@
+//! The kinds of work that models do: everything in which chat, speech and transcription differ for the
+//! registry, admission, the alias route and the server. Those four are written once, generic over [`Task`].
+
+use std::fmt::{self, Debug};
+
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{FutureExt, TryFutureExt};
+
+use crate::{
+    ChatEvent, ChatModel, ChatRequest, ModelError, ModelState, SpeechEvent, SpeechModel,
+    SpeechRequest, Trace, TranscriptEvent, TranscriptModel, TranscriptRequest,
+};
+
+/// What a model does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Chat,
+    Speech,
+    Transcription,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 3] = [Kind::Chat, Kind::Speech, Kind::Transcription];
+
+    /// As the API, metrics and the request log write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Chat => "chat",
+            Kind::Speech => "speech",
+            Kind::Transcription => "transcription",
+        }
+    }
+}
+
+/// The unit in which a kind of work is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkUnit {
+    Tokens,
+    /// Seconds of sound, made or heard.
+    SoundSeconds,
+}
+
+/// An amount of work. Each unit is a type of its own, so that tokens never meet seconds.
+pub trait Work: Copy + Debug + Send + Sync + 'static {
+    const UNIT: WorkUnit;
+
+    /// About ten usual answers. So much finished work is assumed before the first answer, so that one
+    /// short answer changes the estimates little.
+    const TEN_ANSWERS: f64;
+
+    fn amount(self) -> f64;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tokens(pub f64);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SoundSeconds(pub f64);
+
+impl Work for Tokens {
+    const UNIT: WorkUnit = WorkUnit::Tokens;
+    const TEN_ANSWERS: f64 = 2560.0;
+
+    fn amount(self) -> f64 {
+        self.0
+    }
+}
+
+impl Work for SoundSeconds {
+    const UNIT: WorkUnit = WorkUnit::SoundSeconds;
+    const TEN_ANSWERS: f64 = 100.0;
+
+    fn amount(self) -> f64 {
+        self.0
+    }
+}
+
+/// One kind of work, with the types that belong to it.
+pub trait Task: Sized + 'static {
+    const KIND: Kind;
+
+    /// Whether `start` resolves only when it is the request's turn. The wait in line is then no silence.
+    const STARTS_IN_TURN: bool = false;
+
+    type Model: ?Sized + Send + Sync + 'static;
+    type Request: Debug + Send + 'static;
+    type Event: Send + 'static;
+    /// What an answer says of itself before its first event.
+    type Head: Copy + Send + Sync + 'static;
+    type Work: Work;
+
+    /// What the model would do with a request now.
+    fn state(model: &Self::Model) -> ModelState;
+
+    /// Tokens that prompt and answer may have together, for models that count in tokens.
+    fn context_tokens(_model: &Self::Model) -> Option<u32> {
+        None
+    }
+
+    /// Starts an answer.
+    ///
+    /// # Errors
+    /// The model refuses the request, or fails before the answer begins.
+    fn start(
+        model: &Self::Model,
+        request: Self::Request,
+    ) -> BoxFuture<'_, Result<Started<Self>, ModelError>>;
+
+    fn trace_mut(request: &mut Self::Request) -> &mut Trace;
+
+    /// The work that one event stands for.
+    fn work_of(head: Self::Head, event: &Self::Event) -> Self::Work;
+}
+
+/// An answer that has begun. Dropping it stops the work behind it.
+pub struct Started<T: Task> {
+    pub head: T::Head,
+    pub events: BoxStream<'static, Result<T::Event, ModelError>>,
+}
+
+impl<T: Task> Debug for Started<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Started").field("kind", &T::KIND).finish_non_exhaustive()
+    }
+}
+
+/// Conversations and texts in, text and tool calls out.
+#[derive(Clone, Copy, Debug)]
+pub enum Chat {}
+
+/// Text in, sound out.
+#[derive(Clone, Copy, Debug)]
+pub enum Speech {}
+
+/// Sound in, text out.
+#[derive(Clone, Copy, Debug)]
+pub enum Transcription {}
+
+impl Task for Chat {
+    const KIND: Kind = Kind::Chat;
+
+    type Model = dyn ChatModel;
+    type Request = ChatRequest;
+    type Event = ChatEvent;
+    type Head = ();
+    type Work = Tokens;
+
+    fn state(model: &dyn ChatModel) -> ModelState {
+        model.state()
+    }
+
+    fn context_tokens(model: &dyn ChatModel) -> Option<u32> {
+        Some(model.card().context_tokens)
+    }
+
+    fn start(
+        model: &dyn ChatModel,
+        request: ChatRequest,
+    ) -> BoxFuture<'_, Result<Started<Chat>, ModelError>> {
+        model.chat(request).map_ok(|events| Started { head: (), events }).boxed()
+    }
+
+    fn trace_mut(request: &mut ChatRequest) -> &mut Trace {
+        &mut request.trace
+    }
+
+    /// An event has about one token. The text of log probabilities follows them, and counts instead.
+    fn work_of((): (), event: &ChatEvent) -> Tokens {
+        let is_counted = !matches!(event, ChatEvent::Done(_) | ChatEvent::Logprobs(_));
+        Tokens(f64::from(u8::from(is_counted)))
+    }
+}
+
+impl Task for Speech {
+    const KIND: Kind = Kind::Speech;
+    const STARTS_IN_TURN: bool = true;
+
+    type Model = dyn SpeechModel;
+    type Request = SpeechRequest;
+    type Event = SpeechEvent;
+    /// The sample rate in Hz.
+    type Head = u32;
+    type Work = SoundSeconds;
+
+    fn state(model: &dyn SpeechModel) -> ModelState {
+        model.state()
+    }
+
+    fn start(
+        model: &dyn SpeechModel,
+        request: SpeechRequest,
+    ) -> BoxFuture<'_, Result<Started<Speech>, ModelError>> {
+        let started = |stream: crate::SpeechStream| {
+            let (head, events) = stream.into_parts();
+            Started { head, events }
+        };
+        model.speak(request).map_ok(started).boxed()
+    }
+
+    fn trace_mut(request: &mut SpeechRequest) -> &mut Trace {
+        &mut request.trace
+    }
+
+    fn work_of(sample_rate_hz: u32, event: &SpeechEvent) -> SoundSeconds {
+        match event {
+            SpeechEvent::Audio(samples) => {
+                SoundSeconds(samples.len() as f64 / f64::from(sample_rate_hz))
+            }
+            SpeechEvent::Words(_) => SoundSeconds(0.0),
+        }
+    }
+}
+
+impl Task for Transcription {
+    const KIND: Kind = Kind::Transcription;
+
+    type Model = dyn TranscriptModel;
+    type Request = TranscriptRequest;
+    type Event = TranscriptEvent;
+    type Head = ();
+    type Work = SoundSeconds;
+
+    fn state(model: &dyn TranscriptModel) -> ModelState {
+        model.state()
+    }
+
+    fn start(
+        model: &dyn TranscriptModel,
+        request: TranscriptRequest,
+    ) -> BoxFuture<'_, Result<Started<Transcription>, ModelError>> {
+        model.transcribe(request).map_ok(|events| Started { head: (), events }).boxed()
+    }
+
+    fn trace_mut(request: &mut TranscriptRequest) -> &mut Trace {
+        &mut request.trace
+    }
+
+    fn work_of((): (), event: &TranscriptEvent) -> SoundSeconds {
+        match event {
+            TranscriptEvent::Done(done) => SoundSeconds(done.duration_s.max(0.0)),
+            TranscriptEvent::Delta(_) | TranscriptEvent::Segment(_) | TranscriptEvent::Word(_) => {
+                SoundSeconds(0.0)
+            }
+        }
+    }
+}

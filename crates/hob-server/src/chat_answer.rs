@@ -1,0 +1,229 @@
+//! Chat answers: how their tokens are counted, and how much of a key's budget they may take.
+//! No JSON here: OpenAI's routes and Ollama's each turn the same events into their own.
+
+use std::sync::Arc;
+
+use axum::http::HeaderName;
+use hob_core::chat::{EmbedInput, Prompt, Usage};
+use hob_core::trace::TraceData;
+use hob_core::{
+    Chat, ChatEvent, ChatRequest, EmbedRequest, Embeddings, RegisteredModel, Task, Tokens,
+};
+use tokio::time::Instant;
+
+use crate::answer::{Answer, AnswerTask, bounded, time_max};
+use crate::api_error::ApiError;
+use crate::headers::TTFT_MS;
+use crate::ledger::{Outcome, RequestRecord};
+use crate::metrics::Metrics;
+use crate::tracker::{RequestStart, RequestTracker};
+
+/// Tokens to expect of an answer without a limit.
+const TOKENS_GUESS: u32 = 256;
+
+/// Tokens of a key's day that are reserved for an answer without a limit.
+const TOKENS_RESERVED: u32 = 2048;
+
+/// What the choices of an answer took together.
+#[derive(Default)]
+pub(crate) struct ChatTotals {
+    usage: Usage,
+    /// Events, which are about as many tokens, until a choice reports how many it had.
+    guessed_tokens: u32,
+}
+
+impl AnswerTask for Chat {
+    const NAME: &'static str = "chat";
+    const HAS_LAST: bool = true;
+    const FIRST_MS: HeaderName = TTFT_MS;
+
+    type Totals = ChatTotals;
+
+    fn is_last(event: &ChatEvent) -> bool {
+        matches!(event, ChatEvent::Done(_))
+    }
+
+    fn bytes(event: &ChatEvent) -> usize {
+        const EACH: usize = 32;
+        EACH + match event {
+            ChatEvent::Reasoning(text) | ChatEvent::Text(text) => text.len(),
+            ChatEvent::ToolCall { id, name, .. } => id.len() + name.len(),
+            ChatEvent::ToolArguments { piece, .. } => piece.len(),
+            ChatEvent::Logprobs(tokens) => {
+                let alternatives = tokens.iter().flat_map(|token| &token.top);
+                let texts = tokens.iter().map(|token| &token.token);
+                let texts = texts.chain(alternatives.map(|(text, _)| text));
+                texts.map(|text| EACH + text.0.len()).sum()
+            }
+            ChatEvent::Done(_) => 0,
+        }
+    }
+
+    /// Each choice counts its prompt, which all but the first find in the cache. Of the times, the first
+    /// choice's are kept, and those of the longest answer.
+    fn add(
+        totals: &mut ChatTotals,
+        record: &mut RequestRecord,
+        (): (),
+        event: &ChatEvent,
+    ) -> Tokens {
+        let ChatEvent::Done(completion) = event else {
+            let work = Chat::work_of((), event);
+            totals.guessed_tokens += work.0 as u32;
+            return work;
+        };
+        let (usage, timings) = (&completion.usage, &completion.timings);
+        totals.usage.prompt_tokens += usage.prompt_tokens;
+        totals.usage.cached_tokens += usage.cached_tokens;
+        totals.usage.completion_tokens += usage.completion_tokens;
+        totals.usage.reasoning_tokens += usage.reasoning_tokens;
+        if timings.are_known() {
+            record.load_ms.get_or_insert(timings.load_ms);
+            record.queue_ms.get_or_insert(timings.queue_ms);
+            let longest = record.predicted_ms.unwrap_or(0.0).max(timings.predicted_ms);
+            record.predicted_ms = Some(longest);
+        }
+        let missed = totals.usage.completion_tokens.saturating_sub(totals.guessed_tokens);
+        totals.guessed_tokens += missed;
+        Tokens(f64::from(missed))
+    }
+
+    fn count_first(metrics: &Metrics, model: &str, first: std::time::Duration) {
+        metrics.first_token(model, first);
+    }
+
+    fn complete_record(totals: &ChatTotals, record: &mut RequestRecord, _has_begun: bool) {
+        let usage = totals.usage;
+        record.prompt_tokens = usage.prompt_tokens;
+        record.cached_tokens = usage.cached_tokens;
+        record.completion_tokens = usage.completion_tokens.max(totals.guessed_tokens);
+        record.reasoning_tokens = usage.reasoning_tokens;
+    }
+
+    fn count(metrics: &Metrics, model: &str, outcome: Outcome, totals: &ChatTotals) {
+        metrics.chat_answer(model, outcome, &totals.usage);
+    }
+}
+
+/// A chat request that is ready to be sent to a model.
+pub(crate) struct ChatStart {
+    pub(crate) start: RequestStart,
+    pub(crate) model: Arc<RegisteredModel<Chat>>,
+    /// One for each choice, at least one. [`seeded`] makes several of one.
+    pub(crate) requests: Vec<ChatRequest>,
+}
+
+impl ChatStart {
+    /// # Errors
+    /// As [`Answer::start`], or no tokens of the key's day are left.
+    pub(crate) async fn start(self) -> Result<Answer<Chat>, ApiError> {
+        let ChatStart { mut start, model, mut requests } = self;
+        if let Some(tokens_max) = start.guards.reserve_tokens(budget_tokens(&requests))? {
+            shorten(&mut requests, tokens_max);
+        }
+        let work = expected_work(&model, &requests);
+        Answer::start(start, &model, work, requests).await
+    }
+}
+
+/// Turns texts into vectors.
+///
+/// # Errors
+/// The model refuses the request, or its time is over.
+pub(crate) async fn embed(
+    mut start: RequestStart,
+    model: &RegisteredModel<Chat>,
+    mut request: EmbedRequest,
+) -> Result<(Embeddings, TraceData), ApiError> {
+    let context = start.context.clone();
+    let tokens = request.inputs.iter().map(tokens_guess).sum::<usize>();
+    start.guards.reserve_tokens(tokens as u64)?;
+    let mut tracker = RequestTracker::new(start, model);
+    tracker.admit(model, Tokens(tokens as f64))?;
+    request.trace = context.trace.clone();
+    let mut tracker = EmbedTracker(tracker);
+    let limit = time_max(model, context.limits().token_time_max);
+    let embed = model.model.embed(request);
+    let made = bounded::<Chat, _>(&context, (Instant::now(), limit), embed).await;
+    let made = made.and_then(|made| made.map_err(ApiError::from));
+    let EmbedTracker(tracker) = &mut tracker;
+    match &made {
+        Ok(embeddings) => {
+            tracker.record.prompt_tokens = embeddings.prompt_tokens;
+            tracker.complete();
+            context.services.metrics.embedded(&tracker.label, embeddings.prompt_tokens);
+        }
+        Err(error) => tracker.failed(error),
+    }
+    made.map(|made| (made, context.trace.snapshot()))
+}
+
+/// Records the texts that were embedded before the client left.
+struct EmbedTracker(RequestTracker<Chat>);
+
+impl Drop for EmbedTracker {
+    fn drop(&mut self) {
+        let computed = self.0.context.trace.snapshot().embedded_tokens;
+        self.0.record.prompt_tokens = self.0.record.prompt_tokens.max(computed);
+    }
+}
+
+/// The same request for each choice. With one seed, all choices would be equal.
+pub(crate) fn seeded(request: ChatRequest, choices: u32) -> Vec<ChatRequest> {
+    let of = |choice: u32| {
+        let mut request = request.clone();
+        let seed = &mut request.sampling.seed;
+        *seed = seed.map(|seed| seed.wrapping_add(choice.into()));
+        request
+    };
+    (0..choices).map(of).collect()
+}
+
+/// The work to expect of these answers.
+fn expected_work(model: &RegisteredModel<Chat>, requests: &[ChatRequest]) -> Tokens {
+    let context = model.model.card().context_tokens.max(1);
+    let answer = |request: &ChatRequest| request.tokens_max.unwrap_or(TOKENS_GUESS).min(context);
+    Tokens(requests.iter().map(|request| f64::from(answer(request))).sum())
+}
+
+/// Tokens of a key's day to reserve for these answers and their prompts.
+fn budget_tokens(requests: &[ChatRequest]) -> u64 {
+    let one = |request: &ChatRequest| {
+        u64::from(request.tokens_max.unwrap_or(TOKENS_RESERVED))
+            + prompt_tokens_guess(&request.prompt)
+    };
+    requests.iter().map(one).sum()
+}
+
+/// Shortens the answers to what is left of the key's day. Each may take one token, because an answer that has
+/// begun is finished.
+fn shorten(requests: &mut [ChatRequest], tokens_max: u64) {
+    let each = tokens_max / (requests.len() as u64).max(1);
+    for request in requests {
+        let left = each.saturating_sub(prompt_tokens_guess(&request.prompt)).max(1);
+        let left = u32::try_from(left).unwrap_or(u32::MAX);
+        if request.tokens_max.is_none_or(|wanted| wanted > left) && left < u32::MAX {
+            request.tokens_max = Some(left);
+        }
+    }
+}
+
+fn prompt_tokens_guess(prompt: &Prompt) -> u64 {
+    let bytes = match prompt {
+        Prompt::Chat(conversation) => {
+            conversation.messages.iter().map(|message| message.text.len()).sum()
+        }
+        Prompt::Text(text) => text.len(),
+        Prompt::Infill { prefix, suffix } => prefix.len() + suffix.len(),
+        Prompt::Tokens(tokens) => return tokens.len() as u64,
+    };
+    bytes.div_ceil(4) as u64
+}
+
+/// Four bytes of most languages are about one token.
+fn tokens_guess(input: &EmbedInput) -> usize {
+    match input {
+        EmbedInput::Text(text) => text.len().div_ceil(4),
+        EmbedInput::Tokens(tokens) => tokens.len(),
+    }
+}

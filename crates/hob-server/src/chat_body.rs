@@ -1,0 +1,140 @@
+//! The body of a streamed chat answer: events become pieces in the client's format.
+//! Every stream says how it ended: with the format's end, or with its error.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use futures::future::BoxFuture;
+use futures::{FutureExt, stream};
+use hob_core::{Chat, ChatEvent, ModelState, RegisteredModel};
+use tokio::time::timeout;
+
+use crate::answer::Answer;
+use crate::api_error::ApiError;
+
+/// Writes events for one kind of client. Empty pieces are not sent.
+pub(crate) trait ChatFormat: Send + 'static {
+    fn event(&mut self, choice: u32, event: ChatEvent) -> String;
+
+    /// After the last event of an answer that is complete.
+    fn end(&mut self) -> String;
+
+    /// After the last event of one that is not.
+    fn failed(&mut self, error: &ApiError) -> String;
+
+    /// A piece without content, for silences; `None` if the format has none.
+    fn keep_alive(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// Bytes of events that leave in one piece.
+const PIECE_BYTES_MAX: usize = 8 << 10;
+
+struct ChatBody<F> {
+    answer: PendingAnswer,
+    format: F,
+    keep_alive_every: Duration,
+}
+
+/// An answer, or the wait for its first event.
+pub(crate) enum PendingAnswer {
+    Begun(Box<Answer<Chat>>),
+    /// It took so long that the status was sent before. With a model, the client gets its loading progress.
+    Awaited(BoxFuture<'static, Result<Answer<Chat>, ApiError>>, Option<Arc<RegisteredModel<Chat>>>),
+}
+
+/// Between two progress reports of a model's loading.
+const LOADING_EVERY: Duration = Duration::from_secs(1);
+
+impl PendingAnswer {
+    async fn next(&mut self) -> Result<Option<(u32, ChatEvent)>, ApiError> {
+        if let PendingAnswer::Awaited(opening, _) = self {
+            *self = PendingAnswer::Begun(Box::new(opening.await?));
+        }
+        match self {
+            PendingAnswer::Begun(answer) => answer.next().await,
+            PendingAnswer::Awaited(..) => Ok(None),
+        }
+    }
+
+    /// The loading progress, if the client wants it and the model is still loading.
+    fn loading(&self) -> Option<ChatEvent> {
+        let PendingAnswer::Awaited(_, Some(target)) = self else { return None };
+        let said = match target.state() {
+            ModelState::Loading { ready_in } => {
+                format!(
+                    "{} is being loaded, about {} s left.\n",
+                    target.name,
+                    ready_in.as_secs().max(1)
+                )
+            }
+            ModelState::Cold => format!("{} waits to be loaded.\n", target.name),
+            ModelState::Ready | ModelState::Down { .. } => return None,
+        };
+        Some(ChatEvent::Reasoning(said))
+    }
+}
+
+/// The pieces, each requested from the model when the last one has left.
+pub(crate) fn stream_body(
+    answer: PendingAnswer,
+    format: impl ChatFormat,
+    keep_alive_every: Duration,
+) -> Body {
+    let body = ChatBody { answer, format, keep_alive_every };
+    Body::from_stream(stream::unfold(Some(body), async |body| {
+        let mut body = body?;
+        let (piece, more) = body.piece().await;
+        Some((Ok::<_, Infallible>(piece), more.then_some(body)))
+    }))
+}
+
+impl<F: ChatFormat> ChatBody<F> {
+    fn silence_max(&self) -> Duration {
+        match &self.answer {
+            PendingAnswer::Awaited(_, Some(_)) => LOADING_EVERY,
+            PendingAnswer::Awaited(_, None) | PendingAnswer::Begun(_) => self.keep_alive_every,
+        }
+    }
+
+    /// The next piece, and whether more may follow.
+    async fn piece(&mut self) -> (String, bool) {
+        loop {
+            let next = match self.format.keep_alive() {
+                None => self.answer.next().await,
+                Some(comment) => match timeout(self.silence_max(), self.answer.next()).await {
+                    Ok(next) => next,
+                    Err(_) => {
+                        let loading = self.answer.loading();
+                        let said = loading.map(|loading| self.format.event(0, loading));
+                        return (said.unwrap_or_else(|| comment.to_owned()), true);
+                    }
+                },
+            };
+            let piece = match next {
+                Ok(Some((choice, event))) => self.format.event(choice, event),
+                Ok(None) => return (self.format.end(), false),
+                Err(error) => return (self.format.failed(&error), false),
+            };
+            if !piece.is_empty() {
+                return self.with_what_is_there(piece);
+            }
+        }
+    }
+
+    /// Events that are already here leave together: a write for each would cost more than all the rest.
+    fn with_what_is_there(&mut self, mut piece: String) -> (String, bool) {
+        while piece.len() < PIECE_BYTES_MAX {
+            match self.answer.next().now_or_never() {
+                None => break,
+                Some(Ok(Some((choice, event)))) => piece += &self.format.event(choice, event),
+                Some(Ok(None)) => return (piece + &self.format.end(), false),
+                Some(Err(error)) => return (piece + &self.format.failed(&error), false),
+            }
+        }
+        (piece, true)
+    }
+}

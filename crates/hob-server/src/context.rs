@@ -1,0 +1,203 @@
+//! The context of one request, made once by the outermost layer: its number, clock and caller, and the
+//! configuration that was in force when it arrived. Everything below takes what it needs from here.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, header};
+use hob_core::{Registry, Trace};
+use tokio_util::sync::CancellationToken;
+
+use crate::api_error::ApiError;
+use crate::body_memory::BodyMemory;
+use crate::in_flight::InFlight;
+use crate::keys::{Caller, Keys};
+use crate::ledger::Ledger;
+use crate::metrics::Metrics;
+use crate::options::ServerOptions;
+use crate::reloadable_state::Configuration;
+
+/// Servers like this one that a request came through. Two that point at each other would forward it for ever.
+const HOPS: HeaderName = HeaderName::from_static("x-hob-hops");
+/// The user agent of `hob bench`.
+const BENCH: &[u8] = b"hob-bench/";
+
+/// What a request needs to know. Clones are the same request.
+#[derive(Clone)]
+pub(crate) struct RequestContext {
+    pub(crate) id: u64,
+    /// When its headers were read.
+    pub(crate) received_at: Instant,
+    /// It comes from a benchmark, and is left out of the request log.
+    pub(crate) is_bench: bool,
+    pub(crate) caller: Caller,
+    credential: Credential,
+    pub(crate) trace: Trace,
+    pub(crate) config: Arc<Configuration>,
+    pub(crate) services: Arc<Services>,
+}
+
+/// The key that a request came with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Credential {
+    None,
+    Unknown,
+    Known,
+}
+
+/// What all requests share, and what does not change while the server runs.
+pub(crate) struct Services {
+    pub(crate) limits: Limits,
+    pub(crate) defaults: Defaults,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) ledger: Option<Arc<Ledger>>,
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) bodies: BodyMemory,
+    /// Cancelled when running answers have to end, and to say so.
+    pub(crate) cut_off: CancellationToken,
+    /// Returns freed memory to the system.
+    pub(crate) give_back: fn(),
+}
+
+/// Limits of one request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) text_chars_max: usize,
+    pub(crate) body_bytes_max: usize,
+    pub(crate) file_bytes_max: usize,
+    pub(crate) read_time_max: Duration,
+    pub(crate) sound_time_max: Duration,
+    pub(crate) token_time_max: Duration,
+    pub(crate) keep_alive_every: Duration,
+    pub(crate) early_headers_after: Duration,
+}
+
+/// The models for requests that name none.
+#[derive(Clone, Debug)]
+pub(crate) struct Defaults {
+    pub(crate) speech: Option<String>,
+    pub(crate) chat: Option<String>,
+    pub(crate) transcription: Option<String>,
+}
+
+impl Services {
+    pub(crate) fn new(
+        options: &ServerOptions,
+        metrics: Arc<Metrics>,
+        cut_off: CancellationToken,
+    ) -> Services {
+        Services {
+            limits: Limits {
+                text_chars_max: options.text_chars_max,
+                body_bytes_max: options.body_bytes_max,
+                file_bytes_max: options.file_bytes_max,
+                read_time_max: options.read_time_max,
+                sound_time_max: options.sound_time_max,
+                token_time_max: options.token_time_max,
+                keep_alive_every: options.keep_alive_every,
+                early_headers_after: options.early_headers_after,
+            },
+            defaults: Defaults {
+                speech: options.default_speech.clone(),
+                chat: options.default_chat.clone(),
+                transcription: options.default_transcript.clone(),
+            },
+            metrics,
+            ledger: options.ledger.clone(),
+            in_flight: Arc::default(),
+            bodies: BodyMemory::new(options.bodies_bytes_max),
+            cut_off,
+            give_back: options.give_back,
+        }
+    }
+}
+
+impl RequestContext {
+    pub(crate) fn new(
+        id: u64,
+        headers: &HeaderMap,
+        config: Arc<Configuration>,
+        services: Arc<Services>,
+    ) -> RequestContext {
+        let (caller, credential) = caller(&config.keys, headers);
+        RequestContext {
+            id,
+            received_at: Instant::now(),
+            is_bench: is_bench(headers),
+            caller,
+            credential,
+            trace: Trace::begin(hops(headers)),
+            config,
+            services,
+        }
+    }
+
+    pub(crate) fn of(extensions: &Extensions) -> RequestContext {
+        extensions.get::<RequestContext>().cloned().expect("the outermost layer makes a context")
+    }
+
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        &self.config.registry
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.services.limits
+    }
+
+    /// # Errors
+    /// The server wants a key, and the request has none or an unknown one.
+    pub(crate) fn check_key(&self) -> Result<(), ApiError> {
+        match self.credential {
+            _ if !self.config.keys.are_asked_for() => Ok(()),
+            Credential::Known => Ok(()),
+            Credential::Unknown => Err(ApiError::WrongKey),
+            Credential::None => Err(ApiError::NoKey),
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for RequestContext {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        _: &S,
+    ) -> Result<RequestContext, std::convert::Infallible> {
+        Ok(RequestContext::of(&parts.extensions))
+    }
+}
+
+fn caller(keys: &Keys, headers: &HeaderMap) -> (Caller, Credential) {
+    let Some(presented) = presented(headers).filter(|_| keys.are_asked_for()) else {
+        return (Caller::default(), Credential::None);
+    };
+    let holder = keys.holder(presented);
+    let credential = if holder.is_some() { Credential::Known } else { Credential::Unknown };
+    (Caller::new(holder), credential)
+}
+
+/// The key, in OpenAI's header, else in Anthropic's, else in Azure's.
+fn presented(headers: &HeaderMap) -> Option<&[u8]> {
+    const BARE: [HeaderName; 2] =
+        [HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
+    let bare = || BARE.iter().find_map(|name| headers.get(name));
+    bearer(headers).or_else(|| bare().map(|value: &HeaderValue| value.as_bytes().trim_ascii()))
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    const SCHEME: &[u8] = b"bearer ";
+    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let (scheme, key) = value.split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then(|| key.trim_ascii())
+}
+
+fn hops(headers: &HeaderMap) -> u32 {
+    let hops = headers.get(HOPS).and_then(|hops| hops.to_str().ok()?.parse().ok());
+    hops.unwrap_or(0)
+}
+
+fn is_bench(headers: &HeaderMap) -> bool {
+    headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(BENCH))
+}

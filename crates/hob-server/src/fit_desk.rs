@@ -1,0 +1,38 @@
+//! The trait behind `/api/fit`: machines and models by name.
+//! A trait, because the server reads neither machines nor model files.
+
+use std::fmt;
+
+use hob_core::fit::FitError;
+use hob_wire::{FitAnswer, FitModel, FitRequest};
+
+/// Machines and models by their names. Calls may take a while, read headers and ask the system, so they run
+/// on threads of their own.
+pub trait FitDesk: fmt::Debug + Send + Sync {
+    /// The names of machines; this machine first.
+    fn machines(&self) -> Vec<String>;
+
+    fn models(&self) -> Vec<FitModel>;
+
+    /// Whether the model is in the public catalog. For any other name, a key decides who may ask about it.
+    fn is_published(&self, model: &str) -> bool;
+
+    /// # Errors
+    /// [`Unanswerable`]
+    fn assess(&self, request: &FitRequest) -> Result<FitAnswer, Unanswerable>;
+}
+
+/// Why a question about a model on a machine has no answer.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Unanswerable {
+    #[error("there is no {field} '{name}' here{}", nearest(.near))]
+    Unknown { field: &'static str, name: String, near: Vec<String> },
+    #[error("{model} cannot be read: {reason}")]
+    Unreadable { model: String, reason: String },
+    #[error("{model}: {error}")]
+    Impossible { model: String, error: FitError },
+}
+
+fn nearest(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!("; the nearest are {}", near.join(", ")) }
+}

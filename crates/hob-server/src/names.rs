@@ -1,0 +1,206 @@
+//! Which model a request means: resolved once, against the configuration that the request began with.
+//! The rules are the same for every kind; [`Named`] has what differs.
+
+use std::sync::Arc;
+
+use hob_core::{
+    Chat, Kind, Registered, RegisteredModel, Registry, Speech, Transcription, UnknownModel,
+};
+use hob_wire::{
+    is_default_speech_model, is_default_transcript_model, is_tag_of, local_speech_model,
+};
+
+use crate::api_error::ApiError;
+use crate::context::{Defaults, RequestContext};
+use crate::keys::KeyRefusal;
+
+/// A model, and the name by which the request asked for it.
+pub(crate) struct Resolved<T: Registered> {
+    /// `None`: the request named none, and the server's default is meant.
+    pub(crate) name: Option<String>,
+    pub(crate) model: Arc<RegisteredModel<T>>,
+}
+
+impl<T: Registered> Resolved<T> {
+    /// The name for the client.
+    pub(crate) fn shown_name(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.model.name)
+    }
+}
+
+/// How models of one kind are named.
+pub(crate) trait Named: Registered {
+    const NONE_HERE: ApiError;
+
+    fn default(defaults: &Defaults) -> Option<&str>;
+
+    /// The default where the configuration sets none.
+    fn first(registry: &Registry) -> Option<&str> {
+        registry.models::<Self>().next().map(|model| model.name.as_str())
+    }
+
+    /// Whether clients write this name of OpenAI's for any model of the kind.
+    fn is_placeholder(_name: &str) -> bool {
+        false
+    }
+
+    /// The name here of a model that other servers offer under this name.
+    fn local_name(_name: &str) -> Option<&str> {
+        None
+    }
+
+    fn find(registry: &Registry, name: &str) -> Result<Arc<RegisteredModel<Self>>, UnknownModel> {
+        registry.find(name)
+    }
+}
+
+impl Named for Chat {
+    const NONE_HERE: ApiError = ApiError::NoChatModel;
+
+    fn default(defaults: &Defaults) -> Option<&str> {
+        defaults.chat.as_deref()
+    }
+
+    /// Only if there is one: the first of several may cost money.
+    fn first(registry: &Registry) -> Option<&str> {
+        let mut models = registry.models::<Chat>();
+        models.next().filter(|_| models.next().is_none()).map(|model| model.name.as_str())
+    }
+
+    /// With or without a tag that is true of the model, such as `:latest` or `:135m`. Any other name is
+    /// unknown: a request for one model is not answered by another.
+    fn find(registry: &Registry, name: &str) -> Result<Arc<RegisteredModel<Chat>>, UnknownModel> {
+        registry.find(name).or_else(|unknown| {
+            let tagged = name.rsplit_once(':').and_then(|(bare, tag)| {
+                let model = registry.find::<Chat>(bare).ok()?;
+                is_tag_of(tag, model.model.card()).then_some(model)
+            });
+            tagged.ok_or(unknown)
+        })
+    }
+}
+
+impl Named for Speech {
+    const NONE_HERE: ApiError = ApiError::NoSpeechModel;
+
+    fn default(defaults: &Defaults) -> Option<&str> {
+        defaults.speech.as_deref()
+    }
+
+    fn is_placeholder(name: &str) -> bool {
+        is_default_speech_model(name)
+    }
+
+    fn local_name(name: &str) -> Option<&str> {
+        local_speech_model(name)
+    }
+
+    fn find(registry: &Registry, name: &str) -> Result<Arc<RegisteredModel<Speech>>, UnknownModel> {
+        let local = || registry.find(Speech::local_name(name)?).ok();
+        registry.find(name).or_else(|unknown| local().ok_or(unknown))
+    }
+}
+
+impl Named for Transcription {
+    const NONE_HERE: ApiError = ApiError::NoTranscriptModel;
+
+    fn default(defaults: &Defaults) -> Option<&str> {
+        defaults.transcription.as_deref()
+    }
+
+    fn is_placeholder(name: &str) -> bool {
+        is_default_transcript_model(name)
+    }
+}
+
+impl RequestContext {
+    /// The model that this caller means by this name.
+    ///
+    /// # Errors
+    /// No model has the name, the caller may not use it, or there is no default.
+    pub(crate) fn resolve<T: Named>(&self, asked: Option<String>) -> Result<Resolved<T>, ApiError> {
+        let asked = asked.map(|name| self.local_name::<T>(name));
+        let name = match asked {
+            Some(name) if self.caller.allows(&name) || !self.is_placeholder::<T>(&name) => {
+                self.caller.check(&name)?;
+                Some(name)
+            }
+            asked => self.callers_default::<T>()?.or(asked),
+        };
+        let model = self.find::<T>(name.as_deref())?;
+        Ok(Resolved { name, model })
+    }
+
+    /// The model behind a name, or the default, whoever asks.
+    ///
+    /// # Errors
+    /// No model has the name, or there is no default.
+    pub(crate) fn find<T: Named>(
+        &self,
+        name: Option<&str>,
+    ) -> Result<Arc<RegisteredModel<T>>, ApiError> {
+        let registry = self.registry();
+        match name {
+            None => self.default_model(),
+            Some(name) => T::find(registry, name).or_else(|unknown| {
+                if T::is_placeholder(name) {
+                    return self.default_model();
+                }
+                Err(self.not_found::<T>(unknown))
+            }),
+        }
+    }
+
+    /// The name that requests without one mean.
+    pub(crate) fn default_name<T: Named>(&self) -> Option<&str> {
+        T::default(&self.services.defaults).or_else(|| T::first(self.registry()))
+    }
+
+    fn default_model<T: Named>(&self) -> Result<Arc<RegisteredModel<T>>, ApiError> {
+        let name = self.default_name::<T>().ok_or_else(|| {
+            let is_empty = self.registry().models::<T>().next().is_none();
+            if is_empty { T::NONE_HERE } else { ApiError::NotNamed }
+        })?;
+        self.registry().find(name).map_err(ApiError::UnknownModel)
+    }
+
+    fn local_name<T: Named>(&self, name: String) -> String {
+        let is_here = |name: &str| self.registry().find::<T>(name).is_ok();
+        let local = || T::local_name(&name).filter(|name| is_here(name)).map(str::to_owned);
+        if is_here(&name) { name } else { local().unwrap_or(name) }
+    }
+
+    /// A placeholder that is no model's own name.
+    fn is_placeholder<T: Named>(&self, name: &str) -> bool {
+        T::is_placeholder(name) && self.registry().find::<T>(name).is_err()
+    }
+
+    /// `None` where the server's default will do; otherwise the first of the caller's names that exists.
+    fn callers_default<T: Named>(&self) -> Result<Option<String>, ApiError> {
+        let Some(aliases) = self.caller.aliases() else { return Ok(None) };
+        if self.default_name::<T>().is_none_or(|name| self.caller.allows(name)) {
+            return Ok(None);
+        }
+        if let Some(first) = aliases.iter().find(|name| self.find::<T>(Some(name)).is_ok()) {
+            return Ok(Some(first.clone()));
+        }
+        let (kind, allowed) = (T::KIND.name(), aliases.to_vec());
+        Err(KeyRefusal::NoneAllowed { kind, allowed }.into())
+    }
+
+    /// The name may belong to a model of another kind.
+    fn not_found<T: Named>(&self, unknown: UnknownModel) -> ApiError {
+        let (name, registry) = (unknown.name.as_str(), self.registry());
+        let is_of = |kind: &Kind| match kind {
+            Kind::Chat => Chat::find(registry, name).is_ok(),
+            Kind::Speech | Kind::Transcription => registry.find_any(*kind, name).is_some(),
+        };
+        match Kind::ALL.into_iter().find(is_of) {
+            Some(kind) => {
+                let (kind, wanted) = (kind.name(), T::KIND.name());
+                ApiError::WrongKind { name: name.to_owned(), kind, wanted }
+            }
+            None => ApiError::UnknownModel(unknown),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The outermost layer: makes the context of every request, counts it, and logs one line for it.
+//! Never its text: what clients read aloud or ask is private.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequestParts, MatchedPath, Path, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::api_error::{ApiError, RefusedKey};
+use crate::context::{RequestContext, Services};
+use crate::reloadable_state::ReloadableState;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const HOB_REQUEST_ID: HeaderName = HeaderName::from_static("x-hob-request-id");
+const HOPS_MAX: u32 = 4;
+
+/// The page asks for this every second, so it is logged at a lower level.
+pub(crate) const NOW: &str = "/api/hob/now";
+
+/// The name at the end of a path.
+pub(crate) struct NamePath(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for NamePath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<NamePath, ApiError> {
+        let Path(name) = Path::from_request_parts(parts, state)
+            .await
+            .map_err(|_: PathRejection| ApiError::PathNotUtf8)?;
+        Ok(NamePath(name))
+    }
+}
+
+/// Numbers, times, counts and logs every request.
+pub(crate) async fn observe(
+    State((state, services)): State<(ReloadableState, Arc<Services>)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    static LAST_ID: AtomicU64 = AtomicU64::new(0);
+    let id = LAST_ID.fetch_add(1, Ordering::Relaxed) + 1;
+    let context = RequestContext::new(id, request.headers(), state.config(), Arc::clone(&services));
+    request.extensions_mut().insert(context.clone());
+    let route = route_of(&request);
+    let method = request.method().clone();
+    let hops = context.trace.hops();
+    let mut response = if hops > HOPS_MAX {
+        ApiError::Loop { hops }.into_response()
+    } else {
+        next.run(request).await
+    };
+    let status = response.status().as_u16();
+    services.metrics.request(&route, status);
+    if let Some(RefusedKey(code)) = response.extensions().get() {
+        services.metrics.key_refused(context.caller.key().unwrap_or_default(), code);
+    }
+    let ms = context.received_at.elapsed().as_millis() as u64;
+    if route == NOW || services.in_flight.has(id) {
+        tracing::debug!(id, %method, route, status, ms, "request");
+    } else {
+        tracing::info!(id, %method, route, status, ms, "request");
+    }
+    if let Ok(id) = HeaderValue::try_from(format!("hob-{id}")) {
+        response.headers_mut().insert(HOB_REQUEST_ID, id.clone());
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    response
+}
+
+/// The route's pattern, never the path: a path can hold anything, and would make endless metrics.
+fn route_of(request: &Request) -> String {
+    let Some(matched) = request.extensions().get::<MatchedPath>() else {
+        return "other".to_owned();
+    };
+    let path = matched.as_str();
+    path.strip_prefix("/v1").filter(|rest| rest.starts_with('/')).unwrap_or(path).to_owned()
+}

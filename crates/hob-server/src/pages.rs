@@ -1,0 +1,12 @@
+//! The trait behind `/benchmarks`: static files by their path.
+//! A trait, because another crate makes the files.
+
+use std::fmt;
+
+use axum::body::Bytes;
+
+/// Files by their path in a folder.
+pub trait Pages: fmt::Debug + Send + Sync {
+    /// May block and read files: it is called on a thread for blocking work.
+    fn page(&self, path: &str) -> Option<Bytes>;
+}

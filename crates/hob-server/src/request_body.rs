@@ -1,0 +1,256 @@
+//! Reads a request's body: rate limits first, then memory for the body, then the body, then its JSON.
+//! What a request reserves on the way is held to the end of its answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ORIGIN, REFERER};
+use axum::http::{HeaderMap, HeaderName};
+use futures::StreamExt;
+use hob_wire::WireError;
+use tokio::task::{JoinError, spawn_blocking};
+use tokio::time::timeout;
+
+use crate::api_error::ApiError;
+use crate::body_memory::{Arrival, BYTES_PER_S_MIN, BodyReservation, SMALL_BYTES_MAX};
+use crate::context::RequestContext;
+use crate::keys::RateLimitGuard;
+use crate::ledger::RequestRecord;
+
+/// Bytes of a request that has no answer from a model.
+const COMMAND_BYTES_MAX: usize = 1 << 20;
+
+/// A request to a model, read within its limits.
+pub(crate) struct Intake<T> {
+    pub(crate) context: RequestContext,
+    pub(crate) guards: RequestGuards,
+    pub(crate) body: T,
+}
+
+/// What a request holds from before its body is read to the end of its answer.
+#[derive(Debug, Default)]
+pub(crate) struct RequestGuards {
+    rate_limit: Option<RateLimitGuard>,
+    /// Memory for the body.
+    memory: Option<BodyReservation>,
+}
+
+impl RequestGuards {
+    /// # Errors
+    /// A limit of the caller's key is exceeded.
+    pub(crate) fn acquire(context: &RequestContext) -> Result<RequestGuards, ApiError> {
+        Ok(RequestGuards { rate_limit: context.caller.acquire()?, memory: None })
+    }
+
+    /// Reserves tokens of the key's day for the answer. Returns how many it may take at most; `None`: there
+    /// is no limit.
+    ///
+    /// # Errors
+    /// None are left.
+    pub(crate) fn reserve_tokens(&mut self, tokens: u64) -> Result<Option<u64>, ApiError> {
+        let Some(guard) = &mut self.rate_limit else { return Ok(None) };
+        Ok(guard.reserve(tokens)?)
+    }
+
+    /// A model is asked: from now on the request counts against the rate limit.
+    pub(crate) fn begin(&mut self) {
+        if let Some(guard) = &mut self.rate_limit {
+            guard.begin();
+        }
+    }
+
+    /// The answer has ended with this record.
+    pub(crate) fn spend(&self, record: &RequestRecord) {
+        if let Some(guard) = &self.rate_limit {
+            guard.spend(record);
+        }
+    }
+
+    /// Waits for memory for a body, unless it is small.
+    ///
+    /// # Errors
+    /// The body is larger than the limit, or there is no memory for it in time.
+    pub(crate) async fn reserve_memory(
+        &mut self,
+        context: &RequestContext,
+        headers: &HeaderMap,
+        bytes_max: usize,
+    ) -> Result<Option<Arrival>, ApiError> {
+        let announced = announced(headers);
+        // A body that is announced as too large is refused before it is read.
+        if announced.is_some_and(|bytes| bytes > bytes_max as u64) {
+            return Err(ApiError::BodyTooLarge { bytes_max });
+        }
+        let bytes = announced.map_or(bytes_max, |bytes| bytes as usize);
+        if bytes <= SMALL_BYTES_MAX {
+            return Ok(None);
+        }
+        let (memory, arrival) = context.services.bodies.reserve(bytes).await?;
+        self.memory = Some(memory);
+        Ok(Some(arrival))
+    }
+
+    /// The body has arrived, with so many bytes.
+    pub(crate) fn arrived(&mut self, bytes: usize) {
+        if let Some(memory) = &mut self.memory {
+            memory.shrink_to(bytes);
+        }
+    }
+}
+
+/// Reads a JSON request to a model. Rate limits come first: a request beyond them is not read.
+///
+/// # Errors
+/// A limit of the key is exceeded, or the body breaks a limit or cannot be parsed.
+pub(crate) async fn read_request<T: Send + 'static>(
+    request: Request,
+    parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
+) -> Result<Intake<T>, ApiError> {
+    let (parts, body) = request.into_parts();
+    let context = RequestContext::of(&parts.extensions);
+    let mut guards = RequestGuards::acquire(&context)?;
+    let limits = ReadLimits::of_json(&context);
+    let body = read_json(&context, (&parts.headers, body), &mut guards, limits, parse).await?;
+    Ok(Intake { context, guards, body })
+}
+
+/// Reads a JSON request that has no answer from a model.
+///
+/// # Errors
+/// The body breaks a limit or cannot be parsed.
+pub(crate) async fn read_command<T: Send + 'static>(
+    request: Request,
+    parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
+) -> Result<(RequestContext, T), ApiError> {
+    let (parts, body) = request.into_parts();
+    let context = RequestContext::of(&parts.extensions);
+    let limits = ReadLimits::of_json(&context);
+    let limits = ReadLimits { bytes_max: limits.bytes_max.min(COMMAND_BYTES_MAX), ..limits };
+    let mut guards = RequestGuards::default();
+    let command = read_json(&context, (&parts.headers, body), &mut guards, limits, parse).await?;
+    Ok((context, command))
+}
+
+/// Bytes and time of one body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadLimits {
+    pub(crate) bytes_max: usize,
+    pub(crate) time_max: Duration,
+}
+
+impl ReadLimits {
+    fn of_json(context: &RequestContext) -> ReadLimits {
+        let limits = context.limits();
+        ReadLimits { bytes_max: limits.body_bytes_max, time_max: limits.read_time_max }
+    }
+}
+
+/// A whole JSON body, within the limits and within the budget of all bodies.
+///
+/// # Errors
+/// The body breaks a limit or cannot be parsed.
+pub(crate) async fn read_json<T: Send + 'static>(
+    context: &RequestContext,
+    (headers, body): (&HeaderMap, Body),
+    guards: &mut RequestGuards,
+    limits: ReadLimits,
+    parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
+) -> Result<T, ApiError> {
+    check_type(headers)?;
+    let arrival = guards.reserve_memory(context, headers, limits.bytes_max).await?;
+    let capacity = announced(headers).unwrap_or(0) as usize;
+    let time_max = limits.time_max;
+    let read = timeout(time_max, collect(body, capacity, limits.bytes_max, arrival.as_ref()));
+    let bytes = read.await.map_err(|_| ApiError::BodyTooSlow { time_max })??;
+    drop(arrival);
+    guards.arrived(bytes.len());
+    parsed(context, bytes, parse).await
+}
+
+async fn collect(
+    body: Body,
+    capacity: usize,
+    bytes_max: usize,
+    arrival: Option<&Arrival>,
+) -> Result<Vec<u8>, ApiError> {
+    let mut bytes = Vec::with_capacity(capacity);
+    let mut pieces = body.into_data_stream();
+    while let Some(piece) = unless_slow(arrival, pieces.next()).await? {
+        let piece = piece.map_err(|_| ApiError::BodyBrokenOff)?;
+        if bytes.len() + piece.len() > bytes_max {
+            return Err(ApiError::BodyTooLarge { bytes_max });
+        }
+        bytes.extend_from_slice(&piece);
+        if let Some(arrival) = arrival {
+            arrival.came(piece.len());
+        }
+    }
+    Ok(bytes)
+}
+
+/// The next piece of a body.
+///
+/// # Errors
+/// The body is too slow, and has to give way to others that wait for memory.
+pub(crate) async fn unless_slow<T>(
+    arrival: Option<&Arrival>,
+    next: impl Future<Output = T>,
+) -> Result<T, ApiError> {
+    let Some(arrival) = arrival else { return Ok(next.await) };
+    let next = arrival.give_way.run_until_cancelled(next).await;
+    next.ok_or(ApiError::BodyGaveWay { bytes_per_s_min: BYTES_PER_S_MIN })
+}
+
+/// Large bodies are parsed one at a time, on a thread that answers no other request.
+async fn parsed<T: Send + 'static>(
+    context: &RequestContext,
+    bytes: Vec<u8>,
+    parse: impl FnOnce(&[u8]) -> Result<T, WireError> + Send + 'static,
+) -> Result<T, ApiError> {
+    if bytes.len() <= SMALL_BYTES_MAX {
+        return Ok(parse(&bytes)?);
+    }
+    let turn = Arc::clone(&context.services.bodies.parsing).acquire_owned().await;
+    let turn = turn.map_err(|_| ApiError::Stopping)?;
+    let give_back = context.services.give_back;
+    let parsing = spawn_blocking(move || {
+        let parsed = parse(&bytes);
+        drop(bytes);
+        give_back();
+        drop(turn);
+        parsed
+    });
+    match parsing.await.map_err(JoinError::try_into_panic) {
+        Ok(parsed) => Ok(parsed?),
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        Err(Err(_cancelled)) => Err(ApiError::Stopping),
+    }
+}
+
+/// A missing type counts as JSON. Another type is a client's mistake, or a form on a foreign page.
+fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let got = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+    let essence = got.split(';').next().unwrap_or_default().trim();
+    if essence == "application/json" || essence.ends_with("+json") {
+        return Ok(());
+    }
+    // The default of `curl -d`, which Ollama's manuals use.
+    if essence == "application/x-www-form-urlencoded" && !is_browsers(headers) {
+        return Ok(());
+    }
+    Err(ApiError::NotJson { got })
+}
+
+/// A browser sends at least one of these with every form.
+fn is_browsers(headers: &HeaderMap) -> bool {
+    [ORIGIN, REFERER, HeaderName::from_static("sec-fetch-site")]
+        .iter()
+        .any(|name| headers.contains_key(name))
+}
+
+fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}

@@ -1,0 +1,217 @@
+//! A spoken answer: samples from the model become bytes for the client.
+//! Nothing is made ahead of the client: the next piece is requested when the last one has left.
+
+use std::time::Duration;
+
+use axum::http::HeaderName;
+use bytes::Bytes;
+use hob_core::{ModelError, SoundSeconds, Speech, SpeechEvent, Task};
+use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
+use tokio::task::spawn_blocking;
+
+use crate::answer::{Answer, AnswerTask};
+use crate::api_error::ApiError;
+use crate::context::Limits;
+use crate::headers::TTFA_MS;
+use crate::ledger::{Outcome, RequestRecord};
+use crate::metrics::Metrics;
+use crate::speech_plan::WHOLE_SOUND_S_MAX;
+
+/// Samples that are encoded in one go on an async thread: half a second at 24 kHz, which costs a few
+/// milliseconds in the slowest format. Handing every piece to another thread would cost more, and
+/// between pieces the runtime can run other tasks.
+const ENCODED_AT_ONCE: usize = 12_000;
+
+/// What an answer has so far.
+#[derive(Default)]
+pub(crate) struct SpeechTotals {
+    sound_s: f64,
+}
+
+impl AnswerTask for Speech {
+    const NAME: &'static str = "speech";
+    const HAS_LAST: bool = false;
+    const FIRST_MS: HeaderName = TTFA_MS;
+
+    type Totals = SpeechTotals;
+
+    fn event_time_max(limits: &Limits) -> Duration {
+        limits.sound_time_max
+    }
+
+    fn timed_out(time_max: Duration) -> ApiError {
+        ApiError::ModelStalled { time_max }
+    }
+
+    fn is_last(_event: &SpeechEvent) -> bool {
+        false
+    }
+
+    fn bytes(event: &SpeechEvent) -> usize {
+        match event {
+            SpeechEvent::Audio(samples) => size_of_val(&samples[..]),
+            SpeechEvent::Words(words) => size_of_val(&words[..]),
+        }
+    }
+
+    fn add(
+        totals: &mut SpeechTotals,
+        _record: &mut RequestRecord,
+        sample_rate_hz: u32,
+        event: &SpeechEvent,
+    ) -> SoundSeconds {
+        let work = Speech::work_of(sample_rate_hz, event);
+        totals.sound_s += work.0;
+        work
+    }
+
+    fn count_first(metrics: &Metrics, model: &str, first: Duration) {
+        metrics.first_audio(model, first);
+    }
+
+    fn complete_record(totals: &SpeechTotals, record: &mut RequestRecord, has_begun: bool) {
+        record.audio_ms = totals.sound_s * 1e3;
+        if !has_begun {
+            // A text of which nothing was heard costs no tokens.
+            record.prompt_tokens = 0;
+        }
+    }
+
+    fn count(metrics: &Metrics, model: &str, outcome: Outcome, totals: &SpeechTotals) {
+        metrics.speech_answer(model, outcome, totals.sound_s);
+    }
+}
+
+/// Samples as the model makes them, at the requested volume.
+pub(crate) struct Sound {
+    pub(crate) answer: Answer<Speech>,
+    pub(crate) volume: f32,
+}
+
+impl Sound {
+    /// The next samples, at least one; `None` at the end.
+    async fn next(&mut self) -> Result<Option<Vec<f32>>, ApiError> {
+        loop {
+            match self.answer.next().await? {
+                Some((_, SpeechEvent::Audio(samples))) if !samples.is_empty() => {
+                    return Ok(Some(self.at_volume(samples)));
+                }
+                // Word timings are for other routes.
+                Some((_, SpeechEvent::Audio(_) | SpeechEvent::Words(_))) => {}
+                // The text holds nothing that is spoken.
+                None if self.answer.totals.sound_s == 0.0 => {
+                    return Err(ModelError::EmptyText.into());
+                }
+                None => return Ok(None),
+            }
+        }
+    }
+
+    fn at_volume(&self, mut samples: Vec<f32>) -> Vec<f32> {
+        if self.volume != 1.0 {
+            samples.iter_mut().for_each(|sample| *sample *= self.volume);
+        }
+        samples
+    }
+
+    /// The whole file, with exact headers. Encoding takes a while, so it runs on a blocking thread.
+    pub(crate) async fn into_file(
+        mut self,
+        format: AudioFormat,
+    ) -> Result<(Vec<u8>, Answer<Speech>), ApiError> {
+        let file = self.collect_and_encode(format).await;
+        match &file {
+            Ok(_) => self.answer.tracker.complete(),
+            Err(error) => self.answer.tracker.failed(error),
+        }
+        Ok((file?, self.answer))
+    }
+
+    async fn collect_and_encode(&mut self, format: AudioFormat) -> Result<Vec<u8>, ApiError> {
+        let mut all = Vec::new();
+        while let Some(samples) = self.next().await? {
+            self.answer.begun();
+            all.extend(samples);
+            let sound_s = self.answer.totals.sound_s;
+            if sound_s > WHOLE_SOUND_S_MAX as f64 {
+                let (sound_s, sound_s_max) = (sound_s as u64, WHOLE_SOUND_S_MAX);
+                return Err(ApiError::WholeTooLong { sound_s, sound_s_max });
+            }
+        }
+        let rate = self.answer.head;
+        let encoded = spawn_blocking(move || encode_whole(format, rate, &all)).await;
+        let encoded = encoded.map_err(|error| ModelError::EngineFailed {
+            engine: "encoder",
+            detail: error.to_string(),
+        })?;
+        Ok(encoded?)
+    }
+}
+
+fn encode_whole(format: AudioFormat, rate: u32, samples: &[f32]) -> Result<Vec<u8>, EncodeError> {
+    let mut encoder = Encoder::new(format, rate, Length::Samples(samples.len() as u64))?;
+    let mut bytes = encoder.encode(samples)?;
+    bytes.extend(encoder.finish()?);
+    Ok(bytes)
+}
+
+/// The bytes of one file, as they are encoded.
+pub(crate) struct EncodedSound {
+    sound: Sound,
+    /// `None` once the file is finished.
+    encoder: Option<Encoder>,
+    samples: Vec<f32>,
+    taken: usize,
+}
+
+impl EncodedSound {
+    pub(crate) fn new(sound: Sound, format: AudioFormat) -> Result<EncodedSound, ApiError> {
+        let encoder = Encoder::new(format, sound.answer.head, Length::Unknown)?;
+        Ok(EncodedSound { sound, encoder: Some(encoder), samples: Vec::new(), taken: 0 })
+    }
+
+    /// The next bytes, at least one; `None` when the file is complete.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+        let bytes = self.encode_next().await;
+        let answer = &mut self.sound.answer;
+        match &bytes {
+            Ok(Some(_)) => answer.begun(),
+            Ok(None) => answer.tracker.complete(),
+            Err(error) => answer.tracker.failed(error),
+        }
+        bytes
+    }
+
+    pub(crate) fn answer(&self) -> &Answer<Speech> {
+        &self.sound.answer
+    }
+
+    /// Twentieths of a second of sound so far.
+    pub(crate) fn twentieths(&self) -> u64 {
+        (self.sound.answer.totals.sound_s * 20.0).round() as u64
+    }
+
+    async fn encode_next(&mut self) -> Result<Option<Bytes>, ApiError> {
+        while let Some(encoder) = &mut self.encoder {
+            let bytes = if self.taken < self.samples.len() {
+                let end = self.samples.len().min(self.taken + ENCODED_AT_ONCE);
+                let piece = self.taken..end;
+                self.taken = end;
+                encoder.encode(&self.samples[piece])?
+            } else if let Some(samples) = self.sound.next().await? {
+                (self.samples, self.taken) = (samples, 0);
+                continue;
+            } else {
+                self.finish()?
+            };
+            if !bytes.is_empty() {
+                return Ok(Some(bytes.into()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn finish(&mut self) -> Result<Vec<u8>, EncodeError> {
+        self.encoder.take().map_or(Ok(Vec::new()), Encoder::finish)
+    }
+}

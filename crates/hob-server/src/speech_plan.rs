@@ -1,0 +1,138 @@
+//! Turns a speech request into one that a model can take: voice, language, format, expected length.
+//! What can be refused without the model is refused here, before the request is admitted.
+
+use hob_core::{Direction, ModelError, RegisteredModel, Speech, SpeechRequest, SpeechText, Trace};
+use hob_speech::encode::AudioFormat;
+use hob_wire::{Delivery, WireError, WireSpeech, language_agrees, voice_among};
+
+use crate::api_error::ApiError;
+use crate::context::Limits;
+
+/// English at the voice's own speed, to estimate the length of an answer.
+const CHARS_PER_SECOND: f64 = 15.0;
+
+/// An answer that is not streamed is held in memory whole: ten minutes are 58 MB of samples.
+pub(crate) const WHOLE_SOUND_S_MAX: u64 = 600;
+
+/// The request for the model, and the shape of its answer.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) request: SpeechRequest,
+    pub(crate) answer: AnswerShape,
+    /// Seconds of sound to expect.
+    pub(crate) sound_s: f64,
+}
+
+#[derive(Debug)]
+pub(crate) struct AnswerShape {
+    pub(crate) voice: String,
+    pub(crate) format: AudioFormat,
+    pub(crate) delivery: Delivery,
+    pub(crate) volume: f32,
+    pub(crate) ignored: Vec<String>,
+    pub(crate) input_chars: u64,
+}
+
+/// The formats a request may name.
+pub(crate) fn format_names() -> [&'static str; 6] {
+    AudioFormat::ALL.map(AudioFormat::name)
+}
+
+pub(crate) fn plan(
+    limits: &Limits,
+    model: &RegisteredModel<Speech>,
+    wire: WireSpeech,
+) -> Result<Plan, ApiError> {
+    let chars = check_text(&wire.input, limits.text_chars_max)?;
+    let voice = voice(model, wire.voice)?;
+    check_language(model, &voice, wire.language.as_deref())?;
+    let sound_s = chars as f64 / CHARS_PER_SECOND / f64::from(wire.speed.rate());
+    if wire.delivery == Delivery::Whole {
+        check_whole(sound_s)?;
+    }
+    let mut ignored = wire.ignored;
+    let instructions = instructions(model.model.direction(), wire.instructions, &mut ignored)?;
+    let request = SpeechRequest {
+        text: SpeechText::Whole(wire.input),
+        voice: voice.clone(),
+        speed: wire.speed,
+        instructions,
+        trace: Trace::default(),
+    };
+    let answer = AnswerShape {
+        voice,
+        format: format(wire.format)?,
+        delivery: wire.delivery,
+        volume: wire.volume,
+        ignored,
+        input_chars: chars as u64,
+    };
+    Ok(Plan { request, answer, sound_s })
+}
+
+fn check_text(text: &str, chars_max: usize) -> Result<usize, ModelError> {
+    if text.trim().is_empty() {
+        return Err(ModelError::EmptyText);
+    }
+    let chars = text.chars().count();
+    if chars > chars_max { Err(ModelError::TextTooLong { chars, chars_max }) } else { Ok(chars) }
+}
+
+/// The model's own names come first; a name of OpenAI's means a similar voice, if the model has one.
+/// Any other name goes to the model, which reports the nearest names.
+fn voice(model: &RegisteredModel<Speech>, asked: Option<String>) -> Result<String, WireError> {
+    let voices = model.model.voices();
+    match asked {
+        Some(name) => Ok(voice_among(voices, &name).map(str::to_owned).unwrap_or(name)),
+        None => match voices.first() {
+            Some(first) => Ok(first.id.clone()),
+            None => Err(WireError::Missing { field: "voice" }),
+        },
+    }
+}
+
+fn check_language(
+    model: &RegisteredModel<Speech>,
+    voice: &str,
+    asked: Option<&str>,
+) -> Result<(), WireError> {
+    let known = model.model.voices().iter().find(|known| known.id == voice);
+    let (Some(voice), Some(asked)) = (known, asked) else { return Ok(()) };
+    if language_agrees(asked, voice.language) {
+        return Ok(());
+    }
+    let (id, language) = (&voice.id, voice.language);
+    let reason = format!("does not fit voice '{id}', which speaks {language} ({})", language.tag());
+    Err(WireError::Invalid { field: "language", reason })
+}
+
+fn check_whole(sound_s: f64) -> Result<(), ApiError> {
+    let sound_s = sound_s as u64;
+    if sound_s <= WHOLE_SOUND_S_MAX {
+        return Ok(());
+    }
+    Err(ApiError::WholeTooLong { sound_s, sound_s_max: WHOLE_SOUND_S_MAX })
+}
+
+fn instructions(
+    direction: Direction,
+    given: Option<String>,
+    ignored: &mut Vec<String>,
+) -> Result<Option<String>, ModelError> {
+    match (direction, given) {
+        (Direction::Required, None) => Err(ModelError::MissingField { field: "instructions" }),
+        (Direction::Ignored, Some(_)) => {
+            ignored.push("instructions".to_owned());
+            Ok(None)
+        }
+        (_, given) => Ok(given),
+    }
+}
+
+fn format(name: &str) -> Result<AudioFormat, WireError> {
+    AudioFormat::parse(name).map_err(|unknown| WireError::NotOneOf {
+        field: "response_format",
+        got: unknown.given,
+        accepted: format_names().to_vec(),
+    })
+}

@@ -1,0 +1,222 @@
+//! Tracks one request to a model: admission, the in-flight view, metrics and the request log all learn of
+//! it here. Dropping the tracker writes the record, however the request ended.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use hob_core::trace::{Attempt, TraceData};
+use hob_core::{ModelError, ModelState, Permit, RegisteredModel, Task, Work};
+use tokio::time::Instant;
+
+use crate::api_error::ApiError;
+use crate::context::RequestContext;
+use crate::in_flight::{Endpoint, InFlightRequest};
+use crate::ledger::{Outcome, RequestRecord};
+use crate::request_body::RequestGuards;
+
+/// A request as it is tracked before a model is asked.
+pub(crate) struct RequestStart {
+    pub(crate) context: RequestContext,
+    pub(crate) guards: RequestGuards,
+    pub(crate) endpoint: Endpoint,
+    /// The model's name in the request, if it named one.
+    pub(crate) name: Option<String>,
+    pub(crate) is_streamed: bool,
+}
+
+/// The records of one request, from admission to its end.
+pub(crate) struct RequestTracker<T: Task> {
+    pub(crate) context: RequestContext,
+    /// What is known of the record so far.
+    pub(crate) record: RequestRecord,
+    /// The model's name in metrics. Names from outside would make endless metrics.
+    pub(crate) label: String,
+    in_flight: Arc<InFlightRequest>,
+    permit: Option<Permit<T::Work>>,
+    /// The key's rate limit and the body's memory, until the answer ends.
+    guards: RequestGuards,
+    first: Option<Duration>,
+}
+
+impl<T: Task> RequestTracker<T> {
+    pub(crate) fn new(start: RequestStart, model: &RegisteredModel<T>) -> RequestTracker<T> {
+        let RequestStart { context, mut guards, endpoint, name, is_streamed } = start;
+        guards.begin();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let record = RequestRecord {
+            started_unix_ms: now.saturating_sub(context.received_at.elapsed()).as_millis() as u64,
+            route: endpoint.name.to_owned(),
+            alias: name.unwrap_or_else(|| model.name.clone()),
+            target: model.name.clone(),
+            key: context.caller.key().map(str::to_owned),
+            is_streamed,
+            is_warm: model.state() == ModelState::Ready,
+            ..RequestRecord::default()
+        };
+        let arrival = (context.id, context.received_at);
+        let in_flight = Arc::new(InFlightRequest::new(arrival, endpoint, &record, &context.trace));
+        context.services.in_flight.enter(&in_flight);
+        let label = label(&context, &model.name);
+        let (permit, first) = (None, None);
+        RequestTracker { context, record, label, in_flight, permit, guards, first }
+    }
+
+    /// Admits the request to its model.
+    ///
+    /// # Errors
+    /// The model's queue is full.
+    pub(crate) fn admit(
+        &mut self,
+        model: &RegisteredModel<T>,
+        work: T::Work,
+    ) -> Result<(), ApiError> {
+        let permit = model.admission.admit(work);
+        let permit = permit.map_err(|busy| ModelError::Busy { retry_after: busy.retry_after });
+        self.permit = Some(permit.map_err(ApiError::from).inspect_err(|error| self.failed(error))?);
+        Ok(())
+    }
+
+    /// From the request's headers to the first content.
+    pub(crate) fn first(&self) -> Option<Duration> {
+        self.first
+    }
+
+    /// The model has begun to work on this request.
+    pub(crate) fn started(&mut self) {
+        if let Some(permit) = &mut self.permit {
+            permit.started();
+        }
+    }
+
+    /// The request waited for the model for `time`, until now.
+    pub(crate) fn waited(&mut self, time: Duration) {
+        if let Some(permit) = &mut self.permit {
+            permit.waited(time, Instant::now().into_std());
+        }
+    }
+
+    /// The first content is here. Returns how long it took, the first time only.
+    pub(crate) fn begun(&mut self) -> Option<Duration> {
+        if self.first.is_some() {
+            return None;
+        }
+        // An answer that is read whole was held back until it was complete.
+        let held = self.in_flight.held_first();
+        let first = held.unwrap_or_else(|| self.context.received_at.elapsed());
+        self.in_flight.begun(first);
+        self.first = Some(first);
+        self.first
+    }
+
+    pub(crate) fn produced(&mut self, work: T::Work) {
+        self.in_flight.produced(work.amount());
+        if let Some(permit) = &mut self.permit {
+            permit.produced(work);
+        }
+    }
+
+    pub(crate) fn complete(&mut self) {
+        self.record.outcome = Outcome::Complete;
+        if let Some(permit) = self.permit.take() {
+            permit.finished();
+        }
+    }
+
+    /// The answer ended, or never began, with this error.
+    pub(crate) fn failed(&mut self, error: &ApiError) {
+        self.record.outcome = Outcome::Failed;
+        self.record.error = Some(error.code_or_type().to_owned());
+        // A request that was not admitted got `Retry-After`, and is counted among the requests.
+        if error.status().is_server_error() && self.permit.is_some() {
+            let (id, model) = (self.context.id, self.record.target.as_str());
+            tracing::warn!(id, model, error = error.summary().as_str(), "the answer failed");
+        }
+    }
+
+    /// Of the time to the first content, hob's own part: without other targets, queues and loads.
+    pub(crate) fn overhead(&self, trace: &TraceData) -> Option<Duration> {
+        // An answer that is read whole is passed on with its last content.
+        if !self.record.is_streamed {
+            return None;
+        }
+        let waits = self.record.queue_ms.unwrap_or(0.0) + self.record.load_ms.unwrap_or(0.0);
+        let waits = Duration::try_from_secs_f64(waits / 1e3).unwrap_or_default();
+        let others = trace.target_first? + trace.lost() + trace.queued + waits;
+        self.first.map(|first| first.saturating_sub(others))
+    }
+
+    /// Adds what the trace knows to the record.
+    fn complete_record(&mut self, trace: &TraceData) {
+        self.record.overhead_ms = self.overhead(trace).map(milliseconds);
+        let record = &mut self.record;
+        if !(trace.failed.is_empty() && trace.broken.is_empty()) {
+            let attempts = trace.failed.iter().chain(&trace.broken).map(Attempt::summary);
+            record.attempts = Some(attempts.collect::<Vec<_>>().join(", "));
+        }
+        if !trace.queued.is_zero() {
+            let queued = milliseconds(trace.queued);
+            record.queue_ms = Some(record.queue_ms.unwrap_or(0.0) + queued);
+        }
+        record.is_warm = trace.is_warm.unwrap_or(record.is_warm);
+        record.thought_anyway = trace.thought_anyway;
+        record.counted_here = trace.counted_here;
+        if let Some(target) = &trace.target {
+            record.target.clone_from(target);
+        }
+        record.total_ms = milliseconds(self.context.received_at.elapsed());
+        record.first_ms = self.first.map(milliseconds);
+    }
+}
+
+impl<T: Task> Drop for RequestTracker<T> {
+    fn drop(&mut self) {
+        self.guards.spend(&self.record);
+        let trace = self.context.trace.snapshot();
+        let services = Arc::clone(&self.context.services);
+        services.metrics.fallbacks(&self.label, &trace);
+        self.complete_record(&trace);
+        log(self.context.id, &self.record);
+        services.in_flight.leave(&self.in_flight, trace, &self.record);
+        // Benchmarks are not what users waited for.
+        if let Some(ledger) = services.ledger.as_ref().filter(|_| !self.context.is_bench) {
+            ledger.write(std::mem::take(&mut self.record));
+        }
+    }
+}
+
+/// The request's line in the log: names and numbers only. Names are quoted, because they come from outside.
+fn log(id: u64, record: &RequestRecord) {
+    let attempts = record.attempts.as_deref();
+    let (alias, target) = (record.alias.as_str(), record.target.as_str());
+    let (error, key) = (record.error.as_deref(), record.key.as_deref());
+    let whole = |ms: f64| ms.round() as u64;
+    tracing::info!(
+        id,
+        alias,
+        target,
+        attempts,
+        key,
+        outcome = record.outcome.name(),
+        error,
+        prompt_tokens = record.prompt_tokens,
+        cached_tokens = record.cached_tokens,
+        completion_tokens = record.completion_tokens,
+        audio_ms = Some(whole(record.audio_ms)).filter(|ms| *ms > 0),
+        first_ms = record.first_ms.map(whole),
+        total_ms = whole(record.total_ms),
+        "{}",
+        record.route
+    );
+}
+
+/// The name, if the configuration has it; otherwise the server that it is a model of.
+fn label(context: &RequestContext, target: &str) -> String {
+    match target.split_once('/') {
+        Some((upstream, _)) if !context.registry().has(target) => format!("{upstream}/*"),
+        _ => target.to_owned(),
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

@@ -1,0 +1,187 @@
+//! `POST /audio/transcriptions` and `/translations`: a file in, its text out, whole or in pieces.
+//! The first text is here before 200 is sent; a later failure is an event of its own.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::HeaderName;
+use axum::response::{IntoResponse, Response};
+use futures::stream;
+use hob_core::chat::Reading;
+use hob_core::{
+    Sound, SoundSeconds, Task, Trace, TranscriptEvent, TranscriptRequest, TranscriptTask,
+    Transcription,
+};
+use hob_wire::{
+    TranscriptAnswer, WireError, WireTranscript, spoken_language, transcript_delta,
+    transcript_done, transcript_failed,
+};
+use tokio::time::timeout;
+
+use crate::answer::{Answer, AnswerTask};
+use crate::api_error::ApiError;
+use crate::chat::KEEP_ALIVE;
+use crate::context::RequestContext;
+use crate::headers::{EVENTS, TTFT_MS, insert_ignored};
+use crate::in_flight::Endpoint;
+use crate::ledger::{Outcome, RequestRecord};
+use crate::metrics::Metrics;
+use crate::request_body::RequestGuards;
+use crate::tracker::RequestStart;
+use crate::upload::read_transcript;
+
+/// What an answer has so far.
+#[derive(Default)]
+pub(crate) struct TranscriptTotals {
+    heard_s: f64,
+}
+
+impl AnswerTask for Transcription {
+    const NAME: &'static str = "transcription";
+    const HAS_LAST: bool = true;
+    const FIRST_MS: HeaderName = TTFT_MS;
+
+    type Totals = TranscriptTotals;
+
+    fn is_last(event: &TranscriptEvent) -> bool {
+        matches!(event, TranscriptEvent::Done(_))
+    }
+
+    fn bytes(event: &TranscriptEvent) -> usize {
+        match event {
+            TranscriptEvent::Delta(text) => text.len(),
+            TranscriptEvent::Segment(segment) => segment.text.len() + segment.tokens.len() * 4 + 64,
+            TranscriptEvent::Word(word) => word.word.len() + 16,
+            TranscriptEvent::Done(_) => 0,
+        }
+    }
+
+    fn add(
+        totals: &mut TranscriptTotals,
+        record: &mut RequestRecord,
+        (): (),
+        event: &TranscriptEvent,
+    ) -> SoundSeconds {
+        let work = Transcription::work_of((), event);
+        totals.heard_s += work.0;
+        if let TranscriptEvent::Done(done) = event
+            && let Some(usage) = done.usage
+        {
+            record.prompt_tokens = usage.input_tokens;
+            record.completion_tokens = usage.output_tokens;
+        }
+        work
+    }
+
+    fn count_first(_metrics: &Metrics, _model: &str, _first: Duration) {}
+
+    fn complete_record(totals: &TranscriptTotals, record: &mut RequestRecord, _has_begun: bool) {
+        record.audio_ms = totals.heard_s * 1e3;
+    }
+
+    fn count(metrics: &Metrics, model: &str, outcome: Outcome, totals: &TranscriptTotals) {
+        metrics.transcript(model, outcome, totals.heard_s);
+    }
+}
+
+pub(crate) async fn transcribe(request: Request) -> Result<Response, ApiError> {
+    answer(request, TranscriptTask::Transcribe).await
+}
+
+pub(crate) async fn translate(request: Request) -> Result<Response, ApiError> {
+    answer(request, TranscriptTask::Translate).await
+}
+
+async fn answer(request: Request, task: TranscriptTask) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let context = RequestContext::of(&parts.extensions);
+    let mut guards = RequestGuards::acquire(&context)?;
+    let mut body = read_transcript(&context, (&parts.headers, body), task, &mut guards).await?;
+    let resolved = context.resolve::<Transcription>(body.model.take())?;
+    let request = model_request(&context, &mut body)?;
+    let language = request.language.clone();
+    let keep_alive_every = context.limits().keep_alive_every;
+    let (is_streamed, name) = (body.is_streamed, resolved.name);
+    let endpoint = Endpoint::TRANSCRIPTION;
+    let start = RequestStart { context, guards, endpoint, name, is_streamed };
+    let work = SoundSeconds(request.sound.about_s());
+    let mut answer = Answer::start(start, &resolved.model, work, vec![request]).await?;
+    if is_streamed {
+        let mut headers = answer.headers(EVENTS);
+        insert_ignored(&mut headers, &body.ignored);
+        let transcript = StreamedTranscript { answer, text: String::new(), keep_alive_every };
+        return Ok((headers, transcript.into_body()).into_response());
+    }
+    let mut transcript = TranscriptAnswer::default();
+    answer.collect(|_, event| transcript.add(event)).await?;
+    let mut headers = answer.headers(body.format.content_type());
+    insert_ignored(&mut headers, &body.ignored);
+    let text = transcript.to_body(body.format, body.task, language.as_deref());
+    Ok((headers, text).into_response())
+}
+
+fn model_request(
+    context: &RequestContext,
+    body: &mut WireTranscript,
+) -> Result<TranscriptRequest, ApiError> {
+    Ok(TranscriptRequest {
+        sound: Sound::File(std::mem::take(&mut body.file)),
+        task: body.task,
+        language: language(context, body.language.as_deref())?,
+        prompt: body.prompt.take(),
+        temperature: body.temperature,
+        timestamps: body.timestamps,
+        reading: if body.is_streamed { Reading::Streamed } else { Reading::Whole },
+        trace: Trace::default(),
+    })
+}
+
+/// Test suites of clients send languages that do not exist, and expect an answer all the same.
+fn language(context: &RequestContext, asked: Option<&str>) -> Result<Option<String>, WireError> {
+    let Some(asked) = asked else { return Ok(None) };
+    if context.registry().answers_unknown() {
+        return Ok(Some(asked.to_owned()));
+    }
+    let known = spoken_language(asked).ok_or_else(|| {
+        let asked: String = asked.chars().take(32).collect();
+        let reason = format!("must be a language of ISO 639-1, such as 'en', and is '{asked}'");
+        WireError::Invalid { field: "language", reason }
+    })?;
+    Ok(Some(known.to_owned()))
+}
+
+/// A transcript that is sent as events.
+struct StreamedTranscript {
+    answer: Answer<Transcription>,
+    text: String,
+    keep_alive_every: Duration,
+}
+
+impl StreamedTranscript {
+    fn into_body(self) -> Body {
+        Body::from_stream(stream::unfold(Some(self), async |this| {
+            let mut this = this?;
+            let (piece, more) = this.piece().await;
+            Some((Ok::<_, Infallible>(piece), more.then_some(this)))
+        }))
+    }
+
+    /// The next piece, and whether more may follow. Timestamps are not sent in streams.
+    async fn piece(&mut self) -> (String, bool) {
+        match timeout(self.keep_alive_every, self.answer.next()).await {
+            Err(_) => (KEEP_ALIVE.to_owned(), true),
+            Ok(Ok(Some((_, TranscriptEvent::Delta(text))))) if !text.is_empty() => {
+                self.text.push_str(&text);
+                (transcript_delta(&text), true)
+            }
+            Ok(Ok(Some((_, TranscriptEvent::Done(done))))) => {
+                (transcript_done(&self.text, &done), false)
+            }
+            Ok(Ok(Some(_))) => (String::new(), true),
+            Ok(Ok(None)) => (String::new(), false),
+            Ok(Err(error)) => (transcript_failed(&error.body()), false),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What is the same for every kind of request: whose time limits count, that no wait is without a limit, and
+//! that the in-flight view counts each kind in its own unit. Time is tokio's, paused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt, StreamExt};
+use hob_core::{
+    Admission, Chat, ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, EmbedRequest,
+    Embeddings, ModelError, ModelState, RegisteredModel, Registry, Speech, SpeechEvent,
+    SpeechModel, SpeechRequest, SpeechStream, Timeouts, Tokens, Transcribed, TranscriptEvent,
+    TranscriptModel, TranscriptRequest, TranscriptStream, Transcription, Voice,
+};
+use hob_server::ServerOptions;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::chat_model::card;
+use crate::client::{no_hang, post};
+use crate::ears::{FILE, StagedEars, done, form, form_with};
+use crate::model::StagedSpeech;
+use crate::server::Server;
+
+const SPEAK: &str = r#"{"model":"slow","voice":"any","input":"Hi","response_format":"pcm"}"#;
+const ASK: &str = r#"{"model":"slow","messages":[{"role":"user","content":"Hi"}]}"#;
+
+/// A model of every kind that is silent before it starts, or before its first event.
+#[derive(Clone)]
+struct Slow {
+    before_start: Duration,
+    before_event: Duration,
+    card: ChatCard,
+}
+
+impl Slow {
+    async fn start<E: Send + 'static>(
+        &self,
+        events: Vec<Result<E, ModelError>>,
+    ) -> BoxStream<'static, Result<E, ModelError>> {
+        sleep(self.before_start).await;
+        let pause = sleep(self.before_event).map(|()| stream::iter(events));
+        stream::once(pause).flatten().boxed()
+    }
+}
+
+impl ChatModel for Slow {
+    fn card(&self) -> &ChatCard {
+        &self.card
+    }
+
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn chat(&self, _request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>> {
+        let events = vec![Ok(ChatEvent::Text("Hi".to_owned())), crate::chat_model::done(1)];
+        async { Ok(self.start(events).await) }.boxed()
+    }
+
+    fn embed(&self, _request: EmbedRequest) -> BoxFuture<'_, Result<Embeddings, ModelError>> {
+        async {
+            sleep(self.before_start).await;
+            Ok(Embeddings { vectors: vec![vec![1.0]], prompt_tokens: 1 })
+        }
+        .boxed()
+    }
+}
+
+impl SpeechModel for Slow {
+    fn voices(&self) -> &[Voice] {
+        &[]
+    }
+
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn speak(&self, _request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>> {
+        let events = vec![Ok(SpeechEvent::Audio(vec![0.5; 100]))];
+        async { Ok(SpeechStream::new(24_000, self.start(events).await)) }.boxed()
+    }
+}
+
+impl TranscriptModel for Slow {
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn transcribe(
+        &self,
+        _request: TranscriptRequest,
+    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
+        let done = TranscriptEvent::Done(Transcribed { duration_s: 1.0, ..Transcribed::default() });
+        async { Ok(self.start(vec![Ok(done)]).await) }.boxed()
+    }
+}
+
+/// A server that has it under the name `slow`, for every kind, and waits 1 s for any model.
+async fn serve(before_start: u64, before_event: u64, timeouts: Timeouts) -> Server {
+    let seconds = Duration::from_secs;
+    let (before_start, before_event) = (seconds(before_start), seconds(before_event));
+    let slow = Arc::new(Slow { before_start, before_event, card: card() });
+    let mut registry = Registry::default();
+    let chat = RegisteredModel::<Chat>::new("slow", Arc::clone(&slow) as _, Admission::new(4, 0.0));
+    registry.add(Arc::new(RegisteredModel { timeouts, ..chat }));
+    let speech =
+        RegisteredModel::<Speech>::new("slow", Arc::clone(&slow) as _, Admission::new(4, 0.0));
+    registry.add(Arc::new(RegisteredModel { timeouts, ..speech }));
+    let ears = RegisteredModel::<Transcription>::new("slow", slow, Admission::new(4, 0.0));
+    registry.add(Arc::new(RegisteredModel { timeouts, ..ears }));
+    let options = ServerOptions {
+        sound_time_max: seconds(1),
+        token_time_max: seconds(1),
+        ..ServerOptions::default()
+    };
+    let unused = Arc::new(StagedSpeech::new());
+    Server::start_registry(registry, options, unused, Admission::<Tokens>::new(1, 0.0)).await
+}
+
+/// The status of each kind's answer.
+async fn statuses(server: &Server) -> [u16; 4] {
+    [
+        server.ask(post("/v1/chat/completions", ASK)).await.status(),
+        server.ask(post("/v1/embeddings", r#"{"model":"slow","input":"Hi"}"#)).await.status(),
+        server.post_speech(SPEAK).await.status(),
+        server.ask(form_with(&[("model", "slow")])).await.status(),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_wait_for_a_model_has_a_limit() {
+    let server = serve(5, 0, Timeouts::ByServer).await;
+    assert_eq!(statuses(&server).await, [504; 4], "it does not start");
+    let server = serve(0, 5, Timeouts::ByServer).await;
+    assert_eq!(statuses(&server).await, [504, 200, 504, 504], "it starts, and sends nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_alias_has_its_own_limits_for_every_kind() {
+    for (before_start, before_event) in [(5, 0), (0, 5)] {
+        let server = serve(before_start, before_event, Timeouts::ByModel).await;
+        assert_eq!(statuses(&server).await, [200; 4], "{before_start} {before_event}");
+    }
+}
+
+async fn in_flight(server: &Server) -> Value {
+    server.get("/api/hob/now").await.json()
+}
+
+#[tokio::test]
+async fn a_transcription_is_counted_in_sound_and_found_among_its_own_models() {
+    let (ears, voice) = StagedEars::new();
+    let server = crate::ears::serve(ears).await;
+    let mut client = server.client().await;
+    client.send(form(&[FILE])).await;
+    let seen = no_hang(async {
+        loop {
+            let seen = in_flight(&server).await;
+            if seen["requests"][0].is_object() {
+                return seen;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let one = &seen["requests"][0];
+    assert_eq!((&one["route"], &one["audio_ms"]), (&json!("transcription"), &json!(0)));
+    assert_eq!(one["tokens"], Value::Null);
+    assert_eq!(seen["queue"]["targets"][0]["in_flight_max"], 1, "the limit of its model");
+    voice.send(done(1.5)).await.expect("a reader");
+    client.answer().await;
+    let ended = no_hang(async {
+        loop {
+            let seen = in_flight(&server).await;
+            if seen["recent"][0].is_object() {
+                return seen;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(ended["recent"][0]["audio_ms"], 1500);
+}

@@ -1,0 +1,202 @@
+//! Reads the body of a server's chat answer as events, no faster than the client takes them.
+//! An early end is a fault; a few malformed lines are skipped.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures::{FutureExt, StreamExt, stream};
+use hob_core::{ChatEvent, ChatStream, Fault, ModelError, Trace};
+use hob_wire::{Misread, PieceKind, Pieces, UpstreamReader, UsageSource};
+use hyper::header::CONTENT_TYPE;
+use tokio::task::yield_now;
+
+use crate::Upstream;
+use crate::http::Response;
+use crate::upstream_model::UpstreamModel;
+
+/// Bytes of an answer that comes whole.
+const WHOLE_BYTES_MAX: usize = 32 << 20;
+/// Bytes of one event.
+const PIECE_BYTES_MAX: usize = 4 << 20;
+/// Bytes without an event that are read before other tasks run, and timers are polled.
+const TURN_BYTES_MAX: usize = 128 << 10;
+/// Malformed lines that are skipped.
+const MALFORMED_MAX: u32 = 3;
+
+/// All that is needed to read an answer.
+pub(crate) struct Expected {
+    pub(crate) served: Arc<UpstreamModel>,
+    pub(crate) reader: Box<dyn UpstreamReader>,
+    pub(crate) pieces: PieceKind,
+    pub(crate) trace: Trace,
+    /// Estimated tokens of the prompt, in case the server does not report them.
+    pub(crate) prompt_tokens: u32,
+}
+
+struct Answer {
+    asked: Expected,
+    body: Body,
+    said: VecDeque<ChatEvent>,
+    malformed: u32,
+    /// Bytes read since the last event.
+    turn_bytes: usize,
+    is_over: bool,
+}
+
+enum Body {
+    Pieces(Response, Pieces),
+    /// From a server that does not stream.
+    Whole(Response),
+    Ended,
+}
+
+/// # Errors
+/// [`Fault::Nonsense`]: the answer is a web page.
+pub(crate) fn events(asked: Expected, response: Response) -> Result<ChatStream, Fault> {
+    let content_type = response.headers().get(CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let body = match content_type.split(';').next().unwrap_or_default().trim() {
+        "text/html" => {
+            let detail = "a web page instead of an answer; is the address right?".to_owned();
+            return Err(Fault::Nonsense { detail });
+        }
+        "application/json" if asked.pieces == PieceKind::Event => Body::Whole(response),
+        _ => {
+            let pieces = Pieces::new(asked.pieces, PIECE_BYTES_MAX);
+            Body::Pieces(response, pieces)
+        }
+    };
+    let (said, malformed, turn_bytes) = (VecDeque::new(), 0, 0);
+    let answer = Answer { asked, body, said, malformed, turn_bytes, is_over: false };
+    Ok(stream::unfold(Box::new(answer), async |mut answer| {
+        let event = answer.next().await?;
+        Some((event, answer))
+    })
+    .boxed())
+}
+
+impl Answer {
+    async fn next(&mut self) -> Option<Result<ChatEvent, ModelError>> {
+        loop {
+            if let Some(event) = self.said.pop_front() {
+                self.turn_bytes = 0;
+                return Some(Ok(event));
+            }
+            if self.is_over {
+                return None;
+            }
+            if self.turn_bytes > TURN_BYTES_MAX {
+                self.turn_bytes = 0;
+                yield_now().await;
+            }
+            if let Err(fault) = self.read().await {
+                self.is_over = true;
+                return Some(Err(self.asked.served.failed(fault)));
+            }
+        }
+    }
+
+    /// The next piece, or the next bytes.
+    async fn read(&mut self) -> Result<(), Fault> {
+        match &mut self.body {
+            Body::Pieces(response, pieces) => {
+                if let Some(piece) = pieces.next_piece() {
+                    return self.take(&piece);
+                }
+                match response.chunk().await {
+                    Ok(Some(bytes)) => {
+                        self.turn_bytes += bytes.len();
+                        let endless = |error: hob_wire::PieceTooLong| Fault::Nonsense {
+                            detail: error.to_string(),
+                        };
+                        pieces.push(&bytes).map_err(endless)
+                    }
+                    Ok(None) => {
+                        let rest = pieces.rest();
+                        self.ended(rest)
+                    }
+                    Err(error) => Err(self.asked.served.upstream.broken(&error)),
+                }
+            }
+            Body::Whole(response) => {
+                let whole = whole(response, &self.asked.served.upstream).await?;
+                self.ended(Some(whole))
+            }
+            Body::Ended => self.ended(None),
+        }
+    }
+
+    fn ended(&mut self, rest: Option<String>) -> Result<(), Fault> {
+        self.body = Body::Ended;
+        if let Some(rest) = rest {
+            self.take(&rest)?;
+        }
+        if !self.is_over {
+            let mut said = Vec::new();
+            self.asked.reader.end(&mut said)?;
+            self.heard(said);
+            self.is_over = true;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, piece: &str) -> Result<(), Fault> {
+        let mut said = Vec::new();
+        match self.asked.reader.read(piece, &mut said) {
+            Ok(()) => self.heard(said),
+            Err(Misread::Failed(fault)) => return Err(fault),
+            Err(Misread::Malformed) => {
+                self.malformed += 1;
+                let upstream = self.asked.served.upstream.name();
+                if self.malformed == 1 {
+                    tracing::warn!(upstream, "skipped a malformed line of an answer");
+                    self.asked.trace.note(|way| way.repaired.push("line"));
+                }
+                if self.malformed > MALFORMED_MAX {
+                    let detail = format!("{} lines are no JSON of an answer", self.malformed);
+                    return Err(Fault::Nonsense { detail });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn heard(&mut self, said: Vec<ChatEvent>) {
+        for mut event in said {
+            if let ChatEvent::Done(completion) = &mut event {
+                self.is_over = true;
+                let mended = self.asked.reader.mended();
+                let counted_here = mended.usage == UsageSource::Counted;
+                if counted_here && completion.usage.prompt_tokens == 0 {
+                    completion.usage.prompt_tokens = self.asked.prompt_tokens;
+                }
+                self.asked.trace.note(|way| {
+                    way.counted_here = counted_here;
+                    way.repaired.extend(mended.repairs);
+                });
+                self.finish_body();
+            }
+            self.said.push_back(event);
+        }
+    }
+
+    /// Reads the end of the body, so that the connection can be used again.
+    fn finish_body(&mut self) {
+        if let Body::Pieces(response, _) = &mut self.body {
+            // Bytes that have not come by now are not waited for.
+            let _rest = response.chunk().now_or_never();
+        }
+    }
+}
+
+async fn whole(response: &mut Response, upstream: &Upstream) -> Result<String, Fault> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| upstream.broken(&error))? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > WHOLE_BYTES_MAX {
+            let detail = format!("the answer has more than {WHOLE_BYTES_MAX} bytes");
+            return Err(Fault::Nonsense { detail });
+        }
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

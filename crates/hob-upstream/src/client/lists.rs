@@ -1,0 +1,287 @@
+//! Lists of the models that a server serves: fetched in the background, and never waited for by a request.
+//! A server that is down keeps its last list: its models still exist.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hob_core::routing::{ListedModel, Reachable, TargetView, UpstreamView};
+use hob_core::{Fault, ModelState, one_line};
+use hob_wire::{
+    ServedModel, parse_anthropic_models, parse_llama_props, parse_ollama_ps, parse_ollama_show,
+    parse_ollama_tags, parse_openai_models, parse_tabby_model, parse_voices,
+};
+use tokio::time::{sleep, timeout};
+
+use super::Upstream;
+use crate::http::Response;
+use crate::options::UpstreamKind;
+
+/// Between two looks; a fifth more or less, so that servers are not all asked at once.
+const EVERY: Duration = Duration::from_secs(30);
+/// The same, while it does not answer.
+const EVERY_DOWN: Duration = Duration::from_secs(5);
+/// For one look.
+const TIME_MAX: Duration = Duration::from_secs(3);
+/// Bytes of a list: OpenRouter's has over a megabyte.
+const BYTES_MAX: usize = 16 << 20;
+/// Models of an Ollama whose context is asked for, one by one.
+const SHOWN_MAX: usize = 64;
+
+/// The last list, and what came of the last look.
+#[derive(Debug, Default)]
+pub struct ServedList {
+    pub(crate) models: Vec<ServedModel>,
+    shown: BTreeMap<String, ServedModel>,
+    looked: Option<Looked>,
+    contact: Option<Contact>,
+}
+
+#[derive(Debug)]
+struct Looked {
+    began: Instant,
+    at: Instant,
+    came: Result<Duration, String>,
+}
+
+/// The last exchange with the server, a request's or a look's: whether there was an answer, of any status.
+#[derive(Debug)]
+struct Contact {
+    at: Instant,
+    came: Result<(), String>,
+}
+
+impl ServedList {
+    /// By the latest that is known: what requests found counts as much as a look.
+    fn reachable(&self) -> Reachable {
+        match (&self.contact, &self.looked) {
+            (None, None) => Reachable::NotAsked,
+            (Some(Contact { at, came: Err(reason) }), _) => {
+                Reachable::No { reason: reason.clone(), ago: at.elapsed() }
+            }
+            // The look had no answer in time, and nothing has been heard since.
+            (contact, Some(Looked { began, at, came: Err(reason) }))
+                if contact.as_ref().is_none_or(|contact| contact.at < *began) =>
+            {
+                Reachable::No { reason: reason.clone(), ago: at.elapsed() }
+            }
+            (Some(Contact { at, .. }), Some(Looked { came: Err(reason), .. })) => {
+                Reachable::Unlisted { reason: reason.clone(), ago: at.elapsed() }
+            }
+            (contact, looked) => {
+                let at = contact.as_ref().map(|contact| contact.at);
+                let took = looked.as_ref().and_then(|looked| looked.came.as_ref().ok()).copied();
+                let at = at.or_else(|| looked.as_ref().map(|looked| looked.at));
+                Reachable::Yes { ago: at.map(|at| at.elapsed()).unwrap_or_default(), took }
+            }
+        }
+    }
+}
+
+impl Upstream {
+    /// Looks again and again, for as long as it is polled.
+    pub(crate) async fn watch(&self) -> Infallible {
+        loop {
+            self.look().await;
+            let is_well = matches!(self.served().reachable(), Reachable::Yes { .. });
+            let some = |time: Duration| time.mul_f64(0.8 + 0.4 * fastrand::f64());
+            tokio::select! {
+                () = sleep(some(if is_well { EVERY } else { EVERY_DOWN })) => {}
+                () = self.lost.notified() => sleep(some(EVERY_DOWN)).await,
+            }
+        }
+    }
+
+    /// What an exchange with the server found: an answer of any status, or none.
+    pub(crate) fn notes_contact(&self, came: Result<(), &Fault>) {
+        let came = came.map_err(|fault| one_line(&fault.to_string()));
+        let is_lost = came.is_err();
+        self.served().contact = Some(Contact { at: Instant::now(), came });
+        if is_lost {
+            self.lost.notify_one();
+        }
+    }
+
+    /// Looks at the list now.
+    pub(crate) async fn look(&self) {
+        let began = Instant::now();
+        let list = timeout(TIME_MAX, self.list()).await;
+        let list = list.unwrap_or_else(|_| {
+            Err(Fault::Failed { message: format!("said nothing for {} s", TIME_MAX.as_secs()) })
+        });
+        self.learn_voices().await;
+        let mut served = self.served();
+        let came = match list {
+            Ok(models) => {
+                served.models = models;
+                Ok(began.elapsed())
+            }
+            Err(fault) => Err(one_line(&self.scrubbed(&fault.to_string()))),
+        };
+        served.looked = Some(Looked { began, at: Instant::now(), came });
+    }
+
+    /// Those of another hob, asked for until they are known.
+    async fn learn_voices(&self) {
+        if self.known_kind() != UpstreamKind::Hob || self.voices.get().is_some() {
+            return;
+        }
+        let Ok(Ok(list)) = timeout(TIME_MAX, self.fetch("audio/voices")).await else { return };
+        let voices = parse_voices(list.as_bytes());
+        if !voices.is_empty() {
+            self.voices.get_or_init(|| voices);
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<ServedModel>, Fault> {
+        match self.kind().await {
+            UpstreamKind::Ollama => self.list_ollama().await,
+            UpstreamKind::LlamaServer => {
+                let mut models = self.list_openai().await?;
+                let props = self.fetch("/props").await?;
+                let props = parse_llama_props(props.as_bytes()).map_err(nonsense)?;
+                models.iter_mut().for_each(|model| *model = said_of_one(&props, &model.id));
+                Ok(models)
+            }
+            UpstreamKind::Tabby => {
+                let mut models = self.list_openai().await?;
+                if let Ok(model) = self.fetch("model").await
+                    && let Ok(loaded) = parse_tabby_model(model.as_bytes())
+                {
+                    models.retain(|model| model.id != loaded.id);
+                    models.insert(0, loaded);
+                }
+                Ok(models)
+            }
+            UpstreamKind::Anthropic => {
+                let list = self.fetch("models?limit=1000").await?;
+                parse_anthropic_models(list.as_bytes()).map_err(nonsense)
+            }
+            _ => self.list_openai().await,
+        }
+    }
+
+    async fn list_openai(&self) -> Result<Vec<ServedModel>, Fault> {
+        let list = self.fetch("models").await?;
+        parse_openai_models(list.as_bytes()).map_err(nonsense)
+    }
+
+    async fn list_ollama(&self) -> Result<Vec<ServedModel>, Fault> {
+        let tags = self.fetch("/api/tags").await?;
+        let mut models = parse_ollama_tags(tags.as_bytes()).map_err(nonsense)?;
+        // Servers that only speak Ollama's protocol may not say what is in memory.
+        let loaded = self.fetch("/api/ps").await.ok();
+        let loaded = loaded.and_then(|loaded| parse_ollama_ps(loaded.as_bytes()).ok());
+        for model in models.iter_mut().take(SHOWN_MAX) {
+            let running = loaded.iter().flatten().find(|running| running.id == model.id);
+            let shown = self.shown(&model.id).await.unwrap_or_default();
+            let in_memory = running.and_then(|running| running.context_tokens);
+            *model = ServedModel {
+                id: std::mem::take(&mut model.id),
+                is_loaded: loaded.as_ref().map(|_| running.is_some()),
+                context_tokens: self.options.num_ctx.or(in_memory).or(shown.context_tokens),
+                ..shown
+            };
+        }
+        Ok(models)
+    }
+
+    /// What an Ollama knows of one model, asked once: it does not change.
+    async fn shown(&self, id: &str) -> Option<ServedModel> {
+        if let Some(shown) = self.served().shown.get(id) {
+            return Some(shown.clone());
+        }
+        let name = serde_json::to_string(id).ok()?;
+        let body = format!("{{\"model\":{name}}}");
+        let answer = text(self.post("/api/show", body, 0).await.ok()?).await.ok()?;
+        let shown = parse_ollama_show(answer.as_bytes()).ok()?;
+        self.served().shown.insert(id.to_owned(), shown.clone());
+        Some(shown)
+    }
+
+    async fn fetch(&self, path: &str) -> Result<String, Fault> {
+        text(self.get(path).await?).await
+    }
+
+    /// What the server says of this model, if it said anything.
+    pub(crate) fn said_of(&self, model: &str) -> Option<ServedModel> {
+        let served = self.served();
+        served.models.iter().find(|served| is_same(&served.id, model)).cloned()
+    }
+
+    /// From the last list and the last request: nobody is asked.
+    pub(crate) fn state_of(&self, model: &str) -> ModelState {
+        let served = self.served();
+        if let Reachable::No { reason, .. } = served.reachable() {
+            return ModelState::Down { reason };
+        }
+        let known = served.models.iter().find(|served| is_same(&served.id, model));
+        match known.and_then(|model| model.is_loaded) {
+            Some(false) => ModelState::Cold,
+            Some(true) | None => ModelState::Ready,
+        }
+    }
+
+    pub(crate) fn listed(&self) -> Vec<ListedModel> {
+        let ids: Vec<(String, Option<u32>)> = {
+            let served = self.served();
+            served.models.iter().map(|model| (model.id.clone(), model.context_tokens)).collect()
+        };
+        let entry = |(id, context_tokens): (String, Option<u32>)| ListedModel {
+            state: self.state_of(&id),
+            name: format!("{}/{id}", self.name()),
+            context_tokens,
+        };
+        ids.into_iter().map(entry).collect()
+    }
+
+    pub(crate) fn view(&self, troubled: Vec<TargetView>) -> UpstreamView {
+        let served = self.served();
+        UpstreamView {
+            name: self.name().to_owned(),
+            kind: self.known_kind().name(),
+            url: self.url().to_owned(),
+            reachable: served.reachable(),
+            models: served.models.iter().map(|model| model.id.clone()).collect(),
+            in_flight: self.slots.in_flight(),
+            waiting: self.slots.waiting(),
+            slots: self.options.slots,
+            troubled,
+        }
+    }
+
+    fn served(&self) -> MutexGuard<'_, ServedList> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ollama's names have a version that nobody types.
+fn is_same(served: &str, asked: &str) -> bool {
+    served == asked || served.strip_suffix(":latest") == Some(asked)
+}
+
+/// What llama-server says of its one model, under the name that its list has.
+fn said_of_one(props: &ServedModel, id: &str) -> ServedModel {
+    ServedModel { id: id.to_owned(), ..props.clone() }
+}
+
+fn nonsense(error: impl std::fmt::Display) -> Fault {
+    Fault::Nonsense { detail: error.to_string() }
+}
+
+/// A body, within limits.
+pub(crate) async fn text(mut response: Response) -> Result<String, Fault> {
+    let mut bytes = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+            Ok(None) => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(_) => return Err(Fault::CutOff),
+        }
+        if bytes.len() > BYTES_MAX {
+            let detail = format!("it has more than {BYTES_MAX} bytes");
+            return Err(Fault::Nonsense { detail });
+        }
+    }
+}

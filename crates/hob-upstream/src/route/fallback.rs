@@ -1,0 +1,273 @@
+//! Asks candidates in turn, or the next one in parallel with a silent one, within the attempts of one request.
+//! What follows a failure is decided in `hob_core::routing`, and done here.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use hob_core::routing::{BreakerState, FallBack, Probe, Retry, RetryDecision};
+use hob_core::{Fault, ModelError};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::Route;
+use super::attempt::{Ask, Attempt, Begun, is_loading};
+use super::attempt_log::AttemptLog;
+use super::candidate::Candidate;
+use super::task::RouteTask;
+use crate::options::WhileLoading;
+use crate::target::{Source, Target};
+
+/// What follows a candidate's turn without an answer.
+enum Missed {
+    Next,
+    /// The next one. This one is asked again if no other answers: its model is being loaded.
+    Postponed,
+    /// The request is at fault: no other candidate is asked.
+    Over,
+}
+
+impl<T: RouteTask> Route<T> {
+    /// Asks these candidates, which are in order. Boxed, so that the compiler checks once for all kinds
+    /// that the future can move between threads.
+    pub(super) fn ask<'a>(
+        &'a self,
+        candidates: Vec<Arc<Candidate<T>>>,
+        ask: &'a Ask<'a, T>,
+    ) -> BoxFuture<'a, Result<Begun<T>, ModelError>> {
+        async move {
+            self.wait_for_cool_down(&candidates, ask.ends).await?;
+            let answered = match self.options.hedge_after {
+                Some(after) if candidates.len() > 1 => self.hedged(&candidates, ask, after).await,
+                _ => self.in_turn(&candidates, ask).await,
+            };
+            answered.or_else(|error| ask.take_empty().ok_or(error))
+        }
+        .boxed()
+    }
+
+    /// Asks one after the other. While a model is being loaded, warm candidates are asked, and no other
+    /// load begins. Only then the load is waited for, where that is wanted.
+    async fn in_turn(
+        &self,
+        candidates: &[Arc<Candidate<T>>],
+        ask: &Ask<'_, T>,
+    ) -> Result<Begun<T>, ModelError> {
+        let log = AttemptLog::default();
+        let mut queue: VecDeque<_> = candidates.iter().collect();
+        let mut postponed = VecDeque::new();
+        loop {
+            let Some(candidate) = queue.pop_front() else {
+                if postponed.is_empty() {
+                    break;
+                }
+                queue.append(&mut postponed);
+                continue;
+            };
+            if !postponed.is_empty() && !candidate.is_warm() {
+                postponed.push_back(candidate);
+                continue;
+            }
+            let remaining = queue.len() + postponed.len();
+            let others_are_warm = queue.iter().any(|candidate| candidate.is_warm());
+            let while_loading =
+                if others_are_warm { WhileLoading::Next } else { self.options.while_loading };
+            let attempt = Attempt { candidate, remaining, while_loading, probe: None };
+            match self.turn(attempt, ask, &log).await {
+                Ok(begun) => return Ok(begun),
+                Err(Missed::Next) => {}
+                Err(Missed::Postponed) => postponed.push_back(candidate),
+                Err(Missed::Over) => break,
+            }
+        }
+        Err(self.all_failed(ask.trace, log.take_error()))
+    }
+
+    /// One candidate's turn, if it is worth asking.
+    async fn turn(
+        &self,
+        attempt: Attempt<'_, T>,
+        ask: &Ask<'_, T>,
+        log: &AttemptLog,
+    ) -> Result<Begun<T>, Missed> {
+        let candidate = attempt.candidate;
+        let is_spent = !log.has_left(self.options.attempts_max) || Instant::now() >= ask.ends;
+        if is_spent || !log.takes(candidate) {
+            return Err(Missed::Next);
+        }
+        let probe = match candidate.target.acquire() {
+            BreakerState::OpenUntil(_) => return Err(Missed::Next),
+            BreakerState::HalfOpen(probe) => Some(probe),
+            BreakerState::Closed => None,
+        };
+        log.begin(self.options.attempts_max);
+        let attempt = Attempt { probe, ..attempt };
+        let error = match self.with_retry(&attempt, ask, log).await {
+            Ok(begun) => return Ok(begun),
+            Err(error) => error,
+        };
+        let is_postponed =
+            attempt.while_loading != self.options.while_loading && is_loading(&error);
+        let missed = match RetryDecision::after(&error).fall_back {
+            FallBack::No => Missed::Over,
+            FallBack::LargerContext => {
+                let context = available(&error).or_else(|| candidate.context_tokens());
+                log.needs_more_than(context.unwrap_or(0));
+                Missed::Next
+            }
+            FallBack::Any if is_postponed => {
+                log.postpone(candidate);
+                Missed::Postponed
+            }
+            FallBack::Any => Missed::Next,
+        };
+        log.failed(error);
+        Err(missed)
+    }
+
+    /// Asks one candidate, and once more where that may help.
+    async fn with_retry(
+        &self,
+        attempt: &Attempt<'_, T>,
+        ask: &Ask<'_, T>,
+        log: &AttemptLog,
+    ) -> Result<Begun<T>, ModelError> {
+        let target = &attempt.candidate.target;
+        let mut has_repeated = false;
+        loop {
+            let error = match self.traced(attempt, ask).await {
+                Ok(begun) => return Ok(begun),
+                Err(error) => error,
+            };
+            let retry = RetryDecision::after(&error).retry;
+            let is_learnt = matches!(retry, Retry::WithoutField { .. });
+            let wait = match retry {
+                Retry::No => return Err(error),
+                Retry::Once { after } => after,
+                Retry::IfLast { after } if attempt.remaining == 0 => after,
+                Retry::IfLast { .. } => return Err(error),
+                Retry::WithoutField { field } => {
+                    let Source::Upstream(model) = &target.source else { return Err(error) };
+                    model.leave_out(&field);
+                    Duration::ZERO
+                }
+            };
+            // A request without the unknown field is another request. Any other retry must leave each
+            // remaining candidate its first attempt.
+            let reserved = if is_learnt { 0 } else { attempt.remaining as u32 };
+            let may_repeat = !has_repeated
+                && Instant::now() + wait < ask.ends
+                && log.has_left(self.options.attempts_max.saturating_sub(reserved))
+                && (is_learnt || target.may_retry())
+                && log.begin(self.options.attempts_max);
+            if !may_repeat {
+                return Err(error);
+            }
+            has_repeated = true;
+            let wait = wait.mul_f64(1.0 + 0.2 * fastrand::f64());
+            sleep(wait).await;
+            ask.trace.note(|data| data.paused += wait);
+        }
+    }
+
+    /// One attempt, with its traces.
+    async fn traced(
+        &self,
+        attempt: &Attempt<'_, T>,
+        ask: &Ask<'_, T>,
+    ) -> Result<Begun<T>, ModelError> {
+        let (asked, target) = (Instant::now(), &attempt.candidate.target);
+        ask.trace.asking(&target.name, attempt.candidate.is_warm());
+        let guard = ProbeGuard { target, probe: attempt.probe };
+        let begun = self.attempt(attempt, ask).await;
+        guard.release();
+        if let Err(error) = &begun {
+            ask.trace.failed(&target.name, error, asked.elapsed());
+        }
+        begun
+    }
+
+    /// Asks the first, and the next one too when it has been silent for a while. The first answer wins,
+    /// and the other attempt is dropped.
+    async fn hedged(
+        &self,
+        candidates: &[Arc<Candidate<T>>],
+        ask: &Ask<'_, T>,
+        after: Duration,
+    ) -> Result<Begun<T>, ModelError> {
+        let log = &AttemptLog::default();
+        let mut waiting = candidates.iter();
+        let mut asked = FuturesUnordered::new();
+        let while_loading = self.options.while_loading;
+        let begun = Instant::now();
+        let start = |candidate: &Arc<Candidate<T>>, remaining: usize| {
+            let (candidate, waited) = (Arc::clone(candidate), begun.elapsed());
+            async move {
+                let is_warm = candidate.is_warm();
+                let attempt =
+                    Attempt { candidate: &candidate, remaining, while_loading, probe: None };
+                let answered = self.turn(attempt, ask, log).await;
+                if answered.is_ok() {
+                    // Other candidates were asked since. The time before this one was asked counts as a
+                    // pause, except for the failures within it.
+                    ask.trace.note(|data| {
+                        data.is_warm = Some(is_warm);
+                        data.paused = waited.saturating_sub(data.failures());
+                    });
+                }
+                answered
+            }
+        };
+        asked.extend(waiting.next().map(|candidate| start(candidate, waiting.len())));
+        let mut hedge_at = begun + after;
+        loop {
+            let answered = tokio::select! {
+                answered = asked.next() => answered,
+                () = sleep_until(hedge_at), if waiting.len() > 0 => {
+                    asked.extend(waiting.next().map(|next| start(next, waiting.len())));
+                    hedge_at += after;
+                    continue;
+                }
+            };
+            match answered {
+                Some(Ok(begun)) => return Ok(begun),
+                Some(Err(Missed::Next | Missed::Postponed)) => {
+                    asked.extend(waiting.next().map(|next| start(next, waiting.len())));
+                }
+                // The request itself is at fault, or no candidate is left.
+                Some(Err(Missed::Over)) | None => {
+                    return Err(self.all_failed(ask.trace, log.take_error()));
+                }
+            }
+        }
+    }
+}
+
+/// Gives a probe back when the attempt is dropped: a client that gives up says nothing of the target.
+struct ProbeGuard<'a> {
+    target: &'a Target,
+    probe: Option<Probe>,
+}
+
+impl ProbeGuard<'_> {
+    fn release(mut self) {
+        self.probe = None;
+    }
+}
+
+impl Drop for ProbeGuard<'_> {
+    fn drop(&mut self) {
+        self.target.abandoned(self.probe);
+    }
+}
+
+/// The context length that a target reported when it found the prompt too long.
+fn available(error: &ModelError) -> Option<u32> {
+    match error {
+        ModelError::TooLong { available, .. } => Some(*available),
+        ModelError::Upstream { fault: Fault::TooLong { available, .. }, .. } => *available,
+        _ => None,
+    }
+}

@@ -1,0 +1,77 @@
+//! What an alias has to know of a kind of work: how its answers begin and end, and how long one may be silent.
+//! Everything else about aliases is written once, in the files beside this one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::Registered;
+
+use super::Route;
+use super::candidate::Candidate;
+use crate::target::Target;
+use crate::upstream_model::UpstreamModel;
+
+/// How the end of an answer is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerEnd {
+    /// By a last event: an answer without it was cut off.
+    Marked,
+    /// By the end of the stream.
+    Unmarked,
+}
+
+/// What an event means for the beginning and the end of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventRole {
+    /// Neither begins nor ends the answer.
+    Other,
+    Thinking,
+    Content,
+    Last,
+}
+
+/// Looks at each event of an answer on its way.
+pub(crate) type Observer<E> = Box<dyn FnMut(&E) + Send>;
+
+pub(crate) trait RouteTask: Registered {
+    const END: AnswerEnd;
+
+    /// What an alias says about itself, from its candidates. Computed once.
+    type Card: Send + Sync + 'static;
+
+    fn card(candidates: &[Arc<Candidate<Self>>]) -> Self::Card;
+
+    /// The model of another server.
+    fn upstream_model(model: &Arc<UpstreamModel>) -> Arc<Self::Model>;
+
+    /// The alias as a model.
+    fn alias_model(route: Arc<Route<Self>>) -> Arc<Self::Model>;
+
+    /// The work to expect of an answer.
+    fn expected_work(request: &Self::Request) -> Self::Work;
+
+    /// Time before the first content that is work and not silence.
+    fn silent_work(request: &Self::Request, target: &Target) -> Duration;
+
+    /// Whether the client reads the answer as it comes. An answer that it reads whole can be made again.
+    fn is_streamed(_request: &Self::Request) -> bool {
+        true
+    }
+
+    fn role(event: &Self::Event) -> EventRole;
+
+    /// Bytes of text in an event.
+    fn bytes(_event: &Self::Event) -> usize {
+        0
+    }
+
+    /// Whether an answer without content that ended with `last` is a valid answer.
+    fn may_be_empty(_request: &Self::Request, _target: &Target, _last: &Self::Event) -> bool {
+        true
+    }
+
+    /// Learns from the answer to this request, which is sent now.
+    fn observer(_request: &Self::Request, _target: &Arc<Target>) -> Option<Observer<Self::Event>> {
+        None
+    }
+}

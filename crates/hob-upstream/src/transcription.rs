@@ -1,0 +1,234 @@
+//! A transcription model of another server: the file is forwarded as it came, the text comes back whole or
+//! in pieces. Retries and fallbacks are the route's task.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
+use hob_core::chat::Reading;
+use hob_core::{
+    Fault, ModelError, ModelState, Sound, SoundFile, TranscriptEvent, TranscriptModel,
+    TranscriptRequest, TranscriptStream, TranscriptTask,
+};
+use hob_wire::{
+    Misread, PieceKind, Pieces, TranscriptReader, TranscriptShape, parse_transcript, sound_name,
+    transcript_fields, transcript_path,
+};
+use hyper::header::CONTENT_TYPE;
+
+use crate::UpstreamKind;
+use crate::http::{Form, Response};
+use crate::upstream_model::UpstreamModel;
+
+/// Bytes of one event.
+const PIECE_BYTES_MAX: usize = 8 << 20;
+/// Malformed events that are skipped.
+const MALFORMED_MAX: u32 = 3;
+/// Left out for models that return text only.
+const VERBOSE: &str = "verbose_json";
+
+/// One transcription model of one server.
+#[derive(Debug)]
+pub(crate) struct UpstreamTranscription(pub(crate) Arc<UpstreamModel>);
+
+impl UpstreamTranscription {
+    async fn ask(&self, request: TranscriptRequest) -> Result<TranscriptStream, ModelError> {
+        let UpstreamTranscription(served) = self;
+        if matches!(served.upstream.kind().await, UpstreamKind::Ollama | UpstreamKind::Anthropic) {
+            return Err(served.incapable("transcription"));
+        }
+        let file = file(&request.sound);
+        let shape = self.shape(&request);
+        let mut answered = self.post(&request, &file, shape).await;
+        // Newer models of OpenAI's say only text, and say so.
+        if let Err(Fault::Refused { message }) = &answered
+            && shape == TranscriptShape::Verbose
+            && !request.timestamps.any()
+            && (message.contains(VERBOSE) || message.contains("response_format"))
+        {
+            served.leave_out(VERBOSE);
+            answered = self.post(&request, &file, TranscriptShape::Short).await;
+        }
+        let response = answered.map_err(|fault| served.failed(fault))?;
+        let answer = TranscriptAnswer::new(Arc::clone(served), response);
+        Ok(answer.map_err(|fault| served.failed(fault))?.into_stream())
+    }
+
+    /// Timestamps come only with the whole transcript; text comes in pieces for clients that stream.
+    fn shape(&self, request: &TranscriptRequest) -> TranscriptShape {
+        let is_streamed = request.reading == Reading::Streamed;
+        if request.timestamps.any() {
+            TranscriptShape::Verbose
+        } else if is_streamed && request.task == TranscriptTask::Transcribe {
+            TranscriptShape::Events
+        } else if self.0.left_out().iter().any(|field| field == VERBOSE) {
+            TranscriptShape::Short
+        } else {
+            TranscriptShape::Verbose
+        }
+    }
+
+    async fn post(
+        &self,
+        request: &TranscriptRequest,
+        file: &SoundFile,
+        shape: TranscriptShape,
+    ) -> Result<Response, Fault> {
+        let UpstreamTranscription(served) = self;
+        let without = served.left_out();
+        let fields = transcript_fields(request, &served.model, shape).into_iter();
+        let fields = fields.filter(|(name, _)| !without.iter().any(|field| field == name));
+        let form = fields.fold(form(file), |form, (name, text)| form.text(name, &text));
+        let path = transcript_path(request.task);
+        served.upstream.post_form(path, form, request.trace.hops()).await
+    }
+}
+
+fn form(file: &SoundFile) -> Form {
+    let (name, kind) = sound_name(file);
+    Form::new().file("file", &name, kind, file.bytes.clone())
+}
+
+/// Samples are sent as a WAV file.
+fn file(sound: &Sound) -> SoundFile {
+    match sound {
+        Sound::File(file) => file.clone(),
+        Sound::Samples(samples) => SoundFile { bytes: wav(samples), name: None },
+    }
+}
+
+fn wav(samples: &[f32]) -> Bytes {
+    const BYTES: u32 = 2;
+    let length = (samples.len() as u32).saturating_mul(BYTES);
+    let mut file = BytesMut::with_capacity(44 + length as usize);
+    file.put_slice(b"RIFF");
+    file.put_u32_le(length.saturating_add(36));
+    file.put_slice(b"WAVEfmt ");
+    file.put_u32_le(16);
+    file.put_u16_le(1);
+    file.put_u16_le(1);
+    file.put_u32_le(Sound::RATE_HZ);
+    file.put_u32_le(Sound::RATE_HZ * BYTES);
+    file.put_u16_le(BYTES as u16);
+    file.put_u16_le(16);
+    file.put_slice(b"data");
+    file.put_u32_le(length);
+    for sample in samples {
+        file.put_i16_le((sample.clamp(-1.0, 1.0) * 32767.0).round() as i16);
+    }
+    file.freeze()
+}
+
+/// A transcript that is being read.
+struct TranscriptAnswer {
+    served: Arc<UpstreamModel>,
+    response: Response,
+    body: Body,
+    said: VecDeque<TranscriptEvent>,
+    malformed: u32,
+    is_over: bool,
+}
+
+enum Body {
+    Events(Pieces, TranscriptReader),
+    Whole,
+}
+
+impl TranscriptAnswer {
+    /// # Errors
+    /// The answer is a web page.
+    fn new(served: Arc<UpstreamModel>, response: Response) -> Result<TranscriptAnswer, Fault> {
+        let called = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let body = match called.unwrap_or_default().split(';').next().unwrap_or_default().trim() {
+            "text/html" => {
+                let detail = "a web page instead of an answer; is the address right?".to_owned();
+                return Err(Fault::Nonsense { detail });
+            }
+            "text/event-stream" => {
+                let pieces = Pieces::new(PieceKind::Event, PIECE_BYTES_MAX);
+                Body::Events(pieces, TranscriptReader::default())
+            }
+            _ => Body::Whole,
+        };
+        let said = VecDeque::new();
+        Ok(TranscriptAnswer { served, response, body, said, malformed: 0, is_over: false })
+    }
+
+    fn into_stream(self) -> TranscriptStream {
+        let next = async |mut answer: Box<TranscriptAnswer>| Some((answer.next().await?, answer));
+        stream::unfold(Box::new(self), next).boxed()
+    }
+
+    async fn next(&mut self) -> Option<Result<TranscriptEvent, ModelError>> {
+        loop {
+            if let Some(event) = self.said.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.is_over {
+                return None;
+            }
+            if let Err(fault) = self.read().await {
+                self.is_over = true;
+                return Some(Err(self.served.failed(fault)));
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), Fault> {
+        let upstream = &self.served.upstream;
+        let Body::Events(pieces, reader) = &mut self.body else { return self.read_whole().await };
+        let mut said = Vec::new();
+        match pieces.next_piece() {
+            Some(piece) => match reader.read(&piece, &mut said) {
+                Err(Misread::Failed(fault)) => return Err(fault),
+                Err(Misread::Malformed) if self.malformed >= MALFORMED_MAX => {
+                    let detail = "its events are no JSON of a transcript".to_owned();
+                    return Err(Fault::Nonsense { detail });
+                }
+                Err(Misread::Malformed) => self.malformed += 1,
+                Ok(()) => {}
+            },
+            None => match self.response.chunk().await.map_err(|error| upstream.broken(&error))? {
+                Some(bytes) => pieces
+                    .push(&bytes)
+                    .map_err(|error| Fault::Nonsense { detail: error.to_string() })?,
+                None => reader.end(&mut said)?,
+            },
+        }
+        self.is_over = reader.is_over();
+        self.said.extend(said);
+        Ok(())
+    }
+
+    async fn read_whole(&mut self) -> Result<(), Fault> {
+        let mut body = Vec::new();
+        let upstream = &self.served.upstream;
+        while let Some(bytes) =
+            self.response.chunk().await.map_err(|error| upstream.broken(&error))?
+        {
+            body.extend_from_slice(&bytes);
+            if body.len() > PIECE_BYTES_MAX {
+                let detail = format!("the transcript has more than {PIECE_BYTES_MAX} bytes");
+                return Err(Fault::Nonsense { detail });
+            }
+        }
+        self.is_over = true;
+        self.said.extend(parse_transcript(&String::from_utf8_lossy(&body))?);
+        Ok(())
+    }
+}
+
+impl TranscriptModel for UpstreamTranscription {
+    fn state(&self) -> ModelState {
+        self.0.upstream.state_of(&self.0.model)
+    }
+
+    fn transcribe(
+        &self,
+        request: TranscriptRequest,
+    ) -> BoxFuture<'_, Result<TranscriptStream, ModelError>> {
+        self.ask(request).boxed()
+    }
+}
