@@ -22,7 +22,7 @@ import official
 HERE = pathlib.Path(__file__).parent
 # The key that openai's own tests send.
 KEY = "My API Key"
-CONFORMANCE = '[chat]\nload = "first_request"\n[dev]\nconformance = true\n'
+CONFORMANCE = '[chat]\nload = "first_request"\n[dev]\nmock_unknown_models = true\n'
 REAL = '[chat]\nmodel = "smollm2"\nkeep_alive = "forever"\n'
 # Time limits that end a hanging test. They are long because the machine may be busy.
 SECONDS_MAX = {"official": 300, "python": 1800, "ollama": 300, "javascript": 300}

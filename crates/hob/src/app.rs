@@ -1,5 +1,5 @@
-//! What a command has in its hands: what was typed, the environment, the file, and what they settle to.
-//! Settled before a command runs: no command reads a file or the environment for its settings.
+//! What every command gets: the flags, the environment, the file, and the settings made from them.
+//! No command reads a file or the environment for its settings itself.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub(crate) struct App<'a> {
 
 impl<'a> App<'a> {
     /// # Errors
-    /// The configuration cannot be read or has something wrong in it.
+    /// The configuration cannot be read or has a mistake.
     pub(crate) fn open(
         globals: &Globals,
         flags: Overrides,
@@ -35,7 +35,7 @@ impl<'a> App<'a> {
 }
 
 impl<'a> App<'a> {
-    /// The same, as if another chat model had been typed: one of the configuration, of the catalog, or a
+    /// The same with another chat model: one of the configuration or of the catalog, or a
     /// file.
     pub(crate) fn with_chat_model(&self, model: &str) -> App<'a> {
         let folders = &self.environment.folders;
@@ -52,7 +52,7 @@ impl<'a> App<'a> {
 }
 
 impl App<'_> {
-    /// Whether other machines reach what this serves, and only keys keep them out.
+    /// Whether other machines can reach this server, so that only keys protect it.
     pub(crate) fn reach(&self) -> Reach {
         let server = &self.settings.server;
         let is_closed = server.listen.0.ip().to_canonical().is_loopback() || server.allow_remote;
@@ -68,10 +68,10 @@ impl App<'_> {
     }
 }
 
-/// Whether keys keep strangers out, or only one user's programs apart.
+/// Whether keys protect the server from other machines, or only separate one user's programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Other machines reach this server, and nothing but a key keeps them out.
+    /// Other machines can reach this server, and only a key protects it.
     Network,
     Loopback,
 }
@@ -83,7 +83,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|error| Failure::io("no threads could be started", &error))?;
+        .map_err(|error| Failure::io("cannot start threads", &error))?;
     let result = runtime.block_on(future);
     runtime.shutdown_background();
     result

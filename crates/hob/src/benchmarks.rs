@@ -69,7 +69,7 @@ impl Pages for BenchmarkPages {
         if built.as_ref().is_none_or(|built| built.at.elapsed() > KEPT) {
             match self.build() {
                 Ok(new) => *built = Some(new),
-                Err(error) => tracing::warn!(%error, "the page of benchmarks cannot be built"),
+                Err(error) => tracing::warn!(%error, "cannot build the page of benchmarks"),
             }
         }
         built.as_ref()?.files.get(path).cloned()

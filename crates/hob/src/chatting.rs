@@ -65,7 +65,7 @@ impl Reply {
         }
         match self.completion {
             Some(_) => Ok(()),
-            None => Err(Failure::new(Exit::Engine, "the answer broke off")),
+            None => Err(Failure::new(Exit::Engine, "the answer ended early")),
         }
     }
 
@@ -127,7 +127,7 @@ mod tests {
     async fn what_came_before_a_failure_is_kept() {
         let said = || Ok(ChatEvent::Text("Hi".to_owned()));
         let lost = Failure::new(Exit::Engine, "lost");
-        for (end, sentence) in [(Some(Err(lost)), "lost"), (None, "the answer broke off")] {
+        for (end, sentence) in [(Some(Err(lost)), "lost"), (None, "the answer ended early")] {
             let (reply, taken) = take(std::iter::once(said()).chain(end).collect()).await;
             assert_eq!(taken.expect_err("a failure").sentence, sentence);
             assert_eq!((reply.text.as_str(), reply.completion), ("Hi", None));

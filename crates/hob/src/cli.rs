@@ -14,8 +14,8 @@ use crate::globals::Globals;
 use crate::logging;
 use crate::printer::{Printer, Volume};
 
-/// AI on your own machine, behind one OpenAI-compatible address. It speaks before it has read
-/// your text to the end.
+/// Local AI behind one OpenAI-compatible address: speech, chat, routing to other servers,
+/// benchmarks, and advice on which models fit this machine.
 #[derive(Debug, Parser)]
 #[command(name = "hob", version, max_term_width = 100, after_help = AFTER_HELP)]
 #[command(propagate_version = false, subcommand_required = true, arg_required_else_help = true)]
@@ -28,20 +28,20 @@ pub(crate) struct Cli {
 
 const AFTER_HELP: &str = "\
 First steps:
-  hob pull                     fetch the default models
-  hob chat \"Tell me a story.\"  talk to one
-  hob say \"Good evening.\"      hear one
-  hob serve                    a page, and an address for every OpenAI client
-  hob fit --recommend          which models suit this machine
-  hob doctor                   what is installed, and whether it works
+  hob pull                     download the default models
+  hob chat \"Tell me a story.\"  chat with a model
+  hob say \"Good evening.\"      read text aloud
+  hob serve                    serve the web page and the OpenAI API
+  hob fit --recommend          recommend models for this machine
+  hob doctor                   check the installation
 
 Exit codes:
-  0  done                                   5  server: taken, silent, or busy
+  0  success                                5  address in use, or server silent or busy
   1  file, disk, or a bug in hob;           6  engine or player failed
-     a gate that failed                     7  doctor found what does not work
+     a figure became worse (gate)           7  doctor found a problem
   2  command, request or configuration      8  nothing could be compared
   3  model missing or damaged             130  interrupted
-  4  no source could deliver the model";
+  4  no source delivered the model";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -74,7 +74,7 @@ pub(crate) fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Parses, runs, and says what went wrong.
+/// Parses the command line, runs the command and prints its error.
 pub(crate) fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -107,13 +107,13 @@ pub(crate) fn bench_verb<'a>(
 
 /// Clap prints help and versions to stdout, refusals to stderr.
 fn refused(refusal: &clap::Error) -> ExitCode {
-    // When even stderr is closed there is nobody to tell.
+    // A closed stderr cannot report its own error.
     let _nobody_reads = refusal.print();
     if refusal.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
 }
 
 fn dispatch(cli: Cli, printer: &Printer) -> Outcome<Exit> {
-    // Who rehearses failures need not be warned of each.
+    // The self-test causes failures on purpose, so their warnings are left out.
     let rehearses = matches!(cli.verb, Verb::Selftest(_));
     logging::start(cli.globals.log.as_deref(), if rehearses { "error" } else { "warn" })?;
     let globals = &cli.globals;

@@ -1,6 +1,5 @@
-//! The configuration as it is written in `hob.toml`: every key optional, unknown keys refused.
-//! The comments here are the reference page and the JSON schema; what is left out is settled in
-//! `settings`.
+//! The configuration as `hob.toml` contains it: every key is optional, unknown keys are errors.
+//! The doc comments here become the reference page and the JSON schema. `settings` fills in defaults.
 
 mod chat;
 mod expected;
@@ -21,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use chat::{ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt};
 pub(crate) use gateway::{
-    AliasSection, CommitName, DefaultsSection, KeySection, Named, OnBreakName, SpecialTarget,
-    TargetEntry, UpstreamSection, WhileLoadingName,
+    AliasSection, DefaultsSection, FallbackUntilName, KeySection, Named, OnStreamErrorName,
+    SpecialTarget, TargetEntry, UpstreamSection, WhileLoadingName,
 };
 pub(crate) use keys::{Key, known_keys};
 pub(crate) use memory::{BytesText, MemorySection};
@@ -44,44 +43,44 @@ pub(crate) const FILE_NAME: &str = "hob.toml";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ConfigFile {
-    /// Where models are kept. Relative to this file. Default: the platform's data folder, such as
+    /// The folder of models, relative to this file. Default: the platform's data folder, such as
     /// `~/.local/share/hob`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) home: Option<PathBuf>,
-    /// What `hob serve` answers, and to whom.
+    /// The server of `hob serve`.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) server: ServerSection,
-    /// How hob speaks.
+    /// Speech.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) speech: SpeechSection,
-    /// How hob chats.
+    /// The default chat model.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) chat: ChatSection,
-    /// What all models of this hob share.
+    /// The memory that all local models share.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) memory: MemorySection,
-    /// Further models that chat, each under the name that requests give, and in a process of its own.
-    /// `model` says which; what else is left out is as in `chat`, but for `load`, which is
+    /// Further chat models, each in a process of its own. NAME is the name that requests use, and `model`
+    /// is required. Other keys default to those of `chat`, except `load`, which defaults to
     /// `first_request`.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub(crate) model: Named<ChatSection>,
-    /// What hob remembers of requests: numbers and names, no texts.
+    /// The request log: numbers and names, never texts.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) ledger: LedgerSection,
-    /// For tests of programs that talk to hob.
+    /// Options for tests of client programs.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) dev: DevSection,
-    /// How long servers are waited for, unless they or an alias have times of their own.
+    /// Time limits for upstreams and aliases that set none.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) defaults: DefaultsSection,
-    /// Other servers, each under a name.
+    /// Other servers, by name.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub(crate) upstream: Named<UpstreamSection>,
-    /// Names that lead to models, each with those who answer.
+    /// Your own model names, each with a list of targets.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub(crate) alias: Named<AliasSection>,
-    /// Who may use this server, each under a name. Without any, and without a key in `server`, everybody
-    /// who reaches it.
+    /// Keys of clients, by name. Without any, and without a key in `server`, every client that reaches the
+    /// server may use it.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub(crate) keys: Named<KeySection>,
 }
@@ -93,22 +92,22 @@ pub(crate) struct ServerSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub(crate) listen: Option<Listen>,
-    /// Listen on an address that other machines reach, even without an API key. Whoever reaches it
-    /// can then use this machine.
+    /// Allow an address that other machines can reach, even without an API key. Every machine that
+    /// reaches it can then use this server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) allow_remote: Option<bool>,
-    /// A file whose first line is the key that clients must send. Relative to this file. The
-    /// variable `HOB_API_KEY` wins over it.
+    /// A file whose first line is the key that clients must send, relative to this file. The
+    /// environment variable `HOB_API_KEY` wins over it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) api_key_file: Option<PathBuf>,
-    /// Names, other than this machine's loopback names, under which browsers may call this server;
-    /// `*` lets every name in.
+    /// Host names under which browsers may call this server, besides the loopback names; `*` allows
+    /// every name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) allowed_hosts: Option<Vec<String>>,
-    /// The longest text of one speech request, in characters.
+    /// Maximum characters of one speech request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text_chars_max: Option<NonZeroU32>,
-    /// How many speech requests are let in at once; the next is told when to come back.
+    /// Maximum speech requests at once. Further ones get `503` with `Retry-After`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) requests_max: Option<NonZeroU16>,
 }
@@ -116,14 +115,14 @@ pub(crate) struct ServerSection {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SpeechSection {
-    /// The voice of `hob say` when it names none.
+    /// The voice of `hob say` without `--voice`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) default_voice: Option<String>,
-    /// Threads that the speech engine computes with; 0 lets hob choose for this machine.
+    /// CPU threads of the speech engine; 0 lets hob choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) threads: Option<u16>,
-    /// The `espeak-ng` program, asked for words that the dictionary does not have; an empty text
-    /// means never to run it.
+    /// The `espeak-ng` program, which pronounces words that the dictionary does not have. An empty text
+    /// turns it off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) espeak: Option<PathBuf>,
 }
@@ -131,11 +130,11 @@ pub(crate) struct SpeechSection {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LedgerSection {
-    /// Write a row for each request into `ledger.sqlite3` beside the models; `hob ledger` reads it. What
-    /// `hob bench` asks is left out.
+    /// Write a row for each request to `ledger.sqlite3` in the folder of models. `hob ledger` prints it.
+    /// Requests of `hob bench` are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) enabled: Option<bool>,
-    /// For how many days rows are kept.
+    /// Number of days to keep rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) days: Option<NonZeroU16>,
 }
@@ -144,18 +143,18 @@ fn is_default<T: Default + PartialEq>(section: &T) -> bool {
     *section == T::default()
 }
 
-/// A configuration and the file it came from; without one, everything is left to the defaults.
+/// A configuration and its file. Without a file all settings have their defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Written {
     pub(crate) config: ConfigFile,
     pub(crate) path: Option<PathBuf>,
-    /// As it stands in the file, to say where something is.
+    /// The file's text, to find the line of a key.
     pub(crate) text: String,
-    /// Of the file before it was read: what is changed meanwhile is another file.
+    /// The file's fingerprint before it was read, so that a change during reading is noticed.
     pub(crate) seen: Option<Fingerprint>,
 }
 
-/// When a file was changed, and its length: reading it twice a second would wake the disk.
+/// Modification time and length. Reading the file itself twice a second would wake the disk.
 pub(crate) type Fingerprint = (SystemTime, u64);
 
 pub(crate) fn fingerprint(path: &Path) -> Option<Fingerprint> {
@@ -164,27 +163,27 @@ pub(crate) fn fingerprint(path: &Path) -> Option<Fingerprint> {
 }
 
 impl Written {
-    /// Reads the named file, or the first that exists of the working folder's and the user's.
+    /// Reads the named file, or that of the working folder, or that of the user.
     pub(crate) fn read(named: Option<&Path>, folders: &Folders) -> Outcome<Written> {
         let Some(path) = named.map(Path::to_path_buf).or_else(|| find(folders)) else {
             return Ok(Written::default());
         };
         let seen = fingerprint(&path);
         let text = read_text(&path, CONFIG_BYTES_MAX).map_err(|error| {
-            Failure::usage(format!("the configuration cannot be read: {error}"))
-                .hint("name another with --config, or leave it out: hob needs none")
+            Failure::usage(format!("cannot read the configuration: {error}"))
+                .hint("give another file with --config, or none: every setting has a default")
         })?;
         let config = parse(&text, &path)?;
         Ok(Written { config, path: Some(path), text, seen })
     }
 
-    /// Where a key or a table stands, such as `alias.fast.to`: as much of it as is there.
+    /// The file and line of a key such as `alias.fast.to`, or of the nearest table around it.
     pub(crate) fn place(&self, key: &str) -> String {
         let path = self.path.as_deref().unwrap_or(Path::new(FILE_NAME));
         place::of(&self.text, path, keys::span(&self.text, key))
     }
 
-    /// Paths in the file are meant from where the file is; `~/` is the user's home.
+    /// Resolves a path relative to the file's folder; `~/` is the user's home.
     pub(crate) fn resolve(&self, path: &Path, folders: &Folders) -> PathBuf {
         if let (Ok(rest), Some(home)) = (path.strip_prefix("~"), &folders.home) {
             return home.join(rest);
@@ -233,16 +232,16 @@ mod tests {
             [chat]\nmodel = \"a.gguf\"\ncontext_tokens = 4096\nkv_type = \"q8_0\"\nthreads = 2\n\
             parallel = 2\nbatch_tokens = 64\ngpu_layers = 9\ncpu_moe_layers = 2\nkeep_alive = \"5m\"\n\
             load = \"first_request\"\nthinking_tokens_max = 100\nanswer_tokens_max = 900\nrequests_max = 3\n\
-            pinned = true\n[memory]\nmax = \"6GB\"\n[model.NAME]\nmodel = \"b.gguf\"\n[ledger]\nenabled = false\ndays = 7\n[dev]\nconformance = true\n\
-            [defaults]\nconnect = \"1s\"\nfirst_token = \"45s\"\nidle = \"250ms\"\ntotal = \"10m\"\n\
-            load = \"5m\"\n[upstream.NAME]\nkind = \"ollama\"\nurl = \"http://a\"\n\
-            key = \"env:A\"\nconnect = \"2s\"\nfirst_token = \"46s\"\nidle = \"31s\"\nslots = 4\n\
-            queue = 9\nlist = true\nnum_ctx = 8192\n[alias.NAME]\npick = \"warm\"\n\
+            pinned = true\n[memory]\nmax = \"6GB\"\n[model.NAME]\nmodel = \"b.gguf\"\n[ledger]\nenabled = false\ndays = 7\n[dev]\nmock_unknown_models = true\n\
+            [defaults]\nconnect_timeout = \"1s\"\nfirst_token_timeout = \"45s\"\nidle_timeout = \"250ms\"\ntotal_timeout = \"10m\"\n\
+            load_timeout = \"5m\"\n[upstream.NAME]\nkind = \"ollama\"\nurl = \"http://a\"\n\
+            key = \"env:A\"\nconnect_timeout = \"2s\"\nfirst_token_timeout = \"46s\"\nidle_timeout = \"31s\"\nslots = 4\n\
+            queue_size = 9\nlist_models = true\nnum_ctx = 8192\n[alias.NAME]\nstrategy = \"warm\"\n\
             to = [\"a/b\", { target = \"c/d\", context = 5, capabilities = [\"tools\"], weight = 2.0,\
             set = { temperature = 0.5 }, default = { top_p = 0.5 }, drop = [\"min_p\"] }]\n\
-            effort = \"none\"\ndrop = [\"seed\"]\ncommit = \"content\"\non_break = \"continue\"\nwhile_loading = \"wait\"\n\
-            patience = \"3s\"\nretries = 2\ncooldown = \"9s\"\nkeep_alive = \"5m\"\n\
-            hedge_after_ms = 300\nfirst_token = \"50s\"\nidle = \"20s\"\ntotal = \"90s\"\n\
+            reasoning_effort = \"none\"\ndrop = [\"seed\"]\nfallback_until = \"content\"\non_stream_error = \"continue\"\nwhile_loading = \"wait\"\n\
+            queue_timeout = \"3s\"\nretries = 2\ncooldown = \"9s\"\nkeep_alive = \"5m\"\n\
+            hedge_after_ms = 300\nfirst_token_timeout = \"50s\"\nidle_timeout = \"20s\"\ntotal_timeout = \"90s\"\n\
             set = { min_p = 0.1 }\ndefault = { max_tokens = 5 }\n\
             [keys.NAME]\nsecret = \"env:B\"\naliases = [\"NAME\"]\nrequests_per_minute = 5\n\
             concurrency = 2\ntokens_per_day = 1000\n";

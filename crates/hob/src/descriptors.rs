@@ -23,7 +23,7 @@ pub(crate) fn raise_limit() -> Option<u64> {
     match setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }) {
         Ok(()) => Some(wanted),
         Err(error) => {
-            tracing::warn!(%error, ?current, "the limit of open files could not be raised");
+            tracing::warn!(%error, ?current, "cannot raise the limit of open files");
             current
         }
     }

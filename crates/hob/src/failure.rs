@@ -1,5 +1,5 @@
-//! How a run of hob ends: an exit code by kind, one sentence, and what to do about it.
-//! Libraries have their own error types; this is where they become something for people.
+//! Errors of the command line: an exit code, one sentence, and a hint.
+//! Libraries have error types of their own, which are converted here.
 
 use std::fmt;
 use std::io;
@@ -63,15 +63,15 @@ impl Exit {
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Exit::Done => "done",
-            Exit::Internal => "this machine said no (a file, the disk), or a bug in hob",
+            Exit::Internal => "a file or disk error, or a bug in hob",
             Exit::Usage => "the command, the request or the configuration is wrong",
-            Exit::ModelMissing => "a model is not here, or what is here is damaged",
-            Exit::Source => "no source could deliver the model",
-            Exit::Server => "the address is taken, or the server did not answer or is busy",
+            Exit::ModelMissing => "a model is not stored, or is damaged",
+            Exit::Source => "no source delivered the model",
+            Exit::Server => "the address is in use, or the server did not answer or is busy",
             Exit::Engine => "the engine or the player failed",
-            Exit::Unhealthy => "hob doctor found something that does not work",
-            Exit::Regressed => "of hob bench gate: something became worse, and it is proven",
-            Exit::Incomparable => "nothing that was measured could be compared",
+            Exit::Unhealthy => "hob doctor found a problem",
+            Exit::Regressed => "hob bench gate: a figure became worse",
+            Exit::Incomparable => "no measurements could be compared",
             Exit::Interrupted => "interrupted (Ctrl-C)",
         }
     }
@@ -119,7 +119,7 @@ impl Failure {
             None => format!("\n  {sentence}"),
         };
         let lines: String = std::iter::once(first).chain(failures).map(line).collect();
-        Some(Failure::new(exit, format!("{count} things are wrong:{lines}")))
+        Some(Failure::new(exit, format!("{count} problems:{lines}")))
     }
 
     /// What could not be done, and what the system said.
@@ -130,7 +130,7 @@ impl Failure {
                 failure.hint("free some space, or write to another disk")
             }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                failure.hint("choose a place that you may write to")
+                failure.hint("choose a folder that you may write to")
             }
             _ => failure,
         }
@@ -153,16 +153,16 @@ impl From<ModelError> for Failure {
                 Exit::Usage,
                 Some("raise server.text_chars_max there, or run `hob say` without --server"),
             ),
-            ModelError::TooLong { .. } => (
-                Exit::Usage,
-                Some("leave something out, or allow more: --context, chat.context_tokens"),
-            ),
-            ModelError::NoTemplate => (Exit::Usage, Some("choose another model with --model")),
-            ModelError::OutOfMemory { .. } => {
-                (Exit::Engine, Some("chat.context_tokens, chat.kv_type and chat.model decide"))
+            ModelError::TooLong { .. } => {
+                (Exit::Usage, Some("shorten the prompt, or raise --context or chat.context_tokens"))
             }
+            ModelError::NoTemplate => (Exit::Usage, Some("choose another model with --model")),
+            ModelError::OutOfMemory { .. } => (
+                Exit::Engine,
+                Some("lower chat.context_tokens, or change chat.kv_type or chat.model"),
+            ),
             ModelError::NoRoom { .. } => {
-                (Exit::Engine, Some("`hob ps` says who is in memory, and `hob unload` makes room"))
+                (Exit::Engine, Some("`hob ps` lists loaded models, and `hob unload` unloads one"))
             }
             ModelError::EmptyText
             | ModelError::MissingField { .. }
@@ -173,14 +173,16 @@ impl From<ModelError> for Failure {
             ModelError::Upstream { .. }
             | ModelError::Unanswered { .. }
             | ModelError::NoneCapable { .. } => {
-                (Exit::Server, Some("`hob upstreams` says who answers"))
+                (Exit::Server, Some("`hob upstreams` shows which servers answer"))
             }
             ModelError::EngineFailed { engine: REMOTE_ENGINE, .. } => {
-                (Exit::Server, Some("is `hob serve` still running there?"))
+                (Exit::Server, Some("check that `hob serve` still runs there"))
             }
-            ModelError::NotBuilt { .. } => (Exit::Engine, Some("this hob was built without it")),
+            ModelError::NotBuilt { .. } => {
+                (Exit::Engine, Some("this build of hob does not contain it"))
+            }
             ModelError::WorkerLost { .. } | ModelError::EngineFailed { .. } => {
-                (Exit::Engine, Some("`hob doctor` tries every part and says which one fails"))
+                (Exit::Engine, Some("`hob doctor` checks every part"))
             }
         };
         let failure = Failure::new(exit, error);

@@ -43,7 +43,7 @@ pub(crate) fn failure(error: FindError) -> Failure {
     match error {
         error if error.is_of_network() => Failure::new(Exit::Source, error),
         FindError::Private { .. } | FindError::Gated { .. } => Failure::new(Exit::Source, error)
-            .hint("HF_TOKEN is sent to the hub, and to no other host"),
+            .hint("set HF_TOKEN; it is sent to the hub and to no other host"),
         error => Failure::usage(error),
     }
 }

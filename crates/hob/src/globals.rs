@@ -5,20 +5,20 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What every command takes.
+/// The flags of every command.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Globals {
-    /// The configuration; without it, hob.toml of the working folder, then of the user's
-    /// configuration folder
-    #[arg(long, global = true, value_name = "FILE", help_heading = "For every command")]
+    /// The configuration file [default: hob.toml in the working folder, then in the user's
+    /// configuration folder]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
-    /// Where models are kept (also HOB_HOME)
-    #[arg(long, global = true, value_name = "FOLDER", help_heading = "For every command")]
+    /// The folder of models (also HOB_HOME)
+    #[arg(long, global = true, value_name = "FOLDER", help_heading = "Global options")]
     pub(crate) home: Option<PathBuf>,
-    /// Say nothing on stderr but errors
-    #[arg(short, long, global = true, help_heading = "For every command")]
+    /// Print only errors on stderr
+    #[arg(short, long, global = true, help_heading = "Global options")]
     pub(crate) quiet: bool,
-    /// What to log on stderr, such as "info" or "hob_server=debug" (also HOB_LOG); texts never are
-    #[arg(long, global = true, value_name = "FILTER", help_heading = "For every command")]
+    /// Log filter for stderr, such as "info" or "hob_server=debug" (also HOB_LOG); texts are never logged
+    #[arg(long, global = true, value_name = "FILTER", help_heading = "Global options")]
     pub(crate) log: Option<String>,
 }

@@ -8,10 +8,10 @@ use tracing_subscriber::EnvFilter;
 use crate::failure::{Failure, Outcome};
 use crate::settings::Environment;
 
-/// Without a wish, only what somebody should know about: what `default` lets through.
+/// Without a filter, `default` applies.
 ///
 /// # Errors
-/// The filter makes no sense.
+/// The filter is not valid.
 pub(crate) fn start(flag: Option<&str>, default: &str) -> Outcome<()> {
     let environment = Environment::read();
     let wish = flag.or(environment.hob_log.as_deref()).unwrap_or(default);

@@ -78,9 +78,9 @@ impl Player {
             let names = names.join(", ");
             Failure::new(
                 Exit::Engine,
-                format!("no program to play sound with is installed ({names})"),
+                format!("no program that plays sound is installed ({names})"),
             )
-            .hint("install one, or write a file: hob say … -o hello.mp3")
+            .hint("install one, or write a file with -o hello.mp3")
         })
     }
 
@@ -107,9 +107,7 @@ impl Player {
             .stdout(Stdio::null())
             .kill_on_drop(true)
             .spawn()
-            .map_err(|error| {
-                Failure::new(Exit::Engine, format!("{name} does not start: {error}"))
-            })?;
+            .map_err(|error| Failure::new(Exit::Engine, format!("cannot start {name}: {error}")))?;
         let encoder = Encoder::new(AudioFormat::Pcm, sample_rate_hz, Length::Unknown)?;
         let input = child.stdin.take();
         Ok(Pipe { name, child, input, encoder, _file: file })
@@ -192,13 +190,13 @@ fn wav_file(sample_rate_hz: u32, samples: &[f32]) -> Outcome<TempPath> {
         file.write_all(&bytes)?;
         Ok(file.into_temp_path())
     };
-    write().map_err(|error| Failure::io("the sound cannot be kept to play it", &error))
+    write().map_err(|error| Failure::io("cannot write the temporary sound file", &error))
 }
 
 fn stopped(name: &str, status: io::Result<ExitStatus>) -> Failure {
     let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
     Failure::new(Exit::Engine, format!("{name} stopped playing ({how})"))
-        .hint("is a sound device there? `hob say … -o hello.mp3` writes a file instead")
+        .hint("check the sound device, or write a file with -o hello.mp3")
 }
 
 #[cfg(test)]

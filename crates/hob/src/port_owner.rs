@@ -1,5 +1,5 @@
-//! Who holds a port: the name and number of the process, where the system tells (Linux).
-//! "Address in use" alone leaves its reader with nothing to do.
+//! Finds the process that uses a port (on Linux).
+//! "Address in use" alone does not tell the user what to stop.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What people and programs see: data on stdout, everything else on stderr.
+//! Prints data to stdout, and everything else to stderr.
 //! Colours are dropped by anstream when the stream is no terminal or `NO_COLOR` is set.
 
 use std::borrow::Cow;
@@ -42,7 +42,7 @@ impl Printer {
     pub(crate) fn data(&self, text: impl Display) -> Outcome<()> {
         match writeln!(anstream::stdout(), "{text}") {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                Err(Failure::io("stdout cannot be written", &error))
+                Err(Failure::io("cannot write to stdout", &error))
             }
             _ => Ok(()),
         }
@@ -55,7 +55,7 @@ impl Printer {
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
             Ok(()) => Ok(Reader::There),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
-            Err(error) => Err(Failure::io("stdout cannot be written", &error)),
+            Err(error) => Err(Failure::io("cannot write to stdout", &error)),
         }
     }
 
@@ -63,19 +63,19 @@ impl Printer {
     pub(crate) fn aside(&self, text: &str) {
         if self.volume == Volume::Normal {
             let text = harmless(text);
-            // When stderr is closed there is nobody to tell.
+            // A closed stderr cannot report its own error.
             let _nobody_reads = write!(anstream::stderr(), "{FAINT}{text}{FAINT:#}");
         }
     }
 
-    /// One line for the person who waits.
+    /// A note on stderr.
     pub(crate) fn note(&self, text: impl Display) {
         if self.volume == Volume::Normal {
             stderr_line(text);
         }
     }
 
-    /// A note that nobody needs to read.
+    /// A less important note, dimmed.
     pub(crate) fn faint(&self, text: impl Display) {
         self.note(format_args!("{FAINT}{text}{FAINT:#}"));
     }
@@ -150,7 +150,7 @@ pub(crate) fn narrow<const N: usize>(table: &mut Table, columns: [(usize, u16); 
 
 /// One line on stderr, whoever prints; errors go this way even when notes do not.
 pub(crate) fn stderr_line(text: impl Display) {
-    // When stderr is closed there is nobody to tell.
+    // A closed stderr cannot report its own error.
     let _nobody_reads = writeln!(anstream::stderr(), "{text}");
 }
 

@@ -13,7 +13,7 @@ use crate::settings::{Environment, Overrides, Settings, VARIABLES};
 /// Help texts are wrapped here, whatever terminal the generator runs in.
 const WIDTH: usize = 100;
 
-/// What every command takes.
+/// The flags of every command.
 const GLOBALS: [&str; 4] = ["config", "home", "quiet", "log"];
 
 const MADE: &str = "<!-- made by `hob docs`; `cargo xtask docs` makes it anew -->";

@@ -1,5 +1,5 @@
-//! Another hob, asked over HTTP: what it has, its voice, its answers, and what it holds in memory.
-//! Who may be asked what is in the files below; how it is asked, and what a refusal means, is here.
+//! HTTP client for another hob: its models, speech, answers and loaded models.
+//! The requests are in the files below. This file sends them and explains refusals.
 
 mod chat;
 mod lifecycle;
@@ -176,7 +176,7 @@ impl Remote {
             // Who asked has left.
             Err(failure) => drop(answer.send(Err(failure))),
         });
-        answered.await.map_err(|_| self.silent("the request was lost"))??;
+        answered.await.map_err(|_| self.silent("the request failed"))??;
         let heard = stream::unfold(heard, |mut heard| async {
             heard.recv().await.map(|piece| (piece, heard))
         });
@@ -214,7 +214,7 @@ impl Remote {
         let message = said.unwrap_or_else(|_| format!("{} answered {status}", self.base));
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Failure::usage(message).hint("HOB_API_KEY is the key that is sent")
+                Failure::usage(message).hint("set HOB_API_KEY to the server's key")
             }
             StatusCode::NOT_FOUND => Failure::new(Exit::ModelMissing, message),
             status if status.is_client_error() => Failure::usage(message),
@@ -224,11 +224,11 @@ impl Remote {
 
     fn silent(&self, error: impl std::fmt::Display) -> Failure {
         Failure::new(Exit::Server, format!("{} does not answer: {error}", self.base))
-            .hint("is `hob serve` running there?")
+            .hint("check that `hob serve` runs there")
     }
 
     fn not_hob(&self) -> Failure {
-        Failure::new(Exit::Server, format!("what answers at {} is not a hob", self.base))
+        Failure::new(Exit::Server, format!("the server at {} is not a hob", self.base))
     }
 }
 

@@ -1,5 +1,5 @@
-//! What was meant: flags, environment and file settled once, nothing optional left.
-//! A flag wins over the environment, that over the file, that over the default.
+//! The settings, resolved once from flags, environment and file. Nothing is optional any more.
+//! A flag wins over the environment, the environment over the file, the file over the default.
 
 mod chat;
 mod environment;
@@ -165,7 +165,7 @@ impl KeySource {
         let key = text.lines().next().unwrap_or_default().trim();
         if key.is_empty() || key.len() > KEY_BYTES_MAX {
             return Err(Failure::usage(format!("{from} holds no API key"))
-                .hint("put the key on its first line, or take the setting away"));
+                .hint("put the key on its first line, or remove the setting"));
         }
         Ok(Some(Secret(key.to_owned())))
     }
@@ -173,8 +173,8 @@ impl KeySource {
 
 fn read_key(path: &Path) -> Outcome<String> {
     read_text(path, KEY_BYTES_MAX as u64).map_err(|error| {
-        Failure::usage(format!("the API key cannot be read: {error}"))
-            .hint("server.api_key_file names that file")
+        Failure::usage(format!("cannot read the API key: {error}"))
+            .hint("check server.api_key_file")
     })
 }
 
@@ -267,8 +267,8 @@ fn home(flags: &Overrides, environment: &Environment, written: &Written) -> Outc
     let default = || folders.data.as_ref().map(|data| data.join("hob"));
     typed.map(|home| folders.working.join(home)).or_else(from_file).or_else(default).ok_or_else(
         || {
-            Failure::usage("this user has no home folder, so there is no place for models")
-                .hint("name one with --home, HOB_HOME, or home in hob.toml")
+            Failure::usage("this user has no home folder, so there is no folder for models")
+                .hint("give one with --home, HOB_HOME, or home in hob.toml")
         },
     )
 }

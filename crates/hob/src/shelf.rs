@@ -240,7 +240,7 @@ impl Shelf {
         })?;
         let Some(file) = stored.chat_file() else {
             let name = stored.name();
-            return Err(Failure::usage(format!("{name} is no chat model")));
+            return Err(Failure::usage(format!("{name} is not a chat model")));
         };
         let digest = stored.chat_card(None).and_then(Result::ok).and_then(|card| card.digest);
         Ok((file, digest))
@@ -304,7 +304,7 @@ impl From<PullError> for Failure {
                     .collect();
                 let sentence = format!("no source could deliver the {part} of '{name}'{reasons}");
                 let hint = format!(
-                    "try again with a network, or bring the files: hob pull {name} --from FOLDER"
+                    "try again with a network, or give a folder with the files: hob pull {name} --from FOLDER"
                 );
                 Failure::new(Exit::Source, sentence).hint(hint)
             }

@@ -1,5 +1,5 @@
 //! Ctrl-C and SIGTERM, as futures.
-//! Whoever waits drops its work when one comes, and dropping is what cancels.
+//! The waiting code drops its work when a signal comes, which cancels the work.
 
 use std::io;
 
@@ -33,7 +33,7 @@ impl StopSignals {
                 terminate: signal(SignalKind::terminate())?,
             })
         };
-        listen().map_err(|error| Failure::io("signals cannot be received", &error))
+        listen().map_err(|error| Failure::io("cannot receive signals", &error))
     }
 
     /// The next Ctrl-C or SIGTERM.

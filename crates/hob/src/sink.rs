@@ -47,7 +47,7 @@ impl Sink {
         match found {
             Ok(kind) if kind.is_dir() => {
                 Err(Failure::usage(format!("{} is a folder", place.display()))
-                    .hint("name a file in it, such as hello.mp3"))
+                    .hint("give a file name in it, such as hello.mp3"))
             }
             Ok(kind) if !kind.is_file() => device(&place),
             _ => file(place),
@@ -56,8 +56,8 @@ impl Sink {
 
     pub(crate) fn stdout() -> Outcome<Sink> {
         if io::stdout().is_terminal() {
-            return Err(Failure::usage("sound is not written to a terminal")
-                .hint("name a file with -o, or pipe it on"));
+            return Err(Failure::usage("hob does not write sound to a terminal")
+                .hint("write a file with -o, or pipe the output"));
         }
         Ok(Sink::Stdout)
     }
@@ -74,7 +74,7 @@ impl Sink {
         match written {
             Ok(()) => Ok(Reader::There),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Reader::Gone),
-            Err(error) => Err(Failure::io(format!("{} cannot be written", self.name()), &error)),
+            Err(error) => Err(Failure::io(format!("cannot write {}", self.name()), &error)),
         }
     }
 
@@ -84,7 +84,7 @@ impl Sink {
             let name = place.display().to_string();
             temporary
                 .persist(&place)
-                .map_err(|error| Failure::io(format!("{name} cannot be written"), &error.error))?;
+                .map_err(|error| Failure::io(format!("cannot write {name}"), &error.error))?;
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Sink {
 
 fn device(place: &Path) -> Outcome<Sink> {
     let file = fs_err::OpenOptions::new().write(true).open(place);
-    let file = file.map_err(|error| Failure::io("the output cannot be opened", &error))?;
+    let file = file.map_err(|error| Failure::io("cannot open the output", &error))?;
     Ok(Sink::Device { file })
 }
 
@@ -112,7 +112,7 @@ fn file(place: PathBuf) -> Outcome<Sink> {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(FILE_MODE);
     let temporary = tempfile::Builder::new().prefix(".hob-").permissions(mode).tempfile_in(&folder);
     let temporary = temporary
-        .map_err(|error| Failure::io(format!("{} cannot be made", place.display()), &error))?;
+        .map_err(|error| Failure::io(format!("cannot create {}", place.display()), &error))?;
     Ok(Sink::File { temporary, place })
 }
 
@@ -167,7 +167,7 @@ mod tests {
         let is_folder = Sink::open(folder.path()).expect_err("a folder");
         assert!(is_folder.sentence.ends_with("is a folder"), "{is_folder}");
         let nowhere = Sink::open(&folder.path().join("no/such.wav")).expect_err("no folder");
-        assert!(nowhere.sentence.contains("such.wav cannot be made"), "{nowhere}");
+        assert!(nowhere.sentence.starts_with("cannot create "), "{nowhere}");
         let full = Sink::open(Path::new("/dev/full"));
         if let Ok(mut full) = full {
             let failure = full.write(b"x").expect_err("full");

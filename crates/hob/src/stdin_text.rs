@@ -103,7 +103,7 @@ fn send(mut input: impl Read, pieces: &mpsc::Sender<String>) -> Outcome<()> {
             Ok(0) => return decoder.end(),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Failure::io("stdin cannot be read", &error)),
+            Err(error) => return Err(Failure::io("cannot read stdin", &error)),
         };
         let piece = decoder.push(&bytes[..count])?;
         let listener_left = !piece.is_empty() && pieces.blocking_send(piece).is_err();

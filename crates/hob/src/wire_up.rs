@@ -109,7 +109,7 @@ pub(crate) fn registry(settings: &Settings, locals: Registry, gateway: &Arc<Gate
     }
     gateway.add_aliases(&mut registry);
     registry.set_upstreams(Arc::clone(gateway) as Arc<dyn UpstreamResolver>);
-    if settings.dev.conformance {
+    if settings.dev.mock_unknown_models {
         let name = "conformance";
         let chat: Arc<dyn ChatModel> = Arc::new(FixedChat::default());
         let transcript: Arc<dyn TranscriptModel> = Arc::new(FixedTranscript);
@@ -147,8 +147,8 @@ pub(crate) fn open_ledger(app: &App<'_>) -> Option<Arc<Ledger>> {
         Ok(ledger) => Some(Arc::new(ledger)),
         Err(error) => {
             let failure = Failure::new(Exit::Internal, error).hint(
-                "requests are answered and not recorded until hob is started again; \
-                 ledger.enabled = false in hob.toml turns the record off",
+                "requests are not logged until hob is restarted; \
+                 ledger.enabled = false in hob.toml turns the log off",
             );
             app.printer.failure(&failure);
             None

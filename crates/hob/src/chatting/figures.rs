@@ -34,13 +34,11 @@ pub(crate) fn figures(reply: &Reply) -> Option<String> {
 pub(crate) fn warning(reply: &Reply) -> Option<&'static str> {
     let completion = reply.completion?;
     match (completion.finish, reply.text.is_empty()) {
-        (FinishReason::Length, true) if completion.usage.reasoning_tokens > 0 => Some(
-            "all tokens went into thinking: allow more (--max-tokens), or less thought (--effort)",
-        ),
-        (FinishReason::Length, _) => {
-            Some("cut off: the token limit was reached, or the context is full")
+        (FinishReason::Length, true) if completion.usage.reasoning_tokens > 0 => {
+            Some("all tokens were used for thinking; raise --max-tokens or lower --effort")
         }
-        (FinishReason::ContentFilter, _) => Some("held back by the model's server"),
+        (FinishReason::Length, _) => Some("cut off: token limit reached or context full"),
+        (FinishReason::ContentFilter, _) => Some("withheld by the model's server"),
         (FinishReason::Stop | FinishReason::ToolCalls, _) => None,
     }
 }
@@ -171,10 +169,10 @@ mod tests {
     fn an_answer_that_was_cut_off_is_marked() {
         let thought = Usage { reasoning_tokens: 5, ..Usage::default() };
         let rows = [
-            (FinishReason::Length, thought, "", Some("all tokens went into thinking")),
+            (FinishReason::Length, thought, "", Some("all tokens were used for thinking")),
             (FinishReason::Length, thought, "Hi", Some("cut off")),
             (FinishReason::Length, Usage::default(), "", Some("cut off")),
-            (FinishReason::ContentFilter, thought, "Hi", Some("held back")),
+            (FinishReason::ContentFilter, thought, "Hi", Some("withheld")),
             (FinishReason::Stop, thought, "Hi", None),
         ];
         for (finish, usage, text, expected) in rows {

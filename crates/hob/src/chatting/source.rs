@@ -103,7 +103,7 @@ async fn there(remote: Remote, wished: Option<&str>) -> Outcome<Source> {
         None => match wished {
             Some(model) => Ok(Source::There { model: model.to_owned(), remote }),
             None => {
-                let sentence = format!("{} has no model that chats", remote.base());
+                let sentence = format!("{} has no chat model", remote.base());
                 Err(Failure::new(Exit::ModelMissing, sentence))
             }
         },

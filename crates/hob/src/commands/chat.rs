@@ -1,5 +1,5 @@
-//! `hob chat`: a prompt in, an answer out; or a conversation, when somebody sits there.
-//! Nothing that was said is kept: what a conversation was is gone with it, unless it is saved.
+//! `hob chat`: answers one prompt, or starts a conversation in a terminal.
+//! It keeps no text. A conversation is lost unless the user saves it.
 
 mod interactive;
 mod lines;
@@ -29,50 +29,49 @@ use crate::settings::Overrides;
 use crate::signals::StopSignals;
 use crate::stdin_text::StdinText;
 
-/// Longer than any context; what is too long for the model is said by the model.
+/// Maximum bytes of a prompt, longer than any context. The model reports a prompt that is too long for it.
 const PROMPT_BYTES_MAX: usize = 16 << 20;
 
 /// Chat with a model: one answer to a prompt, or a conversation
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ChatArgs {
-    /// What to ask; what stdin brings is put behind it. Without either, a conversation begins
+    /// The prompt; text from stdin is appended. Without both, a conversation starts
     prompt: Vec<String>,
-    /// What the model is told before all else
+    /// The system message
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
     /// A name that `hob models` lists, or a GGUF file
     #[arg(short, long)]
     model: Option<String>,
-    /// Let this server answer; without it, the hob that runs here, or else an engine that is started
-    /// for the purpose
+    /// Use this server [default: the hob that runs on this machine, or else an engine of this command]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// 0 takes the likeliest word each time; up to 2 is ever more surprising
+    /// Sampling temperature, from 0 (always the likeliest token) to 2
     #[arg(long, value_name = "NUMBER", value_parser = temperature)]
     temperature: Option<f32>,
-    /// The same seed and question give the same answer
+    /// Seed; the same seed and prompt give the same answer
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Tokens of an answer, thinking included
+    /// Maximum tokens of the answer, thinking included
     #[arg(long, value_name = "TOKENS")]
     max_tokens: Option<NonZeroU32>,
     /// How much to think before answering
     #[arg(long, value_parser = efforts())]
     effort: Option<Effort>,
-    /// Show the thinking also when nobody sits at a terminal
+    /// Show the thinking even if the output is not a terminal
     #[arg(long)]
     show_thinking: bool,
-    /// A JSON schema that the answer must fit
+    /// A file with a JSON schema that the answer must follow
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
-    /// Tokens that a prompt and its answer may hold together, for an engine that is started here
+    /// Context length in tokens, for an engine of this command
     #[arg(long, value_name = "TOKENS")]
     context: Option<NonZeroU32>,
     /// Print the answer as JSON, with thinking, usage and timings
     #[arg(long)]
     json: bool,
-    /// Leave out the line that says what an answer took
+    /// Leave out the line with token counts and times
     #[arg(long)]
     no_stats: bool,
 }
@@ -90,7 +89,7 @@ typed can be had again with the arrow keys, but is kept in memory only: it may b
 
 fn temperature(text: &str) -> Result<f32, String> {
     let number = text.parse().ok().filter(|number| (0.0..=2.0).contains(number));
-    number.ok_or_else(|| "it must be a number from 0 to 2".to_owned())
+    number.ok_or_else(|| "expected a number from 0 to 2".to_owned())
 }
 
 fn efforts() -> impl TypedValueParser<Value = Effort> {
@@ -102,7 +101,7 @@ fn effort(name: &str) -> Result<Effort, Failure> {
     let found = Effort::ALL.into_iter().find(|effort| effort.name() == name);
     found.ok_or_else(|| {
         let names = Effort::ALL.map(Effort::name).join(", ");
-        Failure::usage(format!("'{name}' is not how much a model can think; known are {names}"))
+        Failure::usage(format!("'{name}' is not a thinking effort (expected {names})"))
     })
 }
 
@@ -116,8 +115,9 @@ pub(crate) fn run(args: &ChatArgs, globals: &Globals, printer: &Printer) -> Outc
     let wish = wish(args)?;
     let sits_there = args.prompt.is_empty() && io::stdin().is_terminal();
     if sits_there && args.json {
-        return Err(Failure::usage("--json needs a prompt")
-            .hint("hob chat --json \"Good evening.\"; a conversation is saved with /save"));
+        return Err(Failure::usage("--json needs a prompt").hint(
+            "for example hob chat --json \"Good evening.\"; use /save to save a conversation",
+        ));
     }
     block_on(async {
         let mut signals = StopSignals::listen()?;
@@ -165,7 +165,7 @@ fn json(source: &Source, reply: &Reply) -> Outcome<String> {
     serde_json::to_string_pretty(&record).map_err(|error| Failure::new(Exit::Internal, error))
 }
 
-/// What there is to say of an answer after it.
+/// Prints the warning and the figures after an answer.
 fn conclude(args: &ChatArgs, printer: &Printer, reply: &Reply) {
     if let Some(warning) = warning(reply) {
         printer.note(warning);
@@ -179,7 +179,7 @@ fn source(args: &ChatArgs) -> Wish {
     Wish { server: args.server.clone(), model: args.model.clone() }
 }
 
-/// How every question of this run is asked.
+/// The options of every request of this run.
 fn wish(args: &ChatArgs) -> Outcome<ChatRequest> {
     let output = args.schema.as_deref().map(schema).transpose()?;
     Ok(ChatRequest {
@@ -197,11 +197,11 @@ fn wish(args: &ChatArgs) -> Outcome<ChatRequest> {
 
 fn schema(path: &Path) -> Outcome<OutputFormat> {
     let text = fs_err::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("the schema cannot be read: {error}")))?;
+        .map_err(|error| Failure::usage(format!("cannot read the schema: {error}")))?;
     match serde_json::from_str::<Value>(&text) {
         Ok(Value::Object(_)) => Ok(OutputFormat::JsonSchema(JsonText::parsed(text))),
-        Ok(_) => Err(Failure::usage(format!("{} holds no JSON object", path.display()))),
-        Err(error) => Err(Failure::usage(format!("{} is no JSON: {error}", path.display()))),
+        Ok(_) => Err(Failure::usage(format!("{} is not a JSON object", path.display()))),
+        Err(error) => Err(Failure::usage(format!("{} is not valid JSON: {error}", path.display()))),
     }
 }
 
@@ -213,7 +213,7 @@ fn thinking_shown(args: &ChatArgs) -> ThinkingShown {
     }
 }
 
-/// What was typed, and behind it what another program writes.
+/// The typed prompt, then the text from stdin.
 async fn prompt(words: &[String]) -> Outcome<String> {
     let typed = match words {
         [dash] if dash == "-" => String::new(),
@@ -225,8 +225,8 @@ async fn prompt(words: &[String]) -> Outcome<String> {
         StdinText::read().whole(PROMPT_BYTES_MAX).await?
     };
     match (typed.trim().is_empty(), piped.trim().is_empty()) {
-        (true, true) => Err(Failure::usage("there is nothing to answer")
-            .hint("hob chat \"Good evening.\", or let another program write: … | hob chat")),
+        (true, true) => Err(Failure::usage("there is no prompt")
+            .hint("for example hob chat \"Good evening.\", or pipe text into hob chat")),
         (true, false) => Ok(piped),
         (false, true) => Ok(typed),
         (false, false) => Ok(format!("{typed}\n\n{piped}")),

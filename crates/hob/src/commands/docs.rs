@@ -1,5 +1,5 @@
 //! `hob docs`, hidden: prints the reference pages that are generated from the types.
-//! They are committed, and `cargo xtask docs --check` says when they are no longer true.
+//! They are committed, and `cargo xtask docs --check` reports when they are out of date.
 
 use clap::{Args, ValueEnum};
 

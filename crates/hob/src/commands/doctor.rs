@@ -1,5 +1,5 @@
-//! `hob doctor`: what is installed, and whether each part really loads and runs, found by running it.
-//! It repairs nothing: every doubt comes with what to do.
+//! `hob doctor`: checks every part of the installation by running it.
+//! It repairs nothing. Every warning says what to do.
 
 mod chat;
 mod check;
@@ -20,11 +20,11 @@ use crate::signals::StopSignals;
 
 use check::{Check, Verdict};
 
-/// Find out what works: loads the models, lets each say a word, runs every part
+/// Check the installation: load each model, let it answer, run every part
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct DoctorArgs {
-    /// Print the findings as JSON, when all are in
+    /// Print the findings as JSON
     #[arg(long)]
     json: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &DoctorArgs, globals: &Globals, printer: &Printer) -> Ou
             let mut signals = StopSignals::listen()?;
             signals.or(examine(&app, findings)).await
         })?,
-        // Without settings there is no place to look at; that is the finding.
+        // Without settings nothing else can be checked.
         Err(failure) => findings.with([Check::failed("config", failure)])?,
     };
     if args.json {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &DoctorArgs, globals: &Globals, printer: &Printer) -> Ou
     Ok(exit(&findings.all))
 }
 
-/// Shown as they are found, because loading a model takes a while.
+/// Printed one by one, because loading a model takes a while.
 struct Findings<'a> {
     all: Vec<Check>,
     shown: bool,

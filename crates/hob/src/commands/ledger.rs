@@ -1,5 +1,5 @@
-//! `hob ledger`: what requests took, from the file that the server writes. It needs no server.
-//! Times that too few requests would have to vouch for are left out.
+//! `hob ledger`: prints the request log from the file that the server writes. It needs no server.
+//! Percentiles of too few requests are left out.
 
 use std::time::{Duration, SystemTime};
 
@@ -19,17 +19,17 @@ use crate::settings::Overrides;
 
 const LAST: u32 = 20;
 
-/// Show what requests took: the latest, or all of a time by model
+/// Show the request log: the latest requests, or a summary by model
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct LedgerArgs {
-    /// Only what came since: 30m, 24h, 7d, 4w, or a date such as 2026-11-01
+    /// Only requests since: 30m, 24h, 7d, 4w, or a date such as 2026-11-01
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Since>,
-    /// Put requests together, with medians and 95th percentiles
+    /// Group requests, with medians and 95th percentiles
     #[arg(long, value_name = "WHAT", conflicts_with = "last")]
     by: Option<Grouping>,
-    /// How many of the latest to show [default: 20; with --since: all]
+    /// Number of requests to show, the latest ones [default: 20; with --since: all]
     #[arg(long, value_name = "N")]
     last: Option<u32>,
     /// Print JSON
@@ -48,15 +48,15 @@ was in memory when the request came. A 95th percentile wants 20 requests.";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Grouping {
-    /// The name that was asked for
+    /// The requested name
     Alias,
     /// The model that answered
     Target,
     /// chat, speech or embeddings
     Route,
-    /// The key that they came with
+    /// The client's key
     Key,
-    /// Why requests failed
+    /// The reason of a failure
     Error,
 }
 
@@ -66,7 +66,7 @@ struct Since(u64);
 
 fn since(text: &str) -> std::result::Result<Since, String> {
     since_at(text, Timestamp::now(), &TimeZone::system())
-        .ok_or_else(|| "write 30m, 24h, 7d, 4w, or a date such as 2026-11-01".to_owned())
+        .ok_or_else(|| "expected 30m, 24h, 7d, 4w, or a date such as 2026-11-01".to_owned())
 }
 
 fn since_at(text: &str, now: Timestamp, zone: &TimeZone) -> Option<Since> {
@@ -103,8 +103,8 @@ pub(crate) fn run(args: &LedgerArgs, globals: &Globals, printer: &Printer) -> Re
         }
         (None, true) => printer.data(pretty(entries.iter().map(entry_json).collect())?)?,
         (_, false) if entries.is_empty() => printer.note(match app.settings.ledger.enabled {
-            true => "no requests yet: `hob serve` writes them down",
-            false => "no requests: hob.toml says ledger.enabled = false",
+            true => "no requests yet; `hob serve` logs them",
+            false => "no requests; the log is off (ledger.enabled = false in hob.toml)",
         }),
         (Some(by), false) => printer.data(summary_table(&summarise(&entries, by.into())))?,
         (None, false) => printer.data(entry_table(&entries, &TimeZone::system()))?,
@@ -128,7 +128,7 @@ fn pretty(rows: Vec<Value>) -> Result<String> {
     serde_json::to_string_pretty(&rows).map_err(|error| Failure::new(Exit::Internal, error))
 }
 
-/// The latest last, where a reader's eye is. As much as fits a terminal; JSON has the rest.
+/// The latest last. Columns that fit a terminal; JSON has all of them.
 fn entry_table(entries: &[RequestRecord], zone: &TimeZone) -> String {
     let mut table =
         table(["time", "route", "model", "was", "first", "total", "in", "out", "tok/s", "ended"]);
@@ -149,7 +149,7 @@ fn entry_table(entries: &[RequestRecord], zone: &TimeZone) -> String {
     table.trim_fmt()
 }
 
-/// Who answered, and the name that was asked for where that is another.
+/// The model that answered, and the requested name if it differs.
 fn model(entry: &RequestRecord) -> String {
     let mut shown = match entry.alias == entry.target {
         true => entry.target.clone(),
@@ -159,7 +159,7 @@ fn model(entry: &RequestRecord) -> String {
         shown += " (fell back)";
     }
     if entry.thought_anyway {
-        shown += " (thought although that was off)";
+        shown += " (thinking was off, the model thought)";
     }
     shown
 }

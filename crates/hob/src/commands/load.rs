@@ -1,5 +1,5 @@
-//! `hob load`: puts a model of a running hob into its memory, and waits until it is there.
-//! Ctrl-C ends the waiting; the server goes on loading.
+//! `hob load`: loads a model in a running hob, and waits until it is ready.
+//! Ctrl-C stops waiting. The server continues to load.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ use crate::remote::{LoadStep, LoadWish, Remote, RemoteResident};
 use crate::settings::Overrides;
 use crate::signals::StopSignals;
 
-/// Put a model into a running hob's memory
+/// Load a model in a running hob
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct LoadArgs {
-    /// Which model (`hob models` lists them)
+    /// The model's name (`hob models` lists them)
     model: String,
-    /// How long it stays after its last request: 30s, 5m, 2h, seconds, or forever
+    /// How long the model stays loaded after its last request: 30s, 5m, 2h, seconds, or forever
     #[arg(long, value_name = "TIME")]
     keep_alive: Option<KeepAliveText>,
-    /// Ask this server, instead of the one that runs here
+    /// Ask this server [default: the hob that runs on this machine]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
 }
@@ -62,7 +62,7 @@ async fn load(remote: &Remote, wish: LoadWish, printer: &Printer) -> Outcome<Rem
             }
         }
     }
-    Err(Failure::new(Exit::Server, "the server ended before the model was loaded"))
+    Err(Failure::new(Exit::Server, "the server stopped before the model was loaded"))
 }
 
 fn progress(name: &str, ready_in: Option<Duration>) -> String {
@@ -74,7 +74,7 @@ fn progress(name: &str, ready_in: Option<Duration>) -> String {
 
 fn sentence(resident: &RemoteResident) -> String {
     let took = resident.load_ms.map(|ms| format!(", it took {ms} ms to load"));
-    format!("{} is in memory{}", resident.name, took.unwrap_or_default())
+    format!("{} is loaded{}", resident.name, took.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! `hob models`: what can be had, what is here, what is loaded; and giving disk space back.
-//! What is loaded only a running server knows, so it is asked, and may be absent.
+//! `hob models`: lists the models that exist, are stored and are loaded, and deletes stored ones.
+//! Only a running server knows which models are loaded. The column is empty without one.
 
 use std::io::{self, BufRead, IsTerminal};
 
@@ -17,7 +17,7 @@ use crate::shelf::{Condition, Entry, Shelf};
 
 const MB: u64 = 1_000_000;
 
-/// List the models: size, licence, where they come from, and whether they are here and loaded
+/// List models with size, licence and source, and whether they are stored and loaded
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ModelsArgs {
@@ -33,12 +33,12 @@ enum Action {
     Rm(RmArgs),
 }
 
-/// Delete a stored model, and give its disk space back
+/// Delete a stored model from the disk
 #[derive(Debug, Args)]
 struct RmArgs {
-    /// Which model
+    /// The model's name
     name: String,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
 }
@@ -48,7 +48,7 @@ struct RmArgs {
 struct Line {
     #[serde(flatten)]
     entry: Entry,
-    /// What the running server says of it; none when no server answers.
+    /// The running server's state of the model, if a server answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<String>,
 }
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ModelsArgs, globals: &Globals, printer: &Printer) -> Ou
     }
 }
 
-/// The server is asked, if one runs; a list must not wait for one that does not.
+/// Asks the server, with a short time limit so that the list does not hang.
 async fn lines(app: &App<'_>) -> Outcome<Vec<Line>> {
     let entries = Shelf::open(app).all_entries()?;
     let key = app.settings.server.api_key.read()?;
@@ -133,18 +133,18 @@ fn remove(args: &RmArgs, shelf: &Shelf, printer: &Printer) -> Outcome<Exit> {
         return Ok(Exit::Done);
     }
     let freed = shelf.remove(&args.name)?;
-    printer.note(format_args!("{} is deleted: {} MB given back", args.name, freed.div_ceil(MB)));
+    printer.note(format_args!("deleted {} ({} MB)", args.name, freed.div_ceil(MB)));
     Ok(Exit::Done)
 }
 
 fn agreed(question: &str) -> Outcome<bool> {
     if !io::stdin().is_terminal() {
-        return Err(Failure::usage(format!("{question} Nobody is there to ask"))
-            .hint("say --yes if you mean it"));
+        return Err(Failure::usage(format!("{question} There is no terminal to ask"))
+            .hint("add --yes to delete it without a question"));
     }
     stderr_line(format_args!("{question} [y/N]"));
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
-    read.map_err(|error| Failure::io("the answer cannot be read", &error))?;
+    read.map_err(|error| Failure::io("cannot read the answer", &error))?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

@@ -1,5 +1,5 @@
-//! `hob ps`: what a running hob holds in memory, what it takes, and until when.
-//! Only a running server knows; without one there is nothing to list.
+//! `hob ps`: lists the loaded models of a running hob, their memory, and when they will be unloaded.
+//! Only a running server knows this.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::signals::StopSignals;
 
 const MB: u64 = 1_000_000;
 
-/// List what a running hob holds in memory
+/// List the loaded models of a running hob
 #[derive(Debug, Args)]
 pub(crate) struct PsArgs {
-    /// Ask this server, instead of the one that runs here
+    /// Ask this server [default: the hob that runs on this machine]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     /// Print the list as JSON
@@ -53,10 +53,12 @@ pub(crate) fn server(address: Option<&str>, app: &App<'_>) -> Outcome<Remote> {
     })
 }
 
-/// Nobody is there: on this machine that is easily changed.
+/// Adds a hint if no server runs on this machine.
 pub(crate) fn hinted<T>(outcome: Outcome<T>, address: Option<&str>) -> Outcome<T> {
     outcome.map_err(|failure| match (failure.hint.is_some(), address) {
-        (true, None) if failure.exit == Exit::Server => failure.hint("`hob serve` starts one"),
+        (true, None) if failure.exit == Exit::Server => {
+            failure.hint("start a server with `hob serve`")
+        }
         _ => failure,
     })
 }
@@ -97,7 +99,7 @@ fn or_dash(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| "-".to_owned())
 }
 
-/// When it will be gone, unless somebody asks for something.
+/// When the model will be unloaded if no further request comes.
 fn expires(resident: &RemoteResident, now: Timestamp) -> String {
     match &resident.expires_at {
         None if resident.state == "warm" => "never".to_owned(),

@@ -1,5 +1,5 @@
-//! `hob route`: who would answer a name now, and why not somebody else.
-//! A running hob knows best; without one the configuration is looked at, and the servers in it are asked.
+//! `hob route`: shows which target would answer a name now, and why not another one.
+//! It asks the running hob. Without one it reads the configuration and asks the servers in it.
 
 use clap::Args;
 use hob_core::UpstreamResolver;
@@ -14,13 +14,13 @@ use crate::settings::Overrides;
 use crate::signals::StopSignals;
 use crate::wire_up;
 
-/// Say who would answer a name now, and why
+/// Show which target would answer a name now, and why
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct RouteArgs {
     /// An alias, a model, or UPSTREAM/MODEL
     name: String,
-    /// Ask this server, instead of the one that runs here
+    /// Ask this server [default: the hob that runs on this machine]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     /// Print it as JSON
@@ -52,7 +52,8 @@ async fn find(args: &RouteArgs, app: &App<'_>) -> Outcome<RemoteRoute> {
     let remote = server(args.server.as_deref(), app)?;
     match remote.route(&args.name).await {
         Err(failure) if args.server.is_none() && failure.exit == Exit::Server => {
-            app.printer.note("no hob is running here; this is what the configuration says");
+            app.printer
+                .note("no hob is running on this machine; this is the configuration's state");
             from_configuration(&args.name, app).await
         }
         answered => answered,
@@ -63,9 +64,9 @@ async fn from_configuration(name: &str, app: &App<'_>) -> Outcome<RemoteRoute> {
     let gateway = wire_up::looked_up(app).await?;
     let view = UpstreamResolver::route(&gateway, name).ok_or_else(|| {
         let near = hob_core::nearest(name, app.written.config.alias.keys().map(String::as_str), 3);
-        let failure = Failure::usage(format!("no alias is called '{name}'"));
+        let failure = Failure::usage(format!("there is no alias '{name}'"));
         match &near[..] {
-            [] => failure.hint("[alias.NAME] in hob.toml makes one"),
+            [] => failure.hint("add an [alias.NAME] table to hob.toml"),
             near => failure.hint(format!("did you mean {}?", near.join(", "))),
         }
     })?;
@@ -93,17 +94,17 @@ fn shown(route: &RemoteRoute) -> String {
     format!("{head} ({pick})\n\n{}", table.trim_fmt())
 }
 
-/// Who would answer, and who would be tried before.
+/// The target that would answer, and the one that would be tried before it.
 fn head(route: &RemoteRoute) -> String {
     let of = |status: &str| route.targets.iter().find(|target| target.status == status);
     match (of("active"), of("half_open")) {
         (Some(answers), Some(tried)) => format!(
-            "{} would be answered by {}, unless {} works again, which is tried first",
+            "{} would be answered by {}; {} is tried first, and answers if it works again",
             route.alias, answers.name, tried.name
         ),
         (Some(answers), None) => format!("{} would be answered by {}", route.alias, answers.name),
         (None, Some(tried)) => {
-            format!("{} has no target that works: {} would be tried", route.alias, tried.name)
+            format!("{} has no working target; {} would be tried", route.alias, tried.name)
         }
         (None, None) => format!("no target of {} would answer now", route.alias),
     }
@@ -112,9 +113,9 @@ fn head(route: &RemoteRoute) -> String {
 pub(super) fn status(target: &RemoteTarget) -> String {
     match (target.status.as_str(), target.open_for_s) {
         ("active", _) => "answers".to_owned(),
-        ("open", Some(left)) => format!("rests for {left:.0} s"),
+        ("open", Some(left)) => format!("circuit open for {left:.0} s"),
         ("half_open", _) => "would be tried".to_owned(),
-        _ => "stands by".to_owned(),
+        _ => "standby".to_owned(),
     }
 }
 
@@ -125,7 +126,7 @@ pub(super) fn why(target: &RemoteTarget) -> String {
     }
     reasons.extend(target.state_reason.clone());
     if target.thinks_anyway {
-        reasons.push("it thinks although that is switched off".to_owned());
+        reasons.push("it thinks although thinking is switched off".to_owned());
     }
     reasons.join("; ")
 }

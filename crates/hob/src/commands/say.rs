@@ -1,5 +1,5 @@
-//! `hob say`: text in, sound out, with or without a server.
-//! Samples come in either way, so format, player and progress are the same in both.
+//! `hob say`: reads text aloud, with an engine of its own or a server.
+//! Both deliver samples, so format, player and progress are the same.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -28,39 +28,39 @@ use crate::speaking::{Destination, Figures, Progress, deliver};
 use crate::stdin_text::StdinText;
 use crate::wire_up::Speech;
 
-/// A text that is sent to a server is sent whole; this much is a long book.
+/// Maximum bytes of a text for a server, which gets it in one piece.
 const REMOTE_TEXT_BYTES_MAX: usize = 16 << 20;
 
-/// Say something: to the speakers, or into a file
+/// Read text aloud, or write the sound to a file
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SayArgs {
-    /// What to say; without it, or with "-", stdin is read, and each
-    /// sentence spoken when the next one begins
+    /// The text; without it, or with "-", hob reads stdin and speaks each
+    /// sentence as soon as the next one begins
     text: Vec<String>,
-    /// Whose voice (--voices lists them)
+    /// The voice (--voices lists them)
     #[arg(short, long)]
     voice: Option<String>,
-    /// mp3, wav, pcm, opus, flac or aac; without it, what the file's name ends with, else mp3
+    /// mp3, wav, pcm, opus, flac or aac [default: from the file's name, else mp3]
     #[arg(short, long, value_parser = format)]
     format: Option<AudioFormat>,
-    /// The file to write, or "-" for stdout; without it the sound is played, unless stdout leads to
-    /// a file or a pipe
+    /// The file to write, or "-" for stdout; without it hob plays the sound, or writes it to stdout
+    /// if that is a file or a pipe
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// How fast, from 0.25 to 4, where 1 is the voice's own speed
+    /// Speaking rate, from 0.25 to 4; 1 is the voice's normal rate
     #[arg(long, default_value = "1", value_parser = speed)]
     speed: Speed,
-    /// Play the sound, also when it is written to a file
+    /// Also play the sound when it is written to a file
     #[arg(long)]
     play: bool,
-    /// Let this server speak, instead of an engine that is started for the purpose
+    /// Use this server instead of an engine of this command
     #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// Threads for the engine; 0 lets hob choose
+    /// CPU threads of the engine; 0 lets hob choose
     #[arg(long, value_name = "N")]
     threads: Option<u16>,
-    /// List the voices, and say nothing
+    /// List the voices and exit
     #[arg(long)]
     voices: bool,
 }
@@ -78,7 +78,7 @@ fn format(text: &str) -> Result<AudioFormat, String> {
 }
 
 fn speed(text: &str) -> Result<Speed, String> {
-    let rate = text.parse().map_err(|_| "it must be a number from 0.25 to 4".to_owned())?;
+    let rate = text.parse().map_err(|_| "expected a number from 0.25 to 4".to_owned())?;
     Speed::new(rate).map_err(|error| error.to_string())
 }
 
@@ -104,13 +104,13 @@ async fn list_voices(args: &SayArgs, app: &App<'_>) -> Outcome<Exit> {
     Ok(Exit::Done)
 }
 
-/// The voices whose language can be read aloud, which are those that a server lists.
+/// The voices whose language hob supports. A server lists the same.
 fn speakable(mut voices: Vec<Voice>) -> Vec<Voice> {
     voices.retain(|voice| voice.language.is_spoken());
     voices
 }
 
-/// What is to be said, as it is given.
+/// The text to speak, and where it comes from.
 enum Given {
     Whole(String),
     Stdin(StdinText),
@@ -120,7 +120,7 @@ async fn say(args: &SayArgs, app: &App<'_>) -> Outcome<Exit> {
     let given = given(&args.text)?;
     let to = destination(args, app)?;
     let figures = match given {
-        // To a page that is silence; whoever types it made a mistake.
+        // A web page gets silence for this. On a command line it is a mistake.
         Given::Whole(text) if !is_speakable(&text) => return Err(ModelError::EmptyText.into()),
         Given::Whole(text) => speak(args, app, to, SpeechText::Whole(text)).await?,
         Given::Stdin(stdin) => {
@@ -162,7 +162,7 @@ async fn speak(
     }
 }
 
-/// OpenAI's names lead to the voices that a server takes them for.
+/// Maps OpenAI's voice names as a server does.
 fn own_voice(asked: String, voices: &[Voice]) -> String {
     let has = |id: &str| voices.iter().any(|voice| voice.id == id);
     match local_voice(&asked) {
@@ -195,7 +195,7 @@ fn remote(args: &SayArgs, app: &App<'_>) -> Outcome<Option<Remote>> {
     Ok(Some(Remote::at(address, app.settings.server.api_key.read()?)))
 }
 
-/// A server takes its text in one piece.
+/// A server needs the whole text in one request.
 async fn whole(text: SpeechText) -> Outcome<String> {
     let mut pieces: BoxStream<'static, String> = match text {
         SpeechText::Whole(text) => return Ok(text),
@@ -206,9 +206,9 @@ async fn whole(text: SpeechText) -> Outcome<String> {
         whole.push_str(&piece);
         if whole.len() > REMOTE_TEXT_BYTES_MAX {
             return Err(Failure::usage(format!(
-                "the text is longer than the {REMOTE_TEXT_BYTES_MAX} bytes that are sent to a server"
+                "the text is longer than {REMOTE_TEXT_BYTES_MAX} bytes, the limit for a server"
             ))
-            .hint("leave --server out: the engine here speaks a text as it arrives"));
+            .hint("leave out --server: the local engine speaks a text while it arrives"));
         }
     }
     Ok(whole)
@@ -216,15 +216,15 @@ async fn whole(text: SpeechText) -> Outcome<String> {
 
 fn given(words: &[String]) -> Outcome<Given> {
     match words {
-        [] if io::stdin().is_terminal() => Err(Failure::usage("there is nothing to say")
-            .hint("hob say \"Good evening.\", or let another program write: … | hob say")),
+        [] if io::stdin().is_terminal() => Err(Failure::usage("there is no text to speak")
+            .hint("for example hob say \"Good evening.\", or pipe text into hob say")),
         [] => Ok(Given::Stdin(StdinText::read())),
         [dash] if dash == "-" => Ok(Given::Stdin(StdinText::read())),
         words => Ok(Given::Whole(words.join(" "))),
     }
 }
 
-/// Found out before any model is loaded, so that a wrong file name costs nothing.
+/// Checked before a model is loaded, so that a wrong file name costs no time.
 fn destination(args: &SayArgs, app: &App<'_>) -> Outcome<Destination> {
     let format = match (&args.format, &args.output) {
         (Some(format), _) => *format,
@@ -248,10 +248,10 @@ fn format_of(output: &Path) -> Outcome<AudioFormat> {
     let ending = output.extension().map(|ending| ending.to_string_lossy().to_lowercase());
     match ending.as_deref() {
         None => Ok(AudioFormat::Mp3),
-        // What Opus files are most often called.
+        // The usual ending of Opus files.
         Some("ogg" | "oga") => Ok(AudioFormat::Opus),
         Some(ending) => AudioFormat::parse(ending)
-            .map_err(|error| Failure::usage(error).hint("say which with -f")),
+            .map_err(|error| Failure::usage(error).hint("give the format with -f")),
     }
 }
 

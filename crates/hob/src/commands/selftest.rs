@@ -1,5 +1,5 @@
-//! `hob selftest gateway`: a server that fails in every way it can, and hob in front of it.
-//! Says of each fault what a client hears. With `--alias` the faults come before that alias' own targets.
+//! `hob selftest gateway`: tests hob against a server that fails in every known way.
+//! It reports what a client receives for each fault. With `--alias` the alias' own targets are the fallbacks.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::settings::gateway::gateway as settled;
 use crate::signals::StopSignals;
 use crate::wire_up;
 
-/// Rehearse what goes wrong with servers
+/// Test how hob handles failing servers
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SelftestArgs {
@@ -38,12 +38,12 @@ pub(crate) struct SelftestArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Put a server that fails in every way before a good one, and say what a client hears
+    /// Test fallbacks: a server that fails in every way, then a good one
     Gateway {
-        /// Put the faults before this alias of yours: its targets are really asked
+        /// Use the targets of this alias as the good server; they receive real requests
         #[arg(long, value_name = "NAME")]
         alias: Option<String>,
-        /// Print the verdicts as JSON
+        /// Print the results as JSON
         #[arg(long)]
         json: bool,
     },
@@ -54,7 +54,7 @@ Examples:
   hob selftest gateway                every fault, alone and with a good target behind it
   hob selftest gateway --alias fast   would `fast` survive them? Asks its targets, a few words each";
 
-/// Short, so that a rehearsal of silence does not take minutes.
+/// Short, so that tests of silence do not take minutes.
 const CLOCKS: Clocks = Clocks {
     connect: Some(Duration::from_millis(500)),
     first_token: Some(Duration::from_millis(400)),
@@ -85,8 +85,8 @@ pub(crate) fn run(args: &SelftestArgs, globals: &Globals, printer: &Printer) -> 
     }
     if failed > 0 {
         let all = verdicts.len();
-        return Err(Failure::new(Exit::Server, format!("{failed} of {all} did not hold"))
-            .hint("each row says what was expected; please report what hob did not survive"));
+        return Err(Failure::new(Exit::Server, format!("{failed} of {all} cases failed"))
+            .hint("each row shows what was expected; please report the failed cases"));
     }
     printer.note(format_args!("all {} hold", verdicts.len()));
     Ok(Exit::Done)
@@ -106,9 +106,10 @@ async fn rehearse_with(
     alias: Option<&str>,
     models: Option<&Models<'_>>,
 ) -> Outcome<Vec<Verdict>> {
-    let mock = Mock::start().await.map_err(|error| Failure::io("no port is free", &error))?;
-    // A port that was free a moment ago, and where nobody listens now.
-    let nobody = listener().await?.local_addr().map_err(|e| Failure::io("no port is free", &e))?;
+    let mock = Mock::start().await.map_err(|error| Failure::io("cannot open a port", &error))?;
+    // A port where nothing listens.
+    let nobody =
+        listener().await?.local_addr().map_err(|e| Failure::io("cannot open a port", &e))?;
     let options = options(app, alias, &mock.url(), &format!("http://{nobody}"))?;
     let locals = models.map(|models| models.locals(&app.written)).unwrap_or_default();
     let gateway = Gateway::new(options, &locals, None);
@@ -117,7 +118,7 @@ async fn rehearse_with(
         models.make_ready(&targets(&gateway, alias)?, app).await;
     }
     let listener = listener().await?;
-    let here = listener.local_addr().map_err(|error| Failure::io("no port is free", &error))?;
+    let here = listener.local_addr().map_err(|error| Failure::io("cannot open a port", &error))?;
     let mut registry = Registry::default();
     gateway.add_aliases(&mut registry);
     registry.set_upstreams(Arc::clone(&gateway) as Arc<dyn UpstreamResolver>);
@@ -134,14 +135,14 @@ async fn rehearse_with(
         if !verdict.holds {
             let Verdict { fault, case, .. } = verdict;
             let after = started.elapsed().as_secs();
-            app.printer.note(format_args!("{fault} ({case}) does not hold, after {after} s"));
+            app.printer.note(format_args!("{fault} ({case}) failed after {after} s"));
         }
     };
     let backed = if alias.is_some() { selftest::Backing::Real } else { selftest::Backing::Mock };
     tokio::select! {
         served = serving => Err(match served {
-            Err(error) => Failure::io("the server ended", &error),
-            Ok(()) => Failure::new(Exit::Internal, "the server ended"),
+            Err(error) => Failure::io("the server stopped", &error),
+            Ok(()) => Failure::new(Exit::Internal, "the server stopped"),
         }),
         verdicts = selftest::run(&base, &mock, backed, told) => {
             verdicts.map_err(|error| Failure::new(Exit::Server, error))
@@ -149,19 +150,19 @@ async fn rehearse_with(
     }
 }
 
-/// Who answers for the alias, those of aliases within it included.
+/// The targets of the alias, those of nested aliases included.
 fn targets(gateway: &Gateway, alias: &str) -> Outcome<Vec<String>> {
     let chats = Resolve::<task::Chat>::resolve(gateway, alias).is_some();
     let route = UpstreamResolver::route(gateway, alias).filter(|_| chats).ok_or_else(|| {
         Failure::usage(format!("alias '{alias}' does not lead to chat models"))
-            .hint("only aliases that chat can be rehearsed")
+            .hint("only aliases of chat models can be tested")
     })?;
     Ok(route.targets.into_iter().map(|target| target.name).collect())
 }
 
 async fn listener() -> Outcome<TcpListener> {
     let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
-    bound.map_err(|error| Failure::io("no port is free", &error))
+    bound.map_err(|error| Failure::io("cannot open a port", &error))
 }
 
 /// The mock's aliases, and behind them the user's where one is named.
@@ -212,9 +213,9 @@ fn own(options: &GatewayOptions, name: &str) -> Outcome<u32> {
     let alias = options.aliases.iter().find(|known| known.name == name);
     alias.map(|alias| alias.attempts_max).ok_or_else(|| {
         let near = nearest(name, options.aliases.iter().map(|known| known.name.as_str()), 3);
-        let failure = Failure::usage(format!("no alias is called '{name}'"));
+        let failure = Failure::usage(format!("there is no alias '{name}'"));
         match &near[..] {
-            [] => failure.hint("an [alias.NAME] table in hob.toml makes one"),
+            [] => failure.hint("add an [alias.NAME] table to hob.toml"),
             near => failure.hint(format!("did you mean {}?", near.join(", "))),
         }
     })
@@ -253,7 +254,7 @@ impl Shown<'_> {
 }
 
 fn shown(verdicts: &[Verdict]) -> String {
-    let mut table = table(["fault", "asked as", "", "a client hears", "took"]);
+    let mut table = table(["fault", "request", "", "the client receives", "took"]);
     for verdict in verdicts {
         let mark =
             if verdict.holds { "ok".to_owned() } else { format!("not {}", verdict.expected) };

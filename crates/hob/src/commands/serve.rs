@@ -1,5 +1,5 @@
-//! `hob serve`: listens first, loads behind it, answers until it is told to stop.
-//! Until the model is loaded, whoever asks is told at once when to come back.
+//! `hob serve`: binds the address first, then loads models, and serves until it receives a signal.
+//! Until a model is loaded, its requests get an error with `Retry-After`.
 
 use std::convert::Infallible;
 use std::io;
@@ -31,26 +31,26 @@ use crate::settings::{ChatSettings, ModelChoice, Overrides, Settings};
 use crate::signals::{StopSignals, interrupted};
 use crate::wire_up::{self, Chat, Desk, Memory, Speech};
 
-/// Serve the page and the OpenAI-compatible API, until Ctrl-C
+/// Serve the web page and the OpenAI-compatible API until Ctrl-C
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ServeArgs {
     /// The address to listen on [default: 127.0.0.1:8484]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<Listen>,
-    /// Let other machines in without an API key
+    /// Allow other machines to connect without an API key
     #[arg(long)]
     allow_remote: bool,
-    /// A name under which browsers may call this server, besides localhost; may be given again
+    /// A host name under which browsers may call this server, besides localhost; repeatable
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
-    /// Threads for the speech engine; 0 lets hob choose
+    /// CPU threads of the speech engine; 0 lets hob choose
     #[arg(long, value_name = "N")]
     threads: Option<u16>,
-    /// The model that chats: a name that `hob models` lists, or a GGUF file
+    /// The chat model: a name that `hob models` lists, or a GGUF file
     #[arg(long, value_name = "MODEL")]
     chat_model: Option<String>,
-    /// Tokens that a prompt and its answer may hold together
+    /// Context length in tokens: prompt and answer together
     #[arg(long, value_name = "TOKENS")]
     context: Option<NonZeroU32>,
 }
@@ -87,7 +87,7 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
     let listener = bind(app.settings.server.listen.0, &app.settings).await?;
     let models = Models::start(app)?;
     let begun = models.renew(app, &app.written, &Gateway::default())?;
-    // Last of what may fail: a hob that does not serve leaves no file behind.
+    // Opened last, so that a server that fails to start leaves no file behind.
     let has_keys = !begun.keys.is_empty();
     let pages = Arc::new(benchmarks(app));
     if has_keys {
@@ -119,15 +119,15 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
     let serving = hob_server::serve(listener, live, options, shutdown);
     let stopping = async {
         signals.next().await;
-        app.printer.note("stopping; Ctrl-C again stops at once");
-        // A server that has ended already needs no telling.
+        app.printer.note("stopping; press Ctrl-C again to stop at once");
+        // The server may have ended already.
         let _server_ended = stop.send(());
         signals.next().await;
     };
     tokio::select! {
-        served = serving => served.map_err(|error| Failure::io("the server ended", &error))?,
+        served = serving => served.map_err(|error| Failure::io("the server stopped", &error))?,
         () = stopping => return Err(interrupted()),
-        // Answers go on being given when the model is there, or will never be.
+        // Requests are served while models load, and also if a load fails.
         never = models.load(app) => match never {},
         never = following.follow() => match never {},
         never = models.pulled.follow() => match never {},
@@ -136,37 +136,37 @@ async fn serve(app: &App<'_>) -> Outcome<Exit> {
     Ok(Exit::Done)
 }
 
-/// A server with keys hides what requests waited: a page cannot bring a key along.
+/// A server with keys hides how long requests waited, because a page cannot send a key.
 fn benchmarks(app: &App<'_>) -> BenchmarkPages {
     let working = &app.environment.folders.working;
-    // A service that the system starts has no working folder of the user's.
+    // A system service has no working folder of the user.
     let home = &app.settings.home;
     let folder = if working.join(bench::RECORDS).is_dir() { working } else { home };
     let (records, plans) = (folder.join(bench::RECORDS), folder.join(bench::PLANS));
     BenchmarkPages::new(records, plans, app.settings.ledger_file())
 }
 
-/// What this hob has in its workers; what is not on this disk is left out, and said.
+/// The models that this hob serves. Models that are not stored are left out, with a note.
 pub(super) struct Models<'a> {
     speech: Option<Speech>,
     registered_speech: Option<Arc<RegisteredModel<task::Speech>>>,
-    /// The one of `[chat]` first, if it is here.
+    /// The model of `[chat]` first, if it is stored.
     chats: Vec<Held>,
     has_default: bool,
-    /// All others that are here.
+    /// All other stored models.
     pulled: PulledModels<'a>,
 }
 
 /// A chat model, and when it is loaded.
 struct Held {
     chat: Chat,
-    /// One for all configurations, so that those of the last one count in the next.
+    /// Shared by all configurations, so that requests in flight still count after a reload.
     registered: Arc<RegisteredModel<task::Chat>>,
     load: LoadAt,
 }
 
 impl Held {
-    /// None when the model is not here. Whoever names a file means that one, and not none.
+    /// `None` if the model is not stored. A file that is named but missing is an error.
     fn start(
         memory: &Arc<Memory>,
         name: &str,
@@ -199,24 +199,24 @@ impl<'a> Models<'a> {
         let pulled = PulledModels::start(app, memory);
         let has_chats = !chats.is_empty() || !pulled.targets().is_empty();
         if speech.is_none() && !has_chats && !wire_up::has_others(app) {
-            return Err(Failure::new(Exit::ModelMissing, "there is no model to serve")
-                .hint("`hob pull` fetches the default ones"));
+            return Err(Failure::new(Exit::ModelMissing, "no model is stored")
+                .hint("run `hob pull` to download the default models"));
         }
         let registered = |speech: &Speech| Arc::new(speech.registered(settings));
         let registered_speech = speech.as_ref().map(registered);
         Ok(Models { speech, registered_speech, chats, has_default, pulled })
     }
 
-    /// Answers where no model is named.
+    /// Serves requests that name no model.
     fn default_chat(&self) -> Option<String> {
         let first = self.chats.first().filter(|_| self.has_default);
         first.map(|held| held.chat.name.clone())
     }
 
-    /// A configuration, made into what the server asks.
+    /// Converts a configuration into the state that the server uses.
     ///
     /// # Errors
-    /// Something in it cannot be meant; nothing of it is in force then.
+    /// The configuration has a mistake. The old one stays in effect.
     fn renew(&self, app: &App<'_>, written: &Written, old: &Gateway) -> Outcome<Renewed> {
         let (environment, locals) = (&app.environment, self.locals(written));
         let gateway = Arc::new(wire_up::gateway(written, environment, &locals, Some(old))?);
@@ -225,7 +225,7 @@ impl<'a> Models<'a> {
         let is_known =
             |name: &str| Kind::ALL.iter().any(|kind| registry.find_any(*kind, name).is_some());
         let keys = wire_up::keys(written, environment, (of_server, app.reach()), is_known)?;
-        // A file that lost its keys must not open what it closed.
+        // A file without keys must not open a server that had keys.
         exposure(app, !keys.is_empty())?;
         Ok(Renewed { registry, keys, gateway })
     }
@@ -241,7 +241,7 @@ impl<'a> Models<'a> {
         registry
     }
 
-    /// Puts the chat models of these names into memory, one after the other.
+    /// Loads the chat models of these names, one after the other.
     pub(super) async fn make_ready(&self, names: &[String], app: &App<'_>) {
         for Held { chat: Chat { name, worker, .. }, .. } in &self.chats {
             if names.contains(name) {
@@ -255,10 +255,10 @@ impl<'a> Models<'a> {
         }
     }
 
-    /// Requests that come before a model is ready wait or are told when to come back. Goes on for
-    /// ever, so that it ends with the server and not before.
+    /// Requests for a model that is not ready wait, or get `Retry-After`. Never returns,
+    /// so that it ends with the server.
     async fn load(&self, app: &App<'_>) -> Infallible {
-        // One after the other: whoever starts a hob to hear it does not wait for the others' load.
+        // One after the other, so that the first model is ready early.
         if let Some(Speech { name, worker }) = &self.speech {
             load(name, worker.load(), app).await;
         }
@@ -279,7 +279,7 @@ impl<'a> Models<'a> {
     }
 }
 
-/// None, and a word about it, when the model is not on this disk.
+/// `None`, with a note, if the model is not stored.
 fn present<T>(started: Outcome<T>, app: &App<'_>) -> Outcome<Option<T>> {
     match started {
         Ok(started) => Ok(Some(started)),
@@ -300,24 +300,26 @@ async fn load(name: &str, loading: impl Future<Output = Result<(), ModelError>>,
             app.printer.note(format_args!("{name} is ready after {ready_ms} ms"));
         }
         Err(error) => {
-            let failure = Failure::from(error).hint("hob goes on trying; `hob doctor` says more");
+            let failure = Failure::from(error).hint("hob retries; run `hob doctor` for details");
             app.printer.failure(&failure);
         }
     }
 }
 
 fn announce(listener: &TcpListener, app: &App<'_>) -> Outcome<()> {
-    let listen =
-        listener.local_addr().map_err(|error| Failure::io("the address is unknown", &error))?;
+    let listen = listener.local_addr().map_err(|error| {
+        Failure::io("cannot read the address that the server listens on", &error)
+    })?;
     let remote = Remote::here(listen, None);
-    app.printer.data(format_args!("hob speaks at {0}/ (OpenAI clients: {0}/v1)", remote.base()))?;
+    app.printer
+        .data(format_args!("hob listens on {0}/ (OpenAI clients: {0}/v1)", remote.base()))?;
     if !listen.ip().to_canonical().is_loopback() {
-        app.printer.note(format_args!("other machines reach it on port {}", listen.port()));
+        app.printer.note(format_args!("other machines can connect to port {}", listen.port()));
     }
     Ok(())
 }
 
-/// The guard comes before anything is loaded or bound.
+/// Checked before anything is loaded or bound.
 fn check_exposure(app: &App<'_>) -> Outcome<()> {
     let server = &app.settings.server;
     exposure(app, server.api_key.read()?.is_some() || !app.written.config.keys.is_empty())
@@ -327,7 +329,7 @@ fn exposure(app: &App<'_>, has_key: bool) -> Outcome<()> {
     let server = &app.settings.server;
     hob_server::check_exposure(server.listen.0, has_key, server.allow_remote).map_err(|exposed| {
         Failure::usage(exposed)
-            .hint("HOB_API_KEY=… hob serve, or --allow-remote if the network is trusted")
+            .hint("set HOB_API_KEY, or add --allow-remote if you trust the network")
     })
 }
 
@@ -339,7 +341,7 @@ async fn bind(listen: SocketAddr, settings: &Settings) -> Outcome<TcpListener> {
         }
         Err(error) => {
             Err(Failure::new(Exit::Server, format!("cannot listen on {listen}: {error}"))
-                .hint("choose an address of this machine with --listen"))
+                .hint("give an address of this machine with --listen"))
         }
     }
 }
@@ -354,8 +356,8 @@ async fn taken(listen: SocketAddr, settings: &Settings) -> Failure {
         (false, None) => "another program".to_owned(),
     };
     let next = listen.port().checked_add(1).unwrap_or(listen.port() - 1);
-    Failure::new(Exit::Server, format!("{listen} is taken by {owner}")).hint(format!(
-        "stop that one, or choose another port: hob serve --listen {}",
+    Failure::new(Exit::Server, format!("{listen} is in use by {owner}")).hint(format!(
+        "stop it, or choose another port: hob serve --listen {}",
         SocketAddr::new(listen.ip(), next)
     ))
 }

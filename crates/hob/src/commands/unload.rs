@@ -1,5 +1,5 @@
-//! `hob unload`: takes a model out of a running hob's memory.
-//! What it was doing ends; the next request for it loads it again.
+//! `hob unload`: unloads a model of a running hob.
+//! Its answers in progress end. The next request loads it again.
 
 use clap::Args;
 
@@ -11,12 +11,12 @@ use crate::printer::Printer;
 use crate::settings::Overrides;
 use crate::signals::StopSignals;
 
-/// Take a model out of a running hob's memory
+/// Unload a model of a running hob
 #[derive(Debug, Args)]
 pub(crate) struct UnloadArgs {
-    /// Which model (`hob ps` lists them)
+    /// The model's name (`hob ps` lists them)
     model: String,
-    /// Ask this server, instead of the one that runs here
+    /// Ask this server [default: the hob that runs on this machine]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
 }
@@ -29,6 +29,6 @@ pub(crate) fn run(args: &UnloadArgs, globals: &Globals, printer: &Printer) -> Ou
         signals.or(remote.unload(&args.model)).await
     });
     hinted(unloaded, args.server.as_deref())?;
-    printer.note(format_args!("{} is not in memory any more", args.model));
+    printer.note(format_args!("{} is unloaded", args.model));
     Ok(Exit::Done)
 }

@@ -1,5 +1,5 @@
-//! `hob upstreams`: how the other servers of the configuration are.
-//! A running hob knows what their answers were like; without one they are asked for their lists.
+//! `hob upstreams`: shows the state of the other servers of the configuration.
+//! It asks the running hob, which knows their latest answers. Without one it asks each server for its models.
 
 use clap::Args;
 use hob_core::UpstreamResolver;
@@ -15,13 +15,13 @@ use crate::settings::Overrides;
 use crate::signals::StopSignals;
 use crate::wire_up;
 
-/// Show how the other servers are
+/// Show the state of the other servers
 #[derive(Debug, Args)]
 pub(crate) struct UpstreamsArgs {
-    /// List the models that each of them serves
+    /// List the models of each server
     #[arg(long)]
     models: bool,
-    /// Ask this server, instead of the one that runs here
+    /// Ask this server [default: the hob that runs on this machine]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     /// Print it as JSON
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &UpstreamsArgs, globals: &Globals, printer: &Printer) ->
         let json = serde_json::to_string_pretty(&upstreams);
         printer.data(json.map_err(|error| Failure::new(Exit::Internal, error))?)?;
     } else if upstreams.is_empty() {
-        printer.note("no other server is configured; [upstream.NAME] in hob.toml names one");
+        printer.note("no other server is configured; add an [upstream.NAME] table to hob.toml");
     } else {
         printer.data(harmless(&shown(&upstreams)))?;
         if args.models {
@@ -56,7 +56,7 @@ async fn find(args: &UpstreamsArgs, app: &App<'_>) -> Outcome<Vec<RemoteUpstream
             if app.written.config.upstream.is_empty() {
                 return Ok(Vec::new());
             }
-            app.printer.note("no hob is running here; this is what their lists say");
+            app.printer.note("no hob is running on this machine; this is what the servers report");
             let gateway = wire_up::looked_up(app).await?;
             let list: RemoteUpstreams =
                 serde_json::from_str(&hob_wire::upstreams(&gateway.upstreams()))
@@ -69,7 +69,7 @@ async fn find(args: &UpstreamsArgs, app: &App<'_>) -> Outcome<Vec<RemoteUpstream
 
 fn shown(upstreams: &[RemoteUpstream]) -> String {
     let mut table =
-        table(["upstream", "kind", "state", "models", "in flight", "address", "trouble"]);
+        table(["upstream", "kind", "state", "models", "in flight", "address", "problem"]);
     for upstream in upstreams {
         let took = upstream.took_ms.map(|took| format!(" ({took:.0} ms)")).unwrap_or_default();
         let slots = upstream.slots.map(|slots| format!("/{slots}")).unwrap_or_default();

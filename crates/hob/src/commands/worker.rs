@@ -1,5 +1,5 @@
-//! `hob worker`, hidden: the process that holds one model. Started by a supervisor, never by hand.
-//! A process of its own, so that what dies in an engine takes nothing else along.
+//! `hob worker` (hidden): the process of one model. A supervisor starts it.
+//! A crash of an engine ends only this process.
 
 use clap::{Args, Subcommand};
 
@@ -7,7 +7,7 @@ use crate::failure::{Exit, Outcome};
 use crate::wire_up;
 use crate::worker_args::{ChatWorkerArgs, SpeechWorkerArgs, TimingWorkerArgs};
 
-/// Hold one model in this process, for the hob that started it
+/// Run one model in this process, for the hob that started it
 #[derive(Debug, Args)]
 pub(crate) struct WorkerArgs {
     #[command(subcommand)]

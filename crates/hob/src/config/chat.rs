@@ -1,5 +1,5 @@
-//! `[chat]`, `[model.NAME]` and `[dev]` as they are written.
-//! The values that are words or spans of time are parsed here, so that a wrong one has its line.
+//! `[chat]`, `[model.NAME]` and `[dev]` of hob.toml.
+//! Words and times are parsed here, so that the error for a wrong one names its line.
 
 use std::num::{NonZeroU16, NonZeroU32};
 use std::str::FromStr;
@@ -13,62 +13,62 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ChatSection {
-    /// The model that answers: a name that `hob models` lists, or the path of a GGUF file, relative
-    /// to this file.
+    /// The chat model: a name that `hob models` lists, or the path of a GGUF file, relative to this
+    /// file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    /// Tokens that a prompt and its answer may hold together, in each of the answers that are
-    /// computed at once. Default: as many as the model was trained with, as far as the memory allows: a
-    /// context that nobody asked for takes at most half of the system's memory that the model leaves free.
+    /// Context length in tokens: prompt and answer together, for each slot. Default: the length that the
+    /// model was trained with, as far as the memory allows. A default context takes at most half of the memory
+    /// that the model leaves free.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context_tokens: Option<NonZeroU32>,
-    /// How the context is kept in memory: `f16`, or `q8_0` and `q4_0`, which need about a half and
-    /// about a quarter of it and cost some quality.
+    /// Data type of the KV cache: `f16`, or `q8_0` and `q4_0`, which take about a half and about a
+    /// quarter of the memory and cost some quality.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "kv_type_name")]
     pub(crate) kv_type: Option<KvTypeName>,
-    /// Threads that the chat engine computes with; 0 lets hob choose for this machine.
+    /// CPU threads of the chat engine; 0 lets hob choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) threads: Option<u16>,
-    /// How many answers are computed at once, each with memory for a context of its own; further
-    /// requests wait for their turn. Default: 4, or 2 or 1 where the memory would otherwise leave each
-    /// of them less than 16,384 tokens.
+    /// Number of slots: answers that are computed at once, each with a context of its own. Further
+    /// requests wait in the queue. Default: 4, or 2 or 1 if each slot would otherwise have less than 16,384
+    /// tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parallel: Option<NonZeroU16>,
-    /// How many tokens are computed in one step at most. A long prompt is read in pieces of this
-    /// size, and answers that are running go on between them.
+    /// Maximum tokens in one step. A long prompt is read in pieces of this size, so that other answers
+    /// continue between them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) batch_tokens: Option<NonZeroU32>,
-    /// How many layers of the model are put on the graphics card, the output counted as one.
-    /// Default: as `hob fit` answers, if hob was built for one.
+    /// Number of layers on the graphics card, the output layer included. Default: what `hob fit`
+    /// recommends, if hob was built for a graphics card.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) gpu_layers: Option<u16>,
-    /// Of how many layers the experts stay in the system's memory, of a model that has any. Default:
-    /// as `hob fit` answers; none where `gpu_layers` is set.
+    /// Number of layers whose experts stay in the system's memory (mixture-of-experts models only).
+    /// Default: what `hob fit` recommends, or 0 if `gpu_layers` is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cpu_moe_layers: Option<u16>,
-    /// How long the model stays in memory after its last request: `30s`, `5m`, `2h`, a number of
-    /// seconds, or `forever`. A request may wish for something else.
+    /// How long the model stays loaded after its last request: `30s`, `5m`, `2h`, a number of seconds,
+    /// or `forever`. A request may set another time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text_or_number")]
     pub(crate) keep_alive: Option<KeepAliveText>,
-    /// When the model is loaded: at the `start` of `hob serve`, or for the `first_request`.
+    /// When the model is loaded: at the `start` of `hob serve`, or at the `first_request`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) load: Option<LoadAt>,
-    /// Never unload this model to make room for another one. Together with `keep_alive = "forever"` it
-    /// then stays for good.
+    /// Never unload this model to make room for another one. Together with `keep_alive = "forever"` the
+    /// model stays loaded until hob ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pinned: Option<bool>,
-    /// How many tokens a model may think before its answer must begin, when a request does not say.
-    /// Default: as long as it wants.
+    /// Maximum tokens of thinking before the answer, for requests that do not set it. Default: no
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) thinking_tokens_max: Option<u32>,
-    /// How many tokens an answer may have, thinking included, when a request names no limit: for
-    /// clients whose background jobs (titles, tags) name none. Default: until the context is full.
+    /// Maximum tokens of an answer, thinking included, for requests that set no limit, such as those for
+    /// titles and tags. Default: until the context is full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) answer_tokens_max: Option<NonZeroU32>,
-    /// How many chat requests are let in at once, those that wait for their turn included; the next
-    /// is told when to come back.
+    /// Maximum chat requests at once, waiting ones included. Further ones get `503` with
+    /// `Retry-After`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) requests_max: Option<NonZeroU16>,
 }
@@ -76,13 +76,13 @@ pub(crate) struct ChatSection {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct DevSection {
-    /// Model names that hob does not know are answered with a fixed text, as a mock server would,
-    /// instead of being refused. For the tests of client libraries; never for real use.
+    /// Answer requests for unknown models with a fixed text instead of an error. Only for tests of client
+    /// libraries.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) conformance: Option<bool>,
+    pub(crate) mock_unknown_models: Option<bool>,
 }
 
-/// How keys and values of the context are kept, by name.
+/// Data type of the KV cache, by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "&'static str")]
 pub(crate) struct KvTypeName(pub(crate) KvType);
@@ -101,7 +101,7 @@ impl From<KvTypeName> for &'static str {
     }
 }
 
-/// When a model is put into memory.
+/// When a model is loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LoadAt {
@@ -110,7 +110,7 @@ pub(crate) enum LoadAt {
     FirstRequest,
 }
 
-/// A span of time as people write it: `30s`, `5m`, `2h`, seconds, or `forever`.
+/// A time such as `30s`, `5m`, `2h`, seconds, or `forever`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeepAliveText(pub(crate) KeepAlive);
 

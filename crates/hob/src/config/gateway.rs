@@ -1,5 +1,5 @@
-//! `[upstream.NAME]`, `[alias.NAME]`, `[keys.NAME]` and `[defaults]` as they are written.
-//! Names are the user's own; what they lead to is checked when all of them are known.
+//! `[upstream.NAME]`, `[alias.NAME]`, `[keys.NAME]` and `[defaults]` of hob.toml.
+//! The user chooses their names. What a name refers to is checked once all of them are known.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU16, NonZeroU32, NonZeroU64};
@@ -18,40 +18,40 @@ pub(crate) type Named<T> = BTreeMap<String, T>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct UpstreamSection {
-    /// What the server is; `auto` asks it, once.
+    /// The server's kind. `auto` detects it with one request.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::words::kind_schema")]
     pub(crate) kind: Option<KindName>,
-    /// Where it is, with or without `/v1`. Clouds and Ollama have a usual place.
+    /// The server's address, with or without `/v1`. Cloud services and Ollama have a default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,
-    /// Its key: `env:NAME` for a variable, `file:PATH` for the first line of a file.
+    /// The API key: `env:NAME` for an environment variable, `file:PATH` for the first line of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
-    /// For the connection to stand, TLS included. Default: `1s` in the house, `5s` elsewhere.
+    /// Time limit for connecting, TLS included. Default: `1s` in the local network, `5s` elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
-    pub(crate) connect: Option<TimeText>,
-    /// Until the first real content. Default: `45s` in the house, `60s` elsewhere; a long prompt gets
-    /// more.
+    pub(crate) connect_timeout: Option<TimeText>,
+    /// Time limit for the first token. Default: `45s` in the local network, `60s` elsewhere; more for a
+    /// long prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
-    pub(crate) first_token: Option<TimeText>,
-    /// Between two pieces of real content. Default: `30s`.
+    pub(crate) first_token_timeout: Option<TimeText>,
+    /// Time limit between two tokens. Default: `30s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
-    pub(crate) idle: Option<TimeText>,
-    /// Requests that it works on at once. Default: as many as come.
+    pub(crate) idle_timeout: Option<TimeText>,
+    /// Maximum requests that the server works on at once. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) slots: Option<NonZeroU16>,
-    /// Requests that wait for a slot; the next is told when to come back. Default: 8.
+    /// Maximum requests that wait for a slot. Further ones get `503` with `Retry-After`. Default: 8.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) queue: Option<u16>,
-    /// List its models as `NAME/model` in `/v1/models`.
+    pub(crate) queue_size: Option<u16>,
+    /// List the server's models as `NAME/MODEL` in `/v1/models`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) list: Option<bool>,
-    /// Of an Ollama: the context length of every request. Always the same, because another one would
-    /// load the model anew.
+    pub(crate) list_models: Option<bool>,
+    /// Context length in tokens, for Ollama only. It is the same for every request, because Ollama
+    /// reloads a model when the length changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) num_ctx: Option<NonZeroU32>,
 }
@@ -59,82 +59,82 @@ pub(crate) struct UpstreamSection {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AliasSection {
-    /// Who answers, first to last: `UPSTREAM/MODEL`, a model of this hob, another alias, or a table
-    /// with `target` and what is special about it. Of another alias, its targets count with their parameters
-    /// and times; `pick`, `commit`, `hedge_after_ms`, `on_break`, `while_loading` and `retries` are this one's.
+    /// The targets, first to last: `UPSTREAM/MODEL`, a local model, another alias, or a table with
+    /// `target` and options. Targets of another alias keep their parameters and time limits. This alias's own
+    /// `strategy`, `fallback_until`, `hedge_after_ms`, `on_stream_error`, `while_loading` and `retries` apply.
     #[schemars(schema_with = "targets_schema")]
     pub(crate) to: Vec<TargetEntry>,
-    /// How the next target is chosen: `order`, `warm` (those in memory first), `least-wait`, or
-    /// `weighted` (by chance). Default: `order`.
+    /// How the next target is picked: in `order`, `warm` (loaded models first), `least-wait` (the
+    /// shortest queue), or `weighted` (at random, by `weight`). Default: `order`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::words::pick_schema")]
-    pub(crate) pick: Option<PickName>,
-    /// How much the model thinks, whatever the request says: `none`, `minimal`, `low`, `medium`,
+    pub(crate) strategy: Option<PickName>,
+    /// How much the model thinks. It replaces the request's own value: `none`, `minimal`, `low`, `medium`,
     /// `high`, `xhigh` or `max`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::words::effort_schema")]
-    pub(crate) effort: Option<EffortName>,
-    /// Parameters of every request, whatever it says: `{ temperature = 0.2 }`.
+    pub(crate) reasoning_effort: Option<EffortName>,
+    /// Parameters that replace the request's own: `{ temperature = 0.2 }`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "parameters_schema")]
     pub(crate) set: Option<toml::Table>,
-    /// Parameters for requests that do not say: `{ max_tokens = 2000 }`.
+    /// Parameters for requests that do not set them: `{ max_tokens = 2000 }`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "parameters_schema")]
     pub(crate) default: Option<toml::Table>,
-    /// Parameters that are left out, by name.
+    /// Names of parameters to remove from requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) drop: Option<Vec<String>>,
-    /// From when on an answer is the client's: with the `first` piece, or with the first `content`
-    /// that is no thinking. Default: `first`.
+    /// Until when hob may fall back to another target: the `first_token`, thinking included, or the
+    /// first `content` after the thinking. Then the client receives the answer. Default: `first_token`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) commit: Option<CommitName>,
-    /// What becomes of an answer that breaks off when it is the client's: an `error`, or the same target is
-    /// asked to `continue` where it can, which llama-server, vLLM, SGLang, tabbyAPI, Ollama, OpenRouter
-    /// and Anthropic's models before 4.6 do. Only for plain text that is streamed; at most twice in an answer,
-    /// and not while the target rests: a break counts as its failure. Default: `error`.
+    pub(crate) fallback_until: Option<FallbackUntilName>,
+    /// What hob does when a stream breaks off after the client received a part of it. `error` ends it with
+    /// an error event. `continue` asks the same target for the rest, at most twice in an answer. It works for
+    /// streamed plain text of llama-server, vLLM, SGLang, tabbyAPI, Ollama, OpenRouter and Anthropic's models
+    /// before 4.6, and not while the target's circuit is open. Default: `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) on_break: Option<OnBreakName>,
-    /// What becomes of a request while its model is being loaded: the `next` target, or it is to `wait` if no
-    /// target that is in memory answers. A load that is expected to take at most 30 s is waited for in any
-    /// case. Default: `next`.
+    pub(crate) on_stream_error: Option<OnStreamErrorName>,
+    /// What hob does while a local model is being loaded: use the `next` target, or `wait` if no loaded
+    /// target answers. It always waits for a load of at most 30 s. Default: `next`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) while_loading: Option<WhileLoadingName>,
-    /// How long a request waits for a target that rests after failures, if all do. Default: `2s`.
+    /// How long a request waits when the circuits of all targets are open. Default: `2s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
-    pub(crate) patience: Option<TimeText>,
-    /// Attempts of one request after the first, on whichever target; second tries are made only where all
-    /// others still have their turn. Default: 3, or as many as there are further targets.
+    pub(crate) queue_timeout: Option<TimeText>,
+    /// Maximum attempts after the first, on all targets together. hob retries a target only if all others
+    /// can still be tried. Default: 3, or the number of further targets if that is larger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retries: Option<u16>,
-    /// How long a target rests after three failures in a row, the first time; then twice as long, and so
-    /// on. Default: `5s`.
+    /// How long a target's circuit stays open after three failures in a row. The time doubles with each
+    /// further failure. Default: `5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
     pub(crate) cooldown: Option<TimeText>,
-    /// How long a model stays in memory after its last request, for requests that do not say.
+    /// How long a model stays loaded after its last request, for requests that do not set it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::chat::text_or_number")]
     pub(crate) keep_alive: Option<KeepAliveText>,
-    /// Ask the next target too when the first has said nothing for so many milliseconds.
+    /// Milliseconds of silence after which hob also sends the request to the next target. The faster
+    /// answer wins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hedge_after_ms: Option<NonZeroU32>,
-    /// As in `[upstream.NAME]`, for this alias.
+    /// As in `[upstream.NAME]`; wins over it for this alias.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
-    pub(crate) first_token: Option<TimeText>,
-    /// As in `[upstream.NAME]`, for this alias.
+    pub(crate) first_token_timeout: Option<TimeText>,
+    /// As in `[upstream.NAME]`; wins over it for this alias.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
-    pub(crate) idle: Option<TimeText>,
-    /// For a whole request, all its attempts included. Default: `10m`.
+    pub(crate) idle_timeout: Option<TimeText>,
+    /// Time limit for a whole request, all attempts included. Default: `10m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
-    pub(crate) total: Option<TimeText>,
+    pub(crate) total_timeout: Option<TimeText>,
 }
 
-/// Who answers for an alias: a name, or a name and what is special about it.
+/// A target of an alias: a name, or a name with options.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum TargetEntry {
@@ -145,26 +145,26 @@ pub(crate) enum TargetEntry {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SpecialTarget {
-    /// Its name.
+    /// The target's name.
     pub(crate) target: String,
-    /// Tokens that it holds, where you know better than it says.
+    /// Context length in tokens, if the server reports a wrong one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) context: Option<NonZeroU32>,
-    /// What it can do, of `tools`, `images`, `json_schema` and `embeddings`. Default: all.
+    /// What the target supports, of `tools`, `images`, `json_schema` and `embeddings`. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) capabilities: Option<Vec<String>>,
-    /// For `pick = "weighted"`. Of an alias, its targets weigh so much together.
+    /// The weight for `strategy = "weighted"`. An alias as a target shares its weight among its targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) weight: Option<f64>,
-    /// As in `[alias.NAME]`, and stronger.
+    /// As in `[alias.NAME]`; wins over it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "parameters_schema")]
     pub(crate) set: Option<toml::Table>,
-    /// As in `[alias.NAME]`, and stronger.
+    /// As in `[alias.NAME]`; wins over it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "parameters_schema")]
     pub(crate) default: Option<toml::Table>,
-    /// As in `[alias.NAME]`, besides.
+    /// As in `[alias.NAME]`; both lists apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) drop: Option<Vec<String>>,
 }
@@ -173,18 +173,18 @@ pub(crate) struct SpecialTarget {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct KeySection {
     /// The key that clients send: `env:NAME` for a variable, `file:PATH` for the first line of a file, or
-    /// `sha256:` and its checksum in hexadecimal, so that the key itself is nowhere.
+    /// `sha256:` and the key's checksum in hexadecimal.
     pub(crate) secret: String,
-    /// The models and aliases that it may use. Default: all.
+    /// The models and aliases that this key may use. Default: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) aliases: Option<Vec<String>>,
-    /// Requests in a minute.
+    /// Maximum requests per minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) requests_per_minute: Option<NonZeroU32>,
-    /// Requests at once.
+    /// Maximum requests at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) concurrency: Option<NonZeroU32>,
-    /// Tokens of prompts and answers in a day, by UTC. Speech counts its characters.
+    /// Maximum tokens of prompts and answers per day (UTC). Speech counts characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tokens_per_day: Option<NonZeroU64>,
 }
@@ -192,39 +192,39 @@ pub(crate) struct KeySection {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct DefaultsSection {
-    /// As in `[upstream.NAME]`, for all of them.
+    /// As in `[upstream.NAME]`, for all upstreams.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
-    pub(crate) connect: Option<TimeText>,
-    /// As in `[upstream.NAME]`, for all of them, and for models of this hob behind an alias.
+    pub(crate) connect_timeout: Option<TimeText>,
+    /// As in `[upstream.NAME]`, for all upstreams and for local models behind an alias.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
-    pub(crate) first_token: Option<TimeText>,
-    /// As in `[upstream.NAME]`, for all of them, and for models of this hob behind an alias.
+    pub(crate) first_token_timeout: Option<TimeText>,
+    /// As in `[upstream.NAME]`, for all upstreams and for local models behind an alias.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
-    pub(crate) idle: Option<TimeText>,
-    /// As in `[alias.NAME]`, for all of them.
+    pub(crate) idle_timeout: Option<TimeText>,
+    /// As in `[alias.NAME]`, for all aliases.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
-    pub(crate) total: Option<TimeText>,
-    /// For a model of this hob to be loaded, where a request waits for that. Default: `5m`.
+    pub(crate) total_timeout: Option<TimeText>,
+    /// Time limit for loading a local model while a request waits. Default: `5m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::time::schema")]
-    pub(crate) load: Option<TimeText>,
+    pub(crate) load_timeout: Option<TimeText>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum CommitName {
+pub(crate) enum FallbackUntilName {
     #[default]
-    First,
+    FirstToken,
     Content,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum OnBreakName {
+pub(crate) enum OnStreamErrorName {
     #[default]
     Error,
     Continue,

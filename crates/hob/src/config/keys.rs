@@ -1,5 +1,5 @@
-//! The keys that exist, taken from the schema, and the refusal of those that do not.
-//! Serde refuses them too, but knows neither where a key moved to nor what was probably meant.
+//! The known keys, taken from the schema, and the errors for unknown ones.
+//! Serde rejects unknown keys too, but it cannot suggest the right one.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,10 +11,10 @@ use toml::de::{DeTable, DeValue};
 use super::{place, schema};
 use crate::failure::Failure;
 
-/// Stands for a name of the user's own: `upstream.NAME.url`.
+/// Stands for a name that the user chooses: `upstream.NAME.url`.
 pub(crate) const ANY_NAME: &str = "NAME";
 
-/// One key of the file, as the reference page shows it.
+/// A key of the file, for the reference page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     /// With its table: `server.listen`.
@@ -32,19 +32,47 @@ impl Key {
 
     /// Whether this is the key at a path of a file.
     fn is_at(&self, path: &str) -> bool {
-        let (mut known, mut written) = (self.path.split('.'), split(path));
-        loop {
-            match (known.next(), written.next()) {
-                (None, None) => return true,
-                (Some(known), Some(written)) if known == written || known == ANY_NAME => {}
-                _ => return false,
-            }
-        }
+        is_at(&self.path, path)
     }
 
     /// Empty for keys outside any.
     pub(crate) fn table(&self) -> &str {
         self.path.rsplit_once('.').map_or("", |(table, _)| table)
+    }
+}
+
+/// Keys of earlier versions, and their new names.
+const RENAMED: [(&str, &str); 19] = [
+    ("dev.conformance", "mock_unknown_models"),
+    ("defaults.connect", "connect_timeout"),
+    ("defaults.first_token", "first_token_timeout"),
+    ("defaults.idle", "idle_timeout"),
+    ("defaults.total", "total_timeout"),
+    ("defaults.load", "load_timeout"),
+    ("upstream.NAME.connect", "connect_timeout"),
+    ("upstream.NAME.first_token", "first_token_timeout"),
+    ("upstream.NAME.idle", "idle_timeout"),
+    ("upstream.NAME.queue", "queue_size"),
+    ("upstream.NAME.list", "list_models"),
+    ("alias.NAME.pick", "strategy"),
+    ("alias.NAME.effort", "reasoning_effort"),
+    ("alias.NAME.commit", "fallback_until"),
+    ("alias.NAME.on_break", "on_stream_error"),
+    ("alias.NAME.patience", "queue_timeout"),
+    ("alias.NAME.first_token", "first_token_timeout"),
+    ("alias.NAME.idle", "idle_timeout"),
+    ("alias.NAME.total", "total_timeout"),
+];
+
+/// Whether a path of a file is the key `known`, in which [`ANY_NAME`] stands for any name.
+fn is_at(known: &str, path: &str) -> bool {
+    let (mut known, mut written) = (known.split('.'), split(path));
+    loop {
+        match (known.next(), written.next()) {
+            (None, None) => return true,
+            (Some(known), Some(written)) if known == written || known == ANY_NAME => {}
+            _ => return false,
+        }
     }
 }
 
@@ -81,8 +109,8 @@ fn kind_of(kind: &Value) -> String {
     first.as_str().unwrap_or("any").to_owned()
 }
 
-/// The keys that hob does not know, in their order: where each begins, and its refusal with the nearest key
-/// that hob knows. What does not parse is reported by the caller, with serde's message.
+/// Returns the unknown keys in their order: the byte at which each begins, and an error that suggests the
+/// nearest known key. The caller reports text that does not parse.
 pub(super) fn unknown(text: &str, path: &Path) -> Vec<(usize, Failure)> {
     let Ok(root) = DeTable::parse(text) else { return Vec::new() };
     let known = known_keys();
@@ -129,7 +157,7 @@ fn split(path: &str) -> impl Iterator<Item = &str> {
     parts.map(|part| part.trim_matches('"'))
 }
 
-/// Where a key stands, or the innermost table around it that is there.
+/// The bytes of a key, or of the innermost table around it that exists.
 pub(super) fn span(text: &str, key: &str) -> Option<Range<usize>> {
     let root = DeTable::parse(text).ok()?;
     let (mut table, mut found) = (root.get_ref(), None);
@@ -147,6 +175,9 @@ pub(super) fn span(text: &str, key: &str) -> Option<Range<usize>> {
 }
 
 fn refusal(key: &str, place: &str, known: &[Key]) -> Failure {
+    if let Some((_, new)) = RENAMED.iter().find(|(old, _)| is_at(old, key)) {
+        return Failure::usage(format!("{place}: '{key}' was renamed to '{new}'"));
+    }
     let failure = Failure::usage(format!("{place}: '{key}' is not a setting of hob"));
     match suggestion(key, known) {
         Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
@@ -154,8 +185,8 @@ fn refusal(key: &str, place: &str, known: &[Key]) -> Failure {
     }
 }
 
-/// A key in the wrong table is the likeliest mistake, then half a name (`voice` for
-/// `default_voice`), then a slip of the finger. Of keys with one name, that of the same table.
+/// Suggests, in this order: the same name in another table, half a name (`voice` for `default_voice`),
+/// a misspelt name. A key of the same table wins.
 fn suggestion(key: &str, known: &[Key]) -> Option<String> {
     let (table, name) = key.rsplit_once('.').unwrap_or(("", key));
     let table = known.iter().find(|known| known.is_at(table)).map_or(table, |known| &known.path);
@@ -167,7 +198,7 @@ fn suggestion(key: &str, known: &[Key]) -> Option<String> {
         let near = nearest(name, known.iter().map(|known| known.name()), 1);
         known.iter().find(|known| near.first().is_some_and(|near| near == known.name()))
     };
-    // Among neighbours, a slip of the finger is likelier than another table.
+    // Within a table, a misspelt name is likelier than a wrong table.
     let neighbours = || known.iter().filter(|known| known.table() == table).map(|k| k.name());
     let beside = || {
         let near = nearest(name, neighbours(), 1);
@@ -201,10 +232,10 @@ mod tests {
             ("[speech]\nvoice = 1\n", "2:1", "speech.voice", Some("speech.default_voice")),
             ("[upstream.gpu]\nslot = 1\n", "2:1", "upstream.gpu.slot", Some("upstream.NAME.slots")),
             (
-                "[alias.\"gpt-4.1\"]\npik = \"x\"\n",
+                "[alias.\"gpt-4.1\"]\nstratgy = \"x\"\n",
                 "2:1",
-                "alias.\"gpt-4.1\".pik",
-                Some("alias.NAME.pick"),
+                "alias.\"gpt-4.1\".stratgy",
+                Some("alias.NAME.strategy"),
             ),
             ("[aliases.x]\nto = []\n", "1:2", "aliases", Some("alias")),
             ("colour_of_the_house = 1\n", "1:1", "colour_of_the_house", None),
@@ -217,6 +248,18 @@ mod tests {
                 Some(meant) => assert_eq!(hint, format!("did you mean '{meant}'?")),
                 None => assert!(hint.contains("list them all"), "{hint}"),
             }
+        }
+    }
+
+    #[test]
+    fn a_renamed_key_names_its_new_name() {
+        let keys = known_keys();
+        for (old, new) in RENAMED {
+            let (table, old_name) = old.rsplit_once('.').expect("a table");
+            let text = format!("[{table}]\n{old_name} = 1\n");
+            let (_, failure) = unknown(&text, Path::new("h.toml")).remove(0);
+            assert_eq!(failure.sentence, format!("h.toml:2:1: '{old}' was renamed to '{new}'"));
+            assert!(keys.iter().any(|key| key.path == format!("{table}.{new}")), "{table}.{new}");
         }
     }
 

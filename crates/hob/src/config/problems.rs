@@ -89,9 +89,9 @@ mod tests {
     #[test]
     fn every_problem_is_found_and_no_other() {
         let text = "[server]\nlisen = \"x\"\nlisten = 8484\ntext_chars_max = -1\n\n[sever]\nx = 1\n\n\
-            [alias.a]\nto = [\n  \"b\",\n  5,\n]\npick = \"best\"\n\n[chat]\nkv_type = \"q5\"\n";
+            [alias.a]\nto = [\n  \"b\",\n  5,\n]\nstrategy = \"best\"\n\n[chat]\nkv_type = \"q5\"\n";
         let said = said(text);
-        let places = ["2:1", "3:10", "4:18", "6:2", "12:3", "14:8", "17:11"];
+        let places = ["2:1", "3:10", "4:18", "6:2", "12:3", "14:12", "17:11"];
         assert_eq!(said.len(), places.len(), "{said:#?}");
         for (sentence, place) in said.iter().zip(places) {
             assert!(sentence.starts_with(&format!("h.toml:{place}: ")), "{place}: {sentence}");

@@ -170,7 +170,7 @@ impl Settings {
             "latency-based-routing" => {
                 notes.changed(
                     PATH,
-                    "pick = \"least-wait\": hob uses queue lengths, not past latencies",
+                    "strategy = \"least-wait\": hob uses queue lengths, not past latencies",
                 );
                 Some(Pick::LeastWait)
             }
@@ -191,14 +191,14 @@ fn sections(groups: Vec<Group>) -> Named<AliasSection> {
     let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
     let mut sections = Named::new();
     for Group { name, mut alias, tail, .. } in groups {
-        let is_ordered = alias.pick.is_none_or(|PickName(pick)| pick == Pick::Order);
+        let is_ordered = alias.strategy.is_none_or(|PickName(pick)| pick == Pick::Order);
         if !is_ordered && !tail.is_empty() {
             let numbered = (2..).map(|number| format!("{name}-pool-{number}"));
             let mut free = [format!("{name}-pool")].into_iter().chain(numbered);
             let pool = free.find(|pool| !names.contains(pool)).unwrap_or_default();
             let to = std::mem::replace(&mut alias.to, vec![TargetEntry::Name(pool.clone())]);
-            let pick = alias.pick.take();
-            sections.insert(pool, AliasSection { to, pick, ..AliasSection::default() });
+            let pick = alias.strategy.take();
+            sections.insert(pool, AliasSection { to, strategy: pick, ..AliasSection::default() });
         }
         alias.to.extend(tail);
         sections.insert(name, alias);

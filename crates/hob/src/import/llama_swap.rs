@@ -216,7 +216,11 @@ impl Made<'_> {
             let target = name.to_owned();
             let default = server.defaults.clone();
             let special = SpecialTarget { target, set, drop, default, ..SpecialTarget::default() };
-            AliasSection { to: vec![entry(special)], effort, ..AliasSection::default() }
+            AliasSection {
+                to: vec![entry(special)],
+                reasoning_effort: effort,
+                ..AliasSection::default()
+            }
         };
         let own_set = filters.set.clone().unwrap_or_default();
         let plain =
@@ -299,8 +303,11 @@ impl Made<'_> {
                 drop: filters.drop(),
                 ..SpecialTarget::default()
             };
-            let alias =
-                AliasSection { to: vec![entry(special)], effort, ..AliasSection::default() };
+            let alias = AliasSection {
+                to: vec![entry(special)],
+                reasoning_effort: effort,
+                ..AliasSection::default()
+            };
             match self.has(model) {
                 true => self.notes.changed(
                     format!("{at}.models[{index}]"),
@@ -343,7 +350,7 @@ impl Made<'_> {
             }
         };
         let to = to.into_iter().map(TargetEntry::Name).collect();
-        let alias = AliasSection { to, pick: pick.map(PickName), ..AliasSection::default() };
+        let alias = AliasSection { to, strategy: pick.map(PickName), ..AliasSection::default() };
         self.add_alias(name, alias, at.to_owned());
     }
 }

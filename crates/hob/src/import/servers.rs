@@ -111,8 +111,8 @@ impl Servers {
             kind: Some(KindName(server.kind)),
             url: server.url.clone(),
             key: key.and_then(|key| key.written(&name, key_path, notes)),
-            connect: server.connect,
-            first_token: server.first_token,
+            connect_timeout: server.connect,
+            first_token_timeout: server.first_token,
             ..UpstreamSection::default()
         };
         self.sections.insert(name.clone(), section);

@@ -78,7 +78,7 @@ fn litellm_routing_is_carried_over() {
             "model_list:\n- {model_name: a, litellm_params: {model: gpt-4o}}\n\
              - {model_name: a, litellm_params: {model: gpt-5}}\n\
              router_settings: {routing_strategy: least-busy, default_fallbacks: [b]}",
-            &["pick = \"least-wait\"\n"],
+            &["strategy = \"least-wait\"\n"],
             &["default_fallbacks.b: dropped: no model_name"],
         ),
         (
@@ -88,7 +88,7 @@ fn litellm_routing_is_carried_over() {
              - {model_name: b, litellm_params: {model: gpt-7}}\n\
              litellm_settings: {default_fallbacks: [b]}\n",
             &[
-                "[alias.a-pool]\npick = \"weighted\"",
+                "[alias.a-pool]\nstrategy = \"weighted\"",
                 "\"a-pool\", \"openai/gpt-6\", \"b\"",
                 "weight = 0.9",
             ],
@@ -111,7 +111,7 @@ fn litellm_routing_is_carried_over() {
             "model_list:\n- {model_name: a, litellm_params: {model: gpt-4o, timeout: 5}}\n\
              - {model_name: a, litellm_params: {model: gpt-5, reasoning_effort: low}}\n\
              router_settings: {timeout: 9.5, fallbacks: [{\"*\": [b]}]}\n",
-            &["total = \"9500ms\"", "effort = \"low\""],
+            &["total_timeout = \"9500ms\"", "reasoning_effort = \"low\""],
             &[
                 "model_list[0].litellm_params.timeout: changed: hob has one value",
                 "fallbacks.b: dropped",
@@ -201,7 +201,10 @@ fn unusual_llama_swap_files_are_read_as_far_as_possible() {
         ),
         (
             "models:\n  a/b: {cmd: \"llama-server -m ${env.DIR}/x.gguf -ngl all -ctk f16 --reasoning-budget 0\"}\n",
-            &["model = \"${env.DIR}/x.gguf\"", "[alias.\"a/b\"]\nto = [\"x\"]\neffort = \"none\""],
+            &[
+                "model = \"${env.DIR}/x.gguf\"",
+                "[alias.\"a/b\"]\nto = [\"x\"]\nreasoning_effort = \"none\"",
+            ],
             &["cmd: changed: hob reads no variables", "[model.NAME] has no key for -ctk"],
         ),
         (
@@ -228,7 +231,7 @@ fn unusual_llama_swap_files_are_read_as_far_as_possible() {
             &[
                 "[upstream.p]\nkind = \"openai\"\nurl = \"http://p/api\"\nkey = \"env:HOB_KEY_P\"",
                 "[alias.t]\nto = [\"q\"]\n",
-                "[alias.u]\nto = [\"q\"]\npick = \"least-wait\"",
+                "[alias.u]\nto = [\"q\"]\nstrategy = \"least-wait\"",
             ],
             &[
                 "selectors.s: dropped: none of its targets",

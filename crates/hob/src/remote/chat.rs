@@ -191,8 +191,8 @@ fn relay<R: BufRead>(mut lines: Lines<R>, base: &str, events: &Sender<Outcome<Ch
                 // Comments keep the connection awake; empty lines end an event.
                 None => continue,
             },
-            Ok(None) => Err(broken("broke off")),
-            Err(error) => Err(broken(&format!("broke off: {error}"))),
+            Ok(None) => Err(broken("ended early")),
+            Err(error) => Err(broken(&format!("ended early: {error}"))),
         };
         let ends = new.is_err();
         let new: Vec<Outcome<ChatEvent>> = match new {
@@ -216,7 +216,7 @@ fn said(
     }
     match serde_json::from_str(data) {
         Ok(chunk) => Ok(ending.take(chunk)),
-        Err(_) => Err(broken("holds what is no chat")),
+        Err(_) => Err(broken("is not a chat answer")),
     }
 }
 
@@ -312,8 +312,8 @@ mod tests {
     fn an_answer_that_breaks_off_is_never_whole() {
         let hi = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
         let rows = [
-            ("", "the answer of http://nas:1 broke off"),
-            ("data: 3\n\n", "the answer of http://nas:1 holds what is no chat"),
+            ("", "the answer of http://nas:1 ended early"),
+            ("data: 3\n\n", "the answer of http://nas:1 is not a chat answer"),
             ("data: {\"error\":{\"message\":\"the worker died\"}}\n\n", "the worker died"),
         ];
         for (end, sentence) in rows {

@@ -182,7 +182,7 @@ mod tests {
         let rows = [
             ("", "http://nas:1 does not answer: its answer ended before the model was loaded"),
             ("{\"error\":{\"message\":\"too large\"}}\n", "too large"),
-            ("what?\n", "what answers at http://nas:1 is not a hob"),
+            ("what?\n", "the server at http://nas:1 is not a hob"),
         ];
         for (end, sentence) in rows {
             let steps = told(&format!("{line}{end}"));

@@ -53,7 +53,7 @@ fn read_sound(body: Body, chunks: &Sender<Result<SpeechEvent, ModelError>>) {
             Ok(count) => Ok(SpeechEvent::Audio(samples(&mut odd, &bytes[..count]))),
             Err(error) => Err(ModelError::EngineFailed {
                 engine: REMOTE_ENGINE,
-                detail: format!("the answer broke off: {error}"),
+                detail: format!("the answer ended early: {error}"),
             }),
         };
         let ends = chunk.is_err();

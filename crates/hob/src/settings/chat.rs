@@ -1,5 +1,5 @@
-//! How hob chats, settled.
-//! What only the model or the machine can decide stays open here, and is said to be.
+//! The settings of chat models.
+//! `None` means that the model or the machine decides.
 
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub(crate) struct ChatSettings {
 /// Only for tests of programs that talk to hob.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DevSettings {
-    pub(crate) conformance: bool,
+    pub(crate) mock_unknown_models: bool,
 }
 
 /// Which model answers.
@@ -164,11 +164,11 @@ impl ChatSettings {
 
 impl DevSettings {
     pub(super) fn resolve(written: &Written) -> DevSettings {
-        DevSettings { conformance: written.config.dev.conformance.unwrap_or(false) }
+        DevSettings { mock_unknown_models: written.config.dev.mock_unknown_models.unwrap_or(false) }
     }
 
     pub(super) fn as_written(&self) -> DevSection {
-        DevSection { conformance: Some(self.conformance) }
+        DevSection { mock_unknown_models: Some(self.mock_unknown_models) }
     }
 }
 

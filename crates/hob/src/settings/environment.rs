@@ -31,25 +31,16 @@ pub(crate) struct Environment {
 
 /// Name and meaning of each variable, for the reference pages.
 pub(crate) const VARIABLES: [(&str, &str); 10] = [
-    ("HOB_HOME", "where models are kept (a flag or the environment wins over the config file)"),
-    ("HOB_LISTEN", "the address that `hob serve` listens on and where other commands look for it"),
-    ("HOB_API_KEY", "the key that `hob serve` asks for and that other commands send to a server"),
-    ("HOB_LOG", "what to log on stderr, such as `info` or `hob_server=debug`"),
-    (
-        "HF_TOKEN",
-        "for private and gated repositories of the hub; sent to the hub and to no other host",
-    ),
-    (
-        "HF_ENDPOINT",
-        "another address than the hub's own, such as a mirror, for `hob pull` and `hob fit`",
-    ),
-    (
-        "HOB_OLLAMA_REGISTRY",
-        "another address than that of Ollama's registry, which has models that the hub has not",
-    ),
-    ("OLLAMA_MODELS", "where Ollama keeps its models, if not in the usual place"),
+    ("HOB_HOME", "the folder of models (flags and the environment win over the configuration)"),
+    ("HOB_LISTEN", "the address of `hob serve`, for the server and for other commands"),
+    ("HOB_API_KEY", "the key that `hob serve` requires and that other commands send"),
+    ("HOB_LOG", "log filter for stderr, such as `info` or `hob_server=debug`"),
+    ("HF_TOKEN", "token for private and gated repositories of the hub; sent to no other host"),
+    ("HF_ENDPOINT", "address of a mirror of the hub, for `hob pull` and `hob fit`"),
+    ("HOB_OLLAMA_REGISTRY", "address of a mirror of Ollama's registry"),
+    ("OLLAMA_MODELS", "Ollama's folder of models, if it is not the default"),
     ("NO_COLOR", "any value: no colours"),
-    ("XDG_CONFIG_HOME", "where `hob/hob.toml` is looked for"),
+    ("XDG_CONFIG_HOME", "the folder of `hob/hob.toml`"),
 ];
 
 impl Environment {

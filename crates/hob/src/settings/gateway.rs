@@ -1,5 +1,5 @@
-//! Other servers, aliases and keys, settled. Only for commands that use them: a variable that holds a key
-//! is asked for when the key is needed, and `hob say` needs none.
+//! The settings of other servers, aliases and keys. Only commands that use them call this, because a missing
+//! variable for a key must not stop `hob say`.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use hob_wire::Parameters;
 use super::{Environment, Secret};
 use crate::bounded_file::read_text;
 use crate::config::{
-    AliasSection, CommitName, DefaultsSection, OnBreakName, SpecialTarget, TargetEntry, TimeText,
-    UpstreamSection, WhileLoadingName, Written,
+    AliasSection, DefaultsSection, FallbackUntilName, OnStreamErrorName, SpecialTarget,
+    TargetEntry, TimeText, UpstreamSection, WhileLoadingName, Written,
 };
 use crate::failure::{Failure, Outcome};
 
@@ -52,7 +52,9 @@ impl Settling<'_> {
     fn upstream(&self, name: &str, section: &UpstreamSection) -> Outcome<UpstreamOptions> {
         let place = format!("upstream.{}", quoted(name));
         if name.is_empty() || name.contains('/') {
-            return Err(self.wrong(&place, "an upstream's name is not empty and has no slash"));
+            return Err(
+                self.wrong(&place, "an upstream's name must not be empty or contain a slash")
+            );
         }
         let key = section.key.as_deref().map(|source| {
             let secret = secret(source, self.written, self.environment);
@@ -65,8 +67,8 @@ impl Settling<'_> {
             key: key.transpose()?.map(|key| UpstreamSecret::new(key.expose())),
             clocks: upstream_clocks(section).or(default_clocks(&self.written.config.defaults)),
             slots: section.slots.map(|slots| slots.get().into()),
-            queue_max: section.queue.map_or(QUEUE_DEFAULT, usize::from),
-            is_listed: section.list.unwrap_or(false),
+            queue_max: section.queue_size.map_or(QUEUE_DEFAULT, usize::from),
+            is_listed: section.list_models.unwrap_or(false),
             num_ctx: section.num_ctx.map(std::num::NonZeroU32::get),
         })
     }
@@ -77,9 +79,9 @@ impl Settling<'_> {
         let default = AliasOptions::plain(name);
         let defaults = default_clocks(&self.written.config.defaults);
         let own = Clocks {
-            first_token: time(section.first_token),
-            idle: time(section.idle),
-            total: time(section.total),
+            first_token: time(section.first_token_timeout),
+            idle: time(section.idle_timeout),
+            total: time(section.total_timeout),
             ..Clocks::default()
         };
         let mut in_default = section.default.clone().unwrap_or_default();
@@ -90,32 +92,32 @@ impl Settling<'_> {
             &place,
             [section.set.as_ref(), Some(&in_default)],
             section.drop.as_ref(),
-            section.effort.map(|effort| effort.0),
+            section.reasoning_effort.map(|effort| effort.0),
         )?;
         // Every target has a turn, and there is one for a second try where they are few.
         let each_once = || default.attempts_max.max(section.to.len() as u32);
         Ok(AliasOptions {
             targets: targets.collect::<Outcome<_>>()?,
-            pick: section.pick.unwrap_or_default().0,
+            pick: section.strategy.unwrap_or_default().0,
             parameters,
             clocks: own.or(Clocks {
                 total: defaults.total,
                 load: defaults.load,
                 ..Clocks::default()
             }),
-            fallback_until: match section.commit.unwrap_or_default() {
-                CommitName::First => FallbackUntil::FirstToken,
-                CommitName::Content => FallbackUntil::FirstContent,
+            fallback_until: match section.fallback_until.unwrap_or_default() {
+                FallbackUntilName::FirstToken => FallbackUntil::FirstToken,
+                FallbackUntilName::Content => FallbackUntil::FirstContent,
             },
-            on_interruption: match section.on_break.unwrap_or_default() {
-                OnBreakName::Error => OnInterruption::Error,
-                OnBreakName::Continue => OnInterruption::Continue,
+            on_interruption: match section.on_stream_error.unwrap_or_default() {
+                OnStreamErrorName::Error => OnInterruption::Error,
+                OnStreamErrorName::Continue => OnInterruption::Continue,
             },
             while_loading: match section.while_loading.unwrap_or_default() {
                 WhileLoadingName::Next => WhileLoading::Next,
                 WhileLoadingName::Wait => WhileLoading::Wait,
             },
-            queue_timeout: time(section.patience).unwrap_or(default.queue_timeout),
+            queue_timeout: time(section.queue_timeout).unwrap_or(default.queue_timeout),
             attempts_max: section.retries.map_or_else(each_once, |more| u32::from(more) + 1),
             cool_down: time(section.cooldown).unwrap_or(default.cool_down),
             hedge_after: section.hedge_after_ms.map(|ms| Duration::from_millis(ms.get().into())),
@@ -133,13 +135,15 @@ impl Settling<'_> {
         let place = format!("{place}.to");
         let weight = weight.unwrap_or(1.0);
         if !(weight.is_finite() && weight >= 0.0) {
-            return Err(self.wrong(&place, format!("the weight of '{target}' is below 0")));
+            return Err(self.wrong(&place, format!("the weight of '{target}' must be 0 or more")));
         }
         const KNOWN: [&str; 4] = ["tools", "images", "json_schema", "embeddings"];
         let unknown = capabilities.iter().flatten().find(|name| !KNOWN.contains(&name.as_str()));
         if let Some(unknown) = unknown {
             let known = KNOWN.join(", ");
-            return Err(self.wrong(&place, format!("'{unknown}' is none of {known}")));
+            return Err(
+                self.wrong(&place, format!("'{unknown}' is not a capability (expected {known})"))
+            );
         }
         Ok(TargetOptions {
             name: target.clone(),
@@ -189,12 +193,12 @@ pub(crate) fn secret(
 ) -> Result<Secret, String> {
     let key = if let Some(name) = source.strip_prefix("env:") {
         let known = environment.secrets.get(name).map(|secret| secret.expose().to_owned());
-        known.ok_or_else(|| format!("the variable {name} is not set"))?
+        known.ok_or_else(|| format!("the environment variable {name} is not set"))?
     } else if let Some(path) = source.strip_prefix("file:") {
         let path = written.resolve(std::path::Path::new(path), &environment.folders);
         read_text(&path, KEY_BYTES_MAX).map_err(|error| error.to_string())?
     } else {
-        return Err("a key is not written here, but named: env:NAME or file:PATH".to_owned());
+        return Err("write env:NAME or file:PATH, not the key itself".to_owned());
     };
     let key = key.lines().next().unwrap_or_default().trim().to_owned();
     if key.is_empty() { Err(format!("{source} is empty")) } else { Ok(Secret::new(key)) }
@@ -202,20 +206,20 @@ pub(crate) fn secret(
 
 fn upstream_clocks(section: &UpstreamSection) -> Clocks {
     Clocks {
-        connect: time(section.connect),
-        first_token: time(section.first_token),
-        idle: time(section.idle),
+        connect: time(section.connect_timeout),
+        first_token: time(section.first_token_timeout),
+        idle: time(section.idle_timeout),
         ..Clocks::default()
     }
 }
 
 fn default_clocks(section: &DefaultsSection) -> Clocks {
     Clocks {
-        connect: time(section.connect),
-        first_token: time(section.first_token),
-        idle: time(section.idle),
-        total: time(section.total),
-        load: time(section.load),
+        connect: time(section.connect_timeout),
+        first_token: time(section.first_token_timeout),
+        idle: time(section.idle_timeout),
+        total: time(section.total_timeout),
+        load: time(section.load_timeout),
     }
 }
 
@@ -257,12 +261,12 @@ mod tests {
     #[test]
     fn what_is_written_is_settled() {
         let options = settled(
-            "[defaults]\nidle = \"9s\"\n\
+            "[defaults]\nidle_timeout = \"9s\"\n\
              [upstream.gpu]\nkind = \"llama-server\"\nurl = \"http://gpu:1\"\nslots = 4\n\
-             first_token = \"20s\"\n\
+             first_token_timeout = \"20s\"\n\
              [upstream.router]\nkind = \"openrouter\"\nkey = \"env:ROUTER\"\n\
              [alias.fast]\nto = [\"gpu/q\", { target = \"router/x\", context = 16384, weight = 2 }]\n\
-             pick = \"weighted\"\non_break = \"continue\"\neffort = \"none\"\nretries = 1\nhedge_after_ms = 400\ntotal = 60\n",
+             strategy = \"weighted\"\non_stream_error = \"continue\"\nreasoning_effort = \"none\"\nretries = 1\nhedge_after_ms = 400\ntotal_timeout = 60\n",
         )
         .expect("good");
         let [gpu, router] = &options.upstreams[..] else { panic!("two") };
@@ -283,10 +287,10 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_refused_with_its_place() {
         for (text, expected) in [
-            ("[upstream.x]\nkey = \"sk-secret\"\n", "hob.toml:2:1: upstream.x.key: a key is not"),
+            ("[upstream.x]\nkey = \"sk-secret\"\n", "hob.toml:2:1: upstream.x.key: write env:NAME"),
             (
                 "[upstream.x]\nkey = \"env:NOPE\"\n",
-                "hob.toml:2:1: upstream.x.key: the variable NOPE",
+                "hob.toml:2:1: upstream.x.key: the environment variable NOPE",
             ),
             ("[upstream.\"a/b\"]\n", "hob.toml:1:11: upstream.a/b: an upstream's name"),
             (
@@ -295,7 +299,7 @@ mod tests {
             ),
             (
                 "[alias.f]\nto = [{ target = \"a\", capabilities = [\"fly\"] }]\n",
-                "hob.toml:2:1: alias.f.to: 'fly' is none of tools",
+                "hob.toml:2:1: alias.f.to: 'fly' is not a capability (expected tools",
             ),
         ] {
             let sentence = settled(text).expect_err(text).sentence;

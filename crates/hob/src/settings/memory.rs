@@ -1,5 +1,5 @@
-//! What all models share, and the models beside the one of `[chat]`, settled.
-//! Names that two of them would have are refused here, with their place in the file.
+//! The settings of the shared memory and of `[model.NAME]`.
+//! It rejects a name that two models would have, with its line in the file.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ fn choice(
 
 fn check_name(name: &str, chat: &ChatSettings, written: &Written) -> Outcome<()> {
     if name.is_empty() || name.contains('/') {
-        return Err(wrong(name, "a model's name is not empty and has no slash", written));
+        return Err(wrong(name, "a model's name must not be empty or contain a slash", written));
     }
     let taken_by =
         [(chat.model.name(), "the model of [chat]"), (DEFAULT_SPEECH.to_owned(), "the voice")];

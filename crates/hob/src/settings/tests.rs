@@ -71,7 +71,7 @@ fn nothing_said_is_the_defaults() {
         memory: MemorySettings { max: None },
         models: BTreeMap::new(),
         ledger: LedgerSettings { enabled: true, days: NonZeroU16::new(90).expect("not zero") },
-        dev: DevSettings { conformance: false },
+        dev: DevSettings { mock_unknown_models: false },
     };
     assert_eq!(settings, expected);
 }
@@ -145,7 +145,7 @@ fn a_file_without_a_key_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("key");
     let missing = KeySource::File(path.clone()).read().expect_err("no file");
-    assert!(missing.sentence.contains("cannot be read"), "{missing}");
+    assert!(missing.sentence.contains("cannot read"), "{missing}");
     fs_err::write(&path, " \n").expect("a file");
     let empty = KeySource::File(path.clone()).read().expect_err("blank");
     assert!(empty.sentence.ends_with("holds no API key"), "{empty}");

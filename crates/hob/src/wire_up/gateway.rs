@@ -166,7 +166,7 @@ pub(crate) fn stand_ins(app: &App<'_>) -> Registry {
 /// Whether models of other servers are served.
 pub(crate) fn has_others(app: &App<'_>) -> bool {
     let config = &app.written.config;
-    !config.alias.is_empty() || !config.upstream.is_empty() || app.settings.dev.conformance
+    !config.alias.is_empty() || !config.upstream.is_empty() || app.settings.dev.mock_unknown_models
 }
 
 #[cfg(test)]

@@ -139,7 +139,7 @@ fn stdin_is_the_prompt_or_stands_behind_it() {
     let asked: Vec<_> = model.asked().iter().flat_map(said).collect();
     assert_eq!(asked, ["user: one?\n", "user: two?", "user: What is this?\n\nthree"]);
     let nothing = user.hob(&["chat", "--server", &url]).write_stdin(" \n").assert().code(2);
-    assert!(stderr(&nothing).contains("there is nothing to answer"));
+    assert!(stderr(&nothing).contains("there is no prompt"));
     let broken = user.hob(&["chat", "--server", &url]).write_stdin(&b"caf\xe9"[..]).assert();
     assert!(stderr(&broken.code(2)).contains("not UTF-8 at byte 3"));
 }
@@ -184,7 +184,7 @@ fn an_answer_that_was_cut_off_is_marked() {
     let cut = Ok(vec![Ok(ChatEvent::Text("Go".to_owned())), done(FinishReason::Length)]);
     let (_model, _server, address) = scripted(vec![cut]);
     let said = user.hob(&["chat", "--server", &address.to_string(), "hi"]).assert().success();
-    assert!(stderr(&said).starts_with("cut off: the token limit"), "{}", stderr(&said));
+    assert!(stderr(&said).starts_with("cut off: token limit"), "{}", stderr(&said));
 }
 
 #[test]
@@ -237,11 +237,11 @@ fn what_cannot_work_is_refused_before_anything_runs() {
     user.write("text.json", "what?");
     let rows: [(&[&str], i32, &str); 9] = [
         (&["chat", "hi"], 3, "hob pull"),
-        (&["chat", "--server", "127.0.0.1:1", "hi"], 5, "is `hob serve` running there?"),
-        (&["chat", "--schema", "none.json", "hi"], 2, "the schema cannot be read"),
-        (&["chat", "--schema", "list.json", "hi"], 2, "holds no JSON object"),
-        (&["chat", "--schema", "text.json", "hi"], 2, "text.json is no JSON"),
-        (&["chat", "--temperature", "3", "hi"], 2, "it must be a number from 0 to 2"),
+        (&["chat", "--server", "127.0.0.1:1", "hi"], 5, "check that `hob serve` runs there"),
+        (&["chat", "--schema", "none.json", "hi"], 2, "cannot read the schema"),
+        (&["chat", "--schema", "list.json", "hi"], 2, "is not a JSON object"),
+        (&["chat", "--schema", "text.json", "hi"], 2, "text.json is not valid JSON"),
+        (&["chat", "--temperature", "3", "hi"], 2, "expected a number from 0 to 2"),
         (&["chat", "--effort", "huge", "hi"], 2, "[possible values: none, minimal, low"),
         (&["chat", "--max-tokens", "0", "hi"], 2, "--max-tokens"),
         (&["load", "m", "--keep-alive", "soon"], 2, "'soon' is not a time"),
@@ -320,7 +320,7 @@ fn ctrl_c_stops_an_answer_and_not_the_conversation() {
     talk.wait_for("> ");
     // At the prompt, Ctrl-C is an ordinary key, and hob says how to leave.
     talk.press("\u{3}");
-    talk.wait_for("/exit leaves");
+    talk.wait_for("/exit to exit");
     talk.wait_for("> ");
     talk.press("/exit\r");
     let (status, shown) = talk.end();
@@ -351,13 +351,13 @@ fn models_are_loaded_listed_and_unloaded() {
     };
     assert_eq!(line(&ps()), "scripted chat cold 191 MB - - 8192 0 -");
     let loaded = user.hob(&["load", "scripted", "--keep-alive", "10m"]).assert().success();
-    assert_eq!(stderr(&loaded), "scripted is in memory\n");
+    assert_eq!(stderr(&loaded), "scripted is loaded\n");
     assert_eq!(line(&ps()), "scripted chat warm 191 MB - - 8192 0 never");
     let json = stdout(&user.hob(&["ps", "--json"]).assert().success());
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&json[0]["name"], &json[0]["state"]), (&"scripted".into(), &"warm".into()));
     let unloaded = user.hob(&["unload", "scripted"]).assert().success();
-    assert_eq!(stderr(&unloaded), "scripted is not in memory any more\n");
+    assert_eq!(stderr(&unloaded), "scripted is unloaded\n");
     assert_eq!(line(&ps()), "scripted chat cold 191 MB - - 8192 0 -");
     for verb in ["load", "unload"] {
         let said = stderr(&user.hob(&[verb, "scriptet"]).assert().code(3));
@@ -372,9 +372,9 @@ fn without_a_server_they_say_how_to_start_one() {
     for args in [&["ps"][..], &["load", "smollm2"], &["unload", "smollm2"]] {
         let said = stderr(&user.hob(args).timeout(Duration::from_secs(20)).assert().code(5));
         assert!(said.contains("http://127.0.0.1:1 does not answer"), "{said}");
-        assert!(said.contains("`hob serve` starts one"), "{said}");
+        assert!(said.contains("start a server with `hob serve`"), "{said}");
         let there = [args, &["--server", "127.0.0.1:1"]].concat();
         let said = stderr(&user.hob(&there).assert().code(5));
-        assert!(said.contains("is `hob serve` running there?"), "{said}");
+        assert!(said.contains("check that `hob serve` runs there"), "{said}");
     }
 }

@@ -16,7 +16,7 @@ fn what_is_wrong_is_said_with_file_line_and_the_nearest_key() {
         ("[chat]\nkv_type = \"q5\"\n", "known are f16, q8_0 and q4_0", ""),
         ("[chat]\nkeep_alive = \"soon\"\n", "write 30s, 5m, 2h, a number of seconds", ""),
         ("server = [\n", "hob.toml:", ""),
-        ("[server]\napi_key_file = \"none\"\n", "the API key cannot be read", "api_key_file"),
+        ("[server]\napi_key_file = \"none\"\n", "cannot read the API key", "api_key_file"),
     ];
     for (text, sentence, hint) in rows {
         let user = User::new();
@@ -145,24 +145,24 @@ fn everything_that_is_wrong_is_said_at_once() {
     );
     let said = stderr(&user.hob(&["config", "check"]).assert().code(2));
     for part in [
-        "9 things are wrong:",
+        "9 problems:",
         "hob.toml:2:1: chat.model: ",
         "gone.gguf cannot be used",
         "hob.toml:3:8: model.b: it has no model",
         "hob.toml:5:1: model.c.model: ",
-        "hob.toml:7:1: upstream.x.key: the variable NOPE is not set",
+        "hob.toml:7:1: upstream.x.key: the environment variable NOPE is not set",
         "hob.toml:8:11: upstream 'y' has no url",
         "hob.toml:11:1: alias 'f' leads to 'nowhere/m'",
         "hob.toml:13:1: alias 'g' leads to 'smol'",
-        "keys.k.secret: a key is not",
-        "keys.l.secret: the variable NOPE is not set",
+        "keys.k.secret: write env:NAME",
+        "keys.l.secret: the environment variable NOPE is not set",
     ] {
         assert!(said.contains(part), "{part:?} is not in:\n{said}");
     }
     assert!(!said.contains("hunter2") && !said.contains("leads to 'b'"), "{said}");
     user.write("hob.toml", "[server]\nlisen = 1\nrequests_max = 0\n[speech]\nthreads = -1\n");
     let said = stderr(&user.hob(&["serve", "--listen", "127.0.0.1:0"]).assert().code(2));
-    for place in ["3 things are wrong", "hob.toml:2:1: ", "hob.toml:3:16: ", "hob.toml:5:11: "] {
+    for place in ["3 problems:", "hob.toml:2:1: ", "hob.toml:3:16: ", "hob.toml:5:11: "] {
         assert!(said.contains(place), "{place:?} is not in:\n{said}");
     }
 }

@@ -34,7 +34,7 @@ fn serve(config: &str) -> (User, Served) {
 
 /// A hob that answers every model name with a fixed text.
 fn behind() -> (User, Served) {
-    serve("[dev]\nconformance = true\n")
+    serve("[dev]\nmock_unknown_models = true\n")
 }
 
 /// Status, headers and body.
@@ -102,7 +102,7 @@ fn a_user_s_own_alias_is_rehearsed_with_its_own_targets() {
     let told = user.hob(&["selftest", "gateway", "--alias", "fast"]).assert().success();
     assert!(stdout(&told).contains("Hello! How can I help?"), "{}", stdout(&told));
     let refused = user.hob(&["selftest", "gateway", "--alias", "slow"]).assert().failure();
-    assert!(stderr(&refused).contains("no alias is called 'slow'"));
+    assert!(stderr(&refused).contains("there is no alias 'slow'"));
 }
 
 #[test]
@@ -172,9 +172,10 @@ fn lists_come_from_memory_whoever_is_down() {
     // Accepts connections and sends nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", silent.local_addr().expect("an address"));
-    let dead: String =
-        (0..8).map(|n| format!("[upstream.dead{n}]\nurl = \"{url}\"\nlist = true\n")).collect();
-    let gone = format!("[upstream.gone]\nurl = \"{NOBODY}\"\nlist = true\n");
+    let dead: String = (0..8)
+        .map(|n| format!("[upstream.dead{n}]\nurl = \"{url}\"\nlist_models = true\n"))
+        .collect();
+    let gone = format!("[upstream.gone]\nurl = \"{NOBODY}\"\nlist_models = true\n");
     let (_user, here) = serve(&format!("{dead}{gone}[alias.fast]\nto = [\"gone/x\"]\n"));
     get(&here, "v1/models");
     let listed = || {
@@ -286,7 +287,7 @@ fn a_configuration_that_changes_is_followed_whole_or_not_at_all() {
 fn a_server_with_one_slot_makes_two_choices_and_has_it_again() {
     let (_behind, there) = behind();
     let (_user, here) = serve(&format!(
-        "[upstream.there]\nkind = \"hob\"\nurl = \"{}\"\nslots = 1\nqueue = 1\nfirst_token = \"2s\"\n",
+        "[upstream.there]\nkind = \"hob\"\nurl = \"{}\"\nslots = 1\nqueue_size = 1\nfirst_token_timeout = \"2s\"\n",
         there.url
     ));
     for _ in 0..3 {
@@ -355,12 +356,12 @@ fn answers_with(whole: &'static str) -> String {
 fn a_change_that_takes_the_last_key_does_not_open_the_house() {
     let user = User::new();
     let key = format!("[keys.laptop]\nsecret = \"sha256:{LAPTOP_SHA256}\"\n");
-    user.write("hob.toml", &format!("[dev]\nconformance = true\n{key}"));
+    user.write("hob.toml", &format!("[dev]\nmock_unknown_models = true\n{key}"));
     let mut here = Served::listening(&user, &home(&user), "0.0.0.0:0");
     let status =
         |served: &Served, key| post(served, "v1/chat/completions", key, &hello("any")).status;
     assert_eq!((status(&here, None), status(&here, Some("laptop-key"))), (401, 200));
-    user.write("hob.toml", "[dev]\nconformance = true\n");
+    user.write("hob.toml", "[dev]\nmock_unknown_models = true\n");
     here.note("the configuration before it stays in force");
     assert_eq!((status(&here, None), status(&here, Some("laptop-key"))), (401, 200));
 }
@@ -372,10 +373,10 @@ fn what_is_wrong_is_found_before_it_is_served() {
         ("[upstream.gpu]\nkind = \"ollamma\"\n", "hob.toml:2:8: 'ollamma' is no kind of upstream"),
         ("[upstream.gpu]\nkind = \"vllm\"\n", "hob.toml:1:11: upstream 'gpu' has no url"),
         ("[upstream.gpu]\nulr = \"x\"\n", "hob.toml:2:1: 'upstream.gpu.ulr' is not a setting"),
-        ("[keys.me]\nsecret = \"hunter2\"\n", "hob.toml:1:7: keys.me.secret: a key is not"),
+        ("[keys.me]\nsecret = \"hunter2\"\n", "hob.toml:1:7: keys.me.secret: write env:NAME"),
         (
             "[keys.me]\nsecret = \"env:NO_SUCH\"\n",
-            "hob.toml:1:7: keys.me.secret: the variable NO_SUCH is not set",
+            "hob.toml:1:7: keys.me.secret: the environment variable NO_SUCH is not set",
         ),
         (
             "[alias.a]\nto = [\"b\"]\n[alias.b]\nto = [\"a\"]\n",

@@ -115,9 +115,9 @@ fn without_requests_it_says_so() {
     let nothing = user.hob(&["ledger"]).assert().success();
     assert_eq!(
         (stdout(&nothing).as_str(), stderr(&nothing).trim()),
-        ("", "no requests yet: `hob serve` writes them down")
+        ("", "no requests yet; `hob serve` logs them")
     );
     assert_eq!(stdout(&user.hob(&["ledger", "--json"]).assert().success()).trim(), "[]");
     let wrong = user.hob(&["ledger", "--since", "yesterday"]).assert().failure();
-    assert!(stderr(&wrong).contains("write 30m, 24h, 7d, 4w, or a date"), "{}", stderr(&wrong));
+    assert!(stderr(&wrong).contains("expected 30m, 24h, 7d, 4w, or a date"), "{}", stderr(&wrong));
 }

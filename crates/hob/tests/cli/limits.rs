@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::User;
 use crate::served::Served;
 
-const FIXED: &str = "[dev]\nconformance = true\n";
+const FIXED: &str = "[dev]\nmock_unknown_models = true\n";
 const MIB: usize = 1 << 20;
 
 fn serve(config: &str) -> (User, Served) {

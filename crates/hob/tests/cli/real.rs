@@ -62,7 +62,7 @@ fn what_the_model_refuses_is_said_before_any_file_exists() {
     let rows: [(&[&str], &str); 3] = [
         (&["-v", "af_haert", "Hello."], "the nearest are af_heart"),
         (&["-v", "ff_siwis", "Bonjour."], "French, which hob cannot read aloud yet"),
-        (&["🦀"], "there is nothing to say"),
+        (&["🦀"], "there is no text to speak"),
     ];
     for (args, expected) in rows {
         let args = [&["say", "-o", "a.wav"], args].concat();
@@ -80,7 +80,7 @@ fn the_doctor_hears_the_engine() {
     let config = "[server]\nlisten = \"0\"\n[model.beside]\nmodel = \"smollm2\"\n";
     user.write("hob.toml", config);
     let found = stdout(&user.hob(&["doctor"]).envs(home).assert().success());
-    assert!(found.contains("every checksum is right"), "{found}");
+    assert!(found.contains("all checksums match"), "{found}");
     for engine in ["engine ", "chat engine", "model.beside engine"] {
         let line = found.lines().find(|line| line.contains(engine)).expect(engine);
         assert!(line.contains("loaded in "), "{found}");

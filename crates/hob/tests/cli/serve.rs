@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 
+use crate::served::Served;
 use crate::{User, stderr};
 
 #[test]
@@ -19,7 +20,10 @@ fn an_address_that_others_reach_is_refused_without_a_key() {
 #[test]
 fn a_short_key_keeps_nobody_out_of_an_open_address() {
     let user = User::new();
-    user.write("hob.toml", "[dev]\nconformance = true\n[keys.laptop]\nsecret = \"env:KEY\"\n");
+    user.write(
+        "hob.toml",
+        "[dev]\nmock_unknown_models = true\n[keys.laptop]\nsecret = \"env:KEY\"\n",
+    );
     let serve = |listen: &str, variable: &str| {
         let mut hob = user.hob(&["serve", "--listen", listen]);
         stderr(&hob.env(variable, "x").env("KEY", "y").assert().code(2))
@@ -84,4 +88,18 @@ fn an_address_of_another_machine_is_refused() {
     let args = ["serve", "--allow-remote", "--listen", "192.0.2.1:8484"];
     let said = stderr(&User::new().hob(&args).assert().code(5));
     assert!(said.contains("cannot listen on 192.0.2.1:8484"), "{said}");
+}
+
+#[test]
+fn a_home_that_cannot_be_written_does_not_stop_the_server() {
+    let user = User::new();
+    user.write("hob.toml", "[dev]\nmock_unknown_models = true\n");
+    // Below a file no folder can be created, not even by root.
+    let home = user.write("file", "").join("home");
+    let mut served = Served::start(&user, &[("HOB_HOME", home.into_os_string())]);
+    served.note("the ledger");
+    served.note("requests are not logged");
+    let messages = serde_json::json!([{"role": "user", "content": "Hello"}]);
+    let answer = served.chat(&serde_json::json!({"model": "any", "messages": messages}));
+    assert_eq!(answer.expect("an answer")["choices"][0]["finish_reason"], "stop");
 }

@@ -43,7 +43,7 @@ fn the_unit_starts_a_hob_that_reads_its_configuration() {
     assert_eq!(values(&unit, "WorkingDirectory"), ["/var/lib/hob"], "its home is where it works");
     let user = User::new();
     std::fs::create_dir_all(user.path("etc/hob")).expect("a folder");
-    let config = "[server]\nlisten = \"127.0.0.1:0\"\n[dev]\nconformance = true\n";
+    let config = "[server]\nlisten = \"127.0.0.1:0\"\n[dev]\nmock_unknown_models = true\n";
     std::fs::write(user.path("etc/hob/hob.toml"), config).expect("a file");
     let mut command = user.process(&words[1..]);
     command.env("XDG_CONFIG_HOME", user.path("etc")).env("HOB_HOME", user.path("work"));
@@ -63,7 +63,7 @@ fn the_container_serves_with_a_key_and_not_without() {
     assert_ne!(words, command, "it listens on hob's port");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let user = User::new();
-    user.write("hob.toml", "[dev]\nconformance = true\n");
+    user.write("hob.toml", "[dev]\nmock_unknown_models = true\n");
     let home = user.path("work");
     let refused = user.hob(&words).env("HOB_HOME", &home).assert().code(2);
     assert!(stderr(&refused).contains("HOB_API_KEY"), "{}", stderr(&refused));

@@ -1,5 +1,5 @@
-//! A conversation: one turn after the other, the whole of it sent each time.
-//! That is cheap: what the model has read already is in its prompt cache.
+//! A conversation in a terminal. Each request contains all turns so far.
+//! That is cheap, because the model's prompt cache holds the earlier turns.
 
 use std::path::Path;
 use std::time::Instant;
@@ -51,8 +51,7 @@ pub(super) async fn run(
     signals: &mut StopSignals,
 ) -> Outcome<Exit> {
     let source = signals.or(Source::find(&source(args), app)).await?;
-    app.printer
-        .note(format_args!("{}; /help says what can be done, Ctrl-D leaves", source.place()));
+    app.printer.note(format_args!("{}; /help lists commands, Ctrl-D exits", source.place()));
     let mut lines = Keyboard::open()?;
     let mut session = Session::new(args, app, source, wish);
     let ended = session.converse(&mut lines, signals).await;
@@ -83,7 +82,7 @@ impl<'a> Session<'a> {
             let line = match typed {
                 Typed::Line(line) => line,
                 Typed::Interrupt => {
-                    self.app.printer.note("Ctrl-D or /exit leaves");
+                    self.app.printer.note("press Ctrl-D or type /exit to exit");
                     continue;
                 }
                 Typed::End => return Ok(()),
@@ -92,7 +91,7 @@ impl<'a> Session<'a> {
                 Ok(After::Stay) => {}
                 Ok(After::Leave) => return Ok(()),
                 Err(failure) if failure.exit == Exit::Interrupted => return Err(failure),
-                // A conversation goes on after what went wrong in it.
+                // An error does not end the conversation.
                 Err(failure) => self.app.printer.failure(&failure),
             }
         }
@@ -108,7 +107,7 @@ impl<'a> Session<'a> {
             Order::Regenerate => self.regenerate(signals).await?,
             Order::New => {
                 self.talk.forget();
-                self.note("a new conversation");
+                self.note("started a new conversation");
             }
             Order::System(text) => self.system(text),
             Order::Model(name) => self.model(name, signals).await?,
@@ -122,7 +121,7 @@ impl<'a> Session<'a> {
         Ok(After::Stay)
     }
 
-    /// Ctrl-C ends the answer and keeps what was said of it; SIGTERM ends hob.
+    /// Ctrl-C stops the answer and keeps the text so far; SIGTERM ends hob.
     async fn answer(&mut self, signals: &mut StopSignals) -> Outcome<()> {
         let mut show = Show::new(self.app.printer, self.text, thinking_shown(self.args));
         let mut reply = Reply::default();
@@ -184,11 +183,11 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// What is there is not replaced: a slip must not cost a file.
+    /// An existing file is never overwritten.
     fn save(&self, name: Option<&str>) -> Outcome<()> {
-        let path = Path::new(name.ok_or_else(|| Failure::usage("/save needs the name of a file"))?);
+        let path = Path::new(name.ok_or_else(|| Failure::usage("/save needs a file name"))?);
         if self.talk.is_empty() {
-            return Err(Failure::usage("nothing was said yet"));
+            return Err(Failure::usage("the conversation is empty"));
         }
         let json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
         let text = if json { self.talk.json() } else { self.talk.markdown() };
@@ -198,10 +197,10 @@ impl<'a> Session<'a> {
             file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
         written.map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => {
-                Failure::usage(format!("{} is there already", path.display()))
+                Failure::usage(format!("{} already exists", path.display()))
                     .hint("choose another name")
             }
-            _ => Failure::io("the conversation cannot be saved", &error),
+            _ => Failure::io("cannot save the conversation", &error),
         })?;
         self.note(format_args!("saved as {}", path.display()));
         Ok(())
@@ -260,10 +259,10 @@ async fn entry(lines: &mut impl Lines) -> Outcome<Typed> {
 }
 
 fn unknown(name: &str, near: &[String]) -> Failure {
-    let failure = Failure::usage(format!("'{name}' is nothing that can be done here"));
+    let failure = Failure::usage(format!("unknown command '{name}'"));
     match near.first() {
-        Some(near) => failure.hint(format!("did you mean {near}? /help lists them all")),
-        None => failure.hint("/help lists what can be done"),
+        Some(near) => failure.hint(format!("did you mean {near}? /help lists all commands")),
+        None => failure.hint("/help lists all commands"),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Lines that somebody types, edited as in a shell.
-//! No history file: what was typed may be private, so it is kept in memory only.
+//! Lines of input, edited as in a shell.
+//! There is no history file, because lines may be private.
 
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
@@ -67,5 +67,5 @@ fn unreadable(error: ReadlineError) -> Failure {
         ReadlineError::Io(error) => error,
         other => std::io::Error::other(other.to_string()),
     };
-    Failure::io("the terminal cannot be read", &error)
+    Failure::io("cannot read from the terminal", &error)
 }

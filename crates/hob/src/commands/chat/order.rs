@@ -1,5 +1,5 @@
-//! What can be said to hob itself in a conversation: lines that begin with a slash.
-//! What is no order is a message; a message that must begin with a slash begins with two.
+//! The commands of a conversation: lines that begin with a slash.
+//! All other lines are messages. Type two slashes for a message that begins with one.
 
 use hob_core::nearest;
 
@@ -27,14 +27,14 @@ pub(super) enum Order {
 
 /// Name, what follows it, and what it does.
 const ORDERS: [(&str, &str, &str); 9] = [
-    ("/system", "[TEXT]", "what the model is told before all else; without a text, say it"),
-    ("/new", "", "forget what was said, and begin again"),
-    ("/regenerate", "", "answer the last question once more"),
-    ("/model", "[NAME]", "let another model answer; without a name, say which one does"),
-    ("/effort", "[LEVEL]", "how much to think: none, minimal, low, medium, high, xhigh, max"),
-    ("/save", "FILE", "write the conversation as Markdown, or as JSON for a name in .json"),
-    ("/stats", "", "what the last answer and all of them took"),
-    ("/help", "", "this list"),
+    ("/system", "[TEXT]", "set the system message; without a text, show it"),
+    ("/new", "", "start a new conversation"),
+    ("/regenerate", "", "answer the last message again"),
+    ("/model", "[NAME]", "switch to another model; without a name, show the current one"),
+    ("/effort", "[LEVEL]", "set the thinking effort: none, minimal, low, medium, high, xhigh, max"),
+    ("/save", "FILE", "save the conversation as Markdown, or as JSON if FILE ends in .json"),
+    ("/stats", "", "show tokens and times of the last answer and of all answers"),
+    ("/help", "", "show this list"),
     ("/exit", "", "leave, as Ctrl-D does"),
 ];
 

@@ -38,7 +38,7 @@ pub(super) fn run(globals: &Globals, printer: &Printer) -> Outcome<()> {
     }
     match &app.written.path {
         Some(path) => app.printer.data(format_args!("{} is right", path.display())),
-        None => app.printer.data("there is no hob.toml, and hob needs none"),
+        None => app.printer.data("no hob.toml found; all settings have their defaults"),
     }
 }
 

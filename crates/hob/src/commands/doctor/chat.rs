@@ -1,5 +1,5 @@
-//! The chatting part, really run: what the model's file says of itself, and a few words out of it.
-//! In a worker of its own, as everywhere; a server that runs is left alone.
+//! Checks each chat model: its file's header, its memory need, and a short answer.
+//! The model runs in a worker of this command. A running server is not used.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::wire_up::{Chat, ChatFile};
 
 const QUESTION: &str = "Say hello.";
 const TOKENS_MAX: u32 = 16;
-/// Longer than a large model on a cold disk and a slow processor takes.
+/// Longer than a large model needs on a slow disk and processor.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(180);
 const MB: u64 = 1_000_000;
 
@@ -41,7 +41,7 @@ impl Parts {
     }
 }
 
-/// One model after the other: together they may be more than the memory holds.
+/// One model after the other, because the memory may not hold all of them.
 pub(super) async fn checks(app: &App<'_>) -> Vec<Check> {
     let mut checks = model(Parts::chat(), &app.settings.chat, app).await;
     for (name, settings) in &app.settings.models {
@@ -90,12 +90,12 @@ fn header(part: &str, name: &str, card: &ChatCard) -> Check {
         None => Check::warn(
             part,
             format!("{found}; it has no chat template"),
-            "it only continues texts: choose another model with chat.model",
+            "it can only continue text; choose another model with chat.model",
         ),
     }
 }
 
-/// What loading would take by the file's header, said before anything is loaded.
+/// The memory that the model needs according to the file's header.
 fn memory(part: &str, expected: &Expected) -> Check {
     let uses: Vec<String> = expected.uses.iter().map(|used| in_pool(used, expected)).collect();
     let found = uses.join("; ");
@@ -125,10 +125,10 @@ fn in_pool(used: &Use, expected: &Expected) -> String {
 fn too_slow() -> Failure {
     let seconds = ANSWER_TIME_MAX.as_secs();
     Failure::new(Exit::Engine, format!("no answer within {seconds} s"))
-        .hint("is the machine very busy, or out of memory?")
+        .hint("the machine may be very busy or out of memory")
 }
 
-/// What a few words took.
+/// The times of a short answer.
 struct Answered {
     load: Duration,
     first_token: Duration,
@@ -152,7 +152,7 @@ async fn answer(model: &dyn ChatModel, lifecycle: &dyn ModelLifecycle) -> Outcom
             return Ok(Answered { load, first_token, completion, resident_bytes });
         }
     }
-    Err(Failure::new(Exit::Engine, "the answer broke off"))
+    Err(Failure::new(Exit::Engine, "the answer ended early"))
 }
 
 fn request(card: &ChatCard) -> ChatRequest {
@@ -171,8 +171,8 @@ impl Answered {
     fn check(&self, part: &str) -> Check {
         let tokens = self.completion.usage.completion_tokens;
         if tokens == 0 {
-            let to_do = "try another model with chat.model, or fetch this one again";
-            return Check::fail(part, "it answered without a word", to_do);
+            let to_do = "choose another model with chat.model, or download this one again";
+            return Check::fail(part, "the answer was empty", to_do);
         }
         let memory = self.resident_bytes.map(|bytes| format!(", {} MB", bytes.div_ceil(MB)));
         let predicted_s = self.completion.timings.predicted_ms / 1000.0;
@@ -236,7 +236,7 @@ mod tests {
         let rows = [
             (vec![hello.clone(), done(11)], Some((Verdict::Ok, "100 tokens/s"))),
             (vec![hello.clone(), done(1)], Some((Verdict::Ok, "loaded in "))),
-            (vec![done(0)], Some((Verdict::Fail, "without a word"))),
+            (vec![done(0)], Some((Verdict::Fail, "was empty"))),
             (vec![hello], None),
         ];
         for (events, expected) in rows {

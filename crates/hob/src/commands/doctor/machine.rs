@@ -1,5 +1,5 @@
-//! The machine: this hob, the processor, memory, and the place where models are kept.
-//! Facts that whoever reads a report of a fault asks for first.
+//! Checks hob's version, the processor, the memory and the folder of models.
+//! A bug report needs these facts first.
 
 use std::path::Path;
 use std::thread;
@@ -10,9 +10,9 @@ use super::Check;
 use crate::settings::Settings;
 
 const MIB: u64 = 1 << 20;
-/// The default models, stored beside what they are made from, with room to spare.
+/// Bytes that the default models need, with the files that they are made from and a margin.
 const DISK_FREE_MIN: u64 = 1024 * MIB;
-/// Server and speech worker settle below 400 MB; the rest is the system's.
+/// Bytes for server and speech worker (below 400 MB) and the system.
 const MEMORY_FREE_MIN: u64 = 768 * MIB;
 
 pub(super) fn checks(settings: &Settings) -> Vec<Check> {
@@ -31,7 +31,7 @@ fn processor() -> Check {
     if !cfg!(target_arch = "x86_64") || has_avx2() {
         return Check::ok("processor", found);
     }
-    Check::warn("processor", found, "without AVX2 speech will be several times slower")
+    Check::warn("processor", found, "speech is several times slower without AVX2")
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -69,26 +69,30 @@ fn memory() -> Check {
     if free >= MEMORY_FREE_MIN {
         return Check::ok("memory", found);
     }
-    Check::warn("memory", found, "close something: hob needs about 400 MB to speak")
+    Check::warn("memory", found, "close other programs; hob needs about 400 MB for speech")
 }
 
 fn home(home: &Path) -> Check {
     let place = home.display();
     if let Err(error) = writable(home) {
-        let to_do = "name a folder that you may write to: --home, HOB_HOME, or home in hob.toml";
-        return Check::fail("home", format!("{place} cannot be written: {error}"), to_do);
+        let to_do = "choose a writable folder with --home, HOB_HOME, or home in hob.toml";
+        return Check::fail("home", format!("cannot write to {place}: {error}"), to_do);
     }
     match free_bytes(home) {
         Some(free) if free < DISK_FREE_MIN => {
             let found = format!("{place}, {} MB free", free / MIB);
-            Check::warn("home", found, "free some space, or let HOB_HOME name another disk")
+            Check::warn(
+                "home",
+                found,
+                "free some space, or set HOB_HOME to a folder on another disk",
+            )
         }
         Some(free) => Check::ok("home", format!("{place}, {} MB free", free / MIB)),
         None => Check::ok("home", place),
     }
 }
 
-/// By writing, because permissions, quotas and read-only disks all end there.
+/// Tests by writing a file, which covers permissions, quotas and read-only disks.
 fn writable(home: &Path) -> std::io::Result<()> {
     fs_err::create_dir_all(home)?;
     tempfile::tempfile_in(home).map(drop)

@@ -1,5 +1,5 @@
-//! The models: here, and still the bytes that were stored.
-//! Every file is read and compared: that it is there says little about a disk.
+//! Checks every stored model against its checksums.
+//! Every file is read completely, because a disk can damage a file that exists.
 
 use std::time::Instant;
 
@@ -18,13 +18,13 @@ pub(super) fn checks(app: &App<'_>) -> Vec<Check> {
 fn check(entry: &Entry, shelf: &Shelf) -> Check {
     if entry.condition == Condition::NotHere {
         let to_do = format!("hob pull {}", entry.name);
-        return Check::fail(&entry.name, "it is not here", to_do);
+        return Check::fail(&entry.name, "it is not stored", to_do);
     }
     let started = Instant::now();
     match shelf.verify(&entry.name) {
         Ok(()) => {
             let took_ms = started.elapsed().as_millis();
-            Check::ok(&entry.name, format!("every checksum is right, read in {took_ms} ms"))
+            Check::ok(&entry.name, format!("all checksums match, read in {took_ms} ms"))
         }
         Err(failure) => Check::failed(&entry.name, failure),
     }

@@ -1,5 +1,5 @@
-//! The speaking parts, each really run: words to phonemes, samples to bytes, and the engine in its worker.
-//! That a part is installed says little: each one has to do its work once.
+//! Checks the parts of speech: phonemes, encoders, and the engine in a worker.
+//! Each part has to do its work once.
 
 use std::f32::consts::TAU;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ pub(super) fn phonemizer(app: &App<'_>) -> Check {
             let took_ms = started.elapsed().as_millis();
             Check::ok("phonemizer", format!("\"{}\", after {took_ms} ms", unit.phonemes))
         }
-        None => Check::fail("phonemizer", "it made nothing of a sentence", REPORT),
+        None => Check::fail("phonemizer", "it made no phonemes of a sentence", REPORT),
     }
 }
 
@@ -50,7 +50,7 @@ fn encoder(format: AudioFormat) -> Check {
             Check::ok(format, format!("a second of sound is {bytes} bytes, in {took_ms:.1} ms"))
         }
         Err(error @ EncodeError::NotBuilt { .. }) => {
-            Check::warn(format, &error, "choose another format, or build hob with it")
+            Check::warn(format, &error, "choose another format, or build hob with this one")
         }
         Err(error) => Check::fail(format, &error, REPORT),
     }
@@ -83,8 +83,8 @@ pub(super) async fn engine(app: &App<'_>) -> Check {
 
 fn too_slow() -> Failure {
     let seconds = SPEAK_TIME_MAX.as_secs();
-    Failure::new(crate::failure::Exit::Engine, format!("no sentence within {seconds} s"))
-        .hint("is the machine very busy, or out of memory?")
+    Failure::new(crate::failure::Exit::Engine, format!("no speech within {seconds} s"))
+        .hint("the machine may be very busy or out of memory")
 }
 
 struct Spoken {
@@ -124,7 +124,7 @@ async fn speak(app: &App<'_>, speech: &Speech) -> Outcome<Spoken> {
 impl Spoken {
     fn check(&self) -> Check {
         if self.sound_s == 0.0 {
-            return Check::fail("engine", "it spoke without a sound", REPORT);
+            return Check::fail("engine", "it made no sound", REPORT);
         }
         let rtf = self.took.as_secs_f64() / self.sound_s;
         let found = format!(
@@ -136,7 +136,7 @@ impl Spoken {
         if rtf < 1.0 {
             Check::ok("engine", found)
         } else {
-            Check::warn("engine", found, "slower than it plays: close what else computes")
+            Check::warn("engine", found, "slower than real time; close other programs")
         }
     }
 }

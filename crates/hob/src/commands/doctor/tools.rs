@@ -1,5 +1,5 @@
-//! What surrounds the models: the configuration, programs that hob runs, and the port.
-//! hob works without most of them, so what is missing is mostly a warning.
+//! Checks the configuration, the programs that hob runs, and the port.
+//! hob works without most programs, so a missing one is a warning.
 
 use std::ffi::OsStr;
 use std::io;
@@ -28,27 +28,27 @@ pub(super) fn config(app: &App<'_>) -> Check {
     }
     match &app.written.path {
         Some(path) => Check::ok("config", format!("{} is right", path.display())),
-        None => Check::ok("config", "no hob.toml, and none is needed"),
+        None => Check::ok("config", "no hob.toml; all settings have their defaults"),
     }
 }
 
 pub(super) async fn espeak(app: &App<'_>) -> Check {
     let Espeak::Program(name) = &app.settings.speech.espeak else {
-        return Check::ok("espeak-ng", "turned off: unknown words are read by rules");
+        return Check::ok("espeak-ng", "turned off; unknown words are pronounced by rules");
     };
     let Some(program) = app.espeak() else {
         let found = format!("{} is not installed", name.display());
         return Check::warn(
             "espeak-ng",
             found,
-            "install espeak-ng: it knows words that hob does not",
+            "install espeak-ng, which knows more words than hob",
         );
     };
     match (output(&program, &["--version"]).await, ipa(&program).await) {
         (Ok(version), Ok(ipa)) => Check::ok("espeak-ng", format!("{version}; says \"{ipa}\"")),
         (Err(error), _) | (_, Err(error)) => {
-            let found = format!("{} does not run: {error}", program.display());
-            Check::warn("espeak-ng", found, "install it again, or turn it off: espeak = \"\"")
+            let found = format!("cannot run {}: {error}", program.display());
+            Check::warn("espeak-ng", found, "install it again, or turn it off with espeak = \"\"")
         }
     }
 }
@@ -77,8 +77,9 @@ async fn output(program: &Path, args: &[&str]) -> io::Result<String> {
 pub(super) fn players(path: &OsStr) -> Check {
     let names: Vec<&str> = Player::installed(path).iter().map(Player::name).collect();
     if names.is_empty() {
-        let to_do = "install pulseaudio-utils, alsa-utils, ffmpeg or sox; files work without";
-        return Check::warn("players", "none is installed, so `hob say` cannot play", to_do);
+        let to_do =
+            "install pulseaudio-utils, alsa-utils, ffmpeg or sox; writing files works without";
+        return Check::warn("players", "none is installed, so `hob say` cannot play sound", to_do);
     }
     Check::ok("players", names.join(", "))
 }
@@ -89,16 +90,16 @@ pub(super) async fn port(app: &App<'_>) -> Check {
         Ok(_) => Check::ok("port", format!("{listen} is free")),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => match models(app).await {
             Ok(count) => {
-                Check::ok("port", format!("a hob with {count} models answers at {listen}"))
+                Check::ok("port", format!("a hob with {count} models listens on {listen}"))
             }
             Err(_) => {
                 let owner = port_owner::of(listen).unwrap_or_else(|| "another program".to_owned());
                 let to_do = "stop it, or set server.listen to another port";
-                Check::fail("port", format!("{listen} is taken by {owner}"), to_do)
+                Check::fail("port", format!("{listen} is in use by {owner}"), to_do)
             }
         },
         Err(error) => {
-            let found = format!("nobody can listen on {listen}: {error}");
+            let found = format!("cannot listen on {listen}: {error}");
             Check::fail("port", found, "set server.listen to an address of this machine")
         }
     }

@@ -1,5 +1,5 @@
-//! The other servers: whether they answer, have what aliases name, and do what they were told.
-//! What their answers were like, only a running hob knows; its word is asked for where there is one.
+//! Checks the other servers: whether they answer, list the models of aliases, and obey thinking switches.
+//! A running hob knows their latest answers, so it is asked if there is one.
 
 use hob_core::UpstreamResolver;
 use hob_core::nearest;
@@ -37,18 +37,17 @@ fn reached(upstream: &UpstreamView) -> Check {
             Check::ok(name, format!("{kind} at {url}, {count} models, listed in {took} ms"))
         }
         Reachable::Unlisted { reason, .. } => {
-            let to_do =
-                "hob still asks it; its key and its kind in hob.toml decide how it is asked";
-            let found = format!("{kind} at {url} answers, and its list cannot be read: {reason}");
+            let to_do = "hob still uses it; check its key and kind in hob.toml";
+            let found =
+                format!("{kind} at {url} answers, but its list of models is unreadable: {reason}");
             Check::warn(name, found, to_do)
         }
         Reachable::No { reason, .. } => {
-            let to_do =
-                "is it running, and is the address right? upstream tables of hob.toml say so";
+            let to_do = "check that it runs, and that the url in hob.toml is right";
             Check::warn(name, format!("{kind} at {url} {reason}"), to_do)
         }
         Reachable::NotAsked => {
-            Check::warn(name, format!("{kind} at {url} was not asked"), "run again")
+            Check::warn(name, format!("{kind} at {url} was not checked"), "run again")
         }
     }
 }
@@ -66,7 +65,7 @@ fn missing(alias: &str, target: &str, upstreams: &[UpstreamView]) -> Option<Chec
     }
     let near = nearest(model, upstream.models.iter().map(String::as_str), 3);
     let to_do = match &near[..] {
-        [] => format!("`hob upstreams --models` lists what {server} has"),
+        [] => format!("`hob upstreams --models` lists the models of {server}"),
         near => format!("did you mean {}?", near.join(", ")),
     };
     Some(Check::warn(format!("alias {alias}"), format!("{server} does not list '{model}'"), to_do))
@@ -79,7 +78,7 @@ async fn thinkers(app: &App<'_>) -> Vec<Check> {
     let targets = upstreams.into_iter().flat_map(|upstream| upstream.troubled);
     let thinkers = targets.filter(|target| target.thinks_anyway);
     let check = |name: String| {
-        let found = "it thinks although that is switched off";
+        let found = "it thinks although thinking is switched off";
         let to_do = "its server or its model does not know the switch; the kind in hob.toml \
                      decides how it is told";
         Check::warn(name, found, to_do)

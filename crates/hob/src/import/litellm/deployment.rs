@@ -308,7 +308,7 @@ fn group(
     }
     if members.len() > 1 && !is_ordered && !has_weights && pick.is_none() {
         let how = "LiteLLM picks a deployment at random; hob uses them in order, or the one with the shortest \
-                   wait with pick = \"least-wait\"";
+                   wait with strategy = \"least-wait\"";
         notes.changed(format!("{}.model_name", members[1].0.at), how);
     }
     let pick = if is_weighted {
@@ -318,10 +318,10 @@ fn group(
     };
     let alias = AliasSection {
         to: members.into_iter().map(|(_, target)| entry(target)).collect(),
-        pick: pick.filter(|pick| *pick != Pick::Order).map(PickName),
-        effort,
-        first_token: first_token.and_then(|seconds| time(seconds, "stream_timeout", notes)),
-        total: total.and_then(|seconds| time(seconds, "timeout", notes)),
+        strategy: pick.filter(|pick| *pick != Pick::Order).map(PickName),
+        reasoning_effort: effort,
+        first_token_timeout: first_token.and_then(|seconds| time(seconds, "stream_timeout", notes)),
+        total_timeout: total.and_then(|seconds| time(seconds, "timeout", notes)),
         retries: retries.map(|Number(retries)| retries as u16),
         cooldown: cooldown.and_then(|seconds| time(seconds, "cooldown_time", notes)),
         keep_alive,

@@ -43,7 +43,9 @@ fn over(servers: &[Silent]) -> Gateway {
     let kinds = ["openai", "ollama", "auto"];
     let upstream = |(server, kind): (&Silent, &str)| {
         let address = server.0.local_addr().expect("an address");
-        format!("[upstream.{kind}]\nkind = \"{kind}\"\nurl = \"http://{address}\"\nlist = true\n")
+        format!(
+            "[upstream.{kind}]\nkind = \"{kind}\"\nurl = \"http://{address}\"\nlist_models = true\n"
+        )
     };
     let mut text: String = servers.iter().zip(kinds).map(upstream).collect();
     text += "[alias.fast]\nto = [\"openai/m\", \"ollama/m\", \"auto/m\"]\n";
