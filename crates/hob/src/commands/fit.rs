@@ -27,29 +27,29 @@ use crate::printer::Printer;
 use crate::published::{self, Used};
 use crate::settings::Overrides;
 
-/// Where a model will live on this machine, how fast it will be at which context, and how an engine is told so
+/// Predict where a model runs on this machine, how fast it is at each context, and which flags an engine needs
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
 pub(crate) struct FitArgs {
-    /// A model's name, a file of it, or what it is called where it is published
+    /// Name, file, folder, URL or hub repository of a model
     model: Option<String>,
-    /// Instead of a model: its dimensions, such as block_count=32,embedding_length=4096,head_count=32,…
+    /// Dimensions instead of a model, such as block_count=32,embedding_length=4096,head_count=32,…
     #[arg(long, value_name = "KEY=N,…", conflicts_with = "model")]
     shape: Option<String>,
-    /// In which quant, where that is not said by a file
+    /// Quant to assess, for a model without a file
     #[arg(long, value_name = "QUANT", value_parser = mixture)]
     quant: Option<Mixture>,
     #[command(flatten)]
     options: FitOptionArgs,
     #[command(flatten)]
     machine: MachineArgs,
-    /// Rank the models that hob knows for this machine, instead of one
+    /// Rank the models that hob knows for this machine
     #[arg(long, conflicts_with_all = ["model", "quant"])]
     recommend: bool,
-    /// For what it is wanted
+    /// Purpose of the ranked models
     #[arg(long = "for", value_enum, value_name = "PURPOSE", requires = "recommend")]
     purpose: Option<PurposeName>,
-    /// End with 1 if it does not fit, with that context and as fast as that
+    /// Exit with 1 if the model does not fit with the requested context and speed
     #[arg(long)]
     require: bool,
     /// Print it as JSON
@@ -62,19 +62,19 @@ pub(crate) struct FitArgs {
 /// How the model is to be run.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FitOptionArgs {
-    /// Tokens of each conversation, as 32768 or 32k; without it 8192, or as many as it was trained with
+    /// Tokens of each conversation, such as 32768 or 32k [default: 8192, or the trained length if that is less]
     #[arg(long, value_name = "TOKENS", value_parser = tokens)]
     context: Option<u32>,
-    /// Types of the cache, keys and values: f16, q8_0, q4_0, or two of them as q8_0/q4_0
+    /// KV cache type: f16, q8_0 or q4_0, or two types for keys and values such as q8_0/q4_0
     #[arg(long, value_name = "K[/V]", value_parser = kv)]
     kv: Option<KvTypes>,
-    /// Conversations at once
+    /// Conversations at the same time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     parallel: u32,
-    /// With this engine: hob, llama.cpp, Ollama, tabbyAPI, vLLM, mlx-lm, transformers
+    /// Engine: hob, llama.cpp, Ollama, tabbyAPI, vLLM, mlx-lm or transformers
     #[arg(long, value_name = "NAME", value_parser = engine)]
     engine: Option<Engine>,
-    /// Slower than that is of no use, tokens a second
+    /// Minimum useful speed, tokens per second
     #[arg(long, value_name = "TOK/S", value_parser = pace)]
     min_tok_s: Option<f64>,
 }

@@ -27,14 +27,14 @@ use crate::signals::StopSignals;
 use crate::wire_up::{CALIBRATION_TIME, Timing, decoding_threads, timings};
 use fitting::{Checked, Figures};
 
-/// Time this machine with the embedded engine, so that answers about it are surer
+/// Time the embedded engine on this machine, so that predictions for it are more accurate
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct CalibrateArgs {
-    /// The usual types only, and one model
+    /// Time only the most common quants, and one model
     #[arg(long)]
     quick: bool,
-    /// Keep what comes out, however busy the machine was
+    /// Keep the result even if the machine was busy
     #[arg(long)]
     anyway: bool,
     /// Print it as JSON

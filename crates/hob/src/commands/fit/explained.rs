@@ -8,7 +8,7 @@ use hob_core::nearest;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 
-/// What a word of the answer means; without one, all of them
+/// Explain a term of the answer, or all terms
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     term: Option<String>,

@@ -16,19 +16,19 @@ use crate::machine::{MachineArgs, keep, measure};
 use crate::printer::{Printer, narrow, table};
 use crate::settings::Overrides;
 
-/// What this machine is as far as models go, and how each fact was learnt
+/// Show what hob knows about this machine, with the source of each fact
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct FitMachineArgs {
     #[command(flatten)]
     machine: MachineArgs,
-    /// Measure anew how fast memory is, whatever was measured before
+    /// Measure the memory bandwidth again
     #[arg(long, conflicts_with = "machine")]
     measure: bool,
-    /// Write it as a profile, to be edited, shared, and given to --machine anywhere
+    /// Write the machine as a profile, to edit, share, or pass to --machine
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// List the profiles that hob has
+    /// List the built-in profiles
     #[arg(long, conflicts_with_all = ["machine", "measure", "save", "pool"])]
     list: bool,
     /// Print it as JSON

@@ -19,7 +19,7 @@ use crate::published::{Measured, Part, Published, published, published_records};
 const MACHINE_CHARS: u16 = 17;
 const RUN_CHARS: u16 = 27;
 
-/// Predict every published run from the model's dimensions and the machine's profile, and say how far off that is
+/// Predict every published run, and print the errors
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
     /// Print it as JSON
