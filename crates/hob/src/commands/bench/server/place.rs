@@ -39,7 +39,7 @@ impl ServerArgs {
         };
         let named = self.key_env.as_ref().map(|variable| {
             let key = environment.secrets.get(variable).cloned();
-            key.ok_or_else(|| Failure::usage(format!("the variable {variable} holds no key")))
+            key.ok_or_else(|| Failure::usage(format!("the environment variable {variable} is not set")))
         });
         let named = named.transpose()?;
         if target.contains("://") {
@@ -157,12 +157,12 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_be_meant_is_refused() {
+    fn a_target_without_address_or_key_is_refused() {
         let rows = [
             ("nobody", None, "no server is called 'nobody'"),
             ("nowhere", None, "the server 'nowhere' has no url"),
-            ("bad", None, "hob.toml:11:1: upstream.bad.key: the variable NOPE is not set"),
-            ("gpu", Some("NOPE"), "the variable NOPE holds no key"),
+            ("bad", None, "hob.toml:11:1: upstream.bad.key: the environment variable NOPE is not set"),
+            ("gpu", Some("NOPE"), "the environment variable NOPE is not set"),
         ];
         for (target, key_env, expected) in rows {
             let sentence = place(target, ApiName::Auto, key_env).expect_err(target);
