@@ -44,7 +44,7 @@ fn what_is_typed_wrong_is_refused_with_2() {
         (&[], "Usage:"),
         (&["sing"], "unrecognized subcommand 'sing'"),
         (&["say", "--voise", "x"], "a similar argument exists: '--voice"),
-        (&["say", "-f", "midi", "hi"], "hob writes mp3, wav, pcm, opus, flac and aac"),
+        (&["say", "-f", "midi", "hi"], "expected mp3, wav, pcm, opus, flac or aac"),
         (&["say", "--speed", "9", "hi"], "must be from 0.25 to 4"),
         (&["say", "--speed", "fast", "hi"], "expected a number from 0.25 to 4"),
         (&["serve", "--listen", "example.org"], "is not an address to listen on"),

@@ -62,7 +62,7 @@ fn what_the_model_refuses_is_said_before_any_file_exists() {
     let rows: [(&[&str], &str); 3] = [
         (&["-v", "af_haert", "Hello."], "the nearest are af_heart"),
         (&["-v", "ff_siwis", "Bonjour."], "French, which hob cannot read aloud yet"),
-        (&["🦀"], "there is no text to speak"),
+        (&["🦀"], "there is nothing to say"),
     ];
     for (args, expected) in rows {
         let args = [&["say", "-o", "a.wav"], args].concat();
@@ -112,7 +112,7 @@ fn a_second_hob_is_told_that_the_first_is_one() {
     let address = served.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
     let args = ["serve", "--listen", &address];
     let said = stderr(&user.hob(&args).envs(home).assert().code(5));
-    assert!(said.contains(&format!("{address} is taken by another hob")), "{said}");
+    assert!(said.contains(&format!("{address} is in use by another hob")), "{said}");
     served.signal("-TERM");
     assert_eq!(served.child.wait().expect("an end").code(), Some(0));
 }

@@ -76,7 +76,7 @@ fn a_taken_port_names_who_took_it() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let said = stderr(&user.hob(&["serve", "--listen", &address]).assert().code(5));
-    assert!(said.contains(&format!("{address} is taken by")), "{said}");
+    assert!(said.contains(&format!("{address} is in use by")), "{said}");
     if cfg!(target_os = "linux") {
         assert!(said.contains(&format!("(process {})", std::process::id())), "{said}");
     }
@@ -94,8 +94,9 @@ fn an_address_of_another_machine_is_refused() {
 fn a_home_that_cannot_be_written_does_not_stop_the_server() {
     let user = User::new();
     user.write("hob.toml", "[dev]\nmock_unknown_models = true\n");
-    // Below a file no folder can be created, not even by root.
-    let home = user.write("file", "").join("home");
+    // A folder in the place of the ledger's file cannot be written, not even by root.
+    let home = user.path("home2");
+    std::fs::create_dir_all(home.join("ledger.sqlite3")).expect("a folder");
     let mut served = Served::start(&user, &[("HOB_HOME", home.into_os_string())]);
     served.note("the ledger");
     served.note("requests are not logged");
