@@ -39,7 +39,9 @@ impl ServerArgs {
         };
         let named = self.key_env.as_ref().map(|variable| {
             let key = environment.secrets.get(variable).cloned();
-            key.ok_or_else(|| Failure::usage(format!("the environment variable {variable} is not set")))
+            key.ok_or_else(|| {
+                Failure::usage(format!("the environment variable {variable} is not set"))
+            })
         });
         let named = named.transpose()?;
         if target.contains("://") {
@@ -161,7 +163,11 @@ mod tests {
         let rows = [
             ("nobody", None, "no server is called 'nobody'"),
             ("nowhere", None, "the server 'nowhere' has no url"),
-            ("bad", None, "hob.toml:11:1: upstream.bad.key: the environment variable NOPE is not set"),
+            (
+                "bad",
+                None,
+                "hob.toml:11:1: upstream.bad.key: the environment variable NOPE is not set",
+            ),
             ("gpu", Some("NOPE"), "the environment variable NOPE is not set"),
         ];
         for (target, key_env, expected) in rows {
