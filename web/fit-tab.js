@@ -194,7 +194,7 @@ function showSpeed({ decode, decode_requested: wished, prefill: [prompt], contex
   setText(page.first, wait(prompt.first_token_ms));
   setText(page.prompt, `for a prompt of ${tokens(prompt.context)} tokens`);
   setText(page.most, context.max === null ? "none" : tokens(context.max));
-  setText(page.limit, context.limited_by === "trained" ? "the training context" : `${context.limited_by} is full beyond it`);
+  setText(page.limit, context.limited_by === "trained" ? "the training context" : `then ${context.limited_by} is full`);
   setText(page.sure, wished.confidence ?? UNKNOWN);
   setText(page.basis, known ? basisText(wished.basis) : "");
   page.decode.replaceChildren(...decode.map(speedRow));

@@ -176,7 +176,7 @@ async function refused(setting) {
 async function nothing(setting) {
   Object.assign(setting.mock, { fits: false, fitKey: false, fitAsked: [] });
   const { page } = await openPage(setting, `${setting.url}#fit`);
-  await untilText(page, "#fit-trouble", /does not say what fits/);
+  await untilText(page, "#fit-trouble", /This hob has no fit API/);
   assert.equal(await page.$eval("#fit-answer", (answer) => answer.hidden), true);
   assert.deepEqual(setting.mock.fitAsked, []);
   await page.close();
