@@ -45,7 +45,7 @@ fn stale(place: &str, kept: &str, said: &str) -> Option<String> {
     }
     let same = kept.lines().zip(said.lines()).take_while(|(kept, said)| kept == said).count();
     let line = same + 1;
-    Some(format!("{place}:{line}: not what `hob` says of itself; run `make docs` and commit it"))
+    Some(format!("{place}:{line}: not what `hob docs` prints; run `make docs` and commit it"))
 }
 
 #[cfg(test)]
@@ -55,9 +55,7 @@ mod tests {
     #[test]
     fn a_page_is_stale_from_the_first_line_that_differs() {
         let stale_at = |line| {
-            Some(format!(
-                "p.md:{line}: not what `hob` says of itself; run `make docs` and commit it"
-            ))
+            Some(format!("p.md:{line}: not what `hob docs` prints; run `make docs` and commit it"))
         };
         let rows = [
             ("a\nb\n", "a\nb\n", None),

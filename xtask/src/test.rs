@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::tree::root;
 
-/// Test programs that take long but mostly wait. They start first, and others run beside them.
+/// Test programs that take long but mostly wait. They start first, and others run at the same time.
 const FIRST: [&str; 3] = ["cli", "speech", "cells"];
 /// Test programs that keep every core busy. Two engines that share the cores take more than twice as long.
 const LAST: [&str; 2] = ["hob_speech", "hob_engines"];

@@ -26,7 +26,7 @@ pub(crate) struct File {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Crate {
     pub(crate) name: String,
-    /// Of every kind: what only tests use is an arrow too.
+    /// All kinds of dependencies: what only tests use is an arrow, too.
     pub(crate) dependencies: Vec<Dependency>,
 }
 

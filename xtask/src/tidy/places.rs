@@ -1,12 +1,12 @@
 //! No file names a place that only one machine has, nor the host of a package index: clients of an
-//! index are configured by whoever runs them. The patterns are cut in two so as not to find themselves.
+//! index are configured by the user who runs them. The patterns are cut in two so as not to find themselves.
 
 use crate::tree::File;
 
 /// Folders of one person's machine.
 const FOLDERS: [&str; 2] = [concat!("/wo", "rk/"), concat!("/ro", "ot/")];
 
-/// A folder for temporary files, when what follows is a name that somebody chose.
+/// A folder for temporary files, when a name of a person's choice follows.
 const SCRATCH: &str = concat!("/t", "mp/");
 
 const HOSTS: [&str; 6] = [
