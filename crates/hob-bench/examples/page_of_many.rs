@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use hob_bench::record::{
     Accelerator, Cache, CountSource, Doubt, Harness, Kind, Label, PromptTokens, RawSample, Record,
-    Shelf, Source, Spread, Tokens,
+    RecordedTokens, Shelf, Source, Spread,
 };
 use hob_bench::site::{self, Material, Others};
 use hob_bench::terms::Metric;
@@ -194,7 +194,11 @@ fn again(day: u64) -> (Record, Vec<RawSample>) {
                 ttft_us: Some(ttft_us),
                 e2e_us: Some(ttft_us + 63 * gap_us),
                 gaps_us: vec![gap_us; 63],
-                tokens: Tokens { reasoning: Some(0), content: Some(64), ..Tokens::default() },
+                tokens: RecordedTokens {
+                    reasoning: Some(0),
+                    content: Some(64),
+                    ..RecordedTokens::default()
+                },
                 ..RawSample::default()
             }
         })

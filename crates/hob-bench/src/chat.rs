@@ -20,7 +20,7 @@ use crate::drive::{Arrivals, Driven};
 use crate::runs::BenchError;
 use crate::session::BlockSize;
 use crate::target::Api;
-use crate::timeline::Fault;
+use crate::timeline::RequestFault;
 use crate::workbench::Asker;
 
 const ANSWER_BYTES_PER_TOKEN: usize = 320;
@@ -37,7 +37,7 @@ pub fn room(length: u32, answer: u32) -> u32 {
 
 /// What a chat model is asked.
 #[derive(Clone, Debug)]
-pub struct Chat {
+pub struct ChatWorkload {
     pub shapes: Vec<Shape>,
     pub thinking: ThinkingChoice,
     pub prompts: Prompts,
@@ -68,12 +68,12 @@ pub enum Prompts {
 pub struct Cell {
     pub shape: Shape,
     pub arrivals: Arrivals,
-    pub thinking: Thinking,
+    pub thinking: ThinkingMode,
     pub prompts: Prompts,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thinking {
+pub enum ThinkingMode {
     /// As the server does of itself; and whether that is to think.
     AsIs {
         thinks: bool,
@@ -87,7 +87,7 @@ pub enum Thinking {
 #[derive(Debug)]
 pub struct ChatSession<'a> {
     asker: Asker<'a>,
-    chat: Chat,
+    chat: ChatWorkload,
     block: BlockSize,
     measure: Measure,
     /// By the number of tools in a request: tokens that may be known of a prompt whose words never were said.
@@ -112,7 +112,7 @@ impl<'a> ChatSession<'a> {
     /// The server does not answer as a chat model does.
     pub(crate) fn prepare(
         asker: Asker<'a>,
-        chat: &Chat,
+        chat: &ChatWorkload,
         block: BlockSize,
     ) -> Result<ChatSession<'a>, BenchError> {
         let ignores_eos = asker.target.api != Api::Ollama;
@@ -131,7 +131,7 @@ impl<'a> ChatSession<'a> {
             asked: Vec::new(),
         };
         let mut probe = session.probe(None)?;
-        if matches!(probe.fault, Some(Fault::Refused { status: 400 | 422, .. })) {
+        if matches!(probe.fault, Some(RequestFault::Refused { status: 400 | 422, .. })) {
             session.ignores_eos = false;
             probe = session.probe(None)?;
         }
@@ -153,7 +153,7 @@ impl<'a> ChatSession<'a> {
         let mut cells = Vec::new();
         for shape in &self.chat.shapes {
             for arrivals in arrivals {
-                let cell = |thinking: &Thinking| Cell {
+                let cell = |thinking: &ThinkingMode| Cell {
                     shape: *shape,
                     arrivals: *arrivals,
                     thinking: *thinking,
@@ -165,9 +165,9 @@ impl<'a> ChatSession<'a> {
         cells
     }
 
-    pub(crate) fn thinkings(&self) -> Vec<Thinking> {
-        let as_is = Thinking::AsIs { thinks: self.thinks };
-        let off = self.switch.map_or(Thinking::CannotDisable, Thinking::Off);
+    pub(crate) fn thinkings(&self) -> Vec<ThinkingMode> {
+        let as_is = ThinkingMode::AsIs { thinks: self.thinks };
+        let off = self.switch.map_or(ThinkingMode::CannotDisable, ThinkingMode::Off);
         match (self.chat.thinking, self.thinks) {
             (_, false) | (ThinkingChoice::On, true) => vec![as_is],
             (ThinkingChoice::Off, true) => vec![off],
@@ -184,7 +184,7 @@ impl<'a> ChatSession<'a> {
     /// See [`ChatSession::prepare`].
     pub(crate) fn with_room(
         asker: Asker<'a>,
-        chat: &Chat,
+        chat: &ChatWorkload,
         block: BlockSize,
     ) -> Result<ChatSession<'a>, BenchError> {
         let mut session = ChatSession::prepare(asker, chat, block)?;

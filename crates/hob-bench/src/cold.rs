@@ -13,9 +13,9 @@ use jiff::Timestamp;
 use asking::Asking;
 
 use crate::calibrate::{Calibration, Pace};
-use crate::record::{Connection, CountSource, Doubt, Kind, Loop, Model, Record, Workload};
+use crate::record::{Connection, CountSource, Doubt, Kind, Loop, Record, RecordedModel, Workload};
 use crate::runs::{Account, BenchError, Benchmark, Block, Reply, Runs};
-use crate::server::Started;
+use crate::server::StartedServer;
 use crate::terms::Metric;
 use crate::workbench::Workbench;
 
@@ -31,12 +31,12 @@ pub struct StartOptions {
     pub of: Of,
     /// Requests behind the first of each start, for how fast it is once it is warm.
     pub warm: usize,
-    pub weights: Weights,
+    pub weights: WeightsFile,
 }
 
 /// Whose file the machine is to forget or to remember.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weights {
+pub enum WeightsFile {
     /// The one that is known of the server.
     OfTheServer,
     /// That one is of another model than is asked, and this one's is not known.
@@ -88,9 +88,9 @@ pub(crate) fn measure(
     options: &StartOptions,
 ) -> Result<Vec<Record>, BenchError> {
     if let Of::Speech(Spoken { model: Some(name), .. }) = &options.of {
-        bench.context.model = Model { name: name.clone(), ..Model::default() };
+        bench.context.model = RecordedModel { name: name.clone(), ..RecordedModel::default() };
     }
-    if let (Weights::Unknown, Some(started)) = (options.weights, &mut bench.started) {
+    if let (WeightsFile::Unknown, Some(started)) = (options.weights, &mut bench.started) {
         started.weights = None;
     }
     let mut records = Vec::new();
@@ -134,7 +134,7 @@ fn one(
 /// Where the model comes from.
 #[derive(Debug)]
 enum Place<'s, 'a> {
-    Start(&'s mut Started),
+    Start(&'s mut StartedServer),
     /// Who takes its place before each question.
     Beside(Box<Asking<'a>>),
 }

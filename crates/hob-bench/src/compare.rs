@@ -12,7 +12,7 @@ mod side;
 mod tests;
 
 pub use aspect::{ASKED_BEFORE, Aspect, Holds, aspects, counts_tokens, is_untold, seed, unfit};
-pub use figure::{Basis, Compared, Rule, Verdict, paired, paired_figures};
+pub use figure::{Compared, RatioBasis, Rule, Verdict, paired, paired_figures};
 pub use gate::{GATED, Gate, GateVerdict, GatedCell, gate};
 pub use noise::Noise;
 pub use runs::runs;

@@ -8,14 +8,14 @@ mod side_by_side;
 pub use concurrency::{gain, scaling_verdict};
 pub use side_by_side::{OtherServer, side_by_side};
 
-use crate::chat::{Chat, ChatSession, Shape, ThinkingChoice};
+use crate::chat::{ChatSession, ChatWorkload, Shape, ThinkingChoice};
 use crate::cold::StartOptions;
 use crate::drive::Arrivals;
 use crate::max_context::MaxContextOptions;
 use crate::record::{Arrival, Cache, Kind, Reasoning, Record};
 use crate::runs::BenchError;
 pub use crate::session::BlockSize;
-use crate::speech::{Seen, Speech, SpeechSession, Streaming, TEXTS};
+use crate::speech::{Seen, SpeechSession, SpeechWorkload, Streaming, TEXTS};
 use crate::sweep::ContextOptions;
 use crate::timeline::SoundFormat;
 use crate::workbench::Workbench;
@@ -30,8 +30,8 @@ pub struct Experiment {
 
 #[derive(Clone, Debug)]
 pub enum Workload {
-    Chat(Chat),
-    Speech(Speech),
+    Chat(ChatWorkload),
+    Speech(SpeechWorkload),
 }
 
 /// What varies from cell to cell.
@@ -148,7 +148,7 @@ fn arrivals_of(record: &Record) -> Arrivals {
     }
 }
 
-impl Chat {
+impl ChatWorkload {
     fn narrow_to(&mut self, record: &Record) {
         let workload = &record.workload;
         if let Some(shape) = workload.shape.as_deref().and_then(Shape::named) {
@@ -165,7 +165,7 @@ impl Chat {
     }
 }
 
-impl Speech {
+impl SpeechWorkload {
     /// A verdict on a text needs the shorter texts too, so `with_shorter` keeps them.
     fn narrow_to(&mut self, record: &Record, with_shorter: bool) {
         let Some(tts) = &record.tts else { return };
@@ -195,7 +195,8 @@ mod tests {
         let texts = ["medium", "two_sentences", "long"].into_iter().filter_map(Text::named);
         let formats = Formats::Offered(vec![SoundFormat::Pcm, SoundFormat::Mp3]);
         let streaming = vec![Streaming::Requested, Streaming::Declined];
-        let speech = Speech { texts: texts.collect(), formats, voices: Vec::new(), streaming };
+        let speech =
+            SpeechWorkload { texts: texts.collect(), formats, voices: Vec::new(), streaming };
         let block = BlockSize { rounds: 1, span_s: 0.0 };
         Experiment { workload: Workload::Speech(speech), axis: Axis::Delivery, block }
     }

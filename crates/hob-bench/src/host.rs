@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use hob_core::machine::{Gpu, GpuMemory};
 use hob_machine::{CpuInfo, cpu_info, identity, probe, quota_cpus, ram, throttle_count};
 
-use crate::record::{Accelerator, Cgroup, Cpu, Host, Noise, sha256_hex};
+use crate::record::{Accelerator, Cgroup, Host, Noise, RecordedCpu, sha256_hex};
 
 /// Vector units that change how fast a model runs, as the kernel names them.
 const UNITS: [&str; 6] = ["avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp"];
@@ -58,9 +58,9 @@ fn id_hash(id: &str) -> String {
     sha256_hex(format!("hob-bench {id}").as_bytes())[..16].to_owned()
 }
 
-fn cpu(info: CpuInfo) -> Cpu {
+fn cpu(info: CpuInfo) -> RecordedCpu {
     let has = |unit: &&&str| info.flags.iter().any(|flag| flag == **unit);
-    Cpu {
+    RecordedCpu {
         isa: UNITS.iter().filter(has).map(|unit| (*unit).to_owned()).collect(),
         model: info.model,
         cores: info.cores,
@@ -106,17 +106,17 @@ fn rounded(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::machine::{Api, Device, Vendor};
+    use hob_core::machine::{Device, GpuApi, Vendor};
 
     use super::*;
 
-    fn gpu(name: &str, api: Api, memory: GpuMemory) -> Gpu {
+    fn gpu(name: &str, api: GpuApi, memory: GpuMemory) -> Gpu {
         Gpu {
             name: name.to_owned(),
             vendor: Vendor::Other,
             api,
             memory,
-            driver: (api == Api::Cuda).then(|| "580.95".to_owned()),
+            driver: (api == GpuApi::Cuda).then(|| "580.95".to_owned()),
             compute_capability: None,
             link: None,
             device: Device::default(),
@@ -127,11 +127,11 @@ mod tests {
     fn equal_cards_are_counted_and_shared_memory_is_nobody_s_own() {
         let own = |total_bytes, free_bytes| GpuMemory::Own { total_bytes, free_bytes };
         let gpus = [
-            gpu("A", Api::Cuda, own(24 << 30, 1)),
-            gpu("B", Api::Vulkan, GpuMemory::Unified { limit_bytes: 1 << 30 }),
-            gpu("A", Api::Cuda, own(24 << 30, 2)),
-            gpu("A", Api::Cuda, own(12 << 30, 2)),
-            gpu("C", Api::Rocm, own(0, 0)),
+            gpu("A", GpuApi::Cuda, own(24 << 30, 1)),
+            gpu("B", GpuApi::Vulkan, GpuMemory::Unified { limit_bytes: 1 << 30 }),
+            gpu("A", GpuApi::Cuda, own(24 << 30, 2)),
+            gpu("A", GpuApi::Cuda, own(12 << 30, 2)),
+            gpu("C", GpuApi::Rocm, own(0, 0)),
         ];
         let card = |name: &str, count, vram_gb, driver: Option<&str>, runtime: &str| Accelerator {
             name: name.to_owned(),

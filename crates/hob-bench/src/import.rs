@@ -15,7 +15,7 @@ mod vllm;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-pub use format::Format;
+pub use format::ImportFormat;
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
@@ -38,12 +38,12 @@ pub enum ImportError {
     TooLong { file: String, bytes: usize },
     #[error("{file}: neither JSON, JSON lines nor YAML: {reason}")]
     Unreadable { file: String, reason: String },
-    #[error("{file}: unknown format (expected the output of {})", Format::names())]
+    #[error("{file}: unknown format (expected the output of {})", ImportFormat::names())]
     Unknown { file: String },
     #[error("{file}: not a result of {format}: {reason}")]
-    WrongFormat { file: String, format: Format, reason: String },
+    WrongFormat { file: String, format: ImportFormat, reason: String },
     #[error("{file}: this file of {format} has no results")]
-    Empty { file: String, format: Format },
+    Empty { file: String, format: ImportFormat },
     #[error("{file}: already imported, as {id}")]
     AlreadyImported { file: String, id: Uuid },
     #[error(transparent)]
@@ -64,7 +64,7 @@ pub struct Imported {
 pub fn import(
     file: &str,
     bytes: &[u8],
-    format: Option<Format>,
+    format: Option<ImportFormat>,
 ) -> Result<Vec<Imported>, ImportError> {
     if bytes.len() > ORIGINAL_BYTES_MAX {
         return Err(ImportError::TooLong { file: file.to_owned(), bytes: bytes.len() });
@@ -96,7 +96,7 @@ pub fn import(
 pub fn complete(file: &str, imported: &mut [Imported], summary: &[u8]) -> Result<(), ImportError> {
     let wrong_format = |error: serde_json::Error| ImportError::WrongFormat {
         file: file.to_owned(),
-        format: Format::AiPerf,
+        format: ImportFormat::AiPerf,
         reason: error.to_string(),
     };
     let summary: aiperf::summary::Summary =

@@ -19,7 +19,7 @@ use crate::calibrate::{Calibration, Pace, calibrate};
 use crate::question::Questions;
 use crate::record::{
     Attempt, AttemptResult, Connection, ContextProof, CountSource, Doubt, Kind, Label, Loop,
-    MaxContext, PromptTokens, Record, Status, Vram, Workload,
+    MaxContext, PromptTokens, Record, Status, VramUse, Workload,
 };
 use crate::runs::{Account, BenchError, Block, Reply, Runs, Step};
 use crate::terms::Metric;
@@ -213,7 +213,7 @@ impl<'w> Found<'w> {
             record.resources.rss_peak_mb = best.attempt.rss_mb.or(record.resources.rss_peak_mb);
             let idle = record.resources.vram_mb.and_then(|vram| vram.idle);
             record.resources.vram_mb =
-                best.attempt.vram_mb.map(|mb| Vram { idle, loaded: Some(mb), peak: Some(mb) });
+                best.attempt.vram_mb.map(|mb| VramUse { idle, loaded: Some(mb), peak: Some(mb) });
             record.resources.load_s = Some(best.load.as_secs_f64());
         }
         self.judge(record);

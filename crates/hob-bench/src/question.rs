@@ -8,7 +8,7 @@ use crate::chat::{Form, Measure, Prompt};
 use crate::drive::{Arrivals, Exchange};
 use crate::runs::{BenchError, Reply};
 use crate::target::Api;
-use crate::timeline::{Fault, Figures, Timeline, figures, timeline};
+use crate::timeline::{Figures, RequestFault, Timeline, figures, timeline};
 use crate::workbench::Asker;
 
 /// Words of the two prompts that say how many tokens a round of words is.
@@ -34,7 +34,7 @@ pub(crate) struct Answered {
 }
 
 impl Answered {
-    pub(crate) fn fault(&self) -> Option<&Fault> {
+    pub(crate) fn fault(&self) -> Option<&RequestFault> {
         self.timeline.fault.as_ref()
     }
 
@@ -58,7 +58,8 @@ impl<'a> Questions<'a> {
     pub(crate) fn greet(&mut self, tokens: u32) -> Result<Answered, BenchError> {
         let prompt = self.prompt(FEW_WORDS);
         let answered = self.ask(&prompt, tokens)?;
-        let may_be_eos = matches!(answered.fault(), Some(Fault::Refused { status: 400 | 422, .. }));
+        let may_be_eos =
+            matches!(answered.fault(), Some(RequestFault::Refused { status: 400 | 422, .. }));
         if !(self.ignores_eos && may_be_eos) {
             return Ok(answered);
         }
@@ -93,7 +94,7 @@ impl<'a> Questions<'a> {
     fn send(&self, request: Bytes, tokens: u32) -> Result<Exchange, BenchError> {
         let room = tokens as usize * ANSWER_BYTES_PER_TOKEN;
         let driven = self.asker.drive(vec![request], Arrivals::Closed { users: 1 }, room)?;
-        driven.exchanges.into_iter().next().ok_or(BenchError::Fault(Fault::Stopped))
+        driven.exchanges.into_iter().next().ok_or(BenchError::Fault(RequestFault::Stopped))
     }
 
     fn count_words(&mut self) -> Result<Measure, BenchError> {

@@ -60,8 +60,8 @@ pub struct Record {
     /// Null of an imported run
     pub harness: Option<Harness>,
     pub host: Host,
-    pub engine: Engine,
-    pub model: Model,
+    pub engine: RecordedEngine,
+    pub model: RecordedModel,
     pub workload: Workload,
     pub count_source: Option<CountSource>,
     /// Null where only figures are known
@@ -72,7 +72,7 @@ pub struct Record {
     pub resources: Resources,
     pub tts: Option<Tts>,
     pub stt: Option<Stt>,
-    pub voice: Option<Voice>,
+    pub voice: Option<VoiceFigures>,
     #[serde(alias = "ctx_ceiling")]
     pub max_context: Option<MaxContext>,
     /// What a plan says about the setup: `creator`, `power_cap_w`, `driver`, and labels of any name
@@ -97,8 +97,8 @@ impl Record {
             time: Span::default(),
             harness: None,
             host: Host::default(),
-            engine: Engine::default(),
-            model: Model::default(),
+            engine: RecordedEngine::default(),
+            model: RecordedModel::default(),
             workload: Workload::default(),
             count_source: None,
             samples: None,

@@ -19,13 +19,13 @@ use crate::launch::LaunchError;
 use crate::record::{CountSource, RecordError};
 use crate::target::TargetError;
 use crate::terms::Metric;
-use crate::timeline::{Fault, Figures, Flag, SoundFault, Stalls, Timeline, TokenCounts};
+use crate::timeline::{Figures, Flag, RequestFault, SoundFault, Stalls, Timeline, TokenCounts};
 
 /// Nothing can be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Fault(#[from] RequestFault),
     #[error(transparent)]
     Sound(#[from] SoundFault),
     #[error("{server} lists no voices, so that one has to be chosen")]
@@ -83,7 +83,7 @@ impl Reply {
         let reply = Reply {
             finish: timeline.finish.clone(),
             fault: timeline.fault.as_ref().map(ToString::to_string),
-            was_stopped: timeline.fault == Some(Fault::Stopped),
+            was_stopped: timeline.fault == Some(RequestFault::Stopped),
             ..Reply::of(exchange)
         };
         let Some(figures) = figures else { return reply };

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::ask::ask;
 use crate::import::values::quant;
 use crate::launch::{Launch, LaunchError, Running};
-use crate::record::{Engine, Model, Resources, Vram, hex};
+use crate::record::{RecordedEngine, RecordedModel, Resources, VramUse, hex};
 use crate::target::{Api, Target};
 
 const ASK_WITHIN: Duration = Duration::from_secs(10);
@@ -25,7 +25,7 @@ const FORMATS: [&str; 3] = ["gguf", "onnx", "safetensors"];
 
 /// A server that was started here.
 #[derive(Debug)]
-pub struct Started {
+pub struct StartedServer {
     pub launch: Launch,
     pub places: BTreeMap<String, String>,
     /// The file of its weights, where it is known.
@@ -34,26 +34,26 @@ pub struct Started {
     running: Option<Running>,
     peak_bytes: u64,
     speech_peak_bytes: u64,
-    vram: Vram,
+    vram: VramUse,
     load: Duration,
 }
 
-impl Started {
+impl StartedServer {
     /// # Errors
     /// See [`Launch::start`].
     pub fn begin(
         launch: Launch,
         places: BTreeMap<String, String>,
         stop: &AtomicBool,
-    ) -> Result<Started, LaunchError> {
-        let mut started = Started {
+    ) -> Result<StartedServer, LaunchError> {
+        let mut started = StartedServer {
             launch,
             places,
             weights: None,
             running: None,
             peak_bytes: 0,
             speech_peak_bytes: 0,
-            vram: Vram::default(),
+            vram: VramUse::default(),
             load: Duration::ZERO,
         };
         started.start(stop)?;
@@ -135,19 +135,19 @@ fn vram_mb() -> Option<f64> {
 /// What is known of what answers, before it is asked anything.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    pub engine: Engine,
-    pub model: Model,
+    pub engine: RecordedEngine,
+    pub model: RecordedModel,
 }
 
 impl Facts {
     /// As the server tells them; what a file or a command line adds, is added by whoever knows it.
     pub fn told(target: &Target) -> Facts {
-        let engine = Engine {
+        let engine = RecordedEngine {
             name: target.engine.clone(),
             version: target.version.clone(),
-            ..Engine::default()
+            ..RecordedEngine::default()
         };
-        let model = Model { name: target.model.clone(), ..Model::default() };
+        let model = RecordedModel { name: target.model.clone(), ..RecordedModel::default() };
         let facts = Facts { engine, model };
         let mut facts = match target.api {
             Api::Ollama => facts.of_ollama(target),
@@ -287,7 +287,7 @@ mod tests {
             let (file, mut facts) = (folder.path().join(name), Facts::default());
             std::fs::write(&file, content).expect("a file");
             facts.add_file(&file).expect("it is there");
-            let Model { bytes: got, format: named, sha256, .. } = &facts.model;
+            let RecordedModel { bytes: got, format: named, sha256, .. } = &facts.model;
             assert_eq!((*got, named.as_deref()), (Some(bytes), format), "{name}");
             assert_eq!(*sha256, Some(hex(&Sha256::digest(content))), "{name}");
         }
@@ -308,10 +308,10 @@ mod tests {
             (None, "qwen3:8b", "model.gguf", None),
         ];
         for (said, name, file, expected) in rows {
-            let model = Model {
+            let model = RecordedModel {
                 name: name.to_owned(),
                 quant: said.map(str::to_owned).or_else(|| quant(name)),
-                ..Model::default()
+                ..RecordedModel::default()
             };
             let mut facts = Facts { model, ..Facts::default() };
             let file = folder.path().join(file);

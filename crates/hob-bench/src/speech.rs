@@ -16,12 +16,12 @@ use cell::Evidence;
 pub use request::Asking;
 pub(crate) use request::Form;
 pub use text::{Sentences, TEXTS, Text, VERSION};
-pub use verdict::Finding;
+pub use verdict::StreamingFinding;
 
 use crate::drive::{Arrivals, Driven};
 use crate::record::Kind;
 use crate::runs::BenchError;
-use crate::timeline::{Fault, PCM_RATE_HZ, Sound, SoundFault, SoundFormat, sound};
+use crate::timeline::{PCM_RATE_HZ, RequestFault, SoundFault, SoundFormat, SoundTimeline, sound};
 use crate::workbench::Asker;
 
 /// Of raw samples, the most bytes that an answer has room for: 24 kHz, spoken slowly.
@@ -31,7 +31,7 @@ const NOT_OFFERED: [u16; 4] = [400, 415, 422, 501];
 
 /// What a speech model is asked to say.
 #[derive(Clone, Debug)]
-pub struct Speech {
+pub struct SpeechWorkload {
     pub texts: Vec<Text>,
     pub formats: Formats,
     /// Empty: the first that the server lists.
@@ -87,7 +87,7 @@ impl<'a> SpeechSession<'a, '_> {
     ///
     /// # Errors
     /// It does not speak, not in a format that was chosen, or nobody knows by which voice.
-    pub(crate) fn prepare(asker: Asker<'a>, speech: &Speech) -> Result<Self, BenchError> {
+    pub(crate) fn prepare(asker: Asker<'a>, speech: &SpeechWorkload) -> Result<Self, BenchError> {
         let mut voices = speech.voices.clone();
         if voices.is_empty() {
             voices.extend(voice::first_voice(&asker.target));
@@ -187,12 +187,12 @@ impl<'a> SpeechSession<'a, '_> {
         Ok(offer)
     }
 
-    fn listen(&self, offer: Offer) -> Result<Result<Sound, SoundFault>, BenchError> {
+    fn listen(&self, offer: Offer) -> Result<Result<SoundTimeline, SoundFault>, BenchError> {
         let Offer { format, asking } = offer;
         let text = TEXTS[0];
         let request = self.form(&self.voices[0], format, asking).bytes(text.words, 0);
         let driven = self.drive(vec![request], 1, text)?;
-        let stopped = Err(SoundFault::Answer(Fault::Stopped));
+        let stopped = Err(SoundFault::Answer(RequestFault::Stopped));
         let exchange = driven.exchanges.first();
         Ok(exchange.map_or(stopped, |exchange| sound(exchange, format, self.pcm_rate_hz)))
     }
@@ -218,5 +218,5 @@ impl Streaming {
 }
 
 fn is_refusal(fault: &SoundFault) -> bool {
-    matches!(fault, SoundFault::Answer(Fault::Refused { status, .. }) if NOT_OFFERED.contains(status))
+    matches!(fault, SoundFault::Answer(RequestFault::Refused { status, .. }) if NOT_OFFERED.contains(status))
 }

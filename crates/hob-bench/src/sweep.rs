@@ -5,12 +5,14 @@ mod limit;
 
 use jiff::Timestamp;
 
-use crate::chat::{Cell, Chat, ChatSession, Prompts, Shape, Thinking, ThinkingChoice, room};
+use crate::chat::{
+    Cell, ChatSession, ChatWorkload, Prompts, Shape, ThinkingChoice, ThinkingMode, room,
+};
 use crate::drive::Arrivals;
 use crate::launch::{LaunchError, Running};
 use crate::record::{Kind, Record, Status};
 use crate::runs::{BenchError, Block, Reply, Runs, Step};
-use crate::server::Started;
+use crate::server::StartedServer;
 use crate::session::{BlockSize, keep, run_in_turns};
 use crate::workbench::Workbench;
 
@@ -51,7 +53,7 @@ pub(crate) fn measure(
     let mut lengths = options.lengths.clone();
     lengths.sort_unstable();
     lengths.dedup();
-    let chat = Chat {
+    let chat = ChatWorkload {
         shapes: lengths.iter().map(|length| Shape::of_sweep(*length, options.answer)).collect(),
         thinking,
         prompts: Prompts::Cold,
@@ -69,7 +71,7 @@ pub(crate) fn measure(
 /// All lengths, asked in one way.
 struct Sweep<'w> {
     options: &'w ContextOptions,
-    thinking: Thinking,
+    thinking: ThinkingMode,
     lengths: &'w [u32],
 }
 
@@ -149,7 +151,8 @@ impl Sweep<'_> {
         session.count_longer(length)?;
         let name = format!("{length} tokens, new and cached");
         let runs = run_in_turns(bench, &name, session, &self.cells(length))?;
-        let ended = bench.started.as_mut().and_then(Started::running).and_then(Running::has_ended);
+        let ended =
+            bench.started.as_mut().and_then(StartedServer::running).and_then(Running::has_ended);
         Ok(Found { length, began, runs, ended })
     }
 

@@ -15,7 +15,7 @@ use hob_wire::{
 use crate::answer::Answer;
 use crate::drive::{End, Exchange};
 pub use figures::{Figures, Flag, Stalls, TokenCounts, figures, stalls};
-pub use sound::{Arrived, PCM_RATE_HZ, Sound, SoundFault, SoundFormat, sound};
+pub use sound::{Arrived, PCM_RATE_HZ, SoundFault, SoundFormat, SoundTimeline, sound};
 
 /// Longer events are nobody's that is measured here.
 const PIECE_BYTES_MAX: usize = 16 << 20;
@@ -57,7 +57,7 @@ pub struct Chunk {
 
 /// Why there is no figure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum RequestFault {
     #[error("the server cannot be reached: {cause}")]
     Unreachable { cause: String },
     #[error("the server answered {status}: {message}")]
@@ -86,7 +86,7 @@ pub struct Timeline {
     pub chunks: Vec<Chunk>,
     pub counts: ObservedCounts,
     pub finish: Option<String>,
-    pub fault: Option<Fault>,
+    pub fault: Option<RequestFault>,
     /// When it was due, before it was sent; what the connection took.
     pub dispatch: Duration,
     pub connect: Option<Duration>,
@@ -122,28 +122,30 @@ pub fn timeline(exchange: &Exchange, protocol: Protocol) -> Timeline {
 }
 
 /// The first reason that there is; each of them hides those behind it.
-fn fault(exchange: &Exchange, timeline: &Timeline, reading: &Reading) -> Option<Fault> {
+fn fault(exchange: &Exchange, timeline: &Timeline, reading: &Reading) -> Option<RequestFault> {
     let chunks = reading.chunks.len();
     match &exchange.end {
-        End::Unreachable { cause } => return Some(Fault::Unreachable { cause: cause.clone() }),
-        End::Stopped => return Some(Fault::Stopped),
-        End::Unreadable => return Some(Fault::Garbage),
-        End::Silent => return Some(Fault::Silent { chunks }),
-        End::TooSlow => return Some(Fault::TooSlow { chunks }),
-        End::CutOff if timeline.status / 100 <= 2 => return Some(Fault::CutOff { chunks }),
+        End::Unreachable { cause } => {
+            return Some(RequestFault::Unreachable { cause: cause.clone() });
+        }
+        End::Stopped => return Some(RequestFault::Stopped),
+        End::Unreadable => return Some(RequestFault::Garbage),
+        End::Silent => return Some(RequestFault::Silent { chunks }),
+        End::TooSlow => return Some(RequestFault::TooSlow { chunks }),
+        End::CutOff if timeline.status / 100 <= 2 => return Some(RequestFault::CutOff { chunks }),
         End::Whole | End::CutOff => {}
     }
     if timeline.status != 200 {
-        return Some(Fault::Refused { status: timeline.status, message: reading.message() });
+        return Some(RequestFault::Refused { status: timeline.status, message: reading.message() });
     }
     if let Some(message) = &reading.failed {
-        return Some(Fault::Failed { message: message.clone() });
+        return Some(RequestFault::Failed { message: message.clone() });
     }
     match (reading.has_garbage, chunks) {
-        (true, _) => Some(Fault::Garbage),
-        (false, 0) if !reading.is_answer => Some(Fault::Garbage),
-        (false, 0) => Some(Fault::Empty),
-        (false, _) if !reading.has_end => Some(Fault::CutOff { chunks }),
+        (true, _) => Some(RequestFault::Garbage),
+        (false, 0) if !reading.is_answer => Some(RequestFault::Garbage),
+        (false, 0) => Some(RequestFault::Empty),
+        (false, _) if !reading.has_end => Some(RequestFault::CutOff { chunks }),
         (false, _) => None,
     }
 }

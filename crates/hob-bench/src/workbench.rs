@@ -9,7 +9,7 @@ use crate::drive::{Arrivals, Drive, Driven, Patience};
 use crate::host::noise;
 use crate::record::{Host, Kind, RawSample, Record, RecordError, Workload};
 use crate::runs::{Account, BenchError, Benchmark, Context, Runs, Step, StopRule, Summary};
-use crate::server::Started;
+use crate::server::StartedServer;
 use crate::target::Target;
 
 /// Everything but what is measured.
@@ -17,7 +17,7 @@ use crate::target::Target;
 pub struct Workbench<'a> {
     pub target: Target,
     /// None of a server that was there already.
-    pub started: Option<Started>,
+    pub started: Option<StartedServer>,
     pub context: Context,
     pub stop_rule: StopRule,
     pub patience: Patience,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hob_bench::drive::{Arrivals, CONNECTIONS_MAX, Drive, DriveError, Driven, Endpoint, Patience};
 use hob_bench::mock::scripted::{Script, Scripted};
-use hob_bench::timeline::{Fault, Figures, Flag, Protocol, figures, timeline};
+use hob_bench::timeline::{Figures, Flag, Protocol, RequestFault, figures, timeline};
 
 const SHORT: Patience = Patience {
     connect: Duration::from_millis(500),
@@ -39,7 +39,7 @@ fn drive(url: &str, path: &str, count: usize, arrivals: Arrivals) -> Driven {
     drive.run(&AtomicBool::new(false)).expect("as it was made")
 }
 
-fn one(pairs: &str) -> Result<Figures, Fault> {
+fn one(pairs: &str) -> Result<Figures, RequestFault> {
     let mock = mock(pairs);
     let driven = drive(&mock.url(), "/v1/chat/completions", 1, Arrivals::Closed { users: 1 });
     let timeline = timeline(&driven.exchanges[0], Protocol::OpenAi);
@@ -112,15 +112,16 @@ fn a_pause_is_seen_as_one() {
 
 #[test]
 fn whatever_a_server_does_has_its_name_and_no_figure() {
-    let refused = |status| Fault::Refused { status, message: "as the script says".to_owned() };
+    let refused =
+        |status| RequestFault::Refused { status, message: "as the script says".to_owned() };
     let rows = [
         ("status=401", refused(401)),
         ("status=429", refused(429)),
         ("status=500", refused(500)),
-        ("hang=true", Fault::Silent { chunks: 0 }),
-        ("crash=true", Fault::CutOff { chunks: 0 }),
-        ("drop_at=5", Fault::CutOff { chunks: 5 }),
-        ("garbage=true", Fault::Garbage),
+        ("hang=true", RequestFault::Silent { chunks: 0 }),
+        ("crash=true", RequestFault::CutOff { chunks: 0 }),
+        ("drop_at=5", RequestFault::CutOff { chunks: 5 }),
+        ("garbage=true", RequestFault::Garbage),
     ];
     for (pairs, expected) in rows {
         assert_eq!(one(pairs), Err(expected), "{pairs}");
@@ -136,7 +137,7 @@ fn nobody_there_is_no_hang() {
     let driven = drive(&url, "/v1/chat/completions", 3, Arrivals::Closed { users: 2 });
     for exchange in &driven.exchanges {
         let fault = timeline(exchange, Protocol::OpenAi).fault;
-        assert!(matches!(fault, Some(Fault::Unreachable { .. })), "{fault:?}");
+        assert!(matches!(fault, Some(RequestFault::Unreachable { .. })), "{fault:?}");
     }
 }
 

@@ -10,10 +10,10 @@ use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
 use hob_bench::mock::scripted::{Script, Scripted};
 use hob_bench::record::{Kind, Record, Status, StreamVerdict};
 use hob_bench::runs::{BenchError, Context, StopRule};
-use hob_bench::speech::{Finding, Formats, Speech, Streaming, Text};
+use hob_bench::speech::{Formats, SpeechWorkload, Streaming, StreamingFinding, Text};
 use hob_bench::target::Target;
 use hob_bench::terms::Metric;
-use hob_bench::timeline::{Arrived, Fault, SoundFault, SoundFormat};
+use hob_bench::timeline::{Arrived, RequestFault, SoundFault, SoundFormat};
 use hob_bench::workbench::Workbench;
 use sha2::{Digest as _, Sha256};
 
@@ -60,7 +60,7 @@ fn any() -> Formats {
 
 fn experiment(names: &[&str], formats: Formats, axis: Axis) -> Experiment {
     let (voices, streaming) = (Vec::new(), vec![Streaming::Requested]);
-    let speech = Speech { texts: texts(names), formats, voices, streaming };
+    let speech = SpeechWorkload { texts: texts(names), formats, voices, streaming };
     Experiment {
         workload: Workload::Speech(speech),
         axis,
@@ -161,7 +161,7 @@ fn verdicts(records: &[Record]) -> Vec<Option<StreamVerdict>> {
 fn who_holds_everything_back_fakes_it() {
     let (records, _) = watched("audio=hold_all", vec![Streaming::Requested]);
     assert_eq!(verdicts(&records), [Some(StreamVerdict::Fake); 2]);
-    assert!(matches!(Finding::of(&records), Finding::Fake { .. }));
+    assert!(matches!(StreamingFinding::of(&records), StreamingFinding::Fake { .. }));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn who_makes_sentence_by_sentence_is_told_from_who_fakes_it() {
     let (records, _) = watched("audio=per_sentence", vec![Streaming::Requested]);
     let expected = [Some(StreamVerdict::Fake), Some(StreamVerdict::Streaming)];
     assert_eq!(verdicts(&records), expected);
-    assert!(matches!(Finding::of(&records), Finding::BySentence { .. }));
+    assert!(matches!(StreamingFinding::of(&records), StreamingFinding::BySentence { .. }));
 }
 
 #[test]
@@ -178,8 +178,8 @@ fn who_streams_is_seen_to_do_so_and_who_was_asked_for_a_file_is_not_blamed() {
     let (records, seen) = watched("audio=streamed", both);
     let streaming = Some(StreamVerdict::Streaming);
     assert_eq!(verdicts(&records), [streaming, streaming, None, None]);
-    assert!(matches!(Finding::of(&records[..2]), Finding::Streaming { .. }));
-    assert_eq!(Finding::of(&records[2..]), Finding::Unmeasured);
+    assert!(matches!(StreamingFinding::of(&records[..2]), StreamingFinding::Streaming { .. }));
+    assert_eq!(StreamingFinding::of(&records[2..]), StreamingFinding::Unmeasured);
     // 8.4 s of sound in frames of 24 ms and 192 bytes, in pieces of 200 ms.
     let long = &seen[1];
     assert_eq!(long.last().map(|arrived| arrived.bytes), Some(350 * 192));
@@ -191,7 +191,7 @@ fn who_does_not_speak_is_heard() {
     let refused = spoken(&mock("status=422"), &["short"], any());
     let is_named = matches!(
         &refused,
-        Err(BenchError::Sound(SoundFault::Answer(Fault::Refused { status: 422, .. })))
+        Err(BenchError::Sound(SoundFault::Answer(RequestFault::Refused { status: 422, .. })))
     );
     assert!(is_named, "{refused:?}");
     let silent = spoken(&mock("audio_ms_per_char=0"), &["short"], any());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// An attempt that failed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Attempt {
+pub struct FailedAttempt {
     pub target: String,
     /// The failure in one word.
     pub kind: &'static str,
@@ -14,7 +14,7 @@ pub struct Attempt {
     pub took: Duration,
 }
 
-impl Attempt {
+impl FailedAttempt {
     /// `gpu/qwen3=overloaded 12 ms`: without the target's own words.
     pub fn summary(&self) -> String {
         format!("{}={} {} ms", self.target, self.kind, self.took.as_millis())

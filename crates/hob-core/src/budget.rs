@@ -1,5 +1,5 @@
-//! Memory for all models, the system's and that of cards: whether another one fits, and who has to leave for it.
-//! Pure: what is free, who is there and what they do is told. Nobody who answers ever has to leave.
+//! Decides whether another model fits into memory (the system's and that of cards), and which models to unload for it.
+//! Pure: callers pass free memory, loaded models and their activity. A model that is answering is never unloaded.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use crate::fit::Pool;
 
-/// Of each memory.
+/// Bytes in each memory pool.
 pub type Bytes = BTreeMap<Pool, u64>;
 
-/// A model that was used or loaded so lately is still somebody's: those for whom it was loaded are
-/// about to ask, and an answer's last reader asks the next question.
+/// A model that was used or loaded this recently is not evicted. The client for whom it was loaded is about to
+/// send its request, and a client that has just read an answer often sends the next one.
 const SETTLED: Duration = Duration::from_millis(300);
 
 /// A model that is in memory.
@@ -21,18 +21,18 @@ pub struct Resident {
     pub name: String,
     pub bytes: Bytes,
     pub in_flight: usize,
-    /// Since its last answer, or since it was loaded.
+    /// Time since its last answer, or since it was loaded.
     pub idle_for: Duration,
-    /// Stays whatever happens, because its owner says so.
+    /// Never unloaded, because the user pinned it.
     pub is_pinned: bool,
 }
 
-/// What there is.
+/// The memory that models may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// With everybody where they are. A memory that tells nothing has room.
+    /// Free bytes with all loaded models in place. A pool that is missing here counts as large enough.
     pub available: Bytes,
-    /// Of the system's, for all models together, if somebody set a limit.
+    /// The user's limit on system memory for all models together, if set.
     pub max_bytes: Option<u64>,
 }
 
@@ -40,23 +40,23 @@ pub struct Budget {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Room,
-    /// There is when these have left, none of whom is used.
+    /// There is room after unloading these models, none of which is in use.
     Evict(Vec<String>),
-    /// There would be if these were not in use.
+    /// There would be room without these models, but they are in use.
     Wait {
         until_idle: Vec<String>,
         shortage: Shortage,
     },
-    /// There is none, because of those that stay whatever happens.
+    /// There is no room, because pinned models stay loaded.
     Refused(Shortage),
-    /// There is none even with nobody else there.
+    /// There is no room even with all models unloaded.
     TooLarge {
         needed_bytes: u64,
         available_bytes: u64,
     },
 }
 
-/// What a load lacks of one memory, and who has it.
+/// What a load lacks in one memory pool, and which models use that pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortage {
     pub pool: Pool,
@@ -77,9 +77,9 @@ pub struct Holder {
 pub enum Tie {
     Pinned,
     Answering,
-    /// It was used or loaded a moment ago.
+    /// Used or loaded a moment ago.
     Fresh,
-    /// Nothing.
+    /// Not in use.
     Idle,
 }
 
@@ -121,7 +121,7 @@ impl Budget {
         }
     }
 
-    /// What is lacking if nobody leaves; nothing of the system's memory where all has room.
+    /// What is lacking with all models loaded. Zero bytes of system memory if every pool has room.
     pub fn shortage(&self, needed: &Bytes, residents: &[Resident]) -> Shortage {
         let lacking = self.lacking(needed, residents, &[]).unwrap_or_else(|| Lacking {
             pool: Pool::Ram,
@@ -131,7 +131,7 @@ impl Budget {
         shortage(lacking, residents)
     }
 
-    /// Of the first memory that has no room even without `leaving`.
+    /// The first pool that has no room, even after unloading `leaving`.
     fn lacking(
         &self,
         needed: &Bytes,
@@ -147,7 +147,7 @@ impl Budget {
         })
     }
 
-    /// What is free of a memory when `leaving` of the `held` bytes were given back; none: nobody knows.
+    /// Free bytes of a pool after models that hold `leaving` of the `held` bytes were unloaded. `None` if unknown.
     fn free(&self, pool: Pool, held: u64, leaving: u64) -> Option<u64> {
         let there_is = self.available.get(&pool).map(|bytes| bytes.saturating_add(leaving));
         let limit = self.max_bytes.filter(|_| pool == Pool::Ram);
@@ -156,14 +156,14 @@ impl Budget {
     }
 }
 
-/// A memory that has too little.
+/// A pool with too little memory.
 struct Lacking {
     pool: Pool,
     needed_bytes: u64,
     available_bytes: u64,
 }
 
-/// If nobody leaves.
+/// The shortage with all models loaded.
 fn shortage(lacking: Lacking, residents: &[Resident]) -> Shortage {
     let Lacking { pool, needed_bytes, available_bytes } = lacking;
     let holder = |one: &Resident| {
@@ -178,8 +178,8 @@ fn shortage(lacking: Lacking, residents: &[Resident]) -> Shortage {
     }
 }
 
-/// Those unused for longest, until there is room; then without any that turn out not to be needed,
-/// the last used first. None if all of them are not enough.
+/// Selects models that were unused for longest until there is room. Then keeps those that turn out not to be
+/// needed, most recently used first. `None` if unloading all is not enough.
 fn fewest(
     mut candidates: Vec<&Resident>,
     fits: impl Fn(&[&Resident]) -> bool,
@@ -204,7 +204,7 @@ fn sum<'a>(pool: Pool, residents: impl Iterator<Item = &'a Resident>) -> u64 {
     residents.fold(0, |sum, one| sum.saturating_add(one.bytes_of(pool)))
 }
 
-/// As the middle of a sentence. Megabytes of 10^6 bytes.
+/// Written for the middle of a sentence. Megabytes of 10^6 bytes.
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let needed = self.needed_bytes.div_ceil(1_000_000);

@@ -1,5 +1,5 @@
-//! Chat: messages in, events out. The seam that the embedded engine and upstreams fill.
-//! JSON that a request carries (schemas, arguments) passes through unread, as [`JsonText`].
+//! Chat: messages in, events out. The embedded engine and upstreams implement this.
+//! JSON that a request carries (schemas, arguments) passes through unparsed, as [`JsonText`].
 
 mod shown;
 
@@ -11,19 +11,19 @@ use futures::stream::BoxStream;
 pub use crate::lifecycle::KeepAlive;
 use crate::{ModelError, ModelState, Trace};
 
-/// A model that answers. The rules of [`crate::SpeechModel`] hold: refusals by the future, failures
-/// as items, dropping stops the work.
+/// A model that answers. The rules of [`crate::SpeechModel`] hold: the future rejects, failures are
+/// items of the stream, and dropping stops the work.
 pub trait ChatModel: Send + Sync {
-    /// What is known of it without loading it.
+    /// What is known without loading the model.
     fn card(&self) -> &ChatCard;
 
     /// What the model would do with a request now.
     fn state(&self) -> ModelState;
 
-    /// Resolves once the prompt is known to fit; nothing was computed by then.
+    /// Resolves when the prompt is known to fit. Nothing has been computed by then.
     fn chat(&self, request: ChatRequest) -> BoxFuture<'_, Result<ChatStream, ModelError>>;
 
-    /// Whether it would go on with [`ChatRequest::partial`], and not begin anew.
+    /// Whether the model continues [`ChatRequest::partial`], instead of starting over.
     fn continues(&self, _request: &ChatRequest) -> bool {
         false
     }
@@ -34,14 +34,14 @@ pub trait ChatModel: Send + Sync {
 
 pub type ChatStream = BoxStream<'static, Result<ChatEvent, ModelError>>;
 
-/// What a chat model is, by its file's header or by what its server says.
+/// Properties of a chat model, from its file's header or from its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatCard {
     /// Tokens that a prompt and its answer may hold together.
     pub context_tokens: u32,
     /// Tokens that the model was trained with.
     pub trained_context_tokens: u32,
-    /// As the header says: `llama`, `qwen3`, …
+    /// From the header: `llama`, `qwen3`, …
     pub architecture: String,
     pub parameters: u64,
     /// `Q4_1`, `F16`, …
@@ -49,65 +49,65 @@ pub struct ChatCard {
     pub file_bytes: u64,
     /// SHA-256 of the file, in hexadecimal, where it is known.
     pub digest: Option<String>,
-    /// Of the file, in seconds since 1970.
+    /// Modification time of the file, in seconds since 1970.
     pub modified_unix_s: u64,
-    /// The Jinja template of conversations; without one the model only continues texts.
+    /// The Jinja template of conversations. Without one the model only continues texts.
     pub template: Option<String>,
-    /// It takes tools, in its template's form or described in a system message.
+    /// Accepts tools, in its template's form or described in a system message.
     pub calls_tools: bool,
-    /// The template, or the weights, think before they answer.
+    /// The template or the model thinks before answering.
     pub thinks: bool,
-    /// The vocabulary has marks for text to be filled in between two others.
+    /// The vocabulary has tokens for fill-in-the-middle.
     pub fills_in: bool,
-    /// It takes pictures.
+    /// Accepts images.
     pub sees: bool,
-    /// It takes, or refuses itself, parameters that hob does not know ([`ChatRequest::extra`]).
+    /// Accepts parameters that hob does not know, or rejects them itself ([`ChatRequest::extra`]).
     pub takes_unknown: bool,
 }
 
-/// What is asked of a chat model.
+/// A request to a chat model.
 #[derive(Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ChatRequest {
     pub prompt: Prompt,
     pub sampling: Sampling,
-    /// Of the answer, thinking included. None: until the model ends, or the context is full.
+    /// Limit for the answer, thinking included. `None`: until the model stops or the context is full.
     pub tokens_max: Option<u32>,
-    /// The answer ends before the first of these.
+    /// The answer ends before the first of these texts.
     pub stop: Vec<String>,
     pub output: OutputFormat,
-    /// As [`Tool::strict`], for the schema of `output`.
+    /// Like [`Tool::strict`], for the schema of `output`.
     pub strict: bool,
     pub thinking: Thinking,
-    /// Log probabilities wanted, with this many alternatives for each token (0 to 20).
+    /// Requests log probabilities, with this many alternatives for each token (0 to 20).
     pub logprobs: Option<u8>,
-    /// Of prompts that are continued: the answer begins with the prompt. A text prompt is repeated by
-    /// whoever asks; token ids become text here, and with `logprobs` the prompt's tokens come first.
+    /// For continued prompts: the answer begins with the prompt. The API handler repeats a text prompt;
+    /// the model turns token ids into text, and with `logprobs` puts the prompt's tokens first.
     pub echo: bool,
     pub keep_alive: Option<KeepAlive>,
     pub reading: Reading,
-    /// What was said of the answer before it broke off. Only for models that go on with it
-    /// ([`ChatModel::continues`]): what they say is what follows.
+    /// The answer so far, of one that broke off. Only for models that can continue it
+    /// ([`ChatModel::continues`]); they send only what follows.
     pub partial: Option<String>,
-    /// A JSON object: parameters that hob does not know, for servers that may.
+    /// A JSON object with parameters that hob does not know, for servers that may know them.
     pub extra: Option<JsonText>,
-    /// Stays in the process that made the request.
+    /// Not sent to other processes.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub trace: Trace,
 }
 
-/// What whoever asked does with an answer.
+/// How the client reads the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Reading {
-    /// Reads it as it comes: what was read cannot be taken back.
+    /// As a stream: text that was sent cannot be withdrawn.
     #[default]
     Streamed,
-    /// Takes it when it is complete, so that one which breaks off can be made again elsewhere.
+    /// As one body: an answer that breaks off can be made again by another target.
     Whole,
 }
 
-/// What the model reads.
+/// The input of the model.
 #[derive(Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Prompt {
@@ -115,9 +115,9 @@ pub enum Prompt {
     Chat(Conversation),
     /// Continued as it stands.
     Text(String),
-    /// Continued as it stands; ids of the model's own vocabulary.
+    /// Token ids of the model's own vocabulary, continued as they stand.
     Tokens(Vec<u32>),
-    /// What stands between the two is wanted.
+    /// Asks for the text between the two.
     Infill { prefix: String, suffix: String },
 }
 
@@ -133,7 +133,7 @@ pub struct Conversation {
     pub messages: Vec<Message>,
     pub tools: Vec<Tool>,
     pub tool_choice: ToolChoice,
-    /// More than one call in one answer.
+    /// Allows more than one call in one answer.
     pub parallel_tool_calls: bool,
     /// A JSON object whose members the template sees as variables.
     pub template_arguments: Option<JsonText>,
@@ -144,25 +144,25 @@ pub struct Conversation {
 pub struct Message {
     pub role: Role,
     pub text: String,
-    /// Who speaks, among several of one role.
+    /// The speaker, among several with the same role.
     pub name: Option<String>,
-    /// What the assistant called.
+    /// Calls that the assistant made.
     pub tool_calls: Vec<ToolCall>,
-    /// Which call a tool's message answers.
+    /// The call that a tool's message answers.
     pub tool_call_id: Option<String>,
-    /// In the order in which they stand in the text.
+    /// In the order of their positions in the text.
     pub images: Vec<Image>,
 }
 
-/// A picture within a message.
+/// An image within a message.
 #[derive(Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Image {
-    /// Byte of the text before which it stands.
+    /// Byte of the text before which the image stands.
     pub at: usize,
     /// An `http:`, `https:` or `data:` address.
     pub url: String,
-    /// `low`, `high` or `auto`, where somebody said so.
+    /// `low`, `high` or `auto`, if the client set it.
     pub detail: Option<String>,
 }
 
@@ -184,7 +184,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// As templates and wires write it.
+    /// The name in templates and in APIs.
     pub fn name(self) -> &'static str {
         match self {
             Role::System => "system",
@@ -210,10 +210,10 @@ pub struct ToolCall {
 pub struct Tool {
     pub name: String,
     pub description: Option<String>,
-    /// The JSON schema of the arguments; none: an object without members.
+    /// The JSON schema of the arguments. `None`: an object without members.
     pub parameters: Option<JsonText>,
-    /// Refuses the request where `parameters` cannot be enforced whole; otherwise the keywords that
-    /// cannot be enforced are left out, and named in the answer's headers.
+    /// Rejects the request if `parameters` cannot be enforced completely. Otherwise the engine ignores the keywords
+    /// that it cannot enforce, and the answer's headers name them.
     pub strict: bool,
 }
 
@@ -230,13 +230,13 @@ pub enum ToolChoice {
     Named(String),
 }
 
-/// JSON that was parsed once, at the door, and is not looked into here.
+/// JSON that was parsed once, when it arrived. This crate does not read it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct JsonText(String);
 
 impl JsonText {
-    /// `text` is well-formed JSON: whoever makes one has parsed it.
+    /// The caller guarantees that `text` is well-formed JSON.
     pub fn parsed(text: impl Into<String>) -> JsonText {
         JsonText(text.into())
     }
@@ -246,18 +246,18 @@ impl JsonText {
     }
 }
 
-/// What users wrote stays out of logs.
+/// Keeps user text out of logs.
 impl fmt::Debug for JsonText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "JsonText({} bytes)", self.0.len())
     }
 }
 
-/// How the next token is chosen; what is none is the model's default.
+/// How the next token is chosen. `None` means the model's default.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sampling {
-    /// 0 takes the likeliest token; at most 2.
+    /// 0 takes the most likely token; at most 2.
     pub temperature: Option<f32>,
     /// 0 to 1.
     pub top_p: Option<f32>,
@@ -265,22 +265,22 @@ pub struct Sampling {
     pub top_k: Option<u32>,
     /// 0 to 1.
     pub min_p: Option<f32>,
-    /// Over 1 discourages what was said among the last 64 tokens.
+    /// Above 1 discourages tokens that occurred among the last 64.
     pub repeat_penalty: Option<f32>,
     /// -2 to 2, for tokens of the answer.
     pub presence_penalty: Option<f32>,
     /// -2 to 2, for tokens of the answer.
     pub frequency_penalty: Option<f32>,
-    /// The same seed, request and model give the same answer when nothing runs beside it.
+    /// The same seed, request and model give the same answer if no other request is computed at the same time.
     pub seed: Option<u64>,
-    /// Token ids of the model's vocabulary and what is added to their logits, -100 to 100.
+    /// Token ids of the model's vocabulary, and what is added to their logits (-100 to 100).
     pub logit_bias: Vec<(u32, f32)>,
-    /// True never chooses a token that ends the answer, so that the answer goes on to `tokens_max`.
-    /// An answer in a form still ends where its form is complete.
+    /// Never chooses a token that ends the answer, so the answer goes on to `tokens_max`.
+    /// A structured answer still ends when its structure is complete.
     pub ignore_eos: Option<bool>,
 }
 
-/// What an answer must look like.
+/// The required form of an answer.
 #[derive(Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum OutputFormat {
@@ -288,7 +288,7 @@ pub enum OutputFormat {
     Text,
     /// Any JSON object.
     JsonObject,
-    /// A JSON value of this schema.
+    /// A JSON value that matches this schema.
     JsonSchema(JsonText),
     Regex(String),
     /// A grammar in llguidance's dialect of Lark.
@@ -299,9 +299,9 @@ pub enum OutputFormat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Thinking {
-    /// None is the template's own default.
+    /// `None`: the template's default.
     pub effort: Option<Effort>,
-    /// The block is closed after this many tokens, and the answer begins.
+    /// hob closes the thinking block after this many tokens, and the answer begins.
     pub tokens_max: Option<u32>,
 }
 
@@ -347,7 +347,7 @@ pub enum ChatEvent {
     /// Thinking, apart from the answer.
     Reasoning(String),
     Text(String),
-    /// The tokens of the text that comes next.
+    /// The tokens of the text in the next event.
     Logprobs(Vec<TokenLogprob>),
     /// A call begins; calls are numbered from 0.
     ToolCall {
@@ -355,12 +355,12 @@ pub enum ChatEvent {
         id: String,
         name: String,
     },
-    /// More of the call's arguments, which are a JSON object when all are joined.
+    /// More of the call's arguments. All pieces together are a JSON object.
     ToolArguments {
         index: u32,
         piece: String,
     },
-    /// The last event of an answer that is complete.
+    /// The last event of a complete answer.
     Done(Completion),
 }
 
@@ -369,19 +369,19 @@ pub enum ChatEvent {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TokenLogprob {
     pub token: TokenText,
-    /// Natural logarithm of the probability, before temperature and top-p. Not a number for a
-    /// prompt's first token, before which nothing stood.
+    /// Natural logarithm of the probability, before temperature and top-p. NaN for the first token of a
+    /// prompt, because no token precedes it.
     pub logprob: f32,
-    /// The likeliest tokens at its place, likeliest first.
+    /// The most likely tokens at this position, most likely first.
     pub top: Vec<(TokenText, f32)>,
 }
 
-/// A token's own bytes; not always UTF-8.
+/// The bytes of a token; not always valid UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TokenText(pub Vec<u8>);
 
-/// How an answer ended, and what it took.
+/// How an answer ended, and its tokens and times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Completion {
@@ -393,13 +393,13 @@ pub struct Completion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum FinishReason {
-    /// The model ended, or said a stop text.
+    /// The model ended the answer, or produced a stop text.
     Stop,
-    /// The answer has its limit of tokens, or the context is full.
+    /// The token limit was reached, or the context is full.
     Length,
-    /// It ended with calls.
+    /// The answer ended with tool calls.
     ToolCalls,
-    /// Its server held the rest back.
+    /// The server withheld the rest.
     ContentFilter,
 }
 
@@ -407,9 +407,9 @@ pub enum FinishReason {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Usage {
     pub prompt_tokens: u32,
-    /// Of the prompt, not computed again.
+    /// Prompt tokens that were found in the cache.
     pub cached_tokens: u32,
-    /// Thinking included.
+    /// Includes thinking.
     pub completion_tokens: u32,
     pub reasoning_tokens: u32,
 }
@@ -420,36 +420,36 @@ impl Usage {
     }
 }
 
-/// Where the time of an answer went, in milliseconds.
+/// How long each phase of an answer took, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Timings {
-    /// Until the model was in memory, if this request waited for that.
+    /// Waiting for the model to load.
     pub load_ms: f64,
-    /// Until its turn came.
+    /// Waiting in the queue.
     pub queue_ms: f64,
-    /// Computing the prompt, until the first token was there.
+    /// Computing the prompt, up to the first token.
     pub prompt_ms: f64,
     /// From the first token to the last.
     pub predicted_ms: f64,
 }
 
 impl Timings {
-    /// Many servers do not say where the time went. Nothing that was measured is all zero.
+    /// Whether the server reported times. Many servers report none; measured times are never all zero.
     pub fn are_known(&self) -> bool {
         *self != Timings::default()
     }
 }
 
-/// Texts whose meaning is wanted as numbers.
+/// Texts to turn into embedding vectors.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct EmbedRequest {
     pub inputs: Vec<EmbedInput>,
-    /// Vectors are cut to this length, then given length 1 again.
+    /// Vectors are cut to this length, then normalised again.
     pub dimensions: Option<u32>,
     pub keep_alive: Option<KeepAlive>,
-    /// Stays in the process that made the request.
+    /// Not sent to other processes.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub trace: Trace,
 }
@@ -463,7 +463,7 @@ pub enum EmbedInput {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Embeddings {
-    /// Each of Euclidean length 1.
+    /// Each has Euclidean length 1.
     pub vectors: Vec<Vec<f32>>,
     pub prompt_tokens: u32,
 }

@@ -1,9 +1,9 @@
-//! What can go wrong in a model, said so that the reader knows who can act and has the numbers.
+//! Failures of models. Each says who can act, and carries the numbers.
 //! Nothing here knows HTTP: `hob-server` maps each variant to a status in one place.
 
 use std::time::Duration;
 
-use crate::attempt::Attempt;
+use crate::attempt::FailedAttempt;
 use crate::budget::Shortage;
 use crate::{Fault, Language};
 
@@ -24,8 +24,8 @@ pub enum ModelError {
     MissingField { field: &'static str },
     #[error("'{field}' {reason}")]
     InvalidField { field: &'static str, reason: String },
-    /// Nothing is cut silently: who sent it decides what to leave out.
-    /// LiteLLM, LangChain and agents look for the words "maximum context length is", and then send less.
+    /// The prompt is never cut silently: the client decides what to leave out.
+    /// LiteLLM, LangChain and agents search for "maximum context length is", and then send less.
     #[error(
         "this model's maximum context length is {available} tokens, and the prompt alone has {needed} tokens: shorten it"
     )]
@@ -37,7 +37,7 @@ pub enum ModelError {
         needed_bytes.div_ceil(1_000_000), available_bytes / 1_000_000
     )]
     OutOfMemory { needed_bytes: u64, available_bytes: u64 },
-    /// Other models have the memory. `retry_after` is none where waiting does not help.
+    /// Other models use the memory. `retry_after` is `None` if waiting does not help.
     #[error("there is no room for the model: {shortage}{}", again(*retry_after))]
     NoRoom { shortage: Shortage, retry_after: Option<Duration> },
     #[error("the model is busy; try again in {} s", retry_after.as_secs().max(1))]
@@ -46,33 +46,33 @@ pub enum ModelError {
     Loading { retry_after: Duration },
     #[error("the {engine} engine is not built into this hob")]
     NotBuilt { engine: &'static str },
-    /// The worker process died or could not be reached. The request is lost; the next may work.
+    /// The worker process died or cannot be reached. This request is lost; the next may succeed.
     #[error("the {engine} worker ended unexpectedly: {detail}")]
     WorkerLost { engine: &'static str, detail: String },
-    /// The engine reported a failure and lives on.
+    /// The engine reported a failure and keeps running.
     #[error("the {engine} engine failed: {detail}")]
     EngineFailed { engine: &'static str, detail: String },
-    /// Another server, asked as `target`, did not answer.
+    /// Another server, requested as `target`, did not answer.
     #[error("{target}: {fault}")]
     Upstream { target: String, fault: Fault },
-    /// None of an alias' targets answered; `last` is the failure of the last that was asked.
+    /// No target of an alias answered. `last` is the failure of the last target that was tried.
     #[error("no target of '{alias}' answered{}", each(attempts))]
     Unanswered {
         alias: String,
-        attempts: Vec<Attempt>,
+        attempts: Vec<FailedAttempt>,
         last: Box<ModelError>,
-        /// When one of them may answer again.
+        /// When one of the targets may answer again.
         retry_after: Option<Duration>,
     },
     #[error("every target of '{alias}' is resting after failures; try again in {} s", retry_after.as_secs().max(1))]
     Resting { alias: String, retry_after: Duration },
-    /// The request needs what no target of the alias has.
+    /// No target of the alias supports what the request needs.
     #[error("no target of '{alias}' can do what this request needs: {needs}")]
     NoneCapable { alias: String, needs: String },
 }
 
 impl ModelError {
-    /// `retry_after` is `None` where waiting does not help.
+    /// `retry_after` is `None` if waiting does not help.
     pub fn no_room(shortage: Shortage, retry_after: Option<Duration>) -> ModelError {
         ModelError::NoRoom { shortage, retry_after }
     }
@@ -81,20 +81,20 @@ impl ModelError {
         ModelError::Upstream { target: target.into(), fault }
     }
 
-    /// What went wrong, without the words of other servers: for logs and for whoever asks how servers are.
-    /// The request's own client gets the words.
+    /// The failure without the words of other servers, for logs and status pages.
+    /// The client of the failed request also gets those words.
     pub fn summary(&self) -> String {
         match self {
             ModelError::Upstream { target, fault } => format!("{target}: {}", fault.summary()),
             ModelError::Unanswered { alias, attempts, .. } => {
-                let each: Vec<String> = attempts.iter().map(Attempt::summary).collect();
+                let each: Vec<String> = attempts.iter().map(FailedAttempt::summary).collect();
                 format!("no target of '{alias}' answered: {}", each.join(", "))
             }
             other => other.to_string(),
         }
     }
 
-    /// One word for it, for counts and for the ledger.
+    /// The failure in one word, for metrics and for the ledger.
     pub fn kind(&self) -> &'static str {
         match self {
             ModelError::EmptyText => "empty_text",
@@ -125,7 +125,7 @@ fn again(retry_after: Option<Duration>) -> String {
         .map_or_else(String::new, |time| format!("; try again in {} s", time.as_secs().max(1)))
 }
 
-fn each(attempts: &[Attempt]) -> String {
+fn each(attempts: &[FailedAttempt]) -> String {
     let said: Vec<&str> = attempts.iter().map(|attempt| attempt.message.as_str()).collect();
     if said.is_empty() { String::new() } else { format!(": {}", said.join("; ")) }
 }

@@ -1,13 +1,13 @@
-//! What goes wrong at somebody else's server, sorted by what may help.
-//! Nothing here knows HTTP: whoever speaks it turns statuses and broken bytes into these.
+//! Failures of other servers, sorted by what may help.
+//! This file knows no HTTP: the upstream client converts statuses and invalid bytes.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Why another server gave no answer, or not all of one. Messages are that server's own, shortened.
+/// Why another server gave no answer, or only part of one. Messages come from that server, shortened.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Fault {
-    /// No such host, nobody listens there, no agreement on TLS, or closed before the first byte.
+    /// No such host, connection refused, TLS failed, or closed before the first byte.
     #[error("cannot be reached: {detail}")]
     Unreachable { detail: String },
     #[error("{clock} within {} s", seconds(*after))]
@@ -24,18 +24,18 @@ pub enum Fault {
     NoCredit { message: String },
     #[error("does not have this model: {message}")]
     NoSuchModel { message: String },
-    /// Its numbers, where it said them.
+    /// With the server's numbers, if it named them.
     #[error("the prompt is too long for it: {message}")]
     TooLong { message: String, needed: Option<u32>, available: Option<u32> },
     #[error("does not take '{field}': {message}")]
     UnknownParameter { field: String, message: String },
-    /// The request itself is at fault, or its content is not allowed: no other server is asked.
+    /// The request itself is at fault, or its content is not allowed: no other target is tried.
     #[error("refused the request: {message}")]
     Refused { message: String },
-    /// It came through too many servers like this one: an upstream of theirs points back at them.
+    /// The request passed through too many hob servers: an upstream points back to one of them.
     #[error("hands it on in circles: {message}")]
     Circular { message: String },
-    /// Said within an answer that had begun well.
+    /// The server reported it in an answer that had begun without an error.
     #[error("broke off with an error: {message}")]
     Reported { message: String },
     #[error("the answer was cut off")]
@@ -47,16 +47,16 @@ pub enum Fault {
     Nonsense { detail: String },
 }
 
-/// Which time ran out.
+/// The time limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// From the attempt's start until the connection stands.
+    /// From the start of the attempt until the connection is open.
     Connect,
-    /// From the request's last byte to the first real content.
+    /// From the last byte of the request to the first content.
     FirstToken,
-    /// Between two pieces of real content.
+    /// Between two pieces of content.
     Idle,
-    /// From the request's arrival to the answer's end.
+    /// From the arrival of the request to the end of the answer.
     Total,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for Clock {
 }
 
 impl Fault {
-    /// One word for it, for counts and for the ledger.
+    /// The fault in one word, for metrics and for the ledger.
     pub fn kind(&self) -> &'static str {
         match self {
             Fault::Unreachable { .. } => "unreachable",
@@ -97,11 +97,11 @@ impl Fault {
         }
     }
 
-    /// What failed, without the server's own words: they may repeat somebody's prompt.
+    /// The fault without the server's own words, which may repeat a user's prompt.
     pub fn summary(&self) -> String {
         match self {
             Fault::UnknownParameter { .. } => "does not take a parameter".to_owned(),
-            // These words are hob's own.
+            // These texts are hob's own.
             Fault::Unreachable { .. } | Fault::TimedOut { .. } => self.to_string(),
             other => {
                 let wordless = other.clone().with_words(|_| String::new()).to_string();
@@ -110,7 +110,7 @@ impl Fault {
         }
     }
 
-    /// The same, with the server's words edited.
+    /// Edits the server's words.
     #[must_use]
     pub fn with_words(mut self, edit: impl Fn(&str) -> String) -> Fault {
         match &mut self {
@@ -133,8 +133,8 @@ impl Fault {
     }
 }
 
-/// Words of another server on one line, without what a terminal obeys: control characters and marks that
-/// turn the direction of writing become spaces.
+/// Puts the words of another server on one line. Control characters and marks that change the direction of
+/// writing become spaces, so that a terminal does not obey them.
 pub fn one_line(words: &str) -> String {
     let is_unsafe = |c: char| {
         c.is_control()

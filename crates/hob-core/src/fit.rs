@@ -21,17 +21,17 @@ mod warnings;
 pub use alternatives::{Alternative, Toward, alternatives};
 pub use calibrate::{Implausible, TimedRun, fitted};
 pub use engines::{
-    Cache, Engine, EngineProfile, Format, HostReads, Mismatch, Scratch, Splits, Staging, Tower,
-    UNFUSED_RECURRENT_US,
+    CacheTypes, Engine, EngineProfile, Format, HostReads, Mismatch, Scratch, Splits, Staging,
+    Tower, UNFUSED_RECURRENT_US,
 };
 pub use explain::{EXPLANATIONS, Explanation, explain};
 pub use flags::{Flags, flags};
 pub use layout::{Layout, Placement, Pool, Site, pool};
 pub use memory::{MemoryTerm, terms};
 pub use priors::{constants, of_gpu};
-pub use setup::{Expected, OffloadFlags, Setup};
+pub use setup::{OffloadFlags, Setup, SetupEstimate};
 pub use speed::{Rate, SpeedEstimate};
-pub use validate::{error_pct, from_one, left_out, mean, told_by};
+pub use validate::{error_pct, from_one, left_out, mean, predicted_by};
 pub use warnings::{Warning, warnings};
 
 use crate::ModelShape;
@@ -144,11 +144,11 @@ pub struct Use {
 pub struct Longest {
     /// `None` if not even one step of the engine fits.
     pub context_tokens: Option<u32>,
-    pub limit: Limit,
+    pub limit: ContextLimit,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum ContextLimit {
     Trained,
     Memory(Pool),
 }
@@ -273,7 +273,7 @@ impl Planner<'_> {
         let mut refused = None;
         let pairs = self.options.kv.map_or_else(|| KV_PAIRS.to_vec(), |kv| vec![kv]);
         for kv in pairs {
-            if self.profile.cache == Cache::Alike && kv.keys != kv.values {
+            if self.profile.cache == CacheTypes::Alike && kv.keys != kv.values {
                 let KvTypes { keys, values } = kv;
                 refused = refused.or(Some(Unsuitable::NotTheSame { keys, values }.into()));
                 continue;
@@ -382,7 +382,7 @@ impl Planner<'_> {
     fn longest(&self, layout: &Layout, kv: KvTypes) -> Result<Longest, Unsuitable> {
         let trained = self.model.shape.trained_context_tokens.max(1);
         if self.fits(layout, kv, trained)? {
-            return Ok(Longest { context_tokens: Some(trained), limit: Limit::Trained });
+            return Ok(Longest { context_tokens: Some(trained), limit: ContextLimit::Trained });
         }
         // A context of `largest` steps fits, a context of `beyond` steps does not.
         let (mut largest, mut beyond) = (0, trained.div_ceil(STEP_TOKENS));
@@ -395,7 +395,7 @@ impl Planner<'_> {
         let uses = self.uses(&terms);
         let full = uses.iter().find(|used| !used.fits()).map_or(Pool::Ram, |used| used.pool);
         let context_tokens = (largest > 0).then_some(largest * STEP_TOKENS);
-        Ok(Longest { context_tokens, limit: Limit::Memory(full) })
+        Ok(Longest { context_tokens, limit: ContextLimit::Memory(full) })
     }
 
     fn runs_on(&self, gpu: Option<&Gpu>) -> Result<(), Mismatch> {

@@ -1,5 +1,5 @@
 //! The languages that a voice can belong to, and which of them hob can already read aloud.
-//! Closed on purpose: a language is more than a tag, it needs somebody who can read it.
+//! A closed list: each language needs a person who can check how it is read.
 
 use std::fmt;
 

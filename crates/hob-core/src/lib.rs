@@ -53,7 +53,7 @@ pub use speech::{
 pub use task::{
     Chat, Kind, SoundSeconds, Speech, Started, Task, Tokens, Transcription, Work, WorkUnit,
 };
-pub use trace::{Attempt, Trace};
+pub use trace::{FailedAttempt, Trace};
 pub use transcript::{
     HeardWord, Segment, Sound, SoundFile, Timestamps, Transcribed, TranscriptEvent,
     TranscriptModel, TranscriptRequest, TranscriptStream, TranscriptTask, TranscriptUsage,

@@ -1,5 +1,5 @@
-//! Models that hob loads into memory and unloads, and the state that every model reports.
-//! Models of other servers have no lifecycle here; a model that has one implements this beside its model trait.
+//! Models that hob loads and unloads, and the state that every model reports.
+//! Models of other servers have no lifecycle here. A model that has one implements this trait and its model trait.
 
 use std::time::{Duration, SystemTime};
 
@@ -17,7 +17,7 @@ pub enum ModelState {
         ready_in: Duration,
     },
     Ready,
-    /// It keeps failing to start; `reason` is for people.
+    /// The model keeps failing to start; `reason` is for people.
     Down {
         reason: String,
     },

@@ -1,36 +1,36 @@
-//! How long a model takes to load: what was measured, and what to tell those who wait.
-//! Pure: it is told how long each load took, and how much of one has passed.
+//! How long a model takes to load: measured times, and the delay that waiting clients are given.
+//! Pure: callers pass how long each load took, and how long the current one has run.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Loads that are remembered; older ones say little of the disk and the neighbours of today.
+/// Number of loads that are remembered. Older ones say little about the disk and the load of today.
 const LOADS_MAX: usize = 10;
-/// Of a disk and a processor that nobody has measured.
+/// Reading speed of a machine that was not measured.
 const BYTES_PER_S_GUESS: u64 = 500_000_000;
-/// To start a process, and for its first token.
+/// Time to start a process and to compute a first token.
 const START_GUESS: Duration = Duration::from_secs(2);
-/// Whoever comes back a moment too early waits another round.
+/// Added to a delay, because a client that returns a moment too early waits another round.
 const MARGIN: Duration = Duration::from_secs(1);
-/// Clients are told to come back between these bounds (openai-python gives up above 120 s).
+/// Bounds of the delay that clients are given (openai-python gives up above 120 s).
 const RETRY_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(120));
 
 /// The last loads of one model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadTimes {
     guess: Duration,
-    /// Kept apart: its files came from the disk, and later ones come from the system's cache.
+    /// Kept apart: its files came from the disk. Later loads read them from the system's cache.
     first: Option<Duration>,
     later: VecDeque<Duration>,
 }
 
 impl LoadTimes {
-    /// `guess` is what is expected before anything was measured.
+    /// `guess` is the expected time before the first measurement.
     pub fn new(guess: Duration) -> LoadTimes {
         LoadTimes { guess, first: None, later: VecDeque::new() }
     }
 
-    /// What to expect of a model of which only the size is known.
+    /// The expected time for a model whose size is the only known fact.
     pub fn guess(bytes: u64) -> Duration {
         let reading_ms = bytes.saturating_mul(1000) / BYTES_PER_S_GUESS;
         START_GUESS.saturating_add(Duration::from_millis(reading_ms))
@@ -47,7 +47,7 @@ impl LoadTimes {
         self.later.push_back(took);
     }
 
-    /// What nine of ten loads do not exceed.
+    /// The time that nine of ten loads do not exceed.
     pub fn expected(&self) -> Duration {
         let mut sorted: Vec<Duration> = self.later.iter().copied().collect();
         sorted.sort_unstable();
@@ -57,13 +57,13 @@ impl LoadTimes {
         of_later.or(self.first).unwrap_or(self.guess)
     }
 
-    /// When to come back for a model whose load has not begun.
+    /// The delay for a model whose load has not started.
     pub fn retry_after(&self) -> Duration {
         retry_after(self.expected())
     }
 }
 
-/// When to come back, `left` before it is expected to be ready: in whole seconds, and a little later.
+/// The delay if a model is expected to be ready after `left`: whole seconds, and a little more.
 pub fn retry_after(left: Duration) -> Duration {
     let left = left.min(RETRY_AFTER.1);
     let whole_s = left.as_secs() + u64::from(left.subsec_nanos() > 0);

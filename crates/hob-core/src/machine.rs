@@ -63,7 +63,7 @@ pub struct Cpu {
 pub struct Gpu {
     pub name: String,
     pub vendor: Vendor,
-    pub api: Api,
+    pub api: GpuApi,
     pub memory: GpuMemory,
     pub driver: Option<String>,
     /// NVIDIA's compute capability: 8.9 is (8, 9).
@@ -107,20 +107,20 @@ impl Basis {
     }
 }
 
-impl Api {
+impl GpuApi {
     pub fn name(self) -> &'static str {
         match self {
-            Api::Cuda => "CUDA",
-            Api::Rocm => "ROCm",
-            Api::Vulkan => "Vulkan",
-            Api::Metal => "Metal",
+            GpuApi::Cuda => "CUDA",
+            GpuApi::Rocm => "ROCm",
+            GpuApi::Vulkan => "Vulkan",
+            GpuApi::Metal => "Metal",
         }
     }
 }
 
 /// The interface through which a card computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Api {
+pub enum GpuApi {
     Cuda,
     Rocm,
     Vulkan,

@@ -1,8 +1,8 @@
-//! Finding the names that somebody probably meant.
-//! A refusal that names what exists saves its reader a search.
+//! Finds existing names that are close to a mistyped one.
+//! An error that names them saves its reader a search.
 
-/// Up to `limit` of `known`, nearest first by edit distance, leaving out what is too far to be a
-/// slip (more than half of the longer name differs).
+/// Returns up to `limit` names of `known`, nearest first by edit distance. Leaves out names that are too different
+/// for a typing error (more than half of the longer name).
 pub fn nearest<'a>(
     name: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -19,8 +19,8 @@ pub fn nearest<'a>(
     ranked.into_iter().take(limit).map(|(_, candidate)| candidate.to_owned()).collect()
 }
 
-/// Levenshtein distance in characters, on at most the first 64 of each, so that a hostile name
-/// costs nothing.
+/// Levenshtein distance in characters. Compares at most the first 64 of each, so that a hostile name costs
+/// nothing.
 fn edit_distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().take(64).collect();
     let b: Vec<char> = b.chars().take(64).collect();

@@ -1,5 +1,5 @@
-//! The registry: which name leads to which model, and how many requests each model accepts.
-//! Filled once for each configuration, and replaced as a whole.
+//! The registry: finds a model by name, and limits the requests of each model.
+//! It is built once for each configuration, and replaced as a whole.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ pub struct Registry {
     speech: Models<Speech>,
     transcription: Models<Transcription>,
     aliases: BTreeMap<String, String>,
-    /// Further names of models; lists do not show them.
+    /// Further names of models. Lists do not show them.
     also_called: BTreeMap<String, String>,
     /// Serves every chat model name that is unknown otherwise.
     any_chat: Option<Arc<RegisteredModel<Chat>>>,
@@ -30,23 +30,23 @@ pub type Models<T> = BTreeMap<String, Arc<RegisteredModel<T>>>;
 pub struct RegisteredModel<T: Task> {
     pub name: String,
     pub model: Arc<T::Model>,
-    /// `None` for models that live elsewhere.
+    /// `None` for models of other servers.
     pub lifecycle: Option<Arc<dyn ModelLifecycle>>,
     pub admission: Admission<T::Work>,
     pub timeouts: Timeouts,
 }
 
-/// Who ends an answer that has been silent for too long.
+/// Which part of hob ends an answer that has been silent for too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timeouts {
-    /// The server that asks the model.
+    /// The server that requests the answer.
     #[default]
     ByServer,
-    /// The model itself: an alias has time limits of its own, longer for some requests.
+    /// The model itself: an alias has its own time limits, which are longer for some requests.
     ByModel,
 }
 
-/// No model has this name; `near` holds the nearest names that exist.
+/// No model has this name; `near` lists the nearest existing names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownModel {
     pub name: String,
@@ -54,7 +54,7 @@ pub struct UnknownModel {
 }
 
 impl<T: Task> RegisteredModel<T> {
-    /// A model that lives elsewhere, or that tests use.
+    /// A model of another server, or a model for tests.
     pub fn new(name: &str, model: Arc<T::Model>, admission: Admission<T::Work>) -> Self {
         let (name, timeouts) = (name.to_owned(), Timeouts::ByServer);
         RegisteredModel { name, model, lifecycle: None, admission, timeouts }
@@ -144,14 +144,14 @@ pub trait Resolve<T: Task> {
     fn resolve(&self, name: &str) -> Option<Arc<RegisteredModel<T>>>;
 }
 
-/// Names that lead to other servers, and what is known of those.
+/// Names of models on other servers, and what is known about those servers.
 pub trait UpstreamResolver:
     Resolve<Chat> + Resolve<Speech> + Resolve<Transcription> + fmt::Debug + Send + Sync
 {
-    /// Models of other servers that lists show, from memory.
+    /// Models of other servers for lists, from memory.
     fn listed(&self) -> Vec<ListedModel>;
 
-    /// The targets of this alias, in the order in which they would be asked now.
+    /// The targets of this alias, in the order in which they would be tried now.
     fn route(&self, alias: &str) -> Option<RouteView>;
 
     fn upstreams(&self) -> Vec<UpstreamView>;
@@ -165,7 +165,7 @@ pub trait Registered: Task {
 
     fn resolve(upstreams: &dyn UpstreamResolver, name: &str) -> Option<Arc<RegisteredModel<Self>>>;
 
-    /// Serves names that are unknown otherwise.
+    /// A model that serves unknown names.
     fn catch_all(_registry: &Registry) -> Option<&Arc<RegisteredModel<Self>>> {
         None
     }
@@ -218,12 +218,12 @@ impl Registered for Transcription {
 }
 
 impl Registry {
-    /// A model that several registries share is the same in all of them.
+    /// A model that several registries share keeps its state in all of them.
     pub fn add<T: Registered>(&mut self, model: Arc<RegisteredModel<T>>) {
         T::models_mut(self).insert(model.name.clone(), model);
     }
 
-    /// Lets `model` serve every name that no chat model has: for tests of clients.
+    /// Lets `model` serve every unknown chat model name. For tests of clients.
     pub fn answer_unknown(&mut self, model: RegisteredModel<Chat>) {
         self.any_chat = Some(Arc::new(model));
     }
@@ -233,7 +233,7 @@ impl Registry {
         self.any_chat.is_some()
     }
 
-    /// Looks up names that are unknown here among other servers.
+    /// Unknown names are looked up in other servers from now on.
     pub fn set_upstreams(&mut self, upstreams: Arc<dyn UpstreamResolver>) {
         self.upstreams = Some(upstreams);
     }
@@ -272,7 +272,7 @@ impl Registry {
         }
     }
 
-    /// Whether a model here has this name; other servers are not asked.
+    /// Whether a local model has this name. Other servers are not included.
     pub fn has(&self, name: &str) -> bool {
         self.all().any(|model| model.name() == name)
     }
@@ -282,7 +282,7 @@ impl Registry {
         T::models(self).values()
     }
 
-    /// The models of all kinds: those that speak, then those that chat, then those that transcribe.
+    /// The models of all kinds: first speech, then chat, then transcription.
     pub fn all(&self) -> impl Iterator<Item = &dyn AnyModel> {
         let speech = self.speech.values().map(|model| &**model as &dyn AnyModel);
         let chat = self.chat.values().map(|model| &**model as &dyn AnyModel);
@@ -329,7 +329,7 @@ mod tests {
         Arc::new(RegisteredModel::new(name, model, Admission::new(1, 0.0)))
     }
 
-    /// Has every name of the server `gpu`, for everything.
+    /// Serves every name of the server `gpu`, for every kind.
     #[derive(Debug)]
     struct Gpu;
 

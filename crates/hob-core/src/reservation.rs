@@ -31,7 +31,7 @@ pub trait MemoryRequest: Send {
     fn ask(&mut self) -> BoxFuture<'_, MemoryDecision>;
 }
 
-/// Room, kept for whoever holds this until the model is loaded and its memory can be seen.
+/// Memory that is reserved until the model is loaded and its use can be measured.
 pub type MemoryReservation = Box<dyn Any + Send>;
 
 pub enum MemoryDecision {

@@ -4,8 +4,8 @@
 mod circuit_breaker;
 mod context;
 mod continuation;
-mod pick;
 mod retries;
+mod strategy;
 mod view;
 
 use std::time::Duration;
@@ -15,8 +15,8 @@ use crate::{Clock, Fault, ModelError};
 pub use circuit_breaker::{BreakerFailure, BreakerState, CircuitBreaker, FIRST_COOL_DOWN, Probe};
 pub use context::{BYTES_PER_TOKEN, Fit, prompt_bytes, tokens_of};
 pub use continuation::{AnswerSoFar, Joint, PiecesSoFar, Seam, is_break};
-pub use pick::{Pick, Standing, UnknownPick, order};
 pub use retries::RetryBudget;
+pub use strategy::{Standing, Strategy, UnknownStrategy, order};
 pub use view::{ListedModel, Reachable, RouteView, TargetStatus, TargetView, UpstreamView};
 
 /// What to do after a failure that came before the client received anything.
@@ -69,7 +69,7 @@ const RECONNECT: Duration = Duration::from_millis(50);
 /// Before an overloaded server that named no time is asked again.
 const OVERLOAD: Duration = Duration::from_millis(100);
 const RATE_LIMIT: Duration = Duration::from_secs(5);
-/// A limit that ends so soon is waited for rather than reported.
+/// A cool-down that ends this soon is waited for, not reported.
 const SHORT: Duration = Duration::from_secs(1);
 const UNREACHABLE: Duration = Duration::from_secs(2);
 const WRONG_KEY: Duration = Duration::from_secs(60);
@@ -112,8 +112,8 @@ impl RetryDecision {
     }
 }
 
-/// The one of two failures of a request that its client is told: the later, unless it only says that a
-/// target could not take the request.
+/// Chooses which of two failures the client sees: the later one, unless it only says that a target could not
+/// take the request.
 pub fn more_informative(earlier: Option<ModelError>, later: ModelError) -> ModelError {
     match earlier {
         Some(earlier) if rank(&earlier) > rank(&later) => earlier,

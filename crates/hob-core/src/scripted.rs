@@ -1,5 +1,5 @@
-//! Models that say what they are told to: for tests of everything above the engines.
-//! Real implementations of the traits, with no clock and no threads: a test can await all they do.
+//! Models that follow a script, for tests of everything above the engines.
+//! Real implementations of the traits, without clock and threads: a test can await everything they do.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -18,19 +18,19 @@ use crate::{
     TranscriptStream, Voice,
 };
 
-/// What one call does: refuse, or yield these items in order.
-pub type Script<Event> = Result<Vec<Result<Event, ModelError>>, ModelError>;
+/// The result of one call: a refusal, or these items in order.
+pub type ScriptedCall<Event> = Result<Vec<Result<Event, ModelError>>, ModelError>;
 
-/// Answers each call with the next script; a call beyond the last is refused as an engine failure.
+/// Answers each call with the next script. A call beyond the last one fails as an engine failure.
 #[derive(Debug)]
-struct Scripts<Event>(Mutex<VecDeque<Script<Event>>>);
+struct Scripts<Event>(Mutex<VecDeque<ScriptedCall<Event>>>);
 
 impl<Event> Scripts<Event> {
-    fn new(scripts: impl IntoIterator<Item = Script<Event>>) -> Scripts<Event> {
+    fn new(scripts: impl IntoIterator<Item = ScriptedCall<Event>>) -> Scripts<Event> {
         Scripts(Mutex::new(scripts.into_iter().collect()))
     }
 
-    fn next(&self) -> Script<Event> {
+    fn next(&self) -> ScriptedCall<Event> {
         let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         next.unwrap_or_else(|| {
             Err(ModelError::EngineFailed {
@@ -49,7 +49,7 @@ pub struct ScriptedSpeech {
 }
 
 impl ScriptedSpeech {
-    pub fn new(scripts: impl IntoIterator<Item = Script<SpeechEvent>>) -> ScriptedSpeech {
+    pub fn new(scripts: impl IntoIterator<Item = ScriptedCall<SpeechEvent>>) -> ScriptedSpeech {
         let voice = Voice {
             id: "af_heart".to_owned(),
             name: "Heart".to_owned(),
@@ -75,7 +75,7 @@ impl SpeechModel for ScriptedSpeech {
     }
 }
 
-/// A chat model that plays scripts, and remembers what it was asked.
+/// A chat model that plays scripts and records its requests.
 #[derive(Debug)]
 pub struct ScriptedChat {
     card: ChatCard,
@@ -85,7 +85,7 @@ pub struct ScriptedChat {
 }
 
 impl ScriptedChat {
-    pub fn new(scripts: impl IntoIterator<Item = Script<ChatEvent>>) -> ScriptedChat {
+    pub fn new(scripts: impl IntoIterator<Item = ScriptedCall<ChatEvent>>) -> ScriptedChat {
         let card = ChatCard {
             context_tokens: 8192,
             trained_context_tokens: 8192,
@@ -99,7 +99,7 @@ impl ScriptedChat {
         ScriptedChat { card, scripts, vectors: Vec::new(), asked }
     }
 
-    /// Embeds the first input as the first of `vectors`, and so on; further ones go without.
+    /// Embeds the first input as the first of `vectors`, and so on. Further inputs get no vector.
     pub fn with_vectors(self, vectors: Vec<Vec<f32>>) -> ScriptedChat {
         ScriptedChat { vectors, ..self }
     }
@@ -137,12 +137,12 @@ impl ChatModel for ScriptedChat {
     }
 }
 
-/// A chat model that answers everything alike, without end: for tests of clients.
+/// A chat model that answers every request alike, without end. For tests of clients.
 #[derive(Debug)]
 pub struct FixedChat(ChatCard);
 
 impl Default for FixedChat {
-    /// Able to do whatever a request may ask for.
+    /// Supports everything that a request may need.
     fn default() -> FixedChat {
         let template = Some(String::new());
         let (calls_tools, thinks, fills_in) = (true, true, true);
@@ -150,7 +150,7 @@ impl Default for FixedChat {
     }
 }
 
-/// What it says, and the length of its vectors where nobody asks for another.
+/// The answer, and the length of its vectors if the request names none.
 const FIXED_TEXT: &str = "Hello! How can I help?";
 const FIXED_DIMENSIONS: u32 = 8;
 
@@ -186,7 +186,7 @@ impl ChatModel for FixedChat {
     }
 }
 
-/// A transcription model that plays scripts, and remembers what it was asked.
+/// A transcription model that plays scripts and records its requests.
 #[derive(Debug)]
 pub struct ScriptedTranscript {
     scripts: Scripts<TranscriptEvent>,
@@ -194,7 +194,9 @@ pub struct ScriptedTranscript {
 }
 
 impl ScriptedTranscript {
-    pub fn new(scripts: impl IntoIterator<Item = Script<TranscriptEvent>>) -> ScriptedTranscript {
+    pub fn new(
+        scripts: impl IntoIterator<Item = ScriptedCall<TranscriptEvent>>,
+    ) -> ScriptedTranscript {
         ScriptedTranscript { scripts: Scripts::new(scripts), asked: Mutex::default() }
     }
 
@@ -219,7 +221,7 @@ impl TranscriptModel for ScriptedTranscript {
     }
 }
 
-/// A transcription model that hears the same in everything: for tests of clients.
+/// A transcription model that returns the same text for every recording. For tests of clients.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedTranscript;
 

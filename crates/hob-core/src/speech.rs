@@ -1,5 +1,5 @@
 //! Speech: text in, PCM out, while the text may still be arriving.
-//! No format and no container: what crosses this seam is samples, whoever made them.
+//! Models produce samples. Formats and containers are outside this file.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,19 +15,19 @@ use crate::{Language, ModelError, ModelState, Trace};
 pub const SAMPLE_RATES_HZ: &[u32] =
     &[8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000];
 
-/// A model that speaks.
+/// A speech model.
 ///
-/// Whatever can be refused is refused by the future, before any sound exists. Once it yields a
-/// stream the answer has begun: a failure is then an `Err` item, never a clean end. Dropping the
+/// The future rejects everything that can be rejected, before any sound exists. Once it yields a
+/// stream, the answer has begun: a later failure is an `Err` item, never a clean end. Dropping the
 /// stream stops the work behind it.
 pub trait SpeechModel: Send + Sync {
-    /// The voices that can be asked for, in the order to show them.
+    /// The available voices, in the order in which to show them.
     fn voices(&self) -> &[Voice];
 
     /// What the model would do with a request now.
     fn state(&self) -> ModelState;
 
-    /// What becomes of [`SpeechRequest::instructions`].
+    /// How the model treats [`SpeechRequest::instructions`].
     fn direction(&self) -> Direction {
         Direction::Ignored
     }
@@ -35,27 +35,27 @@ pub trait SpeechModel: Send + Sync {
     fn speak(&self, request: SpeechRequest) -> BoxFuture<'_, Result<SpeechStream, ModelError>>;
 }
 
-/// What is to be said, and how.
+/// The text to speak, and how to speak it.
 #[derive(Debug)]
 pub struct SpeechRequest {
     pub text: SpeechText,
     pub voice: String,
     pub speed: Speed,
-    /// How to say it, for models that take direction; others ignore it.
+    /// How to speak, for models that accept instructions. Other models ignore it.
     pub instructions: Option<String>,
     pub trace: Trace,
 }
 
-/// The text of a request: there at once, or still being written (by a person, or by a chat model).
+/// The text of a request. It is complete, or a person or a chat model is still writing it.
 pub enum SpeechText {
     Whole(String),
-    /// Pieces in order, cut anywhere between characters. An empty one says that the writer pauses:
-    /// what has come is said without waiting for more.
+    /// Pieces in order, cut anywhere between characters. An empty piece means that the writer pauses: the
+    /// model speaks what has arrived, without waiting for more.
     Arriving(BoxStream<'static, String>),
 }
 
 impl fmt::Debug for SpeechText {
-    /// Says how much, never what: texts do not belong in logs.
+    /// Shows the length, never the text: texts do not belong in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SpeechText::Whole(text) => write!(f, "Whole({} bytes)", text.len()),
@@ -127,7 +127,7 @@ pub enum Gender {
 pub enum Direction {
     Ignored,
     Taken,
-    /// Refused without, as [`ModelError::MissingField`].
+    /// A request without instructions is rejected with [`ModelError::MissingField`].
     Required,
 }
 

@@ -13,8 +13,8 @@ pub use order::{Budget, Percentile, budget, wilson95};
 pub use ratio::{Finding, PAIRS_MIN, Ratio};
 pub use sides::RUNS_MIN;
 
-/// Least number of values in which two groups can be told apart.
-/// Of 1,000 samples of 16 values from one uniform, normal or exponential distribution, fewer than 10 pass the test.
+/// Minimum number of values in which two groups can be distinguished.
+/// Fewer than 10 of 1,000 samples (16 values from one uniform, normal or exponential distribution) pass the test.
 const MODES_COUNT_MIN: usize = 16;
 const MODES_RATIO_MIN: f64 = 1.3;
 const MODES_GAP_MIN: f64 = 0.75;

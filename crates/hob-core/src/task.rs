@@ -23,7 +23,7 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Kind; 3] = [Kind::Chat, Kind::Speech, Kind::Transcription];
 
-    /// As the API, metrics and the request log write it.
+    /// The name in the API, in metrics and in the request log.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Chat => "chat",
@@ -41,12 +41,12 @@ pub enum WorkUnit {
     SoundSeconds,
 }
 
-/// An amount of work. Each unit is a type of its own, so that tokens never meet seconds.
+/// An amount of work. Each unit is a type of its own, so that tokens and seconds cannot be mixed up.
 pub trait Work: Copy + Debug + Send + Sync + 'static {
     const UNIT: WorkUnit;
 
-    /// About ten usual answers. So much finished work is assumed before the first answer, so that one
-    /// short answer changes the estimates little.
+    /// The work of about ten usual answers. Estimates start with so much finished work, so that one
+    /// short answer changes them little.
     const TEN_ANSWERS: f64;
 
     fn amount(self) -> f64;
@@ -80,13 +80,14 @@ impl Work for SoundSeconds {
 pub trait Task: Sized + 'static {
     const KIND: Kind;
 
-    /// Whether `start` resolves only when it is the request's turn. The wait in line is then no silence.
+    /// Whether `start` resolves only when the request's turn has come. Waiting in the queue then does not count as
+    /// silence.
     const STARTS_IN_TURN: bool = false;
 
     type Model: ?Sized + Send + Sync + 'static;
     type Request: Debug + Send + 'static;
     type Event: Send + 'static;
-    /// What an answer says of itself before its first event.
+    /// What an answer reports before its first event.
     type Head: Copy + Send + Sync + 'static;
     type Work: Work;
 
@@ -109,7 +110,7 @@ pub trait Task: Sized + 'static {
 
     fn trace_mut(request: &mut Self::Request) -> &mut Trace;
 
-    /// The work that one event stands for.
+    /// The amount of work in one event.
     fn work_of(head: Self::Head, event: &Self::Event) -> Self::Work;
 }
 
@@ -165,7 +166,7 @@ impl Task for Chat {
         &mut request.trace
     }
 
-    /// An event has about one token. The text of log probabilities follows them, and counts instead.
+    /// An event has about one token. If the request wants log probabilities, those count instead of the text.
     fn work_of((): (), event: &ChatEvent) -> Tokens {
         let is_counted = !matches!(event, ChatEvent::Done(_) | ChatEvent::Logprobs(_));
         Tokens(f64::from(u8::from(is_counted)))

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::ModelError;
-pub use crate::attempt::Attempt;
+pub use crate::attempt::FailedAttempt;
 
 /// The trace of one request. Clones share the same data.
 #[derive(Clone, Debug, Default)]
@@ -15,9 +15,9 @@ pub struct Trace(Arc<Mutex<TraceData>>);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceData {
     /// Attempts that failed before their answer began, in order.
-    pub failed: Vec<Attempt>,
+    pub failed: Vec<FailedAttempt>,
     /// Answers that broke off after they had begun, and failed attempts to continue them.
-    pub broken: Vec<Attempt>,
+    pub broken: Vec<FailedAttempt>,
     /// Attempts so far.
     pub asked: u32,
     /// Pauses before a retry, for a cool-down, or before a second target was asked in parallel.
@@ -120,9 +120,9 @@ impl Trace {
     }
 }
 
-fn attempt(target: &str, error: &ModelError, took: Duration) -> Attempt {
+fn attempt(target: &str, error: &ModelError, took: Duration) -> FailedAttempt {
     let (kind, message) = (error.kind(), error.to_string());
-    Attempt { target: target.to_owned(), kind, message, took }
+    FailedAttempt { target: target.to_owned(), kind, message, took }
 }
 
 impl TraceData {

@@ -1,5 +1,5 @@
-//! Transcription: sound in, text out, with times where somebody wants them.
-//! Sound crosses this seam as samples, or as the file that came, for whoever reads files better than hob.
+//! Transcription: sound in, text out, with times if the client requests them.
+//! The sound is either samples, or the uploaded file, for servers that decode more formats than hob.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use futures::stream::BoxStream;
 use crate::chat::Reading;
 use crate::{ModelError, ModelState, Trace};
 
-/// A model that listens. The rules of [`crate::SpeechModel`] hold: refusals by the future, failures
-/// as items, dropping stops the work.
+/// A transcription model. The rules of [`crate::SpeechModel`] hold: the future rejects, failures are
+/// items of the stream, and dropping stops the work.
 pub trait TranscriptModel: Send + Sync {
     /// What the model would do with a request now.
     fn state(&self) -> ModelState;
@@ -26,23 +26,23 @@ pub trait TranscriptModel: Send + Sync {
 /// Events in order, of which [`TranscriptEvent::Done`] is the last.
 pub type TranscriptStream = BoxStream<'static, Result<TranscriptEvent, ModelError>>;
 
-/// What is to be understood, and what of it is wanted.
+/// The sound to transcribe, and what the result should contain.
 #[derive(Clone, Default, PartialEq)]
 pub struct TranscriptRequest {
     pub sound: Sound,
     pub task: TranscriptTask,
-    /// That is spoken, as ISO 639-1 has it; the model decides when there is none.
+    /// Spoken language, as an ISO 639-1 code. `None`: the model detects it.
     pub language: Option<String>,
-    /// Text as it may have gone before: names, spelling, style.
+    /// Text that might have come before: names, spelling, style.
     pub prompt: Option<String>,
-    /// 0 to 1; none is the model's own.
+    /// 0 to 1. `None`: the model's default.
     pub temperature: Option<f32>,
     pub timestamps: Timestamps,
     pub reading: Reading,
     pub trace: Trace,
 }
 
-/// Who speaks, and what about, does not belong in logs.
+/// Keeps what was said out of logs.
 impl fmt::Debug for TranscriptRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TranscriptRequest")
@@ -54,12 +54,12 @@ impl fmt::Debug for TranscriptRequest {
     }
 }
 
-/// What was recorded. Clones share it.
+/// A recording. Clones share it.
 #[derive(Clone, PartialEq)]
 pub enum Sound {
     /// Mono samples in -1..=1 at [`Sound::RATE_HZ`].
     Samples(Arc<[f32]>),
-    /// A file as it came, which nobody has looked into.
+    /// The uploaded file, not decoded.
     File(SoundFile),
 }
 
@@ -67,15 +67,15 @@ pub enum Sound {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SoundFile {
     pub bytes: Bytes,
-    /// Whatever the client calls it. What it is, is said by its bytes.
+    /// The name that the client gave. The format is detected from the bytes.
     pub name: Option<String>,
 }
 
 impl Sound {
-    /// Of samples, which is what models of speech are made for.
+    /// Sample rate of the samples; speech models are trained with it.
     pub const RATE_HZ: u32 = 16_000;
 
-    /// Seconds of it; of a file a guess, from what an uncompressed one would have.
+    /// Seconds of sound. For a file, a guess that assumes uncompressed sound.
     pub fn about_s(&self) -> f64 {
         const BYTES_PER_SAMPLE: usize = 2;
         let samples = match self {
@@ -107,10 +107,10 @@ impl fmt::Debug for SoundFile {
     }
 }
 
-/// In which language the text is wanted.
+/// The language of the resulting text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TranscriptTask {
-    /// The one that is spoken.
+    /// The spoken language.
     #[default]
     Transcribe,
     /// English.
@@ -118,7 +118,7 @@ pub enum TranscriptTask {
 }
 
 impl TranscriptTask {
-    /// As OpenAI's answers and Whisper's tokens have it.
+    /// The name in OpenAI's answers and in Whisper's tokens.
     pub fn name(self) -> &'static str {
         match self {
             TranscriptTask::Transcribe => "transcribe",
@@ -127,7 +127,7 @@ impl TranscriptTask {
     }
 }
 
-/// Which times are wanted beside the text. A model without them leaves them out.
+/// Which times the client wants in addition to the text. A model without them leaves them out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timestamps {
     pub segments: bool,
@@ -140,25 +140,25 @@ impl Timestamps {
     }
 }
 
-/// One step of a transcript. The deltas joined are its text; segments and words say parts of it
-/// again, with their times.
+/// One step of a transcript. The deltas joined are its text. Segments and words repeat parts of it
+/// with their times.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TranscriptEvent {
     Delta(String),
     Segment(Segment),
     Word(HeardWord),
-    /// The last event of a transcript that is complete.
+    /// The last event of a complete transcript.
     Done(Transcribed),
 }
 
-/// A piece of text, when it was said, and how sure the model is of it.
+/// A piece of text, with its times and the model's confidence.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Segment {
     pub text: String,
     /// Seconds from the beginning of the sound.
     pub start_s: f64,
     pub end_s: f64,
-    /// Where its window begins, in hundredths of a second.
+    /// Start of its window, in hundredths of a second.
     pub seek: u32,
     /// Ids of the model's own vocabulary.
     pub tokens: Vec<u32>,
@@ -168,7 +168,7 @@ pub struct Segment {
     pub no_speech_prob: f32,
 }
 
-/// When one word was said.
+/// The times of one word.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HeardWord {
     pub word: String,
@@ -177,14 +177,14 @@ pub struct HeardWord {
     pub end_s: f64,
 }
 
-/// What is known of a transcript when it is complete.
+/// What is known about a complete transcript.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcribed {
-    /// Of the sound.
+    /// Duration of the sound.
     pub duration_s: f64,
-    /// That was spoken, as the model calls it.
+    /// The spoken language, as the model names it.
     pub language: Option<String>,
-    /// Where the model counts in tokens.
+    /// Set if the model counts in tokens.
     pub usage: Option<TranscriptUsage>,
 }
 

@@ -1,15 +1,15 @@
-//! Whose turn it is when models compete for a memory that does not hold them all: what waits for the
-//! loaded one goes first, and not for ever. AABBCC, not ABCABC. Pure: it is told the time.
+//! Fair turns between models that do not fit into memory together. Requests of the loaded model go first, up to
+//! a limit (AABBCC, not ABCABC). Pure: callers pass the time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Requests of a loaded model that may still begin when another one waits for its memory.
+/// Requests of a loaded model that may still start while another model waits for its memory.
 const SERVED_MAX: u32 = 16;
-/// And for how long they may.
+/// How long they may still start.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// The models that wait to be loaded, who waits for longest first; each is in it once.
+/// The models that wait for memory, longest wait first; each is in it once.
 #[derive(Clone, Debug, Default)]
 pub struct Turns {
     waiting: Vec<Waiting>,
@@ -19,17 +19,17 @@ pub struct Turns {
 struct Waiting {
     model: String,
     since: Instant,
-    /// Loaded models whose memory it needs.
+    /// Loaded models that must be unloaded for it.
     needs: Vec<String>,
-    /// Requests that began in each of these since.
+    /// Requests that started on each of these since.
     served: BTreeMap<String, u32>,
 }
 
-/// Whether another request may begin in a model that is loaded.
+/// Whether another request may start on a loaded model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
     Goes,
-    /// It has had its turn, and is to be left alone until this one had its own.
+    /// The model has had its turn. It must wait until the next model has had one.
     Over {
         next: String,
     },
@@ -45,31 +45,31 @@ impl Turns {
         }
     }
 
-    /// What it waits for, as it looks now.
+    /// Updates what the model waits for.
     pub fn needs(&mut self, model: &str, needs: Vec<String>) {
         if let Some(place) = self.place(model) {
             self.waiting[place].needs = needs;
         }
     }
 
-    /// It was loaded, or nobody wants it any more.
+    /// The model was loaded, or its last request left the queue.
     pub fn leave(&mut self, model: &str) {
         self.waiting.retain(|waiting| waiting.model != model);
     }
 
-    /// Whether this one may take memory from others: those who wait for longer go before it.
+    /// Whether this model may take memory from others. Models that have waited longer come first.
     pub fn may_take(&self, model: &str) -> bool {
         self.place(model).is_none_or(|place| place == 0)
     }
 
-    /// Whether this one may take memory that is free. Somebody who has waited for too long has a
-    /// right to that too, or many small models would keep a large one out for ever.
+    /// Whether this model may use free memory. A model that has waited too long comes first here too; otherwise many
+    /// small models could keep a large one out for ever.
     pub fn may_use_free(&self, model: &str, now: Instant) -> bool {
         let is_overdue = |first: &Waiting| now.saturating_duration_since(first.since) >= WAIT_MAX;
         self.may_take(model) || !self.waiting.first().is_some_and(is_overdue)
     }
 
-    /// Asks for another request of a loaded model, and counts it.
+    /// Asks to start another request of a loaded model, and counts it.
     pub fn begin(&mut self, model: &str, now: Instant) -> Turn {
         let wants = |waiting: &&mut Waiting| waiting.needs.iter().any(|need| need == model);
         let over = self.waiting.iter_mut().filter(wants).find(|waiting| {

@@ -1,7 +1,7 @@
 //! Reads Apple machines, where CPU and graphics share one memory.
 //! Follows Apple's manuals of `sysctl` and `vm_stat`; not tested on a real machine.
 
-use hob_core::machine::{Api, Basis, Device, Fact, Gpu, GpuMemory, Vendor};
+use hob_core::machine::{Basis, Device, Fact, Gpu, GpuApi, GpuMemory, Vendor};
 
 use crate::cards;
 use crate::cpu::CpuInfo;
@@ -83,7 +83,7 @@ impl Said {
         Some(Gpu {
             name: chip.to_owned(),
             vendor: Vendor::Apple,
-            api: Api::Metal,
+            api: GpuApi::Metal,
             memory: GpuMemory::Unified { limit_bytes },
             driver: None,
             compute_capability: None,

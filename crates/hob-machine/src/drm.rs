@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hob_core::machine::{Api, Basis, Device, Fact, Gpu, GpuMemory, Vendor};
+use hob_core::machine::{Basis, Device, Fact, Gpu, GpuApi, GpuMemory, Vendor};
 
 use crate::cards::{self, Card};
 use crate::files::{number, read, said};
@@ -25,7 +25,8 @@ const INTEL: u16 = 0x8086;
 pub(crate) fn cards(ram_bytes: u64) -> Vec<Gpu> {
     let names = NAMES.iter().map(read).find(|names| !names.is_empty()).unwrap_or_default();
     let has_rocm = Path::new(ROCM).exists();
-    let system = System { ram_bytes, names, api: if has_rocm { Api::Rocm } else { Api::Vulkan } };
+    let system =
+        System { ram_bytes, names, api: if has_rocm { GpuApi::Rocm } else { GpuApi::Vulkan } };
     folders(Path::new(CARDS)).iter().filter_map(|folder| system.card(folder)).collect()
 }
 
@@ -60,7 +61,7 @@ struct System {
     /// The content of `pci.ids`.
     names: String,
     /// The API of AMD cards.
-    api: Api,
+    api: GpuApi,
 }
 
 impl System {
@@ -111,8 +112,11 @@ impl System {
     fn gpu(&self, folder: &Path, found: Found) -> Gpu {
         let Found { device, memory, card, name } = found;
         let is_amd = hexadecimal(&read(folder.join("vendor"))) == Some(AMD);
-        let (vendor, id, api) =
-            if is_amd { (Vendor::Amd, AMD, self.api) } else { (Vendor::Intel, INTEL, Api::Vulkan) };
+        let (vendor, id, api) = if is_amd {
+            (Vendor::Amd, AMD, self.api)
+        } else {
+            (Vendor::Intel, INTEL, GpuApi::Vulkan)
+        };
         let known = card.map(|card| card.name).or(name).map(str::to_owned);
         let unnamed = || format!("{} graphics {device:#06x}", vendor.name());
         let name = said(&read(folder.join("product_name"))).or(known);

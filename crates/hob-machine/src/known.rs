@@ -41,7 +41,7 @@ pub struct MachineFacts {
 
 /// A fact for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct FactRow {
     pub name: String,
     /// `None` means unknown.
     pub value: Option<String>,
@@ -85,7 +85,7 @@ impl MachineFacts {
         share_bandwidth(&mut self.machine);
     }
 
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<FactRow> {
         let MachineFacts { machine, cpu, cores, memory, .. } = self;
         let total = machine.memory.total_bytes;
         let available = machine.memory.available_bytes;
@@ -114,7 +114,7 @@ impl MachineFacts {
     }
 }
 
-fn of_gpu(number: usize, gpu: &Gpu, learnt: &Learnt, stamp: Option<&Stamp>) -> Vec<Row> {
+fn of_gpu(number: usize, gpu: &Gpu, learnt: &Learnt, stamp: Option<&Stamp>) -> Vec<FactRow> {
     let name = |what: &str| format!("gpu{number} {what}").trim_end().to_owned();
     let kind = format!("{}, {} through {}", gpu.name, gpu.vendor.name(), gpu.api.name());
     let memory = match gpu.memory {
@@ -142,15 +142,15 @@ fn of_gpu(number: usize, gpu: &Gpu, learnt: &Learnt, stamp: Option<&Stamp>) -> V
     rows
 }
 
-fn row(name: &str, value: Option<String>, learnt: &Learnt) -> Row {
+fn row(name: &str, value: Option<String>, learnt: &Learnt) -> FactRow {
     let Learnt { basis, source } = learnt.clone();
     let basis = value.is_some().then_some(basis);
-    Row { name: name.to_owned(), value, basis, source }
+    FactRow { name: name.to_owned(), value, basis, source }
 }
 
-fn bandwidth(name: &str, device: &Device) -> Row {
+fn bandwidth(name: &str, device: &Device) -> FactRow {
     let fact = device.bandwidth.as_ref();
-    Row {
+    FactRow {
         name: name.to_owned(),
         value: fact.map(|fact| format!("{}/s", gb_f64(fact.value))),
         basis: fact.map(|fact| fact.basis),
@@ -158,7 +158,7 @@ fn bandwidth(name: &str, device: &Device) -> Row {
     }
 }
 
-fn constants(name: &str, device: &Device, stamp: Option<&Stamp>) -> Vec<Row> {
+fn constants(name: &str, device: &Device, stamp: Option<&Stamp>) -> Vec<FactRow> {
     let Some(constants) = &device.constants else { return Vec::new() };
     let source = stamp.map_or_else(
         || "profile".to_owned(),

@@ -22,7 +22,7 @@ pub mod profile;
 mod store;
 
 pub use cpu::{CpuInfo, cpu_info};
-pub use known::{Learnt, MachineFacts, Row, Stamp};
+pub use known::{FactRow, Learnt, MachineFacts, Stamp};
 pub use memory::{Ram, Vram, ram, vram};
 pub use pools::{PoolWish, UnknownPool, UnreadPool, apply};
 pub use power::{on_battery, power_caps_w, throttle_count};

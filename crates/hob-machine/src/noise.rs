@@ -5,14 +5,14 @@ use crate::files::read;
 
 /// The load at this moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Noise {
+pub struct SystemLoad {
     /// Percent of the last ten seconds in which some task waited for a core.
     pub waiting_percent: Option<f64>,
     pub load1: Option<f64>,
 }
 
-pub fn noise() -> Noise {
-    Noise {
+pub fn noise() -> SystemLoad {
+    SystemLoad {
         waiting_percent: waiting(&read("/proc/pressure/cpu")),
         load1: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()),
     }

@@ -1,7 +1,7 @@
 //! Reads NVIDIA cards from `nvidia-smi`. The driver's library would be a dependency of every hob binary.
 //! Follows the documentation and published outputs of `nvidia-smi`.
 
-use hob_core::machine::{Api, Basis, Device, Fact, Gpu, GpuMemory, Link, Vendor};
+use hob_core::machine::{Basis, Device, Fact, Gpu, GpuApi, GpuMemory, Link, Vendor};
 
 use crate::cards;
 use crate::files::told_by;
@@ -57,7 +57,7 @@ fn parsed(line: &str, ram_bytes: u64) -> Option<Gpu> {
     Some(Gpu {
         name: name.to_owned(),
         vendor: Vendor::Nvidia,
-        api: Api::Cuda,
+        api: GpuApi::Cuda,
         memory,
         driver: Some(driver).filter(|text| is_said(text)).map(str::to_owned),
         compute_capability: pair(capability),

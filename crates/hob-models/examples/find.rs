@@ -4,17 +4,17 @@
 
 use std::time::Instant;
 
-use hob_models::{Fetcher, Finder, Limits};
+use hob_models::{FetchLimits, Fetcher, Finder};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let asked = std::env::args().nth(1).ok_or("name a model")?;
-    let limits = Limits::default();
+    let limits = FetchLimits::default();
     let hub = Fetcher::default().hub;
     let finder = Finder { hub, token: None, registry: None, ollama: None, store: None, limits };
     let since = Instant::now();
     let found = finder.find(&asked, None)?;
     let took_ms = since.elapsed().as_secs_f64() * 1e3;
-    let hob_models::Found { model, source, notes, requests, fetched_bytes, .. } = found;
+    let hob_models::FoundModel { model, source, notes, requests, fetched_bytes, .. } = found;
     let weights_bytes = model.shape.weights.bytes();
     println!("{} {} {}: {weights_bytes} bytes of weights", model.name, model.format, model.quant);
     println!("{source}; {requests} requests, {fetched_bytes} bytes fetched");

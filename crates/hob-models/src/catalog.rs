@@ -82,7 +82,7 @@ pub struct Entry {
     /// Version of the published weights.
     pub version: String,
     pub licences: Vec<Licence>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<CatalogPart>,
 }
 
 impl Entry {
@@ -126,7 +126,7 @@ impl fmt::Display for Licence {
 
 /// Files that come together. Sources are tried in order until one has delivered all files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct CatalogPart {
     pub name: String,
     pub sources: Vec<Source>,
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::DiskError;
 use crate::Sha256;
 use crate::catalog::{Origin, Package, Source, SourceFile};
-use crate::progress::{Cancelled, Task, Watch};
+use crate::progress::{Cancelled, PullStep, Watch};
 
 pub(crate) use desk::Desk;
 use packages::Arrived;
@@ -33,11 +33,11 @@ pub struct Fetcher {
     /// Python clients, tried in order.
     pub python: Vec<PythonClient>,
     pub npm: PathBuf,
-    pub limits: Limits,
+    pub limits: FetchLimits,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct FetchLimits {
     /// Limit for making a connection.
     pub connect: Duration,
     /// A source counts as dead after this time without a byte.
@@ -46,9 +46,9 @@ pub struct Limits {
     pub reconnects_max: u32,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for FetchLimits {
+    fn default() -> FetchLimits {
+        FetchLimits {
             connect: Duration::from_secs(10),
             silence: Duration::from_secs(60),
             reconnects_max: 5,
@@ -73,7 +73,7 @@ impl Default for Fetcher {
             token: None,
             python: PythonClient::usual(),
             npm: "npm".into(),
-            limits: Limits::default(),
+            limits: FetchLimits::default(),
         }
     }
 }
@@ -189,7 +189,7 @@ impl Fetcher {
         watch: &mut Watch<'_>,
     ) -> Result<(), FetchError> {
         let client = http::Client::new(self);
-        watch.begin(Task::Fetching, Some(bytes_of(missing)));
+        watch.begin(PullStep::Fetching, Some(bytes_of(missing)));
         for file in missing {
             let piece = file.pieces.first().map_or("", |piece| &piece.at);
             let address = self.address(&source.origin, piece);

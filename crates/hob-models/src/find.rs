@@ -22,8 +22,8 @@ use hob_core::fit::{Format, Location, Model};
 use hob_core::machine::Basis;
 use hob_core::nearest;
 
-use crate::catalog::names::{self, Asked, Named};
-use crate::fetch::Limits;
+use crate::catalog::names::{self, Named, ShortName};
+use crate::fetch::FetchLimits;
 use crate::known;
 use crate::recipe::Mixture;
 use crate::store::Store;
@@ -54,12 +54,12 @@ pub struct Finder {
     /// Ollama's model folder.
     pub ollama: Option<PathBuf>,
     pub store: Option<Store>,
-    pub limits: Limits,
+    pub limits: FetchLimits,
 }
 
 /// A model, where it was found, and what the search cost.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct FoundModel {
     pub model: Model,
     /// The same in other quants. Empty if too little is known to compute them.
     pub variants: Vec<Model>,
@@ -135,12 +135,12 @@ impl Finder {
     ///
     /// # Errors
     /// One sentence that says why the model cannot be described.
-    pub fn find(&self, asked: &str, quant: Option<Mixture>) -> Result<Found, FindError> {
+    pub fn find(&self, asked: &str, quant: Option<Mixture>) -> Result<FoundModel, FindError> {
         let remote = Remote::new(self);
         let search = Search { finder: self, remote: &remote, quant, aim: Aim::Answer };
         let Described { model, variants, source, notes, .. } = search.any(asked.trim())?;
         let (requests, fetched_bytes) = remote.spent();
-        Ok(Found { model, variants, source, notes, requests, fetched_bytes })
+        Ok(FoundModel { model, variants, source, notes, requests, fetched_bytes })
     }
 }
 
@@ -298,7 +298,7 @@ impl Search<'_> {
         let variants = known.variants(mixture, context_tokens);
         let found = Described { variants, notes: vec![note], ..Described::of(model, source) };
         Ok(Some(match named.filter(|_| mixture.format() == Format::Gguf) {
-            Some(Asked { named, .. }) => found.fetched_from(named),
+            Some(ShortName { named, .. }) => found.fetched_from(named),
             None => found,
         }))
     }

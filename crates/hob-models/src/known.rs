@@ -51,7 +51,7 @@ pub enum Purpose {
     true => String::new(),
     false => format!("; did you mean {}?", near.join(" or ")),
 })]
-pub struct UnknownModel {
+pub struct UnlistedModel {
     pub name: String,
     pub near: Vec<String>,
 }
@@ -135,15 +135,15 @@ fn bare(name: &str) -> &str {
 /// Finds a model by any of its names, with the context of that name.
 ///
 /// # Errors
-/// [`UnknownModel`] with the nearest names.
-pub fn find(name: &str) -> Result<(KnownModel, u32), UnknownModel> {
+/// [`UnlistedModel`] with the nearest names.
+pub fn find(name: &str) -> Result<(KnownModel, u32), UnlistedModel> {
     let tagged = |tag: &str| KNOWN.into_iter().find_map(|known| Some((known, known.tagged(tag)?)));
     let of_catalog = || tagged(names::named(name)?.named.name);
     let found = tagged(name.trim()).or_else(of_catalog);
     found.ok_or_else(|| {
         let tags = KNOWN.iter().flat_map(|known| known.tags.iter().map(|(tag, _)| *tag));
         let names: BTreeMap<&str, ()> = tags.map(|tag| (tag, ())).collect();
-        UnknownModel { name: name.to_owned(), near: nearest(name, names.into_keys(), 3) }
+        UnlistedModel { name: name.to_owned(), near: nearest(name, names.into_keys(), 3) }
     })
 }
 

@@ -21,11 +21,11 @@ mod weights;
 pub use catalog::{Catalog, Entry, SourceKind, UnknownEntry};
 pub use checksum::{NotAChecksum, Sha256};
 pub use disk::DiskError;
-pub use fetch::{FetchError, Fetcher, Limits, PythonClient};
-pub use find::{FindError, Finder, Found, Located};
+pub use fetch::{FetchError, FetchLimits, Fetcher, PythonClient};
+pub use find::{FindError, Finder, FoundModel, Located};
 pub use gguf::{Gguf, GgufError};
-pub use progress::{Cancelled, Progress, Task, Watch};
-pub use pull::{Arrival, PullError, PullOptions, Pulled, Puller, SourceFailure, room_bytes};
+pub use progress::{Cancelled, Progress, PullStep, Watch};
+pub use pull::{PullError, PullOptions, PullOutcome, Pulled, Puller, SourceFailure, room_bytes};
 pub use recipe::{Dimensions, Mixture, UnknownMixture};
 pub use store::{
     Manifest, PartSource, Removed, Store, StoreError, StoredFile, StoredModel, check_changed,

@@ -12,26 +12,26 @@ pub enum Progress {
     /// A source of this part is being tried.
     Trying { part: String, source: String },
     /// `done_bytes` of the task on this part. Never decreases within one task of one source.
-    Bytes { part: String, task: Task, done_bytes: u64, total_bytes: Option<u64> },
+    Bytes { part: String, task: PullStep, done_bytes: u64, total_bytes: Option<u64> },
     /// The source failed; the next one is tried.
     SourceFailed { part: String, source: String, reason: String },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Task {
+pub enum PullStep {
     Fetching,
     Unpacking,
     Verifying,
     Transforming,
 }
 
-impl fmt::Display for Task {
+impl fmt::Display for PullStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Task::Fetching => "fetching",
-            Task::Unpacking => "unpacking",
-            Task::Verifying => "verifying",
-            Task::Transforming => "transforming",
+            PullStep::Fetching => "fetching",
+            PullStep::Unpacking => "unpacking",
+            PullStep::Verifying => "verifying",
+            PullStep::Transforming => "transforming",
         })
     }
 }
@@ -46,7 +46,7 @@ pub struct Watch<'a> {
     tell: &'a mut dyn FnMut(Progress),
     cancel: &'a AtomicBool,
     part: String,
-    task: Task,
+    task: PullStep,
     before_bytes: u64,
     told_bytes: u64,
     total_bytes: Option<u64>,
@@ -64,7 +64,7 @@ impl<'a> Watch<'a> {
             tell,
             cancel,
             part: String::new(),
-            task: Task::Fetching,
+            task: PullStep::Fetching,
             before_bytes: 0,
             told_bytes: 0,
             total_bytes: None,
@@ -80,7 +80,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Begins a task with `total_bytes` to do.
-    pub fn begin(&mut self, task: Task, total_bytes: Option<u64>) {
+    pub fn begin(&mut self, task: PullStep, total_bytes: Option<u64>) {
         self.task = task;
         self.before_bytes = 0;
         self.told_bytes = 0;
@@ -138,7 +138,7 @@ impl<'a> Watch<'a> {
 mod tests {
     use super::*;
 
-    fn bytes(task: Task, done_bytes: u64, total_bytes: Option<u64>) -> Progress {
+    fn bytes(task: PullStep, done_bytes: u64, total_bytes: Option<u64>) -> Progress {
         Progress::Bytes { part: "graph".to_owned(), task, done_bytes, total_bytes }
     }
 
@@ -149,20 +149,20 @@ mod tests {
         let mut tell = |progress| told.push(progress);
         let mut watch = Watch::new(&mut tell, &cancel);
         watch.set_part("graph");
-        watch.begin(Task::Fetching, Some(10));
+        watch.begin(PullStep::Fetching, Some(10));
         watch.at(4);
         watch.at(2);
         watch.item_done(6);
         watch.at(9);
-        watch.begin(Task::Verifying, None);
+        watch.begin(PullStep::Verifying, None);
         watch.at(9);
         let expect = [
-            bytes(Task::Fetching, 0, Some(10)),
-            bytes(Task::Fetching, 4, Some(10)),
-            bytes(Task::Fetching, 6, Some(10)),
-            bytes(Task::Fetching, 10, Some(10)),
-            bytes(Task::Verifying, 0, None),
-            bytes(Task::Verifying, 9, None),
+            bytes(PullStep::Fetching, 0, Some(10)),
+            bytes(PullStep::Fetching, 4, Some(10)),
+            bytes(PullStep::Fetching, 6, Some(10)),
+            bytes(PullStep::Fetching, 10, Some(10)),
+            bytes(PullStep::Verifying, 0, None),
+            bytes(PullStep::Verifying, 9, None),
         ];
         assert_eq!(told, expect);
     }

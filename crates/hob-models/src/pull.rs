@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::catalog::{Entry, Part, Purpose, Source, SourceKind};
+use crate::catalog::{CatalogPart, Entry, Purpose, Source, SourceKind};
 use crate::disk::{self, DiskError, make_folder, room_for};
 use crate::fetch::{Desk, FetchError, Fetcher};
 use crate::progress::{Cancelled, Watch};
@@ -34,7 +34,7 @@ pub struct PullOptions {
 
 /// How the model came to be here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum PullOutcome {
     /// It was complete and in its current form already.
     WasHere,
     /// Its raw files were here; only the stored form was made again.
@@ -45,7 +45,7 @@ pub enum Arrival {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pulled {
     pub model: StoredModel,
-    pub arrival: Arrival,
+    pub arrival: PullOutcome,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -140,7 +140,7 @@ impl Puller<'_> {
     ) -> Result<Pulled, PullError> {
         let _lock = Lock::hold(self.store, &entry.name, watch)?;
         if let Some(model) = self.current(entry, transform, watch)? {
-            return Ok(Pulled { model, arrival: Arrival::WasHere });
+            return Ok(Pulled { model, arrival: PullOutcome::WasHere });
         }
         let desk = self.desk(entry)?;
         let mut parts = Vec::new();
@@ -151,7 +151,10 @@ impl Puller<'_> {
         self.keep(entry, transform, (&desk, parts), watch)?;
         desk.tidy()?;
         let model = self.store.find(&entry.name)?;
-        Ok(Pulled { model, arrival: if fetched { Arrival::Fetched } else { Arrival::Transformed } })
+        Ok(Pulled {
+            model,
+            arrival: if fetched { PullOutcome::Fetched } else { PullOutcome::Transformed },
+        })
     }
 
     /// Reads all files: users run `hob pull` after damage, so lengths are not enough.
@@ -184,7 +187,7 @@ impl Puller<'_> {
     fn gather<'e>(
         &'e self,
         name: &str,
-        part: &'e Part,
+        part: &'e CatalogPart,
         desk: &Desk,
         watch: &mut Watch<'_>,
     ) -> Result<Gathered<'e>, PullError> {
@@ -217,7 +220,7 @@ impl Puller<'_> {
         Err(PullError::NoSource { name: name.to_owned(), part, failures })
     }
 
-    fn ways<'e>(&'e self, part: &'e Part) -> Vec<Way<'e>> {
+    fn ways<'e>(&'e self, part: &'e CatalogPart) -> Vec<Way<'e>> {
         let from = self.options.from.as_deref();
         let given = part
             .sources
@@ -273,7 +276,7 @@ pub fn room_bytes(entry: &Entry) -> u64 {
 
 /// The part, if an earlier pull fetched all of it from any source.
 fn held<'e>(
-    part: &'e Part,
+    part: &'e CatalogPart,
     desk: &Desk,
     watch: &mut Watch<'_>,
 ) -> Result<Option<Gathered<'e>>, PullError> {

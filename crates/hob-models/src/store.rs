@@ -31,7 +31,7 @@ use crate::Sha256;
 use crate::catalog::{Entry, Licence, names};
 use crate::disk::{self, DiskError};
 use crate::gguf::{self, GgufError, PartName};
-use crate::progress::{Cancelled, Task, Watch};
+use crate::progress::{Cancelled, PullStep, Watch};
 use crate::pull::room_bytes;
 use crate::transform::MODEL_FILE;
 
@@ -208,7 +208,7 @@ impl Store {
     /// [`StoreError::Damaged`] names the first file that differs.
     pub fn verify(&self, model: &StoredModel, watch: &mut Watch<'_>) -> Result<(), StoreError> {
         watch.set_part(model.name());
-        watch.begin(Task::Verifying, Some(model.manifest.bytes()));
+        watch.begin(PullStep::Verifying, Some(model.manifest.bytes()));
         for file in &model.manifest.files {
             let path = model.folder.join(&file.path);
             let got = Sha256::of_file::<StoreError>(&path, watch)?;

@@ -1,5 +1,5 @@
-//! From every reason not to answer to a status, a code and OpenAI's envelope. The only place that
-//! knows which failure has which status, and whether to come again is any use.
+//! Maps every failure to a status, a code and OpenAI's error object. Only this file
+//! decides which failure has which status, and whether the client should retry.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use crate::keys::KeyRefusal;
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// A worker that died is started again within about this time.
+/// A worker that died restarts within about this time.
 const WORKER_RESTART: Duration = Duration::from_secs(1);
 
-/// Nobody knows when the first of a key's answers will be over, and asking again costs little.
+/// When one of a key's answers will end is unknown, and a retry costs little.
 const ANSWER_ENDS: Duration = Duration::from_secs(1);
 
-/// The answers that hold the memory of bodies end after some seconds, or after minutes.
+/// Answers that hold the memory of bodies end after seconds or minutes.
 const BODY_ENDS: Duration = Duration::from_secs(5);
 
-/// Set on a response that refuses the holder of a good key: the code of the refusal.
+/// Marks a response that rejects a valid key, with the code of the reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RefusedKey(pub(crate) &'static str);
 
@@ -61,7 +61,7 @@ pub(crate) enum ApiError {
     NotOffered { path: String },
     #[error("this model cannot do what '{field}' asks for: {why}")]
     Unsupported { field: &'static str, why: &'static str },
-    /// Too long, on a route whose prompt goes by another name than chat's.
+    /// Too long, on a route that has another name for its prompt than chat.
     #[error("{error}")]
     TooLong { field: &'static str, error: ModelError },
     #[error(
@@ -132,7 +132,7 @@ pub(crate) enum ApiError {
     NoKey,
     #[error("the API key is not this hob's")]
     WrongKey,
-    /// The key is good, and not for this, or not now.
+    /// The key is valid, but not for this request, or not now.
     #[error(transparent)]
     Key(#[from] KeyRefusal),
     #[error("this hob is stopping, and the answer was not finished in time")]
@@ -148,14 +148,14 @@ fn known(near: &[String]) -> String {
 enum Retry {
     Useless,
     After(Duration),
-    /// Longer than clients wait on their own, who are told so.
+    /// Longer than clients wait by default, so they get the time.
     NotBefore(Duration),
-    /// Nobody can say.
+    /// Unknown.
     Unknown,
 }
 
 impl ApiError {
-    /// For the log: without the words of other servers, which may repeat somebody's prompt.
+    /// The error for the log, without the words of other servers, which may repeat a user's prompt.
     pub(crate) fn summary(&self) -> String {
         match self {
             ApiError::Model(error) | ApiError::TooLong { error, .. } => error.summary(),
@@ -229,7 +229,7 @@ impl ApiError {
         }
     }
 
-    /// The same, on a route whose prompt is in `field`.
+    /// The same error on a route whose prompt is in `field`.
     pub(crate) fn about(self, field: &'static str) -> ApiError {
         match self {
             ApiError::Model(error @ ModelError::TooLong { .. }) => {
@@ -314,7 +314,7 @@ impl ApiError {
         }
     }
 
-    /// One word for it, for counts.
+    /// The error in one word, for metrics.
     pub(crate) fn code_or_type(&self) -> &'static str {
         let kind = if self.status().is_server_error() { "server_error" } else { "invalid_request" };
         self.code().unwrap_or(kind)
@@ -325,7 +325,7 @@ impl ApiError {
             ApiError::Model(error) if wait_of(error).is_some() => {
                 wait_of(error).map_or(Retry::Unknown, Retry::After)
             }
-            // Others were asked already, and the client would have all of them asked again.
+            // Other targets were tried already, and a retry would try all of them again.
             ApiError::Model(ModelError::Unanswered { attempts, .. }) if attempts.len() > 1 => {
                 Retry::Useless
             }
@@ -336,7 +336,7 @@ impl ApiError {
                 Retry::After(ANSWER_ENDS)
             }
             ApiError::Key(KeyRefusal::Spent { midnight_in, .. }) => Retry::NotBefore(*midnight_in),
-            // Only its owner can help, and no client's patience.
+            // Only the person who runs hob can solve this; retries do not help.
             ApiError::NoSpeechModel
             | ApiError::NoChatModel
             | ApiError::NoTranscriptModel
@@ -355,7 +355,7 @@ impl ApiError {
     }
 }
 
-/// When to come again, if that is known.
+/// When to retry, if that is known.
 fn wait_of(error: &ModelError) -> Option<Duration> {
     match error {
         ModelError::Busy { retry_after }
@@ -395,7 +395,7 @@ fn status_of(error: &ModelError) -> StatusCode {
     }
 }
 
-/// Whose key is wrong, or whose bill is open, is hob's owner's affair and not the client's.
+/// A wrong key or an unpaid account of an upstream is a problem of the person who runs hob, not of the client.
 fn status_of_fault(fault: &Fault) -> StatusCode {
     match fault {
         Fault::TimedOut { .. } => StatusCode::GATEWAY_TIMEOUT,
@@ -493,7 +493,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Rounded up, from 1 to the 120 beyond which openai-python does not come again.
+/// Rounded up, between 1 and 120; openai-python does not wait longer.
 pub(crate) fn whole_seconds(wait: Duration) -> u64 {
     (wait.as_millis().div_ceil(1000) as u64).clamp(1, 120)
 }
@@ -511,7 +511,7 @@ mod tests {
         for (error, status, param, code) in [
             (EncodeError::NotBuilt { format, feature: "aac" }, 501, field, Some("not_built")),
             (EncodeError::TooLongForWav { samples: 2, samples_max: 1 }, 400, field, None),
-            // Another server's voice, at a rate that opus does not take.
+            // A voice of another server, at a rate that opus does not support.
             (
                 EncodeError::UnsupportedRate {
                     format,

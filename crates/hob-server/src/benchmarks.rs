@@ -1,5 +1,5 @@
-//! `/benchmarks`: a folder of static files. The binary builds them; this crate does not know what they show.
-//! They need no key, because a browser cannot send one when it follows a link.
+//! `/benchmarks`: a folder of static files. The binary builds them; this crate does not know their content.
+//! They need no key, because a browser sends none when it follows a link.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::pages::Pages;
 
 const INDEX: &str = "index.html";
 
-/// Only scripts and styles of this folder run. Nothing is loaded from anywhere else.
+/// Only scripts and styles of this folder run. Nothing is loaded from elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The routes, or no route where there are no pages.
+/// The routes; none without pages.
 pub(crate) fn routes(pages: Option<&Arc<dyn Pages>>) -> Router {
     let Some(pages) = pages else { return Router::new() };
     // Relative links need the slash.

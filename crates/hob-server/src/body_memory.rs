@@ -1,5 +1,5 @@
-//! Memory for request bodies: one budget over all requests, reserved before a body is read and given back with its answer.
-//! When the budget is used up, a body that arrives too slowly gives way to those that wait.
+//! Memory for request bodies: one budget for all requests, reserved before a body is read and released with its answer.
+//! When the budget is used up, bodies that arrive too slowly are rejected in favour of those that wait.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,18 +11,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api_error::ApiError;
 
-/// BodyMemory up to this size need no reservation: the limit of connections bounds them.
+/// Bodies up to this size need no reservation: the connection limit bounds them.
 pub(crate) const SMALL_BYTES_MAX: usize = 64 << 10;
-/// For a body to wait for memory.
+/// How long a body may wait for memory.
 const ROOM_TIME_MAX: Duration = Duration::from_secs(10);
-/// Between two looks at which body arrives too slowly.
+/// Interval between checks for slow bodies.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-/// A body that others wait for must arrive at least this fast, after its first [`SLOW_AFTER`].
+/// Minimum rate of a body while others wait, after its first [`SLOW_AFTER`].
 pub(crate) const BYTES_PER_S_MIN: usize = 128 << 10;
 const SLOW_AFTER: Duration = Duration::from_secs(2);
-/// Permits are counted in these, because a semaphore cannot count all bytes.
+/// Bytes for each permit, because a semaphore cannot count all bytes.
 const UNIT_BYTES: usize = 1 << 10;
-/// Large bodies that are parsed at once: while one is, its values take memory beside its text.
+/// Large bodies that are parsed at the same time: during parsing, values take memory in addition to the text.
 const PARSED_AT_ONCE: usize = 1;
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ struct Body {
     give_way: CancellationToken,
 }
 
-/// Memory that is reserved for one body; dropping it gives the memory back.
+/// Memory that is reserved for one body. Dropping it releases the memory.
 #[derive(Debug)]
 pub(crate) struct BodyReservation(OwnedSemaphorePermit);
 
@@ -72,12 +72,12 @@ impl BodyMemory {
     /// Waits for memory for a body of at most `bytes`.
     ///
     /// # Errors
-    /// There was none in time.
+    /// No memory was free in time.
     pub(crate) async fn reserve(
         &self,
         bytes: usize,
     ) -> Result<(BodyReservation, Arrival), ApiError> {
-        // A body that is larger than the budget is let in alone.
+        // A body that is larger than the budget may be read if no other is.
         let units = units(bytes.min(self.bytes_max));
         let full = ApiError::BodiesFull { bytes_max: self.bytes_max };
         let waiting = Arc::clone(&self.free).acquire_many_owned(units);
@@ -107,7 +107,7 @@ impl BodyMemory {
 }
 
 impl BodyReservation {
-    /// Gives back what the body did not need.
+    /// Releases what the body did not need.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let excess = self.0.num_permits().saturating_sub(units(bytes) as usize);
         drop(self.0.split(excess));

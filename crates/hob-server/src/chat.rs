@@ -1,4 +1,4 @@
-//! `POST /chat/completions`: parse, find the model, wait for the first event, and only then send 200.
+//! `POST /chat/completions`: parses, finds the model, waits for the first event, and only then sends 200.
 //! A later failure is an event without `choices`, and no `[DONE]` follows it.
 
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use hob_wire::{
 };
 use tokio::time::timeout;
 
-use crate::answer::Answer;
 use crate::api_error::ApiError;
 use crate::chat_answer::{ChatStart, seeded};
 use crate::chat_body::{ChatFormat, PendingAnswer, stream_body};
 use crate::context::{Limits, RequestContext};
+use crate::generic_answer::Answer;
 use crate::headers::{ALIAS, EVENTS, JSON, QUEUE_MS, answer_headers, insert_ignored, insert_text};
 use crate::in_flight::Endpoint;
 use crate::names::Resolved;
@@ -30,10 +30,10 @@ use crate::tracker::RequestStart;
 /// A comment, which event parsers skip and proxies count as activity.
 pub(crate) const KEEP_ALIVE: &str = ": hob\n\n";
 
-/// Changes when answers to the same request might.
+/// Changes whenever answers to the same request may change.
 const FINGERPRINT: &str = concat!("hob-", env!("CARGO_PKG_VERSION"));
 
-/// A client that wants loading progress gets it after this time.
+/// A client that asked for loading progress gets it after this time.
 const LOADING_AFTER: Duration = Duration::from_secs(1);
 
 pub(crate) async fn complete(request: Request) -> Result<Response, ApiError> {
@@ -87,7 +87,7 @@ pub(crate) async fn whole(
     Ok((headers, collected.to_json()).into_response())
 }
 
-/// The status waits for the first event, so that it is true; but not for so long that a proxy gives up.
+/// The status waits for the first event, so that it is correct, but not so long that a proxy gives up.
 pub(crate) async fn streamed(
     limits: &Limits,
     start: ChatStart,
@@ -113,7 +113,7 @@ pub(crate) async fn streamed(
     Ok((headers, body).into_response())
 }
 
-/// What all pieces of an answer repeat.
+/// Fields that all pieces of an answer repeat.
 pub(crate) fn head(resolved: &Resolved<Chat>, context: &RequestContext) -> AnswerHead {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     AnswerHead {
@@ -124,7 +124,7 @@ pub(crate) fn head(resolved: &Resolved<Chat>, context: &RequestContext) -> Answe
     }
 }
 
-/// Parameters to report as ignored. An unknown parameter is one of them, unless the model may know it.
+/// Parameters to report as ignored. Unknown parameters are reported too, unless the model may know them.
 pub(crate) fn without_effect(
     model: &RegisteredModel<Chat>,
     mut ignored: Vec<String>,
@@ -136,7 +136,7 @@ pub(crate) fn without_effect(
     ignored
 }
 
-/// Refuses what the model's card rules out, so that no model is loaded to refuse.
+/// Rejects what the model's card rules out, so that no model is loaded only to reject a request.
 pub(crate) fn check(model: &RegisteredModel<Chat>, request: &ChatRequest) -> Result<(), ApiError> {
     let card = model.model.card();
     if !card.sees && has_pictures(&request.prompt) {

@@ -1,5 +1,5 @@
 //! Chat answers: how their tokens are counted, and how much of a key's budget they may take.
-//! No JSON here: OpenAI's routes and Ollama's each turn the same events into their own.
+//! No JSON here: OpenAI's and Ollama's routes each write the same events in their own format.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use hob_core::{
 };
 use tokio::time::Instant;
 
-use crate::answer::{Answer, AnswerTask, bounded, time_max};
 use crate::api_error::ApiError;
+use crate::generic_answer::{Answer, AnswerTask, bounded, time_max};
 use crate::headers::TTFT_MS;
 use crate::ledger::{Outcome, RequestRecord};
 use crate::metrics::Metrics;
 use crate::tracker::{RequestStart, RequestTracker};
 
-/// Tokens to expect of an answer without a limit.
+/// Expected tokens of an answer without a limit.
 const TOKENS_GUESS: u32 = 256;
 
 /// Tokens of a key's day that are reserved for an answer without a limit.
 const TOKENS_RESERVED: u32 = 2048;
 
-/// What the choices of an answer took together.
+/// Sums over the choices of an answer.
 #[derive(Default)]
 pub(crate) struct ChatTotals {
     usage: Usage,
-    /// Events, which are about as many tokens, until a choice reports how many it had.
+    /// Number of events, which is about the number of tokens, until a choice reports its own.
     guessed_tokens: u32,
 }
 
@@ -59,8 +59,8 @@ impl AnswerTask for Chat {
         }
     }
 
-    /// Each choice counts its prompt, which all but the first find in the cache. Of the times, the first
-    /// choice's are kept, and those of the longest answer.
+    /// Each choice counts its prompt; all but the first find it in the cache. The times are those of the first
+    /// choice and of the longest answer.
     fn add(
         totals: &mut ChatTotals,
         record: &mut RequestRecord,
@@ -105,17 +105,17 @@ impl AnswerTask for Chat {
     }
 }
 
-/// A chat request that is ready to be sent to a model.
+/// A chat request that is ready for a model.
 pub(crate) struct ChatStart {
     pub(crate) start: RequestStart,
     pub(crate) model: Arc<RegisteredModel<Chat>>,
-    /// One for each choice, at least one. [`seeded`] makes several of one.
+    /// One for each choice, at least one. [`seeded`] makes several from one.
     pub(crate) requests: Vec<ChatRequest>,
 }
 
 impl ChatStart {
     /// # Errors
-    /// As [`Answer::start`], or no tokens of the key's day are left.
+    /// Like [`Answer::start`], or no tokens of the key's day are left.
     pub(crate) async fn start(self) -> Result<Answer<Chat>, ApiError> {
         let ChatStart { mut start, model, mut requests } = self;
         if let Some(tokens_max) = start.guards.reserve_tokens(budget_tokens(&requests))? {
@@ -129,7 +129,7 @@ impl ChatStart {
 /// Turns texts into vectors.
 ///
 /// # Errors
-/// The model refuses the request, or its time is over.
+/// The model rejects the request, or the time limit is exceeded.
 pub(crate) async fn embed(
     mut start: RequestStart,
     model: &RegisteredModel<Chat>,
@@ -179,7 +179,7 @@ pub(crate) fn seeded(request: ChatRequest, choices: u32) -> Vec<ChatRequest> {
     (0..choices).map(of).collect()
 }
 
-/// The work to expect of these answers.
+/// The expected work of these answers.
 fn expected_work(model: &RegisteredModel<Chat>, requests: &[ChatRequest]) -> Tokens {
     let context = model.model.card().context_tokens.max(1);
     let answer = |request: &ChatRequest| request.tokens_max.unwrap_or(TOKENS_GUESS).min(context);
@@ -195,7 +195,7 @@ fn budget_tokens(requests: &[ChatRequest]) -> u64 {
     requests.iter().map(one).sum()
 }
 
-/// Shortens the answers to what is left of the key's day. Each may take one token, because an answer that has
+/// Shortens the answers to what is left of the key's day. Each may produce one token, because an answer that has
 /// begun is finished.
 fn shorten(requests: &mut [ChatRequest], tokens_max: u64) {
     let each = tokens_max / (requests.len() as u64).max(1);
@@ -220,7 +220,7 @@ fn prompt_tokens_guess(prompt: &Prompt) -> u64 {
     bytes.div_ceil(4) as u64
 }
 
-/// Four bytes of most languages are about one token.
+/// Four bytes are about one token in most languages.
 fn tokens_guess(input: &EmbedInput) -> usize {
     match input {
         EmbedInput::Text(text) => text.len().div_ceil(4),

@@ -1,5 +1,5 @@
 //! The body of a streamed chat answer: events become pieces in the client's format.
-//! Every stream says how it ended: with the format's end, or with its error.
+//! Every stream ends with the format's end mark, or with its error.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use futures::{FutureExt, stream};
 use hob_core::{Chat, ChatEvent, ModelState, RegisteredModel};
 use tokio::time::timeout;
 
-use crate::answer::Answer;
 use crate::api_error::ApiError;
+use crate::generic_answer::Answer;
 
 /// Writes events for one kind of client. Empty pieces are not sent.
 pub(crate) trait ChatFormat: Send + 'static {
     fn event(&mut self, choice: u32, event: ChatEvent) -> String;
 
-    /// After the last event of an answer that is complete.
+    /// Text after the last event of a complete answer.
     fn end(&mut self) -> String;
 
-    /// After the last event of one that is not.
+    /// Text after the last event of a failed answer.
     fn failed(&mut self, error: &ApiError) -> String;
 
-    /// A piece without content, for silences; `None` if the format has none.
+    /// A piece without content to send during silence; `None` if the format has none.
     fn keep_alive(&self) -> Option<&'static str> {
         None
     }
 }
 
-/// Bytes of events that leave in one piece.
+/// Maximum bytes of events that are sent in one piece.
 const PIECE_BYTES_MAX: usize = 8 << 10;
 
 struct ChatBody<F> {
@@ -42,11 +42,11 @@ struct ChatBody<F> {
 /// An answer, or the wait for its first event.
 pub(crate) enum PendingAnswer {
     Begun(Box<Answer<Chat>>),
-    /// It took so long that the status was sent before. With a model, the client gets its loading progress.
+    /// The status was sent before the first event, because it took too long. With a model, the client gets loading progress.
     Awaited(BoxFuture<'static, Result<Answer<Chat>, ApiError>>, Option<Arc<RegisteredModel<Chat>>>),
 }
 
-/// Between two progress reports of a model's loading.
+/// Interval of progress reports while a model loads.
 const LOADING_EVERY: Duration = Duration::from_secs(1);
 
 impl PendingAnswer {
@@ -78,7 +78,7 @@ impl PendingAnswer {
     }
 }
 
-/// The pieces, each requested from the model when the last one has left.
+/// The pieces. Each is requested from the model when the last one was sent.
 pub(crate) fn stream_body(
     answer: PendingAnswer,
     format: impl ChatFormat,
@@ -125,7 +125,7 @@ impl<F: ChatFormat> ChatBody<F> {
         }
     }
 
-    /// Events that are already here leave together: a write for each would cost more than all the rest.
+    /// Sends events that are already available together: one write for each would cost more than everything else.
     fn with_what_is_there(&mut self, mut piece: String) -> (String, bool) {
         while piece.len() < PIECE_BYTES_MAX {
             match self.answer.next().now_or_never() {

@@ -1,5 +1,5 @@
-//! `POST /completions`: texts continued as they stand. The path of chat, with other JSON at both ends.
-//! Several prompts run in parallel, each as so many choices.
+//! `POST /completions`: continues texts as they stand. It uses the path of chat with another JSON format.
+//! Several prompts run in parallel, each with the requested number of choices.
 
 use axum::extract::Request;
 use axum::response::Response;

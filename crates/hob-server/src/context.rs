@@ -1,5 +1,5 @@
-//! The context of one request, made once by the outermost layer: its number, clock and caller, and the
-//! configuration that was in force when it arrived. Everything below takes what it needs from here.
+//! The context of one request. The outermost layer makes it once: number, clock, caller, and the
+//! configuration that was in force when the request arrived. All other layers use this context.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,18 +19,18 @@ use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::reloadable_state::Configuration;
 
-/// Servers like this one that a request came through. Two that point at each other would forward it for ever.
+/// Number of hob servers that the request has passed through. Two that point at each other would forward it for ever.
 const HOPS: HeaderName = HeaderName::from_static("x-hob-hops");
 /// The user agent of `hob bench`.
 const BENCH: &[u8] = b"hob-bench/";
 
-/// What a request needs to know. Clones are the same request.
+/// Everything that handlers need to know about a request. Clones share it.
 #[derive(Clone)]
 pub(crate) struct RequestContext {
     pub(crate) id: u64,
     /// When its headers were read.
     pub(crate) received_at: Instant,
-    /// It comes from a benchmark, and is left out of the request log.
+    /// Set by benchmarks, which the request log leaves out.
     pub(crate) is_bench: bool,
     pub(crate) caller: Caller,
     credential: Credential,
@@ -39,7 +39,7 @@ pub(crate) struct RequestContext {
     pub(crate) services: Arc<Services>,
 }
 
-/// The key that a request came with.
+/// The key of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Credential {
     None,
@@ -47,7 +47,7 @@ enum Credential {
     Known,
 }
 
-/// What all requests share, and what does not change while the server runs.
+/// What all requests share and what does not change while the server runs.
 pub(crate) struct Services {
     pub(crate) limits: Limits,
     pub(crate) defaults: Defaults,
@@ -55,7 +55,7 @@ pub(crate) struct Services {
     pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) bodies: BodyMemory,
-    /// Cancelled when running answers have to end, and to say so.
+    /// Cancelled when running answers must end with an error.
     pub(crate) cut_off: CancellationToken,
     /// Returns freed memory to the system.
     pub(crate) give_back: fn(),
@@ -147,7 +147,7 @@ impl RequestContext {
     }
 
     /// # Errors
-    /// The server wants a key, and the request has none or an unknown one.
+    /// The server requires a key, and the request has none or an unknown one.
     pub(crate) fn check_key(&self) -> Result<(), ApiError> {
         match self.credential {
             _ if !self.config.keys.are_asked_for() => Ok(()),

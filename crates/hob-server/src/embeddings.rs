@@ -1,5 +1,5 @@
 //! `POST /embeddings`: texts in, vectors out, all at once.
-//! The model is one of the chat models: hob has no others that read text.
+//! The model is one of the chat models; hob has no others that read text.
 
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};

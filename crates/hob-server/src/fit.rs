@@ -1,5 +1,5 @@
-//! `/api/fit`: whether a model fits on a machine and how fast it would be.
-//! [`FitDesk`] has the machines and models; which caller may ask about which model is decided here.
+//! `/api/fit`: whether a model fits on a machine, and how fast it would be.
+//! [`FitDesk`] has the machines and models. This file decides which caller may ask about which model.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::request_body::read_command;
 
 type Desk = Extension<Arc<dyn FitDesk>>;
 
-/// No routes without a desk.
+/// Without a desk there are no routes.
 pub(crate) fn routes(desk: Option<&Arc<dyn FitDesk>>) -> Router {
     let Some(desk) = desk else { return Router::new() };
     Router::new()
@@ -32,7 +32,7 @@ pub(crate) fn routes(desk: Option<&Arc<dyn FitDesk>>) -> Router {
         .route_layer(from_fn(check_key))
 }
 
-/// `GET /api/fit`: an address that can be shared.
+/// `GET /api/fit`: parameters in the address, so that it can be shared.
 async fn by_address(
     context: RequestContext,
     desk: Desk,
@@ -56,7 +56,7 @@ async fn answer(
     Extension(desk): Desk,
     request: FitRequest,
 ) -> Result<Response, ApiError> {
-    // Only callers that may use a name learn whether it exists.
+    // A caller learns only about names that its key may use.
     if !desk.is_published(&request.model) {
         context.caller.check(&request.model)?;
     }
@@ -72,7 +72,7 @@ async fn machines(Extension(desk): Desk) -> Result<Response, ApiError> {
     Ok(json(fit_machines(&names)))
 }
 
-/// `GET /api/fit/models`: of the installed models, those that this caller may use.
+/// `GET /api/fit/models`: the installed models that this caller may use.
 async fn models(Extension(desk): Desk, context: RequestContext) -> Result<Response, ApiError> {
     let mut models = blocking(move || desk.models()).await?;
     models.retain(|model| !model.installed || context.caller.allows(&model.name));
@@ -80,7 +80,7 @@ async fn models(Extension(desk): Desk, context: RequestContext) -> Result<Respon
 }
 
 /// # Errors
-/// It panicked; the log has the message.
+/// The call panicked; the log has the message.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {

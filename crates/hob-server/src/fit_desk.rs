@@ -6,8 +6,8 @@ use std::fmt;
 use hob_core::fit::FitError;
 use hob_wire::{FitAnswer, FitModel, FitRequest};
 
-/// Machines and models by their names. Calls may take a while, read headers and ask the system, so they run
-/// on threads of their own.
+/// Machines and models by name. Calls may take a while, read headers and query the system, so they run
+/// on threads for blocking work.
 pub trait FitDesk: fmt::Debug + Send + Sync {
     /// The names of machines; this machine first.
     fn machines(&self) -> Vec<String>;
@@ -22,7 +22,7 @@ pub trait FitDesk: fmt::Debug + Send + Sync {
     fn assess(&self, request: &FitRequest) -> Result<FitAnswer, Unanswerable>;
 }
 
-/// Why a question about a model on a machine has no answer.
+/// Why `/api/fit` cannot answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unanswerable {
     #[error("there is no {field} '{name}' here{}", nearest(.near))]

@@ -1,5 +1,5 @@
-//! Checks the host name that a request was sent to, the page it came from, and its key.
-//! A web page anywhere can make a browser call loopback; it cannot choose these headers.
+//! Checks the host name of a request, the web page it came from, and its key.
+//! Any web page can make a browser send requests to loopback; it cannot choose these headers.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use axum::response::Response;
 use crate::api_error::ApiError;
 use crate::context::RequestContext;
 
-/// The names under which this server may be called.
+/// The host names that requests may use.
 #[derive(Debug)]
 pub(crate) struct Guard {
     listen: IpAddr,
@@ -26,8 +26,8 @@ impl Guard {
         Guard { listen: listen.to_canonical(), allowed_hosts }
     }
 
-    /// Rebinding needs a name that its owner can point elsewhere, so on an address that others
-    /// reach anyway every literal address is as good as the next.
+    /// DNS rebinding needs a host name that an attacker controls. So on an address that other
+    /// machines can reach anyway, every IP address is allowed.
     fn knows(&self, host: &str) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         if let Ok(address) = host.parse::<IpAddr>() {
@@ -56,7 +56,7 @@ impl Guard {
         }
     }
 
-    /// A request without a `Host` is no browser's.
+    /// A request without `Host` does not come from a browser.
     fn check(&self, request: &Request) -> Result<(), ApiError> {
         if let Some(authority) = request.uri().authority() {
             self.check_host(authority.as_str())?;
@@ -71,7 +71,7 @@ impl Guard {
     }
 }
 
-/// Of all headers together; hyper itself stops reading at some 400 KiB, and at a hundred of them.
+/// Maximum bytes of all headers together. hyper itself stops at some 400 KiB or 100 headers.
 const HEADERS_BYTES_MAX: usize = 64 << 10;
 
 fn check_size(headers: &HeaderMap) -> Result<(), ApiError> {
@@ -80,7 +80,7 @@ fn check_size(headers: &HeaderMap) -> Result<(), ApiError> {
     if bytes > bytes_max { Err(ApiError::HeadersTooLarge { bytes_max }) } else { Ok(()) }
 }
 
-/// Checks the names of every request.
+/// Checks the host name and origin of every request.
 pub(crate) async fn check_names(
     State(guard): State<Arc<Guard>>,
     request: Request,
@@ -91,7 +91,7 @@ pub(crate) async fn check_names(
     Ok(next.run(request).await)
 }
 
-/// Checks the key of requests that cost something, or reveal something.
+/// Checks the key of requests that cost something or reveal something.
 pub(crate) async fn check_key(
     context: RequestContext,
     request: Request,
@@ -105,7 +105,7 @@ fn text(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
-/// The host of `host`, `host:port` or `[v6]:port`; nothing when it is none of these.
+/// The host of `host`, `host:port` or `[v6]:port`; `None` for any other text.
 fn host_of(authority: &str) -> Option<&str> {
     if let Some(rest) = authority.strip_prefix('[') {
         let (host, port) = rest.split_once(']')?;

@@ -7,16 +7,16 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use hob_core::trace::TraceData;
 
-/// The name that was asked for.
+/// The requested name.
 pub(crate) const ALIAS: HeaderName = HeaderName::from_static("x-hob-alias");
-/// How many targets were asked, and which of them failed, and how.
+/// The number of attempts, with the targets that failed and their failures.
 pub(crate) const ATTEMPTS: HeaderName = HeaderName::from_static("x-hob-attempts");
 pub(crate) const FAILED: HeaderName = HeaderName::from_static("x-hob-failed");
-/// Time that was hob's own.
+/// Time that hob itself took.
 pub(crate) const OVERHEAD_MS: HeaderName = HeaderName::from_static("x-hob-overhead-ms");
-/// `ignored`: thinking was switched off, and came all the same.
+/// `ignored`: thinking was switched off, but the model thought.
 pub(crate) const THINKING: HeaderName = HeaderName::from_static("x-hob-thinking");
-/// `counted`: by hob, because the target did not say.
+/// `counted`: hob counted the tokens, because the target did not report them.
 pub(crate) const USAGE: HeaderName = HeaderName::from_static("x-hob-usage");
 pub(crate) const IGNORED: HeaderName = HeaderName::from_static("x-hob-ignored");
 pub(crate) const QUEUE_MS: HeaderName = HeaderName::from_static("x-hob-queue-ms");
@@ -33,7 +33,7 @@ pub(crate) const JSON: &str = "application/json";
 pub(crate) const LINES: &str = "application/x-ndjson";
 pub(crate) const EVENTS: &str = "text/event-stream; charset=utf-8";
 
-/// The headers of every answer that may take a while: nobody keeps it, nobody holds it back.
+/// Headers of every answer that may take a while: proxies must not cache or buffer it.
 pub(crate) fn answer_headers(content_type: &'static str) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -43,14 +43,14 @@ pub(crate) fn answer_headers(content_type: &'static str) -> HeaderMap {
     headers
 }
 
-/// A name that no header can hold is left out; it is there for people to read.
+/// Leaves out a name that cannot stand in a header; the value is for people.
 pub(crate) fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     if let Ok(value) = HeaderValue::try_from(text) {
         headers.insert(name, value);
     }
 }
 
-/// The names of parameters without effect, if there are any, beside those that are there already.
+/// Adds the names of parameters without effect to those that are already listed.
 pub(crate) fn insert_ignored(headers: &mut HeaderMap, ignored: &[String]) {
     if ignored.is_empty() {
         return;

@@ -18,17 +18,17 @@ use crate::keys::Caller;
 use crate::ledger::RequestRecord;
 use hob_wire::AliasView;
 
-/// Twice the limit of connections. Requests beyond it run as well, and are not shown.
+/// Twice the connection limit. Further requests run, but are not shown.
 const IN_FLIGHT_MAX: usize = 1024;
 
 /// Ended requests that are kept.
 const ENDED_MAX: usize = 100;
 
-/// See the file's head. No lock is held across an await.
+/// See the head of this file. No lock is held across an await.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
     running: Mutex<BTreeMap<u64, Arc<InFlightRequest>>>,
-    /// The latest is the last.
+    /// Oldest first.
     ended: Mutex<VecDeque<Arc<EndedRequest>>>,
     last_hour: Mutex<LastHour>,
 }
@@ -49,13 +49,13 @@ impl InFlight {
         }
     }
 
-    /// Whether this request asks a model, or did recently. Such a request has a log line of its own.
+    /// Whether this request needs a model, or did recently. Such a request has its own log line.
     pub(crate) fn has(&self, id: u64) -> bool {
         locked(&self.ended).iter().rev().any(|ended| ended.request.id == id)
             || locked(&self.running).contains_key(&id)
     }
 
-    /// The request ended with this record, which is complete.
+    /// Moves a request that has ended, with its complete record.
     pub(crate) fn leave(
         &self,
         request: &Arc<InFlightRequest>,
@@ -70,7 +70,7 @@ impl InFlight {
         }
         all.push_back(Arc::new(ended));
         drop(all);
-        // Last, so that a request is always in one of the two lists.
+        // Removed last, so that a request is always in one of the two lists.
         locked(&self.running).remove(&request.id);
     }
 
@@ -87,7 +87,7 @@ impl InFlight {
         theirs.cloned().collect()
     }
 
-    /// What the last hour's requests of this caller took, by name.
+    /// Statistics of this caller's requests in the last hour, by name.
     pub(crate) fn last_hour(&self, caller: &Caller) -> Vec<AliasView> {
         let seen = locked(&self.last_hour).seen(Instant::now(), |key| caller.sees(key));
         seen.into_iter().map(|(name, statistics)| statistics.into_view(name)).collect()

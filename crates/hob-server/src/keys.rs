@@ -1,5 +1,5 @@
-//! API keys: who may ask, for which models, and how much. A key is known by its SHA-256 only, so that
-//! neither memory nor a log holds one that could be used.
+//! API keys: which models a key may use, and how much. hob stores only a key's SHA-256, so that
+//! neither memory nor a log contains a usable key.
 
 mod budget;
 mod caller;
@@ -22,23 +22,23 @@ pub(crate) use self::holder::{KeyHolder, RateLimitGuard};
 pub(crate) use self::refusal::KeyRefusal;
 use crate::ledger::Ledger;
 
-/// A key that this hob lets in, and what may be done with it.
+/// An API key and its limits.
 #[derive(Clone)]
 pub struct KeyOptions {
-    /// What metrics, the ledger and its owner call it; no secret.
+    /// Its name in metrics and in the ledger; not secret.
     pub name: String,
     pub digest: KeyDigest,
-    /// The names that may be asked for, the first of them for requests that name none; `None`:
-    /// all. Where a name leads is not asked. The lists that need no key show everybody who comes
-    /// without one everything: this says what may be used, and hides nothing.
+    /// The names that the key may use. The first is used for requests that name none. `None`: all
+    /// names. Targets behind a name are not checked. Lists that need no key still show all names to
+    /// clients without a key: this setting restricts use and hides nothing.
     pub aliases: Option<Vec<String>>,
     pub requests_per_minute: Option<NonZeroU32>,
-    /// Answers at once, each from its request until its client has all of it or has left.
+    /// Answers at the same time. Each counts from its request until the client has received all of it or has left.
     pub concurrency: Option<NonZeroU32>,
-    /// Of prompts and answers, from midnight to midnight UTC. Speech has no tokens, so each
-    /// character of a text that is read aloud counts as one. While an answer runs, the tokens that it may take are
-    /// kept for it, 2,048 where it has no limit of its own, and none is let in that has none left. One that its client gave up
-    /// counts the tokens that came, and not its prompt, which nobody had counted by then.
+    /// Tokens of prompts and answers, from midnight to midnight UTC. Speech has no tokens, so each
+    /// character of a spoken text counts as one. While an answer runs, hob reserves the tokens that it may use
+    /// (2,048 without a limit of its own). A request is rejected if no tokens are left. If its client leaves early,
+    /// an answer counts the tokens sent so far, without its prompt, which was not counted yet.
     pub tokens_per_day: Option<NonZeroU64>,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Debug for KeyOptions {
     }
 }
 
-/// Keys that could not be told apart.
+/// Two keys that cannot be distinguished.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyClash {
     #[error("two keys are called '{name}'; their tokens and rows would be counted as one's")]
@@ -71,7 +71,7 @@ pub enum KeyClash {
     SameKey { first: String, second: String },
 }
 
-/// Whether each key can be told from every other.
+/// Checks that all keys differ.
 ///
 /// # Errors
 /// The first [`KeyClash`].
@@ -90,13 +90,13 @@ pub fn check_keys(keys: &[KeyOptions]) -> Result<(), KeyClash> {
     Ok(())
 }
 
-/// Every key of this hob. None of them: nobody is asked for one.
+/// All keys of this hob. Without any, requests need no key.
 #[derive(Debug, Default)]
 pub(crate) struct Keys(Vec<Arc<KeyHolder>>);
 
 impl Keys {
-    /// What was spent today is read from the ledger, if there is one: to start hob again is no way
-    /// to new tokens. A key that was there before and has not changed keeps what is left of its limits.
+    /// The tokens spent today are read from the ledger, if there is one, so that a restart does not
+    /// reset the budget. A key that existed before and has not changed keeps its remaining limits.
     pub(crate) fn renewed(options: &[KeyOptions], before: &Keys, ledger: Option<&Ledger>) -> Keys {
         let (now, today) = (Instant::now(), since_1970());
         let has_budget = options.iter().any(|key| key.tokens_per_day.is_some());
@@ -116,8 +116,8 @@ impl Keys {
         !self.0.is_empty()
     }
 
-    /// Whose key this is. Takes the same time whichever it is, and wherever the first difference
-    /// is: every key is looked at, and their digests tell nothing of the keys.
+    /// The holder of this key. It takes the same time for every input: all keys are compared, and
+    /// their digests reveal nothing about the keys.
     pub(crate) fn holder(&self, presented: &[u8]) -> Option<&Arc<KeyHolder>> {
         let presented = KeyDigest::of_bytes(presented);
         let mut place = u32::MAX;
@@ -129,16 +129,16 @@ impl Keys {
     }
 }
 
-/// By the names of keys.
+/// Spent tokens by key name.
 fn spent_on_day_of(now: Duration, ledger: &Ledger) -> BTreeMap<String, u64> {
     let midnight = budget::midnight_before(now);
     ledger.tokens_since(midnight.as_millis() as u64).unwrap_or_else(|error| {
-        tracing::warn!(%error, "what keys spent today cannot be read; their tokens begin anew");
+        tracing::warn!(%error, "cannot read the tokens that keys spent today; their budgets start at zero");
         BTreeMap::new()
     })
 }
 
-/// By the clock that says which day it is.
+/// The wall clock, which decides which day it is.
 fn since_1970() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }

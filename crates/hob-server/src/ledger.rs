@@ -1,5 +1,5 @@
-//! The ledger: a row for each request that a model was asked, on the disk. Numbers and names only;
-//! nothing of what was asked or answered is kept.
+//! The request log on disk (the ledger): one row for each request to a model. It holds numbers and names,
+//! and never the text of a request or answer.
 
 mod rows;
 mod store;
@@ -8,5 +8,5 @@ mod writer;
 
 pub use rows::{Outcome, Period, RequestRecord};
 pub use store::{LedgerError, read};
-pub use summary::{By, Summary, summarise};
+pub use summary::{By, LedgerSummary, summarise};
 pub use writer::Ledger;

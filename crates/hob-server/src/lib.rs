@@ -1,7 +1,6 @@
 //! HTTP: routes, safety, admission, streamed answers, metrics and a graceful stop.
 //! It knows no engine and no upstream: it sees models through the traits of `hob-core` only.
 
-mod answer;
 mod api_error;
 mod benchmarks;
 mod body_memory;
@@ -9,10 +8,12 @@ mod chat;
 mod chat_answer;
 mod chat_body;
 mod completions;
+mod connections;
 mod context;
 mod embeddings;
 mod fit;
 mod fit_desk;
+mod generic_answer;
 mod guard;
 mod headers;
 mod in_flight;
@@ -28,7 +29,6 @@ mod ollama;
 mod options;
 mod page;
 mod pages;
-mod places;
 mod reloadable_state;
 mod request_body;
 mod router;

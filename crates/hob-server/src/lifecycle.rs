@@ -1,5 +1,5 @@
-//! hob's own routes for models in memory: list them, load one, unload one.
-//! Models of other servers are refused: hob does not load those.
+//! hob's own routes for loaded models: list, load and unload.
+//! Models of other servers are rejected, because hob does not load them.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -28,7 +28,7 @@ use crate::headers::{JSON, LINES, answer_headers, insert_ignored};
 use crate::keys::Caller;
 use crate::request_body::read_command;
 
-/// Between two progress lines of a load.
+/// Interval of progress lines during a load.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
 type Lifecycle = Arc<dyn ModelLifecycle>;
@@ -41,7 +41,7 @@ pub(crate) fn routes() -> Router {
         .route_layer(from_fn(check_key))
 }
 
-/// Loads a model, and sets how long it stays loaded. A model that lives elsewhere needs neither.
+/// Loads a model, and sets how long it stays loaded. Does nothing for a model of another server.
 ///
 /// # Errors
 /// The load fails, or takes too long.
@@ -59,10 +59,10 @@ pub(crate) async fn load_if_ours(
     Ok(loaded.map_err(|_| ApiError::ResidenceStalled { time_max })??)
 }
 
-/// Takes a model out of memory, now or when its requests have ended.
+/// Unloads a model, now or when its requests have ended.
 ///
 /// # Errors
-/// It lives elsewhere, or does not leave in time.
+/// The model belongs to another server, or does not unload in time.
 pub(crate) async fn unload_when_idle(
     model: &RegisteredModel<Chat>,
     limits: &Limits,
@@ -92,7 +92,7 @@ struct Resident {
 }
 
 impl Resident {
-    /// `None`: the model lives elsewhere.
+    /// `None`: a model of another server.
     fn new(name: &str, model: &dyn AnyModel) -> Option<Resident> {
         Some(Resident {
             name: name.to_owned(),
@@ -119,7 +119,7 @@ async fn list(context: RequestContext) -> Response {
     ([(CONTENT_TYPE, JSON)], residents(&entries)).into_response()
 }
 
-/// The models that this caller may use, under the names by which they know them.
+/// The models that this caller may use, under the names that it may use.
 pub(crate) fn entries(registry: &Registry, caller: &Caller) -> Vec<ResidentEntry> {
     let entry = |model: &dyn AnyModel| {
         let name = caller.shown_as(registry, model.name())?;
@@ -136,7 +136,7 @@ async fn load(request: Request) -> Result<Response, ApiError> {
         loading.await?;
         return Ok(loaded(&held, &command));
     }
-    // A failure at once keeps its own status.
+    // A load that fails at once keeps its own status.
     let mut loading = Box::pin(loading);
     match timeout(Duration::ZERO, &mut loading).await {
         Ok(done) => done?,
@@ -147,7 +147,7 @@ async fn load(request: Request) -> Result<Response, ApiError> {
     Ok((headers, resident(&held.entry()) + "\n").into_response())
 }
 
-/// `POST /api/hob/unload`: at once, also while requests run.
+/// `POST /api/hob/unload`: unloads at once, also while requests run.
 async fn unload_now(request: Request) -> Result<Response, ApiError> {
     let (context, command, held) = read(request).await?;
     unload(&held.lifecycle, context.limits()).await?;

@@ -1,5 +1,5 @@
-//! What there is and whether it is ready: models, voices, health, readiness, metrics.
-//! Nothing here waits for a model.
+//! Lists of models and voices, health, readiness and metrics.
+//! No handler here waits for a model.
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery};
@@ -35,7 +35,7 @@ pub(crate) async fn model(
     Ok(json(hob_wire::model(&entry(&context, &id)?)))
 }
 
-/// A model of any kind. A name of OpenAI's stands for the model that it leads to.
+/// A model of any kind. One of OpenAI's names stands for the local model that serves it.
 fn entry(context: &RequestContext, id: &str) -> Result<ModelEntry, ApiError> {
     if let Ok(model) = context.find::<Chat>(Some(id))
         && context.caller.allows(id)
@@ -50,7 +50,7 @@ fn entry(context: &RequestContext, id: &str) -> Result<ModelEntry, ApiError> {
     Ok(plain_entry(id, &*resolved.model, ModelKind::Speech))
 }
 
-/// `DELETE /models/{id}`, only for test suites of clients: hob's owner deletes models with `hob models rm`.
+/// `DELETE /models/{id}`, only for test suites of clients. Users delete models with `hob models rm`.
 pub(crate) async fn delete_model(NamePath(id): NamePath) -> Json {
     json(hob_wire::deleted_model(&id))
 }
@@ -61,8 +61,8 @@ pub(crate) async fn audio_models(context: RequestContext) -> Json {
     json(hob_wire::audio_models(&shown_to(&context, entries)))
 }
 
-/// `GET /audio/voices`: the voices of the default model that hob can read aloud. The others would be
-/// refused, so menus must not show them.
+/// `GET /audio/voices`: the voices of the default model in languages that hob can speak. Requests for other
+/// voices would be rejected, so menus must not show them.
 pub(crate) async fn voices(
     context: RequestContext,
     RawQuery(query): RawQuery,
@@ -73,7 +73,7 @@ pub(crate) async fn voices(
     Ok(json(if legacy { hob_wire::voice_ids(spoken) } else { hob_wire::voices(spoken) }))
 }
 
-/// `GET /health`: the server answers. `/ready` says whether a model does.
+/// `GET /health`: whether the server answers. `/ready` says whether a model does.
 pub(crate) async fn health() -> Json {
     json(format!(r#"{{"status":"ok","version":"{}"}}"#, env!("CARGO_PKG_VERSION")))
 }

@@ -1,5 +1,5 @@
-//! Numbers for `/metrics`, in Prometheus's format. Each server has a recorder of its own: no global,
-//! so tests and several servers in one process do not count for each other.
+//! Metrics for `/metrics` in Prometheus's format. Each server has its own recorder, so
+//! tests and several servers in one process do not count together.
 
 use std::time::Duration;
 
@@ -68,13 +68,13 @@ impl Metrics {
         with_local_recorder(&self.0, || counter!(REQUESTS, &labels).increment(1));
     }
 
-    /// A good key was refused, by its owner's name for it.
+    /// A valid key was rejected; counted under its name.
     pub(crate) fn key_refused(&self, key: &str, reason: &'static str) {
         let labels = [("key", key.to_owned()), ("reason", reason.to_owned())];
         with_local_recorder(&self.0, || counter!(KEY_REFUSED, &labels).increment(1));
     }
 
-    /// The first bytes of sound are on their trace.
+    /// The first bytes of sound are being sent.
     pub(crate) fn first_audio(&self, model: &str, ttfa: Duration) {
         let labels = [("model", model.to_owned())];
         with_local_recorder(&self.0, || histogram!(TTFA, &labels).record(ttfa));
@@ -90,7 +90,7 @@ impl Metrics {
         });
     }
 
-    /// The first event of a chat answer is in hand.
+    /// The first event of a chat answer has arrived.
     pub(crate) fn first_token(&self, model: &str, ttft: Duration) {
         let labels = [("model", model.to_owned())];
         with_local_recorder(&self.0, || histogram!(TTFT, &labels).record(ttft));
@@ -155,7 +155,7 @@ impl Metrics {
         with_local_recorder(&self.0, || counter!(CHAT_TOKENS, &labels).increment(tokens.into()));
     }
 
-    /// Everything counted so far, and what the models are doing now.
+    /// All metrics so far, and the current state of the models.
     pub(crate) fn render(&self, registry: &Registry, ledger: Option<&Ledger>) -> String {
         with_local_recorder(&self.0, || {
             counter!(LEDGER_LOST).absolute(ledger.map_or(0, Ledger::lost));
@@ -165,7 +165,7 @@ impl Metrics {
         self.0.handle().render()
     }
 
-    /// Puts raw samples into their buckets; they would pile up otherwise.
+    /// Sorts raw samples into buckets; otherwise they would pile up.
     pub(crate) fn fold(&self) {
         self.0.handle().run_upkeep();
     }

@@ -1,5 +1,5 @@
-//! Which model a request means: resolved once, against the configuration that the request began with.
-//! The rules are the same for every kind; [`Named`] has what differs.
+//! Which model a request means: resolved once, with the configuration that was in force when it arrived.
+//! The rules are the same for every kind; [`Named`] has the differences.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::api_error::ApiError;
 use crate::context::{Defaults, RequestContext};
 use crate::keys::KeyRefusal;
 
-/// A model, and the name by which the request asked for it.
+/// A model, and the name that the request used.
 pub(crate) struct Resolved<T: Registered> {
-    /// `None`: the request named none, and the server's default is meant.
+    /// `None`: the request named none, and uses the default.
     pub(crate) name: Option<String>,
     pub(crate) model: Arc<RegisteredModel<T>>,
 }
@@ -28,23 +28,23 @@ impl<T: Registered> Resolved<T> {
     }
 }
 
-/// How models of one kind are named.
+/// Naming rules of one kind.
 pub(crate) trait Named: Registered {
     const NONE_HERE: ApiError;
 
     fn default(defaults: &Defaults) -> Option<&str>;
 
-    /// The default where the configuration sets none.
+    /// The default if the configuration sets none.
     fn first(registry: &Registry) -> Option<&str> {
         registry.models::<Self>().next().map(|model| model.name.as_str())
     }
 
-    /// Whether clients write this name of OpenAI's for any model of the kind.
+    /// Whether clients send this name of OpenAI's for any model of the kind.
     fn is_placeholder(_name: &str) -> bool {
         false
     }
 
-    /// The name here of a model that other servers offer under this name.
+    /// The local name of a model that other servers offer under this name.
     fn local_name(_name: &str) -> Option<&str> {
         None
     }
@@ -61,14 +61,14 @@ impl Named for Chat {
         defaults.chat.as_deref()
     }
 
-    /// Only if there is one: the first of several may cost money.
+    /// Only if there is exactly one: the first of several may cost money.
     fn first(registry: &Registry) -> Option<&str> {
         let mut models = registry.models::<Chat>();
         models.next().filter(|_| models.next().is_none()).map(|model| model.name.as_str())
     }
 
-    /// With or without a tag that is true of the model, such as `:latest` or `:135m`. Any other name is
-    /// unknown: a request for one model is not answered by another.
+    /// With or without a tag that is true for the model, such as `:latest` or `:135m`. Any other name is
+    /// unknown: another model must not answer instead.
     fn find(registry: &Registry, name: &str) -> Result<Arc<RegisteredModel<Chat>>, UnknownModel> {
         registry.find(name).or_else(|unknown| {
             let tagged = name.rsplit_once(':').and_then(|(bare, tag)| {
@@ -131,7 +131,7 @@ impl RequestContext {
         Ok(Resolved { name, model })
     }
 
-    /// The model behind a name, or the default, whoever asks.
+    /// The model behind a name, or the default, for any caller.
     ///
     /// # Errors
     /// No model has the name, or there is no default.
@@ -151,7 +151,7 @@ impl RequestContext {
         }
     }
 
-    /// The name that requests without one mean.
+    /// The name for requests without one.
     pub(crate) fn default_name<T: Named>(&self) -> Option<&str> {
         T::default(&self.services.defaults).or_else(|| T::first(self.registry()))
     }
@@ -170,12 +170,12 @@ impl RequestContext {
         if is_here(&name) { name } else { local().unwrap_or(name) }
     }
 
-    /// A placeholder that is no model's own name.
+    /// A placeholder that is not the name of an existing model.
     fn is_placeholder<T: Named>(&self, name: &str) -> bool {
         T::is_placeholder(name) && self.registry().find::<T>(name).is_err()
     }
 
-    /// `None` where the server's default will do; otherwise the first of the caller's names that exists.
+    /// `None` if the server's default can be used; otherwise the first of the caller's names that exists.
     fn callers_default<T: Named>(&self) -> Result<Option<String>, ApiError> {
         let Some(aliases) = self.caller.aliases() else { return Ok(None) };
         if self.default_name::<T>().is_none_or(|name| self.caller.allows(name)) {

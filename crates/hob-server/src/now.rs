@@ -1,5 +1,5 @@
 //! `GET /api/hob/now` and `GET /api/hob/requests/{id}`: running and ended requests, and statistics.
-//! A key that is limited to some names sees only its own requests.
+//! A key that is restricted to some names sees only its own requests.
 
 use axum::Router;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -16,7 +16,7 @@ use crate::in_flight::queue;
 use crate::observe::{NOW, NamePath};
 use crate::{lifecycle, routes};
 
-/// Rows of running requests. More are of no use, and the page asks every second.
+/// Maximum rows of running requests. The page requests this every second.
 const RUNNING_SHOWN_MAX: usize = 200;
 const ENDED_SHOWN_MAX: usize = 20;
 
@@ -45,7 +45,7 @@ async fn now(context: RequestContext) -> Response {
     }))
 }
 
-/// By its number, with or without the `hob-` that stands before it in headers.
+/// Finds a request by its number, with or without the `hob-` prefix of headers.
 async fn request(context: RequestContext, NamePath(id): NamePath) -> Result<Response, ApiError> {
     let number = id.strip_prefix("hob-").unwrap_or(&id).parse::<u64>().ok();
     let view = number.and_then(|number| find(&context, number));
@@ -53,7 +53,7 @@ async fn request(context: RequestContext, NamePath(id): NamePath) -> Result<Resp
     Ok(json(hob_wire::request(&view)))
 }
 
-/// Running requests first: one that ends meanwhile is found among the ended ones.
+/// Checks running requests first: one that ends meanwhile is then found among the ended ones.
 fn find(context: &RequestContext, id: u64) -> Option<RequestView> {
     let in_flight = &context.services.in_flight;
     let running = in_flight.running(&context.caller);

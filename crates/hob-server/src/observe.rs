@@ -1,5 +1,5 @@
 //! The outermost layer: makes the context of every request, counts it, and logs one line for it.
-//! Never its text: what clients read aloud or ask is private.
+//! Logs never contain the text of requests or answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const HOB_REQUEST_ID: HeaderName = HeaderName::from_static("x-hob-request-id");
 const HOPS_MAX: u32 = 4;
 
-/// The page asks for this every second, so it is logged at a lower level.
+/// The page requests this every second, so it is logged at a lower level.
 pub(crate) const NOW: &str = "/api/hob/now";
 
 /// The name at the end of a path.
@@ -72,7 +72,7 @@ pub(crate) async fn observe(
     response
 }
 
-/// The route's pattern, never the path: a path can hold anything, and would make endless metrics.
+/// The route's pattern, not the path: paths can contain anything, and would create endless metrics.
 fn route_of(request: &Request) -> String {
     let Some(matched) = request.extensions().get::<MatchedPath>() else {
         return "other".to_owned();

@@ -1,8 +1,8 @@
-//! Ollama's routes, for clients that know no others. Each is one of hob's own in another format.
-//! Routes that create or move models are not offered: hob's owner manages model files.
+//! Ollama's routes, for clients that support no other API. Each is one of hob's own routes in another format.
+//! Routes that create or move models are missing: users manage model files with hob's commands.
 
-mod answer;
 mod embed;
+mod generate;
 mod lists;
 
 use axum::Router;
@@ -23,7 +23,7 @@ use crate::headers::{JSON, LINES, answer_headers};
 use crate::page;
 use crate::request_body::read_command;
 
-/// An error as Ollama's clients read it: the same status and headers, another envelope.
+/// An error in Ollama's format: the same status and headers, another JSON object.
 pub(crate) struct OllamaError(ApiError);
 
 impl<E: Into<ApiError>> From<E> for OllamaError {
@@ -40,18 +40,18 @@ impl IntoResponse for OllamaError {
     }
 }
 
-/// `{"error": …}`, before an answer, and at the end of one that broke off.
+/// `{"error": …}`, before an answer, or at the end of an answer that broke off.
 fn error_text(refusal: &ApiError) -> String {
     ollama_error(&refusal.body().message)
 }
 
-/// All routes, below the root. The lists that Ollama gives without a key are open here too.
+/// All routes below the root. Lists that Ollama serves without a key need none here either.
 pub(crate) fn routes() -> Router {
     let keyed = Router::new()
         .route("/api/show", post(lists::show))
         .route("/api/ps", get(lists::ps))
-        .route("/api/chat", post(answer::chat))
-        .route("/api/generate", post(answer::generate))
+        .route("/api/chat", post(generate::chat))
+        .route("/api/generate", post(generate::generate))
         .route("/api/embed", post(embed::embed))
         .route("/api/embeddings", post(embed::embeddings))
         .route("/api/pull", post(pull))
@@ -91,7 +91,7 @@ async fn home(request: Request) -> Result<Response, OllamaError> {
     Ok(response)
 }
 
-/// `POST /api/pull`: succeeds for a model that is here. hob fetches no model for a client.
+/// `POST /api/pull`: succeeds for an installed model. hob downloads no models for clients.
 async fn pull(request: Request) -> Result<Response, OllamaError> {
     let (context, named) = read_command(request, parse_ollama_named).await?;
     context.caller.check(&named.model)?;

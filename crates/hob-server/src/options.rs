@@ -1,5 +1,5 @@
-//! What the server is told: limits, names, keys; and whether its address is safe to listen on.
-//! Everything is settled here: nothing below reads a file, a flag or the environment.
+//! The server's options: limits, names, keys; and whether its address is safe to listen on.
+//! Nothing below this file reads a file, a flag or the environment.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::keys::KeyOptions;
 use crate::ledger::Ledger;
 use crate::pages::Pages;
 
-/// What the server is told. Each size, count and time has a limit.
+/// The server's options. Each size, count and time has a limit.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// The speech model for requests that name none, or one of OpenAI's; `None`: the registry's first.
@@ -20,46 +20,46 @@ pub struct ServerOptions {
     /// The transcription model for requests that name none, or one of OpenAI's; `None`: the registry's
     /// first.
     pub default_transcript: Option<String>,
-    /// Where each request of a model is written down; `None`: nowhere.
+    /// The request log; `None`: requests are not logged.
     pub ledger: Option<Arc<Ledger>>,
-    /// What is answered below `/benchmarks`; `None`: nothing.
+    /// The pages below `/benchmarks`; `None`: no pages.
     pub benchmarks: Option<Arc<dyn Pages>>,
-    /// Who answers `/api/fit`; `None`: nobody.
+    /// The source of answers on `/api/fit`; `None`: no such route.
     pub fit: Option<Arc<dyn FitDesk>>,
-    /// One of them is asked of every request but the lists, health, ready and the page; none:
-    /// nobody is asked for one. [`crate::check_keys`] says whether they can be told apart.
+    /// API keys. Every request needs one, except lists, health, ready and the page. Empty:
+    /// no request needs a key. [`crate::check_keys`] checks that they differ.
     pub keys: Vec<KeyOptions>,
-    /// Names other than loopback under which this server may be called; `*` lets every name in.
+    /// Host names other than loopback that requests may use; `*` allows all.
     pub allowed_hosts: Vec<String>,
-    /// Characters of text in one speech request.
+    /// Maximum characters of text in one speech request.
     pub text_chars_max: usize,
-    /// Bytes of a request's body.
+    /// Maximum bytes of a request body.
     pub body_bytes_max: usize,
-    /// Bytes of a file that is to be transcribed.
+    /// Maximum bytes of a file to transcribe.
     pub file_bytes_max: usize,
-    /// Bytes of all bodies together, files included; each is in memory from its first byte to the end of its
+    /// Maximum bytes of all bodies together, files included. A body counts from its first byte to the end of its
     /// answer.
     pub bodies_bytes_max: usize,
     /// Called after a large body was parsed, to return freed memory to the system.
     pub give_back: fn(),
     pub connections_max: usize,
-    /// For a client to send a request's headers.
+    /// Time limit for a client to send a request's headers.
     pub header_time_max: Duration,
-    /// For a client to send a request's body.
+    /// Time limit for a client to send a request's body.
     pub read_time_max: Duration,
-    /// For a model to make its next piece of sound, the first one included.
+    /// Time limit for a speech model's next piece of sound, including the first.
     pub sound_time_max: Duration,
-    /// For a chat model to make its next token, loading and the whole prompt included: a processor may read a
-    /// long one for many minutes. A worker that hangs is noticed by its supervisor, much sooner.
+    /// Time limit for a chat model's next token, including loading and the prompt: a CPU may need many minutes
+    /// for a long prompt. Its supervisor notices a worker that hangs much sooner.
     pub token_time_max: Duration,
-    /// A chat stream that is silent for this long says so, to keep proxies awake.
+    /// Silence after which a chat stream sends a keep-alive, for proxies.
     pub keep_alive_every: Duration,
-    /// A chat stream that has nothing to say for this long begins all the same, without its status being
-    /// known.
+    /// Time after which a chat stream sends its status 200 without a first event.
+    /// Later failures are then events.
     pub early_headers_after: Duration,
-    /// For a client to take any byte of its answer; a paused player is such a client.
+    /// Time limit for a client to read any byte of its answer. A paused player reads nothing.
     pub stall_time_max: Duration,
-    /// For running answers to finish after the stop was asked for.
+    /// Time limit for running answers after a stop was requested.
     pub drain_time_max: Duration,
 }
 
@@ -92,7 +92,7 @@ impl Default for ServerOptions {
     }
 }
 
-/// Refused: this address would let a whole network in without a key.
+/// Rejected: this address would allow access from the network without a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{listen} can be reached from other machines and no API key is set; \
@@ -105,7 +105,7 @@ pub struct Exposed {
 /// Whether it is safe to listen on this address.
 ///
 /// # Errors
-/// [`Exposed`] when others can reach it, there is no key, and nobody allowed that.
+/// [`Exposed`]: other machines can reach the address, no key is set, and the user did not allow that.
 pub fn check_exposure(listen: SocketAddr, has_key: bool, allowed: bool) -> Result<(), Exposed> {
     let safe = listen.ip().to_canonical().is_loopback() || has_key || allowed;
     if safe { Ok(()) } else { Err(Exposed { listen }) }

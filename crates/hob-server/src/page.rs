@@ -1,5 +1,5 @@
-//! The page: files of `web/`, built into the binary, with headers that keep everybody else's code out.
-//! No directory listings and no other folder: what is not embedded is not there.
+//! The page: files of `web/`, built into the binary, with headers that block foreign scripts.
+//! It serves embedded files only: no folders, no directory listings.
 
 use axum::extract::Request;
 use axum::http::header::{
@@ -12,7 +12,7 @@ use rust_embed::{EmbeddedFile, RustEmbed};
 
 use crate::api_error::ApiError;
 
-/// Scripts and styles from this server only; sound also from memory, where the player builds it.
+/// Allows scripts and styles from this server only. Sound may also come from memory, where the player builds it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; font-src 'self'; media-src 'self' blob:; connect-src 'self'; \
     manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -26,7 +26,7 @@ pub(crate) async fn index(request: Request) -> Result<Response, ApiError> {
     file("index.html", &request)
 }
 
-/// Whatever no route took: a file of the page, or nothing.
+/// A path without a route: a file of the page, or 404.
 pub(crate) async fn asset(request: Request) -> Result<Response, ApiError> {
     let path = request.uri().path();
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -63,7 +63,7 @@ fn has_it_already(headers: &HeaderMap, etag: &str) -> bool {
     headers.get(IF_NONE_MATCH).is_some_and(|seen| seen.as_bytes() == etag.as_bytes())
 }
 
-/// Types of what a page is made of; a file of another kind is offered as a download.
+/// Content types of the page's files. Any other file is offered as a download.
 pub(crate) fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("html") => "text/html; charset=utf-8",

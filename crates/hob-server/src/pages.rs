@@ -7,6 +7,6 @@ use axum::body::Bytes;
 
 /// Files by their path in a folder.
 pub trait Pages: fmt::Debug + Send + Sync {
-    /// May block and read files: it is called on a thread for blocking work.
+    /// May block and read files, so it runs on a thread for blocking work.
     fn page(&self, path: &str) -> Option<Bytes>;
 }

@@ -1,5 +1,5 @@
 //! Reads a request's body: rate limits first, then memory for the body, then the body, then its JSON.
-//! What a request reserves on the way is held to the end of its answer.
+//! What a request reserves here is held to the end of its answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::context::RequestContext;
 use crate::keys::RateLimitGuard;
 use crate::ledger::RequestRecord;
 
-/// Bytes of a request that has no answer from a model.
+/// Maximum bytes of a request that needs no model.
 const COMMAND_BYTES_MAX: usize = 1 << 20;
 
-/// A request to a model, read within its limits.
+/// A request to a model that was read within its limits.
 pub(crate) struct Intake<T> {
     pub(crate) context: RequestContext,
     pub(crate) guards: RequestGuards,
@@ -44,17 +44,17 @@ impl RequestGuards {
         Ok(RequestGuards { rate_limit: context.caller.acquire()?, memory: None })
     }
 
-    /// Reserves tokens of the key's day for the answer. Returns how many it may take at most; `None`: there
-    /// is no limit.
+    /// Reserves tokens of the key's daily budget for the answer. Returns the most it may use; `None`: no
+    /// limit.
     ///
     /// # Errors
-    /// None are left.
+    /// No tokens are left.
     pub(crate) fn reserve_tokens(&mut self, tokens: u64) -> Result<Option<u64>, ApiError> {
         let Some(guard) = &mut self.rate_limit else { return Ok(None) };
         Ok(guard.reserve(tokens)?)
     }
 
-    /// A model is asked: from now on the request counts against the rate limit.
+    /// The model is about to be used: from now on the request counts against the rate limit.
     pub(crate) fn begin(&mut self) {
         if let Some(guard) = &mut self.rate_limit {
             guard.begin();
@@ -79,7 +79,7 @@ impl RequestGuards {
         bytes_max: usize,
     ) -> Result<Option<Arrival>, ApiError> {
         let announced = announced(headers);
-        // A body that is announced as too large is refused before it is read.
+        // A body whose announced size is too large is rejected before it is read.
         if announced.is_some_and(|bytes| bytes > bytes_max as u64) {
             return Err(ApiError::BodyTooLarge { bytes_max });
         }
@@ -92,7 +92,7 @@ impl RequestGuards {
         Ok(Some(arrival))
     }
 
-    /// The body has arrived, with so many bytes.
+    /// The body has arrived, with this many bytes.
     pub(crate) fn arrived(&mut self, bytes: usize) {
         if let Some(memory) = &mut self.memory {
             memory.shrink_to(bytes);
@@ -100,7 +100,7 @@ impl RequestGuards {
     }
 }
 
-/// Reads a JSON request to a model. Rate limits come first: a request beyond them is not read.
+/// Reads a JSON request to a model. Rate limits come first: a rejected request is not read.
 ///
 /// # Errors
 /// A limit of the key is exceeded, or the body breaks a limit or cannot be parsed.
@@ -116,7 +116,7 @@ pub(crate) async fn read_request<T: Send + 'static>(
     Ok(Intake { context, guards, body })
 }
 
-/// Reads a JSON request that has no answer from a model.
+/// Reads a JSON request that needs no model.
 ///
 /// # Errors
 /// The body breaks a limit or cannot be parsed.
@@ -133,7 +133,7 @@ pub(crate) async fn read_command<T: Send + 'static>(
     Ok((context, command))
 }
 
-/// Bytes and time of one body.
+/// Size and time limits of one body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadLimits {
     pub(crate) bytes_max: usize,
@@ -190,10 +190,10 @@ async fn collect(
     Ok(bytes)
 }
 
-/// The next piece of a body.
+/// Reads the next piece of a body.
 ///
 /// # Errors
-/// The body is too slow, and has to give way to others that wait for memory.
+/// The body is too slow, and other requests wait for memory.
 pub(crate) async fn unless_slow<T>(
     arrival: Option<&Arrival>,
     next: impl Future<Output = T>,
@@ -203,7 +203,7 @@ pub(crate) async fn unless_slow<T>(
     next.ok_or(ApiError::BodyGaveWay { bytes_per_s_min: BYTES_PER_S_MIN })
 }
 
-/// Large bodies are parsed one at a time, on a thread that answers no other request.
+/// Parses large bodies one at a time, on a thread for blocking work.
 async fn parsed<T: Send + 'static>(
     context: &RequestContext,
     bytes: Vec<u8>,
@@ -229,7 +229,7 @@ async fn parsed<T: Send + 'static>(
     }
 }
 
-/// A missing type counts as JSON. Another type is a client's mistake, or a form on a foreign page.
+/// A missing content type counts as JSON. Any other type is a mistake, or a form on a foreign web page.
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
     let got = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();

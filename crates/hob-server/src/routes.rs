@@ -1,5 +1,5 @@
 //! `GET /api/hob/routes/{name}` and `GET /api/hob/upstreams`: the targets of a name, and the other servers.
-//! From memory: no server is asked for a view.
+//! Views come from memory: no server is contacted.
 
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
@@ -23,7 +23,7 @@ pub(crate) fn routes() -> Router {
         .route_layer(from_fn(check_key))
 }
 
-/// A model that is no alias is its own target.
+/// A model that is not an alias is its own only target.
 async fn one(context: RequestContext, NamePath(name): NamePath) -> Result<Response, ApiError> {
     context.caller.check(&name)?;
     let registry = context.registry();
@@ -41,7 +41,7 @@ async fn all(context: RequestContext) -> Result<Response, ApiError> {
     Ok(json(hob_wire::upstreams(&upstream_views(context.registry(), &context.caller))))
 }
 
-/// Empty for a key that is limited to some names.
+/// Empty for a key that is restricted to some names.
 pub(crate) fn upstream_views(registry: &Registry, caller: &Caller) -> Vec<UpstreamView> {
     if !caller.sees_all() {
         return Vec::new();
@@ -59,7 +59,7 @@ fn itself(name: &str, model: &RegisteredModel<Chat>) -> RouteView {
         last_failure: None,
         thinks_anyway: false,
     };
-    RouteView { alias: name.to_owned(), pick: "order", targets: vec![view] }
+    RouteView { alias: name.to_owned(), strategy: "order", targets: vec![view] }
 }
 
 fn json(body: String) -> Response {

@@ -1,6 +1,6 @@
-//! Accepting connections under a limit, and stopping without cutting off who is being answered.
-//! HTTP/1.1 only: every client of this API speaks it, and one stream per connection keeps
-//! "client gone" and "answer failed" visible as the end of a socket.
+//! Accepts connections within a limit, and stops without cutting off running answers.
+//! HTTP/1.1 only: every client of this API supports it. With one answer per connection,
+//! "client gone" and "answer failed" are visible as the end of a socket.
 
 use std::io;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use tokio::time::{interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::ServerOptions;
+use crate::connections::{ConnectionLimit, ConnectionSlot};
 use crate::context::Services;
 use crate::metrics::Metrics;
-use crate::places::{Place, Places};
 use crate::reloadable_state::ReloadableState;
 use crate::router::router_with;
 use crate::socket::Socket;
 
-/// Histograms keep raw samples until they are folded; nobody may be asking for `/metrics`.
+/// Histograms keep raw samples until they are folded, also if `/metrics` is never requested.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
-/// For answers that are cut off to say so.
+/// Time for sending an error to clients whose answers are cut off.
 const LAST_WORD_TIME_MAX: Duration = Duration::from_millis(500);
 
-/// When the system has no socket to give (too many open files), the next try waits this long.
+/// Pause before the next try if the system has no free socket (too many open files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What every connection needs.
@@ -64,20 +64,20 @@ pub async fn serve(
         stop: CancellationToken::new(),
         app: router_with(state.into(), &options, listen, services),
     };
-    let places = Places::new(options.connections_max);
+    let limit = ConnectionLimit::new(options.connections_max);
     let mut connections = JoinSet::new();
     let mut upkeep = interval(METRICS_UPKEEP);
     tokio::pin!(shutdown);
-    // Kept from turn to turn: a connection that was accepted and waits for its place is not let go.
-    let mut accepting = Box::pin(accept(&listener, &places));
+    // This future outlives one turn of the loop: an accepted connection that waits for its slot must not be dropped.
+    let mut accepting = Box::pin(accept(&listener, &limit));
     loop {
         tokio::select! {
             () = &mut shutdown => break,
             Some(_) = connections.join_next() => {}
             _ = upkeep.tick() => metrics.fold(),
-            (socket, place) = &mut accepting => {
-                connections.spawn(connection(socket, place, service.clone()));
-                accepting = Box::pin(accept(&listener, &places));
+            (socket, slot) = &mut accepting => {
+                connections.spawn(connection(socket, slot, service.clone()));
+                accepting = Box::pin(accept(&listener, &limit));
             }
         }
     }
@@ -88,31 +88,34 @@ pub async fn serve(
     Ok(())
 }
 
-/// The next connection, once there is a place for it. One waits here, the others in the kernel.
-async fn accept(listener: &TcpListener, places: &Arc<Places>) -> (TcpStream, Place) {
+/// Accepts the next connection and waits for a slot for it. One connection waits here, the others in the kernel.
+async fn accept(
+    listener: &TcpListener,
+    limit: &Arc<ConnectionLimit>,
+) -> (TcpStream, ConnectionSlot) {
     loop {
         match listener.accept().await {
-            Ok((socket, _)) => return (socket, places.take().await),
+            Ok((socket, _)) => return (socket, limit.take().await),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
-                places.make_room();
+                limit.make_room();
                 sleep(ACCEPT_PAUSE).await;
             }
         }
     }
 }
 
-async fn connection(socket: TcpStream, place: Place, service: Service) {
-    // Small chunks must leave at once; a socket that refuses the option is merely slower.
+async fn connection(socket: TcpStream, slot: ConnectionSlot, service: Service) {
+    // Small chunks must leave at once. A socket that refuses the option is only slower.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY was refused");
     }
     let io = TokioIo::new(Socket::new(socket, service.stall_time_max));
     let answering = service_fn(|request: hyper::Request<Incoming>| {
-        let busy = place.busy();
-        let request = busy.while_read(request);
+        let guard = slot.begin_request();
+        let request = guard.while_read(request);
         let answer = TowerToHyperService::new(service.app.clone()).call(request);
-        async move { answer.await.map(|response| busy.until_written(response)) }
+        async move { answer.await.map(|response| guard.until_written(response)) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -121,8 +124,8 @@ async fn connection(socket: TcpStream, place: Place, service: Service) {
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = &mut connection => ended,
-        // It is idle, and others wait.
-        () = place.leave.cancelled() => return,
+        // This connection is idle, and another one waits for a slot.
+        () = slot.close.cancelled() => return,
         () = service.stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -139,7 +142,7 @@ async fn drain(mut connections: JoinSet<()>, time_max: Duration, cut_off: &Cance
     }
     tracing::warn!(answers = connections.len(), "cut off answers that did not finish in time");
     cut_off.cancel();
-    // Whoever does not read that is not waited for.
+    // A client that does not read the rest of its answer must not delay the stop.
     if timeout(LAST_WORD_TIME_MAX, all_of(&mut connections)).await.is_err() {
         connections.shutdown().await;
     }

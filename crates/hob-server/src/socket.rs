@@ -1,5 +1,5 @@
-//! A client's TCP stream, with two rules that HTTP libraries leave open: who takes nothing for too
-//! long is let go, and only an answer that is whole ends cleanly.
+//! A client's TCP stream, with two rules that HTTP libraries leave open: a client that reads nothing for too
+//! long is disconnected, and only a complete answer ends cleanly.
 
 use std::io;
 use std::pin::Pin;
@@ -10,8 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// After an answer that was given before the request was read (a body too large), what the client
-/// still sends is thrown away until it is silent for so long, so that its error is not overtaken by a reset.
+/// If hob answers before it has read the request (a body that is too large), it discards what the client
+/// still sends until the client is silent for this long. Otherwise a TCP reset could destroy the answer.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_TIME_MAX: Duration = Duration::from_secs(30);
 const LINGER_BYTES_MAX: usize = 256 << 20;
@@ -20,7 +20,7 @@ const LINGER_BYTES_MAX: usize = 256 << 20;
 pub(crate) struct Socket {
     inner: TcpStream,
     stall_time_max: Duration,
-    /// Runs while the client takes nothing.
+    /// Runs while the client reads nothing.
     stalled: Option<Pin<Box<Sleep>>>,
     ending: Ending,
 }
@@ -37,7 +37,7 @@ impl Socket {
         Socket { inner, stall_time_max, stalled: None, ending: Ending::Open }
     }
 
-    /// A write that waits starts the clock; one that moves stops it.
+    /// A blocked write starts the timer; progress stops it.
     fn unless_stalled<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -52,7 +52,7 @@ impl Socket {
         clock.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Ready when the client has closed its side, or has had long enough to.
+    /// Ready when the client has closed its side, or when its time is over.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Ending::Lingering { until, latest, bytes } = &mut self.ending else {
             return Poll::Ready(());
@@ -78,8 +78,8 @@ impl Socket {
 }
 
 impl Drop for Socket {
-    /// An answer that was cut off ends in a reset. Over HTTP/1.0 (a proxy's default) the end of the
-    /// stream is the end of the answer, so closing politely would make half an answer look whole.
+    /// An answer that was cut off ends in a reset. With HTTP/1.0 (a proxy's default) the end of the
+    /// stream is the end of the answer, so a clean close would make half an answer look complete.
     fn drop(&mut self) {
         if matches!(self.ending, Ending::Open)
             && let Err(error) = self.inner.set_zero_linger()

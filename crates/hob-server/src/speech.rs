@@ -1,5 +1,5 @@
-//! `POST /audio/speech`: plan, start the answer, wait for its first bytes, and only then send 200.
-//! A later failure breaks the answer off visibly; it never looks complete.
+//! `POST /audio/speech`: plans, starts the answer, waits for its first bytes, and only then sends 200.
+//! A later failure breaks the connection, so that the answer never looks complete.
 
 use std::convert::Infallible;
 
@@ -13,8 +13,8 @@ use futures::stream::{self, Stream, StreamExt};
 use hob_core::{SoundSeconds, Speech};
 use hob_wire::{Delivery, SpeechUsage, error_event, parse_speech, speech_delta, speech_done};
 
-use crate::answer::Answer;
 use crate::api_error::ApiError;
+use crate::generic_answer::Answer;
 use crate::headers::{EVENTS, VOICE, insert_ignored, insert_text};
 use crate::in_flight::Endpoint;
 use crate::request_body::{Intake, read_request};
@@ -61,7 +61,7 @@ fn bytes(first: Bytes, rest: EncodedSound) -> impl Stream<Item = Result<Bytes, A
     stream::once(ready(Ok(first))).chain(rest)
 }
 
-/// The same bytes as events, and one that says how it ended.
+/// The same bytes as events, and a last event that says how it ended.
 fn events(
     first: Bytes,
     rest: EncodedSound,

@@ -1,5 +1,5 @@
 //! A spoken answer: samples from the model become bytes for the client.
-//! Nothing is made ahead of the client: the next piece is requested when the last one has left.
+//! Samples are requested from the model only when the last piece was sent.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use hob_core::{ModelError, SoundSeconds, Speech, SpeechEvent, Task};
 use hob_speech::encode::{AudioFormat, EncodeError, Encoder, Length};
 use tokio::task::spawn_blocking;
 
-use crate::answer::{Answer, AnswerTask};
 use crate::api_error::ApiError;
 use crate::context::Limits;
+use crate::generic_answer::{Answer, AnswerTask};
 use crate::headers::TTFA_MS;
 use crate::ledger::{Outcome, RequestRecord};
 use crate::metrics::Metrics;
 use crate::speech_plan::WHOLE_SOUND_S_MAX;
 
-/// Samples that are encoded in one go on an async thread: half a second at 24 kHz, which costs a few
-/// milliseconds in the slowest format. Handing every piece to another thread would cost more, and
-/// between pieces the runtime can run other tasks.
+/// Samples that are encoded in one step on an async thread: half a second at 24 kHz, which costs a few
+/// milliseconds in the slowest format. Moving every piece to another thread would cost more. Between
+/// pieces the runtime can run other tasks.
 const ENCODED_AT_ONCE: usize = 12_000;
 
 /// What an answer has so far.
@@ -72,7 +72,7 @@ impl AnswerTask for Speech {
     fn complete_record(totals: &SpeechTotals, record: &mut RequestRecord, has_begun: bool) {
         record.audio_ms = totals.sound_s * 1e3;
         if !has_begun {
-            // A text of which nothing was heard costs no tokens.
+            // A text without any spoken sound costs no tokens.
             record.prompt_tokens = 0;
         }
     }
@@ -82,7 +82,7 @@ impl AnswerTask for Speech {
     }
 }
 
-/// Samples as the model makes them, at the requested volume.
+/// Samples from the model, at the requested volume.
 pub(crate) struct Sound {
     pub(crate) answer: Answer<Speech>,
     pub(crate) volume: f32,
@@ -98,7 +98,7 @@ impl Sound {
                 }
                 // Word timings are for other routes.
                 Some((_, SpeechEvent::Audio(_) | SpeechEvent::Words(_))) => {}
-                // The text holds nothing that is spoken.
+                // The text contains nothing that can be spoken.
                 None if self.answer.totals.sound_s == 0.0 => {
                     return Err(ModelError::EmptyText.into());
                 }
@@ -130,7 +130,7 @@ impl Sound {
     async fn collect_and_encode(&mut self, format: AudioFormat) -> Result<Vec<u8>, ApiError> {
         let mut all = Vec::new();
         while let Some(samples) = self.next().await? {
-            self.answer.begun();
+            self.answer.content_started();
             all.extend(samples);
             let sound_s = self.answer.totals.sound_s;
             if sound_s > WHOLE_SOUND_S_MAX as f64 {
@@ -155,7 +155,7 @@ fn encode_whole(format: AudioFormat, rate: u32, samples: &[f32]) -> Result<Vec<u
     Ok(bytes)
 }
 
-/// The bytes of one file, as they are encoded.
+/// The bytes of one file while it is encoded.
 pub(crate) struct EncodedSound {
     sound: Sound,
     /// `None` once the file is finished.
@@ -175,7 +175,7 @@ impl EncodedSound {
         let bytes = self.encode_next().await;
         let answer = &mut self.sound.answer;
         match &bytes {
-            Ok(Some(_)) => answer.begun(),
+            Ok(Some(_)) => answer.content_started(),
             Ok(None) => answer.tracker.complete(),
             Err(error) => answer.tracker.failed(error),
         }

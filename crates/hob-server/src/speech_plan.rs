@@ -1,5 +1,5 @@
-//! Turns a speech request into one that a model can take: voice, language, format, expected length.
-//! What can be refused without the model is refused here, before the request is admitted.
+//! Turns a speech request into one for a model: voice, language, format, expected length.
+//! Everything that can be rejected without the model is rejected here, before admission.
 
 use hob_core::{Direction, ModelError, RegisteredModel, Speech, SpeechRequest, SpeechText, Trace};
 use hob_speech::encode::AudioFormat;
@@ -11,15 +11,15 @@ use crate::context::Limits;
 /// English at the voice's own speed, to estimate the length of an answer.
 const CHARS_PER_SECOND: f64 = 15.0;
 
-/// An answer that is not streamed is held in memory whole: ten minutes are 58 MB of samples.
+/// An answer that is not streamed is held in memory completely: ten minutes are 58 MB of samples.
 pub(crate) const WHOLE_SOUND_S_MAX: u64 = 600;
 
-/// The request for the model, and the shape of its answer.
+/// The request for the model, and the form of its answer.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) request: SpeechRequest,
     pub(crate) answer: AnswerShape,
-    /// Seconds of sound to expect.
+    /// Expected seconds of sound.
     pub(crate) sound_s: f64,
 }
 
@@ -78,8 +78,8 @@ fn check_text(text: &str, chars_max: usize) -> Result<usize, ModelError> {
     if chars > chars_max { Err(ModelError::TextTooLong { chars, chars_max }) } else { Ok(chars) }
 }
 
-/// The model's own names come first; a name of OpenAI's means a similar voice, if the model has one.
-/// Any other name goes to the model, which reports the nearest names.
+/// The model's own names come first. One of OpenAI's names means a similar voice, if the model has one.
+/// Any other name goes to the model, whose error lists the nearest names.
 fn voice(model: &RegisteredModel<Speech>, asked: Option<String>) -> Result<String, WireError> {
     let voices = model.model.voices();
     match asked {

@@ -1,10 +1,10 @@
-//! Tracks one request to a model: admission, the in-flight view, metrics and the request log all learn of
-//! it here. Dropping the tracker writes the record, however the request ended.
+//! Tracks one request to a model: it informs admission, the in-flight view, metrics and the request log.
+//! Dropping the tracker writes the record, however the request ended.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use hob_core::trace::{Attempt, TraceData};
+use hob_core::trace::{FailedAttempt, TraceData};
 use hob_core::{ModelError, ModelState, Permit, RegisteredModel, Task, Work};
 use tokio::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::in_flight::{Endpoint, InFlightRequest};
 use crate::ledger::{Outcome, RequestRecord};
 use crate::request_body::RequestGuards;
 
-/// A request as it is tracked before a model is asked.
+/// A request before its model is used.
 pub(crate) struct RequestStart {
     pub(crate) context: RequestContext,
     pub(crate) guards: RequestGuards,
@@ -24,12 +24,12 @@ pub(crate) struct RequestStart {
     pub(crate) is_streamed: bool,
 }
 
-/// The records of one request, from admission to its end.
+/// Tracks one request, from admission to its end.
 pub(crate) struct RequestTracker<T: Task> {
     pub(crate) context: RequestContext,
-    /// What is known of the record so far.
+    /// The record, as far as it is known.
     pub(crate) record: RequestRecord,
-    /// The model's name in metrics. Names from outside would make endless metrics.
+    /// The model's name in metrics. Names from clients would create endless metrics.
     pub(crate) label: String,
     in_flight: Arc<InFlightRequest>,
     permit: Option<Permit<T::Work>>,
@@ -81,7 +81,7 @@ impl<T: Task> RequestTracker<T> {
         self.first
     }
 
-    /// The model has begun to work on this request.
+    /// The model has started to work on this request.
     pub(crate) fn started(&mut self) {
         if let Some(permit) = &mut self.permit {
             permit.started();
@@ -95,15 +95,15 @@ impl<T: Task> RequestTracker<T> {
         }
     }
 
-    /// The first content is here. Returns how long it took, the first time only.
-    pub(crate) fn begun(&mut self) -> Option<Duration> {
+    /// The first content is here. Returns the time it took, on the first call only.
+    pub(crate) fn content_started(&mut self) -> Option<Duration> {
         if self.first.is_some() {
             return None;
         }
-        // An answer that is read whole was held back until it was complete.
+        // An answer that is not streamed was held back until it was complete.
         let held = self.in_flight.held_first();
         let first = held.unwrap_or_else(|| self.context.received_at.elapsed());
-        self.in_flight.begun(first);
+        self.in_flight.content_started(first);
         self.first = Some(first);
         self.first
     }
@@ -122,20 +122,20 @@ impl<T: Task> RequestTracker<T> {
         }
     }
 
-    /// The answer ended, or never began, with this error.
+    /// The answer failed, before or after it began.
     pub(crate) fn failed(&mut self, error: &ApiError) {
         self.record.outcome = Outcome::Failed;
         self.record.error = Some(error.code_or_type().to_owned());
-        // A request that was not admitted got `Retry-After`, and is counted among the requests.
+        // A rejected request got `Retry-After`, and counts as a request, not as a failure.
         if error.status().is_server_error() && self.permit.is_some() {
             let (id, model) = (self.context.id, self.record.target.as_str());
             tracing::warn!(id, model, error = error.summary().as_str(), "the answer failed");
         }
     }
 
-    /// Of the time to the first content, hob's own part: without other targets, queues and loads.
+    /// The part of the time to the first content that hob itself took: without other targets, queues and loads.
     pub(crate) fn overhead(&self, trace: &TraceData) -> Option<Duration> {
-        // An answer that is read whole is passed on with its last content.
+        // An answer that is not streamed is sent with its last content.
         if !self.record.is_streamed {
             return None;
         }
@@ -150,7 +150,7 @@ impl<T: Task> RequestTracker<T> {
         self.record.overhead_ms = self.overhead(trace).map(milliseconds);
         let record = &mut self.record;
         if !(trace.failed.is_empty() && trace.broken.is_empty()) {
-            let attempts = trace.failed.iter().chain(&trace.broken).map(Attempt::summary);
+            let attempts = trace.failed.iter().chain(&trace.broken).map(FailedAttempt::summary);
             record.attempts = Some(attempts.collect::<Vec<_>>().join(", "));
         }
         if !trace.queued.is_zero() {
@@ -177,14 +177,14 @@ impl<T: Task> Drop for RequestTracker<T> {
         self.complete_record(&trace);
         log(self.context.id, &self.record);
         services.in_flight.leave(&self.in_flight, trace, &self.record);
-        // Benchmarks are not what users waited for.
+        // The ledger leaves out benchmarks.
         if let Some(ledger) = services.ledger.as_ref().filter(|_| !self.context.is_bench) {
             ledger.write(std::mem::take(&mut self.record));
         }
     }
 }
 
-/// The request's line in the log: names and numbers only. Names are quoted, because they come from outside.
+/// The request's line in the log: names and numbers only. Names are quoted, because clients choose them.
 fn log(id: u64, record: &RequestRecord) {
     let attempts = record.attempts.as_deref();
     let (alias, target) = (record.alias.as_str(), record.target.as_str());
@@ -209,7 +209,7 @@ fn log(id: u64, record: &RequestRecord) {
     );
 }
 
-/// The name, if the configuration has it; otherwise the server that it is a model of.
+/// The name, if the configuration has it; otherwise the server that the model belongs to.
 fn label(context: &RequestContext, target: &str) -> String {
     match target.split_once('/') {
         Some((upstream, _)) if !context.registry().has(target) => format!("{upstream}/*"),

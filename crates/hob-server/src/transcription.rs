@@ -1,5 +1,5 @@
 //! `POST /audio/transcriptions` and `/translations`: a file in, its text out, whole or in pieces.
-//! The first text is here before 200 is sent; a later failure is an event of its own.
+//! The first text is here before 200 is sent; a later failure is an event.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use hob_wire::{
 };
 use tokio::time::timeout;
 
-use crate::answer::{Answer, AnswerTask};
 use crate::api_error::ApiError;
 use crate::chat::KEEP_ALIVE;
 use crate::context::RequestContext;
+use crate::generic_answer::{Answer, AnswerTask};
 use crate::headers::{EVENTS, TTFT_MS, insert_ignored};
 use crate::in_flight::Endpoint;
 use crate::ledger::{Outcome, RequestRecord};
@@ -138,7 +138,7 @@ fn model_request(
     })
 }
 
-/// Test suites of clients send languages that do not exist, and expect an answer all the same.
+/// Test suites of clients send languages that do not exist, and expect an answer nevertheless.
 fn language(context: &RequestContext, asked: Option<&str>) -> Result<Option<String>, WireError> {
     let Some(asked) = asked else { return Ok(None) };
     if context.registry().answers_unknown() {

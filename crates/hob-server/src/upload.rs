@@ -1,5 +1,5 @@
-//! Files from outside: a multipart form within limits, or JSON with the file inside.
-//! Read piece by piece, so that what is too much is refused before it is all in memory.
+//! Uploaded files: a multipart form, or JSON with the file inside.
+//! They are read piece by piece, so that a file that is too large is rejected before it is all in memory.
 
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ const FILE: &str = "file";
 /// Bytes of any other field; prompts are the longest of them.
 const FIELD_BYTES_MAX: usize = 64 << 10;
 const FIELDS_MAX: usize = 64;
-/// For all of a file: a hundred megabytes take a while from a phone.
+/// Time limit for the whole file: a hundred megabytes take a while from a phone.
 const UPLOAD_TIME_MAX: Duration = Duration::from_secs(600);
 
-/// What is to be transcribed, in either of the two ways to send it.
+/// Reads a transcription request, in either of the two forms.
 pub(crate) async fn read_transcript(
     context: &RequestContext,
     (headers, body): (&HeaderMap, Body),
@@ -71,7 +71,7 @@ struct Form {
 struct FormReader {
     parts: Multipart<'static>,
     file_bytes_max: usize,
-    /// For the next piece of it.
+    /// Time limit for the next piece.
     piece_time_max: Duration,
     ends: Instant,
     arrival: Option<Arrival>,
@@ -156,7 +156,7 @@ impl FormReader {
         Ok(bytes.freeze())
     }
 
-    /// Until when the next piece must be there, and how long that is called.
+    /// When the next piece must have arrived, and the length of that limit.
     fn by(&self) -> (Instant, Duration) {
         let piece = Instant::now() + self.piece_time_max;
         if piece < self.ends { (piece, self.piece_time_max) } else { (self.ends, UPLOAD_TIME_MAX) }
@@ -180,7 +180,7 @@ fn unreadable(error: &multer::Error) -> ApiError {
     ApiError::BadForm { detail: error.to_string() }
 }
 
-/// Names come from outside, and go into messages.
+/// Names come from clients and are shown in messages.
 fn shown(name: &str) -> String {
     const CHARS_MAX: usize = 64;
     name.chars().filter(|c| !c.is_control()).take(CHARS_MAX).collect()

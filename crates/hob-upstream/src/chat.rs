@@ -32,7 +32,7 @@ pub(crate) struct UpstreamChat {
 }
 
 /// A request as it will be sent.
-struct Order {
+struct UpstreamCall {
     path: String,
     body: String,
     reader: Box<dyn UpstreamReader>,
@@ -60,19 +60,19 @@ impl UpstreamChat {
         let upstream = &self.served.upstream;
         let kind = upstream.kind().await;
         let request = self.with_allowed_thinking(request);
-        let order = self.order(&request, kind);
-        let order = order.map_err(|Unsendable { field }| self.served.incapable(field))?;
+        let call = self.call(&request, kind);
+        let call = call.map_err(|Unsendable { field }| self.served.incapable(field))?;
         let trace = request.trace.clone();
         let hops = trace.hops();
-        trace.note(|way| way.dropped.clone_from(&order.dropped));
+        trace.note(|way| way.dropped.clone_from(&call.dropped));
         let failed = |fault| self.served.failed(fault);
         let partial_bytes = request.partial.as_ref().map_or(0, String::len);
         let prompt_bytes = prompt_bytes(&request.prompt) + partial_bytes;
-        let response = upstream.post(&order.path, order.body, hops).await.map_err(failed)?;
+        let response = upstream.post(&call.path, call.body, hops).await.map_err(failed)?;
         let asked = Expected {
             served: Arc::clone(&self.served),
-            reader: order.reader,
-            pieces: order.pieces,
+            reader: call.reader,
+            pieces: call.pieces,
             trace,
             prompt_tokens: prompt_bytes.div_ceil(BYTES_PER_TOKEN) as u32,
         };
@@ -92,17 +92,17 @@ impl UpstreamChat {
         request
     }
 
-    fn order(&self, request: &ChatRequest, kind: UpstreamKind) -> Result<Order, Unsendable> {
+    fn call(&self, request: &ChatRequest, kind: UpstreamKind) -> Result<UpstreamCall, Unsendable> {
         let UpstreamModel { upstream, model, .. } = &*self.served;
         match kind {
-            UpstreamKind::Anthropic => Ok(Order {
+            UpstreamKind::Anthropic => Ok(UpstreamCall {
                 path: "messages".to_owned(),
                 body: anthropic_request(request, model)?,
                 reader: Box::new(AnthropicReader::default()),
                 pieces: PieceKind::Event,
                 dropped: anthropic_drops(request, model).into_iter().map(str::to_owned).collect(),
             }),
-            UpstreamKind::Ollama => Ok(Order {
+            UpstreamKind::Ollama => Ok(UpstreamCall {
                 path: format!("/{}", ollama_path(request)),
                 body: ollama_request(request, model, upstream.options.num_ctx)?,
                 reader: Box::new(OllamaReader::default()),
@@ -111,7 +111,7 @@ impl UpstreamChat {
             }),
             _ => {
                 let without = self.served.left_out();
-                Ok(Order {
+                Ok(UpstreamCall {
                     path: upstream_path(request).to_owned(),
                     body: upstream_request(request, model, kind.dialect(), &without)?,
                     reader: Box::new(OpenAiReader::default()),
@@ -210,7 +210,7 @@ mod tests {
         for kind in UpstreamKind::ALL {
             let (chat, request) = (chat(kind, "m"), broken());
             let request = chat.with_allowed_thinking(request);
-            assert_eq!(chat.order(&request, kind).is_ok(), kind.continues(), "{kind}");
+            assert_eq!(chat.call(&request, kind).is_ok(), kind.continues(), "{kind}");
             assert_eq!(chat.continues(&request), kind.continues(), "{kind}");
         }
         for (kind, model) in

@@ -1,5 +1,5 @@
-//! One server: its address, its key, its connections and its places.
-//! No redirect is followed and no header of a client goes on: a server is asked what hob wants to know.
+//! One server: its address, key, connections and slots.
+//! Follows no redirects, and forwards no client headers except the hop count.
 
 mod lists;
 
@@ -22,17 +22,17 @@ pub(crate) use lists::text;
 
 /// Bytes of an error's body that are read: enough for any message.
 const ERROR_BYTES_MAX: usize = 64 << 10;
-/// Longer waits are not believed: quotas last a day, and a number of more digits is a date or a mistake.
+/// Longer waits are ignored: quotas last a day, and a larger number is a date or a mistake.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
-/// For the body of an error, once its status is there.
+/// Time limit for reading the body of an error.
 const ERROR_TIME_MAX: Duration = Duration::from_secs(2);
-/// Says to another hob how many it came through.
+/// Tells another hob how many hob servers the request has passed through.
 const HOPS: HeaderName = HeaderName::from_static("x-hob-hops");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A server that is asked.
+/// Another server.
 #[derive(Debug)]
 pub struct Upstream {
     pub(crate) options: UpstreamOptions,
@@ -40,22 +40,22 @@ pub struct Upstream {
     pub(crate) budget: Mutex<RetryBudget>,
     pub(crate) served: Mutex<ServedList>,
     pub(crate) clocks: Clocks,
-    /// Told when a request finds that the server cannot be reached: its list is looked at sooner then.
+    /// Notified when a request finds the server unreachable. The server's list is then refreshed sooner.
     pub(crate) lost: Notify,
-    /// Of another hob, once it has been looked at.
+    /// The voices of another hob, once its list was read.
     pub(crate) voices: OnceLock<Vec<Voice>>,
-    /// Without a slash at its end, and without the `/v1` of OpenAI's protocol.
+    /// Without a slash at the end, and without OpenAI's `/v1`.
     root: String,
     http: Http,
     found: OnceLock<UpstreamKind>,
 }
 
-/// A server cannot be asked at all.
+/// An upstream whose settings cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamError {
     #[error("upstream '{name}' has no url, and its kind has no usual one")]
     NoUrl { name: String },
-    #[error("upstream '{name}' has a url that is none: {reason}")]
+    #[error("upstream '{name}' has an invalid url: {reason}")]
     BadUrl { name: String, reason: String },
     #[error("upstream '{name}' has a key that no header can hold")]
     BadKey { name: String },
@@ -65,7 +65,7 @@ pub enum UpstreamError {
 
 impl Upstream {
     /// # Errors
-    /// The address or the key is none.
+    /// The address or the key is invalid.
     pub fn new(options: UpstreamOptions) -> Result<Upstream, UpstreamError> {
         let name = options.name.clone();
         let written = if options.url.is_empty() { options.kind.url() } else { Some(&*options.url) };
@@ -93,7 +93,7 @@ impl Upstream {
         &self.options.name
     }
 
-    /// What it is; asked of the server itself, once, where nobody said.
+    /// The kind of the server. If the configuration does not say it, one request to the server finds out.
     pub async fn kind(&self) -> UpstreamKind {
         if self.options.kind != UpstreamKind::Auto {
             return self.options.kind;
@@ -103,17 +103,17 @@ impl Upstream {
         }
         match self.probe().await {
             Some(kind) => *self.found.get_or_init(|| kind),
-            // It may be asleep; it is asked again the next time.
+            // The server may be asleep. The next request tries again.
             None => UpstreamKind::OpenAi,
         }
     }
 
-    /// What it is, as far as is known without asking.
+    /// The kind, as far as it is known without a request.
     pub fn known_kind(&self) -> UpstreamKind {
         self.found.get().copied().unwrap_or(self.options.kind)
     }
 
-    /// Sends a body of JSON to a path below `/v1`, or from the root if it begins with a slash.
+    /// Sends a JSON body to a path below `/v1`, or below the root if the path begins with a slash.
     pub(crate) async fn post(
         &self,
         path: &str,
@@ -123,7 +123,7 @@ impl Upstream {
         self.sent(path, (JSON, [body].into_iter().collect()), hops).await
     }
 
-    /// The same of a form.
+    /// Like `post`, with a form.
     pub(crate) async fn post_form(
         &self,
         path: &str,
@@ -148,23 +148,23 @@ impl Upstream {
         self.answered(self.http.get(&self.path(path)).await).await
     }
 
-    /// What went wrong while an answer was being read.
+    /// The fault for an error while reading an answer.
     pub(crate) fn broken(&self, error: &HttpError) -> Fault {
         tracing::debug!(upstream = self.name(), %error, "an answer broke off");
         Fault::CutOff
     }
 
-    /// The text without the key.
+    /// Removes the key from a text.
     pub(crate) fn scrubbed(&self, text: &str) -> String {
         self.options.key.as_ref().map_or_else(|| text.to_owned(), |key| key.scrub(text))
     }
 
-    /// Without a key, as people wrote it.
+    /// The address as the user wrote it, without a key.
     pub fn url(&self) -> &str {
         &self.root
     }
 
-    /// What is asked for on a connection to the server.
+    /// The path to request on a connection to the server.
     fn path(&self, path: &str) -> String {
         let (_, behind) = self.root.split_once("://").unwrap_or_default();
         let before = behind.find('/').map_or("", |slash| &behind[slash..]);
@@ -175,7 +175,7 @@ impl Upstream {
         }
     }
 
-    /// A response that is a success, or what went wrong.
+    /// A successful response, or the fault.
     async fn answered(&self, sent: Result<Response, HttpError>) -> Result<Response, Fault> {
         let response = sent.map_err(unsent).inspect_err(|fault| self.notes_contact(Err(fault)))?;
         self.notes_contact(Ok(()));
@@ -190,7 +190,7 @@ impl Upstream {
         let body = tokio::time::timeout(ERROR_TIME_MAX, error_body(response)).await;
         let fault = fault_of(status, self.scrubbed(&body.unwrap_or_default()).as_bytes());
         Err(match fault {
-            // It says itself that to ask it once more is no use.
+            // The server itself says that a retry does not help.
             Fault::Overloaded { message, retry_after: None } if is_final => {
                 Fault::Failed { message }
             }
@@ -198,7 +198,7 @@ impl Upstream {
         })
     }
 
-    /// The paths that only one kind of server has.
+    /// Requests paths that only one kind of server has.
     async fn probe(&self) -> Option<UpstreamKind> {
         for (path, word, kind) in [
             ("/api/hob/ps", "\"models\"", UpstreamKind::Hob),
@@ -211,7 +211,7 @@ impl Upstream {
                         return Some(kind);
                     }
                 }
-                // It will say more when it has loaded its model.
+                // The server answers more once it has loaded its model.
                 Err(Fault::Overloaded { .. } | Fault::Unreachable { .. }) => return None,
                 Err(_) => {}
             }
@@ -233,7 +233,7 @@ impl Upstream {
 
 fn checked(name: &str, written: &str) -> Result<Uri, UpstreamError> {
     let bad = |reason: String| UpstreamError::BadUrl { name: name.to_owned(), reason };
-    // Looked for first: what may be secret is not repeated.
+    // Checked first, because the address may contain a password, which must not be repeated.
     if written.contains('@') {
         return Err(bad("it holds a password; put it into key".to_owned()));
     }
@@ -254,7 +254,7 @@ fn unsent(error: HttpError) -> Fault {
     }
 }
 
-/// On this machine, or in the house.
+/// On this machine or in the local network.
 fn is_near(url: &Uri) -> bool {
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     match host.parse::<std::net::IpAddr>() {
@@ -279,7 +279,7 @@ fn http(options: &UpstreamOptions, url: &Uri, clocks: Clocks) -> Result<Http, Up
         .map_err(|error| UpstreamError::NoClient { name: name(), reason: error.to_string() })
 }
 
-/// None: the key has characters that no header takes.
+/// `None`: the key contains characters that are not allowed in a header.
 fn headers(options: &UpstreamOptions) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     let agent = concat!("hob/", env!("CARGO_PKG_VERSION"));
@@ -314,8 +314,8 @@ async fn error_body(mut response: Response) -> String {
     String::from_utf8_lossy(&body).into_owned()
 }
 
-/// Seconds, with or without a fraction; milliseconds in the header that OpenAI added. A date is not
-/// worth a clock that may be wrong.
+/// Reads seconds, with or without a fraction, or the milliseconds of OpenAI's own header. Dates are ignored,
+/// because the clocks may differ.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: HeaderName| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
     let milliseconds = number(HeaderName::from_static("retry-after-ms")).map(|ms| ms / 1000.0);

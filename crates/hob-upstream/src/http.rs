@@ -1,13 +1,13 @@
-//! HTTP/1.1 to one server. A connection is driven by whoever waits for what it brings, in their own task: no
+//! HTTP/1.1 to one server. The task that waits for data also drives its connection: no
 //! event is handed from thread to thread, and dropping an answer closes its connection ([decision 10]).
 //!
 //! [decision 10]: ../../../docs/decisions/0010-the-waiting-task-drives-the-connection.md
 
 mod body;
 mod connection;
-mod door;
+mod connector;
 mod form;
-mod kept;
+mod pool;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -22,21 +22,21 @@ use hyper::{Method, Request, StatusCode};
 
 pub(crate) use body::Body;
 use connection::{Connection, Unsent};
-use door::Door;
+use connector::Connector;
 pub(crate) use form::Form;
-use kept::Kept;
+use pool::ConnectionPool;
 
-/// One server, and the connections to it that wait for another request.
+/// One server and its connection pool.
 #[derive(Debug)]
 pub(crate) struct Http {
-    door: Door,
+    connector: Connector,
     host: HeaderValue,
-    /// Of every request.
+    /// Headers of every request.
     headers: HeaderMap,
-    kept: Arc<Kept>,
+    pool: Arc<ConnectionPool>,
 }
 
-/// What did not work; its text holds no address and no header.
+/// A failed request. The text contains no address and no header.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
     #[error("there was no connection after {after:?}")]
@@ -46,7 +46,7 @@ pub(crate) enum HttpError {
 }
 
 impl HttpError {
-    /// The reason behind the reasons: `Connection refused`, and nothing around it.
+    /// The innermost cause, such as `Connection refused`, without the errors around it.
     fn failed(error: &(dyn Error + 'static)) -> HttpError {
         let mut innermost = error;
         while let Some(inner) = innermost.source() {
@@ -58,7 +58,7 @@ impl HttpError {
 
 impl Http {
     /// # Errors
-    /// The address has no host, or nothing on this machine knows whom to trust.
+    /// The address has no host, or the system's trusted certificates cannot be read.
     pub(crate) fn new(
         address: &Uri,
         headers: HeaderMap,
@@ -67,15 +67,15 @@ impl Http {
         let authority = address.authority().map(|authority| authority.as_str());
         let host = HeaderValue::from_str(authority.unwrap_or_default());
         let host = host.map_err(|error| HttpError::failed(&error))?;
-        let door = Door::new(address, connect_time_max)?;
-        Ok(Http { door, host, headers, kept: Arc::default() })
+        let connector = Connector::new(address, connect_time_max)?;
+        Ok(Http { connector, host, headers, pool: Arc::default() })
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Response, HttpError> {
         self.send(self.request(Method::GET, path, Body::default())?).await
     }
 
-    /// Sends a body of this type.
+    /// Sends a body of this content type.
     pub(crate) async fn post(
         &self,
         path: &str,
@@ -98,16 +98,16 @@ impl Http {
         Ok(request)
     }
 
-    /// On a kept connection; on a new one where there is none, or where the server closed it meanwhile.
+    /// Uses a pooled connection. Opens a new one if the pool is empty, or if the server has closed all of them.
     async fn send(&self, mut request: Request<Body>) -> Result<Response, HttpError> {
-        while let Some(connection) = self.kept.take() {
+        while let Some(connection) = self.pool.take() {
             match connection.send(request).await {
                 Ok((answer, connection)) => return Ok(self.response(answer, connection)),
                 Err(Unsent::Back(unsent)) => request = *unsent,
                 Err(Unsent::Failed(error)) => return Err(error),
             }
         }
-        match Connection::over(self.door.open().await?).await?.send(request).await {
+        match Connection::over(self.connector.open().await?).await?.send(request).await {
             Ok((answer, connection)) => Ok(self.response(answer, connection)),
             Err(Unsent::Failed(error)) => Err(error),
             Err(Unsent::Back(_)) => {
@@ -118,18 +118,18 @@ impl Http {
 
     fn response(&self, answer: hyper::Response<Incoming>, connection: Connection) -> Response {
         let (head, body) = answer.into_parts();
-        Response { head, body, connection: Some(connection), kept: Arc::clone(&self.kept) }
+        Response { head, body, connection: Some(connection), pool: Arc::clone(&self.pool) }
     }
 }
 
-/// An answer whose body comes as it is asked for.
+/// A response whose body is read on demand.
 #[derive(Debug)]
 pub(crate) struct Response {
     head: Parts,
     body: Incoming,
-    /// None: the body is over.
+    /// `None` when the body was read to its end.
     connection: Option<Connection>,
-    kept: Arc<Kept>,
+    pool: Arc<ConnectionPool>,
 }
 
 impl Response {
@@ -141,7 +141,7 @@ impl Response {
         &self.head.headers
     }
 
-    /// The next bytes; `None` at the end. May be dropped and called again while it waits.
+    /// The next bytes; `None` at the end. This future may be dropped and called again.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         while let Some(connection) = &mut self.connection {
             match connection.frame(&mut self.body).await {
@@ -154,7 +154,7 @@ impl Response {
                     self.connection = None;
                     return Err(HttpError::failed(&error));
                 }
-                None => self.connection.take().into_iter().for_each(|over| self.kept.keep(over)),
+                None => self.connection.take().into_iter().for_each(|over| self.pool.keep(over)),
             }
         }
         Ok(None)

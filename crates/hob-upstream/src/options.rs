@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use hob_core::routing::{FIRST_COOL_DOWN, Pick};
+use hob_core::routing::{FIRST_COOL_DOWN, Strategy};
 use hob_wire::{Parameters, UpstreamDialect};
 
 use crate::Secret;
@@ -33,7 +33,7 @@ pub struct UpstreamOptions {
     pub url: String,
     pub key: Option<Secret>,
     pub clocks: Clocks,
-    /// Requests that it works on at once; `None`: no limit.
+    /// Requests that it processes at the same time; `None`: no limit.
     pub slots: Option<usize>,
     /// Requests that wait for a slot.
     pub queue_max: usize,
@@ -48,7 +48,7 @@ pub struct UpstreamOptions {
 pub struct AliasOptions {
     pub name: String,
     pub targets: Vec<TargetOptions>,
-    pub pick: Pick,
+    pub strategy: Strategy,
     /// For all targets, before their own.
     pub parameters: Parameters,
     pub clocks: Clocks,
@@ -72,9 +72,9 @@ pub struct TargetOptions {
     pub parameters: Parameters,
     /// Its context length, where the configuration knows better than the server.
     pub context_tokens: Option<u32>,
-    /// Its abilities, of `tools`, `images`, `json_schema`, `embeddings`; `None`: all.
+    /// Its abilities, out of `tools`, `images`, `json_schema`, `embeddings`; `None`: all.
     pub capabilities: Option<Vec<String>>,
-    /// For an alias: of all its targets together.
+    /// If the target is an alias: the weight of all its targets together.
     pub weight: f64,
 }
 
@@ -84,7 +84,7 @@ impl AliasOptions {
         AliasOptions {
             name: name.to_owned(),
             targets: vec![TargetOptions::plain(name)],
-            pick: Pick::Order,
+            strategy: Strategy::Order,
             parameters: Parameters::default(),
             clocks: Clocks::default(),
             fallback_until: FallbackUntil::FirstToken,

@@ -83,7 +83,7 @@ impl<T: RouteTask> Route<T> {
         beginning: u64,
     ) -> Vec<Arc<Candidate<T>>> {
         let standings: Vec<_> = candidates.iter().map(|candidate| candidate.standing()).collect();
-        let places = order(self.options.pick, &standings, beginning, fastrand::f64());
+        let places = order(self.options.strategy, &standings, beginning, fastrand::f64());
         places.into_iter().map(|place| Arc::clone(&candidates[place])).collect()
     }
 
@@ -91,7 +91,11 @@ impl<T: RouteTask> Route<T> {
     pub(crate) fn view(&self, beginning: u64) -> RouteView {
         let candidates = self.ordered(self.candidates.clone(), beginning);
         let targets = views(&candidates);
-        RouteView { alias: self.options.name.clone(), pick: self.options.pick.name(), targets }
+        RouteView {
+            alias: self.options.name.clone(),
+            strategy: self.options.strategy.name(),
+            targets,
+        }
     }
 
     /// The error when all candidates failed. The request's own fault is passed on as it is.

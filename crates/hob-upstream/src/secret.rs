@@ -1,5 +1,5 @@
-//! Keys of other servers: sent to them, and shown to nobody.
-//! A server that repeats a key in its complaint does not get it into a log either.
+//! Keys of other servers: sent to those servers, and never shown.
+//! If a server repeats its key in an error message, hob removes it from the log.
 
 use std::fmt;
 

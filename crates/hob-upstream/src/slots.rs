@@ -1,4 +1,4 @@
-//! The slots of a server that works on a limited number of requests at once, and a bounded queue for them.
+//! The slots of a server that processes a limited number of requests at once, with a bounded queue.
 //! A refused request gets a delay that is estimated from the duration of earlier answers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,7 +77,7 @@ impl Slots {
             return Err(ModelError::Busy { retry_after: self.retry_after(waiting.place - 1) });
         }
         let acquired = Arc::clone(free).acquire_owned().await;
-        // The semaphore is never closed: it lives as long as those who wait for it.
+        // The semaphore is never closed: it lives as long as the waiting requests.
         acquired.map_err(|_| ModelError::Busy { retry_after: SERVICE_GUESS })
     }
 
@@ -92,7 +92,7 @@ impl Slots {
 /// A waiting request, until it is dropped.
 struct Waiting<'a> {
     count: &'a AtomicUsize,
-    /// From 1.
+    /// Position in the queue, from 1.
     place: usize,
 }
 

@@ -45,7 +45,7 @@ impl UpstreamSpeech {
     }
 }
 
-/// The whole text: most servers take nothing less.
+/// Collects the whole text, because most servers accept no partial text.
 pub(crate) async fn whole_text(text: SpeechText) -> Result<String, ModelError> {
     let mut pieces = match text {
         SpeechText::Whole(text) => return Ok(text),

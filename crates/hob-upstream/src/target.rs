@@ -1,4 +1,4 @@
-//! A target of aliases: a model of another server, or a local model. What is learnt about it is kept here,
+//! A target of aliases: a model of another server, or a local model. Statistics and failures are stored here,
 //! once for all aliases that lead to it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +54,7 @@ impl Target {
         }
     }
 
-    /// It read so many prompt tokens before its first content.
+    /// Records that it read this many prompt tokens before its first content.
     pub(crate) fn read(&self, tokens: u32, took: Duration) {
         let rate = f64::from(tokens) / took.as_secs_f64().max(1e-3);
         let mut known = self.reads_per_s.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,7 +138,7 @@ impl Target {
     }
 
     /// Its first content came.
-    pub(crate) fn begun(&self) {
+    pub(crate) fn content_started(&self) {
         self.breaker().close();
     }
 

@@ -10,7 +10,7 @@ mod request;
 mod verdict;
 
 use hob_core::KvTypes;
-use hob_core::fit::{Alternative, Assessment, FitOptions, Limit, Longest, Model, Site, Use};
+use hob_core::fit::{Alternative, Assessment, ContextLimit, FitOptions, Longest, Model, Site, Use};
 use hob_core::machine::Machine;
 use serde::Serialize;
 
@@ -127,10 +127,10 @@ fn alternative(one: &Alternative) -> AlternativeShape {
 }
 
 /// `trained`, or the pool that is full.
-fn limited_by(limit: Limit) -> String {
+fn limited_by(limit: ContextLimit) -> String {
     match limit {
-        Limit::Trained => "trained".to_owned(),
-        Limit::Memory(pool) => pool.to_string(),
+        ContextLimit::Trained => "trained".to_owned(),
+        ContextLimit::Memory(pool) => pool.to_string(),
     }
 }
 

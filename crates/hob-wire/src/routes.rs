@@ -13,7 +13,7 @@ use crate::lists::state_name;
 #[derive(Serialize)]
 struct Route<'a> {
     alias: &'a str,
-    pick: &'a str,
+    strategy: &'a str,
     targets: Vec<Target<'a>>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Upstream<'a> {
 
 pub fn route(view: &RouteView) -> String {
     let targets = view.targets.iter().map(target).collect();
-    json(&Route { alias: &view.alias, pick: view.pick, targets })
+    json(&Route { alias: &view.alias, strategy: view.strategy, targets })
 }
 
 pub fn upstreams(views: &[UpstreamView]) -> String {
@@ -163,8 +163,11 @@ mod tests {
             last_failure: None,
             thinks_anyway: false,
         };
-        let view =
-            RouteView { alias: "fast".to_owned(), pick: "order", targets: vec![resting(), well] };
+        let view = RouteView {
+            alias: "fast".to_owned(),
+            strategy: "order",
+            targets: vec![resting(), well],
+        };
         let server = UpstreamView {
             name: "gpu".to_owned(),
             kind: "llama-server",
@@ -180,7 +183,7 @@ mod tests {
             troubled: vec![resting()],
         };
         insta::assert_snapshot!(route(&view) + "\n" + &upstreams(&[server]), @r#"
-            {"alias":"fast","pick":"order","targets":[{"name":"gpu/qwen3","status":"open","open_for_s":4.3,"state":"down","state_reason":"cannot be reached","context_length":8192,"in_flight":1,"last_failure":{"message":"gpu/qwen3: cut off","ago_s":3.0},"thinks_anyway":true},{"name":"local","status":"active","state":"warm","in_flight":0}]}
+            {"alias":"fast","strategy":"order","targets":[{"name":"gpu/qwen3","status":"open","open_for_s":4.3,"state":"down","state_reason":"cannot be reached","context_length":8192,"in_flight":1,"last_failure":{"message":"gpu/qwen3: cut off","ago_s":3.0},"thinks_anyway":true},{"name":"local","status":"active","state":"warm","in_flight":0}]}
             {"upstreams":[{"name":"gpu","kind":"llama-server","url":"http://gpu:8081","state":"down","reason":"connection refused","asked_ago_s":2.0,"models":["qwen3"],"in_flight":1,"waiting":0,"slots":4,"troubled":[{"name":"gpu/qwen3","status":"open","open_for_s":4.3,"state":"down","state_reason":"cannot be reached","context_length":8192,"in_flight":1,"last_failure":{"message":"gpu/qwen3: cut off","ago_s":3.0},"thinks_anyway":true}]}]}
             "#);
     }

@@ -1,5 +1,5 @@
-//! The page of benchmarks, made of the records of a folder and of what the ledger remembers.
-//! Built when somebody looks, and again when it has become old; never on a thread that answers requests.
+//! The benchmark page, made from a folder of records and from the ledger.
+//! Built on request, and again when it is too old; never on a thread that answers requests.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,19 +13,19 @@ use hob_server::Pages;
 use hob_server::ledger::{By, Outcome, Period, RequestRecord, read, summarise};
 use jiff::Timestamp;
 
-/// Older requests say nothing of today.
+/// Older requests say nothing about today.
 const LEDGER_DAYS: u64 = 30;
 const MS_PER_DAY: u64 = 24 * 3600 * 1000;
-/// A page is at most this old. It takes a second of a thousand records.
+/// Maximum age of a page. A thousand records take a second to build.
 const KEPT: Duration = Duration::from_secs(30);
 
-/// What `/benchmarks` answers.
+/// The files below `/benchmarks`.
 #[derive(Debug)]
 pub(crate) struct BenchmarkPages {
     records: PathBuf,
     plans: PathBuf,
     ledger: PathBuf,
-    /// Whether strangers see what requests waited: not once a key is asked for.
+    /// Whether the page shows how long requests waited. Not once a key is required, because pages need none.
     shows_ledger: AtomicBool,
     built: Mutex<Option<Built>>,
 }
@@ -42,7 +42,7 @@ impl BenchmarkPages {
         BenchmarkPages { records, plans, ledger, shows_ledger, built }
     }
 
-    /// From now on the pages say nothing of requests.
+    /// From now on the pages leave out requests.
     pub(crate) fn hide_ledger(&self) {
         self.shows_ledger.store(false, Ordering::Release);
         *self.built.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
@@ -64,7 +64,7 @@ impl BenchmarkPages {
 
 impl Pages for BenchmarkPages {
     fn page(&self, path: &str) -> Option<bytes::Bytes> {
-        // Who panicked while building left nothing half built behind.
+        // A panic during a build leaves no partial page behind.
         let mut built = self.built.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if built.as_ref().is_none_or(|built| built.at.elapsed() > KEPT) {
             match self.build() {
@@ -76,10 +76,10 @@ impl Pages for BenchmarkPages {
     }
 }
 
-/// What a page is made of, without plans.
+/// The data of a page, without plans.
 ///
 /// # Errors
-/// The folder of records cannot be listed. A ledger that cannot be read is named on the page.
+/// The folder of records cannot be listed. If the ledger cannot be read, the page says so.
 pub(crate) fn material(
     records: &Path,
     ledger: Option<&Path>,
@@ -99,7 +99,7 @@ pub(crate) fn material(
     Ok(material)
 }
 
-/// What real requests waited, loading and all, by the model that answered; those that ended well, and enough of them.
+/// Waiting times of real requests (with loading), by the model that answered. Only successful ones, if there are enough.
 fn production(entries: Vec<RequestRecord>) -> Production {
     let complete: Vec<RequestRecord> =
         entries.into_iter().filter(|entry| entry.outcome == Outcome::Complete).collect();

@@ -6,9 +6,9 @@ use hob_core::machine::Machine;
 use hob_models::Mixture;
 use hob_models::known::{KNOWN, KnownModel, Purpose};
 
-/// Since then models of a size have become as good as twice their size each year, as far as a rule can say that.
+/// Since then, models of a given size have become as good as models of twice their size each year (a rough rule).
 const FIRST_YEAR: f64 = 2023.0;
-/// What tuning for code counts for, where code is wanted.
+/// Factor for models that are tuned for code, when code is the purpose.
 const TUNED_FOR_CODE: f64 = 1.5;
 
 /// Names, in the warning about a divided model, the most capable one that fits the card whole.

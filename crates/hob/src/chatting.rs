@@ -1,10 +1,10 @@
-//! An answer from a stream of events to the terminal, with what it took.
-//! Where the events come from, an engine here or another hob, makes no difference.
+//! Prints an answer from a stream of events, and measures it.
+//! The events may come from an engine of this process or from another hob.
 
 mod figures;
+mod history;
 mod show;
 mod source;
-mod talk;
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -14,28 +14,28 @@ use hob_core::ChatEvent;
 use hob_core::chat::Completion;
 
 pub(crate) use figures::{Record, figures, warning};
+pub(crate) use history::ChatHistory;
 pub(crate) use show::{Show, TextShown, ThinkingShown};
 pub(crate) use source::{Source, Wish};
-pub(crate) use talk::Talk;
 
 use crate::failure::{Exit, Failure, Outcome};
 use crate::remote::ChatAnswer;
 use crate::sink::Reader;
 
-/// What came of a request, as far as it came.
+/// The result of a request, as far as it arrived.
 #[derive(Clone, Default, PartialEq)]
 pub(crate) struct Reply {
     pub(crate) text: String,
     pub(crate) reasoning: String,
     /// From the request to the first piece of thinking or text.
     pub(crate) first_token: Option<Duration>,
-    /// None: it was interrupted, or it broke off.
+    /// `None`: the answer was interrupted or broke off.
     pub(crate) completion: Option<Completion>,
 }
 
 impl Reply {
-    /// Takes an answer to its end and shows it on the way; what came is in the reply even if this
-    /// fails or is dropped. `asked` is when the request was made.
+    /// Reads an answer to its end and shows it meanwhile. The reply keeps what has arrived, even if this
+    /// fails or is dropped. `asked` is when the request was sent.
     pub(crate) async fn take(
         &mut self,
         mut answer: ChatAnswer,
@@ -57,7 +57,7 @@ impl Reply {
                     }
                 }
                 ChatEvent::Done(completion) => self.completion = Some(completion),
-                // Nobody here offers tools, or asks how likely a token was.
+                // This command offers no tools and requests no log probabilities.
                 ChatEvent::Logprobs(_)
                 | ChatEvent::ToolCall { .. }
                 | ChatEvent::ToolArguments { .. } => {}
@@ -74,7 +74,7 @@ impl Reply {
     }
 }
 
-/// What was said stays out of logs.
+/// Keeps the text out of logs.
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reply")

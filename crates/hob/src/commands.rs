@@ -1,5 +1,5 @@
-//! One file per verb: its arguments, whose comments are its help, and its run.
-//! What is shared by verbs is not here but has a noun's name one level up.
+//! One file for each command: its arguments, whose comments are its help, and its `run`.
+//! Code that several commands share is in modules one level up.
 
 pub(crate) mod bench;
 pub(crate) mod chat;
@@ -22,6 +22,6 @@ pub(crate) mod unload;
 pub(crate) mod upstreams;
 pub(crate) mod worker;
 
-/// Every progress bar's template, so that a test can see that each parses.
+/// The templates of all progress bars, so that a test can check that each parses.
 #[cfg(test)]
 pub(crate) const TEMPLATES: [&str; 2] = [crate::speaking::BAR, pull::BAR];

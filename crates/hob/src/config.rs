@@ -6,7 +6,7 @@ mod expected;
 mod gateway;
 mod keys;
 mod memory;
-mod place;
+mod position;
 mod problems;
 mod time;
 mod words;
@@ -26,7 +26,7 @@ pub(crate) use gateway::{
 pub(crate) use keys::{Key, known_keys};
 pub(crate) use memory::{BytesText, MemorySection};
 pub(crate) use time::TimeText;
-pub(crate) use words::{EffortName, KindName, PickName};
+pub(crate) use words::{EffortName, KindName, StrategyName};
 
 use crate::bounded_file::read_text;
 use crate::failure::{Failure, Outcome};
@@ -180,7 +180,7 @@ impl Written {
     /// The file and line of a key such as `alias.fast.to`, or of the nearest table around it.
     pub(crate) fn place(&self, key: &str) -> String {
         let path = self.path.as_deref().unwrap_or(Path::new(FILE_NAME));
-        place::of(&self.text, path, keys::span(&self.text, key))
+        position::of(&self.text, path, keys::span(&self.text, key))
     }
 
     /// Resolves a path relative to the file's folder; `~/` is the user's home.
@@ -207,7 +207,7 @@ fn find(folders: &Folders) -> Option<PathBuf> {
 }
 
 /// # Errors
-/// All that is wrong in the file.
+/// All mistakes in the file.
 fn parse(text: &str, path: &Path) -> Outcome<ConfigFile> {
     let found = problems::found(text, path);
     match Failure::together(found.problems) {

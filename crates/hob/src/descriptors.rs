@@ -7,13 +7,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const WANTED: u64 = 8_192;
 /// For models, the request log, workers and the lists of other servers.
 const RESERVED: u64 = 64;
-/// A connection from a client, and one to another server for its request.
+/// One socket for a client, and one to another server for the client's request.
 const PER_CONNECTION: u64 = 2;
-/// A server that answers fewer at once is of no use.
+/// A server with fewer connections is not useful.
 const CONNECTIONS_MIN: u64 = 16;
 
-/// Raises the soft limit as far as the hard one allows, and returns the limit that is then in force; none means
-/// without a limit.
+/// Raises the soft limit up to the hard limit, and returns the limit in force. `None` means unlimited.
 pub(crate) fn raise_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.map_or(WANTED, |maximum| maximum.min(WANTED));
@@ -29,7 +28,7 @@ pub(crate) fn raise_limit() -> Option<u64> {
     }
 }
 
-/// At most `wanted` connections, and fewer where the limit of open files is low.
+/// At most `wanted` connections, or fewer if the limit of open files is low.
 pub(crate) fn connections(limit: Option<u64>, wanted: usize) -> usize {
     let Some(limit) = limit else { return wanted };
     let fitting = (limit.saturating_sub(RESERVED) / PER_CONNECTION).max(CONNECTIONS_MIN);

@@ -10,10 +10,10 @@ use hob_speech::encode::EncodeError;
 
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
-/// The engine that errors name when a remote server, or the connection to it, failed.
+/// The engine in errors about a remote server or the connection to it.
 pub(crate) const REMOTE_ENGINE: &str = "remote";
 
-/// Why the process ended. The numbers are part of hob's interface: scripts test for them.
+/// Exit codes. They are part of hob's interface, because scripts test for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     Done,
@@ -24,7 +24,7 @@ pub(crate) enum Exit {
     Server,
     Engine,
     Unhealthy,
-    /// Shares its code with `Internal`: every gate fails with 1, and a gate has no other failure of that code.
+    /// Has the same code as `Internal`: a failed gate exits with 1, and a gate has no other failure with that code.
     Regressed,
     Incomparable,
     Interrupted,
@@ -83,7 +83,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// What went wrong, for the person at the keyboard.
+/// What went wrong, for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
@@ -105,7 +105,7 @@ impl Failure {
         self
     }
 
-    /// Several as one: a single one as it is, more as a list.
+    /// Joins several failures: one stays as it is, several become a list.
     pub(crate) fn together(failures: Vec<Failure>) -> Option<Failure> {
         let count = failures.len();
         let mut failures = failures.into_iter();
@@ -122,7 +122,7 @@ impl Failure {
         Some(Failure::new(exit, format!("{count} problems:{lines}")))
     }
 
-    /// What could not be done, and what the system said.
+    /// An I/O error: what could not be done, and the system's reason.
     pub(crate) fn io(doing: impl fmt::Display, error: &io::Error) -> Failure {
         let failure = Failure::new(Exit::Internal, format!("{doing}: {error}"));
         match error.kind() {

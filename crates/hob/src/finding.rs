@@ -1,23 +1,23 @@
-//! Where `hob fit` and `hob pull` look for a model: what is installed, Ollama's folder, the hub, Ollama's registry.
-//! Both ask here, so that a name means the same to both. The search itself is `hob-models`'.
+//! Finds a model for `hob fit` and `hob pull`: in the store, Ollama's folder, the hub and Ollama's registry.
+//! Both commands use this, so that a name means the same for both. `hob-models` does the search.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use hob_models::find::OLLAMA_REGISTRY;
-use hob_models::{FindError, Finder, Found};
-use hob_models::{Limits, Mixture, Store};
+use hob_models::{FetchLimits, Mixture, Store};
+use hob_models::{FindError, Finder, FoundModel};
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, Outcome};
 
 const HUB: &str = "https://huggingface.co";
-/// A header comes at once or not at all.
+/// A server that sends no header for this long is given up.
 const SILENCE: Duration = Duration::from_secs(20);
 
 /// # Errors
-/// One sentence on why nothing can be said of it.
-pub(crate) fn found(asked: &str, quant: Option<Mixture>, app: &App<'_>) -> Outcome<Found> {
+/// One sentence on why the model was not found.
+pub(crate) fn found(asked: &str, quant: Option<Mixture>, app: &App<'_>) -> Outcome<FoundModel> {
     finder(app).find(asked, quant).map_err(failure)
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn finder(app: &App<'_>) -> Finder {
         registry: Some(registry.to_owned()),
         ollama: ollama.filter(|folder| folder.is_dir()),
         store: Some(Store::open(&app.settings.home)),
-        limits: Limits { silence: SILENCE, ..Limits::default() },
+        limits: FetchLimits { silence: SILENCE, ..FetchLimits::default() },
     }
 }
 

@@ -1,5 +1,5 @@
-//! The folders that the platform gives to this user: for work, configuration and data.
-//! Only data: `settings/environment.rs` finds them.
+//! The platform's folders for this user: for work, configuration and data.
+//! Pure data: `settings/environment.rs` finds them.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Folders {
     pub(crate) working: PathBuf,
-    /// None when the system knows no home folder, as for some service users.
+    /// `None` if the system knows no home folder, as for some service users.
     pub(crate) home: Option<PathBuf>,
     pub(crate) config: Option<PathBuf>,
     pub(crate) data: Option<PathBuf>,

@@ -1,5 +1,5 @@
-//! The address to listen on, as people write it.
-//! Names other than localhost are refused: resolving could turn one into an address nobody meant.
+//! The address to listen on, as the user writes it.
+//! Names other than localhost are rejected, because name resolution could return an unexpected address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The port that hob uses when nobody says another.
+/// The default port.
 pub(crate) const DEFAULT_PORT: u16 = 8484;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

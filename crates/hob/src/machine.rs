@@ -1,5 +1,5 @@
-//! The machine that an answer is about: this one with what was measured on it, or another by its profile; and what is
-//! said to be free there.
+//! The machine of a prediction: this one with its measurements, or another from a profile; and its free
+//! memory.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::printer::Printer;
 
-/// Which machine, and how much of it.
+/// Which machine, and how much of its memory.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MachineArgs {
     /// Another machine: a profile's file, or the name of one that hob has (`hob fit machine --list`)
@@ -24,10 +24,10 @@ pub(crate) struct MachineArgs {
 }
 
 impl MachineArgs {
-    /// With the notes on it said.
+    /// The machine with its notes printed.
     ///
     /// # Errors
-    /// The profile is none, or has no such pool.
+    /// The profile does not exist, or has no such pool.
     pub(crate) fn known(&self, app: &App<'_>) -> Outcome<MachineFacts> {
         let mut known = match &self.machine {
             Some(name) => profile::named(name).map_err(|error| {
@@ -40,7 +40,7 @@ impl MachineArgs {
         Ok(known)
     }
 
-    /// The same; how fast this machine's memory is, is measured if nobody has yet.
+    /// Like `known`, and measures the memory bandwidth if it is unknown.
     ///
     /// # Errors
     /// See [`MachineArgs::known`].
@@ -56,7 +56,7 @@ impl MachineArgs {
     }
 }
 
-/// This machine, with what is kept of it.
+/// This machine, with stored measurements.
 pub(crate) fn here(app: &App<'_>) -> MachineFacts {
     let mut known = probe();
     kept(app).merge_into(&mut known, &engine_version());
@@ -67,7 +67,7 @@ pub(crate) fn kept(app: &App<'_>) -> MachineStore {
     MachineStore::in_home(&app.settings.home)
 }
 
-/// Of this machine's memory; takes a second or two.
+/// Measures the memory bandwidth; takes a second or two.
 ///
 /// # Errors
 /// There is too little memory free.
@@ -85,7 +85,7 @@ pub(crate) fn measure(known: &mut MachineFacts, printer: &Printer) -> Outcome<Me
     Ok(measured)
 }
 
-/// For the next time. What cannot be kept was measured nevertheless.
+/// Stores the measurements for the next command. A failure to store them is not an error.
 pub(crate) fn keep(known: &MachineFacts, app: &App<'_>) {
     if let Err(error) = kept(app).keep(known) {
         app.printer.note(error);

@@ -1,5 +1,5 @@
-//! Playing sound through a program that is already installed. hob links no audio library: what
-//! reaches the speakers differs per system, and each system has a program that knows.
+//! Plays sound through an installed program. hob links no audio library, because
+//! sound output differs between systems, and each system has a program for it.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::programs;
 
-/// A program that plays, and how it is told what comes.
+/// A program that plays sound, and its arguments.
 #[derive(Debug, PartialEq, Eq)]
 struct Known {
     name: &'static str,
@@ -22,8 +22,8 @@ struct Known {
     args: &'static [&'static str],
 }
 
-/// In the order to try: first those that surely read raw samples from their standard input, so that
-/// sound starts with the first window; `afplay` can only be given a finished file.
+/// In the order to try. Programs that read raw samples from standard input come first, because
+/// sound then starts with the first samples; `afplay` needs a finished file.
 const KNOWN: [Known; 6] = [
     Known { name: "paplay", args: &["--raw", "--rate={rate}", "--channels=1", "--format=s16le"] },
     Known {
@@ -53,7 +53,7 @@ const KNOWN: [Known; 6] = [
     Known { name: "afplay", args: &["{file}"] },
 ];
 
-/// An installed program that plays.
+/// An installed player.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Player {
     known: &'static Known,
@@ -61,7 +61,7 @@ pub(crate) struct Player {
 }
 
 impl Player {
-    /// Those that are installed, best first.
+    /// The installed players, best first.
     pub(crate) fn installed(path: &OsStr) -> Vec<Player> {
         let found = |known: &'static Known| {
             let program = programs::find(Path::new(known.name), path)?;
@@ -71,7 +71,7 @@ impl Player {
     }
 
     /// # Errors
-    /// None is installed.
+    /// No player is installed.
     pub(crate) fn first(path: &OsStr) -> Outcome<Player> {
         Player::installed(path).into_iter().next().ok_or_else(|| {
             let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
@@ -88,7 +88,7 @@ impl Player {
         self.known.name
     }
 
-    /// Starts the program; from now on it waits for samples.
+    /// Starts the program, which then waits for samples.
     pub(crate) fn start(self, sample_rate_hz: u32) -> Outcome<Playing> {
         if self.known.args.contains(&"{file}") {
             return Ok(Playing::Whole { player: self, sample_rate_hz, samples: Vec::new() });
@@ -114,11 +114,11 @@ impl Player {
     }
 }
 
-/// Sound on its way to the speakers.
+/// Sound that is being played.
 #[derive(Debug)]
 pub(crate) enum Playing {
     Pipe(Box<Pipe>),
-    /// Kept until it is whole.
+    /// Collected until it is complete.
     Whole {
         player: Player,
         sample_rate_hz: u32,
@@ -133,12 +133,12 @@ pub(crate) struct Pipe {
     child: Child,
     input: Option<ChildStdin>,
     encoder: Encoder,
-    /// What it plays, if not its input; deleted when the player has ended.
+    /// The file that it plays, if it does not read its input. Deleted when the player has ended.
     _file: Option<TempPath>,
 }
 
 impl Playing {
-    /// Waits while the player has enough.
+    /// Waits while the player's buffer is full.
     pub(crate) async fn write(&mut self, new: &[f32]) -> Outcome<()> {
         match self {
             Playing::Pipe(pipe) => pipe.write(new).await,
@@ -149,7 +149,7 @@ impl Playing {
         }
     }
 
-    /// Returns when the last sample was heard.
+    /// Returns when the last sample was played.
     pub(crate) async fn finish(self) -> Outcome<()> {
         match self {
             Playing::Pipe(pipe) => pipe.finish().await,
@@ -167,7 +167,7 @@ impl Pipe {
         let Some(input) = &mut self.input else { return Ok(()) };
         match input.write_all(&bytes).await {
             Ok(()) => Ok(()),
-            // It has stopped reading: it has ended, or is about to.
+            // The player has stopped reading: it has ended, or is about to.
             Err(_) => Err(stopped(self.name, self.child.wait().await)),
         }
     }

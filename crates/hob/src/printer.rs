@@ -37,7 +37,7 @@ impl Printer {
         Printer { volume }
     }
 
-    /// One line, or several, of what was asked for. A reader that has seen enough (`| head`) is
+    /// Prints one or more lines of data. A closed reader (`| head`) is not an error.
     /// not an error.
     pub(crate) fn data(&self, text: impl Display) -> Outcome<()> {
         match writeln!(anstream::stdout(), "{text}") {
@@ -48,7 +48,7 @@ impl Printer {
         }
     }
 
-    /// A piece of an answer, at once and without a line's end.
+    /// Prints a piece of an answer at once, without a line end.
     pub(crate) fn piece(&self, text: &str) -> Outcome<Reader> {
         let mut stdout = io::stdout().lock();
         let text = if stdout.is_terminal() { harmless(text) } else { Cow::Borrowed(text) };
@@ -59,7 +59,7 @@ impl Printer {
         }
     }
 
-    /// A piece of what stands beside an answer, for the person who waits.
+    /// Prints a piece of additional output, such as thinking, on stderr.
     pub(crate) fn aside(&self, text: &str) {
         if self.volume == Volume::Normal {
             let text = harmless(text);
@@ -87,14 +87,14 @@ impl Printer {
         }
     }
 
-    /// A bar of `length` steps; `template` is indicatif's. Hidden when stderr is no terminal.
+    /// A bar with `length` steps and indicatif's `template`. Hidden when stderr is not a terminal.
     pub(crate) fn bar(&self, length: u64, template: &str) -> ProgressBar {
         let bar = ProgressBar::with_draw_target(Some(length), self.target());
         bar.set_style(style(template));
         bar
     }
 
-    /// A spinner, for what has no known length.
+    /// A spinner, for work of unknown length.
     pub(crate) fn spinner(&self, message: impl Display) -> ProgressBar {
         let spinner = ProgressBar::with_draw_target(None, self.target());
         spinner.set_style(style("{spinner} {msg}"));
@@ -103,7 +103,7 @@ impl Printer {
         spinner
     }
 
-    /// Whether somebody sees bars move.
+    /// Whether bars are visible.
     pub(crate) fn draws(&self) -> bool {
         !self.target().is_hidden()
     }
@@ -116,8 +116,8 @@ impl Printer {
     }
 }
 
-/// What a model or another server writes must not move the cursor or change the terminal: nobody knows where
-/// it read its control sequences.
+/// Removes control characters: text of a model or another server must not move the cursor or change the
+/// terminal.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     let harms = |c: char| c.is_control() && c != '\n' && c != '\t';
     if text.contains(harms) {
@@ -127,19 +127,19 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A template that does not parse is a slip in this program; the bar is then merely plain.
+/// A template that does not parse is a mistake in this program; the bar is then plain.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// A table without lines, as other programs can read it too.
+/// A table without borders, which other programs can read too.
 pub(crate) fn table(header: impl Into<comfy_table::Row>) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING).set_header(header);
     table
 }
 
-/// Breaks what is longer than so many characters into lines, so that no terminal has to.
+/// Wraps columns that are longer than this many characters, so that the terminal does not have to.
 pub(crate) fn narrow<const N: usize>(table: &mut Table, columns: [(usize, u16); N]) {
     for (number, chars) in columns {
         let width = Width::Fixed(chars);
@@ -148,7 +148,7 @@ pub(crate) fn narrow<const N: usize>(table: &mut Table, columns: [(usize, u16); 
     }
 }
 
-/// One line on stderr, whoever prints; errors go this way even when notes do not.
+/// Prints one line on stderr, also with `--quiet`. Errors use this.
 pub(crate) fn stderr_line(text: impl Display) {
     // A closed stderr cannot report its own error.
     let _nobody_reads = writeln!(anstream::stderr(), "{text}");

@@ -1,11 +1,11 @@
-//! Finding installed programs on the PATH.
-//! The PATH is handed in, so that a test can have one of its own.
+//! Finds installed programs on the PATH.
+//! The caller passes the PATH, so that a test can use its own.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The program that a shell would start for this name; a name with a folder in it is a path.
+/// The program that a shell would start for this name. A name with a folder is a path.
 pub(crate) fn find(name: &Path, path: &OsStr) -> Option<PathBuf> {
     if name.components().count() > 1 {
         return is_executable(name).then(|| name.to_path_buf());

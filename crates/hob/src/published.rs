@@ -7,7 +7,7 @@ mod runs;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use hob_core::fit::{Site, TimedRun, error_pct, fitted, mean, told_by};
+use hob_core::fit::{Site, TimedRun, error_pct, fitted, mean, predicted_by};
 use hob_core::machine::{Basis, Constants, Gpu, GpuMemory, Machine};
 
 use decode::rows_of;
@@ -54,9 +54,9 @@ pub(crate) fn apply(machine: &mut Machine) -> Vec<Used> {
         }
         let Ok(constants) = fitted(&timed) else { continue };
         let constants = Constants { basis: Basis::Published, ..constants };
-        let off = timed
-            .iter()
-            .filter_map(|one| Some(error_pct(told_by(one, &constants)?.tok_s, one.tok_s).abs()));
+        let off = timed.iter().filter_map(|one| {
+            Some(error_pct(predicted_by(one, &constants)?.tok_s, one.tok_s).abs())
+        });
         let off_pct = mean(off).unwrap_or_default();
         let sources = sources.into_iter().collect::<Vec<_>>().join(", ");
         let text = format!(

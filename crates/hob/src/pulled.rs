@@ -1,5 +1,5 @@
-//! The chat models that were pulled, as a running server has them: each in a worker of its own, loaded for its first
-//! request. The store is looked at while the server runs, so that `hob pull` and `hob models rm` need no restart.
+//! The pulled chat models of a running server: each has its own worker, which is loaded for its first
+//! request. The server watches the store, so `hob pull` and `hob models rm` need no restart.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -15,17 +15,17 @@ use tokio::time::sleep;
 
 use crate::app::App;
 use crate::failure::Outcome;
+use crate::model_store::ModelStore;
 use crate::settings::ModelChoice;
-use crate::shelf::Shelf;
 use crate::wire_up::{Chat, Memory};
 
-/// Between two looks at the store: two folders are listed.
+/// Interval between two checks of the store, which list two folders.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// See the file's head.
+/// See the head of this file.
 pub(crate) struct PulledModels<'a> {
     app: &'a App<'a>,
-    shelf: Shelf,
+    store: ModelStore,
     memory: Arc<Memory>,
     /// Stored names that the configuration serves itself.
     configured: BTreeSet<String>,
@@ -36,7 +36,7 @@ pub(crate) struct PulledModels<'a> {
 /// One stored model. The same name with another folder is another model.
 struct Pulled {
     folder: PathBuf,
-    /// None: its file cannot be used, which was said once.
+    /// `None`: its file cannot be used; this was reported once.
     chat: Option<(Chat, Arc<RegisteredModel<task::Chat>>)>,
 }
 
@@ -47,21 +47,21 @@ impl fmt::Debug for PulledModels<'_> {
 }
 
 impl<'a> PulledModels<'a> {
-    /// Those that are here now. Called inside a tokio runtime.
+    /// Finds the stored models. Must be called inside a tokio runtime.
     pub(crate) fn start(app: &'a App<'a>, memory: Arc<Memory>) -> PulledModels<'a> {
-        let shelf = Shelf::open(app);
+        let store = ModelStore::open(app);
         let settings = &app.settings;
         let choices =
             settings.models.values().map(|chat| &chat.model).chain([&settings.chat.model]);
         let stored = choices.filter_map(|choice| match choice {
-            ModelChoice::Named(name) => Some(shelf.meant(name)),
+            ModelChoice::Named(name) => Some(store.meant(name)),
             ModelChoice::File(_) => None,
         });
-        // A name that the configuration gives to another model is not free either.
+        // A name that the configuration gives to another model is taken too.
         let names = settings.models.keys().cloned().chain([settings.chat.model.name()]);
         let configured = stored.chain(names).collect();
         let (models, changed) = (Mutex::default(), Notify::new());
-        let pulled = PulledModels { app, shelf, memory, configured, models, changed };
+        let pulled = PulledModels { app, store, memory, configured, models, changed };
         pulled.look();
         pulled
     }
@@ -71,7 +71,7 @@ impl<'a> PulledModels<'a> {
         models.values().filter_map(|one| Some(Arc::clone(&one.chat.as_ref()?.1))).collect()
     }
 
-    /// Those that can be used.
+    /// The models that can be used.
     pub(crate) fn chats(&self) -> Vec<Chat> {
         let models = self.models();
         models.values().filter_map(|one| Some(one.chat.as_ref()?.0.clone())).collect()
@@ -81,19 +81,19 @@ impl<'a> PulledModels<'a> {
         self.models().keys().cloned().collect()
     }
 
-    /// Resolves when there are others than before.
+    /// Resolves when the set of models has changed.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// Looks at the store for as long as it is polled.
+    /// Watches the store for as long as it is polled.
     pub(crate) async fn follow(&self) -> Infallible {
         loop {
             sleep(EVERY).await;
             let (left, is_changed) = self.look();
             if is_changed {
                 self.changed.notify_one();
-                // Until nobody is led to those that are gone.
+                // Waits until no new request can reach the removed models.
                 sleep(EVERY).await;
                 end(left).await;
             }
@@ -105,9 +105,9 @@ impl<'a> PulledModels<'a> {
         end(models.into_values().collect()).await;
     }
 
-    /// Those that are gone, and whether anything is another than before.
+    /// The removed models, and whether anything has changed.
     fn look(&self) -> (Vec<Pulled>, bool) {
-        let mut stored = self.shelf.forms();
+        let mut stored = self.store.forms();
         stored.retain(|name, _| !self.configured.contains(name));
         let mut models = self.models();
         let is_gone = |name: &String, one: &Pulled| stored.get(name) != Some(&one.folder);
@@ -127,9 +127,9 @@ impl<'a> PulledModels<'a> {
         (left, is_changed)
     }
 
-    /// None of models that do something else, and of those that cannot be used.
+    /// `None` for models that do not chat, and for files that cannot be used.
     fn chat(&self, name: &str) -> Option<(Chat, Arc<RegisteredModel<task::Chat>>)> {
-        if !self.shelf.chat_names().iter().any(|chat| chat == name) {
+        if !self.store.chat_names().iter().any(|chat| chat == name) {
             return None;
         }
         let settings = self.app.settings.chat.pulled(name);
@@ -147,7 +147,7 @@ impl<'a> PulledModels<'a> {
     }
 
     fn models(&self) -> MutexGuard<'_, BTreeMap<String, Pulled>> {
-        // A panic leaves no model half in the table.
+        // A panic cannot leave a partial entry in the table.
         self.models.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

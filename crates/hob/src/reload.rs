@@ -1,6 +1,6 @@
-//! The configuration, read anew when its file changes: whole or not at all.
-//! Aliases, upstreams and keys follow; requests that run keep what they began with. What needs another
-//! start of hob is said, and waits for it.
+//! Reads the configuration again when its file changes, completely or not at all.
+//! Aliases, upstreams and keys change at once; running requests keep the old ones. Other changes need a
+//! restart, and hob says so.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -17,34 +17,34 @@ use crate::config::{ConfigFile, Fingerprint, Written, fingerprint};
 use crate::failure::{Failure, Outcome};
 use crate::pulled::PulledModels;
 
-/// Between two looks at the file: a change is in force within a second.
+/// Interval between two checks of the file: a change takes effect within a second.
 const EVERY: Duration = Duration::from_millis(300);
 
-/// What a server needs to follow its configuration.
+/// What a server needs to follow its configuration file.
 pub(crate) struct Following<'a> {
     pub(crate) app: &'a App<'a>,
     pub(crate) live: ReloadableState,
-    /// In force.
+    /// The gateway in use.
     pub(crate) gateway: Arc<Gateway>,
-    /// A key has been asked for since the start, or since a change of the file.
+    /// Whether keys were required at any time since the start or since a change of the file.
     pub(crate) has_keys: bool,
-    /// Told when the first key comes.
+    /// Called when the first key appears.
     pub(crate) on_first_key: &'a (dyn Fn() + Sync),
-    /// Models come and go while it runs.
+    /// Installed models can change while the server runs.
     pub(crate) pulled: &'a PulledModels<'a>,
-    /// Makes the rest of it anew.
+    /// Builds the rest of the configuration.
     pub(crate) renew: &'a (dyn Fn(&Written, &Gateway) -> Outcome<Renewed> + Sync),
 }
 
-/// A configuration that is right.
+/// A valid configuration.
 pub(crate) struct Renewed {
     pub(crate) registry: Registry,
     pub(crate) keys: Vec<KeyOptions>,
     pub(crate) gateway: Arc<Gateway>,
 }
 
-/// Resolves when the file is another than it was. An editor may take the old one away before it puts the
-/// new one there, and some write it piece by piece: a file that is not there is no other one, and one that
+/// Resolves when the file has changed. An editor may remove the old file before it writes the
+/// new one, and some write it piece by piece. So a missing file does not count as a change, and a file that
 /// still changes is not read yet.
 async fn changed(path: Option<&Path>, seen: Option<Fingerprint>) -> (PathBuf, Fingerprint) {
     let Some(path) = path else { return std::future::pending().await };
@@ -60,7 +60,7 @@ async fn changed(path: Option<&Path>, seen: Option<Fingerprint>) -> (PathBuf, Fi
 }
 
 impl Following<'_> {
-    /// Keeps other servers' lists fresh and looks at the file, for as long as it is polled.
+    /// Refreshes the lists of other servers and watches the file, for as long as it is polled.
     pub(crate) async fn follow(mut self) -> Infallible {
         let mut written = self.app.written.clone();
         let mut seen = written.seen;
@@ -95,10 +95,10 @@ impl Following<'_> {
         }
     }
 
-    /// The same configuration with the models that are here now.
+    /// Applies the same configuration with the models that are installed now.
     fn renewed(&mut self, written: &Written) {
         match (self.renew)(written, &self.gateway) {
-            // The file of a key may be gone: what it closed stays closed.
+            // If the file of a key is missing, the server stays closed.
             Ok(renewed) if self.has_keys && renewed.keys.is_empty() => {
                 self.app.printer.note("the keys are gone, so pulled models wait for another start");
             }
@@ -121,7 +121,7 @@ impl Following<'_> {
         Ok((written, renewed))
     }
 
-    /// What changed, and what of it waits for another start.
+    /// Reports what changed, and what needs a restart.
     fn told(&self, old: &ConfigFile, new: &ConfigFile) {
         let tables = [
             ("home", old.home != new.home),

@@ -31,25 +31,25 @@ use crate::settings::Secret;
 /// The events of a chat answer; the last one of a complete answer is [`ChatEvent::Done`].
 pub(crate) type ChatAnswer = BoxStream<'static, Outcome<ChatEvent>>;
 
-/// Pieces between the reading thread and whoever writes; beyond them the server waits.
+/// Pieces that wait between the reading thread and the writer. Beyond this number the server has to wait.
 const PIECES_MAX: usize = 16;
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-/// A server that says nothing for this long is taken for dead: hob itself gives a model as long for its
+/// A server that sends nothing for this long counts as dead. hob gives a model as long for its
 /// first token, loading included.
 const SILENCE_TIME_MAX: Duration = Duration::from_secs(300);
-/// For questions that a server answers at once.
+/// Time limit for requests that a server answers at once.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(3);
-/// Lists and refusals are small.
+/// Lists and errors are small.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
-/// Where a server is, and the key that it may ask for.
+/// The address of a server, and the key that it may require.
 #[derive(Clone, Debug)]
 pub(crate) struct Remote {
     base: String,
     key: Option<Secret>,
 }
 
-/// Whether a question carries the key. An address that is only tried may be another program's.
+/// Whether to send the key. A guessed address may belong to another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Sent,
@@ -118,7 +118,7 @@ struct RefusedError {
 }
 
 impl Remote {
-    /// `address` as people write it: `http://nas:8484`, `nas:8484`, with or without `/v1`.
+    /// Accepts `http://nas:8484` and `nas:8484`, with or without `/v1`.
     pub(crate) fn at(address: &str, key: Option<Secret>) -> Remote {
         let trimmed = address.trim_end_matches('/');
         let trimmed = trimmed.strip_suffix("/v1").unwrap_or(trimmed);
@@ -126,7 +126,7 @@ impl Remote {
         Remote { base: format!("{scheme}{trimmed}"), key }
     }
 
-    /// The server that would listen here, reached from this machine.
+    /// The server that would listen at this address, reached from this machine.
     pub(crate) fn here(listen: SocketAddr, key: Option<Secret>) -> Remote {
         let mut address = listen;
         if listen.ip().is_unspecified() {
@@ -143,7 +143,7 @@ impl Remote {
         &self.base
     }
 
-    /// Its models; an error when nobody answers quickly, or who answers is not a hob.
+    /// The server's models. Fails if no server answers quickly, or if the server is not a hob.
     pub(crate) async fn models(&self) -> Outcome<Vec<RemoteModel>> {
         let body = self.get("/v1/models", PROBE_TIME_MAX, Key::Kept).await?;
         let models: Models = serde_json::from_str(&body).map_err(|_| self.not_hob())?;
@@ -156,8 +156,8 @@ impl Remote {
         Ok(voices.voices)
     }
 
-    /// Sends a request and reads its answer on a thread of its own. Refusals come before the stream;
-    /// what goes wrong later is `read`'s to send. Ends when nobody listens any more.
+    /// Sends a request, and reads its answer on a separate thread. Errors before the answer are returned;
+    /// `read` sends later ones. Ends when the receiver is dropped.
     async fn stream<T: Send + 'static>(
         &self,
         path: &'static str,
@@ -173,7 +173,7 @@ impl Remote {
                     read(body, &pieces);
                 }
             }
-            // Who asked has left.
+            // The receiver was dropped.
             Err(failure) => drop(answer.send(Err(failure))),
         });
         answered.await.map_err(|_| self.silent("the request failed"))??;
@@ -242,13 +242,13 @@ fn agent(silence_max: Duration) -> Agent {
         .timeout_connect(Some(CONNECT_TIME_MAX.min(silence_max)))
         .timeout_recv_response(Some(silence_max))
         .timeout_per_read(Some(silence_max))
-        // A hob is asked directly: the proxy that pages of the web need knows no machine at home.
+        // Sent directly: a web proxy does not know the machines of the local network.
         .proxy(None)
         .build()
         .new_agent()
 }
 
-/// As much as a list or a refusal can be; what is cut off does not parse, and is said to.
+/// Reads at most as much as a list or an error can contain. Truncated text does not parse, which is reported.
 fn text(body: Body) -> String {
     let mut bytes = Vec::new();
     let mut reader = body.into_reader().take(TEXT_BYTES_MAX);

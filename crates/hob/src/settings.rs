@@ -32,20 +32,20 @@ const DEFAULT_ESPEAK: &str = "espeak-ng";
 /// An API key is a line, not a file that was named by mistake.
 const KEY_BYTES_MAX: usize = 4096;
 
-/// What the command line says; `None` and empty leave it to the others.
+/// Settings from the command line. `None` and empty values leave the choice to the other sources.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overrides {
     pub(crate) home: Option<PathBuf>,
     pub(crate) listen: Option<Listen>,
     pub(crate) allow_remote: bool,
     pub(crate) allowed_hosts: Vec<String>,
-    /// Of the speech engine.
+    /// For the speech engine.
     pub(crate) threads: Option<u16>,
     pub(crate) chat_model: Option<String>,
     pub(crate) context_tokens: Option<NonZeroU32>,
 }
 
-/// Settled.
+/// The resolved settings.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) home: PathBuf,
@@ -53,7 +53,7 @@ pub(crate) struct Settings {
     pub(crate) speech: SpeechSettings,
     pub(crate) chat: ChatSettings,
     pub(crate) memory: MemorySettings,
-    /// Beside the one of `chat`, by name.
+    /// Further chat models by name.
     pub(crate) models: BTreeMap<String, ChatSettings>,
     pub(crate) ledger: LedgerSettings,
     pub(crate) dev: DevSettings,
@@ -82,7 +82,7 @@ pub(crate) struct SpeechSettings {
     pub(crate) espeak: Espeak,
 }
 
-/// How many threads an engine computes with.
+/// Number of threads of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Threads {
     /// Chosen for this machine by the engine's measured default.
@@ -91,7 +91,7 @@ pub(crate) enum Threads {
 }
 
 impl Threads {
-    /// As a configuration writes it: 0 leaves the choice to the engine.
+    /// The value in the configuration: 0 leaves the choice to the engine.
     pub(crate) fn wished(self) -> usize {
         match self {
             Threads::Measured => 0,
@@ -108,7 +108,7 @@ impl Threads {
     }
 }
 
-/// Whether, and as which program, words are looked up outside hob.
+/// Whether hob uses espeak-ng for unknown words, and which program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Espeak {
     Never,
@@ -155,7 +155,7 @@ impl fmt::Debug for Secret {
 
 impl KeySource {
     /// # Errors
-    /// The file cannot be read, or holds no key.
+    /// The file cannot be read, or contains no key.
     pub(crate) fn read(&self) -> Outcome<Option<Secret>> {
         let (text, from) = match self {
             KeySource::None => return Ok(None),
@@ -180,7 +180,7 @@ fn read_key(path: &Path) -> Outcome<String> {
 
 impl Settings {
     /// # Errors
-    /// There is no home folder to keep models in, and none was named; or a model's table is wrong.
+    /// There is no home folder for models and none was named, or a model's table is wrong.
     pub(crate) fn resolve(
         flags: &Overrides,
         environment: &Environment,
@@ -199,12 +199,12 @@ impl Settings {
         })
     }
 
-    /// Beside the models.
+    /// In the folder of models.
     pub(crate) fn ledger_file(&self) -> PathBuf {
         self.home.join("ledger.sqlite3")
     }
 
-    /// The same as a file would say it, every key filled in. Secrets are named, not shown.
+    /// The same as a configuration file, with every key filled in. Secrets are named, not shown.
     pub(crate) fn as_written(&self) -> ConfigFile {
         let api_key_file = match &self.server.api_key {
             KeySource::File(path) => Some(path.clone()),

@@ -1,5 +1,5 @@
-//! Where encoded sound goes: a file that appears whole or not at all, or stdout.
-//! Nobody takes half of a spoken text for the whole because the disk was full.
+//! The destination of encoded sound: stdout, or a file that appears complete or not at all.
+//! So a full disk cannot leave half a text that looks complete.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -8,24 +8,24 @@ use tempfile::NamedTempFile;
 
 use crate::failure::{Failure, Outcome};
 
-/// Readable by everybody that the user's umask lets read, like any file a program writes.
+/// Readable as the user's umask allows, like files of other programs.
 const FILE_MODE: u32 = 0o666;
 
 #[derive(Debug)]
 pub(crate) enum Sink {
-    /// Written beside its place and moved there when complete; gone if dropped before.
+    /// Written under a temporary name in the same folder, and renamed when complete; deleted if dropped before.
     File {
         temporary: NamedTempFile,
         place: PathBuf,
     },
-    /// A device or a pipe, which nothing can be moved onto.
+    /// A device or a pipe, which cannot be replaced by a rename.
     Device {
         file: fs_err::File,
     },
     Stdout,
 }
 
-/// Whether somebody still reads.
+/// Whether the reader still reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     There,
@@ -36,12 +36,12 @@ impl Sink {
     /// `-` is stdout.
     ///
     /// # Errors
-    /// The file cannot be made, or sound would be written to a terminal.
+    /// The file cannot be created, or sound would be written to a terminal.
     pub(crate) fn open(place: &Path) -> Outcome<Sink> {
         if place == Path::new("-") {
             return Sink::stdout();
         }
-        // Through links, so that what they point to is replaced and not the link itself.
+        // Follows links, so that the target of a link is replaced and not the link itself.
         let place = fs_err::canonicalize(place).unwrap_or_else(|_| place.to_path_buf());
         let found = fs_err::metadata(&place).map(|metadata| metadata.file_type());
         match found {
@@ -78,7 +78,7 @@ impl Sink {
         }
     }
 
-    /// Puts the file in its place.
+    /// Renames the file to its final name.
     pub(crate) fn finish(self) -> Outcome<()> {
         if let Sink::File { temporary, place } = self {
             let name = place.display().to_string();

@@ -1,5 +1,5 @@
-//! Sound from a stream of events to a file, stdout and the speakers, with the figures of the way.
-//! Where the events come from, an engine here or another hob, makes no difference.
+//! Sends sound from a stream of events to a file, stdout or the speakers, and measures it.
+//! The events may come from an engine of this process or from another hob.
 
 use std::time::{Duration, Instant};
 
@@ -15,27 +15,27 @@ use crate::sink::{Reader, Sink};
 
 pub(crate) const BAR: &str = "{bar:30} {pos}/{len} characters · {msg}";
 
-/// Where the sound goes; one of the two at least.
+/// Where the sound goes: to a sink, to a player, or to both.
 #[derive(Debug)]
 pub(crate) struct Destination {
     pub(crate) file: Option<(AudioFormat, Sink)>,
     pub(crate) player: Option<Player>,
 }
 
-/// Both, opened for a sample rate.
+/// The outputs, opened for a sample rate.
 #[derive(Debug)]
 struct Outputs {
     file: Option<(Encoder, Sink)>,
     playing: Option<Playing>,
 }
 
-/// What speaking took.
+/// Figures of the finished sound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figures {
     pub(crate) sound_s: f64,
     pub(crate) first_audio: Duration,
-    /// Time that was spent waiting for sound, unless a player set the pace: then nothing can be
-    /// said, because the engine works ahead of it.
+    /// Time spent waiting for sound. Unknown with a player, because
+    /// the engine then works ahead of it.
     pub(crate) waited: Option<Duration>,
 }
 
@@ -56,11 +56,11 @@ impl Figures {
     }
 }
 
-/// How far a known text has been said; a text that is still arriving has no known length.
+/// The progress through a text of known length. Text that is still arriving has no known length.
 #[derive(Debug)]
 pub(crate) struct Progress {
     text: Option<String>,
-    /// Bytes of `text` that were counted into the bar.
+    /// Bytes of `text` that the bar has counted.
     counted: usize,
     bar: ProgressBar,
 }
@@ -71,7 +71,7 @@ impl Progress {
             Some(text) => printer.bar(text.chars().count() as u64, BAR),
             None => printer.spinner(""),
         };
-        // Nobody needs the text counted when no bar is drawn.
+        // Counting the text is only needed for a visible bar.
         let text = text.filter(|_| printer.draws()).map(str::to_owned);
         Progress { text, counted: 0, bar }
     }
@@ -96,7 +96,7 @@ impl Drop for Progress {
     }
 }
 
-/// Takes the stream to its end. `asked` is when the request was made.
+/// Reads the stream to its end. `asked` is when the request was sent.
 pub(crate) async fn deliver(
     mut stream: SpeechStream,
     to: Destination,
@@ -128,7 +128,7 @@ pub(crate) async fn deliver(
         return Err(Failure::new(Exit::Engine, "the model made no sound"));
     };
     let waited = outputs.playing.is_none().then_some(waited);
-    // Stops the engine, when the reader left early, before the player is waited for.
+    // Stops the engine before waiting for the player, in case the reader left early.
     drop((stream, progress));
     outputs.finish().await?;
     Ok(Figures { sound_s: seconds(samples_heard, rate_hz), first_audio, waited })

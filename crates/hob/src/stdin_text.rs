@@ -1,5 +1,5 @@
-//! Text from stdin as it is written, so that speaking starts before the writer has ended.
-//! Bytes are cut into characters here; what is no UTF-8 is a failure and never a guess.
+//! Reads text from stdin while it is being written, so that speech starts before the writer has ended.
+//! Bytes become characters here. Text that is not UTF-8 is an error.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -13,15 +13,15 @@ use tokio::time::timeout;
 use crate::failure::{Exit, Failure, Outcome};
 
 const READ_BYTES: usize = 8 << 10;
-/// Pieces that wait for the speaker; beyond them the writer waits.
+/// Pieces that wait to be spoken. Beyond this number the writer has to wait.
 const PIECES_MAX: usize = 16;
 
-/// A line that nothing follows for so long is said: the next may come in an hour. Longer than a
-/// model takes from token to token, so that a sentence which goes on behind a line break is not cut.
+/// A line is spoken if nothing follows for this long. This is longer than a
+/// model takes from token to token, so a sentence that continues after a line break is not cut.
 const PAUSE_MIN: Duration = Duration::from_millis(300);
 
-/// The text, and what was wrong with it. After a failure the text neither goes on nor ends, so that
-/// nobody takes half of it for the whole.
+/// The text, and its error. After an error the text neither continues nor ends, so that
+/// an incomplete text is never spoken as a complete one.
 pub(crate) struct StdinText {
     pub(crate) pieces: BoxStream<'static, String>,
     failure: oneshot::Receiver<Broken>,
@@ -38,17 +38,17 @@ impl StdinText {
     fn of(input: impl Read + Send + 'static) -> StdinText {
         let (pieces, arriving) = mpsc::channel(PIECES_MAX);
         let (broken, failure) = oneshot::channel();
-        // Ends with its input, or when nobody listens any more.
+        // Ends with its input, or when the receiver is dropped.
         task::spawn_blocking(move || {
             if let Err(failure) = send(input, &pieces) {
-                // Who listened has left.
+                // The receiver was dropped.
                 drop(broken.send((failure, pieces)));
             }
         });
         let arriving = stream::unfold((arriving, false), |(mut arriving, line_ended)| async move {
             let next = arriving.recv();
             let piece = if line_ended {
-                // Nothing came: a writer of lines pauses here.
+                // Nothing arrived: a program that writes lines pauses here.
                 timeout(PAUSE_MIN, next).await.unwrap_or_else(|_| Some(String::new()))
             } else {
                 next.await
@@ -59,10 +59,10 @@ impl StdinText {
         StdinText { pieces: arriving.boxed(), failure }
     }
 
-    /// All of it, up to a limit.
+    /// Reads all of it, up to a limit.
     ///
     /// # Errors
-    /// It is no UTF-8, or longer than `bytes_max`.
+    /// The text is not UTF-8, or is longer than `bytes_max`.
     pub(crate) async fn whole(self, bytes_max: usize) -> Outcome<String> {
         let (mut pieces, broken) = self.split();
         let gathered = async {
@@ -82,7 +82,7 @@ impl StdinText {
         }
     }
 
-    /// Takes the text out, and a future that ends only if the text breaks.
+    /// The text, and a future that ends only if reading fails.
     pub(crate) fn split(self) -> (BoxStream<'static, String>, impl Future<Output = Failure>) {
         let failure = self.failure;
         let broken = async move {
@@ -113,7 +113,7 @@ fn send(mut input: impl Read, pieces: &mpsc::Sender<String>) -> Outcome<()> {
     }
 }
 
-/// Puts characters together that were cut between two reads.
+/// Joins the bytes of characters that were cut between two reads.
 #[derive(Debug, Default)]
 struct Utf8 {
     cut: Vec<u8>,
@@ -204,7 +204,7 @@ mod tests {
     async fn a_text_that_breaks_does_not_end() {
         let (mut pieces, broken) = StdinText::of(&b"whole\xff"[..]).split();
         assert_eq!(broken.await.exit, Exit::Usage);
-        assert_eq!(pieces.next().await, None, "nobody holds it open any longer");
+        assert_eq!(pieces.next().await, None, "no sender keeps it open");
         let (pieces, _broken) = StdinText::of(&b"whole"[..]).split();
         assert_eq!(pieces.collect::<Vec<_>>().await, ["whole"]);
     }

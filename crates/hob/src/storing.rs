@@ -1,4 +1,4 @@
-//! What happens once, when a model is stored: `hob-models` transforms its files, and the engine measures each voice.
+//! What happens once when a model is stored: `hob-models` converts its files, and the engine measures each voice.
 //! This file is in the binary, because `hob-models` runs no engine.
 
 use std::fs;
@@ -8,13 +8,13 @@ use hob_core::Voice;
 use hob_engines::speech::kokoro::{Kokoro, KokoroOptions, files, voice_list};
 use hob_models::catalog::Purpose;
 use hob_models::{
-    ChatTransform, KokoroTransform, RawFiles, Task, Transform, TransformError, Watch,
+    ChatTransform, KokoroTransform, PullStep, RawFiles, Transform, TransformError, Watch,
 };
 
 use crate::failure::{Exit, Failure, Outcome};
 
 /// # Errors
-/// No engine of this hob takes such models.
+/// No engine of hob can run such models.
 pub(crate) fn transform_for(purpose: Purpose, threads: usize) -> Outcome<Box<dyn Transform>> {
     match purpose {
         Purpose::Speech => Ok(Box::new(StoreKokoro { threads })),
@@ -25,7 +25,7 @@ pub(crate) fn transform_for(purpose: Purpose, threads: usize) -> Outcome<Box<dyn
     }
 }
 
-/// Kokoro's stored form, and the statistics that each voice's utterances start from.
+/// Stores Kokoro's converted form, and the initial statistics of each voice.
 #[derive(Clone, Copy, Debug)]
 struct StoreKokoro {
     threads: usize,
@@ -48,8 +48,8 @@ impl Transform for StoreKokoro {
 }
 
 impl StoreKokoro {
-    /// A second or two of work for each voice that hob can read aloud; a new language comes with a
-    /// new version of the transformation, which measures its voices too.
+    /// Takes a second or two for each supported voice. A new language comes with a
+    /// new version of the conversion, which measures its voices too.
     fn calibrate(self, out: &Path, watch: &mut Watch<'_>) -> Result<(), TransformError> {
         let options = KokoroOptions { threads: self.threads };
         let mut kokoro = Kokoro::load(out, options).map_err(refused(files::VOCODER))?;
@@ -57,7 +57,7 @@ impl StoreKokoro {
         voices.retain(|voice| voice.language.is_spoken());
         let folder = out.join(files::STATISTICS);
         fs::create_dir(&folder).map_err(refused(files::STATISTICS))?;
-        watch.begin(Task::Transforming, Some(voices.len() as u64));
+        watch.begin(PullStep::Transforming, Some(voices.len() as u64));
         for Voice { id, .. } in &voices {
             watch.check()?;
             let statistics = kokoro.calibrate(id).map_err(refused(id))?;

@@ -32,8 +32,8 @@ use hob_upstream::Gateway;
 use crate::app::App;
 use crate::descriptors::{connections, raise_limit};
 use crate::failure::{Exit, Failure, Outcome};
+use crate::model_store::ModelStore;
 use crate::settings::{Settings, speech_threads};
-use crate::shelf::Shelf;
 use crate::worker_args::SpeechWorkerArgs;
 
 use memory::Need;
@@ -44,10 +44,10 @@ pub(crate) use gateway::{gateway, has_others, keys, looked_up, placed, stand_ins
 pub(crate) use memory::Memory;
 pub(crate) use timing::{CALIBRATION_TIME, Timing, decoding_threads, timings, work_timing};
 
-/// Seconds of work per second of sound, until the first answers teach a better figure.
+/// Seconds of work per second of sound, until the first answers correct the guess.
 const RTF_GUESS: f64 = 0.3;
 
-/// What a speech worker takes beside its files until it was measured (one took 126 MB): dictionaries, and
+/// Guess for the memory of a speech worker in addition to its files (one took 126 MB): dictionaries, and
 /// the tensors of a window.
 const SPEECH_BESIDE_BYTES: u64 = 150_000_000;
 
@@ -71,18 +71,18 @@ impl Speech {
     /// Called inside a tokio runtime.
     ///
     /// # Errors
-    /// The model is not here, or the default voice is none of its voices.
+    /// The model is not installed, or it does not have the default voice.
     pub(crate) fn start_in(memory: &Arc<Memory>, app: &App<'_>) -> Outcome<Speech> {
-        let stored = Shelf::open(app).speech()?;
+        let stored = ModelStore::open(app).speech()?;
         check_default_voice(&app.settings.speech.default_voice, &stored.voices)?;
         let estimated_bytes = stored.disk_bytes.saturating_add(SPEECH_BESIDE_BYTES);
         let estimated = Bytes::from([(Pool::Ram, estimated_bytes)]);
-        let seat = memory.seat(&stored.name, Need { estimated, is_pinned: false });
+        let model_memory = memory.of_model(&stored.name, Need { estimated, is_pinned: false });
         let mut options = SpeechWorkerOptions::default();
-        options.supervisor.room = Some(Arc::new(seat.clone()));
+        options.supervisor.room = Some(Arc::new(model_memory.clone()));
         let command = speech_command(app, &stored.folder)?;
         let worker = Arc::new(SpeechWorker::start(stored.voices, command, options));
-        seat.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
+        model_memory.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
         Ok(Speech { name: stored.name, worker })
     }
 

@@ -255,7 +255,7 @@ fn spoken() -> Result<Vec<Row>> {
     ])
 }
 
-fn speech(mock: &Mock, text: &str) -> Result<hob_bench::timeline::Sound> {
+fn speech(mock: &Mock, text: &str) -> Result<hob_bench::timeline::SoundTimeline> {
     let body = json!({ "model": "mock", "input": text, "response_format": "pcm" }).to_string();
     let driven = drive(mock, "/v1/audio/speech", &body, 1, Arrivals::Closed { users: 1 })?;
     let exchange: &Exchange = driven.exchanges.first().context("an answer")?;

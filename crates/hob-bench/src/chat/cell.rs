@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::prompt::Prompt;
 use super::request::Form;
-use super::{Cell, ChatSession, Prompts, Thinking};
+use super::{Cell, ChatSession, Prompts, ThinkingMode};
 use bytes::Bytes;
 use jiff::Timestamp;
 
@@ -95,10 +95,10 @@ impl Cell {
             Arrivals::Poisson { per_second, .. } => format!("at about {per_second} a second"),
         };
         let thinking = match self.thinking {
-            Thinking::AsIs { thinks: false } => String::new(),
-            Thinking::AsIs { thinks: true } => ", thinking".to_owned(),
-            Thinking::Off(switch) => format!(", no thinking by {}", switch.name()),
-            Thinking::CannotDisable => ", thinking whatever is said".to_owned(),
+            ThinkingMode::AsIs { thinks: false } => String::new(),
+            ThinkingMode::AsIs { thinks: true } => ", thinking".to_owned(),
+            ThinkingMode::Off(switch) => format!(", no thinking by {}", switch.name()),
+            ThinkingMode::CannotDisable => ", thinking whatever is said".to_owned(),
         };
         format!("{} {load}{thinking}", self.shape.name)
     }
@@ -138,8 +138,8 @@ impl ChatSession<'_> {
 
     fn form_of(&self, cell: Cell) -> Form<'_> {
         let switch = match cell.thinking {
-            Thinking::Off(switch) => Some(switch),
-            Thinking::AsIs { .. } | Thinking::CannotDisable => None,
+            ThinkingMode::Off(switch) => Some(switch),
+            ThinkingMode::AsIs { .. } | ThinkingMode::CannotDisable => None,
         };
         Form { switch, ..self.form(cell.shape) }
     }

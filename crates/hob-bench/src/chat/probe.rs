@@ -12,7 +12,7 @@ use super::shape::{SHAPES, Shape};
 use super::{ChatSession, ThinkingSwitch};
 use crate::drive::Arrivals;
 use crate::runs::BenchError;
-use crate::timeline::{ChunkKind, Fault, Timeline, timeline};
+use crate::timeline::{ChunkKind, RequestFault, Timeline, timeline};
 
 /// Each switch is tried so often before it is believed.
 const SWITCH_PROBES: usize = 3;
@@ -35,7 +35,7 @@ impl ChatSession<'_> {
         let driven = self.drive(vec![request], Arrivals::Closed { users: 1 }, PROBE_TOKENS)?;
         let exchange = driven.exchanges.first();
         Ok(exchange.map_or_else(
-            || Timeline { fault: Some(Fault::Stopped), ..Timeline::default() },
+            || Timeline { fault: Some(RequestFault::Stopped), ..Timeline::default() },
             |exchange| timeline(exchange, self.asker.target.api.protocol()),
         ))
     }

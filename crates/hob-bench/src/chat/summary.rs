@@ -4,7 +4,7 @@
 use hob_core::statistics::Sample;
 use jiff::Timestamp;
 
-use super::{Cell, ChatSession, Prompts, Shape, Thinking, VERSION};
+use super::{Cell, ChatSession, Prompts, Shape, ThinkingMode, VERSION};
 use crate::drive::Arrivals;
 use crate::record::{
     Arrival, Cache, Connection, CountSource, Doubt, Kind, Loop, PromptTokens, Reasoning, Workload,
@@ -31,7 +31,8 @@ impl ChatSession<'_> {
         let (cache, cache_verified) = self.cache(cell, runs);
         let count_source = count_source(runs);
         let thought = runs.pooled(Metric::ReasoningTokens).median().unwrap_or_default() > 0.0;
-        let should_not = matches!(cell.thinking, Thinking::Off(_) | Thinking::CannotDisable);
+        let should_not =
+            matches!(cell.thinking, ThinkingMode::Off(_) | ThinkingMode::CannotDisable);
         let doubts = [
             (count_source != Some(CountSource::Usage), Doubt::CountsNotUsage),
             (!cache_verified, Doubt::CacheUnverified),
@@ -102,7 +103,7 @@ fn is_proven(wished: Cache, cached: u32, prompt: u32, template: u32) -> bool {
 
 fn invalid(cell: Cell, runs: &Runs, cache: Cache) -> Vec<String> {
     let mut reasons = Vec::new();
-    if cell.thinking == Thinking::CannotDisable {
+    if cell.thinking == ThinkingMode::CannotDisable {
         reasons.push("thinking cannot be turned off".to_owned());
     }
     let is_counted = |reply: &Reply| reply.tokens.is_some_and(|tokens| tokens.cached.is_some());
@@ -134,10 +135,10 @@ fn workload(cell: Cell, runs: &Runs) -> Workload {
     let prompt = Sample::new(runs.answered().filter_map(counted));
     let whole = |value: Option<f64>| value.map(|value| value as u64);
     let (reasoning, switch) = match cell.thinking {
-        Thinking::AsIs { thinks: true } => (Some(Reasoning::Enabled), None),
-        Thinking::AsIs { thinks: false } => (None, None),
-        Thinking::Off(switch) => (Some(Reasoning::Disabled), Some(switch.name().to_owned())),
-        Thinking::CannotDisable => (Some(Reasoning::CannotDisable), None),
+        ThinkingMode::AsIs { thinks: true } => (Some(Reasoning::Enabled), None),
+        ThinkingMode::AsIs { thinks: false } => (None, None),
+        ThinkingMode::Off(switch) => (Some(Reasoning::Disabled), Some(switch.name().to_owned())),
+        ThinkingMode::CannotDisable => (Some(Reasoning::CannotDisable), None),
     };
     Workload {
         shape: Some(shape.name.to_owned()),
@@ -199,7 +200,7 @@ mod tests {
         let cell = |shape| Cell {
             shape,
             arrivals: Arrivals::Closed { users: 1 },
-            thinking: Thinking::AsIs { thinks: false },
+            thinking: ThinkingMode::AsIs { thinks: false },
             prompts: Prompts::Cold,
         };
         let short_short = Shape::named("short_short").expect("a shape");

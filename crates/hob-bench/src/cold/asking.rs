@@ -13,7 +13,7 @@ use crate::runs::{BenchError, Reply};
 use crate::speech::{Asking as Streaming, Form};
 use crate::target::Target;
 use crate::terms::Metric;
-use crate::timeline::{Fault, PCM_RATE_HZ, SoundFault, SoundFormat, sound};
+use crate::timeline::{PCM_RATE_HZ, RequestFault, SoundFault, SoundFormat, sound};
 use crate::workbench::Asker;
 
 /// So that it has a pace, and little more.
@@ -63,8 +63,9 @@ impl<'a> Asking<'a> {
 
     /// What came, and whether the server says that it is not ready yet.
     fn ask_once(&mut self) -> Result<(Reply, bool), BenchError> {
-        let loads =
-            |fault: Option<&Fault>| matches!(fault, Some(Fault::Refused { status: 503, .. }));
+        let loads = |fault: Option<&RequestFault>| {
+            matches!(fault, Some(RequestFault::Refused { status: 503, .. }))
+        };
         match &self.of {
             Of::Words => {
                 let answered = self.questions.greet(ANSWER_TOKENS)?;
@@ -76,7 +77,8 @@ impl<'a> Asking<'a> {
                 let request = request(&asker.target, spoken);
                 let one = Arrivals::Closed { users: 1 };
                 let driven = asker.drive(vec![request], one, SOUND_BYTES)?;
-                let exchange = driven.exchanges.first().ok_or(BenchError::Fault(Fault::Stopped))?;
+                let exchange =
+                    driven.exchanges.first().ok_or(BenchError::Fault(RequestFault::Stopped))?;
                 let reply = Reply::of(exchange);
                 Ok(match sound(exchange, SoundFormat::Wav, PCM_RATE_HZ) {
                     Ok(sound) => {
@@ -89,7 +91,7 @@ impl<'a> Asking<'a> {
                         (Reply { figures: figures.into(), ..reply }, false)
                     }
                     Err(fault) => {
-                        let was_stopped = fault == SoundFault::Answer(Fault::Stopped);
+                        let was_stopped = fault == SoundFault::Answer(RequestFault::Stopped);
                         let loads =
                             matches!(&fault, SoundFault::Answer(fault) if loads(Some(fault)));
                         (Reply { fault: Some(fault.to_string()), was_stopped, ..reply }, loads)

@@ -53,7 +53,7 @@ pub struct Compared {
     /// With 95 %.
     pub change_ci95_pct: Option<[f64; 2]>,
     pub threshold_pct: f64,
-    pub basis: Basis,
+    pub basis: RatioBasis,
     pub verdict: Verdict,
     /// The same in a word: faster, slower, better, worse, same, inconclusive.
     pub finding: &'static str,
@@ -64,7 +64,7 @@ pub struct Compared {
 /// What a ratio was made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Basis {
+pub enum RatioBasis {
     /// Blocks of both, measured in turns.
     Pairs,
     /// Runs of each.
@@ -118,7 +118,7 @@ pub fn paired_figures(pairs: &BTreeMap<Metric, Vec<(f64, f64)>>, rule: &Rule) ->
 pub fn paired(metric: Metric, pairs: &[(f64, f64)], rule: &Rule) -> Compared {
     let median = |of: fn(&(f64, f64)) -> f64| Sample::new(pairs.iter().map(of)).median();
     let medians = [median(|pair| pair.0), median(|pair| pair.1)];
-    let blank = Compared::blank(metric, medians, rule, Basis::Pairs);
+    let blank = Compared::blank(metric, medians, rule, RatioBasis::Pairs);
     if let Some(zero) = blank.of_zeros(pairs.iter().flat_map(|(a, b)| [*a, *b])) {
         return zero;
     }
@@ -149,7 +149,7 @@ pub(super) fn figures(
         .map(|metric| match counts_differ {
             Some(reason) if counts_tokens(*metric) => {
                 let medians = [median_of(base, *metric), median_of(new, *metric)];
-                Compared::blank(*metric, medians, rule, Basis::Medians)
+                Compared::blank(*metric, medians, rule, RatioBasis::Medians)
                     .undecided(format!("not compared: {reason}"))
             }
             _ => one(*metric, base, new, rule),
@@ -176,7 +176,7 @@ fn one(metric: Metric, base: &[Kept], new: &[Kept], rule: &Rule) -> Compared {
 /// Runs of each that were measured apart.
 pub(super) fn apart(metric: Metric, base: &[f64], new: &[f64], rule: &Rule) -> Compared {
     let median = |side: &[f64]| Sample::new(side.iter().copied()).median();
-    let blank = Compared::blank(metric, [median(base), median(new)], rule, Basis::Runs);
+    let blank = Compared::blank(metric, [median(base), median(new)], rule, RatioBasis::Runs);
     if let Some(zero) = blank.of_zeros(base.iter().chain(new).copied()) {
         return zero;
     }
@@ -197,7 +197,7 @@ fn median_of(side: &[Kept], metric: Metric) -> Option<f64> {
 /// Only where the intervals are apart is anything known.
 fn from_medians(metric: Metric, base: &[Kept], new: &[Kept], rule: &Rule) -> Compared {
     let medians = [median_of(base, metric), median_of(new, metric)];
-    let blank = Compared::blank(metric, medians, rule, Basis::Medians);
+    let blank = Compared::blank(metric, medians, rule, RatioBasis::Medians);
     let ([base], [new]) = (base, new) else {
         return blank.undecided("not all of its runs are known one by one".to_owned());
     };
@@ -232,7 +232,12 @@ fn percent(times: f64) -> f64 {
 }
 
 impl Compared {
-    fn blank(metric: Metric, medians: [Option<f64>; 2], rule: &Rule, basis: Basis) -> Compared {
+    fn blank(
+        metric: Metric,
+        medians: [Option<f64>; 2],
+        rule: &Rule,
+        basis: RatioBasis,
+    ) -> Compared {
         Compared {
             metric,
             base: medians[0],

@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::record::{
-    Cache, CountSource, Harness, Kind, RawSample, Reasoning, Record, Source, Spread, Status, Tokens,
+    Cache, CountSource, Harness, Kind, RawSample, Reasoning, Record, RecordedTokens, Source,
+    Spread, Status,
 };
 
 /// From run to run, as a share: a quiet machine with a clock that moves.
@@ -125,7 +126,7 @@ fn kept(id: u128, runs: usize, tpot_ms: f64) -> Kept {
             ttft_us: Some(ttft),
             e2e_us: Some(ttft + gap * (tokens - 1)),
             gaps_us: vec![gap; tokens as usize - 1],
-            tokens: Tokens {
+            tokens: RecordedTokens {
                 prompt: Some(64),
                 cached: Some(0),
                 reasoning: Some(0),
@@ -164,7 +165,7 @@ fn compared(base: &Kept, new: &Kept) -> Comparison {
     compare(std::slice::from_ref(base), std::slice::from_ref(new), &Wish::default())
 }
 
-fn verdict_of(comparison: &Comparison, metric: Metric) -> (Verdict, Basis) {
+fn verdict_of(comparison: &Comparison, metric: Metric) -> (Verdict, RatioBasis) {
     let figure = comparison.figures.iter().find(|figure| figure.metric == metric);
     figure.map(|figure| (figure.verdict, figure.basis)).expect("a figure")
 }
@@ -173,8 +174,8 @@ fn verdict_of(comparison: &Comparison, metric: Metric) -> (Verdict, Basis) {
 fn records_are_compared_run_by_run_and_said_to_be_unpaired() {
     let comparison = compared(&kept(1, 8, 20.0), &kept(2, 8, 22.0));
     assert_eq!(comparison.pairing, Pairing::Unpaired);
-    assert_eq!(verdict_of(&comparison, Metric::TpotMs), (Verdict::Worse, Basis::Runs));
-    assert_eq!(verdict_of(&comparison, Metric::TtftMs), (Verdict::Same, Basis::Runs));
+    assert_eq!(verdict_of(&comparison, Metric::TpotMs), (Verdict::Worse, RatioBasis::Runs));
+    assert_eq!(verdict_of(&comparison, Metric::TtftMs), (Verdict::Same, RatioBasis::Runs));
     // Three percent are there, and less than what a day makes of a machine.
     let comparison = compared(&kept(1, 8, 20.0), &kept(2, 8, 20.6));
     let (verdict, _) = verdict_of(&comparison, Metric::TpotMs);
@@ -187,13 +188,16 @@ fn records_are_compared_run_by_run_and_said_to_be_unpaired() {
 fn without_samples_only_intervals_that_are_apart_say_something() {
     let (a, near, far) = (kept(1, 8, 20.0), kept(2, 8, 20.1), kept(3, 8, 22.0));
     let overlapping = compared(&without_samples(&a), &near);
-    assert_eq!(verdict_of(&overlapping, Metric::TpotMs), (Verdict::Inconclusive, Basis::Medians));
+    assert_eq!(
+        verdict_of(&overlapping, Metric::TpotMs),
+        (Verdict::Inconclusive, RatioBasis::Medians)
+    );
     assert_eq!(
         overlapping.figures[1].reason.as_deref(),
         Some("no run of it is known by itself, and the intervals overlap")
     );
     let apart = compared(&a, &without_samples(&far));
-    assert_eq!(verdict_of(&apart, Metric::TpotMs), (Verdict::Worse, Basis::Medians));
+    assert_eq!(verdict_of(&apart, Metric::TpotMs), (Verdict::Worse, RatioBasis::Medians));
     let mut bare = without_samples(&a);
     bare.record.metrics.spreads.values_mut().for_each(|spread| spread.ci95 = None);
     let unknown = compared(&bare, &far);
@@ -209,7 +213,7 @@ fn samples_that_say_something_else_than_their_record_are_not_believed() {
     }
     let comparison = compared(&a, &b);
     let (_, basis) = verdict_of(&comparison, Metric::TtftMs);
-    assert_eq!(basis, Basis::Medians);
+    assert_eq!(basis, RatioBasis::Medians);
 }
 
 #[test]
@@ -286,7 +290,7 @@ fn one_campaign_is_paired_and_nothing_else_is() {
     let [a, b] = campaign_of_records(1.1);
     let comparison = compared(&a, &b);
     assert_eq!(comparison.pairing, Pairing::Paired);
-    assert_eq!(verdict_of(&comparison, Metric::TpotMs), (Verdict::Worse, Basis::Pairs));
+    assert_eq!(verdict_of(&comparison, Metric::TpotMs), (Verdict::Worse, RatioBasis::Pairs));
     assert_eq!(comparison.figures[0].threshold_pct, THRESHOLD_PAIRED_PCT);
     type Change = fn(&mut Kept);
     let changes: [Change; 5] = [

@@ -5,7 +5,7 @@ use hob_core::statistics::Chance;
 use jiff::Timestamp;
 
 use crate::calibrate::{Calibration, Pace};
-use crate::chat::{Cell, Chat, ChatSession, Prompt};
+use crate::chat::{Cell, ChatSession, ChatWorkload, Prompt};
 use crate::drive::Arrivals;
 use crate::record::{Record, sha256_hex};
 use crate::runs::{Account, BenchError, Block, Context, Runs};
@@ -28,7 +28,7 @@ pub struct OtherServer {
 pub fn side_by_side(
     bench: &mut Workbench<'_>,
     other: &OtherServer,
-    (chat, arrivals, block): (&Chat, Arrivals, BlockSize),
+    (chat, arrivals, block): (&ChatWorkload, Arrivals, BlockSize),
 ) -> Result<Vec<Record>, BenchError> {
     let asker = Asker { target: other.target.clone(), ..bench.asker() };
     let sessions = [

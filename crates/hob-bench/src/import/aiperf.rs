@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Imported;
 use super::values::{model, spread, us};
-use crate::record::{CountSource, Kind, RawSample, Record, Tokens, Workload};
+use crate::record::{CountSource, Kind, RawSample, Record, RecordedTokens, Workload};
 use crate::terms::Metric;
 
 #[derive(Debug, Deserialize)]
@@ -151,7 +151,7 @@ fn sample(line: &Line, first: i128) -> RawSample {
         ttfat_us: one("time_to_first_output_token"),
         e2e_us: one("request_latency"),
         gaps_us: values(line, "inter_chunk_latency").iter().filter_map(|ms| us(ms / 1e3)).collect(),
-        tokens: Tokens {
+        tokens: RecordedTokens {
             prompt: count("usage_prompt_tokens"),
             cached: count("usage_prompt_cache_read_tokens"),
             reasoning: count("usage_reasoning_tokens"),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{ImportError, Imported, aiperf, guidellm, llama_bench, llama_benchy, published, vllm};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ImportFormat {
     LlamaBench,
     Vllm,
     GuideLlm,
@@ -18,47 +18,49 @@ pub enum Format {
     Published,
 }
 
-impl Format {
-    pub const ALL: [Format; 6] = [
-        Format::LlamaBench,
-        Format::Vllm,
-        Format::GuideLlm,
-        Format::AiPerf,
-        Format::LlamaBenchy,
-        Format::Published,
+impl ImportFormat {
+    pub const ALL: [ImportFormat; 6] = [
+        ImportFormat::LlamaBench,
+        ImportFormat::Vllm,
+        ImportFormat::GuideLlm,
+        ImportFormat::AiPerf,
+        ImportFormat::LlamaBenchy,
+        ImportFormat::Published,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Format::LlamaBench => "llama-bench",
-            Format::Vllm => "vllm",
-            Format::GuideLlm => "guidellm",
-            Format::AiPerf => "aiperf",
-            Format::LlamaBenchy => "llama-benchy",
-            Format::Published => "published",
+            ImportFormat::LlamaBench => "llama-bench",
+            ImportFormat::Vllm => "vllm",
+            ImportFormat::GuideLlm => "guidellm",
+            ImportFormat::AiPerf => "aiperf",
+            ImportFormat::LlamaBenchy => "llama-benchy",
+            ImportFormat::Published => "published",
         }
     }
 
     pub(super) fn names() -> String {
-        Format::ALL.map(Format::name).join(", ")
+        ImportFormat::ALL.map(ImportFormat::name).join(", ")
     }
 
     /// Reads each result as a record, or returns why it cannot.
     pub(super) fn read(self, text: &str) -> Result<Vec<Imported>, String> {
         match self {
-            Format::LlamaBench => llama_bench::read(rows(text)?),
-            Format::Vllm => vllm::read(rows(text)?),
-            Format::GuideLlm if text.trim_start().starts_with('{') => guidellm::read(whole(text)?),
-            Format::GuideLlm => guidellm::read(yaml(text)?),
-            Format::AiPerf if is_summary(text) => aiperf::summary::read(&whole(text)?),
-            Format::AiPerf => aiperf::read(rows(text)?),
-            Format::LlamaBenchy => llama_benchy::read(whole(text)?),
-            Format::Published => published::read(text),
+            ImportFormat::LlamaBench => llama_bench::read(rows(text)?),
+            ImportFormat::Vllm => vllm::read(rows(text)?),
+            ImportFormat::GuideLlm if text.trim_start().starts_with('{') => {
+                guidellm::read(whole(text)?)
+            }
+            ImportFormat::GuideLlm => guidellm::read(yaml(text)?),
+            ImportFormat::AiPerf if is_summary(text) => aiperf::summary::read(&whole(text)?),
+            ImportFormat::AiPerf => aiperf::read(rows(text)?),
+            ImportFormat::LlamaBenchy => llama_benchy::read(whole(text)?),
+            ImportFormat::Published => published::read(text),
         }
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for ImportFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -89,12 +91,12 @@ fn rows<T: for<'a> Deserialize<'a>>(text: &str) -> Result<Vec<T>, String> {
 
 /// # Errors
 /// The text cannot be read, or its fields belong to no known format.
-pub(super) fn recognise(file: &str, text: &str) -> Result<Format, ImportError> {
+pub(super) fn recognise(file: &str, text: &str) -> Result<ImportFormat, ImportError> {
     if text.lines().any(|line| line.starts_with("schema: published-runs/")) {
-        return Ok(Format::Published);
+        return Ok(ImportFormat::Published);
     }
     if text.lines().any(|line| line.starts_with("  guidellm_version:")) {
-        return Ok(Format::GuideLlm);
+        return Ok(ImportFormat::GuideLlm);
     }
     let first: Option<Result<Value, _>> =
         serde_json::Deserializer::from_str(text).into_iter().next();
@@ -109,23 +111,25 @@ pub(super) fn recognise(file: &str, text: &str) -> Result<Format, ImportError> {
         _ => return Err(ImportError::Unknown { file: file.to_owned() }),
     };
     let row = first.get(0).unwrap_or(&first);
-    let known = Format::ALL.into_iter().find(|format| is_of(*format, row));
+    let known = ImportFormat::ALL.into_iter().find(|format| is_of(*format, row));
     known.ok_or_else(|| ImportError::Unknown { file: file.to_owned() })
 }
 
 /// Checks fields that no other format has.
-fn is_of(format: Format, row: &Value) -> bool {
+fn is_of(format: ImportFormat, row: &Value) -> bool {
     let has = |pointer| row.pointer(pointer).is_some();
     match format {
-        Format::LlamaBench => has("/model_filename") && (has("/samples_ts") || has("/avg_ts")),
-        Format::Vllm => {
+        ImportFormat::LlamaBench => {
+            has("/model_filename") && (has("/samples_ts") || has("/avg_ts"))
+        }
+        ImportFormat::Vllm => {
             has("/request_throughput") && has("/total_output_tokens") && !has("/aiperf_version")
         }
-        Format::GuideLlm => has("/benchmarks/0/requests"),
-        Format::AiPerf => has("/metadata/benchmark_phase") || has("/aiperf_version"),
-        Format::LlamaBenchy => {
+        ImportFormat::GuideLlm => has("/benchmarks/0/requests"),
+        ImportFormat::AiPerf => has("/metadata/benchmark_phase") || has("/aiperf_version"),
+        ImportFormat::LlamaBenchy => {
             has("/benchmarks/0/tg_throughput") || has("/benchmarks/0/tg_req_throughput")
         }
-        Format::Published => false,
+        ImportFormat::Published => false,
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Imported;
 use super::values::{UnreadFields, model, spread, unix_s, unread_fields, us};
-use crate::record::{CountSource, Kind, Loop, RawSample, Record, Tokens, Workload};
+use crate::record::{CountSource, Kind, Loop, RawSample, Record, RecordedTokens, Workload};
 use crate::terms::Metric;
 
 #[derive(Debug, Deserialize)]
@@ -166,10 +166,10 @@ fn samples(requests: &[Request]) -> Vec<RawSample> {
             ttft_us: since(timings.first_token_iteration),
             ttfat_us: since(timings.first_output_token_iteration),
             e2e_us: since(timings.last_token_iteration),
-            tokens: Tokens {
+            tokens: RecordedTokens {
                 prompt: one.prompt_tokens,
                 content: one.output_tokens,
-                ..Tokens::default()
+                ..RecordedTokens::default()
             },
             ..RawSample::default()
         }

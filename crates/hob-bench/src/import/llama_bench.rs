@@ -6,7 +6,8 @@ use serde::Deserialize;
 use super::Imported;
 use super::values::{UnreadFields, model, spread, time, unread_fields};
 use crate::record::{
-    Accelerator, CountSource, Engine, Host, Kind, Model, Params, PromptTokens, Record, Workload,
+    Accelerator, CountSource, Host, Kind, Params, PromptTokens, Record, RecordedEngine,
+    RecordedModel, Workload,
 };
 use crate::terms::Metric;
 
@@ -100,7 +101,7 @@ fn kind(row: &Row) -> Kind {
     if row.n_depth > 0 { Kind::CtxSweep } else { Kind::Llm }
 }
 
-fn described(row: &Row) -> Model {
+fn described(row: &Row) -> RecordedModel {
     let mut model = model(&row.model_filename);
     // Such as `qwen3 8B Q4_K - Medium`. Only its quant is used: the file name is better for all else.
     let quant = row.model_type.as_deref().and_then(super::values::quant);
@@ -147,12 +148,12 @@ fn workload(row: &Row) -> Workload {
     }
 }
 
-fn engine(row: Row, version: Option<String>) -> Engine {
+fn engine(row: Row, version: Option<String>) -> RecordedEngine {
     let version = match (version, row.build_commit) {
         (Some(version), Some(commit)) => Some(format!("{version} ({commit})")),
         (version, commit) => version.or(commit),
     };
-    Engine {
+    RecordedEngine {
         name: Some("llama.cpp".to_owned()),
         version,
         backend: row.backends.map(|backends| backends.to_lowercase()),
@@ -168,6 +169,6 @@ fn engine(row: Row, version: Option<String>) -> Engine {
             mmap: row.use_mmap.and_then(Flag::is_set),
             ..Params::default()
         },
-        ..Engine::default()
+        ..RecordedEngine::default()
     }
 }

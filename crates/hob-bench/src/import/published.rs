@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Imported;
 use super::values::{quant, time};
-use crate::record::{Accelerator, Host, Kind, Model, PromptTokens, Record, Workload};
+use crate::record::{Accelerator, Host, Kind, PromptTokens, Record, RecordedModel, Workload};
 
 const SCHEMA: &str = "published-runs/1";
 
@@ -118,14 +118,14 @@ fn time_of(date: &str) -> Option<jiff::Timestamp> {
     date.parse::<jiff::civil::Date>().ok().and_then(|_| time(&format!("{date}T00:00:00")))
 }
 
-fn described(row: &Row) -> Model {
+fn described(row: &Row) -> RecordedModel {
     let name = row.model.as_deref().unwrap_or("not named");
-    Model {
+    RecordedModel {
         name: name.to_owned(),
         quant: row.quant.clone().or_else(|| quant(name)),
         params_b: row.params_total_b,
         active_b: row.params_active_b,
-        ..Model::default()
+        ..RecordedModel::default()
     }
 }
 

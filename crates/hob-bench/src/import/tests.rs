@@ -6,14 +6,14 @@ use super::*;
 use crate::record::{AttemptResult, Cache, CountSource, Kind, Loop, Status};
 use crate::terms::Metric;
 
-const ORIGINALS: [(Format, &str, &str); 7] = [
-    (Format::LlamaBench, "llama_bench.json", include_str!("tests/llama_bench.json")),
-    (Format::Vllm, "vllm.json", include_str!("tests/vllm.json")),
-    (Format::Vllm, "vllm_summary.json", include_str!("tests/vllm_summary.json")),
-    (Format::GuideLlm, "guidellm.json", include_str!("tests/guidellm.json")),
-    (Format::AiPerf, "aiperf.jsonl", include_str!("tests/aiperf.jsonl")),
-    (Format::LlamaBenchy, "llama_benchy.json", include_str!("tests/llama_benchy.json")),
-    (Format::Published, "runs.yaml", PUBLISHED),
+const ORIGINALS: [(ImportFormat, &str, &str); 7] = [
+    (ImportFormat::LlamaBench, "llama_bench.json", include_str!("tests/llama_bench.json")),
+    (ImportFormat::Vllm, "vllm.json", include_str!("tests/vllm.json")),
+    (ImportFormat::Vllm, "vllm_summary.json", include_str!("tests/vllm_summary.json")),
+    (ImportFormat::GuideLlm, "guidellm.json", include_str!("tests/guidellm.json")),
+    (ImportFormat::AiPerf, "aiperf.jsonl", include_str!("tests/aiperf.jsonl")),
+    (ImportFormat::LlamaBenchy, "llama_benchy.json", include_str!("tests/llama_benchy.json")),
+    (ImportFormat::Published, "runs.yaml", PUBLISHED),
 ];
 
 fn imported(name: &str) -> Vec<Imported> {
@@ -285,7 +285,7 @@ fn results_of_one_time_keep_the_order_of_their_file() {
 #[test]
 fn bad_originals_are_refused_in_one_sentence() {
     let cut = &ORIGINALS[0].2[..200];
-    let rows: [(&str, Option<Format>, &str); 9] = [
+    let rows: [(&str, Option<ImportFormat>, &str); 9] = [
         ("", None, "a.json: unknown format"),
         ("{}", None, "a.json: unknown format (expected the output of llama-bench, vllm"),
         ("[1, 2]", None, "a.json: unknown format"),
@@ -293,10 +293,10 @@ fn bad_originals_are_refused_in_one_sentence() {
         (cut, None, "a.json: neither JSON"),
         (
             "{}",
-            Some(Format::LlamaBenchy),
+            Some(ImportFormat::LlamaBenchy),
             "a.json: not a result of llama-benchy: missing field `benchmarks`",
         ),
-        ("[]", Some(Format::LlamaBench), "a.json: this file of llama-bench has no results"),
+        ("[]", Some(ImportFormat::LlamaBench), "a.json: this file of llama-bench has no results"),
         (
             "schema: published-runs/2\nrecords: []\n",
             None,
@@ -304,7 +304,7 @@ fn bad_originals_are_refused_in_one_sentence() {
         ),
         (
             r#"{"model_id": "m", "ttfts": [1.0], "itls": [[], []]}"#,
-            Some(Format::Vllm),
+            Some(ImportFormat::Vllm),
             "2 lists of gaps for 1 requests",
         ),
     ];

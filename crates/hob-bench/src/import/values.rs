@@ -9,7 +9,7 @@ use jiff::civil::DateTime;
 use serde_json::Value;
 
 use crate::families;
-use crate::record::{Model, Spread};
+use crate::record::{RecordedModel, Spread};
 
 /// Fields that the reader of a format does not use.
 pub(super) type UnreadFields = BTreeMap<String, Value>;
@@ -84,15 +84,15 @@ pub(super) fn us(seconds: f64) -> Option<u64> {
 }
 
 /// A model by its name, with the quant in that name.
-pub(super) fn model(name: &str) -> Model {
+pub(super) fn model(name: &str) -> RecordedModel {
     let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
     let is_file = file.ends_with(".gguf");
     let name = if is_file { file.trim_end_matches(".gguf") } else { name };
-    Model {
+    RecordedModel {
         name: name.to_owned(),
         format: is_file.then(|| "gguf".to_owned()),
         quant: quant(name),
-        ..Model::default()
+        ..RecordedModel::default()
     }
 }
 
@@ -113,7 +113,7 @@ fn is_quant(part: &str) -> bool {
 }
 
 /// Sets family and release date from the model's name, where they are known.
-pub(super) fn name_family(model: &mut Model) {
+pub(super) fn name_family(model: &mut RecordedModel) {
     if let Some(family) = families::of(&model.name) {
         model.family.get_or_insert_with(|| family.name.to_owned());
         if let Some(released) = family.released {

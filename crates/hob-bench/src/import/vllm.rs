@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::Imported;
 use super::values::{UnreadFields, mean, model, spread, time, unread_fields, us};
 use crate::record::{
-    Arrival, CountSource, Kind, Loop, PromptTokens, RawSample, Record, Spread, Tokens, Workload,
+    Arrival, CountSource, Kind, Loop, PromptTokens, RawSample, Record, RecordedTokens, Spread,
+    Workload,
 };
 use crate::terms::Metric;
 
@@ -154,10 +155,10 @@ fn samples(results: &Results) -> Vec<RawSample> {
             ttft_us: us(*ttft),
             e2e_us: us(latency(results, at, *ttft)),
             gaps_us: gaps.iter().copied().filter_map(us).collect(),
-            tokens: Tokens {
+            tokens: RecordedTokens {
                 prompt: results.input_lens.get(at).copied(),
                 content: results.output_lens.get(at).copied(),
-                ..Tokens::default()
+                ..RecordedTokens::default()
             },
             error: error.map(|_| "failed".to_owned()),
             ..RawSample::default()

@@ -15,8 +15,8 @@ use crate::launch::{LaunchError, Running, speaks_of_memory};
 use crate::question::{Answered, Questions};
 use crate::record::{Attempt, AttemptResult, ContextProof};
 use crate::runs::{BenchError, Reply};
-use crate::server::Started;
-use crate::timeline::Fault;
+use crate::server::StartedServer;
+use crate::timeline::RequestFault;
 
 /// What a launch's command calls it.
 pub const PLACE: &str = "ctx";
@@ -36,7 +36,7 @@ const END_WITHIN: Duration = Duration::from_secs(3);
 /// All attempts of a search.
 #[derive(Debug)]
 pub(super) struct Trial<'t, 'a> {
-    pub(super) started: &'t mut Started,
+    pub(super) started: &'t mut StartedServer,
     pub(super) questions: Questions<'a>,
     pub(super) what: What,
     /// The server that runs has not been tried yet.
@@ -147,7 +147,7 @@ impl Trial<'_, '_> {
         self.waited = Duration::ZERO;
         loop {
             let greeted = self.questions.greet(1)?;
-            let loads = matches!(greeted.fault(), Some(Fault::Refused { status: 503, .. }))
+            let loads = matches!(greeted.fault(), Some(RequestFault::Refused { status: 503, .. }))
                 && of_answer(&greeted, Stage::Load) == AttemptResult::Failed;
             let is_over = begun.elapsed() > patience || self.is_stopped();
             if !loads || is_over || self.ended().is_some() {
@@ -212,9 +212,10 @@ impl Trial<'_, '_> {
     }
 
     /// A process outlives its connections by a little.
-    fn ended_soon(&mut self, fault: Option<&Fault>) -> Option<LaunchError> {
+    fn ended_soon(&mut self, fault: Option<&RequestFault>) -> Option<LaunchError> {
         let begun = Instant::now();
-        let is_lost = matches!(fault, Some(Fault::CutOff { .. } | Fault::Unreachable { .. }));
+        let is_lost =
+            matches!(fault, Some(RequestFault::CutOff { .. } | RequestFault::Unreachable { .. }));
         loop {
             let ended = self.ended();
             if ended.is_some() || !is_lost || begun.elapsed() > END_WITHIN {
@@ -259,15 +260,17 @@ fn is_slow(answered: &Answered, ctx: u64, search: &Search) -> bool {
     speed.is_some_and(|speed| search.pace(ctx, speed) != Pace::Fine)
 }
 
-fn chunks_of(fault: &Fault) -> usize {
+fn chunks_of(fault: &RequestFault) -> usize {
     match fault {
-        Fault::CutOff { chunks } | Fault::Silent { chunks } | Fault::TooSlow { chunks } => *chunks,
-        Fault::Unreachable { .. }
-        | Fault::Refused { .. }
-        | Fault::Garbage
-        | Fault::Failed { .. }
-        | Fault::Empty
-        | Fault::Stopped => 0,
+        RequestFault::CutOff { chunks }
+        | RequestFault::Silent { chunks }
+        | RequestFault::TooSlow { chunks } => *chunks,
+        RequestFault::Unreachable { .. }
+        | RequestFault::Refused { .. }
+        | RequestFault::Garbage
+        | RequestFault::Failed { .. }
+        | RequestFault::Empty
+        | RequestFault::Stopped => 0,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::launch::{LaunchError, speaks_of_memory};
 use crate::record::AttemptResult;
-use crate::timeline::Fault;
+use crate::timeline::RequestFault;
 
 /// How far it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,18 +32,18 @@ pub(super) fn of_launch(error: &LaunchError, is_taken: bool) -> AttemptResult {
 
 /// A question was not answered; `ended` is how the server's process ended, if it has.
 pub(super) fn of_fault(
-    fault: &Fault,
+    fault: &RequestFault,
     stage: Stage,
     ended: Option<&LaunchError>,
     speaks: bool,
 ) -> AttemptResult {
-    let is_lost = matches!(fault, Fault::CutOff { .. } | Fault::Unreachable { .. });
+    let is_lost = matches!(fault, RequestFault::CutOff { .. } | RequestFault::Unreachable { .. });
     let ended_of_memory = matches!(ended, Some(LaunchError::Ended { is_out_of_memory: true, .. }));
     // A server that dies under a longer prompt than any before has met its limit, even if it says nothing.
     let died_of_it = is_lost && ended.is_some() && stage != Stage::Load;
     match fault {
         _ if ended_of_memory || died_of_it => out_of_memory(stage),
-        Fault::Refused { message, .. } | Fault::Failed { message } => {
+        RequestFault::Refused { message, .. } | RequestFault::Failed { message } => {
             if speaks_of_memory(message) {
                 out_of_memory(stage)
             } else if speaks_of_length(message) {
@@ -52,7 +52,7 @@ pub(super) fn of_fault(
                 AttemptResult::Failed
             }
         }
-        Fault::Silent { .. } | Fault::TooSlow { .. } => AttemptResult::Timeout,
+        RequestFault::Silent { .. } | RequestFault::TooSlow { .. } => AttemptResult::Timeout,
         _ if is_lost && speaks => out_of_memory(stage),
         _ => AttemptResult::Failed,
     }
@@ -128,9 +128,10 @@ mod tests {
 
     #[test]
     fn a_question_that_fails() {
-        let refused = |message: &str| Fault::Refused { status: 503, message: message.to_owned() };
-        let failed = |message: &str| Fault::Failed { message: message.to_owned() };
-        let cut = |chunks| Fault::CutOff { chunks };
+        let refused =
+            |message: &str| RequestFault::Refused { status: 503, message: message.to_owned() };
+        let failed = |message: &str| RequestFault::Failed { message: message.to_owned() };
+        let cut = |chunks| RequestFault::CutOff { chunks };
         let of_hob = "loading the model needs about 900 MB and 300 MB are free; a shorter context";
         let died = || Some(ended("assertion failed", false));
         let rows = [
@@ -157,9 +158,9 @@ mod tests {
             (cut(9), Stage::Decode, None, false, Failed),
             (cut(9), Stage::Decode, None, true, OomDecode),
             (cut(0), Stage::Load, Some(ended("", true)), false, OomLoad),
-            (Fault::Silent { chunks: 0 }, Stage::Prefill, None, false, Timeout),
-            (Fault::TooSlow { chunks: 7 }, Stage::Decode, None, false, Timeout),
-            (Fault::Garbage, Stage::Prefill, None, false, Failed),
+            (RequestFault::Silent { chunks: 0 }, Stage::Prefill, None, false, Timeout),
+            (RequestFault::TooSlow { chunks: 7 }, Stage::Decode, None, false, Timeout),
+            (RequestFault::Garbage, Stage::Prefill, None, false, Failed),
         ];
         for (fault, stage, ended, speaks, expected) in rows {
             assert_eq!(

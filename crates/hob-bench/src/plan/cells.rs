@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::written::{Matrix, Order, Plan, PlanCache, PlanKind, PlanThinking};
+use super::written::{BenchPlan, Matrix, Order, PlanCache, PlanKind, PlanThinking};
 use crate::record::{CREATOR, DRIVER, POWER_CAP};
 
 const SHAPES: [&str; 4] = ["short_short", "long_short", "short_long", "agentic"];
@@ -114,7 +114,7 @@ impl PlanKind {
 }
 
 /// All that are not excluded.
-pub fn cells(plan: &Plan) -> Vec<Cell> {
+pub fn cells(plan: &BenchPlan) -> Vec<Cell> {
     let of_target = |name: &String| {
         let cells = matrix(&plan.matrix, name);
         cells.into_iter().filter(|cell| !plan.exclude.iter().any(|exclude| exclude.matches(cell)))
@@ -226,7 +226,7 @@ exclude: [{target: b, cache: cached}]
 ";
 
     fn names(plan: &str) -> Vec<String> {
-        let plan = Plan::parse("p", plan).expect("a plan");
+        let plan = BenchPlan::parse("p", plan).expect("a plan");
         cells(&plan).iter().map(Cell::name).collect()
     }
 
@@ -249,7 +249,7 @@ exclude: [{target: b, cache: cached}]
     fn labels_are_axes_that_are_filled_in() {
         let plan = PLAN.replace("cache: [cold, cached]", "labels: {power_cap_w: [\"15\", \"25\"]}");
         let plan = plan.replace("{target: b, cache: cached}", "{labels: {power_cap_w: \"25\"}}");
-        let plan = Plan::parse("p", &plan.replace("[1, 2]", "[1]")).expect("a plan");
+        let plan = BenchPlan::parse("p", &plan.replace("[1, 2]", "[1]")).expect("a plan");
         let cells = cells(&plan);
         let names: Vec<String> = cells.iter().map(Cell::name).collect();
         let at_15 = "llm short_short power_cap_w 15 × 1";
@@ -266,14 +266,14 @@ exclude: [{target: b, cache: cached}]
         let [axes, labels] = [axes, labels].map(|said| {
             let plan = PLAN.replace("cache: [cold, cached]", said).replace("[1, 2]", "[1]");
             let plan = plan.replace("{target: b, cache: cached}", "{target: b, power_cap_w: 25}");
-            cells(&Plan::parse("p", &plan).expect("a plan"))
+            cells(&BenchPlan::parse("p", &plan).expect("a plan"))
         });
         assert_eq!(axes, labels);
         assert_eq!(axes.len(), 3, "15 and 25 W at a, 15 W at b");
         let filled = PlanTarget::filled("limit {power_cap_w} {creator}-{driver}", &axes[0]);
         assert_eq!(filled, "limit 15 ada-580.95");
         let bad = PLAN.replace("cache: [cold, cached]", "power_cap_w: [0]");
-        let error = Plan::parse("p", &bad).expect_err("no limit").to_string();
+        let error = BenchPlan::parse("p", &bad).expect_err("no limit").to_string();
         assert!(error.contains("at least 1 W"), "{error}");
     }
 

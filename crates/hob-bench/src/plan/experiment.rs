@@ -3,13 +3,13 @@
 
 use super::cells::Cell;
 use super::written::{PlanCache, PlanKind, PlanThinking};
-use crate::chat::{self, Chat, Prompts, SHAPES, Shape, ThinkingChoice};
-use crate::cold::{Of, StartOptions, State, Weights};
+use crate::chat::{self, ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
+use crate::cold::{Of, StartOptions, State, WeightsFile};
 use crate::drive::Arrivals;
 use crate::experiment::{Axis, BlockSize, Experiment, Workload};
 use crate::max_context::{MaxContextOptions, Span, What};
 use crate::record::{Kind, Workload as Asked};
-use crate::speech::{Formats, Speech, Streaming, Text};
+use crate::speech::{Formats, SpeechWorkload, Streaming, Text};
 use crate::sweep::{AGAIN_MIN, ContextOptions, Room};
 use crate::timeline::SoundFormat;
 
@@ -49,9 +49,9 @@ impl Cell {
         Experiment { workload, axis, block: BlockSize { rounds, span_s: 0.0 } }
     }
 
-    fn chat(&self) -> Chat {
+    fn chat(&self) -> ChatWorkload {
         let shape = self.shape.as_deref().and_then(Shape::named).unwrap_or(SHAPES[0]);
-        Chat {
+        ChatWorkload {
             shapes: vec![shape],
             thinking: match self.thinking {
                 Some(PlanThinking::Off) => ThinkingChoice::Off,
@@ -65,7 +65,7 @@ impl Cell {
     }
 
     /// A format that was named has to be there; otherwise those of the usual ones that the server offers.
-    fn speech(&self) -> Speech {
+    fn speech(&self) -> SpeechWorkload {
         let is_stream = self.kind == PlanKind::Stream;
         let (usual, formats, streaming) = match is_stream {
             true => (
@@ -87,7 +87,7 @@ impl Cell {
         }
         let named = self.format.as_deref().and_then(SoundFormat::named);
         let formats = named.map_or(Formats::Offered(formats), |format| Formats::All(vec![format]));
-        Speech { texts, formats, voices: self.voice.iter().cloned().collect(), streaming }
+        SpeechWorkload { texts, formats, voices: self.voice.iter().cloned().collect(), streaming }
     }
 
     /// The context that a server needs which is started for it; none where any will do.
@@ -135,8 +135,8 @@ impl Cell {
 
 fn start(has_weights: bool) -> StartOptions {
     let (states, weights) = match has_weights {
-        true => (vec![State::PageCacheCold, State::PageCacheWarm], Weights::OfTheServer),
-        false => (vec![State::PageCacheWarm], Weights::Unknown),
+        true => (vec![State::PageCacheCold, State::PageCacheWarm], WeightsFile::OfTheServer),
+        false => (vec![State::PageCacheWarm], WeightsFile::Unknown),
     };
     StartOptions { states, of: Of::Words, warm: COLD_WARM, weights }
 }

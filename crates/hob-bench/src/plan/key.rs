@@ -77,14 +77,14 @@ fn half(what: &impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::written::Plan;
+    use super::super::written::BenchPlan;
     use super::*;
     use crate::record::{Kind, Source, Status};
 
     #[test]
     fn a_key_tells_points_and_what_they_were_measured_on_apart() {
         let text = "schema: bench-plan/1\nname: n\ntargets: [{name: a}]\nmatrix: {kind: [llm]}\n";
-        let cells = super::super::cells(&Plan::parse("p", text).expect("a plan"));
+        let cells = super::super::cells(&BenchPlan::parse("p", text).expect("a plan"));
         let facts = |version: &str| Facts {
             engine: Some("e".to_owned()),
             version: Some(version.to_owned()),
@@ -113,7 +113,7 @@ mod tests {
                 let text = format!(
                     "schema: bench-plan/1\nname: n\ntargets: [{{name: a}}]\nmatrix: {{kind: [{kind}]}}\n"
                 );
-                let plan = Plan::parse("p", &text).expect("a plan");
+                let plan = BenchPlan::parse("p", &text).expect("a plan");
                 CellKey::point(&super::super::cells(&plan)[0])
             });
             assert_eq!(points, [point, point], "{now}");

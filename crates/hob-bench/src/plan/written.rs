@@ -24,7 +24,7 @@ const CELLS_MAX: usize = 10_000;
 /// What is to be measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct BenchPlan {
     /// `bench-plan/1`
     pub schema: String,
     pub name: String,
@@ -251,33 +251,34 @@ pub enum PlanError {
     Wrong { file: String, line: u64, reason: String },
 }
 
-impl Plan {
+impl BenchPlan {
     /// # Errors
     /// It cannot be read, or nothing could be measured by it.
-    pub fn read(file: &Path) -> Result<Plan, PlanError> {
+    pub fn read(file: &Path) -> Result<BenchPlan, PlanError> {
         let shown = file.display().to_string();
         let failed = |source| PlanError::Io { file: shown.clone(), source };
         let bytes = fs_err::metadata(file).map_err(failed)?.len();
         if bytes > PLAN_BYTES_MAX {
             return Err(PlanError::Long { file: shown, bytes });
         }
-        Plan::parse(&shown, &fs_err::read_to_string(file).map_err(failed)?)
+        BenchPlan::parse(&shown, &fs_err::read_to_string(file).map_err(failed)?)
     }
 
     /// `file` is what it is called in complaints.
     ///
     /// # Errors
     /// It is none, or nothing could be measured by it.
-    pub fn parse(file: &str, text: &str) -> Result<Plan, PlanError> {
+    pub fn parse(file: &str, text: &str) -> Result<BenchPlan, PlanError> {
         let wrong = |line, reason| PlanError::Wrong { file: file.to_owned(), line, reason };
         let options = options! { budget: budget! { max_nodes: NODES_MAX }, with_snippet: false };
-        let plan: Plan = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-            let said = error.to_string();
-            let end =
-                [" at line ", ", set ", "; use "].iter().filter_map(|end| said.find(end)).min();
-            let line = error.location().map_or(1, |place| place.line());
-            wrong(line, said[..end.unwrap_or(said.len())].replace(char::is_control, "\u{fffd}"))
-        })?;
+        let plan: BenchPlan =
+            serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+                let said = error.to_string();
+                let end =
+                    [" at line ", ", set ", "; use "].iter().filter_map(|end| said.find(end)).min();
+                let line = error.location().map_or(1, |place| place.line());
+                wrong(line, said[..end.unwrap_or(said.len())].replace(char::is_control, "\u{fffd}"))
+            })?;
         match plan.flaw() {
             None => Ok(plan),
             Some((word, reason)) => Err(wrong(line_of(text, word), reason)),
@@ -436,7 +437,7 @@ exclude: [{target: other, concurrency: 4}]
 
     #[test]
     fn a_plan_is_read_with_what_it_leaves_out() {
-        let plan = Plan::parse("p.yaml", PLAN).expect("a plan");
+        let plan = BenchPlan::parse("p.yaml", PLAN).expect("a plan");
         assert_eq!(plan.runs, PlanRuns::default());
         assert_eq!((plan.on_fail, plan.order), (OnFail::Record, Order::Interleave));
         assert_eq!(cells(&plan).len(), 8 + 4);
@@ -465,7 +466,7 @@ exclude: [{target: other, concurrency: 4}]
         ];
         for (said, instead, expected) in rows {
             let error =
-                Plan::parse("p.yaml", &PLAN.replacen(said, instead, 1)).expect_err(expected);
+                BenchPlan::parse("p.yaml", &PLAN.replacen(said, instead, 1)).expect_err(expected);
             assert!(error.to_string().starts_with(expected), "{error} and not {expected}");
         }
     }

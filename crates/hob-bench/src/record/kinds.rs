@@ -34,7 +34,7 @@ pub struct Resources {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speech_rss_peak_mb: Option<f64>,
     /// Of all graphics cards together
-    pub vram_mb: Option<Vram>,
+    pub vram_mb: Option<VramUse>,
     pub energy_j: Option<f64>,
     pub load_s: Option<f64>,
     /// The first request of a new process
@@ -43,7 +43,7 @@ pub struct Resources {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Vram {
+pub struct VramUse {
     /// Before the server was started
     pub idle: Option<f64>,
     /// When it was ready
@@ -58,7 +58,7 @@ const VRAM_MB_MIN: f64 = 64.0;
 impl Resources {
     /// What the server took at most: of the cards where it took any of theirs, else of the machine.
     pub fn memory_mb(&self) -> Option<f64> {
-        let taken = |vram: Vram| Some(vram.peak? - vram.idle.unwrap_or(0.0));
+        let taken = |vram: VramUse| Some(vram.peak? - vram.idle.unwrap_or(0.0));
         let vram = self.vram_mb.and_then(taken).filter(|mb| *mb >= VRAM_MB_MIN);
         vram.or(self.rss_peak_mb)
     }
@@ -136,7 +136,7 @@ pub struct Stt {
 /// From the last word of a question to the first sound of the answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Voice {
+pub struct VoiceFigures {
     pub turns: Option<u64>,
     pub ttfa_ms: Option<Spread>,
     /// `endpoint`, `stt`, `llm_ttfat`, `sentence`, `tts_ttfa`: medians

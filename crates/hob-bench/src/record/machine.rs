@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Host {
     /// A hash of the machine's id: the same machine, and not which
     pub id_hash: Option<String>,
-    pub cpu: Cpu,
+    pub cpu: RecordedCpu,
     pub ram_gb: Option<f64>,
     /// Megatransfers per second
     pub ram_mt_s: Option<u32>,
@@ -24,7 +24,7 @@ pub struct Host {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Cpu {
+pub struct RecordedCpu {
     pub model: Option<String>,
     pub cores: Option<u32>,
     pub threads: Option<u32>,

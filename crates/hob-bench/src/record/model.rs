@@ -11,7 +11,7 @@ pub const CPU_BACKEND: &str = "cpu";
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Engine {
+pub struct RecordedEngine {
     pub name: Option<String>,
     pub version: Option<String>,
     /// `cpu`, `cuda`, `vulkan`, `metal`, or what it is called
@@ -45,7 +45,7 @@ pub struct Params {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Model {
+pub struct RecordedModel {
     pub family: Option<String>,
     pub name: String,
     /// Year, month, day, as far as they are known: `2026-04`

@@ -46,14 +46,14 @@ pub struct RawSample {
     pub e2e_us: Option<u64>,
     /// Between chunks
     pub gaps_us: Vec<u64>,
-    pub tokens: Tokens,
+    pub tokens: RecordedTokens,
     pub finish: Option<String>,
     pub error: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Tokens {
+pub struct RecordedTokens {
     pub prompt: Option<u64>,
     pub cached: Option<u64>,
     pub reasoning: Option<u64>,

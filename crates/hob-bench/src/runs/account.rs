@@ -8,9 +8,9 @@ use uuid::Uuid;
 use super::{BenchError, Reply, Runs};
 use crate::launch::LaunchError;
 use crate::record::{
-    Client, ClientImpl, Confidence, CountSource, Dispatch, Doubt, Engine, Harness, Host, Kind,
-    Label, Metrics, Model, RawSample, Record, Source, SourceType, Span, Spread, Stall, Status,
-    Tokens, Workload,
+    Client, ClientImpl, Confidence, CountSource, Dispatch, Doubt, Harness, Host, Kind, Label,
+    Metrics, RawSample, Record, RecordedEngine, RecordedModel, RecordedTokens, Source, SourceType,
+    Span, Spread, Stall, Status, Workload,
 };
 use crate::terms::Metric;
 use crate::timeline::Flag;
@@ -31,8 +31,8 @@ const LATE_PART: f64 = 0.95;
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     pub host: Host,
-    pub engine: Engine,
-    pub model: Model,
+    pub engine: RecordedEngine,
+    pub model: RecordedModel,
     pub argv: Vec<String>,
     pub seed: u64,
     /// The commit that the client was built from, and whether there was more.
@@ -266,7 +266,7 @@ fn confidence(runs: &Runs, leading: &[Metric], record: &Record, own: Vec<Doubt>)
 
 /// Whether somebody else could run the same again: which program, how started, which weights, whose client.
 fn is_traceable(record: &Record) -> bool {
-    let Engine { name, version, argv, .. } = &record.engine;
+    let RecordedEngine { name, version, argv, .. } = &record.engine;
     let built = record.harness.as_ref().and_then(|harness| harness.git.as_ref());
     name.is_some()
         && version.is_some()
@@ -300,7 +300,7 @@ fn sample(run: u32, start: u32, reply: &Reply) -> RawSample {
         ttfa_us: of(Metric::TtfaMs),
         e2e_us: of(Metric::E2eMs).or(of(Metric::WallMs)),
         gaps_us: reply.gaps_ms.iter().map(|ms| whole(*ms)).collect(),
-        tokens: Tokens {
+        tokens: RecordedTokens {
             prompt: tokens.and_then(|tokens| tokens.prompt.map(u64::from)),
             cached: tokens.and_then(|tokens| tokens.cached.map(u64::from)),
             reasoning: tokens.map(|tokens| tokens.reasoning.into()),

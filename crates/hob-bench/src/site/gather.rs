@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{Material, Production, Queued};
 use crate::import::{PUBLISHED, import};
-use crate::plan::Plan;
+use crate::plan::BenchPlan;
 use crate::record::{Record, RecordError, Shelf, samples_beside};
 
 /// Whether published runs, which come with the program, are shown beside own runs.
@@ -26,7 +26,7 @@ impl Material {
         files.retain(|file| file.extension().is_some_and(|end| end == "yaml" || end == "yml"));
         files.sort();
         for file in files {
-            match Plan::read(&file) {
+            match BenchPlan::read(&file) {
                 Ok(plan) => self.queued.push(Queued::of(&plan, &self.records)),
                 Err(error) => self.skipped.push(error.to_string()),
             }

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::plan::{Cell, CellKey, Plan, cells, done};
+use crate::plan::{BenchPlan, Cell, CellKey, cells, done};
 use crate::record::Record;
 
 /// The rest of a plan.
@@ -19,7 +19,7 @@ pub struct Queued {
 }
 
 impl Queued {
-    pub fn of(plan: &Plan, records: &[Record]) -> Queued {
+    pub fn of(plan: &BenchPlan, records: &[Record]) -> Queued {
         let known = done(records);
         let is_done = |cell: &Cell| {
             let point = CellKey::point(cell);

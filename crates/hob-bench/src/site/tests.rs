@@ -129,7 +129,7 @@ fn what_a_plan_still_has_to_measure_is_queued() {
     std::fs::write(folder.path().join("a.yaml"), text).expect("a file");
     std::fs::write(folder.path().join("b.yaml"), "schema: else\n").expect("a file");
     let mut record = native(1, "qwen3-8b", "agentic", 5.0);
-    let plan = crate::plan::Plan::parse("a", text).expect("a plan");
+    let plan = crate::plan::BenchPlan::parse("a", text).expect("a plan");
     let first = crate::plan::CellKey::point(&crate::plan::cells(&plan)[0]);
     record.cell_key = Some(format!("{first}-0123456789abcdef"));
     let mut material = of(vec![record]);

@@ -12,7 +12,9 @@ use crate::record::{Kind, Record, sha256_hex};
 use crate::runs::{Account, BenchError, Block, Reply, Runs};
 use crate::session::Session;
 use crate::terms::Metric;
-use crate::timeline::{Arrived, Fault, Sound, SoundFault, SoundFormat, sound, stalls};
+use crate::timeline::{
+    Arrived, RequestFault, SoundFault, SoundFormat, SoundTimeline, sound, stalls,
+};
 use jiff::Timestamp;
 
 /// Of a server that sends everything in one piece.
@@ -139,19 +141,19 @@ fn decoded(driven: &Driven, cell: &Cell, pcm_rate_hz: u32) -> (Block, Option<Evi
 }
 
 impl Evidence {
-    fn of(sound: &Sound) -> Evidence {
-        let Sound { body, rate_hz, arrivals, .. } = sound;
+    fn of(sound: &SoundTimeline) -> Evidence {
+        let SoundTimeline { body, rate_hz, arrivals, .. } = sound;
         let bytes = body.len() as u64;
         Evidence { sha256: sha256_hex(body), bytes, rate_hz: *rate_hz, arrivals: arrivals.clone() }
     }
 }
 
-fn reply(exchange: &Exchange, heard: Result<Sound, SoundFault>, chars: usize) -> Reply {
+fn reply(exchange: &Exchange, heard: Result<SoundTimeline, SoundFault>, chars: usize) -> Reply {
     let reply = Reply::of(exchange);
     let sound = match heard {
         Ok(sound) => sound,
         Err(fault) => {
-            let was_stopped = fault == SoundFault::Answer(Fault::Stopped);
+            let was_stopped = fault == SoundFault::Answer(RequestFault::Stopped);
             return Reply { fault: Some(fault.to_string()), was_stopped, ..reply };
         }
     };

@@ -45,7 +45,7 @@ pub(crate) fn verdict(came: Came) -> StreamVerdict {
 
 /// What all texts together say, where streaming was asked for. Displayed as a sentence.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Finding {
+pub enum StreamingFinding {
     /// Nothing was heard that could be judged.
     Unmeasured,
     TooShort,
@@ -76,10 +76,10 @@ pub enum Finding {
     },
 }
 
-impl Finding {
+impl StreamingFinding {
     /// Of records of one format, voice and way to ask. The longest text tells most, and one sentence tells whether
     /// streaming goes on inside it.
-    pub fn of<'r>(records: impl IntoIterator<Item = &'r Record>) -> Finding {
+    pub fn of<'r>(records: impl IntoIterator<Item = &'r Record>) -> StreamingFinding {
         let heard = records.into_iter().filter_map(|record| {
             let text = Text::named(record.workload.shape.as_deref()?)?;
             Some((text, record.tts.as_ref()?))
@@ -87,70 +87,72 @@ impl Finding {
         let mut judged: Vec<(Text, &Tts)> =
             heard.filter(|(_, tts)| tts.verdict.is_some()).collect();
         judged.sort_by_key(|(text, _)| text.chars());
-        let Some((_, longest)) = judged.last() else { return Finding::Unmeasured };
+        let Some((_, longest)) = judged.last() else { return StreamingFinding::Unmeasured };
         let sentence = judged.iter().rev().find(|(text, tts)| {
             text.sentences == Sentences::One && tts.verdict != Some(StreamVerdict::TooShort)
         });
         let ms = |figure: Option<f64>| figure.unwrap_or_default();
         let (ttfa_ms, last_ms) = (ms(longest.ttfa_ms), ms(longest.last_ms));
         match (longest.verdict, sentence.map(|(_, tts)| tts)) {
-            (Some(StreamVerdict::TooShort) | None, _) => Finding::TooShort,
-            (Some(StreamVerdict::Fake), _) => Finding::Fake { ttfa_ms, last_ms },
-            (Some(StreamVerdict::Interrupted), _) => {
-                Finding::Interrupted { ttfa_ms, last_ms, underrun_ms: ms(longest.underrun_ms) }
-            }
-            (Some(StreamVerdict::Partial), sentence) => Finding::Partial {
+            (Some(StreamVerdict::TooShort) | None, _) => StreamingFinding::TooShort,
+            (Some(StreamVerdict::Fake), _) => StreamingFinding::Fake { ttfa_ms, last_ms },
+            (Some(StreamVerdict::Interrupted), _) => StreamingFinding::Interrupted {
+                ttfa_ms,
+                last_ms,
+                underrun_ms: ms(longest.underrun_ms),
+            },
+            (Some(StreamVerdict::Partial), sentence) => StreamingFinding::Partial {
                 ttfa_ms,
                 sentence_ttfa_ms: ms(sentence.and_then(|tts| tts.ttfa_ms)),
             },
             (Some(StreamVerdict::Streaming), Some(sentence))
                 if sentence.verdict == Some(StreamVerdict::Fake) =>
             {
-                Finding::BySentence { ttfa_ms, last_ms }
+                StreamingFinding::BySentence { ttfa_ms, last_ms }
             }
-            (Some(StreamVerdict::Streaming), _) => Finding::Streaming { ttfa_ms, last_ms },
+            (Some(StreamVerdict::Streaming), _) => StreamingFinding::Streaming { ttfa_ms, last_ms },
         }
     }
 }
 
-impl Finding {
+impl StreamingFinding {
     /// Whether any of it comes while it is made; none where that cannot be told.
     pub fn streams(self) -> Option<bool> {
         match self {
-            Finding::Unmeasured | Finding::TooShort => None,
-            Finding::Fake { .. } => Some(false),
-            Finding::BySentence { .. }
-            | Finding::Partial { .. }
-            | Finding::Interrupted { .. }
-            | Finding::Streaming { .. } => Some(true),
+            StreamingFinding::Unmeasured | StreamingFinding::TooShort => None,
+            StreamingFinding::Fake { .. } => Some(false),
+            StreamingFinding::BySentence { .. }
+            | StreamingFinding::Partial { .. }
+            | StreamingFinding::Interrupted { .. }
+            | StreamingFinding::Streaming { .. } => Some(true),
         }
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for StreamingFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Finding::Unmeasured => write!(f, "nothing is known: no text was spoken"),
-            Finding::TooShort => {
+            StreamingFinding::Unmeasured => write!(f, "nothing is known: no text was spoken"),
+            StreamingFinding::TooShort => {
                 write!(f, "too short to tell: {SHORT_S} s of sound and less is made at once")
             }
-            Finding::Fake { ttfa_ms, last_ms } => write!(
+            StreamingFinding::Fake { ttfa_ms, last_ms } => write!(
                 f,
                 "fakes it: the first sound comes after {ttfa_ms:.0} ms, and the last after {last_ms:.0} ms"
             ),
-            Finding::BySentence { ttfa_ms, last_ms } => write!(
+            StreamingFinding::BySentence { ttfa_ms, last_ms } => write!(
                 f,
                 "streams sentence by sentence: first sound after {ttfa_ms:.0} ms of {last_ms:.0} ms, but nothing of a sentence before all of it is made"
             ),
-            Finding::Partial { ttfa_ms, sentence_ttfa_ms } => write!(
+            StreamingFinding::Partial { ttfa_ms, sentence_ttfa_ms } => write!(
                 f,
                 "streams in part: the first sound of a long text comes after {ttfa_ms:.0} ms, and of one sentence after {sentence_ttfa_ms:.0} ms"
             ),
-            Finding::Interrupted { ttfa_ms, last_ms, underrun_ms } => write!(
+            StreamingFinding::Interrupted { ttfa_ms, last_ms, underrun_ms } => write!(
                 f,
                 "streams with gaps: first sound after {ttfa_ms:.0} ms of {last_ms:.0} ms, and a player then falls silent for up to {underrun_ms:.0} ms"
             ),
-            Finding::Streaming { ttfa_ms, last_ms } => {
+            StreamingFinding::Streaming { ttfa_ms, last_ms } => {
                 write!(f, "streams: first sound after {ttfa_ms:.0} ms of {last_ms:.0} ms")
             }
         }
@@ -236,7 +238,7 @@ mod tests {
                 .iter()
                 .map(|(text, verdict, ttfa_ms)| record(text, *verdict, *ttfa_ms, 1000.0))
                 .collect();
-            assert_eq!(Finding::of(&records).to_string(), expected);
+            assert_eq!(StreamingFinding::of(&records).to_string(), expected);
         }
     }
 }

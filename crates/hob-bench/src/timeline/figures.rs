@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn a_fault_has_no_figures() {
         let broken = Timeline {
-            fault: Some(super::super::Fault::CutOff { chunks: 2 }),
+            fault: Some(super::super::RequestFault::CutOff { chunks: 2 }),
             ..answer(&[100, 120], None)
         };
         assert_eq!(figures(&broken, None), None);

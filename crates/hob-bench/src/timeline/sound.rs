@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
-use super::{Fault, Protocol, timeline};
+use super::{Protocol, RequestFault, timeline};
 use crate::answer::Answer;
 use crate::drive::{End, Exchange};
 use crate::terms::Metric;
@@ -47,7 +47,7 @@ impl SoundFormat {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SoundFault {
     #[error(transparent)]
-    Answer(Fault),
+    Answer(RequestFault),
     #[error("the sound is empty")]
     Empty,
     #[error("the sound is silence from beginning to end")]
@@ -58,7 +58,7 @@ pub enum SoundFault {
 
 /// One spoken answer. Times are milliseconds from when the request was sent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sound {
+pub struct SoundTimeline {
     pub ttfb_ms: f64,
     /// The first byte of sound, a header excluded.
     pub first_ms: f64,
@@ -83,7 +83,7 @@ pub struct Arrived {
     pub bytes: usize,
 }
 
-impl Sound {
+impl SoundTimeline {
     /// Counted from the first sound that can be heard: silence that comes early is no stream.
     pub fn spread(&self) -> f64 {
         (self.last_ms - self.ttfa_ms) / self.last_ms
@@ -116,7 +116,7 @@ pub fn sound(
     exchange: &Exchange,
     format: SoundFormat,
     pcm_rate_hz: u32,
-) -> Result<Sound, SoundFault> {
+) -> Result<SoundTimeline, SoundFault> {
     let (mut answer, mut unread) = (Answer::expected(), BytesMut::new());
     let (mut body, mut arrivals) = (Vec::new(), Vec::new());
     let mut head = None;
@@ -137,7 +137,7 @@ pub fn sound(
     }
     if exchange.end != End::Whole || answer.status != 200 {
         let fault = timeline(exchange, Protocol::OpenAi).fault;
-        return Err(SoundFault::Answer(fault.unwrap_or(Fault::Garbage)));
+        return Err(SoundFault::Answer(fault.unwrap_or(RequestFault::Garbage)));
     }
     let heard = Heard::in_body(&body, format, pcm_rate_hz)?;
     let ttfb_ms = head.map_or(0.0, millis);
@@ -149,13 +149,13 @@ fn timed(
     arrivals: &[Arrival],
     heard: Heard,
     ttfb_ms: f64,
-) -> Result<Sound, SoundFault> {
+) -> Result<SoundTimeline, SoundFault> {
     let when = |bytes: usize| arrivals.iter().find(|arrival| arrival.end >= bytes);
     let first = when(heard.begin + 1).ok_or(SoundFault::Empty)?;
     let audible = when(heard.audible).ok_or(SoundFault::Empty)?;
     let last = arrivals.last().ok_or(SoundFault::Empty)?;
     let gaps = arrivals.windows(2).map(|pair| millis(pair[1].at - pair[0].at));
-    Ok(Sound {
+    Ok(SoundTimeline {
         ttfb_ms,
         first_ms: millis(first.at),
         ttfa_ms: millis(audible.at),
@@ -274,7 +274,11 @@ mod tests {
     use crate::drive::Recording;
 
     /// Half a second of sound for each piece, 100 ms apart, the first after 200 ms.
-    fn heard(pieces: &[Vec<u8>], format: SoundFormat, step_ms: u64) -> Result<Sound, SoundFault> {
+    fn heard(
+        pieces: &[Vec<u8>],
+        format: SoundFormat,
+        step_ms: u64,
+    ) -> Result<SoundTimeline, SoundFault> {
         let mut recording = Recording::default();
         recording.push(
             Duration::from_millis(150),

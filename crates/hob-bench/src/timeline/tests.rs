@@ -99,17 +99,17 @@ fn whatever_goes_wrong_has_its_name() {
     let busy =
         "HTTP/1.1 429 Too Many\r\ncontent-length: 28\r\n\r\n{\"error\":{\"message\":\"busy\"}}";
     let unreachable = End::Unreachable { cause: "refused".to_owned() };
-    let refused = Fault::Refused { status: 429, message: "busy".to_owned() };
-    let rows: [(&str, End, Fault); 10] = [
-        ("", unreachable, Fault::Unreachable { cause: "refused".to_owned() }),
-        (&cut, End::CutOff, Fault::CutOff { chunks: 1 }),
-        (&cut, End::Silent, Fault::Silent { chunks: 1 }),
-        (&cut, End::TooSlow, Fault::TooSlow { chunks: 1 }),
-        (&unended, End::Whole, Fault::CutOff { chunks: 1 }),
-        (&failed, End::Whole, Fault::Failed { message: "oom".to_owned() }),
-        (&empty, End::Whole, Fault::Empty),
-        (html, End::Whole, Fault::Garbage),
-        (&broken, End::Whole, Fault::Garbage),
+    let refused = RequestFault::Refused { status: 429, message: "busy".to_owned() };
+    let rows: [(&str, End, RequestFault); 10] = [
+        ("", unreachable, RequestFault::Unreachable { cause: "refused".to_owned() }),
+        (&cut, End::CutOff, RequestFault::CutOff { chunks: 1 }),
+        (&cut, End::Silent, RequestFault::Silent { chunks: 1 }),
+        (&cut, End::TooSlow, RequestFault::TooSlow { chunks: 1 }),
+        (&unended, End::Whole, RequestFault::CutOff { chunks: 1 }),
+        (&failed, End::Whole, RequestFault::Failed { message: "oom".to_owned() }),
+        (&empty, End::Whole, RequestFault::Empty),
+        (html, End::Whole, RequestFault::Garbage),
+        (&broken, End::Whole, RequestFault::Garbage),
         (busy, End::Whole, refused),
     ];
     for (bytes, end, expected) in rows {

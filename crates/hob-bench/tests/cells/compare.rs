@@ -2,7 +2,7 @@
 
 use crate::stage::{experiment, measured, mock};
 use hob_bench::chat::Prompts;
-use hob_bench::compare::{Basis, Kept, Pairing, Verdict, Wish as Threshold, compare};
+use hob_bench::compare::{Kept, Pairing, RatioBasis, Verdict, Wish as Threshold, compare};
 use hob_bench::record::Shelf;
 use hob_bench::terms::Metric;
 
@@ -44,7 +44,7 @@ fn what_is_kept_gives_the_figures_run_by_run() {
         Metric::RequestsS,
     ];
     for metric in from_runs {
-        assert_eq!(figure(metric).basis, Basis::Runs, "{metric:?}: {:?}", figure(metric));
+        assert_eq!(figure(metric).basis, RatioBasis::Runs, "{metric:?}: {:?}", figure(metric));
     }
     for metric in [Metric::TpotMs, Metric::DecodeTokS, Metric::ThroughputTokS] {
         assert_eq!(figure(metric).verdict, Verdict::Worse, "{:?}", figure(metric));

@@ -8,7 +8,7 @@ use hob_bench::record::{Cache, CountSource, Doubt, Kind, Reasoning, Status};
 use hob_bench::runs::BenchError;
 use hob_bench::target::{Api, Target, TargetError};
 use hob_bench::terms::Metric;
-use hob_bench::timeline::Fault;
+use hob_bench::timeline::RequestFault;
 
 #[test]
 fn cold_prompts_are_proven_to_be_cold() {
@@ -87,11 +87,11 @@ fn a_server_that_lies_or_fails_makes_no_figure_silently() {
     assert!(silent[0].0.confidence.reasons.contains(&Doubt::CountsNotUsage));
     for (pairs, status) in [("status=401", 401), ("status=429", 429), ("status=500", 500)] {
         let refused = measured(&mock(pairs), None, &experiment(Prompts::Cold), 2).err();
-        let is_named = matches!(&refused, Some(BenchError::Fault(Fault::Refused { status: said, .. })) if *said == status);
+        let is_named = matches!(&refused, Some(BenchError::Fault(RequestFault::Refused { status: said, .. })) if *said == status);
         assert!(is_named, "{refused:?}");
     }
     let cut = measured(&mock("drop_at=9"), None, &experiment(Prompts::Cold), 2);
-    assert!(matches!(cut, Err(BenchError::Fault(Fault::CutOff { chunks: 9 }))), "{cut:?}");
+    assert!(matches!(cut, Err(BenchError::Fault(RequestFault::CutOff { chunks: 9 }))), "{cut:?}");
 }
 
 #[test]

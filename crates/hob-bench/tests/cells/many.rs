@@ -2,22 +2,22 @@
 //! What is not one is not, and gains what is served together.
 
 use crate::stage::{kept, mock};
-use hob_bench::chat::{Chat, Prompts, SHAPES, Shape, ThinkingChoice};
+use hob_bench::chat::{ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
 use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload, gain, scaling_verdict};
 use hob_bench::record::{Kind, Record, Status};
-use hob_bench::speech::{Formats, Speech, Streaming, Text};
+use hob_bench::speech::{Formats, SpeechWorkload, Streaming, Text};
 use hob_bench::terms::Metric;
 use hob_bench::timeline::SoundFormat;
 
 fn asked(axis: Axis) -> Experiment {
     let shapes = vec![Shape { max_tokens: 24, ..SHAPES[0] }];
-    let chat = Chat { shapes, thinking: ThinkingChoice::On, prompts: Prompts::Cold };
+    let chat = ChatWorkload { shapes, thinking: ThinkingChoice::On, prompts: Prompts::Cold };
     Experiment { workload: Workload::Chat(chat), axis, block: BlockSize { rounds: 2, span_s: 0.0 } }
 }
 
 /// A sentence of the mock: a second of sound in 20 pieces.
 fn spoken(axis: Axis) -> Experiment {
-    let speech = Speech {
+    let speech = SpeechWorkload {
         texts: vec![Text::named("medium").expect("a text")],
         formats: Formats::First(vec![SoundFormat::Pcm, SoundFormat::Wav]),
         voices: Vec::new(),

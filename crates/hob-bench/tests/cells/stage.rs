@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use hob_bench::chat::{Chat, Prompts, SHAPES, Shape, ThinkingChoice};
+use hob_bench::chat::{ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
 use hob_bench::drive::{Arrivals, Patience};
 use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
 use hob_bench::mock::scripted::{Script, Scripted};
@@ -32,7 +32,7 @@ pub(crate) struct Kept {
 /// Prompts of two users, who ask twice each in a run.
 pub(crate) fn experiment(prompts: Prompts) -> Experiment {
     let shapes = vec![Shape { max_tokens: 16, ..SHAPES[0] }];
-    let chat = Chat { shapes, thinking: ThinkingChoice::Auto, prompts };
+    let chat = ChatWorkload { shapes, thinking: ThinkingChoice::Auto, prompts };
     Experiment {
         workload: Workload::Chat(chat),
         axis: Axis::Load(vec![Arrivals::Closed { users: 2 }]),

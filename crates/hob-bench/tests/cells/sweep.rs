@@ -2,7 +2,7 @@
 //! It ends where the server says so, or where it refuses.
 
 use crate::stage::{Kept, kept, mock};
-use hob_bench::chat::{Chat, Prompts, ThinkingChoice};
+use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
 use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
 use hob_bench::record::{Cache, Kind, Record, Status};
 use hob_bench::sweep::{ContextOptions, Room};
@@ -11,7 +11,8 @@ use hob_bench::terms::Metric;
 fn experiment(lengths: &[u32]) -> Experiment {
     let options =
         ContextOptions { lengths: lengths.to_vec(), answer: 12, cached: 2, room: Room::OfEach };
-    let chat = Chat { shapes: Vec::new(), thinking: ThinkingChoice::On, prompts: Prompts::Cold };
+    let chat =
+        ChatWorkload { shapes: Vec::new(), thinking: ThinkingChoice::On, prompts: Prompts::Cold };
     Experiment {
         workload: Workload::Chat(chat),
         axis: Axis::Context(options),

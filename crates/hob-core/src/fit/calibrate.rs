@@ -90,15 +90,15 @@ pub fn fitted(rows: &[TimedRun<'_>]) -> Result<Constants, Implausible> {
 
 /// The prior of the device, without an earlier calibration. Timed kernels are kept.
 fn usual(row: &TimedRun<'_>, site: Site) -> Constants {
-    let told = priors::constants(row.estimate.machine, site);
+    let prior = priors::constants(row.estimate.machine, site);
     let mut machine = row.estimate.machine.clone();
     machine.cpu.device.constants = None;
     machine.gpus.iter_mut().for_each(|gpu| gpu.device.constants = None);
     let usual = priors::constants(&machine, site);
-    if told.kernels.is_empty() {
+    if prior.kernels.is_empty() {
         return usual;
     }
-    let Constants { bandwidth_efficiency, prefill_flops, kernels, steadiness, .. } = told;
+    let Constants { bandwidth_efficiency, prefill_flops, kernels, steadiness, .. } = prior;
     Constants { bandwidth_efficiency, prefill_flops, kernels, steadiness, ..usual }
 }
 

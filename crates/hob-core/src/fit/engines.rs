@@ -68,7 +68,7 @@ pub struct EngineProfile {
     pub staging: Staging,
     pub host_reads: HostReads,
     pub windows: Windows,
-    pub cache: Cache,
+    pub cache: CacheTypes,
     /// Tokens of a prompt that it reads in one step.
     pub step_tokens: u32,
     pub scratch: Scratch,
@@ -92,7 +92,7 @@ pub enum Staging {
 
 /// Whether keys and values may have different types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cache {
+pub enum CacheTypes {
     Alike,
     Apart,
 }
@@ -273,7 +273,7 @@ impl Engine {
             staging: Staging::InPlace,
             host_reads: HostReads::InPlace,
             windows: Windows::Rolling,
-            cache: Cache::Apart,
+            cache: CacheTypes::Apart,
             step_tokens: 512,
             scratch: Scratch::Ggml,
             splits: Splits::Anywhere,
@@ -282,12 +282,14 @@ impl Engine {
             recurrent_us: 0.0,
         };
         match self {
-            Engine::Hob => EngineProfile { windows: Windows::Whole, cache: Cache::Alike, ..ggml },
+            Engine::Hob => {
+                EngineProfile { windows: Windows::Whole, cache: CacheTypes::Alike, ..ggml }
+            }
             Engine::LlamaCpp => ggml,
             Engine::Ollama => EngineProfile {
                 runtime_bytes: 457 * MIB,
                 margin_bytes: 512 * MIB,
-                cache: Cache::Alike,
+                cache: CacheTypes::Alike,
                 ..ggml
             },
             // Before it was fused, this engine unpacked a layer of the cache into 16 bits before reading it.
@@ -297,7 +299,7 @@ impl Engine {
                 staging: Staging::InF16,
                 host_reads: HostReads::OverLink,
                 windows: Windows::Rolling,
-                cache: Cache::Apart,
+                cache: CacheTypes::Apart,
                 step_tokens: 2048,
                 scratch: Scratch::FeedForwardInF16,
                 splits: Splits::Never,

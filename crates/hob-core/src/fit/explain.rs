@@ -11,91 +11,91 @@ pub struct Explanation {
 pub const EXPLANATIONS: [Explanation; 24] = [
     said(
         "weights",
-        "Every tensor of the file in the type that it is stored in: elements / block × bytes of a block. Never the number of parameters times a factor.",
+        "All tensors of the file in their stored type: elements / block size × bytes per block. hob does not multiply the number of parameters by a factor.",
     ),
     said(
         "repacked weights",
-        "A second copy of some weights, in the order that this processor's kernels like. It is anonymous memory beside the mapped file.",
+        "A second copy of some weights, in the order that this CPU's kernels need. It is anonymous memory in addition to the mapped file.",
     ),
     said(
         "KV cache",
-        "What attention keeps of each token: kv heads × (key length × bytes + value length × bytes), in every layer that attends. Layers with a window keep no more than the window; recurrent layers, and those that use another layer's, keep nothing.",
+        "What attention stores for each token: kv heads × (key length × bytes + value length × bytes), in every layer with attention. Layers with a sliding window store at most the window. Recurrent layers, and layers that use another layer's cache, store nothing.",
     ),
     said(
         "recurrent state",
-        "What recurrent layers carry on from token to token. It does not grow with the context.",
+        "What recurrent layers pass on from token to token. It does not grow with the context.",
     ),
     said(
         "computation",
-        "The most that one step has in memory at a time: scores of the words, a feed-forward, or a layer of the cache that is unpacked.",
+        "The most memory that one step needs at a time: the logits, a feed-forward, or an unpacked layer of the cache.",
     ),
     said(
         "process and vocabulary",
-        "The program, its libraries, its table of words; on a card what the driver takes for each process.",
+        "The program, its libraries and its vocabulary; on a card, what the driver takes for each process.",
     ),
-    said("margin", "Left free on purpose: 1 GiB of a card as llama.cpp leaves, 256 MiB of RAM."),
     said(
-        "unified memory",
-        "One memory for processor and graphics. It is counted once, and never added to itself.",
+        "margin",
+        "Memory that hob leaves free: 1 GiB of a card, like llama.cpp, and 256 MiB of RAM.",
     ),
+    said("unified memory", "One memory that CPU and GPU share. hob counts it once."),
     said(
         "split",
-        "Some layers on the card, the others computed by the processor where they lie. A weight is used once a token, so that bringing it over the bus would take longer still.",
+        "Some layers are on the card; the CPU computes the others in RAM. Each weight is used once per token, so moving it over the bus would take even longer.",
     ),
     said(
         "experts offloaded",
-        "Attention, router and cache stay on the card; the experts, of which a token passes through a few, are computed in RAM.",
+        "Attention, router and cache are on the card. The experts are computed in RAM; each token uses only a few of them.",
     ),
     said(
         "active weights",
-        "What one token reads: all but the embedding that is looked up, and of the experts the share that is used.",
+        "What is read for one token: everything except the embedding table, and only the experts that the token uses.",
     ),
     said(
         "bandwidth",
-        "What memory delivers at best, GB/s. Decoding reads all active weights for each token, so that it bounds everything.",
+        "The highest transfer rate of a memory, GB/s. Decoding reads all active weights for each token, so the bandwidth limits its speed.",
     ),
-    said(
-        "bandwidth efficiency",
-        "The share of the bandwidth at which weights are really read (η).",
-    ),
+    said("bandwidth efficiency", "The part of the bandwidth that reading weights reaches (η)."),
     said(
         "layer cost",
-        "Time that a layer takes whatever it reads (τ): launching its operations. Recurrent layers launch many more.",
+        "Time per layer that does not depend on its size (τ): starting its operations. Recurrent layers start many more.",
     ),
     said(
         "prefill",
-        "Reading the prompt, many tokens at a time: bound by arithmetic and no longer by memory.",
+        "Reading the prompt, many tokens at a time. Arithmetic limits its speed, not memory.",
     ),
-    said("quant", "How few bits a weight has. Below 4, answers are noticeably worse."),
+    said(
+        "quant",
+        "The number format of the weights. Below 4 bits per weight, answers are noticeably worse.",
+    ),
     said(
         "KV type",
-        "How the cache stores numbers: f16 exactly, q8_0 in half of that, q4_0 in a quarter. Values bear q4_0 better than keys.",
+        "The number format of the KV cache: f16 is exact, q8_0 takes half the memory, q4_0 a quarter. Values tolerate q4_0 better than keys.",
     ),
     said(
         "basis",
-        "How a figure was learnt: measured here, calibrated here, published (of this very device), said by a person or a profile, prior (published of such devices), assumed.",
+        "The source of a figure: measured here, calibrated here, published (for this very device), stated by the user or a profile, prior (published for similar devices), or assumed.",
     ),
     said(
         "range",
-        "What a speed may really be: ±10 % where it was calibrated, ±15 % where this device was published, what nine tenths of published runs lie in where such devices were (±25 % and more), ±50 % where nobody knows; and lower by what others took of this machine when it was calibrated.",
+        "The range in which the real speed probably lies: ±10 % if calibrated, ±15 % if this device was published, the range of nine tenths of published runs on similar devices (±25 % and more), ±50 % if assumed. The lower end is lower if other programs used this machine during calibration.",
     ),
     said(
         "published",
-        "Fitted to what others measured on the same device and published. `hob fit validate` lists those runs and their sources.",
+        "Fitted to published measurements of the same device. `hob fit validate` lists those runs and their sources.",
     ),
     said(
         "prior",
-        "What is usual of such devices, from published measurements: nobody timed this one. `hob fit calibrate` does.",
+        "Usual for similar devices, from published measurements. This device was not measured; `hob fit calibrate` measures it.",
     ),
     said(
         "instead",
-        "The same model in another quant or with another cache: faster by a tenth at least, with a longer context, or better, which is stored more exactly and still as fast as one reads.",
+        "The same model in another quant or with another KV type: at least a tenth faster, with a longer context, or better (more exact, and still as fast as people read).",
     ),
     said(
         "spill",
-        "What a driver moves from a full card to RAM without a word: every token then waits for the bus.",
+        "Data that a driver silently moves from a full card to RAM. Every token then waits for the bus.",
     ),
-    said("ceiling", "The longest context that fits. `hob bench ceiling` tries it out."),
+    said("ceiling", "The longest context that fits. `hob bench max-context` measures it."),
 ];
 
 const fn said(term: &'static str, text: &'static str) -> Explanation {

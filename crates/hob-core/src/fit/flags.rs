@@ -2,7 +2,7 @@
 //! Settings that an engine lacks are left out, and so are engines that do not read the format.
 
 use super::layout::{Placement, Site};
-use super::{Cache, Engine, Location, Model, Plan};
+use super::{CacheTypes, Engine, Location, Model, Plan};
 use crate::footprint::{KvType, KvTypes};
 use crate::machine::{GpuMemory, Machine};
 
@@ -18,15 +18,15 @@ pub struct Flags {
 
 /// Flags of every engine that reads the format. Without a location, the file is named in the usual way.
 pub fn flags(machine: &Machine, model: &Model, plan: &Plan, sequences: u32) -> Vec<Flags> {
-    let told = Wording { machine, model, plan, sequences: sequences.max(1) };
+    let wording = Wording { machine, model, plan, sequences: sequences.max(1) };
     let text = |engine: Engine| match engine {
         // This engine has one type for keys and values.
-        _ if engine.profile().cache == Cache::Alike && plan.kv.keys != plan.kv.values => None,
-        Engine::Hob => Some(told.hob()),
-        Engine::LlamaCpp => Some(told.llama_cpp()),
-        Engine::Ollama => Some(told.ollama()),
-        Engine::Vllm => Some(told.vllm()),
-        Engine::TabbyApi => Some(told.tabby()),
+        _ if engine.profile().cache == CacheTypes::Alike && plan.kv.keys != plan.kv.values => None,
+        Engine::Hob => Some(wording.hob()),
+        Engine::LlamaCpp => Some(wording.llama_cpp()),
+        Engine::Ollama => Some(wording.ollama()),
+        Engine::Vllm => Some(wording.vllm()),
+        Engine::TabbyApi => Some(wording.tabby()),
         Engine::MlxLm | Engine::Transformers => None,
     };
     let engines = model.format.engines().into_iter();

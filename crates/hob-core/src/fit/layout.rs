@@ -65,7 +65,7 @@ impl Layout {
     }
 
     /// As engines count: the output is one more layer and goes to the card first.
-    pub fn told(shape: &ModelShape, gpu: usize, gpu_layers: u32) -> Layout {
+    pub fn offloaded(shape: &ModelShape, gpu: usize, gpu_layers: u32) -> Layout {
         let output = if gpu_layers == 0 { Site::Cpu } else { Site::Gpu(gpu) };
         Layout { output, ..Layout::split(shape, gpu, gpu_layers.saturating_sub(1)) }
     }
@@ -73,7 +73,7 @@ impl Layout {
     /// The same over several cards, in proportion to free memory. The last card has the output.
     pub fn spread(shape: &ModelShape, cards: &[(usize, u64)], gpu_layers: u32) -> Layout {
         let Some((last, _)) = cards.last() else { return Layout::whole(shape, Site::Cpu) };
-        let mut layout = Layout::told(shape, *last, gpu_layers);
+        let mut layout = Layout::offloaded(shape, *last, gpu_layers);
         let on_cards = layout.homes.iter().filter(|home| **home != Site::Cpu).count();
         let first = layout.homes.len() - on_cards;
         let all: f64 = cards.iter().map(|(_, free)| *free as f64).sum();
@@ -89,7 +89,7 @@ impl Layout {
         layout
     }
 
-    /// Number of offloaded layers, as [`Layout::told`] counts them.
+    /// Number of offloaded layers, as [`Layout::offloaded`] counts them.
     pub fn gpu_layers(&self) -> u32 {
         let is_on_card = |site: &&Site| matches!(site, Site::Gpu(_));
         let count = self.homes.iter().chain([&self.output]).filter(is_on_card).count();

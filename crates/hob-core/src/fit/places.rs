@@ -1,5 +1,5 @@
 //! The possible placements: one card, all cards, experts in system memory, some layers in system memory, no card.
-//! Of the placements that divide a model, the one that leaves most on the card.
+//! When a model is divided, chooses the placement that keeps most of it on the card.
 
 use super::engines::Splits;
 use super::setup::own_cards;

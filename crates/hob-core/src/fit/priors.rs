@@ -1,7 +1,7 @@
 //! Prior constants by class of device, for devices without a calibration.
 //! A class with published runs (`Prior`) is kept apart from a guess (`Assumed`).
 
-use crate::machine::{Api, Basis, Constants, Cpu, Gpu, GpuMemory, Machine, Vendor};
+use crate::machine::{Basis, Constants, Cpu, Gpu, GpuApi, GpuMemory, Machine, Vendor};
 
 use super::layout::Site;
 
@@ -171,14 +171,14 @@ impl DevicePrior {
     fn of_gpu(gpu: &Gpu) -> DevicePrior {
         let is_unified = matches!(gpu.memory, GpuMemory::Unified { .. });
         match (gpu.api, is_unified, gpu.vendor) {
-            (Api::Cuda, true, _) => CUDA_UNIFIED,
-            (Api::Cuda, false, _) => of_cuda(gpu.compute_capability),
-            (Api::Metal, ..) => of_apple(&gpu.name),
-            (Api::Vulkan, true, Vendor::Amd) if gpu.name.contains("Vega") => VULKAN_VEGA,
-            (Api::Vulkan, true, Vendor::Amd) => VULKAN_UNIFIED,
-            (Api::Rocm, true, Vendor::Amd) => ROCM_UNIFIED,
-            (Api::Vulkan, false, Vendor::Amd | Vendor::Nvidia) => VULKAN,
-            (Api::Rocm, false, Vendor::Amd) => ROCM,
+            (GpuApi::Cuda, true, _) => CUDA_UNIFIED,
+            (GpuApi::Cuda, false, _) => of_cuda(gpu.compute_capability),
+            (GpuApi::Metal, ..) => of_apple(&gpu.name),
+            (GpuApi::Vulkan, true, Vendor::Amd) if gpu.name.contains("Vega") => VULKAN_VEGA,
+            (GpuApi::Vulkan, true, Vendor::Amd) => VULKAN_UNIFIED,
+            (GpuApi::Rocm, true, Vendor::Amd) => ROCM_UNIFIED,
+            (GpuApi::Vulkan, false, Vendor::Amd | Vendor::Nvidia) => VULKAN,
+            (GpuApi::Rocm, false, Vendor::Amd) => ROCM,
             (_, true, _) => DevicePrior { flop_per_byte: 20.0, ..OTHER_CARD },
             (_, false, _) => OTHER_CARD,
         }

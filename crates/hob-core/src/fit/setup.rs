@@ -28,14 +28,14 @@ pub struct OffloadFlags {
 
 /// Memory and speed of a configuration.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expected {
+pub struct SetupEstimate {
     pub memory: Vec<MemoryTerm>,
     pub uses: Vec<Use>,
     /// Speed of one stream with a full context. `None` if the memory bandwidth is unknown.
     pub decode: Option<Rate>,
 }
 
-impl Expected {
+impl SetupEstimate {
     /// Bytes in one pool; 0 if the model uses other pools.
     pub fn kept_bytes(&self, pool: Pool) -> u64 {
         self.uses.iter().find(|used| used.pool == pool).map_or(0, Use::kept_bytes)
@@ -59,7 +59,7 @@ impl Setup {
         machine: &Machine,
         model: &Model,
         plan: ContextPlan,
-        told: OffloadFlags,
+        flags: OffloadFlags,
     ) -> Result<Setup, FitError> {
         let engine = Engine::Hob;
         let shape = &model.shape;
@@ -67,8 +67,8 @@ impl Setup {
         let layers = u32::try_from(shape.layers.len()).unwrap_or(u32::MAX);
         let has_experts = shape.weights.0.iter().any(|group| group.part == Part::Experts);
         let cpu_moe_layers =
-            told.cpu_moe_layers.filter(|_| has_experts).map(|count| count.min(layers));
-        let layout = match (told.gpu_layers, cpu_moe_layers) {
+            flags.cpu_moe_layers.filter(|_| has_experts).map(|count| count.min(layers));
+        let layout = match (flags.gpu_layers, cpu_moe_layers) {
             _ if machine.gpus.is_empty() => Layout::whole(shape, Site::Cpu),
             // The engine uses all cards, in proportion to free memory.
             (count, experts) if cards.len() > 1 => {
@@ -83,9 +83,10 @@ impl Setup {
                 let most = || (0..=layers + 1).rev().find(fits).unwrap_or(0);
                 spread(count.unwrap_or_else(most))
             }
-            (Some(count), experts) => {
-                Layout { experts_in_ram: experts.unwrap_or(0), ..Layout::told(shape, 0, count) }
-            }
+            (Some(count), experts) => Layout {
+                experts_in_ram: experts.unwrap_or(0),
+                ..Layout::offloaded(shape, 0, count)
+            },
             (None, Some(experts_in_ram)) => {
                 Layout { experts_in_ram, ..Layout::whole(shape, Site::Gpu(0)) }
             }
@@ -108,7 +109,7 @@ impl Setup {
 
     /// The settings to pass to the engine. Empty if the model is on cards as a whole: a file may have uncounted
     /// layers.
-    pub fn told(&self) -> OffloadFlags {
+    pub fn offload_flags(&self) -> OffloadFlags {
         let Layout { homes, output, experts_in_ram } = &self.layout;
         let is_whole = homes.iter().chain([output]).all(|home| *home != Site::Cpu);
         OffloadFlags {
@@ -120,13 +121,13 @@ impl Setup {
     ///
     /// # Errors
     /// The engine does not accept these KV types for this model.
-    pub fn expected(&self, machine: &Machine, model: &Model) -> Result<Expected, Unsuitable> {
+    pub fn expected(&self, machine: &Machine, model: &Model) -> Result<SetupEstimate, Unsuitable> {
         let Setup { engine, layout, plan } = self;
         let profile = engine.profile();
         let memory = terms(model, machine, layout, plan, &profile)?;
         let estimate = SpeedEstimate { model, machine, layout, kv: plan.kv, profile: &profile };
         let decode = estimate.decode(plan.context_tokens / plan.sequences.max(1));
-        Ok(Expected { uses: uses(machine, &profile, &memory), memory, decode })
+        Ok(SetupEstimate { uses: uses(machine, &profile, &memory), memory, decode })
     }
 
     /// The same with the longest context that fits, or `None` if not even one step of the engine fits.

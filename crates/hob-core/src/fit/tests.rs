@@ -4,7 +4,7 @@ mod classes;
 mod prompts;
 
 use super::*;
-use crate::machine::{Api, Constants, Cpu, Device, Fact, Kernel, Link, Memory, Vendor};
+use crate::machine::{Constants, Cpu, Device, Fact, GpuApi, Kernel, Link, Memory, Vendor};
 use crate::shape::{KvShape, LayerShape, Recurrence};
 use crate::weights::{Part, Quant, Repack, WeightGroup, Weights};
 
@@ -14,7 +14,7 @@ fn fact(bytes_s: f64) -> Option<Fact<f64>> {
     Some(Fact { value: bytes_s, basis: Basis::Said, source: "by hand".to_owned() })
 }
 
-/// 100 GB/s of RAM, and nothing else.
+/// A machine with 100 GB/s of RAM and no card.
 fn bare(ram_gb: u64) -> Machine {
     let bytes = ram_gb * GB;
     Machine {
@@ -34,7 +34,7 @@ fn card(free_gb: f64) -> Gpu {
     Gpu {
         name: "a card".to_owned(),
         vendor: Vendor::Nvidia,
-        api: Api::Cuda,
+        api: GpuApi::Cuda,
         memory: GpuMemory::Own { total_bytes: free_bytes, free_bytes },
         driver: None,
         compute_capability: Some((8, 9)),
@@ -227,7 +227,7 @@ fn the_longest_context_fits_and_the_next_does_not() {
     };
     for (kv, longest) in &assessed.longest {
         let tokens = longest.context_tokens.expect("some");
-        assert_eq!(longest.limit, Limit::Memory(Pool::Vram(0)));
+        assert_eq!(longest.limit, ContextLimit::Memory(Pool::Vram(0)));
         assert!(planner.fits(&plan.layout, *kv, tokens).expect("suits"));
         assert!(!planner.fits(&plan.layout, *kv, tokens + 256).expect("suits"));
     }
@@ -251,7 +251,8 @@ fn formats_and_engines_that_do_not_go_together_are_named() {
         let error = assess(&machine, &exl3, &options).expect_err("no engine");
         assert_eq!(error.to_string(), expected);
     }
-    let amd = Gpu { vendor: Vendor::Amd, api: Api::Rocm, compute_capability: None, ..card(16.0) };
+    let amd =
+        Gpu { vendor: Vendor::Amd, api: GpuApi::Rocm, compute_capability: None, ..card(16.0) };
     let awq = Model { format: Format::Awq, ..dense() };
     let error = assess(&Machine { gpus: vec![amd], ..bare(64) }, &awq, &FitOptions::default());
     assert!(error.expect_err("no card of AMD").to_string().contains("this machine has a card"));
@@ -266,12 +267,12 @@ fn what_would_surprise_is_said() {
     };
     let mut recurrent = dense();
     recurrent.shape.layers[0].recurrence = Some(Recurrence::Matrix);
-    let vulkan = Gpu { api: Api::Vulkan, vendor: Vendor::Amd, ..card(8.0) };
+    let vulkan = Gpu { api: GpuApi::Vulkan, vendor: Vendor::Amd, ..card(8.0) };
     let vulkan = Machine { gpus: vec![vulkan], ..bare(64) };
     let unknown = Machine { cpu: Cpu::default(), ..bare(64) };
     let ollama = FitOptions { engine: Some(Engine::Ollama), ..options(8_192) };
     let floor = FitOptions { tok_s_min: Some(1e4), ..options(4_096) };
-    let intel = Gpu { api: Api::Vulkan, vendor: Vendor::Intel, ..card(8.0) };
+    let intel = Gpu { api: GpuApi::Vulkan, vendor: Vendor::Intel, ..card(8.0) };
     let intel = Machine { gpus: vec![intel], ..bare(64) };
     let rows: [(&Machine, &Model, &FitOptions, &[&str]); 8] = [
         (&with_card(64, 8.0), &dense(), &options(4_096), &[]),
@@ -397,12 +398,12 @@ fn constants_are_found_again_and_one_row_moves_the_bandwidth() {
     assert!(found.layer_us > truth.layer_us && found.layer_us < 40.0, "{found:?}");
     let one = fitted(&rows[..1]).expect("plausible");
     assert!(near(one.bandwidth_efficiency, truth.bandwidth_efficiency, 0.02), "{one:?}");
-    // Of two that contradict each other neither is left out.
+    // If two runs contradict each other, neither is left out.
     let slowed = TimedRun { tok_s: 0.8 * rows[1].tok_s, ..rows[1] };
     let between = fitted(&[rows[0], slowed]).expect("plausible");
     for row in [rows[0], slowed] {
-        let told = told_by(&row, &between).expect("known").tok_s;
-        assert!(near(told, row.tok_s, 0.2), "{told} and {}", row.tok_s);
+        let predicted = predicted_by(&row, &between).expect("known").tok_s;
+        assert!(near(predicted, row.tok_s, 0.2), "{predicted} and {}", row.tok_s);
     }
     let slow = TimedRun { tok_s: 2.0, ..rows[0] };
     assert!(matches!(fitted(&[slow]), Err(Implausible::Reach { .. })));
@@ -448,7 +449,7 @@ fn what_an_engine_is_told_is_what_is_counted() {
     let offloaded = OffloadFlags { gpu_layers: None, cpu_moe_layers: Some(3) };
     let setup = set_up(&machine, &experts(), offloaded);
     assert_eq!(setup.layout.placement(&machine), Placement::ExpertsOffloaded { layers: 3 });
-    assert_eq!(setup.told(), OffloadFlags { gpu_layers: None, cpu_moe_layers: Some(3) });
+    assert_eq!(setup.offload_flags(), OffloadFlags { gpu_layers: None, cpu_moe_layers: Some(3) });
     let too_many = OffloadFlags { gpu_layers: Some(99), cpu_moe_layers: Some(99) };
     assert_eq!(set_up(&machine, &experts(), too_many).layout.experts_in_ram, 10);
     assert_eq!(set_up(&machine, &dense(), too_many).layout.experts_in_ram, 0, "it has none");
@@ -569,7 +570,7 @@ fn several_cards_share_the_layers_by_what_is_free() {
         let setup = set_up(&machine, &dense(), OffloadFlags { gpu_layers, cpu_moe_layers: None });
         let on = |site| setup.layout.homes.iter().filter(|home| **home == site).count();
         let shares = [Site::Cpu, Site::Gpu(0), Site::Gpu(1)].map(on);
-        (shares, setup.layout.output, setup.told().gpu_layers)
+        (shares, setup.layout.output, setup.offload_flags().gpu_layers)
     };
     assert_eq!(homes(Some(99)), ([0, 7, 3], Site::Gpu(1), None));
     assert_eq!(homes(Some(7)), ([4, 4, 2], Site::Gpu(1), Some(7)));

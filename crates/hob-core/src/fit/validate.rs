@@ -11,7 +11,7 @@ pub fn left_out(rows: &[TimedRun<'_>]) -> Vec<Option<Rate>> {
     let predicted = |index: usize| {
         let mut others = rows.to_vec();
         let row = others.remove(index);
-        told_by(&row, &fitted(&others).ok()?)
+        predicted_by(&row, &fitted(&others).ok()?)
     };
     (0..rows.len()).map(predicted).collect()
 }
@@ -22,7 +22,7 @@ pub fn from_one(rows: &[TimedRun<'_>]) -> Vec<Option<f64>> {
         let constants = fitted(&rows[index..=index]).ok()?;
         let others = rows.iter().enumerate().filter(|(other, _)| *other != index);
         let errors = others.filter_map(|(_, row)| {
-            Some(error_pct(told_by(row, &constants)?.tok_s, row.tok_s).abs())
+            Some(error_pct(predicted_by(row, &constants)?.tok_s, row.tok_s).abs())
         });
         mean(errors)
     };
@@ -30,7 +30,7 @@ pub fn from_one(rows: &[TimedRun<'_>]) -> Vec<Option<f64>> {
 }
 
 /// Speed with these constants on the device that holds the output. Other devices keep theirs.
-pub fn told_by(row: &TimedRun<'_>, constants: &Constants) -> Option<Rate> {
+pub fn predicted_by(row: &TimedRun<'_>, constants: &Constants) -> Option<Rate> {
     let machine = with_constants(row.estimate.machine, row.estimate.layout.output, constants);
     let mut rate =
         SpeedEstimate { machine: &machine, ..row.estimate }.decode(row.context_tokens)?;

@@ -4,7 +4,7 @@
 use super::layout::{Placement, Pool, Site};
 use super::{Engine, FitOptions, Model, Plan};
 use crate::footprint::KvType;
-use crate::machine::{Api, Basis, Machine};
+use crate::machine::{Basis, GpuApi, Machine};
 use crate::shape::Recurrence;
 use crate::weights::Part;
 
@@ -52,24 +52,25 @@ fn warning(code: &'static str, text: String, action: &str) -> Option<Warning> {
 
 fn too_slow(options: &FitOptions, plan: &Plan) -> Option<Warning> {
     let (floor, rate) = (options.tok_s_min?, plan.decode_requested.as_ref()?);
-    let text = format!("{:.1} tokens a second, and {floor} were wanted", rate.tok_s);
+    let text = format!("{:.1} tokens/s are expected, fewer than the requested {floor}", rate.tok_s);
     (rate.tok_s < floor)
-        .then(|| warning("too_slow", text, "a smaller model, or a smaller quant"))?
+        .then(|| warning("too_slow", text, "choose a smaller model or a smaller quant"))?
 }
 
 fn longer_than_trained(model: &Model, options: &FitOptions) -> Option<Warning> {
     let trained = model.shape.trained_context_tokens;
     let wished = options.context_tokens.filter(|wished| *wished > trained)?;
-    let text =
-        format!("{wished} tokens of context were wished for, and it was trained with {trained}");
-    warning("longer_than_trained", text, "a model that was trained with more")
+    let text = format!(
+        "the requested context of {wished} tokens is longer than the {trained} tokens that the model was trained with"
+    );
+    warning("longer_than_trained", text, "choose a model with a longer context")
 }
 
 /// Ollama cuts a prompt that exceeds its context, without a message.
 fn silently_cut(plan: &Plan) -> Option<Warning> {
     let is_cut = plan.engine == Engine::Ollama && plan.context_tokens > OLLAMA_CONTEXT_TOKENS;
     let text = format!(
-        "Ollama cuts prompts at {OLLAMA_CONTEXT_TOKENS} tokens unless num_ctx says otherwise, and says nothing"
+        "Ollama cuts prompts at {OLLAMA_CONTEXT_TOKENS} tokens without an error, unless num_ctx is set"
     );
     is_cut.then(|| warning("context_cut", text, "set num_ctx as printed"))?
 }
@@ -86,12 +87,14 @@ fn spill(machine: &Machine, plan: &Plan) -> Option<Warning> {
     // A divided model fills the card on purpose.
     let used = plan.uses.iter().filter(|_| plan.placement == Placement::Vram).find(is_tight)?;
     let spills = machine.os.as_deref() == Some("windows");
-    let what = if spills { "the driver moves it into RAM without a word" } else { "loading fails" };
-    let text = format!(
-        "it fits into {} with hardly anything left; with another program there, {what}",
-        used.pool
-    );
-    warning("spill_cliff", text, "a shorter context, or a quantized cache")
+    let what = if spills {
+        "the driver silently moves data into RAM, which is much slower"
+    } else {
+        "loading fails"
+    };
+    let text =
+        format!("the model nearly fills {}; if another program uses it too, {what}", used.pool);
+    warning("spill_cliff", text, "use a shorter context or a quantized cache")
 }
 
 fn split(plan: &Plan) -> Option<Warning> {
@@ -100,21 +103,25 @@ fn split(plan: &Plan) -> Option<Warning> {
     let text = format!(
         "{gpu_layers} of {layers} layers are on the card, and the processor computes the others for every token"
     );
-    warning("split", text, "a smaller model on the card alone is faster")
+    warning("split", text, "use a smaller model: one that fits on the card is faster")
 }
 
 fn missing_kernels(machine: &Machine, model: &Model, plan: &Plan) -> Option<Warning> {
     let is_recurrent =
         model.shape.layers.iter().any(|layer| layer.recurrence == Some(Recurrence::Matrix));
     let on_vulkan = plan.layout.sites().into_iter().any(|site| match site {
-        Site::Gpu(number) => machine.gpus.get(number).is_some_and(|gpu| gpu.api == Api::Vulkan),
+        Site::Gpu(number) => machine.gpus.get(number).is_some_and(|gpu| gpu.api == GpuApi::Vulkan),
         Site::Cpu => false,
     });
-    let text = "its recurrent layers are computed by the processor where the Vulkan build is old or lacks their \
-                kernels; then most of the time goes there"
+    let text = "an old Vulkan build computes the recurrent layers of this model on the CPU, which then takes \
+                most of the time"
         .to_owned();
     (is_recurrent && on_vulkan).then(|| {
-        warning("missing_kernels", text, "a recent build; its log says `splits =` when layers move")
+        warning(
+            "missing_kernels",
+            text,
+            "use a recent build; its log shows `splits =` if layers moved",
+        )
     })?
 }
 
@@ -127,8 +134,8 @@ pub(super) fn unmeasured_processor(machine: &Machine, plans: &[Plan]) -> Option<
     let other = shared.decode_requested.as_ref()?;
     let is_doubtful = machine.cpu.device.constants.is_none() && other.tok_s < rate.tok_s;
     let text = format!(
-        "{:.1} tokens a second on the processor rest on figures of other processors; on the graphics beside it {:.1} are \
-         expected, and Ollama and llama.cpp take the graphics",
+        "{:.1} tokens/s on the CPU are based on measurements of other CPUs; {:.1} tokens/s are expected on the integrated \
+         GPU, which Ollama and llama.cpp use by default",
         rate.tok_s, other.tok_s
     );
     is_doubtful.then(|| warning("unmeasured_processor", text, "hob fit calibrate"))?
@@ -139,33 +146,36 @@ fn few_bits(model: &Model) -> Option<Warning> {
     let elements: u64 = groups().map(|group| group.elements).sum();
     let bits = groups().map(|group| group.bytes as f64 * 8.0).sum::<f64>() / elements.max(1) as f64;
     let text =
-        format!("{bits:.1} bits a weight: answers are noticeably worse than with 4 and more");
+        format!("{bits:.1} bits per weight: answers are noticeably worse than with 4 bits or more");
     (elements > 0 && bits < BITS_MIN)
-        .then(|| warning("few_bits", text, "a smaller model with more bits"))?
+        .then(|| warning("few_bits", text, "use a smaller model with more bits per weight"))?
 }
 
 fn coarse_keys(plan: &Plan) -> Option<Warning> {
-    let text = "keys of the cache in q4_0 make long contexts noticeably worse".to_owned();
+    let text =
+        "a KV cache with q4_0 keys makes answers with long contexts noticeably worse".to_owned();
     (plan.kv.keys == KvType::Q4_0).then(|| warning("coarse_keys", text, "--kv q8_0/q4_0"))?
 }
 
 fn tower(model: &Model) -> Option<Warning> {
     let bytes = model.shape.weights.sum(|group| group.part == Part::Tower);
     let text = format!(
-        "{:.1} GB of it see or hear: they take memory, and no time of a word",
+        "{:.1} GB are for images or sound: they take memory, but do not slow down text",
         bytes as f64 / 1e9
     );
-    (bytes > 0).then(|| warning("tower", text, "leave --mmproj out if nothing is shown to it"))?
+    (bytes > 0).then(|| warning("tower", text, "leave out --mmproj if you only need text"))?
 }
 
 fn unknown_speed(plan: &Plan) -> Option<Warning> {
-    let text = "nobody knows how fast this memory is, so that no speed can be said".to_owned();
+    let text = "the memory bandwidth is unknown, so hob cannot predict a speed".to_owned();
     plan.decode_requested.is_none().then(|| warning("unknown_speed", text, "hob fit calibrate"))?
 }
 
 fn guessed_speed(plan: &Plan) -> Option<Warning> {
     let is_guessed =
         plan.decode_requested.as_ref().is_some_and(|rate| rate.basis == Basis::Assumed);
-    let text = "no device of this kind was ever measured: the speed is a guess, from half to one and a half".to_owned();
+    let text =
+        "no device of this kind was measured: the speed is a guess (0.5 to 1.5 times this figure)"
+            .to_owned();
     is_guessed.then(|| warning("guessed_speed", text, "hob fit calibrate"))?
 }

@@ -61,7 +61,7 @@ fn gemma3_270m() -> ModelShape {
 /// The machine that the engine's allocations were read on.
 const REPACK: Repack = Repack::Avx512;
 
-/// As the engine is set up when nobody says otherwise.
+/// The engine's default setup.
 fn usual(context_tokens: u32, kv: KvType) -> ContextPlan {
     let single = ContextPlan::single(context_tokens);
     ContextPlan { kv: KvTypes::both(kv), outputs_max: 2_048, ..single }

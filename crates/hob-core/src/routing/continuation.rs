@@ -1,4 +1,4 @@
-//! Continuing an answer that broke off: what came so far, whether its rest may be asked for, and whether
+//! Continues an answer that broke off: what came so far, whether the rest may be requested, and whether
 //! the target continues or starts over.
 
 use std::fmt;
@@ -10,12 +10,12 @@ use crate::{ChatEvent, ChatRequest, Clock, Fault, ModelError};
 const SAID_BYTES_MAX: usize = 256 << 10;
 /// Bytes of most languages for each token, where a server puts several tokens into one piece.
 const BYTES_PER_TOKEN: usize = 4;
-/// So many bytes equal to the beginning of the answer are no coincidence: the target starts over.
+/// This many bytes equal to the answer's beginning are no coincidence: the target starts over.
 const ALIKE_BYTES: usize = 16;
-/// A shorter text may follow itself: `1` and `10` make 110.
+/// A shorter text may be followed by itself: `1` and `10` make 110.
 const ECHO_BYTES_MIN: usize = 8;
 
-/// An answer, as far as it has come.
+/// The part of an answer that has arrived.
 #[derive(Clone, PartialEq)]
 pub struct AnswerSoFar {
     text: String,
@@ -96,7 +96,7 @@ impl AnswerSoFar {
         Some(ChatRequest { partial, tokens_max, ..request.clone() })
     }
 
-    /// Rather too many than too few: the limit is the client's.
+    /// Estimates too many tokens rather than too few, because the limit is the client's.
     fn tokens(&self) -> u32 {
         let by_bytes = u32::try_from(self.text.len().div_ceil(BYTES_PER_TOKEN)).unwrap_or(u32::MAX);
         self.pieces.texts.max(by_bytes).saturating_add(self.pieces.thoughts)

@@ -1,18 +1,18 @@
-//! How many second tries a server gets: few, so that a failing one is not asked twice as often by
-//! everybody at once.
+//! A retry budget for each server. It is small, so that a failing server does not get twice as many requests
+//! from all clients at once.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 const WINDOW: Duration = Duration::from_secs(60);
-/// Of the requests within the window, one in so many…
+/// One retry for this many requests within the window…
 const ONE_IN: usize = 10;
-/// … and always so many.
+/// … and always at least this many.
 const ALWAYS: usize = 3;
-/// Requests beyond this are not counted one by one: a tenth of them is plenty.
+/// Requests beyond this number are not counted: a tenth of them is enough.
 const COUNTED_MAX: usize = 4096;
 
-/// Requests and second tries of the last minute.
+/// Requests and retries of the last minute.
 #[derive(Clone, Debug, Default)]
 pub struct RetryBudget {
     requests: VecDeque<Instant>,
@@ -27,7 +27,7 @@ impl RetryBudget {
         }
     }
 
-    /// Takes one second try, if there is one.
+    /// Takes one retry from the budget, if one is left.
     pub fn retry(&mut self, now: Instant) -> bool {
         forget(&mut self.requests, now);
         forget(&mut self.retries, now);

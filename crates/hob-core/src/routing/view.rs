@@ -1,5 +1,5 @@
-//! What a gateway shows of itself: who would answer a name, and how the servers behind it are.
-//! Seen by whoever serves requests, without knowing what is behind it.
+//! What a gateway reports: which targets would answer a name, and the state of the servers behind it.
+//! The server shows these views without knowing how routing works.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ pub struct ListedModel {
     pub context_tokens: Option<u32>,
 }
 
-/// An alias and its targets, in the order in which they would be asked.
+/// An alias and its targets, in the order in which they would be tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouteView {
     pub alias: String,
-    pub pick: &'static str,
+    pub strategy: &'static str,
     pub targets: Vec<TargetView>,
 }
 
-/// One target, as it stands.
+/// The state of one target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetView {
     pub name: String,
@@ -30,26 +30,26 @@ pub struct TargetView {
     pub state: ModelState,
     pub context_tokens: Option<u32>,
     pub in_flight: usize,
-    /// Its last failure without the server's words, and how long ago that was.
+    /// Its last failure, without the server's words, and how long ago it happened.
     pub last_failure: Option<(String, Duration)>,
-    /// It thought although that was switched off.
+    /// The model thought although thinking was switched off.
     pub thinks_anyway: bool,
 }
 
-/// Whether it would be asked.
+/// Whether the target would be used.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TargetStatus {
-    /// The first that may be asked.
+    /// The first target that may be used.
     Active,
     /// Tried after the targets before it.
     Standby,
-    /// Failed: not asked until `left` is over.
+    /// Failed: not used until `left` is over.
     Open { left: Duration },
-    /// Failed: the next request tries it first.
+    /// Failed: the next request probes it.
     HalfOpen,
 }
 
-/// Another server, as it stands.
+/// The state of another server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamView {
     pub name: String,
@@ -60,11 +60,11 @@ pub struct UpstreamView {
     pub in_flight: usize,
     pub waiting: usize,
     pub slots: Option<usize>,
-    /// Its targets that were asked, and are not well.
+    /// Its targets that were used and have failures.
     pub troubled: Vec<TargetView>,
 }
 
-/// What the last look at a server's list, or a request since, said.
+/// The result of the last list request, or of a request since.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reachable {
     NotAsked,
@@ -73,7 +73,7 @@ pub enum Reachable {
         ago: Duration,
         took: Option<Duration>,
     },
-    /// It answers, and its list cannot be read.
+    /// The server answers, but its list cannot be read.
     Unlisted {
         reason: String,
         ago: Duration,

@@ -9,7 +9,7 @@ const GIB: u64 = 1 << 30;
 fn system() -> System {
     let names = "1001  Another\n\t1638  Not this\n1002  Advanced Micro Devices, Inc. [AMD/ATI]\n\
         \t15dd  Raven Ridge\n\t\t1002 15dd  A board\n\t1638  Cezanne [Radeon Vega Series]\n8086  Intel\n\t9a49  Iris Xe\n";
-    System { ram_bytes: 16 * GIB, names: names.to_owned(), api: Api::Vulkan }
+    System { ram_bytes: 16 * GIB, names: names.to_owned(), api: GpuApi::Vulkan }
 }
 
 fn read_of(files: &[(&str, &str)]) -> Vec<Gpu> {
@@ -33,7 +33,7 @@ fn a_processor_s_graphics_have_one_pool() {
     ]);
     let [gpu] = &got[..] else { panic!("{got:?}") };
     assert_eq!(gpu.memory, GpuMemory::Unified { limit_bytes: 32_268_435_456 });
-    assert_eq!((gpu.vendor, gpu.api, &gpu.link), (Vendor::Amd, Api::Vulkan, &None));
+    assert_eq!((gpu.vendor, gpu.api, &gpu.link), (Vendor::Amd, GpuApi::Vulkan, &None));
     assert_eq!(gpu.name, "Radeon Vega (Cezanne)");
 }
 

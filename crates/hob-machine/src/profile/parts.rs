@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use hob_core::machine::{
-    Api, Basis, Constants, Device, Fact, Gpu, GpuMemory, Kernel, Link, Machine, Vendor,
+    Basis, Constants, Device, Fact, Gpu, GpuApi, GpuMemory, Kernel, Link, Machine, Vendor,
 };
 use hob_core::nearest;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ macro_rules! names {
 
 names!(BasisName of Basis: Measured, Calibrated, Published, Said, Prior, Assumed);
 names!(VendorName of Vendor: Nvidia, Amd, Intel, Apple, Other);
-names!(ApiName of Api: Cuda, Rocm, Vulkan, Metal);
+names!(ApiName of GpuApi: Cuda, Rocm, Vulkan, Metal);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

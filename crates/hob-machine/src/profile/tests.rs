@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::known::Stamp;
-use hob_core::machine::{Api, Constants, Fact, Kernel};
+use hob_core::machine::{Constants, Fact, GpuApi, Kernel};
 
 const SMALL: &str =
     "schema = \"machine/1\"\nname = \"a box\"\n[cpu]\ncores = 4\n[memory]\nmemory_gb = 16.0\n";
@@ -72,7 +72,7 @@ fn graphics_of_a_processor_read_the_system_s_memory() {
     let gpu = "bandwidth = { gb_s = 90.0 }\n[[gpu]]\nname = \"Vega\"\nvendor = \"amd\"\napi = \"vulkan\"\nunified_gb = 8.0\n";
     let known = parsed(&format!("{SMALL}{gpu}"), "box").and_then(|file| file.known("box"));
     let machine = known.expect("a profile").machine;
-    assert_eq!(machine.gpus[0].api, Api::Vulkan);
+    assert_eq!(machine.gpus[0].api, GpuApi::Vulkan);
     assert_eq!(machine.gpus[0].device.bandwidth, machine.cpu.device.bandwidth);
 }
 

@@ -2,7 +2,7 @@
 //! The checksums were computed from the files and compared with published ones.
 
 use super::{
-    Entry, Licence, Origin, Part, Piece, Purpose, Source, SourceFile, package, piece, pin,
+    CatalogPart, Entry, Licence, Origin, Piece, Purpose, Source, SourceFile, package, piece, pin,
 };
 
 /// Length of the graph, which is published in 8 bits and in four wheels.
@@ -26,7 +26,7 @@ pub(super) fn entry() -> Entry {
 /// fbae9257…). It is another export with other input and output names, and the transformation has not been compared
 /// with
 /// it tensor by tensor. It is therefore not a source.
-fn graph() -> Part {
+fn graph() -> CatalogPart {
     let pin = pin(GRAPH_BYTES, "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb");
     let wheels = [
         (17_125_692, "1f63bdf15995235f8177e0641f7afa78a3988b3ce7d6464bda8c1fb0a4291c84"),
@@ -44,7 +44,7 @@ fn graph() -> Part {
     let file = |pieces| vec![SourceFile { path: "model.onnx".into(), pin, pieces }];
     let release = "https://github.com/thewh1teagle/kokoro-onnx/releases/download/model-files-v1.0/\
                    kokoro-v1.0.int8.onnx";
-    Part {
+    CatalogPart {
         name: "graph".into(),
         sources: vec![
             Source { origin: Origin::Wheels(packages.collect()), files: file(pieces.collect()) },
@@ -55,7 +55,7 @@ fn graph() -> Part {
 
 /// The phoneme symbols, under the key `vocab`. The first two sources are the model's own `config.json`.
 /// The third has the same 114 symbols in a file of its own.
-fn vocabulary() -> Part {
+fn vocabulary() -> CatalogPart {
     let config = |at: &str| {
         let sha256 = "5abb01e2403b072bf03d04fde160443e209d7a0dad49a423be15196b9b43c17f";
         vec![SourceFile {
@@ -85,7 +85,7 @@ fn vocabulary() -> Part {
         2_899_630,
         "ef0da4f56ff34cb2f30b97ff3186e21ffb37738ce8142adfa56bac564589d7dd",
     );
-    Part {
+    CatalogPart {
         name: "vocabulary".into(),
         sources: vec![
             Source { origin: hub, files: config("config.json") },
@@ -99,7 +99,7 @@ fn vocabulary() -> Part {
 }
 
 /// The voices: the same bytes in the Hugging Face repository and in the npm package.
-fn voices() -> Part {
+fn voices() -> CatalogPart {
     let files = |folder: &str| -> Vec<SourceFile> {
         let file = |(name, sha256): &(&str, &str)| SourceFile {
             path: format!("voices/{name}.bin"),
@@ -118,7 +118,7 @@ fn voices() -> Part {
         26_887_218,
         "1f0d0383ef0349af0bd9440d81dc12abbea3a5392eb645283eda876f537f5860",
     );
-    Part {
+    CatalogPart {
         name: "voices".into(),
         sources: vec![
             Source { origin: hub, files: files("voices") },

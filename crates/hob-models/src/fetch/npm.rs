@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::packages::Arrived;
 use super::program::Run;
-use super::{Desk, FetchError, Limits};
+use super::{Desk, FetchError, FetchLimits};
 use crate::catalog::Package;
 use crate::disk::DiskError;
 use crate::progress::Watch;
@@ -16,7 +16,7 @@ pub(super) fn bring(
     npm: &Path,
     package: &Package,
     desk: &Desk,
-    limits: Limits,
+    limits: FetchLimits,
     watch: &mut Watch<'_>,
 ) -> Result<Arrived, FetchError> {
     let scratch = desk.fresh_work("npm")?;

@@ -9,7 +9,7 @@ use super::archive::{self, Wanted};
 use super::{Desk, FetchError};
 use crate::catalog::{Package, Piece, Source, SourceFile};
 use crate::disk::DiskError;
-use crate::progress::{Task, Watch};
+use crate::progress::{PullStep, Watch};
 
 /// What a program delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,14 +32,15 @@ pub(super) fn fetch(
     if needed.is_empty() {
         return Ok(());
     }
-    watch.begin(Task::Fetching, Some(needed.iter().map(|(_, package)| package.pin.bytes).sum()));
+    watch
+        .begin(PullStep::Fetching, Some(needed.iter().map(|(_, package)| package.pin.bytes).sum()));
     let mut members = Members { folders: Vec::new() };
     let mut arrived = Vec::new();
     for (index, package) in needed {
         arrived.push((index, bring(package, watch)?));
         watch.item_done(package.pin.bytes);
     }
-    watch.begin(Task::Unpacking, Some(super::bytes_of(missing)));
+    watch.begin(PullStep::Unpacking, Some(super::bytes_of(missing)));
     for (index, arrived) in arrived {
         members.folders.push((index, unpacked(index, arrived, missing, desk, watch)?));
     }

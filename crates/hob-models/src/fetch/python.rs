@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::packages::Arrived;
 use super::program::Run;
-use super::{Desk, FetchError, Limits};
+use super::{Desk, FetchError, FetchLimits};
 use crate::catalog::Package;
 use crate::disk::DiskError;
 use crate::progress::Watch;
@@ -52,7 +52,7 @@ pub(super) fn bring(
     clients: &[PythonClient],
     package: &Package,
     desk: &Desk,
-    limits: Limits,
+    limits: FetchLimits,
     watch: &mut Watch<'_>,
 ) -> Result<Arrived, FetchError> {
     let mut failed: Option<(FetchError, bool)> = None;
@@ -83,7 +83,7 @@ fn ask(
     client: &PythonClient,
     package: &Package,
     desk: &Desk,
-    limits: Limits,
+    limits: FetchLimits,
     watch: &mut Watch<'_>,
 ) -> Result<Arrived, FetchError> {
     let scratch = desk.fresh_work("python")?;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::choice::{self, Entry};
 use super::file_source::FileSource;
 use super::{Aim, Described, FindError, Search, USUAL_QUANT, tensors};
-use crate::catalog::names::Asked;
+use crate::catalog::names::ShortName;
 use crate::recipe::Mixture;
 
 /// Maximum length of one page of a list, which names at most a thousand files.
@@ -58,7 +58,7 @@ impl Repo {
     }
 
     /// The catalog's repository for a short name.
-    pub(super) fn of(asked: Asked) -> Repo {
+    pub(super) fn of(asked: ShortName) -> Repo {
         let quant = asked.quant.map(|mixture| mixture.name().to_owned());
         let (name, revision) = (asked.named.repo.to_owned(), REVISION.to_owned());
         Repo { name, revision, file: None, quant }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::Sha256;
 use crate::catalog::{
-    Entry, Licence, Origin, Part, Piece, Pin, Purpose, Source, SourceFile, names,
+    CatalogPart, Entry, Licence, Origin, Piece, Pin, Purpose, Source, SourceFile, names,
 };
 use crate::store::is_plain;
 use crate::transform::MODEL_FILE;
@@ -71,7 +71,7 @@ impl Finder {
             purpose: Purpose::Chat,
             version: version(&source),
             licences: vec![Licence { covers: "weights".to_owned(), spdx }],
-            parts: vec![Part { name: "weights".to_owned(), sources: vec![source] }],
+            parts: vec![CatalogPart { name: "weights".to_owned(), sources: vec![source] }],
         };
         Ok(Located { entry, model: found.model, notes: found.notes })
     }

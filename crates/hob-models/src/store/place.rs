@@ -10,7 +10,7 @@ use super::{Store, StoreError};
 use crate::Sha256;
 use crate::catalog::Entry;
 use crate::disk::{self, DiskError, clear, make_folder, settle};
-use crate::progress::{Task, Watch};
+use crate::progress::{PullStep, Watch};
 
 /// First character of names that are not complete models.
 const HIDDEN: char = '.';
@@ -128,7 +128,7 @@ fn files_below(folder: &Path) -> Result<Vec<(String, PathBuf)>, DiskError> {
 }
 
 fn sum_files(folder: &Path, watch: &mut Watch<'_>) -> Result<Vec<StoredFile>, StoreError> {
-    watch.begin(Task::Verifying, Some(disk::used_bytes([folder])));
+    watch.begin(PullStep::Verifying, Some(disk::used_bytes([folder])));
     let mut files = Vec::new();
     for (path, file) in files_below(folder)? {
         let bytes = std::fs::metadata(&file).map_err(DiskError::at(&file))?.len();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{RawFiles, Transform, TransformError};
 use crate::gguf::Gguf;
-use crate::progress::{Task, Watch};
+use crate::progress::{PullStep, Watch};
 
 /// Increases with every change of the stored form.
 const TRANSFORM_VERSION: u32 = 1;
@@ -28,7 +28,7 @@ impl Transform for ChatTransform {
         out: &Path,
         watch: &mut Watch<'_>,
     ) -> Result<(), TransformError> {
-        watch.begin(Task::Transforming, None);
+        watch.begin(PullStep::Transforming, None);
         let files: Vec<&str> = raw.paths().collect();
         let first = files.first().copied().unwrap_or(MODEL_FILE);
         let refused = |error| TransformError::refused(first, error);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{RawFiles, Transform, TransformError, write};
-use crate::progress::{Task, Watch};
+use crate::progress::{PullStep, Watch};
 use crate::{DiskError, kokoro};
 
 /// The transformation that `hob pull kokoro` applies.
@@ -36,7 +36,7 @@ impl Transform for KokoroTransform {
         out: &Path,
         watch: &mut Watch<'_>,
     ) -> Result<(), TransformError> {
-        watch.begin(Task::Transforming, None);
+        watch.begin(PullStep::Transforming, None);
         store_vocabulary(raw, out)?;
         store_voices(raw, out)?;
         watch.check()?;

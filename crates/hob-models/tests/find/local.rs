@@ -38,7 +38,7 @@ fn another_quant_is_made_up() {
     let whole = find(&finder(), path);
     let found = finder().find(path, quant("Q8_0")).expect("made up");
     assert_eq!((&*found.model.quant, found.model.basis), ("Q8_0", Basis::Assumed));
-    let bytes = |found: &hob_models::Found| found.model.shape.weights.bytes();
+    let bytes = |found: &hob_models::FoundModel| found.model.shape.weights.bytes();
     assert!(bytes(&found) * 3 < bytes(&whole), "{} of {}", bytes(&found), bytes(&whole));
     let same = finder().find(path, quant("F32")).expect("its own");
     assert_eq!(same.model, whole.model);

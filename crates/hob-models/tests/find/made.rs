@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hob_models::gguf::sample::SampleGguf;
-use hob_models::{Finder, Found, Limits, Mixture, Store};
+use hob_models::{FetchLimits, Finder, FoundModel, Mixture, Store};
 
 /// That looks nowhere but where it is told.
 pub(crate) fn finder() -> Finder {
@@ -13,7 +13,7 @@ pub(crate) fn finder() -> Finder {
         registry: None,
         ollama: None,
         store: None,
-        limits: Limits::default(),
+        limits: FetchLimits::default(),
     }
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn with_store(root: &Path) -> Finder {
     Finder { store: Some(Store::open(root)), ollama: Some(root.join("ollama")), ..finder() }
 }
 
-pub(crate) fn find(finder: &Finder, asked: &str) -> Found {
+pub(crate) fn find(finder: &Finder, asked: &str) -> FoundModel {
     finder.find(asked, None).expect(asked)
 }
 

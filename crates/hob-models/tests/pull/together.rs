@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 use std::sync::mpsc::sync_channel;
 
-use hob_models::{Arrival, Progress, StoreError};
+use hob_models::{Progress, PullOutcome, StoreError};
 
 use crate::stage::{NAME, Stage};
 
@@ -19,8 +19,8 @@ fn of_pulls_at_the_same_time_one_fetches_and_the_others_wait() {
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(pull)).collect();
         threads.into_iter().map(|thread| thread.join().expect("ended")).collect::<Vec<_>>()
     });
-    let fetched = arrivals.iter().filter(|arrival| **arrival == Arrival::Fetched).count();
-    let was_here = arrivals.iter().filter(|arrival| **arrival == Arrival::WasHere).count();
+    let fetched = arrivals.iter().filter(|arrival| **arrival == PullOutcome::Fetched).count();
+    let was_here = arrivals.iter().filter(|arrival| **arrival == PullOutcome::WasHere).count();
     assert_eq!((fetched, was_here), (1, 3));
     assert_eq!(stage.calls(), ["pip demo-part-1==2.0", "pip demo-part-2==2.0"]);
 }
@@ -42,7 +42,7 @@ fn the_one_that_waits_says_so_and_a_removal_is_refused_meanwhile() {
                     waits.recv().expect("the second waits");
                 }
             });
-            assert_eq!(first.expect("pulled").arrival, Arrival::Fetched);
+            assert_eq!(first.expect("pulled").arrival, PullOutcome::Fetched);
         });
         runs.recv().expect("the first runs");
         let in_use = StoreError::InUse { name: NAME.to_owned() };
@@ -52,7 +52,7 @@ fn the_one_that_waits_says_so_and_a_removal_is_refused_meanwhile() {
                 second_waits.send(()).expect("the first listens");
             }
         });
-        assert_eq!(second.expect("pulled").arrival, Arrival::WasHere);
+        assert_eq!(second.expect("pulled").arrival, PullOutcome::WasHere);
     });
 }
 

@@ -1,5 +1,5 @@
-//! Statistics of the last hour's requests, by the names that were asked for. In memory, so that a view
-//! needs no disk; older requests, and those beyond the limits, are in the request log.
+//! Statistics of the last hour's requests, by requested name. They are in memory, so a view
+//! needs no disk. Older requests, and those beyond the limits, are in the request log.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::ledger::{Outcome, RequestRecord};
 
 const KEPT: Duration = Duration::from_secs(3600);
 
-/// Names come from outside; the one without a request for the longest time is dropped first.
+/// Names come from clients. Beyond this number, the name that was unused for longest is dropped.
 const NAMES_MAX: usize = 64;
 
-/// Requests that are kept of one name, the latest ones.
+/// Requests that are kept for each name; older ones are dropped.
 const EACH_MAX: usize = 512;
 
 /// By name.
@@ -25,13 +25,13 @@ pub(super) struct LastHour(BTreeMap<String, Ring>);
 
 #[derive(Debug, Default)]
 struct Ring {
-    /// The latest is the last.
+    /// Oldest first.
     marks: VecDeque<Mark>,
     /// When the last request that was dropped had ended.
     lost: Option<Instant>,
 }
 
-/// What is kept of one request.
+/// The data that is kept of one request.
 #[derive(Clone, Debug)]
 struct Mark {
     ended: Instant,
@@ -63,7 +63,7 @@ impl LastHour {
         }
     }
 
-    /// For requests with a key that may be seen; names without a request in the hour are left out.
+    /// Statistics for requests with a visible key. Names without a request in the last hour are left out.
     pub(super) fn seen(
         &self,
         now: Instant,
@@ -108,7 +108,7 @@ impl Ring {
     }
 }
 
-/// Figures of one name, not sorted yet: that is done after the lock is released.
+/// Figures of one name, unsorted: sorting happens after the lock is released.
 #[derive(Debug, Default)]
 pub(super) struct Statistics {
     requests: usize,

@@ -1,5 +1,5 @@
-//! A request in flight: what it was at its beginning, and a few atomics that change.
-//! Which target is being asked is in its trace.
+//! A request in flight: its initial data, and a few atomics that change.
+//! The current target is in its trace.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +14,9 @@ use crate::ledger::RequestRecord;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     pub(crate) name: &'static str,
-    /// The kind of model that it asks.
+    /// The kind of model that it needs.
     pub(crate) kind: Kind,
-    /// What its answer is counted in; `None` for an answer that comes all at once.
+    /// The unit of its answer; `None` for an answer that arrives all at once.
     pub(crate) unit: Option<WorkUnit>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct InFlightRequest {
     pub(super) started_unix_ms: u64,
     pub(super) endpoint: Endpoint,
     pub(super) alias: String,
-    /// The model that the name leads to. The target that is really asked is in the trace.
+    /// The model behind the requested name. The target that really answers is in the trace.
     pub(super) target: String,
     pub(super) key: Option<String>,
     pub(super) is_streamed: bool,
@@ -52,7 +52,7 @@ pub(crate) struct InFlightRequest {
 }
 
 impl InFlightRequest {
-    /// `record` is what is known so far.
+    /// `record` holds what is known so far.
     pub(crate) fn new(
         (id, received_at): (u64, Instant),
         endpoint: Endpoint,
@@ -75,12 +75,12 @@ impl InFlightRequest {
         }
     }
 
-    /// The first content came after this time.
-    pub(crate) fn begun(&self, after: Duration) {
+    /// Records that the first content came after this time.
+    pub(crate) fn content_started(&self, after: Duration) {
         self.first.get_or_init(|| after);
     }
 
-    /// So many more tokens, or seconds of sound.
+    /// Adds tokens, or seconds of sound.
     pub(crate) fn produced(&self, work: f64) {
         self.produced.fetch_add((work * 1e3).round() as u64, Ordering::Relaxed);
     }
@@ -89,7 +89,7 @@ impl InFlightRequest {
         self.first.get().copied().or_else(|| self.held_first())
     }
 
-    /// The time to the first content of a chat answer that is read whole: it is held back until it is
+    /// The time to the first content of a chat answer that is not streamed, which is held back until it is
     /// complete.
     pub(crate) fn held_first(&self) -> Option<Duration> {
         let is_held = !self.is_streamed && self.endpoint == Endpoint::CHAT;

@@ -1,10 +1,10 @@
-//! Views of requests: the stage of each, and how many wait for which model.
-//! A stage is worked out when it is viewed; requests do not record each step.
+//! Views of requests: the stage of each, and how many wait for each model.
+//! A stage is computed when it is viewed; requests do not record each step.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hob_core::trace::{Attempt, TraceData};
+use hob_core::trace::{FailedAttempt, TraceData};
 use hob_core::{AnyModel, ModelState, Registry};
 use hob_wire::{EndView, FailedView, Made, QueueView, QueuedView, RequestView, Stage};
 
@@ -32,7 +32,7 @@ impl InFlightRequest {
         }
     }
 
-    /// What running and ended requests have in common.
+    /// The fields that running and ended requests have in common.
     fn seen(&self, trace: TraceData) -> RequestView {
         // A local model is asked directly, without a target in the trace. After a failed attempt there is
         // no target between two attempts.
@@ -93,8 +93,8 @@ fn end(entry: &RequestRecord) -> EndView {
     }
 }
 
-/// Without its message, which may repeat what another server said about a prompt.
-fn failed(attempt: Attempt) -> FailedView {
+/// Leaves out the message, which may repeat words of another server about a prompt.
+fn failed(attempt: FailedAttempt) -> FailedView {
     FailedView { target: attempt.target, reason: attempt.kind, took: attempt.took }
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn queue(requests: &[RequestView], registry: &Registry) -> QueueView 
     QueueView { in_flight: requests.len(), waiting, targets }
 }
 
-/// For models of this hob; other servers have limits of their own.
+/// For local models only; other servers have their own limits.
 fn in_flight_max(registry: &Registry, name: &str) -> Option<usize> {
     registry.all().find(|model| model.name() == name).map(AnyModel::in_flight_max)
 }

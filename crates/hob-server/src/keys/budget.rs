@@ -1,32 +1,32 @@
-//! So many tokens a day. Days are UTC's, so that a limit means the same wherever hob runs and does
-//! not move with the clocks of summer. It is told the time.
+//! A number of tokens for each day. Days are in UTC, so that a limit means the same everywhere and does
+//! not move with daylight saving time. Callers pass the time.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// What is spent of a day's tokens.
+/// The tokens spent on a day.
 #[derive(Debug)]
 pub(super) struct Budget {
     per_day: NonZeroU64,
     spent: u64,
-    /// For answers that run.
+    /// Reserved for running answers.
     reserved: u64,
-    /// When the day began that `spent` is of, since 1970.
+    /// Start of the day of `spent`, since 1970.
     midnight: Duration,
 }
 
 impl Budget {
-    /// Of which so much is spent on the day of `now`.
+    /// `spent` tokens were spent on the day of `now`.
     pub(super) fn new(per_day: NonZeroU64, spent: u64, now: Duration) -> Budget {
         Budget { per_day, spent, reserved: 0, midnight: midnight_before(now) }
     }
 
-    /// Whether anything is left.
+    /// Whether tokens are left.
     ///
     /// # Errors
-    /// How long until there is again.
+    /// The time until there are tokens again.
     pub(super) fn check(&mut self, now: Duration) -> Result<(), Duration> {
         self.turn_to(now);
         if self.spent < self.per_day.get() {
@@ -35,32 +35,32 @@ impl Budget {
         Err((self.midnight + DAY).saturating_sub(now))
     }
 
-    /// What is neither spent nor reserved.
+    /// Tokens that are neither spent nor reserved.
     pub(super) fn left(&mut self, now: Duration) -> u64 {
         self.turn_to(now);
         self.per_day.get().saturating_sub(self.spent).saturating_sub(self.reserved)
     }
 
-    /// Keeps as many for an answer as are wanted and left. Returns how many that is.
+    /// Reserves up to `wanted` tokens for an answer, and returns how many.
     pub(super) fn reserve(&mut self, wanted: u64, now: Duration) -> u64 {
         let reserved = wanted.min(self.left(now));
         self.reserved += reserved;
         reserved
     }
 
-    /// The answer has ended: what it took is spent instead.
+    /// The answer has ended: releases its reservation.
     pub(super) fn release(&mut self, reserved: u64) {
         self.reserved = self.reserved.saturating_sub(reserved);
     }
 
-    /// An answer has ended that took so many. It may be more than was left.
+    /// Records the tokens of an answer that has ended. They may be more than were left.
     pub(super) fn spend(&mut self, tokens: u64, now: Duration) {
         self.turn_to(now);
         self.spent = self.spent.saturating_add(tokens);
     }
 
-    /// A clock that is set back by a day does not bring that day back. One that was years ahead and was put right
-    /// keeps what is spent, and not the day: the budget would be closed for years.
+    /// Setting the clock back by a day does not reopen that day. A clock that was years ahead and was corrected
+    /// keeps the spent tokens but changes the day; otherwise the budget would be closed for years.
     fn turn_to(&mut self, now: Duration) {
         let midnight = midnight_before(now);
         if midnight > self.midnight {
@@ -71,7 +71,7 @@ impl Budget {
     }
 }
 
-/// The last midnight in UTC; both are since 1970. Unix time has no leap seconds.
+/// The last midnight in UTC; both are times since 1970. Unix time has no leap seconds.
 pub(super) fn midnight_before(now: Duration) -> Duration {
     Duration::from_secs(now.as_secs() - now.as_secs() % DAY.as_secs())
 }

@@ -1,4 +1,4 @@
-//! The holder of the key that a request came with: which names they may use, and their limits.
+//! The caller of a request: which names its key may use, and its limits.
 //! Without keys, and on lists that need none, the caller may use everything.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use hob_core::Registry;
 
 use super::{KeyHolder, KeyRefusal, RateLimitGuard};
 
-/// What Ollama's clients write after a name when they mean any version of it.
+/// What Ollama's clients append to a name to mean any version.
 const ANY_VERSION: &str = ":latest";
 
 /// The name without `:latest`.
@@ -29,7 +29,7 @@ impl Caller {
         self.0.as_deref().map(|holder| holder.name.as_str())
     }
 
-    /// Whether they may use this name, with or without `:latest`.
+    /// Whether the caller may use this name, with or without `:latest`.
     pub(crate) fn allows(&self, name: &str) -> bool {
         let Some(aliases) = self.aliases() else { return true };
         let bare = without_version(name);
@@ -37,7 +37,7 @@ impl Caller {
     }
 
     /// # Errors
-    /// They may not use this name, whether or not it exists.
+    /// The caller may not use this name, whether it exists or not.
     pub(crate) fn check(&self, name: &str) -> Result<(), KeyRefusal> {
         if self.allows(name) {
             return Ok(());
@@ -46,7 +46,7 @@ impl Caller {
         Err(KeyRefusal::NotAllowed { name: name.to_owned(), allowed })
     }
 
-    /// The name under which they see a model: its own, or one of their aliases.
+    /// The name of a model for this caller: its own, or one of the caller's aliases.
     pub(crate) fn shown_as<'a>(&self, registry: &'a Registry, model: &'a str) -> Option<&'a str> {
         if self.allows(model) {
             return Some(model);
@@ -55,13 +55,13 @@ impl Caller {
         aliases.find(|(alias, _)| self.allows(alias)).map(|(alias, _)| alias)
     }
 
-    /// Whether they may see requests that came with this key: with a limited key, only their own.
+    /// Whether the caller may see requests with this key. A restricted key sees only its own.
     pub(crate) fn sees(&self, key: Option<&str>) -> bool {
         self.sees_all() || self.key() == key
     }
 
     /// # Errors
-    /// Their key is limited to some names, and `what` is about all of them.
+    /// The key is restricted to some names, and `what` is about all of them.
     pub(crate) fn check_sees_all(&self, what: &'static str) -> Result<(), KeyRefusal> {
         if self.sees_all() {
             return Ok(());
@@ -70,7 +70,7 @@ impl Caller {
         Err(KeyRefusal::NotShown { what, allowed })
     }
 
-    /// Whether their key is for all names.
+    /// Whether the key is for all names.
     pub(crate) fn sees_all(&self) -> bool {
         self.aliases().is_none()
     }
@@ -91,7 +91,7 @@ impl Caller {
         self.0.as_ref().map_or(Ok(()), |holder| holder.take_request())
     }
 
-    /// The names that they may use; `None`: all.
+    /// The names that the caller may use; `None`: all.
     pub(crate) fn aliases(&self) -> Option<&[String]> {
         self.0.as_deref()?.aliases.as_deref()
     }

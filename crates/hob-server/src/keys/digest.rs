@@ -1,12 +1,12 @@
-//! A key's SHA-256, which is all that is kept of it. Keys are long and random, not words that people
-//! choose, so a fast hash without salt keeps them as well as a slow one.
+//! The SHA-256 of a key; hob does not store the key. Keys are long and random, not words that people
+//! choose, so a fast hash without salt is as safe as a slow one.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
-/// The SHA-256 of a key. It is never printed: whoever reads it in a log could put it into a
+/// The SHA-256 of a key. It is never printed: a reader of the log could put it into a
 /// configuration.
 #[derive(Clone, Copy)]
 pub struct KeyDigest([u8; 32]);
@@ -15,7 +15,7 @@ pub struct KeyDigest([u8; 32]);
 #[error("the API key is empty; set one, or none at all")]
 pub struct EmptyKey;
 
-/// Why a text is no key's digest. The text is not repeated: it may be the key itself, in the wrong
+/// Why a text is not the digest of a key. The text is not repeated: it may be the key itself, in the wrong
 /// place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotADigest {
@@ -26,16 +26,16 @@ pub enum NotADigest {
 }
 
 impl KeyDigest {
-    /// Of a key as its holder sends it; blanks around it are not part of it.
+    /// The digest of a key as its holder sends it, without surrounding blanks.
     ///
     /// # Errors
-    /// Empty, or nothing but blanks: a setting that was meant to hold a key and does not.
+    /// The key is empty: a setting that should contain a key does not.
     pub fn of(key: &str) -> Result<KeyDigest, EmptyKey> {
         let key = key.trim();
         if key.is_empty() { Err(EmptyKey) } else { Ok(KeyDigest::of_bytes(key.as_bytes())) }
     }
 
-    /// A digest as it is written down.
+    /// Parses a digest in hexadecimal.
     ///
     /// # Errors
     /// [`NotADigest`]
@@ -57,7 +57,7 @@ impl KeyDigest {
         KeyDigest(Sha256::digest(key).into())
     }
 
-    /// Takes the same time wherever the first difference is.
+    /// Takes the same time wherever the digests differ.
     pub(super) fn is(&self, other: &KeyDigest) -> Choice {
         self.0.ct_eq(&other.0)
     }

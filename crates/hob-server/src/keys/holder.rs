@@ -1,5 +1,5 @@
-//! Whoever holds a key, and what is left of what it may do: requests, places and tokens. All of it
-//! is decided under one lock, so that two requests that come at once cannot both take the last of it.
+//! The holder of a key, and the rest of its limits: requests, concurrent answers and tokens. One lock
+//! protects all of them, so that two simultaneous requests cannot both take the last of a limit.
 
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -13,7 +13,7 @@ use super::window::Window;
 use super::{KeyOptions, since_1970};
 use crate::ledger::RequestRecord;
 
-/// The holder of one key. Requests that came with the key carry it among their extensions.
+/// The holder of one key. Requests with the key carry it among their extensions.
 pub(crate) struct KeyHolder {
     pub(crate) name: String,
     pub(super) digest: KeyDigest,
@@ -24,7 +24,7 @@ pub(crate) struct KeyHolder {
     left: Mutex<Left>,
 }
 
-/// None where there is no such limit.
+/// `None` without such a limit.
 #[derive(Debug)]
 struct Left {
     requests: Option<Window>,
@@ -33,7 +33,7 @@ struct Left {
 }
 
 impl KeyHolder {
-    /// `spent` tokens were spent on the day of `now`, which is the time by both clocks.
+    /// `spent` tokens were spent on the day of `now`, which is the time of both clocks.
     pub(super) fn new(key: &KeyOptions, spent: u64, now: (Instant, Duration)) -> KeyHolder {
         let (now, today) = now;
         let left = Left {
@@ -52,7 +52,7 @@ impl KeyHolder {
         }
     }
 
-    /// Whether this is the key, with these limits.
+    /// Whether this is the same key with the same limits.
     pub(super) fn is_of(&self, key: &KeyOptions) -> bool {
         bool::from(self.digest.is(&key.digest))
             && (&self.name, &self.aliases) == (&key.name, &key.aliases)
@@ -61,8 +61,8 @@ impl KeyHolder {
             && self.per_day == key.tokens_per_day
     }
 
-    /// Lets a model be asked. The request counts only if nothing else stands against it, so that
-    /// waiting for a place does not use the requests up.
+    /// Admits a request to a model. The request counts only if no other limit rejects it, so that
+    /// waiting for a free answer does not use up requests.
     pub(super) fn acquire(self: &Arc<Self>) -> Result<RateLimitGuard, KeyRefusal> {
         let mut left = self.left();
         self.check_tokens(&mut left)?;
@@ -74,7 +74,7 @@ impl KeyHolder {
         Ok(RateLimitGuard { holder: Arc::clone(self), taken, has_begun: false, reserved: 0 })
     }
 
-    /// Lets a request through that asks nothing of a model but to come or to go.
+    /// Admits a request that only loads or unloads a model.
     pub(super) fn take_request(&self) -> Result<(), KeyRefusal> {
         self.count_request(&mut self.left(), Instant::now())
     }
@@ -111,32 +111,32 @@ impl KeyHolder {
     }
 }
 
-/// The digest stays out of it.
+/// Leaves out the digest.
 impl fmt::Debug for KeyHolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyHolder").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-/// A place among its holder's answers, from before the request's body is read until the answer is over or
-/// its client has left; dropping it gives the place back, and the request too if no model was asked.
+/// One of the holder's concurrent answers, from before the request's body is read until the answer has ended or
+/// its client has left. Dropping it frees the answer, and also the request if no model was used.
 #[derive(Debug)]
 pub(crate) struct RateLimitGuard {
     holder: Arc<KeyHolder>,
     taken: Instant,
     has_begun: bool,
-    /// Tokens of the day's budget that are kept for the answer.
+    /// Tokens of the day's budget that are reserved for the answer.
     reserved: u64,
 }
 
 impl RateLimitGuard {
-    /// A model is asked: from now on the request counts.
+    /// The model is about to be used: from now on the request counts.
     pub(crate) fn begin(&mut self) {
         self.has_begun = true;
     }
 
-    /// Keeps tokens of the day for the answer, so that several answers at once cannot spend the same ones. Returns
-    /// how many the answer may take at most; `None`: there is no limit.
+    /// Reserves tokens of the day for the answer, so that concurrent answers cannot spend the same tokens. Returns
+    /// the most that the answer may use; `None`: no limit.
     pub(crate) fn reserve(&mut self, wanted: u64) -> Result<Option<u64>, KeyRefusal> {
         let holder = Arc::clone(&self.holder);
         let mut left = holder.left();
@@ -148,7 +148,7 @@ impl RateLimitGuard {
         Ok(Some(most))
     }
 
-    /// The answer has ended, and this is its row.
+    /// Records the tokens of an answer that has ended.
     pub(crate) fn spend(&self, entry: &RequestRecord) {
         if let Some(tokens) = &mut self.holder.left().tokens {
             tokens.spend(entry.tokens(), since_1970());

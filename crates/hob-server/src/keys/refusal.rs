@@ -1,17 +1,17 @@
-//! Why the holder of a good key gets no answer: not this model, or not now. A name that a key may not
-//! use is refused alike whether it exists or not, so that refusals are no list of what there is.
+//! Why the holder of a valid key gets no answer: not this model, or not now. Names that a key may not
+//! use are rejected alike whether they exist or not, so that refusals do not reveal names.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
-/// Names in a message.
+/// Maximum names in a message.
 const NAMED_MAX: usize = 5;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeyRefusal {
     #[error("this key may not use '{name}'; {}", usable(allowed))]
     NotAllowed { name: String, allowed: Vec<String> },
-    /// Of a request that named no model.
+    /// The request named no model.
     #[error("this key may use no {kind} model; {}", usable(allowed))]
     NoneAllowed { kind: &'static str, allowed: Vec<String> },
     #[error("this key may not see {what}; {}", usable(allowed))]
@@ -37,7 +37,7 @@ pub(crate) enum KeyRefusal {
 }
 
 impl KeyRefusal {
-    /// For clients, and for the metric that counts it.
+    /// For clients, and as a label of the metric.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             KeyRefusal::NotAllowed { .. } | KeyRefusal::NoneAllowed { .. } => "model_not_allowed",

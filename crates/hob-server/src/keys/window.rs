@@ -1,21 +1,21 @@
-//! Requests of the last minute, counted in slots of half a second, so that no 60 s ever hold more than the limit.
-//! It is told the time.
+//! Counts the requests of the last minute in slots of half a second: no period of 60 s exceeds the limit.
+//! Callers pass the time.
 
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 const SLOT: Duration = Duration::from_millis(500);
-/// One more than a minute has, because the first and the last are seldom whole.
+/// One more than a minute has, because the first and the last slot are partly outside.
 const SLOTS: usize = 121;
 
-/// A window that moves with the time.
+/// A sliding window.
 #[derive(Debug)]
 pub(super) struct Window {
     per_minute: u32,
     begun: Instant,
-    /// The newest slot that was seen, counted from `begun`.
+    /// The newest slot so far, counted from `begun`.
     newest: u64,
-    /// Of slot `n` at `n % SLOTS`.
+    /// Slot `n` is at index `n % SLOTS`.
     taken: [u32; SLOTS],
 }
 
@@ -24,10 +24,10 @@ impl Window {
         Window { per_minute: per_minute.get(), begun: now, newest: 0, taken: [0; SLOTS] }
     }
 
-    /// Lets one request through.
+    /// Admits one request.
     ///
     /// # Errors
-    /// How long until the next is let through. One that is refused takes nothing.
+    /// The time until the next request is admitted. A rejected request counts nothing.
     pub(super) fn take(&mut self, now: Instant) -> Result<(), Duration> {
         self.move_to(self.slot(now));
         let taken: u64 = self.taken.iter().copied().map(u64::from).sum();
@@ -38,7 +38,7 @@ impl Window {
         Ok(())
     }
 
-    /// The request that was let through at `taken` was none.
+    /// The request that was admitted at `taken` does not count.
     pub(super) fn give_back(&mut self, taken: Instant) {
         let slot = self.slot(taken).min(self.newest);
         if self.newest - slot < SLOTS as u64 {
@@ -51,7 +51,7 @@ impl Window {
         (now.saturating_duration_since(self.begun).as_millis() / SLOT.as_millis()) as u64
     }
 
-    /// Forgets the slots that are older than a minute. Time does not go back.
+    /// Clears slots that are older than a minute. Time does not go backwards.
     fn move_to(&mut self, slot: u64) {
         for new in (self.newest + 1..=slot).take(SLOTS) {
             self.taken[place(new)] = 0;

@@ -1,5 +1,5 @@
-//! The ledger's file: SQLite, one table, a version. Files of older versions are brought up to date.
-//! It may be read, and written by another hob, while a server writes it.
+//! The ledger's file: SQLite with one table and a version. Files of older versions are upgraded.
+//! Other programs may read and write the file while a server writes it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,23 +12,23 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Row, TransactionBehavior, param
 
 use super::rows::{Outcome, Period, RequestRecord};
 
-/// Of the table; a file of a later one is left alone.
+/// Version of the table. A file with a later version is left unchanged.
 const VERSION: u32 = STEPS.len() as u32;
 
-/// The first version that knows which key a request came with.
+/// The first version with the key of a request.
 const VERSION_WITH_KEY: u32 = 2;
 
-/// From each version to the next. What was released is never changed: files out there are of it.
+/// The upgrade from each version to the next. Released steps never change, because files with those versions exist.
 const STEPS: [&str; 3] = [TABLE, "ALTER TABLE requests ADD COLUMN key TEXT;", WAY];
 
-/// Two programs may have the file open; whoever finds it taken waits this long.
+/// How long to wait while another program locks the file.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(5);
 const BUSY_NAP: Duration = Duration::from_millis(5);
 
-/// Some 200 bytes each.
+/// A row takes about 200 bytes.
 const ROWS_MAX: u32 = 1_000_000;
 
-/// Who else was asked, and what came of it.
+/// The other targets that were tried, and the results.
 const WAY: &str = "
     ALTER TABLE requests ADD COLUMN attempts TEXT;
     ALTER TABLE requests ADD COLUMN overhead_ms REAL;
@@ -67,19 +67,19 @@ const INSERT: &str = "
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
         ?20, ?21, ?22, ?23)";
 
-/// Every column, whichever they are: a reader does not bring a file up to date.
+/// All columns that the file has: reading does not upgrade a file.
 const SELECT: &str = "
     SELECT * FROM requests
     WHERE started_unix_ms >= ?1 ORDER BY started_unix_ms DESC, id DESC LIMIT ?2";
 
-/// Of answers that ended since a time. None takes a day, so those that began earlier than a day
-/// before, which is what the index knows, are not looked at.
+/// Selects answers that ended since a time. No answer takes a day, so rows that began earlier than a day
+/// before are skipped; the index is by start.
 const TOKENS: &str = "
     SELECT key, sum(prompt_tokens + completion_tokens) AS tokens FROM requests
     WHERE key IS NOT NULL AND started_unix_ms >= ?1 - 86400000 AND started_unix_ms + total_ms >= ?1
     GROUP BY key";
 
-/// Why there is no ledger.
+/// Why the ledger cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     #[error("the ledger's folder {path} cannot be made: {error}", path = .path.display())]
@@ -92,12 +92,12 @@ pub enum LedgerError {
     Thread(io::Error),
 }
 
-/// A ledger that is written.
+/// A ledger that is open for writing.
 #[derive(Debug)]
 pub(super) struct Store(Connection);
 
 impl Store {
-    /// Makes the file if there is none.
+    /// Creates the file if it does not exist.
     pub(super) fn open(path: &Path) -> Result<Store, LedgerError> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)
@@ -106,7 +106,7 @@ impl Store {
         let failed = |error| LedgerError::Sqlite { path: path.to_path_buf(), error };
         let mut connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(BUSY_TIME_MAX).map_err(failed)?;
-        // A killed process loses nothing that was committed; a power cut may lose the last rows.
+        // If the process is killed, committed rows are kept. A power failure may lose the last rows.
         journal(&connection).map_err(failed)?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
         match bring_up_to_date(&mut connection).map_err(failed)? {
@@ -115,7 +115,7 @@ impl Store {
         }
     }
 
-    /// All of them, or none.
+    /// Writes all of them, or none.
     pub(super) fn write(&mut self, entries: &[RequestRecord]) -> rusqlite::Result<()> {
         let transaction = self.0.transaction()?;
         {
@@ -127,14 +127,14 @@ impl Store {
         transaction.commit()
     }
 
-    /// Since 1970; none where there is no row.
+    /// Time since 1970; `None` if there is no row.
     pub(super) fn newest(&self) -> rusqlite::Result<Option<Duration>> {
         let newest = "SELECT max(started_unix_ms) FROM requests";
         let newest: Option<i64> = self.0.query_row(newest, [], |row| row.get(0))?;
         Ok(newest.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis))
     }
 
-    /// Forgets what is older, and the oldest beyond a million.
+    /// Deletes older rows, and the oldest beyond a million.
     pub(super) fn prune(&self, before_unix_ms: u64) -> rusqlite::Result<()> {
         self.0.execute(
             "DELETE FROM requests WHERE started_unix_ms < ?1",
@@ -148,20 +148,20 @@ impl Store {
     }
 }
 
-/// The rows of a period, the latest first; none where there is no ledger yet.
+/// The rows of a period, latest first. No rows if there is no ledger yet.
 ///
 /// # Errors
-/// [`LedgerError`]: the file is none, or another hob's.
+/// [`LedgerError`]: the file is no ledger, or has a later version.
 pub fn read(path: &Path, period: Period) -> Result<Vec<RequestRecord>, LedgerError> {
     match open_to_read(path)? {
-        // Made this moment, and empty.
+        // The file was created a moment ago and is empty.
         None | Some((_, 0)) => Ok(Vec::new()),
         Some((connection, _)) => select(&connection, period)
             .map_err(|error| LedgerError::Sqlite { path: path.to_path_buf(), error }),
     }
 }
 
-/// The tokens of answers that ended since then, by the names of the keys that they came with.
+/// Tokens of answers that ended since then, by key name.
 pub(super) fn tokens_since(
     path: &Path,
     unix_ms: u64,
@@ -173,7 +173,7 @@ pub(super) fn tokens_since(
     }
 }
 
-/// A file and its version, which this hob knows; none where there is no file.
+/// Opens a file of a known version; `None` if there is no file.
 fn open_to_read(path: &Path) -> Result<Option<(Connection, u32)>, LedgerError> {
     if !path.exists() {
         return Ok(None);
@@ -190,7 +190,7 @@ fn open_to_read(path: &Path) -> Result<Option<(Connection, u32)>, LedgerError> {
 
 fn select(connection: &Connection, period: Period) -> rusqlite::Result<Vec<RequestRecord>> {
     let since = to_sql(period.since_unix_ms.unwrap_or(0));
-    // SQLite takes a negative limit for none.
+    // For SQLite, a negative limit means no limit.
     let limit = period.rows_max.map_or(-1, i64::from);
     connection.prepare(SELECT)?.query_map(params![since, limit], entry)?.collect()
 }
@@ -207,7 +207,7 @@ fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Of two that would change a new file's journal at once, SQLite refuses one without waiting, lest both wait for ever.
+/// If two programs change the journal mode of a new file at once, SQLite rejects one of them without waiting.
 fn journal(connection: &Connection) -> rusqlite::Result<()> {
     let until = Instant::now() + BUSY_TIME_MAX;
     loop {
@@ -223,8 +223,8 @@ fn journal(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Takes every step that is left, and says which version the file has. Of two programs that come at
-/// once, the second waits, and finds the steps taken.
+/// Applies all missing steps and returns the file's version. If two programs do this at once,
+/// the second waits, and finds the steps applied.
 fn bring_up_to_date(connection: &mut Connection) -> rusqlite::Result<u32> {
     let found = version(connection)?;
     if found >= VERSION {
@@ -301,7 +301,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
     })
 }
 
-/// None in a file of before there was such a column.
+/// `None` in a file from before the column existed.
 fn since<T: FromSql>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
     match row.get(column) {
         Err(rusqlite::Error::InvalidColumnName(_)) => Ok(None),
@@ -309,7 +309,7 @@ fn since<T: FromSql>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>>
     }
 }
 
-/// SQLite's numbers have a sign.
+/// SQLite's integers are signed.
 fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

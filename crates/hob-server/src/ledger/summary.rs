@@ -1,5 +1,5 @@
-//! Rows by what they have in common: how many, how they ended, how long they took.
-//! A model that had to be loaded first is another matter than one that was there: they stay apart.
+//! Summaries of rows with a common value: how many, how they ended, how long they took.
+//! Requests that waited for a model to load are counted apart from the others.
 
 use std::collections::BTreeMap;
 
@@ -7,32 +7,32 @@ use hob_core::statistics::Sample;
 
 use super::rows::{Outcome, RequestRecord};
 
-/// What rows are put together by.
+/// The field by which rows are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     Alias,
     Target,
     Route,
-    /// The key it came with; what came without one is left out.
+    /// The key of the request. Rows without a key are left out.
     Key,
-    /// Why they failed; those that did not are left out.
+    /// The error. Rows without an error are left out.
     Error,
 }
 
-/// Rows that have a name in common.
+/// Rows with one common name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
+pub struct LedgerSummary {
     pub name: String,
     pub requests: usize,
     pub failed: usize,
     pub abandoned: usize,
-    /// Milliseconds to the first token or sound, of models that were in memory.
+    /// Milliseconds to the first token or sound, with the model in memory.
     pub first_warm: Sample,
-    /// The same, of models that were not.
+    /// The same, with a model that had to be loaded.
     pub first_cold: Sample,
-    /// Milliseconds to the end, of answers that are complete.
+    /// Milliseconds to the end, for complete answers.
     pub total: Sample,
-    /// Of each answer.
+    /// Tokens per second of each answer.
     pub tokens_per_s: Sample,
     pub prompt_tokens: u64,
     pub cached_tokens: u64,
@@ -42,7 +42,7 @@ pub struct Summary {
 }
 
 /// Sorted by name.
-pub fn summarise(entries: &[RequestRecord], by: By) -> Vec<Summary> {
+pub fn summarise(entries: &[RequestRecord], by: By) -> Vec<LedgerSummary> {
     let mut groups: BTreeMap<&str, Vec<&RequestRecord>> = BTreeMap::new();
     for entry in entries {
         let name = match by {
@@ -56,11 +56,11 @@ pub fn summarise(entries: &[RequestRecord], by: By) -> Vec<Summary> {
             groups.entry(name).or_default().push(entry);
         }
     }
-    groups.into_iter().map(|(name, entries)| Summary::of(name, &entries)).collect()
+    groups.into_iter().map(|(name, entries)| LedgerSummary::of(name, &entries)).collect()
 }
 
-impl Summary {
-    fn of(name: &str, entries: &[&RequestRecord]) -> Summary {
+impl LedgerSummary {
+    fn of(name: &str, entries: &[&RequestRecord]) -> LedgerSummary {
         let ended = |outcome| entries.iter().filter(|entry| entry.outcome == outcome).count();
         let sum = |tokens: fn(&RequestRecord) -> u32| {
             entries.iter().map(|entry| u64::from(tokens(entry))).sum::<u64>()
@@ -69,11 +69,11 @@ impl Summary {
             let those = entries.iter().filter(move |entry| entry.is_warm == is_warm);
             Sample::new(those.filter_map(|entry| entry.first_ms))
         };
-        // Vectors come all at once; with answers in one sample they would say nothing of either.
+        // Embeddings arrive all at once; mixed with answers, the statistics would describe neither.
         let has_answers = entries.iter().any(|entry| entry.first_ms.is_some());
         let complete = entries.iter().filter(|entry| entry.outcome == Outcome::Complete);
         let complete = complete.filter(|entry| entry.first_ms.is_some() == has_answers);
-        Summary {
+        LedgerSummary {
             name: name.to_owned(),
             requests: entries.len(),
             failed: ended(Outcome::Failed),

@@ -1,5 +1,5 @@
-//! Writing the ledger, on a thread of its own behind a bounded queue: no request ever waits for a
-//! disk. What finds the queue full is counted, and not kept.
+//! Writes the ledger on its own thread behind a bounded queue, so that no request waits for the
+//! disk. Rows that find the queue full are counted and dropped.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use std::time::{Duration, Instant, SystemTime};
 use super::rows::RequestRecord;
 use super::store::{LedgerError, Store, tokens_since};
 
-/// Rows that wait for the disk.
+/// Rows that wait to be written.
 const QUEUE_MAX: usize = 4096;
 
-/// Rows that are written in one go.
+/// Rows in one transaction.
 const BATCH_MAX: usize = 1024;
 
-/// Between two rounds of forgetting, while there is something to write.
+/// Interval between deletions of old rows, while rows are written.
 const PRUNE_EVERY: Duration = Duration::from_secs(3600);
 
-/// A ledger that is open for writing. Dropping it writes what still waits.
+/// A ledger that is open for writing. Dropping it writes the rows that still wait.
 #[derive(Debug)]
 pub struct Ledger {
-    /// None only while it is dropped.
+    /// `None` only during drop.
     entries: Option<SyncSender<RequestRecord>>,
     lost: Arc<AtomicU64>,
     path: PathBuf,
@@ -32,7 +32,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Opens the file, or makes it, and keeps rows for this long.
+    /// Opens or creates the file, and keeps rows for this long.
     ///
     /// # Errors
     /// [`LedgerError`]
@@ -55,8 +55,8 @@ impl Ledger {
         }
     }
 
-    /// The tokens of answers that ended since then, by the names of the keys that they came with,
-    /// as far as they are on the disk.
+    /// Tokens of answers that ended since then, by key name,
+    /// as far as they are written.
     ///
     /// # Errors
     /// [`LedgerError`]
@@ -64,7 +64,7 @@ impl Ledger {
         tokens_since(&self.path, unix_ms)
     }
 
-    /// Rows that could not be kept since the start.
+    /// Rows that were lost since the start.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
@@ -74,20 +74,20 @@ impl Drop for Ledger {
     fn drop(&mut self) {
         drop(self.entries.take());
         if let Some(thread) = self.thread.take() {
-            // A panic there was reported there.
+            // The panic was reported on that thread.
             let _panicked = thread.join();
         }
     }
 }
 
-/// For more rows to come, before those that came are written.
+/// How long to wait for more rows before a batch is written.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// A row of the last run may be at most this much older than the clock says when its successor starts, before the
-/// clock is doubted.
+/// If the last row is older than this when hob starts, the clock may be wrong, and rows are not deleted for their
+/// age.
 const OFF_TIME_MAX: Duration = Duration::from_secs(86_400);
 
-/// What the clock said when the ledger was opened. From then on time is measured, because a clock that is set to
+/// The wall clock when the ledger was opened. From then on elapsed time is used, because setting the clock to
 /// another year would make every row look old.
 struct Opened {
     at: Instant,
@@ -95,15 +95,15 @@ struct Opened {
 }
 
 impl Opened {
-    /// `newest` is the time of the last row; none where there is no row.
+    /// `newest` is the time of the last row; `None` if there is no row.
     fn now(newest: Option<Duration>) -> Opened {
         let clock = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Opened { at: Instant::now(), unix: believed(clock, newest) }
     }
 }
 
-/// A computer whose clock is wrong at its start says any year: time went on by a day at most since the last row,
-/// as far as rows are removed for their age. They go when hob is opened once more.
+/// A computer with a wrong clock may start in any year. For deletion by age, at most a day has passed since the last
+/// row. Older rows are deleted at the next start.
 fn believed(clock: Duration, newest: Option<Duration>) -> Duration {
     newest.map_or(clock, |newest| clock.min(newest + OFF_TIME_MAX))
 }
@@ -116,14 +116,14 @@ struct Writing {
 }
 
 impl Writing {
-    /// Until nobody can write any more.
+    /// Runs until no sender is left.
     fn run(mut self, to_write: &Receiver<RequestRecord>) {
         self.prune();
         let mut pruned = Instant::now();
         let mut batch = Vec::new();
         while let Ok(entry) = to_write.recv() {
             batch.push(entry);
-            // A transaction for each row would cost more than the request that it is about.
+            // A transaction for each row would cost more than the request itself.
             std::thread::sleep(GATHER);
             batch.extend(to_write.try_iter().take(BATCH_MAX - 1));
             if let Err(error) = self.store.write(&batch) {
@@ -284,7 +284,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("ledger.sqlite3");
         let ledger = Ledger::open(&path, DAY).expect("a ledger");
-        // Somebody holds the file for longer than its writer is asked to wait here.
+        // Locks the file for longer than the writer waits in this test.
         let other = rusqlite::Connection::open(&path).expect("the file");
         other.execute_batch("BEGIN IMMEDIATE").expect("taken");
         let entries = QUEUE_MAX + BATCH_MAX + 100;

@@ -1,5 +1,5 @@
 //! `POST /api/embed` and the older `/api/embeddings`: texts in, vectors out.
-//! Without a text the model is only loaded, as on every route of Ollama's.
+//! A request without text only loads the model, as on all of Ollama's routes.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! Lists of models, of models in memory, and the abilities of one model. Nothing here waits for a model.
-//! Speech models are not listed: Ollama has none.
+//! Lists of models, of loaded models, and the abilities of one model. Nothing here waits for a model.
+//! Speech models are not listed, because Ollama has none.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(super) async fn show(request: Request) -> Result<Response, OllamaError> {
     Ok(json(ollama_show(model.model.card())))
 }
 
-/// `GET /api/ps`: what hob itself holds in memory.
+/// `GET /api/ps`: the models that hob itself has loaded.
 pub(super) async fn ps(context: RequestContext) -> Response {
     let registry = context.registry();
     let residents = registry.models::<Chat>().filter_map(|model| {

@@ -130,7 +130,7 @@ async fn a_stream_that_waits_for_its_first_word_begins_before_its_status_is_know
     let mut client = server.client().await;
     client.send(chat(STREAM)).await;
     let head = client.head().await;
-    assert_eq!((head.status, head.header("x-hob-target")), (200, None), "nobody answered yet");
+    assert_eq!((head.status, head.header("x-hob-target")), (200, None), "no answer yet");
     assert_eq!(client.chunk().await.expect("a chunk").as_deref(), Some(&b": hob\n\n"[..]));
     pen.send(text("Hi")).await.expect("a reader");
     pen.send(done(1)).await.expect("a reader");

@@ -22,7 +22,7 @@ use crate::server::{Server, registry_with_voice};
 
 /// A call to the lifecycle.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum LifecycleCall {
     Load,
     Unload,
     KeepAlive(KeepAlive),
@@ -34,7 +34,7 @@ pub(crate) type Loaded = Result<(), ModelError>;
 pub(crate) struct StagedLifecycle {
     state: Mutex<ModelState>,
     memory_use: Mutex<MemoryUse>,
-    told: Mutex<Vec<Told>>,
+    calls: Mutex<Vec<LifecycleCall>>,
     loads: tokio::sync::Mutex<mpsc::Receiver<Loaded>>,
 }
 
@@ -44,14 +44,14 @@ impl StagedLifecycle {
         let lifecycle = StagedLifecycle {
             state: Mutex::new(ModelState::Cold),
             memory_use: Mutex::default(),
-            told: Mutex::default(),
+            calls: Mutex::default(),
             loads: tokio::sync::Mutex::new(loads),
         };
         (Arc::new(lifecycle), ends)
     }
 
-    pub(crate) fn told(&self) -> Vec<Told> {
-        std::mem::take(&mut *locked(&self.told))
+    pub(crate) fn calls(&self) -> Vec<LifecycleCall> {
+        std::mem::take(&mut *locked(&self.calls))
     }
 
     pub(crate) fn occupy(&self, state: ModelState, memory_use: MemoryUse) {
@@ -59,8 +59,8 @@ impl StagedLifecycle {
         *locked(&self.memory_use) = memory_use;
     }
 
-    fn tell(&self, told: Told) {
-        locked(&self.told).push(told);
+    fn record(&self, calls: LifecycleCall) {
+        locked(&self.calls).push(calls);
     }
 }
 
@@ -74,7 +74,7 @@ impl ModelLifecycle for StagedLifecycle {
     }
 
     fn load(&self) -> BoxFuture<'_, Loaded> {
-        self.tell(Told::Load);
+        self.record(LifecycleCall::Load);
         async {
             *locked(&self.state) = ModelState::Loading { ready_in: Duration::from_millis(1500) };
             let loaded = self.loads.lock().await.recv().await.expect("an end");
@@ -86,13 +86,13 @@ impl ModelLifecycle for StagedLifecycle {
     }
 
     fn unload(&self) -> BoxFuture<'_, ()> {
-        self.tell(Told::Unload);
+        self.record(LifecycleCall::Unload);
         *locked(&self.state) = ModelState::Cold;
         async {}.boxed()
     }
 
     fn keep_alive(&self, wish: KeepAlive) {
-        self.tell(Told::KeepAlive(wish));
+        self.record(LifecycleCall::KeepAlive(wish));
     }
 
     fn memory_use(&self) -> MemoryUse {
@@ -162,18 +162,18 @@ async fn a_model_is_put_into_memory_and_taken_out_by_any_name() {
     assert_eq!((loaded.status(), loaded.json()), (200, entry("warm")));
     assert_eq!(loaded.header("x-hob-ignored"), Some("x"));
     let five_minutes = KeepAlive::For(Duration::from_secs(300));
-    assert_eq!(lifecycle.told(), [Told::KeepAlive(five_minutes), Told::Load]);
+    assert_eq!(lifecycle.calls(), [LifecycleCall::KeepAlive(five_minutes), LifecycleCall::Load]);
     let unloaded = server.ask(post("/api/hob/unload", r#"{"model":"smol"}"#)).await;
     assert_eq!((unloaded.status(), unloaded.json()), (200, entry("cold")));
-    assert_eq!(lifecycle.told(), [Told::Unload]);
+    assert_eq!(lifecycle.calls(), [LifecycleCall::Unload]);
 }
 
 #[tokio::test]
 async fn a_loading_is_told_line_by_line() {
     let (server, _residence, ends) = server().await;
-    let told = post("/api/hob/load", r#"{"model":"smol","stream":true}"#);
+    let calls = post("/api/hob/load", r#"{"model":"smol","stream":true}"#);
     let mut client = server.client().await;
-    client.send(&told).await;
+    client.send(&calls).await;
     let head = client.head().await;
     assert_eq!((head.status, head.header("content-type")), (200, Some("application/x-ndjson")));
     let loading = "{\"state\":\"loading\",\"ready_in_s\":1.5}\n";
@@ -190,9 +190,9 @@ async fn a_loading_is_told_line_by_line() {
 #[tokio::test]
 async fn a_loading_that_fails_says_so_in_its_last_line_or_at_once() {
     let (server, _residence, ends) = server().await;
-    let told = post("/api/hob/load", r#"{"model":"smol","stream":true}"#);
+    let calls = post("/api/hob/load", r#"{"model":"smol","stream":true}"#);
     let mut client = server.client().await;
-    client.send(&told).await;
+    client.send(&calls).await;
     client.head().await;
     client.chunk().await.expect("a line");
     ends.send(Err(worker_lost())).await.expect("a lifecycle");
@@ -209,7 +209,7 @@ async fn a_loading_that_fails_says_so_in_its_last_line_or_at_once() {
         assert_eq!(said, (503, json!("out_of_memory")), "{stream}");
     }
     ends.send(Ok(())).await.expect("room");
-    let loaded = server.ask(&told).await;
+    let loaded = server.ask(&calls).await;
     assert_eq!(loaded.text(), entry_line("warm"), "what is there at once has no lines before it");
 }
 
@@ -239,7 +239,7 @@ async fn what_cannot_be_loaded_is_refused() {
             assert_eq!(said, (status, json!(message)), "{path} {body}");
         }
     }
-    assert_eq!(lifecycle.told(), []);
+    assert_eq!(lifecycle.calls(), []);
 }
 
 #[tokio::test]
@@ -262,5 +262,5 @@ async fn memory_wants_the_key() {
     for path in ["/api/hob/load", "/api/hob/unload"] {
         assert_eq!(server.ask(post(path, r#"{"model":"smol"}"#)).await.status(), 401, "{path}");
     }
-    assert_eq!(lifecycle.told(), []);
+    assert_eq!(lifecycle.calls(), []);
 }

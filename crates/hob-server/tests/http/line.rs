@@ -134,13 +134,13 @@ async fn check(rtf: f64, at_once: usize, chars_per_second: f64) {
     while server.admission.in_flight() < PLACES {
         tokio::task::yield_now().await;
     }
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut free_at = None;
     while free_at.is_none() {
         let refused = ask(&server, 300).await;
         assert_eq!(refused.status, 503, "no place is free yet");
         let retry_after_s = refused.header("retry-after").and_then(|wait| wait.parse().ok());
-        told.push((begun.elapsed().as_secs_f64(), retry_after_s.expect("seconds")));
+        reported.push((begun.elapsed().as_secs_f64(), retry_after_s.expect("seconds")));
         // A tenth of the time that the first text takes alone, unless an answer comes earlier.
         let step = Duration::from_secs_f64(rtf * 300.0 / chars_per_second / 9.7);
         tokio::select! {
@@ -149,8 +149,8 @@ async fn check(rtf: f64, at_once: usize, chars_per_second: f64) {
         }
     }
     let free_at = free_at.expect("an answer");
-    assert!(told.len() >= 5, "{told:?}");
-    for (at, retry_after_s) in told {
+    assert!(reported.len() >= 5, "{reported:?}");
+    for (at, retry_after_s) in reported {
         let really_s: f64 = free_at - at;
         // `Retry-After` is in whole seconds, and progress is known per window.
         if really_s < 3.0 {
@@ -158,7 +158,10 @@ async fn check(rtf: f64, at_once: usize, chars_per_second: f64) {
         }
         let near = (really_s / 1.5).floor()..=(1.5 * really_s).ceil();
         let case = format!("pace {rtf}, {at_once} at once");
-        assert!(near.contains(&retry_after_s), "{case}: told {retry_after_s} s, true {really_s} s");
+        assert!(
+            near.contains(&retry_after_s),
+            "{case}: reported {retry_after_s} s, true {really_s} s"
+        );
     }
     while let Some(answer) = answers.join_next().await {
         assert_eq!(answer.expect("no panic").0, 200, "who waits in line is not given up");

@@ -10,7 +10,7 @@ use futures::stream;
 use hob_core::chat::{
     ChatStream, Completion, Effort, EmbedRequest, Embeddings, FinishReason, Prompt, Timings, Usage,
 };
-use hob_core::scripted::{Script, ScriptedChat};
+use hob_core::scripted::{ScriptedCall, ScriptedChat};
 use hob_core::{
     ChatCard, ChatEvent, ChatModel, ChatRequest, KeepAlive, MemoryUse, ModelError, ModelLifecycle,
     ModelState,
@@ -21,7 +21,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::client::{Answer, post, post_with, request};
 use crate::keys::with_key;
-use crate::lifecycle::{Loaded, StagedLifecycle, Told, server_with};
+use crate::lifecycle::{LifecycleCall, Loaded, StagedLifecycle, server_with};
 use crate::model::worker_lost;
 use crate::server::Server;
 
@@ -37,12 +37,12 @@ fn done() -> Event {
     Ok(ChatEvent::Done(Completion { finish: FinishReason::Stop, usage, timings }))
 }
 
-fn hello() -> Script<ChatEvent> {
+fn hello() -> ScriptedCall<ChatEvent> {
     Ok(vec![Ok(ChatEvent::Reasoning("Hm.".to_owned())), text("Hel"), text("lo"), done()])
 }
 
 async fn server(
-    scripts: impl IntoIterator<Item = Script<ChatEvent>>,
+    scripts: impl IntoIterator<Item = ScriptedCall<ChatEvent>>,
 ) -> (Server, Arc<ScriptedChat>) {
     let model = Arc::new(ScriptedChat::new(scripts));
     (server_of(&model, ServerOptions::default()).await, model)
@@ -404,28 +404,28 @@ async fn a_model_that_is_here_was_pulled() {
 #[tokio::test]
 async fn without_a_prompt_it_is_about_memory() {
     let (server, lifecycle, ends) = held().await;
-    let minute = Told::KeepAlive(KeepAlive::For(Duration::from_secs(60)));
-    for (path, body, told, expected) in [
-        ("/api/generate", r#"{"model":"smol"}"#, vec![Told::Load], {
+    let minute = LifecycleCall::KeepAlive(KeepAlive::For(Duration::from_secs(60)));
+    for (path, body, calls, expected) in [
+        ("/api/generate", r#"{"model":"smol"}"#, vec![LifecycleCall::Load], {
             json!({"model": "smol", "response": "", "done": true, "done_reason": "load"})
         }),
-        ("/api/chat", r#"{"messages":[],"keep_alive":"1m"}"#, vec![minute, Told::Load], {
+        ("/api/chat", r#"{"messages":[],"keep_alive":"1m"}"#, vec![minute, LifecycleCall::Load], {
             let message = json!({"role": "assistant", "content": ""});
             json!({"model": "smol", "message": message, "done": true, "done_reason": "load"})
         }),
-        ("/api/generate", r#"{"model":"mini","keep_alive":0}"#, vec![Told::Unload], {
+        ("/api/generate", r#"{"model":"mini","keep_alive":0}"#, vec![LifecycleCall::Unload], {
             json!({"model": "mini", "response": "", "done": true, "done_reason": "unload"})
         }),
-        ("/api/embed", r#"{"input":""}"#, vec![Told::Load], {
+        ("/api/embed", r#"{"input":""}"#, vec![LifecycleCall::Load], {
             json!({"model": "smol", "embeddings": [], "load_duration": 0, "prompt_eval_count": 0})
         }),
     ] {
-        if told.contains(&Told::Load) {
+        if calls.contains(&LifecycleCall::Load) {
             ends.try_send(Ok(())).expect("room");
         }
         let answer = server.ask(post(path, body)).await;
         assert_eq!((answer.status(), timeless(answer.json())), (200, expected), "{body}");
-        assert_eq!(lifecycle.told(), told, "{body}");
+        assert_eq!(lifecycle.calls(), calls, "{body}");
     }
 }
 
@@ -435,7 +435,7 @@ async fn unloading_cuts_nobody_off_and_does_not_reach_elsewhere() {
     lifecycle.occupy(ModelState::Ready, MemoryUse { in_flight: 1, ..MemoryUse::default() });
     let unload = server.ask(post("/api/generate", r#"{"keep_alive":0}"#)).await;
     assert_eq!(unload.json()["done_reason"], "unload");
-    assert_eq!(lifecycle.told(), [Told::KeepAlive(KeepAlive::For(Duration::ZERO))]);
+    assert_eq!(lifecycle.calls(), [LifecycleCall::KeepAlive(KeepAlive::For(Duration::ZERO))]);
     let loaded = server.ask(post("/api/generate", r#"{"model":"cloud"}"#)).await;
     assert_eq!(loaded.json()["done_reason"], "load", "what lives elsewhere is there");
     let refused = server.ask(post("/api/generate", r#"{"model":"cloud","keep_alive":0}"#)).await;

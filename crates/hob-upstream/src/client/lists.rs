@@ -1,4 +1,4 @@
-//! Lists of the models that a server serves: fetched in the background, and never waited for by a request.
+//! Lists of the models of a server. They are fetched in the background; no request waits for them.
 //! A server that is down keeps its last list: its models still exist.
 
 use std::collections::BTreeMap;
@@ -18,18 +18,18 @@ use super::Upstream;
 use crate::http::Response;
 use crate::options::UpstreamKind;
 
-/// Between two looks; a fifth more or less, so that servers are not all asked at once.
+/// Time between two list requests, ± 20 %, so that not all servers are requested at once.
 const EVERY: Duration = Duration::from_secs(30);
-/// The same, while it does not answer.
+/// The same while the server does not answer.
 const EVERY_DOWN: Duration = Duration::from_secs(5);
-/// For one look.
+/// Time limit of one list request.
 const TIME_MAX: Duration = Duration::from_secs(3);
 /// Bytes of a list: OpenRouter's has over a megabyte.
 const BYTES_MAX: usize = 16 << 20;
-/// Models of an Ollama whose context is asked for, one by one.
+/// Models of an Ollama server whose context length is requested, one by one.
 const SHOWN_MAX: usize = 64;
 
-/// The last list, and what came of the last look.
+/// The last list, and the result of the last list request.
 #[derive(Debug, Default)]
 pub struct ServedList {
     pub(crate) models: Vec<ServedModel>,
@@ -45,7 +45,7 @@ struct Looked {
     came: Result<Duration, String>,
 }
 
-/// The last exchange with the server, a request's or a look's: whether there was an answer, of any status.
+/// The last contact with the server, by a client's request or a list request: whether any answer came.
 #[derive(Debug)]
 struct Contact {
     at: Instant,
@@ -53,14 +53,14 @@ struct Contact {
 }
 
 impl ServedList {
-    /// By the latest that is known: what requests found counts as much as a look.
+    /// The newest information counts, from a client's request or from a list request.
     fn reachable(&self) -> Reachable {
         match (&self.contact, &self.looked) {
             (None, None) => Reachable::NotAsked,
             (Some(Contact { at, came: Err(reason) }), _) => {
                 Reachable::No { reason: reason.clone(), ago: at.elapsed() }
             }
-            // The look had no answer in time, and nothing has been heard since.
+            // The list request got no answer in time, and there was no contact since.
             (contact, Some(Looked { began, at, came: Err(reason) }))
                 if contact.as_ref().is_none_or(|contact| contact.at < *began) =>
             {
@@ -80,7 +80,7 @@ impl ServedList {
 }
 
 impl Upstream {
-    /// Looks again and again, for as long as it is polled.
+    /// Refreshes the list for as long as it is polled.
     pub(crate) async fn watch(&self) -> Infallible {
         loop {
             self.look().await;
@@ -93,7 +93,7 @@ impl Upstream {
         }
     }
 
-    /// What an exchange with the server found: an answer of any status, or none.
+    /// Records a contact: an answer of any status, or none.
     pub(crate) fn notes_contact(&self, came: Result<(), &Fault>) {
         let came = came.map_err(|fault| one_line(&fault.to_string()));
         let is_lost = came.is_err();
@@ -103,7 +103,7 @@ impl Upstream {
         }
     }
 
-    /// Looks at the list now.
+    /// Refreshes the list now.
     pub(crate) async fn look(&self) {
         let began = Instant::now();
         let list = timeout(TIME_MAX, self.list()).await;
@@ -122,7 +122,7 @@ impl Upstream {
         served.looked = Some(Looked { began, at: Instant::now(), came });
     }
 
-    /// Those of another hob, asked for until they are known.
+    /// Requests the voices of another hob until they are known.
     async fn learn_voices(&self) {
         if self.known_kind() != UpstreamKind::Hob || self.voices.get().is_some() {
             return;
@@ -170,7 +170,7 @@ impl Upstream {
     async fn list_ollama(&self) -> Result<Vec<ServedModel>, Fault> {
         let tags = self.fetch("/api/tags").await?;
         let mut models = parse_ollama_tags(tags.as_bytes()).map_err(nonsense)?;
-        // Servers that only speak Ollama's protocol may not say what is in memory.
+        // Servers with only Ollama's API may not report loaded models.
         let loaded = self.fetch("/api/ps").await.ok();
         let loaded = loaded.and_then(|loaded| parse_ollama_ps(loaded.as_bytes()).ok());
         for model in models.iter_mut().take(SHOWN_MAX) {
@@ -187,7 +187,7 @@ impl Upstream {
         Ok(models)
     }
 
-    /// What an Ollama knows of one model, asked once: it does not change.
+    /// Details of one Ollama model, requested once because they do not change.
     async fn shown(&self, id: &str) -> Option<ServedModel> {
         if let Some(shown) = self.served().shown.get(id) {
             return Some(shown.clone());
@@ -204,13 +204,13 @@ impl Upstream {
         text(self.get(path).await?).await
     }
 
-    /// What the server says of this model, if it said anything.
+    /// The list entry of this model, if there is one.
     pub(crate) fn said_of(&self, model: &str) -> Option<ServedModel> {
         let served = self.served();
         served.models.iter().find(|served| is_same(&served.id, model)).cloned()
     }
 
-    /// From the last list and the last request: nobody is asked.
+    /// From the last list and the last request. Sends nothing.
     pub(crate) fn state_of(&self, model: &str) -> ModelState {
         let served = self.served();
         if let Reachable::No { reason, .. } = served.reachable() {
@@ -256,12 +256,12 @@ impl Upstream {
     }
 }
 
-/// Ollama's names have a version that nobody types.
+/// Users leave out the `:latest` of Ollama's names.
 fn is_same(served: &str, asked: &str) -> bool {
     served == asked || served.strip_suffix(":latest") == Some(asked)
 }
 
-/// What llama-server says of its one model, under the name that its list has.
+/// The properties of llama-server's one model, under its name in the list.
 fn said_of_one(props: &ServedModel, id: &str) -> ServedModel {
     ServedModel { id: id.to_owned(), ..props.clone() }
 }
@@ -270,7 +270,7 @@ fn nonsense(error: impl std::fmt::Display) -> Fault {
     Fault::Nonsense { detail: error.to_string() }
 }
 
-/// A body, within limits.
+/// Reads a body, up to a size limit.
 pub(crate) async fn text(mut response: Response) -> Result<String, Fault> {
     let mut bytes = Vec::new();
     loop {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hob_core::routing::Pick;
+use hob_core::routing::Strategy;
 use hob_core::{AnyModel, Kind, Registry, nearest};
 
 use super::{Gateway, GatewayError};
@@ -161,7 +161,7 @@ impl<'a> Builder<'a> {
         for options in &alias.targets {
             if self.aliases.contains_key(&options.name) {
                 let (alias, mut inner) = self.candidates::<T>(&options.name)?;
-                weigh(&mut inner, alias.pick, options.weight);
+                weigh(&mut inner, alias.strategy, options.weight);
                 candidates.extend(inner.into_iter().map(|candidate| candidate.within(options)));
             } else {
                 let (target, clocks) = self.target(name, &options.name, T::KIND)?;
@@ -245,12 +245,12 @@ impl<'a> Builder<'a> {
 
 /// Divides the weight of an inner alias among its targets: by their shares where it draws among them,
 /// otherwise all of it to the first.
-fn weigh<T: RouteTask>(candidates: &mut [Candidate<T>], pick: Pick, weight: f64) {
+fn weigh<T: RouteTask>(candidates: &mut [Candidate<T>], strategy: Strategy, weight: f64) {
     let all: f64 = candidates.iter().map(|candidate| candidate.weight).sum();
     for (place, candidate) in candidates.iter_mut().enumerate() {
-        let share = match pick {
-            Pick::Weighted if all > 0.0 => candidate.weight / all,
-            Pick::Weighted | Pick::Order | Pick::Warm | Pick::LeastWait => {
+        let share = match strategy {
+            Strategy::Weighted if all > 0.0 => candidate.weight / all,
+            Strategy::Weighted | Strategy::Order | Strategy::Warm | Strategy::LeastWait => {
                 f64::from(u8::from(place == 0))
             }
         };

@@ -1,5 +1,5 @@
-//! What is sent, in pieces that lie in memory already. Nothing is joined: a form shares its file with whoever
-//! else holds it.
+//! A request body as pieces that are already in memory. The pieces are not joined, so a form shares its file
+//! with other owners of the same bytes.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -36,7 +36,7 @@ impl hyper::body::Body for Body {
         self.pieces.is_empty()
     }
 
-    /// The whole of it, so that no server has to read chunks.
+    /// The exact size, so that servers do not have to read chunked bodies.
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.pieces.iter().map(|piece| piece.len() as u64).sum())
     }

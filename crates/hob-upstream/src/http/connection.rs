@@ -1,5 +1,5 @@
-//! One connection, and who moves its bytes: nobody but the task that waits for something on it.
-//! A task of its own for each connection would be woken for each event, and wake the reader in turn.
+//! One connection. The task that waits for data on it also moves its bytes.
+//! A separate task for each connection would wake up for each event, and then wake up the reader.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -13,21 +13,21 @@ use hyper::{Request, Response};
 
 use super::HttpError;
 use super::body::Body;
-use super::door::Stream;
+use super::connector::Stream;
 
 type Driver = http1::Connection<Stream, Body>;
 
 #[derive(Debug)]
 pub(super) struct Connection {
     sender: SendRequest<Body>,
-    /// None: it is closed.
+    /// `None` when the connection is closed.
     driver: Option<Box<Driver>>,
 }
 
-/// Why there is no answer.
+/// Why a request got no answer.
 #[derive(Debug)]
 pub(super) enum Unsent {
-    /// Nothing of it left: the connection was closed before.
+    /// The connection was closed before any byte was sent, so the request can be sent again.
     Back(Box<Request<Body>>),
     Failed(HttpError),
 }
@@ -39,7 +39,7 @@ impl Connection {
         Ok(Connection { sender, driver: Some(Box::new(driver)) })
     }
 
-    /// The head of the answer, and the connection that its body comes on.
+    /// The head of the answer, and the connection on which its body arrives.
     pub(super) async fn send(
         mut self,
         request: Request<Body>,
@@ -55,7 +55,7 @@ impl Connection {
         }
     }
 
-    /// The next piece of a body that comes on this connection.
+    /// The next piece of the body on this connection.
     pub(super) async fn frame(
         &mut self,
         body: &mut Incoming,
@@ -64,7 +64,7 @@ impl Connection {
         poll_fn(|cx| drive(&mut self.driver, cx, |cx| body.as_mut().poll_frame(cx))).await
     }
 
-    /// Whether another request may go out on it. Looks whether the server has closed it.
+    /// Whether another request can be sent. Checks whether the server has closed the connection.
     pub(super) fn is_free(&mut self) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
         move_bytes(&mut self.driver, &mut cx);
@@ -72,7 +72,7 @@ impl Connection {
     }
 }
 
-/// Waits for what a connection brings. Bytes are moved only if it is not there yet.
+/// Waits for data on a connection. Moves bytes only if the data is not there yet.
 fn drive<T>(
     driver: &mut Option<Box<Driver>>,
     cx: &mut Context<'_>,
@@ -86,7 +86,7 @@ fn drive<T>(
     waits(cx)
 }
 
-/// A driver that is done is dropped: whoever still waits hears of it, and no driver is asked twice.
+/// Drops a driver that has ended: waiting readers then see the end, and it is not polled again.
 fn move_bytes(driver: &mut Option<Box<Driver>>, cx: &mut Context<'_>) {
     if let Some(moving) = driver
         && pin!(moving).poll(cx).is_ready()

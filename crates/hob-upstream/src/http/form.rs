@@ -13,7 +13,7 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// With a boundary that no file holds by chance.
+    /// Creates a form with a random boundary, which no file contains by chance.
     pub(crate) fn new() -> Form {
         let boundary = format!("hob-{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
         Form { boundary, pieces: Vec::new() }
@@ -42,7 +42,7 @@ impl Form {
         self.pieces.push(head.into());
     }
 
-    /// Its type, which names the boundary, and its bytes.
+    /// The content type with the boundary, and the body.
     pub(crate) fn into_body(mut self) -> (HeaderValue, Body) {
         self.pieces.push(format!("--{}--\r\n", self.boundary).into());
         let content_type = format!("multipart/form-data; boundary={}", self.boundary);
@@ -52,7 +52,7 @@ impl Form {
     }
 }
 
-/// As browsers write it: what would end the quotes or the line is percent-encoded.
+/// Percent-encodes quotes and line ends, like browsers.
 fn quoted(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }

@@ -136,7 +136,7 @@ async fn dropping_an_answer_closes_its_connection() {
 async fn who_is_not_there_is_named_without_an_address() {
     let (listener, http) = pair().await;
     drop(listener);
-    let error = http.get("/").await.expect_err("nobody listens").to_string();
+    let error = http.get("/").await.expect_err("connection refused").to_string();
     assert!(error.contains("refused") && !error.contains("127.0.0.1"), "{error}");
 }
 

@@ -1,5 +1,5 @@
-//! One attempt: a candidate is asked, and its answer is held back until it has really begun.
-//! Until then the client has received nothing, so another candidate can still be asked.
+//! One attempt: sends the request to one candidate, and holds the answer back until its content has begun.
+//! Until then the client has received nothing, so hob can still try another candidate.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,26 +20,26 @@ use crate::slots::Slot;
 
 /// Bytes of a streamed answer that are held back at most.
 const HELD_BYTES_MAX: usize = 64 << 10;
-/// Bytes of an answer that is read whole.
+/// Maximum bytes of an answer that is not streamed.
 const WHOLE_BYTES_MAX: usize = 32 << 20;
-/// Between two looks at a model that is being loaded.
+/// Interval of checks while a model is loading.
 const LOADING_LOOK: Duration = Duration::from_millis(100);
 
-/// A request, for one candidate after the other.
+/// A request that is tried on one candidate after the other.
 pub(super) struct Ask<'a, T: RouteTask> {
     pub(super) trace: &'a Trace,
-    /// The request as this candidate is asked it.
+    /// The request with this candidate's parameters.
     pub(super) request: &'a (dyn Fn(&Candidate<T>) -> T::Request + Sync),
-    /// When the time of the whole request is over.
+    /// When the time limit of the whole request ends.
     pub(super) ends: Instant,
     /// The first empty answer of another server. The client gets it if no candidate has more to say.
     empty: Mutex<Option<Empty<T>>>,
 }
 
-/// One attempt's candidate, and what is special about the attempt.
+/// One attempt's candidate and settings.
 pub(super) struct Attempt<'a, T: RouteTask> {
     pub(super) candidate: &'a Arc<Candidate<T>>,
-    /// Candidates that have not been asked yet.
+    /// Candidates that have not been tried yet.
     pub(super) remaining: usize,
     /// Whether to wait while the model is being loaded.
     pub(super) while_loading: WhileLoading,
@@ -48,7 +48,7 @@ pub(super) struct Attempt<'a, T: RouteTask> {
 }
 
 /// An answer that has begun: the events that were held back, and the rest.
-pub(super) struct Begun<T: RouteTask> {
+pub(super) struct AnswerStart<T: RouteTask> {
     pub(super) candidate: Arc<Candidate<T>>,
     head: T::Head,
     held: VecDeque<T::Event>,
@@ -57,19 +57,19 @@ pub(super) struct Begun<T: RouteTask> {
 
 /// An answer without content that ended normally.
 struct Empty<T: RouteTask> {
-    begun: Begun<T>,
+    started: AnswerStart<T>,
     at: Instant,
     took: Duration,
 }
 
-/// What the held events are.
+/// What the held events turned out to be.
 enum Held<E> {
     Answer(VecDeque<E>),
     /// An answer without content; another target may have more to say.
     Empty(VecDeque<E>),
 }
 
-impl<T: RouteTask> Begun<T> {
+impl<T: RouteTask> AnswerStart<T> {
     pub(super) fn into_started(self) -> Started<T> {
         let events = stream::iter(self.held.into_iter().map(Ok)).chain(self.rest).boxed();
         Started { head: self.head, events }
@@ -77,7 +77,7 @@ impl<T: RouteTask> Begun<T> {
 }
 
 impl<'a, T: RouteTask> Attempt<'a, T> {
-    /// No other candidate is asked, and no load is waited for.
+    /// An attempt without fallback that does not wait for loading.
     pub(super) fn alone(candidate: &'a Arc<Candidate<T>>) -> Attempt<'a, T> {
         Attempt { candidate, remaining: 0, while_loading: WhileLoading::Next, probe: None }
     }
@@ -93,31 +93,31 @@ impl<'a, T: RouteTask> Ask<'a, T> {
     }
 
     /// The empty answer of a target, for a client that gets no other.
-    pub(super) fn take_empty(&self) -> Option<Begun<T>> {
+    pub(super) fn take_empty(&self) -> Option<AnswerStart<T>> {
         let kept = self.empty.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Empty { begun, at, took } = kept?;
+        let Empty { started, at, took } = kept?;
         self.trace.note(|data| data.failed.retain(|failed| failed.kind != Fault::Empty.kind()));
-        self.trace.answers(&begun.candidate.target.name, at.into_std(), took);
-        Some(begun)
+        self.trace.answers(&started.candidate.target.name, at.into_std(), took);
+        Some(started)
     }
 
     /// Keeps an empty answer while the next candidate is asked.
-    fn keep_empty(&self, begun: Begun<T>, asked: Instant) -> ModelError {
-        let error = ModelError::upstream(&begun.candidate.target.name, Fault::Empty);
+    fn keep_empty(&self, started: AnswerStart<T>, asked: Instant) -> ModelError {
+        let error = ModelError::upstream(&started.candidate.target.name, Fault::Empty);
         let mut kept = self.empty.lock().unwrap_or_else(PoisonError::into_inner);
         let at = Instant::now();
-        kept.get_or_insert_with(|| Empty { begun, at, took: at.duration_since(asked) });
+        kept.get_or_insert_with(|| Empty { started, at, took: at.duration_since(asked) });
         error
     }
 }
 
 impl<T: RouteTask> Route<T> {
-    /// Asks one candidate, and resolves when its answer has begun.
+    /// Tries one candidate. Resolves when its answer has begun.
     pub(super) async fn attempt(
         &self,
         attempt: &Attempt<'_, T>,
         ask: &Ask<'_, T>,
-    ) -> Result<Begun<T>, ModelError> {
+    ) -> Result<AnswerStart<T>, ModelError> {
         let candidate = attempt.candidate;
         let target = &candidate.target;
         let request = (ask.request)(candidate);
@@ -131,14 +131,14 @@ impl<T: RouteTask> Route<T> {
         let events = observed::<T>(events, head, permit, T::observer(&request, target));
         let timed = TimedAnswer::new(events, Arc::clone(target), limits, ask.trace.clone(), slot);
         let (held, rest) = self.hold(request, candidate, timed).await?;
-        let begun = |held| Begun { candidate: Arc::clone(candidate), head, held, rest };
+        let started = |held| AnswerStart { candidate: Arc::clone(candidate), head, held, rest };
         match held {
-            Held::Answer(held) => Ok(begun(held)),
-            Held::Empty(held) => Err(ask.keep_empty(begun(held), asked)),
+            Held::Answer(held) => Ok(started(held)),
+            Held::Empty(held) => Err(ask.keep_empty(started(held), asked)),
         }
     }
 
-    /// The time limits of an attempt that begins now. `work` is time without content that is no silence.
+    /// The time limits of an attempt that begins now. `work` is time without content that does not count as silence.
     pub(super) fn limits(&self, attempt: &Attempt<'_, T>, work: Duration, ends: Instant) -> Limits {
         let clocks = attempt.candidate.clocks;
         Limits {
@@ -152,7 +152,7 @@ impl<T: RouteTask> Route<T> {
         }
     }
 
-    /// Waits for a slot, starts the answer, and waits while the model is being loaded if that is wanted.
+    /// Waits for a slot and starts the answer. Also waits for loading, if requested.
     async fn start(
         &self,
         attempt: &Attempt<'_, T>,
@@ -162,7 +162,7 @@ impl<T: RouteTask> Route<T> {
         let candidate = attempt.candidate;
         let target = &candidate.target;
         let silent = |limits: &Limits| ModelError::upstream(&target.name, limits.silent());
-        // Waiting for a slot is no silence of the target.
+        // Waiting for a slot does not count as silence of the target.
         let waits = Instant::now();
         let slot = timeout_at(limits.ends, target.slot()).await;
         ask.trace.note(|data| data.queued = waits.elapsed());
@@ -171,7 +171,7 @@ impl<T: RouteTask> Route<T> {
         loop {
             // Each try has its own time for the first content; loading has a limit for all of them.
             limits.asked = Instant::now();
-            // Nor is waiting in the line of a local model.
+            // Waiting in the queue of a local model does not count either.
             let has_line = candidate.has_line();
             let by = if has_line { limits.ends } else { limits.first_by() };
             let started = timeout_at(by, T::start(&candidate.model, (ask.request)(candidate)));
@@ -195,7 +195,7 @@ impl<T: RouteTask> Route<T> {
         attempt.while_loading == WhileLoading::Wait && since.elapsed() < load
     }
 
-    /// Holds events back until they are an answer, or its end if the client reads it whole.
+    /// Holds events back until the content begins, or until the end if the client reads the answer whole.
     async fn hold(
         &self,
         request: T::Request,

@@ -13,7 +13,7 @@ pub(super) struct AttemptLog(Mutex<Attempts>);
 
 #[derive(Default)]
 struct Attempts {
-    begun: u32,
+    started: u32,
     /// Targets that were asked. Whether to retry one is decided when it fails, and nowhere else.
     targets: Vec<String>,
     /// The failure that says most.
@@ -26,13 +26,13 @@ impl AttemptLog {
     /// Takes one of so many attempts, if one is left.
     pub(super) fn begin(&self, attempts_max: u32) -> bool {
         let mut attempts = self.attempts();
-        let may_begin = attempts.begun < attempts_max;
-        attempts.begun += u32::from(may_begin);
+        let may_begin = attempts.started < attempts_max;
+        attempts.started += u32::from(may_begin);
         may_begin
     }
 
     pub(super) fn has_left(&self, attempts_max: u32) -> bool {
-        self.attempts().begun < attempts_max
+        self.attempts().started < attempts_max
     }
 
     /// Whether this target is worth asking. Each target is worth it once.

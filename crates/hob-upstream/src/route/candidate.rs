@@ -1,5 +1,5 @@
-//! A target as one alias asks it: with the alias' parameters, limits and time limits.
-//! The same target may be a candidate of several aliases; its failures are remembered in the target.
+//! A target as one alias uses it: with the alias' parameters, limits and time limits.
+//! Several aliases may use the same target. Its failures are stored in the target.
 
 use std::fmt;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl<T: RouteTask> Candidate<T> {
 }
 
 impl<T: Task> Candidate<T> {
-    /// The same target, as this alias asks it.
+    /// The same target, with the settings of this alias.
     #[must_use]
     pub(crate) fn under(mut self, alias: &AliasOptions) -> Candidate<T> {
         if !alias.parameters.is_empty() {
@@ -93,7 +93,7 @@ impl<T: Task> Candidate<T> {
         Parameters::apply(&self.parameters, request);
     }
 
-    /// Admits a request of so much work to a model of this hob.
+    /// Admits a request with this much work to a local model.
     ///
     /// # Errors
     /// [`ModelError::Busy`]
@@ -102,7 +102,7 @@ impl<T: Task> Candidate<T> {
         permit.map_err(|busy| ModelError::Busy { retry_after: busy.retry_after })
     }
 
-    /// Whether other requests are ahead of one that was just admitted, in a model that works on its
+    /// Whether other requests are ahead of one that was just admitted, in a model that computes its
     /// requests in turn.
     pub(super) fn has_line(&self) -> bool {
         let is_busy = self.admission.as_ref().is_some_and(|admission| admission.in_flight() > 1);

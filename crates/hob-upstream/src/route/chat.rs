@@ -122,14 +122,14 @@ impl Route<Chat> {
         let candidates = self.ordered(self.able(&request)?, beginning(&request));
         let changed = |candidate: &Candidate<Chat>| as_asked(&request, candidate);
         let ask = Ask::new(&request.trace, ends, &changed);
-        let begun = self.ask(candidates, &ask).await?;
+        let started = self.ask(candidates, &ask).await?;
         let continues = self.options.on_interruption == OnInterruption::Continue;
         // An answer that is read whole can be made again instead.
         if !continues || request.reading == Reading::Whole {
-            return Ok(begun.into_started().events);
+            return Ok(started.into_started().events);
         }
-        let request = as_asked(&request, &begun.candidate);
-        Ok(Continuation::new(Arc::clone(self), request, begun, ends).into_stream())
+        let request = as_asked(&request, &started.candidate);
+        Ok(Continuation::new(Arc::clone(self), request, started, ends).into_stream())
     }
 
     /// # Errors

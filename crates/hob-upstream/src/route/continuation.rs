@@ -1,5 +1,5 @@
-//! An answer that is continued when it breaks off: the same target is asked for the rest of its text, and
-//! the client's stream shows no seam. What cannot be continued ends with the error of the break.
+//! Continues an answer that breaks off: hob requests the rest of the text from the same target, and
+//! the client's stream has no gap. An answer that cannot be continued ends with the error of the break.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use hob_core::routing::{AnswerSoFar, Joint, PiecesSoFar, Seam, is_break};
 use hob_core::{Chat, ChatEvent, ChatRequest, ChatStream, Fault, ModelError};
 use tokio::time::{Instant, sleep};
 
-use super::attempt::{Ask, Attempt, Begun};
+use super::attempt::{AnswerStart, Ask, Attempt};
 use super::{Candidate, Route};
 
 /// Continuations of one answer.
 const CONTINUED_MAX: u32 = 2;
-/// Before the target is asked for the rest: the cause of the break may need a moment to pass.
+/// Pause before the rest is requested, because the cause of the break may last a moment.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) struct Continuation {
     route: Arc<Route<Chat>>,
     candidate: Arc<Candidate<Chat>>,
-    /// As the candidate was asked.
+    /// The request with this candidate's parameters.
     request: ChatRequest,
     ends: Instant,
     asked: Instant,
@@ -34,7 +34,7 @@ pub(super) struct Continuation {
     is_over: bool,
 }
 
-/// What is known of the answer before its last part.
+/// What is known about the answer before its last part.
 struct Rest {
     /// `None`: it is clear that this is a continuation.
     seam: Option<Seam>,
@@ -46,17 +46,17 @@ impl Continuation {
     pub(super) fn new(
         route: Arc<Route<Chat>>,
         request: ChatRequest,
-        begun: Begun<Chat>,
+        started: AnswerStart<Chat>,
         ends: Instant,
     ) -> Continuation {
         Continuation {
             route,
-            candidate: Arc::clone(&begun.candidate),
+            candidate: Arc::clone(&started.candidate),
             so_far: AnswerSoFar::new(&request),
             request,
             ends,
             asked: Instant::now(),
-            events: begun.into_started().events,
+            events: started.into_started().events,
             rest: None,
             times: 0,
             ready: VecDeque::new(),
@@ -141,10 +141,10 @@ impl Continuation {
         self.rest.take().map_or(error, |rest| rest.broke)
     }
 
-    /// Asks the target for the rest of the answer.
+    /// Requests the rest of the answer from the target.
     ///
     /// # Errors
-    /// The error of the break, if the rest cannot be asked for or does not come.
+    /// The error of the break, if the rest cannot be requested or does not arrive.
     async fn continue_after(&mut self, broke: ModelError) -> Result<(), ModelError> {
         let trace = self.request.trace.clone();
         let Some(request) = self.rest_request(&broke) else { return Err(broke) };
@@ -158,7 +158,7 @@ impl Continuation {
         let same = |_: &Candidate<Chat>| request.clone();
         let ask = Ask::new(&trace, self.ends, &same);
         match route.attempt(&Attempt::alone(&candidate), &ask).await {
-            Ok(begun) => self.events = begun.into_started().events,
+            Ok(started) => self.events = started.into_started().events,
             Err(error) => {
                 trace.broke(target, &error, self.asked.elapsed());
                 return Err(broke);

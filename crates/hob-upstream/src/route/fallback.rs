@@ -1,5 +1,5 @@
-//! Asks candidates in turn, or the next one in parallel with a silent one, within the attempts of one request.
-//! What follows a failure is decided in `hob_core::routing`, and done here.
+//! Tries candidates one after the other, or the next one in parallel with a silent one.
+//! `hob_core::routing` decides what follows a failure; this file does it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use hob_core::{Fault, ModelError};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Route;
-use super::attempt::{Ask, Attempt, Begun, is_loading};
+use super::attempt::{AnswerStart, Ask, Attempt, is_loading};
 use super::attempt_log::AttemptLog;
 use super::candidate::Candidate;
 use super::task::RouteTask;
 use crate::options::WhileLoading;
 use crate::target::{Source, Target};
 
-/// What follows a candidate's turn without an answer.
+/// Why a candidate gave no answer, and what follows.
 enum Missed {
     Next,
-    /// The next one. This one is asked again if no other answers: its model is being loaded.
+    /// Continue with the next. This one is tried again if no other answers, because its model is loading.
     Postponed,
-    /// The request is at fault: no other candidate is asked.
+    /// The request is at fault: no other candidate is tried.
     Over,
 }
 
 impl<T: RouteTask> Route<T> {
-    /// Asks these candidates, which are in order. Boxed, so that the compiler checks once for all kinds
+    /// Tries these candidates in order. Boxed, so that the compiler checks only once for all kinds
     /// that the future can move between threads.
     pub(super) fn ask<'a>(
         &'a self,
         candidates: Vec<Arc<Candidate<T>>>,
         ask: &'a Ask<'a, T>,
-    ) -> BoxFuture<'a, Result<Begun<T>, ModelError>> {
+    ) -> BoxFuture<'a, Result<AnswerStart<T>, ModelError>> {
         async move {
             self.wait_for_cool_down(&candidates, ask.ends).await?;
             let answered = match self.options.hedge_after {
@@ -48,13 +48,13 @@ impl<T: RouteTask> Route<T> {
         .boxed()
     }
 
-    /// Asks one after the other. While a model is being loaded, warm candidates are asked, and no other
-    /// load begins. Only then the load is waited for, where that is wanted.
+    /// Tries one after the other. While a model is loading, tries warm candidates and starts no other
+    /// load. Waits for the load only if none of them answers and waiting is allowed.
     async fn in_turn(
         &self,
         candidates: &[Arc<Candidate<T>>],
         ask: &Ask<'_, T>,
-    ) -> Result<Begun<T>, ModelError> {
+    ) -> Result<AnswerStart<T>, ModelError> {
         let log = AttemptLog::default();
         let mut queue: VecDeque<_> = candidates.iter().collect();
         let mut postponed = VecDeque::new();
@@ -76,7 +76,7 @@ impl<T: RouteTask> Route<T> {
                 if others_are_warm { WhileLoading::Next } else { self.options.while_loading };
             let attempt = Attempt { candidate, remaining, while_loading, probe: None };
             match self.turn(attempt, ask, &log).await {
-                Ok(begun) => return Ok(begun),
+                Ok(started) => return Ok(started),
                 Err(Missed::Next) => {}
                 Err(Missed::Postponed) => postponed.push_back(candidate),
                 Err(Missed::Over) => break,
@@ -85,13 +85,13 @@ impl<T: RouteTask> Route<T> {
         Err(self.all_failed(ask.trace, log.take_error()))
     }
 
-    /// One candidate's turn, if it is worth asking.
+    /// Tries one candidate, unless it is certain to fail.
     async fn turn(
         &self,
         attempt: Attempt<'_, T>,
         ask: &Ask<'_, T>,
         log: &AttemptLog,
-    ) -> Result<Begun<T>, Missed> {
+    ) -> Result<AnswerStart<T>, Missed> {
         let candidate = attempt.candidate;
         let is_spent = !log.has_left(self.options.attempts_max) || Instant::now() >= ask.ends;
         if is_spent || !log.takes(candidate) {
@@ -105,7 +105,7 @@ impl<T: RouteTask> Route<T> {
         log.begin(self.options.attempts_max);
         let attempt = Attempt { probe, ..attempt };
         let error = match self.with_retry(&attempt, ask, log).await {
-            Ok(begun) => return Ok(begun),
+            Ok(started) => return Ok(started),
             Err(error) => error,
         };
         let is_postponed =
@@ -127,18 +127,18 @@ impl<T: RouteTask> Route<T> {
         Err(missed)
     }
 
-    /// Asks one candidate, and once more where that may help.
+    /// Tries one candidate, and a second time if that may help.
     async fn with_retry(
         &self,
         attempt: &Attempt<'_, T>,
         ask: &Ask<'_, T>,
         log: &AttemptLog,
-    ) -> Result<Begun<T>, ModelError> {
+    ) -> Result<AnswerStart<T>, ModelError> {
         let target = &attempt.candidate.target;
         let mut has_repeated = false;
         loop {
             let error = match self.traced(attempt, ask).await {
-                Ok(begun) => return Ok(begun),
+                Ok(started) => return Ok(started),
                 Err(error) => error,
             };
             let retry = RetryDecision::after(&error).retry;
@@ -154,7 +154,7 @@ impl<T: RouteTask> Route<T> {
                     Duration::ZERO
                 }
             };
-            // A request without the unknown field is another request. Any other retry must leave each
+            // A request without the unknown field is a different request. Any other retry must leave each
             // remaining candidate its first attempt.
             let reserved = if is_learnt { 0 } else { attempt.remaining as u32 };
             let may_repeat = !has_repeated
@@ -172,45 +172,45 @@ impl<T: RouteTask> Route<T> {
         }
     }
 
-    /// One attempt, with its traces.
+    /// One attempt, recorded in the trace.
     async fn traced(
         &self,
         attempt: &Attempt<'_, T>,
         ask: &Ask<'_, T>,
-    ) -> Result<Begun<T>, ModelError> {
+    ) -> Result<AnswerStart<T>, ModelError> {
         let (asked, target) = (Instant::now(), &attempt.candidate.target);
         ask.trace.asking(&target.name, attempt.candidate.is_warm());
         let guard = ProbeGuard { target, probe: attempt.probe };
-        let begun = self.attempt(attempt, ask).await;
+        let started = self.attempt(attempt, ask).await;
         guard.release();
-        if let Err(error) = &begun {
+        if let Err(error) = &started {
             ask.trace.failed(&target.name, error, asked.elapsed());
         }
-        begun
+        started
     }
 
-    /// Asks the first, and the next one too when it has been silent for a while. The first answer wins,
-    /// and the other attempt is dropped.
+    /// Tries the first candidate, and also the next one when the first has been silent for a while. The first
+    /// answer wins; the other attempt is dropped.
     async fn hedged(
         &self,
         candidates: &[Arc<Candidate<T>>],
         ask: &Ask<'_, T>,
         after: Duration,
-    ) -> Result<Begun<T>, ModelError> {
+    ) -> Result<AnswerStart<T>, ModelError> {
         let log = &AttemptLog::default();
         let mut waiting = candidates.iter();
         let mut asked = FuturesUnordered::new();
         let while_loading = self.options.while_loading;
-        let begun = Instant::now();
+        let started = Instant::now();
         let start = |candidate: &Arc<Candidate<T>>, remaining: usize| {
-            let (candidate, waited) = (Arc::clone(candidate), begun.elapsed());
+            let (candidate, waited) = (Arc::clone(candidate), started.elapsed());
             async move {
                 let is_warm = candidate.is_warm();
                 let attempt =
                     Attempt { candidate: &candidate, remaining, while_loading, probe: None };
                 let answered = self.turn(attempt, ask, log).await;
                 if answered.is_ok() {
-                    // Other candidates were asked since. The time before this one was asked counts as a
+                    // Other candidates were tried since. The time before this one was tried counts as a
                     // pause, except for the failures within it.
                     ask.trace.note(|data| {
                         data.is_warm = Some(is_warm);
@@ -221,7 +221,7 @@ impl<T: RouteTask> Route<T> {
             }
         };
         asked.extend(waiting.next().map(|candidate| start(candidate, waiting.len())));
-        let mut hedge_at = begun + after;
+        let mut hedge_at = started + after;
         loop {
             let answered = tokio::select! {
                 answered = asked.next() => answered,
@@ -232,7 +232,7 @@ impl<T: RouteTask> Route<T> {
                 }
             };
             match answered {
-                Some(Ok(begun)) => return Ok(begun),
+                Some(Ok(started)) => return Ok(started),
                 Some(Err(Missed::Next | Missed::Postponed)) => {
                     asked.extend(waiting.next().map(|next| start(next, waiting.len())));
                 }
@@ -245,7 +245,7 @@ impl<T: RouteTask> Route<T> {
     }
 }
 
-/// Gives a probe back when the attempt is dropped: a client that gives up says nothing of the target.
+/// Returns a probe when the attempt is dropped: a client that gives up says nothing about the target.
 struct ProbeGuard<'a> {
     target: &'a Target,
     probe: Option<Probe>,

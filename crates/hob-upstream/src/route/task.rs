@@ -1,5 +1,5 @@
-//! What an alias has to know of a kind of work: how its answers begin and end, and how long one may be silent.
-//! Everything else about aliases is written once, in the files beside this one.
+//! What an alias must know about a kind of work: how answers begin and end, and how long they may be silent.
+//! The other files of this folder are generic over this trait.
 
 use std::sync::Arc;
 use std::time::Duration;

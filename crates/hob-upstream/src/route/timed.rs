@@ -92,7 +92,7 @@ impl<T: RouteTask> TimedAnswer<T> {
             EventRole::Last => self.ended(),
             EventRole::Thinking | EventRole::Content if !self.has_begun => {
                 self.has_begun = true;
-                self.target.begun();
+                self.target.content_started();
                 self.note_first();
             }
             EventRole::Thinking | EventRole::Content | EventRole::Other => {}

@@ -1,5 +1,5 @@
-//! The body of a spoken answer, as it comes, to samples. Read no faster than somebody asks for them.
-//! Raw samples were asked for; a server that sends a wav all the same is understood, any other is refused.
+//! Converts the body of a speech answer to samples. Reads only as fast as the client takes them.
+//! hob requests raw samples. It also accepts a WAV file, and rejects every other format.
 
 mod wav;
 
@@ -16,12 +16,12 @@ use crate::http::Response;
 use crate::upstream_model::UpstreamModel;
 use wav::{Coding, Samples, header};
 
-/// Of `pcm`, where nobody says otherwise.
+/// Sample rate of `pcm` if the server names none.
 const RATE_HZ: u32 = 24_000;
 /// Bytes before a wav's first sample.
 const HEADER_BYTES_MAX: usize = 64 << 10;
 
-/// What a body is, by what its server calls it.
+/// The format of a body, from its content type.
 #[derive(Debug, PartialEq, Eq)]
 enum Calls {
     /// Raw samples, at this rate.
@@ -44,7 +44,7 @@ struct Speaking {
 /// Resolves once the rate is known.
 ///
 /// # Errors
-/// It is no sound that hob understands.
+/// The sound is in a format that hob cannot read.
 pub(super) async fn spoken(
     served: Arc<UpstreamModel>,
     response: Response,
@@ -119,7 +119,7 @@ fn calls(response: &Response) -> Calls {
     }
 }
 
-/// A packed format, for which somebody's `octet-stream` may stand.
+/// A compressed format. Servers may send it as `application/octet-stream`.
 fn packed(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [b'I', b'D', b'3', ..] => Some("an mp3"),

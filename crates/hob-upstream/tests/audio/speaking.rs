@@ -1,4 +1,4 @@
-//! Speech: what other servers are asked, what becomes of their bytes, and who speaks when one does not.
+//! Speech: the requests to other servers, how their bytes become samples, and which target speaks when one fails.
 //! A silence of a socket is waited for, and a short one; all other silences pass in tokio's own time.
 
 use std::sync::Arc;

@@ -101,7 +101,7 @@ pub(crate) enum End {
 pub(crate) fn chunked(content_type: &str, pieces: &[&[u8]], end: End) -> Response<Body> {
     let pieces: Vec<_> = pieces.iter().map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     let pieces = stream::iter(pieces);
-    // Whoever cuts at once may take what was not yet sent along.
+    // Closing at once could drop bytes that were not sent yet.
     let cut = stream::once(async {
         tokio::task::yield_now().await;
         Err(std::io::Error::other("cut"))

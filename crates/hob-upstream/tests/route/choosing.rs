@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hob_core::chat::{Conversation, Message, Prompt, Role, Tool};
-use hob_core::routing::Pick;
+use hob_core::routing::Strategy;
 use hob_core::{Chat, ChatRequest, Fault, ModelError, ModelState, Resolve};
 use hob_upstream::{AliasOptions, Gateway, GatewayOptions, TargetOptions};
 use hob_wire::Parameters;
@@ -88,14 +88,15 @@ async fn who_cannot_do_it_is_not_asked() {
     });
     let heard = stage.ask(request()).await;
     assert_eq!(
-        heard.error.expect("nobody").to_string(),
+        heard.error.expect("an error").to_string(),
         "no target of 'fast' can do what this request needs: tools"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_warm_one_is_asked_first_where_that_is_wished() {
-    let stage = Stage::with(&[("a", says()), ("b", says())], |options| options.pick = Pick::Warm);
+    let stage =
+        Stage::with(&[("a", says()), ("b", says())], |options| options.strategy = Strategy::Warm);
     stage.puppets[0].is(ModelState::Cold);
     assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("b"));
     stage.puppets[0].is(ModelState::Ready);
@@ -105,7 +106,7 @@ async fn the_warm_one_is_asked_first_where_that_is_wished() {
 #[tokio::test(start_paused = true)]
 async fn weights_decide_and_zero_is_never_first() {
     let stage = Stage::with(&[("a", says()), ("b", says())], |options| {
-        options.pick = Pick::Weighted;
+        options.strategy = Strategy::Weighted;
         options.targets[0].weight = 0.0;
     });
     for _ in 0..50 {
@@ -118,12 +119,13 @@ async fn weights_decide_and_zero_is_never_first() {
 async fn an_alias_within_another_weighs_what_is_written_beside_it() {
     let puppets = ["a", "b", "c"].map(|name| Puppet::new(name, says()));
     let target = |name, weight| TargetOptions { weight, ..TargetOptions::plain(name) };
-    let alias = |name, pick, targets| AliasOptions { pick, targets, ..AliasOptions::plain(name) };
-    let asked = async |inner: Pick, weights: [f64; 2]| {
+    let alias =
+        |name, strategy, targets| AliasOptions { strategy, targets, ..AliasOptions::plain(name) };
+    let asked = async |inner: Strategy, weights: [f64; 2]| {
         let targets = vec![target("b", 1.0), target("c", 3.0)];
         let inner = alias("inner", inner, targets);
         let targets = vec![target("a", weights[0]), target("inner", weights[1])];
-        let outer = alias("outer", Pick::Weighted, targets);
+        let outer = alias("outer", Strategy::Weighted, targets);
         let options = GatewayOptions { aliases: vec![inner, outer], ..Default::default() };
         let gateway = Gateway::new(options, &locals(&puppets), None).expect("a gateway");
         let alias = Resolve::<Chat>::resolve(&gateway, "outer").expect("an alias");
@@ -134,9 +136,9 @@ async fn an_alias_within_another_weighs_what_is_written_beside_it() {
         }
         [0, 1, 2].map(|place| puppets[place].asked() - before[place])
     };
-    assert_eq!(asked(Pick::Order, [1.0, 0.0]).await, [100, 0, 0]);
-    assert_eq!(asked(Pick::Order, [0.0, 1.0]).await, [0, 100, 0], "its first one's");
-    let [own, first, second] = asked(Pick::Weighted, [0.0, 1.0]).await;
+    assert_eq!(asked(Strategy::Order, [1.0, 0.0]).await, [100, 0, 0]);
+    assert_eq!(asked(Strategy::Order, [0.0, 1.0]).await, [0, 100, 0], "its first one's");
+    let [own, first, second] = asked(Strategy::Weighted, [0.0, 1.0]).await;
     assert!(own == 0 && first > 0 && second > first, "{first} {second}");
 }
 
@@ -144,7 +146,7 @@ async fn an_alias_within_another_weighs_what_is_written_beside_it() {
 async fn who_fails_at_once_is_not_the_least_busy() {
     let no = ModelError::upstream("a", Fault::Failed { message: "no".to_owned() });
     let stage = Stage::with(&[("a", vec![Act::Refuse(no)]), ("b", says())], |options| {
-        options.pick = Pick::LeastWait;
+        options.strategy = Strategy::LeastWait;
     });
     for _ in 0..10 {
         assert_eq!(stage.ask(streamed()).await.target.as_deref(), Some("b"));
@@ -163,10 +165,14 @@ async fn the_next_one_is_asked_too_when_the_first_says_nothing() {
     let heard = stage.ask(whole()).await;
     assert_eq!((heard.target.as_deref(), stage.asked()), (Some("quick"), vec![1, 1]));
     assert_eq!(started.elapsed().as_millis(), 300);
-    assert_eq!((heard.asked, heard.paused.as_millis()), (2, 300), "that is nobody's overhead");
+    assert_eq!(
+        (heard.asked, heard.paused.as_millis()),
+        (2, 300),
+        "waiting for the target is not hob's overhead"
+    );
     let stage = hedged(&[("slow", late(Duration::from_millis(200), HELLO)), ("quick", says())]);
     assert_eq!(stage.ask(whole()).await.target.as_deref(), Some("slow"));
-    assert_eq!(stage.asked(), [1, 0], "nobody else was needed");
+    assert_eq!(stage.asked(), [1, 0], "no other target was needed");
     let stage =
         hedged(&[("slow", late(Duration::from_millis(400), HELLO)), ("never", vec![Act::Hang])]);
     let heard = stage.ask(whole()).await;
@@ -180,7 +186,7 @@ async fn the_next_one_is_asked_too_when_the_first_says_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_asked_besides_counts_as_an_attempt_and_nobody_is_asked_twice() {
+async fn a_hedge_counts_as_an_attempt_and_no_target_is_tried_twice() {
     let names = ["a", "b", "c", "d", "e", "f"];
     let no = |name| Act::Refuse(ModelError::upstream(name, Fault::CutOff));
     let acts = names.map(|name| (name, vec![no(name)]));

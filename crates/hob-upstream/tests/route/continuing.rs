@@ -75,7 +75,11 @@ async fn who_begins_anew_is_not_heard_and_who_repeats_is_heard_once() {
     let thinks = Act::Think("Let me see.", &["is Paris."]);
     let stage = continuing(&[("a", vec![cut(BEGUN), thinks])]);
     let heard = stage.ask(streamed()).await;
-    assert_eq!((heard.thought.as_str(), heard.kind()), ("", "cut_off"), "nobody thinks twice");
+    assert_eq!(
+        (heard.thought.as_str(), heard.kind()),
+        ("", "cut_off"),
+        "a continuation does not think again"
+    );
     assert_eq!(heard.broken, ["cut_off", "nonsense"]);
 }
 
@@ -86,7 +90,7 @@ async fn a_rest_that_does_not_come_leaves_the_break() {
     let heard = stage.ask(streamed()).await;
     assert_eq!((heard.text.as_str(), heard.kind()), ("Hel", "cut_off"));
     assert_eq!((heard.broken, heard.target.as_deref()), (vec!["cut_off", "failed"], Some("a")));
-    assert_eq!(stage.asked(), [2, 0], "nobody else's words");
+    assert_eq!(stage.asked(), [2, 0], "only this target's words");
 }
 
 #[tokio::test(start_paused = true)]

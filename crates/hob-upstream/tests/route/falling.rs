@@ -33,7 +33,7 @@ async fn what_fails_before_a_word_is_said_is_not_heard_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_try_costs_nobody_their_first() {
+async fn a_retry_leaves_each_candidate_its_first_attempt() {
     let gone =
         || Act::Refuse(ModelError::upstream("a", Fault::Unreachable { detail: String::new() }));
     let two = || vec![gone(), gone()];
@@ -127,7 +127,7 @@ async fn who_is_let_go_of_is_not_blamed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_request_s_own_fault_is_nobody_else_s() {
+async fn an_invalid_request_is_not_tried_on_other_targets() {
     let refused = Fault::Refused { message: "bad".to_owned() };
     let stage = Stage::new(&[("a", vec![fails(refused)]), ("b", vec![Act::Say(HELLO)])]);
     let heard = stage.ask(streamed()).await;
@@ -166,7 +166,7 @@ async fn all_that_failed_is_said() {
     let empty = Act::Refuse(ModelError::upstream("b", Fault::Empty));
     let stage = Stage::new(&[("a", vec![fails(overloaded)]), ("b", vec![empty])]);
     let heard = stage.ask(streamed()).await;
-    let error = heard.error.expect("nobody answers");
+    let error = heard.error.expect("no target answers");
     assert_eq!(error.kind(), "empty_answer", "the last one's");
     let said = error.to_string();
     assert!(

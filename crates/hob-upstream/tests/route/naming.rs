@@ -1,4 +1,4 @@
-//! Names: aliases of aliases, circles, servers that nobody knows, and what a new configuration keeps.
+//! Names: aliases of aliases, circles, unknown servers, and what a new configuration keeps.
 //! A configuration that cannot be meant is refused whole, with the nearest name.
 
 use std::sync::Arc;

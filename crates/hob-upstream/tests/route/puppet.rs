@@ -1,5 +1,5 @@
 //! A model that does what a test says, request by request; the last act goes on for ever.
-//! It remembers what it was asked, and whether somebody let go of it.
+//! It records its requests, and whether its answer was dropped.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

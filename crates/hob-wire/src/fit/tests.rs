@@ -2,7 +2,7 @@
 
 use hob_core::fit::{Alternative, Engine, Format, Location, Toward, assess};
 use hob_core::machine::{
-    Api, Basis, Constants, Cpu, Device, Fact, Gpu, GpuMemory, Link, Memory, Vendor,
+    Basis, Constants, Cpu, Device, Fact, Gpu, GpuApi, GpuMemory, Link, Memory, Vendor,
 };
 use hob_core::shape::{KvShape, LayerShape};
 use hob_core::weights::{Part, Quant, WeightGroup, Weights};
@@ -44,7 +44,7 @@ fn machine() -> Machine {
     let card = Gpu {
         name: "RTX 4070 Laptop".to_owned(),
         vendor: Vendor::Nvidia,
-        api: Api::Cuda,
+        api: GpuApi::Cuda,
         memory: GpuMemory::Own { total_bytes: 8 * GB, free_bytes: 7 * GB },
         driver: Some("570.86".to_owned()),
         compute_capability: Some((8, 9)),

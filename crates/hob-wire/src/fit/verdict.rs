@@ -2,7 +2,7 @@
 //! If the model does not fit: which pool lacks how much, and which context would fit.
 
 use hob_core::KvTypes;
-use hob_core::fit::{Assessment, Limit, Longest, Model, Placement, Plan, Rate, Use};
+use hob_core::fit::{Assessment, ContextLimit, Longest, Model, Placement, Plan, Rate, Use};
 use hob_core::machine::Machine;
 
 use super::plan::pool_name;
@@ -50,8 +50,8 @@ fn longer(plan: &Plan) -> String {
         return String::new();
     };
     let why = match limit {
-        Limit::Trained => "as long as it was trained with",
-        Limit::Memory(_) => "as long as there is room",
+        ContextLimit::Trained => "as long as it was trained with",
+        ContextLimit::Memory(_) => "as long as there is room",
     };
     format!("; up to {} tokens, {why}", thousands(tokens))
 }

@@ -1,5 +1,5 @@
-//! What an answer took: a line for people, a record for programs.
-//! Rates leave the first token out: it belongs to the prompt, and is said apart.
+//! The figures of an answer: a line for people, a record for programs.
+//! Rates leave out the first token: its time belongs to the prompt and is shown apart.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ pub(crate) fn figures(reply: &Reply) -> Option<String> {
     Some(line)
 }
 
-/// What somebody should know of an answer that is not what it could have been.
+/// A warning if the answer is not as good as it could be.
 pub(crate) fn warning(reply: &Reply) -> Option<&'static str> {
     let completion = reply.completion?;
     match (completion.finish, reply.text.is_empty()) {
@@ -83,13 +83,13 @@ struct TimingsRecord {
     queue_ms: f64,
     prompt_ms: f64,
     predicted_ms: f64,
-    /// As it was seen here: with the way to the server and back.
+    /// Measured here, so the way to the server and back is included.
     first_token_ms: Option<f64>,
     tokens_per_second: Option<f64>,
 }
 
 impl<'a> Record<'a> {
-    /// None of an answer that is not complete.
+    /// `None` if the answer is incomplete.
     pub(crate) fn of(model: &'a str, reply: &'a Reply) -> Option<Record<'a>> {
         let completion = reply.completion?;
         let Completion { finish, usage, timings } = completion;

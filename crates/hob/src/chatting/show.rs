@@ -1,5 +1,5 @@
-//! Where the pieces of an answer appear: its text on stdout, its thinking on stderr, dimmed.
-//! Each on lines of its own, however they come, so that neither runs into the other.
+//! Prints the pieces of an answer: its text on stdout, its thinking dimmed on stderr.
+//! Each starts on a new line, so that neither runs into the other.
 
 use crate::failure::Outcome;
 use crate::printer::Printer;
@@ -8,7 +8,7 @@ use crate::sink::Reader;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextShown {
     AsItComes,
-    /// By somebody else, when all of it is there.
+    /// The caller prints it at the end.
     AtTheEnd,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Show<'a> {
     line: Line,
 }
 
-/// The line that was written last, and whether it has an end.
+/// The last line that was written, and whether it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     Ended,
@@ -57,7 +57,7 @@ impl<'a> Show<'a> {
         self.printer.piece(piece)
     }
 
-    /// Ends the last line, also of an answer that broke off.
+    /// Ends the last line, also if the answer broke off.
     pub(crate) fn end(&mut self) -> Outcome<()> {
         match std::mem::replace(&mut self.line, Line::Ended) {
             Line::Ended => {}

@@ -1,5 +1,5 @@
-//! Who answers: a model in a worker of this command's own, or a hob that runs already.
-//! A running hob has its model in memory, so it is asked first; its owner started it for that.
+//! Chooses who answers: a model in a worker of this command, or a hob that is already running.
+//! A running hob comes first, because its model is already loaded.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::remote::{ChatAnswer, Remote, RemoteModel};
 use crate::settings::ModelChoice;
 use crate::wire_up::Chat;
 
-/// Who is to answer, as it was typed.
+/// What the user asked for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wish {
-    /// Only this server.
+    /// Use only this server.
     pub(crate) server: Option<String>,
     pub(crate) model: Option<String>,
 }
@@ -37,10 +37,10 @@ impl fmt::Debug for Source {
 }
 
 impl Source {
-    /// Finds who answers; a model of our own is in memory when this returns.
+    /// Finds a source. A model of this command is loaded when this returns.
     ///
     /// # Errors
-    /// The named server does not answer, or no such model is here or loads.
+    /// The named server does not answer, or no such model is installed or can be loaded.
     pub(crate) async fn find(wish: &Wish, app: &App<'_>) -> Outcome<Source> {
         if let Some(address) = &wish.server {
             let remote = Remote::at(address, app.settings.server.api_key.read()?);
@@ -52,7 +52,7 @@ impl Source {
         }
     }
 
-    /// Another model in place of this one; this one goes on if that fails.
+    /// Switches to another model. If that fails, this one stays in use.
     pub(crate) async fn switch(&mut self, model: &str, app: &App<'_>) -> Outcome<()> {
         let next = match self {
             Source::There { remote, .. } => there(remote.clone(), Some(model)).await?,
@@ -69,7 +69,7 @@ impl Source {
         }
     }
 
-    /// The name, and where that is if it is not here.
+    /// The model's name, and the server if it is not this command.
     pub(crate) fn place(&self) -> String {
         match self {
             Source::Here { name, .. } => name.clone(),
@@ -87,7 +87,7 @@ impl Source {
         }
     }
 
-    /// Gives the memory back that was taken here.
+    /// Frees the memory that this command took.
     pub(crate) async fn leave(self) {
         if let Source::Here { lifecycle, .. } = self {
             lifecycle.unload().await;
@@ -99,7 +99,7 @@ async fn there(remote: Remote, wished: Option<&str>) -> Outcome<Source> {
     let models = remote.models().await?;
     match chosen(&models, wished) {
         Some(model) => Ok(Source::There { model, remote }),
-        // It may have names that it does not list, and says best itself that it has not.
+        // The server may serve names that it does not list. It reports an unknown name itself.
         None => match wished {
             Some(model) => Ok(Source::There { model: model.to_owned(), remote }),
             None => {
@@ -110,11 +110,11 @@ async fn there(remote: Remote, wished: Option<&str>) -> Outcome<Source> {
     }
 }
 
-/// The hob that runs at the configured address, if it has what is wished.
+/// The hob that runs at the configured address, if it has the requested model.
 async fn running(wish: &Wish, app: &App<'_>) -> Option<Source> {
     let configured = match &app.settings.chat.model {
         ModelChoice::Named(name) => Some(name.as_str()),
-        // A file that was typed is meant as it stands; one in hob.toml is what the server has.
+        // A file on the command line is used directly. A file in `hob.toml` is what the server has loaded.
         ModelChoice::File(_) if wish.model.is_some() => return None,
         ModelChoice::File(_) => None,
     };
@@ -128,7 +128,7 @@ async fn running(wish: &Wish, app: &App<'_>) -> Option<Source> {
     Some(Source::There { model: model?, remote })
 }
 
-/// The wished model, or the first that chats.
+/// The requested model, or the first chat model.
 fn chosen(models: &[RemoteModel], wished: Option<&str>) -> Option<String> {
     let mut chats = models.iter().filter(|model| model.hob.kind == "chat");
     let is_meant = |id: &str, wished: &str| id == wished || id == canonical(wished);

@@ -3,7 +3,7 @@
 
 mod interactive;
 mod lines;
-mod order;
+mod slash_command;
 mod terminal;
 
 use std::io::{self, IsTerminal};
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::app::{App, block_on};
 use crate::chatting::{
-    Record, Reply, Show, Source, Talk, TextShown, ThinkingShown, Wish, figures, warning,
+    ChatHistory, Record, Reply, Show, Source, TextShown, ThinkingShown, Wish, figures, warning,
 };
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
@@ -131,10 +131,10 @@ pub(crate) fn run(args: &ChatArgs, globals: &Globals, printer: &Printer) -> Outc
 
 /// One prompt, one answer.
 async fn once(args: &ChatArgs, app: &App<'_>, wish: ChatRequest) -> Outcome<Exit> {
-    let mut talk = Talk::new(args.system.clone());
-    talk.ask(prompt(&args.prompt).await?);
+    let mut history = ChatHistory::new(args.system.clone());
+    history.ask(prompt(&args.prompt).await?);
     let source = Source::find(&source(args), app).await?;
-    let answered = answer_once(args, app, &source, talk.request(&wish)).await;
+    let answered = answer_once(args, app, &source, history.request(&wish)).await;
     source.leave().await;
     answered.map(|()| Exit::Done)
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
 use hob_core::statistics::Sample;
-use hob_server::ledger::{By, Period, RequestRecord, Summary, read, summarise};
+use hob_server::ledger::{By, LedgerSummary, Period, RequestRecord, read, summarise};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -172,7 +172,7 @@ fn made(entry: &RequestRecord) -> String {
     }
 }
 
-fn summary_table(summaries: &[Summary]) -> String {
+fn summary_table(summaries: &[LedgerSummary]) -> String {
     let mut table = table([
         "name",
         "asked",
@@ -260,7 +260,7 @@ fn entry_json(entry: &RequestRecord) -> Value {
     })
 }
 
-fn summary_json(summary: &Summary) -> Value {
+fn summary_json(summary: &LedgerSummary) -> Value {
     let sample =
         |sample: &Sample| json!({ "n": sample.count(), "p50": sample.p50(), "p95": sample.p95() });
     json!({

@@ -10,10 +10,10 @@ use serde::Serialize;
 use crate::app::{App, block_on};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
+use crate::model_store::{Condition, Entry, ModelStore};
 use crate::printer::{Printer, stderr_line, table};
 use crate::remote::{Remote, RemoteModel, RemoteVoice};
 use crate::settings::Overrides;
-use crate::shelf::{Condition, Entry, Shelf};
 
 const MB: u64 = 1_000_000;
 
@@ -56,7 +56,7 @@ struct Line {
 pub(crate) fn run(args: &ModelsArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
     match &args.action {
-        Some(Action::Rm(rm)) => remove(rm, &Shelf::open(&app), printer),
+        Some(Action::Rm(rm)) => remove(rm, &ModelStore::open(&app), printer),
         None => {
             let lines = block_on(lines(&app))?;
             if args.json {
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &ModelsArgs, globals: &Globals, printer: &Printer) -> Ou
 
 /// Asks the server, with a short time limit so that the list does not hang.
 async fn lines(app: &App<'_>) -> Outcome<Vec<Line>> {
-    let entries = Shelf::open(app).all_entries()?;
+    let entries = ModelStore::open(app).all_entries()?;
     let key = app.settings.server.api_key.read()?;
     let server = Remote::here(app.settings.server.listen.0, key).models().await;
     let running = server.unwrap_or_default();
@@ -109,7 +109,7 @@ fn model_table(lines: &[Line]) -> String {
     table.trim_fmt()
 }
 
-/// Of what is not here, by its dimensions.
+/// The computed size, for a model that is not installed.
 fn size(entry: &Entry) -> String {
     match entry.bytes.div_ceil(MB) {
         0 => "?".to_owned(),
@@ -127,12 +127,12 @@ pub(crate) fn voice_table(voices: impl IntoIterator<Item = impl Into<RemoteVoice
     table
 }
 
-fn remove(args: &RmArgs, shelf: &Shelf, printer: &Printer) -> Outcome<Exit> {
-    if !args.yes && !agreed(&format!("delete {} from {}?", args.name, shelf.place().display()))? {
+fn remove(args: &RmArgs, store: &ModelStore, printer: &Printer) -> Outcome<Exit> {
+    if !args.yes && !agreed(&format!("delete {} from {}?", args.name, store.place().display()))? {
         printer.note("nothing was deleted");
         return Ok(Exit::Done);
     }
-    let freed = shelf.remove(&args.name)?;
+    let freed = store.remove(&args.name)?;
     printer.note(format_args!("deleted {} ({} MB)", args.name, freed.div_ceil(MB)));
     Ok(Exit::Done)
 }

@@ -1,5 +1,5 @@
-//! `hob pull`: finds models by whatever they are called and fetches them, with a bar, and stops cleanly in the middle.
-//! How it is fetched and verified is `hob-models`'; here it gets a face.
+//! `hob pull`: finds models by name, file or address and downloads them with a progress bar.
+//! `hob-models` downloads and verifies; this file shows the progress. An interrupted pull continues later.
 
 mod planned;
 
@@ -11,16 +11,16 @@ use clap::Args;
 use hob_core::fit::{FitOptions, Model, Plan, Use, assess};
 use hob_core::machine::Machine;
 use hob_models::known;
-use hob_models::{Mixture, Progress, Pulled, SourceKind, Task};
+use hob_models::{Mixture, Progress, PullStep, Pulled, SourceKind};
 use indicatif::ProgressBar;
 
 use crate::app::{App, block_on};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
 use crate::machine;
+use crate::model_store::{Download, DownloadOptions, ModelStore};
 use crate::printer::Printer;
 use crate::settings::Overrides;
-use crate::shelf::{Order, OrderOptions, Shelf};
 use crate::signals::{StopSignals, interrupted};
 use planned::{Planned, arrived, json};
 
@@ -74,24 +74,24 @@ Examples:
 
 pub(crate) fn run(args: &PullArgs, globals: &Globals, printer: &Printer) -> Outcome<Exit> {
     let app = App::open(globals, Overrides::default(), printer)?;
-    let shelf = Shelf::open(&app);
+    let store = ModelStore::open(&app);
     if let Some(path) = args.from.as_ref().filter(|path| !path.exists()) {
         return Err(Failure::usage(format!("nothing is at {}", path.display())));
     }
     let machine = machine::here(&app).machine;
     let wishes = match &args.model {
         Some(model) => vec![args.wish(model)],
-        None => Shelf::defaults().map(|name| args.wish(name)).to_vec(),
+        None => ModelStore::defaults().map(|name| args.wish(name)).to_vec(),
     };
     block_on(async {
         let mut signals = StopSignals::listen()?;
         let mut all = Vec::new();
         for wish in wishes {
-            let work = Work { shelf: &shelf, machine: &machine, printer };
-            let order = work.order(&wish, &mut signals).await?;
+            let work = Work { store: &store, machine: &machine, printer };
+            let download = work.find_download(&wish, &mut signals).await?;
             match args.dry_run {
-                true => all.push(work.planned(&order, args)?),
-                false => all.push(work.pull(wish, order, &mut signals).await?),
+                true => all.push(work.planned(&download, args)?),
+                false => all.push(work.pull(wish, download, &mut signals).await?),
             }
         }
         if args.json {
@@ -102,9 +102,9 @@ pub(crate) fn run(args: &PullArgs, globals: &Globals, printer: &Printer) -> Outc
 }
 
 impl PullArgs {
-    fn wish(&self, asked: &str) -> OrderOptions {
+    fn wish(&self, asked: &str) -> DownloadOptions {
         let (from, only, name) = (self.from.clone(), self.source, self.name.clone());
-        OrderOptions {
+        DownloadOptions {
             asked: asked.to_owned(),
             name,
             from,
@@ -116,59 +116,63 @@ impl PullArgs {
 
 /// What all pulls share.
 struct Work<'a> {
-    shelf: &'a Shelf,
+    store: &'a ModelStore,
     machine: &'a Machine,
     printer: &'a Printer,
 }
 
 impl Work<'_> {
     /// Finds the files and reads their headers, on a blocking thread.
-    async fn order(&self, wish: &OrderOptions, signals: &mut StopSignals) -> Outcome<Order> {
-        let (shelf, wish) = (self.shelf.clone(), wish.clone());
+    async fn find_download(
+        &self,
+        wish: &DownloadOptions,
+        signals: &mut StopSignals,
+    ) -> Outcome<Download> {
+        let (store, wish) = (self.store.clone(), wish.clone());
         let looking = self.printer.spinner(format_args!("looking for {}", wish.asked));
-        let found = tokio::task::spawn_blocking(move || shelf.order(&wish));
+        let found = tokio::task::spawn_blocking(move || store.find_download(&wish));
         let found = tokio::select! {
             found = found => found,
             () = signals.next() => return Err(interrupted()),
         };
         looking.finish_and_clear();
-        let order = found.map_err(|error| Failure::new(Exit::Internal, error))??;
-        order.notes.iter().for_each(|note| self.printer.note(note));
-        Ok(order)
+        let download = found.map_err(|error| Failure::new(Exit::Internal, error))??;
+        download.notes.iter().for_each(|note| self.printer.note(note));
+        Ok(download)
     }
 
-    fn lack(&self, order: &Order) -> Option<String> {
-        lack_of_room(&order.entry.name, order.model.as_ref(), self.machine)
+    fn lack(&self, download: &Download) -> Option<String> {
+        lack_of_room(&download.entry.name, download.model.as_ref(), self.machine)
     }
 
     /// Prints the plan instead of pulling.
-    fn planned(&self, order: &Order, args: &PullArgs) -> Outcome<Planned> {
-        let disk = self.shelf.check_room(order).err();
-        let lack = self.lack(order);
+    fn planned(&self, download: &Download, args: &PullArgs) -> Outcome<Planned> {
+        let disk = self.store.check_room(download).err();
+        let lack = self.lack(download);
         if !args.json {
-            self.printer.data(self.shelf.plan(order))?;
+            self.printer.data(self.store.plan(download))?;
             disk.iter().for_each(|failure| self.printer.note(&failure.sentence));
             lack.iter().for_each(|lack| self.printer.note(lack));
         }
-        let is_here = self.shelf.has(order);
+        let is_here = self.store.has(download);
         let warnings = disk.map(|failure| failure.sentence).into_iter().chain(lack).collect();
-        Ok(Planned::of(order, is_here.then_some("was_here"), warnings))
+        Ok(Planned::of(download, is_here.then_some("was_here"), warnings))
     }
 
     /// Fetching blocks, so it has its own thread. A flag stops it between two chunks.
     async fn pull(
         &self,
-        wish: OrderOptions,
-        order: Order,
+        wish: DownloadOptions,
+        download: Download,
         signals: &mut StopSignals,
     ) -> Outcome<Planned> {
-        let lack = self.lack(&order);
+        let lack = self.lack(&download);
         lack.iter().for_each(|lack| self.printer.note(lack));
-        let (name, cancel) = (order.entry.name.clone(), Arc::clone(&wish.cancel));
-        let (shelf, mut progress) = (self.shelf.clone(), PullProgress::new(&name, *self.printer));
-        let fetched = order.clone();
+        let (name, cancel) = (download.entry.name.clone(), Arc::clone(&wish.cancel));
+        let (store, mut progress) = (self.store.clone(), PullProgress::new(&name, *self.printer));
+        let fetched = download.clone();
         let mut work = tokio::task::spawn_blocking(move || {
-            shelf.pull(&fetched, &wish, &mut |step| progress.show(step))
+            store.pull(&fetched, &wish, &mut |step| progress.show(step))
         });
         let result = tokio::select! {
             result = &mut work => result,
@@ -182,7 +186,7 @@ impl Work<'_> {
         };
         let pulled = result.map_err(|error| Failure::new(Exit::Internal, error))??;
         self.printer.note(summary(&name, &pulled));
-        Ok(Planned::of(&order, Some(arrived(pulled.arrival)), lack.into_iter().collect())
+        Ok(Planned::of(&download, Some(arrived(pulled.arrival)), lack.into_iter().collect())
             .stored(&pulled))
     }
 }
@@ -190,7 +194,7 @@ impl Work<'_> {
 fn summary(name: &str, pulled: &Pulled) -> String {
     let how = match arrived(pulled.arrival) {
         "was_here" => "is here already",
-        "transformed" => "was made anew from its files",
+        "transformed" => "was converted again from its files",
         _ => "is here",
     };
     format!("{name} {how}: {}", pulled.model.folder.display())
@@ -215,7 +219,7 @@ fn lack_of_room(name: &str, model: Option<&Model>, machine: &Machine) -> Option<
 struct PullProgress {
     bar: ProgressBar,
     printer: Printer,
-    at: Option<(String, Task)>,
+    at: Option<(String, PullStep)>,
 }
 
 impl PullProgress {

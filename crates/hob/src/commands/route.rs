@@ -87,11 +87,11 @@ fn shown(route: &RemoteRoute) -> String {
             why(target),
         ]);
     }
-    let pick = match route.pick.as_str() {
+    let strategy = match route.strategy.as_str() {
         "order" => "in this order".to_owned(),
-        pick => format!("picked by {pick}"),
+        strategy => format!("strategy {strategy}"),
     };
-    format!("{head} ({pick})\n\n{}", table.trim_fmt())
+    format!("{head} ({strategy})\n\n{}", table.trim_fmt())
 }
 
 /// The target that would answer, and the one that would be tried before it.

@@ -17,11 +17,11 @@ use crate::app::{App, block_on};
 use crate::commands::models::voice_table;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
+use crate::model_store::ModelStore;
 use crate::playback::Player;
 use crate::printer::Printer;
 use crate::remote::{Remote, Words};
 use crate::settings::Overrides;
-use crate::shelf::Shelf;
 use crate::signals::StopSignals;
 use crate::sink::Sink;
 use crate::speaking::{Destination, Figures, Progress, deliver};
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &SayArgs, globals: &Globals, printer: &Printer) -> Outco
 async fn list_voices(args: &SayArgs, app: &App<'_>) -> Outcome<Exit> {
     let table = match remote(args, app)? {
         Some(remote) => voice_table(remote.voices().await?),
-        None => voice_table(speakable(Shelf::open(app).speech()?.voices)),
+        None => voice_table(speakable(ModelStore::open(app).speech()?.voices)),
     };
     app.printer.data(table)?;
     Ok(Exit::Done)

@@ -182,7 +182,7 @@ fn options(
     for rehearsed in selftest::aliases() {
         let (server, on_interruption) = match (rehearsed.is_unreachable, rehearsed.goes_on) {
             (true, _) => (NOBODY, OnInterruption::Error),
-            // The same server, of a kind that goes on; apart, because second tries are few for each.
+            // The same server under a second name, because the retry budget of each server is small.
             (false, true) => (rehearsed.name.as_str(), OnInterruption::Continue),
             (false, false) => (MOCK, OnInterruption::Error),
         };
@@ -199,7 +199,7 @@ fn options(
             clocks: Clocks { total: clocks.total, ..Clocks::default() },
             queue_timeout: Duration::ZERO,
             on_interruption,
-            // As many as the user's alias makes, after two for the faulty target.
+            // As many attempts as the user's alias has, after two for the faulty target.
             attempts_max: own.map_or(plain.attempts_max, |attempts| attempts + 2),
             while_loading: if own.is_some() { WhileLoading::Wait } else { WhileLoading::Next },
             ..plain
@@ -208,7 +208,7 @@ fn options(
     Ok(options)
 }
 
-/// The attempts of the user's alias.
+/// The number of attempts of the user's alias.
 fn own(options: &GatewayOptions, name: &str) -> Outcome<u32> {
     let alias = options.aliases.iter().find(|known| known.name == name);
     alias.map(|alias| alias.attempts_max).ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! What serde expected, in words for people: `u16` is a word of programmers.
-//! Only the types that a configuration has are translated; other messages stay as they are.
+//! Translates serde's type names into words: users do not know what `u16` is.
+//! Only the types of the configuration are translated; other messages stay as they are.
 
 const WORDS: [(&str, &str); 6] = [
     ("expected a nonzero u64", "expected a number from 1"),
@@ -10,7 +10,7 @@ const WORDS: [(&str, &str); 6] = [
     ("expected path string", "expected a path, as text"),
 ];
 
-/// One of serde's messages, with its types in words.
+/// One of serde's messages, with the types in words.
 pub(super) fn for_people(message: &str) -> String {
     let ends_with = |(theirs, ours): &(&str, &str)| {
         message.strip_suffix(theirs).map(|before| format!("{before}{ours}"))

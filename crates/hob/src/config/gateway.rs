@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::chat::KeepAliveText;
 use super::time::TimeText;
-use super::words::{EffortName, KindName, PickName};
+use super::words::{EffortName, KindName, StrategyName};
 
 /// Tables by name.
 pub(crate) type Named<T> = BTreeMap<String, T>;
@@ -64,11 +64,11 @@ pub(crate) struct AliasSection {
     /// `strategy`, `fallback_until`, `hedge_after_ms`, `on_stream_error`, `while_loading` and `retries` apply.
     #[schemars(schema_with = "targets_schema")]
     pub(crate) to: Vec<TargetEntry>,
-    /// How the next target is picked: in `order`, `warm` (loaded models first), `least-wait` (the
+    /// How the next target is chosen: in `order`, `warm` (loaded models first), `least-wait` (the
     /// shortest queue), or `weighted` (at random, by `weight`). Default: `order`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::words::pick_schema")]
-    pub(crate) strategy: Option<PickName>,
+    pub(crate) strategy: Option<StrategyName>,
     /// How much the model thinks. It replaces the request's own value: `none`, `minimal`, `low`, `medium`,
     /// `high`, `xhigh` or `max`.
     #[serde(skip_serializing_if = "Option::is_none")]

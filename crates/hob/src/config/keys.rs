@@ -8,7 +8,7 @@ use hob_core::nearest;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-use super::{place, schema};
+use super::{position, schema};
 use crate::failure::Failure;
 
 /// Stands for a name that the user chooses: `upstream.NAME.url`.
@@ -19,7 +19,7 @@ pub(crate) const ANY_NAME: &str = "NAME";
 pub(crate) struct Key {
     /// With its table: `server.listen`.
     pub(crate) path: String,
-    /// What it takes: `string`, `integer`, `boolean`, `array`, or `table`.
+    /// The type of its value: `string`, `integer`, `boolean`, `array`, or `table`.
     pub(crate) kind: String,
     pub(crate) meaning: String,
 }
@@ -35,7 +35,7 @@ impl Key {
         is_at(&self.path, path)
     }
 
-    /// Empty for keys outside any.
+    /// The table of the key; empty for top-level keys.
     pub(crate) fn table(&self) -> &str {
         self.path.rsplit_once('.').map_or("", |(table, _)| table)
     }
@@ -117,8 +117,8 @@ pub(super) fn unknown(text: &str, path: &Path) -> Vec<(usize, Failure)> {
     let mut unknown = all_unknown(root.get_ref(), "", &known);
     unknown.sort_by_key(|(_, start)| *start);
     let refused = |(key, start): (String, usize)| {
-        let place = place::of(text, path, Some(start..start));
-        (start, refusal(&key, &place, &known))
+        let position = position::of(text, path, Some(start..start));
+        (start, refusal(&key, &position, &known))
     };
     unknown.into_iter().map(refused).collect()
 }
@@ -174,11 +174,11 @@ pub(super) fn span(text: &str, key: &str) -> Option<Range<usize>> {
     found
 }
 
-fn refusal(key: &str, place: &str, known: &[Key]) -> Failure {
+fn refusal(key: &str, position: &str, known: &[Key]) -> Failure {
     if let Some((_, new)) = RENAMED.iter().find(|(old, _)| is_at(old, key)) {
-        return Failure::usage(format!("{place}: '{key}' was renamed to '{new}'"));
+        return Failure::usage(format!("{position}: '{key}' was renamed to '{new}'"));
     }
-    let failure = Failure::usage(format!("{place}: '{key}' is not a setting of hob"));
+    let failure = Failure::usage(format!("{position}: '{key}' is not a setting of hob"));
     match suggestion(key, known) {
         Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
         None => failure.hint("`hob config schema` and docs/reference/config.md list them all"),

@@ -1,5 +1,5 @@
-//! `[memory]` as it is written, and amounts of memory as people write them.
-//! `GB` are 10^9 bytes, as on a box; `GiB` are 2^30.
+//! `[memory]`, and amounts of memory in the form that people write.
+//! `GB` are 10^9 bytes; `GiB` are 2^30.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -22,7 +22,7 @@ pub(crate) struct MemorySection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BytesText(pub(crate) NonZeroU64);
 
-/// Larger ones first, so that each is written in the largest that divides it.
+/// Largest first, so that an amount is written in the largest unit that divides it.
 const UNITS: [(&str, u64); 6] = [
     ("GiB", 1 << 30),
     ("GB", 1_000_000_000),

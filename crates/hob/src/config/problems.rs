@@ -1,26 +1,26 @@
-//! All that is wrong in a configuration, and not only the first of it.
-//! The parser stops at an error; its line is taken out, and the rest is read again.
+//! Reports all mistakes in a configuration, and not only the first.
+//! The parser stops at an error. Its line is then removed, and the rest is parsed again.
 
 use std::ops::Range;
 use std::path::Path;
 
 use toml::de::DeTable;
 
-use super::{ConfigFile, expected, keys, place};
+use super::{ConfigFile, expected, keys, position};
 use crate::failure::Failure;
 
-/// Problems of one file that are told.
+/// Maximum number of problems that are reported for one file.
 const PROBLEMS_MAX: usize = 20;
 
-/// What a text says, as far as it can be read.
+/// The result of parsing, as far as the file can be read.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) config: ConfigFile,
-    /// In their order in the file.
+    /// In the order of the file.
     pub(super) problems: Vec<Failure>,
 }
 
-/// Unknown keys are looked for first, because "did you mean" helps more than a type error behind it.
+/// Looks for unknown keys first, because "did you mean" helps more than a type error that follows from one.
 pub(super) fn found(text: &str, path: &Path) -> Found {
     let mut problems = keys::unknown(text, path);
     problems.truncate(PROBLEMS_MAX);
@@ -31,7 +31,7 @@ pub(super) fn found(text: &str, path: &Path) -> Found {
             Ok(config) => break config,
             Err(error) => error,
         };
-        // A text that lost a line in the middle of something may be no TOML any more; that says nothing of
+        // Removing a line from the middle of a value may leave invalid TOML. That is no mistake of
         // the file.
         let is_parsed = DeTable::parse(&rest).is_ok();
         let span = error.span();
@@ -56,14 +56,14 @@ pub(super) fn found(text: &str, path: &Path) -> Found {
 }
 
 fn refusal(text: &str, path: &Path, error: &toml::de::Error) -> Failure {
-    let place = place::of(text, path, error.span());
+    let position = position::of(text, path, error.span());
     let message = expected::for_people(&error.message().replace('\n', "; "));
-    Failure::usage(format!("{place}: {message}"))
+    Failure::usage(format!("{position}: {message}"))
         .hint("`hob config schema` and docs/reference/config.md say what each key takes")
 }
 
-/// The text without the lines of `span`, or without its table where it is a table's head. Every other byte
-/// keeps its place.
+/// Removes the lines of `span`, or a whole table if `span` is its head. All other bytes
+/// keep their positions.
 fn without(text: &str, span: Range<usize>) -> String {
     let start = text[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
     let line_end = |from: usize| text[from..].find('\n').map_or(text.len(), |end| from + end);
@@ -91,10 +91,13 @@ mod tests {
         let text = "[server]\nlisen = \"x\"\nlisten = 8484\ntext_chars_max = -1\n\n[sever]\nx = 1\n\n\
             [alias.a]\nto = [\n  \"b\",\n  5,\n]\nstrategy = \"best\"\n\n[chat]\nkv_type = \"q5\"\n";
         let said = said(text);
-        let places = ["2:1", "3:10", "4:18", "6:2", "12:3", "14:12", "17:11"];
-        assert_eq!(said.len(), places.len(), "{said:#?}");
-        for (sentence, place) in said.iter().zip(places) {
-            assert!(sentence.starts_with(&format!("h.toml:{place}: ")), "{place}: {sentence}");
+        let positions = ["2:1", "3:10", "4:18", "6:2", "12:3", "14:12", "17:11"];
+        assert_eq!(said.len(), positions.len(), "{said:#?}");
+        for (sentence, position) in said.iter().zip(positions) {
+            assert!(
+                sentence.starts_with(&format!("h.toml:{position}: ")),
+                "{position}: {sentence}"
+            );
         }
     }
 

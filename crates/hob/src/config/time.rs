@@ -1,5 +1,5 @@
-//! Spans of time as people write them: `250ms`, `30s`, `5m`, `2h`, or a number of seconds.
-//! A limit of nothing would refuse everything, so there is none.
+//! Durations in the form that people write: `250ms`, `30s`, `5m`, `2h`, or a number of seconds.
+//! Zero is not allowed, because a limit of zero would reject everything.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Longer than anybody waits.
+/// The longest allowed duration.
 const MAX: Duration = Duration::from_secs(86_400);
 
-/// More than nothing, and at most a day.
+/// Above zero, and at most a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeText(pub(crate) Duration);
 

@@ -1,14 +1,14 @@
-//! Settings that are one of a few words, which some other room knows.
-//! A wrong word is refused with the list, and the schema lists them too.
+//! Settings whose values are a few words, which other crates define.
+//! The error for a wrong word lists the allowed ones, and so does the schema.
 
 use hob_core::chat::Effort;
-use hob_core::routing::{Pick, UnknownPick};
+use hob_core::routing::{Strategy, UnknownStrategy};
 use hob_upstream::UpstreamKind;
 use hob_upstream::options::UnknownUpstreamKind;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// What a server is.
+/// The kind of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "&'static str")]
 pub(crate) struct KindName(pub(crate) UpstreamKind);
@@ -31,27 +31,27 @@ pub(super) fn kind_schema(_generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"], "enum": UpstreamKind::ALL.map(UpstreamKind::name) })
 }
 
-/// How an alias chooses.
+/// The strategy of an alias.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "&'static str")]
-pub(crate) struct PickName(pub(crate) Pick);
+pub(crate) struct StrategyName(pub(crate) Strategy);
 
-impl TryFrom<String> for PickName {
-    type Error = UnknownPick;
+impl TryFrom<String> for StrategyName {
+    type Error = UnknownStrategy;
 
-    fn try_from(name: String) -> Result<PickName, UnknownPick> {
-        name.parse().map(PickName)
+    fn try_from(name: String) -> Result<StrategyName, UnknownStrategy> {
+        name.parse().map(StrategyName)
     }
 }
 
-impl From<PickName> for &'static str {
-    fn from(PickName(pick): PickName) -> &'static str {
-        pick.name()
+impl From<StrategyName> for &'static str {
+    fn from(StrategyName(strategy): StrategyName) -> &'static str {
+        strategy.name()
     }
 }
 
 pub(super) fn pick_schema(_generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["string", "null"], "enum": Pick::ALL.map(Pick::name) })
+    json_schema!({ "type": ["string", "null"], "enum": Strategy::ALL.map(Strategy::name) })
 }
 
 /// How much a model thinks.

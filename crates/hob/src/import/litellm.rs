@@ -4,13 +4,13 @@
 mod deployment;
 mod fallbacks;
 
-use hob_core::routing::Pick;
+use hob_core::routing::Strategy;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::servers::{Servers, WrittenKey};
 use super::source::{Notes, Number, Reasons, read};
-use crate::config::{AliasSection, ConfigFile, KeySection, Named, PickName, TargetEntry};
+use crate::config::{AliasSection, ConfigFile, KeySection, Named, StrategyName, TargetEntry};
 use deployment::Deployment;
 
 /// LiteLLM's name for the key that may use every model.
@@ -162,24 +162,24 @@ impl Settings {
     }
 
     /// `None` is LiteLLM's default: at random, by weight where there are weights.
-    fn pick(&self, notes: &mut Notes) -> Option<Pick> {
+    fn strategy(&self, notes: &mut Notes) -> Option<Strategy> {
         const PATH: &str = "router_settings.routing_strategy";
         match self.routing_strategy.as_deref()? {
             "simple-shuffle" => None,
-            "least-busy" => Some(Pick::LeastWait),
+            "least-busy" => Some(Strategy::LeastWait),
             "latency-based-routing" => {
                 notes.changed(
                     PATH,
                     "strategy = \"least-wait\": hob uses queue lengths, not past latencies",
                 );
-                Some(Pick::LeastWait)
+                Some(Strategy::LeastWait)
             }
             _ => {
                 notes.dropped(
                     PATH,
                     "hob picks in order, loaded models first, by wait, or by weight",
                 );
-                Some(Pick::Order)
+                Some(Strategy::Order)
             }
         }
     }
@@ -191,14 +191,15 @@ fn sections(groups: Vec<Group>) -> Named<AliasSection> {
     let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
     let mut sections = Named::new();
     for Group { name, mut alias, tail, .. } in groups {
-        let is_ordered = alias.strategy.is_none_or(|PickName(pick)| pick == Pick::Order);
+        let is_ordered =
+            alias.strategy.is_none_or(|StrategyName(strategy)| strategy == Strategy::Order);
         if !is_ordered && !tail.is_empty() {
             let numbered = (2..).map(|number| format!("{name}-pool-{number}"));
             let mut free = [format!("{name}-pool")].into_iter().chain(numbered);
             let pool = free.find(|pool| !names.contains(pool)).unwrap_or_default();
             let to = std::mem::replace(&mut alias.to, vec![TargetEntry::Name(pool.clone())]);
-            let pick = alias.strategy.take();
-            sections.insert(pool, AliasSection { to, strategy: pick, ..AliasSection::default() });
+            let strategy = alias.strategy.take();
+            sections.insert(pool, AliasSection { to, strategy, ..AliasSection::default() });
         }
         alias.to.extend(tail);
         sections.insert(name, alias);

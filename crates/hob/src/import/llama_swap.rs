@@ -9,7 +9,7 @@ use std::num::NonZeroU16;
 use std::time::Duration;
 
 use hob_core::KeepAlive;
-use hob_core::routing::Pick;
+use hob_core::routing::Strategy;
 use hob_upstream::UpstreamKind;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -18,8 +18,8 @@ use super::parameters::{Table, entry, take_effort, time, to_toml};
 use super::servers::{Base, Server, Servers, WrittenKey, address, slug};
 use super::source::{Notes, Number, Reasons, read, under};
 use crate::config::{
-    AliasSection, ChatSection, ConfigFile, KeepAliveText, KeySection, LoadAt, PickName,
-    SpecialTarget, TargetEntry,
+    AliasSection, ChatSection, ConfigFile, KeepAliveText, KeySection, LoadAt, SpecialTarget,
+    StrategyName, TargetEntry,
 };
 pub(super) use macros::EXPANDED_BYTES_MAX;
 
@@ -339,9 +339,9 @@ impl Made<'_> {
         if to.is_empty() {
             return self.notes.dropped(at, "none of its targets was carried over");
         }
-        let pick = match word.as_str() {
-            "warm" => Some(Pick::Warm),
-            "spillover" => Some(Pick::LeastWait),
+        let strategy = match word.as_str() {
+            "warm" => Some(Strategy::Warm),
+            "spillover" => Some(Strategy::LeastWait),
             "pin" | "" => None,
             _ => {
                 let why = "hob picks in order, loaded models first, by wait, or by weight";
@@ -350,7 +350,8 @@ impl Made<'_> {
             }
         };
         let to = to.into_iter().map(TargetEntry::Name).collect();
-        let alias = AliasSection { to, strategy: pick.map(PickName), ..AliasSection::default() };
+        let alias =
+            AliasSection { to, strategy: strategy.map(StrategyName), ..AliasSection::default() };
         self.add_alias(name, alias, at.to_owned());
     }
 }

@@ -3,7 +3,7 @@
 
 use hob_core::fit::{Engine, EngineProfile, Layout, Model, Site, SpeedEstimate, TimedRun};
 use hob_core::footprint::KvTypes;
-use hob_core::machine::{Api, Basis, Device, Fact, Gpu, GpuMemory, Machine, Memory, Vendor};
+use hob_core::machine::{Basis, Device, Fact, Gpu, GpuApi, GpuMemory, Machine, Memory, Vendor};
 use hob_models::Mixture;
 use hob_models::known;
 
@@ -50,7 +50,7 @@ impl Row {
 /// All rows, in the order of the devices.
 ///
 /// # Errors
-/// The first invalid line; a test checks that there is none.
+/// The first invalid line; a test checks that all lines are valid.
 pub(crate) fn rows() -> Result<Vec<Row>, String> {
     lines(ROWS).map(|line| row(line).ok_or_else(|| format!("'{line}' is no measurement"))).collect()
 }
@@ -98,10 +98,10 @@ fn machine(device: &'static str, api: &str) -> Option<Machine> {
             _ => return None,
         },
         api: match api {
-            "cuda" => Api::Cuda,
-            "rocm" => Api::Rocm,
-            "vulkan" => Api::Vulkan,
-            "metal" => Api::Metal,
+            "cuda" => GpuApi::Cuda,
+            "rocm" => GpuApi::Rocm,
+            "vulkan" => GpuApi::Vulkan,
+            "metal" => GpuApi::Metal,
             _ => return None,
         },
         memory: match memory {

@@ -1,7 +1,7 @@
 //! Published runs that can be predicted: with a known machine profile, model, engine, placement and context.
 //! A run that lacks one of these is reported with what it lacks.
 
-use hob_bench::import::{Format as ImportFormat, PUBLISHED, import};
+use hob_bench::import::{ImportFormat, PUBLISHED, import};
 use hob_bench::record::{Kind, Record};
 use hob_bench::terms::Metric;
 use hob_core::fit::{
@@ -39,7 +39,7 @@ pub(crate) struct Published {
     profile: EngineProfile,
 }
 
-/// Which rows predict which.
+/// Groups of runs: the runs of a group predict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// On one device, with a short context.
@@ -93,7 +93,7 @@ impl Published {
         Some(TimedRun { estimate, context_tokens: *context_tokens, tok_s })
     }
 
-    /// Another run of the same configuration. Versions of an engine are not told apart.
+    /// Whether both runs have the same configuration. The engine's version is ignored.
     fn is_same(&self, other: &Published) -> bool {
         let model_and_quant = |row: &Published| -> Vec<String> {
             row.what.splitn(3, ", ").take(2).map(str::to_owned).collect()

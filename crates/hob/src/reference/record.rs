@@ -1,10 +1,10 @@
-//! `docs/reference/record.md` and `plan.md`: what a record of a benchmark and a plan may say, made from their schemas.
-//! A schema is made from the types that read and write the files, so the three cannot differ.
+//! `docs/reference/record.md` and `plan.md`, generated from the schemas of benchmark records and plans.
+//! The same types read and write the files, so the pages match the program.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use hob_bench::plan::Plan;
+use hob_bench::plan::BenchPlan;
 use hob_bench::record::Record;
 use hob_bench::terms::{SYMBOLS, terms};
 use serde_json::Value;
@@ -50,11 +50,11 @@ pub(crate) fn markdown() -> String {
 /// `docs/reference/plan.md`.
 pub(crate) fn plan_markdown() -> String {
     let mut page = format!("# Plans\n\n{MADE}\n\n{PLAN_PREFACE}");
-    types(&mut page, "Plan", &schemars::schema_for!(Plan).to_value());
+    types(&mut page, "Plan", &schemars::schema_for!(BenchPlan).to_value());
     page
 }
 
-/// A type, and all that it is made of.
+/// A type, and all types that it contains.
 fn types(page: &mut String, name: &str, schema: &Value) {
     describe(page, name, schema);
     let (mut seen, mut next) = (BTreeSet::new(), references(&schema["properties"]));
@@ -78,7 +78,7 @@ fn describe(page: &mut String, name: &str, definition: &Value) {
         Some(properties) => {
             page.push_str("| field | is | meaning |\n|---|---|---|\n");
             for (field, schema) in properties {
-                // A row is a line.
+                // A table row is one line.
                 let said = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
                 row(page, &[&format!("`{field}`"), &kind(schema), &said]);
             }
@@ -92,7 +92,7 @@ fn describe(page: &mut String, name: &str, definition: &Value) {
     }
 }
 
-/// Of an enumeration.
+/// The values of an enumeration.
 fn values(definition: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let plain = definition["enum"].as_array().into_iter().flatten();
@@ -133,7 +133,7 @@ fn linked(reference: &str) -> String {
     format!("[{name}](#{})", name.to_lowercase())
 }
 
-/// Definitions that are named below, in their order.
+/// The referenced definitions, in order.
 fn references(schema: &Value) -> Vec<String> {
     match schema {
         Value::Object(fields) => fields
@@ -150,7 +150,7 @@ fn references(schema: &Value) -> Vec<String> {
     }
 }
 
-/// The table that page and terminal read.
+/// The figures, from the table that the page and the terminal use.
 fn figures(page: &mut String) {
     page.push_str(
         "\n## Figures\n\n| name | title | unit | meaning | formula |\n|---|---|---|---|---|\n",
@@ -175,7 +175,7 @@ mod tests {
         let page = plan_markdown();
         let (_, rest) = page.split_once("```yaml\n").expect("an example");
         let (example, types) = rest.split_once("```").expect("its end");
-        let plan = Plan::parse("plan.md", example).expect("a plan");
+        let plan = BenchPlan::parse("plan.md", example).expect("a plan");
         assert_eq!(hob_bench::plan::cells(&plan).len(), 2 * 2 * 4 * 2);
         assert!(types.contains("| `labels` | table of list of string | Further axes"), "{types}");
     }

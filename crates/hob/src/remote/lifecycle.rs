@@ -1,5 +1,5 @@
-//! What a running hob holds in memory, and the wish to change that.
-//! Only a hob has these routes; another OpenAI-compatible server answers that it does not.
+//! Loaded models of a running hob, and requests to load or unload one.
+//! Only hob has these routes; any other server answers that it does not know them.
 
 use std::io::BufRead;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::lines::Lines;
 use super::{CONNECT_TIME_MAX, Key, Refused, Remote};
 use crate::failure::{Exit, Failure, Outcome};
 
-/// A model that the server holds, or could.
+/// A model that the server has loaded, or can load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RemoteResident {
     pub(crate) name: String,
@@ -30,13 +30,13 @@ pub(crate) struct RemoteResident {
     pub(crate) vram_bytes: u64,
     #[serde(default)]
     pub(crate) in_flight: u64,
-    /// RFC 3339; none: never, or it is not in memory.
+    /// RFC 3339. `None`: never, or not loaded.
     pub(crate) expires_at: Option<String>,
     pub(crate) context_length: Option<u32>,
     pub(crate) load_ms: Option<u64>,
 }
 
-/// Which model is to be put into memory, and for how long.
+/// The model to load, and for how long.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct LoadWish {
     pub(crate) model: String,
@@ -46,7 +46,7 @@ pub(crate) struct LoadWish {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LoadStep {
-    /// Still on the way; how long it will take is known from the load before.
+    /// Still loading. The expected time is known from earlier loads.
     Loading {
         ready_in: Option<Duration>,
     },
@@ -82,7 +82,7 @@ impl Remote {
         Ok(residents.models)
     }
 
-    /// Loads, and tells how far it is. The last step is [`LoadStep::Ready`], or a failure.
+    /// Loads a model and reports progress. The last step is [`LoadStep::Ready`], or a failure.
     pub(crate) async fn load(
         &self,
         wish: LoadWish,
@@ -129,7 +129,7 @@ fn step(line: &str, remote: &Remote) -> Outcome<LoadStep> {
     Ok(LoadStep::Loading { ready_in })
 }
 
-/// As the wire has it: below zero is for ever.
+/// Seconds, as the API expects them. A negative number means for ever.
 fn seconds<S: Serializer>(wish: &Option<KeepAlive>, serializer: S) -> Result<S::Ok, S::Error> {
     match wish {
         Some(KeepAlive::For(time)) => serializer.serialize_f64(time.as_secs_f64()),

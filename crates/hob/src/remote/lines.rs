@@ -1,11 +1,11 @@
-//! Lines of an answer that is still being written, each with a limit.
-//! Blocking, for the thread that reads; who listens is asked between two lines.
+//! Lines of an answer that is still arriving, each with a size limit.
+//! Blocking: it runs on the reading thread.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use ureq::Body;
 
-/// A line of a stream carries one token or one state; nothing is longer than a refusal.
+/// A line carries one token or one state, and is shorter than an error.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
 pub(super) struct Lines<R>(R);
@@ -24,7 +24,7 @@ impl<'a> Lines<&'a [u8]> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Without its end; none after the last.
+    /// The next line without its end; `None` after the last.
     pub(super) fn next(&mut self) -> io::Result<Option<String>> {
         let mut line = Vec::new();
         let read = self.0.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;

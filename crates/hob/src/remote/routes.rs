@@ -1,5 +1,5 @@
-//! Who would answer a name at a running hob, and how the servers behind it are.
-//! What a hob says of itself and what a configuration says without one have the same shape.
+//! The targets of a name at a running hob, and the state of the servers behind it.
+//! The same types describe a configuration that is checked without a running hob.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::failure::Outcome;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RemoteRoute {
     pub(crate) alias: String,
-    pub(crate) pick: String,
+    pub(crate) strategy: String,
     pub(crate) targets: Vec<RemoteTarget>,
 }
 

@@ -1,4 +1,4 @@
-//! A server's voice. It is asked for samples, so that the format, the player and the progress are the
+//! Speech of a server. It requests samples, so format, player and progress are the
 //! same as without a server.
 
 use std::io::Read;
@@ -12,13 +12,13 @@ use super::Remote;
 use crate::failure::Outcome;
 use crate::failure::REMOTE_ENGINE;
 
-/// What OpenAI's protocol means by `pcm`.
+/// The sample rate of `pcm` in OpenAI's API.
 const SAMPLE_RATE_HZ: u32 = 24_000;
-/// Every server of this protocol knows this name for its speech model.
+/// All servers with this API accept this name for their speech model.
 const MODEL: &str = "tts-1";
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// What is to be said.
+/// What to speak.
 #[derive(Debug, Serialize)]
 pub(crate) struct Words {
     pub(crate) input: String,
@@ -35,7 +35,7 @@ struct Request {
 }
 
 impl Remote {
-    /// Speaks. Refusals come before the stream; a connection that breaks later is an error in it.
+    /// Requests speech. Errors before the answer are returned; a broken connection is an item of the stream.
     pub(crate) async fn speak(&self, words: Words) -> Outcome<SpeechStream> {
         let request = Request { model: MODEL, response_format: "pcm", words };
         let events = self.stream("/v1/audio/speech", request, read_sound).await?;
@@ -64,7 +64,7 @@ fn read_sound(body: Body, chunks: &Sender<Result<SpeechEvent, ModelError>>) {
     }
 }
 
-/// Signed 16-bit little-endian; `odd` is the half sample that the last chunk ended with.
+/// Signed 16-bit little-endian samples. `odd` is half a sample, left over from the last chunk.
 fn samples(odd: &mut Option<u8>, bytes: &[u8]) -> Vec<f32> {
     let all: Vec<u8> = odd.take().into_iter().chain(bytes.iter().copied()).collect();
     let (pairs, rest) = all.as_chunks::<2>();

@@ -11,68 +11,68 @@ use super::{Environment, Overrides, Threads};
 use crate::config::{ChatSection, DevSection, KeepAliveText, KvTypeName, LoadAt, Written};
 
 const DEFAULT_MODEL: &str = "smollm2";
-/// As llama.cpp's own: larger steps read a prompt hardly faster, and stall running answers longer.
+/// The same as llama.cpp's. Larger steps read a prompt hardly faster, and delay running answers.
 const DEFAULT_BATCH_TOKENS: u32 = 512;
 const DEFAULT_CHAT_REQUESTS_MAX: u16 = 32;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ChatSettings {
     pub(crate) model: ModelChoice,
-    /// None: as many as the model was trained with, as far as the memory allows.
+    /// `None`: the length that the model was trained with, as far as the memory allows.
     pub(crate) context_tokens: Option<NonZeroU32>,
     pub(crate) kv_type: KvTypeName,
     pub(crate) threads: Threads,
-    /// None: 4, or fewer where the memory would leave each of them too short a context.
+    /// `None`: 4, or fewer if the memory would leave each slot too short a context.
     pub(crate) parallel: Option<NonZeroU16>,
     pub(crate) batch_tokens: NonZeroU32,
-    /// None: as `hob fit` answers.
+    /// `None`: as `hob fit` recommends.
     pub(crate) gpu_layers: Option<u16>,
-    /// The same.
+    /// `None`: as `hob fit` recommends.
     pub(crate) cpu_moe_layers: Option<u16>,
     pub(crate) keep_alive: KeepAlive,
     pub(crate) load: LoadAt,
     /// Never unloaded to make room.
     pub(crate) is_pinned: bool,
-    /// None: a model thinks as long as it wants, unless a request says otherwise.
+    /// `None`: no limit, unless a request sets one.
     pub(crate) thinking_tokens_max: Option<u32>,
-    /// None: an answer without a limit of its own goes on until the context is full.
+    /// `None`: an answer without its own limit ends when the context is full.
     pub(crate) answer_tokens_max: Option<NonZeroU32>,
     pub(crate) requests_max: NonZeroU16,
 }
 
-/// Only for tests of programs that talk to hob.
+/// Only for tests of programs that use hob.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DevSettings {
     pub(crate) mock_unknown_models: bool,
 }
 
-/// Which model answers.
+/// The model that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ModelChoice {
-    /// As it is stored.
+    /// A stored model.
     Named(String),
     /// A GGUF file of the user's.
     File(PathBuf),
 }
 
 impl ModelChoice {
-    /// A path is what is one on this disk, ends like a file, or begins like a path. All else is a name, slashes
-    /// included: models of the hub are called `owner/name:QUANT`.
+    /// A text is a path if such a file exists, or if it looks like a path. Anything else is a name, also with
+    /// slashes: models of the hub are called `owner/name:QUANT`.
     pub(crate) fn new(written: &str, resolve: impl Fn(&Path) -> PathBuf) -> ModelChoice {
         let path = Path::new(written);
         let ends = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
         let begins = ["/", "./", "../", "~"].iter().any(|begin| written.starts_with(begin));
         let is_of_hub = written.starts_with("hf:");
         if !is_of_hub && (begins || ends || resolve(path).is_file()) {
-            // Without the dots that people type.
+            // Removes `.` and `..` that the user typed.
             ModelChoice::File(resolve(path).components().collect())
         } else {
             ModelChoice::Named(canonical(written))
         }
     }
 
-    /// What it is called where nobody gives it another name: a file as it is, without folder and
-    /// ending.
+    /// The model's default name. For a file: without folder and
+    /// extension.
     pub(crate) fn name(&self) -> String {
         match self {
             ModelChoice::Named(name) => name.clone(),
@@ -82,7 +82,7 @@ impl ModelChoice {
         }
     }
 
-    /// As it is typed.
+    /// The text that the user typed.
     pub(crate) fn as_written(&self) -> String {
         match self {
             ModelChoice::Named(name) => name.clone(),
@@ -116,7 +116,7 @@ impl ChatSettings {
         }
     }
 
-    /// Of a model beside this one: what its table leaves out is as here.
+    /// Settings of a further model. Keys that its table leaves out are the same as here.
     pub(super) fn beside(&self, table: &ChatSection, model: ModelChoice) -> ChatSettings {
         ChatSettings {
             model,
@@ -129,7 +129,7 @@ impl ChatSettings {
             cpu_moe_layers: table.cpu_moe_layers.or(self.cpu_moe_layers),
             keep_alive: table.keep_alive.map_or(self.keep_alive, |written| written.0),
             load: table.load.unwrap_or(LoadAt::FirstRequest),
-            // Of several models, one that stays is an exception.
+            // With several models, a pinned one is an exception.
             is_pinned: table.pinned.unwrap_or(false),
             thinking_tokens_max: table.thinking_tokens_max.or(self.thinking_tokens_max),
             answer_tokens_max: table.answer_tokens_max.or(self.answer_tokens_max),
@@ -137,7 +137,7 @@ impl ChatSettings {
         }
     }
 
-    /// Of a model that was pulled, and that no table names.
+    /// Settings of a pulled model without a table.
     pub(crate) fn pulled(&self, name: &str) -> ChatSettings {
         self.beside(&ChatSection::default(), ModelChoice::Named(name.to_owned()))
     }
@@ -172,7 +172,7 @@ impl DevSettings {
     }
 }
 
-/// A path that is typed is meant from the working folder, one in the file from where that is.
+/// A path on the command line is relative to the working folder; a path in the file is relative to the file.
 fn model(flags: &Overrides, environment: &Environment, written: &Written) -> ModelChoice {
     let folders = &environment.folders;
     if let Some(typed) = &flags.chat_model {

@@ -10,7 +10,7 @@ use etcetera::BaseStrategy;
 use super::Secret;
 use crate::folders::Folders;
 
-/// What the environment says; pure data from here on.
+/// The environment as plain data.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment {
     pub(crate) hob_home: Option<PathBuf>,
@@ -22,9 +22,9 @@ pub(crate) struct Environment {
     pub(crate) hf_token: Option<Secret>,
     pub(crate) ollama_models: Option<PathBuf>,
     pub(crate) ollama_registry: Option<String>,
-    /// Every variable: a configuration may name any of them as the place of a key.
+    /// Every variable, because a configuration may name any of them for a key.
     pub(crate) secrets: BTreeMap<String, Secret>,
-    /// Where programs are looked for.
+    /// Where to look for programs.
     pub(crate) path: OsString,
     pub(crate) folders: Folders,
 }
@@ -73,7 +73,7 @@ impl Folders {
     }
 }
 
-/// An empty variable counts as none: that is how people unset one for a single command.
+/// An empty variable counts as not set: people unset one for a single command in this way.
 fn variable(name: &str) -> Option<OsString> {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads it")]
     std::env::var_os(name).filter(|value| !value.is_empty())

@@ -20,11 +20,11 @@ use crate::config::{
 use crate::failure::{Failure, Outcome};
 
 const QUEUE_DEFAULT: usize = 8;
-/// A key is a line, not a file that was named by mistake.
+/// A key is one line, not a file that was named by mistake.
 const KEY_BYTES_MAX: u64 = 4096;
 
 /// # Errors
-/// A name, a value or a key that cannot be meant, with its place in the file.
+/// An invalid name, value or key, with its position in the file.
 pub(crate) fn gateway(written: &Written, environment: &Environment) -> Outcome<GatewayOptions> {
     let settling = Settling { written, environment };
     let config = &written.config;
@@ -94,11 +94,11 @@ impl Settling<'_> {
             section.drop.as_ref(),
             section.reasoning_effort.map(|effort| effort.0),
         )?;
-        // Every target has a turn, and there is one for a second try where they are few.
+        // Enough attempts for each target once, and at least one retry if there are few targets.
         let each_once = || default.attempts_max.max(section.to.len() as u32);
         Ok(AliasOptions {
             targets: targets.collect::<Outcome<_>>()?,
-            pick: section.strategy.unwrap_or_default().0,
+            strategy: section.strategy.unwrap_or_default().0,
             parameters,
             clocks: own.or(Clocks {
                 total: defaults.total,
@@ -185,7 +185,7 @@ impl Settling<'_> {
 /// `env:NAME` or `file:PATH`.
 ///
 /// # Errors
-/// What is wrong with it, without the key.
+/// What is wrong with the key, without the key.
 pub(crate) fn secret(
     source: &str,
     written: &Written,
@@ -227,7 +227,7 @@ fn time(written: Option<TimeText>) -> Option<Duration> {
     written.map(|TimeText(time)| time)
 }
 
-/// As a request says it: below zero is for ever.
+/// In seconds, as a request contains it. A negative number means for ever.
 fn keep_alive(wish: KeepAlive) -> toml::Value {
     match wish {
         KeepAlive::Forever => toml::Value::Integer(-1),
@@ -235,7 +235,7 @@ fn keep_alive(wish: KeepAlive) -> toml::Value {
     }
 }
 
-/// As a part of a path: names with dots in them are in quotes.
+/// As part of a path: names with dots are in quotes.
 pub(crate) fn quoted(name: &str) -> String {
     if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() }
 }
@@ -244,7 +244,7 @@ pub(crate) fn quoted(name: &str) -> String {
 mod tests {
     use std::path::PathBuf;
 
-    use hob_core::routing::Pick;
+    use hob_core::routing::Strategy;
     use hob_upstream::UpstreamKind;
 
     use super::*;
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(options.clocks.idle, Some(Duration::from_secs(9)), "of models of our own too");
         assert!(router.key.is_some() && !format!("{router:?}").contains("sk-1"));
         let [fast] = &options.aliases[..] else { panic!("one") };
-        assert_eq!((fast.pick, fast.attempts_max), (Pick::Weighted, 2));
+        assert_eq!((fast.strategy, fast.attempts_max), (Strategy::Weighted, 2));
         assert_eq!(fast.on_interruption, OnInterruption::Continue);
         assert_eq!(fast.hedge_after, Some(Duration::from_millis(400)));
         assert_eq!(fast.clocks.total, Some(Duration::from_secs(60)));

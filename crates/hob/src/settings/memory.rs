@@ -11,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MemorySettings {
-    /// None: what the system has free.
+    /// `None`: the memory that the system has free.
     pub(crate) max: Option<BytesText>,
 }
 
@@ -32,7 +32,7 @@ impl MemorySettings {
 /// The models of `[model.NAME]`, by name.
 ///
 /// # Errors
-/// A table without a model, or a name that cannot be had.
+/// A table without a model, or a name that is not allowed.
 pub(super) fn models(
     chat: &ChatSettings,
     environment: &Environment,

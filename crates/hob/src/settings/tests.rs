@@ -1,4 +1,4 @@
-//! What wins over what, as a table.
+//! Which source of a setting wins, as a table.
 
 use hob_core::{KeepAlive, KvType};
 
@@ -29,7 +29,7 @@ fn settle(flags: &Overrides, environment: &Environment, written: &Written) -> Se
     Settings::resolve(flags, environment, written).expect("settings")
 }
 
-/// Of a `[chat]` table, for tests of what is made of it.
+/// Chat settings from a `[chat]` table, for tests.
 pub(crate) fn chat_settings(table: &str) -> ChatSettings {
     settle(&Overrides::default(), &environment(), &written(&format!("[chat]\n{table}\n"))).chat
 }

@@ -1,11 +1,11 @@
-//! The chat model of this hob: found, measured against the memory, and put into a worker process.
-//! What the worker does with it is `hob-engines`' business.
+//! Builds the chat model: finds its file, checks it against the memory, and prepares a worker process.
+//! `hob-engines` implements the worker.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_core::budget::Bytes;
-use hob_core::fit::{Expected, OffloadFlags, Pool, Setup};
+use hob_core::fit::{OffloadFlags, Pool, Setup, SetupEstimate};
 use hob_core::{
     Admission, ChatCard, ChatModel, KeepAlive, LoadTimes, ModelLifecycle, RegisteredModel, task,
 };
@@ -17,42 +17,42 @@ use hob_engines::worker::become_worker;
 use hob_models::Gguf;
 use hob_models::gguf::{PartName, card};
 
-use super::context::{set_up, told};
+use super::context::{offload_flags, set_up};
 use super::memory::{Memory, Need, usable};
 use super::own_program;
 use crate::app::App;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::machine::here;
+use crate::model_store::ModelStore;
 use crate::settings::{ChatSettings, ModelChoice};
-use crate::shelf::Shelf;
 use crate::worker_args::ChatWorkerArgs;
 
-/// Seconds of work per token where nobody knows how fast memory is, until the first answers teach a better figure.
+/// Guess for the seconds of work per token if the memory bandwidth is unknown. The first answers correct it.
 const TOKEN_S_GUESS: f64 = 0.02;
 
-/// The chat model of this hob, in its worker process.
+/// The chat model of this hob with its worker process.
 #[derive(Clone, Debug)]
 pub(crate) struct Chat {
     pub(crate) name: String,
     pub(crate) worker: Arc<ChatWorker>,
-    /// Seconds of work per token, as predicted.
+    /// Predicted seconds of work per token.
     token_s: f64,
 }
 
-/// A model's file, and how it will be run.
+/// A model's file, and how the engine will run it.
 #[derive(Clone, Debug)]
 pub(crate) struct ChatFile {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) card: ChatCard,
     setup: Setup,
-    pub(crate) expected: Expected,
-    /// As its owner says where there is no card that hob sees: the engine may see one.
-    told: OffloadFlags,
+    pub(crate) expected: SetupEstimate,
+    /// The user's own settings if hob sees no card, because the engine may see one.
+    offload_flags: OffloadFlags,
 }
 
 impl Chat {
-    /// With the memory for itself.
+    /// Starts a chat model that has the whole memory for itself.
     ///
     /// # Errors
     /// See [`Chat::start_in`].
@@ -60,11 +60,11 @@ impl Chat {
         Chat::start_in(&own_memory(app), &settings.model.name(), settings, app)
     }
 
-    /// Finds the model and supervises a worker for it; the process starts when it is loaded.
-    /// Called inside a tokio runtime.
+    /// Finds the model and creates a supervised worker. The process starts when the model is loaded.
+    /// Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// The model is not here, or its file is none that the engine takes.
+    /// The model is not installed, or the engine cannot read its file.
     pub(crate) fn start_in(
         memory: &Arc<Memory>,
         name: &str,
@@ -78,18 +78,18 @@ impl Chat {
             estimated: file.needed(),
             is_pinned: settings.is_pinned && settings.keep_alive == KeepAlive::Forever,
         };
-        let seat = memory.seat(name, need);
+        let model_memory = memory.of_model(name, need);
         let mut options = ChatWorkerOptions::default();
         options.supervisor.load_guess = LoadTimes::guess(file.card.file_bytes);
         options.supervisor.predicted_bytes = Some(file.expected.kept_bytes(Pool::Ram));
-        options.supervisor.room = Some(Arc::new(seat.clone()));
+        options.supervisor.room = Some(Arc::new(model_memory.clone()));
         let worker = Arc::new(ChatWorker::start(file.card, command, options));
-        seat.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
+        model_memory.taken_by(&(Arc::clone(&worker) as Arc<dyn ModelLifecycle>));
         ModelLifecycle::keep_alive(&*worker, settings.keep_alive);
         Ok(Chat { name: name.to_owned(), worker, token_s })
     }
 
-    /// The model as the registry has it.
+    /// The model's entry in the registry.
     pub(crate) fn registered(&self, settings: &ChatSettings) -> RegisteredModel<task::Chat> {
         let admission = Admission::new(settings.requests_max.get().into(), self.token_s);
         let model = Arc::clone(&self.worker) as Arc<dyn ChatModel>;
@@ -101,13 +101,13 @@ impl Chat {
 }
 
 impl ChatFile {
-    /// With the memory that this hob may take.
+    /// Finds the model and plans its setup within the memory that hob may use.
     ///
     /// # Errors
     /// See [`Chat::start_in`].
     pub(crate) fn find(settings: &ChatSettings, app: &App<'_>) -> Outcome<ChatFile> {
         let (path, digest) = match &settings.model {
-            ModelChoice::Named(name) => Shelf::open(app).chat_file(name)?,
+            ModelChoice::Named(name) => ModelStore::open(app).chat_file(name)?,
             ModelChoice::File(path) => (path.clone(), None),
         };
         let unusable = |error| {
@@ -123,30 +123,30 @@ impl ChatFile {
         let context_tokens = setup.plan.context_tokens / setup.plan.sequences;
         let card = card(&path, Some(context_tokens)).map_err(unusable)?;
         let card = ChatCard { digest, ..card };
-        let told = match machine.gpus.is_empty() {
-            true => told(settings),
-            false => setup.told(),
+        let offload_flags = match machine.gpus.is_empty() {
+            true => offload_flags(settings),
+            false => setup.offload_flags(),
         };
-        Ok(ChatFile { name, path, card, setup, expected, told })
+        Ok(ChatFile { name, path, card, setup, expected, offload_flags })
     }
 
-    /// Of each memory.
+    /// Needed bytes in each memory pool.
     fn needed(&self) -> Bytes {
         self.expected.uses.iter().map(|used| (used.pool, used.kept_bytes())).collect()
     }
 }
 
-/// Of a command that runs one model alone.
+/// The memory for a command that runs one model alone.
 fn own_memory(app: &App<'_>) -> Arc<Memory> {
     Memory::new(app.settings.memory.max_bytes())
 }
 
-/// Turns that a thread of the engine waits for its sister before it sleeps. Left alone, GNU OpenMP waits
-/// for a millisecond and more, which takes the core from whoever it waits for; without any waiting,
+/// How many turns a thread of the engine waits before it sleeps. By default, GNU OpenMP waits
+/// for a millisecond and more, and takes the core from the thread that it waits for. Without any waiting,
 /// sleeping takes longer than the work (`docs/reference/performance.md`).
 pub(super) const SPIN_COUNT: &str = "500";
 
-/// Has GNU's allocator ask for large pages. Mapped files have none, and a processor that looks up fewer
+/// Makes GNU's allocator use large pages. Mapped files have none, and a processor that looks up fewer
 /// pages decodes 6 % faster.
 pub(super) const LARGE_PAGES: &str = "glibc.malloc.hugetlb=1";
 
@@ -175,16 +175,16 @@ fn command(settings: &ChatSettings, file: &ChatFile) -> Outcome<WorkerCommand> {
     if let Some(tokens) = settings.answer_tokens_max {
         command = command.arg("--answer").arg(number(tokens.get()));
     }
-    if let Some(layers) = file.told.gpu_layers {
+    if let Some(layers) = file.offload_flags.gpu_layers {
         command = command.arg("--gpu-layers").arg(number(layers));
     }
-    if let Some(layers) = file.told.cpu_moe_layers {
+    if let Some(layers) = file.offload_flags.cpu_moe_layers {
         command = command.arg("--cpu-moe-layers").arg(number(layers));
     }
     Ok(command)
 }
 
-/// The whole of `hob worker chat`: returns when the hob that started it closes the socket.
+/// The whole of `hob worker chat`. Returns when the hob that started it closes the socket.
 pub(crate) fn work_chat(args: &ChatWorkerArgs) -> Outcome<()> {
     let socket = become_worker().map_err(|_| {
         Failure::new(Exit::Engine, "a worker is started by hob itself, not by hand")
@@ -212,7 +212,7 @@ pub(crate) fn work_chat(args: &ChatWorkerArgs) -> Outcome<()> {
     serve_chat(socket, &options).map_err(|error| Failure::new(Exit::Engine, error))
 }
 
-/// Copied where that leaves as much free as it takes: a model that fills the memory is better dropped in
+/// Weights are copied if as much memory stays free. A model that fills the memory is better dropped in
 /// part than swapped.
 pub(super) fn weights(model: &Path) -> WeightStorage {
     let available_bytes = hob_machine::ram().map_or(0, |ram| ram.available_bytes);
@@ -222,7 +222,7 @@ pub(super) fn weights(model: &Path) -> WeightStorage {
     }
 }
 
-/// Of all parts, where the file is the first of several.
+/// Bytes of all parts, if the file is the first of several.
 fn bytes_of(model: &Path) -> Option<u64> {
     let part = PartName::parse(model.file_name()?.to_str()?);
     let Some(part) = part else { return Some(model.metadata().ok()?.len()) };
@@ -230,8 +230,8 @@ fn bytes_of(model: &Path) -> Option<u64> {
     sizes.sum()
 }
 
-/// For steps of few tokens and of many. A core that is left alone when there are more than two keeps
-/// answers steady beside whatever else the machine does.
+/// Threads for steps with few tokens and with many. With more than two cores one is left alone, so that
+/// answers stay steady whatever else the machine does.
 pub(super) fn threads(wished: u32) -> (u32, u32) {
     if wished > 0 {
         return (wished, wished);
@@ -255,7 +255,7 @@ mod tests {
     fn weights_are_copied_where_there_is_room_and_never_where_it_is_unknown() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         assert_eq!(weights(file.path()), WeightStorage::Copied);
-        // A hole of four terabytes takes no room on the disk, and would in memory.
+        // A sparse file of four terabytes takes no disk space, but a copy would fill the memory.
         if file.as_file().set_len(1 << 42).is_ok() {
             assert_eq!(weights(file.path()), WeightStorage::Mapped);
         }

@@ -1,47 +1,47 @@
-//! How long a context a chat model gets, and for how many answers at once, before it is loaded.
-//! A context that is configured is kept as it is; otherwise the memory decides.
+//! Decides the context length of a chat model, and its number of slots, before it is loaded.
+//! A configured context is used as it is; otherwise the memory decides.
 
-use hob_core::fit::{Expected, FitError, Model, OffloadFlags, Pool, Setup};
+use hob_core::fit::{FitError, Model, OffloadFlags, Pool, Setup, SetupEstimate};
 use hob_core::footprint::{Attention, Sharing, Windows};
 use hob_core::machine::Machine;
 use hob_core::{ContextPlan, KvTypes};
 
 use crate::settings::ChatSettings;
 
-/// Answers at once where nobody says how many, most first.
+/// Numbers of slots to try if none is configured, most first.
 const PARALLEL: [u32; 3] = [4, 2, 1];
 
-/// Fewer answers are computed at once before each has a shorter context than this. Open WebUI sends 7,029
+/// The number of slots is reduced until each has at least this much context. Open WebUI sends 7,029
 /// tokens of tools with every message, and Home Assistant 5,621.
 const CONTEXT_TOKENS_ENOUGH: u32 = 16_384;
 
-/// For as long a context the layers of a model are dealt between cards and the system's memory.
+/// The layers of a model are divided between cards and system memory for a context of this length.
 const CONTEXT_TOKENS_LAID_OUT: u32 = 4_096;
 
-pub(super) fn told(settings: &ChatSettings) -> OffloadFlags {
+pub(super) fn offload_flags(settings: &ChatSettings) -> OffloadFlags {
     OffloadFlags {
         gpu_layers: settings.gpu_layers.map(u32::from),
         cpu_moe_layers: settings.cpu_moe_layers.map(u32::from),
     }
 }
 
-/// How the engine will be set up: as configured, or else with as long a context as there is room for.
+/// The engine's setup: as configured, or else with the longest context that fits.
 ///
 /// # Errors
-/// The engine would not take these KV types with this model, or the model has no layers.
+/// The engine does not accept these KV types for this model, or the model has no layers.
 pub(super) fn set_up(
     settings: &ChatSettings,
     model: &Model,
     machine: &Machine,
-) -> Result<(Setup, Expected), FitError> {
+) -> Result<(Setup, SetupEstimate), FitError> {
     let parallel = settings.parallel.map(|parallel| u32::from(parallel.get()));
     let trained = model.shape.trained_context_tokens.max(1);
     let setup = match settings.context_tokens {
-        // Refused with the numbers when it is time to load, if it does not fit.
+        // If it does not fit, loading rejects it with the numbers.
         Some(asked) => {
             let sequences = parallel.unwrap_or(PARALLEL[0]);
             let plan = plan(settings, asked.get().min(trained), sequences);
-            Setup::new(machine, model, plan, told(settings))?
+            Setup::new(machine, model, plan, offload_flags(settings))?
         }
         None => {
             let choices = parallel.map_or(PARALLEL.to_vec(), |parallel| vec![parallel]);
@@ -52,7 +52,7 @@ pub(super) fn set_up(
     Ok((setup, expected))
 }
 
-/// With the first of these numbers of answers that leaves each of them context enough, or else with the last.
+/// Takes the first number of slots that leaves each enough context, or else the last.
 fn longest(
     settings: &ChatSettings,
     model: &Model,
@@ -62,12 +62,12 @@ fn longest(
     let trained = model.shape.trained_context_tokens.max(1);
     let mut found = None;
     for &sequences in choices {
-        // Layers go to a card as for a short context: it is the rest of the card that becomes a longer one.
+        // Layers go to a card as for a short context. The rest of the card is used for a longer one.
         let usual = plan(settings, trained.min(CONTEXT_TOKENS_LAID_OUT), sequences);
-        let short = Setup::new(machine, model, usual, told(settings))?;
+        let short = Setup::new(machine, model, usual, offload_flags(settings))?;
         let wished = Setup { plan: plan(settings, trained, sequences), ..short.clone() };
         let roomy = half_of_the_rest(machine, &short, model)?;
-        // A model that does not fit with any context is refused with the numbers when it is loaded.
+        // A model that fits with no context is rejected with the numbers when it is loaded.
         let setup = wished.shortened(&roomy, model)?.unwrap_or(short);
         let each = setup.plan.context_tokens / sequences;
         found = Some(setup);
@@ -78,8 +78,8 @@ fn longest(
     found.ok_or(FitError::NoLayers)
 }
 
-/// The machine with as much of the system's memory as the model takes without a context, and half of what
-/// that leaves: the rest is for everything else that runs. The memory of cards is for models alone.
+/// The machine with the system memory that the model needs without a context, plus half of
+/// the rest. The other half is for other programs. Memory of cards is for models alone.
 fn half_of_the_rest(machine: &Machine, setup: &Setup, model: &Model) -> Result<Machine, FitError> {
     let least = ContextPlan { context_tokens: setup.plan.sequences, ..setup.plan };
     let least = Setup { plan: least, ..setup.clone() }.expected(machine, model)?;
@@ -95,7 +95,7 @@ fn plan(settings: &ChatSettings, each: u32, sequences: u32) -> ContextPlan {
         context_tokens: each.saturating_mul(sequences),
         sequences,
         sharing: Sharing::Parts,
-        // The engine goes back on a conversation to any point.
+        // The engine can go back to any point of a conversation.
         windows: Windows::Whole,
         kv: KvTypes::both(settings.kv_type.0),
         attention: Attention::Flash,
@@ -115,7 +115,7 @@ mod tests {
 
     const GB: u64 = 1_000_000_000;
 
-    /// Answers at once, and tokens for each of them, on a machine with so much free memory.
+    /// Slots, and tokens for each of them, on a machine with this much free memory.
     fn set_up_with(config: &str, name: &str, free_bytes: u64) -> (u32, u32) {
         let memory = Memory { total_bytes: free_bytes, available_bytes: free_bytes };
         let machine = Machine { memory, ..Machine::default() };

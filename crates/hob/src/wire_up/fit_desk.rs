@@ -1,6 +1,6 @@
-//! What `/api/fit` can be asked about: the chat models of this hob by their files, models that are known by their
-//! dimensions, this machine, and those whose profiles are part of hob. Files are read anew for each question, their
-//! headers only; nothing that is asked over HTTP is taken for a path.
+//! The data behind `/api/fit`: the chat models of this hob, the models that are known by their
+//! dimensions, this machine, and machines with built-in profiles. Each request reads file headers again.
+//! Names from HTTP requests are never used as paths.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -20,19 +20,19 @@ use hob_wire::{FitAnswer, FitModel, FitRequest};
 
 use crate::app::App;
 use crate::capability::suggest_smaller_model;
+use crate::model_store::ModelStore;
 use crate::published;
 use crate::settings::ModelChoice;
-use crate::shelf::Shelf;
 
 /// Name of the machine that hob runs on.
 const HERE: &str = "this machine";
-/// Maximum age of free memory: drivers are slow to answer, and sliders ask often.
+/// Maximum age of the free memory: drivers answer slowly, and the page's sliders ask often.
 const SEEN: Duration = Duration::from_secs(5);
 
 /// Machines and models that `/api/fit` can assess.
 #[derive(Debug)]
 pub(crate) struct Desk {
-    shelf: Shelf,
+    store: ModelStore,
     /// By the names under which this hob serves them.
     configured: BTreeMap<String, ModelChoice>,
     max_bytes: Option<u64>,
@@ -47,7 +47,7 @@ impl Desk {
         let named = settings.models.iter().map(|(name, chat)| (name.clone(), chat.model.clone()));
         let own = (settings.chat.model.name(), settings.chat.model.clone());
         Desk {
-            shelf: Shelf::open(app),
+            store: ModelStore::open(app),
             configured: named.chain([own]).collect(),
             max_bytes: settings.memory.max_bytes(),
             kept: crate::machine::kept(app),
@@ -57,12 +57,12 @@ impl Desk {
 
     /// Models with stored files.
     fn installed(&self) -> BTreeMap<String, ModelChoice> {
-        let pulled = self.shelf.chat_names().into_iter();
+        let pulled = self.store.chat_names().into_iter();
         let pulled = pulled.map(|name| (name.clone(), ModelChoice::Named(name)));
         let configured = self.configured.iter().map(|(name, one)| (name.clone(), one.clone()));
         let mut all: BTreeMap<String, ModelChoice> = pulled.chain(configured).collect();
         all.retain(|_, choice| match choice {
-            ModelChoice::Named(name) => self.shelf.chat_file(name).is_ok(),
+            ModelChoice::Named(name) => self.store.chat_file(name).is_ok(),
             ModelChoice::File(path) => path.is_file(),
         });
         all
@@ -74,7 +74,7 @@ impl Desk {
         let path = match choice {
             ModelChoice::File(path) => path.clone(),
             ModelChoice::Named(name) => {
-                let found = self.shelf.chat_file(name);
+                let found = self.store.chat_file(name);
                 found.map_err(|failure| unreadable(failure.sentence))?.0
             }
         };
@@ -112,11 +112,11 @@ impl Desk {
             return Err(unknown("quant", asked, vec![quant.to_owned()]));
         }
         let mut model = header.model(name).map_err(|error| unreadable(name, &error))?;
-        // Flags must name a file that exists.
+        // Flags must name an existing file.
         model.location = match choice {
             ModelChoice::File(path) => Location::File(path.display().to_string()),
             ModelChoice::Named(name) => {
-                let (path, _) = self.shelf.chat_file(name).map_err(|failure| {
+                let (path, _) = self.store.chat_file(name).map_err(|failure| {
                     let (model, reason) = (name.clone(), failure.sentence);
                     Unanswerable::Unreadable { model, reason }
                 })?;
@@ -151,7 +151,7 @@ impl Desk {
         }
     }
 
-    /// This machine, with free memory of now or of a moment ago.
+    /// This machine, with free memory of at most [`SEEN`] ago.
     fn here(&self) -> MachineFacts {
         // A panic while reading leaves no partial value behind.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -253,8 +253,9 @@ mod tests {
             std::fs::write(&path, bytes).expect("a file");
         }
         let configured = BTreeMap::from([("mine".to_owned(), ModelChoice::File(path))]);
-        let (shelf, kept) = (Shelf::in_home(folder.path()), MachineStore::in_home(folder.path()));
-        (folder, Desk { shelf, configured, max_bytes: None, kept, seen: Mutex::default() })
+        let (store, kept) =
+            (ModelStore::in_home(folder.path()), MachineStore::in_home(folder.path()));
+        (folder, Desk { store, configured, max_bytes: None, kept, seen: Mutex::default() })
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Other servers, aliases and keys of the configuration, made into what the server asks.
-//! What cannot be meant is refused with its place in the file, before anything of it is in force.
+//! Builds the gateway and the keys of the server from the configuration.
+//! Errors name their position in the file, and come before any of it is used.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use hob_upstream::{Gateway, GatewayError, UpstreamError};
 use crate::app::{App, Reach};
 use crate::config::{KeySection, Written};
 use crate::failure::{Failure, Outcome};
+use crate::model_store::ModelStore;
 use crate::settings::DEFAULT_SPEECH;
 use crate::settings::gateway::{gateway as settled, quoted, secret};
 use crate::settings::{Environment, Secret};
-use crate::shelf::Shelf;
 
 /// # Errors
-/// [`crate::settings::gateway`]'s, and names that lead nowhere.
+/// The errors of [`crate::settings::gateway`], and names that lead nowhere.
 pub(crate) fn gateway(
     written: &Written,
     environment: &Environment,
@@ -29,13 +29,13 @@ pub(crate) fn gateway(
     Gateway::new(options, locals, previous).map_err(|error| placed(written, &error))
 }
 
-/// Characters of a key that keeps strangers out: 16 of a random key cannot be guessed over a network.
+/// Minimum length of a key: 16 random characters cannot be guessed over a network.
 const KEY_CHARS_MIN: usize = 16;
 
-/// The key that the server was always given, and those of the configuration.
+/// The key from the environment or the key file, and the keys of the configuration.
 ///
 /// # Errors
-/// A secret that is nowhere or too short, two keys that are the same, or a name that `is_known` does not know.
+/// A missing or too short secret, two equal keys, or a name that `is_known` does not know.
 pub(crate) fn keys(
     written: &Written,
     environment: &Environment,
@@ -58,7 +58,10 @@ pub(crate) fn keys(
         let digest = digest.map_err(|reason| wrong(".secret", reason))?;
         let unknown = section.aliases.iter().flatten().find(|alias| !is_known(alias));
         if let Some(unknown) = unknown {
-            return Err(wrong(".aliases", format!("nobody here is called '{unknown}'")));
+            return Err(wrong(
+                ".aliases",
+                format!("'{unknown}' is not the name of a model, an alias or an upstream"),
+            ));
         }
         keys.push(key(name, digest, section));
     }
@@ -106,7 +109,7 @@ fn digest_of(
     KeyDigest::of(key.expose()).map_err(|error| error.to_string())
 }
 
-/// With the place of the table that is at fault.
+/// Adds the position of the wrong table.
 pub(crate) fn placed(written: &Written, error: &GatewayError) -> Failure {
     let key = match error {
         GatewayError::Upstream(
@@ -134,22 +137,22 @@ pub(crate) fn placed(written: &Written, error: &GatewayError) -> Failure {
     }
 }
 
-/// The configuration's gateway without a server, each of its servers looked at once.
+/// The configuration's gateway without a server. Each of its servers is contacted once.
 ///
 /// # Errors
-/// As [`gateway`].
+/// See [`gateway`].
 pub(crate) async fn looked_up(app: &App<'_>) -> Outcome<Gateway> {
     let gateway = gateway(&app.written, &app.environment, &stand_ins(app), None)?;
     gateway.look().await;
     Ok(gateway)
 }
 
-/// Stand-ins with the names of the local models. Whether a model is on this disk is found when it is served.
+/// Placeholders with the names of the local models. Whether a model is installed is checked when it is served.
 pub(crate) fn stand_ins(app: &App<'_>) -> Registry {
     let own =
         [app.settings.chat.model.name()].into_iter().chain(app.settings.models.keys().cloned());
     let mut names: BTreeSet<String> = own.collect();
-    let pulled = Shelf::open(app).chat_names().into_iter();
+    let pulled = ModelStore::open(app).chat_names().into_iter();
     names.extend(pulled.filter(|name| !app.written.config.alias.contains_key(name)));
     let mut registry = Registry::default();
     for name in names {

@@ -1,5 +1,5 @@
-//! The memory of all workers, the system's and that of cards: each asks here before it is loaded. Facts are gathered and decisions
-//! carried out; who leaves is decided by `hob_core::budget`, whose turn it is by `hob_core::turns`.
+//! The memory of all workers (the system's and that of cards). Each worker asks here before it is loaded. This file gathers facts
+//! and carries out decisions: `hob_core::budget` decides which models to unload, `hob_core::turns` which loads next.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,10 +21,10 @@ use hob_machine::probe;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
 
-/// What drivers said is as old as that at most.
+/// Maximum age of what the drivers report.
 const CARDS_SEEN: Duration = Duration::from_millis(500);
 
-/// What is left of each memory.
+/// Reads the free bytes of each pool.
 pub(crate) type Available = Box<dyn Fn() -> Bytes + Send + Sync>;
 
 /// Shared by all models of one hob.
@@ -38,30 +38,30 @@ pub(crate) struct Memory {
 struct Shared {
     models: BTreeMap<String, Member>,
     turns: Turns,
-    /// Whose place is being made or filled. One at a time, or two would count the same free bytes.
+    /// The model that is being loaded. Only one at a time, because two would count the same free bytes.
     loading: Option<String>,
 }
 
-/// One model, in memory or not.
+/// One model, loaded or not.
 struct Member {
     estimated: Bytes,
-    /// By its process, when it was last looked at.
+    /// Measured from its process at the last check.
     measured: Bytes,
     is_pinned: bool,
-    /// The worker has its seat, so the seat must not have the worker.
+    /// Weak, because the worker owns a handle of this memory.
     lifecycle: Option<Weak<dyn ModelLifecycle>>,
 }
 
-/// What a model says of itself before it ever was in memory.
+/// The estimate before the model was ever loaded.
 #[derive(Clone, Debug)]
 pub(crate) struct Need {
     pub(crate) estimated: Bytes,
     pub(crate) is_pinned: bool,
 }
 
-/// One model's part in the memory.
+/// The share of one model in the memory.
 #[derive(Clone)]
-pub(crate) struct Seat {
+pub(crate) struct ModelMemory {
     memory: Arc<Memory>,
     name: String,
 }
@@ -72,14 +72,14 @@ impl fmt::Debug for Memory {
     }
 }
 
-impl fmt::Debug for Seat {
+impl fmt::Debug for ModelMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seat").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("ModelMemory").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
 impl Memory {
-    /// This machine's, as far as the limit allows.
+    /// The memory of this machine, up to the limit.
     pub(crate) fn new(max_bytes: Option<u64>) -> Arc<Memory> {
         Memory::with(max_bytes, Box::new(left))
     }
@@ -88,15 +88,15 @@ impl Memory {
         Arc::new(Memory { max_bytes, available, shared: Mutex::default() })
     }
 
-    pub(crate) fn seat(self: &Arc<Memory>, name: &str, need: Need) -> Seat {
+    pub(crate) fn of_model(self: &Arc<Memory>, name: &str, need: Need) -> ModelMemory {
         let Need { estimated, is_pinned } = need;
         let member = Member { estimated, measured: Bytes::new(), is_pinned, lifecycle: None };
         self.shared().models.insert(name.to_owned(), member);
-        Seat { memory: Arc::clone(self), name: name.to_owned() }
+        ModelMemory { memory: Arc::clone(self), name: name.to_owned() }
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
-        // No panic can leave these tables half-changed in a way that matters.
+        // A panic cannot leave these tables half-changed in a way that matters.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -107,7 +107,7 @@ impl Memory {
     }
 }
 
-/// All that a decision needs to know.
+/// All facts for a decision.
 struct Facts {
     budget: Budget,
     needed: Bytes,
@@ -128,7 +128,7 @@ impl Facts {
     }
 
     /// # Errors
-    /// There is no room, however long one waits.
+    /// There is no room, and waiting does not help.
     fn check(&self) -> Result<(), ModelError> {
         match self.answer() {
             Answer::Room | Answer::Evict(_) | Answer::Wait { .. } => Ok(()),
@@ -140,11 +140,11 @@ impl Facts {
     }
 }
 
-/// This machine as models can have it: without cards where this hob has no kernels for any, and with no more memory
-/// than it may take.
+/// The part of this machine that models may use: without cards if this build has no kernels for them, and with
+/// the memory limit.
 pub(super) fn usable(mut machine: Machine, max_bytes: Option<u64>) -> Machine {
     let has_own = machine.gpus.iter().any(is_own);
-    // Engines leave a processor's graphics alone where there is a card beside it.
+    // Engines ignore integrated graphics if there is a separate card.
     machine.gpus.retain(|gpu| has_card_kernels() && (is_own(gpu) || !has_own));
     let available = &mut machine.memory.available_bytes;
     *available = max_bytes.map_or(*available, |max| max.min(*available));
@@ -155,14 +155,14 @@ fn is_own(gpu: &Gpu) -> bool {
     matches!(gpu.memory, GpuMemory::Own { .. })
 }
 
-/// Now.
+/// The free bytes now.
 fn left() -> Bytes {
     let ram = hob_machine::ram().map(|ram| (Pool::Ram, ram.available_bytes));
     ram.into_iter().chain(on_cards()).collect()
 }
 
-/// Without what is left free there. Drivers are asked only where a model could lie on their cards, and not for every
-/// look: who waits looks again in a moment.
+/// Free bytes of cards, without the margin. Drivers are asked only if a model could use their cards, and not at every
+/// check, because a waiting request checks again in a moment.
 fn on_cards() -> Bytes {
     static SEEN: Mutex<Option<(Instant, Bytes)>> = Mutex::new(None);
     if !has_card_kernels() {
@@ -178,7 +178,7 @@ fn on_cards() -> Bytes {
     }
 }
 
-/// Drivers take their time: what else this thread has to do is handed to another meanwhile.
+/// Runs a slow call to a driver while another thread takes over this thread's tasks.
 fn aside<T>(ask: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
     match flavor {
@@ -199,8 +199,8 @@ fn of_cards(machine: &Machine) -> Bytes {
 }
 
 impl Shared {
-    /// Who is in memory besides `name`, which is about to be. What they take is remembered for when
-    /// they come back.
+    /// The loaded models except `name`, which is about to be loaded. Their measured sizes are remembered for
+    /// their next load.
     fn residents(&mut self, name: &str) -> Vec<Resident> {
         let others = self.models.iter_mut().filter(|(other, _)| *other != name);
         others.filter_map(|(other, member)| member.resident(other)).collect()
@@ -228,7 +228,7 @@ impl Member {
         }
         let memory_use = lifecycle.memory_use();
         self.measured.extend(memory_use.resident_bytes.map(|bytes| (Pool::Ram, bytes)));
-        // What an engine tells of cards is everybody's, so that there the estimate stays.
+        // A card's memory is only known for all processes together, so the estimate is used there.
         Some(Resident {
             name: name.to_owned(),
             bytes: self.bytes(),
@@ -239,15 +239,15 @@ impl Member {
     }
 }
 
-impl Seat {
-    /// The worker that this is the seat of.
+impl ModelMemory {
+    /// Connects the worker whose memory this is.
     pub(crate) fn taken_by(&self, lifecycle: &Arc<dyn ModelLifecycle>) {
         if let Some(member) = self.memory.shared().models.get_mut(&self.name) {
             member.lifecycle = Some(Arc::downgrade(lifecycle));
         }
     }
 
-    /// Looks once, and takes the place if there is one.
+    /// Checks once, and reserves the memory if there is room.
     fn look_round(&self) -> Look {
         let mut shared = self.memory.shared();
         if shared.loading.is_some() {
@@ -257,7 +257,7 @@ impl Seat {
         let later = || Look::Found(MemoryDecision::Later(facts.shortage()));
         match facts.answer() {
             Answer::Room if shared.turns.may_use_free(&self.name, Instant::now()) => {
-                Look::Found(MemoryDecision::Granted(self.place(&mut shared)))
+                Look::Found(MemoryDecision::Granted(self.reserve(&mut shared)))
             }
             Answer::Room => later(),
             Answer::Evict(names) => {
@@ -267,12 +267,12 @@ impl Seat {
                 }
                 let leaving = names.iter().filter_map(|name| shared.lifecycle(name)).collect();
                 tracing::info!(model = self.name, leaving = names.join(", "), "making room");
-                Look::Evict { place: self.place(&mut shared), leaving }
+                Look::Evict { reservation: self.reserve(&mut shared), leaving }
             }
             Answer::Wait { until_idle, .. } => {
                 let is_answered = until_idle.iter().any(|name| facts.is_answering(name));
                 shared.turns.needs(&self.name, until_idle);
-                // Who was used a moment ago is free in another one.
+                // A model that was used a moment ago can be unloaded a moment later.
                 if is_answered { later() } else { Look::Found(MemoryDecision::Soon) }
             }
             Answer::Refused(_) | Answer::TooLarge { .. } => match facts.check() {
@@ -282,37 +282,37 @@ impl Seat {
         }
     }
 
-    /// Others have left for this one: whether that was enough.
-    fn look_again(&self, place: MemoryReservation) -> MemoryDecision {
+    /// Checks whether enough memory is free now that other models were unloaded.
+    fn look_again(&self, reservation: MemoryReservation) -> MemoryDecision {
         let facts = self.memory.facts(&self.name, &mut self.memory.shared());
         if facts.answer() == Answer::Room {
-            MemoryDecision::Granted(place)
+            MemoryDecision::Granted(reservation)
         } else {
             MemoryDecision::Soon
         }
     }
 
-    fn place(&self, shared: &mut Shared) -> MemoryReservation {
+    fn reserve(&self, shared: &mut Shared) -> MemoryReservation {
         shared.loading = Some(self.name.clone());
         Box::new(Filling { memory: Arc::clone(&self.memory) })
     }
 
     async fn ask_once(&self) -> MemoryDecision {
-        let (place, leaving) = match self.look_round() {
+        let (reservation, leaving) = match self.look_round() {
             Look::Found(asked) => return asked,
-            Look::Evict { place, leaving } => (place, leaving),
+            Look::Evict { reservation, leaving } => (reservation, leaving),
         };
         for lifecycle in leaving {
-            // Somebody came meanwhile, and is not sent away.
+            // A request arrived meanwhile, so the model stays loaded.
             if !lifecycle.unload_if_idle().await {
                 return MemoryDecision::Soon;
             }
         }
-        self.look_again(place)
+        self.look_again(reservation)
     }
 }
 
-impl MemoryBroker for Seat {
+impl MemoryBroker for ModelMemory {
     fn look(&self) -> Result<(), ModelError> {
         self.memory.facts(&self.name, &mut self.memory.shared()).check()
     }
@@ -334,8 +334,8 @@ impl MemoryBroker for Seat {
     }
 }
 
-/// A model in the queue, for as long as this lives.
-struct Waiting(Seat);
+/// A model in the queue, until it is dropped.
+struct Waiting(ModelMemory);
 
 impl MemoryRequest for Waiting {
     fn ask(&mut self) -> BoxFuture<'_, MemoryDecision> {
@@ -349,13 +349,13 @@ impl Drop for Waiting {
     }
 }
 
-/// What was found at one look.
+/// The result of one check.
 enum Look {
     Found(MemoryDecision),
-    Evict { place: MemoryReservation, leaving: Vec<Arc<dyn ModelLifecycle>> },
+    Evict { reservation: MemoryReservation, leaving: Vec<Arc<dyn ModelLifecycle>> },
 }
 
-/// While it is held, nobody else is loaded.
+/// No other model is loaded while this exists.
 struct Filling {
     memory: Arc<Memory>,
 }

@@ -1,5 +1,5 @@
-//! The worker that times the engine: started for `hob fit calibrate`, heard line by line, ended at any time.
-//! Native code runs in it alone, with what a chat worker would have of the machine.
+//! The worker that times the engine for `hob fit calibrate`. It reports line by line, and can be stopped at any time.
+//! Native code runs in it alone, with the same threads as a chat worker.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use crate::worker_args::TimingWorkerArgs;
 
 const BATCH_TOKENS: u32 = 512;
 
-/// What is to be timed.
+/// What to time.
 #[derive(Clone, Debug)]
 pub(crate) enum Timing<'a> {
-    /// So many types, the most usual first.
+    /// This many types, the most common first.
     Kernels {
         types: usize,
     },
@@ -33,10 +33,10 @@ pub(crate) enum Timing<'a> {
     },
 }
 
-/// Each figure as it comes, until all have come or the time is over. Dropping it ends the worker.
+/// Reads the figures as they come, until all have come or the time is over. Dropping it ends the worker.
 ///
 /// # Errors
-/// It does not start.
+/// The worker does not start.
 pub(crate) async fn timings(timing: &Timing<'_>, until: Instant) -> Outcome<Vec<Timed>> {
     let mut command = Command::new(own_program()?);
     command
@@ -59,7 +59,7 @@ pub(crate) async fn timings(timing: &Timing<'_>, until: Instant) -> Outcome<Vec<
     let Some(stdout) = child.stdout.take() else { return Ok(timed) };
     let mut lines = BufReader::new(stdout).lines();
     while let Ok(Ok(Some(line))) = tokio::time::timeout_at(until, lines.next_line()).await {
-        // What the engine itself may print is no figure.
+        // Lines that the engine itself prints are ignored.
         timed.extend(serde_json::from_str::<Timed>(&line).ok());
     }
     Ok(timed)
@@ -89,7 +89,7 @@ pub(crate) fn work_timing(args: &TimingWorkerArgs) -> Outcome<()> {
     time_model(options, args.context, &mut hear).map_err(|error| Failure::new(Exit::Engine, error))
 }
 
-/// On a line of its own. Whoever started this process and is gone wants no more.
+/// Prints a figure on its own line. If the reader is gone, no more figures are needed.
 fn said(timed: &Timed) -> Heard {
     let line = serde_json::to_string(timed).unwrap_or_default();
     let mut stdout = std::io::stdout().lock();
@@ -99,10 +99,10 @@ fn said(timed: &Timed) -> Heard {
     }
 }
 
-/// Threads that decode, as a chat worker has them when nobody says how many.
+/// Number of decoding threads, as a chat worker has them by default.
 pub(crate) fn decoding_threads() -> u32 {
     threads(0).0
 }
 
-/// So long a whole calibration may take.
+/// Time limit of a whole calibration.
 pub(crate) const CALIBRATION_TIME: Duration = Duration::from_secs(28);

@@ -13,7 +13,7 @@ use hob_core::chat::{
     ChatCard, ChatEvent, ChatModel, ChatRequest, ChatStream, Completion, Effort, EmbedRequest,
     Embeddings, FinishReason, OutputFormat, Prompt, Timings, Usage,
 };
-use hob_core::scripted::{Script, ScriptedChat};
+use hob_core::scripted::{ScriptedCall, ScriptedChat};
 use hob_core::{
     Admission, KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState, RegisteredModel,
     Registry, task,
@@ -66,7 +66,7 @@ fn server(model: Arc<dyn ChatModel>, key: Option<&str>) -> (Runtime, SocketAddr)
     (runtime, address)
 }
 
-fn scripted(scripts: Vec<Script<ChatEvent>>) -> (Arc<ScriptedChat>, Runtime, SocketAddr) {
+fn scripted(scripts: Vec<ScriptedCall<ChatEvent>>) -> (Arc<ScriptedChat>, Runtime, SocketAddr) {
     let model = Arc::new(ScriptedChat::new(scripts));
     let (runtime, address) = server(Arc::clone(&model) as Arc<dyn ChatModel>, None);
     (model, runtime, address)
@@ -85,12 +85,12 @@ fn done(finish: FinishReason) -> Result<ChatEvent, ModelError> {
     }))
 }
 
-fn says(pieces: &[&str]) -> Script<ChatEvent> {
+fn says(pieces: &[&str]) -> ScriptedCall<ChatEvent> {
     let pieces = pieces.iter().map(|piece| Ok(ChatEvent::Text((*piece).to_owned())));
     Ok(pieces.chain([done(FinishReason::Stop)]).collect())
 }
 
-fn thinks() -> Script<ChatEvent> {
+fn thinks() -> ScriptedCall<ChatEvent> {
     Ok(vec![
         Ok(ChatEvent::Reasoning("hm".to_owned())),
         Ok(ChatEvent::Text("Hi".to_owned())),

@@ -274,8 +274,8 @@ fn a_configuration_that_changes_is_followed_whole_or_not_at_all() {
     }
     assert_eq!(status(&here, "old"), 404);
     here.note("the configuration changed, and is in force");
-    user.write("hob.toml", &config("new").replace("there/any", "nobody/any"));
-    let said = here.note("hob.toml:5:1: alias 'new' leads to 'nobody/any'");
+    user.write("hob.toml", &config("new").replace("there/any", "missing/any"));
+    let said = here.note("hob.toml:5:1: alias 'new' leads to 'missing/any'");
     assert!(said.contains("which does not exist"), "{said}");
     here.note("the configuration before it stays in force");
     assert_eq!(status(&here, "new"), 200);

@@ -19,12 +19,12 @@ mod models;
 mod pulled;
 mod real;
 mod recorded;
+mod reported;
 mod say;
 mod serve;
 mod served;
 mod shipped;
 mod terminal;
-mod told;
 
 use std::path::{Path, PathBuf};
 

@@ -77,11 +77,11 @@ fn what_the_model_refuses_is_said_before_any_file_exists() {
 #[test]
 fn the_doctor_hears_the_engine() {
     let (user, home) = User::with_models();
-    let config = "[server]\nlisten = \"0\"\n[model.beside]\nmodel = \"smollm2\"\n";
+    let config = "[server]\nlisten = \"0\"\n[model.second]\nmodel = \"smollm2\"\n";
     user.write("hob.toml", config);
     let found = stdout(&user.hob(&["doctor"]).envs(home).assert().success());
     assert!(found.contains("all checksums match"), "{found}");
-    for engine in ["engine ", "chat engine", "model.beside engine"] {
+    for engine in ["engine ", "chat engine", "model.second engine"] {
         let line = found.lines().find(|line| line.contains(engine)).expect(engine);
         assert!(line.contains("loaded in "), "{found}");
     }

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
-use hob_core::scripted::{Script, ScriptedSpeech};
+use hob_core::scripted::{ScriptedCall, ScriptedSpeech};
 use hob_core::{Admission, ModelError, RegisteredModel, Registry, SpeechEvent, task};
 use hob_server::{KeyDigest, KeyOptions, ServerOptions, serve};
 use tokio::net::TcpListener;
@@ -22,7 +22,7 @@ fn sound() -> Result<SpeechEvent, ModelError> {
 }
 
 /// A server whose model plays these scripts. It stops with the runtime.
-fn server(scripts: Vec<Script<SpeechEvent>>, key: Option<&str>) -> (Runtime, SocketAddr) {
+fn server(scripts: Vec<ScriptedCall<SpeechEvent>>, key: Option<&str>) -> (Runtime, SocketAddr) {
     let runtime = Runtime::new().expect("a runtime");
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -37,7 +37,7 @@ fn server(scripts: Vec<Script<SpeechEvent>>, key: Option<&str>) -> (Runtime, Soc
     (runtime, address)
 }
 
-fn spoken() -> Script<SpeechEvent> {
+fn spoken() -> ScriptedCall<SpeechEvent> {
     Ok(vec![sound(), sound()])
 }
 

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::{Row, plain};
 use crate::record::{
-    Attempt, AttemptResult, Kind, MaxContext, Record, Spread, Status, StreamVerdict, Tts, Voice,
-    Vram,
+    Attempt, AttemptResult, Kind, MaxContext, Record, Spread, Status, StreamVerdict, Tts,
+    VoiceFigures, VramUse,
 };
 use crate::terms::Metric;
 
@@ -95,7 +95,7 @@ fn fill(spread: &mut Spread, row: &Row, scale: f64) {
 }
 
 fn voice(record: &mut Record, row: &Row, scale: f64) {
-    let voice = record.voice.get_or_insert_with(Voice::default);
+    let voice = record.voice.get_or_insert_with(VoiceFigures::default);
     fill(voice.ttfa_ms.get_or_insert_default(), row, scale);
     figure(record, row, Metric::TtfaMs, scale);
 }
@@ -140,7 +140,7 @@ fn failed(record: &mut Record, row: &Row) {
 
 fn vram(record: &mut Record, value: Option<f64>, unit: &str) {
     record.resources.vram_mb =
-        value.map(|n| Vram { peak: Some(n * megabytes(unit)), ..Vram::default() });
+        value.map(|n| VramUse { peak: Some(n * megabytes(unit)), ..VramUse::default() });
 }
 
 fn megabytes(unit: &str) -> f64 {

@@ -11,7 +11,7 @@ const VLLM: &str = include_str!("real/vllm.json");
 const LLAMA_BENCH: &str = include_str!("real/llama_bench.json");
 const LLAMA_BENCHY: &str = include_str!("real/llama_benchy.json");
 
-fn read(name: &str, text: &str, format: Format) -> Vec<Imported> {
+fn read(name: &str, text: &str, format: ImportFormat) -> Vec<Imported> {
     assert_eq!(format::recognise(name, text).expect(name), format, "{name}");
     import(name, text.as_bytes(), None).expect(name)
 }
@@ -23,7 +23,7 @@ fn near(record: &Record, metric: Metric, expected: f64) {
 
 #[test]
 fn aiperfs_summary_has_model_load_and_medians() {
-    let [one] = &read("profile_export_aiperf.json", AIPERF, Format::AiPerf)[..] else {
+    let [one] = &read("profile_export_aiperf.json", AIPERF, ImportFormat::AiPerf)[..] else {
         panic!("one run")
     };
     let record = &one.record;
@@ -42,7 +42,7 @@ fn aiperfs_summary_has_model_load_and_medians() {
 
 #[test]
 fn aiperfs_requests_take_model_and_load_from_the_summary_beside_them() {
-    let mut imported = read("profile_export.jsonl", AIPERF_REQUESTS, Format::AiPerf);
+    let mut imported = read("profile_export.jsonl", AIPERF_REQUESTS, ImportFormat::AiPerf);
     let record = &imported[0].record;
     assert_eq!((record.model.name.as_str(), record.workload.concurrency), ("unnamed", None));
     assert_eq!((record.workload.requests, record.workload.warmup), (Some(6), Some(2)));
@@ -56,8 +56,8 @@ fn aiperfs_requests_take_model_and_load_from_the_summary_beside_them() {
 
 #[test]
 fn guidellm_says_the_same_as_json_and_as_yaml() {
-    let json = read("benchmarks.json", GUIDELLM, Format::GuideLlm);
-    let yaml = read("benchmarks.yaml", GUIDELLM_YAML, Format::GuideLlm);
+    let json = read("benchmarks.json", GUIDELLM, ImportFormat::GuideLlm);
+    let yaml = read("benchmarks.yaml", GUIDELLM_YAML, ImportFormat::GuideLlm);
     for [one] in [&json, &yaml].map(|all| all.first_chunk().expect("one benchmark")) {
         let record = &one.record;
         assert_eq!(record.source.version.as_deref(), Some("0.8.1"));
@@ -71,7 +71,7 @@ fn guidellm_says_the_same_as_json_and_as_yaml() {
 
 #[test]
 fn llama_benchy_has_a_record_for_each_depth_and_number_of_users() {
-    let all = read("benchy.json", LLAMA_BENCHY, Format::LlamaBenchy);
+    let all = read("benchy.json", LLAMA_BENCHY, ImportFormat::LlamaBenchy);
     let rows = [
         (1, "64/16", 311.479_205, 964.933_327),
         (2, "64/16", 204.231_291, 1_168.581_819),
@@ -91,7 +91,7 @@ fn llama_benchy_has_a_record_for_each_depth_and_number_of_users() {
 
 #[test]
 fn vllms_client_says_the_same_medians_as_its_requests() {
-    let [one] = &read("vllm.json", VLLM, Format::Vllm)[..] else { panic!("one run") };
+    let [one] = &read("vllm.json", VLLM, ImportFormat::Vllm)[..] else { panic!("one run") };
     let record = &one.record;
     assert_eq!((record.model.name.as_str(), record.workload.concurrency), ("mock", Some(2)));
     assert_eq!((record.workload.r#loop, record.workload.rate), (Some(Loop::Closed), None));
@@ -107,7 +107,7 @@ fn vllms_client_says_the_same_medians_as_its_requests() {
 
 #[test]
 fn llama_bench_has_a_test_for_each_row_and_leaves_what_it_chose_by_itself_unknown() {
-    let all = read("bench.json", LLAMA_BENCH, Format::LlamaBench);
+    let all = read("bench.json", LLAMA_BENCH, ImportFormat::LlamaBench);
     let told = all.iter().map(|one| {
         let metrics = &one.record.metrics;
         let is_reading = metrics.get(Metric::PrefillTokS).is_some();

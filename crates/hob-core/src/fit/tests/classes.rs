@@ -19,7 +19,7 @@ fn a_layer_of_experts_costs_time_beside_its_bytes() {
 
 #[test]
 fn a_class_of_device_has_its_own_prior_and_range() {
-    let told = |name: &str, api, vendor, capability: Option<(u32, u32)>, is_unified: bool| {
+    let gpu_class = |name: &str, api, vendor, capability: Option<(u32, u32)>, is_unified: bool| {
         let memory = match is_unified {
             true => GpuMemory::Unified { limit_bytes: 64 * GB },
             false => GpuMemory::Own { total_bytes: 64 * GB, free_bytes: 64 * GB },
@@ -42,17 +42,17 @@ fn a_class_of_device_has_its_own_prior_and_range() {
         let rate = estimate.decode(512).expect("known");
         (rate.tok_s, rate.high / rate.tok_s, rate.basis)
     };
-    let cuda = told("RTX 4090", Api::Cuda, Vendor::Nvidia, Some((8, 9)), false);
-    let pascal = told("GTX 1080", Api::Cuda, Vendor::Nvidia, Some((6, 1)), false);
+    let cuda = gpu_class("RTX 4090", GpuApi::Cuda, Vendor::Nvidia, Some((8, 9)), false);
+    let pascal = gpu_class("GTX 1080", GpuApi::Cuda, Vendor::Nvidia, Some((6, 1)), false);
     assert!(pascal.0 < 0.6 * cuda.0 && pascal.1 > cuda.1, "{pascal:?} {cuda:?}");
-    let small = told("Apple M4 Pro", Api::Metal, Vendor::Apple, None, true);
-    let old = told("Apple M2 Ultra", Api::Metal, Vendor::Apple, None, true);
-    let new = told("Apple M4 Max", Api::Metal, Vendor::Apple, None, true);
+    let small = gpu_class("Apple M4 Pro", GpuApi::Metal, Vendor::Apple, None, true);
+    let old = gpu_class("Apple M2 Ultra", GpuApi::Metal, Vendor::Apple, None, true);
+    let new = gpu_class("Apple M4 Max", GpuApi::Metal, Vendor::Apple, None, true);
     assert!(old.0 < new.0 && old.1 > small.1, "{old:?} {new:?} {small:?}");
-    let vega = told("Radeon Vega 8", Api::Vulkan, Vendor::Amd, None, true);
-    let halo = told("Radeon 8060S", Api::Vulkan, Vendor::Amd, None, true);
+    let vega = gpu_class("Radeon Vega 8", GpuApi::Vulkan, Vendor::Amd, None, true);
+    let halo = gpu_class("Radeon 8060S", GpuApi::Vulkan, Vendor::Amd, None, true);
     assert!(vega.0 < halo.0 && halo.2 == Basis::Prior, "{vega:?} {halo:?}");
-    let never = told("Arc B580", Api::Vulkan, Vendor::Intel, None, false);
+    let never = gpu_class("Arc B580", GpuApi::Vulkan, Vendor::Intel, None, false);
     assert_eq!((never.1, never.2), (1.5, Basis::Assumed));
 }
 
@@ -76,7 +76,7 @@ fn a_pair_that_does_not_suit_leaves_the_others() {
 /// Graphics that share a processor's memory, and were measured slower than the processor is guessed to be.
 #[test]
 fn a_processor_that_nobody_timed_is_doubted_beside_its_graphics() {
-    let mut gpu = Gpu { vendor: Vendor::Amd, api: Api::Vulkan, link: None, ..card(0.0) };
+    let mut gpu = Gpu { vendor: Vendor::Amd, api: GpuApi::Vulkan, link: None, ..card(0.0) };
     gpu.memory = GpuMemory::Unified { limit_bytes: 60 * GB };
     gpu.device.constants = Some(Constants {
         bandwidth_efficiency: 0.2,

@@ -30,7 +30,7 @@ fn prompts_are_computed_as_fast_as_cores_were_timed_with_their_type() {
     // 8 cores at 25e9 each, and not 800e9.
     let slow = read_s(&model, timed("Q4_K", 25e9), 512);
     assert!(near(slow, 4.0 * unknown), "{slow} and {unknown}");
-    // What nobody timed is as slow as the slowest.
+    // A quant that was not timed counts as slow as the slowest.
     assert!(near(read_s(&model, timed("Q5_1", 25e9), 512), slow));
     // A step that is not full takes no longer than its tokens.
     assert!(near(read_s(&model, timed("Q4_K", 25e9), 640), 1.25 * slow));

@@ -1,5 +1,5 @@
-//! What may be gone on with, what is counted of it, and what is told from a new beginning.
-//! Every decision as a row: the request, what was heard of its answer, and what came then.
+//! Which answers may be continued, what is counted, and how a continuation differs from a new start.
+//! Each decision is a row: the request, the answer so far, and what came then.
 
 use std::time::Duration;
 

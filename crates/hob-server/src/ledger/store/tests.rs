@@ -1,5 +1,5 @@
-//! Files of before: what the first hob wrote is read, brought up to date and written on.
-//! Its table stands here as it was, so that nobody changes it by accident.
+//! Old files: hob reads, upgrades and writes what its first version wrote.
+//! The old table is copied here, so that it cannot change by accident.
 
 use std::thread;
 
@@ -8,7 +8,7 @@ use super::*;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// What the first version made, with a row.
+/// A file of the first version, with one row.
 const FIRST: &str = "
     CREATE TABLE requests (
         id INTEGER PRIMARY KEY,

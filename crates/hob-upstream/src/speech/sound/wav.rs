@@ -1,15 +1,15 @@
-//! A wav's header, and samples as they lie behind it: 16-bit or 32-bit float, of one channel or more.
-//! Bytes are cut anywhere on their way; what is left of a sample waits for its rest.
+//! Reads a WAV header and its samples: 16-bit integers or 32-bit floats, with any number of channels.
+//! Pieces may be cut anywhere. An incomplete sample waits for its remaining bytes.
 
 use hob_core::speech::SAMPLE_RATES_HZ;
 
-/// The length of whoever does not know it yet.
+/// Lengths that a writer sets when it does not know the length yet.
 const UNKNOWN: [u32; 3] = [0, 0x7fff_ffff, u32::MAX];
 const PCM: u16 = 1;
 const FLOAT: u16 = 3;
 const EXTENSIBLE: u16 = 0xfffe;
 
-/// How a sample is written; lowest byte first.
+/// The number format of a sample; little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
     S16,
@@ -39,9 +39,9 @@ pub(super) struct Samples {
     pub(super) rate_hz: u32,
     channels: usize,
     coding: Coding,
-    /// Bytes of sound that are still to come; none: nobody said how many.
+    /// Bytes of sound that are still to come. `None`: the header states no length.
     left: Option<u64>,
-    /// The beginning of a sample.
+    /// The first bytes of an incomplete sample.
     rest: Vec<u8>,
 }
 
@@ -50,9 +50,9 @@ impl Samples {
         Samples { rate_hz, channels, coding, left: None, rest: Vec::new() }
     }
 
-    /// Those that are complete now; several channels become one.
+    /// The samples that are complete now. Several channels are mixed to one.
     pub(super) fn of(&mut self, bytes: &[u8]) -> Vec<f32> {
-        // What follows the sound in a wav are notes about it.
+        // A WAV file may have metadata after the sound.
         let sound = self.left.map_or(bytes.len(), |left| bytes.len().min(left as usize));
         self.left = self.left.map(|left| left - sound as u64);
         self.rest.extend_from_slice(&bytes[..sound]);
@@ -67,16 +67,16 @@ impl Samples {
         samples
     }
 
-    /// The body ended before the sound did.
+    /// Whether the body ended before the sound did.
     pub(super) fn are_missing(&self) -> bool {
         self.left.is_some_and(|left| left > 0)
     }
 }
 
-/// What the samples are, and where they begin; none while the header is not whole.
+/// The sample format and the offset of the first sample. `None` while the header is incomplete.
 ///
 /// # Errors
-/// It is no wav, or one of a kind that hob does not understand.
+/// The bytes are no WAV file, or a variant that hob cannot read.
 pub(super) fn header(bytes: &[u8]) -> Result<Option<(Samples, usize)>, String> {
     if bytes.len() < 12 {
         return Ok(None);
@@ -101,7 +101,7 @@ pub(super) fn header(bytes: &[u8]) -> Result<Option<(Samples, usize)>, String> {
             }
             _ => {}
         }
-        // Chunks begin at even places.
+        // Chunks start at even offsets.
         at += length as usize + length as usize % 2;
     }
 }
@@ -112,7 +112,7 @@ fn format_of(fields: &[u8]) -> Result<Samples, String> {
     }
     let (channels, rate_hz, bits) = (u16_at(fields, 2), u32_at(fields, 4), u16_at(fields, 14));
     let tag = match u16_at(fields, 0) {
-        // The real one stands at the beginning of an identifier that follows.
+        // The real format is in the first bytes of a GUID that follows.
         EXTENSIBLE if fields.len() >= 26 => u16_at(fields, 24),
         tag => tag,
     };

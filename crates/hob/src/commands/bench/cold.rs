@@ -2,8 +2,8 @@
 //! Cold starts are told apart by where the weights are: on the disk, in memory, or replaced by another model's.
 
 use clap::{Args, ValueEnum};
-use hob_bench::chat::{Chat, Prompts, ThinkingChoice};
-use hob_bench::cold::{Of, Spoken, StartOptions, State, Weights};
+use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
+use hob_bench::cold::{Of, Spoken, StartOptions, State, WeightsFile};
 use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
@@ -84,9 +84,12 @@ impl MeasuringVerb for ColdArgs {
             text: self.text.clone(),
         });
         let of = spoken.map_or(Of::Words, Of::Speech);
-        let weights = if is_blind { Weights::Unknown } else { Weights::OfTheServer };
-        let chat =
-            Chat { shapes: Vec::new(), thinking: ThinkingChoice::On, prompts: Prompts::Cold };
+        let weights = if is_blind { WeightsFile::Unknown } else { WeightsFile::OfTheServer };
+        let chat = ChatWorkload {
+            shapes: Vec::new(),
+            thinking: ThinkingChoice::On,
+            prompts: Prompts::Cold,
+        };
         Ok(Experiment {
             workload: Workload::Chat(chat),
             axis: Axis::Start(StartOptions { states: states?, of, warm: self.warm, weights }),

@@ -2,7 +2,7 @@
 //! Both verbs send the same requests; only one of them compares each number of users with one user.
 
 use clap::Args;
-use hob_bench::chat::{Chat, Prompts, Shape};
+use hob_bench::chat::{ChatWorkload, Prompts, Shape};
 use hob_bench::experiment::{Axis, Experiment, Workload};
 use hob_bench::speech::{Formats, Streaming, Text};
 use hob_bench::timeline::SoundFormat;
@@ -110,7 +110,7 @@ impl RequestArgs {
                 let usual = Formats::First(SoundFormat::ALL.to_vec());
                 Workload::Speech(self.voice.speech(&[text], usual, &[Streaming::Requested]))
             }
-            None => Workload::Chat(Chat {
+            None => Workload::Chat(ChatWorkload {
                 shapes: vec![self.shape],
                 thinking: self.thinking.into(),
                 prompts: Prompts::Cold,

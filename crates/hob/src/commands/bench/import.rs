@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hob_bench::import::{Format, ImportError, Imported, complete, import, keep};
+use hob_bench::import::{ImportError, ImportFormat, Imported, complete, import, keep};
 use hob_bench::record::{Shelf, place};
 use serde::Serialize;
 
@@ -43,14 +43,14 @@ A file is imported once: the record keeps its hash. Prompts and answers are not 
 
 /// The given format, or none where the contents of the file decide.
 #[derive(Clone, Copy, Debug)]
-struct AnyFormat(Option<Format>);
+struct AnyFormat(Option<ImportFormat>);
 
 fn format(text: &str) -> Result<AnyFormat, String> {
     if text == "auto" {
         return Ok(AnyFormat(None));
     }
-    let known = Format::ALL.into_iter().find(|format| format.name() == text);
-    let names = Format::ALL.map(Format::name).join(", ");
+    let known = ImportFormat::ALL.into_iter().find(|format| format.name() == text);
+    let names = ImportFormat::ALL.map(ImportFormat::name).join(", ");
     known.map(|format| AnyFormat(Some(format))).ok_or_else(|| format!("one of auto, {names}"))
 }
 

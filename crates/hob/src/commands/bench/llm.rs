@@ -2,7 +2,7 @@
 //! Its options become an `Experiment`; all else is the same for every measuring verb.
 
 use clap::Args;
-use hob_bench::chat::{Chat, Prompts, Shape};
+use hob_bench::chat::{ChatWorkload, Prompts, Shape};
 use hob_bench::drive::Arrivals;
 use hob_bench::experiment::{Axis, Experiment, OPEN_CONNECTIONS, Workload};
 
@@ -77,7 +77,7 @@ impl MeasuringVerb for LlmArgs {
             false => self.rate.iter().map(at).collect(),
         };
         Ok(Experiment {
-            workload: Workload::Chat(Chat { shapes, thinking, prompts }),
+            workload: Workload::Chat(ChatWorkload { shapes, thinking, prompts }),
             axis: Axis::Load(arrivals),
             block: block(self.rounds, self.span_s)?,
         })

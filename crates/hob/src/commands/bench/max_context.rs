@@ -2,7 +2,7 @@
 //! Its server is restarted for each context, so it needs a command line with `{ctx}`.
 
 use clap::{Args, ValueEnum};
-use hob_bench::chat::{Chat, Prompts, ThinkingChoice};
+use hob_bench::chat::{ChatWorkload, Prompts, ThinkingChoice};
 use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
 use hob_bench::max_context::{MaxContextOptions, PLACE, Span, What};
 
@@ -82,8 +82,11 @@ impl MeasuringVerb for MaxContextArgs {
             WhatName::Usable => What::Usable,
         };
         let span = Span { lo, hi, granule };
-        let chat =
-            Chat { shapes: Vec::new(), thinking: ThinkingChoice::On, prompts: Prompts::Cold };
+        let chat = ChatWorkload {
+            shapes: Vec::new(),
+            thinking: ThinkingChoice::On,
+            prompts: Prompts::Cold,
+        };
         Ok(Experiment {
             workload: Workload::Chat(chat),
             axis: Axis::MaxContext(MaxContextOptions { span, what, bytes_per_token: token_bytes }),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use clap::Args;
-use hob_bench::plan::{CellKey, Plan, PlanError, PlanKind, cells, done};
+use hob_bench::plan::{BenchPlan, CellKey, PlanError, PlanKind, cells, done};
 use hob_bench::record::{Record, Shelf};
 use hob_bench::terms::Metric;
 
@@ -69,10 +69,10 @@ pub(crate) fn run(args: &PlanArgs, globals: &Globals, printer: &Printer) -> Outc
     if args.queue {
         return line_up(&args.out, printer);
     }
-    let plans: Vec<Plan> = args
+    let plans: Vec<BenchPlan> = args
         .plans
         .iter()
-        .map(|file| Plan::read(file).map_err(unreadable))
+        .map(|file| BenchPlan::read(file).map_err(unreadable))
         .collect::<Outcome<_>>()?;
     if args.dry_run {
         return plans
@@ -90,7 +90,7 @@ pub(crate) fn part(
     args: &MeasuringArgs,
     (globals, printer): (&Globals, &Printer),
 ) -> Outcome<Exit> {
-    let mut plan = Plan::read(file).map_err(unreadable)?;
+    let mut plan = BenchPlan::read(file).map_err(unreadable)?;
     plan.matrix.kind.retain(|named| *named == kind);
     if let Some(name) = &args.server.target {
         plan.targets.retain(|target| target.name == *name);
@@ -103,7 +103,7 @@ pub(crate) fn part(
 }
 
 fn carry_out(
-    plans: Vec<Plan>,
+    plans: Vec<BenchPlan>,
     turn: Turn,
     (out, as_json): (&Path, bool),
     (globals, printer): (&Globals, &Printer),
@@ -172,7 +172,7 @@ fn records(folder: &Path) -> Outcome<Vec<Record>> {
 }
 
 /// What is done is told by its point alone: on which engine, only the server could say.
-fn dry(plan: &Plan, out: &Path, printer: &Printer) -> Outcome<()> {
+fn dry(plan: &BenchPlan, out: &Path, printer: &Printer) -> Outcome<()> {
     let known = done(records(out)?.iter());
     let cells = cells(plan);
     let mut table = table(["cell", ""]);

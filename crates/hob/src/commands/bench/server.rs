@@ -15,17 +15,17 @@ use hob_bench::launch::{Launch, LaunchError};
 use hob_bench::max_context::PLACE;
 use hob_bench::record::CPU_BACKEND;
 use hob_bench::runs::BenchError;
-use hob_bench::server::{Facts, Started};
+use hob_bench::server::{Facts, StartedServer};
 use hob_bench::target::{Api, Target, TargetError, is_hob};
-use hob_bench::timeline::Fault;
+use hob_bench::timeline::RequestFault;
 use hob_engines::chat::has_card_kernels;
 
 use crate::app::App;
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
+use crate::model_store::ModelStore;
 use crate::printer::Printer;
 use crate::settings::{ModelChoice, Overrides, Secret};
-use crate::shelf::Shelf;
 use crate::signals::interrupted;
 use place::{Key, Place};
 
@@ -114,7 +114,7 @@ struct Own {
 #[derive(Debug)]
 pub(crate) struct Reached {
     pub(crate) target: Target,
-    pub(crate) started: Option<Started>,
+    pub(crate) started: Option<StartedServer>,
     pub(crate) facts: Facts,
 }
 
@@ -233,7 +233,7 @@ impl ServerArgs {
 
     /// The chat model beside it is loaded when somebody chats, and here nobody does.
     fn own_speech(&self, app: &App<'_>) -> Outcome<Own> {
-        let stored = Shelf::open(app).speech()?;
+        let stored = ModelStore::open(app).speech()?;
         match &self.model {
             Some(model) if *model != stored.name => {
                 let sentence =
@@ -282,7 +282,7 @@ impl ServerPlan {
     /// Starts it where that is wanted, and asks who is there.
     pub(crate) fn reach(self, stop: &AtomicBool) -> Result<Reached, BenchError> {
         drop(self.port);
-        let started = self.launch.map(|launch| Started::begin(launch, self.places, stop));
+        let started = self.launch.map(|launch| StartedServer::begin(launch, self.places, stop));
         let mut started = started.transpose()?;
         if let Some(started) = &mut started {
             started.weights.clone_from(&self.model_file);
@@ -311,7 +311,9 @@ impl ServerPlan {
 fn weights(app: &App<'_>) -> Option<PathBuf> {
     match &app.settings.chat.model {
         ModelChoice::File(file) => Some(file.clone()),
-        ModelChoice::Named(name) => Shelf::open(app).chat_file(name).ok().map(|(file, _)| file),
+        ModelChoice::Named(name) => {
+            ModelStore::open(app).chat_file(name).ok().map(|(file, _)| file)
+        }
     }
 }
 
@@ -346,7 +348,7 @@ fn secret(command: &str) -> Option<&str> {
 /// What a user can do about it.
 pub(crate) fn failure(error: BenchError) -> Failure {
     match &error {
-        BenchError::Launch(LaunchError::Stopped) | BenchError::Fault(Fault::Stopped) => {
+        BenchError::Launch(LaunchError::Stopped) | BenchError::Fault(RequestFault::Stopped) => {
             interrupted().hint("what was done is kept")
         }
         BenchError::Launch(LaunchError::Unfilled { .. })

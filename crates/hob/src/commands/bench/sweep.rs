@@ -2,7 +2,7 @@
 //! New and cached prompts are separate rows: reading a prompt and finding it are two figures.
 
 use clap::Args;
-use hob_bench::chat::{Chat, Prompts, room};
+use hob_bench::chat::{ChatWorkload, Prompts, room};
 use hob_bench::experiment::{Axis, BlockSize, Experiment, Workload};
 use hob_bench::sweep::{AGAIN_MIN, ContextOptions, Room};
 
@@ -66,7 +66,7 @@ impl MeasuringVerb for SweepArgs {
         let room =
             if self.measuring.server.context.is_none() { Room::OfEach } else { Room::AsStarted };
         let thinking = self.thinking.into();
-        let chat = Chat { shapes: Vec::new(), thinking, prompts: Prompts::Cold };
+        let chat = ChatWorkload { shapes: Vec::new(), thinking, prompts: Prompts::Cold };
         let (lengths, answer) = (self.context_tokens.clone(), self.answer);
         Ok(Experiment {
             workload: Workload::Chat(chat),

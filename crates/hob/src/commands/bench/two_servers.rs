@@ -2,7 +2,7 @@
 //! What each was measured to do is kept as a record, as that of any other measurement.
 
 use clap::Args;
-use hob_bench::chat::{Chat, Prompts, Shape};
+use hob_bench::chat::{ChatWorkload, Prompts, Shape};
 use hob_bench::compare::{Kept, Wish as Threshold, compare};
 use hob_bench::drive::{Arrivals, Patience};
 use hob_bench::experiment::{OtherServer, side_by_side};
@@ -54,7 +54,7 @@ pub(super) fn run(args: &CompareArgs, globals: &Globals, printer: &Printer) -> O
         return Err(Failure::usage(format!("fewer than {PAIRS_MIN} pairs decide nothing")));
     }
     users(&[options.users])?;
-    let chat = Chat {
+    let chat = ChatWorkload {
         shapes: vec![options.shape],
         thinking: options.thinking.into(),
         prompts: Prompts::Cold,

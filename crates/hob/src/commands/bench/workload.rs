@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use hob_bench::chat::{SHAPES, Shape, ThinkingChoice};
 use hob_bench::drive::CONNECTIONS_MAX;
 use hob_bench::experiment::BlockSize;
-use hob_bench::speech::{Formats, Speech, Streaming, TEXTS, Text};
+use hob_bench::speech::{Formats, SpeechWorkload, Streaming, TEXTS, Text};
 use hob_bench::timeline::SoundFormat;
 
 use crate::failure::{Failure, Outcome};
@@ -43,8 +43,13 @@ pub(super) struct VoiceArgs {
 
 impl VoiceArgs {
     /// These texts, in `usual` formats where none was typed.
-    pub(super) fn speech(&self, texts: &[Text], usual: Formats, streaming: &[Streaming]) -> Speech {
-        Speech {
+    pub(super) fn speech(
+        &self,
+        texts: &[Text],
+        usual: Formats,
+        streaming: &[Streaming],
+    ) -> SpeechWorkload {
+        SpeechWorkload {
             texts: texts.to_vec(),
             formats: match &self.format[..] {
                 [] => usual,

@@ -7,29 +7,29 @@ use std::time::Instant;
 use hob_core::ChatRequest;
 
 use super::lines::{Keyboard, Lines, Typed};
-use super::order::{Order, help};
+use super::slash_command::{SlashCommand, help};
 use super::{ChatArgs, conclude, effort, source, thinking_shown};
 use crate::app::App;
-use crate::chatting::{Reply, Show, Source, Talk, TextShown, figures};
+use crate::chatting::{ChatHistory, Reply, Show, Source, TextShown, figures};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::signals::{Stop, StopSignals, interrupted};
 
 const PROMPT: &str = "> ";
 const MORE_PROMPT: &str = "… ";
 
-/// A conversation and who takes part in it.
+/// A conversation, its source and its options.
 struct Session<'a> {
     args: &'a ChatArgs,
     app: &'a App<'a>,
     source: Source,
     wish: ChatRequest,
-    talk: Talk,
+    history: ChatHistory,
     last: Reply,
     totals: Totals,
     text: TextShown,
 }
 
-/// What all answers took together.
+/// Sums over all answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Totals {
     answers: u32,
@@ -66,7 +66,7 @@ impl<'a> Session<'a> {
             app,
             source,
             wish,
-            talk: Talk::new(args.system.clone()),
+            history: ChatHistory::new(args.system.clone()),
             last: Reply::default(),
             totals: Totals::default(),
             text: TextShown::AsItComes,
@@ -87,7 +87,7 @@ impl<'a> Session<'a> {
                 }
                 Typed::End => return Ok(()),
             };
-            match self.obey(Order::parse(&line), signals).await {
+            match self.obey(SlashCommand::parse(&line), signals).await {
                 Ok(After::Stay) => {}
                 Ok(After::Leave) => return Ok(()),
                 Err(failure) if failure.exit == Exit::Interrupted => return Err(failure),
@@ -97,26 +97,26 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn obey(&mut self, order: Order, signals: &mut StopSignals) -> Outcome<After> {
-        match order {
-            Order::Nothing => {}
-            Order::Message(text) => {
-                self.talk.ask(text);
+    async fn obey(&mut self, command: SlashCommand, signals: &mut StopSignals) -> Outcome<After> {
+        match command {
+            SlashCommand::Nothing => {}
+            SlashCommand::Message(text) => {
+                self.history.ask(text);
                 self.answer(signals).await?;
             }
-            Order::Regenerate => self.regenerate(signals).await?,
-            Order::New => {
-                self.talk.forget();
+            SlashCommand::Regenerate => self.regenerate(signals).await?,
+            SlashCommand::New => {
+                self.history.forget();
                 self.note("started a new conversation");
             }
-            Order::System(text) => self.system(text),
-            Order::Model(name) => self.model(name, signals).await?,
-            Order::Effort(level) => self.effort(level)?,
-            Order::Save(name) => self.save(name.as_deref())?,
-            Order::Stats => self.stats(),
-            Order::Help => self.note(help()),
-            Order::Exit => return Ok(After::Leave),
-            Order::Unknown { name, near } => return Err(unknown(&name, &near)),
+            SlashCommand::System(text) => self.system(text),
+            SlashCommand::Model(name) => self.model(name, signals).await?,
+            SlashCommand::Effort(level) => self.effort(level)?,
+            SlashCommand::Save(name) => self.save(name.as_deref())?,
+            SlashCommand::Stats => self.stats(),
+            SlashCommand::Help => self.note(help()),
+            SlashCommand::Exit => return Ok(After::Leave),
+            SlashCommand::Unknown { name, near } => return Err(unknown(&name, &near)),
         }
         Ok(After::Stay)
     }
@@ -126,7 +126,7 @@ impl<'a> Session<'a> {
         let mut show = Show::new(self.app.printer, self.text, thinking_shown(self.args));
         let mut reply = Reply::default();
         let asked = Instant::now();
-        let request = self.talk.request(&self.wish);
+        let request = self.history.request(&self.wish);
         let work = async {
             let answer = self.source.ask(request).await?;
             reply.take(answer, &mut show, asked).await
@@ -139,7 +139,7 @@ impl<'a> Session<'a> {
             },
         };
         show.end()?;
-        self.talk.answered(&reply.text);
+        self.history.answered(&reply.text);
         if taken.is_ok() && reply.completion.is_none() {
             self.note("stopped");
         }
@@ -150,19 +150,19 @@ impl<'a> Session<'a> {
     }
 
     async fn regenerate(&mut self, signals: &mut StopSignals) -> Outcome<()> {
-        let Some(question) = self.talk.take_back() else {
+        let Some(question) = self.history.take_back() else {
             return Err(Failure::usage("there is no question to answer again"));
         };
         // The same seed would give the same answer.
         self.wish.sampling.seed = self.wish.sampling.seed.map(|seed| seed.wrapping_add(1));
-        self.talk.ask(question);
+        self.history.ask(question);
         self.answer(signals).await
     }
 
     fn system(&mut self, text: Option<String>) {
         match text {
-            Some(text) => self.talk.system = Some(text),
-            None => self.note(self.talk.system.as_deref().unwrap_or("no system message is set")),
+            Some(text) => self.history.system = Some(text),
+            None => self.note(self.history.system.as_deref().unwrap_or("no system message is set")),
         }
     }
 
@@ -186,11 +186,11 @@ impl<'a> Session<'a> {
     /// An existing file is never overwritten.
     fn save(&self, name: Option<&str>) -> Outcome<()> {
         let path = Path::new(name.ok_or_else(|| Failure::usage("/save needs a file name"))?);
-        if self.talk.is_empty() {
+        if self.history.is_empty() {
             return Err(Failure::usage("the conversation is empty"));
         }
         let json = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
-        let text = if json { self.talk.json() } else { self.talk.markdown() };
+        let text = if json { self.history.json() } else { self.history.markdown() };
         let mut options = fs_err::OpenOptions::new();
         let file = options.write(true).create_new(true).open(path);
         let written =
@@ -239,7 +239,7 @@ impl std::fmt::Display for Totals {
     }
 }
 
-/// A line, or several that end with a backslash.
+/// Reads a line, or several lines that end with a backslash.
 async fn entry(lines: &mut impl Lines) -> Outcome<Typed> {
     let mut whole = String::new();
     let mut prompt = PROMPT;

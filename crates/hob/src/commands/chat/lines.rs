@@ -8,7 +8,7 @@ use tokio::task;
 use super::terminal::Terminal;
 use crate::failure::{Failure, Outcome};
 
-/// What came.
+/// One input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Typed {
     Line(String),
@@ -18,16 +18,16 @@ pub(super) enum Typed {
     End,
 }
 
-/// Where lines come from: a person, or a test.
+/// The source of lines: a person, or a test.
 pub(super) trait Lines {
     fn next(&mut self, prompt: &'static str) -> impl Future<Output = Outcome<Typed>>;
 }
 
-/// A person at a terminal.
+/// Reads lines from a terminal.
 pub(super) struct Keyboard {
-    /// None while a thread reads with it.
+    /// `None` while a thread reads with it.
     editor: Option<DefaultEditor>,
-    /// Given back as it was, also when hob ends while somebody types.
+    /// Restores the terminal's mode, also when hob ends while the user types.
     _terminal: Terminal,
 }
 
@@ -45,7 +45,7 @@ impl Lines for Keyboard {
         let read = task::spawn_blocking(move || {
             let read = editor.readline(prompt);
             if let Ok(line) = &read {
-                // A line that cannot be remembered can still be asked.
+                // A line that is not saved in the history is still sent.
                 let _forgotten = editor.add_history_entry(line.as_str());
             }
             (read, editor)

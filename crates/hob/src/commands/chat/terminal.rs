@@ -1,4 +1,4 @@
-//! The terminal's mode, put back when a conversation ends.
+//! Restores the terminal's mode when a conversation ends.
 //! A line editor changes it, and a signal can end hob while a thread still edits.
 
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 pub(super) struct Terminal {
-    /// None when stdin is no terminal.
+    /// `None` if stdin is not a terminal.
     mode: Option<Termios>,
 }
 
@@ -19,7 +19,7 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         if let Some(mode) = &self.mode {
-            // A terminal that is gone needs no mode.
+            // If the terminal is gone, its mode does not matter.
             let _gone = tcsetattr(io::stdin(), OptionalActions::Now, mode);
         }
     }

@@ -1,5 +1,5 @@
-//! `hob config check`: everything that would stop `hob serve` or make it leave something out, all at once.
-//! Tables are settled one by one, so that one that is wrong hides no other.
+//! `hob config check`: reports everything that would stop `hob serve` or that it would leave out, all at once.
+//! Each table is checked on its own, so that one mistake hides no other.
 
 use hob_core::{Resolve, task};
 use hob_models::Gguf;
@@ -9,14 +9,14 @@ use crate::app::App;
 use crate::config::{AliasSection, ConfigFile, Named, TargetEntry, UpstreamSection, Written};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
+use crate::model_store::ModelStore;
 use crate::printer::Printer;
 use crate::settings::gateway::{gateway as settled, quoted};
 use crate::settings::{Environment, ModelChoice, Overrides, Settings};
-use crate::shelf::Shelf;
 use crate::wire_up;
 
-/// Stands for the targets of an alias that is wrong, and for the address of a server that is: what leads to
-/// them is not wrong too.
+/// Replaces the targets of a wrong alias, and the address of a wrong server, so that names that lead
+/// to them are not reported as well.
 const STAND_IN: &str = "stand-in";
 const STAND_IN_URL: &str = "http://127.0.0.1:9";
 
@@ -42,7 +42,7 @@ pub(super) fn run(globals: &Globals, printer: &Printer) -> Outcome<()> {
     }
 }
 
-/// `[model.NAME]` tables that cannot be settled.
+/// Checks the `[model.NAME]` tables.
 fn models(
     flags: &Overrides,
     environment: &Environment,
@@ -56,8 +56,8 @@ fn models(
     written.config.model.clone().iter().filter_map(|(name, t)| alone((name, t.clone()))).collect()
 }
 
-/// Models that are named and are not there. One that `hob pull` fetches is left out of what is served, and is
-/// no mistake.
+/// Finds configured models that are not installed. A model that `hob pull` can fetch is not a mistake: the server
+/// leaves it out.
 fn files(app: &App<'_>) -> Vec<Failure> {
     let chat = app.written.config.chat.model.as_ref().map(|_| &app.settings.chat.model);
     let chat = chat.map(|model| ("chat.model".to_owned(), model));
@@ -73,7 +73,7 @@ fn missing(app: &App<'_>, key: &str, model: &ModelChoice) -> Option<Failure> {
             Failure::usage(format!("{} cannot be used: {reason}", path.display()))
                 .hint("name the path of a GGUF file, or a model that `hob models` lists")
         }
-        ModelChoice::Named(name) => Shelf::open(app).chat_file(name).err()?,
+        ModelChoice::Named(name) => ModelStore::open(app).chat_file(name).err()?,
     };
     let sentence = format!("{}: {key}: {}", app.written.place(key), failure.sentence);
     if failure.exit == Exit::ModelMissing {
@@ -83,7 +83,7 @@ fn missing(app: &App<'_>, key: &str, model: &ModelChoice) -> Option<Failure> {
     Some(Failure { exit: Exit::Usage, sentence, ..failure })
 }
 
-/// Servers, aliases and keys: each by itself, then what they lead to. `models` have tables that are wrong.
+/// Checks servers, aliases and keys, first on their own, then what they refer to. `models` are names of wrong tables.
 fn names(app: &App<'_>, models: &[String]) -> Vec<Failure> {
     let (written, environment) = (&app.written, &app.environment);
     let mut problems = Vec::new();
@@ -114,7 +114,7 @@ fn names(app: &App<'_>, models: &[String]) -> Vec<Failure> {
     let stand_in =
         UpstreamSection { url: Some(STAND_IN_URL.to_owned()), ..UpstreamSection::default() };
     sound.config.upstream.insert(STAND_IN.to_owned(), stand_in);
-    // A name that no server can have is told above, and the others are looked at.
+    // An impossible server name was reported above; the other servers are checked without it.
     sound.config.upstream.retain(|name, _| !name.is_empty() && !name.contains('/'));
     let gateway = settled(&sound, environment)
         .map(|options| followed(app, options, models, &mut problems))
@@ -123,7 +123,7 @@ fn names(app: &App<'_>, models: &[String]) -> Vec<Failure> {
     problems
 }
 
-/// The gateway, with each name that leads nowhere told and led to the stand-in.
+/// Builds the gateway. Reports each name that leads nowhere, and replaces it with the stand-in.
 fn followed(
     app: &App<'_>,
     mut options: GatewayOptions,
@@ -149,8 +149,8 @@ fn followed(
     Gateway::default()
 }
 
-/// Takes out what `error` is about, so that the rest can be looked at. Where that is too much to follow, nothing is
-/// taken out, and the answer is no.
+/// Removes what `error` is about, so that the rest can be checked. Returns `false`, and removes nothing, if that is
+/// too much to follow.
 fn mend(options: &mut GatewayOptions, error: &GatewayError) -> bool {
     let of_alias = match error {
         GatewayError::Upstream(
@@ -189,7 +189,7 @@ fn mend(options: &mut GatewayOptions, error: &GatewayError) -> bool {
     true
 }
 
-/// The key's file is part of the configuration: one that is missing would stop `hob serve`.
+/// The key's file is part of the configuration: if it is missing, `hob serve` does not start.
 fn keys(app: &App<'_>, gateway: &Gateway) -> Vec<Failure> {
     let (written, environment) = (&app.written, &app.environment);
     let locals = wire_up::stand_ins(app);
@@ -216,7 +216,7 @@ fn keys(app: &App<'_>, gateway: &Gateway) -> Vec<Failure> {
     problems
 }
 
-/// The same file with other tables; places are still those of the file.
+/// The same file with other tables; positions are still those of the file.
 fn with(written: &Written, change: impl FnOnce(&mut ConfigFile)) -> Written {
     let mut written = written.clone();
     change(&mut written.config);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use hob_core::chat::{ChatCard, Completion, Conversation, Message, Prompt, Role, Sampling};
-use hob_core::fit::{Expected, Pool, Use};
+use hob_core::fit::{Pool, SetupEstimate, Use};
 use hob_core::{ChatEvent, ChatModel, ChatRequest, ModelLifecycle};
 use tokio::time::timeout;
 
@@ -21,7 +21,7 @@ const TOKENS_MAX: u32 = 16;
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(180);
 const MB: u64 = 1_000_000;
 
-/// One model's findings, by what its table in `hob.toml` is called.
+/// Names of one model's checks, by the name of its table in `hob.toml`.
 struct Parts {
     model: String,
     memory: String,
@@ -34,7 +34,7 @@ impl Parts {
         Parts { model: model.to_owned(), memory: memory.to_owned(), engine: engine.to_owned() }
     }
 
-    /// Of `[model.NAME]`.
+    /// The checks of a model in `[model.NAME]`.
     fn beside(name: &str) -> Parts {
         let model = format!("model.{name}");
         Parts { memory: format!("{model} memory"), engine: format!("{model} engine"), model }
@@ -96,7 +96,7 @@ fn header(part: &str, name: &str, card: &ChatCard) -> Check {
 }
 
 /// The memory that the model needs according to the file's header.
-fn memory(part: &str, expected: &Expected) -> Check {
+fn memory(part: &str, expected: &SetupEstimate) -> Check {
     let uses: Vec<String> = expected.uses.iter().map(|used| in_pool(used, expected)).collect();
     let found = uses.join("; ");
     if expected.fits() {
@@ -108,7 +108,7 @@ fn memory(part: &str, expected: &Expected) -> Check {
     }
 }
 
-fn in_pool(used: &Use, expected: &Expected) -> String {
+fn in_pool(used: &Use, expected: &SetupEstimate) -> String {
     let here = expected.memory.iter().filter(|term| term.pool == used.pool);
     let terms: Vec<String> =
         here.map(|term| format!("{} {}", term.name, term.bytes.div_ceil(MB))).collect();
@@ -199,7 +199,7 @@ mod tests {
     use super::super::check::Verdict;
     use super::*;
 
-    /// What loading it comes to.
+    /// The result of loading the model.
     struct Memory(Result<(), ModelError>);
 
     impl ModelLifecycle for Memory {
@@ -272,7 +272,7 @@ mod tests {
             free_bytes: free * MB,
             margin_bytes: 0,
         };
-        let expected = |free| Expected {
+        let expected = |free| SetupEstimate {
             memory: vec![
                 term("weights", Site::Cpu, Pool::Ram, 100),
                 term("KV cache", Site::Cpu, Pool::Ram, 20),

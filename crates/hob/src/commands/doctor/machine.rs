@@ -98,7 +98,7 @@ fn writable(home: &Path) -> std::io::Result<()> {
     tempfile::tempfile_in(home).map(drop)
 }
 
-/// Of the disk whose mount point is the longest beginning of the path.
+/// Free bytes of the disk whose mount point is the longest prefix of the path.
 fn free_bytes(home: &Path) -> Option<u64> {
     let home = fs_err::canonicalize(home).ok()?;
     let disks = Disks::new_with_refreshed_list();

@@ -5,23 +5,23 @@ use std::time::Instant;
 
 use super::Check;
 use crate::app::App;
-use crate::shelf::{Condition, Entry, Shelf};
+use crate::model_store::{Condition, Entry, ModelStore};
 
 pub(super) fn checks(app: &App<'_>) -> Vec<Check> {
-    let shelf = Shelf::open(app);
-    match shelf.entries() {
-        Ok(entries) => entries.iter().map(|entry| check(entry, &shelf)).collect(),
+    let store = ModelStore::open(app);
+    match store.entries() {
+        Ok(entries) => entries.iter().map(|entry| check(entry, &store)).collect(),
         Err(failure) => vec![Check::failed("models", failure)],
     }
 }
 
-fn check(entry: &Entry, shelf: &Shelf) -> Check {
+fn check(entry: &Entry, store: &ModelStore) -> Check {
     if entry.condition == Condition::NotHere {
         let to_do = format!("hob pull {}", entry.name);
         return Check::fail(&entry.name, "it is not stored", to_do);
     }
     let started = Instant::now();
-    match shelf.verify(&entry.name) {
+    match store.verify(&entry.name) {
         Ok(()) => {
             let took_ms = started.elapsed().as_millis();
             Check::ok(&entry.name, format!("all checksums match, read in {took_ms} ms"))

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use hob_core::fit::{Implausible, Model};
 use hob_engines::timing::{Timed, engine_version};
-use hob_machine::{MachineFacts, Row, Stamp};
+use hob_machine::{FactRow, MachineFacts, Stamp};
 use hob_models::Gguf;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -20,9 +20,9 @@ use crate::app::{App, block_on};
 use crate::failure::{Exit, Failure, Outcome};
 use crate::globals::Globals;
 use crate::machine::{here, kept, measure};
+use crate::model_store::{Condition, ModelStore};
 use crate::printer::{Printer, table};
 use crate::settings::Overrides;
-use crate::shelf::{Condition, Shelf};
 use crate::signals::StopSignals;
 use crate::wire_up::{CALIBRATION_TIME, Timing, decoding_threads, timings};
 use fitting::{Checked, Figures};
@@ -133,11 +133,11 @@ fn count_of_types(kernels: &[Timed]) -> usize {
 
 /// The smallest and the largest model that fit into the time.
 fn installed(app: &App<'_>, count: usize) -> Vec<Installed> {
-    let shelf = Shelf::open(app);
-    let entries = shelf.entries().unwrap_or_default();
+    let store = ModelStore::open(app);
+    let entries = store.entries().unwrap_or_default();
     let here = entries.iter().filter(|entry| entry.condition == Condition::Here);
     let files =
-        here.filter_map(|entry| Some((entry.name.clone(), shelf.chat_file(&entry.name).ok()?.0)));
+        here.filter_map(|entry| Some((entry.name.clone(), store.chat_file(&entry.name).ok()?.0)));
     let mut models: Vec<Installed> = files
         .filter_map(|(name, path)| {
             let model = Gguf::open(&path).ok()?.model(&name).ok()?;
@@ -153,7 +153,8 @@ fn installed(app: &App<'_>, count: usize) -> Vec<Installed> {
 }
 
 fn shown(known: &MachineFacts, checked: &[Checked]) -> String {
-    let is_timed = |row: &Row| row.name.starts_with("processor ") || row.name.contains("bandwidth");
+    let is_timed =
+        |row: &FactRow| row.name.starts_with("processor ") || row.name.contains("bandwidth");
     let facts = facts(known.rows().into_iter().filter(is_timed));
     if checked.is_empty() {
         return format!("{facts}\nno model is here to check it with: `hob pull` fetches one");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hob_machine::profile::{self, MachineFile};
-use hob_machine::{MachineFacts, Row};
+use hob_machine::{FactRow, MachineFacts};
 use serde::Serialize;
 
 use crate::app::App;
@@ -115,9 +115,9 @@ fn shown(known: &MachineFacts) -> String {
     format!("{}\n{}", known.machine.name, facts(known.rows()))
 }
 
-pub(super) fn facts(rows: impl IntoIterator<Item = Row>) -> String {
+pub(super) fn facts(rows: impl IntoIterator<Item = FactRow>) -> String {
     let mut table = table(["FACT", "VALUE", "BASIS", "LEARNT FROM"]);
-    for Row { name, value, basis, source } in rows {
+    for FactRow { name, value, basis, source } in rows {
         let basis = basis.map_or("", |basis| basis.name());
         table.add_row([&name, value.as_deref().unwrap_or("unknown"), basis, &source]);
     }
@@ -126,7 +126,7 @@ pub(super) fn facts(rows: impl IntoIterator<Item = Row>) -> String {
 }
 
 fn json(known: &MachineFacts) -> Outcome<String> {
-    let facts = known.rows().into_iter().map(|Row { name, value, basis, source }| FactJson {
+    let facts = known.rows().into_iter().map(|FactRow { name, value, basis, source }| FactJson {
         name,
         value,
         basis: basis.map(|basis| basis.name()),

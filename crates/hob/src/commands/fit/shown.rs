@@ -2,7 +2,8 @@
 //! An unknown figure is a question mark, never zero.
 
 use hob_core::fit::{
-    Alternative, Assessment, FitOptions, Limit, Longest, Model, Plan, Pool, Rate, Site, Use, flags,
+    Alternative, Assessment, ContextLimit, FitOptions, Longest, Model, Plan, Pool, Rate, Site, Use,
+    flags,
 };
 use hob_core::footprint::KvTypes;
 use hob_core::machine::{Basis, Machine};
@@ -177,9 +178,9 @@ pub(super) fn rate(rate: &Rate) -> String {
 
 pub(super) fn longest(longest: Longest) -> String {
     let limit = match longest.limit {
-        Limit::Trained => "as it was trained".to_owned(),
-        Limit::Memory(Pool::Ram) => "then RAM is full".to_owned(),
-        Limit::Memory(pool) => format!("then {pool} is full"),
+        ContextLimit::Trained => "as it was trained".to_owned(),
+        ContextLimit::Memory(Pool::Ram) => "then RAM is full".to_owned(),
+        ContextLimit::Memory(pool) => format!("then {pool} is full"),
     };
     longest.context_tokens.map_or("none".to_owned(), |tokens| format!("{tokens}, {limit}"))
 }

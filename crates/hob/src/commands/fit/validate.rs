@@ -5,7 +5,7 @@ mod ceilings;
 mod classes;
 
 use clap::Args;
-use hob_core::fit::{Rate, TimedRun, error_pct, fitted, from_one, left_out, mean, told_by};
+use hob_core::fit::{Rate, TimedRun, error_pct, fitted, from_one, left_out, mean, predicted_by};
 use hob_core::machine::Basis;
 use serde::Serialize;
 
@@ -109,7 +109,7 @@ fn of_machine(here: &[&Published], report: &mut Report) {
     let timed: Vec<TimedRun<'_>> = fitting.iter().filter_map(|row| row.timed()).collect();
     let told = left_out(&timed);
     let constants = fitted(&timed).ok();
-    let by_all = |row: &&Published| told_by(&row.timed()?, constants.as_ref()?);
+    let by_all = |row: &&Published| predicted_by(&row.timed()?, constants.as_ref()?);
     let mut lines: Vec<Line> =
         fitting.iter().zip(&told).map(|(row, rate)| line(row, rate.as_ref())).collect();
     lines.extend(others.iter().map(|row| line(row, by_all(row).as_ref())));

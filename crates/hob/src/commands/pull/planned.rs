@@ -1,11 +1,11 @@
 //! JSON of what a pull did, or would do.
 //! The same facts as on stderr, as one object per model.
 
-use hob_models::{Arrival, Pulled, Sha256};
+use hob_models::{PullOutcome, Pulled, Sha256};
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure, Outcome};
-use crate::shelf::Order;
+use crate::model_store::Download;
 
 /// One model.
 #[derive(Debug, Serialize)]
@@ -34,11 +34,11 @@ struct PlannedFile {
 
 impl Planned {
     pub(super) fn of(
-        order: &Order,
+        download: &Download,
         arrival: Option<&'static str>,
         warnings: Vec<String>,
     ) -> Planned {
-        let entry = &order.entry;
+        let entry = &download.entry;
         let first = entry.parts.iter().filter_map(|part| part.sources.first());
         let licences: Vec<String> = entry.licences.iter().map(ToString::to_string).collect();
         let files = first.clone().flat_map(|source| &source.files).map(|file| PlannedFile {
@@ -71,11 +71,11 @@ impl Planned {
     }
 }
 
-pub(super) fn arrived(arrival: Arrival) -> &'static str {
+pub(super) fn arrived(arrival: PullOutcome) -> &'static str {
     match arrival {
-        Arrival::WasHere => "was_here",
-        Arrival::Transformed => "transformed",
-        Arrival::Fetched => "fetched",
+        PullOutcome::WasHere => "was_here",
+        PullOutcome::Transformed => "transformed",
+        PullOutcome::Fetched => "fetched",
     }
 }
 

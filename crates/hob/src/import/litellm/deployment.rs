@@ -4,13 +4,13 @@
 use std::num::NonZeroU32;
 
 use hob_core::KeepAlive;
-use hob_core::routing::Pick;
+use hob_core::routing::Strategy;
 use hob_upstream::UpstreamKind;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Group, Settings};
-use crate::config::{AliasSection, KeepAliveText, PickName, SpecialTarget};
+use crate::config::{AliasSection, KeepAliveText, SpecialTarget, StrategyName};
 use crate::import::parameters::{Table, effort_of, entry, time, to_toml};
 use crate::import::servers::{Base, Server, Servers, address, host_name};
 use crate::import::source::{Notes, Number, read};
@@ -263,7 +263,7 @@ pub(super) fn groups(
     servers: &mut Servers,
     notes: &mut Notes,
 ) -> Vec<Group> {
-    let pick = settings.pick(notes);
+    let strategy = settings.strategy(notes);
     let mut named: Vec<(String, Vec<(Deployment, SpecialTarget)>)> = Vec::new();
     for deployment in deployments {
         let Some(target) = deployment.target(servers, notes) else { continue };
@@ -272,14 +272,17 @@ pub(super) fn groups(
             None => named.push((deployment.name().to_owned(), vec![(deployment, target)])),
         }
     }
-    named.into_iter().map(|(name, members)| group(name, members, settings, pick, notes)).collect()
+    named
+        .into_iter()
+        .map(|(name, members)| group(name, members, settings, strategy, notes))
+        .collect()
 }
 
 fn group(
     name: String,
     mut members: Vec<(Deployment, SpecialTarget)>,
     settings: &Settings,
-    pick: Option<Pick>,
+    strategy: Option<Strategy>,
     notes: &mut Notes,
 ) -> Group {
     let all = || members.iter().map(|(deployment, _)| deployment);
@@ -297,7 +300,7 @@ fn group(
     let is_ordered = members.iter().any(|(one, _)| one.params().order.is_some());
     members.sort_by(|(one, _), (other, _)| order(one).total_cmp(&order(other)));
     let has_weights = members.iter().any(|(one, _)| one.weight().is_some());
-    let is_weighted = members.len() > 1 && !is_ordered && pick.is_none() && has_weights;
+    let is_weighted = members.len() > 1 && !is_ordered && strategy.is_none() && has_weights;
     let mut tail = Vec::new();
     if is_weighted {
         weigh(&mut members, notes);
@@ -306,19 +309,19 @@ fn group(
     } else {
         say_unused_weights(&members, notes);
     }
-    if members.len() > 1 && !is_ordered && !has_weights && pick.is_none() {
+    if members.len() > 1 && !is_ordered && !has_weights && strategy.is_none() {
         let how = "LiteLLM picks a deployment at random; hob uses them in order, or the one with the shortest \
                    wait with strategy = \"least-wait\"";
         notes.changed(format!("{}.model_name", members[1].0.at), how);
     }
-    let pick = if is_weighted {
-        Some(Pick::Weighted)
+    let strategy = if is_weighted {
+        Some(Strategy::Weighted)
     } else {
-        pick.filter(|_| members.len() > 1 && !is_ordered)
+        strategy.filter(|_| members.len() > 1 && !is_ordered)
     };
     let alias = AliasSection {
         to: members.into_iter().map(|(_, target)| entry(target)).collect(),
-        strategy: pick.filter(|pick| *pick != Pick::Order).map(PickName),
+        strategy: strategy.filter(|strategy| *strategy != Strategy::Order).map(StrategyName),
         reasoning_effort: effort,
         first_token_timeout: first_token.and_then(|seconds| time(seconds, "stream_timeout", notes)),
         total_timeout: total.and_then(|seconds| time(seconds, "timeout", notes)),

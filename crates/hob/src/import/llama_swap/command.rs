@@ -164,7 +164,7 @@ impl Flags {
         Flags(flags)
     }
 
-    /// Of a flag that is repeated, llama-server uses the last.
+    /// If a flag is repeated, llama-server uses the last one.
     fn value(&self, names: &[&str]) -> Option<String> {
         let named = self.0.iter().rev().find(|(name, _)| names.contains(&name.as_str()))?;
         named.1.clone()

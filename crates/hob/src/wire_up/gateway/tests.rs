@@ -1,5 +1,5 @@
-//! A server over other servers that never answer: what can be said from memory is, and they are not asked.
-//! Whether somebody was asked is seen at the sockets, where the kernel takes every connection.
+//! A gateway whose servers never answer: views come from memory, and the servers get no requests.
+//! The sockets show whether a server was contacted, because the kernel accepts every connection.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -13,10 +13,10 @@ use tokio::net::TcpStream;
 
 use super::*;
 
-/// For an answer that takes milliseconds, on a machine that has much else to do.
+/// Time limit for an answer that takes milliseconds, on a busy machine.
 const TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Takes connections, and never says a word.
+/// Accepts connections and never sends anything.
 struct Silent(TcpListener);
 
 impl Silent {
@@ -26,7 +26,7 @@ impl Silent {
         Silent(listener)
     }
 
-    /// Connections since this was last asked.
+    /// Number of connections since the last call.
     fn asked(&self) -> usize {
         let mut count = 0;
         loop {

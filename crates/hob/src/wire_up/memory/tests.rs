@@ -1,5 +1,5 @@
-//! The memory of several models that do what a test says, on a machine of a size that it chooses.
-//! No processes: a model here is a number of bytes that somebody may be using.
+//! The memory of several scripted models, on a machine whose size the test chooses.
+//! There are no processes: a model is a number of bytes that may be in use.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -16,13 +16,13 @@ fn ram(bytes: u64) -> Bytes {
     Bytes::from([(Pool::Ram, bytes)])
 }
 
-/// In memory or not, and with so many requests.
+/// Loaded or not, with a number of requests.
 #[derive(Default)]
 struct Model {
     is_loaded: AtomicBool,
     in_flight: AtomicUsize,
     bytes: u64,
-    /// Somebody comes when it is asked to leave.
+    /// A request arrives just when the model is asked to unload.
     is_contended: AtomicBool,
     machine: Arc<AtomicU64>,
 }
@@ -88,7 +88,7 @@ fn of_a_card_so_much_may_be_taken_that_its_engine_has_its_margin() {
     machine.gpus[0].memory = GpuMemory::Own { total_bytes: 24_000 * MB, free_bytes: 8_000 * MB };
     let free = 8_000 * MB - (1 << 30);
     assert_eq!(of_cards(&machine), Bytes::from([(Pool::Vram(0), free)]));
-    // This build has kernels for none, or no processor's graphics are used beside a card.
+    // This build has kernels for no card, or integrated graphics are ignored because there is a card.
     let usable = usable(machine, Some(5 * MB));
     assert!(usable.gpus.iter().all(is_own), "{usable:?}");
     assert_eq!(usable.memory.available_bytes, 5 * MB);
@@ -107,19 +107,19 @@ impl Planner {
         Planner { memory: Memory::with(max.map(|max| max * MB), available), machine }
     }
 
-    /// It was estimated at 10 MB more than it takes.
-    fn model(&self, name: &str, megabytes: u64) -> (Seat, Arc<Model>) {
+    /// The estimate is 10 MB above the real size.
+    fn model(&self, name: &str, megabytes: u64) -> (ModelMemory, Arc<Model>) {
         let machine = Arc::clone(&self.machine);
         let model = Arc::new(Model { bytes: megabytes * MB, machine, ..Model::default() });
         let need = Need { estimated: ram((megabytes + 10) * MB), is_pinned: false };
-        let seat = self.memory.seat(name, need);
-        seat.taken_by(&(Arc::clone(&model) as Arc<dyn ModelLifecycle>));
-        (seat, model)
+        let model_memory = self.memory.of_model(name, need);
+        model_memory.taken_by(&(Arc::clone(&model) as Arc<dyn ModelLifecycle>));
+        (model_memory, model)
     }
 }
 
-async fn loaded(seat: &Seat, model: &Model) {
-    let asked = seat.queue().ask().await;
+async fn loaded(model_memory: &ModelMemory, model: &Model) {
+    let asked = model_memory.queue().ask().await;
     assert!(matches!(asked, MemoryDecision::Granted(_)), "{asked:?}");
     model.load();
 }
@@ -146,7 +146,7 @@ async fn a_limit_holds_beside_a_large_machine() {
     let too_large = ModelError::OutOfMemory { needed_bytes: 310 * MB, available_bytes: 300 * MB };
     assert_eq!(c.look(), Err(too_large));
     assert!(matches!(c.queue().ask().await, MemoryDecision::Never(ModelError::OutOfMemory { .. })));
-    assert!(in_b.is_loaded(), "nobody leaves for what does not fit anyhow");
+    assert!(in_b.is_loaded(), "no model is unloaded for one that does not fit anyway");
 }
 
 #[tokio::test]
@@ -183,12 +183,14 @@ async fn a_model_that_somebody_comes_to_at_the_last_moment_stays() {
 async fn two_loads_do_not_count_the_same_memory() {
     let planner = Planner::new(300, None);
     let ((a, in_a), (b, _)) = (planner.model("a", 200), planner.model("b", 200));
-    let MemoryDecision::Granted(place) = a.queue().ask().await else { panic!("there is room") };
+    let MemoryDecision::Granted(reservation) = a.queue().ask().await else {
+        panic!("there is room")
+    };
     let mut waiting = b.queue();
     assert!(matches!(waiting.ask().await, MemoryDecision::Soon), "while a is on its way");
     in_a.load();
     in_a.in_flight.store(1, Ordering::SeqCst);
-    drop(place);
+    drop(reservation);
     assert!(matches!(waiting.ask().await, MemoryDecision::Later(_)));
 }
 
@@ -200,8 +202,8 @@ async fn who_has_waited_for_longest_goes_first() {
     loaded(&a, &in_a).await;
     let (mut first, mut second) = (b.queue(), c.queue());
     assert!(matches!(second.ask().await, MemoryDecision::Later(_)), "b was here before");
-    let MemoryDecision::Granted(place) = first.ask().await else { panic!("its turn") };
-    drop((first, place));
+    let MemoryDecision::Granted(reservation) = first.ask().await else { panic!("its turn") };
+    drop((first, reservation));
     assert!(matches!(second.ask().await, MemoryDecision::Granted(_)), "b has left the queue");
 }
 
@@ -216,7 +218,7 @@ async fn a_busy_model_has_its_turn_and_then_makes_room() {
     let begun = (0..40).take_while(|_| a.begin()).count();
     assert_eq!(begun, 16);
     drop(waiting);
-    assert!(a.begin(), "nobody waits any more");
+    assert!(a.begin(), "no model waits any longer");
 }
 
 #[tokio::test]
@@ -228,7 +230,7 @@ async fn a_pinned_model_stays_and_waiting_does_not_help() {
         machine: Arc::clone(&planner.machine),
         ..Model::default()
     });
-    let pinned = planner.memory.seat("a", Need { estimated: ram(200 * MB), is_pinned: true });
+    let pinned = planner.memory.of_model("a", Need { estimated: ram(200 * MB), is_pinned: true });
     pinned.taken_by(&(Arc::clone(&model) as Arc<dyn ModelLifecycle>));
     loaded(&pinned, &model).await;
     let MemoryDecision::Never(ModelError::NoRoom { shortage, retry_after: None }) =
@@ -250,42 +252,42 @@ async fn what_was_measured_counts_more_than_what_was_estimated() {
     assert!(in_a.is_loaded(), "205 MB were free, and b has taken no more than that");
 }
 
-/// Requests for three models of which one fits, each asked as its supervisor asks: who is in memory begins
-/// another one while it may, who is not waits in the queue. Gives the names in the order in which they
-/// were answered, and how often a model was loaded.
+/// Requests for three models of which one fits, each sent as a supervisor does: a loaded model starts
+/// another request while it may; the others wait in the queue. Returns the names in the order in which they
+/// were answered, and the number of loads.
 async fn served(requests_each: u32) -> (String, usize) {
     const ROUNDS_MAX: u32 = 10_000;
     let planner = Planner::new(300, None);
     let mut models = ["a", "b", "c"].map(|name| {
-        let (seat, model) = planner.model(name, 200);
-        (name, seat, model, requests_each, None::<Box<dyn MemoryRequest>>)
+        let (model_memory, model) = planner.model(name, 200);
+        (name, model_memory, model, requests_each, None::<Box<dyn MemoryRequest>>)
     });
     let (mut order, mut loads) = (String::new(), 0);
     for _ in 0..ROUNDS_MAX {
         if models.iter().all(|(.., left, _)| *left == 0) {
             return (order, loads);
         }
-        for (name, seat, model, left, waiting) in &mut models {
+        for (name, model_memory, model, left, waiting) in &mut models {
             if model.is_loaded() {
-                let begins = *left > 0 && seat.begin();
+                let begins = *left > 0 && model_memory.begin();
                 model.in_flight.store(usize::from(begins), Ordering::SeqCst);
                 if begins {
                     order.push_str(name);
                     *left -= 1;
                 }
             } else if *left > 0 {
-                let queued = waiting.get_or_insert_with(|| seat.queue());
-                if let MemoryDecision::Granted(place) = queued.ask().await {
+                let queued = waiting.get_or_insert_with(|| model_memory.queue());
+                if let MemoryDecision::Granted(reservation) = queued.ask().await {
                     model.load();
-                    // Whoever asked for it is in it.
+                    // The request that caused the load is running.
                     model.in_flight.store(1, Ordering::SeqCst);
                     loads += 1;
-                    drop((waiting.take(), place));
+                    drop((waiting.take(), reservation));
                 }
             }
         }
     }
-    panic!("somebody waits for ever: {order}");
+    panic!("a model waits for ever: {order}");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hob_bench::drive::Patience;
-use hob_bench::plan::{Cell, CellKey, Facts, OnFail, Plan, PlanApi, PlanTarget, cells};
+use hob_bench::plan::{BenchPlan, Cell, CellKey, Facts, OnFail, PlanApi, PlanTarget, cells};
 use hob_bench::record::{Record, Shelf};
 use hob_bench::runs::{BenchError, Context, StopRule};
 use hob_bench::workbench::Workbench;
@@ -21,7 +21,7 @@ use crate::settings::ModelChoice;
 
 /// A plan while it is carried out.
 pub(super) struct Walk<'a> {
-    plan: &'a Plan,
+    plan: &'a BenchPlan,
     /// Keys of cells that need not be measured again.
     known: BTreeSet<String>,
     globals: &'a Globals,
@@ -61,7 +61,7 @@ enum Fate {
 
 impl<'a> Walk<'a> {
     pub(super) fn new(
-        plan: &'a Plan,
+        plan: &'a BenchPlan,
         known: BTreeSet<String>,
         (globals, printer): (&'a Globals, &'a Printer),
         out: &'a Path,
@@ -236,7 +236,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn stop_rule(plan: &Plan) -> StopRule {
+fn stop_rule(plan: &BenchPlan) -> StopRule {
     StopRule {
         runs_min: plan.runs.min,
         runs_max: plan.runs.max,
@@ -247,7 +247,7 @@ fn stop_rule(plan: &Plan) -> StopRule {
 }
 
 /// Whom a cell asks, as it would be typed.
-fn server(plan: &Plan, cell: &Cell) -> ServerArgs {
+fn server(plan: &BenchPlan, cell: &Cell) -> ServerArgs {
     let usual = PlanTarget::default();
     // A plan that was read has the targets of its cells.
     let target = plan.targets.iter().find(|target| target.name == cell.target).unwrap_or(&usual);
@@ -313,7 +313,7 @@ mod tests {
                 "schema: bench-plan/1\nname: n\ntargets: [{target}]\n\
                  matrix: {{kind: [llm], model: [\"{model}\"], quant: [{quant}]}}\n"
             );
-            let plan = Plan::parse("p", &plan).expect("a plan");
+            let plan = BenchPlan::parse("p", &plan).expect("a plan");
             let server = server(&plan, &cells(&plan)[0]);
             assert_eq!(server.model.as_deref(), Some(expected), "{target} {model} {quant}");
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use hob_bench::record::{Record, StreamVerdict, Tts};
-use hob_bench::speech::Finding;
+use hob_bench::speech::StreamingFinding;
 use hob_bench::terms::Metric;
 use hob_bench::timeline::{Arrived, SoundFormat};
 use hob_core::statistics::Sample;
@@ -182,9 +182,9 @@ fn found(records: &[Record]) -> Vec<String> {
     }
     let findings: Vec<_> = sets
         .iter()
-        .map(|(format, voice, set)| (format, voice, Finding::of(set.iter().copied())))
+        .map(|(format, voice, set)| (format, voice, StreamingFinding::of(set.iter().copied())))
         .collect();
-    let sentence = |(format, voice, finding): &(&String, &String, Finding)| {
+    let sentence = |(format, voice, finding): &(&String, &String, StreamingFinding)| {
         format!("{format} by {voice}: {finding}")
     };
     let of = |format: SoundFormat| findings.iter().find(|(name, _, _)| *name == format.name());
@@ -194,7 +194,7 @@ fn found(records: &[Record]) -> Vec<String> {
 }
 
 /// Nothing where one of them could not be judged.
-fn on_encoder(raw: Finding, packed: Finding) -> Option<&'static str> {
+fn on_encoder(raw: StreamingFinding, packed: StreamingFinding) -> Option<&'static str> {
     match (raw.streams()?, packed.streams()?) {
         (true, true) => Some("mp3 comes as pcm does: no encoder holds sound back"),
         (true, false) => Some("pcm streams and mp3 does not: the encoder holds sound back"),
@@ -228,15 +228,15 @@ mod tests {
 
     #[test]
     fn the_encoder_is_cleared_or_not() {
-        let streams = Finding::Streaming { ttfa_ms: 1.0, last_ms: 9.0 };
-        let fakes = Finding::Fake { ttfa_ms: 9.0, last_ms: 9.0 };
+        let streams = StreamingFinding::Streaming { ttfa_ms: 1.0, last_ms: 9.0 };
+        let fakes = StreamingFinding::Fake { ttfa_ms: 9.0, last_ms: 9.0 };
         let rows = [
             (streams, streams, Some("mp3 comes as pcm does: no encoder holds sound back")),
             (streams, fakes, Some("pcm streams and mp3 does not: the encoder holds sound back")),
             (fakes, fakes, Some("pcm comes no earlier than mp3: it is not the encoder's doing")),
             (fakes, streams, Some("mp3 streams and pcm does not")),
-            (streams, Finding::TooShort, None),
-            (Finding::Unmeasured, fakes, None),
+            (streams, StreamingFinding::TooShort, None),
+            (StreamingFinding::Unmeasured, fakes, None),
         ];
         for (raw, packed, expected) in rows {
             assert_eq!(on_encoder(raw, packed), expected, "{raw:?} {packed:?}");

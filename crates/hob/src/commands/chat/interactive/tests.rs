@@ -1,4 +1,4 @@
-//! Conversations with a scripted model and scripted hands.
+//! Conversations with a scripted model and scripted input.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use hob_core::chat::{
     ChatEvent, ChatModel, Completion, FinishReason, Message, Prompt, Timings, Usage,
 };
-use hob_core::scripted::{Script, ScriptedChat};
+use hob_core::scripted::{ScriptedCall, ScriptedChat};
 use hob_core::{KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState};
 
 use super::*;
@@ -23,7 +23,7 @@ struct Typing {
     args: ChatArgs,
 }
 
-/// Somebody who types this and leaves.
+/// Types these lines, then leaves.
 struct Hands(VecDeque<Typed>);
 
 impl Hands {
@@ -38,7 +38,7 @@ impl Lines for Hands {
     }
 }
 
-/// Always in memory.
+/// A model that is always loaded.
 struct Resident;
 
 impl ModelLifecycle for Resident {
@@ -70,14 +70,14 @@ fn app(printer: &Printer) -> App<'_> {
     App { environment, written, settings, printer }
 }
 
-fn says(text: &str) -> Script<ChatEvent> {
+fn says(text: &str) -> ScriptedCall<ChatEvent> {
     let usage =
         Usage { prompt_tokens: 9, cached_tokens: 4, completion_tokens: 2, reasoning_tokens: 0 };
     let done = Completion { finish: FinishReason::Stop, usage, timings: Timings::default() };
     Ok(vec![Ok(ChatEvent::Text(text.to_owned())), Ok(ChatEvent::Done(done))])
 }
 
-/// What became of a conversation.
+/// The result of a conversation.
 struct Held {
     ended: Outcome<()>,
     asked: Vec<Vec<String>>,
@@ -86,7 +86,11 @@ struct Held {
     totals: Totals,
 }
 
-async fn converse(options: &[&str], scripts: Vec<Script<ChatEvent>>, mut hands: Hands) -> Held {
+async fn converse(
+    options: &[&str],
+    scripts: Vec<ScriptedCall<ChatEvent>>,
+    mut hands: Hands,
+) -> Held {
     let model = Arc::new(ScriptedChat::new(scripts));
     let args = Typing::parse_from([&["chat"], options].concat()).args;
     let printer = Printer::new(Volume::ErrorsOnly);
@@ -101,7 +105,7 @@ async fn converse(options: &[&str], scripts: Vec<Script<ChatEvent>>, mut hands: 
     session.text = TextShown::AtTheEnd;
     let mut signals = StopSignals::listen().expect("signals");
     let ended = session.converse(&mut hands, &mut signals).await;
-    let (markdown, totals) = (session.talk.markdown(), session.totals);
+    let (markdown, totals) = (session.history.markdown(), session.totals);
     let requests = model.asked();
     let asked = requests.iter().map(|request| said(&request.prompt)).collect();
     Held { ended, asked, requests, markdown, totals }
@@ -163,7 +167,7 @@ async fn a_question_that_failed_is_taken_back_and_the_conversation_goes_on() {
 #[tokio::test]
 async fn a_conversation_is_saved_and_no_file_is_lost() {
     let folder = tempfile::tempdir().expect("a folder");
-    let place = folder.path().join("talk.json");
+    let place = folder.path().join("history.json");
     let save = format!("/save {}", place.display());
     let early = folder.path().join("early.md");
     let too_early = format!("/save {}", early.display());

@@ -183,7 +183,7 @@ impl Figures {
             // Without a timed model, layers and cache keep the prior.
             basis: Basis::Prior,
             bandwidth_efficiency: (fastest / bandwidth).min(1.0),
-            // Of the quant that is timed first, which is the most common one.
+            // The rate of the quant that is timed first, which is the most common one.
             prefill_flops: self.prompt(|_| true).or(usual.prefill_flops),
             kernels: self.on(self.threads).filter_map(of_core).collect(),
             steadiness: self.steadiness(),

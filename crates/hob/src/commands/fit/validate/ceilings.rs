@@ -2,7 +2,7 @@
 //! A page is 256 tokens, which engines allocate at a time.
 
 use hob_bench::record::{Kind, Record};
-use hob_core::fit::{FitOptions, Limit, assess};
+use hob_core::fit::{ContextLimit, FitOptions, assess};
 use hob_core::footprint::{KvType, KvTypes};
 use serde::Serialize;
 
@@ -46,7 +46,8 @@ fn ceiling(record: &Record, measured: u64) -> Result<Ceiling, String> {
     let options = FitOptions { kv: Some(kv), engine, sequences: 1, ..FitOptions::default() };
     let assessed = assess(&machine, &model, &options).map_err(|error| error.to_string())?;
     let plan = assessed.best().ok_or("it would not fit")?;
-    let predicted = plan.longest.context_tokens.filter(|_| plan.longest.limit != Limit::Trained);
+    let predicted =
+        plan.longest.context_tokens.filter(|_| plan.longest.limit != ContextLimit::Trained);
     let pages = |tokens: u32| (i64::from(tokens) - measured as i64) / PAGE_TOKENS;
     Ok(Ceiling {
         machine: machine.name.clone(),

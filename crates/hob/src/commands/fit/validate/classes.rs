@@ -2,7 +2,7 @@
 //! Rows come from `bench/published/decode.csv`; classes are those of the priors.
 
 use hob_core::fit::error_pct;
-use hob_core::machine::{Api, GpuMemory};
+use hob_core::machine::{GpuApi, GpuMemory};
 use hob_core::statistics::Sample;
 use serde::Serialize;
 
@@ -52,10 +52,10 @@ fn told(row: &Row) -> Option<Told> {
     let rate = timed.estimate.decode(timed.context_tokens)?;
     let gpu = row.gpu();
     let api = match gpu.api {
-        Api::Cuda => "CUDA",
-        Api::Rocm => "ROCm",
-        Api::Vulkan => "Vulkan",
-        Api::Metal => "Metal",
+        GpuApi::Cuda => "CUDA",
+        GpuApi::Rocm => "ROCm",
+        GpuApi::Vulkan => "Vulkan",
+        GpuApi::Metal => "Metal",
     };
     let memory = match gpu.memory {
         GpuMemory::Own { .. } => "own memory",
@@ -88,7 +88,14 @@ fn class<'t>(name: &str, told: impl Iterator<Item = &'t Told>) -> Option<Class> 
 }
 
 pub(super) fn shown(classes: &[Class]) -> String {
-    let heads = ["priors", "devices", "rows", "off by, median", "95 % within", "in the range told"];
+    let heads = [
+        "priors",
+        "devices",
+        "rows",
+        "off by, median",
+        "95 % within",
+        "within the predicted range",
+    ];
     let mut rows = table(heads);
     for class in classes {
         rows.add_row([

@@ -1,4 +1,4 @@
-//! How far off the model may be of what others published: the figures that it is held to.
+//! Upper bounds for the prediction error on published runs.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Figures of machines whose constants are known: what comes out must be what went in.
-//! Busy machines too, whose figures are to be refused.
+//! Timings of machines with known constants: the fit must return these constants.
+//! Timings of busy machines must be rejected.
 
 use super::*;
 use hob_machine::profile;
@@ -36,7 +36,7 @@ fn kernels() -> Vec<Timed> {
     timed.into_iter().flatten().chain(prompts).collect()
 }
 
-/// What comes out of them.
+/// The constants of these kernels.
 fn of_core() -> Vec<Kernel> {
     let all = [("Q4_K", 3e9, Some(50e9)), ("Q6_K", 8e9, Some(20e9)), ("F16", 8e9, None)];
     all.map(|(quant, bytes_s, flop_s)| Kernel { quant, bytes_s, flop_s }).to_vec()
@@ -190,6 +190,6 @@ fn a_busy_machine_is_doubted() {
     };
     let quiet = Figures::new(memory(90e9, 85e9), kernels(), THREADS);
     assert!(quiet.doubts(&[checked(20.0)])[0].contains("worse"));
-    // What is usual happened to fit better, and this is good all the same.
+    // The prior happened to fit better, but the calibration is good too.
     assert_eq!(quiet.doubts(&[checked(10.8)]), [""; 0]);
 }

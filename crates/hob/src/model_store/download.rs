@@ -1,5 +1,5 @@
-//! From what somebody types behind `hob pull` to a model on the disk: found first, then fetched.
-//! Everything here blocks.
+//! From a name on `hob pull`'s command line to a stored model: first found, then downloaded.
+//! All functions block.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,52 +7,53 @@ use std::sync::atomic::AtomicBool;
 
 use hob_core::fit::Model;
 use hob_models::catalog::names::canonical;
-use hob_models::catalog::{self, Part, Purpose};
+use hob_models::catalog::{self, CatalogPart, Purpose};
 use hob_models::{
-    Arrival, Fetcher, FindError, Located, Progress, PullOptions, Pulled, Puller, SourceKind, Watch,
+    Fetcher, FindError, Located, Progress, PullOptions, PullOutcome, Pulled, Puller, SourceKind,
+    Watch,
 };
 
-use super::{MB, Shelf};
+use super::{MB, ModelStore};
 use crate::failure::{Failure, Outcome};
 use crate::finding;
 use crate::storing::transform_for;
 
-/// What is to be fetched, as it was typed.
+/// What the user asked to download.
 #[derive(Clone, Debug)]
-pub(crate) struct OrderOptions {
-    /// A name, a repository, an Ollama tag, an address, a path.
+pub(crate) struct DownloadOptions {
+    /// A name, a repository, an Ollama tag, an address, or a path.
     pub(crate) asked: String,
-    /// The name that it is stored under, if not the usual one.
+    /// The name under which to store the model, if not the usual one.
     pub(crate) name: Option<String>,
-    /// Instead of all sources.
+    /// Use this source instead of all others.
     pub(crate) from: Option<PathBuf>,
-    /// Only this kind of source.
+    /// Use only this kind of source.
     pub(crate) only: Option<SourceKind>,
-    /// Looked at between two chunks.
+    /// Checked between two chunks.
     pub(crate) cancel: Arc<AtomicBool>,
 }
 
-/// A model that can be fetched: its files are found, and their headers read.
+/// A model that can be downloaded: its files were found, and their headers read.
 #[derive(Clone, Debug)]
-pub(crate) struct Order {
+pub(crate) struct Download {
     pub(crate) entry: catalog::Entry,
-    /// None of what is not a chat model, and of the catalog's own.
+    /// `None` for models of the catalog, and for models that do not chat.
     pub(crate) model: Option<Model>,
     pub(crate) notes: Vec<String>,
-    /// It is here, and no source could be asked for a newer one.
+    /// The model is stored, and no source could be reached to check for a newer version.
     is_offline: bool,
 }
 
-impl Shelf {
-    /// Finds what is wished for, wherever it is. Blocks.
+impl ModelStore {
+    /// Finds a model in all sources. Blocks.
     ///
     /// # Errors
-    /// It is found nowhere, is not for this hob, or is the owner's to give.
-    pub(crate) fn order(&self, options: &OrderOptions) -> Outcome<Order> {
+    /// No source has it, hob cannot use it, or its owner has not granted access.
+    pub(crate) fn find_download(&self, options: &DownloadOptions) -> Outcome<Download> {
         let name = canonical(&options.asked);
         if let (Ok(entry), None) = (self.catalog.find(&name), &options.name) {
             let (entry, notes) = (entry.clone(), Vec::new());
-            return Ok(Order { entry, model: None, notes, is_offline: false });
+            return Ok(Download { entry, model: None, notes, is_offline: false });
         }
         let (asked, stored_as) = match &options.from {
             Some(path) => {
@@ -63,7 +64,7 @@ impl Shelf {
         match self.finder.locate(&asked, stored_as.map(String::as_str)) {
             Ok(Located { entry, model, notes }) => {
                 self.check_name(&entry)?;
-                Ok(Order { entry, model: Some(model), notes, is_offline: false })
+                Ok(Download { entry, model: Some(model), notes, is_offline: false })
             }
             Err(error) if error.is_of_network() => {
                 self.here(&self.store.meant(&options.asked)).ok_or_else(|| not_found(error))
@@ -72,7 +73,7 @@ impl Shelf {
         }
     }
 
-    /// What the catalog pins is fetched as the catalog says, and by no other way.
+    /// A model of the catalog is downloaded only from the catalog's sources.
     fn check_name(&self, entry: &catalog::Entry) -> Outcome<()> {
         match self.catalog.find(&entry.name) {
             Err(_) => Ok(()),
@@ -81,8 +82,8 @@ impl Shelf {
         }
     }
 
-    /// As it is stored, where no source can be asked.
-    fn here(&self, name: &str) -> Option<Order> {
+    /// The stored model, if no source can be reached.
+    fn here(&self, name: &str) -> Option<Download> {
         let stored = self.store.find(name).ok()?;
         let entry = catalog::Entry {
             name: name.to_owned(),
@@ -93,20 +94,20 @@ impl Shelf {
             parts: Vec::new(),
         };
         let note = "no source can be reached, so whether there is a newer version is not known";
-        Some(Order { entry, model: None, notes: vec![note.to_owned()], is_offline: true })
+        Some(Download { entry, model: None, notes: vec![note.to_owned()], is_offline: true })
     }
 
-    /// Whether it is here in exactly this version.
-    pub(crate) fn has(&self, order: &Order) -> bool {
-        let stored = self.store.find(&order.entry.name);
-        stored.is_ok_and(|stored| stored.manifest.version == order.entry.version)
+    /// Whether exactly this version is stored.
+    pub(crate) fn has(&self, download: &Download) -> bool {
+        let stored = self.store.find(&download.entry.name);
+        stored.is_ok_and(|stored| stored.manifest.version == download.entry.version)
     }
 
-    /// What fetching would do, for people.
-    pub(crate) fn plan(&self, order: &Order) -> String {
-        let entry = &order.entry;
+    /// Describes the download.
+    pub(crate) fn plan(&self, download: &Download) -> String {
+        let entry = &download.entry;
         let name = &entry.name;
-        if self.has(order) {
+        if self.has(download) {
             let source = self.origin(name).unwrap_or_default();
             return format!("{name} is here already, from {source}");
         }
@@ -116,30 +117,30 @@ impl Shelf {
         format!("{name}: {megabytes} MB into {place}\n{}", parts.join("\n"))
     }
 
-    /// Whether the disk has room for it.
-    pub(crate) fn check_room(&self, order: &Order) -> Outcome<()> {
-        match self.has(order) {
+    /// Checks that the disk has room for it.
+    pub(crate) fn check_room(&self, download: &Download) -> Outcome<()> {
+        match self.has(download) {
             true => Ok(()),
-            false => Ok(self.store.check_room(&order.entry)?),
+            false => Ok(self.store.check_room(&download.entry)?),
         }
     }
 
-    /// Fetches, verifies and stores what is not here yet. Blocks.
+    /// Downloads, verifies and stores what is missing. Blocks.
     pub(crate) fn pull(
         &self,
-        order: &Order,
-        options: &OrderOptions,
+        download: &Download,
+        options: &DownloadOptions,
         tell: &mut dyn FnMut(Progress),
     ) -> Outcome<Pulled> {
-        let entry = &order.entry;
+        let entry = &download.entry;
         let mut watch = Watch::new(tell, &options.cancel);
-        if order.is_offline {
+        if download.is_offline {
             let model = self.store.find(&entry.name)?;
             self.store.verify(&model, &mut watch)?;
-            return Ok(Pulled { model, arrival: Arrival::WasHere });
+            return Ok(Pulled { model, arrival: PullOutcome::WasHere });
         }
-        // What was located has its path in its only source.
-        let from = options.from.clone().filter(|_| order.model.is_none());
+        // A located model has its path in its only source.
+        let from = options.from.clone().filter(|_| download.model.is_none());
         let options = PullOptions { from, only: options.only.into_iter().collect() };
         let (hub, token) = (self.finder.hub.clone(), self.finder.token.clone());
         let fetcher = Fetcher { hub, token, ..Fetcher::default() };
@@ -149,7 +150,7 @@ impl Shelf {
     }
 }
 
-fn plan_of(part: &Part) -> String {
+fn plan_of(part: &CatalogPart) -> String {
     let sources = part
         .sources
         .iter()

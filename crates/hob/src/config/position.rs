@@ -1,4 +1,4 @@
-//! Where in a file something stands, as editors and compilers write it.
+//! Positions in a file, in the form that editors and compilers use.
 //! `hob.toml:3:7` can be clicked in most terminals; a byte offset cannot.
 
 use std::fmt::Write as _;
@@ -7,14 +7,14 @@ use std::path::Path;
 
 /// `file:line:column`, both counted from 1, the column in characters.
 pub(crate) fn of(text: &str, path: &Path, span: Option<Range<usize>>) -> String {
-    let mut place = path.display().to_string();
+    let mut position = path.display().to_string();
     if let Some(before) = span.and_then(|span| text.get(..span.start)) {
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         // Writing to a String cannot fail.
-        let _infallible = write!(place, ":{line}:{column}");
+        let _infallible = write!(position, ":{line}:{column}");
     }
-    place
+    position
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! `POST /api/chat` and `/api/generate`: an answer, or a request to load or unload a model.
-//! Parameters that the model cannot follow are dropped here: Ollama's clients do not check them first.
+//! Parameters without effect on the model are dropped here, because Ollama's clients do not check them first.
 
 use std::time::{Instant, SystemTime};
 
@@ -13,11 +13,11 @@ use hob_wire::{
 };
 
 use super::{OllamaError, error_text, json, json_with};
-use crate::answer::Answer;
 use crate::api_error::ApiError;
 use crate::chat::check;
 use crate::chat_answer::ChatStart;
 use crate::chat_body::{ChatFormat, PendingAnswer, stream_body};
+use crate::generic_answer::Answer;
 use crate::headers::{JSON, LINES, insert_ignored};
 use crate::in_flight::Endpoint;
 use crate::lifecycle::{load_if_ours, unload_when_idle};
@@ -98,7 +98,7 @@ async fn whole(
 }
 
 /// Reports thinking as ignored if the model cannot think. A model without a template continues its prompt,
-/// as it does in Ollama.
+/// like in Ollama.
 fn settle(
     mut request: ChatRequest,
     shape: OllamaShape,
@@ -116,7 +116,7 @@ fn settle(
     request
 }
 
-/// The text of a conversation with a single user message. A picture would be lost, so it stays a conversation.
+/// The text of a conversation with one user message. A conversation with an image stays a conversation.
 fn single_text(prompt: Prompt) -> Prompt {
     match prompt {
         Prompt::Chat(mut conversation) => match conversation.messages.pop() {

@@ -1,5 +1,5 @@
-//! The path of every answer, whatever its kind: admission, time limits, cut-off, the first content before
-//! the status, and the limit of an answer that is collected. [`AnswerTask`] has what differs.
+//! The path of every answer of any kind: admission, time limits, cut-off, the first content before
+//! the status, and the size limit of a collected answer. [`AnswerTask`] has the differences.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::ledger::{Outcome, RequestRecord};
 use crate::metrics::Metrics;
 use crate::tracker::{RequestStart, RequestTracker};
 
-/// Bytes of text in an answer that is collected before it is sent.
+/// Maximum bytes of text in an answer that is not streamed.
 const WHOLE_BYTES_MAX: usize = 32 << 20;
 
-/// What differs between the answers of the kinds.
+/// How the answers of the kinds differ.
 pub(crate) trait AnswerTask: Registered {
-    /// In errors about an answer that ended too early.
+    /// The name of the kind in errors about an answer that ended too early.
     const NAME: &'static str;
     /// Whether an answer has a last event. One without it was cut off.
     const HAS_LAST: bool;
@@ -34,12 +34,12 @@ pub(crate) trait AnswerTask: Registered {
     /// Sums over an answer.
     type Totals: Default + Send;
 
-    /// For the model to begin. Loading and waiting in line included.
+    /// Time limit for the model to begin, including loading and waiting in the queue.
     fn start_time_max(limits: &Limits) -> Duration {
         limits.token_time_max
     }
 
-    /// For the model to produce its next event.
+    /// Time limit for the model's next event.
     fn event_time_max(limits: &Limits) -> Duration {
         limits.token_time_max
     }
@@ -82,8 +82,8 @@ pub(crate) struct Answer<T: AnswerTask> {
     first: Option<(u32, T::Event)>,
     /// Choices that have not ended.
     open: u32,
-    /// Start of the wait for the next event. Kept here, so that a wait that is given up and taken up again
-    /// does not start again.
+    /// Start of the wait for the next event. Stored here, so that a wait that is dropped and repeated does
+    /// not start again.
     waiting_since: Option<Instant>,
     event_time_max: Option<Duration>,
     was_warm: bool,
@@ -92,10 +92,10 @@ pub(crate) struct Answer<T: AnswerTask> {
 impl<T: AnswerTask> Answer<T> {
     /// Admits a request and starts its answer. `requests` has one request for each choice. The others
     /// start after the first event of the first choice: by then its prompt is computed, and the model can
-    /// use it for them.
+    /// reuse it.
     ///
     /// # Errors
-    /// The request is refused, or fails before its first event. Nothing was sent to the client by then.
+    /// The request is rejected, or fails before its first event. Nothing was sent to the client by then.
     pub(crate) async fn start(
         start: RequestStart,
         model: &Arc<RegisteredModel<T>>,
@@ -141,7 +141,7 @@ impl<T: AnswerTask> Answer<T> {
         self.first = self.receive().await?;
         for (choice, request) in (1..).zip(others) {
             if model.timeouts == Timeouts::ByModel {
-                // Started while the first is read: a server with few slots may have none before it ends.
+                // Started while the first one is read: a server with few slots may have none free before it ends.
                 let model = Arc::clone(model);
                 let started = async move { T::start(&model.model, request).await };
                 self.push(choice, started.map_ok(|started| started.events).try_flatten_stream());
@@ -161,7 +161,7 @@ impl<T: AnswerTask> Answer<T> {
         self.events.push(events.map(move |event| (choice, event)).boxed());
     }
 
-    /// The next event and its choice; `None` at the end. May be dropped while it waits, and called again.
+    /// The next event and its choice; `None` at the end. This future may be dropped and called again.
     pub(crate) async fn next(&mut self) -> Result<Option<(u32, T::Event)>, ApiError> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
@@ -170,7 +170,7 @@ impl<T: AnswerTask> Answer<T> {
         next.inspect_err(|error| self.tracker.failed(error))
     }
 
-    /// Reads to the end, for an answer that is sent whole.
+    /// Reads to the end, for an answer that is not streamed.
     pub(crate) async fn collect(
         &mut self,
         mut take: impl FnMut(u32, T::Event),
@@ -189,8 +189,8 @@ impl<T: AnswerTask> Answer<T> {
     }
 
     /// The first content is about to be sent.
-    pub(crate) fn begun(&mut self) {
-        if let Some(first) = self.tracker.begun() {
+    pub(crate) fn content_started(&mut self) {
+        if let Some(first) = self.tracker.content_started() {
             let metrics = &self.tracker.context.services.metrics;
             T::count_first(metrics, &self.tracker.label, first);
         }
@@ -245,7 +245,7 @@ impl<T: AnswerTask> Answer<T> {
         self.tracker.produced(work);
         // Speech begins with its first encoded bytes.
         if T::HAS_LAST {
-            self.begun();
+            self.content_started();
         }
         if T::is_last(&event) {
             self.open -= 1;
@@ -262,7 +262,7 @@ impl<T: AnswerTask> Drop for Answer<T> {
         let tracker = &mut self.tracker;
         let has_begun = tracker.first().is_some();
         T::complete_record(&self.totals, &mut tracker.record, has_begun);
-        // An answer that failed before it began is counted among the requests, with its status.
+        // An answer that failed before it began counts as a request, with its status.
         let outcome = tracker.record.outcome;
         if has_begun || outcome != Outcome::Failed {
             let metrics = &tracker.context.services.metrics;
@@ -293,7 +293,7 @@ pub(crate) fn time_max<T: Registered>(
 /// goes through here.
 ///
 /// # Errors
-/// The time is over, or the server stops.
+/// The time limit is exceeded, or the server stops.
 pub(crate) async fn bounded<T: AnswerTask, R>(
     context: &RequestContext,
     (since, time_max): (Instant, Option<Duration>),

@@ -1,7 +1,7 @@
-//! The models as hob's commands see them: known, stored, downloaded, deleted.
+//! The models as hob's commands see them: listed, stored, downloaded, deleted.
 //! All functions block, because `hob-models` has no async runtime.
 
-mod order;
+mod download;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,20 +23,20 @@ use crate::failure::{Exit, Failure, Outcome};
 use crate::finding::finder;
 use crate::settings::{DEFAULT_CHAT, DEFAULT_SPEECH, speech_threads};
 
-pub(crate) use order::{Order, OrderOptions};
+pub(crate) use download::{Download, DownloadOptions};
 
 const MB: u64 = 1_000_000;
 
-/// A model of the catalog, and whether it is here.
+/// A model of the catalog, and whether it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Entry {
     pub(crate) name: String,
     /// `speech`.
     pub(crate) kind: String,
-    /// On this disk, or what fetching it would take.
+    /// Size on this disk, or of the download.
     pub(crate) bytes: u64,
     pub(crate) licence: String,
-    /// Where it came from, or where it would be looked for.
+    /// Where it came from, or where a download would look for it.
     pub(crate) source: String,
     pub(crate) condition: Condition,
 }
@@ -59,14 +59,14 @@ pub(crate) struct StoredSpeech {
 }
 
 impl StoredSpeech {
-    /// The list of all its files with their checksums.
+    /// The list of all files with their checksums.
     pub(crate) fn manifest(&self) -> PathBuf {
         Manifest::file(&self.folder)
     }
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct ModelStore {
     store: Store,
     catalog: Catalog,
     finder: Finder,
@@ -74,9 +74,9 @@ pub(crate) struct Shelf {
     threads: usize,
 }
 
-impl Shelf {
-    pub(crate) fn open(app: &App<'_>) -> Shelf {
-        Shelf {
+impl ModelStore {
+    pub(crate) fn open(app: &App<'_>) -> ModelStore {
+        ModelStore {
             store: Store::open(&app.settings.home),
             catalog: Catalog::builtin(),
             finder: finder(app),
@@ -85,9 +85,9 @@ impl Shelf {
         }
     }
 
-    /// An empty one, or whatever is there.
+    /// A store in this folder, for tests.
     #[cfg(test)]
-    pub(crate) fn in_home(home: &Path) -> Shelf {
+    pub(crate) fn in_home(home: &Path) -> ModelStore {
         let (store, catalog) = (Store::open(home), Catalog::builtin());
         let finder = Finder {
             hub: "http://127.0.0.1:1".to_owned(),
@@ -95,21 +95,21 @@ impl Shelf {
             registry: None,
             ollama: None,
             store: Some(store.clone()),
-            limits: hob_models::Limits::default(),
+            limits: hob_models::FetchLimits::default(),
         };
-        Shelf { store, catalog, finder, default_voice: "af_heart".to_owned(), threads: 1 }
+        ModelStore { store, catalog, finder, default_voice: "af_heart".to_owned(), threads: 1 }
     }
 
-    /// The catalog's own models, and all others that are here.
+    /// The catalog's models, and all other stored models.
     pub(crate) fn entries(&self) -> Outcome<Vec<Entry>> {
-        // A store that cannot be read at all is said, not listed as empty.
+        // A store that cannot be read is an error, not an empty list.
         let stored = self.store.names()?;
         let own = self.catalog.entries().iter().map(|entry| self.entry(entry));
         let others = stored.iter().filter(|name| self.catalog.find(name).is_err());
         Ok(own.chain(others.map(|name| self.stored(name))).collect())
     }
 
-    /// With those that `hob pull` knows by a short name.
+    /// Like `entries`, with the models that `hob pull` knows by a short name.
     pub(crate) fn all_entries(&self) -> Outcome<Vec<Entry>> {
         let mut entries = self.entries()?;
         let is_listed = |entries: &[Entry], name: &str| entries.iter().any(|one| one.name == name);
@@ -168,17 +168,17 @@ impl Shelf {
         [DEFAULT_SPEECH, DEFAULT_CHAT]
     }
 
-    /// Where it came from, if it is here.
+    /// The source of a stored model.
     fn origin(&self, name: &str) -> Option<String> {
         self.store.find(name).ok().map(|stored| origin(&stored))
     }
 
-    /// Where all models are.
+    /// The folder of all models.
     pub(crate) fn place(&self) -> &Path {
         self.store.root()
     }
 
-    /// Deletes it, and says how many bytes that gave back.
+    /// Deletes a model. Returns the freed bytes.
     pub(crate) fn remove(&self, name: &str) -> Outcome<u64> {
         let removed = self.store.remove(&self.store.meant(name));
         if matches!(removed, Err(StoreError::Missing { .. })) {
@@ -195,8 +195,8 @@ impl Shelf {
         Ok(self.store.verify(&self.store.find(name)?, &mut watch)?)
     }
 
-    /// The speech model that is used by default, its default voice first: clients that name no
-    /// voice get the first.
+    /// The default speech model. Its default voice comes first, because clients that name no
+    /// voice get the first one.
     pub(crate) fn speech(&self) -> Outcome<StoredSpeech> {
         let stored = self.store.find(DEFAULT_SPEECH)?;
         let mut voices =
@@ -206,7 +206,7 @@ impl Shelf {
         Ok(StoredSpeech { name, folder: stored.folder, disk_bytes, voices })
     }
 
-    /// Of a name that leads nowhere, "not here" would be half of the truth.
+    /// For an unknown name, "not installed" would be misleading: the error says that it is unknown.
     fn check_known(&self, name: &str) -> Outcome<()> {
         let is_named = named(name).is_some() || name.contains(['/', ':']);
         match self.catalog.find(&canonical(name)) {
@@ -215,24 +215,24 @@ impl Shelf {
         }
     }
 
-    /// Those that chat and are here.
+    /// Names of stored chat models.
     pub(crate) fn chat_names(&self) -> Vec<String> {
         let stored = self.store.list().unwrap_or_default();
         let chats = stored.iter().filter(|stored| stored.chat_file().is_some());
         chats.map(|stored| stored.name().to_owned()).collect()
     }
 
-    /// The name that a model is stored under, of any that it is asked for by.
+    /// The name under which a model is stored, from any of its names.
     pub(crate) fn meant(&self, name: &str) -> String {
         self.store.meant(name)
     }
 
-    /// What is stored, each with the folder of its form, which is another after each change.
+    /// All stored models with their folders. A changed model gets a new folder.
     pub(crate) fn forms(&self) -> BTreeMap<String, PathBuf> {
         self.store.forms().unwrap_or_default()
     }
 
-    /// A chat model that is here: its first file, and that file's checksum.
+    /// A stored chat model: its first file, and the checksum of that file.
     pub(crate) fn chat_file(&self, name: &str) -> Outcome<(PathBuf, Option<String>)> {
         let stored = self.store.find(&self.store.meant(name)).or_else(|missing| {
             self.check_known(name)?;
@@ -247,7 +247,7 @@ impl Shelf {
     }
 }
 
-/// A model that is not here, as large as its dimensions say.
+/// A model that is not stored, with the size that its dimensions predict.
 fn fetchable(named: &Named) -> Entry {
     let usual = || {
         let (known, context_tokens) = known(named.name).ok()?;
@@ -267,7 +267,7 @@ fn origin(stored: &StoredModel) -> String {
     joined(stored.manifest.sources.iter().map(|part| part.source.clone()))
 }
 
-/// Kinds only: `hob pull --dry-run` names each source.
+/// Kinds of sources only; `hob pull --dry-run` names each source.
 fn sources(entry: &catalog::Entry) -> String {
     let sources = entry.parts.iter().flat_map(|part| &part.sources);
     joined(sources.map(|source| source.kind().name().to_owned()))

@@ -1,5 +1,5 @@
-//! How a connection is opened: the address looked up, each of its families tried, TLS where it is said.
-//! Whom to trust is the operating system's affair.
+//! Opens connections: looks up the address, tries each address family, and adds TLS for `https`.
+//! The operating system decides which certificates are trusted.
 
 use std::fmt;
 use std::io;
@@ -18,48 +18,48 @@ use tower::{Service, ServiceExt};
 
 use super::HttpError;
 
-/// A connection that nobody uses is looked after by the system, so that a dead one is not kept.
+/// Interval of TCP keep-alive probes, which detect dead idle connections.
 const PROBE_EVERY: Duration = Duration::from_secs(30);
 
 pub(super) type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
-pub(super) struct Door {
+pub(super) struct Connector {
     address: Uri,
-    connector: Connector,
+    transport: Transport,
     time_max: Option<Duration>,
 }
 
 #[derive(Clone)]
-enum Connector {
+enum Transport {
     Plain(HttpConnector),
     Tls(HttpsConnector<HttpConnector>),
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Door").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Connector").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-impl Door {
-    pub(super) fn new(address: &Uri, time_max: Option<Duration>) -> Result<Door, HttpError> {
+impl Connector {
+    pub(super) fn new(address: &Uri, time_max: Option<Duration>) -> Result<Connector, HttpError> {
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(PROBE_EVERY));
         tcp.enforce_http(false);
-        let connector = if address.scheme() == Some(&Scheme::HTTPS) {
+        let transport = if address.scheme() == Some(&Scheme::HTTPS) {
             let builder = HttpsConnectorBuilder::new().with_tls_config(trust()?);
-            Connector::Tls(builder.https_only().enable_http1().wrap_connector(tcp))
+            Transport::Tls(builder.https_only().enable_http1().wrap_connector(tcp))
         } else {
-            Connector::Plain(tcp)
+            Transport::Plain(tcp)
         };
-        Ok(Door { address: address.clone(), connector, time_max })
+        Ok(Connector { address: address.clone(), transport, time_max })
     }
 
     /// # Errors
-    /// Nobody is there, nobody is there in time, or it is not who it says it is.
+    /// Connection refused, connect timeout, or TLS verification failed.
     pub(super) async fn open(&self) -> Result<Stream, HttpError> {
-        let opening = self.connector.clone().open(self.address.clone());
+        let opening = self.transport.clone().open(self.address.clone());
         let opened = match self.time_max {
             Some(after) => timeout(after, opening)
                 .await
@@ -70,13 +70,13 @@ impl Door {
     }
 }
 
-impl Connector {
+impl Transport {
     async fn open(self, address: Uri) -> Result<Stream, Box<dyn std::error::Error + Send + Sync>> {
         match self {
-            Connector::Plain(mut tcp) => {
+            Transport::Plain(mut tcp) => {
                 Ok(MaybeHttpsStream::Http(tcp.ready().await?.call(address).await?))
             }
-            Connector::Tls(mut tls) => tls.ready().await?.call(address).await,
+            Transport::Tls(mut tls) => tls.ready().await?.call(address).await,
         }
     }
 }
