@@ -1,10 +1,11 @@
 //! `cargo xtask test`: runs the test programs of all crates, several at the same time.
 //! `cargo test` runs them one after the other, and many of ours mostly wait.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, PipeReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -17,6 +18,14 @@ const FIRST: [&str; 3] = ["cli", "speech", "cells"];
 /// Test programs that keep every core busy. They run alone, after the others: engines that share the cores take
 /// more than twice as long.
 const ALONE: [&str; 2] = ["hob_speech", "hob_engines"];
+
+/// How long to wait for the end of the output after a test program has ended. A process that outlives its test
+/// keeps the output open.
+const OUTPUT_TIME_MAX: Duration = Duration::from_secs(5);
+/// Pieces of output that wait to be collected.
+const PIECES_MAX: usize = 64;
+const LEAKED: &str =
+    "\na process that this program started still runs; the output may be incomplete\n";
 
 /// A program that `cargo test` built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +88,7 @@ fn work(queue: &Mutex<Vec<Program>>, failed: &Mutex<Vec<String>>) {
     let next = || queue.lock().ok().and_then(|mut queue| queue.pop());
     while let Some(program) = next() {
         let begun = Instant::now();
-        let outcome = output(&program);
+        let outcome = output(command(&program), OUTPUT_TIME_MAX);
         if !report(&program, &outcome, begun.elapsed())
             && let Ok(mut failed) = failed.lock()
         {
@@ -88,20 +97,61 @@ fn work(queue: &Mutex<Vec<Program>>, failed: &Mutex<Vec<String>>) {
     }
 }
 
-/// Both streams of a program in one text, in the order in which it wrote them.
-fn output(program: &Program) -> Result<(ExitStatus, Vec<u8>)> {
-    let (mut reader, writer) = std::io::pipe()?;
-    let mut child = Command::new(&program.path)
-        .current_dir(&program.folder)
-        .env("CARGO_MANIFEST_DIR", &program.folder)
-        .stdin(Stdio::null())
-        .stdout(writer.try_clone()?)
-        .stderr(writer)
-        .spawn()
-        .with_context(|| format!("{} cannot be started", program.path.display()))?;
+fn command(program: &Program) -> Command {
+    let mut command = Command::new(&program.path);
+    command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
+    command
+}
+
+/// Runs a program. Returns both of its streams in one text, in the order in which it wrote them.
+fn output(mut command: Command, output_time_max: Duration) -> Result<(ExitStatus, Vec<u8>)> {
+    let (reader, writer) = std::io::pipe()?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+    let child = command.spawn();
+    let mut child =
+        child.with_context(|| format!("{} cannot be started", command.get_program().display()))?;
+    // The command holds the writing end of the pipe in this process.
+    drop(command);
+    let pieces = pieces(reader);
+    // The pipe must be emptied while the program runs, or it would wait for this process.
     let mut text = Vec::new();
-    std::io::Read::read_to_end(&mut reader, &mut text)?;
-    Ok((child.wait()?, text))
+    let status = loop {
+        match pieces.recv_timeout(Duration::from_millis(100)) {
+            Ok(piece) => text.extend(piece),
+            Err(RecvTimeoutError::Disconnected) => return Ok((child.wait()?, text)),
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(status) = child.try_wait()? {
+                    break status;
+                }
+            }
+        }
+    };
+    let ends = Instant::now() + output_time_max;
+    loop {
+        match pieces.recv_timeout(ends.saturating_duration_since(Instant::now())) {
+            Ok(piece) if Instant::now() < ends => text.extend(piece),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {
+                text.extend(LEAKED.as_bytes());
+                break;
+            }
+        }
+    }
+    Ok((status, text))
+}
+
+/// Reads a pipe on a thread of its own, because a read cannot be given up.
+fn pieces(mut reader: PipeReader) -> Receiver<Vec<u8>> {
+    let (sender, pieces) = sync_channel(PIECES_MAX);
+    std::thread::spawn(move || {
+        let mut piece = vec![0; 64 << 10];
+        while let Ok(length @ 1..) = reader.read(&mut piece) {
+            if sender.send(piece[..length].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    pieces
 }
 
 /// Prints a program's output as a whole; says whether it passed.
@@ -186,6 +236,21 @@ mod tests {
         let order = in_order(vec![named("xtask"), named("cells"), named("cli")]);
         let names: Vec<&str> = order.iter().rev().map(|program| program.name.as_str()).collect();
         assert_eq!(names, ["cli", "cells", "xtask"]);
+    }
+
+    #[test]
+    fn a_process_that_outlives_its_test_does_not_hold_up_the_run() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 30 & echo $!; exit 3"]);
+        let begun = Instant::now();
+        let (status, text) = output(command, Duration::from_millis(50)).expect("an output");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+        assert_eq!(status.code(), Some(3));
+        let text = String::from_utf8(text).expect("UTF-8");
+        let (process, note) = text.split_once('\n').expect("a line");
+        assert_eq!(note, LEAKED);
+        let ended = Command::new("kill").arg(process).status().expect("kill");
+        assert!(ended.success());
     }
 
     #[test]
