@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 pub(super) use partial::with_partial;
 use partial::{go_on, to_continue};
-use talk::talk;
 pub(super) use talk::tool;
+use talk::{remove_strict, talk};
 use thinking::{Switches, is_first_qwen3, say_no_thinking};
 
 /// Whose dialect of OpenAI's protocol a server speaks. They differ in how thinking is switched and in
@@ -82,16 +82,36 @@ pub fn upstream_request(
             }
         }
         Prompt::Text(text) => put("prompt", json!(text)),
-        Prompt::Tokens(tokens) => put("prompt", json!(tokens)),
+        Prompt::Tokens(tokens) => {
+            put("prompt", json!(tokens));
+            // Only the server knows the text of these tokens. hob itself repeats the text of other prompts.
+            if request.echo && takes_echo(dialect) {
+                put("echo", json!(true));
+            }
+        }
         Prompt::Infill { prefix, suffix } => {
             put("prompt", json!(prefix));
             put("suffix", json!(suffix));
         }
     }
     for field in without {
+        // Servers name this field with its position, such as `tools[0].function.strict`.
+        if field.ends_with("strict") {
+            remove_strict(&mut body);
+        }
         body.shift_remove(field);
     }
     Ok(Value::Object(body).to_string())
+}
+
+/// Whether servers of this dialect can begin an answer with its prompt. llama-server ignores `echo`.
+fn takes_echo(dialect: UpstreamDialect) -> bool {
+    match dialect {
+        UpstreamDialect::OpenAi | UpstreamDialect::Hob | UpstreamDialect::Vllm => true,
+        UpstreamDialect::LlamaServer | UpstreamDialect::Tabby | UpstreamDialect::OpenRouter => {
+            false
+        }
+    }
 }
 
 /// Where the answer ends, what is told beside it, and how long the model stays.

@@ -338,3 +338,38 @@ fn a_negative_seed_stays_one() {
     let sampling = Sampling { seed: Some((-1i64).cast_unsigned()), ..Sampling::default() };
     assert_eq!(sent(&ChatRequest { sampling, ..hi() }, OpenAi)["seed"], json!(-1));
 }
+
+#[test]
+fn a_strict_tool_stays_strict_unless_the_server_refuses_that() {
+    let tool = |strict| Tool { name: "f".to_owned(), description: None, parameters: None, strict };
+    let conversation = Conversation {
+        messages: vec![Message::new(Role::User, "Hi")],
+        tools: vec![tool(true), tool(false)],
+        ..Conversation::default()
+    };
+    let request = chat(conversation);
+    let stricts = |without: &[String]| {
+        let body = upstream_request(&request, "m", OpenAi, without).expect("a body");
+        let body: Value = serde_json::from_str(&body).expect("JSON");
+        [0, 1].map(|at| body["tools"][at]["function"]["strict"].clone())
+    };
+    assert_eq!(stricts(&[]), [json!(true), Value::Null]);
+    for refused in ["strict", "tools[0].function.strict"] {
+        assert_eq!(stricts(&[refused.to_owned()]), [Value::Null, Value::Null], "{refused}");
+    }
+}
+
+#[test]
+fn the_text_of_echoed_tokens_is_requested_from_servers_that_have_it() {
+    for (dialect, prompt, echo, expected) in [
+        (OpenAi, Prompt::Tokens(vec![1]), true, json!(true)),
+        (Hob, Prompt::Tokens(vec![1]), true, json!(true)),
+        (Vllm, Prompt::Tokens(vec![1]), true, json!(true)),
+        (LlamaServer, Prompt::Tokens(vec![1]), true, Value::Null),
+        (Hob, Prompt::Tokens(vec![1]), false, Value::Null),
+        (Hob, Prompt::Text("Once".to_owned()), true, Value::Null),
+    ] {
+        let request = ChatRequest { prompt, echo, ..ChatRequest::default() };
+        assert_eq!(sent(&request, dialect)["echo"], expected, "{dialect:?} {echo}");
+    }
+}

@@ -12,7 +12,7 @@ pub(super) fn talk(conversation: &Conversation, body: &mut Map<String, Value>) {
     if conversation.tools.is_empty() {
         return;
     }
-    let tools: Vec<Value> = conversation.tools.iter().map(tool).collect();
+    let tools: Vec<Value> = conversation.tools.iter().map(tool_with_strict).collect();
     body.insert("tools".to_owned(), tools.into());
     let choice = match &conversation.tool_choice {
         ToolChoice::Auto => json!("auto"),
@@ -22,6 +22,25 @@ pub(super) fn talk(conversation: &Conversation, body: &mut Map<String, Value>) {
     };
     body.insert("tool_choice".to_owned(), choice);
     body.insert("parallel_tool_calls".to_owned(), json!(conversation.parallel_tool_calls));
+}
+
+/// OpenAI's API has `strict`; Ollama's has not.
+fn tool_with_strict(described: &Tool) -> Value {
+    let mut shape = tool(described);
+    if described.strict {
+        shape["function"]["strict"] = json!(true);
+    }
+    shape
+}
+
+/// Removes `strict` from all tools, for a server that refuses it.
+pub(super) fn remove_strict(body: &mut Map<String, Value>) {
+    let tools = body.get_mut("tools").and_then(Value::as_array_mut);
+    for tool in tools.into_iter().flatten() {
+        if let Some(function) = tool["function"].as_object_mut() {
+            function.shift_remove("strict");
+        }
+    }
 }
 
 /// `{"type": "function", "function": {…}}`, of OpenAI's servers and of Ollama.
