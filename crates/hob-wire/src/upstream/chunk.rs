@@ -122,9 +122,13 @@ struct CompletionDetails {
     reasoning_tokens: Count,
 }
 
-/// llama-server's own clock, in milliseconds.
+/// Times measured by llama-server or hob, in milliseconds. Only hob has the first two.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct WireTimings {
+    #[serde(default)]
+    pub(super) load_ms: Amount,
+    #[serde(default)]
+    pub(super) queue_ms: Amount,
     #[serde(default)]
     pub(super) prompt_ms: Amount,
     #[serde(default)]

@@ -121,9 +121,10 @@ impl OpenAiReader {
             finish,
             usage: self.usage(),
             timings: Timings {
+                load_ms: self.timings.load_ms.0.unwrap_or_default(),
+                queue_ms: self.timings.queue_ms.0.unwrap_or_default(),
                 prompt_ms: self.timings.prompt_ms.0.unwrap_or_default(),
                 predicted_ms: self.timings.predicted_ms.0.unwrap_or_default(),
-                ..Timings::default()
             },
         }));
     }
